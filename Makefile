@@ -1,0 +1,53 @@
+# `make` lists the targets. GOFLAGS, ADDR and the variables of the program
+# itself (CLAYBOT_*, OPENAI_*, TELEGRAM_*, SLACK_*) are taken from outside.
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LINT     := 2.15.0
+FUZZTIME ?= 10s
+N        ?= 50
+
+.DEFAULT_GOAL := help
+.PHONY: help build run demo test unit race lint fuzz crash bench vuln clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build one static binary, bin/claybot
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/claybot ./cmd/claybot
+
+run: build ## build and start the daemon: web chat and terminal, a demo model without a key
+	./bin/claybot serve
+
+demo: build ## watch a scripted conversation on emulated platforms, no accounts
+	./bin/claybot demo
+
+test: ## everything that must be green: vet, all tests with the race detector
+	./scripts/setup.sh
+	go vet ./...
+	go test $$(command -v cc >/dev/null && echo -race) -shuffle=on ./...
+
+unit: ## the tests without the race detector, quicker
+	go test -shuffle=on ./...
+
+race: ## the tests three times with the race detector, in other orders
+	go test -race -shuffle=on -count=3 ./...
+
+lint: bin/golangci-lint ## golangci-lint with the list of .golangci.yml
+	./bin/golangci-lint run ./...
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	./scripts/fuzz.sh $(FUZZTIME)
+
+crash: ## kill the real binary N times (50) under load and count what was lost
+	go run ./cmd/claybench -crash $(N)
+
+bench: ## measure the real binary against bare loops; writes docs/BENCHMARKS.md
+	go run ./cmd/claybench
+
+vuln: ## known vulnerabilities in what is used
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+clean: ## remove what was built
+	rm -rf bin
+
+bin/golangci-lint:
+	GOBIN=$(CURDIR)/bin GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT)

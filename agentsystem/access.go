@@ -1,0 +1,90 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Pairings lists the open requests of strangers, oldest first.
+func (s *System) Pairings(ctx context.Context) ([]storage.Pairing, error) {
+	return s.gate.pairings(ctx)
+}
+
+// Approve lets in the person who was given the code, and tells him so.
+func (s *System) Approve(ctx context.Context, code string) (storage.Pairing, error) {
+	p, err := s.gate.approve(ctx, code)
+	if err != nil {
+		return p, err
+	}
+	s.Log.Info("pairing approved", "connector", p.Connector, "user", p.UserID)
+	route := claybot.Route{Connector: p.Connector, ChannelID: p.ChannelID, UserID: p.UserID}
+	out, err := s.Outbox.Enqueue(ctx, claybot.Outgoing{
+		ID: newID(), Kind: claybot.OutgoingPairing, Route: route, Text: textApproved(), Part: 1, Parts: 1, At: claybot.Now(),
+	})
+	if err != nil {
+		return p, fmt.Errorf("tell the person: %w", err)
+	}
+	s.post.hand(out)
+	return p, nil
+}
+
+// Deny removes a request. The person hears nothing.
+func (s *System) Deny(ctx context.Context, code string) error {
+	p, err := s.gate.find(ctx, code)
+	if err != nil {
+		return err
+	}
+	return s.Config.Access.DropPairing(ctx, p.Code)
+}
+
+// Grants lists everyone who was let in by an operator.
+func (s *System) Grants(ctx context.Context) ([]storage.Grant, error) {
+	return s.Config.Access.Grants(ctx)
+}
+
+// Allow lets a person (for direct chats) or a channel (for groups) in by its
+// stable id.
+func (s *System) Allow(ctx context.Context, connector, id string) error {
+	if connector == "" || id == "" {
+		return errors.New("allow: want connector and id, for example telegram and 123456")
+	}
+	return s.gate.grant(ctx, storage.Grant{Connector: connector, Subject: id, At: claybot.Now()})
+}
+
+// Revoke takes a grant back: waiting messages are dropped, the runs of the
+// person end, and nothing more is sent there.
+func (s *System) Revoke(ctx context.Context, connector, id string) error {
+	if err := s.gate.revoke(ctx, connector, id); err != nil {
+		return err
+	}
+	for e, err := range s.Index.IndexedAgents(ctx) {
+		if err != nil {
+			return fmt.Errorf("list agents: %w", err)
+		}
+		d := e.Descriptor
+		if d.Connector != connector || d.UserID != id && d.ChannelID != id {
+			continue
+		}
+		if d.ChannelID != id && s.gate.knows(connector, d.ChannelID) {
+			continue // he writes there as a member of a group that may
+		}
+		dropped, err := s.Inbox.Drop(ctx, e.ID, "revoked")
+		if err != nil {
+			return fmt.Errorf("drop messages of %s: %w", e.ID, err)
+		}
+		s.reject(e.ID, ErrDropped, dropped...)
+		s.boxes.Cancel(e.ID, "", "operator")
+	}
+	return nil
+}
+
+// mayReceive reports whether an outgoing message may still be sent: its
+// receiver was not revoked after it was written. Codes go to strangers.
+func (s *System) mayReceive(o claybot.Outgoing) bool {
+	d := claybot.User(o.Route.Connector, o.Route.ChannelID, o.Route.UserID)
+	return o.Kind == claybot.OutgoingPairing || s.gate.allowed(d, o.Route.Group)
+}

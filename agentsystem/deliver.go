@@ -1,0 +1,273 @@
+package agentsystem
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// The bounds of delivery.
+const (
+	laneMemory  = 64  // messages of a lane kept in memory; the rest waits in the store
+	sendsAtOnce = 128 // over all lanes
+
+	shortestSilence = 100 * time.Millisecond // a refusal that names no time is not answered in a tight loop
+)
+
+// A deliverer sends what is in the outbox: one lane for each destination,
+// oldest first. A lane lives as long as it has something to send.
+type deliverer struct {
+	outbox    storage.Outbox
+	connector func(string) connectors.Connector
+	allowed   func(claybot.Outgoing) bool
+	log       *slog.Logger
+	slots     chan struct{}
+	quiet     silences
+	idle      chan struct{} // gets a word when the last lane closes
+
+	mu     sync.Mutex
+	ctx    context.Context // of the lanes; nil before begin
+	cancel context.CancelCauseFunc
+	lanes  map[string]*lane
+	wg     sync.WaitGroup
+}
+
+// A lane is the queue of one destination.
+type lane struct {
+	dest    string
+	queue   []claybot.Outgoing
+	last    int64 // the newest position that was in the queue
+	more    bool  // the store has, or may have, messages behind last
+	reading bool  // the store is being asked right now
+}
+
+// rewind makes the lane ask the store again for what stands at n or later, once
+// it has sent what stands before.
+func (l *lane) rewind(n int64) {
+	l.more = true
+	if n > l.last {
+		return
+	}
+	if i := slices.IndexFunc(l.queue, func(o claybot.Outgoing) bool { return o.N >= n }); i >= 0 {
+		l.queue = l.queue[:i]
+	}
+	l.last = n - 1
+}
+
+func newDeliverer(o storage.Outbox, c func(string) connectors.Connector, allowed func(claybot.Outgoing) bool, log *slog.Logger) *deliverer {
+	return &deliverer{
+		outbox: o, connector: c, allowed: allowed, log: log,
+		slots: make(chan struct{}, sendsAtOnce),
+		idle:  make(chan struct{}, 1),
+		lanes: make(map[string]*lane),
+	}
+}
+
+// begin starts the lanes of everything that was left unsent, by an earlier
+// process or before begin was called. They end with end, not with ctx.
+func (d *deliverer) begin(ctx context.Context) error {
+	dests, err := d.outbox.UnsentDests(ctx)
+	if err != nil {
+		return fmt.Errorf("read the outbox: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, dest := range dests {
+		d.lanes[dest] = &lane{dest: dest, more: true}
+	}
+	d.ctx, d.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	for _, l := range d.lanes {
+		d.open(l)
+	}
+	return nil
+}
+
+// open starts a lane. Called under the lock.
+func (d *deliverer) open(l *lane) {
+	d.lanes[l.dest] = l
+	ctx := d.ctx
+	d.wg.Go(func() { d.run(ctx, l) })
+}
+
+// closeLane forgets a lane. Called under the lock.
+func (d *deliverer) closeLane(l *lane) {
+	delete(d.lanes, l.dest)
+	if len(d.lanes) > 0 {
+		return
+	}
+	select {
+	case d.idle <- struct{}{}:
+	default:
+	}
+}
+
+// hand gives stored messages to their lanes. Those who committed them hand them
+// over side by side, so a message may come after a later one, or after its lane
+// has read it from the store: then the lane asks the store what is left.
+func (d *deliverer) hand(out []claybot.Outgoing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range out {
+		dest := o.Route.Dest()
+		l := d.lanes[dest]
+		switch {
+		case d.ctx == nil:
+			d.lanes[dest] = &lane{dest: dest, more: true}
+		case d.ctx.Err() != nil:
+			return // the next start finds them in the store
+		case l == nil:
+			d.open(&lane{dest: dest, queue: []claybot.Outgoing{o}, last: o.N})
+		case l.more || l.reading || o.N <= l.last || len(l.queue) >= laneMemory:
+			l.rewind(o.N)
+		default:
+			l.queue, l.last = append(l.queue, o), o.N
+		}
+	}
+}
+
+// busy reports whether a destination has something to send.
+func (d *deliverer) busy(dest string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lanes[dest] != nil
+}
+
+// end waits until all lanes are empty, at most for the time given, cuts the
+// others, and returns when all have ended.
+func (d *deliverer) end(limit time.Duration) {
+	d.drain(limit)
+	d.mu.Lock()
+	d.cancel(ErrShutdown) // under the lock: from here on hand opens no lane
+	d.mu.Unlock()
+	d.wg.Wait()
+}
+
+func (d *deliverer) drain(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		d.mu.Lock()
+		n := len(d.lanes)
+		d.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-d.idle:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// run sends the messages of one lane until none is left.
+func (d *deliverer) run(ctx context.Context, l *lane) {
+	for ctx.Err() == nil {
+		o, ok := d.next(ctx, l)
+		if !ok {
+			return
+		}
+		if known := d.deliver(ctx, o); !known {
+			d.mu.Lock()
+			l.rewind(o.N)
+			d.mu.Unlock()
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closeLane(l)
+}
+
+// next takes the oldest message of a lane. False means that the lane is closed.
+func (d *deliverer) next(ctx context.Context, l *lane) (claybot.Outgoing, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(l.queue) == 0 {
+		if !l.more || ctx.Err() != nil {
+			d.closeLane(l)
+			return claybot.Outgoing{}, false
+		}
+		d.fill(ctx, l)
+	}
+	o := l.queue[0]
+	l.queue = l.queue[1:]
+	return o, true
+}
+
+// fill reads what is behind the end of a lane. Called under the lock, which it
+// lets go meanwhile.
+func (d *deliverer) fill(ctx context.Context, l *lane) {
+	after := l.last
+	l.more, l.reading = false, true
+	d.mu.Unlock()
+	found, err := d.outbox.Unsent(ctx, l.dest, after, laneMemory)
+	if err != nil && ctx.Err() == nil {
+		d.log.Error("cannot read the outbox; trying again", "err", err)
+		pause(ctx, time.Second)
+	}
+	d.mu.Lock()
+	l.reading = false
+	switch {
+	case err != nil:
+		l.more = true
+	case l.last == after && len(found) > 0: // otherwise rewound meanwhile, or at the end
+		l.queue, l.last = found, found[len(found)-1].N
+		l.more = l.more || len(found) == laneMemory
+	}
+}
+
+// silences are the times until which platforms asked not to be written to, by
+// scope: a destination or a whole connector. The zero value is ready.
+type silences struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// keep holds a scope silent until a time, or longer if it is so already.
+func (s *silences) keep(scope string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = make(map[string]time.Time)
+	}
+	if until.After(s.until[scope]) {
+		s.until[scope] = until
+	}
+}
+
+// obey notes the silence that a refusal asks for on a route and says when it
+// ends.
+func (s *silences) obey(r claybot.Route, e *connectors.RetryError) time.Time {
+	end := time.Now().Add(max(e.After, shortestSilence))
+	scope := r.Dest()
+	if e.All {
+		scope = r.Connector
+	}
+	s.keep(scope, end)
+	return end
+}
+
+// over is when a route may be written to; a past time means now.
+func (s *silences) over(r claybot.Route) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last time.Time
+	for _, scope := range []string{r.Connector, r.Dest()} {
+		end, ok := s.until[scope]
+		switch {
+		case !ok:
+		case !end.After(time.Now()):
+			delete(s.until, scope)
+		case end.After(last):
+			last = end
+		}
+	}
+	return last
+}

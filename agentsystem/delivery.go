@@ -1,0 +1,268 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// How often and how patiently one message is tried.
+const (
+	maxTries    = 10
+	firstPause  = time.Second
+	longPause   = 10 * time.Minute
+	sendTimeout = 30 * time.Second
+	findTimeout = 10 * time.Second
+	settleTime  = 5 * time.Second // until a platform shows what it accepted
+	maxLookups  = 2
+)
+
+// undeliveredPrefix begins the ids of notices about messages that failed.
+const undeliveredPrefix = "undelivered/"
+
+// A delivery is one message on its way out.
+type delivery struct {
+	*deliverer
+	o       claybot.Outgoing
+	sender  connectors.Sender
+	lookups int // that found nothing
+	unknown int // that failed
+}
+
+// deliver takes one message to a final state, or as far as it came when ctx
+// ended. It reports false when the store must be asked what became of it.
+func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing) (known bool) {
+	sender, ok := d.connector(o.Route.Connector).(connectors.Sender)
+	if !ok {
+		// The connector is not configured now. The message stays in the store;
+		// it is sent after a start with the connector.
+		d.log.Warn("a message waits for a connector that is not configured", "connector", o.Route.Connector, "outgoing", o.ID)
+		return true
+	}
+	x := &delivery{deliverer: d, o: o, sender: sender}
+	for ctx.Err() == nil {
+		if !d.allowed(x.o) {
+			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})
+			return true
+		}
+		done, err := x.advance(ctx)
+		if err != nil {
+			d.log.Error("cannot record an attempt; trying again", "outgoing", o.ID, "err", err)
+			pause(ctx, time.Second)
+			return false
+		}
+		if done {
+			return true
+		}
+	}
+	return true
+}
+
+// advance makes one step: a look-up, a wait, or an attempt. It reports whether
+// the message has reached its end; an error means that it was not tried.
+func (x *delivery) advance(ctx context.Context) (done bool, err error) {
+	if x.o.State == claybot.SendAmbiguous {
+		return x.settle(ctx), nil
+	}
+	if wait := time.Until(x.due()); wait > 0 {
+		pause(ctx, wait)
+		return false, nil
+	}
+	select {
+	case x.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false, nil
+	}
+	defer func() { <-x.slots }()
+	if err := x.outbox.Attempt(ctx, x.o.ID); err != nil {
+		return false, err
+	}
+	x.o.Attempts++
+	x.o.Tried = claybot.Now()
+	// A send that began is brought to its end, also at a shutdown.
+	sendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	receipt, err := x.send(sendCtx)
+	return x.attempted(ctx, receipt, err), nil
+}
+
+// send makes the attempt. A connector that panics over a message would do so
+// again: the message is given up, everything else goes on.
+func (x *delivery) send(ctx context.Context) (receipt string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.log.Error("a connector panicked over a message", "outgoing", x.o.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = &connectors.PermanentError{Err: errors.New("the connector broke over this message")}
+		}
+	}()
+	return x.sender.Send(ctx, x.o)
+}
+
+// due is when the message may be tried: its own time, or when the silence of
+// its route is over.
+func (x *delivery) due() time.Time {
+	due := x.o.Due.Time()
+	if quiet := x.quiet.over(x.o.Route); quiet.After(due) {
+		due = quiet
+	}
+	return due
+}
+
+// attempted records how an attempt ended and says whether that is the end.
+func (x *delivery) attempted(ctx context.Context, receipt string, err error) (done bool) {
+	var retry *connectors.RetryError
+	var permanent *connectors.PermanentError
+	var ambiguous *connectors.AmbiguousError
+	switch {
+	case err == nil:
+		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
+		return true
+	case errors.As(err, &retry):
+		due := x.quiet.obey(x.o.Route, retry)
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: due, Cause: err.Error(), Free: true})
+		return false
+	case errors.Is(err, connectors.ErrEditGone) && x.o.Edit != "":
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Cause: err.Error(), NoEdit: true})
+		return false
+	case errors.As(err, &permanent):
+		x.giveUp(ctx, err.Error(), !permanent.DeadRoute)
+		return true
+	case errors.As(err, &ambiguous) && x.o.Edit == "":
+		x.resolve(ctx, storage.Resolution{State: claybot.SendAmbiguous, Cause: err.Error()})
+		return false
+	case x.o.Attempts >= maxTries:
+		x.giveUp(ctx, err.Error(), true)
+		return true
+	}
+	x.log.Info("a send failed; trying again", "outgoing", x.o.ID, "connector", x.o.Route.Connector, "attempt", x.o.Attempts, "err", err)
+	x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: time.Now().Add(backoff(x.o.Attempts)), Cause: err.Error()})
+	return false
+}
+
+// settle decides about a send whose fate is unknown: the platform is asked,
+// where it can be; otherwise the connector's policy says.
+func (x *delivery) settle(ctx context.Context) (done bool) {
+	if x.o.Edit != "" { // an edit may be repeated
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting})
+		return false
+	}
+	finder, ok := x.sender.(connectors.Finder)
+	if !ok {
+		return x.byPolicy(ctx)
+	}
+	at := x.o.Tried.Time().Add(settleTime << x.lookups)
+	if wait := time.Until(at); wait > 0 {
+		pause(ctx, wait)
+		return false
+	}
+	findCtx, cancel := context.WithTimeout(ctx, findTimeout)
+	receipt, found, err := finder.Find(findCtx, x.o)
+	cancel()
+	var retry *connectors.RetryError
+	var permanent *connectors.PermanentError
+	switch {
+	case errors.As(err, &permanent):
+		return x.byPolicy(ctx)
+	case errors.As(err, &retry):
+		pause(ctx, time.Until(x.quiet.obey(x.o.Route, retry)))
+	case err != nil && x.unknown >= maxTries:
+		return x.byPolicy(ctx)
+	case err != nil:
+		x.unknown++
+		x.log.Info("a look-up failed; trying again", "outgoing", x.o.ID, "err", err)
+		pause(ctx, backoff(x.unknown))
+	case found:
+		// What arrived may be the beginning of the answer only: the text as a
+		// whole replaces it, which is harmless when it was whole.
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Edit: receipt})
+	default:
+		if x.lookups++; x.lookups < maxLookups {
+			break
+		}
+		if x.o.Attempts >= maxTries {
+			x.giveUp(ctx, "tried often, never found", true)
+			return true
+		}
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Cause: "looked up and not found"})
+		x.lookups = 0
+	}
+	return false
+}
+
+// byPolicy ends an ambiguity that cannot be looked up.
+func (x *delivery) byPolicy(ctx context.Context) (done bool) {
+	r, ok := x.sender.(connectors.Resender)
+	if ok && r.Resend(x.o) && x.o.Attempts < maxTries {
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Resent: true})
+		return false
+	}
+	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "its fate is unknown and it is not sent again"})
+	x.notice(ctx, textMaybeLost)
+	return true
+}
+
+// giveUp parks a message for good and, where the route still works, says so
+// once.
+func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
+	x.log.Warn("a message could not be delivered", "outgoing", x.o.ID, "run", x.o.Run, "connector", x.o.Route.Connector, "attempts", x.o.Attempts, "err", cause)
+	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: cause})
+	if tell {
+		x.notice(ctx, textUndelivered)
+	}
+}
+
+// notice tells the reader about a message that failed; a notice that fails
+// itself is not followed by another.
+func (x *delivery) notice(ctx context.Context, text string) {
+	if x.o.Kind == claybot.OutgoingNotice {
+		return
+	}
+	route := x.o.Route
+	route.ReplyTo = ""
+	out, err := x.outbox.Enqueue(ctx, claybot.Outgoing{
+		ID: undeliveredPrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
+		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
+	})
+	if err != nil {
+		x.log.Error("cannot tell about an undelivered message", "outgoing", x.o.ID, "err", err)
+	}
+	x.hand(out)
+}
+
+// resolve records the end of an attempt. The bookkeeping is repeated until the
+// store takes it: a lost receipt would mean a second send.
+func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
+	x.o.State, x.o.Due, x.o.Resent = r.State, claybot.At(r.Due), x.o.Resent || r.Resent
+	if r.Free {
+		x.o.Attempts--
+	}
+	if r.Edit != "" || r.NoEdit {
+		x.o.Edit = r.Edit
+	}
+	try := context.WithoutCancel(ctx)
+	for {
+		err := x.outbox.Resolve(try, x.o.ID, r)
+		if err == nil {
+			return
+		}
+		x.log.Error("cannot record how a send ended; trying again", "outgoing", x.o.ID, "state", r.State, "err", err)
+		if ctx.Err() != nil {
+			return // found as ambiguous at the next start
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+// backoff is the pause after the n-th failed attempt, with full jitter above
+// one second.
+func backoff(n int) time.Duration {
+	d := min(firstPause<<min(n, 10), longPause)
+	return firstPause + rand.N(d)
+}

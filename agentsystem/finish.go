@@ -1,0 +1,212 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// noReply is the word with which an agent says nothing.
+const noReply = "NO_REPLY"
+
+// noReplyTrim is what models put around that word.
+const noReplyTrim = " \t\r\n\"'`*."
+
+// end ends the run for the reason err gives, nil for success. An error says
+// that the run did not end: the process is stopping, the lease is gone, or the
+// store failed.
+func (p *pass) end(err error) error {
+	var canceled *inbox.CanceledError
+	var failed *runs.Error
+	switch {
+	case err == nil:
+		err := p.finish(p.succeeded())
+		if errors.Is(err, storage.ErrCanceled) { // in the last moment
+			return p.tooLate()
+		}
+		return err
+	case errors.As(err, &canceled):
+		return p.canceled(canceled)
+	case errors.As(err, &failed):
+		return p.finish(p.failed(failed))
+	}
+	return err
+}
+
+// succeeded is the outcome of a run that came to its end: its last text is the
+// reply.
+func (p *pass) succeeded() storage.Outcome {
+	text := strings.Join(p.answer, "")
+	o := storage.Outcome{State: claybot.RunSucceeded, Output: runs.Preview(text)}
+	if isNoReply(text) || strings.TrimSpace(text) == "" {
+		text = ""
+	}
+	o.Replies = p.reply(claybot.OutgoingAnswer, text)
+	o.Events = append(p.pending, runs.Finished(p.run.ID, text, p.usage))
+	return o
+}
+
+// failed is the outcome of a run that met an error: one sentence for the
+// person, the rest for the operator.
+func (p *pass) failed(e *runs.Error) storage.Outcome {
+	p.log.Warn("run failed", "code", e.Code, "err", e.Text)
+	why := runs.Explain(e)
+	text := textFailed(p.run.ID, e.Code)
+	if begun := p.live.shown(); begun != "" {
+		text = begun + "\n\n" + text
+	}
+	return storage.Outcome{
+		State:   claybot.RunFailed,
+		Error:   &why,
+		Replies: p.reply(claybot.OutgoingNotice, text),
+		Events:  append(p.pending, runs.Failed(p.run.ID, why, p.step)),
+	}
+}
+
+// tooLate ends a run as canceled that was about to succeed.
+func (p *pass) tooLate() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.box.Context()), storeTime)
+	defer cancel()
+	run, err := p.Runs.Run(ctx, p.run.ID)
+	if err != nil {
+		return err
+	}
+	return p.canceled(&inbox.CanceledError{By: run.Cancel})
+}
+
+// canceled ends a run that somebody stopped. The one who did is answered
+// already; only a visible beginning is brought to an end.
+func (p *pass) canceled(c *inbox.CanceledError) error {
+	note := claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: p.run.ID, Level: "info", Text: c.Error()}
+	if err := p.history.Append(context.WithoutCancel(p.box.Context()), note); err != nil {
+		return err
+	}
+	o := storage.Outcome{
+		State:  claybot.RunCanceled,
+		Events: append(p.pending, runs.Canceled(p.run.ID, c.By)),
+	}
+	begun := p.live.shown()
+	if d := p.live.draft(); d != nil && d.Receipt != "" {
+		o.Replies = p.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+markStopped))
+	}
+	return p.finish(o)
+}
+
+// reply makes the outgoing messages of a text. When a draft is visible, the
+// first part takes its place.
+func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
+	p.live.close()
+	if text == "" {
+		return nil
+	}
+	out := p.compose(p.outgoing(kind), text)
+	d := p.live.draft()
+	if d == nil || len(out) == 0 {
+		return out
+	}
+	out[0].ID, out[0].Edit = d.Outgoing, d.Receipt
+	if d.Receipt != "" {
+		return out
+	}
+	// Whether its beginning stands there is unknown: a platform that can be
+	// asked is asked first, elsewhere the whole text carries the mark.
+	if _, ok := p.connector(out[0].Route.Connector).(connectors.Finder); ok {
+		out[0].State, out[0].Tried = claybot.SendAmbiguous, d.Tried
+	} else {
+		out[0].Resent = true
+	}
+	return out
+}
+
+// finish commits the end of the run, frees the agent, and hands the replies to
+// the deliverer.
+func (p *pass) finish(o storage.Outcome) error {
+	p.live.close()
+	// The run's own context may be done; its end is recorded all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.box.Context()), storeTime)
+	defer cancel()
+	if p.history != nil && o.State == claybot.RunFailed { // before its first record, its messages are buffered only
+		if err := p.history.Append(ctx); err != nil {
+			return err
+		}
+	}
+	o.Usage = p.usage
+	o.Wait = p.Profile(p.agent.Descriptor).Policy.Wait()
+	p.saveState(ctx)
+	result := p.result(o)
+	ids := make([]claybot.MessageID, len(p.messages))
+	for i, m := range p.messages {
+		ids[i] = m.ID
+	}
+	if result.Err != nil { // before the end of the run lets the agent go on with them
+		doomed := p.dropDoomed(p.agent.ID, ids)
+		defer p.waiters.ended(Result{Err: ErrDropped}, doomed...)
+	}
+	out, err := p.Runs.Finish(ctx, p.box.Lease, p.run.ID, o)
+	if err != nil {
+		return err
+	}
+	p.post.hand(out)
+	p.show(o.Events...)
+	p.log.Debug("run ended", "state", o.State, "cost", p.usage.CostMicroUSD)
+	p.waiters.ended(result, ids...)
+	return nil
+}
+
+// result is what the waiters of the run's messages are told.
+func (p *pass) result(o storage.Outcome) Result {
+	r := Result{Run: p.run.ID, State: o.State, Text: strings.Join(p.answer, "")}
+	switch o.State {
+	case claybot.RunFailed:
+		r.Err = &RunFailedError{Run: p.run.ID, Code: o.Error.Code}
+	case claybot.RunCanceled:
+		r.Err = ErrCanceled
+		var c *inbox.CanceledError
+		if errors.As(context.Cause(p.box.Context()), &c) && c.By == "reset" || p.run.Cancel == "reset" {
+			r.Err = ErrReset
+		}
+	}
+	return r
+}
+
+// saveState writes state.json when the agent's place changed, and for the
+// counters now and then. It is a copy for people and exports: the counters
+// themselves are in the index.
+func (p *pass) saveState(ctx context.Context) {
+	route := p.route()
+	route.ReplyTo = ""
+	st := p.agent.State
+	now := claybot.Now()
+	moved := st.Routing == nil || *st.Routing != route
+	if !moved && now-st.UpdatedAt < claybot.Time(stateEvery.Milliseconds()) {
+		return
+	}
+	entry, err := p.Index.IndexedAgentByID(ctx, p.agent.ID)
+	if err != nil {
+		p.log.Warn("cannot read the counters of the agent", "err", err)
+		return
+	}
+	st.Routing, st.UpdatedAt, st.LastUserAt = &route, now, entry.LastUserAt
+	st.Usage = entry.Usage.Add(p.usage)
+	st.Context = p.context
+	if err := p.Agents.SaveState(ctx, p.box.Lease, st); err != nil {
+		p.log.Warn("cannot save the agent's state", "err", err)
+	}
+}
+
+// mayBeNoReply reports whether a text may become the word for silence as it
+// grows.
+func mayBeNoReply(text string) bool {
+	return strings.HasPrefix(noReply, strings.ToUpper(strings.Trim(text, noReplyTrim)))
+}
+
+// isNoReply reports whether a text is the word that stands for silence.
+func isNoReply(text string) bool {
+	return strings.EqualFold(strings.Trim(text, noReplyTrim), noReply)
+}

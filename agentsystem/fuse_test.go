@@ -1,0 +1,189 @@
+package agentsystem_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+)
+
+// errDead is what the parts of a dead process get.
+var errDead = errors.New("this process is dead")
+
+// A fuse is the life of one process. It counts everything that reaches the
+// disk or the platform; when it blows, nothing does any more.
+type fuse struct {
+	mu    sync.Mutex
+	after int // blows after so many steps; negative: never by itself
+	steps []string
+	blown bool
+	fell  chan struct{} // closed when it blows
+}
+
+func newFuse(after int) *fuse { return &fuse{after: after, fell: make(chan struct{})} }
+
+// blow ends the process's life at this moment.
+func (f *fuse) blow() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.blown {
+		f.blown = true
+		close(f.fell)
+	}
+}
+
+func (f *fuse) dead() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.blown
+}
+
+// step does one thing that outlives the process, while the process lives. The
+// last one happens, but the process does not learn of it.
+func (f *fuse) step(name string, do func() error) error {
+	f.mu.Lock()
+	if f.after == 0 && !f.blown {
+		f.blown = true
+		close(f.fell)
+	}
+	if f.blown {
+		f.mu.Unlock()
+		return errDead
+	}
+	f.steps = append(f.steps, name)
+	last := len(f.steps) == f.after
+	f.mu.Unlock()
+	err := do()
+	if last {
+		f.blow()
+	}
+	if f.dead() {
+		return errDead
+	}
+	return err
+}
+
+// quiet does something that leaves no trace worth counting.
+func (f *fuse) quiet(do func() error) error {
+	if f.dead() {
+		return errDead
+	}
+	return do()
+}
+
+// stores puts the fuse between a system and its stores.
+func (f *fuse) stores(s agentsystem.Stores) agentsystem.Stores {
+	s.Agents = fusedAgents{s.Agents, f}
+	s.Inbox = fusedInbox{s.Inbox, f}
+	s.Runs = fusedRuns{s.Runs, f}
+	s.Outbox = fusedOutbox{s.Outbox, f}
+	return s
+}
+
+type fusedAgents struct {
+	storage.Agents
+	f *fuse
+}
+
+func (a fusedAgents) AgentFor(ctx context.Context, d claybot.Descriptor) (agent claybot.Agent, err error) {
+	err = a.f.step("agent for", func() error { agent, err = a.Agents.AgentFor(ctx, d); return err })
+	return agent, err
+}
+
+func (a fusedAgents) SaveState(ctx context.Context, l storage.Lease, s claybot.State) error {
+	return a.f.step("save state", func() error { return a.Agents.SaveState(ctx, l, s) })
+}
+
+func (a fusedAgents) OpenHistory(ctx context.Context, l storage.Lease) (h storage.History, err error) {
+	err = a.f.quiet(func() error { h, err = a.Agents.OpenHistory(ctx, l); return err })
+	if err != nil {
+		return nil, err
+	}
+	return fusedHistory{h, a.f}, nil
+}
+
+type fusedHistory struct {
+	storage.History
+	f *fuse
+}
+
+func (h fusedHistory) Append(ctx context.Context, r ...claybot.Record) error {
+	return h.f.step("append history", func() error { return h.History.Append(ctx, r...) })
+}
+
+func (h fusedHistory) Buffer(ctx context.Context, r ...claybot.Record) error {
+	return h.f.step("buffer history", func() error { return h.History.Buffer(ctx, r...) })
+}
+
+type fusedInbox struct {
+	storage.Inbox
+	f *fuse
+}
+
+func (i fusedInbox) Post(ctx context.Context, p storage.Posting) (done storage.Posted, err error) {
+	err = i.f.step("post", func() error { done, err = i.Inbox.Post(ctx, p); return err })
+	return done, err
+}
+
+func (i fusedInbox) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
+	return i.f.quiet(func() error { return i.Inbox.Release(ctx, l, w, orderly) })
+}
+
+func (i fusedInbox) Take(ctx context.Context, l storage.Lease, run claybot.RunID, limit int, accept func(claybot.Message) bool) (ms []claybot.Message, err error) {
+	err = i.f.step("take", func() error { ms, err = i.Inbox.Take(ctx, l, run, limit, accept); return err })
+	return ms, err
+}
+
+func (i fusedInbox) Drop(ctx context.Context, a claybot.AgentID, reason string, ids ...claybot.MessageID) (out []claybot.MessageID, err error) {
+	err = i.f.step("drop", func() error { out, err = i.Inbox.Drop(ctx, a, reason, ids...); return err })
+	return out, err
+}
+
+func (i fusedInbox) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID, s storage.Settlement) (out []claybot.Outgoing, err error) {
+	err = i.f.step("settle", func() error { out, err = i.Inbox.Settle(ctx, l, id, s); return err })
+	return out, err
+}
+
+type fusedRuns struct {
+	storage.Runs
+	f *fuse
+}
+
+func (r fusedRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID) (run claybot.Run, err error) {
+	err = r.f.step("begin", func() error { run, err = r.Runs.Begin(ctx, l, id, batch); return err })
+	return run, err
+}
+
+func (r fusedRuns) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
+	return r.f.step("append events", func() error { return r.Runs.Append(ctx, l, id, progress, ev...) })
+}
+
+func (r fusedRuns) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
+	return r.f.step("save draft", func() error { return r.Runs.SaveDraft(ctx, l, id, d) })
+}
+
+func (r fusedRuns) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) (out []claybot.Outgoing, err error) {
+	err = r.f.step("finish", func() error { out, err = r.Runs.Finish(ctx, l, id, o); return err })
+	return out, err
+}
+
+type fusedOutbox struct {
+	storage.Outbox
+	f *fuse
+}
+
+func (o fusedOutbox) Enqueue(ctx context.Context, out ...claybot.Outgoing) (stored []claybot.Outgoing, err error) {
+	err = o.f.step("enqueue", func() error { stored, err = o.Outbox.Enqueue(ctx, out...); return err })
+	return stored, err
+}
+
+func (o fusedOutbox) Attempt(ctx context.Context, id string) error {
+	return o.f.step("attempt", func() error { return o.Outbox.Attempt(ctx, id) })
+}
+
+func (o fusedOutbox) Resolve(ctx context.Context, id string, r storage.Resolution) error {
+	return o.f.step("resolve", func() error { return o.Outbox.Resolve(ctx, id, r) })
+}

@@ -1,0 +1,294 @@
+package agentsystem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// AccessMode says what happens to people who are not on a list.
+type AccessMode string
+
+// The modes. The zero value is pairing, the careful one that needs no set-up.
+const (
+	AccessPairing   AccessMode = "pairing"
+	AccessAllowlist AccessMode = "allowlist"
+	AccessOpen      AccessMode = "open"
+)
+
+// Access is who may speak besides those who were let in by an operator. Allow
+// holds "connector:id" with the stable id of a user (direct chats) or of a
+// channel (groups).
+type Access struct {
+	Mode  AccessMode
+	Allow []string
+	// Trusted connectors authenticate people themselves: web page and terminal.
+	Trusted []string
+}
+
+// The bounds of pairing: one code an hour for a person, three open ones for a
+// connector, and a lock after ten wrong codes in ten minutes.
+const (
+	pairingValid = time.Hour
+	pairingOpen  = 3
+	wrongCodes   = 10
+	wrongWindow  = 10 * time.Minute
+	lockedFor    = 5 * time.Minute
+	lockedAtMost = time.Hour
+	codeLength   = 8
+	codeAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ" // 32 characters: no 0 O 1 I
+)
+
+// Errors of approving.
+var (
+	// ErrBadCode: no open request has this code.
+	ErrBadCode = fmt.Errorf("%w: no open pairing request has this code", storage.ErrNotFound)
+	// ErrCodesLocked: too many wrong codes; wait.
+	ErrCodesLocked = errors.New("too many wrong codes; try again in some minutes")
+)
+
+// A gate decides who may speak. Grants are kept in memory and in the store.
+type gate struct {
+	store  storage.Access
+	access func() Access
+	asking chan struct{} // held while one stranger is answered, so that the counts of codes hold
+
+	mu      sync.Mutex
+	grants  map[subject]storage.Grant
+	asked   map[subject]time.Time // when a stranger last got a code
+	refused int64                 // messages of strangers since the start
+	wrong   []time.Time           // wrong codes within the window
+	locked  time.Time             // until when no code is taken
+	penalty time.Duration
+}
+
+// A subject is a person or a channel of a connector.
+type subject struct{ connector, id string }
+
+func newGate(cfg Config) *gate {
+	return &gate{
+		store:  cfg.Access,
+		access: cfg.Admission,
+		asking: make(chan struct{}, 1),
+		grants: make(map[subject]storage.Grant),
+		asked:  make(map[subject]time.Time),
+	}
+}
+
+// load reads the grants of earlier days.
+func (g *gate) load(ctx context.Context) error {
+	grants, err := g.store.Grants(ctx)
+	if err != nil {
+		return fmt.Errorf("load grants: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, x := range grants {
+		g.grants[subject{x.Connector, x.Subject}] = x
+	}
+	return nil
+}
+
+// allowed reports whether messages of d may come in. In a group the group
+// itself must be let in; in a direct chat the person.
+func (g *gate) allowed(d claybot.Descriptor, group bool) bool {
+	if !group {
+		return g.knows(d.Connector, d.UserID)
+	}
+	// Slack names a channel <team>/<channel>; lists may leave the team out. Not
+	// so for people: <team>/<user> is somebody of another workspace.
+	_, short, _ := strings.Cut(d.ChannelID, "/")
+	return g.knows(d.Connector, d.ChannelID) || short != "" && g.knows(d.Connector, short)
+}
+
+// knows reports whether the person or channel was let in by mode, list or
+// operator.
+func (g *gate) knows(connector, id string) bool {
+	a := g.access()
+	if a.Mode == AccessOpen {
+		return true
+	}
+	for _, t := range a.Trusted {
+		if t == connector {
+			return true
+		}
+	}
+	return g.listed(connector, id) || g.granted(connector, id)
+}
+
+// listed reports whether the person or channel is on the configured list.
+func (g *gate) listed(connector, id string) bool {
+	return slices.Contains(g.access().Allow, connector+":"+id)
+}
+
+// granted reports whether an operator let the person or channel in.
+func (g *gate) granted(connector, id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := g.grants[subject{connector, id}]
+	return ok
+}
+
+// stranger answers a message of somebody unknown: in a direct chat under
+// pairing with one code an hour, otherwise with silence.
+func (g *gate) stranger(ctx context.Context, d claybot.Descriptor, m claybot.Message, newID func() string) ([]claybot.Outgoing, error) {
+	who := subject{d.Connector, d.UserID}
+	g.mu.Lock()
+	g.refused++
+	g.mu.Unlock()
+	if m.Context.Group || g.access().Mode == AccessAllowlist || g.toldLately(who) {
+		return nil, nil
+	}
+	select {
+	case g.asking <- struct{}{}:
+		defer func() { <-g.asking }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	open, err := g.pairings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waiting, known := 0, g.toldLately(who)
+	for _, p := range open {
+		if p.Connector == d.Connector {
+			waiting++
+			known = known || p.UserID == d.UserID
+		}
+	}
+	if known || waiting >= pairingOpen {
+		return nil, nil
+	}
+	now := time.Now()
+	p := storage.Pairing{
+		Code: newCode(), Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID,
+		Name: m.From.Name, At: claybot.At(now), Expires: claybot.At(now.Add(pairingValid)),
+	}
+	out, err := g.store.SavePairing(ctx, p, claybot.Outgoing{
+		ID: newID(), Kind: claybot.OutgoingPairing, Route: m.ReplyRoute(d),
+		Text: textPairing(p.Code), Part: 1, Parts: 1, At: p.At,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("save pairing: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.asked) >= 10_000 { // bounded; the store still holds back those with an open code
+		clear(g.asked)
+	}
+	g.asked[who] = now
+	return out, nil
+}
+
+// toldLately reports whether a stranger was given a code within the hour.
+func (g *gate) toldLately(who subject) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Since(g.asked[who]) < pairingValid
+}
+
+// pairings lists the requests that are still open.
+func (g *gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
+	all, err := g.store.Pairings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list pairings: %w", err)
+	}
+	now := claybot.Now()
+	open := all[:0]
+	for _, p := range all {
+		if p.Expires > now {
+			open = append(open, p)
+			continue
+		}
+		if err := g.store.DropPairing(ctx, p.Code); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return nil, fmt.Errorf("drop expired pairing: %w", err)
+		}
+	}
+	return open, nil
+}
+
+// approve lets the person in who was given the code.
+func (g *gate) approve(ctx context.Context, code string) (storage.Pairing, error) {
+	p, err := g.find(ctx, code)
+	if err != nil {
+		return storage.Pairing{}, err
+	}
+	return p, g.grant(ctx, storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()})
+}
+
+// find looks a code up and counts wrong ones, whoever asks.
+func (g *gate) find(ctx context.Context, code string) (storage.Pairing, error) {
+	g.mu.Lock()
+	locked := time.Now().Before(g.locked)
+	g.mu.Unlock()
+	if locked {
+		return storage.Pairing{}, ErrCodesLocked
+	}
+	open, err := g.pairings(ctx)
+	if err != nil {
+		return storage.Pairing{}, err
+	}
+	for _, p := range open {
+		if strings.EqualFold(p.Code, strings.TrimSpace(code)) {
+			return p, nil
+		}
+	}
+	g.countWrong(time.Now())
+	return storage.Pairing{}, ErrBadCode
+}
+
+func (g *gate) countWrong(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	recent := g.wrong[:0]
+	for _, t := range g.wrong {
+		if now.Sub(t) < wrongWindow {
+			recent = append(recent, t)
+		}
+	}
+	g.wrong = append(recent, now)
+	if len(g.wrong) < wrongCodes {
+		return
+	}
+	g.penalty = min(max(lockedFor, 2*g.penalty), lockedAtMost)
+	g.locked, g.wrong = now.Add(g.penalty), nil
+}
+
+func (g *gate) grant(ctx context.Context, x storage.Grant) error {
+	if err := g.store.Grant(ctx, x); err != nil {
+		return fmt.Errorf("grant %s:%s: %w", x.Connector, x.Subject, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.grants[subject{x.Connector, x.Subject}] = x
+	return nil
+}
+
+func (g *gate) revoke(ctx context.Context, connector, id string) error {
+	if err := g.store.Revoke(ctx, connector, id); err != nil {
+		return fmt.Errorf("revoke %s:%s: %w", connector, id, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.grants, subject{connector, id})
+	delete(g.asked, subject{connector, id})
+	return nil
+}
+
+// newCode makes a pairing code of 40 random bits.
+func newCode() string {
+	var b [codeLength]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	for i := range b {
+		b[i] = codeAlphabet[b[i]%32]
+	}
+	return string(b[:])
+}

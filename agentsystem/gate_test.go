@@ -1,0 +1,373 @@
+package agentsystem_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+)
+
+var codeForm = regexp.MustCompile(`\*\*([2-9A-HJ-NP-Z]{8})\*\*`)
+
+// code is the pairing code in the i-th post.
+func (r *rig) code(i int) string {
+	r.Helper()
+	synctest.Wait()
+	got := r.chat.seen()
+	if len(got) <= i {
+		r.Fatalf("no post %d: %q", i, got)
+	}
+	m := codeForm.FindStringSubmatch(got[i])
+	if m == nil || !strings.Contains(got[i], "claybot pair approve "+m[1]) {
+		r.Fatalf("no code in %q", got[i])
+	}
+	return m[1]
+}
+
+func dm(user string) claybot.Descriptor { return claybot.User("chat", "dm-"+user, user) }
+
+func pairing(t *testing.T, test func(r *rig)) {
+	bubble(t, func(r *rig) {
+		r.access.Mode = agentsystem.AccessPairing
+		test(r)
+	})
+}
+
+// A stranger gets one code an hour and nothing else: no agent, no model call
+// (CN-03). Approved, he is told so and is answered, also after a restart.
+func TestPairing(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.start()
+		r.say("hello", "anybody?")
+		r.post(ann, command("h", "help"), stop("s"), reset("r", "x"))
+		code := r.code(0)
+		r.restart()
+		r.say("still there?")
+		synctest.Wait()
+		if got := r.chat.seen(); len(got) != 1 {
+			t.Errorf("a stranger was told %q", got)
+		}
+		if len(r.mind.asked()) != 0 || len(r.directories()) != 0 {
+			t.Errorf("%d model calls, agents %q", len(r.mind.asked()), r.directories())
+		}
+		open, err := r.system.Pairings(r.Context())
+		if err != nil || len(open) != 1 || open[0].UserID != "ann" || open[0].Name != "Ann" {
+			t.Errorf("pairings %+v, %v", open, err)
+		}
+		if _, err := r.system.Approve(r.Context(), " "+strings.ToLower(code)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := r.chat.seen(); len(got) != 2 || !strings.HasPrefix(got[1], "You are in") {
+			t.Errorf("people see %q", got)
+		}
+		r.restart()
+		r.say("now?")
+		synctest.Wait()
+		if got := r.chat.seen(); got[len(got)-1] != "re: now?" {
+			t.Errorf("people see %q", got)
+		}
+		if _, err := r.system.Approve(r.Context(), code); !errors.Is(err, agentsystem.ErrBadCode) {
+			t.Errorf("the same code again: %v", err)
+		}
+		grants, err := r.system.Grants(r.Context())
+		if err != nil || len(grants) != 1 || grants[0].Subject != "ann" {
+			t.Errorf("grants %+v, %v", grants, err)
+		}
+	})
+}
+
+// A code is valid for an hour; then the stranger gets another.
+func TestPairingExpires(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.start()
+		r.say("a")
+		first := r.code(0)
+		after(59 * time.Minute)
+		r.say("b")
+		after(time.Minute)
+		if _, err := r.system.Approve(r.Context(), first); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("an old code: %v", err)
+		}
+		r.say("c")
+		if second := r.code(1); second == first {
+			t.Error("the same code again")
+		}
+		if got := r.chat.seen(); len(got) != 2 {
+			t.Errorf("people see %q", got)
+		}
+	})
+}
+
+// A denied stranger hears nothing.
+func TestPairingDenied(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.start()
+		r.say("a")
+		code := r.code(0)
+		if err := r.system.Deny(r.Context(), code); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.system.Deny(r.Context(), code); !errors.Is(err, agentsystem.ErrBadCode) {
+			t.Errorf("denied twice: %v", err)
+		}
+		r.say("b")
+		synctest.Wait()
+		if got := r.chat.seen(); len(got) != 1 {
+			t.Errorf("people see %q", got)
+		}
+	})
+}
+
+// Three codes are open on one connector, however many strangers write at once.
+func TestThreePairingsAtMost(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.start()
+		var all sync.WaitGroup
+		for i := range 20 {
+			user := fmt.Sprint("u", i%10)
+			all.Go(func() {
+				m := msg(fmt.Sprint("m", i), "hello")
+				if err := r.system.Post(r.Context(), claybot.User("chat", fmt.Sprint("dm", i), user), m); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		open, err := r.system.Pairings(r.Context())
+		if err != nil || len(open) != 3 || len(r.chat.seen()) != 3 {
+			t.Errorf("%d open pairings, %d codes sent, %v", len(open), len(r.chat.seen()), err)
+		}
+		// When one is approved, there is room for another.
+		if _, err := r.system.Approve(r.Context(), open[0].Code); err != nil {
+			t.Fatal(err)
+		}
+		r.post(dm("late"), msg("late", "hello"))
+		if open, err = r.system.Pairings(r.Context()); err != nil || len(open) != 3 || open[2].UserID != "late" {
+			t.Errorf("pairings %+v, %v", open, err)
+		}
+	})
+}
+
+// Ten wrong codes lock the door for a while, for right ones too, and longer the
+// next time.
+func TestWrongCodes(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.start()
+		r.say("a")
+		code := r.code(0)
+		guess := func(want error) {
+			t.Helper()
+			if _, err := r.system.Approve(r.Context(), "AAAAAAAA"); !errors.Is(err, want) {
+				t.Errorf("a wrong code: %v, want %v", err, want)
+			}
+		}
+		for range 10 {
+			guess(agentsystem.ErrBadCode)
+		}
+		if _, err := r.system.Approve(r.Context(), code); !errors.Is(err, agentsystem.ErrCodesLocked) {
+			t.Errorf("the right code while locked: %v", err)
+		}
+		if err := r.system.Deny(r.Context(), code); !errors.Is(err, agentsystem.ErrCodesLocked) {
+			t.Errorf("deny while locked: %v", err)
+		}
+		after(5 * time.Minute)
+		for range 10 {
+			guess(agentsystem.ErrBadCode)
+		}
+		after(5 * time.Minute)
+		guess(agentsystem.ErrCodesLocked)
+		after(5 * time.Minute)
+		if _, err := r.system.Approve(r.Context(), code); err != nil {
+			t.Errorf("the right code: %v", err)
+		}
+		for range 30 { // spread out, wrong codes lock nothing
+			guess(agentsystem.ErrBadCode)
+			after(2 * time.Minute)
+		}
+	})
+}
+
+// Who may speak under which mode, by stable ids only (CN-02).
+func TestWhoMaySpeak(t *testing.T) {
+	group := func(channel, user string) (claybot.Descriptor, claybot.MessageContext) {
+		return claybot.User("chat", channel, user), claybot.MessageContext{Group: true}
+	}
+	direct := func(channel, user string) (claybot.Descriptor, claybot.MessageContext) {
+		return claybot.User("chat", channel, user), claybot.MessageContext{}
+	}
+	tests := []struct {
+		name   string
+		access agentsystem.Access
+		who    func(string, string) (claybot.Descriptor, claybot.MessageContext)
+		channel,
+		user string
+		want string // answered, code, or silence
+	}{
+		{"open", agentsystem.Access{Mode: agentsystem.AccessOpen}, direct, "d", "u", "answered"},
+		{"person of another team by id", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T2/U1"}}, direct, "T1/D1", "T2/U1", "answered"},
+		{"open group", agentsystem.Access{Mode: agentsystem.AccessOpen}, group, "g", "u", "answered"},
+		{"no mode is pairing", agentsystem.Access{}, direct, "d", "u", "code"},
+		{"pairing in a group", agentsystem.Access{Mode: agentsystem.AccessPairing}, group, "g", "u", "silence"},
+		{"listed under pairing", agentsystem.Access{Mode: agentsystem.AccessPairing, Allow: []string{"chat:u"}}, direct, "d", "u", "answered"},
+		{"listed", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:u"}}, direct, "d", "u", "answered"},
+		{"not listed", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:u"}}, direct, "d", "v", "silence"},
+		{"listed elsewhere", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"other:u"}}, direct, "d", "u", "silence"},
+		{"by name", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:Ann"}}, direct, "d", "u", "silence"},
+		{"person in a group", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:u"}}, group, "g", "u", "silence"},
+		{"group", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:g"}}, group, "g", "u", "answered"},
+		{"team and channel", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T1/C1"}}, group, "T1/C1", "U1", "answered"},
+		{"channel of any team", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:C1"}}, group, "T1/C1", "U1", "answered"},
+		{"channel of another team", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T2/C1"}}, group, "T1/C1", "U1", "silence"},
+		{"the team alone", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T1"}}, group, "T1/C1", "U1", "silence"},
+		{"person of another team", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:U1"}}, direct, "T1/D1", "T2/U1", "silence"},
+		{"empty entry", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:", "chat", ""}}, group, "T1/", "U1", "silence"},
+		{"trusted connector", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Trusted: []string{"chat"}}, direct, "d", "u", "answered"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.access = tt.access
+				r.start()
+				d, where := tt.who(tt.channel, tt.user)
+				m := msg("a", "a")
+				m.Context = where
+				r.post(d, m)
+				synctest.Wait()
+				got := "silence"
+				switch seen := r.chat.seen(); {
+				case slices.Equal(seen, []string{"re: a"}):
+					got = "answered"
+				case len(seen) == 1 && codeForm.MatchString(seen[0]):
+					got = "code"
+				case len(seen) > 0:
+					t.Errorf("people see %q", seen)
+				}
+				if got != tt.want {
+					t.Errorf("%s, want %s", got, tt.want)
+				}
+				if (len(r.directories()) == 1) != (tt.want == "answered") || (len(r.mind.asked()) == 1) != (tt.want == "answered") {
+					t.Errorf("agents %q, %d model calls", r.directories(), len(r.mind.asked()))
+				}
+				status, err := r.system.Status(r.Context())
+				if err != nil || (status.Access.Refused == 1) != (tt.want != "answered") {
+					t.Errorf("status %+v, %v", status.Access, err)
+				}
+			})
+		})
+	}
+}
+
+// A revoked person's run ends, what waits is dropped, and nothing more is sent;
+// others are not touched.
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.mind.hold("long", time.Minute)
+		r.start()
+		for _, user := range []string{"ann", "bob"} {
+			if err := r.system.Allow(r.Context(), "chat", user); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.chat.will(slow(10*time.Second, false))
+		r.say("quick") // its answer waits for the platform
+		synctest.Wait()
+		r.say("long")
+		synctest.Wait()
+		r.say("waiting")
+		r.post(dm("bob"), msg("bob", "bob"))
+		synctest.Wait()
+		if err := r.system.Revoke(r.Context(), "chat", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		after(5 * time.Minute)
+		r.wants("re: bob")
+		if run := r.receipt("long").Run; run.State != claybot.RunCanceled {
+			t.Errorf("the run is %s", run.State)
+		}
+		if got := r.receipt("waiting"); got.Skipped != "revoked" || got.Run != nil {
+			t.Errorf("the waiting message: %+v", got)
+		}
+		if o := r.reply("quick"); o.State != claybot.SendFailed || !strings.Contains(o.Cause, "revoked") {
+			t.Errorf("the reply: %+v", o)
+		}
+		if err := r.system.Revoke(r.Context(), "chat", "ann"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("revoked twice: %v", err)
+		}
+		r.say("again")
+		r.code(1)
+	})
+}
+
+// Ids must be there.
+func TestAllowNeedsIDs(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.start()
+		for _, pair := range [][2]string{{"", "u"}, {"chat", ""}} {
+			if err := r.system.Allow(r.Context(), pair[0], pair[1]); err == nil {
+				t.Errorf("allowed %q", pair)
+			}
+		}
+	})
+}
+
+// A message without an identity is refused with an error, and nothing is made
+// of it.
+func TestPostChecksMessages(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		for name, post := range map[string]struct {
+			d claybot.Descriptor
+			m claybot.Message
+		}{
+			"no id":        {ann, msg("", "a")},
+			"no user":      {claybot.User("chat", "c", ""), msg("a", "a")},
+			"no channel":   {claybot.User("chat", "", "u"), msg("a", "a")},
+			"no connector": {claybot.User("", "c", "u"), msg("a", "a")},
+			"no type":      {claybot.Descriptor{Connector: "chat", ChannelID: "c", UserID: "u"}, msg("a", "a")},
+		} {
+			if err := r.system.Post(r.Context(), post.d, post.m); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		}
+		if got := r.directories(); len(got) != 0 {
+			t.Errorf("agents %q", got)
+		}
+	})
+}
+
+// Nothing that people or operators must not see leaks into files others read.
+func TestPrivateFiles(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		for _, name := range []string{"agents", "agents/" + string(r.agent(ann))} {
+			info, err := os.Stat(r.dir + "/" + name)
+			if err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%s: %v, %v", name, info.Mode(), err)
+			}
+		}
+	})
+}

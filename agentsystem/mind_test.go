@@ -1,0 +1,202 @@
+package agentsystem_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/tools"
+)
+
+// A mind is a model that answers by what the chat says, so that it says the
+// same to a process that asks again after a crash. It notices calls of one
+// agent that overlap, and requests that no provider would take.
+type mind struct {
+	t  testing.TB
+	mu sync.Mutex
+	// plans are the answers to a user message that contains the key, one for
+	// each step. Without one it echoes.
+	plans    map[string][]llm.Reply
+	before   func(ctx context.Context, r llm.Request) error // called first; may block
+	pace     time.Duration                                  // between the first half of a text and the second
+	requests []llm.Request
+	busy     map[claybot.AgentID]int
+}
+
+func newMind(t testing.TB) *mind {
+	return &mind{t: t, plans: make(map[string][]llm.Reply), busy: make(map[claybot.AgentID]int)}
+}
+
+func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
+	m.mu.Lock()
+	m.requests = append(m.requests, r)
+	if m.busy[r.Agent]++; m.busy[r.Agent] > 1 {
+		m.t.Errorf("two model calls of agent %s at the same time", r.Agent)
+	}
+	before := m.before
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.busy[r.Agent]--
+	}()
+	if err := llm.Check(r.Messages); err != nil {
+		m.t.Errorf("invalid request: %v", err)
+	}
+	if before != nil {
+		if err := before(ctx, r); err != nil {
+			return llm.Response{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return llm.Response{}, &llm.Error{Class: llm.Transient, Text: err.Error()}
+	}
+	reply := m.reply(r)
+	if reply.Err != nil {
+		return llm.Response{}, reply.Err
+	}
+	if half := len(reply.Text) / 2; r.Delta != nil && reply.Text != "" {
+		r.Delta(0, reply.Text[:half])
+		if err := rest(ctx, m.pace); err != nil {
+			return llm.Response{}, err
+		}
+		r.Delta(half, reply.Text[half:])
+		if err := rest(ctx, m.pace); err != nil {
+			return llm.Response{}, err
+		}
+	}
+	reply.Usage = claybot.Usage{Input: 10, Output: 1}
+	return reply.Response, nil
+}
+
+// reply follows the plan of the last user message that has one.
+func (m *mind) reply(r llm.Request) llm.Reply {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	step := 0
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		switch msg := r.Messages[i]; msg.Role {
+		case llm.RoleAssistant:
+			step++
+		case llm.RoleUser:
+			for key, plan := range m.plans {
+				if strings.Contains(msg.Content, key) && step < len(plan) {
+					return plan[step]
+				}
+			}
+			if step == 0 {
+				return llm.Say("re: " + said(msg.Content))
+			}
+		}
+	}
+	return llm.Say("nothing")
+}
+
+// said is what a person wrote, without its wrapper.
+func said(content string) string {
+	_, text, ok := strings.Cut(content, ">")
+	if !ok {
+		return content
+	}
+	text, _, _ = strings.Cut(text, "<")
+	return strings.TrimSpace(text)
+}
+
+func (m *mind) plan(key string, replies ...llm.Reply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plans[key] = replies
+}
+
+func (m *mind) asked() []llm.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]llm.Request(nil), m.requests...)
+}
+
+// hold makes model calls whose newest user message contains key take so long,
+// or until they are canceled.
+func (m *mind) hold(key string, d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.before = func(ctx context.Context, r llm.Request) error {
+		if !strings.Contains(r.Messages[len(r.Messages)-1].Content, key) {
+			return nil
+		}
+		return rest(ctx, d)
+	}
+}
+
+// rest waits for d or the end of ctx.
+func rest(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return &llm.Error{Class: llm.Transient, Text: ctx.Err().Error()}
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// use calls tools, one after another in one step.
+func use(names ...string) llm.Reply {
+	var calls []claybot.ToolCall
+	for _, n := range names {
+		calls = append(calls, claybot.ToolCall{Name: n, Args: "{}"})
+	}
+	return llm.Use(calls...)
+}
+
+// A bench is the tools: pay acts once, look reads, work takes a second.
+type bench struct {
+	mu    sync.Mutex
+	acted map[string]int            // by tool, run and call
+	work  func(ctx context.Context) // what the tool work does
+	fuse  func() *fuse              // of the process at work
+}
+
+func (b *bench) set(t testing.TB) *tools.Set {
+	t.Helper()
+	tool := func(name string, e tools.Effect) tools.Tool {
+		spec := tools.Spec{Tool: llm.Tool{Name: name, Description: name}, Effect: e, Timeout: time.Hour}
+		return tools.New(spec, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
+			err := b.fuse().step("tool "+name, func() error {
+				b.mu.Lock()
+				b.acted[name+" "+string(env.Run)+" "+env.CallID]++
+				work := b.work
+				b.mu.Unlock()
+				if name == "work" && work != nil {
+					work(ctx)
+				}
+				return nil
+			})
+			return tools.Result{Text: name + " done"}, err
+		})
+	}
+	s, err := tools.NewSet(tool("pay", tools.Once), tool("look", tools.ReadOnly), tool("work", tools.Idempotent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// times are how often the calls of a tool acted.
+func (b *bench) times(name string) (counts []int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, n := range b.acted {
+		if strings.HasPrefix(key, name+" ") {
+			counts = append(counts, n)
+		}
+	}
+	return counts
+}
+
+// restALittle is a second of work.
+func restALittle(ctx context.Context) { _ = rest(ctx, time.Second) } // an end of ctx ends the work

@@ -1,0 +1,314 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// A pass is one worker's way through one run.
+type pass struct {
+	*System
+	box      *inbox.Box
+	agent    claybot.Agent
+	profile  Profile
+	run      claybot.Run
+	messages []claybot.Message
+	log      *slog.Logger
+
+	history storage.History
+	live    *live
+	inDoubt map[string]bool // tool calls that an earlier pass started
+	usage   claybot.Usage
+	context int64 // tokens of the newest request
+	broken  error // a store that failed, whatever the engine made of it
+	// pending is the event of an assistant text that may be the last: it is
+	// committed with the end of the run, or before the next record.
+	pending []claybot.Event
+	answer  []string // the assistant texts since the last tool call
+	step    int      // of the newest assistant record
+	seq     int64    // of the newest event, counted along with the store
+}
+
+// do runs the engine and ends the run. An error means that the run did not end
+// and goes on later.
+func (p *pass) do(ctx context.Context) error {
+	limit := p.profile.Deadline
+	if limit == 0 {
+		limit = defaultDeadline
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errDeadline)
+	defer cancel()
+	p.live = p.watch(ctx)
+	defer p.live.close()
+	history, err := p.Agents.OpenHistory(ctx, p.box.Lease)
+	switch {
+	case err != nil && p.run.Attempts > maxAttempts && !again(err) && !errors.Is(err, storage.ErrLeaseLost):
+		p.log.Error("history cannot be opened", "err", err)
+		return p.end(errInterrupted) // which does without
+	case err != nil:
+		return fmt.Errorf("open history: %w", err)
+	}
+	p.history = history
+	defer history.Close() // its writes are synced; closing has nothing to report
+	err = p.advance(ctx)
+	cause := context.Cause(ctx)
+	var canceled *inbox.CanceledError
+	if err != nil && cause != nil || errors.As(cause, &canceled) {
+		err = cause // what the engine met is a consequence, and an answer to a canceled run is too late
+	}
+	return p.end(err)
+}
+
+// Ends of a run that come from outside its engine.
+var (
+	errDeadline    = &runs.Error{Code: runs.CodeDeadline, Text: "the run passed its deadline"}
+	errInterrupted = &runs.Error{Code: "interrupted", Text: fmt.Sprintf("given up after %d interrupted attempts", maxAttempts)}
+)
+
+// advance repairs what a crash left and takes the engine as far as it goes. A
+// panic of the engine is an error of the run.
+func (p *pass) advance(ctx context.Context) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			p.log.Error("the engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			err = &runs.Error{Code: "panic", Text: fmt.Sprint("the engine panicked: ", x)}
+		}
+	}()
+	if err := p.repair(ctx); err != nil {
+		return err
+	}
+	if p.run.Cancel != "" {
+		return &inbox.CanceledError{By: p.run.Cancel}
+	}
+	if p.run.Attempts > maxAttempts {
+		return errInterrupted
+	}
+	name := p.profile.Engine
+	if name == "" {
+		name = "react"
+	}
+	engine := p.engines[name]
+	if engine == nil {
+		return &runs.Error{Code: "no_engine", Text: fmt.Sprintf("there is no engine %q", name)}
+	}
+	for rec, err := range engine.Run(ctx, p.turn()) {
+		switch {
+		case p.broken != nil:
+			return p.broken
+		case err != nil:
+			return engineError(err)
+		}
+		if err := p.record(ctx, rec); err != nil {
+			return err
+		}
+	}
+	return p.broken
+}
+
+// engineError gives an error of an engine that names no code the one for such.
+func engineError(err error) error {
+	var coded *runs.Error
+	if errors.As(err, &coded) {
+		return err
+	}
+	why := runs.Explain(err)
+	return &runs.Error{Code: why.Code, Text: why.Text, Err: err}
+}
+
+func (p *pass) turn() *runs.Turn {
+	return &runs.Turn{
+		Run:     p.run,
+		Agent:   p.agent,
+		History: p.remembered(),
+		Inject:  p.inject,
+		Started: p.started,
+		InDoubt: func(call string) bool { return p.inDoubt[call] },
+		Delta:   p.live.delta,
+		Usage:   p.used,
+	}
+}
+
+// used counts what a model call or a tool took.
+func (p *pass) used(u claybot.Usage) {
+	p.usage = p.usage.Add(u)
+	if u.LLMCalls > 0 {
+		p.context = u.Input
+	}
+}
+
+// remembered is the history that the engine sees: all of it but the records of
+// other runs without memory, or, without memory itself, this run's only.
+func (p *pass) remembered() []claybot.Record {
+	var seen []claybot.Record
+	for _, r := range p.history.Records() {
+		if r.Run == p.run.ID || !r.Aside && !p.profile.Forget {
+			seen = append(seen, r)
+		}
+	}
+	return seen
+}
+
+// record makes one record of the engine durable: history first, then its
+// event.
+func (p *pass) record(ctx context.Context, r claybot.Record) error {
+	r.Run, r.Aside = p.run.ID, p.profile.Forget
+	if r.At == 0 {
+		r.At = claybot.Now()
+	}
+	if err := p.commit(ctx); err != nil {
+		return err
+	}
+	if err := p.history.Append(ctx, r); err != nil {
+		return fmt.Errorf("append history: %w", err)
+	}
+	p.note(r)
+	ev, ok := runs.EventOf(r)
+	if !ok {
+		return nil
+	}
+	p.pending = append(p.pending, ev)
+	if r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0 {
+		return nil // perhaps the last one
+	}
+	if err := p.commit(ctx); err != nil {
+		return err
+	}
+	return p.progress(ctx, r)
+}
+
+// progress sends a text that came together with tool calls, where the profile
+// asks for that.
+func (p *pass) progress(ctx context.Context, r claybot.Record) error {
+	if !p.profile.Progress || r.Type != claybot.RecordAssistant || strings.TrimSpace(r.Text) == "" {
+		return nil
+	}
+	out := p.compose(p.outgoing(claybot.OutgoingAnswer), r.Text)
+	for i := range out { // named by run and step, so that a resumed run does not say it again
+		out[i].ID = fmt.Sprintf("progress/%s/%d/%d", p.run.ID, r.Step, i+1)
+	}
+	stored, err := p.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return fmt.Errorf("send progress: %w", err)
+	}
+	p.post.hand(stored)
+	return nil
+}
+
+// note keeps what the end of the run needs to know of a record.
+func (p *pass) note(r claybot.Record) {
+	p.step = max(p.step, r.Step)
+	switch {
+	case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0:
+		p.answer = append(p.answer, r.Text)
+	case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
+		p.answer = nil
+	}
+}
+
+// commit stores the pending events and shows them.
+func (p *pass) commit(ctx context.Context) error {
+	if len(p.pending) == 0 {
+		return nil
+	}
+	if err := p.Runs.Append(ctx, p.box.Lease, p.run.ID, true, p.pending...); err != nil {
+		return fmt.Errorf("append events: %w", err)
+	}
+	p.show(p.pending...)
+	p.pending = nil
+	return nil
+}
+
+// show tells an observing connector what happened: each stored event once, in
+// order.
+func (p *pass) show(events ...claybot.Event) {
+	o, ok := p.connector(p.agent.Descriptor.Connector).(connectors.Observer)
+	for _, e := range events {
+		p.seq++
+		if e.Seq = p.seq; ok {
+			o.Observe(p.route(), e)
+		}
+	}
+}
+
+// started records that a tool is about to run.
+func (p *pass) started(ctx context.Context, call claybot.ToolCall, effect string) error {
+	ev := runs.ToolCalled(p.run.ID, call, effect)
+	if err := p.Runs.Append(ctx, p.box.Lease, p.run.ID, false, ev); err != nil {
+		p.broken = fmt.Errorf("record the start of a tool: %w", err)
+		return p.broken
+	}
+	p.show(ev)
+	return nil
+}
+
+// inject takes messages that arrived during the tools of a step into the run.
+func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
+	policy := p.Profile(p.agent.Descriptor).Policy // a change counts for the next injection
+	if policy.WhenBusy != inbox.InjectAfterTools || len(p.messages) == 0 {
+		return nil, nil
+	}
+	limit := policy.Limit()
+	if policy.ProcessBuffer == inbox.OneByOne {
+		limit = 1
+	}
+	first := p.messages[0]
+	more, err := p.Inbox.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.Message) bool {
+		return inbox.Together(first, m)
+	})
+	if err != nil || len(more) == 0 {
+		p.broken = err
+		return nil, err
+	}
+	records := make([]claybot.Record, len(more))
+	ids := make([]claybot.MessageID, len(more))
+	for i, m := range more {
+		records[i], ids[i] = p.userRecord(m), m.ID
+	}
+	p.messages = append(p.messages, more...)
+	p.show(runs.Injected(p.run.ID, ids))
+	p.broken = p.history.Append(ctx, records...)
+	return records, p.broken
+}
+
+// userRecord is the record of a message: of a person, or of the system.
+func (p *pass) userRecord(m claybot.Message) claybot.Record {
+	r := claybot.Record{
+		Type: claybot.RecordUser, At: m.At, Run: p.run.ID,
+		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote,
+		Aside: p.profile.Forget,
+	}
+	if m.Type == claybot.MessageSystem {
+		r.Type, r.Origin = claybot.RecordSystem, m.From.Name
+		return r
+	}
+	from := m.From
+	r.From = &from
+	return r
+}
+
+// outgoing is what all messages of the run to its reader have in common.
+func (p *pass) outgoing(kind claybot.OutgoingKind) claybot.Outgoing {
+	o := claybot.Outgoing{Kind: kind, Run: p.run.ID, Agent: p.agent.ID, Route: p.route()}
+	if n := len(p.messages); n > 0 {
+		o.Message = p.messages[n-1].ID
+	}
+	return o
+}
+
+// route is where the answer goes: to the newest message of the run.
+func (p *pass) route() claybot.Route {
+	if len(p.messages) == 0 {
+		return p.agent.Descriptor.Route()
+	}
+	return p.messages[len(p.messages)-1].ReplyRoute(p.agent.Descriptor)
+}

@@ -1,0 +1,206 @@
+package agentsystem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lucsky/cuid"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// The bounds of what one message and one inbox may hold.
+const (
+	maxText    = 100_000 // characters
+	maxWaiting = 10_000  // messages of one agent
+)
+
+var _ connectors.Handler = (*System)(nil)
+
+// Post takes in what a connector received. It returns nil once the message is
+// durable, or was turned away for good: a stranger's, or one that is known.
+// Any other outcome is an error, nothing is stored, and the source must keep
+// the message.
+func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+	if err := checkMessage(to, m); err != nil {
+		return err
+	}
+	if !s.gate.allowed(to, m.Context.Group) {
+		s.Log.Debug("message of a stranger", "connector", to.Connector, "user", to.UserID, "channel", to.ChannelID)
+		out, err := s.gate.stranger(ctx, to, m, newID)
+		s.post.hand(out)
+		return err
+	}
+	_, err := s.accept(ctx, to, m)
+	return err
+}
+
+// Moved follows a channel to its new id.
+func (s *System) Moved(ctx context.Context, connector, from, to string) error {
+	if err := s.Agents.MoveChannel(ctx, connector, from, to); err != nil {
+		return fmt.Errorf("move channel: %w", err)
+	}
+	s.Log.Info("a channel has a new id", "connector", connector, "from", from, "to", to)
+	// Only what somebody decided about this channel moves with it. That
+	// everybody is let in now is no decision for later.
+	if !s.gate.granted(connector, from) && !s.gate.listed(connector, from) {
+		return nil
+	}
+	return s.gate.grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
+}
+
+func checkMessage(to claybot.Descriptor, m claybot.Message) error {
+	switch {
+	case m.ID == "":
+		return errors.New("post: the message has no id")
+	case to.Type != claybot.AgentUser:
+		return fmt.Errorf("post %s: no agent of type %q can be written to", m.ID, to.Type)
+	case to.Connector == "" || to.ChannelID == "" || to.UserID == "":
+		return fmt.Errorf("post %s: connector, channel and user must not be empty", m.ID)
+	}
+	return nil
+}
+
+// accept stores a message of somebody who may speak.
+func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Message) (storage.Posted, error) {
+	m.Text = clean(m.Text)
+	if m.At == 0 {
+		m.At = claybot.Now()
+	}
+	agent, err := s.Agents.AgentFor(ctx, to)
+	if errors.Is(err, storage.ErrDamaged) {
+		return storage.Posted{}, s.unreadable(ctx, to, m, err)
+	}
+	if err != nil {
+		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
+	}
+	p := storage.Posting{To: agent.ID, Message: m, Wait: s.Profile(to).Policy.Wait(), MaxWaiting: maxWaiting}
+	if err := s.prepare(ctx, agent, &p); err != nil {
+		return storage.Posted{}, err
+	}
+	done, err := s.boxes.Post(ctx, p)
+	if err != nil {
+		return done, err
+	}
+	if done.Added {
+		s.accepted(ctx, agent, m, done)
+	}
+	return done, nil
+}
+
+// prepare decides what commits together with a message: the answer to a
+// command, or the reason why it will not run.
+func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
+	m := p.Message
+	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
+		return s.compose(replyTo(agent, m, kind), text)
+	}
+	switch m.Type {
+	case claybot.MessageCommand:
+		text, err := s.answer(ctx, agent, m)
+		if err != nil {
+			return err
+		}
+		p.Skip, p.Replies = "command", say(claybot.OutgoingCommand, text)
+	case claybot.MessageCancel:
+		p.Replies = say(claybot.OutgoingCommand, textStopped)
+		p.IfIdle = say(claybot.OutgoingCommand, textNothingRuns)
+	case claybot.MessageUser:
+		if n := utf8.RuneCountInString(m.Text); n > maxText {
+			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, textTooLong(n))
+			p.Message.Text = string([]rune(m.Text)[:1000])
+		} else if strings.TrimSpace(m.Text) == "" {
+			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, textEmpty)
+		}
+	}
+	return nil
+}
+
+// accepted tells everybody who waits for it that a message is durable.
+func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Message, done storage.Posted) {
+	s.post.hand(done.Outbox)
+	if len(done.Dropped) > 0 {
+		s.reject(agent.ID, ErrReset, done.Dropped...)
+	}
+	if c, ok := s.connector(agent.Descriptor.Connector).(connectors.Accepter); ok && m.Type != claybot.MessageSystem {
+		c.Accepted(agent.Descriptor, m)
+	}
+	switch done.Skipped {
+	case "":
+		return
+	case "command":
+		s.waiters.ended(Result{}, m.ID)
+		return
+	case "inbox_full":
+		s.notifyFull(ctx, agent, m)
+	}
+	s.Log.Info("message will not run", "agent", agent.ID, "message", m.ID, "reason", done.Skipped)
+	s.reject(agent.ID, ErrDropped, m.ID)
+}
+
+// unreadable ends a message whose agent's files cannot be read, in a notice. It
+// must not stay with its source: there it would hold up the messages of others.
+func (s *System) unreadable(ctx context.Context, to claybot.Descriptor, m claybot.Message, cause error) error {
+	s.Log.Error("a message cannot be taken: the files of its agent are damaged", "message", m.ID, "err", cause)
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textUnreadable)
+	out[0].ID = fmt.Sprintf("unreadable/%s", m.ID)
+	stored, err := s.Outbox.Enqueue(ctx, out[:1]...)
+	if err != nil {
+		return fmt.Errorf("tell about %s: %w", m.ID, err)
+	}
+	s.post.hand(stored)
+	s.waiters.ended(Result{Err: ErrDropped}, m.ID)
+	return nil
+}
+
+// notifyFull says once an hour that an inbox takes no more.
+func (s *System) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.Message) {
+	hour := m.At.Time().Unix() / 3600
+	out := s.compose(replyTo(agent, m, claybot.OutgoingNotice), textInboxFull())
+	out[0].ID = fmt.Sprintf("full/%s/%d", agent.ID, hour) // the id makes it one an hour
+	stored, err := s.Outbox.Enqueue(ctx, out[:1]...)
+	if err != nil {
+		s.Log.Warn("cannot tell that an inbox is full", "agent", agent.ID, "err", err)
+	}
+	s.post.hand(stored)
+}
+
+// replyTo is an answer of the system itself to a message of an agent.
+func replyTo(agent claybot.Agent, m claybot.Message, kind claybot.OutgoingKind) claybot.Outgoing {
+	return claybot.Outgoing{Kind: kind, Agent: agent.ID, Message: m.ID, Route: m.ReplyRoute(agent.Descriptor)}
+}
+
+// compose makes the outgoing messages of one text like o: as many parts as the
+// platform needs.
+func (s *System) compose(o claybot.Outgoing, text string) []claybot.Outgoing {
+	parts := []string{text}
+	if c, ok := s.connector(o.Route.Connector).(connectors.Sender); ok {
+		parts = c.Split(text)
+	}
+	out := make([]claybot.Outgoing, len(parts))
+	for i, part := range parts {
+		o.ID, o.Text, o.Part, o.Parts, o.At = newID(), part, i+1, len(parts), claybot.Now()
+		out[i] = o
+	}
+	return out
+}
+
+// newID makes the id of a run or of an outgoing message. Such ids sort by time.
+func newID() string {
+	id, err := cuid.NewCrypto(rand.Reader)
+	if err != nil { // only a broken random source, which ends the program elsewhere
+		return string(claybot.NewID())
+	}
+	return id
+}
+
+// clean makes a text safe to keep: valid UTF-8 without NUL.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+}

@@ -1,0 +1,89 @@
+package agentsystem
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+)
+
+// repair brings history and events of a run together again. History is written
+// first, so that a crash can leave two gaps only: messages of the run without a
+// record, and one record without its event.
+func (p *pass) repair(ctx context.Context) error {
+	known := make(map[claybot.MessageID]bool)
+	var records []claybot.Record // of this run
+	for _, r := range p.history.Records() {
+		if r.MessageID != "" {
+			known[r.MessageID] = true
+		}
+		if r.Run == p.run.ID {
+			records = append(records, r)
+		}
+	}
+	var missing []claybot.Record
+	for _, m := range p.messages {
+		if !known[m.ID] {
+			missing = append(missing, p.userRecord(m))
+		}
+	}
+	// Buffered only: should a crash lose them, they are made again from the
+	// messages that the run is bound to.
+	if err := p.history.Buffer(ctx, missing...); err != nil {
+		return fmt.Errorf("append history: %w", err)
+	}
+	if p.run.Attempts == 1 && len(records) == 0 {
+		return nil // a new run has nothing to compare
+	}
+	return p.repairEvents(ctx, records)
+}
+
+// repairEvents adds the events that records of the run lack, and learns which
+// tools an earlier pass had started.
+func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error {
+	p.inDoubt = make(map[string]bool)
+	have := 0
+	for ev, err := range p.Runs.Events(ctx, p.run.ID, 0) {
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		switch ev.Type {
+		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed:
+			have++
+		case claybot.EventToolCalled:
+			var called runs.ToolStarted
+			if err := json.Unmarshal(ev.Data, &called); err != nil {
+				return fmt.Errorf("read event %d: %w", ev.Seq, err)
+			}
+			p.inDoubt[called.CallID] = true
+		}
+	}
+	for _, r := range records {
+		p.note(r)
+		p.count(r)
+		ev, ok := runs.EventOf(r)
+		if !ok {
+			continue
+		}
+		if have--; have < 0 {
+			p.pending = append(p.pending, ev)
+		}
+	}
+	if have > 0 {
+		return &runs.Error{Code: "internal/history-behind", Text: fmt.Sprintf("history lacks %d records that have events", have)}
+	}
+	return p.commit(ctx)
+}
+
+// count adds what an earlier pass used to the usage of the run.
+func (p *pass) count(r claybot.Record) {
+	if r.Tokens != nil {
+		p.usage = p.usage.Add(*r.Tokens)
+		p.context = r.Tokens.Input
+	}
+	if r.Type == claybot.RecordTool {
+		p.usage.ToolCalls++
+	}
+}

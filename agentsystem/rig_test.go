@@ -1,0 +1,306 @@
+package agentsystem_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools"
+)
+
+// A rig is a daemon on real stores, with a chat and a model that outlive its
+// crashes. It stands in a bubble: Wait of synctest returns when all is quiet.
+type rig struct {
+	*testing.T
+	chat  *chat
+	mind  *mind
+	bench *bench
+
+	// To be set before start.
+	line      func(*line) connectors.Connector // the connector "chat"
+	also      []connectors.Connector
+	decorate  func(agentsystem.Stores) agentsystem.Stores
+	engine    runs.Engine
+	grace     time.Duration
+	blowAfter int
+
+	mu      sync.Mutex
+	profile agentsystem.Profile
+	access  agentsystem.Access
+
+	dir     string
+	fuse    *fuse
+	db      *sqlite.DB
+	agents  *files.Store
+	system  *agentsystem.System
+	stopRun context.CancelFunc
+	ended   chan error
+	starts  int
+}
+
+// emptyDir is a data directory as a first start makes it, to be copied: making
+// the tables takes longer than most tests.
+var emptyDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "agentsystem")
+	if err == nil {
+		var db *sqlite.DB
+		if db, err = sqlite.Open(context.Background(), filepath.Join(dir, "claybot.db"), sqlite.Config{}); err == nil {
+			err = db.Close()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	emptyDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir) // a rest in the temporary directory does no harm
+	os.Exit(code)
+}
+
+// bubble runs a test with virtual time and a rig that is not started.
+func bubble(t *testing.T, test func(r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{T: t, chat: new(chat), mind: newMind(t), dir: t.TempDir(), blowAfter: -1}
+		if err := os.CopyFS(r.dir, os.DirFS(emptyDir)); err != nil {
+			t.Fatal(err)
+		}
+		r.bench = &bench{acted: make(map[string]int), fuse: func() *fuse { return r.fuse }}
+		r.line = func(l *line) connectors.Connector { return l }
+		r.access.Mode = agentsystem.AccessOpen
+		defer r.shut()
+		test(r)
+	})
+}
+
+// start opens the stores and runs the system.
+func (r *rig) start() {
+	r.Helper()
+	ctx := context.Background()
+	r.starts++
+	r.fuse = newFuse(r.blowAfter)
+	r.blowAfter = -1
+	log := slog.New(slog.DiscardHandler)
+	if testing.Verbose() && os.Getenv("RIG_LOG") != "" {
+		log = slog.New(slog.NewTextHandler(r.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	var err error
+	if r.db, err = sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{}); err != nil {
+		r.Fatal(err)
+	}
+	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db}); err != nil {
+		r.Fatal(err)
+	}
+	stores := agentsystem.Stores{
+		Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
+	}
+	if r.decorate != nil {
+		stores = r.decorate(stores)
+	}
+	r.system = agentsystem.New(agentsystem.Config{
+		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace,
+		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
+		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
+	})
+	engine := r.engine
+	if engine == nil {
+		set := r.bench.set(r.T)
+		engine = &react.Loop{
+			Model: func(claybot.Agent) llm.Model { return r.mind },
+			Tools: func(claybot.Agent) *tools.Set { return set },
+		}
+	}
+	r.system.Handle("react", engine)
+	run, stop := context.WithCancel(ctx)
+	r.stopRun, r.ended = stop, make(chan error, 1)
+	all := append([]connectors.Connector{r.line(&line{name: "chat", chat: r.chat, fuse: r.fuse})}, r.also...)
+	go func() { r.ended <- r.system.Run(run, all...) }()
+	synctest.Wait()
+}
+
+// stop ends the system in order.
+func (r *rig) stop() {
+	r.Helper()
+	r.stopRun()
+	if err := <-r.ended; err != nil && !r.fuse.dead() {
+		r.Errorf("Run: %v", err)
+	}
+}
+
+// crash ends the process at this moment: nothing of it reaches disk or chat any
+// more. The next start finds a copy of the directory as it is now.
+func (r *rig) crash() {
+	r.Helper()
+	r.fuse.blow()
+	copied := r.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(r.dir)); err != nil {
+		r.Fatal(err)
+	}
+	r.shut()
+	r.dir = copied
+}
+
+// shut stops what runs and closes the stores.
+func (r *rig) shut() {
+	if r.db == nil {
+		return
+	}
+	r.stop()
+	for _, c := range []interface{ Close() error }{r.agents, r.db} {
+		if err := c.Close(); err != nil {
+			r.Error(err)
+		}
+	}
+	r.db = nil
+}
+
+// restart stops in order and starts again on the same directory.
+func (r *rig) restart() {
+	r.Helper()
+	r.shut()
+	r.start()
+}
+
+func (r *rig) setPolicy(p inbox.Policy) {
+	r.mu.Lock()
+	r.profile.Policy = p
+	r.mu.Unlock()
+	if r.db == nil {
+		return
+	}
+	if err := r.system.Reschedule(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+}
+
+var ann = claybot.User("chat", "dm-ann", "ann")
+
+func msg(id, text string) claybot.Message {
+	return claybot.Message{
+		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text,
+		From: claybot.Sender{UserID: "ann", Name: "Ann"},
+	}
+}
+
+func typed(id string, t claybot.MessageType, text string) claybot.Message {
+	m := msg(id, text)
+	m.Type = t
+	return m
+}
+
+func command(id, name string) claybot.Message {
+	m := typed(id, claybot.MessageCommand, "")
+	m.Command = name
+	return m
+}
+
+// say posts messages of Ann, each with its text as id.
+func (r *rig) say(texts ...string) {
+	r.Helper()
+	for _, text := range texts {
+		r.post(ann, msg(text, text))
+	}
+}
+
+func (r *rig) post(d claybot.Descriptor, ms ...claybot.Message) {
+	r.Helper()
+	for _, m := range ms {
+		if err := r.system.Post(r.Context(), d, m); err != nil {
+			r.Fatalf("post %s: %v", m.ID, err)
+		}
+	}
+}
+
+// wants waits until all is quiet and compares what people see.
+func (r *rig) wants(texts ...string) {
+	r.Helper()
+	synctest.Wait()
+	if got := r.chat.seen(); !slices.Equal(got, texts) {
+		r.Errorf("people see %q, want %q", got, texts)
+	}
+}
+
+// agent is the id of d, which has one.
+func (r *rig) agent(d claybot.Descriptor) claybot.AgentID {
+	r.Helper()
+	id, err := r.db.IndexedAgent(r.Context(), d)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return id
+}
+
+func (r *rig) receipt(id claybot.MessageID) storage.Receipt {
+	r.Helper()
+	rec, err := r.db.Receipt(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return rec
+}
+
+// ranWith are the messages of the run that took id; none when none did.
+func (r *rig) ranWith(id claybot.MessageID) []claybot.MessageID {
+	r.Helper()
+	if run := r.receipt(id).Run; run != nil {
+		return run.Messages
+	}
+	return nil
+}
+
+// history is what an agent remembers, as lines without times and ids.
+func (r *rig) history(d claybot.Descriptor) []string {
+	r.Helper()
+	var lines []string
+	for _, rec := range r.records(d) {
+		line := string(rec.Type) + " " + rec.Text
+		for _, c := range rec.ToolCalls {
+			line += "[" + c.Name + "]"
+		}
+		if rec.Type == claybot.RecordTool {
+			line = "result of " + rec.Name
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (r *rig) records(d claybot.Descriptor) []claybot.Record {
+	r.Helper()
+	all, err := r.agents.Records(r.Context(), r.agent(d))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return all
+}
+
+func (r *rig) events(id claybot.RunID) (all []claybot.Event) {
+	r.Helper()
+	for e, err := range r.db.Events(r.Context(), id, 0) {
+		if err != nil {
+			r.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}

@@ -1,0 +1,196 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// Status is how the daemon is doing, as `claybot status --json` prints it.
+type Status struct {
+	Version    string                    `json:"version"`
+	Uptime     string                    `json:"uptime"`
+	Agents     int                       `json:"agents"`
+	Inbox      InboxStatus               `json:"inbox"`
+	Runs       map[claybot.RunState]int  `json:"runs"`
+	Outbox     map[claybot.SendState]int `json:"outbox"`
+	Connectors []ConnectorStatus         `json:"connectors"`
+	Model      ModelStatus               `json:"model"`
+	Access     AccessStatus              `json:"access"`
+	Duplicates int64                     `json:"duplicates"` // repeats that were dropped since the start
+	Ambiguous  int64                     `json:"ambiguous"`  // sends whose fate was unknown at first
+}
+
+// InboxStatus counts the messages that no run has taken yet.
+type InboxStatus struct {
+	Waiting int `json:"waiting"`
+}
+
+// ConnectorStatus is the health of one connector.
+type ConnectorStatus struct {
+	Name string `json:"name"`
+	connectors.Health
+}
+
+// ModelStatus is how the model answers: when it last did, and what went wrong
+// since, in a sentence with the next step.
+type ModelStatus struct {
+	Name   string    `json:"name"`
+	LastOK time.Time `json:"lastOk,omitzero"`
+	Err    string    `json:"error,omitempty"`
+}
+
+// AccessStatus says how strangers are met.
+type AccessStatus struct {
+	Mode    AccessMode `json:"mode"`
+	Granted int        `json:"granted"`
+	Refused int64      `json:"refused"` // messages of strangers since the start
+}
+
+// Status reads how the daemon is doing.
+func (s *System) Status(ctx context.Context) (Status, error) {
+	counts, err := s.Counts.Figures(ctx)
+	if err != nil {
+		return Status{}, fmt.Errorf("read figures: %w", err)
+	}
+	st := Status{
+		Version:    s.Version,
+		Uptime:     time.Since(s.began).Round(time.Second).String(),
+		Agents:     counts.Agents,
+		Inbox:      InboxStatus{Waiting: counts.Waiting},
+		Runs:       counts.Runs,
+		Outbox:     counts.Outbox,
+		Connectors: s.health(),
+		Duplicates: counts.Duplicates,
+		Ambiguous:  counts.Ambiguous,
+	}
+	if s.ModelHealth != nil {
+		st.Model = s.ModelHealth()
+	}
+	s.gate.mu.Lock()
+	st.Access = AccessStatus{Mode: s.Admission().Mode, Granted: len(s.gate.grants), Refused: s.gate.refused}
+	s.gate.mu.Unlock()
+	return st, nil
+}
+
+func (s *System) health() []ConnectorStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]ConnectorStatus, 0, len(s.connectors))
+	for name, c := range s.connectors {
+		all = append(all, ConnectorStatus{Name: name, Health: c.Health()})
+	}
+	slices.SortFunc(all, func(a, b ConnectorStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Ready reports whether every connector has had its first success, and if not,
+// what is missing.
+func (s *System) Ready() (bool, string) {
+	for _, c := range s.health() {
+		if c.LastOK.IsZero() {
+			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))
+		}
+	}
+	return true, ""
+}
+
+// Tell sends a notice to the place of an agent. The same text is told once a
+// day.
+func (s *System) Tell(ctx context.Context, id claybot.AgentID, text string) error {
+	agent, err := s.Agents.Agent(ctx, id)
+	if err != nil {
+		return fmt.Errorf("tell %s: %w", id, err)
+	}
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: agent.Descriptor.Route()}, text)
+	day := time.Now().Unix() / 86400
+	for i := range out {
+		out[i].ID = fmt.Sprintf("tell/%s/%d/%08x/%d", id, day, crc32.ChecksumIEEE([]byte(text)), i)
+	}
+	stored, err := s.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return fmt.Errorf("tell %s: %w", id, err)
+	}
+	s.post.hand(stored)
+	return nil
+}
+
+// answer is the text that answers a chat command.
+func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Message) (string, error) {
+	switch m.Command {
+	case "start":
+		return textGreeting(), nil
+	case "status":
+		return s.agentStatus(agent), nil
+	case "why":
+		r, err := s.Inbox.LastReceipt(ctx, agent.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return "There is no message of yours yet.", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the last receipt: %w", err)
+		}
+		return textWhy(r), nil
+	}
+	return textHelp(), nil // asked for, or the best answer to a command that is none
+}
+
+// agentStatus is what a person may know: his own agent and whether things work.
+func (s *System) agentStatus(agent claybot.Agent) string {
+	var b strings.Builder
+	if s.boxes.Busy(agent.ID) {
+		b.WriteString("I am at work on something; /stop ends it.\n")
+	} else {
+		b.WriteString("I am waiting for you.\n")
+	}
+	fmt.Fprintf(&b, "\n- model: %s\n", s.Profile(agent.Descriptor).Model)
+	for _, c := range s.health() {
+		if c.Name == agent.Descriptor.Connector {
+			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.State)
+		}
+	}
+	fmt.Fprintf(&b, "- agent: `%s`", agent.ID)
+	return b.String()
+}
+
+// Transcript is what a chat window shows of the conversation of d: its newest
+// limit messages and replies, oldest first.
+func (s *System) Transcript(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Entry, error) {
+	id, err := s.Index.IndexedAgent(ctx, d)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find agent: %w", err)
+	}
+	return s.Outbox.Transcript(ctx, id, d.Route().Dest(), limit)
+}
+
+// SentAfter is what was said to d after position n of the outbox.
+func (s *System) SentAfter(ctx context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error) {
+	return s.Outbox.SentAfter(ctx, d.Route().Dest(), n, limit)
+}
+
+// LastN is the position of the newest message for d in the outbox, 0 for none.
+func (s *System) LastN(ctx context.Context, d claybot.Descriptor) (int64, error) {
+	return s.Outbox.LastN(ctx, d.Route().Dest())
+}
+
+// Reschedule computes the due times of waiting messages anew. Call it after
+// the profiles changed.
+func (s *System) Reschedule(ctx context.Context) error {
+	err := s.Inbox.Reschedule(ctx, func(d claybot.Descriptor) storage.Wait { return s.Profile(d).Policy.Wait() })
+	if err != nil {
+		return fmt.Errorf("reschedule: %w", err)
+	}
+	s.boxes.Wake()
+	return nil
+}

@@ -1,0 +1,230 @@
+// Package agentsystem routes messages to agents and keeps every agent busy
+// with at most one run. It owns the way from an accepted message to the outbox
+// and from the outbox to the platform.
+//
+// It guarantees what the store and the connectors together allow: a message
+// that Post accepted ends in a reply, a recorded reason, or one notice; one
+// agent never has two runs at a time; different agents never wait for each
+// other; a destination gets its messages in order.
+//
+// Goroutines: Run starts one per connector, the dispatcher, the deliverer; the
+// dispatcher starts one worker per held agent, which has one more for typing
+// and drafts; the deliverer starts one lane per destination with something to
+// send. Run waits for all of them.
+//
+// The package must not import an implementation of anything.
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// The causes with which work ends from inside, and the errors of waiters.
+var (
+	// ErrShutdown: the process ends; the message stays and runs later.
+	ErrShutdown = errors.New("claybot is shutting down")
+	// ErrReset: a reset discarded the message or ended its run.
+	ErrReset = errors.New("the conversation was reset")
+	// ErrCanceled: somebody stopped the run.
+	ErrCanceled = errors.New("the run was canceled")
+	// ErrDropped: an operator discarded the waiting message.
+	ErrDropped = errors.New("the message was dropped")
+)
+
+// Stores are the durable parts that a System stands on.
+type Stores struct {
+	Agents storage.Agents
+	Index  storage.Index
+	Inbox  storage.Inbox
+	Runs   storage.Runs
+	Outbox storage.Outbox
+	Access storage.Access
+	Counts storage.Figures
+}
+
+// Config is what New needs. Zero values mean the defaults named.
+type Config struct {
+	Stores
+	Log     *slog.Logger
+	Node    string // unique for every process
+	Version string
+	// Profile is read at every decision, so that a change counts at once.
+	Profile func(claybot.Descriptor) Profile
+	// Admission is read with every message.
+	Admission func() Access
+	// ModelHealth is asked for each Status; optional.
+	ModelHealth func() ModelStatus
+	// Limits of the node; zero fields mean the defaults.
+	MaxRuns  int           // agents at work at the same time; 1,000
+	MaxBatch int           // the largest batch of any profile; inbox.DefaultMaxBatch
+	Grace    time.Duration // for runs in flight at shutdown; 30 s
+}
+
+// A Profile is how the agents of one kind behave.
+type Profile struct {
+	Name     string
+	Engine   string // "react" when empty
+	Policy   inbox.Policy
+	Deadline time.Duration // of a whole run; 2 h
+	Model    string        // for /status only
+	// Forget makes every run begin with its own messages only.
+	Forget bool
+	// Progress sends texts that come together with tool calls as messages of
+	// their own.
+	Progress bool
+}
+
+// storeTime bounds a piece of bookkeeping that must be tried although its own
+// context is done.
+const storeTime = 30 * time.Second
+
+// drainTime is how long a shutdown waits for what can be sent still.
+const drainTime = 5 * time.Second
+
+// A System routes messages and runs agents. Its methods are safe for
+// concurrent use.
+type System struct {
+	Config
+	engines map[string]runs.Engine
+	boxes   *inbox.Inboxes
+	gate    *gate
+	post    *deliverer
+	waiters waiters
+	began   time.Time
+
+	mu         sync.Mutex
+	connectors map[string]connectors.Connector
+
+	draining chan struct{} // closed when the workers get their grace
+}
+
+// New makes a system that does nothing before Run. Engines are added with
+// Handle.
+func New(cfg Config) *System {
+	if cfg.MaxRuns == 0 {
+		cfg.MaxRuns = 1000
+	}
+	if cfg.MaxBatch == 0 {
+		cfg.MaxBatch = inbox.DefaultMaxBatch
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 30 * time.Second
+	}
+	s := &System{
+		Config:     cfg,
+		engines:    make(map[string]runs.Engine),
+		boxes:      inbox.New(cfg.Inbox, cfg.Node),
+		began:      time.Now(),
+		connectors: make(map[string]connectors.Connector),
+		draining:   make(chan struct{}),
+	}
+	s.gate = newGate(cfg)
+	s.post = newDeliverer(cfg.Outbox, s.connector, s.mayReceive, cfg.Log)
+	return s
+}
+
+// Handle gives agents an engine by name. All calls come before Run.
+func (s *System) Handle(name string, e runs.Engine) { s.engines[name] = e }
+
+// Run works until ctx is done: it recovers what the last process left, then
+// runs the connectors, the agents and the deliveries. It returns nil after an
+// orderly end, and an error when the store fails for good. Runs in flight get
+// the grace period and then stay unfinished: they go on at the next start.
+func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
+	s.mu.Lock()
+	for _, c := range cs {
+		s.connectors[c.Name()] = c
+	}
+	s.mu.Unlock()
+	if err := s.gate.load(ctx); err != nil {
+		return err
+	}
+	if err := s.post.begin(ctx); err != nil {
+		return err
+	}
+	group, working := errgroup.WithContext(ctx)
+	for _, c := range cs {
+		group.Go(func() error { s.supervise(working, c); return nil })
+	}
+	group.Go(func() error { return s.dispatch(working) })
+	err := group.Wait() // the dispatcher has waited for its workers
+	s.waiters.shutdown()
+	s.post.end(drainTime)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
+}
+
+// dispatch gives every due agent a worker. It returns when ctx is done and all
+// workers have ended, or with the store's error after three in a row.
+func (s *System) dispatch(ctx context.Context) error {
+	workers := newCrew(s.MaxRuns)
+	defer s.endWork(workers)
+	failures := 0
+	for {
+		free, err := workers.room(ctx)
+		if err != nil {
+			return err
+		}
+		boxes, err := s.boxes.Next(ctx, min(free, 64), s.MaxBatch)
+		switch {
+		case ctx.Err() != nil:
+			for _, b := range boxes {
+				workers.start(b, s.work)
+			}
+			return context.Cause(ctx)
+		case err != nil && !again(err):
+			if failures++; failures == 3 {
+				return fmt.Errorf("the store fails: %w", err)
+			}
+			fallthrough
+		case err != nil:
+			s.Log.Error("cannot look for work; trying again", "err", err)
+			pause(ctx, time.Second)
+			continue
+		}
+		failures = 0
+		for _, b := range boxes {
+			workers.start(b, s.work)
+		}
+	}
+}
+
+// endWork gives the workers their grace, then cuts them.
+func (s *System) endWork(workers *crew) {
+	close(s.draining)
+	if !workers.wait(s.Grace) {
+		workers.end(ErrShutdown)
+		workers.wait(0)
+	}
+}
+
+func (s *System) connector(name string) connectors.Connector {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connectors[name]
+}
+
+// pause waits for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,277 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/storage"
+)
+
+// A RunFailedError says that the run of a message failed.
+type RunFailedError struct {
+	Run  claybot.RunID
+	Code string
+}
+
+func (e *RunFailedError) Error() string { return fmt.Sprintf("run %s failed: %s", e.Run, e.Code) }
+
+// A Result is how one message of an Invoke ended.
+type Result struct {
+	Message claybot.MessageID
+	Run     claybot.RunID
+	State   claybot.RunState
+	Text    string // the last reply of the run
+	Err     error
+}
+
+// Invoke posts messages and waits until all of them have ended. It returns one
+// result for each, in order, and the error of the first that did not succeed.
+//
+// Messages settle in tokens: under oneByOne each is its own, under allTogether
+// all of one call are one. A token ends well when all of its messages ran well;
+// it is rejected with the first that did not, and its messages that still wait
+// are dropped. ctx ends the waiting only. Access is not checked: Invoke is for
+// callers who have done so.
+func (s *System) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybot.Message) ([]Result, error) {
+	together := s.Profile(to).Policy.ProcessBuffer != inbox.OneByOne
+	tokens := s.waiters.add(together, ms)
+	defer s.waiters.remove(tokens)
+	for i, m := range ms {
+		if err := checkMessage(to, m); err != nil {
+			return nil, err
+		}
+		if tokens[min(i, len(tokens)-1)].rejected() {
+			continue // an earlier message of the token was turned away
+		}
+		done, err := s.accept(ctx, to, m)
+		if err != nil {
+			return nil, err
+		}
+		if done.Added {
+			continue
+		}
+		if err := s.catchUp(ctx, m.ID); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range tokens {
+		select {
+		case <-t.settled:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return s.waiters.collect(ms, tokens)
+}
+
+// catchUp settles the waiter of a message that was posted before and may have
+// ended already.
+func (s *System) catchUp(ctx context.Context, id claybot.MessageID) error {
+	r, err := s.Inbox.Receipt(ctx, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound): // known under another id, by one of its keys
+		s.waiters.ended(Result{Err: ErrDropped}, id)
+	case err != nil:
+		return fmt.Errorf("read the receipt of %s: %w", id, err)
+	case r.Skipped != "":
+		s.waiters.ended(Result{Err: ErrDropped}, id)
+	case r.Run != nil && r.Run.State.Ended():
+		res := Result{Run: r.Run.ID, State: r.Run.State, Text: r.Run.Output}
+		if r.Run.State == claybot.RunFailed && r.Run.Error != nil {
+			res.Err = &RunFailedError{Run: r.Run.ID, Code: r.Run.Error.Code}
+		} else if r.Run.State != claybot.RunSucceeded {
+			res.Err = ErrCanceled
+		}
+		s.waiters.ended(res, id)
+	}
+	return nil
+}
+
+// collect puts the results of settled tokens into the order of the messages.
+func (w *waiters) collect(ms []claybot.Message, tokens []*token) ([]Result, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	byID := make(map[claybot.MessageID]Result)
+	for _, t := range tokens {
+		for _, id := range t.ids {
+			r, ok := t.results[id]
+			if !ok {
+				r.Err = t.err
+			}
+			r.Message = id
+			byID[id] = r
+		}
+	}
+	results := make([]Result, len(ms))
+	var first error
+	for i, m := range ms {
+		results[i] = byID[m.ID]
+		if first == nil {
+			first = results[i].Err
+		}
+	}
+	return results, first
+}
+
+// Drop discards waiting messages of an agent, all of them when none is named,
+// and returns those that still waited. It is for operators.
+func (s *System) Drop(ctx context.Context, agent claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
+	dropped, err := s.Inbox.Drop(ctx, agent, "operator", ids...)
+	if err != nil {
+		return nil, fmt.Errorf("drop messages of %s: %w", agent, err)
+	}
+	s.reject(agent, ErrDropped, dropped...)
+	return dropped, nil
+}
+
+// reject settles the waiters of messages that will never run.
+func (s *System) reject(agent claybot.AgentID, why error, ids ...claybot.MessageID) {
+	doomed := s.dropDoomed(agent, ids)
+	s.waiters.ended(Result{Err: why}, ids...)
+	s.waiters.ended(Result{Err: ErrDropped}, doomed...)
+}
+
+// dropDoomed drops what must not run because a message of the same token did
+// not succeed, and returns it. Its waiters are told by the caller, after those
+// of the message itself.
+func (s *System) dropDoomed(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID {
+	doomed := s.waiters.beside(ids)
+	if len(doomed) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	dropped, err := s.Inbox.Drop(ctx, agent, "token_rejected", doomed...)
+	if err != nil {
+		s.Log.Error("cannot drop messages of a rejected call", "agent", agent, "err", err)
+	}
+	return dropped
+}
+
+// A token is a set of messages that settle together.
+type token struct {
+	ids     []claybot.MessageID
+	results map[claybot.MessageID]Result
+	err     error // of the first message that did not succeed; read after settled is closed
+	settled chan struct{}
+}
+
+// rejected reports whether the token has been turned down already.
+func (t *token) rejected() bool {
+	select {
+	case <-t.settled:
+		return t.err != nil && !errors.Is(t.err, ErrShutdown)
+	default:
+		return false
+	}
+}
+
+// waiters are the tokens of all calls of Invoke, by message. The zero value is
+// ready.
+type waiters struct {
+	mu     sync.Mutex
+	tokens map[claybot.MessageID][]*token
+	down   bool
+}
+
+func (w *waiters) add(together bool, ms []claybot.Message) []*token {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tokens == nil {
+		w.tokens = make(map[claybot.MessageID][]*token)
+	}
+	var all []*token
+	for _, m := range ms {
+		if len(all) == 0 || !together {
+			all = append(all, &token{results: make(map[claybot.MessageID]Result), settled: make(chan struct{})})
+		}
+		t := all[len(all)-1]
+		if !slices.Contains(w.tokens[m.ID], t) {
+			t.ids = append(t.ids, m.ID)
+			w.tokens[m.ID] = append(w.tokens[m.ID], t)
+		}
+		if w.down {
+			t.settle(ErrShutdown)
+		}
+	}
+	return all
+}
+
+func (w *waiters) remove(tokens []*token) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range tokens {
+		for _, id := range t.ids {
+			left := slices.DeleteFunc(w.tokens[id], func(o *token) bool { return o == t })
+			if w.tokens[id] = left; len(left) == 0 {
+				delete(w.tokens, id)
+			}
+		}
+	}
+}
+
+// beside returns the messages without a result that share a token with one of
+// ids.
+func (w *waiters) beside(ids []claybot.MessageID) (others []claybot.MessageID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		for _, t := range w.tokens[id] {
+			for _, other := range t.ids {
+				if _, known := t.results[other]; !known && !slices.Contains(ids, other) {
+					others = append(others, other)
+				}
+			}
+		}
+	}
+	return others
+}
+
+// ended notes how messages ended and settles the tokens that this decides.
+func (w *waiters) ended(r Result, ids ...claybot.MessageID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		for _, t := range w.tokens[id] {
+			if _, known := t.results[id]; !known {
+				r.Message = id
+				t.results[id] = r
+			}
+		}
+	}
+	for _, id := range ids {
+		for _, t := range w.tokens[id] {
+			if r.Err != nil || len(t.results) == len(t.ids) {
+				t.settle(r.Err)
+			}
+		}
+	}
+}
+
+// shutdown settles everything: what waits runs after the next start.
+func (w *waiters) shutdown() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = true
+	for _, tokens := range w.tokens {
+		for _, t := range tokens {
+			t.settle(ErrShutdown)
+		}
+	}
+}
+
+// settle decides about a token once and for all. It is called under the lock of
+// the waiters.
+func (t *token) settle(err error) {
+	select {
+	case <-t.settled:
+	default:
+		t.err = err
+		close(t.settled)
+	}
+}

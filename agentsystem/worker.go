@@ -1,0 +1,169 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// The bounds of a run.
+const (
+	maxAttempts     = 3               // passes cut by a crash without a new record
+	defaultDeadline = 2 * time.Hour   // of a whole run
+	stateEvery      = 1 * time.Minute // state.json is written at most this often for its counters
+)
+
+// work takes one held agent through one pass: a reset, or one batch through
+// its engine. Afterwards the agent is free; when more waits, it is due again.
+func (s *System) work(box *inbox.Box) {
+	defer func() {
+		if x := recover(); x != nil { // outside the engine, whose panics end its run
+			s.Log.Error("a worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			s.giveBack(box, inbox.Policy{}, fmt.Errorf("panic: %v", x))
+		}
+	}()
+	ctx, id := box.Context(), box.Lease.Agent
+	agent, err := s.Agents.Agent(ctx, id)
+	if err != nil {
+		s.giveBack(box, inbox.Policy{}, err)
+		return
+	}
+	profile := s.Profile(agent.Descriptor)
+	switch {
+	case box.Run == nil && len(box.Waiting) == 0:
+		err = s.Inbox.Release(ctx, box.Lease, profile.Policy.Wait(), true)
+	case box.Run == nil && box.Waiting[0].Type == claybot.MessageReset:
+		err = s.reset(ctx, box, agent, profile)
+	default:
+		err = s.pass(ctx, box, agent, profile)
+	}
+	if err != nil {
+		s.giveBack(box, profile.Policy, err)
+	}
+}
+
+// giveBack frees an agent whose pass could not be brought to an end. What is
+// durable stays; the next holder goes on from there. Nobody else can work on
+// the agent until it is released, so this goes on until the store answers.
+func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error) {
+	log := s.Log.With("agent", box.Lease.Agent)
+	orderly := errors.Is(err, ErrShutdown) || again(err) || errors.Is(err, inbox.ErrLapsed)
+	// A store that fails is not asked in a tight loop, nor is an agent that
+	// fails at every pass tried in one.
+	wait := time.Second
+	if box.Run != nil {
+		wait <<= min(box.Run.Attempts, 5)
+	}
+	switch {
+	case errors.Is(err, storage.ErrLeaseLost):
+		log.Warn("another node has the agent; leaving it alone")
+		return
+	case errors.Is(err, ErrShutdown):
+		log.Info("run interrupted by the shutdown; it goes on at the next start")
+		wait = 0
+	default:
+		log.Error("a pass was given up; trying again", "err", err, "in", wait)
+	}
+	for {
+		s.restWhileUp(wait)
+		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+		err := s.Inbox.Release(ctx, box.Lease, policy.Wait(), orderly)
+		cancel()
+		if err == nil || errors.Is(err, storage.ErrLeaseLost) {
+			return
+		}
+		if s.isDraining() {
+			log.Warn("cannot release the agent; the next start does", "err", err)
+			return
+		}
+		wait = time.Second
+	}
+}
+
+// again reports whether the store asks to be tried later: nothing is wrong with
+// what it was given.
+func again(err error) bool {
+	return errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
+}
+
+// restWhileUp waits for d, or less when a shutdown begins.
+func (s *System) restWhileUp(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.draining:
+	}
+}
+
+func (s *System) isDraining() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// reset begins a new context: the marker first, then, with the message's end,
+// the confirmation and the text that followed the command.
+func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
+	m := box.Waiting[0]
+	history, err := s.Agents.OpenHistory(ctx, box.Lease)
+	if err != nil {
+		return err
+	}
+	defer history.Close() // its writes are synced; closing has nothing to report
+	if history.Marker().MessageID != m.ID {
+		marker := claybot.Record{Type: claybot.RecordReset, At: claybot.Now(), By: "user", MessageID: m.ID}
+		if err := history.Append(ctx, marker); err != nil {
+			return err
+		}
+	}
+	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait()}
+	end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), textReset)
+	if m.Text != "" {
+		end.Posts = []claybot.Message{m.FollowUp()}
+	}
+	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, end)
+	if err != nil {
+		return err
+	}
+	s.post.hand(out)
+	s.waiters.ended(Result{Text: textReset}, m.ID)
+	return nil
+}
+
+// pass takes one batch, or the rest of an interrupted run, to its end.
+func (s *System) pass(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
+	batch := profile.Policy.Batch(box.Waiting)
+	runID := claybot.RunID(newID())
+	if box.Run != nil {
+		batch, runID = nil, box.Run.ID
+	}
+	ids := make([]claybot.MessageID, len(batch))
+	for i, m := range batch {
+		ids[i] = m.ID
+	}
+	run, err := s.Runs.Begin(ctx, box.Lease, runID, ids)
+	if err != nil {
+		return err
+	}
+	box.Begun(run.ID)
+	p := &pass{
+		System: s, box: box, agent: agent, profile: profile, run: run,
+		messages: append(box.Bound, batch...),
+		log:      s.Log.With("agent", agent.ID, "run", run.ID),
+		seq:      run.LastSeq - 1,
+	}
+	p.log.Debug("run begins", "attempt", run.Attempts, "messages", len(p.messages))
+	p.show(runs.Began(run))
+	return p.do(ctx)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// binary builds the daemon that the tests drive.
+func binary(t *testing.T) string {
+	t.Helper()
+	t.Chdir("../..") // where the tree is built
+	bin := filepath.Join(t.TempDir(), "claybot")
+	if err := build(t.Context(), bin); err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// The promise of the project: killed at any moment under load, the daemon loses
+// nothing, keeps the order, and doubles nothing without saying so.
+func TestCrash(t *testing.T) {
+	o := options{crash: 50, seed: time.Now().UnixNano(), bin: binary(t)}
+	if testing.Short() {
+		o.crash = 5
+	}
+	t.Logf("seed %d", o.seed)
+	if err := crash(t.Context(), o, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every figure of the table is measured, however short the run.
+func TestBench(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "BENCHMARKS.md")
+	o := options{span: 200 * time.Millisecond, idle: 10 * time.Millisecond, agents: 20, out: out, bin: binary(t)}
+	if err := bench(t.Context(), o, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{
+		"messages/s, 200 chats, 0 ms model: bare loop |",
+		"messages/s, 200 chats, 0 ms model: bare loop, fsync per message |",
+		"messages/s, 200 chats, 0 ms model: bare loop, fsync per poll |",
+		"messages/s, 200 chats, 0 ms model: claybot |",
+		"processor time per message |",
+		"added latency, 1 chats, 0 ms model, p50 |",
+		"added latency, 1 chats, 500 ms model, p99 |",
+		"added latency, 100 chats, 0 ms model, p99 |",
+		"added latency, 100 chats, 500 ms model, p50 |",
+		"start to first poll, empty directory |",
+		"resident memory, idle |",
+		"resident memory after 20 agents |",
+		"start to first poll, 20 agents |",
+		"resident memory, started with 20 idle agents |",
+		"binary size, stripped |",
+	} {
+		if !strings.Contains(string(text), "| "+row) {
+			t.Errorf("there is no row %q", row)
+		}
+	}
+	for _, bad := range []string{"NaN", "Inf"} {
+		if strings.Contains(string(text), bad) {
+			t.Errorf("a figure is %s:\n%s", bad, text)
+		}
+	}
+}
+
+// The judge of the crash rig sees what it is there to see.
+func TestOrder(t *testing.T) {
+	for _, tt := range []struct {
+		name                             string
+		replies                          []string
+		mayDouble                        bool
+		disorder, explained, unexplained int
+	}{
+		{"as it should be", []string{"re m0-1", "re m0-2 m0-3"}, false, 0, 0, 0},
+		{"overtaken", []string{"re m0-2", "re m0-1"}, false, 1, 0, 0},
+		{"twice", []string{"re m0-1", "re m0-1"}, true, 0, 0, 1},
+		{"twice, marked", []string{"re m0-1", "(sent again) re m0-1"}, true, 0, 1, 0},
+		{"marked where it could have been looked up", []string{"re m0-1", "(sent again) re m0-1"}, false, 0, 0, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var v verdict
+			v.order(&chat{replies: func() []string { return tt.replies }, mayDouble: tt.mayDouble})
+			if v.disorder != tt.disorder || v.explained != tt.explained || v.unexplained != tt.unexplained {
+				t.Errorf("got %+v", v)
+			}
+		})
+	}
+}

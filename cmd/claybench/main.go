@@ -1,0 +1,78 @@
+// Command claybench measures the real claybot binary against emulated
+// platforms, and kills it to see what survives.
+//
+//	claybench             throughput, latency, memory, start, as ratios to bare loops of the same run
+//	claybench -crash N    N kills at random moments under load; counts what was lost
+//
+// The binary is built from the tree this runs in. Traffic stays on the loopback
+// address.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.IntVar(&o.crash, "crash", 0, "kill the daemon this often instead of measuring")
+	flag.Int64Var(&o.seed, "seed", time.Now().UnixNano(), "of the random moments")
+	flag.DurationVar(&o.span, "span", 8*time.Second, "how long each throughput and latency figure is measured")
+	flag.DurationVar(&o.idle, "idle", 5*time.Second, "how long an idle daemon is left alone before its memory is read")
+	flag.IntVar(&o.agents, "agents", 10_000, "how many idle agents the memory figures end with")
+	flag.StringVar(&o.out, "out", "docs/BENCHMARKS.md", "file for the table; empty prints only")
+	flag.StringVar(&o.bin, "bin", "", "binary to measure; built when empty")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "claybench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	crash  int
+	seed   int64
+	span   time.Duration
+	idle   time.Duration
+	agents int
+	out    string
+	bin    string
+}
+
+func run(ctx context.Context, o options) error {
+	dir, err := os.MkdirTemp("", "claybench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a leftover in the temporary directory harms nobody
+	if o.bin == "" {
+		o.bin = filepath.Join(dir, "claybot")
+		if err := build(ctx, o.bin); err != nil {
+			return err
+		}
+	}
+	if o.crash > 0 {
+		return crash(ctx, o, dir)
+	}
+	return bench(ctx, o, dir)
+}
+
+// build makes the binary as releases are made.
+func build(ctx context.Context, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, "./cmd/claybot")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build claybot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A process is a running daemon.
+type process struct {
+	cmd   *exec.Cmd
+	dir   string
+	began time.Time
+	ready chan struct{} // closed by the log line that says so
+	ended chan error
+	log   *bytes.Buffer // the last lines, for failures
+}
+
+// start runs the daemon on a data directory with further environment.
+func start(ctx context.Context, bin, dir string, env ...string) (*process, error) {
+	cmd := exec.CommandContext(ctx, bin, "serve")
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CLAYBOT_DATA_DIR=" + filepath.Join(dir, "data"),
+		"CLAYBOT_HTTP_ADDR=off", "CLAYBOT_ACCESS=open", "CLAYBOT_LOG=json", "CLAYBOT_LOG_LEVEL=info",
+	}, env...)
+	cmd.Dir = dir
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, dir: dir, began: time.Now(), ready: make(chan struct{}), ended: make(chan error, 1), log: new(bytes.Buffer)}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start claybot: %w", err)
+	}
+	go func() { // ends with the process
+		p.read(bufio.NewScanner(stderr))
+		p.ended <- cmd.Wait()
+	}()
+	return p, nil
+}
+
+func (p *process) read(lines *bufio.Scanner) {
+	told := false
+	for lines.Scan() {
+		var l struct{ Msg string }
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "ready" && !told {
+			told = true
+			close(p.ready)
+		}
+		if p.log.Len() > 1<<16 {
+			p.log.Reset()
+		}
+		p.log.Write(lines.Bytes())
+		p.log.WriteByte('\n')
+	}
+}
+
+// waitReady blocks until the daemon said that it is ready.
+func (p *process) waitReady(limit time.Duration) error {
+	select {
+	case <-p.ready:
+		return nil
+	case err := <-p.ended:
+		p.ended <- err
+		return fmt.Errorf("the daemon ended before it was ready: %w\n%s", err, p.log)
+	case <-time.After(limit):
+		return fmt.Errorf("the daemon is not ready after %v", limit)
+	}
+}
+
+// kill ends the process with SIGKILL and waits for it.
+func (p *process) kill() error { return ignoreKilled(p.end(syscall.SIGKILL)) }
+
+// term asks the process to end and waits for it; it reports the exit error.
+func (p *process) term() error { return p.end(syscall.SIGTERM) }
+
+func (p *process) end(sig syscall.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	err := <-p.ended
+	p.ended <- err
+	return err
+}
+
+// rss is the resident memory of the process in bytes.
+func (p *process) rss() (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, errors.New("no VmRSS in /proc")
+}
+
+// cpu is the processor time the process has used.
+func (p *process) cpu() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := strings.Cut(string(b), ") ") // the name may hold blanks
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 13 {
+		return 0, errors.New("cannot read /proc/pid/stat")
+	}
+	var ticks int64 // of 10 ms, in user and in kernel mode
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
+}
+
+// ignoreKilled drops the error that says that a process was killed.
+func ignoreKilled(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}

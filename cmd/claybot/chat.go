@@ -1,0 +1,382 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
+)
+
+type chatCmd struct {
+	Message string `short:"m" placeholder:"TEXT" help:"Send one message, print the reply, and exit: 0 answered, 1 failed."`
+	JSON    bool   `name:"json" help:"With -m: print the events of the run as JSON lines."`
+}
+
+// Run chats with the running daemon, or with one inside this process when none
+// runs.
+func (c chatCmd) Run(e *env) error {
+	cfg, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cl, err := dial(cfg.DataDir)
+	if errors.Is(err, web.ErrNoDaemon) {
+		var stop func() error
+		cl, stop, err = e.inside(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err := stop(); err != nil {
+				fmt.Fprintln(e.err, "claybot:", err)
+			}
+		}()
+	} else if err != nil {
+		return err
+	}
+	if err := cl.ready(ctx); err != nil {
+		return err
+	}
+	t := &talk{client: cl, out: e.out, errs: e.err, json: c.JSON, typed: isTerminal(e.in)}
+	if c.Message != "" {
+		return t.once(ctx, c.Message)
+	}
+	return t.converse(ctx, e.in)
+}
+
+// inside starts a daemon in this process. Its warnings go to standard error.
+func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() error, error) {
+	cfg.LogLevel = max(cfg.LogLevel, slog.LevelWarn)
+	d, err := openDaemon(ctx, cfg, newLog(e.err, cfg), func(string) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- d.run(ctx) }()
+	stop := func() error {
+		cancel()
+		err := <-ended
+		d.close()
+		return err
+	}
+	select {
+	case <-d.web.Up():
+	case err := <-ended:
+		d.close()
+		cancel()
+		return nil, nil, err
+	}
+	cl, err := dial(cfg.DataDir)
+	if err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return cl, stop, nil
+}
+
+// ready waits until the terminal chat takes messages, which a daemon that has
+// just been started does not do at once.
+func (c *client) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		var st agentsystem.Status
+		err := c.call(ctx, "GET", "/status", nil, &st)
+		up := slices.ContainsFunc(st.Connectors, func(x agentsystem.ConnectorStatus) bool {
+			return x.Name == "terminal" && x.State == connectors.StateLive
+		})
+		if up {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.Join(errors.New("the daemon takes no messages yet; its log says why"), err)
+		}
+	}
+}
+
+// A talk is one conversation in the terminal.
+type talk struct {
+	client *client
+	out    io.Writer
+	errs   io.Writer
+	json   bool
+	typed  bool   // by a person; otherwise the lines come from a script
+	shown  string // of the text that grows, what is printed already
+	run    claybot.RunID
+	waits  []*wait // the messages that have no end yet
+	failed bool    // one of them did
+}
+
+var errGone = errors.New("the daemon is gone; what you sent is kept and answered after its next start")
+
+// The frames of the chat's stream, as far as the terminal shows them.
+type (
+	saidFrame struct {
+		Kind claybot.OutgoingKind `json:"kind"`
+		Run  claybot.RunID        `json:"run"`
+		Text string               `json:"text"`
+	}
+	growFrame struct {
+		Run  claybot.RunID `json:"run"`
+		Step int           `json:"step"`
+		Text string        `json:"text"`
+	}
+)
+
+// open starts the stream of the conversation behind what was said before.
+func (t *talk) open(ctx context.Context) (<-chan event, error) {
+	var before struct {
+		After int64 `json:"after"`
+	}
+	if err := t.client.call(ctx, "GET", "/terminal/transcript?limit=50", nil, &before); err != nil {
+		return nil, err
+	}
+	return t.client.stream(ctx, fmt.Sprintf("/terminal/stream?after=%d", before.After))
+}
+
+// send posts a message and returns its id.
+func (t *talk) send(ctx context.Context, text string) (claybot.MessageID, error) {
+	in := map[string]string{"id": rand.Text(), "text": text}
+	var out struct {
+		MessageID claybot.MessageID `json:"messageId"`
+	}
+	err := t.client.call(ctx, "POST", "/terminal/messages", in, &out)
+	return out.MessageID, err
+}
+
+// converse reads lines and sends each as a message until the input ends and
+// everything is answered. Ctrl-C stops the run in flight, twice within two
+// seconds it leaves. Lines that no person types go one by one: each is answered
+// before the next is sent, and one that fails makes the whole fail.
+func (t *talk) converse(ctx context.Context, in io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := t.open(ctx)
+	if err != nil {
+		return err
+	}
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	lines := readLines(in)
+	t.prompt("Write a message and press Enter. /help shows the commands; Ctrl-D leaves.\n\n> ")
+	var last time.Time
+	for lines != nil || len(t.waits) > 0 {
+		next := lines
+		if !t.typed && len(t.waits) > 0 {
+			next = nil
+		}
+		select {
+		case ev, ok := <-events:
+			if !ok {
+				return errGone
+			}
+			t.show(ev)
+			t.settle(ev)
+		case line, ok := <-next:
+			if !ok {
+				lines = nil
+			} else if err := t.speak(ctx, line); err != nil {
+				return err
+			}
+		case <-interrupts:
+			if time.Since(last) < 2*time.Second {
+				return nil
+			}
+			last = time.Now()
+			if _, err := t.send(ctx, "/stop"); err != nil {
+				return err
+			}
+			t.print("\n(Ctrl-C again leaves)\n")
+		}
+	}
+	if t.failed {
+		return errSilent
+	}
+	return nil
+}
+
+// speak sends a line. A person is told when it is refused, a script fails.
+func (t *talk) speak(ctx context.Context, line string) error {
+	if strings.TrimSpace(line) == "" {
+		return nil
+	}
+	id, err := t.send(ctx, line)
+	switch {
+	case err == nil:
+		t.waits = append(t.waits, newWait(id, line))
+	case !t.typed:
+		return err
+	default:
+		t.print("claybot: " + err.Error() + "\n> ")
+	}
+	return nil
+}
+
+// settle drops the messages that have come to their end with an event.
+func (t *talk) settle(ev event) {
+	before := len(t.waits)
+	t.waits = slices.DeleteFunc(t.waits, func(w *wait) bool {
+		done, _, failed := w.see(ev)
+		t.failed = t.failed || done && failed && !t.typed
+		return done
+	})
+	if len(t.waits) < before {
+		t.prompt("\n> ")
+	}
+}
+
+// prompt prints what only a person needs.
+func (t *talk) prompt(s string) {
+	if t.typed {
+		t.print(s)
+	}
+}
+
+// readLines sends the lines of r. Its goroutine ends with the input, or with
+// the process: a read from a terminal cannot be cut.
+func readLines(r io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(r)
+		s.Buffer(nil, 1<<20)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+	}()
+	return lines
+}
+
+// show prints one event.
+func (t *talk) show(ev event) {
+	switch ev.name {
+	case "preview":
+		var g growFrame
+		if json.Unmarshal(ev.data, &g) == nil {
+			t.grow(g)
+		}
+	case "message":
+		var s saidFrame
+		if json.Unmarshal(ev.data, &s) == nil {
+			t.say(s.Text)
+		}
+	case "event":
+		var e claybot.Event
+		if json.Unmarshal(ev.data, &e) == nil {
+			t.tool(e)
+		}
+	}
+}
+
+// grow prints what is new of a growing text.
+func (t *talk) grow(g growFrame) {
+	text := plain(g.Text)
+	if g.Run != t.run || !strings.HasPrefix(text, t.shown) {
+		if t.shown != "" {
+			t.print("\n")
+		}
+		t.run, t.shown = g.Run, ""
+	}
+	t.print(text[len(t.shown):])
+	t.shown = text
+}
+
+// say prints a whole text, or what of it is not printed yet.
+func (t *talk) say(text string) {
+	text = plain(text)
+	if rest, ok := strings.CutPrefix(text, t.shown); ok {
+		text = rest
+	} else {
+		t.print("\n")
+	}
+	t.shown = ""
+	t.print(text + "\n")
+}
+
+func (t *talk) tool(e claybot.Event) {
+	switch e.Type {
+	case claybot.EventToolCalled:
+		var d runs.ToolStarted
+		if json.Unmarshal(e.Data, &d) == nil {
+			t.print(plain(fmt.Sprintf("\n  [%s %s]\n", d.Tool, d.ArgsPreview)))
+		}
+		t.shown = ""
+	case claybot.EventToolSucceeded, claybot.EventToolFailed:
+		var d runs.ToolEnded
+		if json.Unmarshal(e.Data, &d) == nil {
+			t.print(plain(fmt.Sprintf("  [%s: %s%s]\n", d.Tool, d.Preview, d.Error)))
+		}
+	}
+}
+
+func (t *talk) print(s string) { _, _ = io.WriteString(t.out, s) } // a terminal that is gone ends the input as well
+
+// once sends one message, prints its reply and returns errSilent when its run
+// failed.
+func (t *talk) once(ctx context.Context, text string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := t.open(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := t.send(ctx, text)
+	if err != nil {
+		return err
+	}
+	w := newWait(id, text)
+	for ev := range events {
+		if t.json && ev.name == "event" {
+			t.print(string(ev.data) + "\n")
+		}
+		done, reply, failed := w.see(ev)
+		if !done {
+			continue
+		}
+		switch {
+		case t.json:
+		case failed:
+			fmt.Fprintln(t.errs, plain(reply))
+		case reply != "":
+			t.print(plain(reply) + "\n")
+		}
+		if failed {
+			return errSilent
+		}
+		return nil
+	}
+	return errGone
+}
+
+// plain removes what a terminal would obey: control characters other than tab
+// and line feed.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 ||
+			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+)
+
+// A wait follows one message to its reply. Several messages may end with one
+// run and one reply.
+type wait struct {
+	id    claybot.MessageID
+	order bool // a command, which no run takes
+	run   claybot.RunID
+	ended claybot.EventType
+	quiet bool // the run ended without a reply
+	reply string
+	said  bool
+}
+
+// newWait follows the message that a text became. What stands behind /new is a
+// message of its own.
+func newWait(id claybot.MessageID, text string) *wait {
+	m, _ := connectors.Interpret(claybot.Message{Type: claybot.MessageUser, Text: text}, "/", "")
+	if m.Type == claybot.MessageReset && m.Text != "" {
+		return &wait{id: claybot.Message{ID: id}.FollowUp().ID}
+	}
+	return &wait{id: id, order: m.Type != claybot.MessageUser}
+}
+
+// see takes one event and reports whether the message has its end.
+func (w *wait) see(ev event) (done bool, reply string, failed bool) {
+	switch ev.name {
+	case "message":
+		var s saidFrame
+		if json.Unmarshal(ev.data, &s) != nil {
+			return false, "", false
+		}
+		if w.order && s.Run == "" && s.Kind == claybot.OutgoingCommand {
+			return true, s.Text, false
+		}
+		if s.Run != "" && s.Run == w.run {
+			w.reply, w.said = s.Text, true
+		}
+	case "event":
+		var e claybot.Event
+		if json.Unmarshal(ev.data, &e) == nil {
+			w.event(e)
+		}
+	}
+	done = w.ended != "" && (w.said || w.quiet)
+	return done, w.reply, w.ended != claybot.EventRunFinished
+}
+
+func (w *wait) event(e claybot.Event) {
+	switch e.Type {
+	case claybot.EventRunStarted, claybot.EventRunResumed, claybot.EventMessagesInjected:
+		var d runs.MessagesTaken
+		if json.Unmarshal(e.Data, &d) == nil && slices.Contains(d.Messages, w.id) {
+			w.run = e.Run
+		}
+	case claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
+		if e.Run != w.run {
+			return
+		}
+		var d runs.RunFinished
+		w.ended = e.Type
+		w.quiet = e.Type == claybot.EventRunCanceled || e.Type == claybot.EventRunFinished && json.Unmarshal(e.Data, &d) == nil && d.Output == ""
+	}
+}

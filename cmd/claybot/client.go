@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/claybot/claybot/web"
+)
+
+// A client talks to the running daemon over its socket.
+type client struct {
+	http *http.Client
+	base string
+}
+
+// dial reaches the daemon of a data directory.
+func dial(dir string) (*client, error) {
+	c, base, err := web.Dial(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &client{c, base}, nil
+}
+
+// connect reaches the daemon that the flags and the environment mean.
+func (e *env) connect() (*client, error) {
+	c, _, err := e.load()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := dial(c.DataDir)
+	if errors.Is(err, web.ErrNoDaemon) {
+		return nil, fmt.Errorf("no daemon is running on %s; start one with: claybot serve", c.DataDir)
+	}
+	return cl, err
+}
+
+// call sends a request with a JSON body, if any, and decodes the JSON answer
+// into out, if not nil. An answer that is no success is an error in the
+// daemon's words.
+func (c *client) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the daemon: %w", err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	if resp.StatusCode >= 300 {
+		return errors.New(words(resp.StatusCode, b))
+	}
+	if out == nil || resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	return nil
+}
+
+// words is the sentence of an error answer.
+func words(status int, body []byte) string {
+	var e struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &e) == nil && e.Error.Message != "" {
+		return e.Error.Message
+	}
+	return fmt.Sprintf("the daemon answered %d %s", status, http.StatusText(status))
+}
+
+// An event is one Server-Sent Event.
+type event struct {
+	id, name string
+	data     []byte
+}
+
+// stream opens an event stream. The channel is closed when it ends.
+func (c *client) stream(ctx context.Context, path string) (<-chan event, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	resp, err := c.http.Do(req) //nolint:bodyclose // closed by the reader below
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // without a body there is the status
+		return nil, errors.New(words(resp.StatusCode, b))
+	}
+	events := make(chan event)
+	go func() { // ends with ctx or the stream, whichever is first
+		defer close(events)
+		defer resp.Body.Close()
+		readEvents(ctx, resp.Body, events)
+	}()
+	return events, nil
+}
+
+// readEvents reads the events of our own server, whose frames are one line for
+// each field.
+func readEvents(ctx context.Context, r io.Reader, events chan<- event) {
+	var ev event
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			ev.id = value
+		case "event":
+			ev.name = value
+		case "data":
+			ev.data = []byte(value)
+		case "":
+			if ev.name != "" {
+				select {
+				case events <- ev:
+				case <-ctx.Done():
+					return
+				}
+			}
+			ev = event{}
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/llm/openai/openaitest"
+)
+
+// demoLimit is how long a scene may take before it counts as failed.
+const demoLimit = 60 * time.Second
+
+// A scene is a play that shows something and ends by itself. An error says that
+// it did not go as it should.
+type scene struct {
+	name  string
+	about string
+	model func(openaitest.Request) openaitest.Reply
+	play  func(ctx context.Context, s *stage) error
+}
+
+// scenes are all that the demo can play; the first one is the default.
+func scenes() []scene {
+	return []scene{chatsScene()}
+}
+
+type demoCmd struct {
+	Scene string `placeholder:"NAME" default:"chats" help:"What to play; list shows all."`
+}
+
+// Run plays a scene: the real daemon, emulated platforms, scripted people. It
+// fails when the scene did not go as it should.
+func (c demoCmd) Run(e *env) error {
+	all := scenes()
+	if c.Scene == "list" {
+		for _, s := range all {
+			fmt.Fprintf(e.out, "%-10s %s\n", s.name, s.about)
+		}
+		return nil
+	}
+	i := slices.IndexFunc(all, func(s scene) bool { return s.name == c.Scene })
+	if i < 0 {
+		return usageError{fmt.Errorf("there is no scene %.80q; see: claybot demo --scene list", c.Scene)}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), demoLimit)
+	defer cancel()
+	s, err := openStage(ctx, all[i], e)
+	if err != nil {
+		return err
+	}
+	s.say("--", "scene %s: %s", all[i].name, all[i].about)
+	err = all[i].play(ctx, s)
+	err = errors.Join(err, s.close(ctx))
+	if err != nil {
+		return fmt.Errorf("the scene did not go as it should: %w", err)
+	}
+	s.say("--", "the scene went as it should: %s", s.tally())
+	return nil
+}
+
+// A stage is the daemon with emulated platforms around it, in a temporary
+// directory that is removed at the end.
+type stage struct {
+	telegram *telegramtest.Server
+	slack    *slacktest.Server
+	model    *openaitest.Server
+	client   *client
+
+	out    io.Writer
+	began  time.Time
+	dir    string
+	daemon *daemon
+	ended  chan error
+	stops  []func()
+
+	mu       sync.Mutex
+	in, sent int
+}
+
+// openStage starts the platforms and the daemon for a scene.
+func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
+	s := &stage{out: e.out, began: time.Now(), ended: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			s.strike()
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "claybot-demo-"); err != nil {
+		return nil, err
+	}
+	s.telegram = telegramtest.New(telegramtest.Config{OnMessage: s.onTelegram})
+	s.stops = append(s.stops, s.telegram.Close)
+	telegramURL, err := s.telegram.Start()
+	if err != nil {
+		return nil, err
+	}
+	s.slack = slacktest.New(slacktest.Config{})
+	s.stops = append(s.stops, s.slack.Close)
+	slackURL, stop, err := listenLocal(s.slack)
+	if err != nil {
+		return nil, err
+	}
+	s.stops = append(s.stops, stop)
+	s.model = openaitest.New(openaitest.Config{Reply: sc.model})
+	modelURL, stop, err := s.model.Start()
+	if err != nil {
+		return nil, err
+	}
+	s.stops = append(s.stops, stop)
+	return s, s.start(ctx, e, map[string]string{
+		"CLAYBOT_DATA_DIR": filepath.Join(s.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "CLAYBOT_LOG_LEVEL": "error",
+		"TELEGRAM_BOT_TOKEN": telegramtest.Token, "TELEGRAM_API_URL": telegramURL,
+		"SLACK_BOT_TOKEN": "xoxb-test", "SLACK_APP_TOKEN": "xapp-test", "SLACK_API_URL": slackURL + "/api/",
+		"OPENAI_API_KEY": "sk-test-not-a-key", "OPENAI_BASE_URL": modelURL,
+	})
+}
+
+// start runs the daemon in this process, as a scene needs no other, with the
+// settings that a real one would get from its environment.
+func (s *stage) start(ctx context.Context, e *env, vars map[string]string) error {
+	cfg, _, err := configs.Load("", func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	if err != nil {
+		return configError{err}
+	}
+	if s.daemon, err = openDaemon(ctx, cfg, newLog(e.err, cfg), func(string) {}); err != nil {
+		return err
+	}
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.stops = append(s.stops, cancel)
+	go func() { s.ended <- s.daemon.run(life) }()
+	select {
+	case <-s.daemon.web.Up():
+	case err := <-s.ended:
+		s.ended <- err
+		return err
+	}
+	s.client, err = dial(cfg.DataDir)
+	return err
+}
+
+// close ends the daemon in order and strikes the stage.
+func (s *stage) close(ctx context.Context) error {
+	s.stops[len(s.stops)-1]() // the daemon's
+	var err error
+	select {
+	case err = <-s.ended:
+		s.daemon.close()
+	case <-ctx.Done():
+		err = errors.New("the daemon did not end")
+	}
+	s.strike()
+	return err
+}
+
+func (s *stage) strike() {
+	for _, stop := range slices.Backward(s.stops) {
+		stop()
+	}
+	_ = os.RemoveAll(s.dir) // a leftover in the temporary directory harms nobody
+}
+
+// say prints one line of the play.
+func (s *stage) say(who, format string, args ...any) {
+	text := strings.ReplaceAll(plain(fmt.Sprintf(format, args...)), "\n", "\n"+strings.Repeat(" ", 32))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "%6.2fs  %-22s %s\n", time.Since(s.began).Seconds(), who, text)
+}
+
+// said counts a message of a person and prints it.
+func (s *stage) said(where, text string) {
+	s.mu.Lock()
+	s.in++
+	s.mu.Unlock()
+	s.say(where+" >", "%s", text)
+}
+
+// heard counts a message of the bot and prints it.
+func (s *stage) heard(where, text string) {
+	s.mu.Lock()
+	s.sent++
+	s.mu.Unlock()
+	s.say(where+" < bot", "%s", text)
+}
+
+func (s *stage) tally() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%d messages in, %d messages and edits out, %d model calls", s.in, s.sent, s.model.Calls())
+}
+
+// onTelegram prints what the bot sends; edits are the growing answer.
+func (s *stage) onTelegram(m telegramtest.Message) {
+	where := "telegram"
+	if m.Edits > 0 {
+		where = "telegram (edit)"
+	}
+	s.heard(where, m.Text)
+}
+
+// listenLocal serves h on a free port of the loopback address.
+func listenLocal(h http.Handler) (url string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(l) // ends with Close
+	}()
+	return "http://" + l.Addr().String(), func() { _ = srv.Close(); <-done }, nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot/configs"
+)
+
+func TestLogValues(t *testing.T) {
+	const token = "123456:AA-a-test-token-and-nothing-else"
+	c := configs.Default()
+	c.Log = "json"
+	c.Telegram.Token = configs.NewSecret("TELEGRAM_BOT_TOKEN", token)
+	for name, tc := range map[string]struct {
+		attr slog.Attr
+		want string
+	}{
+		"a time":          {slog.Duration("in", 901_234_567), `"in":"901ms"`},
+		"a long time":     {slog.Duration("in", 90*time.Second), `"in":"1m30s"`},
+		"a short time":    {slog.Duration("in", 1500*time.Nanosecond), `"in":"1.5µs"`},
+		"no time":         {slog.Duration("in", 0), `"in":"0s"`},
+		"in a group":      {slog.Group("g", slog.Duration("in", time.Second)), `"g":{"in":"1s"}`},
+		"a secret":        {slog.String("k", "x"+token), `"k":"x[`},
+		"a secret error":  {slog.Any("err", errors.New(token)), `"err":"[`},
+		"a secret inside": {slog.Group("g", slog.String("k", token)), `"g":{"k":"[`},
+		"a number":        {slog.Int("n", 7), `"n":7`},
+	} {
+		for _, how := range []string{"in the line", "with"} {
+			var b strings.Builder
+			log := newLog(&b, c)
+			if how == "with" {
+				log.With(tc.attr).Info("hello " + token)
+			} else {
+				log.Info("hello "+token, tc.attr)
+			}
+			if got := b.String(); !strings.Contains(got, tc.want) || strings.Contains(got, token) {
+				t.Errorf("%s %s: %s, want %s", name, how, got, tc.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// Command claybot is the daemon that connects AI agents to chats, and the
+// commands that talk to it.
+//
+// main parses flags and wires the parts together; everything it does is in the
+// packages below. It is the only place that knows all implementations.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/claybot/claybot/storage"
+)
+
+// version is set by the build.
+var version = "dev"
+
+// The exit codes, part of the interface for service managers and scripts.
+const (
+	exitOK      = 0
+	exitError   = 1
+	exitUsage   = 2
+	exitConfig  = 3
+	exitLocked  = 4
+	exitDamaged = 5
+)
+
+// cli is the command line.
+type cli struct {
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
+
+	Config   string `short:"c" placeholder:"FILE" help:"Configuration file. Default: $$CLAYBOT_CONFIG, else claybot.yaml if there is one."`
+	DataDir  string `placeholder:"DIR" help:"Data directory. Default: $$CLAYBOT_DATA_DIR, else .claybot."`
+	HTTP     string `name:"http" placeholder:"ADDR" help:"Address of the web page, or off. Default: $$CLAYBOT_HTTP_ADDR, else 127.0.0.1:8420."`
+	Access   string `placeholder:"MODE" help:"Who may speak: pairing, allowlist or open."`
+	Model    string `placeholder:"NAME" help:"The model to ask, or demo."`
+	Log      string `placeholder:"FORM" help:"json or text. Default: text on a terminal, else json."`
+	LogLevel string `placeholder:"LEVEL" help:"debug, info, warn or error."`
+
+	Serve   serveCmd   `cmd:"" help:"Run the daemon."`
+	Chat    chatCmd    `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
+	Demo    demoCmd    `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
+	Status  statusCmd  `cmd:"" help:"Show how the running daemon is doing."`
+	Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon."`
+	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
+	Open    openCmd    `cmd:"" help:"Print a fresh login link for the web page."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// env is what commands use of the process around them.
+type env struct {
+	*cli
+	in       io.Reader
+	out, err io.Writer
+	lookup   func(string) (string, bool)
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main with its surroundings as arguments. It returns the exit code.
+func run(args []string, in io.Reader, out, errs io.Writer) int {
+	var c cli
+	code := -1
+	switch {
+	case len(args) == 0: // a mistake, so the help goes where mistakes go
+		run([]string{"--help"}, in, errs, errs)
+		return exitUsage
+	case args[0] == "help":
+		args = append(args[1:], "--help")
+	}
+	parser, err := kong.New(&c,
+		kong.Name("claybot"),
+		kong.Description("Connects AI agents to chats, and loses nothing."),
+		kong.Writers(out, errs),
+		kong.Vars{"version": "claybot " + version},
+		kong.Exit(func(n int) { code = n }),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		fmt.Fprintln(errs, "claybot:", err)
+		return exitError
+	}
+	ctx, err := parser.Parse(args)
+	if code >= 0 { // --help was printed
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(errs, "claybot: %v\nTry: claybot --help\n", err)
+		return exitUsage
+	}
+	err = ctx.Run(&env{cli: &c, in: in, out: out, err: errs, lookup: os.LookupEnv})
+	if err != nil && !errors.Is(err, errSilent) {
+		fmt.Fprintln(errs, "claybot:", err)
+	}
+	return exitCode(err)
+}
+
+// errSilent ends a command with exit code 1 that has said everything itself.
+var errSilent = errors.New("failed")
+
+// A usageError is a mistake on the command line.
+type usageError struct{ error }
+
+// A configError is a configuration with which nothing can start.
+type configError struct{ error }
+
+func (e configError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	var usage usageError
+	var config configError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, storage.ErrLocked):
+		return exitLocked
+	case errors.Is(err, storage.ErrDamaged):
+		return exitDamaged
+	case errors.As(err, &config):
+		return exitConfig
+	}
+	return exitError
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(e *env) error {
+	_, err := fmt.Fprintln(e.out, "claybot", version)
+	return err
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// gcPercent lets the heap grow to four times what lives before it is
+	// collected: what lives is small, and collecting is a good part of the work
+	// of a busy daemon.
+	gcPercent = 300
+	// trimEvery is how often the daemon looks whether it has become quiet.
+	trimEvery = 2 * time.Second
+	// busyBytes are the allocations of one look's time that count as work.
+	busyBytes = 4 << 20
+)
+
+// trim gives memory back to the system whenever a busy time is over, so that an
+// idle daemon is a small one. It returns with ctx.
+func trim(ctx context.Context) {
+	debug.SetGCPercent(gcPercent)
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	last, trimmed := allocated(), uint64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := allocated()
+		busy := now-last > busyBytes
+		last = now
+		if !busy && now-trimmed > busyBytes {
+			debug.FreeOSMemory()
+			trimmed = now
+		}
+	}
+}
+
+// allocated is the number of bytes allocated since the start.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}

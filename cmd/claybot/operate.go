@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+)
+
+// askTimeout bounds what the commands below ask of the daemon.
+const askTimeout = 15 * time.Second
+
+// ask calls the daemon once.
+func (e *env) ask(method, path string, in, out any) error {
+	c, err := e.connect()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	return c.call(ctx, method, path, in, out)
+}
+
+// printJSON prints v as indented JSON.
+func (e *env) printJSON(v any) error {
+	enc := json.NewEncoder(e.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// table prints rows in columns; the first row is the head.
+func (e *env) table(rows [][]string) error {
+	w := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		for i := range row {
+			row[i] = strings.ReplaceAll(plain(row[i]), "\t", " ")
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+type statusCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Run prints how the daemon is doing.
+func (c statusCmd) Run(e *env) error {
+	var st agentsystem.Status
+	if err := e.ask("GET", "/status", nil, &st); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(st)
+	}
+	rows := [][]string{
+		{"version", st.Version},
+		{"uptime", st.Uptime},
+		{"access", string(st.Access.Mode)},
+		{"model", modelLine(st.Model)},
+		{"agents", fmt.Sprint(st.Agents)},
+		{"waiting", fmt.Sprint(st.Inbox.Waiting)},
+		{"runs", counts(st.Runs)},
+		{"outbox", counts(st.Outbox)},
+	}
+	for _, x := range st.Connectors {
+		line := x.State
+		if x.Err != "" {
+			line += ": " + x.Err
+		} else if !x.LastOK.IsZero() {
+			line += success(x.LastOK)
+		}
+		rows = append(rows, []string{x.Name, line})
+	}
+	return e.table(rows)
+}
+
+func modelLine(m agentsystem.ModelStatus) string {
+	switch {
+	case m.Err != "":
+		return m.Name + ": " + m.Err
+	case m.LastOK.IsZero():
+		return m.Name + ", not asked yet"
+	}
+	return m.Name + success(m.LastOK)
+}
+
+func success(at time.Time) string {
+	return ", last success " + time.Since(at).Round(time.Second).String() + " ago"
+}
+
+// counts prints the figures of a map in the order of its keys.
+func counts[K ~string](m map[K]int) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, fmt.Sprintf("%s %d", k, m[k]))
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
+
+// An agentRow is one agent in the daemon's list.
+type agentRow struct {
+	ID         claybot.AgentID    `json:"id"`
+	Descriptor claybot.Descriptor `json:"descriptor"`
+	LastUserAt claybot.Time       `json:"lastUserAt"`
+	Usage      claybot.Usage      `json:"usage"`
+	Waiting    int                `json:"waiting"`
+}
+
+type agentsCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Run lists the agents.
+func (c agentsCmd) Run(e *env) error {
+	var list struct {
+		Agents []agentRow `json:"agents"`
+	}
+	if err := e.ask("GET", "/agents", nil, &list); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(list.Agents)
+	}
+	rows := [][]string{{"AGENT", "CONNECTOR", "CHANNEL", "USER", "WAITING", "LAST MESSAGE"}}
+	for _, a := range list.Agents {
+		last := "never"
+		if a.LastUserAt != 0 {
+			last = a.LastUserAt.Time().Format(time.DateTime)
+		}
+		rows = append(rows, []string{
+			string(a.ID), a.Descriptor.Connector, a.Descriptor.ChannelID, a.Descriptor.UserID, fmt.Sprint(a.Waiting), last,
+		})
+	}
+	return e.table(rows)
+}
+
+type openCmd struct{}
+
+// Run prints a link that logs one browser in.
+func (openCmd) Run(e *env) error {
+	var out struct {
+		URL string `json:"url"`
+	}
+	if err := e.ask("POST", "/login-link", nil, &out); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.out, out.URL)
+	return err
+}
+
+type pairCmd struct {
+	List    pairListCmd    `cmd:"" default:"1" help:"List open requests and who was let in."`
+	Approve pairApproveCmd `cmd:"" help:"Let in the person who was given CODE."`
+	Deny    pairDenyCmd    `cmd:"" help:"Remove the request with CODE."`
+	Allow   pairAllowCmd   `cmd:"" help:"Let in a person, or a group, by its id: telegram:123 or slack:U1."`
+	Revoke  pairRevokeCmd  `cmd:"" help:"Take back what approve or allow gave."`
+}
+
+type (
+	pairListCmd struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	pairApproveCmd struct {
+		Code string `arg:"" help:"The code that the person was given."`
+	}
+	pairDenyCmd struct {
+		Code string `arg:"" help:"The code that the person was given."`
+	}
+	pairAllowCmd struct {
+		Who string `arg:"" help:"connector:id, with the stable id of a user or of a group."`
+	}
+	pairRevokeCmd struct {
+		Who string `arg:"" help:"connector:id, as pair list shows it."`
+	}
+)
+
+// pairing is the daemon's answer to GET /pairing.
+type pairing struct {
+	Pairings []storage.Pairing `json:"pairings"`
+	Grants   []storage.Grant   `json:"grants"`
+}
+
+// Run lists requests and grants.
+func (c pairListCmd) Run(e *env) error {
+	var p pairing
+	if err := e.ask("GET", "/pairing", nil, &p); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(p)
+	}
+	rows := [][]string{{"WHO", "NAME (unverified)", "STATE"}}
+	for _, x := range p.Pairings {
+		rows = append(rows, []string{x.Connector + ":" + x.UserID, x.Name, "asks; approve with: claybot pair approve " + x.Code})
+	}
+	for _, x := range p.Grants {
+		rows = append(rows, []string{x.Connector + ":" + x.Subject, x.Name, "let in " + x.At.Time().Format(time.DateTime)})
+	}
+	if len(rows) == 1 {
+		_, err := fmt.Fprintln(e.out, "Nobody has asked, and nobody was let in.")
+		return err
+	}
+	return e.table(rows)
+}
+
+// Run approves a code.
+func (c pairApproveCmd) Run(e *env) error {
+	var p storage.Pairing
+	if err := e.ask("POST", "/pairing", map[string]any{"code": c.Code, "approve": true}, &p); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(e.out, "%s:%s is let in.\n", p.Connector, p.UserID)
+	return err
+}
+
+// Run denies a code.
+func (c pairDenyCmd) Run(e *env) error {
+	if err := e.ask("POST", "/pairing", map[string]any{"code": c.Code, "approve": false}, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.out, "The request is removed.")
+	return err
+}
+
+// Run lets somebody in by id.
+func (c pairAllowCmd) Run(e *env) error {
+	connector, id, err := who(c.Who)
+	if err != nil {
+		return err
+	}
+	if err := e.ask("POST", "/pairing", map[string]any{"connector": connector, "subject": id}, nil); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "%s:%s is let in.\n", connector, id)
+	return err
+}
+
+// Run takes a grant back.
+func (c pairRevokeCmd) Run(e *env) error {
+	connector, id, err := who(c.Who)
+	if err != nil {
+		return err
+	}
+	path := "/pairing?" + url.Values{"connector": {connector}, "subject": {id}}.Encode()
+	var out struct {
+		Still string `json:"still"`
+	}
+	if err := e.ask("DELETE", path, nil, &out); err != nil {
+		return err
+	}
+	if out.Still != "" {
+		_, err = fmt.Fprintf(e.out, "What pair gave to %s:%s is taken back, but %s.\n", connector, id, out.Still)
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "%s:%s has no access any more.\n", connector, id)
+	return err
+}
+
+// who splits connector:id.
+func who(s string) (connector, id string, err error) {
+	connector, id, ok := strings.Cut(s, ":")
+	if !ok || connector == "" || id == "" || strings.HasPrefix(id, "@") {
+		return "", "", usageError{fmt.Errorf("%.80q is not connector:id with a stable id, for example telegram:123456", s)}
+	}
+	return connector, id, nil
+}

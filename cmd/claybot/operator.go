@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// An operator is the system as the web server sees it.
+type operator struct {
+	*agentsystem.System
+	access func() configs.Access
+}
+
+var _ web.System = operator{}
+
+// Agents lists all agents.
+func (o operator) Agents(ctx context.Context) ([]storage.IndexEntry, error) {
+	all := []storage.IndexEntry{}
+	for e, err := range o.Index.IndexedAgents(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// Status returns the status as a value that marshals to JSON.
+func (o operator) Status(ctx context.Context) (any, error) { return o.System.Status(ctx) }
+
+// Allow lets somebody in whom the list of access would take as well.
+func (o operator) Allow(ctx context.Context, connector, subject string) error {
+	a, err := configs.ParseAllowed(connector + ":" + subject)
+	if err != nil {
+		return web.Refusal(err.Error())
+	}
+	return o.System.Allow(ctx, a.Connector, a.Subject)
+}
+
+// Revoke takes a grant back and says what lets the person in all the same.
+func (o operator) Revoke(ctx context.Context, connector, subject string) (still string, err error) {
+	err = o.System.Revoke(ctx, connector, subject)
+	still = letIn(o.access(), connector, subject)
+	switch {
+	case errors.Is(err, storage.ErrNotFound) && still != "":
+		return "", web.Refusal(connector + ":" + subject + " was not let in by pair: " + still)
+	case err != nil:
+		return "", err
+	}
+	return still, nil
+}
+
+// letIn says which setting lets somebody in, empty for none. The list may name
+// a channel of Slack without its team.
+func letIn(a configs.Access, connector, subject string) string {
+	_, short, _ := strings.Cut(subject, "/")
+	switch {
+	case a.Mode == configs.AccessOpen:
+		return "access is open, so everybody is let in; set CLAYBOT_ACCESS=pairing to change that"
+	case a.Allows(connector, subject), short != "" && a.Allows(connector, short):
+		return "the list of the configuration lets " + connector + ":" + subject + " in; remove that from CLAYBOT_ALLOW or access.allow"
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/llm/openai/openaitest"
+)
+
+// A rig is what stands around the daemons of one script. It outlives them.
+type rig struct {
+	t        testscript.T
+	ts       *testscript.TestScript
+	telegram *telegramtest.Server
+	slack    *slacktest.Server
+	model    *openaitest.Server
+	stops    []func()
+
+	last int64          // the update that was made last
+	read map[string]int // how many messages of a place the script has seen
+}
+
+// close ends the daemons that a failed script left, and the platforms.
+func (r *rig) close() {
+	if r.ts != nil {
+		for _, cmd := range r.ts.BackgroundCmds() {
+			_ = cmd.Process.Kill() // it may have ended
+		}
+	}
+	for i := range r.stops {
+		r.stops[len(r.stops)-1-i]()
+	}
+}
+
+// fakes starts emulators and leads the daemon to them: fakes [telegram] [slack]
+// [model].
+func (r *rig) fakes(ts *testscript.TestScript, args []string) {
+	for _, name := range args {
+		switch name {
+		case "telegram":
+			r.telegram = telegramtest.New(telegramtest.Config{})
+			r.stops = append(r.stops, r.telegram.Close)
+			address, err := r.telegram.Start()
+			ts.Check(err)
+			ts.Setenv("TELEGRAM_BOT_TOKEN", telegramtest.Token)
+			ts.Setenv("TELEGRAM_API_URL", address)
+		case "slack":
+			r.slack = slacktest.New(slacktest.Config{})
+			address, stop, err := listenLocal(r.slack)
+			ts.Check(err)
+			r.stops = append(r.stops, stop, r.slack.Close)
+			ts.Setenv("SLACK_BOT_TOKEN", "xoxb-test")
+			ts.Setenv("SLACK_APP_TOKEN", "xapp-test")
+			ts.Setenv("SLACK_API_URL", address+"/api/")
+		case "model":
+			r.model = openaitest.New(openaitest.Config{})
+			address, stop, err := r.model.Start()
+			ts.Check(err)
+			r.stops = append(r.stops, stop)
+			ts.Setenv("OPENAI_API_KEY", "sk-test-not-a-key")
+			ts.Setenv("OPENAI_BASE_URL", address)
+		default:
+			ts.Fatalf("usage: fakes [telegram] [slack] [model]")
+		}
+	}
+}
+
+// telegramCommand lets people write and reads what they see.
+func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
+	if r.telegram == nil {
+		ts.Fatalf("there is no Telegram; use: fakes telegram")
+	}
+	switch {
+	case len(args) == 3 && args[0] == "say": // telegram say CHAT[:USER] TEXT
+		chat, user := person(ts, args[1])
+		r.last = r.telegram.Say(chat, user, args[2])
+	case len(args) == 1 && args[0] == "forget": // telegram forget: of all polls only the first arrives
+		r.telegram.Fail(telegramtest.Fault{Method: "getUpdates", Skip: 1, Times: -1, Drop: true})
+	case len(args) == 1 && args[0] == "heal":
+		r.telegram.Heal()
+	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // telegram expect CHAT REGEXP [VARIABLE]
+		r.expect(ts, "telegram "+args[1], args[2:], func() []string { return r.onTelegram(ts, args[1]) })
+	case len(args) == 2 && args[0] == "expect-none": // telegram expect-none CHAT
+		r.settle(ts, nil)
+		r.expectNone(ts, "telegram "+args[1], r.onTelegram(ts, args[1]))
+	case len(args) == 3 && args[0] == "said": // telegram said CHAT REGEXP: at any time
+		re, err := regexp.Compile("(?s)" + args[2])
+		ts.Check(err)
+		until(ts, func() (bool, string) {
+			texts := r.onTelegram(ts, args[1])
+			return slices.ContainsFunc(texts, re.MatchString), fmt.Sprintf("there is %q", texts)
+		})
+	case len(args) == 3 && args[0] == "shows": // telegram shows CHAT COUNT: so many in all
+		texts := r.onTelegram(ts, args[1])
+		if fmt.Sprint(len(texts)) != args[2] {
+			ts.Fatalf("there are %d messages: %q", len(texts), texts)
+		}
+	case len(args) == 2 && args[0] == "menu": // telegram menu COMMAND
+		until(ts, func() (bool, string) {
+			menu := r.telegram.Commands()
+			for _, c := range menu {
+				if c.Command == args[1] {
+					return true, ""
+				}
+			}
+			return false, fmt.Sprintf("the menu is %v", menu)
+		})
+	case len(args) == 1 && args[0] == "unconfirmed": // polled again, and nothing was confirmed
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		ts.Check(r.telegram.WaitCalls(ctx, "getUpdates", r.telegram.Calls("getUpdates")+1))
+		if n := r.telegram.Pending(); len(n) == 0 || n[len(n)-1] != r.last {
+			ts.Fatalf("update %d was confirmed; unconfirmed are %v", r.last, n)
+		}
+	default:
+		ts.Fatalf("usage: telegram say|expect|expect-none|said|shows|forget|heal|menu|unconfirmed ...")
+	}
+}
+
+// person reads CHAT or CHAT:USER.
+func person(ts *testscript.TestScript, s string) (chat, user int64) {
+	c, u, ok := strings.Cut(s, ":")
+	if !ok {
+		u = c
+	}
+	chat, err := strconv.ParseInt(c, 10, 64)
+	ts.Check(err)
+	user, err = strconv.ParseInt(u, 10, 64)
+	ts.Check(err)
+	return chat, user
+}
+
+func (r *rig) onTelegram(ts *testscript.TestScript, where string) []string {
+	chat, _ := person(ts, where)
+	var texts []string
+	for _, m := range r.telegram.Sent(chat) {
+		texts = append(texts, m.Text)
+	}
+	return texts
+}
+
+// slackCommand lets people write and reads what they see.
+func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
+	if r.slack == nil {
+		ts.Fatalf("there is no Slack; use: fakes slack")
+	}
+	switch {
+	case len(args) == 3 && args[0] == "dm": // slack dm USER TEXT
+		r.slack.DM(args[1], args[2])
+	case len(args) == 4 && args[0] == "mention": // slack mention CHANNEL USER TEXT
+		r.slack.Mention(args[1], args[2], args[3], false)
+	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // slack expect CHANNEL REGEXP [VARIABLE]
+		r.expect(ts, "slack "+args[1], args[2:], func() []string { return r.onSlack(args[1]) })
+	case len(args) == 2 && args[0] == "expect-none": // slack expect-none CHANNEL
+		r.settle(ts, nil)
+		r.expectNone(ts, "slack "+args[1], r.onSlack(args[1]))
+	default:
+		ts.Fatalf("usage: slack dm|mention|expect|expect-none ...")
+	}
+}
+
+func (r *rig) onSlack(channel string) []string {
+	var texts []string
+	for _, m := range r.slack.Posted(channel) {
+		texts = append(texts, m.Text)
+	}
+	return texts
+}
+
+// expect waits until the next message of a place that the script has not seen
+// matches. With a variable, that is set to the first group of the match.
+func (r *rig) expect(ts *testscript.TestScript, where string, args []string, read func() []string) {
+	re, err := regexp.Compile("(?s)" + args[0])
+	ts.Check(err)
+	until(ts, func() (bool, string) {
+		texts := read()[r.read[where]:]
+		if len(texts) == 0 {
+			return false, "nothing new on " + where
+		}
+		m := re.FindStringSubmatch(texts[0])
+		if m == nil {
+			return false, fmt.Sprintf("the next message on %s is %q", where, texts[0])
+		}
+		if len(args) == 2 {
+			ts.Setenv(args[1], m[1])
+		}
+		ts.Logf("%s: %.500s\n", where, texts[0])
+		r.read[where]++
+		return true, ""
+	})
+}
+
+// expectNone checks that there is no message that the script has not seen.
+func (r *rig) expectNone(ts *testscript.TestScript, where string, texts []string) {
+	if rest := texts[r.read[where]:]; len(rest) > 0 {
+		ts.Fatalf("unexpected on %s: %q", where, rest)
+	}
+}
+
+// modelCommand says how the next calls of the model are answered, or waits for
+// calls.
+func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
+	if r.model == nil {
+		ts.Fatalf("there is no model; use: fakes model")
+	}
+	switch {
+	case len(args) == 2 && args[0] == "reply": // model reply TEXT
+		r.model.Script(openaitest.Reply{Text: args[1]})
+	case len(args) == 2 && args[0] == "reply-file": // model reply-file FILE
+		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1])})
+	case len(args) == 3 && args[0] == "delay": // model delay DURATION TEXT
+		d, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		r.model.Script(openaitest.Reply{Text: args[2], Delay: d})
+	case len(args) == 2 && args[0] == "slow": // model slow FILE: 32 bytes at a time
+		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 50 * time.Millisecond})
+	case len(args) == 2 && args[0] == "fail": // model fail FAULT
+		r.model.Script(openaitest.Reply{Text: "never seen", Fault: openaitest.Fault(args[1]), RetryAfter: "50"})
+	case len(args) == 2 && args[0] == "called": // model called N: waits until it was, and so often
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		until(ts, func() (bool, string) {
+			calls := r.model.Calls()
+			return calls >= n, fmt.Sprintf("%d calls, want %d", calls, n)
+		})
+		if calls := r.model.Calls(); calls != n {
+			ts.Fatalf("%d calls, want %d", calls, n)
+		}
+	default:
+		ts.Fatalf("usage: model reply|reply-file|delay|slow|fail|called ...")
+	}
+}

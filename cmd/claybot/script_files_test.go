@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// writeBytes writes what a script cannot hold: bytes FILE COUNT TEXT [COUNT
+// TEXT]..., with Go's escapes in TEXT.
+func writeBytes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || len(args)%2 == 0 {
+		ts.Fatalf("usage: bytes FILE COUNT TEXT [COUNT TEXT]...")
+	}
+	var all strings.Builder
+	for i := 1; i < len(args); i += 2 {
+		count, err := strconv.Atoi(args[i])
+		ts.Check(err)
+		text, err := strconv.Unquote(`"` + args[i+1] + `"`)
+		ts.Check(err)
+		all.WriteString(strings.Repeat(text, count))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(all.String()), 0o600))
+}
+
+// one is the only file that a pattern matches.
+func one(ts *testscript.TestScript, pattern string) string {
+	names, err := filepath.Glob(ts.MkAbs(pattern))
+	ts.Check(err)
+	if len(names) != 1 {
+		ts.Fatalf("%s matches %d files, want one: %v", pattern, len(names), names)
+	}
+	return names[0]
+}
+
+// damageFile changes a file: damage replace|append PATTERN TEXT.
+func damageFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 || args[0] != "replace" && args[0] != "append" {
+		ts.Fatalf("usage: damage replace|append PATTERN TEXT")
+	}
+	name, text := one(ts, args[1]), args[2]
+	if args[0] == "append" {
+		text = ts.ReadFile(name) + text
+	}
+	ts.Check(os.WriteFile(name, []byte(text), 0o600))
+}
+
+// insertMember adds a member to an object in a file: insert PATTERN MEMBER.
+func insertMember(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: insert PATTERN MEMBER")
+	}
+	name := one(ts, args[0])
+	text := strings.Replace(ts.ReadFile(name), "{", "{"+args[1]+",", 1)
+	if !json.Valid([]byte(text)) {
+		ts.Fatalf("no object: %s", text)
+	}
+	ts.Check(os.WriteFile(name, []byte(text), 0o600))
+}
+
+// showFile makes a file the standard output: show PATTERN.
+func showFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: show PATTERN")
+	}
+	_, err := ts.Stdout().Write([]byte(ts.ReadFile(one(ts, args[0]))))
+	ts.Check(err)
+}
+
+// private checks that nobody but the owner can reach anything in a directory:
+// private DIR.
+func private(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: private DIR")
+	}
+	files := 0
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		files++
+		if info.Mode().Perm()&0o077 != 0 {
+			return fmt.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return nil
+	}))
+	if files < 5 {
+		ts.Fatalf("only %d files: that is no data directory", files)
+	}
+}
+
+// capture sets a variable to what a group matches in the standard output:
+// capture VARIABLE REGEXP.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture VARIABLE REGEXP")
+	}
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	m := re.FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("no match for %s", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// fields checks that an object has exactly the named members, those in
+// brackets optionally: fields FILE PATH NAME... PATH is a list of names joined
+// by dots, or a single dot; a list of objects is checked in every element.
+func fields(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: fields FILE PATH NAME...")
+	}
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &v))
+	for name := range strings.FieldsFuncSeq(args[1], func(r rune) bool { return r == '.' }) {
+		object, ok := v.(map[string]any)
+		if !ok || object[name] == nil {
+			ts.Fatalf("there is no %s", args[1])
+		}
+		v = object[name]
+	}
+	all, ok := v.([]any)
+	if !ok {
+		all = []any{v}
+	}
+	if len(all) == 0 {
+		ts.Fatalf("%s is empty", args[1])
+	}
+	for _, v := range all {
+		object, ok := v.(map[string]any)
+		if !ok {
+			ts.Fatalf("%s is no object: %v", args[1], v)
+		}
+		for _, name := range args[2:] {
+			optional := strings.HasPrefix(name, "[")
+			name = strings.Trim(name, "[]")
+			if _, ok := object[name]; !ok && !optional {
+				ts.Fatalf("%s lacks %s: %v", args[1], name, object)
+			}
+			delete(object, name)
+		}
+		if len(object) > 0 {
+			ts.Fatalf("%s has more than was promised: %v", args[1], slices.Sorted(maps.Keys(object)))
+		}
+	}
+}

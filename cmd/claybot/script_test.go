@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+)
+
+// patience is how long a script waits for something that must happen. It only
+// passes when a script fails.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"claybot": func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScript is the specification of the command line. The scripts run this
+// binary as claybot, in processes of their own, against the emulated
+// platforms, which live in the test. testdata/script/README.md lists the
+// commands.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata/script",
+		RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			for _, v := range []string{
+				"CLAYBOT_DATA_DIR=" + filepath.Join(e.WorkDir, "data"), "CLAYBOT_HTTP_ADDR=off", "CLAYBOT_LOG=json",
+				"HOME=" + e.WorkDir, "TZ=UTC", "GORACE=atexit_sleep_ms=0",
+			} {
+				name, value, _ := strings.Cut(v, "=")
+				e.Setenv(name, value)
+			}
+			r := &rig{t: e.T(), read: make(map[string]int)}
+			e.Values[rigKey{}] = r
+			e.Defer(r.close)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"bytes":      writeBytes,
+			"capture":    capture,
+			"damage":     damageFile,
+			"exits":      exits,
+			"fakes":      withRig((*rig).fakes),
+			"fields":     fields,
+			"fill":       fillDisk,
+			"gone":       gone,
+			"http":       getHTTP,
+			"insert":     insertMember,
+			"model":      withRig((*rig).modelCommand),
+			"private":    private,
+			"settle":     withRig((*rig).settle),
+			"signal":     sendSignal,
+			"show":       showFile,
+			"slack":      withRig((*rig).slackCommand),
+			"telegram":   withRig((*rig).telegramCommand),
+			"tmpfs":      withRig((*rig).tmpfs),
+			"until":      untilStatus,
+			"wait-ready": withRig((*rig).waitReady),
+		},
+	})
+}
+
+type rigKey struct{}
+
+// withRig makes a command of a method of the script's rig. None of them can be
+// negated.
+func withRig(fn func(r *rig, ts *testscript.TestScript, args []string)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg {
+			ts.Fatalf("this command cannot be negated")
+		}
+		r := ts.Value(rigKey{}).(*rig)
+		r.ts = ts
+		fn(r, ts, args)
+	}
+}
+
+// until waits until done reports true; it fails the script with what done said
+// last.
+func until(ts *testscript.TestScript, done func() (ok bool, why string)) {
+	deadline := time.Now().Add(patience)
+	for {
+		ok, why := done()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited %v: %s", patience, why)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// ask calls the daemon of a data directory.
+func ask(ts *testscript.TestScript, method, path string, out any) error {
+	c, err := dial(ts.Getenv("CLAYBOT_DATA_DIR"))
+	if err != nil {
+		return err
+	}
+	defer c.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return c.call(ctx, method, path, nil, out)
+}
+
+// waitReady waits until the daemon has said what each connector is up to: the
+// same condition as that of the log line "ready".
+func (r *rig) waitReady(ts *testscript.TestScript, _ []string) {
+	until(ts, func() (bool, string) {
+		var st agentsystem.Status
+		if err := ask(ts, "GET", "/status", &st); err != nil {
+			return false, err.Error()
+		}
+		for _, c := range st.Connectors {
+			if c.LastOK.IsZero() && c.State != connectors.StateStopped {
+				return false, fmt.Sprintf("%s is %s %s", c.Name, c.State, c.Err)
+			}
+		}
+		return len(st.Connectors) > 0, "no connectors yet"
+	})
+}
+
+// settle waits until nothing is left to do: all that people wrote is taken in,
+// no run is at work, and nothing waits to be sent. What is quiet twice is quiet:
+// whatever left one queue between the two looks is visible in the other or on
+// the platform.
+// settle store looks at claybot alone.
+func (r *rig) settle(ts *testscript.TestScript, args []string) {
+	quiet := 0
+	until(ts, func() (bool, string) {
+		why := ""
+		if len(args) == 0 {
+			why = r.unread()
+		}
+		if why == "" {
+			why = busy(ts)
+		}
+		if why != "" {
+			quiet = 0
+			return false, why
+		}
+		quiet++
+		return quiet == 2, "not yet sure"
+	})
+}
+
+// unread is what the platforms still keep for claybot.
+func (r *rig) unread() string {
+	if r.telegram != nil && len(r.telegram.Pending()) > 0 {
+		return fmt.Sprint("unconfirmed updates: ", r.telegram.Pending())
+	}
+	if r.slack != nil && len(r.slack.Unacked()) > 0 {
+		return fmt.Sprint("unacknowledged envelopes: ", r.slack.Unacked())
+	}
+	return ""
+}
+
+// busy is what the daemon still has to do.
+func busy(ts *testscript.TestScript) string {
+	var st agentsystem.Status
+	if err := ask(ts, "GET", "/status", &st); err != nil {
+		return err.Error()
+	}
+	open := st.Inbox.Waiting + st.Runs[claybot.RunPending] + st.Runs[claybot.RunRunning]
+	for _, s := range []claybot.SendState{claybot.SendWaiting, claybot.SendAttempted, claybot.SendAmbiguous} {
+		open += st.Outbox[s]
+	}
+	if open > 0 {
+		return fmt.Sprintf("inbox %+v, runs %v, outbox %v", st.Inbox, st.Runs, st.Outbox)
+	}
+	return ""
+}
+
+// sendSignal signals the daemon whose pid stands in the lock of the data
+// directory, as an operator does: signal TERM|HUP|INT.
+func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT}
+	if neg || len(args) != 1 || signals[args[0]] == 0 {
+		ts.Fatalf("usage: signal TERM|HUP|INT")
+	}
+	text := ts.ReadFile(filepath.Join(ts.Getenv("CLAYBOT_DATA_DIR"), "claybot.lock"))
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	ts.Check(err)
+	for _, cmd := range ts.BackgroundCmds() { // a pid that is not ours is never signalled
+		if cmd.Process.Pid == pid {
+			ts.Check(syscall.Kill(pid, signals[args[0]]))
+			return
+		}
+	}
+	ts.Fatalf("the lock names process %d, which is none of this script", pid)
+}
+
+// gone waits until all background commands have ended, but not longer than it
+// says: gone DURATION.
+func gone(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: gone DURATION")
+	}
+	limit, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	began := time.Now()
+	for _, cmd := range ts.BackgroundCmds() {
+		until(ts, func() (bool, string) {
+			err := cmd.Process.Signal(syscall.Signal(0))
+			return errors.Is(err, os.ErrProcessDone), "it has not ended"
+		})
+	}
+	if took := time.Since(began); took > limit {
+		ts.Fatalf("took %v, want at most %v", took, limit)
+	}
+}
+
+// untilStatus waits until the daemon's status matches: until REGEXP.
+func untilStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: until REGEXP")
+	}
+	re, err := regexp.Compile(args[0])
+	ts.Check(err)
+	until(ts, func() (bool, string) {
+		var st json.RawMessage
+		if err := ask(ts, "GET", "/status", &st); err != nil {
+			return false, err.Error()
+		}
+		return re.Match(st), "the status is " + string(st)
+	})
+}
+
+// exits runs a command and checks its exit code: exits [-within=1s] CODE
+// PROGRAM ARGS...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	var within time.Duration
+	if len(args) > 0 && strings.HasPrefix(args[0], "-within=") {
+		d, err := time.ParseDuration(strings.TrimPrefix(args[0], "-within="))
+		ts.Check(err)
+		within, args = d, args[1:]
+	}
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits [-within=DURATION] CODE PROGRAM [ARGS...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	began := time.Now()
+	err = ts.Exec(args[1], args[2:]...)
+	took := time.Since(began)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+	if within > 0 && took > within {
+		ts.Fatalf("took %v, want at most %v", took, within)
+	}
+}
+
+// getHTTP asks the daemon's page, by another name if one is given, and checks
+// the status: http STATUS PATH|URL [HOST]. The body becomes the standard output.
+func getHTTP(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: http STATUS PATH|URL [HOST]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	target := args[1]
+	if strings.HasPrefix(target, "/") {
+		var link struct{ URL string }
+		ts.Check(ask(ts, "POST", "/login-link", &link))
+		u, err := url.Parse(link.URL)
+		ts.Check(err)
+		target = "http://" + u.Host + target
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	ts.Check(err)
+	if len(args) == 3 {
+		req.Host = args[2]
+	}
+	resp, err := new(http.Transport).RoundTrip(req) // follows no redirect
+	ts.Check(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+	if resp.StatusCode != want {
+		ts.Fatalf("%s answered %d, want %d", args[1], resp.StatusCode, want)
+	}
+}

@@ -1,0 +1,210 @@
+// Package configs reads claybot's settings: one optional YAML file, the
+// environment above it, and flags above both.
+//
+// It guarantees that a mistake costs as little as possible. An unknown key or
+// a bad value disables the smallest feature it belongs to and comes back as a
+// Warning that names file, line, key, rule and the nearest known key; only a
+// file that cannot be read as YAML is an error. A setting that decides who may
+// speak falls back to the closed side. Secrets enter by environment or by
+// reference, are of type Secret, and never print.
+//
+// Reading has no side effects, so a reload is a second Load. The package knows
+// no connector, store or model; only cmd imports it.
+package configs
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+// Off is the value of Config.HTTP that closes the HTTP address.
+const Off = "off"
+
+// The defaults that other parts do not know better.
+const (
+	DefaultDataDir     = ".claybot"
+	DefaultHTTP        = "127.0.0.1:8420"
+	DefaultModel       = "gpt-5"
+	DefaultTelegramURL = "https://api.telegram.org"
+	DefaultSlackURL    = "https://slack.com/api/"
+	DefaultProfile     = "default"
+	DefaultMaxSteps    = 64
+	DefaultMaxBatch    = 100
+)
+
+// Config is everything that can be set. Default returns one without any
+// setting; a Config never holds a value that its rules refuse.
+type Config struct {
+	File    string // that was read; empty when there was none
+	DataDir string
+	HTTP    string // host:port, or Off
+	// HTTPHosts are further names by which browsers may reach the page: that of
+	// a proxy, in lower case, with port when it is not the standard one.
+	HTTPHosts []string
+	Access    Access
+	Log       string // json or text; empty: text on a terminal, else json
+	LogLevel  slog.Level
+	Model     Model // of all profiles that name no other
+	Telegram  Telegram
+	Slack     Slack
+	// Profiles are the settings of agents by profile name. The profile
+	// "default" always exists.
+	Profiles map[string]Profile
+
+	routes map[string]string // match -> profile name
+	home   string            // the directory that ~ means; empty when nobody says
+}
+
+// The modes of access.
+const (
+	AccessPairing   = "pairing"   // strangers get a code that an operator approves
+	AccessAllowlist = "allowlist" // only who is listed
+	AccessOpen      = "open"      // everybody
+)
+
+// Access says who may speak.
+type Access struct {
+	Mode string
+	// Allow lists who is let in beside those that were paired.
+	Allow []Allowed
+}
+
+// Allowed is one person or one channel of a connector, by the platform's
+// stable id.
+type Allowed struct {
+	Connector string
+	Subject   string
+}
+
+// Model is how a model is reached.
+type Model struct {
+	Name    string // empty: DefaultModel
+	BaseURL string // empty: the provider's own
+	Key     Secret
+	Headers map[string]Secret // sent with each request
+	// SystemFallback says whether the system prompt is repeated as the first
+	// user message: auto, always or never.
+	SystemFallback string
+	Prices         map[string]Price // by the beginning of a model's name
+}
+
+// DemoModel is the name that asks for the built-in demo model.
+const DemoModel = "demo"
+
+// Demo reports that no model is configured, so that the built-in one answers.
+func (m Model) Demo() bool {
+	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && !m.Key.Named()
+}
+
+// ID is the name of the model to ask for.
+func (m Model) ID() string {
+	if m.Name == "" {
+		return DefaultModel
+	}
+	return m.Name
+}
+
+// A Price is in US dollars per million tokens.
+type Price struct {
+	Input       float64
+	CachedInput float64
+	Output      float64
+}
+
+// Telegram are the settings of the Telegram connector.
+type Telegram struct {
+	Token       Secret
+	APIURL      string // without a slash at the end
+	Delivery    string // stream, placeholder or direct
+	OnAmbiguous string // resend or notice
+}
+
+// Wanted reports whether the connector is to run. A token that was named but
+// could not be read counts, so that the connector can say so.
+func (t Telegram) Wanted() bool { return t.Token.Named() }
+
+// Slack are the settings of the Slack connector.
+type Slack struct {
+	BotToken Secret
+	AppToken Secret
+	APIURL   string // with a slash at the end
+}
+
+// Wanted reports whether the connector is to run. One of two tokens is enough,
+// so that the connector can say which is missing.
+func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() }
+
+// The values of Profile.WhenBusy and Profile.ProcessBuffer.
+const (
+	WhenBusyWait      = "wait"
+	WhenBusyInject    = "injectAfterTools"
+	BufferAllTogether = "allTogether"
+	BufferOneByOne    = "oneByOne"
+)
+
+// A Profile is how the agents it matches behave.
+type Profile struct {
+	Name          string
+	Match         []string // "connector" or "connector:channel"
+	Model         Model
+	Prompt        string // the system prompt; empty: the built-in one
+	MaxSteps      int    // model calls in one run
+	Debounce      time.Duration
+	DebounceMax   time.Duration
+	WhenBusy      string
+	ProcessBuffer string
+	MaxBatch      int
+	Progress      bool     // send text that comes together with tool calls
+	Memory        bool     // false: each run begins with its own messages only
+	Tools         []string // that may be used; nil means all, empty none
+}
+
+// Default is the configuration in which nothing was set.
+func Default() Config {
+	c := Config{
+		DataDir:  DefaultDataDir,
+		HTTP:     DefaultHTTP,
+		Access:   Access{Mode: AccessPairing},
+		LogLevel: slog.LevelInfo,
+		Model:    Model{SystemFallback: "auto"},
+		Telegram: Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"},
+		Slack:    Slack{APIURL: DefaultSlackURL},
+	}
+	c.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
+	return c
+}
+
+func plainProfile(m Model) Profile {
+	return Profile{
+		Name:          DefaultProfile,
+		Model:         m,
+		MaxSteps:      DefaultMaxSteps,
+		WhenBusy:      WhenBusyWait,
+		ProcessBuffer: BufferAllTogether,
+		MaxBatch:      DefaultMaxBatch,
+		Memory:        true,
+	}
+}
+
+// Profile returns the settings of the agent that d describes. A match on
+// connector and channel wins over one on the connector, which wins over the
+// default.
+func (c Config) Profile(d claybot.Descriptor) Profile {
+	for _, match := range [...]string{d.Connector + ":" + d.ChannelID, d.Connector} {
+		if name, ok := c.routes[match]; ok {
+			return c.Profiles[name]
+		}
+	}
+	if p, ok := c.Profiles[DefaultProfile]; ok {
+		return p
+	}
+	return plainProfile(c.Model)
+}
+
+// Allows reports whether subject of connector is on the list.
+func (a Access) Allows(connector, subject string) bool {
+	return slices.Contains(a.Allow, Allowed{Connector: connector, Subject: subject})
+}

@@ -1,0 +1,334 @@
+package configs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+// environ looks variables up in a map.
+func environ(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+}
+
+// write puts a configuration file into a directory of its own.
+func write(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), FileName)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// load reads text as a file and requires that it is readable.
+func load(t testing.TB, text string, vars map[string]string) (Config, []Warning) {
+	t.Helper()
+	c, warnings, err := Load(write(t, text), environ(vars))
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	return c, warnings
+}
+
+func TestDefaults(t *testing.T) {
+	t.Chdir(t.TempDir()) // no claybot.yaml here
+	c, warnings, err := Load("", environ(nil))
+	if err != nil || len(warnings) != 0 {
+		t.Fatalf("Load = %v, %v", warnings, err)
+	}
+	if c.File != "" || c.DataDir != ".claybot" || c.HTTP != "127.0.0.1:8420" || c.Access.Mode != "pairing" {
+		t.Errorf("got %+v", c)
+	}
+	if !c.Model.Demo() || c.Telegram.Wanted() || c.Slack.Wanted() {
+		t.Error("nothing is configured, but something thinks so")
+	}
+	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100, Memory: true}
+	if got := c.Profile(claybot.User("telegram", "1", "1")); !reflect.DeepEqual(got, want) {
+		t.Errorf("profile = %+v, want %+v", got, want)
+	}
+}
+
+// The zero Config, which no Load made, still has a profile.
+func TestProfileOfZeroConfig(t *testing.T) {
+	if got := (Config{}).Profile(claybot.User("web", "a", "b")); got.MaxSteps != DefaultMaxSteps {
+		t.Errorf("profile = %+v", got)
+	}
+}
+
+func TestWhichFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{FileName: "data_dir: here", "b.yaml": "data_dir: b", "c.yaml": "data_dir: c"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ path, env, want string }{
+		{"", "", "here"},
+		{"", "b.yaml", "b"},
+		{"c.yaml", "b.yaml", "c"},
+	} {
+		c, _, err := Load(tt.path, environ(map[string]string{"CLAYBOT_CONFIG": tt.env}))
+		if err != nil || c.DataDir != tt.want {
+			t.Errorf("Load(%q) with CLAYBOT_CONFIG=%q reads %q, %v; want %q", tt.path, tt.env, c.DataDir, err, tt.want)
+		}
+	}
+	for _, tt := range []struct{ path, env string }{{"none.yaml", ""}, {"", "none.yaml"}} {
+		_, _, err := Load(tt.path, environ(map[string]string{"CLAYBOT_CONFIG": tt.env}))
+		if err == nil || !strings.Contains(err.Error(), "none.yaml") {
+			t.Errorf("a named file that is missing: %v", err)
+		}
+	}
+}
+
+func TestFile(t *testing.T) {
+	c, warnings := load(t, `
+data_dir: ~/bot
+http: off
+http_hosts: [Chat.example.org, "claybot.lan:8420", "[fd00::1]:8420", chat.example.org]
+access: {mode: allowlist, allow: ["telegram:1", "slack:T1/C9"]}
+log: json
+log_level: debug
+model: {name: llama, base_url: http://127.0.0.1:11434/v1, prices: {gpt-4.1: {input: 2, output: 8}}}
+telegram: {token: env:TG, api_url: "http://127.0.0.1:1/", delivery: direct, on_ambiguous: notice}
+slack: {bot_token: env:B, app_token: env:A, api_url: http://127.0.0.1:2/api}
+agents:
+  default: {debounceMs: 50, maxBatch: 7, prompt: hello}
+  work:
+    match: [slack, "telegram:-100"]
+    debounceMs: 100
+    whenBusy: injectAfterTools
+    processBuffer: oneByOne
+    progress: send
+    memory: off
+    tools: []
+    model: {name: big, key: env:K}
+`, map[string]string{"HOME": "/home/me", "TG": "1:tg", "B": "xoxb-1", "A": "xapp-1", "K": "sk-k"})
+	for _, w := range warnings {
+		t.Errorf("warning: %s", w)
+	}
+	check := func(what string, got, want any) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s = %v, want %v", what, got, want)
+		}
+	}
+	check("data_dir", c.DataDir, "/home/me/bot")
+	check("http", c.HTTP, Off)
+	check("http_hosts", c.HTTPHosts, []string{"chat.example.org", "claybot.lan:8420", "[fd00::1]:8420"})
+	check("access", c.Access, Access{"allowlist", []Allowed{{"telegram", "1"}, {"slack", "T1/C9"}}})
+	check("allows", c.Access.Allows("slack", "T1/C9"), true)
+	check("allows", c.Access.Allows("slack", "1"), false)
+	check("model", c.Model.Demo(), false)
+	check("prices", c.Model.Prices, map[string]Price{"gpt-4.1": {Input: 2, Output: 8}})
+	check("telegram", c.Telegram.Token.Value(), "1:tg")
+	check("telegram url", c.Telegram.APIURL, "http://127.0.0.1:1")
+	check("slack url", c.Slack.APIURL, "http://127.0.0.1:2/api/")
+	def, work := c.Profile(claybot.User("telegram", "1", "1")), c.Profile(claybot.User("slack", "T1/C1", "U1"))
+	check("default", def.Name, "default")
+	check("default max", def.DebounceMax, 500*time.Millisecond)
+	check("default model", def.Model.Name, "llama")
+	check("work", work.Name, "work")
+	check("work by channel", c.Profile(claybot.User("telegram", "-100", "1")).Name, "work")
+	check("inherited prompt", work.Prompt, "hello")
+	check("inherited batch", work.MaxBatch, 7)
+	check("derived max", work.DebounceMax, time.Second)
+	check("busy", work.WhenBusy, WhenBusyInject)
+	check("buffer", work.ProcessBuffer, BufferOneByOne)
+	check("progress", work.Progress, true)
+	check("memory", work.Memory, false)
+	check("tools", work.Tools, []string{})
+	check("all tools", def.Tools, []string(nil))
+	check("model name", work.Model.Name, "big")
+	check("model key", work.Model.Key.Value(), "sk-k")
+	check("model url is inherited", work.Model.BaseURL, c.Model.BaseURL)
+}
+
+// A channel's own profile wins over its connector's, wherever it stands.
+func TestMostSpecificProfileWins(t *testing.T) {
+	c, _ := load(t, `
+agents:
+  all: {match: slack}
+  one: {match: ["slack:T1/C1"]}
+`, nil)
+	for channel, want := range map[string]string{"T1/C1": "one", "T1/C2": "all"} {
+		if got := c.Profile(claybot.User("slack", channel, "U1")).Name; got != want {
+			t.Errorf("%s has profile %s, want %s", channel, got, want)
+		}
+	}
+}
+
+func TestEnvironmentOverFile(t *testing.T) {
+	vars := map[string]string{
+		"CLAYBOT_DATA_DIR": "/d", "CLAYBOT_HTTP_ADDR": ":0", "CLAYBOT_HTTP_HOSTS": "a.example.org, b:1,", "CLAYBOT_ACCESS": "allowlist",
+		"CLAYBOT_ALLOW": "telegram:123, slack:U1,", "CLAYBOT_LOG": "text", "CLAYBOT_LOG_LEVEL": "WARN",
+		"CLAYBOT_MODEL": "m", "OPENAI_API_KEY": "sk-1\n", "OPENAI_BASE_URL": "http://h/v1",
+		"TELEGRAM_BOT_TOKEN": "1:t", "TELEGRAM_API_URL": "http://t", "SLACK_BOT_TOKEN": "xoxb-2",
+		"SLACK_APP_TOKEN": "xapp-2", "SLACK_API_URL": "http://s/api",
+	}
+	c, warnings := load(t, `
+data_dir: file
+http: off
+http_hosts: file.example.org
+access: {mode: open, allow: ["telegram:9"]}
+log: json
+log_level: debug
+model: {name: file, base_url: http://file, key: env:OTHER}
+telegram: {token: env:OTHER, api_url: http://file}
+slack: {bot_token: env:OTHER, app_token: env:OTHER, api_url: http://file}
+`, vars)
+	got := fmt.Sprint(c.DataDir, c.HTTP, c.HTTPHosts, c.Access, c.Log, c.LogLevel, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
+		c.Telegram.Token.Value(), c.Telegram.APIURL, c.Slack.BotToken.Value(), c.Slack.AppToken.Value(), c.Slack.APIURL)
+	want := "/d:0[a.example.org b:1]{allowlist [{telegram 123} {slack U1}]}textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/"
+	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if n := len(warnings); n != 4 { // the file asks for OTHER, which is not set
+		t.Errorf("%d warnings: %v", n, warnings)
+	}
+	for _, v := range variables() {
+		if _, ok := vars[v.name]; !ok {
+			t.Errorf("%s is not in this test", v.name)
+		}
+	}
+}
+
+func TestOverride(t *testing.T) {
+	c, _ := load(t, "agents: {other: {match: web, model: own}}", map[string]string{"CLAYBOT_MODEL": "env", "CLAYBOT_ACCESS": "pairing"})
+	err := c.Override(Override{DataDir: "d", HTTP: "off", Access: "open", Log: "json", LogLevel: "error", Model: "flag"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(c.DataDir, " ", c.HTTP, " ", c.Access.Mode, " ", c.Log, " ", c.LogLevel, " ", c.Model.Name, " ",
+		c.Profile(claybot.Descriptor{}).Model.Name, " ", c.Profile(claybot.User("web", "a", "b")).Model.Name)
+	if want := "d off open json ERROR flag flag own"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, o := range []Override{{HTTP: "x"}, {Access: "x"}, {Log: "x"}, {LogLevel: "x"}, {Model: "a b"}} {
+		before := c.Access
+		if err := c.Override(o); err == nil || !strings.HasPrefix(err.Error(), "--") || !reflect.DeepEqual(c.Access, before) {
+			t.Errorf("Override(%+v) = %v, access %v", o, err, c.Access)
+		}
+	}
+}
+
+// A leading ~ is the home directory wherever a data directory is named; a
+// directory of the name ~ is never made by accident.
+func TestHomeDirectory(t *testing.T) {
+	const home = "/home/me"
+	for _, tt := range []struct{ file, env, flag, home, want, err string }{
+		{file: "~/bot", home: home, want: "/home/me/bot"},
+		{env: "~/bot", home: home, want: "/home/me/bot"},
+		{env: "~", home: home, want: home},
+		{flag: "~/bot", home: home, want: "/home/me/bot"},
+		{env: "~bot", want: "~bot"},
+		{env: "/x/~/y", want: "/x/~/y"},
+		{file: "~/bot", err: "data_dir: \"~/bot\""},
+		{file: "~/bot", env: "/srv/bot", want: "/srv/bot"},
+		{env: "~/bot", err: "HOME is not set"},
+		{flag: "~/bot", err: "--data-dir: \"~/bot\""},
+	} {
+		c, _, err := Load(write(t, "data_dir: "+tt.file+"\n"), environ(map[string]string{"CLAYBOT_DATA_DIR": tt.env, "HOME": tt.home}))
+		if err == nil && tt.flag != "" {
+			err = c.Override(Override{DataDir: tt.flag})
+		}
+		switch {
+		case tt.err != "":
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%+v: %v", tt, err)
+			}
+		case err != nil || c.DataDir != tt.want:
+			t.Errorf("%+v: %q, %v", tt, c.DataDir, err)
+		}
+	}
+}
+
+func TestParseAllowed(t *testing.T) {
+	for s, want := range map[string]Allowed{
+		"telegram:-100123": {"telegram", "-100123"},
+		" slack : T1/C9 ":  {"slack", "T1/C9"},
+		"foo:1":            {}, "telegram:abc": {}, "web:operator": {}, "terminal:operator": {}, "telegram": {}, "slack:": {}, "slack:@bob": {},
+	} {
+		got, err := ParseAllowed(s)
+		if refused := want == (Allowed{}); refused != (err != nil) || !refused && got != want {
+			t.Errorf("ParseAllowed(%q) = %v, %v", s, got, err)
+		}
+	}
+}
+
+func TestSecretReferences(t *testing.T) {
+	path := write(t, "telegram: {token: file:tg}\nslack: {bot_token: file:missing, app_token: env:APP}\n")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "tg"), []byte("42:abc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, warnings, err := Load(path, environ(map[string]string{"APP": "xapp-1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Telegram.Token.Value(); got != "42:abc" {
+		t.Errorf("relative file: %q", got)
+	}
+	if len(warnings) != 1 || warnings[0].Key != "slack.bot_token" {
+		t.Errorf("warnings: %v", warnings)
+	}
+	if !c.Slack.Wanted() || c.Slack.BotToken.Value() != "" || c.Slack.AppToken.Value() != "xapp-1" {
+		t.Error("a token that cannot be read must leave the connector wanted and the other token alone")
+	}
+}
+
+// The example names every key and every variable, and is itself without fault.
+func TestExample(t *testing.T) {
+	text, err := os.ReadFile("claybot.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x"}
+	c, warnings, err := Load("claybot.example.yaml", environ(vars))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range warnings {
+		t.Errorf("warning: %s", w)
+	}
+	for _, path := range Keys() {
+		name := path[strings.LastIndexByte(path, '.')+1:]
+		if !strings.Contains(string(text), "\n"+strings.Repeat("  ", strings.Count(path, "."))+name+":") {
+			t.Errorf("the example lacks %s", path)
+		}
+	}
+	for _, v := range variables() {
+		if !strings.Contains(string(text), v.name) {
+			t.Errorf("the example does not name %s", v.name)
+		}
+	}
+	def, d := c.Profiles[DefaultProfile], Default().Profiles[DefaultProfile]
+	def.Prompt, def.Model = d.Prompt, d.Model
+	if !reflect.DeepEqual(def, d) {
+		t.Errorf("the example's default profile is %+v, the defaults are %+v", def, d)
+	}
+}
+
+// The guide has a row for every key and every variable.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Keys()
+	for _, v := range variables() {
+		want = append(want, v.name)
+	}
+	for _, name := range want {
+		name = strings.Replace(name, "agents.default.", "agents.<profile>.", 1)
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/configuration.md lacks `%s`", name)
+		}
+	}
+}

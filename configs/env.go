@@ -1,0 +1,116 @@
+package configs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A variable is one setting of the environment.
+type variable struct {
+	name string
+	set  func(r *reader, at place, v string, c *Config)
+}
+
+func variables() []variable {
+	return []variable{
+		{"CLAYBOT_DATA_DIR", func(_ *reader, _ place, v string, c *Config) { c.DataDir = v }},
+		{"CLAYBOT_HTTP_ADDR", func(r *reader, at place, v string, c *Config) {
+			addr, ok := r.address(at, v)
+			store(&c.HTTP, addr, ok)
+		}},
+		{"CLAYBOT_HTTP_HOSTS", func(r *reader, at place, v string, c *Config) { c.HTTPHosts = r.hosts(commas(at, v)) }},
+		{"CLAYBOT_ACCESS", func(r *reader, at place, v string, c *Config) { r.mode(at, v, &c.Access) }},
+		{"CLAYBOT_ALLOW", func(r *reader, at place, v string, c *Config) { c.Access.Allow = r.allowed(commas(at, v)) }},
+		{"CLAYBOT_LOG", func(r *reader, at place, v string, c *Config) { r.log(at, v, c) }},
+		{"CLAYBOT_LOG_LEVEL", func(r *reader, at place, v string, c *Config) { r.level(at, v, c) }},
+		{"CLAYBOT_MODEL", func(r *reader, at place, v string, c *Config) { r.model(at, v, &c.Model) }},
+		{"OPENAI_API_KEY", func(_ *reader, at place, v string, c *Config) { c.Model.Key = NewSecret(at.key, v) }},
+		{"OPENAI_BASE_URL", func(r *reader, at place, v string, c *Config) {
+			u, ok := r.url(at, v)
+			store(&c.Model.BaseURL, u, ok)
+		}},
+		{"TELEGRAM_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Telegram.Token = NewSecret(at.key, v) }},
+		{"TELEGRAM_API_URL", func(r *reader, at place, v string, c *Config) { r.telegramURL(at, v, &c.Telegram) }},
+		{"SLACK_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.BotToken = NewSecret(at.key, v) }},
+		{"SLACK_APP_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.AppToken = NewSecret(at.key, v) }},
+		{"SLACK_API_URL", func(r *reader, at place, v string, c *Config) { r.slackURL(at, v, &c.Slack) }},
+	}
+}
+
+// commas splits a list of values with commas between them.
+func commas(at place, v string) (items []item) {
+	for entry := range strings.SplitSeq(v, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			items = append(items, item{at, entry})
+		}
+	}
+	return items
+}
+
+// environment puts the variables that are set above what the file said.
+func (r *reader) environment(c *Config) {
+	for _, v := range variables() {
+		if value, ok := r.lookup(v.name); ok {
+			v.set(r, place{key: v.name}, value, c)
+		}
+	}
+}
+
+// An Override is what the flags of the command line say; empty fields say
+// nothing.
+type Override struct {
+	DataDir  string
+	HTTP     string
+	Access   string
+	Log      string
+	LogLevel string
+	Model    string
+}
+
+// Override puts flags above everything else. Unlike a file, a command line is
+// being watched as it is given, so a bad value is an error and nothing is
+// applied.
+func (c *Config) Override(o Override) error {
+	r := &reader{env: func(string) (string, bool) { return "", false }}
+	next := *c
+	for _, f := range []struct {
+		flag, value string
+		set         func(at place, v string)
+	}{
+		{"--data-dir", o.DataDir, func(_ place, v string) { next.DataDir = v }},
+		{"--http", o.HTTP, func(at place, v string) { next.HTTP, _ = r.address(at, v) }},
+		{"--access", o.Access, func(at place, v string) { r.mode(at, v, &next.Access) }},
+		{"--log", o.Log, func(at place, v string) { r.log(at, v, &next) }},
+		{"--log-level", o.LogLevel, func(at place, v string) { r.level(at, v, &next) }},
+		{"--model", o.Model, func(at place, v string) { r.model(at, v, &next.Model) }},
+	} {
+		if f.value != "" {
+			f.set(place{key: f.flag}, f.value)
+		}
+	}
+	var err error
+	if next.DataDir, err = next.expand(next.DataDir); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	if len(r.warnings) > 0 {
+		text, _, _ := strings.Cut(r.warnings[0].Text, ";")
+		return fmt.Errorf("%s: %s", r.warnings[0].Key, text)
+	}
+	if o.Model != "" {
+		next.renameModel(c.Model.Name)
+	}
+	*c = next
+	return nil
+}
+
+// renameModel gives the profiles that use the common model its new name.
+func (c *Config) renameModel(old string) {
+	profiles := make(map[string]Profile, len(c.Profiles))
+	for name, p := range c.Profiles {
+		if p.Model.Name == old {
+			p.Model.Name = c.Model.Name
+		}
+		profiles[name] = p
+	}
+	c.Profiles = profiles
+}

@@ -1,0 +1,208 @@
+package configs
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func rootKeys() []key[Config] {
+	return []key[Config]{
+		text("data_dir", func(r *reader, at place, v string, c *Config) { store(&c.DataDir, v, v != "") }),
+		text("http", func(r *reader, at place, v string, c *Config) {
+			addr, ok := r.address(at, v)
+			store(&c.HTTP, addr, ok)
+		}),
+		{"http_hosts", func(r *reader, at place, n *yaml.Node, c *Config) {
+			items, ok := r.list(at, n)
+			store(&c.HTTPHosts, r.hosts(items), ok)
+		}},
+		{"access", setAccess},
+		text("log", func(r *reader, at place, v string, c *Config) { r.log(at, v, c) }),
+		text("log_level", func(r *reader, at place, v string, c *Config) { r.level(at, v, c) }),
+		{"model", func(r *reader, at place, n *yaml.Node, c *Config) { setModel(r, at, n, &c.Model) }},
+		{"telegram", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Telegram, telegramKeys()) }},
+		{"slack", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Slack, slackKeys()) }},
+		{"agents", setProfiles},
+	}
+}
+
+// expand puts the home directory in the place of a leading ~.
+func (c *Config) expand(path string) (string, error) {
+	rest, ok := strings.CutPrefix(path, "~")
+	switch {
+	case !ok || rest != "" && rest[0] != '/': // ~ may begin any name
+		return path, nil
+	case c.home == "":
+		return "", fmt.Errorf("%s: nobody says where ~ is, as HOME is not set; write the whole path", quote(path))
+	}
+	return filepath.Join(c.home, rest), nil
+}
+
+func (r *reader) log(at place, v string, c *Config) {
+	word, ok := r.word(at, v, "json", "text")
+	store(&c.Log, word, ok)
+}
+
+func (r *reader) level(at place, v string, c *Config) {
+	word, ok := r.word(at, strings.ToLower(v), "debug", "info", "warn", "error")
+	if !ok {
+		return
+	}
+	if err := c.LogLevel.UnmarshalText([]byte(word)); err != nil {
+		c.LogLevel = slog.LevelInfo // unreachable: the four words are slog's own
+	}
+}
+
+func setModel(r *reader, at place, n *yaml.Node, m *Model) {
+	if n.Kind == yaml.ScalarNode {
+		r.model(at, n.Value, m)
+		return
+	}
+	group(r, at, n, m, modelKeys())
+}
+
+// model sets the name of a model.
+func (r *reader) model(at place, v string, m *Model) {
+	v = strings.TrimSpace(v)
+	if secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
+		r.warn(at, "%s is not the name of a model; ignored", quote(v))
+		return
+	}
+	m.Name = v
+}
+
+func modelKeys() []key[Model] {
+	return []key[Model]{
+		text("name", func(r *reader, at place, v string, m *Model) { r.model(at, v, m) }),
+		text("base_url", func(r *reader, at place, v string, m *Model) {
+			u, ok := r.url(at, v)
+			store(&m.BaseURL, u, ok)
+		}),
+		text("key", func(r *reader, at place, v string, m *Model) { m.Key = r.reference(at, v) }),
+		{"headers", setHeaders},
+		text("system_fallback", fallback),
+		{"prices", setPrices},
+	}
+}
+
+func fallback(r *reader, at place, v string, m *Model) {
+	word, ok := r.word(at, v, "auto", "always", "never")
+	store(&m.SystemFallback, word, ok)
+}
+
+func setHeaders(r *reader, at place, n *yaml.Node, m *Model) {
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want header names with their values, found %s; ignored", kind(n))
+		return
+	}
+	headers := make(map[string]Secret)
+	for h := range r.members(at, n) {
+		v, ok := r.scalar(h.at, h.value)
+		switch {
+		case !ok:
+		case !headerName(h.name):
+			r.warn(h.at, "%s is not the name of a header; ignored", quote(h.name))
+		case strings.HasPrefix(v, "env:") || strings.HasPrefix(v, "file:") || secretive(v) || sensitive(h.name):
+			headers[h.name] = r.reference(h.at, v)
+		case strings.ContainsAny(v, "\r\n\x00"):
+			r.warn(h.at, "the value of a header must be one line; ignored")
+		default:
+			headers[h.name] = NewSecret(h.at.key, v)
+		}
+	}
+	m.Headers = headers
+}
+
+// headerName reports the characters that HTTP allows in a header's name.
+func headerName(name string) bool {
+	for _, c := range name {
+		if c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// sensitive reports a header whose value is a secret by its name.
+func sensitive(header string) bool {
+	header = strings.ToLower(header)
+	for _, word := range [...]string{"auth", "key", "token", "secret", "cookie"} {
+		if strings.Contains(header, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func setPrices(r *reader, at place, n *yaml.Node, m *Model) {
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want names of models with their prices, found %s; ignored", kind(n))
+		return
+	}
+	prices := make(map[string]Price)
+	for price := range r.members(at, n) {
+		var p Price
+		before := len(r.warnings)
+		group(r, price.at, price.value, &p, priceKeys())
+		if len(r.warnings) == before { // half a price would be a wrong sum
+			prices[price.name] = p
+		}
+	}
+	m.Prices = prices
+}
+
+func priceKeys() []key[Price] {
+	return []key[Price]{
+		text("input", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.Input) }),
+		text("output", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.Output) }),
+		text("cached_input", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.CachedInput) }),
+	}
+}
+
+func (r *reader) price(at place, v string, to *float64) {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || math.IsNaN(f) || f < 0 || f > 1e6 {
+		r.warn(at, "%s is not a price in US dollars per million tokens; the model's prices are ignored", quote(v))
+		return
+	}
+	*to = f
+}
+
+func telegramKeys() []key[Telegram] {
+	return []key[Telegram]{
+		text("token", func(r *reader, at place, v string, t *Telegram) { t.Token = r.reference(at, v) }),
+		text("api_url", func(r *reader, at place, v string, t *Telegram) { r.telegramURL(at, v, t) }),
+		text("delivery", func(r *reader, at place, v string, t *Telegram) {
+			word, ok := r.word(at, v, "stream", "placeholder", "direct")
+			store(&t.Delivery, word, ok)
+		}),
+		text("on_ambiguous", func(r *reader, at place, v string, t *Telegram) {
+			word, ok := r.word(at, v, "resend", "notice")
+			store(&t.OnAmbiguous, word, ok)
+		}),
+	}
+}
+
+func (r *reader) telegramURL(at place, v string, t *Telegram) {
+	u, ok := r.url(at, v)
+	store(&t.APIURL, strings.TrimRight(u, "/"), ok)
+}
+
+func slackKeys() []key[Slack] {
+	return []key[Slack]{
+		text("bot_token", func(r *reader, at place, v string, s *Slack) { s.BotToken = r.reference(at, v) }),
+		text("app_token", func(r *reader, at place, v string, s *Slack) { s.AppToken = r.reference(at, v) }),
+		text("api_url", func(r *reader, at place, v string, s *Slack) { r.slackURL(at, v, s) }),
+	}
+}
+
+func (r *reader) slackURL(at place, v string, s *Slack) {
+	u, ok := r.url(at, v)
+	store(&s.APIURL, strings.TrimRight(u, "/")+"/", ok)
+}

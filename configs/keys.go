@@ -1,0 +1,171 @@
+package configs
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A key is one setting of a group and the way it is read into a T.
+type key[T any] struct {
+	name string
+	set  func(r *reader, at place, n *yaml.Node, to *T)
+}
+
+// group reads the keys of a mapping into to. Each refused key is a warning and
+// costs nothing but itself.
+func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
+	if empty(n) {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(keys), ", "), kind(n))
+		return
+	}
+	for m := range r.members(at, n) {
+		i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == m.name })
+		switch {
+		case i < 0:
+			r.unknown(at, m, names(keys))
+		case !empty(m.value):
+			keys[i].set(r, m.at, m.value, to)
+		}
+	}
+}
+
+// A member is one key of a mapping with its value.
+type member struct {
+	at    place
+	name  string
+	value *yaml.Node
+}
+
+// members yields the keys of a mapping. A key that occurs twice counts the
+// first time.
+func (r *reader) members(at place, n *yaml.Node) iter.Seq[member] {
+	return func(yield func(member) bool) {
+		seen := make(map[string]int)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k, v := n.Content[i], n.Content[i+1]
+			m := member{at.sub(k.Value, k.Line), k.Value, v}
+			switch {
+			case k.Kind != yaml.ScalarNode:
+				r.warn(place{at.file, k.Line, at.key}, "a key must be a single word, found %s; ignored", kind(k))
+			case v.Kind == yaml.AliasNode:
+				r.warn(m.at, "aliases are not supported, write the value out; ignored")
+			case seen[k.Value] != 0:
+				r.warn(m.at, "was given in line %d already, which holds; ignored", seen[k.Value])
+			default:
+				seen[k.Value] = k.Line
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// unknown warns about a key that nobody reads, with the nearest of its group,
+// or the key of another group that has its name.
+func (r *reader) unknown(group place, m member, known []string) {
+	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: "unknown key; ignored"}
+	if near := nearest(m.name, known); near != "" {
+		w.Near = group.sub(near, 0).key
+	} else {
+		for _, path := range Keys() {
+			if plain(path[strings.LastIndexByte(path, '.')+1:]) == plain(m.name) {
+				w.Near = path
+				break
+			}
+		}
+	}
+	r.warnings = append(r.warnings, w)
+}
+
+func names[T any](keys []key[T]) []string {
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = k.name
+	}
+	return list
+}
+
+// Keys lists every key of the file by its full path, in the order of the
+// documentation. The profile is the default one.
+func Keys() []string {
+	var all []string
+	add := func(prefix string, names []string) {
+		for _, n := range names {
+			all = append(all, prefix+n)
+		}
+	}
+	for _, name := range names(rootKeys()) {
+		switch name {
+		case "access":
+			add("access.", names(accessKeys()))
+		case "model":
+			add("model.", names(modelKeys()))
+		case "telegram":
+			add("telegram.", names(telegramKeys()))
+		case "slack":
+			add("slack.", names(slackKeys()))
+		case "agents":
+			add("agents."+DefaultProfile+".", names(profileKeys()))
+		default:
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// scalar returns a single value as it was written.
+func (r *reader) scalar(at place, n *yaml.Node) (string, bool) {
+	if n.Kind != yaml.ScalarNode {
+		r.warn(at, "want a single value, found %s; ignored", kind(n))
+		return "", false
+	}
+	return strings.TrimSpace(n.Value), true
+}
+
+// text makes a key that holds a single value, stored by set, which returns
+// false for a value it refused with a warning.
+func text[T any](name string, set func(r *reader, at place, v string, to *T)) key[T] {
+	return key[T]{name, func(r *reader, at place, n *yaml.Node, to *T) {
+		if v, ok := r.scalar(at, n); ok {
+			set(r, at, v, to)
+		}
+	}}
+}
+
+// store assigns v where a check has passed.
+func store[T any](to *T, v T, ok bool) {
+	if ok {
+		*to = v
+	}
+}
+
+// list returns the single values of a list; one value alone is a list of one.
+func (r *reader) list(at place, n *yaml.Node) (items []item, ok bool) {
+	if n.Kind == yaml.ScalarNode {
+		return []item{{at, strings.TrimSpace(n.Value)}}, true
+	}
+	if n.Kind != yaml.SequenceNode {
+		r.warn(at, "want a list, found %s; ignored", kind(n))
+		return nil, false
+	}
+	for _, e := range n.Content {
+		where := place{file: at.file, line: e.Line, key: at.key}
+		if v, ok := r.scalar(where, e); ok {
+			items = append(items, item{where, v})
+		}
+	}
+	return items, true
+}
+
+// An item is one value of a list.
+type item struct {
+	at   place
+	text string
+}

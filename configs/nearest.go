@@ -1,0 +1,49 @@
+package configs
+
+import "strings"
+
+// nearest returns the known key that key was most likely meant to be, empty
+// when none is close.
+func nearest(key string, known []string) string {
+	best, least := "", 1+max(2, len(key)/3)
+	for _, k := range known {
+		if plain(k) == plain(key) {
+			return k
+		}
+		if d := distance(plain(key), plain(k)); d < least && d < len(k) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// plain takes away what people mix up: case, underscores and dashes.
+func plain(key string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
+}
+
+// maxDistance bounds the work for keys that nobody means.
+const maxDistance = 64
+
+// distance is the Levenshtein distance of a and b in bytes.
+func distance(a, b string) int {
+	if len(a) > maxDistance || len(b) > maxDistance {
+		return max(len(a), len(b))
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,190 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The bounds of a profile's numbers.
+const (
+	maxSteps    = 1000
+	maxBatch    = 1000
+	maxDebounce = 24 * 60 * 60 * 1000 // milliseconds
+)
+
+// setProfiles only remembers where the profiles are: they start from the model
+// and the default profile, which may stand further down.
+func setProfiles(r *reader, at place, n *yaml.Node, c *Config) {
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want profiles by name, such as default, found %s; ignored", kind(n))
+		return
+	}
+	r.profiles = func(c *Config) { r.readProfiles(at, n, c) }
+}
+
+// finish puts the environment above the file and completes the profiles.
+func (r *reader) finish(c Config) (_ Config, err error) {
+	r.environment(&c)
+	c.home, _ = r.lookup("HOME")
+	if c.DataDir, err = c.expand(c.DataDir); err != nil {
+		return Config{}, fmt.Errorf("data_dir: %w", err)
+	}
+	def := c.Profiles[DefaultProfile]
+	def.Model = c.Model
+	c.Profiles[DefaultProfile] = def
+	c.routes = make(map[string]string)
+	if r.profiles != nil {
+		r.profiles(&c)
+	}
+	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
+	return c, nil
+}
+
+// A draft is a profile while it is read.
+type draft struct {
+	Profile
+	limited bool  // debounceMaxMs was set, here or in the default profile
+	limitAt place // where, when it was here
+}
+
+// readProfiles reads the default profile first, because the others begin with
+// its settings.
+func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
+	def := draft{Profile: c.Profiles[DefaultProfile]}
+	var others []member
+	for m := range r.members(at, n) {
+		if m.name != DefaultProfile {
+			others = append(others, m)
+			continue
+		}
+		r.profile(m.at, m.value, &def)
+		if def.Match != nil {
+			r.warn(m.at, "the default profile takes what no other matches; match is ignored")
+			def.Match = nil
+		}
+		c.Profiles[DefaultProfile] = def.Profile
+	}
+	for _, m := range others {
+		p := def
+		p.Name, p.limitAt = m.name, place{}
+		r.profile(m.at, m.value, &p)
+		if m.value.Kind == yaml.MappingNode || empty(m.value) {
+			p.Match = r.route(m.at, p.Profile, c)
+			c.Profiles[m.name] = p.Profile
+		}
+	}
+}
+
+// profile reads one profile over the settings it begins with.
+func (r *reader) profile(at place, n *yaml.Node, p *draft) {
+	group(r, at, n, p, profileKeys())
+	if p.limited && p.DebounceMax < p.Debounce {
+		p.limited = false
+		if p.limitAt.key != "" {
+			r.warn(p.limitAt, "%d is less than debounceMs, which is %d; using ten times debounceMs",
+				p.DebounceMax.Milliseconds(), p.Debounce.Milliseconds())
+		}
+	}
+	if !p.limited {
+		p.DebounceMax = 10 * p.Debounce
+	}
+}
+
+// route enters the matches of p, and returns those that hold. Of two profiles
+// with the same match the first in the file wins.
+func (r *reader) route(at place, p Profile, c *Config) []string {
+	if len(p.Match) == 0 {
+		r.warn(at, "has no match and is never used; add match: [telegram] or the like")
+	}
+	return slices.DeleteFunc(p.Match, func(match string) bool {
+		owner, taken := c.routes[match]
+		if taken && owner != p.Name {
+			r.warn(at, "match %s belongs to the profile %s already; ignored", quote(match), quote(owner))
+			return true
+		}
+		c.routes[match] = p.Name
+		return false
+	})
+}
+
+func profileKeys() []key[draft] {
+	return []key[draft]{
+		{"match", setMatch},
+		{"model", func(r *reader, at place, n *yaml.Node, p *draft) { setModel(r, at, n, &p.Model) }},
+		text("system_fallback", func(r *reader, at place, v string, p *draft) { fallback(r, at, v, &p.Model) }),
+		text("prompt", func(r *reader, at place, v string, p *draft) { p.Prompt = v }),
+		text("max_steps", func(r *reader, at place, v string, p *draft) {
+			n, ok := r.number(at, v, 1, maxSteps)
+			store(&p.MaxSteps, n, ok)
+		}),
+		text("debounceMs", func(r *reader, at place, v string, p *draft) {
+			n, ok := r.number(at, v, 0, maxDebounce)
+			store(&p.Debounce, time.Duration(n)*time.Millisecond, ok)
+		}),
+		text("debounceMaxMs", func(r *reader, at place, v string, p *draft) {
+			if n, ok := r.number(at, v, 0, 10*maxDebounce); ok {
+				p.DebounceMax, p.limited, p.limitAt = time.Duration(n)*time.Millisecond, true, at
+			}
+		}),
+		text("whenBusy", func(r *reader, at place, v string, p *draft) {
+			word, ok := r.word(at, v, WhenBusyWait, WhenBusyInject)
+			store(&p.WhenBusy, word, ok)
+		}),
+		text("processBuffer", func(r *reader, at place, v string, p *draft) {
+			word, ok := r.word(at, v, BufferAllTogether, BufferOneByOne)
+			store(&p.ProcessBuffer, word, ok)
+		}),
+		text("maxBatch", func(r *reader, at place, v string, p *draft) {
+			n, ok := r.number(at, v, 1, maxBatch)
+			store(&p.MaxBatch, n, ok)
+		}),
+		text("progress", func(r *reader, at place, v string, p *draft) {
+			yes, ok := r.flag(at, v, "send", "off")
+			store(&p.Progress, yes, ok)
+		}),
+		text("memory", func(r *reader, at place, v string, p *draft) {
+			yes, ok := r.flag(at, v, "on", "off")
+			store(&p.Memory, yes, ok)
+		}),
+		{"tools", setTools},
+	}
+}
+
+func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
+	items, ok := r.list(at, n)
+	if !ok {
+		return
+	}
+	p.Match = []string{}
+	for _, it := range items {
+		connector, channel, channeled := strings.Cut(it.text, ":")
+		err := checkConnector(connector)
+		if err == nil && channeled {
+			err = checkID(connector, channel)
+		}
+		if err != nil {
+			r.refuse(it, connector, err)
+			continue
+		}
+		p.Match = append(p.Match, it.text)
+	}
+}
+
+func setTools(r *reader, at place, n *yaml.Node, p *draft) {
+	items, ok := r.list(at, n)
+	if !ok {
+		return
+	}
+	p.Tools = []string{}
+	for _, it := range items {
+		if it.text == "" || len(it.text) > 64 || !headerName(it.text) {
+			r.warn(it.at, "%s is not the name of a tool; ignored", quote(it.text))
+			continue
+		}
+		p.Tools = append(p.Tools, it.text)
+	}
+}

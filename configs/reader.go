@@ -1,0 +1,218 @@
+package configs
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Warning is one setting that was not taken, in words for the operator. It
+// never holds a secret.
+type Warning struct {
+	File string // empty for an environment variable
+	Line int    // from 1; 0 for an environment variable
+	Key  string // the full key, such as agents.default.maxBatch
+	Text string // what is wrong, the rule, and what holds instead
+	Near string // the known key that an unknown one resembles, if any
+}
+
+// String is the warning as one line: file:line: key: text.
+func (w Warning) String() string {
+	s := w.Key + ": " + w.Text
+	if w.Near != "" {
+		s += "; did you mean " + w.Near + "?"
+	}
+	if w.File != "" {
+		s = fmt.Sprintf("%s:%d: %s", w.File, w.Line, s)
+	}
+	return s
+}
+
+// A place is where a setting was written.
+type place struct {
+	file string
+	line int
+	key  string
+}
+
+// sub is the place of a key within the group at p.
+func (p place) sub(name string, line int) place {
+	name = strings.Trim(quote(name), `"`) // fit for a message
+	if p.key != "" {
+		name = p.key + "." + name
+	}
+	return place{file: p.file, line: line, key: name}
+}
+
+// A reader turns written values into settings and collects what it refuses.
+// Its checks return false when the value is refused; the caller then leaves
+// the setting as it was.
+type reader struct {
+	env      func(string) (string, bool)
+	dir      string // of the file, for relative file: references
+	warnings []Warning
+	profiles func(*Config) // reads the agents group, when there is one
+}
+
+func (r *reader) warn(at place, format string, args ...any) {
+	r.warnings = append(r.warnings, Warning{File: at.file, Line: at.line, Key: at.key, Text: fmt.Sprintf(format, args...)})
+}
+
+// lookup returns the variable name, trimmed; empty counts as not set.
+func (r *reader) lookup(name string) (string, bool) {
+	v, ok := r.env(name)
+	v = strings.TrimSpace(v)
+	return v, ok && v != ""
+}
+
+func (r *reader) word(at place, v string, allowed ...string) (string, bool) {
+	if slices.Contains(allowed, v) {
+		return v, true
+	}
+	r.warn(at, "%s is not one of %s; ignored", quote(v), strings.Join(allowed, ", "))
+	return "", false
+}
+
+func (r *reader) flag(at place, v, yes, no string) (value, ok bool) {
+	switch v {
+	case yes, "true":
+		return true, true
+	case no, "false":
+		return false, true
+	}
+	r.warn(at, "%s is not one of %s, %s; ignored", quote(v), yes, no)
+	return false, false
+}
+
+func (r *reader) number(at place, v string, least, most int) (int, bool) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least || n > most {
+		r.warn(at, "%s is not a whole number from %d to %d; ignored", quote(v), least, most)
+		return 0, false
+	}
+	return n, true
+}
+
+// address accepts host:port with a numeric port, and off.
+func (r *reader) address(at place, v string) (string, bool) {
+	if v == Off || v == "false" {
+		return Off, true
+	}
+	_, port, err := net.SplitHostPort(v)
+	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 {
+		r.warn(at, "%s is not an address such as %s, and not off; ignored", quote(v), DefaultHTTP)
+		return "", false
+	}
+	return v, true
+}
+
+// host is a name or an address as browsers send it, with or without a port.
+var host = regexp.MustCompile(`^([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
+
+// hosts reads names such as chat.example.org and leaves out bad ones.
+func (r *reader) hosts(items []item) []string {
+	var list []string
+	for _, it := range items {
+		name := strings.ToLower(it.text)
+		switch {
+		case !host.MatchString(name):
+			r.warn(it.at, "%s is not a host such as chat.example.org or chat.example.org:8443; ignored", quote(it.text))
+		case !slices.Contains(list, name):
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func (r *reader) url(at place, v string) (string, bool) {
+	u, err := url.Parse(v)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		r.warn(at, "the value is not an http or https address such as https://host/path; ignored")
+	case u.User != nil:
+		r.warn(at, "an address must not hold a user name or password; ignored")
+	case u.RawQuery != "" || u.Fragment != "":
+		r.warn(at, "an address must not hold a query or a fragment; ignored")
+	default:
+		return v, true
+	}
+	return "", false
+}
+
+// maxSecret is more than any token has.
+const maxSecret = 16 << 10
+
+// reference resolves env:NAME and file:path. A secret that was asked for but
+// cannot be read keeps its name, so that its feature can say what is missing.
+func (r *reader) reference(at place, v string) Secret {
+	if name, ok := strings.CutPrefix(v, "env:"); ok {
+		if value, ok := r.lookup(name); ok {
+			return NewSecret(v, value)
+		}
+		r.warn(at, "the environment variable %s is not set", quote(name))
+		return NewSecret(v, "")
+	}
+	path, ok := strings.CutPrefix(v, "file:")
+	if !ok {
+		r.warn(at, "a secret must not stand in the file; write env:NAME or file:path instead; ignored")
+		return NewSecret(at.key, "")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.dir, path)
+	}
+	value, err := secretFile(path)
+	if err != nil {
+		r.warn(at, "%v", err)
+	}
+	return NewSecret(v, value)
+}
+
+// secretFile reads one line from a regular file.
+func secretFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the secret's file cannot be read: %w", err)
+	case !info.Mode().IsRegular() || info.Size() > maxSecret:
+		return "", fmt.Errorf("%s is not a file of one line", quote(path))
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("the secret's file cannot be read: %w", err)
+	}
+	value := strings.TrimSpace(string(b))
+	if value == "" || strings.ContainsAny(value, "\r\n\x00") {
+		return "", fmt.Errorf("%s does not hold exactly one line", quote(path))
+	}
+	return value, nil
+}
+
+var telegramToken = regexp.MustCompile(`^\d{5,}:[A-Za-z0-9_-]{20,}$`)
+
+// secretive reports a value that looks like a token, whatever key it is under.
+func secretive(v string) bool {
+	for _, prefix := range [...]string{"sk-", "xoxb-", "xoxp-", "xapp-", "Bearer "} {
+		if strings.HasPrefix(v, prefix) {
+			return true
+		}
+	}
+	return telegramToken.MatchString(v)
+}
+
+// quote shows a refused value: at most 80 characters, control characters
+// escaped, and nothing that looks like a token.
+func quote(v string) string {
+	if secretive(v) {
+		return "a value that looks like a secret"
+	}
+	if runes := []rune(v); len(runes) > 80 {
+		v = string(runes[:80]) + "…"
+	}
+	return strconv.Quote(v)
+}

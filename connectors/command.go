@@ -1,0 +1,53 @@
+package connectors
+
+import (
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// A Command is one chat command, as menus show it.
+type Command struct {
+	Name string
+	Help string
+}
+
+// Commands lists the chat commands for menus, in the order of /help.
+var Commands = []Command{
+	{"help", "what I can do"},
+	{"new", "start afresh; text after it is the first message"},
+	{"reset", "forget this conversation"},
+	{"stop", "stop what I am doing"},
+	{"status", "what is going on"},
+	{"why", "what became of the last message"},
+}
+
+// Interpret turns a user message whose text is a command into the message it
+// stands for: a reset, a cancel, or a command for the system to answer. All
+// other messages come back as they are. prefixes are the characters that begin
+// a command on this platform ("/" or "!"); self is the bot's own name for
+// /command@name, compared without case, and a command for another bot is
+// reported as not ours.
+func Interpret(m claybot.Message, prefixes, self string) (out claybot.Message, ours bool) {
+	text := strings.TrimSpace(m.Text)
+	if text == "" || !strings.ContainsRune(prefixes, rune(text[0])) {
+		return m, true
+	}
+	word, rest := text[1:], ""
+	if i := strings.IndexAny(word, " \t\r\n"); i >= 0 {
+		word, rest = word[:i], strings.TrimSpace(word[i:])
+	}
+	word, bot, addressed := strings.Cut(word, "@")
+	word = strings.ToLower(word)
+	switch word {
+	case "reset", "new":
+		m.Type, m.Text = claybot.MessageReset, rest
+	case "stop":
+		m.Type, m.Text = claybot.MessageCancel, rest
+	case "help", "status", "why", "start":
+		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
+	default:
+		return m, true
+	}
+	return m, !addressed || strings.EqualFold(bot, self)
+}

@@ -1,0 +1,113 @@
+// Package connectors is the seam to the places messages come from and replies
+// go to. A connector brings messages in and confirms each to its source only
+// after the Handler has made it durable; it sends what the outbox gives it and
+// says how each attempt ended.
+//
+// Commands, splitting and Markdown, which all chat platforms share, live here
+// as well. The package knows no platform and no store.
+package connectors
+
+import (
+	"context"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+// A Connector brings messages in until ctx is done.
+type Connector interface {
+	// Name is the configured name, part of every descriptor it makes.
+	Name() string
+	// Run works until ctx is done and returns context.Cause(ctx), or returns
+	// earlier with the error that stopped it. A PermanentError says that
+	// trying again is useless until the configuration changes. The supervisor
+	// calls Run again after other errors.
+	Run(ctx context.Context, h Handler) error
+	// Health tells how it is doing, from completed work only.
+	Health() Health
+}
+
+// A Handler takes in what a connector received. Its methods may be called
+// concurrently; messages of one descriptor must be posted one after another.
+type Handler interface {
+	// Post returns nil once m is durable, or was refused for good (a stranger,
+	// a repeat): either way the source may be told so. On an error nothing was
+	// stored and the source must keep it.
+	Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error
+	// Moved says that the platform gave a channel a new id.
+	Moved(ctx context.Context, connector, from, to string) error
+}
+
+// A Sender sends outgoing messages of the routes that name it. Send returns
+// the platform's id of the message. Its error is one of
+//
+//	*RetryError      not sent; the platform asks to wait
+//	*PermanentError  not sent; trying again is useless
+//	*AmbiguousError  bytes left, no answer came
+//	ErrEditGone      the message to edit does not exist any more; not sent
+//
+// and any other error means: not sent, try again later. The same Outgoing may
+// come twice.
+type Sender interface {
+	Send(ctx context.Context, o claybot.Outgoing) (receipt string, err error)
+	// Split cuts a text into parts that fit one platform message each. It is
+	// a pure function.
+	Split(text string) []string
+}
+
+// A Typer shows that an answer is being made. Optional.
+type Typer interface {
+	Typing(ctx context.Context, r claybot.Route) error
+}
+
+// A Finder looks up whether an ambiguous send arrived. Optional; a Resender
+// decides where there is none. An error means: not known, ask again.
+type Finder interface {
+	Find(ctx context.Context, o claybot.Outgoing) (receipt string, found bool, err error)
+}
+
+// A Resender says what to do about an ambiguous send that cannot be looked up:
+// true sends again with a mark, false gives up and tells the reader that a
+// message may be missing. Optional; without it nothing is sent again.
+type Resender interface {
+	Resend(o claybot.Outgoing) bool
+}
+
+// A Streamer can show an answer while it grows. Optional.
+type Streamer interface {
+	Streaming(r claybot.Route) Streaming
+}
+
+// Streaming is how answers grow on a route.
+type Streaming struct {
+	// Off: answers are sent when they are complete.
+	Off bool
+	// First is how many characters make the first visible text, and Wait how
+	// long after the model's first text it is shown at the latest.
+	First int
+	Wait  time.Duration
+	// Every is the shortest time between two edits.
+	Every time.Duration
+	// Limit is the most characters a draft may have; the rest waits for the
+	// final text.
+	Limit int
+}
+
+// A Previewer shows a growing answer without creating a message, so that
+// nothing needs to be recorded or repaired. Optional; it wins over Streamer.
+// Preview must not block.
+type Previewer interface {
+	Preview(r claybot.Route, run claybot.RunID, step int, text string)
+}
+
+// An Observer is told what runs do on its routes. Optional. Observe must not
+// block.
+type Observer interface {
+	Observe(r claybot.Route, e claybot.Event)
+}
+
+// An Accepter is told which messages of people were accepted on its routes,
+// commands included, so that other windows of the same chat can show them. Optional. Must not block.
+type Accepter interface {
+	Accepted(d claybot.Descriptor, m claybot.Message)
+}

@@ -1,0 +1,45 @@
+package connectors
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrEditGone says that the message to edit was deleted or cannot be edited.
+var ErrEditGone = errors.New("message to edit is gone")
+
+// A RetryError is a refusal that names a time (HTTP 429). Nothing was sent.
+type RetryError struct {
+	After time.Duration
+	// All says that the whole connector is to be silent, not just the route.
+	All bool
+	Err error
+}
+
+func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Err) }
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// A PermanentError is a refusal that will not change by waiting.
+type PermanentError struct {
+	// DeadRoute says that the whole route refuses: blocked, kicked, gone.
+	DeadRoute bool
+	// Fix is the next step for the operator, for example a command. Optional.
+	Fix string
+	Err error
+}
+
+func (e *PermanentError) Error() string {
+	if e.Fix != "" {
+		return e.Err.Error() + "; " + e.Fix
+	}
+	return e.Err.Error()
+}
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// An AmbiguousError means that the request left and no answer came back: the
+// message may or may not exist.
+type AmbiguousError struct{ Err error }
+
+func (e *AmbiguousError) Error() string { return "no answer to a send: " + e.Err.Error() }
+func (e *AmbiguousError) Unwrap() error { return e.Err }

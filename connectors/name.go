@@ -1,0 +1,45 @@
+package connectors
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxNameRunes is the longest name of a person that is kept.
+const maxNameRunes = 64
+
+// PersonName makes the name that a person gave themselves safe to show: it is
+// OneLine of at most 64 runes.
+func PersonName(s string) string { return OneLine(s, maxNameRunes) }
+
+// OneLine makes a text that a stranger chose one line of valid UTF-8, of at
+// most limit runes, that cannot change how the text around it looks: white
+// space and control characters become single spaces, and invisible ones, those
+// that turn the direction of writing among them, are left out. The joiners of
+// emoji and of some scripts stay. What is cut off leaves "…".
+func OneLine(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp):
+			return ' '
+		case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
+			return r
+		case r == utf8.RuneError || unicode.In(r, unicode.Cf):
+			return -1
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	end := 0
+	for range limit - 1 {
+		_, size := utf8.DecodeRuneInString(s[end:])
+		end += size
+	}
+	return strings.TrimRight(s[:end], " ") + "…"
+}
+
+const zeroWidthNonJoiner = '\u200c'

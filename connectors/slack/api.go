@@ -1,0 +1,181 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+const (
+	methodPost    = "chat.postMessage"
+	methodUpdate  = "chat.update"
+	methodHistory = "conversations.history"
+	methodReplies = "conversations.replies"
+)
+
+// unnamedWait is how long a refusal for rate is obeyed that names no time.
+const unnamedWait = 5 * time.Second
+
+// A class is what an error code of the Web API means for an attempt.
+type class int
+
+const (
+	other   class = iota // refused, not sent; worth another try later
+	route                // the channel refuses for good
+	content              // this text will never be taken
+	account              // the token or the app
+	rate                 // too many calls
+	server               // Slack failed in the middle: it may have been sent
+	gone                 // the message to edit
+)
+
+// classOf judges the codes once, for all methods.
+func classOf(code string) class {
+	switch code {
+	case "channel_not_found", "is_archived", "not_in_channel", "restricted_action", "user_disabled", "user_not_found", "is_inactive",
+		"cannot_dm_bot", "messages_tab_disabled", "restricted_action_read_only_channel",
+		"restricted_action_non_threadable_channel", "restricted_action_thread_only_channel":
+		return route
+	case "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "no_text", "invalid_arguments", "thread_not_found",
+		"cannot_reply_to_message", "invalid_thread_ts", "invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large":
+		return content
+	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope",
+		"not_allowed_token_type", "no_permission", "org_login_required", "access_denied", "ekm_access_denied", "team_access_not_granted":
+		return account
+	case "ratelimited", "rate_limited", "message_limit_exceeded":
+		return rate
+	case "internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org":
+		return server
+	case "message_not_found", "cant_update_message", "edit_window_closed":
+		return gone
+	}
+	return other
+}
+
+// A caller is the HTTP client below the library. It bounds answers and makes
+// every refusal for rate one that the library understands, for at most
+// maxSilence.
+type caller struct{ http.Client }
+
+// Do sends req.
+func (c *caller) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusTooManyRequests {
+		wait := unnamedWait
+		n, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 64)
+		if n > 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
+			wait = time.Duration(min(n, uint64(maxSilence/time.Second))) * time.Second
+		}
+		resp.Header.Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxAnswerBytes), resp.Body}
+	return resp, nil
+}
+
+// noRedirect keeps the token from following a redirect to another host.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// traced returns a context for one call and reports whether bytes left: from
+// then on a failure without an answer proves nothing.
+func traced(ctx context.Context) (context.Context, func() bool) {
+	var left atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
+	return ctx, left.Load
+}
+
+// judge splits an error of the library into the code that Slack gave, if it
+// gave one, and what that means.
+func judge(err error) (code string, k class) {
+	var refusal slackapi.SlackErrorResponse
+	if errors.As(err, &refusal) {
+		code = word(refusal.Err)
+		return code, classOf(code)
+	}
+	return "", other
+}
+
+// waitFor is how long Slack asks to be left alone, zero when it does not.
+func waitFor(err error) time.Duration {
+	var limited *slackapi.RateLimitedError
+	if errors.As(err, &limited) {
+		return limited.RetryAfter
+	}
+	if _, k := judge(err); k == rate {
+		return unnamedWait
+	}
+	return 0
+}
+
+// refused describes the failure of a call that sends nothing to a chat. The
+// field is the token it used.
+func (c *Connector) refused(method, field string, err error) error {
+	if d := waitFor(err); d > 0 {
+		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: too many calls", method)}
+	}
+	code, k := judge(err)
+	if k == account {
+		return c.accountError(method, field, code, err)
+	}
+	if code != "" {
+		return fmt.Errorf("%s: slack says %s", method, code)
+	}
+	return fmt.Errorf("%s: %w", method, c.clean(err))
+}
+
+// accountError names the token and the next step.
+func (c *Connector) accountError(method, field, code string, err error) error {
+	fix := fmt.Sprintf("copy a new token from api.slack.com/apps and start again: %s=… claybot serve", field)
+	var refusal slackapi.SlackErrorResponse
+	if code == "missing_scope" && errors.As(err, &refusal) {
+		fix = fmt.Sprintf("add the scope %s at api.slack.com/apps, OAuth & Permissions, reinstall the app and start again: claybot serve", word(refusal.Needed))
+	}
+	return &connectors.PermanentError{Err: fmt.Errorf("%s: slack refuses %s: %s", method, field, code), Fix: fix}
+}
+
+// clean takes addresses and tokens out of an error of a library.
+func (c *Connector) clean(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	text := err.Error()
+	for _, secret := range []string{c.cfg.BotToken, c.cfg.AppToken} {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[secret:slack]")
+		}
+	}
+	if text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// word keeps what a code or a scope may consist of, so that no text of a
+// stranger gets into an error.
+func word(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("_:.,", r) {
+			return r
+		}
+		return -1
+	}, s)
+	return s[:min(len(s), 80)]
+}

@@ -1,0 +1,249 @@
+package slack
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// A verdict is what a frame holds for claybot.
+type verdict int
+
+const (
+	unknown  verdict = iota // not understood
+	nothing                 // understood, and not for claybot
+	message                 // a message
+	farewell                // the app was removed from the workspace
+)
+
+// An event is what claybot reads of an Events API payload.
+type event struct {
+	Team  string `json:"team_id"`
+	Event struct {
+		Type        string `json:"type"`
+		Subtype     string `json:"subtype"`
+		Channel     string `json:"channel"`
+		ChannelType string `json:"channel_type"`
+		User        string `json:"user"`
+		UserTeam    string `json:"user_team"`
+		SourceTeam  string `json:"source_team"`
+		Team        string `json:"team"`
+		BotID       string `json:"bot_id"`
+		Text        string `json:"text"`
+		TS          string `json:"ts"`
+		ThreadTS    string `json:"thread_ts"`
+		Files       []file `json:"files"`
+		Tokens      struct {
+			Bot []string `json:"bot"`
+		} `json:"tokens"` // of tokens_revoked
+	} `json:"event"`
+}
+
+type file struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Size  int64  `json:"size"`
+}
+
+// A slash is the payload of a slash command.
+type slash struct {
+	Command   string `json:"command"`
+	Text      string `json:"text"`
+	Team      string `json:"team_id"`
+	Channel   string `json:"channel_id"`
+	User      string `json:"user_id"`
+	UserName  string `json:"user_name"`
+	TriggerID string `json:"trigger_id"`
+}
+
+// read finds the message in a frame. It is a pure function, total over all
+// input.
+func read(name string, self identity, f frame) (incoming, verdict) {
+	switch f.Type {
+	case "events_api":
+		var e event
+		if decode(f.Payload, &e) != nil {
+			return incoming{}, unknown
+		}
+		return e.read(name, self)
+	case "slash_commands":
+		var c slash
+		if decode(f.Payload, &c) != nil {
+			return incoming{}, unknown
+		}
+		return c.read(name, self, f.EnvelopeID)
+	}
+	return incoming{}, unknown
+}
+
+func (e event) read(name string, self identity) (incoming, verdict) {
+	switch e.Event.Type {
+	case "message", "app_mention":
+	case "app_uninstalled":
+		return incoming{}, farewell
+	case "tokens_revoked":
+		if len(e.Event.Tokens.Bot) > 0 {
+			return incoming{}, farewell
+		}
+		return incoming{}, nothing
+	default:
+		return incoming{}, unknown
+	}
+	return e.message(name, self)
+}
+
+// message judges by the text whether the bot is meant, never by the type of
+// the event: a mention comes as message and as app_mention, in any order, and
+// both get the same id.
+func (e event) message(name string, self identity) (incoming, verdict) {
+	v := e.Event
+	switch v.Subtype {
+	case "", "file_share", "thread_broadcast", "me_message":
+	default: // edits, deletions, joins, posts of integrations and so on
+		return incoming{}, nothing
+	}
+	if v.BotID != "" || v.User == self.User || v.User == "" || v.User == "USLACKBOT" {
+		return incoming{}, nothing
+	}
+	if e.Team == "" || v.Channel == "" || v.TS == "" {
+		return incoming{}, unknown
+	}
+	text, mentioned := strip(v.Text, self)
+	direct := v.ChannelType == "im" || v.ChannelType == "" && strings.HasPrefix(v.Channel, "D")
+	if !direct && !mentioned {
+		return incoming{}, nothing
+	}
+	thread := v.ThreadTS
+	if thread == "" && !direct {
+		thread = v.TS
+	}
+	to := claybot.User(name, e.Team+"/"+v.Channel, e.user())
+	m := claybot.Message{
+		ID:      claybot.MessageID("slack/" + e.Team + "/" + v.Channel + "/" + v.TS),
+		Type:    claybot.MessageUser,
+		Text:    withFiles(plain(text, self), v.Files),
+		From:    claybot.Sender{UserID: to.UserID},
+		Context: claybot.MessageContext{MessageID: v.TS, ThreadID: thread, Group: !direct},
+		At:      at(v.TS),
+	}
+	m, ours := connectors.Interpret(m, "!/", self.Name)
+	if !ours {
+		return incoming{}, nothing
+	}
+	return incoming{to, m}, message
+}
+
+// user is the author, with the workspace for one of another workspace: the
+// same id there is another person.
+func (e event) user() string {
+	for _, team := range []string{e.Event.UserTeam, e.Event.SourceTeam, e.Event.Team} {
+		if team != "" && team != e.Team {
+			return team + "/" + e.Event.User
+		}
+		if team != "" {
+			break
+		}
+	}
+	return e.Event.User
+}
+
+// read turns "/claybot reset" and "/reset" into the same message. "/claybot"
+// with anything else asks for help; what follows a command of another name that
+// an operator gave the app, "/ask what now", is said to the agent.
+func (c slash) read(name string, self identity, envelope string) (incoming, verdict) {
+	if c.Team == "" || c.Channel == "" || c.User == "" || !strings.HasPrefix(c.Command, "/") {
+		return incoming{}, unknown
+	}
+	key := c.TriggerID
+	if key == "" {
+		key = envelope
+	}
+	said := strings.TrimSpace(c.Text)
+	typed := c.Command + " " + said
+	menu := strings.EqualFold(c.Command, "/claybot")
+	if menu {
+		typed = "/" + strings.TrimLeft(said, "/!")
+	}
+	m := claybot.Message{
+		ID:      claybot.MessageID("slack/" + c.Team + "/cmd/" + key),
+		Type:    claybot.MessageUser,
+		Text:    plain(typed, self),
+		From:    claybot.Sender{UserID: c.User, Name: connectors.PersonName(c.UserName)},
+		Context: claybot.MessageContext{Group: !strings.HasPrefix(c.Channel, "D")},
+		At:      claybot.Now(),
+	}
+	m, ours := connectors.Interpret(m, "/", self.Name)
+	if !ours {
+		return incoming{}, nothing
+	}
+	switch {
+	case m.Type != claybot.MessageUser:
+	case menu:
+		m.Type, m.Command, m.Text = claybot.MessageCommand, "help", ""
+	default:
+		m.Text = plain(said, self)
+	}
+	return incoming{claybot.User(name, c.Team+"/"+c.Channel, c.User), m}, message
+}
+
+// at is the moment that a ts names, or now where it names none.
+func at(ts string) claybot.Time {
+	seconds, fraction, _ := strings.Cut(ts, ".")
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil || s <= 0 || s > 1<<40 {
+		return claybot.Now()
+	}
+	us, err := strconv.ParseInt(fraction, 10, 64)
+	if err != nil || us < 0 || us > 999_999 {
+		us = 0
+	}
+	return claybot.At(time.Unix(s, us*1000))
+}
+
+// errRemoved is how the connector ends when the app was taken away.
+func errRemoved() error {
+	return &connectors.PermanentError{
+		Err: errors.New("the app was removed from the workspace or its token was revoked"),
+		Fix: "install it again at api.slack.com/apps and start again: SLACK_BOT_TOKEN=xoxb-… claybot serve",
+	}
+}
+
+// withFiles says in words what came with a text.
+func withFiles(text string, files []file) string {
+	var b strings.Builder
+	b.WriteString(text)
+	for _, f := range files {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		name := cmp.Or(fileName(f.Name), fileName(f.Title), "without a name")
+		fmt.Fprintf(&b, "[file %s, %s: attachments cannot be opened yet]", name, size(f.Size))
+	}
+	return b.String()
+}
+
+// fileName makes the name of a file safe to stand in one line between
+// brackets.
+func fileName(s string) string {
+	return connectors.OneLine(noBrackets.Replace(s), maxFileNameRunes)
+}
+
+var noBrackets = strings.NewReplacer("[", " ", "]", " ")
+
+func size(n int64) string {
+	switch {
+	case n <= 0:
+		return "size unknown"
+	case n < 1_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%d kB", (n+500)/1_000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}

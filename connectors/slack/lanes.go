@@ -1,0 +1,79 @@
+package slack
+
+import (
+	"context"
+	"sync"
+)
+
+// lanes work on jobs: those of one key one after another, those of different
+// keys side by side. A job that fails takes the jobs waiting behind it along,
+// so that none overtakes it: Slack brings them all again.
+type lanes struct {
+	slots chan struct{} // one for each job inside
+
+	mu      sync.Mutex
+	closed  bool
+	waiting map[string][]func() error // an entry exists while the lane is busy
+	busy    sync.WaitGroup
+}
+
+func newLanes(limit int) *lanes {
+	return &lanes{slots: make(chan struct{}, limit), waiting: make(map[string][]func() error)}
+}
+
+// do hands in a job. It blocks while the lanes are full, and drops the job once
+// ctx is done or the lanes are closed.
+func (l *lanes) do(ctx context.Context, key string, job func() error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		<-l.slots // never blocks: the slot is ours
+		return
+	}
+	if jobs, busy := l.waiting[key]; busy {
+		l.waiting[key] = append(jobs, job)
+		return
+	}
+	l.waiting[key] = nil
+	l.busy.Go(func() { l.work(key, job) })
+}
+
+func (l *lanes) work(key string, job func() error) {
+	for job != nil {
+		err := job()
+		<-l.slots
+		job = l.next(key, err != nil)
+	}
+}
+
+// next takes the next job of a lane, or ends the lane.
+func (l *lanes) next(key string, failed bool) func() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	jobs := l.waiting[key]
+	if failed || l.closed {
+		for range jobs {
+			<-l.slots
+		}
+		jobs = nil
+	}
+	if len(jobs) == 0 {
+		delete(l.waiting, key)
+		return nil
+	}
+	l.waiting[key] = jobs[1:]
+	return jobs[0]
+}
+
+// close drops what waits and returns when what was begun has ended.
+func (l *lanes) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.busy.Wait()
+}

@@ -1,0 +1,40 @@
+package slack
+
+import "time"
+
+// What Slack allows, and how long things may take. Slack counts characters,
+// not bytes.
+const (
+	maxTextChars = 4_000 // of one message; also what chat.update accepts at most
+
+	maxFrameBytes  = 4 << 20 // one Socket Mode frame
+	maxAnswerBytes = 8 << 20 // one answer of the Web API
+
+	maxPending = 1_024 // envelopes taken in and not yet acknowledged
+
+	firstRetry = 100 * time.Millisecond // of a message that cannot be stored, doubling
+	lastRetry  = 4 * time.Second        // then Slack has to bring it again
+
+	silence      = 30 * time.Second // a socket without frame and ping for so long is dead
+	drainTime    = 30 * time.Second // an old socket is read for so long after its successor's hello
+	hurriedDrain = 5 * time.Second  // the same when its place is needed
+	stableAfter  = 10 * time.Second // a socket that lived so long was no failure
+	dialTimeout  = 15 * time.Second // from asking for an address to hello
+	writeTimeout = 10 * time.Second // one acknowledgement
+	maxBackoff   = 30 * time.Second // between failed dials
+	maxPause     = time.Hour        // the longest wait for a dial that Slack can ask for
+	maxSilence   = 24 * time.Hour   // the same for any call
+	callTimeout  = 30 * time.Second // one call of the Web API
+
+	maxFileNameRunes = 100 // of what is passed on
+
+	settleTime   = 5 * time.Second  // before a post is looked for in the history
+	nearBack     = 5 * time.Second  // a post is looked for from so much before its attempt
+	nearAhead    = 40 * time.Second // to so much after it, as a send takes 30 s at most,
+	wideBack     = 60 * time.Second // and then around that, because clocks differ
+	wideAhead    = 3 * time.Minute
+	historyItems = 100 // asked for in one page; Slack may give fewer
+	historyPages = 10  // looked through at most
+
+	slowAfter429 = 5 * time.Minute // edits come more slowly for so long
+)

@@ -1,0 +1,83 @@
+package slack
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// A receiver turns envelopes into messages and acknowledges them.
+type receiver struct {
+	name    string
+	self    identity
+	handler connectors.Handler
+	work    *lanes
+	log     *slog.Logger
+	ignored *atomic.Int64
+}
+
+// take works on one frame of a socket. What holds no message for claybot is
+// acknowledged at once; a message goes into its lane. The error is a reason to
+// stop the connector.
+func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
+	if f.EnvelopeID == "" {
+		if f.Type != "hello" {
+			r.ignored.Add(1)
+		}
+		return nil
+	}
+	in, v := read(r.name, r.self, f)
+	switch v {
+	case unknown:
+		r.ignored.Add(1)
+		r.log.Debug("slack sent something unknown", "type", word(f.Type))
+		r.ack(s, f.EnvelopeID)
+	case nothing:
+		r.ack(s, f.EnvelopeID)
+	case farewell:
+		r.ack(s, f.EnvelopeID)
+		return errRemoved()
+	case message:
+		r.work.do(ctx, in.to.ChannelID+"\x00"+in.to.UserID, func() error { return r.post(ctx, s, f.EnvelopeID, in) })
+	}
+	return nil
+}
+
+// post makes a message durable and acknowledges it then. It tries for some
+// seconds, for what comes behind in the lane must not overtake it; after that
+// Slack has to send it again.
+func (r *receiver) post(ctx context.Context, s *socket, envelope string, in incoming) error {
+	for wait := firstRetry; ; wait *= 2 {
+		err := r.handler.Post(ctx, in.to, in.message)
+		if err == nil {
+			r.ack(s, envelope)
+			return nil
+		}
+		if wait > lastRetry || ctx.Err() != nil {
+			r.log.Warn("message not stored, slack will send it again", "message", in.message.ID, "err", err)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// ack acknowledges on the socket that brought the envelope. Where that fails,
+// Slack sends the envelope again and the message is known by its id.
+func (r *receiver) ack(s *socket, envelope string) {
+	if err := s.ack(envelope); err != nil {
+		r.log.Debug("acknowledgement not written", "err", err)
+	}
+}
+
+// An incoming is a message with the agent it is for.
+type incoming struct {
+	to      claybot.Descriptor
+	message claybot.Message
+}

@@ -1,0 +1,156 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// mark stands before a message that may have been sent already.
+const mark = "(sent again: the first attempt got no answer)\n"
+
+// outType names the metadata by which a post is found again.
+const outType = "claybot_out"
+
+// Split cuts a text into parts that Slack takes as one message each.
+func (c *Connector) Split(text string) []string {
+	return connectors.Split(text, maxTextChars-utf8.RuneCountInString(mark), escapedChars)
+}
+
+// Send posts o, or edits the message o.Edit. Every post carries o's id, so that
+// Find knows it. An edit never ends as ambiguous: repeating it is harmless.
+func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error) {
+	p := post{Outgoing: o, method: methodPost}
+	if o.Edit != "" {
+		p.method = methodUpdate
+	}
+	var ok bool
+	if _, p.channel, ok = strings.Cut(o.Route.ChannelID, "/"); !ok || p.channel == "" {
+		return "", &connectors.PermanentError{DeadRoute: true, Err: fmt.Errorf("%s: no slack channel: %q", p.method, o.Route.ChannelID)}
+	}
+	if d := c.penalties.left(p.method, p.channel); d > 0 {
+		return "", &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack asked for a pause", p.method)}
+	}
+	text := o.Text
+	if o.Resent {
+		text = mark + text
+	}
+	unformatted, formatted := escape(text), mrkdwn(text)
+	if utf8.RuneCountInString(formatted) > maxTextChars {
+		formatted = unformatted // markup must not make a text too long
+	}
+	receipt, err := c.attempt(ctx, p, formatted)
+	if refusedContent(err) && formatted != unformatted {
+		receipt, err = c.attempt(ctx, p, unformatted)
+	}
+	return receipt, err
+}
+
+// A post is one Outgoing on its way to one channel.
+type post struct {
+	claybot.Outgoing
+	method, channel string
+}
+
+// errContent is the cause of a refusal that is about the text.
+var errContent = errors.New("slack refuses the text")
+
+func refusedContent(err error) bool { return errors.Is(err, errContent) }
+
+// attempt makes one call and judges how it ended.
+func (c *Connector) attempt(ctx context.Context, p post, text string) (string, error) {
+	ctx, left := traced(ctx)
+	options := []slackapi.MsgOption{
+		slackapi.MsgOptionText(text, false),
+		slackapi.MsgOptionParse(false),
+		slackapi.MsgOptionDisableLinkUnfurl(),
+		slackapi.MsgOptionDisableMediaUnfurl(),
+		slackapi.MsgOptionMetadata(slackapi.SlackMetadata{EventType: outType, EventPayload: map[string]any{"id": p.ID, "part": p.Part}}),
+	}
+	var ts string
+	var err error
+	if p.Edit != "" {
+		_, ts, _, err = c.api.UpdateMessageContext(ctx, p.channel, p.Edit, options...)
+	} else {
+		if p.Route.ThreadID != "" {
+			options = append(options, slackapi.MsgOptionTS(p.Route.ThreadID))
+		}
+		_, ts, err = c.api.PostMessageContext(ctx, p.channel, options...)
+	}
+	if err == nil && ts == "" {
+		err = errors.New("the answer names no message") // for the library that is a success
+	}
+	if err == nil {
+		return ts, nil
+	}
+	return "", c.outcome(p, left(), err)
+}
+
+// outcome is what a failed attempt means, by the rules of connectors.Sender.
+func (c *Connector) outcome(p post, left bool, err error) error {
+	if d := waitFor(err); d > 0 {
+		c.penalties.add(p.method, p.channel, d)
+		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: too many calls", p.method)}
+	}
+	code, k := judge(err)
+	said := fmt.Errorf("%s: slack says %s", p.method, code)
+	switch k {
+	case route:
+		return &connectors.PermanentError{DeadRoute: true, Fix: routeFix(code), Err: said}
+	case content:
+		return &connectors.PermanentError{Err: fmt.Errorf("%w: %w", errContent, said)}
+	case account:
+		err := c.accountError(p.method, "SLACK_BOT_TOKEN", code, err)
+		c.pulse.Fail(err.Error())
+		return err
+	case gone:
+		if p.Edit != "" {
+			return connectors.ErrEditGone
+		}
+		return said
+	case server:
+		return p.unanswered(said)
+	}
+	if code != "" {
+		return said
+	}
+	var status slackapi.StatusCodeError
+	if errors.As(err, &status) {
+		err = fmt.Errorf("%s: HTTP status %d", p.method, status.Code)
+		if status.Code < 500 {
+			return err
+		}
+		return p.unanswered(err)
+	}
+	err = fmt.Errorf("%s: %w", p.method, c.clean(err))
+	if left {
+		return p.unanswered(err)
+	}
+	return err
+}
+
+// unanswered is the end of an attempt whose fate is unknown.
+func (p post) unanswered(err error) error {
+	if p.Edit != "" {
+		return err
+	}
+	return &connectors.AmbiguousError{Err: err}
+}
+
+func routeFix(code string) string {
+	if code == "not_in_channel" {
+		return "invite the bot: type /invite @claybot in the channel"
+	}
+	return ""
+}
+
+// Resend is asked when a post cannot be looked up, which takes a scope that
+// the app may not have: better twice, with a mark, than never.
+func (c *Connector) Resend(claybot.Outgoing) bool { return true }

@@ -1,0 +1,216 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// Config is what a Connector needs. Zero fields mean the default.
+type Config struct {
+	Name     string // default "slack"
+	BotToken string // xoxb-…, for the Web API
+	AppToken string // xapp-…, opens sockets
+	APIURL   string // base of the Web API, default https://slack.com/api/
+
+	HTTP http.RoundTripper                                                 // default: a transport of its own
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error) // for sockets, default: the net package's
+	Log  *slog.Logger                                                      // default: none
+
+	// Settle is how long after an attempt its post is looked for at the
+	// earliest: history lags behind. Default 5 s.
+	Settle time.Duration
+}
+
+// A Connector is one Slack app in one workspace. Its methods may be called
+// concurrently; Run runs once at a time.
+type Connector struct {
+	cfg       Config
+	log       *slog.Logger
+	api       *slackapi.Client
+	dialer    *websocket.Dialer
+	pulse     connectors.Pulse
+	penalties penalties
+	self      atomic.Pointer[identity]
+	ignored   atomic.Int64
+}
+
+var (
+	_ connectors.Connector = (*Connector)(nil)
+	_ connectors.Sender    = (*Connector)(nil)
+	_ connectors.Finder    = (*Connector)(nil)
+	_ connectors.Resender  = (*Connector)(nil)
+	_ connectors.Streamer  = (*Connector)(nil)
+)
+
+// An identity is who the bot itself is, from auth.test.
+type identity struct {
+	Team, User, Bot, Name string
+}
+
+// New returns a connector that has not called anybody yet.
+func New(cfg Config) *Connector {
+	if cfg.Name == "" {
+		cfg.Name = "slack"
+	}
+	if cfg.APIURL == "" {
+		cfg.APIURL = "https://slack.com/api/"
+	}
+	if !strings.HasSuffix(cfg.APIURL, "/") {
+		cfg.APIURL += "/"
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Settle == 0 {
+		cfg.Settle = settleTime
+	}
+	if cfg.HTTP == nil {
+		cfg.HTTP = &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConnsPerHost: 16,
+			IdleConnTimeout:     90 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second,
+		}
+	}
+	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c.api = slackapi.New(cfg.BotToken,
+		slackapi.OptionAppLevelToken(cfg.AppToken),
+		slackapi.OptionAPIURL(cfg.APIURL),
+		slackapi.OptionHTTPClient(&caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}),
+		slackapi.OptionLog(log.New(io.Discard, "", 0)), // it may print what it sends
+	)
+	c.dialer = &websocket.Dialer{
+		NetDialContext:   cfg.Dial,
+		HandshakeTimeout: dialTimeout,
+		ReadBufferSize:   16 << 10,
+		WriteBufferSize:  1 << 10,
+	}
+	if cfg.Dial == nil {
+		c.dialer.Proxy = http.ProxyFromEnvironment
+	}
+	return c
+}
+
+// Name is the configured name.
+func (c *Connector) Name() string { return c.cfg.Name }
+
+// Health derives from sockets that said hello, and from frames and pings read.
+func (c *Connector) Health() connectors.Health { return c.pulse.Health() }
+
+// Ignored counts what was acknowledged without being understood: unknown
+// envelopes and events that cannot be decoded.
+func (c *Connector) Ignored() int64 { return c.ignored.Load() }
+
+// Run receives until ctx is done. Wrong tokens, a removed app and a disabled
+// Socket Mode end it with a PermanentError. It returns when all its sockets are
+// closed and all its goroutines have ended.
+func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	err := c.run(ctx, h)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err = fmt.Errorf("%s: %w", c.cfg.Name, err)
+	if permanent(err) {
+		c.pulse.Stop(err.Error())
+	} else {
+		c.pulse.Fail(err.Error())
+	}
+	return err
+}
+
+func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
+	if err := c.checkTokens(); err != nil {
+		return err
+	}
+	self, err := c.identify(ctx)
+	if err != nil {
+		return err
+	}
+	work := newLanes(maxPending)
+	r := &receiver{name: c.cfg.Name, self: self, handler: h, work: work, log: c.log, ignored: &c.ignored}
+	l := newLink(c.open, r.take, c.log, &c.pulse)
+	return l.run(ctx, work.close)
+}
+
+// checkTokens recognises tokens by their prefix, so that a swapped pair is
+// named before Slack says something less clear.
+func (c *Connector) checkTokens() error {
+	bot, app := c.cfg.BotToken, c.cfg.AppToken
+	if strings.HasPrefix(bot, "xapp-") && strings.HasPrefix(app, "xoxb-") {
+		return &connectors.PermanentError{
+			Err: errors.New("SLACK_BOT_TOKEN and SLACK_APP_TOKEN are swapped"),
+			Fix: "exchange their values and start again: claybot serve",
+		}
+	}
+	for _, t := range []struct{ field, value, prefix, page string }{
+		{"SLACK_BOT_TOKEN", bot, "xoxb-", "OAuth & Permissions"},
+		{"SLACK_APP_TOKEN", app, "xapp-", "Basic Information, App-Level Tokens (scope connections:write)"},
+	} {
+		if t.value == "" {
+			return &connectors.PermanentError{
+				Err: fmt.Errorf("%s is missing", t.field),
+				Fix: fmt.Sprintf("copy it from api.slack.com/apps, %s, and start again: %s=%s… claybot serve", t.page, t.field, t.prefix),
+			}
+		}
+		if !strings.HasPrefix(t.value, t.prefix) {
+			return &connectors.PermanentError{
+				Err: fmt.Errorf("%s does not begin with %s", t.field, t.prefix),
+				Fix: fmt.Sprintf("copy the right token from api.slack.com/apps, %s, and start again: %s=%s… claybot serve", t.page, t.field, t.prefix),
+			}
+		}
+	}
+	return nil
+}
+
+// identify asks Slack who the bot is and remembers the answer.
+func (c *Connector) identify(ctx context.Context) (identity, error) {
+	r, err := c.api.AuthTestContext(ctx)
+	if err == nil && (r.TeamID == "" || r.UserID == "") {
+		err = errors.New("the answer names no workspace or no user")
+	}
+	if err != nil {
+		return identity{}, c.refused("auth.test", "SLACK_BOT_TOKEN", err)
+	}
+	self := identity{Team: r.TeamID, User: r.UserID, Bot: r.BotID, Name: r.User}
+	c.self.Store(&self)
+	return self, nil
+}
+
+// whoami is identify with a memory.
+func (c *Connector) whoami(ctx context.Context) (identity, error) {
+	if self := c.self.Load(); self != nil {
+		return *self, nil
+	}
+	return c.identify(ctx)
+}
+
+// Streaming shows an answer by a post that is edited while it grows, more
+// slowly where Slack asked for fewer edits of late.
+func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
+	s := connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 3500}
+	if _, channel, ok := strings.Cut(r.ChannelID, "/"); ok && c.penalties.recent(methodUpdate, channel) {
+		s.Every = 3 * time.Second
+	}
+	return s
+}
+
+func permanent(err error) bool {
+	var p *connectors.PermanentError
+	return errors.As(err, &p)
+}

@@ -1,0 +1,307 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The limits of texts, in characters.
+const (
+	maxPostChars   = 40_000
+	maxUpdateChars = 4_000
+	maxBodyBytes   = 1 << 20
+)
+
+// An answer is the JSON object that a method returns.
+type answer map[string]any
+
+func refuse(code string) answer { return answer{"ok": false, "error": code} }
+
+func (a answer) word() string {
+	if code, ok := a["error"].(string); ok {
+		return code
+	}
+	return "ok"
+}
+
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	method := r.PathValue("method")
+	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+	args, err := form(r)
+	if err != nil {
+		s.note(method, url.Values{}, http.StatusOK, "invalid_arguments")
+		write(w, refuse("invalid_arguments"))
+		return
+	}
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if token == "" {
+		token = args.Get("token")
+	}
+	f := s.fault(method)
+	if f.RetryAfter > 0 && !f.Done {
+		s.limit(w, method, args, f.RetryAfter)
+		return
+	}
+	var a answer
+	if done := f.Done || f.Cut || f.Lost || f.Hang || f == (Fault{}); done {
+		a = s.call(method, token, args, r)
+	}
+	if wait, ok := a["retry"].(time.Duration); ok {
+		s.limit(w, method, args, wait)
+		return
+	}
+	if f == (Fault{}) {
+		s.note(method, args, http.StatusOK, a.word())
+		write(w, a)
+		return
+	}
+	s.fail(w, r, method, args, f, a)
+}
+
+// fail answers as the fault says.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, method string, args url.Values, f Fault, a answer) {
+	switch {
+	case f.RetryAfter > 0:
+		s.limit(w, method, args, f.RetryAfter)
+	case f.Hang:
+		s.note(method, args, 0, "hang")
+		select {
+		case <-r.Context().Done():
+		case <-s.hangs:
+		}
+		panic(http.ErrAbortHandler)
+	case f.Lost:
+		s.note(method, args, 0, "lost")
+		panic(http.ErrAbortHandler)
+	case f.Cut:
+		s.note(method, args, http.StatusOK, "cut")
+		b, _ := json.Marshal(a) // strings and numbers always marshal
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+		_, _ = w.Write(b[:len(b)/2]) // the client is to see a broken answer
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	case f.Status != 0:
+		s.note(method, args, f.Status, http.StatusText(f.Status))
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(f.Status)
+		_, _ = w.Write([]byte("<html>upstream error</html>")) // the client may be gone
+	default:
+		s.note(method, args, http.StatusOK, f.Error)
+		a := refuse(f.Error)
+		if f.Needed != "" {
+			a["needed"] = f.Needed
+		}
+		write(w, a)
+	}
+}
+
+func (s *Server) limit(w http.ResponseWriter, method string, args url.Values, d time.Duration) {
+	s.note(method, args, http.StatusTooManyRequests, "ratelimited")
+	w.Header().Set("Retry-After", strconv.Itoa(int((d+time.Second-1)/time.Second)))
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = w.Write([]byte(`{"ok":false,"error":"ratelimited"}`)) // the client may be gone
+}
+
+func write(w http.ResponseWriter, a answer) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_ = json.NewEncoder(w).Encode(a) // the client may be gone
+}
+
+// call does the work of a method.
+func (s *Server) call(method, token string, args url.Values, r *http.Request) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if code := s.authorize(method, token); code != "" {
+		return refuse(code)
+	}
+	switch method {
+	case "auth.test":
+		return answer{"ok": true, "team_id": s.cfg.Team, "team": "test", "user_id": s.cfg.BotUser, "bot_id": s.cfg.BotID, "user": s.cfg.BotName}
+	case "apps.connections.open":
+		ticket := s.next("ticket-")
+		s.tickets[ticket] = true
+		scheme := "ws"
+		if r.TLS != nil {
+			scheme = "wss"
+		}
+		return answer{"ok": true, "url": fmt.Sprintf("%s://%s/socket?ticket=%s", scheme, r.Host, ticket)}
+	case "chat.postMessage":
+		return s.post(args)
+	case "chat.update":
+		return s.update(args)
+	case "conversations.history":
+		return s.history(args, false)
+	case "conversations.replies":
+		return s.history(args, true)
+	case "users.info":
+		return answer{"ok": true, "user": answer{"id": args.Get("user"), "team_id": s.cfg.Team, "name": strings.ToLower(args.Get("user"))}}
+	}
+	return refuse("unknown_method")
+}
+
+// authorize checks the token and its role.
+func (s *Server) authorize(method, token string) string {
+	app := method == "apps.connections.open"
+	switch {
+	case token == "":
+		return "not_authed"
+	case token != s.cfg.BotToken && token != s.cfg.AppToken:
+		return "invalid_auth"
+	case app != (token == s.cfg.AppToken):
+		return "not_allowed_token_type"
+	}
+	return ""
+}
+
+func (s *Server) post(args url.Values) answer {
+	c, ok := s.channels[args.Get("channel")]
+	if !ok {
+		return refuse("channel_not_found")
+	}
+	text := args.Get("text")
+	if code := s.checkText(text, maxPostChars); code != "" {
+		return refuse(code)
+	}
+	if thread := args.Get("thread_ts"); thread != "" {
+		parent := c.find(thread)
+		if parent == nil {
+			return refuse("thread_not_found")
+		}
+		if parent.Thread != "" && parent.Thread != parent.TS {
+			return refuse("invalid_thread_ts") // thread_ts must be the parent's
+		}
+	}
+	metadata, code := readMetadata(args.Get("metadata"))
+	if code != "" {
+		return refuse(code)
+	}
+	if wait := c.bucket.take(s.cfg.PostEvery, s.cfg.Burst); wait > 0 {
+		return answer{"retry": wait}
+	}
+	m := &Message{
+		TS: s.stamp(), Channel: c.id, Thread: args.Get("thread_ts"), User: s.cfg.BotUser, BotID: s.cfg.BotID, Text: text,
+		Metadata: metadata, At: time.Now(), Unfurl: args.Get("unfurl_links") != "false" || args.Get("unfurl_media") != "false",
+	}
+	c.messages = append(c.messages, m)
+	s.echo(c, "", m)
+	s.change()
+	return answer{"ok": true, "channel": c.id, "ts": m.TS, "message": s.render(m, false)}
+}
+
+func (s *Server) update(args url.Values) answer {
+	c, ok := s.channels[args.Get("channel")]
+	if !ok {
+		return refuse("channel_not_found")
+	}
+	m := c.find(args.Get("ts"))
+	if m == nil {
+		return refuse("message_not_found")
+	}
+	if m.BotID != s.cfg.BotID {
+		return refuse("cant_update_message")
+	}
+	if code := s.checkText(args.Get("text"), maxUpdateChars); code != "" {
+		return refuse(code)
+	}
+	metadata, code := readMetadata(args.Get("metadata"))
+	if code != "" {
+		return refuse(code)
+	}
+	if metadata != nil {
+		m.Metadata = metadata
+	}
+	m.Text = args.Get("text")
+	m.Edits++
+	s.echo(c, "message_changed", m)
+	s.change()
+	return answer{"ok": true, "channel": c.id, "ts": m.TS, "text": m.Text}
+}
+
+func (s *Server) checkText(text string, limit int) string {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "no_text"
+	case utf8.RuneCountInString(text) > limit:
+		return "msg_too_long"
+	}
+	return ""
+}
+
+func readMetadata(text string) (*Metadata, string) {
+	if text == "" {
+		return nil, ""
+	}
+	var m Metadata
+	if json.Unmarshal([]byte(text), &m) != nil || m.EventType == "" || m.EventPayload == nil {
+		return nil, "invalid_metadata_format"
+	}
+	return &m, ""
+}
+
+// history is a page of a channel, newest first, or of a thread, oldest first.
+func (s *Server) history(args url.Values, thread bool) answer {
+	c, ok := s.channels[args.Get("channel")]
+	if !ok {
+		return refuse("channel_not_found")
+	}
+	if thread && c.find(args.Get("ts")) == nil {
+		return refuse("thread_not_found")
+	}
+	var found []any
+	for _, m := range c.messages {
+		inThread := m.Thread != "" && m.Thread != m.TS
+		shown := !inThread
+		if thread {
+			shown = m.TS == args.Get("ts") || m.Thread == args.Get("ts")
+		}
+		if shown && within(m, args) && time.Since(m.At) >= s.cfg.HistoryDelay {
+			found = append(found, s.render(m, args.Get("include_all_metadata") == "1"))
+		}
+	}
+	if !thread {
+		for i, j := 0, len(found)-1; i < j; i, j = i+1, j-1 {
+			found[i], found[j] = found[j], found[i]
+		}
+	}
+	limit := s.cfg.HistoryItems
+	if n, err := strconv.Atoi(args.Get("limit")); err == nil && n > 0 {
+		limit = min(limit, n)
+	}
+	from, _ := strconv.Atoi(args.Get("cursor")) // none is the beginning
+	from = min(max(from, 0), len(found))
+	to := min(from+limit, len(found))
+	a := answer{"ok": true, "messages": append([]any{}, found[from:to]...), "has_more": to < len(found)}
+	if to < len(found) {
+		a["response_metadata"] = answer{"next_cursor": strconv.Itoa(to)}
+	}
+	return a
+}
+
+// within applies oldest, latest and inclusive.
+func within(m *Message, args url.Values) bool {
+	inclusive := args.Get("inclusive") == "1"
+	if o := args.Get("oldest"); o != "" && (compare(m.TS, o) < 0 || compare(m.TS, o) == 0 && !inclusive) {
+		return false
+	}
+	l := args.Get("latest")
+	return l == "" || compare(m.TS, l) < 0 || compare(m.TS, l) == 0 && inclusive
+}
+
+func compare(a, b string) int {
+	x, _ := strconv.ParseFloat(a, 64) // what is no number is the beginning of time
+	y, _ := strconv.ParseFloat(b, 64)
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,262 @@
+// Package slacktest is Slack for tests: the part of the Web API and of Socket
+// Mode that claybot uses, in one http.Handler, with people who write and
+// faults on request.
+//
+// It is strict where Slack is: token roles, one-time socket addresses, known
+// channels and threads, limits in characters, own messages only in chat.update,
+// metadata only when asked for. Envelopes without an acknowledgement come
+// again. Time is that of package time, so that a synctest bubble rules it; a
+// Pipe makes a network inside the bubble.
+//
+// Known differences from the real platform: unacknowledged envelopes are
+// repeated for ever, at a fixed pace, and at once when their socket closes;
+// events wait while no socket is open, where Slack may lose them; any text that
+// is given is stored as it is, without re-formatting; one workspace has one
+// bot; there are no streams, files, modals, buttons, scopes and HTTP events;
+// rates are one bucket for each channel; a page of history is found by its
+// position, so that new posts shift it.
+//
+// Only tests and the demo command import it.
+package slacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config says how this Slack is. Zero fields mean the default.
+type Config struct {
+	Team     string // default T1
+	BotUser  string // default UBOT
+	BotID    string // default BBOT
+	BotName  string // default claybot
+	BotToken string // default xoxb-test
+	AppToken string // default xapp-test
+
+	Redeliver      time.Duration // until an unacknowledged envelope comes again; default 3 s
+	Ping           time.Duration // between pings on a socket; default 5 s
+	ConnectionTime time.Duration // what hello announces; default 1 h
+	HistoryDelay   time.Duration // until a post shows in history
+	HistoryItems   int           // most messages in one page; default 100
+	PostEvery      time.Duration // one chat.postMessage per channel in so long, after Burst; 0: no limit
+	Burst          int           // default 3
+	Pick           Pick          // which socket gets an envelope
+	NoEcho         bool          // own posts and edits do not come back as events
+}
+
+// Pick is how one of several sockets is chosen for an envelope.
+type Pick int
+
+// The ways to pick.
+const (
+	InTurn Pick = iota
+	Oldest
+	Newest
+)
+
+// A Server is one workspace with one app. Its methods may be called
+// concurrently. It keeps its state while clients come and go.
+type Server struct {
+	cfg Config
+	mux *http.ServeMux
+
+	mu       sync.Mutex
+	closed   bool
+	channels map[string]*channel
+	lastTS   int64
+	lastID   int
+	tickets  map[string]bool
+	faults   map[string][]Fault
+	journal  []Call
+	changed  chan struct{} // closed and replaced at every change
+	hangs    chan struct{} // closed at the end
+	delivery
+	running sync.WaitGroup
+}
+
+// New returns a workspace without people.
+func New(cfg Config) *Server {
+	for _, f := range []struct {
+		field *string
+		value string
+	}{
+		{&cfg.Team, "T1"},
+		{&cfg.BotUser, "UBOT"},
+		{&cfg.BotID, "BBOT"},
+		{&cfg.BotName, "claybot"},
+		{&cfg.BotToken, "xoxb-test"},
+		{&cfg.AppToken, "xapp-test"},
+	} {
+		if *f.field == "" {
+			*f.field = f.value
+		}
+	}
+	for _, f := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&cfg.Redeliver, 3 * time.Second}, {&cfg.Ping, 5 * time.Second}, {&cfg.ConnectionTime, time.Hour}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	if cfg.HistoryItems == 0 {
+		cfg.HistoryItems = 100
+	}
+	if cfg.Burst == 0 {
+		cfg.Burst = 3
+	}
+	s := &Server{
+		cfg: cfg, mux: http.NewServeMux(), channels: make(map[string]*channel), tickets: make(map[string]bool),
+		faults: make(map[string][]Fault), changed: make(chan struct{}), hangs: make(chan struct{}),
+	}
+	s.open = make(map[string]*envelope)
+	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
+	s.mux.HandleFunc("GET /socket", s.serveSocket)
+	return s
+}
+
+// ServeHTTP serves the Web API below /api/ and the sockets.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Close ends all sockets and timers and everything that hangs, and waits for
+// them.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
+	close(s.hangs)
+	for _, e := range s.open {
+		e.stop()
+	}
+	sockets := append([]*socket(nil), s.sockets...)
+	s.mu.Unlock()
+	for _, c := range sockets {
+		c.close()
+	}
+	s.running.Wait()
+}
+
+// change wakes everybody who waits for something. The lock is held.
+func (s *Server) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// stamp is the ts of a new message: its time, never the same twice. The lock
+// is held.
+func (s *Server) stamp() string {
+	s.lastTS = max(s.lastTS+1, time.Now().UnixMicro())
+	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
+}
+
+// next numbers things. The lock is held.
+func (s *Server) next(prefix string) string {
+	s.lastID++
+	return fmt.Sprintf("%s%08d", prefix, s.lastID)
+}
+
+// A Fault makes one call of a method fail. The method "socket" is the
+// WebSocket handshake, where only Status counts.
+type Fault struct {
+	Error      string        // a code, with ok false
+	Needed     string        // beside missing_scope
+	Status     int           // an HTTP status and a page of HTML
+	RetryAfter time.Duration // 429, rounded up to seconds
+	Done       bool          // the work is done before it fails
+	Cut        bool          // the work is done, the answer ends in the middle
+	Lost       bool          // the work is done, the connection ends without an answer
+	Hang       bool          // the work is done, no answer comes
+	Skip       bool          // this call works: the fault is for the next one
+}
+
+// Fail lets the next calls of a method fail, each with one of the faults.
+func (s *Server) Fail(method string, faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults[method] = append(s.faults[method], faults...)
+}
+
+// A Call is one request to the Web API, without its token.
+type Call struct {
+	At     time.Time
+	Method string
+	Form   url.Values
+	Status int
+	Answer string // "ok", an error code, or how it failed
+}
+
+// Journal returns all calls so far.
+func (s *Server) Journal() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Call(nil), s.journal...)
+}
+
+// Calls returns the calls of one method.
+func (s *Server) Calls(method string) []Call {
+	var calls []Call
+	for _, c := range s.Journal() {
+		if c.Method == method {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+func (s *Server) note(method string, form url.Values, status int, answer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	form.Del("token")
+	s.journal = append(s.journal, Call{At: time.Now(), Method: method, Form: form, Status: status, Answer: answer})
+	s.change()
+}
+
+// fault takes the next fault of a method.
+func (s *Server) fault(method string) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := s.faults[method]
+	if len(waiting) == 0 {
+		return Fault{}
+	}
+	s.faults[method] = waiting[1:]
+	if waiting[0].Skip {
+		return Fault{}
+	}
+	return waiting[0]
+}
+
+// form reads the arguments of a call, in either form that Slack takes.
+func form(r *http.Request) (url.Values, error) {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		err := r.ParseForm()
+		return r.Form, err
+	}
+	values := url.Values{}
+	var body map[string]any
+	if r.ContentLength != 0 {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			return nil, err
+		}
+	}
+	for k, v := range body {
+		if text, ok := v.(string); ok {
+			values.Set(k, text)
+			continue
+		}
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		values.Set(k, string(b))
+	}
+	return values, nil
+}

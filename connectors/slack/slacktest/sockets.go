@@ -1,0 +1,339 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// maxSockets is how many sockets one app may have.
+const maxSockets = 10
+
+// delivery is the part of a Server that brings envelopes to sockets. The
+// server's lock guards it.
+type delivery struct {
+	sockets []*socket            // open, oldest first
+	queue   []*envelope          // for which no socket is open
+	open    map[string]*envelope // not acknowledged
+	acks    []Ack
+	turn    int
+	traffic Traffic
+	zero    time.Time // since when no socket is open
+}
+
+// An Ack is an acknowledgement that arrived.
+type Ack struct {
+	Envelope string
+	Sent     time.Time // the first delivery
+	At       time.Time
+	Attempts int // deliveries
+}
+
+// Traffic are figures about sockets and envelopes.
+type Traffic struct {
+	Opened    int           // sockets, ever
+	Most      int           // at the same time
+	Gap       time.Duration // without a socket, after the first one
+	Requeued  int           // envelopes whose socket closed before their acknowledgement
+	Repeated  int           // envelopes that came again because nothing was said for long
+	Stray     int           // acknowledgements that fit no envelope of their socket
+	Unopened  int           // handshakes that were refused
+	Delivered int           // writes of envelopes
+}
+
+type envelope struct {
+	id       string
+	kind     string
+	payload  json.RawMessage
+	attempts int
+	sent     time.Time
+	on       *socket
+	due      time.Time // when it comes again
+	timer    *time.Timer
+}
+
+func (e *envelope) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
+func (e *envelope) frame() []byte {
+	f := answer{"envelope_id": e.id, "type": e.kind, "payload": e.payload, "accepts_response_payload": e.kind == "slash_commands"}
+	if e.attempts > 1 {
+		f["retry_attempt"], f["retry_reason"] = e.attempts-1, "timeout"
+	}
+	b, _ := json.Marshal(f) // the payload was marshalled before
+	return b
+}
+
+// event wraps an event. The lock is held.
+func (s *Server) event(team string, e answer) {
+	s.send("events_api", answer{
+		"type": "event_callback", "team_id": team, "api_app_id": "A1", "event": e, "event_id": s.next("Ev"), "event_time": time.Now().Unix(),
+		"authorizations": []answer{{"team_id": team, "user_id": s.cfg.BotUser, "is_bot": true}},
+	})
+}
+
+// send makes an envelope and delivers it. The lock is held.
+func (s *Server) send(kind string, payload any) string {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		panic("slacktest: payload: " + err.Error()) // a mistake of the test
+	}
+	e := &envelope{id: s.next("env-"), kind: kind, payload: b}
+	s.open[e.id] = e
+	s.deliver(e)
+	return e.id
+}
+
+// deliver hands an envelope to one socket, or keeps it. The lock is held.
+func (s *Server) deliver(e *envelope) {
+	if s.closed {
+		return
+	}
+	c := s.pick()
+	if c == nil {
+		e.on = nil
+		s.queue = append(s.queue, e)
+		return
+	}
+	e.attempts++
+	e.on = c
+	if e.attempts == 1 {
+		e.sent = time.Now()
+	}
+	s.traffic.Delivered++
+	c.put(e.frame())
+	e.due = time.Now().Add(s.cfg.Redeliver)
+	e.timer = time.AfterFunc(s.cfg.Redeliver, s.again)
+}
+
+// again delivers the envelopes that were not acknowledged in time, in order.
+func (s *Server) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.unacked() {
+		if e.on != nil && !time.Now().Before(e.due) {
+			s.traffic.Repeated++
+			s.deliver(e)
+		}
+	}
+}
+
+func (s *Server) pick() *socket {
+	if len(s.sockets) == 0 {
+		return nil
+	}
+	switch s.cfg.Pick {
+	case Oldest:
+		return s.sockets[0]
+	case Newest:
+		return s.sockets[len(s.sockets)-1]
+	}
+	s.turn++
+	return s.sockets[s.turn%len(s.sockets)]
+}
+
+// A socket is one connection of the app.
+type socket struct {
+	conn   *websocket.Conn
+	wake   chan struct{}
+	closed chan struct{}
+	once   sync.Once
+
+	mu     sync.Mutex
+	frames [][]byte
+	frozen bool
+}
+
+func (c *socket) put(frame []byte) {
+	c.mu.Lock()
+	c.frames = append(c.frames, frame)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is to be written. A frozen socket swallows it.
+func (c *socket) take() [][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	frames := c.frames
+	c.frames = nil
+	if c.frozen {
+		return nil
+	}
+	return frames
+}
+
+// dead reports whether the socket is frozen.
+func (c *socket) dead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.frozen
+}
+
+func (c *socket) close() {
+	c.once.Do(func() {
+		close(c.closed)
+		_ = c.conn.Close() // the peer may be gone
+	})
+}
+
+func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
+	if f := s.fault("socket"); f.Status != 0 || !s.admit(r.FormValue("ticket")) {
+		s.mu.Lock()
+		s.traffic.Unopened++
+		s.mu.Unlock()
+		http.Error(w, "refused", max(f.Status, http.StatusForbidden))
+		return
+	}
+	defer s.running.Done()
+	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // the upgrader has answered
+	}
+	c := &socket{conn: conn, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	defer c.close()
+	if !s.join(c) {
+		return
+	}
+	defer s.part(c)
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	writer.Go(func() { c.write(s.cfg.Ping) })
+	defer c.close()
+	for {
+		_, data, err := conn.ReadMessage()
+		if err != nil {
+			return
+		}
+		var a struct {
+			Envelope string `json:"envelope_id"`
+		}
+		if json.Unmarshal(data, &a) == nil {
+			s.acked(c, a.Envelope)
+		}
+	}
+}
+
+// admit takes a ticket, which works once, and counts the handler in.
+func (s *Server) admit(ticket string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || !s.tickets[ticket] {
+		return false
+	}
+	delete(s.tickets, ticket)
+	s.running.Add(1)
+	return true
+}
+
+// join greets a socket and gives it what waits.
+func (s *Server) join(c *socket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if len(s.sockets) == maxSockets {
+		_ = c.conn.WriteJSON(answer{"type": "disconnect", "reason": "too_many_websockets"}) // it is closed anyway
+		return false
+	}
+	s.sockets = append(s.sockets, c)
+	s.traffic.Opened++
+	s.traffic.Most = max(s.traffic.Most, len(s.sockets))
+	if !s.zero.IsZero() {
+		s.traffic.Gap += time.Since(s.zero)
+		s.zero = time.Time{}
+	}
+	hello, _ := json.Marshal(answer{ // strings and numbers always marshal
+		"type": "hello", "num_connections": len(s.sockets), "connection_info": answer{"app_id": "A1"},
+		"debug_info": answer{"host": "applink-1", "approximate_connection_time": int(s.cfg.ConnectionTime / time.Second)},
+	})
+	c.put(hello)
+	waiting := s.queue
+	s.queue = nil
+	for _, e := range waiting {
+		s.deliver(e)
+	}
+	s.change()
+	return true
+}
+
+// part gives the envelopes of a closed socket to others.
+func (s *Server) part(c *socket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range s.sockets {
+		if other == c {
+			s.sockets = append(s.sockets[:i:i], s.sockets[i+1:]...)
+			break
+		}
+	}
+	if len(s.sockets) == 0 {
+		s.zero = time.Now()
+	}
+	for _, e := range s.unacked() {
+		if e.on == c {
+			e.stop()
+			e.on = nil
+			s.traffic.Requeued++
+			s.deliver(e)
+		}
+	}
+	s.change()
+}
+
+func (s *Server) acked(c *socket, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.open[id]
+	switch {
+	case c.dead(): // lost on the way
+		return
+	case e == nil || e.on != c:
+		s.traffic.Stray++
+		return
+	}
+	e.stop()
+	delete(s.open, id)
+	s.acks = append(s.acks, Ack{Envelope: id, Sent: e.sent, At: time.Now(), Attempts: e.attempts})
+	s.change()
+}
+
+// write is the writer of a socket; it pings as well.
+func (c *socket) write(ping time.Duration) {
+	defer c.close()
+	ticker := time.NewTicker(ping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.closed:
+			return
+		case <-ticker.C:
+			if c.dead() {
+				continue
+			}
+			if c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second)) != nil {
+				return
+			}
+		case <-c.wake:
+			for _, f := range c.take() {
+				if f == nil { // the end
+					return
+				}
+				if c.conn.WriteMessage(websocket.TextMessage, f) != nil {
+					return
+				}
+			}
+		}
+	}
+}

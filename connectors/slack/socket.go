@@ -1,0 +1,225 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// errClosed says that a socket ended before an acknowledgement was written.
+var errClosed = errors.New("socket is closed")
+
+// A frame is what Slack sends on a socket: the fields of all kinds of it.
+type frame struct {
+	Type       string          `json:"type"`
+	EnvelopeID string          `json:"envelope_id"`
+	Payload    json.RawMessage `json:"payload"`
+
+	Reason string `json:"reason"` // of a disconnect
+
+	NumConnections int `json:"num_connections"` // of a hello
+	DebugInfo      struct {
+		ApproximateConnectionTime int `json:"approximate_connection_time"` // seconds
+	} `json:"debug_info"`
+}
+
+// A socket is one open connection, from hello until it is closed. One
+// goroutine reads; acknowledgements are written by another one.
+type socket struct {
+	conn   *websocket.Conn
+	hello  frame
+	opened time.Time
+	alive  func() // called for every frame and ping
+
+	acks   chan ack
+	once   sync.Once
+	closed chan struct{}
+	writer sync.WaitGroup
+}
+
+// An ack is one acknowledgement to be written.
+type ack struct {
+	envelope string
+	written  chan error
+}
+
+// open gets a new address, connects to it and waits for hello.
+func (c *Connector) open(ctx context.Context) (*socket, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	_, address, err := c.api.StartSocketModeContext(ctx)
+	if err != nil {
+		return nil, c.refused("apps.connections.open", "SLACK_APP_TOKEN", err)
+	}
+	// The address is a secret, and errors of url.Parse and of the dialer may
+	// quote it.
+	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
+		return nil, errors.New("apps.connections.open: the answer holds no socket address")
+	}
+	conn, resp, err := c.dialer.DialContext(ctx, address, nil)
+	if resp != nil {
+		_ = resp.Body.Close() // in memory
+	}
+	if err != nil {
+		if resp != nil {
+			return nil, fmt.Errorf("open socket: HTTP status %d", resp.StatusCode)
+		}
+		return nil, fmt.Errorf("open socket: %w", c.clean(err))
+	}
+	s := &socket{conn: conn, opened: time.Now(), alive: c.pulse.OK, acks: make(chan ack), closed: make(chan struct{})}
+	if err := s.greet(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// greet waits for hello, until which a socket counts for nothing.
+func (s *socket) greet(ctx context.Context) error {
+	s.conn.SetReadLimit(maxFrameBytes)
+	s.conn.SetPingHandler(s.ping)
+	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })() // its reader reports the end
+	f, err := s.next()
+	if err != nil {
+		return fmt.Errorf("wait for hello: %w", err)
+	}
+	if f.Type == "disconnect" {
+		if err := dismissed(f.Reason); err != nil {
+			return err
+		}
+		return fmt.Errorf("wait for hello: dismissed: %s", word(f.Reason))
+	}
+	if f.Type != "hello" {
+		return errors.New("wait for hello: another frame came first")
+	}
+	s.hello = f
+	s.writer.Go(s.write)
+	return nil
+}
+
+// dismissed is the error of a disconnect that is for good, nil for others.
+func dismissed(reason string) error {
+	if reason != "link_disabled" {
+		return nil
+	}
+	return &connectors.PermanentError{
+		Err: errors.New("socket mode is switched off for the app"),
+		Fix: "switch it on at api.slack.com/apps, Socket Mode, and start again: claybot serve",
+	}
+}
+
+// lifetime is how long Slack keeps the socket, about; zero when it did not say.
+func (s *socket) lifetime() time.Duration {
+	return time.Duration(s.hello.DebugInfo.ApproximateConnectionTime) * time.Second
+}
+
+// next reads one frame. A frame that is not JSON comes back empty: whatever it
+// was, it can be neither understood nor acknowledged.
+func (s *socket) next() (frame, error) {
+	s.extend()
+	_, data, err := s.conn.ReadMessage()
+	if err != nil {
+		return frame{}, readError(err)
+	}
+	var f frame
+	if decode(data, &f) != nil {
+		f = frame{}
+	}
+	return f, nil
+}
+
+// readError says why a socket ended. The text of a close frame is Slack's and
+// stays out.
+func readError(err error) error {
+	var end *websocket.CloseError
+	if errors.As(err, &end) {
+		return fmt.Errorf("socket closed by slack: code %d", end.Code)
+	}
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("socket silent for %v", silence)
+	}
+	return fmt.Errorf("read socket: %w", err)
+}
+
+// read hands over frames until the socket ends or take returns an error, and
+// closes it.
+func (s *socket) read(take func(frame) error) error {
+	defer s.close()
+	for {
+		f, err := s.next()
+		if err != nil {
+			return err
+		}
+		s.alive()
+		if err := take(f); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *socket) extend() { _ = s.conn.SetReadDeadline(time.Now().Add(silence)) } // a dead socket shows at the read
+
+// ping answers Slack and proves life.
+func (s *socket) ping(data string) error {
+	s.extend()
+	s.alive()
+	err := s.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTimeout))
+	if errors.Is(err, websocket.ErrCloseSent) {
+		return nil
+	}
+	return err
+}
+
+// ack returns nil when the acknowledgement of an envelope has been written.
+func (s *socket) ack(envelope string) error {
+	a := ack{envelope: envelope, written: make(chan error, 1)}
+	select {
+	case s.acks <- a:
+		return <-a.written
+	case <-s.closed:
+		return errClosed
+	}
+}
+
+// write is the one writer of a socket.
+func (s *socket) write() {
+	for {
+		select {
+		case a := <-s.acks:
+			_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // a dead socket shows at the write
+			a.written <- s.conn.WriteJSON(map[string]string{"envelope_id": a.envelope})
+		case <-s.closed:
+			return
+		}
+	}
+}
+
+// close ends the socket and its writer. It may be called by anybody, more than
+// once.
+func (s *socket) close() {
+	s.once.Do(func() {
+		close(s.closed)
+		_ = s.conn.Close() // nothing can be done about a failure
+	})
+	s.writer.Wait()
+}
+
+// decode reads JSON as far as it can: a field of an unexpected type stays
+// empty and takes nothing else with it.
+func decode(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return nil
+	}
+	return err
+}

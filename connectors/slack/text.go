@@ -1,0 +1,182 @@
+package slack
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// strip takes the bot's mentions off both ends of a raw text, and reports
+// whether the bot is mentioned anywhere in it.
+func strip(raw string, self identity) (text string, mentioned bool) {
+	if self.User == "" || !strings.Contains(raw, "<@"+self.User) {
+		return raw, false
+	}
+	for {
+		s := strings.TrimSpace(raw)
+		if end := strings.IndexByte(s, '>'); end >= 0 && strings.HasPrefix(s, "<") && self.meant(s[1:end]) {
+			raw, mentioned = strings.TrimLeftFunc(s[end+1:], func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == ':' }), true
+			continue
+		}
+		if start := strings.LastIndexByte(s, '<'); start >= 0 && strings.HasSuffix(s, ">") && self.meant(s[start+1:len(s)-1]) {
+			raw, mentioned = strings.TrimRightFunc(s[:start], unicode.IsSpace), true
+			continue
+		}
+		break
+	}
+	for rest := raw; !mentioned; {
+		start := strings.IndexByte(rest, '<')
+		if start < 0 {
+			break
+		}
+		rest = rest[start+1:]
+		if end := strings.IndexByte(rest, '>'); end >= 0 {
+			mentioned = self.meant(rest[:end])
+		}
+	}
+	return raw, mentioned
+}
+
+// meant reports whether the inside of <…> is a mention of the bot.
+func (i identity) meant(inside string) bool {
+	id, _, _ := strings.Cut(inside, "|")
+	return len(id) > 1 && id[0] == '@' && id[1:] == i.User
+}
+
+// plain decodes what Slack writes as <…> and as entities. Everything else,
+// line breaks too, stays as it was typed.
+func plain(raw string, self identity) string {
+	if !strings.ContainsAny(raw, "<&") {
+		return raw
+	}
+	var b strings.Builder
+	for raw != "" {
+		start := strings.IndexByte(raw, '<')
+		if start < 0 {
+			break
+		}
+		end := strings.IndexAny(raw[start+1:], "<>")
+		if end < 0 {
+			break
+		}
+		end += start + 1
+		b.WriteString(unescape(raw[:start]))
+		if raw[end] == '<' { // not closed: no reference
+			b.WriteString(unescape(raw[start:end]))
+			raw = raw[end:]
+			continue
+		}
+		b.WriteString(unescape(reference(raw[start+1:end], self)))
+		raw = raw[end+1:]
+	}
+	b.WriteString(unescape(raw))
+	return b.String()
+}
+
+// reference is how the inside of <…> reads.
+func reference(inside string, self identity) string {
+	target, label, labelled := strings.Cut(inside, "|")
+	if target == "" {
+		return "<" + inside + ">"
+	}
+	switch target[0] {
+	case '@':
+		switch {
+		case target[1:] == self.User && self.Name != "":
+			return "@" + self.Name
+		case labelled && label != "":
+			return "@" + strings.TrimPrefix(label, "@")
+		}
+		return target
+	case '#':
+		if labelled && label != "" {
+			return "#" + strings.TrimPrefix(label, "#")
+		}
+		return target
+	case '!':
+		if labelled && label != "" { // a group, a date
+			return label
+		}
+		return "@" + target[1:] // here, channel, everyone
+	}
+	if !labelled || label == target || label == "" {
+		return target
+	}
+	if address, ok := strings.CutPrefix(target, "mailto:"); ok && address == label {
+		return label
+	}
+	if _, short, ok := strings.Cut(target, "://"); ok && strings.TrimSuffix(short, "/") == label {
+		return target
+	}
+	return label + " (" + target + ")"
+}
+
+// unescape decodes the three entities that Slack uses, in one pass.
+func unescape(s string) string {
+	if !strings.Contains(s, "&") {
+		return s
+	}
+	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
+}
+
+// escape makes text that Slack shows as it is. It also disarms <!channel> and
+// the like, for they need the angle brackets.
+func escape(s string) string {
+	if !strings.ContainsAny(s, "&<>") {
+		return s
+	}
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+}
+
+// escapedChars is the length of escape(s) in characters.
+func escapedChars(s string) int {
+	return utf8.RuneCountInString(s) + 4*strings.Count(s, "&") + 3*strings.Count(s, "<") + 3*strings.Count(s, ">")
+}
+
+// mrkdwn writes Markdown in Slack's own markup.
+func mrkdwn(md string) string {
+	return connectors.Render(md, connectors.Style{
+		Text:     escape,
+		Strong:   around("*"),
+		Emphasis: around("_"),
+		Strike:   around("~"),
+		Code:     func(s string) string { return "`" + escape(strings.ReplaceAll(s, "`", "ˋ")) + "`" },
+		Fence: func(_, code string) string {
+			return "```\n" + escape(strings.ReplaceAll(code, "```", "``\u200b`")) + "\n```"
+		},
+		Link: anchor,
+		Heading: func(_ int, inner string) string {
+			if strings.Contains(inner, "*") { // bold inside bold ends it
+				return inner
+			}
+			return around("*")(inner)
+		},
+		Quote: func(inner string) string { return "> " + strings.ReplaceAll(inner, "\n", "\n> ") },
+	})
+}
+
+// around marks what has no white space at its ends; Slack shows the marks
+// themselves otherwise.
+func around(mark string) func(string) string {
+	return func(inner string) string {
+		core := strings.TrimSpace(inner)
+		if core == "" {
+			return inner
+		}
+		before, after, _ := strings.Cut(inner, core)
+		return before + mark + core + mark + after
+	}
+}
+
+// anchor writes <url|text>. The text cannot hold a line break, the address none
+// of the characters that end it.
+func anchor(inner, url string) string {
+	url = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C").Replace(url)
+	inner = strings.Join(strings.Fields(strings.NewReplacer("<", "", ">", "", "|", "¦").Replace(inner)), " ")
+	if inner == "" || inner == url {
+		return "<" + url + ">"
+	}
+	return "<" + url + "|" + inner + ">"
+}

@@ -1,0 +1,162 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/slack/slacktest"
+)
+
+const (
+	botToken = "xoxb-canary-bot"
+	appToken = "xapp-canary-app"
+)
+
+// A world is a connector and a Slack in a bubble, with a network in memory.
+type world struct {
+	*Connector
+	slack *slacktest.Server
+	inbox *inbox
+	logs  *logbook
+	ended chan error // what Run returned
+	stop  context.CancelFunc
+}
+
+// inWorld runs a test in a bubble. The connector runs once start is called.
+func inWorld(t *testing.T, sc slacktest.Config, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		sc.BotToken, sc.AppToken = botToken, appToken
+		server := slacktest.New(sc)
+		pipe := slacktest.NewPipe()
+		httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener
+		transport := &http.Transport{DialContext: pipe.Dial}
+		logs := &logbook{}
+		w := &world{
+			Connector: New(Config{
+				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: transport, Dial: pipe.Dial,
+				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			}),
+			slack: server, inbox: newInbox(), logs: logs, ended: make(chan error, 1), stop: func() {},
+		}
+		defer func() {
+			w.stop()
+			server.Close()
+			transport.CloseIdleConnections()
+			if err := httpd.Close(); err != nil {
+				t.Errorf("close server: %v", err)
+			}
+			serving.Wait()
+			noCanary(t, "log", logs.String())
+		}()
+		test(t, w)
+	})
+}
+
+// start runs the connector until the end of the test.
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.ended <- w.Run(ctx, w.inbox)
+	}()
+	w.stop = func() { cancel(); <-done }
+	synctest.Wait()
+}
+
+// settled waits until all envelopes are acknowledged.
+func (w *world) settled(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if err := w.slack.WaitAcked(ctx); err != nil {
+		t.Fatalf("%v; unacked %v", err, w.slack.Unacked())
+	}
+}
+
+// An inbox keeps what was posted, each id once, as a store does.
+type inbox struct {
+	mu     sync.Mutex
+	known  map[claybot.MessageID]bool
+	got    []incoming
+	posts  int
+	before func(ctx context.Context, m claybot.Message) error // called first
+}
+
+func newInbox() *inbox { return &inbox{known: make(map[claybot.MessageID]bool)} }
+
+func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+	if b.before != nil {
+		if err := b.before(ctx, m); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.posts++
+	if !b.known[m.ID] {
+		b.known[m.ID] = true
+		b.got = append(b.got, incoming{to, m})
+	}
+	return nil
+}
+
+func (b *inbox) Moved(context.Context, string, string, string) error {
+	return errors.New("slack moves no channels")
+}
+
+func (b *inbox) texts() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []string
+	for _, in := range b.got {
+		out = append(out, in.message.Text)
+	}
+	return out
+}
+
+func (b *inbox) all() []incoming {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]incoming(nil), b.got...)
+}
+
+// A logbook keeps log lines.
+type logbook struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// noCanary fails when a secret shows.
+func noCanary(t *testing.T, where, text string) {
+	t.Helper()
+	for _, secret := range []string{"canary", "ticket"} {
+		if bytes.Contains([]byte(text), []byte(secret)) {
+			t.Errorf("%s shows a secret (%s): %s", where, secret, text)
+		}
+	}
+}

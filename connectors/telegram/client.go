@@ -1,0 +1,258 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A client calls methods of the Bot API. Its errors are *refusal, *failure or
+// the context's; none of them contains the address or the token.
+type client struct {
+	http  *http.Client
+	base  string // ends in /bot<token>/
+	token string
+	err   error // the base address is unusable
+}
+
+func newClient(cfg Config, connections int) *client {
+	c := &client{token: cfg.Token, base: strings.TrimRight(cfg.BaseURL, "/") + "/bot" + cfg.Token + "/"}
+	u, err := url.Parse(cfg.BaseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		c.err = errors.New("telegram: the address of the Bot API is not an http or https address")
+	}
+	transport := cfg.HTTP
+	if transport == nil {
+		transport = newTransport(connections)
+	}
+	c.http = &http.Client{
+		Transport: transport,
+		// A redirect would carry the token elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c
+}
+
+func newTransport(connections int) *http.Transport {
+	// HTTP/1.1 only: on one HTTP/2 connection a hanging poll would be hard to
+	// tell from a dead connection, and would take the others with it.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConns:        connections,
+		MaxIdleConnsPerHost: connections,
+		MaxConnsPerHost:     connections,
+		IdleConnTimeout:     90 * time.Second,
+		Protocols:           &protocols,
+	}
+}
+
+// A refusal is Telegram's readable answer that it did not do what was asked.
+type refusal struct {
+	method      string
+	code        int
+	description string
+	retryAfter  time.Duration
+	migrateTo   int64
+}
+
+func (e *refusal) Error() string {
+	return fmt.Sprintf("telegram: %s: %s (%d)", e.method, e.description, e.code)
+}
+
+func (e *refusal) says(parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(strings.ToLower(e.description), p) {
+			return true
+		}
+	}
+	return false
+}
+
+// A failure is a call without a readable answer.
+type failure struct {
+	method string
+	left   bool // bytes of the request may have reached Telegram
+	err    error
+}
+
+func (e *failure) Error() string { return "telegram: " + e.method + ": " + e.err.Error() }
+func (e *failure) Unwrap() error { return e.err }
+
+// answer is the envelope of every answer.
+type answer struct {
+	OK          bool   `json:"ok"`
+	Result      any    `json:"result"`
+	Code        int    `json:"error_code"`
+	Description string `json:"description"`
+	Parameters  struct {
+		RetryAfter int   `json:"retry_after"`
+		MigrateTo  int64 `json:"migrate_to_chat_id"`
+	} `json:"parameters"`
+}
+
+// call invokes method within callTimeout and decodes the result into result.
+func (c *client) call(ctx context.Context, method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	body, status, retry, err := c.do(ctx, method, params, maxReplyBytes)
+	if err != nil {
+		return err
+	}
+	a := answer{Result: result}
+	return c.verdict(method, status, retry, json.Unmarshal(body, &a), a)
+}
+
+// do sends the request and reads the whole answer.
+func (c *client) do(ctx context.Context, method string, params any, limit int64) (body []byte, status int, retry string, err error) {
+	payload := []byte("{}")
+	if params != nil {
+		if payload, err = json.Marshal(params); err != nil {
+			return nil, 0, "", &failure{method: method, err: err}
+		}
+	}
+	var left atomic.Bool
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }}
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, c.base+method, bytes.NewReader(payload))
+	if err != nil {
+		return nil, 0, "", &failure{method: method, err: errors.New("unusable address")}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, 0, "", &failure{method: method, left: left.Load(), err: c.redact(err)}
+	}
+	defer func() { _ = resp.Body.Close() }() // the answer was read, or its loss is reported below
+	var buf bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n <= limit {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
+	if _, err := buf.ReadFrom(io.LimitReader(resp.Body, limit)); err != nil {
+		return nil, 0, "", &failure{method: method, left: true, err: fmt.Errorf("the answer was cut: %w", c.redact(err))}
+	}
+	return buf.Bytes(), resp.StatusCode, resp.Header.Get("Retry-After"), nil
+}
+
+// verdict turns an answer into nil, a refusal or a failure.
+func (c *client) verdict(method string, status int, retry string, decode error, a answer) error {
+	var wrongType *json.UnmarshalTypeError
+	readable := decode == nil || errors.As(decode, &wrongType) && a.Description != ""
+	switch {
+	case readable && a.OK && status < 300:
+		return nil
+	case readable && !a.OK && a.Code != 0 && a.Code < 500 && status < 500:
+		r := &refusal{method: method, code: a.Code, description: c.clean(a.Description), migrateTo: a.Parameters.MigrateTo}
+		r.retryAfter = seconds(a.Parameters.RetryAfter)
+		if r.code == http.StatusTooManyRequests && r.retryAfter <= 0 {
+			r.retryAfter = headerDelay(retry)
+		}
+		return r
+	case status == http.StatusTooManyRequests:
+		return &refusal{method: method, code: status, description: "too many requests", retryAfter: headerDelay(retry)}
+	case status >= 400 && status < 500:
+		// Something between us and Telegram refused; the request was not done.
+		return &failure{method: method, err: fmt.Errorf("HTTP status %d without a readable answer", status)}
+	case status >= 300 && status < 400:
+		return &failure{method: method, err: fmt.Errorf("HTTP status %d: the address of the Bot API redirects", status)}
+	case status >= 500:
+		return &failure{method: method, left: true, err: fmt.Errorf("HTTP status %d", status)}
+	}
+	return &failure{method: method, left: true, err: errors.New("unreadable answer")}
+}
+
+// headerDelay reads a Retry-After header in seconds; 5 s where there is none.
+func headerDelay(s string) time.Duration {
+	if n, err := strconv.Atoi(s); n > 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
+		return seconds(n)
+	}
+	return 5 * time.Second
+}
+
+// seconds is a wait that Telegram names, at most maxSilence: whatever asks for
+// more is broken.
+func seconds(n int) time.Duration {
+	return time.Duration(min(n, int(maxSilence/time.Second))) * time.Second
+}
+
+// redact takes the address, and with it the token, out of a transport's error.
+func (c *client) redact(err error) error {
+	var u *url.Error
+	for errors.As(err, &u) {
+		err = u.Err
+	}
+	if text := err.Error(); c.clean(text) != text {
+		return errors.New(c.clean(text))
+	}
+	return err
+}
+
+// clean takes the token and its secret half out of a text.
+func (c *client) clean(text string) string {
+	if c.token == "" {
+		return text
+	}
+	text = strings.ReplaceAll(text, c.token, "[secret:telegram]")
+	if _, secret, ok := strings.Cut(c.token, ":"); ok && len(secret) > 8 {
+		text = strings.ReplaceAll(text, secret, "[secret:telegram]")
+		text = strings.ReplaceAll(text, url.QueryEscape(secret), "[secret:telegram]")
+	}
+	return text
+}
+
+// refusesToken reports an error that says that the token is wrong.
+func refusesToken(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && (r.code == http.StatusUnauthorized || r.code == http.StatusNotFound)
+}
+
+// retryAfter is the wait that err asks for, or 0.
+func retryAfter(err error) time.Duration {
+	var r *refusal
+	if errors.As(err, &r) && r.code == http.StatusTooManyRequests {
+		return r.retryAfter
+	}
+	return 0
+}
+
+// A backoff is the wait between attempts: from backoffMin doubling to
+// backoffMax, up to a quarter less at random. Its zero value is fresh.
+type backoff struct{ wait time.Duration }
+
+// next is the coming wait; asked, if longer than 0, is what the platform
+// wants and is obeyed to the second, up to maxPause.
+func (b *backoff) next(asked time.Duration) time.Duration {
+	if asked > 0 {
+		return min(asked, maxPause)
+	}
+	b.wait = min(max(2*b.wait, backoffMin), backoffMax)
+	return b.wait - rand.N(b.wait/4)
+}
+
+func (b *backoff) reset() { b.wait = 0 }
+
+// sleep waits and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

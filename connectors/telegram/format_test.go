@@ -1,0 +1,99 @@
+package telegram
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+)
+
+func TestFormat(t *testing.T) {
+	tests := []struct{ name, md, want string }{
+		{"plain", "a < b & c", "a &lt; b &amp; c"},
+		{"bold in a heading", "# a **b**", "<b>a b</b>"},
+		{"bold in bold", "**a __b__ c**", "<b>a b c</b>"},
+		{"nested quotes", "> a\n> > b", "<blockquote>a\n\nb</blockquote>"},
+		{"link", `[a "b"](https://x.test/?q="1")`, "a &quot;b&quot; (https://x.test/?q=&quot;1&quot;)"},
+		{"plain link", "[t](https://x.test/?a=1&b=2)", `<a href="https://x.test/?a=1&amp;b=2">t</a>`},
+		{"language", "```c++\nx<y>\n```", `<pre><code class="language-c++">x&lt;y&gt;</code></pre>`},
+		{"empty fence", "```\n```", "```\n```"},
+		{"table", "|a|b|\n|-|-|\n|1|2|", "<pre>a  b\n-  -\n1  2</pre>"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := format(tt.md)
+			if strings.ReplaceAll(got, "&quot;", `"`) != strings.ReplaceAll(tt.want, "&quot;", `"`) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if _, _, err := telegramtest.ParseHTML(got); err != nil {
+				t.Errorf("refused: %v", err)
+			}
+		})
+	}
+}
+
+// checkFormat holds format and split to what Telegram accepts.
+func checkFormat(t *testing.T, md string) {
+	t.Helper()
+	if strings.TrimSpace(md) == "" {
+		return
+	}
+	for _, part := range split(md, maxPartUTF16) {
+		html := format(part)
+		text, _, err := telegramtest.ParseHTML(html)
+		if err != nil {
+			t.Fatalf("%q: %q is refused: %v", part, html, err)
+		}
+		if text != visible(html) {
+			t.Fatalf("%q: Telegram shows %q, we expected %q", part, text, visible(html))
+		}
+		if n := connectors.UTF16Len(resentMark + text); n > maxTextUTF16 {
+			t.Fatalf("%d UTF-16 units from %q", n, part)
+		}
+		if strings.TrimSpace(text) == "" && strings.TrimSpace(part) != "" {
+			t.Fatalf("nothing to see of %q", part)
+		}
+	}
+}
+
+func TestSplitFitsOnceFormatted(t *testing.T) {
+	for name, md := range map[string]string{
+		"exact":         strings.Repeat("x", maxPartUTF16),
+		"pairs":         strings.Repeat("😀", maxPartUTF16/2),
+		"pairs and one": strings.Repeat("😀", maxPartUTF16/2) + "xy",
+		"joined":        strings.Repeat("👩‍👩‍👧", 900),
+		"escapes":       strings.Repeat("<&>", 3000),
+		"code":          "```go\n" + strings.Repeat("if a < b && c > d {\n", 900) + "```\nend",
+		"words":         strings.Repeat("**bold** and `code`. ", 900),
+		"growing table": "| a | b |\n|---|---|\n| " + strings.Repeat("w", 400) + " | x |\n" + strings.Repeat("| y | z |\n", 200),
+		"headings":      strings.Repeat("# h\ntext\n", 800),
+		"ordered":       strings.Repeat("1. x\n", 1500),
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkFormat(t, md)
+			if parts := split(md, maxPartUTF16); (len(parts) == 1) != (name == "exact" || name == "pairs") {
+				t.Errorf("%d parts", len(parts))
+			}
+		})
+	}
+}
+
+// FuzzFormat is F08 for Telegram: what we write is accepted, and shows what
+// we count on.
+func FuzzFormat(f *testing.F) {
+	for _, s := range []string{"**a** _b_ `c`", "# h\n> q\n> > r", "```x\"y\n<b>", "[a](https://x.test \"t\") ![i](http://y.test)", "|a|b|\n|-|-|\n|<|&amp;|", "- a\n  1. b\n     ```\n     c", "<https://x.test>&lt;/b&gt;"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, md string) {
+		if len(md) < 10_000 {
+			checkFormat(t, md)
+		}
+	})
+}
+
+func BenchmarkFormat(b *testing.B) {
+	for b.Loop() {
+		format("Sure, **the train** leaves at half past nine.\n\n- platform 3\n- `ICE 70`")
+	}
+}

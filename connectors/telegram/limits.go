@@ -1,0 +1,38 @@
+package telegram
+
+import "time"
+
+// Limits of the Bot API, with their units.
+const (
+	maxTextUTF16  = 4096 // of a message, after formatting
+	maxPartUTF16  = maxTextUTF16 - len(resentMark)
+	maxBatch      = 100 // updates of one getUpdates
+	maxPoll       = 50 * time.Second
+	maxPollBytes  = 32 << 20
+	maxReplyBytes = 1 << 20
+)
+
+// Times of our own.
+const (
+	pollGrace    = 15 * time.Second // what an answer may take beyond the poll's own time
+	callTimeout  = 30 * time.Second
+	dialTimeout  = 10 * time.Second
+	conflictWait = 3 * time.Second // between polls while another poller or a webhook holds the bot
+	retention    = 24 * time.Hour  // how long Telegram keeps updates
+	gapWarning   = 23 * time.Hour
+	gapShown     = 24 * time.Hour // how long the health mentions a gap
+	markEvery    = time.Minute
+	backoffMin   = time.Second
+	backoffMax   = 30 * time.Second
+	quickPoll    = time.Second            // an empty long poll that took less did not wait
+	idleMin      = 200 * time.Millisecond // between polls that lead nowhere,
+	idleMax      = 2 * time.Second        // doubling up to this
+	maxPause     = time.Hour              // the longest wait for a poll that Telegram can ask for
+	maxSilence   = 24 * time.Hour         // the longest wait for a send
+)
+
+// Limits on what is passed on.
+const (
+	maxQuoteRunes = 2000
+	maxNameRunes  = 100 // of a file, a place
+)

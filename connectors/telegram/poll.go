@@ -1,0 +1,308 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// A loop is the polling of one Run.
+type loop struct {
+	*Connector
+	handler    connectors.Handler
+	offset     int64     // the first update that is not durable; 0 lets Telegram choose
+	lastUpdate time.Time // when an update last came
+	lastGood   time.Time // when a poll last completed
+	marked     time.Time // the lastGood that is kept across restarts
+	back       backoff
+	idle       time.Duration // the last pause behind a poll that led nowhere
+	conflicts  int           // polls in a row that another poller or a webhook ended
+	unhooked   bool
+}
+
+// getUpdates are the parameters of the method of that name.
+type getUpdates struct {
+	Offset  int64    `json:"offset,omitempty"`
+	Limit   int      `json:"limit"`
+	Timeout int      `json:"timeout"` // seconds
+	Allowed []string `json:"allowed_updates"`
+}
+
+// quietWeek: after a week without updates Telegram may go on with lower ids,
+// which an old offset would hide.
+const quietWeek = 6 * 24 * time.Hour
+
+func (l *loop) run(ctx context.Context) error {
+	// The first poll, and the first after a failure, asks for an answer at
+	// once, so that the connector is known to be live without a wait.
+	wait := time.Duration(0)
+	for ctx.Err() == nil {
+		asked := time.Now()
+		batch, err := l.fetch(ctx, wait)
+		took, known := time.Since(asked), l.offset
+		if err == nil {
+			l.completed(ctx)
+			err = l.accept(ctx, batch)
+		}
+		if err == nil {
+			l.pulse.OK()
+			l.back.reset()
+			if pause := l.idling(wait, took, batch.next, known); pause > 0 && !sleep(ctx, pause) {
+				break
+			}
+			l.conflicts, wait = 0, l.cfg.Poll
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		pause, err := l.failed(ctx, err)
+		if err != nil {
+			return err
+		}
+		if !sleep(ctx, pause) {
+			break
+		}
+		wait = 0
+	}
+	return context.Cause(ctx)
+}
+
+// idling is the pause behind a good poll that asked for wait and took took,
+// and brought the offset from known to next. There is none unless the server
+// did not hold the poll, or brings again what it was told to forget: without a
+// pause such a server would be asked without end.
+func (l *loop) idling(wait, took time.Duration, next, known int64) time.Duration {
+	waited := took >= min(wait/2, quickPoll)
+	if next == 0 && waited || next > known {
+		l.idle = 0
+		return 0
+	}
+	l.idle = min(max(2*l.idle, idleMin), idleMax)
+	return l.idle
+}
+
+// A batch is what one poll brought.
+type batch struct {
+	updates []update
+	next    int64 // the offset behind them
+	broken  int   // could not be read and are passed
+	lost    int   // the broken ones of which not even the id could be read
+}
+
+// fetch asks for updates, at most waiting for wait.
+func (l *loop) fetch(ctx context.Context, wait time.Duration) (batch, error) {
+	if l.offset > 0 && time.Since(l.lastUpdate) > quietWeek {
+		l.offset = 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait+pollGrace)
+	defer cancel()
+	params := getUpdates{Offset: l.offset, Limit: maxBatch, Timeout: int(wait / time.Second), Allowed: []string{"message"}}
+	body, status, retry, err := l.poll.do(ctx, "getUpdates", params, maxPollBytes)
+	if err != nil {
+		return batch{}, err
+	}
+	var updates []update
+	a := answer{Result: &updates}
+	decode := json.Unmarshal(body, &a)
+	var wrongType *json.UnmarshalTypeError
+	if !errors.As(decode, &wrongType) {
+		return newBatch(updates), l.poll.verdict("getUpdates", status, retry, decode, a)
+	}
+	var raw []json.RawMessage // one by one: a broken update must not hide the others
+	a = answer{Result: &raw}
+	decode = json.Unmarshal(body, &a)
+	return readBatch(raw), l.poll.verdict("getUpdates", status, retry, decode, a)
+}
+
+// newBatch is the batch of updates that were all decoded. Without an id an
+// update cannot be confirmed or told from others.
+func newBatch(updates []update) batch {
+	var b batch
+	for _, u := range updates {
+		if u.UpdateID > 0 {
+			b.next = max(b.next, u.UpdateID+1)
+		}
+	}
+	b.updates = slices.DeleteFunc(updates, func(u update) bool { return u.UpdateID <= 0 })
+	b.lost = len(updates) - len(b.updates)
+	b.broken = b.lost
+	return b
+}
+
+func readBatch(raw []json.RawMessage) batch {
+	var b batch
+	for _, r := range raw {
+		u, err := readUpdate(r)
+		if u.UpdateID > 0 {
+			b.next = max(b.next, u.UpdateID+1)
+		}
+		switch {
+		case err == nil:
+			b.updates = append(b.updates, u)
+		case u.UpdateID > 0:
+			b.broken++
+		default:
+			b.broken++
+			b.lost++
+		}
+	}
+	return b
+}
+
+// accept makes a batch durable and then moves the offset behind it. Updates
+// of different people are posted at the same time, so that the store can keep
+// many with one sync; those of one person in order.
+func (l *loop) accept(ctx context.Context, b batch) error {
+	if b.broken > 0 {
+		l.figures.broken.Add(int64(b.broken))
+		l.log.Warn("updates that cannot be read were passed", "count", b.broken)
+	}
+	if len(b.updates) == 0 && b.lost > 0 && b.next == 0 {
+		return errors.New("telegram: getUpdates: no update of the batch has a readable id")
+	}
+	type person struct{ chat, user int64 }
+	lanes := make(map[person][]*update, len(b.updates))
+	for i := range b.updates {
+		u := &b.updates[i]
+		if u.Message == nil {
+			l.figures.ignored.Add(1)
+			continue
+		}
+		p := person{chat: u.Message.Chat.ID}
+		if u.Message.From != nil {
+			p.user = u.Message.From.ID
+		}
+		lanes[p] = append(lanes[p], u)
+	}
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+		errs  []error
+	)
+	for _, lane := range lanes {
+		group.Go(func() {
+			for _, u := range lane {
+				if err := l.deliver(ctx, l.handler, u); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(errs) > 0 {
+		return &unstored{errs[0]}
+	}
+	if b.next > 0 {
+		l.offset, l.lastUpdate = b.next, time.Now()
+	}
+	return nil
+}
+
+// unstored marks an error of the Handler.
+type unstored struct{ error }
+
+func (e *unstored) Unwrap() error { return e.error }
+
+// completed notes that Telegram answered a poll, and tells the operator when
+// the last answer is so old that Telegram may have forgotten updates since.
+func (l *loop) completed(ctx context.Context) {
+	now := time.Now()
+	key := "telegram/" + l.bot + "/last_poll"
+	last := l.lastGood
+	if last.IsZero() && l.cfg.Marks != nil {
+		if text, err := l.cfg.Marks.Mark(ctx, key); err != nil {
+			l.log.Warn("the time of the last poll is not known", "err", err)
+		} else if t, err := time.Parse(time.RFC3339, text); err == nil {
+			last = t
+		}
+	}
+	if !last.IsZero() && now.Sub(last) > gapWarning {
+		g := &gap{from: last, to: now}
+		l.gap.Store(g)
+		l.log.Warn("messages may be missing", "reason", g)
+	}
+	l.lastGood = now
+	if l.cfg.Marks != nil && now.Sub(l.marked) >= markEvery {
+		if err := l.cfg.Marks.SetMark(ctx, key, now.UTC().Format(time.RFC3339)); err != nil {
+			l.log.Warn("the time of the last poll was not kept", "err", err)
+			return
+		}
+		l.marked = now
+	}
+}
+
+// A gap is a time for which Telegram was out of reach, so long that it may have
+// forgotten messages.
+type gap struct{ from, to time.Time }
+
+func (g *gap) String() string {
+	const layout = "2006-01-02 15:04"
+	return fmt.Sprintf("telegram: out of reach from %s to %s UTC; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
+		g.from.UTC().Format(layout), g.to.UTC().Format(layout), int(retention.Hours()))
+}
+
+// failed decides how long to wait after err, or that polling is over.
+func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
+	var r *refusal
+	var u *unstored
+	switch {
+	case errors.As(err, &u):
+		l.pulse.Fail("telegram: messages cannot be stored and wait at Telegram: " + err.Error())
+	case refusesToken(err):
+		errors.As(err, &r)
+		stop := &connectors.PermanentError{
+			Fix: "get the token from @BotFather (/mybots), set TELEGRAM_BOT_TOKEN and start again",
+			Err: fmt.Errorf("telegram: the bot token is refused (%d)", r.code),
+		}
+		l.pulse.Stop(stop.Error())
+		return 0, stop
+	case errors.As(err, &r) && r.code == http.StatusConflict:
+		return l.conflict(ctx, r), nil
+	default:
+		l.poll.http.CloseIdleConnections() // whatever hangs there, the next poll gets a fresh connection
+		l.pulse.Fail(err.Error())
+	}
+	l.conflicts = 0
+	pause := l.back.next(retryAfter(err))
+	l.log.Warn("poll failed", "err", err, "wait", pause)
+	return pause, nil
+}
+
+// conflict handles a poll that was refused because something else holds the
+// bot. A webhook blocks until somebody removes it, so it is reported at once;
+// it is cleared once, as a leftover of our own, and whoever sets it again means
+// it. Another poller may be our predecessor on its way out: that is reported
+// when it stays.
+func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
+	l.conflicts++
+	webhook := strings.Contains(r.description, "webhook")
+	cause := "telegram: another program polls with the same bot token (409); stop it, or create a bot of your own with @BotFather"
+	if webhook {
+		cause = "telegram: a webhook is set for this bot, which blocks polling (409); remove it where it was set"
+	}
+	if webhook || l.conflicts >= 3 {
+		l.pulse.Fail(cause)
+	}
+	l.log.Warn("poll refused", "err", r, "in_a_row", l.conflicts)
+	if webhook && !l.unhooked {
+		var done bool
+		err := l.send.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, &done)
+		if l.unhooked = err == nil; err != nil {
+			l.log.Warn("the webhook was not removed", "err", err)
+		}
+	}
+	return conflictWait + rand.N(time.Second)
+}

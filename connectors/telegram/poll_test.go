@@ -1,0 +1,248 @@
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+)
+
+func TestPollFaults(t *testing.T) {
+	tests := []struct {
+		name  string
+		fault telegramtest.Fault
+		least time.Duration // until the next poll
+		most  time.Duration
+	}{
+		{"429", telegramtest.Fault{Status: 429, RetryAfter: 7}, 7 * time.Second, 7 * time.Second},
+		{"429 for ages", telegramtest.Fault{Status: 429, RetryAfter: 1 << 40}, time.Hour, time.Hour},
+		{"502 in HTML", telegramtest.Fault{Status: 502, Body: "<html>bad gateway</html>"}, 750 * time.Millisecond, time.Second},
+		{"404 in HTML", telegramtest.Fault{Status: 404, Body: "<html>not here</html>"}, 750 * time.Millisecond, time.Second},
+		{"200 in HTML", telegramtest.Fault{Status: 200, Body: "<html>a portal</html>"}, 750 * time.Millisecond, time.Second},
+		{"redirect", telegramtest.Fault{Status: 302, Body: "elsewhere"}, 750 * time.Millisecond, time.Second},
+		{"cut", telegramtest.Fault{Cut: true}, 750 * time.Millisecond, time.Second},
+		{"dropped", telegramtest.Fault{Drop: true}, 750 * time.Millisecond, time.Second},
+		{"hang", telegramtest.Fault{Hang: true}, 15 * time.Second, 16 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+				tt.fault.Method = "getUpdates"
+				b.server.Fail(tt.fault)
+				b.server.Say(7, 7, "patience")
+				start := time.Now()
+				b.run()
+				synctest.Wait()
+				if err := b.server.WaitCalls(t.Context(), "getUpdates", 2); err != nil {
+					t.Fatal(err)
+				}
+				if d := time.Since(start); d < tt.least || d > tt.most {
+					t.Errorf("polled again after %v, want %v to %v", d, tt.least, tt.most)
+				}
+				synctest.Wait()
+				if got := b.sink.texts(); !slices.Equal(got, []string{"patience"}) {
+					t.Errorf("got %q", got)
+				}
+				if h := b.conn.Health(); h.State != connectors.StateLive {
+					t.Errorf("not live again: %+v", h)
+				}
+			})
+		})
+	}
+}
+
+// A server that does not hold polls, or does not forget what it was told to,
+// is not asked without end.
+func TestPollsThatLeadNowhere(t *testing.T) {
+	const update = `{"update_id":%d,"message":{"message_id":1,"date":1,"chat":{"id":7,"type":"private"},"from":{"id":7,"first_name":"A"},"text":"hi"}}`
+	say := func(id int) string { return fmt.Sprintf(update, id) }
+	tests := []struct {
+		name   string
+		result string
+		state  string
+		posts  int
+		broken bool
+	}{
+		{"empty at once", "", connectors.StateLive, 0, false},
+		{"the same update again and again", say(5), connectors.StateLive, 1, false},
+		{"no id", say(0), connectors.StateFailing, 0, true},
+		{"one of two without an id", say(5) + "," + say(0), connectors.StateLive, 1, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+				b.server.Fail(telegramtest.Fault{Method: "getUpdates", Status: 200, Body: `{"ok":true,"result":[` + tt.result + `]}`, Times: -1})
+				b.run()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if n := b.server.Calls("getUpdates"); n < 10 || n > 310 {
+					t.Errorf("%d polls in ten minutes", n)
+				}
+				if h := b.conn.Health(); h.State != tt.state {
+					t.Errorf("health %+v", h)
+				}
+				if _, _, broken := b.conn.Figures(); len(b.sink.texts()) != tt.posts || (broken > 0) != tt.broken {
+					t.Errorf("got %q, %d broken", b.sink.texts(), broken)
+				}
+			})
+		})
+	}
+}
+
+// Nothing pauses behind polls that wait or bring something.
+func TestGoodPollsAreNotPaused(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		for range 3*maxBatch + 1 {
+			b.server.Say(7, 7, "backlog")
+		}
+		start := time.Now()
+		b.run()
+		synctest.Wait()
+		if n := len(b.sink.texts()); n != 3*maxBatch+1 || time.Since(start) != 0 {
+			t.Errorf("%d messages after %v", n, time.Since(start))
+		}
+		for range 20 {
+			time.Sleep(10 * time.Millisecond)
+			b.server.Say(7, 7, "traffic")
+		}
+		synctest.Wait()
+		if n := len(b.sink.texts()); n != 3*maxBatch+21 || time.Since(start) != 200*time.Millisecond {
+			t.Errorf("%d messages after %v", n, time.Since(start))
+		}
+		polls := b.server.Calls("getUpdates")
+		time.Sleep(10*maxPoll + time.Second)
+		synctest.Wait()
+		if n := b.server.Calls("getUpdates") - polls; n != 10 {
+			t.Errorf("%d polls in ten times the wait of one", n)
+		}
+	})
+}
+
+func TestUnreachable(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.RefuseConnections(true)
+		b.run()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "refused") {
+			t.Errorf("health %+v", h)
+		}
+		b.server.RefuseConnections(false)
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateLive {
+			t.Errorf("not live again: %+v", h)
+		}
+	})
+}
+
+func TestSecondPoller(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Fail(telegramtest.Fault{Method: "getUpdates", Status: 409, Times: 4, Description: "Conflict: terminated by other getUpdates request"})
+		start := time.Now()
+		b.run()
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateStarting || h.Err != "" {
+			t.Errorf("after one conflict, which may be with our predecessor: %+v", h)
+		}
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "another program") {
+			t.Errorf("after three conflicts: %+v", h)
+		}
+		_ = b.server.WaitCalls(t.Context(), "getUpdates", 5)
+		if d := time.Since(start); d < 12*time.Second || d > 16*time.Second {
+			t.Errorf("five polls took %v, want one in 3 to 4 s", d)
+		}
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateLive {
+			t.Errorf("not live again: %+v", h)
+		}
+	})
+}
+
+func TestWebhookIsClearedOnce(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(7, 7, "kept")
+		b.server.SetWebhook("https://old.test/")
+		b.run()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := b.sink.texts(); !slices.Equal(got, []string{"kept"}) {
+			t.Errorf("got %q", got)
+		}
+		b.server.SetWebhook("https://again.test/")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := b.server.Calls("deleteWebhook"); n != 1 {
+			t.Errorf("cleared %d times, want once", n)
+		}
+		if h := b.conn.Health(); !strings.Contains(h.Err, "webhook") {
+			t.Errorf("health %+v", h)
+		}
+	})
+}
+
+// memory is Marks in memory.
+type memory map[string]string
+
+func (m memory) Mark(_ context.Context, key string) (string, error) { return m[key], nil }
+func (m memory) SetMark(_ context.Context, key, value string) error {
+	m[key] = value
+	return nil
+}
+
+func TestGapIsToldOnce(t *testing.T) {
+	for _, tt := range []struct {
+		down time.Duration
+		want int
+	}{{22 * time.Hour, 0}, {24*time.Hour - time.Minute, 1}, {25 * time.Hour, 1}} {
+		marks := memory{}
+		inBubble(t, Config{Marks: marks}, func(t *testing.T, b *bubble) {
+			b.run()
+			synctest.Wait()
+			_ = b.end()
+			time.Sleep(tt.down)
+			b.conn = New(b.conn.cfg)
+			b.run()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if n := strings.Count(b.logs.String(), "level=WARN"); n != tt.want || len(marks) != 1 {
+				t.Errorf("down %v: %d warnings, marks %v\n%s", tt.down, n, marks, b.logs)
+			}
+			h := b.conn.Health()
+			if h.State != connectors.StateLive || strings.Contains(h.Err, "may be missing") != (tt.want > 0) {
+				t.Errorf("down %v: health %+v", tt.down, h)
+			}
+			time.Sleep(gapShown)
+			synctest.Wait()
+			if h := b.conn.Health(); h.State != connectors.StateLive || h.Err != "" {
+				t.Errorf("down %v: a day later %+v", tt.down, h)
+			}
+		})
+	}
+}
+
+// Whoever looks at the status must see at once why a bot does not start.
+func TestWebhookIsNamedAtOnce(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.SetWebhook("https://old.test/")
+		b.server.Fail(telegramtest.Fault{Method: "deleteWebhook", Status: 502, Body: "oops"})
+		b.run()
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "webhook") || b.server.Calls("getUpdates") != 1 {
+			t.Errorf("after the first poll: %+v", h)
+		}
+		time.Sleep(10 * time.Second) // what failed to be removed is removed with the next conflict
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateLive || b.server.Calls("deleteWebhook") != 2 {
+			t.Errorf("%+v after %d removals", h, b.server.Calls("deleteWebhook"))
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// resentMark stands before a text whose first copy may have arrived. Split
+// leaves room for it, so that mark and text are always one message.
+const resentMark = "(sent again: the first copy may have arrived)\n\n"
+
+// A textMessage holds the parameters of sendMessage and editMessageText.
+type textMessage struct {
+	ChatID    int64  `json:"chat_id"`
+	MessageID int64  `json:"message_id,omitempty"` // edit
+	ThreadID  int64  `json:"message_thread_id,omitempty"`
+	Text      string `json:"text"`
+	ParseMode string `json:"parse_mode,omitempty"`
+	Preview   struct {
+		Disabled bool `json:"is_disabled"`
+	} `json:"link_preview_options"`
+	Reply *replyTo `json:"reply_parameters,omitempty"`
+}
+
+type replyTo struct {
+	MessageID int64 `json:"message_id"`
+	Anyway    bool  `json:"allow_sending_without_reply"`
+}
+
+// Send sends o, or edits the message it names. The receipt is the message's
+// id. Errors are those of connectors.Sender; a failed edit is never ambiguous,
+// since it can be repeated.
+func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt string, err error) {
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	m, err := newMessage(o)
+	if err != nil {
+		return "", err
+	}
+	formatted, plain := format(o.Text), o.Text
+	if o.Resent && m.MessageID == 0 {
+		formatted, plain = element("i", resentMark)+formatted, resentMark+plain
+	}
+	return c.deliverText(ctx, m, formatted, plain)
+}
+
+// newMessage is the message that o describes, without its text.
+func newMessage(o claybot.Outgoing) (textMessage, error) {
+	var m textMessage
+	var err error
+	m.Preview.Disabled = true
+	if m.ChatID, err = strconv.ParseInt(o.Route.ChannelID, 10, 64); err != nil {
+		return m, &connectors.PermanentError{DeadRoute: true, Err: errors.New("telegram: the chat id is not a number")}
+	}
+	if strings.TrimSpace(o.Text) == "" {
+		return m, &connectors.PermanentError{Err: errors.New("telegram: there is no text to send")}
+	}
+	if o.Edit != "" {
+		if m.MessageID, err = strconv.ParseInt(o.Edit, 10, 64); err != nil {
+			return m, connectors.ErrEditGone
+		}
+		return m, nil
+	}
+	if id, err := strconv.ParseInt(o.Route.ThreadID, 10, 64); err == nil && id > 1 {
+		m.ThreadID = id
+	}
+	if id, err := strconv.ParseInt(o.Route.ReplyTo, 10, 64); err == nil && id > 0 && o.Part <= 1 {
+		m.Reply = &replyTo{MessageID: id, Anyway: true}
+	}
+	return m, nil
+}
+
+// deliverText sends m with the formatted text if Telegram takes that and else
+// the plain one, and to the chat's new id if it has one.
+func (c *Connector) deliverText(ctx context.Context, m textMessage, formatted, plain string) (string, error) {
+	m.Text, m.ParseMode = formatted, "HTML"
+	receipt, err := c.attempt(ctx, m)
+	var r *refusal
+	if errors.As(err, &r) && r.code == http.StatusBadRequest && r.says("can't parse entities") {
+		c.log.Warn("formatting refused, sending plain text", "err", err)
+		m.Text, m.ParseMode = plain, ""
+		receipt, err = c.attempt(ctx, m)
+	}
+	if errors.As(err, &r) && r.migrateTo != 0 {
+		return c.follow(ctx, m, r)
+	}
+	return receipt, classify(err, m.MessageID != 0)
+}
+
+// follow repeats a send to the id that the chat has now. An edit cannot
+// follow: its message stayed behind.
+func (c *Connector) follow(ctx context.Context, m textMessage, r *refusal) (string, error) {
+	if h := c.handler.Load(); h != nil {
+		if err := c.movedChat(ctx, *h, m.ChatID, r.migrateTo); err != nil {
+			return "", fmt.Errorf("telegram: note the new id of a chat: %w", err)
+		}
+	}
+	if m.MessageID != 0 {
+		return "", connectors.ErrEditGone
+	}
+	m.ChatID, m.ThreadID, m.Reply = r.migrateTo, 0, nil
+	receipt, err := c.attempt(ctx, m)
+	return receipt, classify(err, false)
+}
+
+// attempt makes one call, if the pace allows it.
+func (c *Connector) attempt(ctx context.Context, m textMessage) (receipt string, err error) {
+	if wait, all := c.pace.take(m.ChatID); wait > 0 {
+		return "", &connectors.RetryError{After: wait, All: all, Err: errors.New("telegram asked this chat to slow down")}
+	}
+	method := "sendMessage"
+	if m.MessageID != 0 {
+		method = "editMessageText"
+	}
+	var sent struct {
+		MessageID int64 `json:"message_id"`
+	}
+	err = c.send.call(ctx, method, m, &sent)
+	var r *refusal
+	switch {
+	case err == nil && sent.MessageID == 0 && m.MessageID == 0:
+		return "", &failure{method: method, left: true, err: errors.New("the answer names no message")}
+	case err == nil && m.MessageID == 0:
+		c.pace.done(m.ChatID)
+		return strconv.FormatInt(sent.MessageID, 10), nil
+	case err == nil, errors.As(err, &r) && m.MessageID != 0 && r.says("message is not modified"):
+		c.pace.done(m.ChatID)
+		return strconv.FormatInt(m.MessageID, 10), nil
+	case errors.As(err, &r) && r.code == http.StatusTooManyRequests:
+		all := c.pace.refused(m.ChatID, r.retryAfter)
+		return "", &connectors.RetryError{After: r.retryAfter, All: all, Err: err}
+	}
+	return "", err
+}
+
+// classify turns the error of a call into one of connectors.Sender's.
+func classify(err error, edit bool) error {
+	var r *refusal
+	var f *failure
+	switch {
+	case errors.As(err, &f) && f.left && !edit:
+		return &connectors.AmbiguousError{Err: err}
+	case !errors.As(err, &r):
+		return err
+	case r.code == http.StatusForbidden:
+		return &connectors.PermanentError{DeadRoute: true, Err: err}
+	case refusesToken(err): // nothing was sent; with another token it will be
+		return err
+	case edit && r.says("message to edit not found", "message can't be edited", "message_id_invalid"):
+		return connectors.ErrEditGone
+	case r.says("chat not found", "user is deactivated", "was kicked", "group chat was deactivated", "peer_id_invalid", "chat_write_forbidden", "have no rights to send", "not enough rights"):
+		return &connectors.PermanentError{DeadRoute: true, Err: err}
+	case r.code == http.StatusBadRequest:
+		return &connectors.PermanentError{Err: err}
+	}
+	return err
+}
+
+// Typing shows "typing…" for about five seconds. It says nothing to a chat
+// that is to be left alone.
+func (c *Connector) Typing(ctx context.Context, r claybot.Route) error {
+	id, err := strconv.ParseInt(r.ChannelID, 10, 64)
+	if err != nil || c.pace.silent(id) {
+		return nil
+	}
+	action := struct {
+		ChatID   int64  `json:"chat_id"`
+		ThreadID int64  `json:"message_thread_id,omitempty"`
+		Action   string `json:"action"`
+	}{ChatID: id, Action: "typing"}
+	if thread, err := strconv.ParseInt(r.ThreadID, 10, 64); err == nil && thread > 1 {
+		action.ThreadID = thread
+	}
+	var done bool
+	err = c.send.call(ctx, "sendChatAction", action, &done)
+	if after := retryAfter(err); after > 0 {
+		c.pace.refused(id, after)
+	}
+	return err
+}
+
+// Streaming says how answers grow: in groups slower, as more people's
+// messages share the group's rate.
+func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
+	s := connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 3500}
+	if strings.HasPrefix(r.ChannelID, "-") {
+		s.Every = 3 * time.Second
+	}
+	switch c.cfg.Delivery {
+	case DeliveryDirect:
+		s.Off = true
+	case DeliveryPlaceholder:
+		s.First, s.Wait = 0, 0
+	}
+	return s
+}
+
+// Resend sends again, with a mark, unless the configuration forbids it:
+// Telegram has no way to look up what a bot sent.
+func (c *Connector) Resend(claybot.Outgoing) bool {
+	return c.cfg.OnAmbiguous != AmbiguousNotice
+}

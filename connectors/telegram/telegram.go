@@ -1,0 +1,240 @@
+// Package telegram connects claybot to Telegram's Bot API by long polling.
+//
+// Coming in: one loop asks for updates and posts those of different people at
+// the same time, those of one person in order. The offset moves, and with it
+// Telegram forgets the updates, only after every update of a batch is durable
+// or known to be of no interest; so a crash at any point loses nothing and at
+// worst brings an update twice, under the same message id. A broken update is
+// counted and passed.
+//
+// Going out: Markdown becomes Telegram's HTML, once more as plain text where
+// Telegram refuses that. Every attempt ends as sent, not sent or ambiguous as
+// package connectors asks; only what went wrong after the request had begun to
+// leave is ambiguous. Nothing is paced before Telegram asks for it; after that
+// exactly the chat it named is silent for exactly the time it named, and then
+// slower for a while.
+//
+// The token is part of every address that is called. No error, log line or
+// status of this package contains an address or the token.
+//
+// Only cmd and tests import this package.
+package telegram
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// Ways to deliver an answer.
+const (
+	DeliveryStream      = "stream"      // the first text, then edits
+	DeliveryPlaceholder = "placeholder" // a placeholder at once, then edits
+	DeliveryDirect      = "direct"      // complete answers only
+)
+
+// What to do about a send whose fate is unknown.
+const (
+	AmbiguousResend = "resend" // send again, visibly marked
+	AmbiguousNotice = "notice" // never send again; say that something may be missing
+)
+
+// Marks keeps small facts across restarts.
+type Marks interface {
+	Mark(ctx context.Context, key string) (string, error)
+	SetMark(ctx context.Context, key, value string) error
+}
+
+// Config configures a Connector. Only Token is required.
+type Config struct {
+	Name    string            // default "telegram"
+	Token   string            // from @BotFather: <bot id>:<secret>
+	BaseURL string            // default https://api.telegram.org; calls go to <BaseURL>/bot<Token>/<method>
+	HTTP    http.RoundTripper // default: a transport for polls and one for the rest
+	Log     *slog.Logger      // default: discards
+	Marks   Marks             // optional; without it gaps across restarts go unnoticed
+	// OnAmbiguous is AmbiguousResend (default) or AmbiguousNotice.
+	OnAmbiguous string
+	// Delivery is DeliveryStream (default), DeliveryPlaceholder or DeliveryDirect.
+	Delivery string
+	// Poll is how long one poll waits for updates; default and most 50 s.
+	Poll time.Duration
+}
+
+// A Connector is one bot on Telegram.
+type Connector struct {
+	cfg   Config
+	log   *slog.Logger
+	bot   string // the bot's id: what stands before the colon in the token
+	botID int64
+	poll  *client
+	send  *client
+	pulse connectors.Pulse
+	pace  pace
+
+	self    identity
+	handler atomic.Pointer[connectors.Handler] // of the present Run; Send reports moved chats to it
+	figures figures
+	gap     atomic.Pointer[gap] // the last one, if any
+}
+
+var (
+	_ connectors.Connector = (*Connector)(nil)
+	_ connectors.Sender    = (*Connector)(nil)
+	_ connectors.Typer     = (*Connector)(nil)
+	_ connectors.Streamer  = (*Connector)(nil)
+	_ connectors.Resender  = (*Connector)(nil)
+)
+
+// officialURL is where Telegram itself answers. A server of one's own may give
+// out tokens of any form.
+const officialURL = "https://api.telegram.org"
+
+// New returns a connector for cfg. It does nothing before Run or Send.
+func New(cfg Config) *Connector {
+	if cfg.Name == "" {
+		cfg.Name = "telegram"
+	}
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = officialURL
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Poll <= 0 || cfg.Poll > maxPoll {
+		cfg.Poll = maxPoll
+	}
+	bot, _, _ := strings.Cut(cfg.Token, ":")
+	id, err := strconv.ParseInt(bot, 10, 64)
+	if err != nil { // refused by check, unless it is for a server of one's own
+		sum := sha256.Sum256([]byte(cfg.Token))
+		bot = fmt.Sprintf("%x", sum[:4])
+	}
+	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: bot, botID: id}
+	c.poll, c.send = newClient(cfg, 2), newClient(cfg, 128)
+	c.self.known = make(chan struct{})
+	return c
+}
+
+// Name is the configured name.
+func (c *Connector) Name() string { return c.cfg.Name }
+
+// Health tells how polling goes: live as long as polls complete. For a day it
+// mentions a time for which messages may be missing.
+func (c *Connector) Health() connectors.Health {
+	h := c.pulse.Health()
+	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && time.Since(g.to) < gapShown {
+		h.Err = g.String()
+	}
+	return h
+}
+
+// Figures counts what became of updates since the start: Posted messages,
+// Ignored ones (by bots, not addressed to us, service messages) and Broken
+// ones, which could not be read.
+func (c *Connector) Figures() (posted, ignored, broken int64) {
+	return c.figures.posted.Load(), c.figures.ignored.Load(), c.figures.broken.Load()
+}
+
+type figures struct{ posted, ignored, broken atomic.Int64 }
+
+// identity is what getMe says about the bot, once it has said it.
+type identity struct {
+	once     sync.Once
+	known    chan struct{} // closed when username is set
+	username string
+}
+
+func (i *identity) set(username string) {
+	i.once.Do(func() {
+		i.username = username
+		close(i.known)
+	})
+}
+
+// Run polls until ctx is done, or until Telegram refuses the token.
+func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	if err := c.check(); err != nil {
+		c.pulse.Stop(err.Error())
+		return err
+	}
+	c.handler.Store(&h)
+	run, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { c.introduce(run) })
+	l := loop{Connector: c, handler: h}
+	err := l.run(ctx)
+	stop()
+	background.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// check refuses a configuration with which no call could succeed.
+func (c *Connector) check() error {
+	fix := "set TELEGRAM_BOT_TOKEN to the token that @BotFather shows for /mybots"
+	_, secret, _ := strings.Cut(c.cfg.Token, ":")
+	genuine := c.botID != 0 && secret != "" || c.cfg.BaseURL != officialURL
+	switch {
+	case c.cfg.Token == "":
+		return &connectors.PermanentError{Fix: fix, Err: errors.New("telegram: there is no bot token")}
+	case !genuine || strings.ContainsAny(c.cfg.Token, "/?# \t\r\n"):
+		return &connectors.PermanentError{Fix: fix, Err: errors.New("telegram: the bot token is malformed: want <digits>:<secret>")}
+	case c.send.err != nil:
+		return &connectors.PermanentError{Fix: "set TELEGRAM_API_URL to an http or https address, or leave it out", Err: c.send.err}
+	}
+	return nil
+}
+
+// introduce learns the bot's name, which group messages need, and registers
+// the menu of commands, which may fail.
+func (c *Connector) introduce(ctx context.Context) {
+	var back backoff
+	for {
+		var me struct {
+			Username string `json:"username"`
+		}
+		err := c.send.call(ctx, "getMe", nil, &me)
+		if err == nil {
+			c.self.set(me.Username)
+			break
+		}
+		if refusesToken(err) { // the poll loop reports it
+			return
+		}
+		c.log.Warn("getMe failed", "err", err)
+		if !sleep(ctx, back.next(retryAfter(err))) {
+			return
+		}
+	}
+	type command struct {
+		Command     string `json:"command"`
+		Description string `json:"description"`
+	}
+	var menu []command
+	for _, m := range connectors.Commands {
+		menu = append(menu, command{m.Name, m.Help})
+	}
+	var done bool
+	if err := c.send.call(ctx, "setMyCommands", map[string]any{"commands": menu}, &done); err != nil && ctx.Err() == nil {
+		c.log.Warn("the menu of commands was not registered", "err", err)
+	}
+}
+
+// messageID is the id of the message that an update brought.
+func (c *Connector) messageID(update int64) claybot.MessageID {
+	return claybot.MessageID(fmt.Sprintf("telegram/%s/%d", c.bot, update))
+}

@@ -1,0 +1,195 @@
+package telegramtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// A call is one request on its way.
+type call struct {
+	method string // in lower case
+	ctx    context.Context
+	params []byte // JSON
+	chat   int64
+}
+
+// An apiError is a refusal in Telegram's form.
+type apiError struct {
+	Code        int
+	Description string
+	RetryAfter  int // seconds
+	MigrateTo   int64
+}
+
+// encode makes the body of an answer.
+func encode(result []byte, e *apiError) (status int, body []byte) {
+	if e == nil {
+		b := make([]byte, 0, len(result)+24)
+		b = append(b, `{"ok":true,"result":`...)
+		b = append(b, result...)
+		return http.StatusOK, append(b, '}')
+	}
+	answer := map[string]any{"ok": false, "error_code": e.Code, "description": e.Description}
+	parameters := map[string]any{}
+	if e.RetryAfter > 0 {
+		parameters["retry_after"] = e.RetryAfter
+	}
+	if e.MigrateTo != 0 {
+		parameters["migrate_to_chat_id"] = e.MigrateTo
+	}
+	if len(parameters) > 0 {
+		answer["parameters"] = parameters
+	}
+	return e.Code, mustJSON(answer)
+}
+
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("telegramtest: " + err.Error()) // a test delivered something that is no JSON
+	}
+	return b
+}
+
+// formJSON turns form values into a JSON object: what must be a string is
+// quoted, the rest stands as it is when it is JSON.
+func formJSON(values url.Values) []byte {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for key, v := range values {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.Write(mustJSON(key))
+		b.WriteByte(':')
+		switch key {
+		case "text", "parse_mode", "action", "url", "secret_token":
+			b.Write(mustJSON(v[0]))
+		default:
+			if json.Valid([]byte(v[0])) {
+				b.WriteString(v[0])
+			} else {
+				b.Write(mustJSON(v[0]))
+			}
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// An integer is a number that may come as a string.
+type integer int64
+
+// UnmarshalJSON reads 12 and "12".
+func (i *integer) UnmarshalJSON(b []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 64)
+	*i = integer(n)
+	return err
+}
+
+// handle does the work of a call.
+func (s *Server) handle(c *call) ([]byte, *apiError) {
+	switch c.method {
+	case "getme":
+		return mustJSON(map[string]any{
+			"id": s.bot, "is_bot": true, "first_name": s.cfg.Username, "username": s.cfg.Username,
+			"can_join_groups": true, "can_read_all_group_messages": true,
+		}), nil
+	case "getupdates":
+		return s.getUpdates(c)
+	case "sendmessage":
+		return s.sendMessage(c)
+	case "editmessagetext":
+		return s.editMessage(c)
+	case "deletemessage":
+		return s.deleteMessage(c)
+	case "sendchataction":
+		return s.chatAction(c)
+	case "setmycommands":
+		return s.setCommands(c)
+	case "getmycommands":
+		return mustJSON(s.Commands()), nil
+	case "setwebhook", "deletewebhook", "getwebhookinfo":
+		return s.webhooks(c)
+	}
+	return nil, &apiError{Code: 404, Description: "Not Found"}
+}
+
+func badParams(err error) *apiError {
+	return &apiError{Code: 400, Description: "Bad Request: can't parse parameters: " + err.Error()}
+}
+
+// A Command is one entry of the bot's menu.
+type Command struct {
+	Command     string `json:"command"`
+	Description string `json:"description"`
+}
+
+// Commands returns the menu that was set.
+func (s *Server) Commands() []Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Command{}, s.commands...)
+}
+
+func (s *Server) setCommands(c *call) ([]byte, *apiError) {
+	var p struct {
+		Commands []Command `json:"commands"`
+	}
+	if err := json.Unmarshal(c.params, &p); err != nil {
+		return nil, badParams(err)
+	}
+	for _, m := range p.Commands {
+		if len(m.Command) < 1 || len(m.Command) > 32 || strings.Trim(m.Command, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			return nil, &apiError{Code: 400, Description: "Bad Request: BOT_COMMAND_INVALID"}
+		}
+		if m.Description == "" || len(m.Description) > 256 {
+			return nil, &apiError{Code: 400, Description: "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID"}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands = p.Commands
+	return []byte("true"), nil
+}
+
+// SetWebhook makes polling impossible, as a webhook set by another program.
+func (s *Server) SetWebhook(url string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.webhook = url
+	if url != "" {
+		s.queue.terminate()
+	}
+}
+
+func (s *Server) webhooks(c *call) ([]byte, *apiError) {
+	var p struct {
+		URL  string `json:"url"`
+		Drop bool   `json:"drop_pending_updates"`
+	}
+	if err := json.Unmarshal(c.params, &p); err != nil {
+		return nil, badParams(err)
+	}
+	switch c.method {
+	case "setwebhook":
+		s.SetWebhook(p.URL)
+	case "deletewebhook":
+		s.SetWebhook("")
+	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return mustJSON(map[string]any{"url": s.webhook, "pending_update_count": s.queue.len(), "has_custom_certificate": false}), nil
+	}
+	if p.Drop {
+		s.mu.Lock()
+		s.queue.forget(s.queue.next)
+		s.mu.Unlock()
+	}
+	return []byte("true"), nil
+}

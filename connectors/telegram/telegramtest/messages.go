@@ -1,0 +1,199 @@
+package telegramtest
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// maxText is the longest text, in UTF-16 units after entities were parsed.
+const maxText = 4096
+
+// sendParams are the parameters of sendMessage and editMessageText.
+type sendParams struct {
+	ChatID    integer `json:"chat_id"`
+	MessageID integer `json:"message_id"`
+	ThreadID  integer `json:"message_thread_id"`
+	Text      string  `json:"text"`
+	ParseMode string  `json:"parse_mode"`
+	Reply     *struct {
+		MessageID integer `json:"message_id"`
+		Anyway    bool    `json:"allow_sending_without_reply"`
+	} `json:"reply_parameters"`
+}
+
+// text is the visible text of p, checked as Telegram checks it.
+func (p *sendParams) text() (string, []Entity, *apiError) {
+	var text string
+	var entities []Entity
+	switch strings.ToLower(p.ParseMode) {
+	case "":
+		text = p.Text
+	case "html":
+		var err error
+		if text, entities, err = ParseHTML(p.Text); err != nil {
+			return "", nil, &apiError{Code: 400, Description: "Bad Request: can't parse entities: " + err.Error()}
+		}
+	default:
+		return "", nil, &apiError{Code: 400, Description: "Bad Request: unsupported parse_mode"}
+	}
+	text, entities = trim(text, entities)
+	switch {
+	case text == "":
+		return "", nil, &apiError{Code: 400, Description: "Bad Request: message text is empty"}
+	case utf16Len(text) > maxText:
+		return "", nil, &apiError{Code: 400, Description: "Bad Request: message is too long"}
+	}
+	return text, entities, nil
+}
+
+func (s *Server) sendMessage(c *call) ([]byte, *apiError) {
+	var p sendParams
+	if err := json.Unmarshal(c.params, &p); err != nil {
+		return nil, badParams(err)
+	}
+	text, entities, bad := p.text()
+	s.mu.Lock()
+	ch, e := s.open(int64(p.ChatID))
+	if e == nil {
+		e = bad
+	}
+	if e == nil {
+		e = p.checkPlace(ch)
+	}
+	if e == nil {
+		e = s.allow(ch)
+	}
+	if e != nil {
+		s.mu.Unlock()
+		return nil, e
+	}
+	id := s.nextMessage(ch)
+	m := &stored{from: s.bot, Message: Message{
+		ID: id, ChatID: ch.id, ThreadID: int64(p.ThreadID), Text: text, Source: p.Text, Entities: entities, At: time.Now(),
+	}}
+	if p.Reply != nil && ch.messages[int64(p.Reply.MessageID)] != nil {
+		m.ReplyTo = int64(p.Reply.MessageID)
+	}
+	ch.messages[id] = m
+	ch.sent = append(ch.sent, m)
+	return s.show(ch, m)
+}
+
+// checkPlace refuses an unknown topic and an unknown message to reply to.
+func (p *sendParams) checkPlace(ch *chat) *apiError {
+	if p.ThreadID != 0 && !ch.topics[int64(p.ThreadID)] {
+		return &apiError{Code: 400, Description: "Bad Request: message thread not found"}
+	}
+	if p.Reply != nil && !p.Reply.Anyway && ch.messages[int64(p.Reply.MessageID)] == nil {
+		return &apiError{Code: 400, Description: "Bad Request: message to be replied not found"}
+	}
+	return nil
+}
+
+// show ends a change of m: it unlocks the server and makes the answer.
+func (s *Server) show(ch *chat, m *stored) ([]byte, *apiError) {
+	answer := map[string]any{
+		"message_id": m.ID, "from": s.user(s.bot), "chat": s.describe(ch), "date": m.At.Unix(), "text": m.Text,
+	}
+	shown := m.Message
+	s.touch()
+	s.mu.Unlock()
+	if len(shown.Entities) > 0 {
+		answer["entities"] = shown.Entities
+	}
+	if shown.Edits > 0 {
+		answer["edit_date"] = shown.EditedAt.Unix()
+	}
+	if s.cfg.OnMessage != nil {
+		s.cfg.OnMessage(shown)
+	}
+	return mustJSON(answer), nil
+}
+
+func (s *Server) editMessage(c *call) ([]byte, *apiError) {
+	var p sendParams
+	if err := json.Unmarshal(c.params, &p); err != nil {
+		return nil, badParams(err)
+	}
+	text, entities, bad := p.text()
+	s.mu.Lock()
+	ch, e := s.open(int64(p.ChatID))
+	if e == nil {
+		e = bad
+	}
+	var m *stored
+	if e == nil {
+		m = ch.messages[int64(p.MessageID)]
+		switch {
+		case m == nil || m.deleted:
+			e = &apiError{Code: 400, Description: "Bad Request: message to edit not found"}
+		case m.from != s.bot:
+			e = &apiError{Code: 400, Description: "Bad Request: message can't be edited"}
+		case m.Text == text && reflect.DeepEqual(m.Entities, entities):
+			e = &apiError{Code: 400, Description: "Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"}
+		default:
+			e = s.allow(ch)
+		}
+	}
+	if e != nil {
+		s.mu.Unlock()
+		return nil, e
+	}
+	m.Text, m.Source, m.Entities, m.EditedAt = text, p.Text, entities, time.Now()
+	m.Edits++
+	return s.show(ch, m)
+}
+
+// DeleteSent lets a person delete a message of the bot.
+func (s *Server) DeleteSent(chatID, message int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chats[chatID]
+	if c == nil || c.messages[message] == nil {
+		return false
+	}
+	s.hide(c, c.messages[message])
+	return true
+}
+
+func (s *Server) deleteMessage(c *call) ([]byte, *apiError) {
+	var p sendParams
+	if err := json.Unmarshal(c.params, &p); err != nil {
+		return nil, badParams(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, e := s.open(int64(p.ChatID))
+	if e != nil {
+		return nil, e
+	}
+	m := ch.messages[int64(p.MessageID)]
+	if m == nil || m.deleted {
+		return nil, &apiError{Code: 400, Description: "Bad Request: message to delete not found"}
+	}
+	s.hide(ch, m)
+	return []byte("true"), nil
+}
+
+// hide deletes a message.
+func (s *Server) hide(c *chat, m *stored) {
+	if !m.deleted && m.from == s.bot {
+		c.hidden++
+	}
+	m.deleted = true
+	s.touch()
+}
+
+// utf16Len is the length of s in UTF-16 units.
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r > 0xffff {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,276 @@
+// Package telegramtest is an emulator of Telegram's Bot API for tests and
+// demonstrations: one bot, its chats, and people whom the test lets speak.
+//
+// It stands apart from the daemon, so its state survives the daemon's
+// restarts. It refuses what Telegram refuses, in Telegram's words: unknown
+// chats and messages, texts over 4,096 UTF-16 units, broken HTML, polls that
+// compete. It may be used over TCP (Start) or in memory (Transport), there
+// also inside a synctest bubble; its only clock is time.Now.
+//
+// Known differences from the real platform:
+//
+//   - One bot and one token. The bot is a member of every group, sees every
+//     message there (no privacy mode) and may write unless it was kicked.
+//   - Methods: getMe, getUpdates, setWebhook, deleteWebhook, getWebhookInfo,
+//     sendMessage, editMessageText, deleteMessage, sendChatAction,
+//     setMyCommands, getMyCommands. Everything else is 404. A webhook is only
+//     remembered, since it blocks polling; nothing is delivered to it.
+//   - Parse modes are none and HTML. Entities of plain text (addresses,
+//     hashtags) are not found. Adjacent and nested entities are kept as they
+//     were written, without Telegram's merging and sorting.
+//   - Rates are what the test sets; by default there are none.
+//   - An update below the offset is forgotten at once, also when ids jumped
+//     down after a quiet week.
+//   - No files, buttons, inline queries, reactions or drafts.
+//
+// Only tests and cmd import this package.
+package telegramtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config configures a Server. The zero value is a bot named claybot with the
+// token Token.
+type Config struct {
+	Token    string // default the constant Token
+	Username string // default "claybot"
+	// ChatRate is how many messages and edits per second a chat takes, and
+	// ChatBurst how many at once; 0 is no limit.
+	ChatRate  float64
+	ChatBurst int
+	// OnMessage is called after every new or edited message of the bot, and
+	// must be quick. Optional.
+	OnMessage func(Message)
+	// NoJournal switches the journal off, for measurements.
+	NoJournal bool
+}
+
+// Token is the default token: obviously a fake.
+const Token = "1234567:FAKE-telegram-token-for-tests-only"
+
+// A Server is the emulated Telegram. It is safe for concurrent use.
+type Server struct {
+	cfg  Config
+	bot  int64
+	done chan struct{} // closed by Close
+
+	mu       sync.Mutex
+	queue    queue
+	chats    map[int64]*chat
+	people   map[int64]*person
+	messages int64 // last message id of private chats and basic groups
+	faults   []*Fault
+	calls    map[string]int
+	log      journal
+	commands []Command
+	webhook  string
+	broken   int           // violations of a silence
+	changed  chan struct{} // closed when something happens; nil while nobody waits
+
+	listener net.Listener
+	addr     string
+	http     *http.Server
+	pipes    *pipeListener
+	refusing bool
+}
+
+// New returns a Server that serves requests as an http.Handler; Start and
+// Transport make it reachable.
+func New(cfg Config) *Server {
+	if cfg.Token == "" {
+		cfg.Token = Token
+	}
+	if cfg.Username == "" {
+		cfg.Username = "claybot"
+	}
+	s := &Server{
+		cfg: cfg, done: make(chan struct{}), chats: make(map[int64]*chat), people: make(map[int64]*person),
+		calls: make(map[string]int),
+	}
+	_, _ = fmt.Sscanf(cfg.Token, "%d:", &s.bot) // a token without an id is a bot without one
+	s.queue.next = 100_000_001
+	return s
+}
+
+// Start listens on a port of 127.0.0.1, the same one when it was stopped
+// before, and returns the base address for the Bot API.
+func (s *Server) Start() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		return "http://" + s.addr, nil
+	}
+	addr := s.addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("telegramtest: listen: %w", err)
+	}
+	s.listener, s.addr = l, l.Addr().String()
+	s.http = s.newHTTP()
+	go func(h *http.Server) { _ = h.Serve(l) }(s.http) // ends with Stop
+	return "http://" + s.addr, nil
+}
+
+// Stop refuses connections until Start is called again, and cuts those there
+// are. The state is kept.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	h, l := s.http, s.listener
+	s.http, s.listener = nil, nil
+	s.mu.Unlock()
+	if h != nil {
+		_, _ = h.Close(), l.Close() // a listener that is closed already
+	}
+}
+
+// Close ends everything.
+func (s *Server) Close() {
+	s.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.done:
+	default:
+		close(s.done)
+	}
+	if s.pipes != nil {
+		_ = s.pipes.http.Close() // only the listener's own error
+	}
+}
+
+// RefuseConnections makes dials of Transport fail, as an unreachable host.
+func (s *Server) RefuseConnections(refuse bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusing = refuse
+}
+
+// Transport reaches the server in memory, whatever the host of an address.
+// All uses of one Server must be in the same synctest bubble or in none.
+func (s *Server) Transport() *http.Transport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pipes == nil {
+		s.pipes = &pipeListener{conns: make(chan net.Conn), done: s.done, http: s.newHTTP()}
+		go func(l *pipeListener) { _ = l.http.Serve(l) }(s.pipes) // ends with Close
+	}
+	l := s.pipes
+	return &http.Transport{
+		MaxIdleConnsPerHost: 64,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			s.mu.Lock()
+			refusing := s.refusing
+			s.mu.Unlock()
+			if refusing {
+				return nil, errors.New("connection refused")
+			}
+			here, there := net.Pipe()
+			select {
+			case l.conns <- there:
+				return here, nil
+			case <-l.done:
+				return nil, net.ErrClosed
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	}
+}
+
+func (s *Server) newHTTP() *http.Server {
+	return &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+}
+
+// A pipeListener hands in-memory connections to an http.Server.
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	http  *http.Server
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.IPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// maxRequest is the largest request that is read.
+const maxRequest = 1 << 20
+
+// ServeHTTP answers /bot<token>/<method>.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at := strings.Index(r.URL.Path, "/bot")
+	if at < 0 {
+		http.NotFound(w, r)
+		return
+	}
+	token, method, _ := strings.Cut(r.URL.Path[at+len("/bot"):], "/")
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client went away
+	}
+	body, err = params(r, body)
+	c := call{method: strings.ToLower(method), ctx: r.Context(), params: body}
+	f := s.begin(&c)
+	if f != nil && f.before(s, w, r, &c) {
+		return
+	}
+	var status int
+	var answer []byte
+	switch {
+	case err != nil:
+		status, answer = encode(nil, &apiError{Code: 400, Description: "Bad Request: can't parse the request"})
+	case token != s.cfg.Token && strings.Contains(token, ":"):
+		status, answer = encode(nil, &apiError{Code: 401, Description: "Unauthorized"})
+	case token != s.cfg.Token:
+		status, answer = encode(nil, &apiError{Code: 404, Description: "Not Found"})
+	default:
+		status, answer = encode(s.handle(&c))
+	}
+	if f != nil {
+		f.after(s, w, &c, answer)
+	}
+	s.end(&c, status, answer)
+	write(w, status, "application/json", answer)
+}
+
+func write(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that went away gets nothing
+}
+
+// params brings the parameters, which Telegram takes as JSON, as a form or in
+// the address, into JSON.
+func params(r *http.Request, body []byte) ([]byte, error) {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		return body, nil
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, fmt.Errorf("form: %w", err)
+	}
+	for key, v := range r.URL.Query() {
+		values[key] = append(values[key], v...)
+	}
+	return formJSON(values), nil
+}

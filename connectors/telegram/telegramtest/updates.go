@@ -1,0 +1,225 @@
+package telegramtest
+
+import (
+	"encoding/json"
+	"slices"
+	"sort"
+	"time"
+)
+
+// A queue holds the updates that were not confirmed.
+type queue struct {
+	next    int64 // the next update id
+	waiting []queued
+	head    int // waiting[:head] is forgotten
+	allowed []string
+	poll    *poll // the one poll that is open
+	arrived chan struct{}
+}
+
+// queued is one update, with its JSON.
+type queued struct {
+	id   int64
+	at   time.Time
+	body []byte
+}
+
+// A poll is a getUpdates call that waits.
+type poll struct{ terminated chan struct{} }
+
+// retention is how long updates wait to be fetched.
+const retention = 24 * time.Hour
+
+func (q *queue) len() int { return len(q.waiting) - q.head }
+
+// add appends an update and wakes the poll.
+func (q *queue) add(body func(id int64) []byte) int64 {
+	id := q.next
+	q.next++
+	q.waiting = append(q.waiting, queued{id: id, at: time.Now(), body: body(id)})
+	if q.arrived != nil {
+		close(q.arrived)
+		q.arrived = nil
+	}
+	return id
+}
+
+// forget drops the updates below offset, and those too old to be kept.
+func (q *queue) forget(offset int64) {
+	for q.head < len(q.waiting) && (q.waiting[q.head].id < offset || time.Since(q.waiting[q.head].at) > retention) {
+		q.waiting[q.head].body = nil
+		q.head++
+	}
+	if q.head > 1000 && q.head*2 > len(q.waiting) {
+		q.waiting = append([]queued(nil), q.waiting[q.head:]...)
+		q.head = 0
+	}
+}
+
+func (q *queue) terminate() {
+	if q.poll != nil {
+		close(q.poll.terminated)
+		q.poll = nil
+	}
+}
+
+// allows reports whether updates of that kind are wanted.
+func (q *queue) allows(kind string) bool {
+	return len(q.allowed) == 0 || slices.Contains(q.allowed, kind)
+}
+
+func conflict() *apiError {
+	return &apiError{Code: 409, Description: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"}
+}
+
+func hooked() *apiError {
+	return &apiError{Code: 409, Description: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
+}
+
+// getUpdates answers as soon as there are updates, or after the timeout. The
+// older of two polls ends with a conflict.
+func (s *Server) getUpdates(c *call) ([]byte, *apiError) {
+	p := struct {
+		Offset  integer   `json:"offset"`
+		Limit   integer   `json:"limit"`
+		Timeout integer   `json:"timeout"`
+		Allowed *[]string `json:"allowed_updates"`
+	}{Limit: 100}
+	if err := json.Unmarshal(c.params, &p); err != nil {
+		return nil, badParams(err)
+	}
+	limit := min(max(int(p.Limit), 1), 100)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.webhook != "" {
+		return nil, hooked()
+	}
+	s.queue.terminate()
+	if p.Allowed != nil {
+		s.queue.allowed = *p.Allowed
+	}
+	if p.Offset < 0 {
+		p.Offset = integer(s.queue.fromEnd(int(-p.Offset)))
+	}
+	s.queue.forget(int64(p.Offset))
+	if s.queue.len() == 0 && p.Timeout > 0 {
+		if err := s.longPoll(c, time.Duration(min(p.Timeout, 50))*time.Second); err != nil {
+			return nil, err
+		}
+		s.queue.forget(int64(p.Offset))
+	}
+	return s.queue.list(limit), nil
+}
+
+// longPoll waits, without the lock, until an update comes.
+func (s *Server) longPoll(c *call, timeout time.Duration) *apiError {
+	me := &poll{terminated: make(chan struct{})}
+	s.queue.poll = me
+	if s.queue.arrived == nil {
+		s.queue.arrived = make(chan struct{})
+	}
+	arrived := s.queue.arrived
+	s.mu.Unlock()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	ended := false
+	select {
+	case <-arrived:
+	case <-timer.C:
+	case <-me.terminated:
+		ended = true
+	case <-c.ctx.Done():
+	case <-s.done:
+	}
+	s.mu.Lock()
+	if s.queue.poll == me {
+		s.queue.poll = nil
+	}
+	switch {
+	case ended && s.webhook != "":
+		return hooked()
+	case ended:
+		return conflict()
+	case c.ctx.Err() != nil: // nobody reads the answer
+		return conflict()
+	}
+	return nil
+}
+
+// fromEnd is the id of the n-th update from the end.
+func (q *queue) fromEnd(n int) int64 {
+	rest := q.waiting[q.head:]
+	if n > len(rest) {
+		n = len(rest)
+	}
+	if n == 0 {
+		return 0
+	}
+	return rest[len(rest)-n].id
+}
+
+// list encodes up to limit updates.
+func (q *queue) list(limit int) []byte {
+	b := []byte{'['}
+	for i, u := range q.waiting[q.head:] {
+		if i == limit {
+			break
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, u.body...)
+	}
+	return append(b, ']')
+}
+
+// SetNextUpdateID makes the next update have that id, as after a quiet week.
+func (s *Server) SetNextUpdateID(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.next = id
+}
+
+// Pending returns the ids of the updates that were not confirmed.
+func (s *Server) Pending() []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]int64, 0, s.queue.len())
+	for _, u := range s.queue.waiting[s.queue.head:] {
+		ids = append(ids, u.id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	return ids
+}
+
+// Deliver queues an update of any kind, such as "callback_query", and returns
+// its id, or 0 when the bot does not want that kind.
+func (s *Server) Deliver(kind string, payload any) int64 {
+	body := mustJSON(payload)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deliver(kind, body)
+}
+
+func (s *Server) deliver(kind string, body []byte) int64 {
+	if !s.queue.allows(kind) {
+		return 0
+	}
+	return s.queue.add(func(id int64) []byte {
+		b := make([]byte, 0, len(body)+48)
+		b = append(b, `{"update_id":`...)
+		b = append(b, mustJSON(id)...)
+		b = append(b, `,"`...)
+		b = append(b, kind...)
+		b = append(b, `":`...)
+		b = append(b, body...)
+		return append(b, '}')
+	})
+}
+
+// DeliverRaw queues what body returns as an update, whatever it is.
+func (s *Server) DeliverRaw(body func(id int64) string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.add(func(id int64) []byte { return []byte(body(id)) })
+}

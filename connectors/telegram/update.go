@@ -1,0 +1,246 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// An update is the part of an update that claybot reads. Kinds other than
+// message leave Message nil.
+type update struct {
+	UpdateID int64    `json:"update_id"`
+	Message  *message `json:"message"`
+}
+
+// A message has the fields that claybot reads, in the types of the library
+// where it knows them.
+type message struct {
+	MessageID     int64          `json:"message_id"`
+	ThreadID      int64          `json:"message_thread_id"`
+	IsTopic       bool           `json:"is_topic_message"`
+	From          *tgbotapi.User `json:"from"`
+	SenderChat    *chat          `json:"sender_chat"`
+	Chat          chat           `json:"chat"`
+	Date          int64          `json:"date"`
+	ForwardDate   int64          `json:"forward_date"`
+	ForwardOrigin *struct{}      `json:"forward_origin"`
+	ReplyTo       *message       `json:"reply_to_message"`
+	Quote         *struct {
+		Text string `json:"text"`
+	} `json:"quote"`
+	MediaGroupID    string                   `json:"media_group_id"`
+	Text            string                   `json:"text"`
+	Entities        []tgbotapi.MessageEntity `json:"entities"`
+	Caption         string                   `json:"caption"`
+	CaptionEntities []tgbotapi.MessageEntity `json:"caption_entities"`
+	MigrateTo       int64                    `json:"migrate_to_chat_id"`
+	MigrateFrom     int64                    `json:"migrate_from_chat_id"`
+	content
+}
+
+// A chat is the part of a chat that claybot reads.
+type chat struct {
+	ID   int64  `json:"id"`
+	Type string `json:"type"`
+}
+
+func (c chat) group() bool { return c.Type == "group" || c.Type == "supergroup" }
+
+var errBroken = errors.New("telegram: the update cannot be read")
+
+// readUpdate decodes one update. A message whose text, chat and sender can be
+// read is accepted even when something else in it cannot. The id is set, if
+// it can be read, also with an error.
+func readUpdate(raw []byte) (update, error) {
+	var u update
+	err := json.Unmarshal(raw, &u)
+	if err == nil && u.UpdateID > 0 {
+		return u, nil
+	}
+	var wrongType *json.UnmarshalTypeError
+	if m := u.Message; errors.As(err, &wrongType) && u.UpdateID > 0 && m != nil &&
+		m.Chat.ID != 0 && m.Chat.Type != "" && m.From != nil && m.From.ID != 0 && m.MessageID != 0 && m.Text != "" {
+		return u, nil
+	}
+	return u, errBroken
+}
+
+// deliver posts what an update brings, if it is for us, and returns nil when
+// Telegram may forget it.
+func (c *Connector) deliver(ctx context.Context, h connectors.Handler, u *update) error {
+	m := u.Message
+	if m.MigrateTo != 0 {
+		return c.movedChat(ctx, h, m.Chat.ID, m.MigrateTo)
+	}
+	if m.MigrateFrom != 0 {
+		return c.movedChat(ctx, h, m.MigrateFrom, m.Chat.ID)
+	}
+	if !m.human() {
+		c.figures.ignored.Add(1)
+		return nil
+	}
+	username, err := c.username(ctx, m)
+	if err != nil {
+		return err
+	}
+	to, msg, ok := c.read(u, username)
+	if !ok {
+		c.figures.ignored.Add(1)
+		return nil
+	}
+	if err := h.Post(ctx, to, msg); err != nil {
+		return err
+	}
+	c.figures.posted.Add(1)
+	return nil
+}
+
+// human reports a message that a person wrote under their own id. Anonymous
+// administrators, channels and bots stand behind ids that are not people's.
+func (m *message) human() bool {
+	return m.From != nil && m.From.ID != 0 && !m.From.IsBot && m.SenderChat == nil &&
+		(m.Chat.Type == "private" || m.Chat.group())
+}
+
+// username is the bot's name, waiting for it if m cannot be understood
+// without.
+func (c *Connector) username(ctx context.Context, m *message) (string, error) {
+	if !m.Chat.group() && !(strings.HasPrefix(m.Text, "/") && strings.Contains(m.Text, "@")) {
+		return "", nil
+	}
+	select {
+	case <-c.self.known:
+		return c.self.username, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// read turns an update into the message it stands for; ok is false when it is
+// not for us.
+func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg claybot.Message, ok bool) {
+	m := u.Message
+	text, entities := m.Text, m.Entities
+	if text == "" {
+		text, entities = m.Caption, m.CaptionEntities
+	}
+	line := m.describe()
+	if text == "" && line == "" {
+		return to, msg, false // a service message
+	}
+	chatID, messageID := strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MessageID, 10)
+	msg = claybot.Message{
+		ID:   c.messageID(u.UpdateID),
+		Type: claybot.MessageUser,
+		From: claybot.Sender{UserID: strconv.FormatInt(m.From.ID, 10), Name: connectors.PersonName(m.From.FirstName + " " + m.From.LastName)},
+		At:   claybot.Time(m.Date * 1000),
+		Keys: []string{"telegram/" + c.bot + "/" + chatID + "/" + messageID},
+		Context: claybot.MessageContext{
+			MessageID: messageID,
+			GroupID:   m.MediaGroupID,
+			Quote:     m.quoted(),
+			Group:     m.Chat.group(),
+		},
+	}
+	if m.Date <= 0 {
+		msg.At = claybot.Now()
+	}
+	if m.IsTopic && m.ThreadID > 1 { // 1 is General, which is addressed by leaving it out
+		msg.Context.ThreadID = strconv.FormatInt(m.ThreadID, 10)
+	}
+	forwarded := m.ForwardDate != 0 || m.ForwardOrigin != nil
+	ours := true
+	msg.Text = text
+	if m.Chat.group() {
+		msg.Context.ReplyTo = messageID
+		a := address{username: username, botID: c.botID}
+		msg.Text, ours = a.strip(text, entities)
+		ours = ours || c.repliesToUs(m)
+	}
+	if m.Text != "" && !forwarded {
+		command, mine := connectors.Interpret(msg, "/", username)
+		switch {
+		case !mine:
+			return to, msg, false
+		case command.Type != claybot.MessageUser:
+			msg, ours = command, true
+		}
+	}
+	if msg.Type == claybot.MessageUser {
+		msg.Text = joinLines(forwardMark(forwarded), msg.Text, line)
+	}
+	return claybot.User(c.cfg.Name, chatID, msg.From.UserID), msg, ours
+}
+
+// repliesToUs reports a reply to one of our messages. In a topic every message
+// counts as a reply to the one that opened it, which is no reply.
+func (c *Connector) repliesToUs(m *message) bool {
+	return m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == c.botID &&
+		!(m.IsTopic && m.ReplyTo.MessageID == m.ThreadID)
+}
+
+// quoted is the text that m answers.
+func (m *message) quoted() string {
+	switch r := m.ReplyTo; {
+	case m.Quote != nil && m.Quote.Text != "":
+		return shorten(m.Quote.Text, maxQuoteRunes)
+	case r == nil || m.IsTopic && r.MessageID == m.ThreadID:
+		return ""
+	default:
+		text := r.Text
+		if text == "" {
+			text = r.Caption
+		}
+		return shorten(joinLines(text, r.describe()), maxQuoteRunes)
+	}
+}
+
+func forwardMark(forwarded bool) string {
+	if forwarded {
+		return "[forwarded message]"
+	}
+	return ""
+}
+
+// movedChat passes on that a group has another id now.
+func (c *Connector) movedChat(ctx context.Context, h connectors.Handler, from, to int64) error {
+	c.pace.moved(from)
+	return h.Moved(ctx, c.cfg.Name, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10))
+}
+
+// joinLines joins what is not empty by newlines.
+func joinLines(lines ...string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		if l == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(l)
+	}
+	return b.String()
+}
+
+// shorten cuts s to n characters.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "…"
+		}
+		n--
+	}
+	return s
+}

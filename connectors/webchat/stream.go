@@ -1,0 +1,240 @@
+package webchat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	pingEvery = 15 * time.Second
+	// writeWait is how long one write to a reader may hang.
+	writeWait = 15 * time.Second
+	// textEvery is the shortest time between two states of a growing text.
+	// Long texts are shown less often: each state carries all of it.
+	textEvery = 50 * time.Millisecond
+	// backlogPage is how many rows of the outbox are read at once.
+	backlogPage = 64
+)
+
+var errSlow = errors.New("reader is too slow")
+
+// stream serves one reader until it goes, falls behind, or its request is ended
+// by the server. It joins the hub before it reads the outbox, so nothing falls between; what it
+// shows of the outbox is always read by position, so nothing comes twice.
+func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
+	after, err := position(r)
+	if err != nil {
+		return err
+	}
+	if !c.gate.begun() {
+		return errStopped
+	}
+	if r.Method == http.MethodHead { // served by the same pattern, and never to be kept open
+		w.Header().Set("Content-Type", "text/event-stream")
+		return nil
+	}
+
+	out := newWriter(w)
+	where := topic{d.ChannelID, d.UserID}
+	reader := c.hub.join(where, out.abort)
+	defer c.hub.leave(where, reader)
+	if err := out.start(); err != nil {
+		return err
+	}
+	s := stream{chat: c, d: d, t: t, out: out, reader: reader, after: after}
+	return s.run(r.Context())
+}
+
+// position is the place in the outbox after which a reader wants to go on: the
+// larger one of Last-Event-ID and ?after.
+func position(r *http.Request) (int64, error) {
+	var n int64
+	for _, s := range []string{r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")} {
+		if s == "" {
+			continue
+		}
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || v < 0 {
+			return 0, bad("The position to go on after must be a number from 0.")
+		}
+		n = max(n, v)
+	}
+	return n, nil
+}
+
+// A stream is the state of one reader's connection, used by its goroutine.
+type stream struct {
+	chat   *Chat
+	d      claybot.Descriptor
+	t      Transcripts
+	out    *writer
+	reader *reader
+	after  int64     // position in the outbox
+	text   time.Time // when the next growing text may be shown
+}
+
+// run writes what comes until ctx is done. Nothing it started outlives it.
+func (s *stream) run(ctx context.Context) error {
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	soon := time.NewTimer(time.Hour) // for a text that is not due yet
+	soon.Stop()
+	defer soon.Stop()
+	// The end must not cut what was said just before it: a client that is gone
+	// fails the write instead.
+	reads := context.WithoutCancel(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return s.last(reads)
+		case <-ping.C:
+			s.out.ping()
+		case <-s.reader.wake:
+		case <-soon.C:
+		}
+		wait, err := s.step(reads)
+		if err != nil {
+			return err
+		}
+		if wait > 0 {
+			soon.Reset(wait)
+		}
+	}
+}
+
+// last writes what came just before the end: a daemon that shuts down sends its
+// last answers and then ends the streams.
+func (s *stream) last(ctx context.Context) error {
+	select {
+	case <-s.reader.wake:
+		_, err := s.step(ctx)
+		return err
+	default:
+		return nil
+	}
+}
+
+// step writes all that waits. It returns how long a growing text has to wait,
+// if one does.
+func (s *stream) step(ctx context.Context) (time.Duration, error) {
+	now := time.Now()
+	b := s.chat.hub.take(s.reader, !now.Before(s.text))
+	if b.cut {
+		return 0, errSlow
+	}
+	for _, f := range b.frames {
+		s.out.frame(f)
+	}
+	if b.typing {
+		s.out.frame([]byte("event: typing\ndata: {}\n\n"))
+	}
+	if b.text != nil {
+		s.grow(*b.text)
+		s.text = now.Add(pause(len(b.text.Text)))
+	}
+	if b.more {
+		if err := s.backlog(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.out.flush(); err != nil {
+		return 0, err
+	}
+	if b.later {
+		return max(time.Until(s.text), time.Millisecond), nil
+	}
+	return 0, nil
+}
+
+func (s *stream) grow(p preview) {
+	if s.chat.html {
+		p.HTML = connectors.Render(p.Text, page)
+	}
+	s.out.frame(frame("preview", "", p))
+}
+
+// backlog writes what the outbox has after the reader's position.
+func (s *stream) backlog(ctx context.Context) error {
+	for {
+		sent, err := s.t.SentAfter(ctx, s.d, s.after, backlogPage)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // nobody has written yet
+			return fmt.Errorf("read outbox after %d: %w", s.after, err)
+		}
+		for _, o := range sent {
+			s.after = max(s.after, o.N)
+			if ours(s.d, o) {
+				s.out.frame(frame("message", strconv.FormatInt(o.N, 10), s.chat.saidView(o)))
+			}
+		}
+		if len(sent) < backlogPage {
+			return nil
+		}
+		if err := s.out.flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// pause is how long a text of n bytes stands before its next state is shown:
+// 50 ms for short ones, half a second for 90 kB.
+func pause(n int) time.Duration {
+	return textEvery + min(time.Duration(n/1024)*5*time.Millisecond, 450*time.Millisecond)
+}
+
+// A writer collects frames and sends them, each time within writeWait.
+type writer struct {
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	buf bytes.Buffer
+}
+
+func newWriter(w http.ResponseWriter) *writer {
+	return &writer{w: w, rc: http.NewResponseController(w)}
+}
+
+// start sends the headers, a first ping and how soon to come back after a cut.
+func (w *writer) start() error {
+	h := w.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")      // proxies
+	_ = w.rc.SetReadDeadline(time.Time{}) // the server's is for requests; a writer without deadlines has none to lift
+	w.w.WriteHeader(http.StatusOK)
+	w.buf.WriteString("retry: 1000\n")
+	w.ping()
+	return w.flush()
+}
+
+func (w *writer) ping()          { w.buf.WriteString(": ping\n\n") }
+func (w *writer) frame(f []byte) { w.buf.Write(f) }
+
+// flush sends what was collected.
+func (w *writer) flush() error {
+	if w.buf.Len() == 0 {
+		return nil
+	}
+	_ = w.rc.SetWriteDeadline(time.Now().Add(writeWait)) // without deadlines a dead peer is TCP's affair
+	_, err := w.w.Write(w.buf.Bytes())
+	w.buf.Reset()
+	if w.buf.Cap() > bufferLimit {
+		w.buf = bytes.Buffer{}
+	}
+	if err != nil {
+		return err
+	}
+	return w.rc.Flush()
+}
+
+// abort ends a write that hangs. It is called from other goroutines.
+func (w *writer) abort() {
+	_ = w.rc.SetWriteDeadline(time.Now()) // without deadlines a dead peer is TCP's affair
+}

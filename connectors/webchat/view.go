@@ -1,0 +1,103 @@
+package webchat
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// A said is an outgoing message as readers get it. HTML is there when the chat
+// has it turned on, and safe to put into a page as it is.
+type said struct {
+	N    int64                `json:"n"`
+	ID   string               `json:"id"`
+	Kind claybot.OutgoingKind `json:"kind"`
+	Run  claybot.RunID        `json:"run,omitempty"`
+	// Message is the message that this one answers, where it is a single one.
+	Message claybot.MessageID `json:"message,omitempty"`
+	Text    string            `json:"text"`
+	HTML    string            `json:"html,omitempty"`
+	At      claybot.Time      `json:"at"`
+}
+
+// An asked is a user's message as readers get it. Text is what was typed,
+// plain text always.
+type asked struct {
+	ID   claybot.MessageID   `json:"id"`
+	Type claybot.MessageType `json:"type"`
+	Text string              `json:"text"`
+	At   claybot.Time        `json:"at"`
+}
+
+// A line is one entry of a transcript; one of its fields is set.
+type line struct {
+	User    *asked `json:"user,omitempty"`
+	Message *said  `json:"message,omitempty"`
+}
+
+func (c *Chat) saidView(o claybot.Outgoing) said {
+	s := said{N: o.N, ID: o.ID, Kind: o.Kind, Run: o.Run, Message: o.Message, Text: o.Text, At: o.At}
+	if c.html {
+		s.HTML = connectors.Render(o.Text, page)
+	}
+	return s
+}
+
+// A happened is an event as readers get it.
+type happened struct {
+	claybot.Event
+	HTML string `json:"html,omitempty"` // of the text of an AssistantMessage
+}
+
+// eventView also tells which step's text the event completes, 0 for none.
+func (c *Chat) eventView(e claybot.Event) (v happened, step int) {
+	v.Event = e
+	if e.Type != claybot.EventAssistantMessage {
+		return v, 0
+	}
+	var data struct {
+		Step int    `json:"step"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return v, 0 // shown without its text
+	}
+	if c.html {
+		v.HTML = connectors.Render(data.Text, page)
+	}
+	return v, data.Step
+}
+
+// userView shows a message as it was typed: a command has its slash again.
+func userView(m claybot.Message) asked {
+	text := m.Text
+	switch m.Type {
+	case claybot.MessageReset:
+		text = strings.TrimSpace("/new " + m.Text)
+	case claybot.MessageCancel:
+		text = strings.TrimSpace("/stop " + m.Text)
+	case claybot.MessageCommand:
+		text = strings.TrimSpace("/" + m.Command + " " + m.Text)
+	}
+	return asked{ID: m.ID, Type: m.Type, Text: text, At: m.At}
+}
+
+// frame writes one Server-Sent Event. id may be empty; v is a struct of plain
+// fields, which always marshals.
+func frame(event, id string, v any) []byte {
+	var b bytes.Buffer
+	if id != "" {
+		b.WriteString("id: " + id + "\n")
+	}
+	b.WriteString("event: " + event + "\ndata: ")
+	data, err := json.Marshal(v)
+	if err != nil { // an event with data that is no JSON
+		data = []byte("null")
+	}
+	b.Write(data) // one line: JSON escapes line breaks
+	b.WriteString("\n\n")
+	return b.Bytes()
+}

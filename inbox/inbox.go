@@ -1,0 +1,252 @@
+// Package inbox decides when an agent may start and how many waiting messages
+// one run takes.
+//
+// It guarantees that an agent is held by at most one worker of this process,
+// that a change of policy counts for the next decision, and that waiting costs
+// neither goroutine nor timer: due times live in the store.
+//
+// It must not import a store, an engine or a connector.
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// The lease of an agent and how it is kept: renewed at a third of its length,
+// trusted no longer than its end less the margin.
+const (
+	leaseTTL    = 10 * time.Second
+	leaseRenew  = leaseTTL / 3
+	leaseMargin = 2 * time.Second
+)
+
+// pollEvery bounds how long a message waits whose wake-up was missed.
+const pollEvery = 5 * time.Second
+
+// ErrLapsed is the cause with which the work on an agent ends when its lease
+// could not be prolonged in time: the store did not answer. Whether somebody
+// else has the agent is not known; releasing the lease tells.
+var ErrLapsed = errors.New("lease could not be renewed in time")
+
+// A CanceledError is the cause with which the work on an agent ends when
+// somebody asked for it.
+type CanceledError struct{ By string } // user, reset, operator
+
+func (e *CanceledError) Error() string { return "canceled by " + e.By }
+
+// Inboxes hands out the agents that are due. It is safe for concurrent use.
+type Inboxes struct {
+	store storage.Inbox
+	node  string
+	wake  chan struct{}
+
+	mu   sync.Mutex
+	held map[claybot.AgentID]*Box
+}
+
+// New returns the inboxes of one node. The name of the node must be new for
+// every process.
+func New(s storage.Inbox, node string) *Inboxes {
+	return &Inboxes{
+		store: s,
+		node:  node,
+		wake:  make(chan struct{}, 1),
+		held:  make(map[claybot.AgentID]*Box),
+	}
+}
+
+// Post stores a message, wakes whoever waits in Next, and ends the run in
+// flight when the message asks for that.
+func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+	done, err := i.store.Post(ctx, p)
+	if err != nil {
+		return done, fmt.Errorf("post %s: %w", p.Message.ID, err)
+	}
+	if done.Canceled != "" {
+		by := "user"
+		if p.Message.Type == claybot.MessageReset {
+			by = "reset"
+		}
+		i.Cancel(p.To, done.Canceled, by)
+	}
+	if done.Added && done.Skipped == "" {
+		i.Wake()
+	}
+	return done, nil
+}
+
+// Wake makes Next look at the store again.
+func (i *Inboxes) Wake() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Cancel ends the work on a run when this node has its agent; an empty run means
+// whatever the agent works on. The run's state in the store is the caller's
+// affair.
+func (i *Inboxes) Cancel(id claybot.AgentID, run claybot.RunID, by string) {
+	i.mu.Lock()
+	b := i.held[id]
+	i.mu.Unlock()
+	if b != nil {
+		b.cancelRun(run, by)
+	}
+}
+
+// Busy reports whether this node works on the agent right now.
+func (i *Inboxes) Busy(id claybot.AgentID) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.held[id] != nil
+}
+
+// Next blocks until agents are due and holds up to limit of them, longest due
+// first, each with at most batch waiting messages. The caller closes every
+// Box. An error is the store's or ctx's.
+func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*Box, error) {
+	for {
+		began := time.Now()
+		held, next, err := i.store.Acquire(ctx, i.node, leaseTTL, limit, batch)
+		if err != nil {
+			return nil, fmt.Errorf("acquire agents: %w", err)
+		}
+		if len(held) > 0 {
+			boxes := make([]*Box, len(held))
+			for k, h := range held {
+				boxes[k] = i.open(ctx, h, began)
+			}
+			return boxes, nil
+		}
+		pause := pollEvery
+		if !next.IsZero() {
+			pause = min(pause, max(0, time.Until(next)))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-i.wake:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+func (i *Inboxes) open(ctx context.Context, h storage.Held, began time.Time) *Box {
+	b := &Box{Held: h, boxes: i, trusted: began.Add(leaseTTL - leaseMargin)}
+	// The work outlives the intake: a shutdown stops Next at once and gives
+	// runs in flight their grace.
+	b.ctx, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	b.mu.Lock()
+	b.keeper = time.AfterFunc(leaseRenew, b.renew)
+	b.mu.Unlock()
+	i.mu.Lock()
+	i.held[h.Lease.Agent] = b
+	i.mu.Unlock()
+	return b
+}
+
+// A Box is one held agent: its lease, its unfinished run and what waits. Its
+// Context ends with a cause when somebody cancels, or when the lease is lost.
+type Box struct {
+	storage.Held
+	boxes   *Inboxes
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	keeper  *time.Timer
+	trusted time.Time
+
+	mu     sync.Mutex // held during a renewal; guards keeper, trusted and closed
+	closed bool
+
+	runMu  sync.Mutex
+	run    claybot.RunID // that the work is on, once it has begun
+	wanted claybot.RunID // that somebody wants to end
+	by     string        // who
+}
+
+// Context is done when the work must end; its cause is a *CanceledError,
+// storage.ErrLeaseLost, ErrLapsed, or what End was given.
+func (b *Box) Context() context.Context { return b.ctx }
+
+// End asks the worker to stop with a cause.
+func (b *Box) End(cause error) { b.cancel(cause) }
+
+// Begun tells which run the work is on. A cancellation names its run, because
+// by the time it arrives the agent may be at work on the next one.
+func (b *Box) Begun(run claybot.RunID) {
+	b.runMu.Lock()
+	defer b.runMu.Unlock()
+	b.run = run
+	if b.wanted == run {
+		b.cancel(&CanceledError{By: b.by})
+	}
+}
+
+func (b *Box) cancelRun(run claybot.RunID, by string) {
+	b.runMu.Lock()
+	defer b.runMu.Unlock()
+	if run == "" || run == b.run {
+		b.cancel(&CanceledError{By: by})
+		return
+	}
+	b.wanted, b.by = run, by
+}
+
+// renew prolongs the lease and comes back after a third of it. A store that
+// does not answer is asked each second until the trust in the lease ends.
+func (b *Box) renew() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	began := time.Now()
+	// Work that was told to end still needs its lease until it has ended.
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(b.ctx), b.trusted)
+	_, by, err := b.boxes.store.Renew(ctx, b.Lease, leaseTTL)
+	cancel()
+	again := leaseRenew
+	switch {
+	case err == nil:
+		b.trusted = began.Add(leaseTTL - leaseMargin)
+	case errors.Is(err, storage.ErrLeaseLost):
+		b.cancel(storage.ErrLeaseLost)
+		return
+	case !time.Now().Before(b.trusted):
+		b.cancel(ErrLapsed)
+		return
+	default:
+		again = min(time.Second, time.Until(b.trusted))
+	}
+	if by != "" {
+		b.cancel(&CanceledError{By: by})
+	}
+	b.keeper.Reset(again)
+}
+
+// Close ends the renewals. The lease itself ends with Finish, Settle or
+// Release of the store.
+func (b *Box) Close() {
+	b.boxes.mu.Lock()
+	if b.boxes.held[b.Lease.Agent] == b {
+		delete(b.boxes.held, b.Lease.Agent)
+	}
+	b.boxes.mu.Unlock()
+	b.mu.Lock()
+	b.closed = true
+	b.keeper.Stop()
+	b.mu.Unlock()
+	b.cancel(context.Canceled)
+	b.boxes.Wake()
+}

@@ -1,0 +1,101 @@
+package inbox
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// WhenBusy says what a message does that arrives during a run.
+type WhenBusy string
+
+// ProcessBuffer says how many waiting messages one run takes.
+type ProcessBuffer string
+
+// The values of a Policy's words, as they stand in the configuration.
+const (
+	Wait             WhenBusy      = "wait"
+	InjectAfterTools WhenBusy      = "injectAfterTools"
+	AllTogether      ProcessBuffer = "allTogether"
+	OneByOne         ProcessBuffer = "oneByOne"
+)
+
+// DefaultMaxBatch is the most messages that one run takes.
+const DefaultMaxBatch = 100
+
+// A Policy says when the messages of an agent may start a run and how many of
+// them it takes. The zero value is the default: at once, wait, allTogether.
+type Policy struct {
+	Debounce      time.Duration // quiet time before a run starts; every arrival starts it anew
+	DebounceMax   time.Duration // the longest the oldest message is held back; 0: 10 × Debounce
+	WhenBusy      WhenBusy
+	ProcessBuffer ProcessBuffer
+	MaxBatch      int // 0: DefaultMaxBatch
+}
+
+// Validate names the first value that is out of its range.
+func (p Policy) Validate() error {
+	switch {
+	case p.Debounce < 0:
+		return fmt.Errorf("debounceMs: %d is negative", p.Debounce.Milliseconds())
+	case p.DebounceMax != 0 && p.DebounceMax < p.Debounce:
+		return fmt.Errorf("debounceMaxMs: %d is less than debounceMs", p.DebounceMax.Milliseconds())
+	case p.WhenBusy != "" && p.WhenBusy != Wait && p.WhenBusy != InjectAfterTools:
+		return fmt.Errorf("whenBusy: %.80q is neither wait nor injectAfterTools", string(p.WhenBusy))
+	case p.ProcessBuffer != "" && p.ProcessBuffer != AllTogether && p.ProcessBuffer != OneByOne:
+		return fmt.Errorf("processBuffer: %.80q is neither allTogether nor oneByOne", string(p.ProcessBuffer))
+	case p.MaxBatch < 0 || p.MaxBatch > 1000:
+		return fmt.Errorf("maxBatch: %d is not within 1 to 1000", p.MaxBatch)
+	}
+	return nil
+}
+
+// Wait is the debounce in the form the store computes with.
+func (p Policy) Wait() storage.Wait {
+	w := storage.Wait{Quiet: p.Debounce, Max: p.DebounceMax}
+	if w.Max == 0 {
+		w.Max = 10 * p.Debounce
+	}
+	return w
+}
+
+// Limit is the most messages that one batch holds, parts of an album apart.
+func (p Policy) Limit() int {
+	if p.MaxBatch == 0 {
+		return DefaultMaxBatch
+	}
+	return p.MaxBatch
+}
+
+// Batch returns the waiting messages that one run takes, oldest first. A reset
+// is a batch of its own. Messages of different threads are never put together,
+// because one answer goes to one thread; the parts of an album are one message.
+func (p Policy) Batch(waiting []claybot.Message) []claybot.Message {
+	if len(waiting) == 0 || waiting[0].Type == claybot.MessageReset {
+		return waiting[:min(1, len(waiting))]
+	}
+	n := 1
+	for n < len(waiting) && p.joins(waiting[0], waiting[n-1], waiting[n], n) {
+		n++
+	}
+	return waiting[:n]
+}
+
+// joins reports whether m, the n-th message, belongs to the batch that began
+// with first and holds prev last.
+func (p Policy) joins(first, prev, m claybot.Message, n int) bool {
+	if !Together(first, m) {
+		return false
+	}
+	if album := m.Context.GroupID; album != "" && album == prev.Context.GroupID {
+		return true
+	}
+	return p.ProcessBuffer != OneByOne && n < p.Limit()
+}
+
+// Together reports whether m may be answered with the answer to first.
+func Together(first, m claybot.Message) bool {
+	return m.Type != claybot.MessageReset && m.Context.ThreadID == first.Context.ThreadID
+}

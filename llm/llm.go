@@ -1,0 +1,107 @@
+// Package llm is the model behind an agent: what is asked, what comes back,
+// and how an agent's history becomes a context that providers accept.
+//
+// It guarantees that Messages is total: whatever history it gets, the result
+// is a valid chat. It knows no provider; those are its subfolders.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+// A Model answers a chat. Chat returns when the answer is complete; an answer
+// that was cut is an error, never a shorter success. Its errors are *Error.
+type Model interface {
+	Chat(ctx context.Context, r Request) (Response, error)
+}
+
+// A Request is one model call.
+type Request struct {
+	Agent    claybot.AgentID
+	Run      claybot.RunID
+	System   string // the system prompt
+	Messages []Message
+	Tools    []Tool
+	// Delta, when set, is told the text as it grows: offset is where text
+	// belongs in the answer, in bytes. A retry begins at offset 0 again.
+	Delta func(offset int, text string)
+}
+
+// Role is who speaks in a chat.
+type Role string
+
+// The roles of a chat.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// A Message is one turn of a chat as models see it.
+type Message struct {
+	ID      string // stable id where one exists, for example system_prompt_fallback
+	Role    Role
+	Content string
+	Calls   []claybot.ToolCall // assistant
+	CallID  string             // tool
+}
+
+// A Tool is the description of a tool for a model. Parameters is a JSON schema.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+}
+
+// A Response is a complete answer.
+type Response struct {
+	Text  string
+	Calls []claybot.ToolCall
+	Stop  Stop
+	Model string // as the provider names it
+	Usage claybot.Usage
+}
+
+// Stop is why an answer ended.
+type Stop string
+
+// The reasons of an end.
+const (
+	StopEnd    Stop = "stop"
+	StopTools  Stop = "tool_calls"
+	StopLength Stop = "length"
+	StopFilter Stop = "content_filter"
+)
+
+// Class says what can be done about an Error.
+type Class string
+
+// The classes of errors.
+const (
+	Transient Class = "transient" // try again
+	Rate      Class = "rate"      // try again after RetryAfter
+	Permanent Class = "permanent" // the request or the account is refused
+	Context   Class = "context"   // the conversation is too long
+)
+
+// An Error is a failed model call. Text is for operators and holds no secret,
+// no URL and no provider body beyond a short message.
+type Error struct {
+	Class      Class
+	Status     int           // HTTP status, 0 when there was none
+	RetryAfter time.Duration // asked for by the provider, 0 when it did not
+	Text       string
+}
+
+func (e *Error) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("model: %s (HTTP %d)", e.Text, e.Status)
+	}
+	return "model: " + e.Text
+}

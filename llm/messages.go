@@ -1,0 +1,190 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// What the model reads where history has nothing to show.
+const (
+	noBeginning  = "(the beginning of this conversation is missing)"
+	goOn         = "(continue)"
+	noOutput     = "(no output)"
+	inDoubt      = "interrupted, outcome unknown"
+	neverStarted = "not started"
+)
+
+// Messages turns what an agent remembers into a chat. It is a pure function of
+// the records after the most recent start or reset, and total: whatever it
+// gets, Check finds nothing wrong with the result. Nothing is lost to repair it
+// does: each call is followed by its result wherever that was recorded, and a
+// call without one gets a result that says so. More records only add messages,
+// unless they bring a late result or take the place of a filled-in end, so that
+// providers can cache the beginning.
+func Messages(history []claybot.Record) []Message {
+	return build(history, true)
+}
+
+// MessagesWithoutTools is Messages for an agent that has no tools: calls and
+// results are left out, the text around them stays.
+func MessagesWithoutTools(history []claybot.Record) []Message {
+	return build(history, false)
+}
+
+func build(history []claybot.Record, withTools bool) []Message {
+	history = claybot.Restored(history)
+	results := pair(history)
+	chat := make([]Message, 0, len(history)+1)
+	used := map[string]bool{}
+	for i, r := range history {
+		switch r.Type {
+		case claybot.RecordUser:
+			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: userText(r)})
+		case claybot.RecordSystem:
+			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: systemText(r)})
+		case claybot.RecordAssistant:
+			if len(chat) == 0 {
+				chat = append(chat, Message{Role: RoleUser, Content: noBeginning})
+			}
+			if withTools && len(r.ToolCalls) > 0 {
+				chat = appendCalls(chat, r, results[i], used)
+			} else if r.Text != "" {
+				chat = append(chat, Message{Role: RoleAssistant, Content: valid(r.Text)})
+			}
+		}
+	}
+	switch {
+	case len(chat) == 0:
+		chat = append(chat, Message{Role: RoleUser, Content: noBeginning})
+	case chat[len(chat)-1].Role == RoleAssistant:
+		// Several servers refuse a chat that ends with the assistant's turn.
+		chat = append(chat, Message{Role: RoleUser, Content: goOn})
+	}
+	return chat
+}
+
+// pair finds the results of the calls of each assistant record, by its position
+// in history; nil where there is none. A result belongs to the most recent
+// assistant record before it that still waits for its id; other results are
+// strays.
+func pair(history []claybot.Record) map[int][]*claybot.Record {
+	type place struct{ record, call int }
+	results := map[int][]*claybot.Record{}
+	open := map[string][]place{}
+	for i := range history {
+		switch r := &history[i]; r.Type {
+		case claybot.RecordAssistant:
+			if len(r.ToolCalls) > 0 {
+				results[i] = make([]*claybot.Record, len(r.ToolCalls))
+			}
+			// Last call first, because the end of the list is answered next
+			// and equal ids of one record are answered in the order of calls.
+			for j, c := range slices.Backward(r.ToolCalls) {
+				open[c.ID] = append(open[c.ID], place{i, j})
+			}
+		case claybot.RecordTool:
+			if waiting := open[r.ToolCallID]; len(waiting) > 0 {
+				at := waiting[len(waiting)-1]
+				open[r.ToolCallID] = waiting[:len(waiting)-1]
+				results[at.record][at.call] = r
+			}
+		}
+	}
+	return results
+}
+
+// appendCalls adds what an assistant record and its results become: one
+// message with the calls, then one for each result, in the order of the calls.
+func appendCalls(chat []Message, r claybot.Record, results []*claybot.Record, used map[string]bool) []Message {
+	text := valid(r.Text)
+	for from := 0; from < len(r.ToolCalls); from += MaxCalls {
+		to := min(from+MaxCalls, len(r.ToolCalls))
+		calls := make([]claybot.ToolCall, 0, to-from)
+		for _, c := range r.ToolCalls[from:to] {
+			calls = append(calls, repairCall(c, used))
+		}
+		chat = append(chat, Message{Role: RoleAssistant, Content: text, Calls: calls})
+		for j, c := range calls {
+			chat = append(chat, Message{Role: RoleTool, CallID: c.ID, Content: resultText(results, from+j)})
+		}
+		text = ""
+	}
+	return chat
+}
+
+// resultText is what the model reads as the result of call j. Calls run one
+// after another, so behind an unanswered call none has been started, unless a
+// later one has a result.
+func resultText(results []*claybot.Record, j int) string {
+	if r := results[j]; r != nil {
+		switch {
+		case r.Text != "":
+			return valid(r.Text)
+		case r.Interrupted:
+			return inDoubt
+		}
+		return noOutput
+	}
+	none := func(r *claybot.Record) bool { return r == nil }
+	if slices.ContainsFunc(results[:j], none) && !slices.ContainsFunc(results[j:], func(r *claybot.Record) bool { return r != nil }) {
+		return neverStarted
+	}
+	return inDoubt
+}
+
+// repairCall makes a call acceptable to providers: an id that no other call of
+// the chat has, a name of allowed characters, arguments that are an object.
+func repairCall(c claybot.ToolCall, used map[string]bool) claybot.ToolCall {
+	c.ID = RepairCallID(c.ID, "", used)
+	c.Name = repairName(c.Name)
+	switch {
+	case strings.TrimSpace(c.Args) == "":
+		c.Args = "{}"
+	case !object(c.Args):
+		// Some servers parse the arguments of old calls and refuse the
+		// request; the model still sees what it wrote.
+		b, _ := json.Marshal(map[string]string{"invalid_arguments": valid(c.Args)}) // strings always marshal
+		c.Args = string(b)
+	}
+	return c
+}
+
+// RepairCallID returns id, or where it is missing, in use or no id that all
+// providers accept, one derived from it and seed. It adds the result to used.
+func RepairCallID(id, seed string, used map[string]bool) string {
+	for n := 0; !validCallID(id) || used[id]; n++ {
+		h := fnv.New64a()
+		_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d", id, seed, n) // a hash takes everything
+		id = fmt.Sprintf("call_%016x", h.Sum64())
+	}
+	used[id] = true
+	return id
+}
+
+// repairName replaces what a tool name must not have.
+func repairName(name string) string {
+	if validName(name) {
+		return name
+	}
+	b := []byte(name)
+	if len(b) > maxName {
+		b = b[:maxName]
+	}
+	for i, c := range b {
+		if !nameByte(c) {
+			b[i] = '_'
+		}
+	}
+	if len(b) == 0 {
+		return "unknown"
+	}
+	return string(b)
+}
+
+// valid replaces what is no UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,0 +1,250 @@
+package openaitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+)
+
+// A Request is a call that the emulator accepted.
+type Request struct {
+	N         int // from 1, in the order of arrival
+	At        time.Time
+	Agent     string // the "user" of the request
+	Model     string
+	System    string
+	Fallback  int           // how often the system prompt was repeated as a user message
+	Messages  []llm.Message // without system prompt and fallback
+	Tools     []llm.Tool
+	Stream    bool
+	Usage     bool // the stream shall end with usage
+	MaxTokens int
+	Size      int // bytes of the body
+	Header    http.Header
+}
+
+// The wire form, written down apart from the client so that both are checked.
+type wireRequest struct {
+	Model               string        `json:"model"`
+	Messages            []wireMessage `json:"messages"`
+	Tools               []wireTool    `json:"tools"`
+	Stream              bool          `json:"stream"`
+	User                string        `json:"user"`
+	MaxTokens           int           `json:"max_tokens"`
+	MaxCompletionTokens int           `json:"max_completion_tokens"`
+	StreamOptions       *struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+}
+
+type wireMessage struct {
+	Role       string     `json:"role"`
+	Content    *content   `json:"content"`
+	ToolCalls  []wireCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
+}
+
+type wireCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string  `json:"name"`
+		Arguments *string `json:"arguments"`
+	} `json:"function"`
+}
+
+type wireTool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// content is a text or a list of parts with text.
+type content string
+
+func (c *content) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*c = content(s)
+		return nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Type != "text" {
+			return fmt.Errorf("content part of type %q", p.Type)
+		}
+		*c += content(p.Text)
+	}
+	return nil
+}
+
+// maxRequest is what a body may have in bytes.
+const maxRequest = 64 << 20
+
+// decode reads and checks a request as strictly as the strictest known server.
+func (s *Server) decode(w http.ResponseWriter, hr *http.Request) (Request, error) {
+	if bad := s.authorize(hr); bad != nil {
+		return Request{}, bad
+	}
+	if ct := hr.Header.Get("Content-Type"); !strings.HasPrefix(ct, "application/json") {
+		return Request{}, refuse("", "content type %q, want application/json", ct)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxRequest))
+	if err != nil {
+		return Request{}, err
+	}
+	var in wireRequest
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		if _, field, ok := strings.Cut(err.Error(), "unknown field "); ok {
+			return Request{}, refuse(strings.Trim(field, `"`), "Unrecognized request argument supplied: %s", field)
+		}
+		return Request{}, refuse("", "We could not parse the JSON body of your request: %v", err)
+	}
+	if bad := s.checkModel(in.Model); bad != nil {
+		return Request{}, bad
+	}
+	if in.StreamOptions != nil && !in.Stream {
+		return Request{}, refuse("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+	}
+	out := Request{
+		Agent: in.User, Model: in.Model, Stream: in.Stream, Size: len(body), Header: hr.Header,
+		Usage: in.StreamOptions != nil && in.StreamOptions.IncludeUsage, MaxTokens: max(in.MaxTokens, in.MaxCompletionTokens),
+	}
+	if bad := out.addMessages(in.Messages); bad != nil {
+		return Request{}, bad
+	}
+	if bad := out.addTools(in.Tools); bad != nil {
+		return Request{}, bad
+	}
+	return out, nil
+}
+
+func (s *Server) checkModel(name string) *apiError {
+	if name == "" {
+		return refuse("model", "you must provide a model parameter")
+	}
+	if len(s.cfg.Models) > 0 && !slices.Contains(s.cfg.Models, name) {
+		return &apiError{
+			status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found",
+			Message: fmt.Sprintf("The model '%s' does not exist or you do not have access to it.", name),
+		}
+	}
+	return nil
+}
+
+// fallbackPrefix begins the message that repeats the system prompt.
+const fallbackPrefix = "[System instructions]\n"
+
+func (r *Request) addMessages(in []wireMessage) *apiError {
+	chat := make([]llm.Message, 0, len(in))
+	for i, m := range in {
+		param := fmt.Sprintf("messages.[%d]", i)
+		if m.Content == nil && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
+			return refuse(param+".content", "Invalid value for 'content': expected a string, got null.")
+		}
+		text := ""
+		if m.Content != nil {
+			text = string(*m.Content)
+		}
+		if m.Role == "system" {
+			if i != 0 {
+				return refuse(param+".role", "a system message must be the first and the only one")
+			}
+			r.System = text
+			continue
+		}
+		calls, bad := callsOf(m.ToolCalls, param)
+		if bad != nil {
+			return bad
+		}
+		chat = append(chat, llm.Message{Role: llm.Role(m.Role), Content: text, Calls: calls, CallID: m.ToolCallID})
+	}
+	if err := llm.Check(chat); err != nil {
+		return refuse("messages", "Invalid 'messages': %v", err)
+	}
+	for _, m := range chat {
+		if m.Role == llm.RoleUser && r.System != "" && m.Content == fallbackPrefix+r.System {
+			r.Fallback++
+			continue
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	return nil
+}
+
+func callsOf(in []wireCall, param string) ([]claybot.ToolCall, *apiError) {
+	var calls []claybot.ToolCall
+	for _, c := range in {
+		if c.Type != "function" || c.Function.Arguments == nil {
+			return nil, refuse(param+".tool_calls", "Missing required parameter in a tool call: type or function.arguments")
+		}
+		calls = append(calls, claybot.ToolCall{ID: c.ID, Name: c.Function.Name, Args: *c.Function.Arguments})
+	}
+	return calls, nil
+}
+
+func (r *Request) addTools(in []wireTool) *apiError {
+	for i, t := range in {
+		param := fmt.Sprintf("tools[%d].function.parameters", i)
+		if t.Type != "function" {
+			return refuse(fmt.Sprintf("tools[%d].type", i), "Invalid value: '%s'. Supported value is 'function'.", t.Type)
+		}
+		var schema struct {
+			Type any `json:"type"`
+		}
+		if err := json.Unmarshal(t.Function.Parameters, &schema); err != nil || schema.Type != "object" {
+			return refuse(param, "Invalid schema for function '%s': schema must be a JSON Schema of 'type: \"object\"'.", t.Function.Name)
+		}
+		r.Tools = append(r.Tools, llm.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})
+	}
+	if err := llm.CheckTools(r.Tools); err != nil {
+		return refuse("tools", "Invalid 'tools': %v", err)
+	}
+	return nil
+}
+
+// An apiError is an error in the shape that OpenAI gives it.
+type apiError struct {
+	status  int
+	header  map[string]string
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Param   any    `json:"param"`
+	Code    any    `json:"code"`
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+func refuse(param, format string, args ...any) *apiError {
+	e := &apiError{status: http.StatusBadRequest, Type: "invalid_request_error", Message: fmt.Sprintf(format, args...)}
+	if param != "" {
+		e.Param = param
+	}
+	return e
+}
+
+func (e *apiError) write(w http.ResponseWriter) {
+	for k, v := range e.header {
+		w.Header().Set(k, v)
+	}
+	writeJSON(w, e.status, map[string]*apiError{"error": e})
+}

@@ -1,0 +1,190 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/claybot/claybot/llm"
+)
+
+// A problem is what a server says went wrong, from whichever of the many
+// shapes: {"error":{...}}, {"error":"..."}, {"message":...}, {"detail":...}, an
+// array of such.
+type problem struct {
+	status  int
+	code    string
+	kind    string // "type" on the wire
+	param   string
+	message string
+	body    string // lower case, for signs that have no field of their own
+}
+
+func parseProblem(status int, body []byte) problem {
+	p := problem{status: status, body: strings.ToLower(string(body))}
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return p
+	}
+	p.read(v)
+	return p
+}
+
+func (p *problem) read(v any) {
+	switch v := v.(type) {
+	case string:
+		p.message = v
+	case []any:
+		if len(v) > 0 {
+			p.read(v[0])
+		}
+	case map[string]any:
+		for _, inner := range [...]string{"error", "detail"} {
+			if in, ok := v[inner]; ok && in != nil {
+				p.read(in)
+				return
+			}
+		}
+		p.code, p.kind, p.param = text(v["code"]), text(v["type"]), text(v["param"])
+		if p.message = text(v["message"]); p.message == "" {
+			p.message = text(v["msg"])
+		}
+	}
+}
+
+// text is the string form of a JSON scalar.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+// inStream gives a problem that came inside a stream the status that it would
+// have had as a response: what its code says, else 500.
+func (p *problem) inStream() {
+	p.status = http.StatusInternalServerError
+	if n, err := strconv.Atoi(p.code); err == nil && n >= 400 && n < 600 {
+		p.status = n
+		return
+	}
+	for sign, status := range map[string]int{
+		"rate_limit": 429, "insufficient_quota": 429, "invalid_request": 400,
+		"context_length": 400, "authentication": 401, "invalid_api_key": 401, "permission": 403,
+		"not_found": 404,
+	} {
+		if strings.Contains(p.code, sign) || strings.Contains(p.kind, sign) {
+			p.status = min(p.status, status) // 400 before 429 before 500: the more specific wins
+		}
+	}
+}
+
+var contextSigns = []string{
+	"context_length", "context length", "context window", "context size", "maximum context",
+	"prompt is too long", "input is too long", "too many input tokens", "reduce the length of the messages",
+}
+
+var quotaSigns = []string{"insufficient_quota", "billing_hard_limit", "billing_not_active"}
+
+// class says what can be done about a problem.
+func (p *problem) class() llm.Class {
+	switch s := p.status; {
+	case p.has(quotaSigns...):
+		return llm.Permanent
+	case s == http.StatusTooManyRequests:
+		return llm.Rate
+	case s >= 400 && p.has(contextSigns...):
+		return llm.Context
+	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s >= 500:
+		return llm.Transient
+	}
+	return llm.Permanent
+}
+
+func (p *problem) has(signs ...string) bool {
+	for _, sign := range signs {
+		if strings.Contains(p.code, sign) || strings.Contains(p.body, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused returns the optional fields that a problem is about.
+func (p *problem) refused() uint32 {
+	if p.status != http.StatusBadRequest && p.status != http.StatusUnprocessableEntity {
+		return 0
+	}
+	var fields uint32
+	if p.has("stream_options", "include_usage") {
+		fields |= fieldUsage
+	}
+	unknown := p.has("unrecognized", "unknown", "unexpected", "unsupported", "not supported", "not permitted", "extra_forbidden")
+	if p.param == "user" || unknown && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
+		fields |= fieldUser
+	}
+	return fields
+}
+
+// sentence is what the operator reads before the provider's own words.
+func (p *problem) sentence() string {
+	switch s := p.status; {
+	case p.class() == llm.Context:
+		return "the conversation is too long for the model"
+	case p.has(quotaSigns...):
+		return "the account's quota is used up"
+	case s == http.StatusTooManyRequests:
+		return "the provider limits the rate of requests"
+	case s == http.StatusUnauthorized:
+		return "the provider refuses the key; check OPENAI_API_KEY"
+	case s == http.StatusForbidden:
+		return "the provider refuses access"
+	case s == http.StatusNotFound:
+		return "the provider does not know the model or the address; check the model's name and the base URL"
+	case s >= 500:
+		return "the provider failed"
+	case s >= 300 && s < 400:
+		return "the provider redirects in a way that is not followed; check the base URL"
+	}
+	return "the provider refuses the request"
+}
+
+var (
+	urlPattern = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
+	keyPattern = regexp.MustCompile(`(?i)\b(sk|key|bearer|token|api[_-]?key)[-_ :=]+[A-Za-z0-9._*-]{6,}`)
+)
+
+// secretsOf returns what removes the secrets of cfg from a text.
+func secretsOf(cfg Config) *strings.Replacer {
+	var pairs []string
+	add := func(secret string, atLeast int) {
+		if len(secret) >= atLeast {
+			pairs = append(pairs, secret, "[redacted]")
+		}
+	}
+	add(cfg.Key, 4)
+	for _, v := range cfg.Headers {
+		add(v, 8)
+		if _, token, ok := strings.Cut(v, " "); ok {
+			add(token, 8)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// short makes a provider's message fit for an error: one line, 200 characters
+// at most, without keys and addresses.
+func (c *Client) short(s string) string {
+	s = c.redact.Replace(strings.ToValidUTF8(s, ""))
+	s = keyPattern.ReplaceAllString(urlPattern.ReplaceAllString(s, "[address]"), "[redacted]")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+	if r := []rune(s); len(r) > 200 {
+		s = string(r[:200]) + "…"
+	}
+	return s
+}

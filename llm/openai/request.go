@@ -1,0 +1,116 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/sashabaranov/go-openai"
+
+	"github.com/claybot/claybot/llm"
+)
+
+// SystemPromptFallback is the id of the message that repeats the system prompt.
+const SystemPromptFallback = "system_prompt_fallback"
+
+const fallbackPrefix = "[System instructions]\n"
+
+// Optional fields of a request. A server that refuses one gets requests
+// without it from then on.
+const (
+	fieldUsage uint32 = 1 << iota // stream_options
+	fieldUser                     // user
+)
+
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// The wire form of a request. The SDK's own types marshal each message twice,
+// which is a fifth of all the work of a busy daemon.
+type (
+	wireRequest struct {
+		Model               string             `json:"model"`
+		Messages            []wireMessage      `json:"messages"`
+		Stream              bool               `json:"stream"`
+		StreamOptions       *sdk.StreamOptions `json:"stream_options,omitempty"`
+		User                string             `json:"user,omitempty"`
+		MaxTokens           int                `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int                `json:"max_completion_tokens,omitempty"`
+		Tools               []sdk.Tool         `json:"tools,omitempty"`
+	}
+	wireMessage struct {
+		Role       llm.Role   `json:"role"`
+		Content    string     `json:"content,omitempty"`
+		ToolCalls  []wireCall `json:"tool_calls,omitempty"`
+		ToolCallID string     `json:"tool_call_id,omitempty"`
+	}
+	wireCall struct {
+		ID       string           `json:"id"`
+		Type     sdk.ToolType     `json:"type"`
+		Function sdk.FunctionCall `json:"function"`
+	}
+)
+
+// encode returns the body of a request without the given optional fields.
+func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
+	req := wireRequest{
+		Model:    c.cfg.Model,
+		Stream:   true,
+		Messages: make([]wireMessage, 0, len(r.Messages)+2),
+	}
+	if without&fieldUsage == 0 {
+		req.StreamOptions = &sdk.StreamOptions{IncludeUsage: true}
+	}
+	if without&fieldUser == 0 {
+		req.User = string(r.Agent)
+	}
+	if c.cfg.MaxTokens > 0 {
+		// OpenAI's newer models refuse the old name, most other servers do
+		// not know the new one.
+		if strings.HasPrefix(c.url, DefaultBaseURL) {
+			req.MaxCompletionTokens = c.cfg.MaxTokens
+		} else {
+			req.MaxTokens = c.cfg.MaxTokens
+		}
+	}
+	if r.System != "" {
+		req.Messages = append(req.Messages, wireMessage{Role: llm.RoleSystem, Content: r.System})
+	}
+	for _, m := range withFallback(r, c.fallback) {
+		req.Messages = append(req.Messages, wire(m))
+	}
+	for _, t := range r.Tools {
+		f := &sdk.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: noParameters}
+		if len(t.Parameters) > 0 {
+			f.Parameters = t.Parameters
+		}
+		req.Tools = append(req.Tools, sdk.Tool{Type: sdk.ToolTypeFunction, Function: f})
+	}
+	return json.Marshal(req)
+}
+
+// withFallback returns the messages of r with the system prompt as the first of
+// them, or without it. The fallback occurs once at most, also when the messages
+// come with one from elsewhere.
+func withFallback(r llm.Request, wanted bool) []llm.Message {
+	out := make([]llm.Message, 0, len(r.Messages)+1)
+	if wanted && r.System != "" {
+		out = append(out, llm.Message{ID: SystemPromptFallback, Role: llm.RoleUser, Content: fallbackPrefix + r.System})
+	}
+	for _, m := range r.Messages {
+		if m.ID != SystemPromptFallback {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func wire(m llm.Message) wireMessage {
+	out := wireMessage{Role: m.Role, Content: m.Content, ToolCallID: m.CallID}
+	for _, call := range m.Calls {
+		out.ToolCalls = append(out.ToolCalls, wireCall{
+			ID:       call.ID,
+			Type:     sdk.ToolTypeFunction,
+			Function: sdk.FunctionCall{Name: call.Name, Arguments: call.Args},
+		})
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package llm
+
+import (
+	"math"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// A Price is what a million tokens cost in US dollars, which is the same as
+// millionths of a dollar for one token.
+type Price struct {
+	Input       float64
+	CachedInput float64
+	Output      float64
+}
+
+// Prices holds prices by the beginning of a model's name, in any case of
+// letters. The longest beginning that fits is taken.
+type Prices map[string]Price
+
+// DefaultPrices returns the prices that OpenAI published in June 2026. Other
+// providers and later models are unknown until a configuration adds them.
+func DefaultPrices() Prices {
+	return Prices{
+		"gpt-5.5":      {Input: 5, CachedInput: 0.5, Output: 30},
+		"gpt-5.5-pro":  {Input: 30, CachedInput: 30, Output: 180},
+		"gpt-5.4":      {Input: 2.5, CachedInput: 0.25, Output: 15},
+		"gpt-5.4-mini": {Input: 0.75, CachedInput: 0.075, Output: 4.5},
+		"gpt-5.4-nano": {Input: 0.2, CachedInput: 0.02, Output: 1.25},
+		"gpt-5.4-pro":  {Input: 30, CachedInput: 30, Output: 180},
+		"gpt-5.3":      {Input: 1.75, CachedInput: 0.175, Output: 14},
+		"gpt-5.2":      {Input: 1.75, CachedInput: 0.175, Output: 14},
+		"gpt-5.2-pro":  {Input: 21, CachedInput: 21, Output: 168},
+		"gpt-5.1":      {Input: 1.25, CachedInput: 0.125, Output: 10},
+		"gpt-5":        {Input: 1.25, CachedInput: 0.125, Output: 10},
+		"gpt-5-mini":   {Input: 0.25, CachedInput: 0.025, Output: 2},
+		"gpt-5-nano":   {Input: 0.05, CachedInput: 0.005, Output: 0.4},
+		"gpt-5-pro":    {Input: 15, CachedInput: 15, Output: 120},
+		"gpt-4.1":      {Input: 2, CachedInput: 0.5, Output: 8},
+		"gpt-4.1-mini": {Input: 0.4, CachedInput: 0.1, Output: 1.6},
+		"gpt-4.1-nano": {Input: 0.1, CachedInput: 0.025, Output: 0.4},
+		"gpt-4o":       {Input: 2.5, CachedInput: 1.25, Output: 10},
+		"gpt-4o-mini":  {Input: 0.15, CachedInput: 0.075, Output: 0.6},
+		"o3":           {Input: 2, CachedInput: 0.5, Output: 8},
+		"o3-mini":      {Input: 1.1, CachedInput: 0.55, Output: 4.4},
+		"o4-mini":      {Input: 1.1, CachedInput: 0.275, Output: 4.4},
+	}
+}
+
+// With returns p with the entries of over added and put in the place of equal
+// names. Neither p nor over changes.
+func (p Prices) With(over Prices) Prices {
+	all := make(Prices, len(p)+len(over))
+	for _, from := range []Prices{p, over} {
+		for name, price := range from {
+			all[strings.ToLower(name)] = price
+		}
+	}
+	return all
+}
+
+// For returns the price of a model, and false when it is unknown.
+func (p Prices) For(model string) (Price, bool) {
+	model = strings.ToLower(model)
+	best, found := "", false
+	var price Price
+	for name, candidate := range p {
+		if name = strings.ToLower(name); strings.HasPrefix(model, name) && (!found || len(name) > len(best)) {
+			best, price, found = name, candidate, true
+		}
+	}
+	return price, found
+}
+
+// Cost returns what u costs with a model, in millionths of a US dollar. Cached
+// input is a part of the input and priced apart. An unknown model costs 0 and
+// is reported as not known.
+func (p Prices) Cost(model string, u claybot.Usage) (microUSD int64, known bool) {
+	price, known := p.For(model)
+	cached := min(max(u.CachedInput, 0), max(u.Input, 0))
+	cost := float64(u.Input-cached)*price.Input + float64(cached)*price.CachedInput + float64(u.Output)*price.Output
+	return int64(math.Round(max(cost, 0))), known
+}

@@ -1,0 +1,77 @@
+package claybot
+
+// A Route is a place to which claybot may send: a channel of a connector, with
+// the thread and the message that a reply belongs to.
+type Route struct {
+	Connector string `json:"connector"`
+	ChannelID string `json:"channelId"`
+	UserID    string `json:"userId,omitempty"`
+	ThreadID  string `json:"threadId,omitempty"`
+	ReplyTo   string `json:"replyTo,omitempty"`
+	Group     bool   `json:"group,omitempty"` // others read there too
+}
+
+// Dest names the destination whose order is kept: one channel of a connector.
+func (r Route) Dest() string { return r.Connector + "\x00" + r.ChannelID }
+
+// OutgoingKind says why an Outgoing exists.
+type OutgoingKind string
+
+// The kinds of outgoing messages.
+const (
+	OutgoingAnswer  OutgoingKind = "answer"  // the reply of a run
+	OutgoingNotice  OutgoingKind = "notice"  // claybot itself says something, for example that a run failed
+	OutgoingCommand OutgoingKind = "command" // the answer to a chat command
+	OutgoingPairing OutgoingKind = "pairing" // the code for a stranger
+)
+
+// SendState is how far an Outgoing has come.
+type SendState string
+
+// The states of an Outgoing. Attempted means that bytes may be on their way
+// right now; found at start it becomes ambiguous.
+const (
+	SendWaiting   SendState = "waiting"   // not_sent: safe to try
+	SendAttempted SendState = "attempted" // recorded before the bytes leave
+	SendSent      SendState = "sent"
+	SendAmbiguous SendState = "ambiguous" // bytes left, no answer came
+	SendFailed    SendState = "failed"    // given up; Cause says why
+)
+
+// An Outgoing is one message to be sent, at most one platform message long.
+// Longer texts are several parts, each an Outgoing of its own.
+type Outgoing struct {
+	ID    string       `json:"id"`
+	Kind  OutgoingKind `json:"kind"`
+	Run   RunID        `json:"run,omitempty"`
+	Agent AgentID      `json:"agent,omitempty"`
+	// Message is the message that this answers, if it answers one.
+	Message MessageID `json:"message,omitempty"`
+	Route   Route     `json:"route"`
+	Text    string    `json:"text"` // Markdown
+	Part    int       `json:"part"` // from 1
+	Parts   int       `json:"parts"`
+	// Edit is the receipt of an existing platform message that this text
+	// replaces; repeating such a send is harmless.
+	Edit string `json:"edit,omitempty"`
+	// Resent marks a repeated send whose first fate is unknown; the connector
+	// shows the mark to the reader.
+	Resent bool `json:"resent,omitempty"`
+	At     Time `json:"at"`
+
+	N        int64     `json:"-"` // position in the outbox; set by the store
+	State    SendState `json:"-"`
+	Attempts int       `json:"-"` // tries so far; waiting for a 429 is none
+	Tried    Time      `json:"-"` // when the last attempt began
+	Due      Time      `json:"-"` // not before
+	Receipt  string    `json:"-"` // the platform's id of the sent message
+	Cause    string    `json:"-"` // of the last failure, without secrets
+}
+
+// A Draft is the visible beginning of an answer that is still being written.
+// Outgoing is the id that the answer's first part will have.
+type Draft struct {
+	Outgoing string `json:"outgoing"`
+	Receipt  string `json:"receipt,omitempty"` // empty: tried, fate unknown
+	Tried    Time   `json:"tried"`
+}

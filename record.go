@@ -1,0 +1,80 @@
+package claybot
+
+import "encoding/json"
+
+// RecordType says what a line of history tells.
+type RecordType string
+
+// The types of records.
+const (
+	RecordStart     RecordType = "start"
+	RecordReset     RecordType = "reset"
+	RecordUser      RecordType = "user_message"
+	RecordSystem    RecordType = "system_message"
+	RecordAssistant RecordType = "assistant_message"
+	RecordTool      RecordType = "tool_result"
+	RecordNote      RecordType = "note"
+)
+
+// A Record is one line of history.jsonl. Which fields are set depends on Type.
+type Record struct {
+	Type RecordType `json:"type"`
+	V    int        `json:"v,omitempty"` // start: version of the format
+	At   Time       `json:"at"`
+	Run  RunID      `json:"run,omitempty"`
+
+	MessageID MessageID `json:"messageId,omitempty"` // user, system, reset
+	Text      string    `json:"text,omitempty"`
+	From      *Sender   `json:"from,omitempty"`
+	Quote     string    `json:"quote,omitempty"`
+	Origin    string    `json:"origin,omitempty"` // system: who sent it
+
+	ToolCalls []ToolCall `json:"toolCalls,omitempty"` // assistant
+	Tokens    *Usage     `json:"tokens,omitempty"`
+	Model     string     `json:"model,omitempty"`
+	Stop      string     `json:"stop,omitempty"` // finish reason
+	Step      int        `json:"step,omitempty"`
+
+	ToolCallID  string `json:"toolCallId,omitempty"` // tool result
+	Name        string `json:"name,omitempty"`
+	OK          bool   `json:"ok,omitempty"`
+	MS          int64  `json:"ms,omitempty"` // milliseconds the call took
+	Interrupted bool   `json:"interrupted,omitempty"`
+	// Aside marks the records of a run without memory: later runs do not see
+	// them.
+	Aside bool `json:"aside,omitempty"`
+
+	By    string `json:"by,omitempty"`    // reset: user, operator, api, restore
+	Level string `json:"level,omitempty"` // note: info, warn, error
+}
+
+// A ToolCall is the model's wish to use a tool. Args is the JSON text as the
+// model wrote it, valid or not.
+type ToolCall struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Args string `json:"args"`
+}
+
+// Input returns the arguments as JSON, an empty object when there are none.
+func (c ToolCall) Input() json.RawMessage {
+	if c.Args == "" {
+		return json.RawMessage("{}")
+	}
+	return json.RawMessage(c.Args)
+}
+
+// Marker reports whether r begins a new context: nothing before it is
+// remembered.
+func (r Record) Marker() bool { return r.Type == RecordStart || r.Type == RecordReset }
+
+// Restored returns the records after the most recent start or reset: what an
+// agent remembers. Without a marker that is everything.
+func Restored(history []Record) []Record {
+	for i := len(history) - 1; i >= 0; i-- {
+		if history[i].Marker() {
+			return history[i+1:]
+		}
+	}
+	return history
+}

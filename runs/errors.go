@@ -1,0 +1,41 @@
+package runs
+
+import (
+	"errors"
+
+	"github.com/claybot/claybot"
+)
+
+// Codes of the errors that end a run.
+const (
+	CodeModel      = "model_error"      // no answer from the model, in spite of retries
+	CodeRefused    = "model_refused"    // the provider refuses the request or the account
+	CodeContext    = "context_too_long" // the conversation does not fit the model
+	CodeTooMany    = "too_many_steps"
+	CodeRepeating  = "repeating" // the same calls again and again
+	CodeBadCalls   = "bad_calls" // calls that no tool accepts, round after round
+	CodeDeadline   = "deadline"  // the time limit of the run
+	CodeNoModel    = "no_model"  // nothing is configured to answer
+	CodeUnexpected = "internal"  // an error that names no code
+)
+
+// An Error ends a run: a code for programs, a sentence for the operator
+// without secrets, and the cause if there is one.
+type Error struct {
+	Code string
+	Text string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Text }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Explain reads any error that ended a run as what is stored about it.
+func Explain(err error) claybot.RunError {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return claybot.RunError{Code: e.Code, Text: e.Text}
+	}
+	return claybot.RunError{Code: CodeUnexpected, Text: err.Error()}
+}

@@ -1,0 +1,117 @@
+package react
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
+)
+
+// maxParallel bounds the read-only calls that run at the same time.
+const maxParallel = 8
+
+// interrupted is what the model reads about a call that may or may not have
+// acted.
+const interrupted = "interrupted, outcome unknown: it may have taken effect and was not run again"
+
+// settle gives every call of the last answer its result, in order. Neighbours
+// without effect run side by side, all others one after another.
+func (p *pass) settle(ctx context.Context) error {
+	for len(p.progress.pending) > 0 {
+		if ctx.Err() != nil {
+			return ended(ctx)
+		}
+		results, err := p.do(ctx, p.group())
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			// What the end of ctx cut short has no result yet: the next pass, if
+			// there is one, judges it by its effect.
+			if ctx.Err() != nil && !r.OK {
+				return ended(ctx)
+			}
+			if err := p.emit(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// group is the first pending call, and those behind it that may run with it.
+func (p *pass) group() []pending {
+	all := p.progress.pending
+	n := 0
+	for n < len(all) && p.tools.Effect(all[n].Name) == tools.ReadOnly {
+		n++
+	}
+	return append([]pending(nil), all[:max(n, 1)]...)
+}
+
+// do comes to the results of a group. Each start of a tool is durable before
+// the tool is called.
+func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, error) {
+	results := make([]claybot.Record, len(group))
+	var run []int
+	for i, call := range group {
+		why := p.verdict(call)
+		if why != "" {
+			results[i] = p.result(call, why)
+			results[i].Interrupted = why == interrupted
+			continue
+		}
+		if err := p.start(ctx, call.ToolCall); err != nil {
+			return nil, err
+		}
+		run = append(run, i)
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxParallel)
+	for _, i := range run {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			env := tools.Env{Agent: p.turn.Agent, Run: p.turn.Run.ID, CallID: group[i].ID}
+			results[i] = p.tools.Call(ctx, env, group[i].ToolCall)
+			results[i].Step = p.progress.steps
+		})
+	}
+	wg.Wait()
+	p.turn.Usage(claybot.Usage{ToolCalls: int64(len(run))})
+	return results, nil
+}
+
+// verdict says why a call is not run, empty when it is.
+func (p *pass) verdict(call pending) string {
+	switch {
+	case call.inStep > maxStepCalls:
+		return fmt.Sprintf("error: not run: at most %d calls in one answer", maxStepCalls)
+	case call.inRun > maxRunCalls:
+		return fmt.Sprintf("error: not run: at most %d calls in one run", maxRunCalls)
+	case p.tools.Effect(call.Name) == tools.Once && p.turn.InDoubt(call.ID):
+		return interrupted
+	}
+	return ""
+}
+
+// start records that a tool is about to run. A call that its tool will refuse
+// starts nothing, and one that an earlier pass had started is not told twice.
+func (p *pass) start(ctx context.Context, call claybot.ToolCall) error {
+	if p.tools.Check(call) != nil || p.turn.InDoubt(call.ID) {
+		return nil
+	}
+	if err := p.turn.Started(ctx, call, p.tools.Effect(call.Name).String()); err != nil {
+		return fmt.Errorf("record the start of %s: %w", call.Name, err)
+	}
+	return nil
+}
+
+func (p *pass) result(call pending, text string) claybot.Record {
+	return claybot.Record{
+		Type: claybot.RecordTool, At: claybot.Now(), Run: p.turn.Run.ID, Step: p.progress.steps,
+		ToolCallID: call.ID, Name: call.Name, Text: text,
+	}
+}

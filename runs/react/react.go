@@ -1,0 +1,151 @@
+// Package react is the engine of chat agents: the model reasons, its tool calls
+// act, their results are observed, until it answers without a call.
+//
+// Everything the loop knows about a run it reads from the run's records, the
+// limits included, so a run broken anywhere goes on where it stopped. A tool
+// that may act only once is started at most once. Each call gets exactly one
+// result.
+//
+// Only cmd imports it.
+package react
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
+)
+
+// DefaultMaxSteps is the number of model answers a run may take when nothing
+// else is set.
+const DefaultMaxSteps = 64
+
+// A Loop is the engine. The functions are asked at each pass, so that changed
+// settings hold from the next one on. Only Model is needed. A Loop is safe for
+// concurrent use.
+type Loop struct {
+	Model    func(claybot.Agent) llm.Model  // nil result: nothing is configured
+	Tools    func(claybot.Agent) *tools.Set // nil, or a nil result: no tools
+	Prompt   func(claybot.Agent, claybot.Run) string
+	MaxSteps func(claybot.Agent) int // below 1: DefaultMaxSteps
+	Log      *slog.Logger            // nil discards
+}
+
+var _ runs.Engine = (*Loop)(nil)
+
+// Run advances a run until the model has answered. Its errors are *runs.Error,
+// save those of the turn's functions and the cause of a canceled ctx.
+func (l *Loop) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
+	return func(yield func(claybot.Record, error) bool) {
+		p := l.pass(t, yield)
+		if err := p.run(ctx); err != nil && !errors.Is(err, errConsumed) {
+			yield(claybot.Record{}, err)
+		}
+	}
+}
+
+// errConsumed: the consumer stopped ranging.
+var errConsumed = errors.New("nobody takes the records")
+
+// A pass is one Run of the loop.
+type pass struct {
+	turn     *runs.Turn
+	yield    func(claybot.Record, error) bool
+	model    llm.Model
+	tools    *tools.Set
+	system   string
+	maxSteps int
+	log      *slog.Logger
+	history  []claybot.Record
+	progress *progress
+}
+
+func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass {
+	p := &pass{
+		turn: t, yield: yield, model: l.Model(t.Agent), maxSteps: DefaultMaxSteps,
+		log:     slog.New(slog.DiscardHandler),
+		history: slices.Clip(t.History), // appending copies: the turn's slice stays as it is
+	}
+	if l.Tools != nil {
+		p.tools = l.Tools(t.Agent)
+	}
+	if p.tools == nil {
+		p.tools, _ = tools.NewSet() // no tools, no error
+	}
+	if l.Prompt != nil {
+		p.system = l.Prompt(t.Agent, t.Run)
+	}
+	if l.MaxSteps != nil && l.MaxSteps(t.Agent) > 0 {
+		p.maxSteps = l.MaxSteps(t.Agent)
+	}
+	if l.Log != nil {
+		p.log = l.Log.With("agent", t.Agent.ID, "run", t.Run.ID)
+	}
+	p.progress = readProgress(t.History, t.Run.ID, p.tools.Check)
+	return p
+}
+
+func (p *pass) run(ctx context.Context) error {
+	for {
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+		if p.progress.done {
+			return nil
+		}
+		if err := p.progress.stuck(p.maxSteps); err != nil {
+			return err
+		}
+		if p.progress.steps > 0 {
+			if err := p.inject(ctx); err != nil {
+				return err
+			}
+		}
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// inject takes in the messages that joined the run; they are durable already.
+func (p *pass) inject(ctx context.Context) error {
+	more, err := p.turn.Inject(ctx)
+	if err != nil {
+		return fmt.Errorf("inject messages: %w", err)
+	}
+	for _, r := range more {
+		p.remember(r)
+	}
+	return nil
+}
+
+// emit hands over a record; it is durable when emit returns nil.
+func (p *pass) emit(r claybot.Record) error {
+	if !p.yield(r, nil) {
+		return errConsumed
+	}
+	p.remember(r)
+	return nil
+}
+
+func (p *pass) remember(r claybot.Record) {
+	p.history = append(p.history, r)
+	p.progress.add(r)
+}
+
+// ended explains the end of ctx: a passed deadline is a failure with a code, any
+// other cause is the canceler's to judge.
+func ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &runs.Error{Code: runs.CodeDeadline, Text: "the run reached its time limit", Err: cause}
+	}
+	return cause
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs what the tests need beside Go: a C compiler for the race detector and
+# a Chromium for the web page. Where that is not possible it says what will be
+# missing. Safe to repeat.
+set -euo pipefail
+
+# have NAME... tells whether one of the programs is there.
+have() {
+	for name in "$@"; do
+		command -v "$name" >/dev/null && return 0
+	done
+	return 1
+}
+
+# install PACKAGE... installs from Debian's archive when this user may.
+install() {
+	[ "$(id -u)" = 0 ] && have apt-get || return 1
+	echo "setup: installing $*"
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# without WHAT says what is missing; where all tests must run, that is an error.
+without() {
+	echo "setup: $1"
+	if [ "${CI:-}" = true ]; then
+		echo "setup: with CI=true that must not be" >&2
+		exit 1
+	fi
+}
+
+have cc gcc || install gcc libc6-dev || without "no C compiler; the tests run without the race detector"
+have chromium chromium-browser google-chrome || install chromium || without "no Chromium; the tests of the web page in a browser are skipped"

@@ -1,0 +1,32 @@
+// Package files keeps agents as directories of plain files: who an agent is,
+// its settings, and its history. It implements storage.Agents and
+// storage.History for one process on one machine.
+//
+//	<dir>/                      0700, every file 0600, whatever the umask
+//	├── claybot.lock            flock; holds the pid of the process that has it
+//	├── agents/<cuid2>/
+//	│   ├── descriptor.json     {"v","id","type","createdAt","connector","channelId","userId"}
+//	│   ├── state.json          {"v", the fields of claybot.State, unknown keys kept}
+//	│   └── history.jsonl       one claybot.Record a line; the last member is "crc"
+//	├── agents/.new-<cuid2>/    an agent that is being made; removed at Open
+//	└── quarantine/             damaged bytes, at most 64 MiB, the oldest go first
+//
+// It guarantees: what a method confirmed survives kill -9 and power loss, as
+// far as the disk honours fsync; nobody ever sees half a descriptor.json or
+// state.json; history.jsonl is only appended to, and a line that an error or a
+// crash cut short is removed before the next append; an append that failed
+// left no record behind; damage costs the damaged line or file, never its
+// neighbours and never the agent's identity.
+//
+// The "crc" of a history line is the CRC-32C of the line without that member
+// and without the newline, as 8 lower-case hex digits. Lines without one, as
+// written by hand, are accepted.
+//
+// Locks. One gate per descriptor makes find-or-create one step; one gate per
+// agent is held while its files are read or written, which is the order of its
+// writes and the place where leases are checked. A gate is held across disk
+// work on purpose and is left when the context ends; the mutexes inside are
+// held for a few instructions only. Gates nest descriptor before agent.
+//
+// Only cmd and tests may import this package.
+package files

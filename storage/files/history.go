@@ -1,0 +1,387 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// writeTries is how often a failed append is tried anew, each time on a fresh
+// file handle.
+const writeTries = 3
+
+// A history is the open history.jsonl of an agent.
+//
+//	0 ─────────────── synced ── written part of pending ── rest of pending
+//	  durable                    in the file, may vanish    in memory
+//
+// After a failed write or sync the handle is closed and nothing beyond synced
+// is believed: the file is cut there and pending is written again. A line is
+// therefore in the file once or not at all.
+type history struct {
+	s       *Store
+	r       *resident
+	path    string
+	marker  claybot.Record
+	records []claybot.Record
+	from    int64 // offset of the marker
+	enc     encoder
+
+	f       File // nil when it is not trusted
+	synced  int64
+	pending []byte
+	written int // bytes of pending that are in the file
+	closed  bool
+}
+
+// OpenHistory opens the history of the leased agent. What a crash left at its
+// end is cut off, kept in the quarantine, and gone before OpenHistory returns.
+// From then on an older holder's history fails with storage.ErrLeaseLost.
+func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
+	h := &history{s: s, path: s.dir(l.Agent) + "/history.jsonl"}
+	err := s.with(ctx, l.Agent, func(r *resident) error {
+		if err := r.admit(l); err != nil {
+			return err
+		}
+		h.r = r
+		if err := h.open(); err != nil {
+			h.distrust()
+			return failed(fmt.Sprintf("open history of agent %s", r.id), err)
+		}
+		if _, err := s.residents.pin(r.id); err != nil { // until Close
+			h.distrust()
+			return err
+		}
+		r.writer = h
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Records reads what an agent remembers and writes nothing.
+func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
+	var t tail
+	err := s.with(ctx, id, func(r *resident) error {
+		f, err := s.fs.Open(s.dir(id)+"/history.jsonl", os.O_RDONLY)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }() // nothing was written
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		size := info.Size()
+		if r.cut >= 0 {
+			size = min(size, r.cut)
+		}
+		t, err = readTail(f, size)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("records of agent %s: %w", id, err)
+	}
+	return t.records, nil
+}
+
+// open makes the file ready for appending. It needs the gate.
+func (h *history) open() error {
+	f, err := h.s.fs.Open(h.path, os.O_RDWR|os.O_APPEND)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = h.s.fs.Open(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+		if err == nil {
+			err = h.s.fs.SyncDir(h.s.dir(h.r.id))
+		}
+	}
+	h.f = f
+	if err != nil {
+		return err
+	}
+	if err := h.settle(); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h.synced = info.Size()
+	if t, ok := h.s.tails.take(h.r.id, info); ok {
+		h.marker, h.records, h.from = t.marker, t.records, t.from
+		return nil
+	}
+	t, err := readTail(f, h.synced)
+	if err != nil {
+		return err
+	}
+	h.marker, h.records, h.from = t.marker, t.records, t.from
+	return h.repair(t)
+}
+
+// settle cuts off what a failed append of an earlier history may have left.
+func (h *history) settle() error {
+	if h.r.cut < 0 {
+		return nil
+	}
+	info, err := h.f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() > h.r.cut {
+		if err := h.f.Truncate(h.r.cut); err != nil {
+			return err
+		}
+	}
+	h.s.settled(h.r)
+	return nil
+}
+
+// repair makes the file end in a whole line and sets damage aside. The sync at
+// its end also covers what an earlier process wrote without living to see it
+// durable.
+func (h *history) repair(t tail) error {
+	lost := t.lost
+	for _, d := range t.damaged {
+		fresh, err := h.keep(d)
+		if err != nil {
+			return err
+		}
+		if fresh {
+			h.s.log.Error("history has an unreadable part, which is skipped", "agent", h.r.id, "offset", d.off, "bytes", d.size)
+			lost = true
+		}
+	}
+	if t.torn.size > 0 {
+		if _, err := h.keep(t.torn); err != nil {
+			return err
+		}
+		if err := h.f.Truncate(t.end); err != nil {
+			return err
+		}
+		h.s.log.Warn("history had an unfinished last line, which is set aside", "agent", h.r.id, "offset", t.torn.off, "bytes", t.torn.size)
+	}
+	if lost {
+		h.r.reports = append(h.r.reports, saidHistory)
+	}
+	h.synced = t.end
+	var missing []byte
+	switch {
+	case t.end == 0:
+		h.marker = startRecord(claybot.Now())
+		line, err := h.enc.lines([]claybot.Record{h.marker})
+		if err != nil {
+			return err
+		}
+		missing = line
+	case t.open:
+		missing = []byte("\n")
+	}
+	if err := writeAll(h.f, missing); err != nil {
+		return err
+	}
+	h.synced += int64(len(missing))
+	return h.f.Sync()
+}
+
+// keep copies a part of the file to the quarantine.
+func (h *history) keep(d span) (fresh bool, err error) {
+	data := make([]byte, min(d.size, h.s.quarantine.limit))
+	if n, err := h.f.ReadAt(data, d.off); n < len(data) {
+		return false, err
+	}
+	return h.s.quarantine.keep(fmt.Sprintf("%s.history.%d", h.r.id, d.off), data)
+}
+
+func (h *history) Records() []claybot.Record { return h.records }
+
+func (h *history) Marker() claybot.Record { return h.marker }
+
+func (h *history) Append(ctx context.Context, records ...claybot.Record) error {
+	return h.add(ctx, records, true)
+}
+
+func (h *history) Buffer(ctx context.Context, records ...claybot.Record) error {
+	return h.add(ctx, records, false)
+}
+
+func (h *history) add(ctx context.Context, records []claybot.Record, durable bool) error {
+	lines, err := h.enc.lines(records)
+	if err != nil {
+		return fmt.Errorf("append to history of agent %s: %w", h.r.id, err)
+	}
+	if err := h.r.gate.enter(ctx); err != nil {
+		return fmt.Errorf("append to history of agent %s: %w", h.r.id, err)
+	}
+	defer h.r.gate.leave()
+	switch {
+	case h.closed:
+		return fmt.Errorf("append to history of agent %s: %w", h.r.id, fs.ErrClosed)
+	case h.r.writer != h:
+		return fmt.Errorf("append to history of agent %s: %w", h.r.id, storage.ErrLeaseLost)
+	}
+	start, before := h.synced+int64(len(h.pending)), len(h.pending)
+	h.pending = append(h.pending, lines...)
+	if err := h.push(durable); err != nil {
+		h.pending = h.pending[:before]
+		return failed(fmt.Sprintf("append to history of agent %s", h.r.id), err)
+	}
+	for _, rec := range records {
+		if rec.Marker() {
+			h.marker, h.records, h.from = rec, nil, start
+		} else {
+			h.records = append(h.records, rec)
+		}
+	}
+	return nil
+}
+
+// push writes what is pending and, if durable, syncs it. After an error
+// nothing beyond synced is in the file, or the debt is noted in r.cut.
+func (h *history) push(durable bool) error {
+	var err error
+	for range writeTries {
+		if err = h.try(durable); err == nil || full(err) {
+			break
+		}
+		h.distrust()
+	}
+	if err != nil {
+		h.distrust()
+		_ = h.reopen() // cuts now if it can; else the next user of the file does
+	}
+	return err
+}
+
+func (h *history) try(durable bool) error {
+	if h.f == nil {
+		if err := h.reopen(); err != nil {
+			return err
+		}
+	}
+	if h.written < len(h.pending) {
+		if err := writeAll(h.f, h.pending[h.written:]); err != nil {
+			return err
+		}
+		h.written = len(h.pending)
+	}
+	if !durable || h.written == 0 {
+		return nil
+	}
+	if err := h.f.Sync(); err != nil {
+		return err
+	}
+	h.synced += int64(h.written)
+	h.pending, h.written = h.pending[:0], 0
+	return nil
+}
+
+// distrust gives up the handle after a failure; everything not known to be
+// durable has to be written again.
+func (h *history) distrust() {
+	if h.f != nil {
+		_ = h.f.Close() // its word is worth nothing any more
+		h.f = nil
+	}
+	h.written = 0
+	if h.r.writer == h {
+		h.r.cut = h.synced
+	}
+}
+
+// reopen gets a fresh handle and cuts the file back to what is durable.
+func (h *history) reopen() error {
+	f, err := h.s.fs.Open(h.path, os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return err
+	}
+	h.f = f
+	if err := h.verify(); err != nil {
+		h.distrust()
+		return err
+	}
+	return nil
+}
+
+// verify checks that the durable part is still there and ends in a newline,
+// and cuts off the rest.
+func (h *history) verify() error {
+	info, err := h.f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < h.synced {
+		return fmt.Errorf("%w: history.jsonl shrank from %d to %d bytes", storage.ErrDamaged, h.synced, info.Size())
+	}
+	var last [1]byte
+	if n, err := h.f.ReadAt(last[:], h.synced-1); n < 1 {
+		return err
+	}
+	if last[0] != '\n' {
+		return fmt.Errorf("%w: history.jsonl has no line end at %d", storage.ErrDamaged, h.synced)
+	}
+	return h.settle()
+}
+
+// Close makes buffered records durable and lets the file go. The handle is
+// closed whatever the error; what could not be cut off of a failed append is
+// cut off by the next OpenHistory.
+func (h *history) Close() error {
+	if err := h.r.gate.enter(context.Background()); err != nil {
+		return err
+	}
+	defer h.r.gate.leave()
+	if h.closed {
+		return nil
+	}
+	h.closed = true
+	var err error
+	if h.r.writer == h {
+		if len(h.pending) > 0 || h.f == nil {
+			err = h.push(true)
+		}
+		h.cache()
+		h.r.writer = nil
+	}
+	if h.f != nil {
+		err = errors.Join(err, h.f.Close())
+		h.f = nil
+	}
+	if h.r.cut >= 0 && !h.r.indebted {
+		h.r.indebted = true // keeps this pin, for the debt must not be forgotten
+	} else {
+		h.s.residents.unpin(h.r)
+	}
+	if err != nil {
+		return failed(fmt.Sprintf("close history of agent %s", h.r.id), err)
+	}
+	return nil
+}
+
+// cache keeps the tail for the next OpenHistory, if the file is as it should.
+func (h *history) cache() {
+	if h.f == nil || len(h.pending) > 0 {
+		return
+	}
+	if info, err := h.f.Stat(); err == nil && info.Size() == h.synced {
+		h.s.tails.put(&cachedTail{id: h.r.id, marker: h.marker, records: h.records, from: h.from, size: h.synced, mod: info.ModTime()})
+	}
+}
+
+// settled notes that r owes no cut any more. It needs the gate.
+func (s *Store) settled(r *resident) {
+	r.cut = -1
+	if r.indebted {
+		r.indebted = false
+		s.residents.unpin(r)
+	}
+}

@@ -1,0 +1,338 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// newPrefix begins the names of agent directories that are being made.
+const newPrefix = ".new-"
+
+// AgentFor finds the agent of d or makes it. An agent that is in memory is
+// found without I/O. After an error the next call for d goes on where this one
+// stopped: a descriptor never gets two agents.
+func (s *Store) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+	if a, ok := s.residents.find(d); ok {
+		return a, nil
+	}
+	if err := checkDescriptor(d); err != nil {
+		return claybot.Agent{}, err
+	}
+	leave, err := s.keys.enter(ctx, d)
+	if err != nil {
+		return claybot.Agent{}, fmt.Errorf("agent for %s: %w", d.Key(), err)
+	}
+	defer leave()
+	if a, ok := s.residents.find(d); ok {
+		return a, nil
+	}
+	a, err := s.known(ctx, d)
+	if errors.Is(err, storage.ErrNotFound) {
+		a, err = s.create(ctx, d)
+	}
+	if err != nil {
+		return claybot.Agent{}, failed("agent for "+d.Key(), err)
+	}
+	return a, nil
+}
+
+// known finds the agent of d by the index; storage.ErrNotFound. It needs the
+// gate of d.
+func (s *Store) known(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+	id, err := s.index.IndexedAgent(ctx, d)
+	if err != nil {
+		return claybot.Agent{}, err
+	}
+	a, err := s.Agent(ctx, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound): // an operator took the directory away
+		s.log.Warn("agent has no directory any more", "agent", id)
+		if err := s.index.UnindexAgent(ctx, id); err != nil {
+			return a, err
+		}
+		return a, err
+	case err != nil:
+		return a, err
+	case a.Descriptor != d: // a MoveChannel was cut short after the index
+		return s.rename(ctx, id, d)
+	}
+	return a, nil
+}
+
+// create makes the agent of d. It needs the gate of d.
+func (s *Store) create(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+	s.mu.Lock()
+	a, made := s.orphans[d]
+	s.mu.Unlock()
+	if !made {
+		id, now := claybot.NewID(), claybot.Now()
+		a = claybot.Agent{ID: id, Descriptor: d, CreatedAt: now, State: newState(now)}
+		if err := s.build(a); err != nil {
+			return claybot.Agent{}, err
+		}
+		s.mu.Lock()
+		s.orphans[d] = a
+		s.mu.Unlock()
+	}
+	if err := s.fs.SyncDir(s.root); err != nil {
+		return claybot.Agent{}, err
+	}
+	if err := s.index.IndexAgents(ctx, a); err != nil {
+		return claybot.Agent{}, err
+	}
+	s.mu.Lock()
+	delete(s.orphans, d)
+	s.mu.Unlock()
+	r, err := s.residents.pin(a.ID)
+	if err != nil {
+		return claybot.Agent{}, err
+	}
+	s.residents.publish(r, a)
+	s.residents.unpin(r)
+	return cloned(a), nil
+}
+
+// build makes the directory of a. It appears under its name whole or not at
+// all; the name is durable only after the next sync of root.
+func (s *Store) build(a claybot.Agent) (err error) {
+	descriptor, err := encodeDocument(descriptorFile{V: version, ID: a.ID, Descriptor: a.Descriptor, CreatedAt: a.CreatedAt}, nil)
+	if err != nil {
+		return err
+	}
+	state, err := encodeDocument(stateFile{V: version, State: a.State}, nil)
+	if err != nil {
+		return err
+	}
+	start, err := new(encoder).lines([]claybot.Record{startRecord(a.CreatedAt)})
+	if err != nil {
+		return err
+	}
+	tmp := s.root + "/" + newPrefix + string(a.ID)
+	if err := s.fs.Mkdir(tmp); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.fs.Remove(tmp) // else the next Open does
+		}
+	}()
+	contents := []struct {
+		name string
+		data []byte
+	}{{"descriptor.json", descriptor}, {"state.json", state}, {"history.jsonl", start}}
+	errs := make([]error, len(contents))
+	var wg sync.WaitGroup // the syncs of one disk go well together
+	for i, c := range contents {
+		wg.Go(func() { errs[i] = write(s.fs, tmp+"/"+c.name, c.data) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(tmp); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(tmp, s.dir(a.ID)); err != nil {
+		return err
+	}
+	s.remember(a)
+	return nil
+}
+
+// remember puts the empty tail of a history just made into the cache.
+func (s *Store) remember(a claybot.Agent) {
+	f, err := s.fs.Open(s.dir(a.ID)+"/history.jsonl", os.O_RDONLY)
+	if err != nil {
+		return // it will be read when it is needed
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if info, err := f.Stat(); err == nil {
+		s.tails.put(&cachedTail{id: a.ID, marker: startRecord(a.CreatedAt), size: info.Size(), mod: info.ModTime()})
+	}
+}
+
+func startRecord(at claybot.Time) claybot.Record {
+	return claybot.Record{Type: claybot.RecordStart, V: version, At: at}
+}
+
+// MoveChannel gives the agents of a channel the new channel. An agent whose
+// new descriptor is taken stays where it is. The index changes first: what a
+// crash leaves undone in a descriptor.json is done when the agent is next
+// looked up, or by a second MoveChannel.
+func (s *Store) MoveChannel(ctx context.Context, connector, from, to string) error {
+	if from == to {
+		return nil
+	}
+	if err := s.moving.enter(ctx); err != nil {
+		return err
+	}
+	defer s.moving.leave()
+	var moved []storage.IndexEntry
+	for e, err := range s.index.IndexedAgents(ctx) {
+		if err != nil {
+			return fmt.Errorf("move channel of %s: %w", connector, err)
+		}
+		if c := e.Descriptor.ChannelID; e.Descriptor.Connector == connector && (c == from || c == to) {
+			moved = append(moved, e)
+		}
+	}
+	for _, e := range moved {
+		d := e.Descriptor
+		d.ChannelID = to
+		err := s.move(ctx, e, d)
+		if errors.Is(err, storage.ErrDamaged) { // it stays where it is, and in nobody's way
+			s.log.Error("the agent of a moved channel cannot be read", "agent", e.ID, "err", err)
+			continue
+		}
+		if err != nil {
+			return failed(fmt.Sprintf("move channel of agent %s", e.ID), err)
+		}
+	}
+	return nil
+}
+
+// move gives the agent e the descriptor d.
+func (s *Store) move(ctx context.Context, e storage.IndexEntry, d claybot.Descriptor) error {
+	if e.Descriptor != d {
+		leave, err := s.keys.enter(ctx, e.Descriptor)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	leave, err := s.keys.enter(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if e.Descriptor != d {
+		taken, err := s.index.IndexedAgent(ctx, d)
+		if err == nil {
+			s.log.Warn("channel moved, but the agent there is another one", "agent", e.ID, "taken", taken)
+			return nil
+		}
+		if !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		a, err := s.Agent(ctx, e.ID)
+		if err != nil {
+			return err
+		}
+		a.Descriptor = d
+		if err := s.index.IndexAgents(ctx, a); err != nil {
+			return err
+		}
+	}
+	_, err = s.rename(ctx, e.ID, d)
+	return err
+}
+
+// rename writes d, which the index has for the agent id, into its
+// descriptor.json. It needs the gate of d.
+func (s *Store) rename(ctx context.Context, id claybot.AgentID, d claybot.Descriptor) (claybot.Agent, error) {
+	var a claybot.Agent
+	err := s.with(ctx, id, func(r *resident) error {
+		a = *s.residents.agent(r)
+		if a.Descriptor == d {
+			return nil
+		}
+		f, extra, _, damage, err := s.parseDescriptor(id)
+		if err != nil {
+			return err
+		}
+		if damage != nil { // since it was loaded
+			f = descriptorFile{ID: id, CreatedAt: a.CreatedAt}
+		}
+		f.Descriptor = d
+		if err := s.writeDescriptor(f, extra); err != nil {
+			return err
+		}
+		a.Descriptor = d
+		s.residents.publish(r, a)
+		return nil
+	})
+	return cloned(a), err
+}
+
+// reconcile brings the index in line with the directories.
+func (s *Store) reconcile(ctx context.Context) error {
+	entries, err := s.fs.ReadDir(s.root)
+	if err != nil {
+		return err
+	}
+	unindexed := make(map[claybot.AgentID]bool, len(entries))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), newPrefix) {
+			if err := s.fs.Remove(s.root + "/" + e.Name()); err != nil {
+				return err
+			}
+			continue
+		}
+		if id := claybot.AgentID(e.Name()); id.Validate() == nil && e.IsDir() {
+			unindexed[id] = true
+		} else {
+			s.log.Warn("not an agent, ignored", "name", e.Name())
+		}
+	}
+	var gone []claybot.AgentID
+	for e, err := range s.index.IndexedAgents(ctx) {
+		if err != nil {
+			return err
+		}
+		if !unindexed[e.ID] {
+			gone = append(gone, e.ID)
+		}
+		delete(unindexed, e.ID)
+	}
+	for _, id := range gone {
+		s.log.Warn("agent has no directory any more", "agent", id)
+		if err := s.index.UnindexAgent(ctx, id); err != nil {
+			return err
+		}
+	}
+	return s.adopt(ctx, unindexed)
+}
+
+// adopt indexes agents that only their directories know.
+func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
+	found := make(map[claybot.Descriptor]claybot.Agent)
+	for id := range ids {
+		d, _, _, damage, err := s.parseDescriptor(id)
+		if err = errors.Join(damage, err); err != nil {
+			s.log.Error("agent cannot be read and is left as it is", "agent", id, "error", err)
+			continue
+		}
+		taken, err := s.index.IndexedAgent(ctx, d.Descriptor)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		if twin, ok := found[d.Descriptor]; ok {
+			taken = twin.ID
+		}
+		if taken != "" {
+			s.log.Error("agent is for the same user as another and is left as it is", "agent", id, "other", taken)
+			continue
+		}
+		st, err := s.peekState(id)
+		if err != nil {
+			st = newState(d.CreatedAt) // repaired when the agent is loaded
+		}
+		found[d.Descriptor] = claybot.Agent{ID: id, Descriptor: d.Descriptor, CreatedAt: d.CreatedAt, State: st}
+	}
+	agents := make([]claybot.Agent, 0, len(found))
+	for _, a := range found {
+		agents = append(agents, a)
+	}
+	if len(agents) == 0 {
+		return nil
+	}
+	s.log.Info("agents indexed from their directories", "agents", len(agents))
+	return s.index.IndexAgents(ctx, agents...)
+}

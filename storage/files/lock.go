@@ -1,0 +1,109 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/claybot/claybot/storage"
+)
+
+// A DirLock is the right of this process to a data directory. The kernel takes
+// it back when the process ends, however it ends; until then keep the DirLock
+// reachable, for a collected one is closed.
+type DirLock struct{ f *os.File }
+
+// Lock makes the data directory dir, mode 0700, when it does not exist and
+// takes it for this process. When another process has it, Lock returns at once
+// with an error that wraps storage.ErrLocked and names that process. A
+// directory that is a symlink or that group or others may write to is refused
+// with an error that names the chmod.
+func Lock(dir string) (*DirLock, error) {
+	dir = filepath.Clean(dir) // a trailing slash would follow a symlink
+	if err := prepare(dir); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "claybot.lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, failed("lock data directory", err)
+	}
+	if err := flock(f); err != nil {
+		defer func() { _ = f.Close() }() // nothing was written
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w: %s is held by %s", storage.ErrLocked, dir, holder(f))
+		}
+		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
+	}
+	// The pid is there to be read by people; a full disk must not keep claybot
+	// from starting.
+	_ = f.Chmod(0o600)
+	_ = f.Truncate(0)
+	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return &DirLock{f: f}, nil
+}
+
+// Close lets the data directory go.
+func (l *DirLock) Close() error {
+	_ = l.f.Truncate(0) // the pid is no longer true
+	return l.f.Close()
+}
+
+// prepare makes dir or refuses it.
+func prepare(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+			return failed("make data directory", err)
+		}
+		if err := (osFS{}).Mkdir(dir); err != nil {
+			return failed("make data directory", err)
+		}
+		return (osFS{}).SyncDir(filepath.Dir(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("data directory %s is a symlink, which others could point elsewhere; "+
+			"name the directory itself and run: chmod 700 %s", dir, target(dir))
+	case !info.IsDir():
+		return fmt.Errorf("data directory %s is a file", dir)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("data directory %s is writable by group or others (mode %04o); run: chmod 700 %s",
+			dir, info.Mode().Perm(), dir)
+	}
+	return nil
+}
+
+func target(link string) string {
+	if p, err := filepath.EvalSymlinks(link); err == nil {
+		return p
+	}
+	return link
+}
+
+func flock(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// holder names the process that wrote its pid into f.
+func holder(f *os.File) string {
+	var buf [32]byte
+	n, _ := f.ReadAt(buf[:], 0) // short files end in io.EOF
+	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+	if err != nil || pid <= 0 {
+		return "another process"
+	}
+	return "process " + strconv.Itoa(pid)
+}

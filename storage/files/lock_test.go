@@ -1,0 +1,148 @@
+package files
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/storage"
+)
+
+func TestLockMakesDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "er", ".claybot")
+	l, err := Lock(dir + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := mode(t, dir); got != 0o700 {
+		t.Errorf("directory: got mode %o, want 700", got)
+	}
+	if got := mode(t, dir+"/claybot.lock"); got != 0o600 {
+		t.Errorf("lock file: got mode %o, want 600", got)
+	}
+	if got, want := readFile(t, dir+"/claybot.lock"), strconv.Itoa(os.Getpid())+"\n"; got != want {
+		t.Errorf("lock file: got %q, want %q", got, want)
+	}
+	_, err = Lock(dir)
+	if !errors.Is(err, storage.ErrLocked) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
+		t.Errorf("second lock: got %v, want %v by this process", err, storage.ErrLocked)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Lock(dir)
+	if err != nil {
+		t.Fatalf("after close: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLockDiesWithProcess takes the lock in another process and kills it.
+func TestLockDiesWithProcess(t *testing.T) {
+	if dir := os.Getenv("CLAYBOT_TEST_LOCK"); dir != "" {
+		l, err := Lock(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		fmt.Println("held")
+		_, err = io.Copy(io.Discard, os.Stdin) // until killed
+		t.Fatal("not killed", err)
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLockDiesWithProcess$")
+	cmd.Env = append(os.Environ(), "CLAYBOT_TEST_LOCK="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("child said %q, %v", line, err)
+	}
+	_, err = Lock(dir)
+	if !errors.Is(err, storage.ErrLocked) || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)) {
+		t.Errorf("got %v, want %v by process %d", err, storage.ErrLocked, cmd.Process.Pid)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the killed child ended without an error")
+	}
+	l, err := Lock(dir)
+	if err != nil {
+		t.Fatalf("after kill -9: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockRefuses(t *testing.T) {
+	base := t.TempDir()
+	real := filepath.Join(base, "real")
+	if err := os.Mkdir(real, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(base, "file")
+	writeFile(t, file, nil)
+	shared := func(name string, m os.FileMode) string {
+		p := filepath.Join(base, name)
+		if err := errors.Join(os.Mkdir(p, 0o700), os.Chmod(p, m)); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, tt := range []struct{ dir, want string }{
+		{link, "chmod 700 " + real},
+		{link + "/", "chmod 700 " + real},
+		{shared("group", 0o720), "chmod 700 " + base + "/group"},
+		{shared("others", 0o702), "chmod 700 " + base + "/others"},
+		{file, "is a file"},
+	} {
+		l, err := Lock(tt.dir)
+		if err == nil {
+			_ = l.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, storage.ErrLocked) {
+			t.Errorf("%s: got %v, want an error with %q", tt.dir, err, tt.want)
+		}
+	}
+	l, err := Lock(shared("readable", 0o755))
+	if err != nil {
+		t.Fatalf("a directory that others may read: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func mode(t *testing.T, name string) os.FileMode {
+	t.Helper()
+	info, err := os.Lstat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode().Perm()
+}

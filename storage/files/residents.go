@@ -1,0 +1,165 @@
+package files
+
+import (
+	"container/list"
+	"io/fs"
+	"sync"
+
+	"github.com/claybot/claybot"
+)
+
+// residentLimit is how many agents that nobody uses stay in memory.
+const residentLimit = 4096
+
+// A resident is an agent in memory. There is one for an agent at any time, so
+// its gate and its fence are those of the agent.
+type resident struct {
+	id   claybot.AgentID
+	gate gate // held while the files of the agent are read or written
+
+	// Guarded by gate.
+	token    int64    // of the newest lease seen
+	writer   *history // the one that may append
+	extra    extras   // of state.json
+	unsure   bool     // state.json may differ from agent.State
+	cut      int64    // history.jsonl must be cut to this size first; -1: no
+	indebted bool     // a pin is held because of cut
+	reports  []string // damage found and not yet told
+
+	// Guarded by residents.mu.
+	agent *claybot.Agent // nil before it is loaded; replaced, never changed
+	pins  int            // users; unused residents may be forgotten
+	elem  *list.Element  // in unused, when pins is 0
+}
+
+// residents are the agents in memory, by id and by descriptor. Those in use
+// stay; of the others the least recently used are forgotten.
+type residents struct {
+	mu     sync.Mutex
+	closed bool
+	byID   map[claybot.AgentID]*resident
+	byDesc map[claybot.Descriptor]*resident
+	unused *list.List // of *resident, the most recently used first
+	limit  int
+}
+
+func newResidents(limit int) *residents {
+	return &residents{
+		byID:   make(map[claybot.AgentID]*resident),
+		byDesc: make(map[claybot.Descriptor]*resident),
+		unused: list.New(),
+		limit:  limit,
+	}
+}
+
+// find returns the agent of d when it is in memory.
+func (rs *residents) find(d claybot.Descriptor) (claybot.Agent, bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.use(rs.byDesc[d])
+}
+
+// get returns the agent id when it is in memory.
+func (rs *residents) get(id claybot.AgentID) (claybot.Agent, bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.use(rs.byID[id])
+}
+
+// use copies the agent of r. It needs mu.
+func (rs *residents) use(r *resident) (claybot.Agent, bool) {
+	if r == nil || r.agent == nil || rs.closed {
+		return claybot.Agent{}, false
+	}
+	if r.elem != nil {
+		rs.unused.MoveToFront(r.elem)
+	}
+	return cloned(*r.agent), true
+}
+
+// cloned returns a copy of a that shares nothing with it.
+func cloned(a claybot.Agent) claybot.Agent {
+	if a.State.Routing != nil {
+		routing := *a.State.Routing
+		a.State.Routing = &routing
+	}
+	return a
+}
+
+// pin returns the one resident of id, which stays until it is unpinned. It
+// may not be loaded yet.
+func (rs *residents) pin(id claybot.AgentID) (*resident, error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.closed {
+		return nil, fs.ErrClosed
+	}
+	r := rs.byID[id]
+	if r == nil {
+		r = &resident{id: id, gate: newGate(), cut: -1}
+		rs.byID[id] = r
+	}
+	if r.elem != nil {
+		rs.unused.Remove(r.elem)
+		r.elem = nil
+	}
+	r.pins++
+	return r, nil
+}
+
+func (rs *residents) unpin(r *resident) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r.pins--; r.pins > 0 {
+		return
+	}
+	if r.agent == nil {
+		rs.drop(r)
+		return
+	}
+	r.elem = rs.unused.PushFront(r)
+	for rs.unused.Len() > rs.limit {
+		rs.drop(rs.unused.Back().Value.(*resident))
+	}
+}
+
+// drop forgets r. It needs mu.
+func (rs *residents) drop(r *resident) {
+	delete(rs.byID, r.id)
+	if r.agent != nil && rs.byDesc[r.agent.Descriptor] == r {
+		delete(rs.byDesc, r.agent.Descriptor)
+	}
+	if r.elem != nil {
+		rs.unused.Remove(r.elem)
+		r.elem = nil
+	}
+}
+
+// publish makes a what r is known as.
+func (rs *residents) publish(r *resident, a claybot.Agent) {
+	a = cloned(a)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r.agent != nil && r.agent.Descriptor != a.Descriptor && rs.byDesc[r.agent.Descriptor] == r {
+		delete(rs.byDesc, r.agent.Descriptor)
+	}
+	r.agent = &a
+	rs.byDesc[a.Descriptor] = r
+}
+
+// agent returns what r is known as, nil before it is loaded.
+func (rs *residents) agent(r *resident) *claybot.Agent {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return r.agent
+}
+
+// close forgets everything that nobody uses.
+func (rs *residents) close() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.closed = true
+	for rs.unused.Len() > 0 {
+		rs.drop(rs.unused.Back().Value.(*resident))
+	}
+}

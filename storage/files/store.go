@@ -1,0 +1,206 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Config is what a Store needs.
+type Config struct {
+	// Dir is the data directory. It exists and is held, see Lock.
+	Dir string
+	// Index is the identity copy of the agents in the message store.
+	Index storage.Index
+	// Log gets what was repaired; nil discards it.
+	Log *slog.Logger
+	// OnDamage, if set, is told once per agent that something of it was
+	// damaged, in a sentence for the user. It may call the Store.
+	OnDamage func(id claybot.AgentID, sentence string)
+	// FS is the file system; nil is that of the machine.
+	FS FS
+}
+
+// A Store keeps agents below a data directory. Its methods may be called by
+// any number of goroutines.
+type Store struct {
+	fs         FS
+	root       string // <dir>/agents
+	index      storage.Index
+	log        *slog.Logger
+	onDamage   func(claybot.AgentID, string)
+	quarantine *quarantine
+
+	keys      keyGates
+	moving    gate // one MoveChannel at a time
+	residents *residents
+	tails     *tails
+
+	mu      sync.Mutex
+	orphans map[claybot.Descriptor]claybot.Agent // made, not yet indexed
+	told    map[claybot.AgentID]bool             // damage was told
+}
+
+var _ storage.Agents = (*Store)(nil)
+
+// Open opens the agents of a data directory: it removes agents that were never
+// finished and brings the index in line with the directories. It reads only
+// agents that the index does not know.
+func Open(cfg Config) (*Store, error) {
+	s := &Store{
+		fs:        cfg.FS,
+		root:      cfg.Dir + "/agents",
+		index:     cfg.Index,
+		log:       cfg.Log,
+		onDamage:  cfg.OnDamage,
+		keys:      keyGates{gates: make(map[claybot.Descriptor]*keyGate)},
+		moving:    newGate(),
+		residents: newResidents(residentLimit),
+		tails:     newTails(tailsLimit),
+		orphans:   make(map[claybot.Descriptor]claybot.Agent),
+		told:      make(map[claybot.AgentID]bool),
+	}
+	if s.fs == nil {
+		s.fs = osFS{}
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.quarantine = &quarantine{fs: s.fs, dir: cfg.Dir + "/quarantine", limit: quarantineLimit}
+	for _, dir := range []string{s.root, s.quarantine.dir} {
+		if err := s.fs.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, failed("open agents", err)
+		}
+	}
+	if err := s.fs.SyncDir(cfg.Dir); err != nil {
+		return nil, failed("open agents", err)
+	}
+	if err := s.reconcile(context.Background()); err != nil {
+		return nil, failed("open agents", err)
+	}
+	return s, nil
+}
+
+// Close lets go of what is in memory. Histories must be closed before.
+func (s *Store) Close() error {
+	s.residents.close()
+	return nil
+}
+
+func (s *Store) dir(id claybot.AgentID) string { return s.root + "/" + string(id) }
+
+// Agent loads one agent; storage.ErrNotFound when there is none. A damaged
+// descriptor.json is rebuilt from the index, a damaged state.json becomes the
+// default one; the damaged bytes go to the quarantine.
+func (s *Store) Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error) {
+	if a, ok := s.residents.get(id); ok {
+		return a, nil
+	}
+	var a claybot.Agent
+	err := s.with(ctx, id, func(r *resident) error {
+		a = cloned(*s.residents.agent(r))
+		return nil
+	})
+	return a, err
+}
+
+// SaveState replaces the mutable part of an agent as a whole. Members of
+// state.json that this version does not know are kept.
+func (s *Store) SaveState(ctx context.Context, l storage.Lease, st claybot.State) error {
+	return s.with(ctx, l.Agent, func(r *resident) error {
+		if err := r.admit(l); err != nil {
+			return err
+		}
+		a := *s.residents.agent(r)
+		if !r.unsure && sameState(a.State, st) {
+			return nil
+		}
+		a.State = st
+		r.unsure = true
+		if err := s.writeState(r, st); err != nil {
+			return failed(fmt.Sprintf("save state of agent %s", r.id), err)
+		}
+		r.unsure = false
+		s.residents.publish(r, a)
+		return nil
+	})
+}
+
+// admit refuses a lease older than the newest one seen. It needs the gate.
+func (r *resident) admit(l storage.Lease) error {
+	if l.Token < r.token {
+		return fmt.Errorf("agent %s, token %d after %d: %w", r.id, l.Token, r.token, storage.ErrLeaseLost)
+	}
+	r.token = l.Token
+	return nil
+}
+
+func sameState(a, b claybot.State) bool {
+	if (a.Routing == nil) != (b.Routing == nil) || a.Routing != nil && *a.Routing != *b.Routing {
+		return false
+	}
+	a.Routing, b.Routing = nil, nil
+	return a == b
+}
+
+// with calls fn with the agent's resident, loaded, while its gate is held.
+func (s *Store) with(ctx context.Context, id claybot.AgentID, fn func(*resident) error) error {
+	if err := id.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", storage.ErrNotFound, err)
+	}
+	r, err := s.residents.pin(id)
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", id, err)
+	}
+	defer s.residents.unpin(r)
+	if err := r.gate.enter(ctx); err != nil {
+		return fmt.Errorf("agent %s: %w", id, err)
+	}
+	defer s.leave(r)
+	if err := s.load(ctx, r); err != nil {
+		return err
+	}
+	return fn(r)
+}
+
+// leave opens the gate of r and tells of the damage found meanwhile.
+func (s *Store) leave(r *resident) {
+	reports := r.reports
+	r.reports = nil
+	r.gate.leave()
+	if s.onDamage == nil || len(reports) == 0 {
+		return
+	}
+	s.mu.Lock()
+	told := s.told[r.id]
+	s.told[r.id] = true
+	s.mu.Unlock()
+	if !told {
+		s.onDamage(r.id, strings.Join(reports, " "))
+	}
+}
+
+// checkDescriptor refuses what could not be found again: an empty id, or one
+// that JSON would change.
+func checkDescriptor(d claybot.Descriptor) error {
+	parts := []struct{ name, value string }{
+		{"type", string(d.Type)}, {"connector", d.Connector}, {"channelId", d.ChannelID}, {"userId", d.UserID},
+	}
+	for _, p := range parts {
+		if p.value == "" && (p.name == "type" || d.Type == claybot.AgentUser) {
+			return fmt.Errorf("descriptor: %s is empty", p.name)
+		}
+		if !utf8.ValidString(p.value) {
+			return fmt.Errorf("descriptor: %s %.80q is not UTF-8", p.name, p.value)
+		}
+	}
+	return nil
+}

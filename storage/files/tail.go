@@ -1,0 +1,124 @@
+package files
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/claybot/claybot"
+)
+
+// chunk is how much of a history is read at a time, from its end.
+const chunk = 64 << 10
+
+// A tail is the end of a history file, from its last marker on.
+type tail struct {
+	marker  claybot.Record   // the start or reset, zero without one
+	records []claybot.Record // after the marker
+	from    int64            // offset of the marker, 0 without one
+	end     int64            // where the next line belongs; what follows is torn
+	open    bool             // the last line is whole but for its newline
+	torn    span             // an unreadable last line
+	lost    bool             // it had been written whole
+	damaged []span           // unreadable lines before it, newest first
+}
+
+// A span is a part of a file.
+type span struct{ off, size int64 }
+
+// readTail reads a history of the given size from its end back to the most
+// recent marker. Damage is no error.
+func readTail(r io.ReaderAt, size int64) (tail, error) {
+	t := tail{end: size}
+	if err := checkVersion(r, size); err != nil {
+		return t, err
+	}
+	for line, err := range backwards(r, size) {
+		if err != nil {
+			return t, err
+		}
+		last := line.off+int64(len(line.text)) == size
+		text, whole := bytes.CutSuffix(line.text, []byte("\n"))
+		if whole && len(bytes.TrimSpace(text)) == 0 {
+			continue // an empty line harms nobody
+		}
+		rec, err := decodeLine(text)
+		switch {
+		case err != nil && last:
+			t.torn = span{line.off, int64(len(line.text))}
+			t.end, t.lost = line.off, whole
+		case err != nil:
+			t.damaged = append(t.damaged, span{line.off, int64(len(line.text))})
+		case rec.Marker():
+			t.open = t.open || last && !whole
+			t.marker, t.from = rec, line.off
+			slices.Reverse(t.records)
+			return t, nil
+		default:
+			t.open = t.open || last && !whole
+			t.records = append(t.records, rec)
+		}
+	}
+	slices.Reverse(t.records)
+	return t, nil
+}
+
+// checkVersion refuses a history whose start record tells of a newer format.
+func checkVersion(r io.ReaderAt, size int64) error {
+	head := make([]byte, min(size, 512)) // a start record is far shorter
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		return fmt.Errorf("read history: %w", err)
+	}
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	if rec, err := decodeLine(line); err == nil && rec.Type == claybot.RecordStart && rec.V > version {
+		return &newerError{"history.jsonl", rec.V}
+	}
+	return nil
+}
+
+// A fileLine is one line of a file with its newline, if it has one.
+type fileLine struct {
+	off  int64
+	text []byte // valid until the next one
+}
+
+// backwards yields the lines of the first size bytes of r, the last one first.
+// It holds one chunk, or one line when that is longer.
+func backwards(r io.ReaderAt, size int64) iter.Seq2[fileLine, error] {
+	return func(yield func(fileLine, error) bool) {
+		var buf []byte // the bytes from off on that were not yielded
+		off, step := size, int64(chunk)
+		for off > 0 {
+			n := min(step, off)
+			grown := make([]byte, n, n+int64(len(buf)))
+			if got, err := r.ReadAt(grown, off-n); int64(got) < n {
+				yield(fileLine{}, fmt.Errorf("read history: %w", err))
+				return
+			}
+			buf, off = append(grown, buf...), off-n
+			found := false
+			for {
+				body := buf[:max(len(buf)-1, 0)] // the newline at the very end belongs to its line
+				i := bytes.LastIndexByte(body, '\n')
+				if i < 0 {
+					break
+				}
+				found = true
+				if !yield(fileLine{off + int64(i) + 1, buf[i+1:]}, nil) {
+					return
+				}
+				buf = buf[:i+1]
+			}
+			if found {
+				step = chunk
+			} else {
+				step *= 2 // a long line: reading it stays linear
+			}
+		}
+		if len(buf) > 0 {
+			yield(fileLine{0, buf}, nil)
+		}
+	}
+}

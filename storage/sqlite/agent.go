@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// albumQuiet and albumMax say how long the parts of an album are waited for
+// (IN-14): they reach a bot one by one.
+const (
+	albumQuiet = 750 * time.Millisecond
+	albumMax   = 5 * time.Second
+)
+
+// never is a time column's null: no such moment.
+const never = -1
+
+// An inboxRow is the state of one agent's inbox, as the agents table has it.
+type inboxRow struct {
+	id                             claybot.AgentID
+	n                              int64
+	waiting                        int64
+	firstN, firstAt, lastAt        int64
+	urgentN, holdAt, dueAt, wakeAt int64
+	node                           string
+	token                          int64
+	run                            claybot.RunID
+	lastUserAt                     int64
+}
+
+func (c *conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
+	a := &inboxRow{id: id}
+	found, err := c.first(`SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run, last_user_at
+		FROM agents WHERE id = ?`, func(r row) error {
+		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt = r.int(0), r.int(1), r.int(2), r.int(3), r.int(4)
+		a.urgentN, a.holdAt, a.dueAt, a.wakeAt = r.int(5), r.int(6), never, never
+		if !r.null(7) {
+			a.dueAt = r.int(7)
+		}
+		if !r.null(8) {
+			a.wakeAt = r.int(8)
+		}
+		a.node, a.token, a.run, a.lastUserAt = r.str(9), r.int(10), claybot.RunID(r.str(11)), r.int(12)
+		return nil
+	}, id)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("agent %s: %w", id, storage.ErrNotFound)
+	}
+	return a, nil
+}
+
+func (c *conn) saveInbox(a *inboxRow) error {
+	_, err := c.exec(`UPDATE agents SET n = ?, waiting = ?, first_n = ?, first_at = ?, last_at = ?, urgent_n = ?,
+		hold_at = ?, due_at = ?, wake_at = ?, node = ?, token = ?, run = ?, last_user_at = ? WHERE id = ?`,
+		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt, a.urgentN,
+		a.holdAt, moment(a.dueAt), moment(a.wakeAt), text(a.node), a.token, text(string(a.run)), a.lastUserAt, a.id)
+	return err
+}
+
+// moment is t, or null for never.
+func moment(t int64) any {
+	if t == never {
+		return nil
+	}
+	return t
+}
+
+// leased loads the inbox of l's agent and refuses when l is not its lease.
+func (c *conn) leased(l storage.Lease) (*inboxRow, error) {
+	a, err := c.loadInbox(l.Agent)
+	if err != nil {
+		return nil, err
+	}
+	if a.node == "" || a.node != l.Node || a.token != l.Token {
+		return nil, fmt.Errorf("agent %s, token %d: %w", l.Agent, l.Token, storage.ErrLeaseLost)
+	}
+	return a, nil
+}
+
+// due is when the waiting messages may be taken under w (IN-11, IN-12, IN-14).
+func (a *inboxRow) due(w storage.Wait) int64 {
+	if a.waiting == 0 {
+		return never
+	}
+	if a.firstN <= a.urgentN {
+		return a.firstAt
+	}
+	return max(min(a.lastAt+w.Quiet.Milliseconds(), a.firstAt+w.Max.Milliseconds()), a.holdAt)
+}
+
+// arrive counts message n, which waits from at on.
+func (a *inboxRow) arrive(at int64) {
+	if a.waiting == 0 {
+		a.firstN, a.firstAt = a.n, at
+	}
+	a.waiting++
+	a.lastAt = at
+}
+
+// wake sets when Acquire may take an agent that nobody holds.
+func (a *inboxRow) wake() {
+	switch {
+	case a.node != "":
+	case a.run != "":
+		a.wakeAt = 0
+	default:
+		a.wakeAt = a.dueAt
+	}
+}
+
+// free ends the lease; what waits is due as w says.
+func (a *inboxRow) free(w storage.Wait) {
+	a.node = ""
+	a.dueAt = a.due(w)
+	a.wake()
+}
+
+// left tells the inbox that k messages wait no longer.
+func (c *conn) left(a *inboxRow, k int) error {
+	if k == 0 {
+		return nil
+	}
+	a.waiting -= int64(k)
+	c.tally[countWaiting] -= int64(k)
+	found, err := c.first("SELECT n, at FROM messages WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n LIMIT 1",
+		func(r row) error { a.firstN, a.firstAt = r.int(0), r.int(1); return nil }, a.id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		a.waiting, a.firstN, a.firstAt, a.holdAt, a.dueAt = 0, 0, 0, 0, never
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package sqlite keeps inbox, runs, outbox, agent index, access and marks in
+// one SQLite file, claybot.db, for one process.
+//
+// It guarantees what package storage asks: a method returns nil only after the
+// commit that carries its effect was synced, and one that returns an error has
+// changed nothing. Only cmd and tests may import it; whoever opens the file
+// holds the lock of the data directory, because Open takes every lease back.
+//
+// # Group commit
+//
+// One goroutine owns the only connection that writes. It takes whatever calls
+// have queued up, runs them in one transaction, and answers all of them after
+// its commit. Nothing ever waits for company: while one commit syncs, the next
+// batch gathers. A call that refuses (a lost lease, a repeat) has written
+// nothing, so it costs the others nothing; when one fails after it wrote, the
+// batch is rolled back and its calls run again one by one. A call whose context
+// ends while it queues is withdrawn; once it runs, its caller waits for the
+// commit, so an error always means that nothing changed.
+//
+// Reads use up to two connections of their own and see committed data only.
+//
+// # Tables
+//
+//	agents    one row per agent: descriptor, figures, the state of its inbox, its lease
+//	messages  every message ever posted; waiting while run and skipped are null
+//	keys      further identities of messages, for a week at least
+//	runs      every run; one_unfinished_run allows an agent one that has not ended
+//	events    what happened in a run, seq 1..n, for a week after its end
+//	outbox    every outgoing message in order; open = 1 until it is sent or failed
+//	grants, pairings, marks   who may speak, who asked, small facts
+//	counters  the figures of status, moved by the commits that change them
+//
+// # Damage
+//
+// A row that cannot be read affects its own agent or destination alone: a
+// message is skipped, an outgoing message fails, and an unfinished run ends as
+// failed when its agent is acquired, with a notice to the chat it came from.
+//
+// # When an agent is due
+//
+// due_at is when its waiting messages may be taken, null when none waits.
+// wake_at is when Acquire may take the agent:
+//
+//	               wake_at              node
+//	idle           null                 null
+//	waiting        due_at               null
+//	unfinished run 0                    null
+//	held           end of the lease     the holder
+//
+// A message that arrives while the agent is held moves due_at alone; Finish,
+// Settle and Release copy it to wake_at. Times are unix milliseconds.
+package sqlite

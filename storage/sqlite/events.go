@@ -1,0 +1,54 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/claybot/claybot"
+)
+
+// Run implements storage.Runs.
+func (db *DB) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+	var run claybot.Run
+	err := db.read(ctx, func(c *conn) (err error) {
+		run, err = c.loadRun(id)
+		return err
+	})
+	return run, err
+}
+
+// Events implements storage.Runs. It reads in pages, so that a slow reader
+// holds nothing.
+func (db *DB) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
+	const page = 200
+	return func(yield func(claybot.Event, error) bool) {
+		for {
+			events := make([]claybot.Event, 0, 16)
+			err := db.read(ctx, func(c *conn) error {
+				return c.each("SELECT seq, v, type, at, data FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0+?", func(r row) error {
+					e := claybot.Event{Run: id, Seq: r.int(0), V: int(r.int(1)), Type: claybot.EventType(r.str(2)), At: claybot.Time(r.int(3))}
+					if !r.null(4) {
+						e.Data = json.RawMessage(r.str(4))
+					}
+					events = append(events, e)
+					return nil
+				}, id, after, page)
+			})
+			if err != nil {
+				yield(claybot.Event{}, fmt.Errorf("events of run %s: %w", id, err))
+				return
+			}
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+				after = e.Seq
+			}
+			if len(events) < page {
+				return
+			}
+		}
+	}
+}

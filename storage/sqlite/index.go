@@ -1,0 +1,187 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// IndexedAgent implements storage.Index.
+func (db *DB) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
+	var id claybot.AgentID
+	err := db.read(ctx, func(c *conn) error {
+		return need(c.first("SELECT id FROM agents WHERE key = ?",
+			func(r row) error { id = claybot.AgentID(r.str(0)); return nil }, d.Key()))
+	})
+	if err != nil {
+		return "", fmt.Errorf("index of %s: %w", d.Key(), err)
+	}
+	return id, nil
+}
+
+// IndexedDescriptor implements storage.Index.
+func (db *DB) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
+	var d claybot.Descriptor
+	err := db.read(ctx, func(c *conn) error {
+		return need(c.first("SELECT descriptor FROM agents WHERE id = ?",
+			func(r row) error { return unmarshal(r.str(0), &d) }, id))
+	})
+	if err != nil {
+		return claybot.Descriptor{}, fmt.Errorf("index of agent %s: %w", id, err)
+	}
+	return d, nil
+}
+
+// entryColumns are what decodeEntry reads.
+const entryColumns = "id, descriptor, last_user_at, usage, waiting"
+
+// noUsage is the usage of an agent that has none yet.
+const noUsage = "{}"
+
+func decodeEntry(r row) (storage.IndexEntry, error) {
+	e := storage.IndexEntry{ID: claybot.AgentID(r.str(0)), LastUserAt: claybot.Time(r.int(2)), Waiting: int(r.int(4))}
+	err := unmarshal(r.str(1), &e.Descriptor)
+	if u := r.str(3); u != noUsage {
+		err = errors.Join(err, unmarshal(u, &e.Usage))
+	}
+	if err != nil {
+		return e, fmt.Errorf("agent %s: %w", e.ID, err)
+	}
+	return e, nil
+}
+
+// IndexedAgentByID implements storage.Index.
+func (db *DB) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
+	var e storage.IndexEntry
+	err := db.read(ctx, func(c *conn) error {
+		return need(c.first("SELECT "+entryColumns+" FROM agents WHERE id = ?",
+			func(r row) (err error) { e, err = decodeEntry(r); return err }, id))
+	})
+	if err != nil {
+		return storage.IndexEntry{}, fmt.Errorf("index of agent %s: %w", id, err)
+	}
+	return e, nil
+}
+
+// IndexAgents implements storage.Index. A new agent brings its figures; a
+// descriptor that another agent has is refused, and then nothing is stored.
+func (db *DB) IndexAgents(ctx context.Context, agents ...claybot.Agent) error {
+	if len(agents) == 0 {
+		return nil
+	}
+	_, err := write(ctx, db, func(c *conn) (struct{}, error) {
+		for _, a := range agents {
+			if err := c.indexAgent(a); err != nil {
+				return struct{}{}, fmt.Errorf("index agent %s: %w", a.ID, err)
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func (c *conn) indexAgent(a claybot.Agent) error {
+	d, err := json.Marshal(a.Descriptor)
+	if err != nil {
+		return err
+	}
+	n, err := c.exec("UPDATE agents SET key = ?, descriptor = ? WHERE id = ?", a.Descriptor.Key(), d, a.ID)
+	if err != nil || n > 0 {
+		return err
+	}
+	u := []byte(noUsage)
+	if a.State.Usage != (claybot.Usage{}) {
+		if u, err = json.Marshal(a.State.Usage); err != nil {
+			return err
+		}
+	}
+	_, err = c.exec("INSERT INTO agents (id, key, descriptor, last_user_at, usage) VALUES (?, ?, ?, ?, ?)",
+		a.ID, a.Descriptor.Key(), d, a.State.LastUserAt, u)
+	if err != nil {
+		return err
+	}
+	c.tally[countAgents]++
+	return nil
+}
+
+// UnindexAgent implements storage.Index. What still waits for the agent is
+// dropped, and its unfinished run fails, as nothing can work on them any more.
+// An unknown id changes nothing.
+func (db *DB) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
+	const reason = "agent_removed"
+	_, err := write(ctx, db, func(c *conn) (struct{}, error) {
+		var none struct{}
+		a, err := c.loadInbox(id)
+		if err != nil {
+			return none, ignoreNotFound(err)
+		}
+		if _, err := c.drop(a, reason, nil); err != nil {
+			return none, err
+		}
+		if a.run != "" {
+			run, err := c.loadRun(a.run)
+			if err != nil {
+				return none, err
+			}
+			e := &claybot.RunError{Code: reason, Text: "the agent's directory is gone"}
+			data, err := json.Marshal(map[string]string{"code": e.Code, "error": e.Text})
+			if err != nil {
+				return none, err
+			}
+			err = c.end(&run, storage.Outcome{
+				State: claybot.RunFailed, Error: e,
+				Events: []claybot.Event{{Type: claybot.EventRunFailed, Data: data}},
+			})
+			if err != nil {
+				return none, err
+			}
+		}
+		if _, err := c.exec("DELETE FROM agents WHERE id = ?", id); err != nil {
+			return none, err
+		}
+		c.tally[countAgents]--
+		return none, nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove agent %s from the index: %w", id, err)
+	}
+	return nil
+}
+
+// IndexedAgents implements storage.Index. It reads in pages, so that the
+// caller may use the store between two agents.
+func (db *DB) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
+	const page = 500
+	return func(yield func(storage.IndexEntry, error) bool) {
+		entries := make([]storage.IndexEntry, 0, page)
+		last := claybot.AgentID("")
+		for {
+			entries = entries[:0]
+			err := db.read(ctx, func(c *conn) error {
+				return c.each("SELECT "+entryColumns+" FROM agents WHERE id > ? ORDER BY id LIMIT 0+?", func(r row) error {
+					e, err := decodeEntry(r)
+					entries = append(entries, e)
+					return err
+				}, last, page)
+			})
+			if err != nil {
+				yield(storage.IndexEntry{}, fmt.Errorf("list agents: %w", err))
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(entries) < page {
+				return
+			}
+			last = entries[page-1].ID
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Receipt implements storage.Inbox. A message whose stored text is damaged is
+// reported with an error that wraps storage.ErrDamaged.
+func (db *DB) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
+	rec, err := db.receipt(ctx, "SELECT id, agent, run, skipped, body, crc FROM messages WHERE id = ?", string(id))
+	if err != nil {
+		return storage.Receipt{}, fmt.Errorf("receipt of %s: %w", id, err)
+	}
+	return rec, nil
+}
+
+// LastReceipt implements storage.Inbox.
+func (db *DB) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
+	rec, err := db.receipt(ctx, `SELECT id, agent, run, skipped, body, crc FROM messages
+		WHERE agent = ? AND type = 'user' ORDER BY n DESC LIMIT 1`, string(agent))
+	if err != nil {
+		return storage.Receipt{}, fmt.Errorf("receipt of the last message of agent %s: %w", agent, err)
+	}
+	return rec, nil
+}
+
+// receipt finishes what q finds: one row with the columns of its callers.
+func (db *DB) receipt(ctx context.Context, q, arg string) (storage.Receipt, error) {
+	var rec storage.Receipt
+	err := db.read(ctx, func(c *conn) error {
+		var run claybot.RunID
+		var origin string
+		err := need(c.first(q, func(r row) (err error) {
+			origin, rec.Agent, run, rec.Skipped = r.str(0), claybot.AgentID(r.str(1)), claybot.RunID(r.str(2)), r.str(3)
+			rec.Message, err = decodeMessage(r, 4)
+			return err
+		}, arg))
+		if err != nil {
+			return err
+		}
+		if run != "" {
+			loaded, err := c.loadRun(run)
+			if err != nil {
+				return err
+			}
+			rec.Run, origin = &loaded, string(run)
+		}
+		return c.each("SELECT "+outgoingColumns+" FROM outbox WHERE origin = ? ORDER BY n", func(r row) error {
+			o, err := decodeOutgoing(r)
+			if err != nil {
+				o.Cause = causeDamaged // its fate is known all the same
+			}
+			rec.Replies = append(rec.Replies, o)
+			return nil
+		}, origin)
+	})
+	return rec, err
+}
+
+// Transcript implements storage.Outbox. Damaged entries are left out.
+func (db *DB) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
+	// A line is an entry and when it came to be.
+	type line struct {
+		at int64
+		storage.Entry
+	}
+	var said, sent []line
+	err := db.read(ctx, func(c *conn) error {
+		err := c.each("SELECT body, crc, at, id FROM messages WHERE agent = ? AND type <> 'system' ORDER BY n DESC LIMIT 0+?", func(r row) error {
+			m, err := decodeMessage(r, 0)
+			if err != nil {
+				db.log.Error("a message is damaged", "message", r.str(3), "err", err)
+				return nil
+			}
+			said = append(said, line{r.int(2), storage.Entry{Message: &m}})
+			return nil
+		}, agent, limit)
+		if err != nil {
+			return err
+		}
+		return c.each("SELECT "+outgoingColumns+", at FROM outbox WHERE dest = ? ORDER BY n DESC LIMIT 0+?", func(r row) error {
+			o, err := decodeOutgoing(r)
+			if err != nil {
+				db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
+				return nil
+			}
+			sent = append(sent, line{r.int(10), storage.Entry{Outgoing: &o}})
+			return nil
+		}, dest, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("transcript of agent %s: %w", agent, err)
+	}
+	lines := append(said, sent...)
+	slices.Reverse(lines) // now each kind is in its own order, and what was sent stands first
+	slices.SortStableFunc(lines, func(a, b line) int {
+		switch {
+		case a.at != b.at:
+			return int(a.at - b.at)
+		case a.Message != nil && b.Outgoing != nil:
+			return -1 // an answer follows what it answers
+		case a.Outgoing != nil && b.Message != nil:
+			return 1
+		}
+		return 0
+	})
+	entries := make([]storage.Entry, 0, limit)
+	for _, l := range lines[max(0, len(lines)-limit):] {
+		entries = append(entries, l.Entry)
+	}
+	return entries, nil
+}

@@ -1,0 +1,362 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// outcome is the part of a run that its end fills in.
+type outcome struct {
+	Output string            `json:"output,omitempty"`
+	Usage  claybot.Usage     `json:"usage"`
+	Error  *claybot.RunError `json:"error,omitempty"`
+}
+
+// terminal is the one event that ends a run in each state (EV-03).
+var terminal = map[claybot.RunState]claybot.EventType{
+	claybot.RunSucceeded: claybot.EventRunFinished,
+	claybot.RunFailed:    claybot.EventRunFailed,
+	claybot.RunCanceled:  claybot.EventRunCanceled,
+}
+
+func (c *conn) loadRun(id claybot.RunID) (claybot.Run, error) {
+	run := claybot.Run{ID: id}
+	found, err := c.first(`SELECT agent, state, last_seq, attempts, cancel, draft, messages, outcome, started, ended
+		FROM runs WHERE id = ?`, func(r row) error {
+		run.Agent, run.State, run.LastSeq = claybot.AgentID(r.str(0)), claybot.RunState(r.str(1)), r.int(2)
+		run.Attempts, run.Cancel = int(r.int(3)), r.str(4)
+		run.Started, run.Ended = claybot.Time(r.int(8)), claybot.Time(r.int(9))
+		var o outcome
+		err := errors.Join(unmarshal(r.str(6), &run.Messages), unmarshal(r.str(7), &o))
+		if !r.null(5) {
+			err = errors.Join(err, unmarshal(r.str(5), &run.Draft))
+		}
+		run.Output, run.Usage, run.Error = o.Output, o.Usage, o.Error
+		return err
+	}, id)
+	if err = need(found, err); err != nil {
+		return claybot.Run{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return run, nil
+}
+
+// Begin implements storage.Runs. An empty batch without an unfinished run is
+// refused, and so is a batch with a message that does not wait.
+func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID) (claybot.Run, error) {
+	run, err := write(ctx, db, func(c *conn) (claybot.Run, error) {
+		a, err := c.leased(l)
+		if err != nil {
+			return claybot.Run{}, err
+		}
+		for i, m := range batch {
+			if slices.Contains(batch[:i], m) {
+				return claybot.Run{}, fmt.Errorf("message %s is twice in the batch", m)
+			}
+			if err := c.mustWait(a.id, m); err != nil {
+				return claybot.Run{}, err
+			}
+		}
+		if a.run != "" {
+			return c.resume(a, batch)
+		}
+		return c.start(a, id, batch)
+	})
+	if err != nil {
+		return claybot.Run{}, fmt.Errorf("begin run: %w", err)
+	}
+	return run, nil
+}
+
+func (c *conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID) (claybot.Run, error) {
+	if len(batch) == 0 {
+		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
+	}
+	run := claybot.Run{ID: id, Agent: a.id, State: claybot.RunRunning, Attempts: 1, Started: claybot.Time(now())}
+	n, err := c.exec("INSERT INTO runs (id, agent, state, attempts, started) VALUES (?, ?, ?, 1, ?) ON CONFLICT (id) DO NOTHING",
+		id, a.id, run.State, run.Started)
+	if err != nil {
+		return claybot.Run{}, err
+	}
+	if n == 0 {
+		return claybot.Run{}, fmt.Errorf("run %s exists already", id)
+	}
+	c.tally.run("", run.State)
+	a.run = id
+	if err := c.bind(a, &run, batch); err != nil {
+		return claybot.Run{}, err
+	}
+	return run, c.append(&run, event(claybot.EventRunStarted, map[string]any{
+		"agent": a.id, "messages": batch, "attempt": run.Attempts,
+	}))
+}
+
+func (c *conn) resume(a *inboxRow, batch []claybot.MessageID) (claybot.Run, error) {
+	run, err := c.loadRun(a.run)
+	if err != nil {
+		return claybot.Run{}, err
+	}
+	if run.State != claybot.RunRunning {
+		c.tally.run(run.State, claybot.RunRunning)
+		run.State = claybot.RunRunning
+	}
+	run.Attempts++
+	if _, err := c.exec("UPDATE runs SET state = ?, attempts = ? WHERE id = ?", run.State, run.Attempts, run.ID); err != nil {
+		return claybot.Run{}, err
+	}
+	data := map[string]any{"attempt": run.Attempts, "reason": "restart"}
+	if len(batch) > 0 {
+		data["messages"] = batch
+	}
+	if err := c.bind(a, &run, batch); err != nil {
+		return claybot.Run{}, err
+	}
+	return run, c.append(&run, event(claybot.EventRunResumed, data))
+}
+
+// bind gives waiting messages to a run and saves the inbox.
+func (c *conn) bind(a *inboxRow, run *claybot.Run, batch []claybot.MessageID) error {
+	for _, m := range batch {
+		if _, err := c.exec("UPDATE messages SET run = ? WHERE id = ?", run.ID, m); err != nil {
+			return err
+		}
+	}
+	run.Messages = append(run.Messages, batch...)
+	ids, err := json.Marshal(run.Messages)
+	if err != nil {
+		return err
+	}
+	if _, err := c.exec("UPDATE runs SET messages = ? WHERE id = ?", ids, run.ID); err != nil {
+		return err
+	}
+	if err := c.left(a, len(batch)); err != nil {
+		return err
+	}
+	return c.saveInbox(a)
+}
+
+// Take implements storage.Inbox. accept may be nil; it is called while other
+// writes wait, perhaps twice for one message, and must not use the store.
+func (db *DB) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.Message) bool) ([]claybot.Message, error) {
+	taken, err := write(ctx, db, func(c *conn) ([]claybot.Message, error) {
+		a, run, err := c.running(l, id)
+		if err != nil {
+			return nil, err
+		}
+		if limit <= 0 || a.dueAt == never || a.dueAt > now() {
+			return nil, nil
+		}
+		waiting, err := db.waitingMessages(c, a, limit)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]claybot.MessageID, 0, len(waiting))
+		for i, m := range waiting {
+			if m.Type == claybot.MessageReset || accept != nil && !accept(m) {
+				waiting = waiting[:i]
+				break
+			}
+			ids = append(ids, m.ID)
+		}
+		if len(ids) == 0 {
+			return nil, c.saveInbox(a) // damaged messages may have been ended
+		}
+		if err := c.bind(a, &run, ids); err != nil {
+			return nil, err
+		}
+		return waiting, c.append(&run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take messages into run %s: %w", id, err)
+	}
+	return taken, nil
+}
+
+// running loads the inbox and the unfinished run of a lease's agent, and
+// refuses any other run.
+func (c *conn) running(l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Run, error) {
+	a, err := c.leased(l)
+	if err != nil {
+		return nil, claybot.Run{}, err
+	}
+	run, err := c.loadRun(id)
+	switch {
+	case err != nil:
+		return nil, claybot.Run{}, err
+	case run.Agent != a.id:
+		return nil, claybot.Run{}, fmt.Errorf("run %s belongs to another agent: %w", id, storage.ErrNotFound)
+	case run.State.Ended():
+		return nil, claybot.Run{}, fmt.Errorf("run %s is %s already", id, run.State)
+	}
+	return a, run, nil
+}
+
+// Append implements storage.Runs. Terminal events are refused: only Finish
+// ends a run.
+func (db *DB) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
+	_, err := write(ctx, db, func(c *conn) (struct{}, error) {
+		_, run, err := c.running(l, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		for _, e := range ev {
+			if ends(e.Type) {
+				return struct{}{}, fmt.Errorf("%s ends a run and is for Finish", e.Type)
+			}
+		}
+		if progress {
+			if _, err := c.exec("UPDATE runs SET attempts = 0 WHERE id = ?", id); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, c.append(&run, ev...)
+	})
+	if err != nil {
+		return fmt.Errorf("append to run %s: %w", id, err)
+	}
+	return nil
+}
+
+func ends(t claybot.EventType) bool {
+	for _, e := range terminal {
+		if e == t {
+			return true
+		}
+	}
+	return false
+}
+
+// event makes an event of the store's own.
+func event(t claybot.EventType, data map[string]any) claybot.Event {
+	b, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	return claybot.Event{Type: t, Data: b}
+}
+
+// append adds events behind run.LastSeq and moves it.
+func (c *conn) append(run *claybot.Run, ev ...claybot.Event) error {
+	for _, e := range ev {
+		run.LastSeq++
+		if e.V == 0 {
+			e.V = 1
+		}
+		if e.At == 0 {
+			e.At = claybot.Time(now())
+		}
+		_, err := c.exec("INSERT INTO events (run, seq, v, type, at, data) VALUES (?, ?, ?, ?, ?, ?)",
+			run.ID, run.LastSeq, e.V, e.Type, e.At, text(string(e.Data)))
+		if err != nil {
+			return err
+		}
+	}
+	_, err := c.exec("UPDATE runs SET last_seq = ? WHERE id = ?", run.LastSeq, run.ID)
+	return err
+}
+
+// SaveDraft implements storage.Runs.
+func (db *DB) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
+	_, err := write(ctx, db, func(c *conn) (struct{}, error) {
+		if _, _, err := c.running(l, id); err != nil {
+			return struct{}{}, err
+		}
+		b, err := json.Marshal(d)
+		if err != nil {
+			return struct{}{}, err
+		}
+		_, err = c.exec("UPDATE runs SET draft = ? WHERE id = ?", b, id)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return fmt.Errorf("save draft of run %s: %w", id, err)
+	}
+	return nil
+}
+
+// Finish implements storage.Runs. The state must be terminal and the last
+// event the one that belongs to it. A run that somebody asked to cancel may fail
+// or be canceled, but not succeed.
+func (db *DB) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
+	out, err := write(ctx, db, func(c *conn) ([]claybot.Outgoing, error) {
+		a, run, err := c.running(l, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkOutcome(run.State, o); err != nil {
+			return nil, err
+		}
+		if o.State == claybot.RunSucceeded && run.Cancel != "" {
+			return nil, fmt.Errorf("asked by %s: %w", run.Cancel, storage.ErrCanceled)
+		}
+		if err := c.end(&run, o); err != nil {
+			return nil, err
+		}
+		if err := c.addUsage(a.id, o.Usage); err != nil {
+			return nil, err
+		}
+		a.run = ""
+		a.free(o.Wait)
+		if err := c.saveInbox(a); err != nil {
+			return nil, err
+		}
+		return c.enqueue(now(), string(id), o.Replies)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("finish run %s: %w", id, err)
+	}
+	return out, nil
+}
+
+// checkOutcome refuses what is no way to end a run (RN-01, EV-03).
+func checkOutcome(from claybot.RunState, o storage.Outcome) error {
+	last, ok := terminal[o.State]
+	if !ok || from == claybot.RunPending && o.State != claybot.RunCanceled || from == claybot.RunAwaiting && o.State == claybot.RunSucceeded {
+		return fmt.Errorf("a run cannot end from %s as %q", from, o.State)
+	}
+	for i, e := range o.Events {
+		if ends(e.Type) != (i == len(o.Events)-1) || ends(e.Type) && e.Type != last {
+			return fmt.Errorf("event %s at place %d of %d: want one %s, at the end", e.Type, i+1, len(o.Events), last)
+		}
+	}
+	if len(o.Events) == 0 {
+		return fmt.Errorf("no events: want one %s at the end", last)
+	}
+	return nil
+}
+
+// end writes the end of a run.
+func (c *conn) end(run *claybot.Run, o storage.Outcome) error {
+	if err := c.append(run, o.Events...); err != nil {
+		return err
+	}
+	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error})
+	if err != nil {
+		return err
+	}
+	_, err = c.exec("UPDATE runs SET state = ?, outcome = ?, ended = ? WHERE id = ?", o.State, b, now(), run.ID)
+	c.tally.run(run.State, o.State)
+	return err
+}
+
+func (c *conn) addUsage(id claybot.AgentID, u claybot.Usage) error {
+	if u == (claybot.Usage{}) {
+		return nil
+	}
+	var total claybot.Usage
+	err := need(c.first("SELECT usage FROM agents WHERE id = ?", func(r row) error { return unmarshal(r.str(0), &total) }, id))
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(total.Add(u))
+	if err != nil {
+		return err
+	}
+	_, err = c.exec("UPDATE agents SET usage = ? WHERE id = ?", b, id)
+	return err
+}

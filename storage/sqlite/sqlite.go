@@ -1,0 +1,216 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+var (
+	_ storage.Index   = (*DB)(nil)
+	_ storage.Inbox   = (*DB)(nil)
+	_ storage.Runs    = (*DB)(nil)
+	_ storage.Outbox  = (*DB)(nil)
+	_ storage.Access  = (*DB)(nil)
+	_ storage.Marks   = (*DB)(nil)
+	_ storage.Figures = (*DB)(nil)
+)
+
+// readers is how many reads run side by side.
+const readers = 2
+
+// Config of a DB; the zero value works.
+type Config struct {
+	Log *slog.Logger // nil: silent
+}
+
+// A DB is an open claybot.db. Its methods may be used by many goroutines.
+type DB struct {
+	path string
+	log  *slog.Logger
+
+	queue   chan *call
+	stop    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the writer has left
+	close   func() error
+
+	// Owned by the writer goroutine.
+	writer   *conn
+	unsynced bool // commits are not synced at present
+
+	readers    chan *conn // idle readers; nil stands for one not yet opened
+	duplicates atomic.Int64
+}
+
+// Open opens the file at path, creating or upgrading it, and takes back every
+// lease: the caller must hold the lock of the data directory. Sends that were
+// under way when the last process ended become ambiguous.
+//
+// A file that is no database, or a broken one, is left as it is and reported
+// with an error that wraps storage.ErrDamaged.
+func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
+	db := &DB{
+		path:    path,
+		log:     cfg.Log,
+		queue:   make(chan *call, queueLength),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+		readers: make(chan *conn, readers),
+	}
+	if db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
+	for range readers {
+		db.readers <- nil
+	}
+	if err := db.open(ctx); err != nil {
+		if db.writer != nil {
+			_ = db.writer.close() // err says what matters
+		}
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	db.close = sync.OnceValue(db.shut)
+	go db.writeAll()
+	return db, nil
+}
+
+func (db *DB) open(ctx context.Context) error {
+	if err := prepareFile(db.path); err != nil {
+		return err
+	}
+	c, err := connect(ctx, db.path, writerPragmas)
+	if err != nil {
+		return err
+	}
+	db.writer = c
+	if err := migrate(c); err != nil {
+		return err
+	}
+	return db.recoverAll()
+}
+
+// Close answers what is queued, ends the writer and closes the file. Calls made
+// later fail. Calling it again changes nothing.
+func (db *DB) Close() error { return db.close() }
+
+func (db *DB) shut() error {
+	close(db.stop)
+	<-db.stopped
+	var errs []error
+	for range readers {
+		if c := <-db.readers; c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	if db.writer != nil {
+		// The last one to close moves the log into the file.
+		errs = append(errs, db.writer.close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close %s: %w", db.path, err)
+	}
+	return nil
+}
+
+// read runs fn on a reading connection.
+func (db *DB) read(ctx context.Context, fn func(c *conn) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	var c *conn
+	select {
+	case <-db.stop:
+		return errClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case c = <-db.readers:
+	}
+	if c == nil {
+		var err error
+		if c, err = connect(ctx, db.path, readerPragmas); err != nil {
+			db.readers <- nil
+			return err
+		}
+	}
+	err := fn(c)
+	if ioFailed(err) {
+		_ = c.close() // its files are given up
+		c = nil
+	}
+	db.readers <- c
+	return err
+}
+
+// recover ends what the last process held: leases, and sends of unknown fate.
+func (db *DB) recover(c *conn) error {
+	_, err := c.exec(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE 0 END
+		WHERE wake_at IS NOT NULL AND node IS NOT NULL`)
+	if err != nil {
+		return err
+	}
+	n, err := c.exec("UPDATE outbox SET state = ?, cause = 'interrupted' WHERE open = 1 AND state = ?",
+		claybot.SendAmbiguous, claybot.SendAttempted)
+	if err != nil {
+		return err
+	}
+	for range n {
+		c.tally.send(claybot.SendAttempted, claybot.SendAmbiguous)
+	}
+	if n > 0 {
+		db.log.Info("sends were interrupted", "count", n)
+	}
+	return nil
+}
+
+// recoverAll runs recover as one transaction, before there is a writer.
+func (db *DB) recoverAll() error {
+	cl := &call{run: db.recover}
+	if err := db.transaction([]*call{cl}); err != nil {
+		return err
+	}
+	return cl.err
+}
+
+// prepareFile makes sure that the file exists for its owner alone, and refuses
+// one that SQLite would overwrite although it holds something.
+func prepareFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%w: %w", storage.ErrFull, err)
+		}
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	var head [16]byte
+	n, err := io.ReadFull(f, head[:])
+	switch {
+	case n == 0:
+		// SQLite deletes the log of an empty file: then the file was lost.
+		if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 0 {
+			return fmt.Errorf("%w: the file is empty and its log is not", storage.ErrDamaged)
+		}
+	case err != nil || string(head[:]) != "SQLite format 3\x00":
+		return fmt.Errorf("%w: this is no SQLite file", storage.ErrDamaged)
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		// SQLite gives the others the mode of the first when it creates them.
+		if err := os.Chmod(name, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// now is the present moment as the tables keep it.
+func now() int64 { return time.Now().UnixMilli() }

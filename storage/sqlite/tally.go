@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// A tally collects how one transaction moves the figures, so that a commit of
+// many calls writes each counter once.
+type tally map[string]int64
+
+// Names of counters; states follow the prefixes.
+const (
+	countAgents    = "agents"
+	countWaiting   = "waiting"
+	countAmbiguous = "ambiguous"
+	countRun       = "run:"
+	countSend      = "send:"
+)
+
+func (t *tally) reset() {
+	if *t == nil {
+		*t = make(tally)
+	}
+	clear(*t)
+}
+
+// flush writes the collected changes. A batch that changed no figure costs
+// nothing.
+func (t tally) flush(c *conn) error {
+	for name, n := range t {
+		if n == 0 {
+			continue
+		}
+		_, err := c.exec(`INSERT INTO counters (name, n) VALUES (?1, ?2)
+			ON CONFLICT (name) DO UPDATE SET n = n + ?2`, name, n)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t tally) run(from, to claybot.RunState) {
+	if from != "" {
+		t[countRun+string(from)]--
+	}
+	t[countRun+string(to)]++
+}
+
+func (t tally) send(from, to claybot.SendState) {
+	if from != "" {
+		t[countSend+string(from)]--
+	}
+	t[countSend+string(to)]++
+	if to == claybot.SendAmbiguous && from != to {
+		t[countAmbiguous]++
+	}
+}
+
+// Figures implements storage.Figures. It costs the same however much is stored.
+func (db *DB) Figures(ctx context.Context) (storage.Counts, error) {
+	f := storage.Counts{
+		Runs:       make(map[claybot.RunState]int),
+		Outbox:     make(map[claybot.SendState]int),
+		Duplicates: db.duplicates.Load(),
+	}
+	err := db.read(ctx, func(c *conn) error {
+		return c.each("SELECT name, n FROM counters", func(r row) error {
+			name, n := r.str(0), r.int(1)
+			if s, ok := strings.CutPrefix(name, countRun); ok && n != 0 {
+				f.Runs[claybot.RunState(s)] = int(n)
+			} else if s, ok := strings.CutPrefix(name, countSend); ok && n != 0 {
+				f.Outbox[claybot.SendState(s)] = int(n)
+			}
+			switch name {
+			case countAgents:
+				f.Agents = int(n)
+			case countWaiting:
+				f.Waiting = int(n)
+			case countAmbiguous:
+				f.Ambiguous = n
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return storage.Counts{}, fmt.Errorf("figures: %w", err)
+	}
+	return f, nil
+}

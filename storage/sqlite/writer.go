@@ -1,0 +1,223 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+// errClosed is returned by calls on a closed store.
+var errClosed = errors.New("the store is closed")
+
+const (
+	queueLength = 1024
+	// maxBatch bounds how long a commit can grow, and so how long one waits.
+	maxBatch = 512
+)
+
+// A call is one write on its way through the writer. run may be repeated: it
+// must not change anything but the database and what its caller reads after
+// the answer.
+type call struct {
+	run func(c *conn) error
+	// soft calls lose nothing worth keeping when power fails before the next
+	// commit; a batch of them alone is not synced.
+	soft  bool
+	state atomic.Int32 // 0 queued, 1 taken by the writer, 2 withdrawn
+	err   error
+	done  chan struct{}
+}
+
+// write runs fn in a transaction and returns its result once that is durable.
+func write[T any](ctx context.Context, db *DB, fn func(c *conn) (T, error)) (T, error) {
+	return submit(ctx, db, false, fn)
+}
+
+// lightly is write for what need not survive a loss of power: leases, all of
+// which end with the process anyway.
+func lightly[T any](ctx context.Context, db *DB, fn func(c *conn) (T, error)) (T, error) {
+	return submit(ctx, db, true, fn)
+}
+
+func submit[T any](ctx context.Context, db *DB, soft bool, fn func(c *conn) (T, error)) (T, error) {
+	var result, zero T
+	cl := &call{soft: soft, done: make(chan struct{}), run: func(c *conn) (err error) {
+		result, err = fn(c)
+		return err
+	}}
+	select {
+	case <-db.stop:
+		return zero, errClosed
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	case db.queue <- cl:
+	}
+	select {
+	case <-cl.done:
+	case <-ctx.Done():
+		if cl.state.CompareAndSwap(0, 2) {
+			return zero, context.Cause(ctx)
+		}
+		<-cl.done
+	case <-db.stopped:
+		select {
+		case <-cl.done:
+		default:
+			return zero, errClosed
+		}
+	}
+	if cl.err != nil {
+		return zero, cl.err
+	}
+	return result, nil
+}
+
+// writeAll is the writer: it commits what queues up until the store closes.
+func (db *DB) writeAll() {
+	defer close(db.stopped)
+	batch := make([]*call, 0, maxBatch)
+	for {
+		batch = batch[:0]
+		select {
+		case cl := <-db.queue:
+			batch = append(batch, cl)
+		case <-db.stop:
+			if len(db.queue) == 0 {
+				return
+			}
+		}
+		// Those who were just answered get to queue their next call.
+		runtime.Gosched()
+		for len(batch) < maxBatch {
+			select {
+			case cl := <-db.queue:
+				batch = append(batch, cl)
+				continue
+			default:
+			}
+			break
+		}
+		db.commit(batch)
+		clear(batch)
+	}
+}
+
+// commit runs a batch and answers it.
+func (db *DB) commit(batch []*call) {
+	live := batch[:0]
+	for _, cl := range batch {
+		if cl.state.CompareAndSwap(0, 1) {
+			live = append(live, cl)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	err := db.transaction(live)
+	if err != nil && !storeFailed(err) && len(live) > 1 {
+		// One call spoiled the transaction: each gets its own.
+		for i, cl := range live {
+			if err := db.transaction(live[i : i+1]); err != nil {
+				cl.err = err
+			}
+		}
+	} else if err != nil {
+		for _, cl := range live {
+			cl.err = err
+		}
+	}
+	for _, cl := range live {
+		close(cl.done)
+	}
+}
+
+// transaction runs calls and commits. An error means that nothing was written
+// for any of them; a refusal of one call is kept in it.
+func (db *DB) transaction(calls []*call) (err error) {
+	c, err := db.writerConn()
+	if err != nil {
+		return err
+	}
+	soft := true
+	for _, cl := range calls {
+		soft = soft && cl.soft
+	}
+	if err := db.setSync(c, soft); err != nil {
+		return err
+	}
+	if err := c.control("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			db.abandon(c, err)
+		}
+	}()
+	c.tally.reset()
+	for _, cl := range calls {
+		c.wrote = false
+		cl.err = db.try(c, cl)
+		if cl.err != nil && (c.wrote || storeFailed(cl.err)) {
+			return cl.err
+		}
+	}
+	if err := c.tally.flush(c); err != nil {
+		return err
+	}
+	return c.control("COMMIT")
+}
+
+// try runs one call. A panic in it becomes its error: the writer outlives it.
+func (db *DB) try(c *conn, cl *call) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.wrote = true // so that whatever it did is rolled back
+			err = fmt.Errorf("panic in the store: %v", p)
+			db.log.Error("panic in the store", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	return cl.run(c)
+}
+
+// abandon ends a failed transaction. After an I/O error the connection is not
+// trusted any more; the next transaction opens another.
+func (db *DB) abandon(c *conn, cause error) {
+	err := c.control("ROLLBACK") // fails when SQLite has rolled back by itself
+	if ioFailed(cause) || ioFailed(err) {
+		_ = c.close() // its files are given up
+		db.writer = nil
+	}
+}
+
+// writerConn is the writing connection, opened anew after it was given up.
+func (db *DB) writerConn() (*conn, error) {
+	if db.writer != nil {
+		return db.writer, nil
+	}
+	c, err := connect(context.Background(), db.path, writerPragmas)
+	if err != nil {
+		return nil, err
+	}
+	db.writer, db.unsynced = c, false
+	return c, nil
+}
+
+// setSync chooses whether the next commit is synced. What an unsynced commit
+// wrote becomes durable with the next synced one: both are the same log.
+func (db *DB) setSync(c *conn, soft bool) error {
+	if db.unsynced == soft {
+		return nil
+	}
+	mode := "PRAGMA synchronous=FULL"
+	if soft {
+		mode = "PRAGMA synchronous=NORMAL"
+	}
+	if err := c.control(mode); err != nil {
+		return err
+	}
+	db.unsynced = soft
+	return nil
+}

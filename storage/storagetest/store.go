@@ -1,0 +1,308 @@
+// Package storagetest is the proof of the storage contracts: suites that every
+// implementation runs. TestStore covers everything but storage.Agents and
+// storage.History, which TestAgents covers.
+//
+// Only tests import it.
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// A Store is what a message store implements.
+type Store interface {
+	storage.Index
+	storage.Inbox
+	storage.Runs
+	storage.Outbox
+	storage.Access
+	storage.Marks
+	storage.Figures
+	Close() error
+}
+
+// TestStore runs the suite. open opens an empty store that t.Cleanup closes;
+// reopen closes it and opens what it left behind, as the next process would.
+//
+// Every test runs in a synctest bubble, so the store takes the time from
+// package time, and hours of waiting cost nothing.
+func TestStore(t *testing.T, open func(t *testing.T) (s Store, reopen func() Store)) {
+	groups := []struct {
+		name  string
+		tests []storeTest
+	}{
+		{"index", indexTests},
+		{"post", postTests},
+		{"due", dueTests},
+		{"lease", leaseTests},
+		{"runs", runTests},
+		{"settle", settleTests},
+		{"outbox", outboxTests},
+		{"access", accessTests},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for _, st := range g.tests {
+				t.Run(st.name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						b := &bed{TB: t, ctx: t.Context()}
+						b.Store, b.reopen = open(t)
+						b.agent = b.newAgent("C1")
+						st.run(b)
+					})
+				})
+			}
+		})
+	}
+}
+
+type storeTest struct {
+	name string
+	run  func(b *bed)
+}
+
+// A bed is what one test works with: a store that knows one agent. Its methods
+// fail the test when the store returns an error.
+type bed struct {
+	testing.TB
+	Store
+	ctx    context.Context
+	reopen func() Store
+	agent  claybot.AgentID
+}
+
+// instant is a Wait of nothing; minute holds messages for a quiet minute, ten
+// at most.
+var (
+	instant storage.Wait
+	minute  = storage.Wait{Quiet: time.Minute, Max: 10 * time.Minute}
+)
+
+const (
+	ttl     = 10 * time.Second
+	nodeOne = "one"
+	nodeTwo = "two"
+)
+
+// ok fails the test on an error and returns v otherwise.
+func ok[T any](v T, err error) func(b *bed) T {
+	return func(b *bed) T {
+		b.Helper()
+		b.noError(err)
+		return v
+	}
+}
+
+func (b *bed) noError(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bed) is(err, want error) {
+	b.Helper()
+	if !errors.Is(err, want) {
+		b.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+// equal compares deeply; values of different types are equal when they print
+// alike, so that untyped lists do.
+func (b *bed) equal(what string, got, want any) {
+	b.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
+		b.Fatalf("%s: got %s, want %s", what, g, w)
+	}
+}
+
+func (b *bed) again() { b.Store = b.reopen() }
+
+func (b *bed) newAgent(channel string) claybot.AgentID {
+	b.Helper()
+	a := claybot.Agent{ID: claybot.NewID(), Descriptor: claybot.User("telegram", channel, "U1")}
+	b.noError(b.IndexAgents(b.ctx, a))
+	return a.ID
+}
+
+func userMessage(id string) claybot.Message {
+	return claybot.Message{
+		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: "text of " + id,
+		From: claybot.Sender{UserID: "U1", Name: "Ann"}, At: claybot.Now(),
+	}
+}
+
+func (b *bed) typed(kind claybot.MessageType, id string) storage.Posting {
+	m := userMessage(id)
+	m.Type = kind
+	return storage.Posting{To: b.agent, Message: m}
+}
+
+// post posts a user message that is due after w.
+func (b *bed) post(id string, w storage.Wait) storage.Posted {
+	b.Helper()
+	return b.deliver(storage.Posting{To: b.agent, Message: userMessage(id), Wait: w})
+}
+
+func (b *bed) deliver(p storage.Posting) storage.Posted {
+	b.Helper()
+	return ok(b.Post(b.ctx, p))(b)
+}
+
+// acquire leases what is due, expecting n agents.
+func (b *bed) acquire(node string, n int) []storage.Held {
+	b.Helper()
+	held, _, err := b.Acquire(b.ctx, node, ttl, 100, 100)
+	b.noError(err)
+	if len(held) != n {
+		b.Fatalf("node %s acquired %d agents, want %d", node, len(held), n)
+	}
+	return held
+}
+
+// hold leases the one agent that is due.
+func (b *bed) hold(node string) storage.Held {
+	b.Helper()
+	return b.acquire(node, 1)[0]
+}
+
+// due is when the store says that something is due next.
+func (b *bed) due() time.Time {
+	b.Helper()
+	held, next, err := b.Acquire(b.ctx, "due", ttl, 0, 0)
+	b.noError(err)
+	if len(held) != 0 {
+		b.Fatalf("limit 0 acquired %d agents", len(held))
+	}
+	return next
+}
+
+func (b *bed) dueIn(what string, want time.Duration) {
+	b.Helper()
+	if got := time.Until(b.due()); got != want {
+		b.Fatalf("%s: due in %v, want %v", what, got, want)
+	}
+}
+
+func (b *bed) dueNow(what string) {
+	b.Helper()
+	if next := b.due(); next.IsZero() || next.After(time.Now()) {
+		b.Fatalf("%s: due at %v, want now", what, next)
+	}
+}
+
+func (b *bed) neverDue(what string) {
+	b.Helper()
+	if next := b.due(); !next.IsZero() {
+		b.Fatalf("%s: due at %v, want never", what, next)
+	}
+}
+
+// begin posts a message, leases its agent and begins run id with it.
+func (b *bed) begin(id claybot.RunID) (storage.Lease, claybot.Run) {
+	b.Helper()
+	b.post("m-"+string(id), instant)
+	h := b.hold(nodeOne)
+	return h.Lease, ok(b.Begin(b.ctx, h.Lease, id, ids(h.Waiting)))(b)
+}
+
+func (b *bed) run(id claybot.RunID) claybot.Run {
+	b.Helper()
+	return ok(b.Run(b.ctx, id))(b)
+}
+
+// succeed ends a run well.
+func (b *bed) succeed(l storage.Lease, id claybot.RunID, replies ...claybot.Outgoing) []claybot.Outgoing {
+	b.Helper()
+	return ok(b.Finish(b.ctx, l, id, success(replies...)))(b)
+}
+
+func success(replies ...claybot.Outgoing) storage.Outcome {
+	return storage.Outcome{
+		State: claybot.RunSucceeded, Output: "done", Replies: replies,
+		Events: []claybot.Event{{Type: claybot.EventRunFinished}},
+	}
+}
+
+func reply(id string) claybot.Outgoing {
+	return claybot.Outgoing{
+		ID: id, Kind: claybot.OutgoingAnswer, Text: "text of " + id, Part: 1, Parts: 1,
+		Route: claybot.Route{Connector: "telegram", ChannelID: "C1", UserID: "U1"},
+	}
+}
+
+var dest = reply("").Route.Dest()
+
+func ids(ms []claybot.Message) []claybot.MessageID {
+	list := make([]claybot.MessageID, len(ms))
+	for i, m := range ms {
+		list[i] = m.ID
+	}
+	return list
+}
+
+func outIDs(out []claybot.Outgoing) []string {
+	list := make([]string, len(out))
+	for i, o := range out {
+		list[i] = o.ID
+	}
+	return list
+}
+
+// events lists the types of a run's events after a seq and checks that the
+// count has no gap.
+func (b *bed) events(id claybot.RunID, after int64) []claybot.EventType {
+	b.Helper()
+	var types []claybot.EventType
+	for e, err := range b.Events(b.ctx, id, after) {
+		b.noError(err)
+		after++
+		if e.Seq != after || e.Run != id || e.V != 1 || e.At == 0 {
+			b.Fatalf("event %+v, want seq %d of run %s", e, after, id)
+		}
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+// receiptOf returns a message's skip reason and run.
+func (b *bed) receiptOf(id claybot.MessageID) (skipped string, run claybot.RunID) {
+	b.Helper()
+	r := ok(b.Receipt(b.ctx, id))(b)
+	if r.Message.ID != id || r.Agent != b.agent {
+		b.Fatalf("receipt of %s is for %s of agent %s", id, r.Message.ID, r.Agent)
+	}
+	if r.Run != nil {
+		run = r.Run.ID
+	}
+	return r.Skipped, run
+}
+
+func (b *bed) figures() storage.Counts {
+	b.Helper()
+	return ok(b.Figures(b.ctx))(b)
+}
+
+func sorted[T ~string](list []T) []T {
+	slices.Sort(list)
+	return list
+}
+
+func contextCanceled(b *bed) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	return ctx, cancel
+}

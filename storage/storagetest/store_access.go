@@ -1,0 +1,65 @@
+package storagetest
+
+import (
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+var accessTests = []storeTest{
+	{"grants", func(b *bed) {
+		g := storage.Grant{Connector: "telegram", Subject: "U1", Name: "Ann", At: 5}
+		b.noError(b.Grant(b.ctx, g))
+		again := g
+		again.At = 9
+		b.noError(b.Grant(b.ctx, again))
+		channel := storage.Grant{Connector: "slack", Subject: "C1", At: 7}
+		b.noError(b.Grant(b.ctx, channel))
+		b.equal("grants", ok(b.Grants(b.ctx))(b), []storage.Grant{g, channel})
+		b.noError(b.Revoke(b.ctx, "telegram", "U1"))
+		b.is(b.Revoke(b.ctx, "telegram", "U1"), storage.ErrNotFound)
+		b.again()
+		b.equal("after a revocation", ok(b.Grants(b.ctx))(b), []storage.Grant{channel})
+	}},
+	{"pairings", func(b *bed) {
+		p := storage.Pairing{Code: "AAAA1111", Connector: "telegram", ChannelID: "C1", UserID: "U1", Name: "Ann", At: 5, Expires: 9}
+		b.equal("reply", outIDs(ok(b.SavePairing(b.ctx, p, reply("o1")))(b)), []string{"o1"})
+		q := storage.Pairing{Code: "BBBB2222", Connector: "telegram", ChannelID: "C2", UserID: "U2", At: 6, Expires: 10}
+		ok(b.SavePairing(b.ctx, q))(b)
+		p.Code, p.At = "CCCC3333", 7
+		b.equal("a known reply", len(ok(b.SavePairing(b.ctx, p, reply("o1")))(b)), 0)
+		b.equal("one for each person, oldest first", ok(b.Pairings(b.ctx))(b), []storage.Pairing{q, p})
+		stolen := storage.Pairing{Code: q.Code, Connector: "slack", UserID: "U3"}
+		if _, err := b.SavePairing(b.ctx, stolen, reply("o2")); err == nil {
+			b.Fatal("two people got one code")
+		}
+		b.equal("no reply to a refused one", len(ok(b.Unsent(b.ctx, dest, 0, 9))(b)), 1)
+		b.noError(b.Grant(b.ctx, storage.Grant{Connector: "telegram", Subject: "U1"}))
+		b.equal("granted", ok(b.Pairings(b.ctx))(b), []storage.Pairing{q})
+		b.noError(b.DropPairing(b.ctx, q.Code))
+		b.is(b.DropPairing(b.ctx, q.Code), storage.ErrNotFound)
+		b.equal("none", len(ok(b.Pairings(b.ctx))(b)), 0)
+	}},
+	{"marks", func(b *bed) {
+		b.equal("missing", ok(b.Mark(b.ctx, "telegram/poll"))(b), "")
+		b.noError(b.SetMark(b.ctx, "telegram/poll", "1"))
+		b.noError(b.SetMark(b.ctx, "telegram/poll", "2"))
+		b.noError(b.SetMark(b.ctx, "slack/seen", ""))
+		b.again()
+		b.equal("kept", ok(b.Mark(b.ctx, "telegram/poll"))(b), "2")
+	}},
+	{"figures", func(b *bed) {
+		b.equal("empty", b.figures(), storage.Counts{Agents: 1, Runs: map[claybot.RunState]int{}, Outbox: map[claybot.SendState]int{}})
+		lease, _ := b.begin("r1")
+		b.post("m2", instant)
+		b.post("m2", instant)
+		b.succeed(lease, "r1", reply("o1"))
+		want := storage.Counts{
+			Agents: 1, Waiting: 1, Runs: map[claybot.RunState]int{claybot.RunSucceeded: 1},
+			Outbox: map[claybot.SendState]int{claybot.SendWaiting: 1}, Duplicates: 1,
+		}
+		b.equal("after a run", b.figures(), want)
+		b.again()
+		want.Duplicates = 0 // counted since the process started
+		b.equal("after a restart", b.figures(), want)
+	}},
+}

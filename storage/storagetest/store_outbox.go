@@ -1,0 +1,181 @@
+package storagetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// unsent is the only unfinished message.
+func (b *bed) unsent() claybot.Outgoing {
+	b.Helper()
+	out := ok(b.Unsent(b.ctx, dest, 0, 10))(b)
+	if len(out) != 1 {
+		b.Fatalf("%d unfinished messages, want 1", len(out))
+	}
+	return out[0]
+}
+
+func (b *bed) resolve(id string, r storage.Resolution) {
+	b.Helper()
+	b.noError(b.Resolve(b.ctx, id, r))
+}
+
+var outboxTests = []storeTest{
+	{"in order, for each destination", func(b *bed) {
+		other := reply("x1")
+		other.Route.ChannelID = "C2"
+		added := ok(b.Enqueue(b.ctx, reply("o1"), other, reply("o2"), reply("o1")))(b)
+		b.equal("added", outIDs(added), []string{"o1", "x1", "o2"})
+		b.equal("known ids", len(ok(b.Enqueue(b.ctx, reply("o1")))(b)), 0)
+		ok(b.Enqueue(b.ctx, reply("o3")))(b)
+		all := ok(b.Unsent(b.ctx, dest, 0, 10))(b)
+		b.equal("unsent", outIDs(all), []string{"o1", "o2", "o3"})
+		b.equal("as stored", all[0], added[0])
+		b.equal("limit", outIDs(ok(b.Unsent(b.ctx, dest, 0, 2))(b)), []string{"o1", "o2"})
+		b.equal("after", outIDs(ok(b.Unsent(b.ctx, dest, all[1].N, 9))(b)), []string{"o3"})
+		b.equal("destinations", sorted(ok(b.UnsentDests(b.ctx))(b)), []string{dest, other.Route.Dest()})
+		b.resolve("x1", storage.Resolution{State: claybot.SendFailed, Cause: "blocked"})
+		b.equal("one is done", ok(b.UnsentDests(b.ctx))(b), []string{dest})
+		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{claybot.SendWaiting: 3, claybot.SendFailed: 1})
+	}},
+	{"sent", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1")))(b)
+		time.Sleep(time.Second)
+		b.noError(b.Attempt(b.ctx, "o1"))
+		o := b.unsent()
+		b.equal("attempted", []any{o.State, o.Attempts, o.Tried}, []any{claybot.SendAttempted, 1, claybot.Now()})
+		b.resolve("o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"})
+		b.equal("unsent", len(ok(b.Unsent(b.ctx, dest, 0, 10))(b)), 0)
+		b.resolve("o1", storage.Resolution{State: claybot.SendSent, Receipt: "78"}) // bookkeeping that came twice
+		if b.Resolve(b.ctx, "o1", storage.Resolution{State: claybot.SendWaiting}) == nil || b.Attempt(b.ctx, "o1") == nil {
+			b.Fatal("a sent message was opened again")
+		}
+		sent := ok(b.SentAfter(b.ctx, dest, 0, 10))(b)
+		b.equal("kept", []any{sent[0].State, sent[0].Receipt}, []any{claybot.SendSent, "77"})
+	}},
+	{"not sent, again later", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1")))(b)
+		due := time.Now().Add(time.Minute)
+		b.noError(b.Attempt(b.ctx, "o1"))
+		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Due: due, Cause: "dns"})
+		o := b.unsent()
+		b.equal("deferred", []any{o.State, o.Attempts, o.Due, o.Cause}, []any{claybot.SendWaiting, 1, claybot.At(due), "dns"})
+		b.noError(b.Attempt(b.ctx, "o1"))
+		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Due: due, Free: true})
+		o = b.unsent()
+		b.equal("a 429 costs no attempt", []any{o.Attempts, o.Cause}, []any{1, "dns"})
+	}},
+	{"ambiguous", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2")))(b)
+		for _, id := range []string{"o1", "o2"} {
+			b.noError(b.Attempt(b.ctx, id))
+			b.resolve(id, storage.Resolution{State: claybot.SendAmbiguous, Cause: "cut"})
+		}
+		b.resolve("o2", storage.Resolution{State: claybot.SendSent, Receipt: "found"})
+		b.equal("state", b.unsent().State, claybot.SendAmbiguous)
+		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Resent: true})
+		b.noError(b.Attempt(b.ctx, "o1"))
+		o := b.unsent()
+		b.equal("marked", []any{o.Resent, o.Text, o.Attempts}, []any{true, "text of o1", 2})
+		f := b.figures()
+		b.equal("figures", []any{f.Ambiguous, f.Outbox}, []any{2, map[claybot.SendState]int{claybot.SendAttempted: 1, claybot.SendSent: 1}})
+	}},
+	{"an answer whose beginning may be visible", func(b *bed) {
+		lease, _ := b.begin("r1")
+		o := reply("o1")
+		o.State, o.Tried = claybot.SendAmbiguous, 5
+		out := b.succeed(lease, "r1", o)
+		b.equal("stored", []any{out[0].State, out[0].Tried}, []any{claybot.SendAmbiguous, 5})
+		b.equal("unsent", b.unsent(), out[0])
+		b.equal("ambiguous", b.figures().Ambiguous, 1)
+		for _, s := range []claybot.SendState{claybot.SendSent, claybot.SendFailed, claybot.SendAttempted} {
+			o := reply("o2")
+			o.State = s
+			if _, err := b.Enqueue(b.ctx, o); err == nil {
+				b.Fatalf("a message began as %s", s)
+			}
+		}
+	}},
+	{"attempts cut by a crash are ambiguous", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2")))(b)
+		b.noError(b.Attempt(b.ctx, "o1"))
+		b.again()
+		out := ok(b.Unsent(b.ctx, dest, 0, 10))(b)
+		b.equal("states", []any{out[0].State, out[0].Attempts, out[1].State}, []any{claybot.SendAmbiguous, 1, claybot.SendWaiting})
+		b.equal("ambiguous", b.figures().Ambiguous, 1)
+	}},
+	{"an edit whose message is gone", func(b *bed) {
+		o := reply("o1")
+		o.Edit = "55"
+		ok(b.Enqueue(b.ctx, o))(b)
+		b.equal("edits", b.unsent().Edit, "55")
+		b.noError(b.Attempt(b.ctx, "o1"))
+		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, NoEdit: true})
+		b.equal("sends afresh", []any{b.unsent().Edit, b.unsent().Resent}, []any{"", false})
+	}},
+	{"an edit of a message that was found", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1")))(b)
+		b.noError(b.Attempt(b.ctx, "o1"))
+		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Edit: "55"})
+		b.again()
+		o := b.unsent()
+		b.equal("edits", []any{o.Edit, o.State, o.Text}, []any{"55", claybot.SendWaiting, "text of o1"})
+		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, NoEdit: true, Edit: "56"})
+		b.equal("another one", b.unsent().Edit, "56")
+	}},
+	{"unknown and impossible", func(b *bed) {
+		b.is(b.Attempt(b.ctx, "o1"), storage.ErrNotFound)
+		b.is(b.Resolve(b.ctx, "o1", storage.Resolution{State: claybot.SendSent}), storage.ErrNotFound)
+		ok(b.Enqueue(b.ctx, reply("o1")))(b)
+		for _, s := range []claybot.SendState{"", claybot.SendAttempted, "delivered"} {
+			if b.Resolve(b.ctx, "o1", storage.Resolution{State: s}) == nil {
+				b.Fatalf("an attempt ended as %q", s)
+			}
+		}
+		b.equal("unchanged", b.unsent().State, claybot.SendWaiting)
+	}},
+	{"the last position", func(b *bed) {
+		b.equal("of none", ok(b.LastN(b.ctx, dest))(b), int64(0))
+		other := reply("x1")
+		other.Route.ChannelID = "C2"
+		added := ok(b.Enqueue(b.ctx, reply("o1"), reply("o2"), other))(b)
+		b.equal("of one destination", ok(b.LastN(b.ctx, dest))(b), added[1].N)
+		b.equal("of the other", ok(b.LastN(b.ctx, other.Route.Dest()))(b), added[2].N)
+		b.resolve("o2", storage.Resolution{State: claybot.SendFailed, Cause: "blocked"})
+		b.equal("failed ones count", ok(b.LastN(b.ctx, dest))(b), added[1].N)
+	}},
+	{"transcript", func(b *bed) {
+		for i := 1; i <= 5; i++ {
+			b.post(fmt.Sprint("m", i), minute)
+			time.Sleep(ms)
+			ok(b.Enqueue(b.ctx, reply(fmt.Sprint("o", i))))(b)
+			time.Sleep(ms)
+		}
+		b.deliver(b.typed(claybot.MessageCancel, "stop"))
+		elsewhere := reply("x1")
+		elsewhere.Route.ChannelID = "C2"
+		ok(b.Enqueue(b.ctx, elsewhere))(b)
+		list := func(limit int) (names []string) {
+			for _, e := range ok(b.Transcript(b.ctx, b.agent, dest, limit))(b) {
+				if e.Message != nil {
+					names = append(names, string(e.Message.ID))
+				} else {
+					names = append(names, e.Outgoing.ID)
+				}
+			}
+			return names
+		}
+		b.deliver(b.typed(claybot.MessageSystem, "tick"))
+		b.equal("newest", list(3), []string{"m5", "o5", "stop"})
+		b.equal("all", list(100), []string{"m1", "o1", "m2", "o2", "m3", "o3", "m4", "o4", "m5", "o5", "stop"})
+		b.post("m6", minute)
+		ok(b.Enqueue(b.ctx, reply("o6")))(b)
+		b.equal("an answer within the millisecond", list(2), []string{"m6", "o6"})
+		sent := ok(b.SentAfter(b.ctx, dest, 0, 3))(b)
+		b.equal("sent", outIDs(sent), []string{"o1", "o2", "o3"})
+		b.equal("sent after", outIDs(ok(b.SentAfter(b.ctx, dest, sent[2].N, 10))(b)), []string{"o4", "o5", "o6"})
+	}},
+}

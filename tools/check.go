@@ -1,0 +1,110 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/claybot/claybot"
+)
+
+// maxArgs is the most bytes that the arguments of one call may have.
+const maxArgs = 1 << 20
+
+// maxComplaint bounds what an error repeats of the arguments.
+const maxComplaint = 500
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// compile makes a checker of the schema of a tool; no schema accepts any
+// object.
+func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	schema := &jsonschema.Schema{Type: "object"}
+	if len(raw) > 0 {
+		schema = new(jsonschema.Schema)
+		if err := json.Unmarshal(raw, schema); err != nil {
+			return nil, err
+		}
+	}
+	return schema.Resolve(nil)
+}
+
+// checkArgs returns the arguments of a call, or an error that names the field
+// at fault in words for the model.
+func checkArgs(schema *jsonschema.Resolved, call claybot.ToolCall) (json.RawMessage, error) {
+	if len(call.Args) > maxArgs {
+		return nil, fmt.Errorf("invalid arguments: %d bytes, the limit is %d", len(call.Args), maxArgs)
+	}
+	args := json.RawMessage(bytes.TrimSpace(call.Input()))
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	var v any
+	if err := json.Unmarshal(args, &v); err != nil {
+		return nil, fmt.Errorf("invalid arguments: %s", jsonComplaint(args, err))
+	}
+	if err := schema.Validate(v); err != nil {
+		return nil, fmt.Errorf("invalid arguments: %s", schemaComplaint(err))
+	}
+	return args, nil
+}
+
+// jsonComplaint tells a cut text from a wrong one.
+func jsonComplaint(args json.RawMessage, err error) string {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	var v json.RawMessage
+	if cut := dec.Decode(&v); errors.Is(cut, io.ErrUnexpectedEOF) {
+		return fmt.Sprintf("the JSON is cut off after %d bytes", len(args))
+	}
+	return "not JSON: " + err.Error()
+}
+
+// schemaComplaint turns the validator's "validating root: validating
+// /properties/a/properties/b: type: ..." into "field a.b: type: ...".
+func schemaComplaint(err error) string {
+	msg, path := err.Error(), ""
+	for {
+		rest, ok := strings.CutPrefix(msg, "validating ")
+		if !ok {
+			break
+		}
+		at, rest, ok := strings.Cut(rest, ": ")
+		if !ok {
+			break
+		}
+		path, msg = at, rest
+	}
+	msg = strings.Replace(msg, "<invalid reflect.Value>", "null", 1)
+	if len(msg) > maxComplaint {
+		msg = strings.ToValidUTF8(msg[:maxComplaint], "") + "..."
+	}
+	if field := fieldName(path); field != "" {
+		return "field " + field + ": " + msg
+	}
+	return msg
+}
+
+// fieldName reads a path into a schema as the path of a field: a.b, a[].
+func fieldName(path string) string {
+	var b strings.Builder
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i := 0; i < len(parts); i++ {
+		switch {
+		case parts[i] == "properties" && i+1 < len(parts):
+			i++
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(parts[i])
+		case parts[i] == "items":
+			b.WriteString("[]")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,200 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+)
+
+// DefaultTimeout limits a call whose Spec names no limit.
+const DefaultTimeout = 60 * time.Second
+
+// grace is how long a call may go on after its context ended before its result
+// is written without it.
+const grace = 2 * time.Second
+
+// A Set is the tools of an agent. It gives every call exactly one result,
+// whatever the model wrote and whatever the tool does. It is safe for
+// concurrent use.
+type Set struct {
+	// Log is told about panics and tools that do not stop; nil discards. Set it
+	// before the first call.
+	Log *slog.Logger
+
+	entries map[string]entry
+	offered []llm.Tool
+}
+
+type entry struct {
+	tool   Tool
+	spec   Spec
+	schema *jsonschema.Resolved
+}
+
+// NewSet makes a set. The error names tools that were left out: bad names, bad
+// schemas, and names that were taken already. The set is usable all the same.
+func NewSet(tools ...Tool) (*Set, error) {
+	s := &Set{entries: make(map[string]entry, len(tools))}
+	var errs []error
+	for _, t := range tools {
+		spec := t.Spec()
+		if !nameForm.MatchString(spec.Name) {
+			errs = append(errs, fmt.Errorf("tool %.80q: a name has 1 to 64 of A-Z a-z 0-9 _ -", spec.Name))
+			continue
+		}
+		if _, taken := s.entries[spec.Name]; taken {
+			errs = append(errs, fmt.Errorf("tool %q: the name is taken, the first is kept", spec.Name))
+			continue
+		}
+		schema, err := compile(spec.Parameters)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("tool %q: schema: %w", spec.Name, err))
+			continue
+		}
+		s.entries[spec.Name] = entry{t, spec, schema}
+		s.offered = append(s.offered, spec.Tool)
+	}
+	return s, errors.Join(errs...)
+}
+
+// Only is the part of the set that an agent may use: the tools named, in the
+// order of the set, or all when names is nil. Names that are not in the set say
+// nothing. What is left out is neither shown nor run.
+func (s *Set) Only(names []string) *Set {
+	if names == nil {
+		return s
+	}
+	part := &Set{Log: s.Log, entries: make(map[string]entry, len(names))}
+	for _, t := range s.offered {
+		if slices.Contains(names, t.Name) {
+			part.entries[t.Name] = s.entries[t.Name]
+			part.offered = append(part.offered, t)
+		}
+	}
+	return part
+}
+
+// Tools are the descriptions for the model, in the order given to NewSet, so
+// that requests stay equal byte for byte.
+func (s *Set) Tools() []llm.Tool { return slices.Clone(s.offered) }
+
+// Effect is the effect class of a tool; Once for one that is not in the set.
+func (s *Set) Effect(name string) Effect { return s.entries[name].spec.Effect }
+
+// Check returns why a call would be refused before its tool runs: no such tool,
+// or arguments that do not fit. The words are for the model.
+func (s *Set) Check(call claybot.ToolCall) error {
+	_, _, err := s.accept(call)
+	return err
+}
+
+func (s *Set) accept(call claybot.ToolCall) (entry, json.RawMessage, error) {
+	e, ok := s.entries[call.Name]
+	if !ok {
+		return entry{}, nil, fmt.Errorf("unknown tool %.80q", call.Name)
+	}
+	args, err := checkArgs(e.schema, call)
+	return e, args, err
+}
+
+// Call does a call and returns its tool_result record. Refused arguments, an
+// error, a panic and a passed time limit become results with OK false and a
+// sentence for the model. The text is clean and of bounded length.
+//
+// Call returns at most two seconds after the time limit or the end of ctx. A
+// tool that ignores its context is then left behind: its goroutine ends when
+// the tool does, and nothing reads its result.
+func (s *Set) Call(ctx context.Context, env Env, call claybot.ToolCall) claybot.Record {
+	start := time.Now()
+	text, err := s.call(ctx, env, call)
+	if err != nil {
+		text = "error: " + err.Error()
+	}
+	return claybot.Record{
+		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
+		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
+		MS: time.Since(start).Milliseconds(), Text: shorten(clean(text)),
+	}
+}
+
+func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (string, error) {
+	e, args, err := s.accept(call)
+	if err != nil {
+		return "", err
+	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("%s was not started: the run was stopped", call.Name)
+	}
+	limit := e.spec.Timeout
+	if limit <= 0 {
+		limit = DefaultTimeout
+	}
+	inner, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	done := make(chan outcome, 1) // one place: an abandoned tool can end
+	go s.contain(inner, e, env, args, done)
+
+	select {
+	case o := <-done:
+		return o.result.Text, timely(ctx, inner, e, limit, o.err)
+	case <-inner.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.result.Text, timely(ctx, inner, e, limit, o.err)
+	case <-late.C:
+		s.log().Warn("a tool does not stop and is left behind", "tool", call.Name, "run", env.Run, "limit", limit)
+		return "", timely(ctx, inner, e, limit, inner.Err())
+	}
+}
+
+// timely explains an error that came from the end of time instead of the tool.
+func timely(ctx, inner context.Context, e entry, limit time.Duration, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s was interrupted: the run was stopped", e.spec.Name)
+	case inner.Err() != nil:
+		return fmt.Errorf("%s took longer than %s and was stopped", e.spec.Name, limit)
+	}
+	return err
+}
+
+type outcome struct {
+	result Result
+	err    error
+}
+
+// contain runs the tool and always sends one outcome, also when it panics or
+// ends its goroutine.
+func (s *Set) contain(ctx context.Context, e entry, env Env, args json.RawMessage, done chan<- outcome) {
+	o := outcome{err: fmt.Errorf("%s ended without a result", e.spec.Name)}
+	defer func() {
+		if p := recover(); p != nil {
+			s.log().Error("a tool panicked", "tool", e.spec.Name, "run", env.Run, "panic", p, "stack", string(debug.Stack()))
+			o = outcome{err: fmt.Errorf("%s failed inside; the operator's log has the details", e.spec.Name)}
+		}
+		done <- o
+	}()
+	o.result, o.err = e.tool.Call(ctx, env, args)
+}
+
+func (s *Set) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}

@@ -1,0 +1,58 @@
+// Package tools is what an agent can do: the contract of a tool, and the Set
+// that checks arguments, limits time, contains panics and gives every call
+// exactly one result.
+//
+// A tool never learns about chats, runs or stores; what it may use comes in its
+// Env.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+)
+
+// Effect says what an interrupted call may already have done.
+type Effect int
+
+// The classes of effects. Once, the zero value, is the careful assumption.
+const (
+	Once       Effect = iota // may have acted and cannot tell: never run again
+	Idempotent               // the same call has the same final state: run again
+	ReadOnly                 // no effect: run again
+)
+
+func (e Effect) String() string {
+	return [...]string{"once", "idempotent", "readOnly"}[e]
+}
+
+// A Tool is one thing an agent can do.
+type Tool interface {
+	Spec() Spec
+	// Call does it. args fits the schema of the Spec. An error becomes the
+	// result of the call; it never ends the run.
+	Call(ctx context.Context, env Env, args json.RawMessage) (Result, error)
+}
+
+// A Spec describes a tool. The zero Timeout means DefaultTimeout.
+type Spec struct {
+	llm.Tool
+	Effect  Effect
+	Timeout time.Duration
+}
+
+// An Env is what a call may use. CallID with Run is the key of an Idempotent
+// call.
+type Env struct {
+	Agent  claybot.Agent
+	Run    claybot.RunID
+	CallID string
+}
+
+// A Result is what a call came to.
+type Result struct {
+	Text string
+}

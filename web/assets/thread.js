@@ -1,0 +1,243 @@
+// The visible conversation: what was said, and the run that works right now.
+
+const el = (name, className, text) => {
+  const e = document.createElement(name);
+  if (className) e.className = className;
+  if (text !== undefined) e.textContent = text;
+  return e;
+};
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+
+// markdown shows text that the server made safe HTML of. The server allows a
+// fixed list of tags and escapes everything else.
+function markdown(target, html, text) {
+  if (html === undefined) {
+    target.textContent = text;
+    return;
+  }
+  target.innerHTML = html;
+  for (const pre of target.querySelectorAll("pre")) {
+    const copy = el("button", "copy", "Copy");
+    copy.type = "button";
+    copy.addEventListener("click", async () => {
+      const done = await navigator.clipboard?.writeText(pre.querySelector("code").textContent).then(() => true, () => false);
+      copy.textContent = done ? "Copied" : "Select and copy";
+      setTimeout(() => (copy.textContent = "Copy"), 1500);
+    });
+    pre.append(copy);
+  }
+}
+
+export class Thread {
+  constructor({ thread, live, scroll, down, empty, busy }) {
+    Object.assign(this, { thread, live, scroll, down, empty });
+    this.busy = busy; // told whether a run works
+    this.seen = new Map(); // id → element
+    this.done = new Set(); // runs that were answered
+    this.stick = true;
+    scroll.addEventListener("scroll", () => {
+      this.stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+      if (this.stick) down.hidden = true;
+    });
+    down.addEventListener("click", () => this.bottom(true));
+    new ResizeObserver(() => this.stick && this.bottom()).observe(scroll);
+    this.clear();
+  }
+
+  clear() {
+    this.thread.replaceChildren();
+    this.seen.clear();
+    this.done.clear();
+    this.stick = true;
+    this.down.hidden = true;
+    this.endRun();
+    this.check();
+  }
+
+  check() {
+    this.empty.hidden = this.seen.size > 0 || this.run !== null;
+  }
+
+  bottom(smooth) {
+    this.stick = true;
+    this.down.hidden = true;
+    this.scroll.scrollTo({ top: this.scroll.scrollHeight, behavior: smooth ? "smooth" : "instant" });
+  }
+
+  // grown keeps the newest in view, or offers it to who reads further up.
+  grown(isNew) {
+    if (this.stick) this.bottom();
+    else if (isNew) this.down.hidden = false;
+  }
+
+  // place puts an entry where its time belongs, with a line for a new day.
+  place(entry, at) {
+    entry.dataset.at = at;
+    let before = null;
+    for (let e = this.thread.lastElementChild; e && Number(e.dataset.at) > at; e = e.previousElementSibling) before = e;
+    this.thread.insertBefore(entry, before);
+    const date = new Date(at).toDateString();
+    let prev = entry.previousElementSibling;
+    if (prev?.className === "tools") prev = prev.previousElementSibling;
+    if (!prev || (prev.className !== "day" && new Date(Number(prev.dataset.at)).toDateString() !== date)) {
+      const line = el("div", "day", date === new Date().toDateString() ? "Today" : day.format(at));
+      line.dataset.at = at;
+      this.thread.insertBefore(line, entry);
+    }
+    this.check();
+  }
+
+  // user shows what was typed, here or in another window.
+  user({ id, text, at, type }, state) {
+    const known = this.seen.get(id);
+    if (known) {
+      if (!state) this.note(id, "sent", { at });
+      return;
+    }
+    const entry = el("article", type && type !== "user" ? "msg me command" : "msg me");
+    entry.append(el("div", "bubble", text), el("div", "meta", clock.format(at)));
+    this.seen.set(id, entry);
+    this.place(entry, at);
+    if (state) this.note(id, state);
+    this.grown(true);
+  }
+
+  // note shows how far a message of this window has come.
+  note(id, state, detail) {
+    const entry = this.seen.get(id);
+    if (!entry) return;
+    entry.dataset.state = state;
+    if (state === "sent" && detail?.at) entry.dataset.at = detail.at;
+    entry.querySelector(".meta").textContent =
+      state === "sending" ? "sending…"
+      : state === "waiting" ? `not sent yet: ${detail} Trying again…`
+      : state === "refused" ? `not sent: ${detail}`
+      : clock.format(Number(entry.dataset.at));
+    this.grown();
+  }
+
+  // message shows what claybot said.
+  message(m) {
+    if (this.seen.has(m.id)) return;
+    if (m.run) {
+      this.done.add(m.run);
+      if (m.run === this.run) this.endRun(m.at);
+    }
+    const entry = el("article", `msg bot ${m.kind}`);
+    const bubble = el("div", "bubble");
+    markdown(bubble, m.html, m.text);
+    entry.append(bubble, el("div", "meta", clock.format(m.at)));
+    this.seen.set(m.id, entry);
+    this.place(entry, m.at);
+    this.grown(true);
+  }
+
+  // begin makes room for the run that works.
+  begin(run) {
+    if (this.run === run) return;
+    this.endRun();
+    this.run = run;
+    this.tools = new Map();
+    this.text = el("div", "bubble");
+    this.step = 0;
+    this.complete = 0; // the last step whose text is whole
+    this.dots = el("div", "dots");
+    this.dots.append(el("i"), el("i"), el("i"));
+    this.dots.setAttribute("aria-label", "working");
+    this.live.replaceChildren(this.dots);
+    this.live.hidden = false;
+    this.busy(true);
+    this.check();
+  }
+
+  preview({ run, step, html, text }) {
+    if (this.done.has(run)) return;
+    this.begin(run);
+    if (step <= this.complete) return;
+    this.write(step, html, text);
+    this.text.classList.add("growing");
+    this.dots.hidden = true;
+    this.grown();
+  }
+
+  // write shows the text of a step; that of earlier ones stays above it.
+  write(step, html, text) {
+    if (step !== this.step || !this.text.isConnected) {
+      this.text.className = "bubble thought";
+      this.text = el("div", "bubble");
+      this.step = step;
+      this.live.insertBefore(this.text, this.dots);
+    }
+    markdown(this.text, html, text);
+  }
+
+  // completed shows the whole text of a step. That of the last one comes as the
+  // message itself.
+  completed(run, { step, text, calls }, html) {
+    this.begin(run);
+    this.complete = step;
+    if (!text || !calls?.length) return;
+    this.write(step, html, text);
+    this.text.className = "bubble thought";
+    this.dots.hidden = false;
+  }
+
+  event({ type, runId, data, html }) {
+    if (type === "RunFinished" || type === "RunFailed" || type === "RunCanceled") {
+      const wasLive = this.run === runId;
+      if (type !== "RunFinished") this.done.add(runId);
+      if (wasLive && type === "RunFinished") {
+        this.busy(false); // the text stays until the message replaces it
+        this.dots.hidden = true;
+        setTimeout(() => this.run === runId && this.endRun(), 5000);
+      } else if (wasLive) this.endRun();
+      return;
+    }
+    if (this.done.has(runId)) return;
+    if (type === "RunStarted" || type === "RunResumed") this.begin(runId);
+    if (type === "AssistantMessage") this.completed(runId, data, html);
+    if (type === "ToolCalled") this.tool(runId, data, "running");
+    if (type === "ToolSucceeded") this.tool(runId, data, "ok");
+    if (type === "ToolFailed") this.tool(runId, data, "failed");
+    this.grown();
+  }
+
+  tool(run, data, state) {
+    this.begin(run);
+    let line = this.tools.get(data.callId);
+    if (!line) {
+      line = el("div", "tool");
+      line.append(el("span", "mark"), el("span", "name", data.tool ?? "tool"), el("span", "args", data.argsPreview ?? ""), el("span", "ms"));
+      line.querySelector(".mark").setAttribute("aria-hidden", "true");
+      this.tools.set(data.callId, line);
+      this.live.insertBefore(line, this.dots);
+    }
+    line.dataset.state = state;
+    if (data.ms !== undefined) line.querySelector(".ms").textContent = data.ms < 1000 ? `${data.ms} ms` : `${(data.ms / 1000).toFixed(1)} s`;
+    if (state === "failed") line.title = data.error ?? "failed";
+    this.dots.hidden = false;
+  }
+
+  typing() {
+    if (!this.run) this.begin("?");
+    clearTimeout(this.quiet);
+    this.quiet = setTimeout(() => this.run === "?" && this.endRun(), 8000);
+  }
+
+  // endRun takes the working run away; its tools stay, folded.
+  endRun(at) {
+    if (this.tools?.size && at !== undefined) {
+      const fold = el("details", "tools");
+      fold.append(el("summary", "", this.tools.size === 1 ? "Used 1 tool" : `Used ${this.tools.size} tools`), ...this.tools.values());
+      this.place(fold, at);
+    }
+    this.run = null;
+    this.tools = null;
+    this.live.replaceChildren();
+    this.live.hidden = true;
+    this.busy(false);
+    this.check();
+  }
+}

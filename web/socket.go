@@ -1,0 +1,135 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	socketName = "claybot.sock"
+	// pathName holds the socket's path when it is not in the data directory.
+	pathName = "claybot.sock.path"
+	// socketMax is the longest path that every system takes for a socket (104
+	// bytes on macOS and the BSDs, 108 on Linux, with the final NUL).
+	socketMax = 103
+	tempGlob  = "claybot-sock-"
+)
+
+// ErrNoDaemon says that no daemon works on a data directory.
+var ErrNoDaemon = errors.New("no daemon is running")
+
+// Dial returns a client for the daemon that works on the data directory dir,
+// and the base URL for its requests. ErrNoDaemon when there is none.
+func Dial(dir string) (*http.Client, string, error) {
+	path, err := socketPath(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := dial(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w in %s", ErrNoDaemon, dir)
+	}
+	if err := conn.Close(); err != nil {
+		return nil, "", fmt.Errorf("close %s: %w", path, err)
+	}
+	tr := &http.Transport{
+		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		IdleConnTimeout: time.Minute,
+	}
+	return &http.Client{Transport: tr}, "http://claybot", nil
+}
+
+// socketPath is where the daemon of dir listens.
+func socketPath(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, pathName))
+	switch {
+	case err == nil:
+		return strings.TrimSpace(string(b)), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return filepath.Join(dir, socketName), nil
+	default:
+		return "", fmt.Errorf("where the daemon listens: %w", err)
+	}
+}
+
+// A socket is the listening end, with what has to be removed at the end.
+type socket struct {
+	net.Listener
+	cleanup func()
+}
+
+// listenUnix opens the socket of a data directory, 0600. A socket that a dead
+// process left is replaced; one that somebody answers on is not.
+func listenUnix(ctx context.Context, dir string) (socket, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return socket{}, err
+	}
+	if err := dropStale(ctx, dir); err != nil {
+		return socket{}, err
+	}
+	path, note := filepath.Join(dir, socketName), ""
+	remove := func() {}
+	if len(path) > socketMax {
+		temp, err := os.MkdirTemp("", tempGlob) // 0700
+		if err != nil {
+			return socket{}, fmt.Errorf("the path of %s is too long for a socket, and: %w", dir, err)
+		}
+		path, note = filepath.Join(temp, socketName), filepath.Join(dir, pathName)
+		remove = func() { _, _ = os.Remove(note), os.Remove(temp) } // leftovers are harmless: the next start replaces them
+		if err := os.WriteFile(note, []byte(path+"\n"), 0o600); err != nil {
+			remove()
+			return socket{}, err
+		}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		remove()
+		return socket{}, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close() // the error that matters is the other one
+		remove()
+		return socket{}, err
+	}
+	return socket{Listener: l, cleanup: remove}, nil
+}
+
+// dropStale removes the socket of a process that died.
+func dropStale(ctx context.Context, dir string) error {
+	path, err := socketPath(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+			_ = conn.Close() // only whether somebody answers was asked
+			return fmt.Errorf("another daemon answers on %s", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("stale socket: %w", err)
+		}
+	}
+	if temp := filepath.Dir(path); temp != dir && strings.HasPrefix(filepath.Base(temp), tempGlob) {
+		_ = os.Remove(temp) // empty, or not ours
+	}
+	if err := os.Remove(filepath.Join(dir, pathName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("stale path of the socket: %w", err)
+	}
+	return nil
+}
