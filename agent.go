@@ -5,9 +5,13 @@ import "encoding/json"
 // AgentType says what kind of source an agent serves.
 type AgentType string
 
-// The types of agents.
+// The types of agents. Only user agents talk to a person of their own; all
+// others work in the background.
 const (
-	AgentUser AgentType = "user"
+	AgentUser      AgentType = "user"
+	AgentCron      AgentType = "cron"      // one for each cron task
+	AgentHeartbeat AgentType = "heartbeat" // the one that beats
+	AgentSubagent  AgentType = "subagent"  // made by another agent
 )
 
 // A Descriptor says whom an agent is for. Descriptors with equal Keys mean one
@@ -17,6 +21,18 @@ type Descriptor struct {
 	Connector string    `json:"connector,omitempty"`
 	ChannelID string    `json:"channelId,omitempty"`
 	UserID    string    `json:"userId,omitempty"`
+	UID       string    `json:"uid,omitempty"`    // cron: of the task; subagent: its own
+	Parent    AgentID   `json:"parent,omitempty"` // subagent: who made it
+
+	// What follows is no part of the identity.
+
+	Name string `json:"name,omitempty"` // of the task or subagent, for people
+	// Owner is on whose behalf a background agent works, in the form of
+	// OwnerID; empty for nobody.
+	Owner   string  `json:"owner,omitempty"`
+	Root    AgentID `json:"root,omitempty"`    // subagent: where the chain of parents begins
+	Depth   int     `json:"depth,omitempty"`   // subagent: how long that chain is
+	Profile string  `json:"profile,omitempty"` // subagent: the profile of its root
 }
 
 // User describes the agent of one person in one channel of a connector.
@@ -27,8 +43,30 @@ func User(connector, channelID, userID string) Descriptor {
 // Key is the identity of d as one string. The parts are kept apart by JSON, so
 // no separator inside an id can make two descriptors collide.
 func (d Descriptor) Key() string {
-	b, _ := json.Marshal([]string{string(d.Type), d.Connector, d.ChannelID, d.UserID}) // strings always marshal
+	parts := []string{string(d.Type), d.Connector, d.ChannelID, d.UserID}
+	if d.UID != "" || d.Parent != "" {
+		parts = append(parts, d.UID, string(d.Parent))
+	}
+	b, _ := json.Marshal(parts) // strings always marshal
 	return string(b)
+}
+
+// Identity is d without what is no part of its identity.
+func (d Descriptor) Identity() Descriptor {
+	d.Name, d.Owner, d.Root, d.Depth, d.Profile = "", "", "", 0, ""
+	return d
+}
+
+// Foreground reports whether d is the agent of a person in a chat.
+func (d Descriptor) Foreground() bool { return d.Type == AgentUser }
+
+// OwnerID names on whose behalf the agent works: "connector/userId" of a
+// person, empty for nobody. One person may have several, see the configuration.
+func (d Descriptor) OwnerID() string {
+	if d.Foreground() {
+		return d.Connector + "/" + d.UserID
+	}
+	return d.Owner
 }
 
 // Route is the place of d: where what is not a reply to one message goes.
@@ -53,8 +91,17 @@ type State struct {
 	LastUserAt Time   `json:"lastUserAt"` // when the newest user message was accepted
 	Usage      Usage  `json:"usage"`      // totals over all runs
 	Context    int64  `json:"context"`    // tokens of the last request
-	CreatedAt  Time   `json:"createdAt"`
-	UpdatedAt  Time   `json:"updatedAt"`
+	// Background are the settings of a subagent; nil for all others.
+	Background *Background `json:"background,omitempty"`
+	CreatedAt  Time        `json:"createdAt"`
+	UpdatedAt  Time        `json:"updatedAt"`
+}
+
+// Background are the settings that a subagent was started with.
+type Background struct {
+	Model  string   `json:"model,omitempty"`  // empty: that of its profile
+	Prompt string   `json:"prompt,omitempty"` // the system prompt; empty: the usual one
+	Tools  []string `json:"tools"`            // that it may use; nil: those of its profile
 }
 
 // Usage counts what model calls took. Cost is in millionths of a US dollar.

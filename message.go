@@ -1,16 +1,36 @@
 package claybot
 
+import "strconv"
+
 // MessageType says what a message asks of its agent.
 type MessageType string
 
 // The types of messages. Reset and cancel act when they are posted; a command
-// is answered by the system and never reaches an engine.
+// is answered by the system and never reaches an engine; an answer belongs to
+// the run that waits for it and starts none.
 const (
 	MessageUser    MessageType = "user"
 	MessageSystem  MessageType = "system"
 	MessageReset   MessageType = "reset"
 	MessageCancel  MessageType = "cancel"
 	MessageCommand MessageType = "command"
+	MessageCompact MessageType = "compact" // shorten what the agent remembers
+	MessageAnswer  MessageType = "answer"
+)
+
+// SystemKind says what a system message is about.
+type SystemKind string
+
+// The kinds of system messages.
+const (
+	KindMessage   SystemKind = "message"   // another agent writes
+	KindTask      SystemKind = "task"      // the first message of a subagent
+	KindFailure   SystemKind = "failure"   // a run of a background agent failed
+	KindResult    SystemKind = "result"    // a background agent reports
+	KindReminder  SystemKind = "reminder"  // the agent asked to be reminded
+	KindCron      SystemKind = "cron"      // a task is due
+	KindHeartbeat SystemKind = "heartbeat" // tasks of the heartbeat are due
+	KindNotice    SystemKind = "notice"    // claybot itself says something
 )
 
 // A Message is anything that reaches an agent. There is no other way in.
@@ -18,19 +38,87 @@ type Message struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
-	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start
+	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`
 	// Keys are further identities of the same source event. When one of them
 	// is known, the message is a repeat whatever its ID says.
 	Keys []string `json:"keys,omitempty"`
+
+	Kind SystemKind `json:"kind,omitempty"` // of a system message
+	// Silent messages are recorded for the next turn and start none.
+	Silent bool `json:"silent,omitempty"`
+	// Hops counts the agents that have passed a thought on since a person said
+	// something; it ends conversations of agents with each other.
+	Hops int `json:"hops,omitempty"`
+	// Deadline is when the run that takes this message fails at the latest.
+	Deadline Time `json:"deadline,omitempty"`
+	// Route is where the answer goes, instead of the agent's own place.
+	Route *Route `json:"route,omitempty"`
+	// Report is the agent that is told the final text of the run, or why it
+	// failed, as a system message.
+	Report AgentID `json:"report,omitempty"`
+	// Awaited is the paused run that waits for how the run that takes this
+	// message ends.
+	Awaited *Awaited `json:"awaited,omitempty"`
+	// Answer is the content of an answer message, Run the run it is for.
+	Answer *Answer `json:"answer,omitempty"`
+	Run    RunID   `json:"run,omitempty"`
+	// Firing is the instant of a cron task that this message is. It is entered
+	// into the ledger with the message.
+	Firing *Firing `json:"firing,omitempty"`
 }
 
-// A Sender is the person a message came from. Name is for display only.
+// A Sender is the person or agent a message came from. Name is for display
+// only.
 type Sender struct {
-	UserID string `json:"userId,omitempty"`
-	Name   string `json:"name,omitempty"`
+	UserID string  `json:"userId,omitempty"`
+	Name   string  `json:"name,omitempty"`
+	Agent  AgentID `json:"agent,omitempty"`
+}
+
+// An Awaited names a paused run and the id that its answer will have.
+type Awaited struct {
+	Agent AgentID   `json:"agent"`
+	Run   RunID     `json:"run"`
+	ID    MessageID `json:"id"`
+}
+
+// An Answer is how a run ended that another run waits for.
+type Answer struct {
+	OK         bool    `json:"ok"`
+	Output     string  `json:"output"`
+	Error      string  `json:"error,omitempty"`
+	AgentID    AgentID `json:"agentId,omitempty"`
+	RunID      RunID   `json:"runId,omitempty"`
+	TokenUsage Usage   `json:"token_usage"`
+}
+
+// A Firing is one instant of one cron task. Task and Instant are its key in the
+// ledger: of several that are posted, one runs.
+type Firing struct {
+	Task    string `json:"task"`    // uid
+	Instant string `json:"instant"` // RFC 3339 in UTC, or manual/<key>
+	Planned Time   `json:"planned"`
+	Attempt int    `json:"attempt,omitempty"` // from 1; above it, a retry of the same instant
+	// Quiet keeps a failure from being told at the task's place: it was told
+	// lately, or the task will be tried again.
+	Quiet bool `json:"quiet,omitempty"`
+	// Late says in words that the instant was missed and when it ran instead;
+	// empty when it was in time. The answer says so, too.
+	Late string `json:"late,omitempty"`
+	// Recovered makes a success say that the task works again.
+	Recovered bool `json:"recovered,omitempty"`
+}
+
+// MessageID is the id of the message that a firing is.
+func (f Firing) MessageID() MessageID {
+	id := "cron/" + f.Task + "/" + f.Instant
+	if f.Attempt > 1 {
+		id += "/" + strconv.Itoa(f.Attempt)
+	}
+	return MessageID(id)
 }
 
 // MessageContext is what belongs to one message and not to its agent.
@@ -51,8 +139,15 @@ func (m Message) FollowUp() Message {
 }
 
 // ReplyRoute is where answers to m go. It is frozen into the message when it
-// is accepted and never looked up again.
+// is accepted and never looked up again. The zero Route means nowhere: the
+// answer stays in history.
 func (m Message) ReplyRoute(d Descriptor) Route {
+	if m.Route != nil {
+		return *m.Route
+	}
+	if !d.Foreground() {
+		return Route{}
+	}
 	r := d.Route()
 	r.ThreadID = m.Context.ThreadID
 	r.ReplyTo = m.Context.ReplyTo

@@ -54,6 +54,11 @@ type Outgoing struct {
 	// Edit is the receipt of an existing platform message that this text
 	// replaces; repeating such a send is harmless.
 	Edit string `json:"edit,omitempty"`
+	// Shown names a text that is kept up to date in one message, for example
+	// the todos of a run. EditOf is the id of the Outgoing whose message it
+	// replaces, where there is one.
+	Shown  string `json:"shown,omitempty"`
+	EditOf string `json:"editOf,omitempty"`
 	// Resent marks a repeated send whose first fate is unknown; the connector
 	// shows the mark to the reader.
 	Resent bool `json:"resent,omitempty"`

@@ -13,6 +13,7 @@ const (
 	RecordSystem    RecordType = "system_message"
 	RecordAssistant RecordType = "assistant_message"
 	RecordTool      RecordType = "tool_result"
+	RecordSummary   RecordType = "summary"
 	RecordNote      RecordType = "note"
 )
 
@@ -27,7 +28,11 @@ type Record struct {
 	Text      string    `json:"text,omitempty"`
 	From      *Sender   `json:"from,omitempty"`
 	Quote     string    `json:"quote,omitempty"`
-	Origin    string    `json:"origin,omitempty"` // system: who sent it
+	Origin    string    `json:"origin,omitempty"` // system: who sent it, an agent's id, cron, heartbeat or claybot
+	// Kind, Silent and SenderName are those of a system message.
+	Kind       SystemKind `json:"kind,omitempty"`
+	Silent     bool       `json:"silent,omitempty"`
+	SenderName string     `json:"senderName,omitempty"`
 
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"` // assistant
 	Tokens    *Usage     `json:"tokens,omitempty"`
@@ -40,6 +45,10 @@ type Record struct {
 	OK          bool   `json:"ok,omitempty"`
 	MS          int64  `json:"ms,omitempty"` // milliseconds the call took
 	Interrupted bool   `json:"interrupted,omitempty"`
+	Saved       string `json:"saved,omitempty"` // the file that has the whole result, where Text is a part of it
+	// Keep is how many records directly before a summary stay as they are; what
+	// lies before them, the summary stands for.
+	Keep int `json:"keep,omitempty"`
 	// Aside marks the records of a run without memory: later runs do not see
 	// them.
 	Aside bool `json:"aside,omitempty"`

@@ -30,14 +30,23 @@ type Run struct {
 	LastSeq  int64       `json:"lastSeq"`
 	// Attempts counts passes begun since the last new record. A pass ended by
 	// an orderly shutdown is not counted.
-	Attempts int       `json:"attempts"`
-	Cancel   string    `json:"cancel,omitempty"` // who asked for the end of this run: user, reset, operator
+	Attempts int    `json:"attempts"`
+	Cancel   string `json:"cancel,omitempty"` // who asked for the end of this run: user, reset, parent, operator
+	// Awaiting is what a paused run waits for; nil in all other states.
+	Awaiting *Awaiting `json:"awaiting,omitempty"`
 	Draft    *Draft    `json:"draft,omitempty"`
 	Output   string    `json:"output,omitempty"` // the last reply, shortened
 	Usage    Usage     `json:"usage"`
 	Error    *RunError `json:"error,omitempty"`
 	Started  Time      `json:"started"`
 	Ended    Time      `json:"ended,omitempty"`
+}
+
+// An Awaiting is what a paused run waits for: all of the answers, but not
+// longer than Until.
+type Awaiting struct {
+	Answers []MessageID `json:"answers"`
+	Until   Time        `json:"until"`
 }
 
 // A RunError is why a run failed: a code for programs and a sentence for the
@@ -59,6 +68,8 @@ const (
 	EventToolSucceeded    EventType = "ToolSucceeded"
 	EventToolFailed       EventType = "ToolFailed"
 	EventMessagesInjected EventType = "MessagesInjected"
+	EventRunAwaiting      EventType = "RunAwaiting"
+	EventSummarized       EventType = "Summarized"
 	EventRunFinished      EventType = "RunFinished"
 	EventRunFailed        EventType = "RunFailed"
 	EventRunCanceled      EventType = "RunCanceled"

@@ -56,7 +56,8 @@ func (s *System) Allow(ctx context.Context, connector, id string) error {
 }
 
 // Revoke takes a grant back: waiting messages are dropped, the runs of the
-// person end, and nothing more is sent there.
+// person and of his helpers end, his tasks do not run, and nothing more is sent
+// there.
 func (s *System) Revoke(ctx context.Context, connector, id string) error {
 	if err := s.gate.revoke(ctx, connector, id); err != nil {
 		return err
@@ -77,14 +78,19 @@ func (s *System) Revoke(ctx context.Context, connector, id string) error {
 			return fmt.Errorf("drop messages of %s: %w", e.ID, err)
 		}
 		s.reject(e.ID, ErrDropped, dropped...)
-		s.boxes.Cancel(e.ID, "", "operator")
+		s.stop(ctx, e, operatorName)
+		s.stopBelow(ctx, e.ID, "parent")
 	}
 	return nil
 }
 
 // mayReceive reports whether an outgoing message may still be sent: its
-// receiver was not revoked after it was written. Codes go to strangers.
+// receiver was not revoked after it was written. Codes go to strangers. A place
+// without a person was named by the operator, in a task's file.
 func (s *System) mayReceive(o claybot.Outgoing) bool {
+	if o.Route.UserID == "" {
+		return true
+	}
 	d := claybot.User(o.Route.Connector, o.Route.ChannelID, o.Route.UserID)
 	return o.Kind == claybot.OutgoingPairing || s.gate.allowed(d, o.Route.Group)
 }

@@ -47,6 +47,13 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing) (known bool
 		return true
 	}
 	x := &delivery{deliverer: d, o: o, sender: sender}
+	if o.EditOf != "" && o.Edit == "" {
+		receipt, err := d.outbox.Sent(ctx, o.EditOf)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			d.log.Error("cannot find the message to replace; sending a new one", "outgoing", o.ID, "err", err)
+		}
+		x.o.Edit = receipt
+	}
 	for ctx.Err() == nil {
 		if !d.allowed(x.o) {
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})

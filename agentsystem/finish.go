@@ -47,7 +47,13 @@ func (p *pass) succeeded() storage.Outcome {
 	if isNoReply(text) || strings.TrimSpace(text) == "" {
 		text = ""
 	}
+	if f := p.firing(); f != nil && f.Late != "" && text != "" {
+		text += "\n\n*(" + f.Late + ")*"
+	}
 	o.Replies = p.reply(claybot.OutgoingAnswer, text)
+	if f := p.firing(); f != nil && f.Recovered {
+		o.Replies = append(o.Replies, p.compose(p.outgoing(claybot.OutgoingNotice), textRecovered(p.agent.Descriptor.Name))...)
+	}
 	o.Events = append(p.pending, runs.Finished(p.run.ID, text, p.usage))
 	return o
 }
@@ -57,16 +63,24 @@ func (p *pass) succeeded() storage.Outcome {
 func (p *pass) failed(e *runs.Error) storage.Outcome {
 	p.log.Warn("run failed", "code", e.Code, "err", e.Text)
 	why := runs.Explain(e)
+	o := storage.Outcome{
+		State:  claybot.RunFailed,
+		Error:  &why,
+		Events: append(p.pending, runs.Failed(p.run.ID, why, p.step)),
+	}
 	text := textFailed(p.run.ID, e.Code)
+	if f := p.firing(); f != nil {
+		if f.Quiet {
+			text = ""
+		} else {
+			text = textTaskFailed(p.agent.Descriptor.Name, text)
+		}
+	}
 	if begun := p.live.shown(); begun != "" {
-		text = begun + "\n\n" + text
+		text = strings.TrimSpace(begun + "\n\n" + text)
 	}
-	return storage.Outcome{
-		State:   claybot.RunFailed,
-		Error:   &why,
-		Replies: p.reply(claybot.OutgoingNotice, text),
-		Events:  append(p.pending, runs.Failed(p.run.ID, why, p.step)),
-	}
+	o.Replies = p.reply(claybot.OutgoingNotice, text)
+	return o
 }
 
 // tooLate ends a run as canceled that was about to succeed.
@@ -77,6 +91,7 @@ func (p *pass) tooLate() error {
 	if err != nil {
 		return err
 	}
+	p.run.Cancel = run.Cancel
 	return p.canceled(&inbox.CanceledError{By: run.Cancel})
 }
 
@@ -84,9 +99,12 @@ func (p *pass) tooLate() error {
 // already; only a visible beginning is brought to an end.
 func (p *pass) canceled(c *inbox.CanceledError) error {
 	note := claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: p.run.ID, Level: "info", Text: c.Error()}
-	if err := p.history.Append(context.WithoutCancel(p.box.Context()), note); err != nil {
-		return err
+	if p.history != nil { // else its files cannot be read
+		if err := p.history.Append(context.WithoutCancel(p.box.Context()), note); err != nil {
+			return err
+		}
 	}
+	p.run.Cancel = c.By
 	o := storage.Outcome{
 		State:  claybot.RunCanceled,
 		Events: append(p.pending, runs.Canceled(p.run.ID, c.By)),
@@ -148,11 +166,15 @@ func (p *pass) finish(o storage.Outcome) error {
 		doomed := p.dropDoomed(p.agent.ID, ids)
 		defer p.waiters.ended(Result{Err: ErrDropped}, doomed...)
 	}
-	out, err := p.Runs.Finish(ctx, p.box.Lease, p.run.ID, o)
+	out, err := p.commitEnd(ctx, o)
 	if err != nil {
 		return err
 	}
 	p.post.hand(out)
+	if o.State != claybot.RunSucceeded {
+		p.stopAwaited(ctx, p.agent.ID, p.run.ID)
+	}
+	p.tellFollower(o)
 	p.show(o.Events...)
 	p.log.Debug("run ended", "state", o.State, "cost", p.usage.CostMicroUSD)
 	p.waiters.ended(result, ids...)
@@ -179,11 +201,15 @@ func (p *pass) result(o storage.Outcome) Result {
 // counters now and then. It is a copy for people and exports: the counters
 // themselves are in the index.
 func (p *pass) saveState(ctx context.Context) {
-	route := p.route()
-	route.ReplyTo = ""
 	st := p.agent.State
 	now := claybot.Now()
-	moved := st.Routing == nil || *st.Routing != route
+	moved := false
+	if m := p.newestOf(claybot.MessageUser); m != nil {
+		route := m.ReplyRoute(p.agent.Descriptor)
+		route.ReplyTo = ""
+		moved = st.Routing == nil || *st.Routing != route
+		st.Routing = &route
+	}
 	if !moved && now-st.UpdatedAt < claybot.Time(stateEvery.Milliseconds()) {
 		return
 	}
@@ -192,7 +218,7 @@ func (p *pass) saveState(ctx context.Context) {
 		p.log.Warn("cannot read the counters of the agent", "err", err)
 		return
 	}
-	st.Routing, st.UpdatedAt, st.LastUserAt = &route, now, entry.LastUserAt
+	st.UpdatedAt, st.LastUserAt = now, entry.LastUserAt
 	st.Usage = entry.Usage.Add(p.usage)
 	st.Context = p.context
 	if err := p.Agents.SaveState(ctx, p.box.Lease, st); err != nil {

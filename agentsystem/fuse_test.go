@@ -80,7 +80,25 @@ func (f *fuse) stores(s agentsystem.Stores) agentsystem.Stores {
 	s.Inbox = fusedInbox{s.Inbox, f}
 	s.Runs = fusedRuns{s.Runs, f}
 	s.Outbox = fusedOutbox{s.Outbox, f}
+	s.Later = fusedReminders{s.Later, f}
 	return s
+}
+
+// reminders is the contract under a name that its own method does not hide.
+type reminders = storage.Reminders
+
+type fusedReminders struct {
+	reminders
+	f *fuse
+}
+
+func (r fusedReminders) AddReminder(ctx context.Context, x storage.Reminder, limit int) error {
+	return r.f.step("add reminder", func() error { return r.reminders.AddReminder(ctx, x, limit) })
+}
+
+func (r fusedReminders) Remind(ctx context.Context, now claybot.Time, posting func(storage.Reminder) (storage.Posting, error)) (n int, next claybot.Time, err error) {
+	err = r.f.quiet(func() error { n, next, err = r.reminders.Remind(ctx, now, posting); return err })
+	return n, next, err
 }
 
 type fusedAgents struct {
@@ -91,6 +109,15 @@ type fusedAgents struct {
 func (a fusedAgents) AgentFor(ctx context.Context, d claybot.Descriptor) (agent claybot.Agent, err error) {
 	err = a.f.step("agent for", func() error { agent, err = a.Agents.AgentFor(ctx, d); return err })
 	return agent, err
+}
+
+func (a fusedAgents) NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (agent claybot.Agent, err error) {
+	err = a.f.step("new agent", func() error { agent, err = a.Agents.NewAgent(ctx, d, b); return err })
+	return agent, err
+}
+
+func (a fusedAgents) Delete(ctx context.Context, id claybot.AgentID) error {
+	return a.f.step("delete agent", func() error { return a.Agents.Delete(ctx, id) })
 }
 
 func (a fusedAgents) SaveState(ctx context.Context, l storage.Lease, s claybot.State) error {
@@ -163,6 +190,10 @@ func (r fusedRuns) Append(ctx context.Context, l storage.Lease, id claybot.RunID
 
 func (r fusedRuns) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
 	return r.f.step("save draft", func() error { return r.Runs.SaveDraft(ctx, l, id, d) })
+}
+
+func (r fusedRuns) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID, p storage.Pause) error {
+	return r.f.step("suspend", func() error { return r.Runs.Suspend(ctx, l, id, p) })
 }
 
 func (r fusedRuns) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) (out []claybot.Outgoing, err error) {

@@ -84,7 +84,7 @@ func (m *mind) reply(r llm.Request) llm.Reply {
 			step++
 		case llm.RoleUser:
 			for key, plan := range m.plans {
-				if strings.Contains(msg.Content, key) && step < len(plan) {
+				if strings.Contains(llm.Unwrap(msg.Content), key) && step < len(plan) {
 					return plan[step]
 				}
 			}
@@ -161,7 +161,7 @@ type bench struct {
 	fuse  func() *fuse              // of the process at work
 }
 
-func (b *bench) set(t testing.TB) *tools.Set {
+func (b *bench) set(t testing.TB, more ...tools.Tool) *tools.Set {
 	t.Helper()
 	tool := func(name string, e tools.Effect) tools.Tool {
 		spec := tools.Spec{Tool: llm.Tool{Name: name, Description: name}, Effect: e, Timeout: time.Hour}
@@ -179,7 +179,8 @@ func (b *bench) set(t testing.TB) *tools.Set {
 			return tools.Result{Text: name + " done"}, err
 		})
 	}
-	s, err := tools.NewSet(tool("pay", tools.Once), tool("look", tools.ReadOnly), tool("work", tools.Idempotent))
+	more = append(more, tool("pay", tools.Once), tool("look", tools.ReadOnly), tool("work", tools.Idempotent))
+	s, err := tools.NewSet(more...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,14 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -24,6 +26,7 @@ type pass struct {
 	run      claybot.Run
 	messages []claybot.Message
 	log      *slog.Logger
+	hidden   func(claybot.Record) bool // records that the engine does not see
 
 	history storage.History
 	live    *live
@@ -39,18 +42,16 @@ type pass struct {
 	seq     int64    // of the newest event, counted along with the store
 }
 
-// do runs the engine and ends the run. An error means that the run did not end
-// and goes on later.
-func (p *pass) do(ctx context.Context) error {
-	limit := p.profile.Deadline
-	if limit == 0 {
-		limit = defaultDeadline
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errDeadline)
+// do runs the engine and ends the run, or pauses it. An error means that the
+// run did not end and goes on later.
+func (p *pass) do(life context.Context) error {
+	ctx, cancel := context.WithDeadlineCause(life, p.deadline(), errDeadline)
 	defer cancel()
 	p.live = p.watch(ctx)
 	defer p.live.close()
-	history, err := p.Agents.OpenHistory(ctx, p.box.Lease)
+	p.turns.begin(p)
+	defer p.turns.end(p)
+	history, err := p.Agents.OpenHistory(life, p.box.Lease)
 	switch {
 	case err != nil && p.run.Attempts > maxAttempts && !again(err) && !errors.Is(err, storage.ErrLeaseLost):
 		p.log.Error("history cannot be opened", "err", err)
@@ -66,7 +67,46 @@ func (p *pass) do(ctx context.Context) error {
 	if err != nil && cause != nil || errors.As(cause, &canceled) {
 		err = cause // what the engine met is a consequence, and an answer to a canceled run is too late
 	}
+	var wait *runs.WaitError
+	if errors.As(err, &wait) {
+		return p.suspend(life, wait.Awaiting)
+	}
 	return p.end(err)
+}
+
+// deadline is when the run fails at the latest: the profile's limit for one
+// pass, or what a message of the run says.
+func (p *pass) deadline() time.Time {
+	limit := p.profile.Deadline
+	if limit == 0 {
+		limit = defaultDeadline
+	}
+	end := time.Now().Add(limit)
+	for _, m := range p.messages {
+		if m.Deadline != 0 && m.Deadline.Time().Before(end) {
+			end = m.Deadline.Time()
+		}
+	}
+	return end
+}
+
+// suspend pauses the run until its answers have come. The agent is free for
+// nothing else meanwhile, but nobody holds it.
+func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
+	p.live.close()
+	for _, m := range p.messages {
+		if m.Deadline != 0 {
+			a.Until = min(a.Until, m.Deadline)
+		}
+	}
+	pause := storage.Pause{Awaiting: a, Wait: p.Profile(p.agent.Descriptor).Policy.Wait()}
+	pause.Events = append(p.pending, runs.Paused(p.run.ID, a))
+	if err := p.Runs.Suspend(ctx, p.box.Lease, p.run.ID, pause); err != nil {
+		return err
+	}
+	p.show(pause.Events...)
+	p.log.Debug("run waits", "answers", len(a.Answers), "until", a.Until.Time())
+	return nil
 }
 
 // Ends of a run that come from outside its engine.
@@ -93,11 +133,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	if p.run.Attempts > maxAttempts {
 		return errInterrupted
 	}
-	name := p.profile.Engine
-	if name == "" {
-		name = "react"
-	}
-	engine := p.engines[name]
+	name, engine := p.engine(p.profile)
 	if engine == nil {
 		return &runs.Error{Code: "no_engine", Text: fmt.Sprintf("there is no engine %q", name)}
 	}
@@ -135,7 +171,25 @@ func (p *pass) turn() *runs.Turn {
 		InDoubt: func(call string) bool { return p.inDoubt[call] },
 		Delta:   p.live.delta,
 		Usage:   p.used,
+		Save: func(ctx context.Context, call, text string) (string, error) {
+			return p.Agents.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
+		},
+		Tell: p.tell,
 	}
+}
+
+// tell says a sentence to the reader of the run, once for each key.
+func (p *pass) tell(ctx context.Context, key, text string) error {
+	out := p.compose(p.outgoing(claybot.OutgoingNotice), text)
+	for i := range out {
+		out[i].ID = fmt.Sprintf("tell/%s/%s/%d", p.run.ID, key, i+1)
+	}
+	stored, err := p.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return fmt.Errorf("tell the reader: %w", err)
+	}
+	p.post.hand(stored)
+	return nil
 }
 
 // used counts what a model call or a tool took.
@@ -146,22 +200,18 @@ func (p *pass) used(u claybot.Usage) {
 	}
 }
 
-// remembered is the history that the engine sees: all of it but the records of
-// other runs without memory, or, without memory itself, this run's only.
+// remembered is the history that the engine sees.
 func (p *pass) remembered() []claybot.Record {
-	var seen []claybot.Record
-	for _, r := range p.history.Records() {
-		if r.Run == p.run.ID || !r.Aside && !p.profile.Forget {
-			seen = append(seen, r)
-		}
-	}
-	return seen
+	return visible(p.history.Records(), p.hidden)
 }
 
 // record makes one record of the engine durable: history first, then its
 // event.
 func (p *pass) record(ctx context.Context, r claybot.Record) error {
 	r.Run, r.Aside = p.run.ID, p.profile.Forget
+	if r.Type == claybot.RecordSummary {
+		r.Keep = keptInFile(p.history.Records(), p.hidden, r.Keep)
+	}
 	if r.At == 0 {
 		r.At = claybot.Now()
 	}
@@ -261,7 +311,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 	if policy.ProcessBuffer == inbox.OneByOne {
 		limit = 1
 	}
-	first := p.messages[0]
+	first := p.work().newest()
 	more, err := p.Inbox.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.Message) bool {
 		return inbox.Together(first, m)
 	})
@@ -275,6 +325,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 		records[i], ids[i] = p.userRecord(m), m.ID
 	}
 	p.messages = append(p.messages, more...)
+	p.turns.begin(p)
 	p.show(runs.Injected(p.run.ID, ids))
 	p.broken = p.history.Append(ctx, records...)
 	return records, p.broken
@@ -288,7 +339,11 @@ func (p *pass) userRecord(m claybot.Message) claybot.Record {
 		Aside: p.profile.Forget,
 	}
 	if m.Type == claybot.MessageSystem {
-		r.Type, r.Origin = claybot.RecordSystem, m.From.Name
+		r.Type, r.Kind, r.Silent = claybot.RecordSystem, m.Kind, m.Silent
+		r.Origin = cmp.Or(string(m.From.Agent), m.From.Name, "claybot")
+		if m.From.Agent != "" {
+			r.SenderName = m.From.Name
+		}
 		return r
 	}
 	from := m.From
@@ -299,16 +354,11 @@ func (p *pass) userRecord(m claybot.Message) claybot.Record {
 // outgoing is what all messages of the run to its reader have in common.
 func (p *pass) outgoing(kind claybot.OutgoingKind) claybot.Outgoing {
 	o := claybot.Outgoing{Kind: kind, Run: p.run.ID, Agent: p.agent.ID, Route: p.route()}
-	if n := len(p.messages); n > 0 {
-		o.Message = p.messages[n-1].ID
-	}
+	o.Message = p.work().newest().ID
 	return o
 }
 
 // route is where the answer goes: to the newest message of the run.
 func (p *pass) route() claybot.Route {
-	if len(p.messages) == 0 {
-		return p.agent.Descriptor.Route()
-	}
-	return p.messages[len(p.messages)-1].ReplyRoute(p.agent.Descriptor)
+	return p.work().route()
 }

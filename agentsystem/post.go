@@ -31,7 +31,7 @@ func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 	if err := checkMessage(to, m); err != nil {
 		return err
 	}
-	if !s.gate.allowed(to, m.Context.Group) {
+	if to.Foreground() && m.Type != claybot.MessageSystem && !s.gate.allowed(to, m.Context.Group) {
 		s.Log.Debug("message of a stranger", "connector", to.Connector, "user", to.UserID, "channel", to.ChannelID)
 		out, err := s.gate.stranger(ctx, to, m, newID)
 		s.post.hand(out)
@@ -59,10 +59,10 @@ func checkMessage(to claybot.Descriptor, m claybot.Message) error {
 	switch {
 	case m.ID == "":
 		return errors.New("post: the message has no id")
-	case to.Type != claybot.AgentUser:
-		return fmt.Errorf("post %s: no agent of type %q can be written to", m.ID, to.Type)
-	case to.Connector == "" || to.ChannelID == "" || to.UserID == "":
+	case to.Foreground() && (to.Connector == "" || to.ChannelID == "" || to.UserID == ""):
 		return fmt.Errorf("post %s: connector, channel and user must not be empty", m.ID)
+	case !to.Foreground() && m.Type != claybot.MessageSystem:
+		return fmt.Errorf("post %s: a person cannot write to an agent of type %q", m.ID, to.Type)
 	}
 	return nil
 }
@@ -80,8 +80,13 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 	if err != nil {
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
-	p := storage.Posting{To: agent.ID, Message: m, Wait: s.Profile(to).Policy.Wait(), MaxWaiting: maxWaiting}
-	if err := s.prepare(ctx, agent, &p); err != nil {
+	return s.acceptFor(ctx, agent, m)
+}
+
+// acceptFor stores a message for a known agent.
+func (s *System) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.Message) (storage.Posted, error) {
+	p, err := s.complete(ctx, agent, m)
+	if err != nil {
 		return storage.Posted{}, err
 	}
 	done, err := s.boxes.Post(ctx, p)
@@ -89,20 +94,40 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 		return done, err
 	}
 	if done.Added {
-		s.accepted(ctx, agent, m, done)
+		s.accepted(ctx, agent, p.Message, done)
 	}
 	return done, nil
+}
+
+// complete makes a message ready for the inbox of an agent: how long it may be
+// held back, where its answer goes, and all that commits together with it.
+func (s *System) complete(ctx context.Context, agent claybot.Agent, m claybot.Message) (storage.Posting, error) {
+	if m.At == 0 {
+		m.At = claybot.Now()
+	}
+	p := storage.Posting{
+		To: agent.ID, Message: m, MaxWaiting: maxWaiting,
+		Wait: s.Profile(agent.Descriptor).Policy.Wait(),
+	}
+	return p, s.prepare(ctx, agent, &p)
 }
 
 // prepare decides what commits together with a message: the answer to a
 // command, or the reason why it will not run.
 func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	m := p.Message
+	if m.Type == claybot.MessageSystem {
+		return s.place(ctx, agent, p)
+	}
 	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 		return s.compose(replyTo(agent, m, kind), text)
 	}
 	switch m.Type {
 	case claybot.MessageCommand:
+		if m.Command == "compact" { // waits for its turn
+			p.Message.Type = claybot.MessageCompact
+			return nil
+		}
 		text, err := s.answer(ctx, agent, m)
 		if err != nil {
 			return err
@@ -111,6 +136,13 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 	case claybot.MessageCancel:
 		p.Replies = say(claybot.OutgoingCommand, textStopped)
 		p.IfIdle = say(claybot.OutgoingCommand, textNothingRuns)
+		switch {
+		case !s.busyBelow(ctx, agent.ID):
+		case stopsAll(m):
+			p.IfIdle = p.Replies
+		default:
+			p.IfIdle = say(claybot.OutgoingCommand, textOnlyHelpers)
+		}
 	case claybot.MessageUser:
 		if n := utf8.RuneCountInString(m.Text); n > maxText {
 			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, textTooLong(n))
@@ -125,6 +157,9 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 // accepted tells everybody who waits for it that a message is durable.
 func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Message, done storage.Posted) {
 	s.post.hand(done.Outbox)
+	if stopsAll(m) {
+		s.stopBelow(ctx, agent.ID, "user")
+	}
 	if len(done.Dropped) > 0 {
 		s.reject(agent.ID, ErrReset, done.Dropped...)
 	}
@@ -144,11 +179,19 @@ func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Me
 	s.reject(agent.ID, ErrDropped, m.ID)
 }
 
+// stopsAll reports whether a message asks to stop an agent and all below it.
+func stopsAll(m claybot.Message) bool {
+	return m.Type == claybot.MessageCancel && strings.EqualFold(strings.TrimSpace(m.Text), "all")
+}
+
 // unreadable ends a message whose agent's files cannot be read, in a notice. It
 // must not stay with its source: there it would hold up the messages of others.
 func (s *System) unreadable(ctx context.Context, to claybot.Descriptor, m claybot.Message, cause error) error {
 	s.Log.Error("a message cannot be taken: the files of its agent are damaged", "message", m.ID, "err", cause)
 	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textUnreadable)
+	if len(out) == 0 { // nobody would hear of it: the source must keep it
+		return fmt.Errorf("post %s: %w", m.ID, cause)
+	}
 	out[0].ID = fmt.Sprintf("unreadable/%s", m.ID)
 	stored, err := s.Outbox.Enqueue(ctx, out[:1]...)
 	if err != nil {
@@ -161,6 +204,9 @@ func (s *System) unreadable(ctx context.Context, to claybot.Descriptor, m claybo
 
 // notifyFull says once an hour that an inbox takes no more.
 func (s *System) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.Message) {
+	if m.Type != claybot.MessageUser {
+		return // who sent it is told otherwise
+	}
 	hour := m.At.Time().Unix() / 3600
 	out := s.compose(replyTo(agent, m, claybot.OutgoingNotice), textInboxFull())
 	out[0].ID = fmt.Sprintf("full/%s/%d", agent.ID, hour) // the id makes it one an hour
@@ -177,8 +223,11 @@ func replyTo(agent claybot.Agent, m claybot.Message, kind claybot.OutgoingKind) 
 }
 
 // compose makes the outgoing messages of one text like o: as many parts as the
-// platform needs.
+// platform needs, and none where it goes nowhere.
 func (s *System) compose(o claybot.Outgoing, text string) []claybot.Outgoing {
+	if o.Route.Connector == "" {
+		return nil // it stays in history
+	}
 	parts := []string{text}
 	if c, ok := s.connector(o.Route.Connector).(connectors.Sender); ok {
 		parts = c.Split(text)

@@ -50,7 +50,7 @@ func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error
 			return fmt.Errorf("read events: %w", err)
 		}
 		switch ev.Type {
-		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed:
+		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventSummarized:
 			have++
 		case claybot.EventToolCalled:
 			var called runs.ToolStarted

@@ -23,6 +23,7 @@ import (
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/messaging"
 )
 
 // A rig is a daemon on real stores, with a chat and a model that outlive its
@@ -44,6 +45,7 @@ type rig struct {
 	mu      sync.Mutex
 	profile agentsystem.Profile
 	access  agentsystem.Access
+	society agentsystem.Society
 
 	dir     string
 	fuse    *fuse
@@ -88,6 +90,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 		r.bench = &bench{acted: make(map[string]int), fuse: func() *fuse { return r.fuse }}
 		r.line = func(l *line) connectors.Connector { return l }
 		r.access.Mode = agentsystem.AccessOpen
+		r.society = agentsystem.DefaultSociety
 		defer r.shut()
 		test(r)
 	})
@@ -113,6 +116,7 @@ func (r *rig) start() {
 	}
 	stores := agentsystem.Stores{
 		Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
+		Later: r.db, Texts: r.db,
 	}
 	if r.decorate != nil {
 		stores = r.decorate(stores)
@@ -121,10 +125,11 @@ func (r *rig) start() {
 		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace,
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
+		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 	})
 	engine := r.engine
 	if engine == nil {
-		set := r.bench.set(r.T)
+		set := r.bench.set(r.T, messaging.Tools(r.system)...)
 		engine = &react.Loop{
 			Model: func(claybot.Agent) llm.Model { return r.mind },
 			Tools: func(claybot.Agent) *tools.Set { return set },

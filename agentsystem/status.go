@@ -129,7 +129,7 @@ func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Mess
 	case "start":
 		return textGreeting(), nil
 	case "status":
-		return s.agentStatus(agent), nil
+		return s.agentStatus(ctx, agent), nil
 	case "why":
 		r, err := s.Inbox.LastReceipt(ctx, agent.ID)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -139,16 +139,24 @@ func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Mess
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
 		return textWhy(r), nil
+	case "context":
+		return s.contextSize(ctx, agent)
+	case "tasks":
+		return s.tasks(ctx, agent)
 	}
 	return textHelp(), nil // asked for, or the best answer to a command that is none
 }
 
 // agentStatus is what a person may know: his own agent and whether things work.
-func (s *System) agentStatus(agent claybot.Agent) string {
+func (s *System) agentStatus(ctx context.Context, agent claybot.Agent) string {
 	var b strings.Builder
-	if s.boxes.Busy(agent.ID) {
+	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
+	switch {
+	case s.boxes.Busy(agent.ID):
 		b.WriteString("I am at work on something; /stop ends it.\n")
-	} else {
+	case err == nil && e.Run != "":
+		b.WriteString("I am waiting for my helpers; /stop ends it, and them.\n")
+	default:
 		b.WriteString("I am waiting for you.\n")
 	}
 	fmt.Fprintf(&b, "\n- model: %s\n", s.Profile(agent.Descriptor).Model)
@@ -159,6 +167,55 @@ func (s *System) agentStatus(agent claybot.Agent) string {
 	}
 	fmt.Fprintf(&b, "- agent: `%s`", agent.ID)
 	return b.String()
+}
+
+// tasks answers /tasks: what else is at work or planned for the person.
+func (s *System) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
+	var lines []string
+	children, err := s.Index.Children(ctx, agent.ID)
+	if err != nil {
+		return "", fmt.Errorf("list helpers: %w", err)
+	}
+	for _, c := range children {
+		if !c.Busy {
+			continue
+		}
+		info, err := s.info(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, fmt.Sprintf("- helper %s (`%s`): %s", connectors.OneLine(info.Name, 80), c.ID, info.State))
+	}
+	reminders, err := s.Later.Reminders(ctx, agent.ID)
+	if err != nil {
+		return "", fmt.Errorf("list reminders: %w", err)
+	}
+	for _, r := range reminders[:min(len(reminders), 20)] {
+		lines = append(lines, fmt.Sprintf("- reminder at %s: %s", r.Due.Time().UTC().Format("2006-01-02 15:04 MST"), connectors.OneLine(r.Note, 80)))
+	}
+	if c, ok := s.connector(string(claybot.AgentCron)).(connectors.Tasks); ok {
+		tasks, _, err := c.Tasks(ctx)
+		if err != nil {
+			return "", fmt.Errorf("list tasks: %w", err)
+		}
+		for _, t := range tasks {
+			if slices.Contains(s.people(agent.Descriptor.OwnerID()), t.Owner) {
+				lines = append(lines, taskLine(t))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return "No helper is at work, and nothing is planned.", nil
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+func taskLine(t connectors.Task) string {
+	next := "does not run"
+	if len(t.Next) > 0 {
+		next = "next at " + t.Next[0].Format("2006-01-02 15:04 MST")
+	}
+	return fmt.Sprintf("- task %s (`%s`): %s", connectors.OneLine(t.Name, 80), t.Slug, next)
 }
 
 // Transcript is what a chat window shows of the conversation of d: its newest

@@ -7,8 +7,8 @@
 // agent never has two runs at a time; different agents never wait for each
 // other; a destination gets its messages in order.
 //
-// Goroutines: Run starts one per connector, the dispatcher, the deliverer; the
-// dispatcher starts one worker per held agent, which has one more for typing
+// Goroutines: Run starts one per connector, the dispatcher, the deliverer, one
+// for reminders, one that stops what a crash left behind; the dispatcher starts one worker per held agent, which has one more for typing
 // and drafts; the deliverer starts one lane per destination with something to
 // send. Run waits for all of them.
 //
@@ -53,6 +53,8 @@ type Stores struct {
 	Outbox storage.Outbox
 	Access storage.Access
 	Counts storage.Figures
+	Later  storage.Reminders
+	Texts  storage.Documents
 }
 
 // Config is what New needs. Zero values mean the defaults named.
@@ -67,6 +69,9 @@ type Config struct {
 	Admission func() Access
 	// ModelHealth is asked for each Status; optional.
 	ModelHealth func() ModelStatus
+	// Settings for agents that deal with other agents; read at every decision.
+	// nil means the defaults.
+	Society func() Society
 	// Limits of the node; zero fields mean the defaults.
 	MaxRuns  int           // agents at work at the same time; 1,000
 	MaxBatch int           // the largest batch of any profile; inbox.DefaultMaxBatch
@@ -103,11 +108,15 @@ type System struct {
 	gate    *gate
 	post    *deliverer
 	waiters waiters
+	turns   turns
+	speech  speech
 	began   time.Time
 
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector
 
+	starting sync.Mutex    // held while a subagent is started or asked, so that limits hold
+	remind   chan struct{} // a reminder was added
 	draining chan struct{} // closed when the workers get their grace
 }
 
@@ -129,7 +138,11 @@ func New(cfg Config) *System {
 		boxes:      inbox.New(cfg.Inbox, cfg.Node),
 		began:      time.Now(),
 		connectors: make(map[string]connectors.Connector),
+		remind:     make(chan struct{}, 1),
 		draining:   make(chan struct{}),
+	}
+	if s.Society == nil {
+		s.Society = func() Society { return DefaultSociety }
 	}
 	s.gate = newGate(cfg)
 	s.post = newDeliverer(cfg.Outbox, s.connector, s.mayReceive, cfg.Log)
@@ -160,6 +173,8 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 		group.Go(func() error { s.supervise(working, c); return nil })
 	}
 	group.Go(func() error { return s.dispatch(working) })
+	group.Go(func() error { s.remindAll(working); return nil })
+	group.Go(func() error { s.stopOrphans(working); return nil })
 	err := group.Wait() // the dispatcher has waited for its workers
 	s.waiters.shutdown()
 	s.post.end(drainTime)

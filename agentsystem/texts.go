@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -39,12 +40,52 @@ const (
 	textReset       = "Done. I have forgotten our conversation; we start afresh."
 	textStopped     = "Stopped."
 	textNothingRuns = "Nothing is running."
+	textOnlyHelpers = "I am not working on anything; my helpers are. /stop all stops them, /tasks shows them."
 	textEmpty       = "Your message has no text that I can read."
 	textUndelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
 	textMaybeLost   = "My previous reply may be missing: the connection broke while I sent it."
 	textUnreadable  = "I did not take your message: my files about our conversation cannot be read. The operator has to look at them."
 	markStopped     = "*(stopped)*"
+
+	textNotCompacted  = "There is nothing worth shortening yet."
+	textCompactFailed = "I could not shorten our conversation now; nothing has changed."
+	textNoContext     = "How full my memory is cannot be told here."
 )
+
+func textCompacted(folded, kept int) string {
+	return fmt.Sprintf("Done. I have folded %d records of our conversation into a summary and kept the newest %d as they are.", folded, kept)
+}
+
+// textContext tells how full the context is, by part.
+func textContext(c runs.ContextSize) string {
+	used := c.System + c.Tools + c.Summary + c.Conversation + c.Results
+	room := max(c.Window-c.Reserve, 1)
+	var b strings.Builder
+	fmt.Fprintf(&b, "About %d of %d tokens are used (%d %%).\n\n", used, room, used*100/room)
+	for _, x := range []struct {
+		name string
+		n    int64
+	}{
+		{"instructions", c.System},
+		{"tools", c.Tools},
+		{"summary of what was before", c.Summary},
+		{"conversation", c.Conversation},
+		{"results of tools", c.Results},
+		{"kept free for the answer", c.Reserve},
+	} {
+		fmt.Fprintf(&b, "- %s: %d\n", x.name, x.n)
+	}
+	if c.Last > 0 {
+		fmt.Fprintf(&b, "- the last request, as the model counted it: %d\n", c.Last)
+	}
+	b.WriteString("\n/compact shortens it now, /new starts afresh.")
+	return b.String()
+}
+
+// textExchange tells a person that agents were kept from talking on.
+func textExchange(a claybot.Agent) string {
+	return fmt.Sprintf("I stopped my agents from writing to each other: %d messages went to and fro without a word of yours. The last one to write was %s.", maxHops, speaker(a))
+}
 
 func textTooLong(n int) string {
 	return fmt.Sprintf("Your message has %d characters; I can read up to %d at once. Please send it in pieces.", n, maxText)
@@ -77,6 +118,28 @@ func textFailed(run claybot.RunID, code string) string {
 		s = "Something went wrong while I worked on this."
 	}
 	return s + " (run " + string(run) + ")"
+}
+
+// textTaskFailed is textFailed for a task that nobody waits for.
+func textTaskFailed(name, failed string) string {
+	if name == "" {
+		return failed
+	}
+	return "The scheduled task “" + connectors.OneLine(name, 80) + "” failed. " + failed
+}
+
+func textRecovered(name string) string {
+	return "The scheduled task “" + connectors.OneLine(name, 80) + "” works again."
+}
+
+// textHelperFailed is the failure notice of a background agent, for the agent
+// that made it.
+func textHelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID, why claybot.RunError) string {
+	name := "A background agent"
+	if d.Name != "" {
+		name = fmt.Sprintf("The agent %q", connectors.OneLine(d.Name, 80))
+	}
+	return fmt.Sprintf("%s (id %s) failed in run %s: %s: %s", name, id, run, why.Code, connectors.OneLine(why.Text, 300))
 }
 
 // textWhy tells what became of a message.

@@ -119,8 +119,12 @@ func (w *waiters) collect(ms []claybot.Message, tokens []*token) ([]Result, erro
 }
 
 // Drop discards waiting messages of an agent, all of them when none is named,
-// and returns those that still waited. It is for operators.
+// and returns those that still waited; storage.ErrNotFound when there is no such
+// agent. It is for operators.
 func (s *System) Drop(ctx context.Context, agent claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
+	if _, err := s.Index.IndexedAgentByID(ctx, agent); err != nil {
+		return nil, err
+	}
 	dropped, err := s.Inbox.Drop(ctx, agent, "operator", ids...)
 	if err != nil {
 		return nil, fmt.Errorf("drop messages of %s: %w", agent, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -31,6 +32,12 @@ func (s *System) work(box *inbox.Box) {
 	}()
 	ctx, id := box.Context(), box.Lease.Agent
 	agent, err := s.Agents.Agent(ctx, id)
+	if errors.Is(err, storage.ErrDamaged) {
+		err = s.abandon(ctx, box, err)
+		if err == nil {
+			return
+		}
+	}
 	if err != nil {
 		s.giveBack(box, inbox.Policy{}, err)
 		return
@@ -41,6 +48,8 @@ func (s *System) work(box *inbox.Box) {
 		err = s.Inbox.Release(ctx, box.Lease, profile.Policy.Wait(), true)
 	case box.Run == nil && box.Waiting[0].Type == claybot.MessageReset:
 		err = s.reset(ctx, box, agent, profile)
+	case box.Run == nil && loud(box.Waiting).Type == claybot.MessageCompact:
+		err = s.compact(ctx, box, agent, profile)
 	default:
 		err = s.pass(ctx, box, agent, profile)
 	}
@@ -122,13 +131,18 @@ func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent,
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
 	if history.Marker().MessageID != m.ID {
-		marker := claybot.Record{Type: claybot.RecordReset, At: claybot.Now(), By: "user", MessageID: m.ID}
+		marker := claybot.Record{Type: claybot.RecordReset, At: claybot.Now(), By: resetBy(m), MessageID: m.ID}
 		if err := history.Append(ctx, marker); err != nil {
 			return err
 		}
 	}
+	if err := s.Texts.DropDocuments(ctx, documentScope(agent.ID), ""); err != nil {
+		return err
+	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait()}
-	end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), textReset)
+	if resetBy(m) == "user" { // an operator's is silent
+		end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), textReset)
+	}
 	if m.Text != "" {
 		end.Posts = []claybot.Message{m.FollowUp()}
 	}
@@ -141,8 +155,26 @@ func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent,
 	return nil
 }
 
-// pass takes one batch, or the rest of an interrupted run, to its end.
+// resetBy is who asked for a reset: the person, or an operator.
+func resetBy(m claybot.Message) string {
+	if m.From.Name == operatorName && m.From.UserID == "" {
+		return operatorName
+	}
+	return "user"
+}
+
+// documentScope is where the texts of an agent are kept that end with its
+// conversation.
+func documentScope(id claybot.AgentID) string { return "agent/" + string(id) }
+
+// pass takes one batch, or the rest of an interrupted or paused run, to its
+// end or its next pause.
 func (s *System) pass(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
+	return s.passWith(ctx, box, agent, profile, nil)
+}
+
+// passWith is a pass that ends at once where it is doomed.
+func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile, doom error) error {
 	batch := profile.Policy.Batch(box.Waiting)
 	runID := claybot.RunID(newID())
 	if box.Run != nil {
@@ -159,11 +191,37 @@ func (s *System) pass(ctx context.Context, box *inbox.Box, agent claybot.Agent, 
 	box.Begun(run.ID)
 	p := &pass{
 		System: s, box: box, agent: agent, profile: profile, run: run,
-		messages: append(box.Bound, batch...),
+		messages: withoutAnswers(append(box.Bound, batch...)),
 		log:      s.Log.With("agent", agent.ID, "run", run.ID),
 		seq:      run.LastSeq - 1,
 	}
+	p.hidden = func(r claybot.Record) bool { return r.Run != run.ID && (r.Aside || profile.Forget) }
 	p.log.Debug("run begins", "attempt", run.Attempts, "messages", len(p.messages))
 	p.show(runs.Began(run))
+	if doom != nil {
+		if run.Cancel != "" {
+			doom = &inbox.CanceledError{By: run.Cancel}
+		}
+		p.live = p.watch(ctx)
+		defer p.live.close()
+		return p.end(doom)
+	}
 	return p.do(ctx)
+}
+
+// loud is the first of the waiting messages that is not silent; what is silent
+// waits on for a turn.
+func loud(waiting []claybot.Message) claybot.Message {
+	for _, m := range waiting {
+		if !m.Silent {
+			return m
+		}
+	}
+	return claybot.Message{}
+}
+
+// withoutAnswers leaves out what only resumed a run; the tool that waited for
+// it has read it.
+func withoutAnswers(ms []claybot.Message) []claybot.Message {
+	return slices.DeleteFunc(ms, func(m claybot.Message) bool { return m.Type == claybot.MessageAnswer })
 }

@@ -45,7 +45,7 @@ func (r *reader) allowed(items []item) []Allowed {
 	for _, it := range items {
 		a, err := ParseAllowed(it.text)
 		if err != nil {
-			r.refuse(it, a.Connector, err)
+			r.refuse(it, a.Connector, connectorNames(), err)
 		} else if !slices.Contains(list, a) {
 			list = append(list, a)
 		}
@@ -53,11 +53,12 @@ func (r *reader) allowed(items []item) []Allowed {
 	return list
 }
 
-// refuse warns about an entry that names a connector.
-func (r *reader) refuse(it item, connector string, err error) {
+// refuse warns about an entry that begins with a word, with the nearest one when
+// it is not known.
+func (r *reader) refuse(it item, word string, known []string, err error) {
 	r.warn(it.at, "%v; ignored", err)
-	if !slices.Contains(connectorNames(), connector) {
-		r.warnings[len(r.warnings)-1].Near = nearest(connector, connectorNames())
+	if !slices.Contains(known, word) {
+		r.warnings[len(r.warnings)-1].Near = nearest(word, known)
 	}
 }
 

@@ -4,18 +4,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const canary = "123456:AAcanarycanarycanarycanarycanary"
 
-// Each broken file gives exactly the warnings named: "line key: beginning of
-// the text", with a suggestion after "?".
-var broken = []struct {
+// A fault is a broken file and what is said about it.
+type fault struct {
 	name, file string
 	want       []string
-}{
+}
+
+// Each broken file gives exactly the warnings named: "line key: beginning of
+// the text", with a suggestion after "?".
+var broken = []fault{
 	{"unknown key", "acess: open\n", []string{"1 acess: unknown key ?access"}},
 	{"unknown key far from all", "\n\nzzzzzzzzzz: 1\n", []string{"3 zzzzzzzzzz: unknown key ?"}},
 	{"other spelling", "dataDir: x\n", []string{"1 dataDir: unknown key ?data_dir"}},
@@ -85,13 +89,23 @@ var broken = []struct {
 	{"progress", "agents:\n  default:\n    progress: loud\n", []string{`3 agents.default.progress: "loud" is not one of send, off ?`}},
 	{"memory", "agents:\n  default:\n    memory: 3\n", []string{`3 agents.default.memory: "3" is not one of on, off ?`}},
 	{"tool", "agents:\n  default:\n    tools: [\"rm -rf\"]\n", []string{`3 agents.default.tools: "rm -rf" is not the name of a tool ?`}},
+	{"window", "agents:\n  default:\n    context_window: 100\n", []string{`3 agents.default.context_window: "100" is not 0, nor a whole number from 2048 to 100000000; ignored ?`}},
+	{"window in words", "agents:\n  default:\n    context_window: 128k\n", []string{`3 agents.default.context_window: "128k" is not 0 ?`}},
+	{"negative window", "agents:\n  default:\n    context_window: -1\n", []string{`3 agents.default.context_window: "-1" is not 0 ?`}},
+	{"match near cron", "agents:\n  work:\n    match: [web, corn]\n", []string{`3 agents.work.match: "corn" is not a connector (telegram, slack, web, terminal), and not cron or heartbeat ?cron`}},
+	{"match uid", "agents:\n  work:\n    match: [web, \"cron:report\"]\n", []string{`3 agents.work.match: "report" is not the uid of a task ?`}},
+	{"match without uid", "agents:\n  work:\n    match: [web, \"cron:\"]\n", []string{`3 agents.work.match: "" is not the uid of a task ?`}},
+	{"match one heartbeat", "agents:\n  work:\n    match: [web, \"heartbeat:1\"]\n", []string{"3 agents.work.match: there is one heartbeat only ?"}},
+	{"match subagent", "agents:\n  work:\n    match: [web, subagent]\n", []string{"3 agents.work.match: a subagent has the profile of the agent that its chain begins with; ignored ?"}},
+	{"match near subagent", "agents:\n  work:\n    match: [web, subagents]\n", []string{`3 agents.work.match: "subagents" is not a connector ?subagent`}},
+	{"match heartbeat taken", "agents:\n  a: {match: heartbeat}\n  b: {match: [web, heartbeat]}\n", []string{`3 agents.b: match "heartbeat" belongs to the profile "a" already ?`}},
 	{"two documents", "log: json\n---\nlog: text\n", []string{"1 ---: the file holds several documents; only the first is read ?"}},
 	{"several at once", "log: x\nhttp: y\n", []string{`1 log: "x" is not`, `2 http: "y" is not`}},
 	{"long value", "log: " + strings.Repeat("é", 500) + "\n", []string{`1 log: "` + strings.Repeat("é", 80) + `…" is not one of ?`}},
 }
 
 func TestBrokenFiles(t *testing.T) {
-	for _, tt := range broken {
+	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, tt.file)
 			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "empty"), nil, 0o600); err != nil {
@@ -114,7 +128,9 @@ func TestBrokenFiles(t *testing.T) {
 					t.Errorf("a secret is shown: %s", w)
 				}
 			}
-			if got := Default(); c.Access.Mode != got.Access.Mode || c.HTTP != got.HTTP || c.Telegram.Delivery != got.Telegram.Delivery {
+			if got := Default(); c.Access.Mode != got.Access.Mode || c.HTTP != got.HTTP || c.Telegram.Delivery != got.Telegram.Delivery ||
+				c.ForegroundScope != got.ForegroundScope || c.Subagents != got.Subagents || c.Cron.Zone != got.Cron.Zone ||
+				c.Cron.Enabled != got.Cron.Enabled || c.Heartbeat.Every != got.Heartbeat.Every {
 				t.Errorf("a refused value changed something: %+v", c)
 			}
 		})

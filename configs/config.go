@@ -53,9 +53,18 @@ type Config struct {
 	// Profiles are the settings of agents by profile name. The profile
 	// "default" always exists.
 	Profiles map[string]Profile
+	// ForegroundScope says whom agents reach: owner or all.
+	ForegroundScope string
+	// People are the ids of one person, as "connector/userId", by a name for
+	// people. No id has two names.
+	People    map[string][]string
+	Subagents Subagents
+	Cron      Cron
+	Heartbeat Heartbeat
 
-	routes map[string]string // match -> profile name
-	home   string            // the directory that ~ means; empty when nobody says
+	routes    map[string]string // match -> profile name
+	keepBeats bool              // the profile of the heartbeat says memory: on
+	home      string            // the directory that ~ means; empty when nobody says
 }
 
 // The modes of access.
@@ -148,8 +157,9 @@ const (
 // A Profile is how the agents it matches behave.
 type Profile struct {
 	Name          string
-	Match         []string // "connector" or "connector:channel"
+	Match         []string // "connector", "connector:channel", "cron", "cron:uid" or "heartbeat"
 	Model         Model
+	ContextWindow int64  // tokens; 0: that of the model
 	Prompt        string // the system prompt; empty: the built-in one
 	MaxSteps      int    // model calls in one run
 	Debounce      time.Duration
@@ -160,6 +170,8 @@ type Profile struct {
 	Progress      bool     // send text that comes together with tool calls
 	Memory        bool     // false: each run begins with its own messages only
 	Tools         []string // that may be used; nil means all, empty none
+	// Deep is nil for ordinary agents. Profiles may share one; it is only read.
+	Deep *Deep
 }
 
 // Default is the configuration in which nothing was set.
@@ -172,6 +184,11 @@ func Default() Config {
 		Model:    Model{SystemFallback: "auto"},
 		Telegram: Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"},
 		Slack:    Slack{APIURL: DefaultSlackURL},
+
+		ForegroundScope: ScopeOwner,
+		Subagents:       Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30},
+		Cron:            Cron{Enabled: true, Gates: true, Zone: time.UTC},
+		Heartbeat:       Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
 	}
 	c.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
 	return c
@@ -189,19 +206,48 @@ func plainProfile(m Model) Profile {
 	}
 }
 
-// Profile returns the settings of the agent that d describes. A match on
-// connector and channel wins over one on the connector, which wins over the
-// default.
+// Profile returns the settings of the agent that d describes. For an agent of a
+// person, a match on connector and channel wins over one on the connector,
+// which wins over the default; for one of a task, its uid wins over cron. A
+// subagent has the profile that d names, as long as there is one.
+//
+// The heartbeat has no memory unless the profile that matches it says
+// memory: on by itself.
 func (c Config) Profile(d claybot.Descriptor) Profile {
-	for _, match := range [...]string{d.Connector + ":" + d.ChannelID, d.Connector} {
+	p := c.find(d)
+	if d.Type == claybot.AgentHeartbeat && !c.keepBeats {
+		p.Memory = false
+	}
+	return p
+}
+
+func (c Config) find(d claybot.Descriptor) Profile {
+	for _, match := range matches(d) {
 		if name, ok := c.routes[match]; ok {
 			return c.Profiles[name]
 		}
+	}
+	if p, ok := c.Profiles[d.Profile]; ok && d.Type == claybot.AgentSubagent {
+		return p
 	}
 	if p, ok := c.Profiles[DefaultProfile]; ok {
 		return p
 	}
 	return plainProfile(c.Model)
+}
+
+// matches are the entries of a profile's match that mean d, the closest first.
+func matches(d claybot.Descriptor) []string {
+	switch d.Type {
+	case claybot.AgentSubagent:
+		return nil
+	case claybot.AgentCron:
+		return []string{matchCron + ":" + d.UID, matchCron}
+	case claybot.AgentHeartbeat:
+		return []string{matchHeartbeat}
+	default:
+		return []string{d.Connector + ":" + d.ChannelID, d.Connector}
+	}
 }
 
 // Allows reports whether subject of connector is on the list.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -299,7 +300,11 @@ func TestExample(t *testing.T) {
 	}
 	for _, path := range Keys() {
 		name := path[strings.LastIndexByte(path, '.')+1:]
-		if !strings.Contains(string(text), "\n"+strings.Repeat("  ", strings.Count(path, "."))+name+":") {
+		indent := strings.Repeat("  ", strings.Count(path, "."))
+		if strings.Contains(path, "[]") {
+			indent += "(- |  )"
+		}
+		if !regexp.MustCompile(`(?m)^` + indent + name + `:`).Match(text) {
 			t.Errorf("the example lacks %s", path)
 		}
 	}
@@ -312,6 +317,21 @@ func TestExample(t *testing.T) {
 	def.Prompt, def.Model = d.Prompt, d.Model
 	if !reflect.DeepEqual(def, d) {
 		t.Errorf("the example's default profile is %+v, the defaults are %+v", def, d)
+	}
+	plain := Default()
+	c.Cron.Zone, c.Heartbeat.Zone, c.Heartbeat.ActiveHours, c.Heartbeat.Route = time.UTC, time.UTC, "", "" // the comments say otherwise
+	deep := *c.Profiles["research"].Deep
+	deep.Subagents = nil
+	for _, x := range []struct{ got, want any }{
+		{c.ForegroundScope, plain.ForegroundScope},
+		{c.Subagents, plain.Subagents},
+		{c.Cron, plain.Cron},
+		{c.Heartbeat, plain.Heartbeat},
+		{deep, plainDeep()},
+	} {
+		if !reflect.DeepEqual(x.got, x.want) {
+			t.Errorf("the example has %+v, the defaults are %+v", x.got, x.want)
+		}
 	}
 }
 
@@ -327,8 +347,8 @@ func TestGuide(t *testing.T) {
 	}
 	for _, name := range want {
 		name = strings.Replace(name, "agents.default.", "agents.<profile>.", 1)
-		if !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/configuration.md lacks `%s`", name)
+		if !strings.Contains(string(text), "\n| `"+name+"` |") {
+			t.Errorf("docs/configuration.md has no row for `%s`", name)
 		}
 	}
 }

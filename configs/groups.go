@@ -28,6 +28,10 @@ func rootKeys() []key[Config] {
 		{"model", func(r *reader, at place, n *yaml.Node, c *Config) { setModel(r, at, n, &c.Model) }},
 		{"telegram", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Telegram, telegramKeys()) }},
 		{"slack", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Slack, slackKeys()) }},
+		{"people", setPeople},
+		{"subagents", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Subagents, subagentKeys()) }},
+		{"cron", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Cron, cronKeys()) }},
+		{"heartbeat", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Heartbeat, heartbeatKeys()) }},
 		{"agents", setProfiles},
 	}
 }

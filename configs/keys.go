@@ -93,7 +93,8 @@ func names[T any](keys []key[T]) []string {
 }
 
 // Keys lists every key of the file by its full path, in the order of the
-// documentation. The profile is the default one.
+// documentation. The profile is the default one; [] stands for the entries of a
+// list.
 func Keys() []string {
 	var all []string
 	add := func(prefix string, names []string) {
@@ -111,8 +112,18 @@ func Keys() []string {
 			add("telegram.", names(telegramKeys()))
 		case "slack":
 			add("slack.", names(slackKeys()))
+		case "subagents":
+			add("subagents.", names(subagentKeys()))
+		case "cron":
+			add("cron.", names(cronKeys()))
+		case "heartbeat":
+			add("heartbeat.", names(heartbeatKeys()))
 		case "agents":
-			add("agents."+DefaultProfile+".", names(profileKeys()))
+			const profile = "agents." + DefaultProfile + "."
+			all = append(all, "agents."+foregroundScope)
+			add(profile, slices.DeleteFunc(names(profileKeys()), func(n string) bool { return n == "deep" }))
+			add(profile+"deep.", names(deepKeys()))
+			add(profile+"deep.subagents[].", names(helperKeys()))
 		default:
 			all = append(all, name)
 		}

@@ -58,6 +58,7 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	}
 	c := Default()
 	c.File, r.dir = path, filepath.Dir(path)
+	c.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
 	if root != nil {
 		group(r, place{file: path}, root, &c, rootKeys())
 	}

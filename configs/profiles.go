@@ -1,12 +1,16 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot"
 )
 
 // The bounds of a profile's numbers.
@@ -14,6 +18,8 @@ const (
 	maxSteps    = 1000
 	maxBatch    = 1000
 	maxDebounce = 24 * 60 * 60 * 1000 // milliseconds
+	minWindow   = 2048                // tokens; with less, no conversation fits
+	maxWindow   = 100_000_000
 )
 
 // setProfiles only remembers where the profiles are: they start from the model
@@ -33,6 +39,9 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	if c.DataDir, err = c.expand(c.DataDir); err != nil {
 		return Config{}, fmt.Errorf("data_dir: %w", err)
 	}
+	if c.Heartbeat.Zone == nil {
+		c.Heartbeat.Zone = c.Cron.Zone
+	}
 	def := c.Profiles[DefaultProfile]
 	def.Model = c.Model
 	c.Profiles[DefaultProfile] = def
@@ -47,8 +56,10 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 // A draft is a profile while it is read.
 type draft struct {
 	Profile
-	limited bool  // debounceMaxMs was set, here or in the default profile
-	limitAt place // where, when it was here
+	limited  bool  // debounceMaxMs was set, here or in the default profile
+	limitAt  place // where, when it was here
+	windowed bool  // context_window was set here
+	remember bool  // memory: on was set here
 }
 
 // readProfiles reads the default profile first, because the others begin with
@@ -57,7 +68,14 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 	def := draft{Profile: c.Profiles[DefaultProfile]}
 	var others []member
 	for m := range r.members(at, n) {
-		if m.name != DefaultProfile {
+		switch {
+		case m.name == foregroundScope:
+			r.scope(m, c)
+			continue
+		case m.value.Kind == yaml.ScalarNode && !empty(m.value) && nearest(m.name, []string{foregroundScope}) != "":
+			r.unknown(at, m, []string{foregroundScope})
+			continue
+		case m.name != DefaultProfile:
 			others = append(others, m)
 			continue
 		}
@@ -70,18 +88,23 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 	}
 	for _, m := range others {
 		p := def
-		p.Name, p.limitAt = m.name, place{}
+		p.Name, p.limitAt, p.windowed, p.remember = m.name, place{}, false, false
 		r.profile(m.at, m.value, &p)
 		if m.value.Kind == yaml.MappingNode || empty(m.value) {
 			p.Match = r.route(m.at, p.Profile, c)
 			c.Profiles[m.name] = p.Profile
+			c.keepBeats = c.keepBeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
 		}
 	}
 }
 
 // profile reads one profile over the settings it begins with.
 func (r *reader) profile(at place, n *yaml.Node, p *draft) {
+	model := p.Model.Name
 	group(r, at, n, p, profileKeys())
+	if p.Model.Name != model && !p.windowed {
+		p.ContextWindow = 0 // the one inherited is of another model
+	}
 	if p.limited && p.DebounceMax < p.Debounce {
 		p.limited = false
 		if p.limitAt.key != "" {
@@ -116,6 +139,7 @@ func profileKeys() []key[draft] {
 		{"match", setMatch},
 		{"model", func(r *reader, at place, n *yaml.Node, p *draft) { setModel(r, at, n, &p.Model) }},
 		text("system_fallback", func(r *reader, at place, v string, p *draft) { fallback(r, at, v, &p.Model) }),
+		text("context_window", setWindow),
 		text("prompt", func(r *reader, at place, v string, p *draft) { p.Prompt = v }),
 		text("max_steps", func(r *reader, at place, v string, p *draft) {
 			n, ok := r.number(at, v, 1, maxSteps)
@@ -149,8 +173,10 @@ func profileKeys() []key[draft] {
 		text("memory", func(r *reader, at place, v string, p *draft) {
 			yes, ok := r.flag(at, v, "on", "off")
 			store(&p.Memory, yes, ok)
+			store(&p.remember, yes, ok)
 		}),
 		{"tools", setTools},
+		{"deep", setDeep},
 	}
 }
 
@@ -161,17 +187,56 @@ func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
 	}
 	p.Match = []string{}
 	for _, it := range items {
-		connector, channel, channeled := strings.Cut(it.text, ":")
-		err := checkConnector(connector)
-		if err == nil && channeled {
-			err = checkID(connector, channel)
-		}
-		if err != nil {
-			r.refuse(it, connector, err)
+		word, rest, more := strings.Cut(it.text, ":")
+		if err := checkMatch(word, rest, more); err != nil {
+			r.refuse(it, word, append(connectorNames(), matchCron, matchHeartbeat, matchSubagent), err)
 			continue
 		}
 		p.Match = append(p.Match, it.text)
 	}
+}
+
+// The words of match for agents in the background. The last one is known to be
+// refused in words that help.
+const (
+	matchCron      = string(claybot.AgentCron)
+	matchHeartbeat = string(claybot.AgentHeartbeat)
+	matchSubagent  = string(claybot.AgentSubagent)
+)
+
+// checkMatch checks an entry of a match: a word, and with more, what follows it.
+func checkMatch(word, rest string, more bool) error {
+	switch word {
+	case matchCron:
+		if more && claybot.AgentID(rest).Validate() != nil {
+			return fmt.Errorf("%s is not the uid of a task, which has 24 to 32 of a-z and 0-9 and begins with a letter", quote(rest))
+		}
+		return nil
+	case matchHeartbeat:
+		if more {
+			return fmt.Errorf("there is one %s only; write that word alone", matchHeartbeat)
+		}
+		return nil
+	case matchSubagent:
+		return errors.New("a subagent has the profile of the agent that its chain begins with")
+	}
+	if err := checkConnector(word); err != nil {
+		return fmt.Errorf("%w, and not %s or %s", err, matchCron, matchHeartbeat)
+	}
+	if more {
+		return checkID(word, rest)
+	}
+	return nil
+}
+
+// setWindow sets how many tokens the model takes; 0 goes by its name.
+func setWindow(r *reader, at place, v string, p *draft) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n != 0 && n < minWindow || n > maxWindow {
+		r.warn(at, "%s is not 0, nor a whole number from %d to %d; ignored", quote(v), minWindow, maxWindow)
+		return
+	}
+	p.ContextWindow, p.windowed = int64(n), true
 }
 
 func setTools(r *reader, at place, n *yaml.Node, p *draft) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,7 +74,7 @@ func TestNearest(t *testing.T) {
 // F15: whatever the file and the environment hold, Load neither panics nor
 // shows a secret, and what it returns keeps its rules.
 func FuzzLoad(f *testing.F) {
-	for _, tt := range broken {
+	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep) {
 		f.Add(tt.file, "telegram:1,slack:U1")
 	}
 	f.Add("a: &a [*a, *a]\n", "::,")
@@ -100,10 +101,18 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal("no default profile")
 		}
 		for _, p := range c.Profiles {
+			if w := p.ContextWindow; w != 0 && (w < minWindow || w > maxWindow) {
+				t.Errorf("context window %d", w)
+			}
+			if p.Deep != nil {
+				checkDeep(t, *p.Deep)
+			}
 			if p.MaxSteps < 1 || p.MaxBatch < 1 || p.MaxBatch > 1000 || p.Debounce < 0 || p.DebounceMax < p.Debounce {
 				t.Errorf("profile %+v", p)
 			}
 		}
+		checkSociety(t, c)
+		checkSchedule(t, c)
 		_ = fmt.Sprintf("%+v", def)
 	})
 }

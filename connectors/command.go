@@ -17,9 +17,12 @@ var Commands = []Command{
 	{"help", "what I can do"},
 	{"new", "start afresh; text after it is the first message"},
 	{"reset", "forget this conversation"},
-	{"stop", "stop what I am doing"},
+	{"stop", "stop what I am doing; /stop all: my helpers, too"},
 	{"status", "what is going on"},
 	{"why", "what became of the last message"},
+	{"tasks", "helpers at work, reminders and scheduled tasks"},
+	{"context", "how full my memory is"},
+	{"compact", "shorten my memory now"},
 }
 
 // Interpret turns a user message whose text is a command into the message it
@@ -44,7 +47,7 @@ func Interpret(m claybot.Message, prefixes, self string) (out claybot.Message, o
 		m.Type, m.Text = claybot.MessageReset, rest
 	case "stop":
 		m.Type, m.Text = claybot.MessageCancel, rest
-	case "help", "status", "why", "start":
+	case "help", "status", "why", "start", "tasks", "context", "compact":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
 		return m, true

@@ -9,6 +9,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,13 +71,13 @@ func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, 
 		return done, fmt.Errorf("post %s: %w", p.Message.ID, err)
 	}
 	if done.Canceled != "" {
-		by := "user"
+		by := cmp.Or(p.By, "user")
 		if p.Message.Type == claybot.MessageReset {
 			by = "reset"
 		}
 		i.Cancel(p.To, done.Canceled, by)
 	}
-	if done.Added && done.Skipped == "" {
+	if done.Added && done.Skipped == "" || done.Canceled != "" {
 		i.Wake()
 	}
 	return done, nil

@@ -69,15 +69,22 @@ func (p Policy) Limit() int {
 	return p.MaxBatch
 }
 
-// Batch returns the waiting messages that one run takes, oldest first. A reset
-// is a batch of its own. Messages of different threads are never put together,
+// Batch returns the waiting messages that one run takes, oldest first. What the
+// system handles itself, a reset for example, is a batch of its own, and so is
+// what has an end of its own, like a cron task. Silent messages go with the
+// next one that is not. Messages of different threads are never put together,
 // because one answer goes to one thread; the parts of an album are one message.
 func (p Policy) Batch(waiting []claybot.Message) []claybot.Message {
-	if len(waiting) == 0 || waiting[0].Type == claybot.MessageReset {
-		return waiting[:min(1, len(waiting))]
+	n := 0
+	for n < len(waiting) && waiting[n].Silent {
+		n++ // they go with whatever comes after them
 	}
-	n := 1
-	for n < len(waiting) && p.joins(waiting[0], waiting[n-1], waiting[n], n) {
+	if n == len(waiting) {
+		return waiting
+	}
+	first := n
+	n++
+	for n < len(waiting) && p.joins(waiting[first], waiting[n-1], waiting[n], n) {
 		n++
 	}
 	return waiting[:n]
@@ -97,5 +104,22 @@ func (p Policy) joins(first, prev, m claybot.Message, n int) bool {
 
 // Together reports whether m may be answered with the answer to first.
 func Together(first, m claybot.Message) bool {
-	return m.Type != claybot.MessageReset && m.Context.ThreadID == first.Context.ThreadID
+	switch {
+	case alone(first) || alone(m):
+		return false
+	case m.Silent:
+		return true
+	case (first.Route == nil) != (m.Route == nil) || m.Route != nil && *m.Route != *first.Route:
+		return false
+	}
+	return m.Context.ThreadID == first.Context.ThreadID
+}
+
+// alone reports whether nothing may share a run with m.
+func alone(m claybot.Message) bool {
+	switch m.Type {
+	case claybot.MessageUser, claybot.MessageSystem:
+		return m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0
+	}
+	return true
 }

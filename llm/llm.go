@@ -105,3 +105,7 @@ func (e *Error) Error() string {
 	}
 	return "model: " + e.Text
 }
+
+// SummaryRequest is the ID of a message that asks a model to summarize what the
+// message holds.
+const SummaryRequest = "summary_request"

@@ -23,8 +23,10 @@ const (
 // the records after the most recent start or reset, and total: whatever it
 // gets, Check finds nothing wrong with the result. Nothing is lost to repair it
 // does: each call is followed by its result wherever that was recorded, and a
-// call without one gets a result that says so. More records only add messages,
-// unless they bring a late result or take the place of a filled-in end, so that
+// call without one gets a result that says so. A summary stands at the
+// beginning, in the place of the records it is for. Results of tools are cut as
+// CutResult does it. More records only add messages, unless they bring a
+// summary or a late result, or take the place of a filled-in end, so that
 // providers can cache the beginning.
 func Messages(history []claybot.Record) []Message {
 	return build(history, true)
@@ -36,10 +38,39 @@ func MessagesWithoutTools(history []claybot.Record) []Message {
 	return build(history, false)
 }
 
-func build(history []claybot.Record, withTools bool) []Message {
+// Folded returns what an agent remembers in the order in which a model reads
+// it: the newest summary after the most recent start or reset, or nil, and the
+// records that it does not stand for, those that it keeps and those after it.
+// There is no other summary among them.
+func Folded(history []claybot.Record) (summary *claybot.Record, rest []claybot.Record) {
 	history = claybot.Restored(history)
+	last := -1
+	for i, r := range slices.Backward(history) {
+		if r.Type == claybot.RecordSummary {
+			last = i
+			break
+		}
+	}
+	if last < 0 {
+		return nil, history
+	}
+	first := last - min(max(history[last].Keep, 0), last)
+	rest = make([]claybot.Record, 0, len(history)-first-1)
+	for _, r := range history[first:] {
+		if r.Type != claybot.RecordSummary {
+			rest = append(rest, r)
+		}
+	}
+	return &history[last], rest
+}
+
+func build(history []claybot.Record, withTools bool) []Message {
+	summary, history := Folded(history)
 	results := pair(history)
-	chat := make([]Message, 0, len(history)+1)
+	chat := make([]Message, 0, len(history)+2)
+	if summary != nil {
+		chat = append(chat, Message{Role: RoleUser, Content: summaryText(*summary)})
+	}
 	used := map[string]bool{}
 	for i, r := range history {
 		switch r.Type {
@@ -124,7 +155,7 @@ func resultText(results []*claybot.Record, j int) string {
 	if r := results[j]; r != nil {
 		switch {
 		case r.Text != "":
-			return valid(r.Text)
+			return valid(CutResult(r.Text, r.Saved))
 		case r.Interrupted:
 			return inDoubt
 		}

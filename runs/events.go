@@ -45,6 +45,16 @@ type (
 		Error   string `json:"error,omitempty"`
 		Code    string `json:"code,omitempty"` // interrupted
 	}
+	// Summarized: older records were folded into a summary; Keep of them stay.
+	Summarized struct {
+		Keep   int            `json:"keep"`
+		Tokens *claybot.Usage `json:"tokens,omitempty"`
+	}
+	// RunAwaiting: the run is paused until its answers have come.
+	RunAwaiting struct {
+		Answers []claybot.MessageID `json:"answers"`
+		Until   claybot.Time        `json:"until"`
+	}
 	// RunFinished: the run ended well.
 	RunFinished struct {
 		Output string        `json:"output"`
@@ -84,6 +94,8 @@ func EventOf(r claybot.Record) (ev claybot.Event, ok bool) {
 			d.Code = "interrupted"
 		}
 		return event(r.Run, claybot.EventToolFailed, r.At, d), true
+	case claybot.RecordSummary:
+		return event(r.Run, claybot.EventSummarized, r.At, Summarized{Keep: r.Keep, Tokens: r.Tokens}), true
 	}
 	return claybot.Event{}, false
 }
@@ -94,6 +106,11 @@ func ToolCalled(run claybot.RunID, call claybot.ToolCall, effect string) claybot
 		CallID: call.ID, Tool: call.Name, Effect: effect,
 		ArgsPreview: Preview(string(call.Input())), Status: "running",
 	})
+}
+
+// Paused tells that a run waits.
+func Paused(run claybot.RunID, a claybot.Awaiting) claybot.Event {
+	return event(run, claybot.EventRunAwaiting, claybot.Now(), RunAwaiting{Answers: a.Answers, Until: a.Until})
 }
 
 // Finished is the terminal event of a run that ended well.

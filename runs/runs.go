@@ -8,6 +8,7 @@ package runs
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/claybot/claybot"
@@ -39,4 +40,41 @@ type Turn struct {
 	Delta func(step int, text string)
 	// Usage is told what each model call took.
 	Usage func(u claybot.Usage)
+	// Save keeps a tool result that is too long for history, and returns the
+	// path of its file. nil where nothing can be kept.
+	Save func(ctx context.Context, call, text string) (path string, err error)
+	// Tell says a sentence to the reader of the run, as a message of its own.
+	// The same key is told once in a run. nil where nobody reads.
+	Tell func(ctx context.Context, key, text string) error
+}
+
+// A WaitError is how an engine ends a pass that must wait: the run is paused,
+// and the engine is run again when the answers are there or Until has passed.
+type WaitError struct{ claybot.Awaiting }
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("the run waits for %d answers", len(e.Answers))
+}
+
+// An Upkeeper is an engine that looks after the size of what an agent
+// remembers. Optional.
+type Upkeeper interface {
+	// Compact yields the records that make the context shorter; none when there
+	// is nothing to shorten. The Turn has no messages of a run.
+	Compact(ctx context.Context, t *Turn) iter.Seq2[claybot.Record, error]
+	// Measure tells how full the context is.
+	Measure(t *Turn) ContextSize
+}
+
+// A ContextSize is how many tokens each part of a context takes. All figures
+// are estimates but Last, which the provider counted, 0 before the first call.
+type ContextSize struct {
+	Window       int64 // of the model
+	Reserve      int64 // kept free for the answer
+	System       int64 // the system prompt
+	Tools        int64 // descriptions of tools
+	Summary      int64
+	Conversation int64 // texts of people, agents and the model
+	Results      int64 // of tools
+	Last         int64
 }

@@ -34,6 +34,8 @@ var (
 	// ErrBusy: somebody else holds the store for the moment. Trying again is
 	// right.
 	ErrBusy = errors.New("the store is busy")
+	// ErrTooMany: the cap on what one agent may keep is reached.
+	ErrTooMany = errors.New("too many")
 	// ErrFull: no space or no right to write; nothing was stored. Trying again
 	// later is right.
 	ErrFull = errors.New("the data directory cannot be written: full or read-only")
@@ -52,7 +54,19 @@ type Lease struct {
 type Agents interface {
 	// AgentFor finds the agent of d or creates it with a start record. Any
 	// number of concurrent first calls for equal descriptors make one agent.
+	// The Name and Owner of a known background agent become those of d.
 	AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error)
+	// NewAgent is AgentFor for an agent that, when it is made now, begins with
+	// these background settings.
+	NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (claybot.Agent, error)
+	// Delete takes an agent away: its files move to the quarantine, what waits
+	// for it is dropped, its unfinished run fails. The next AgentFor makes a
+	// new agent. ErrNotFound when there is none.
+	Delete(ctx context.Context, id claybot.AgentID) error
+	// SaveResult keeps a tool result that is too long for history, and returns
+	// the path of its file below the data directory. The same call may save
+	// again.
+	SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (path string, err error)
 	// Agent loads one agent; ErrNotFound when there is none.
 	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 	// SaveState replaces the mutable part of an agent as a whole.
@@ -70,10 +84,11 @@ type Agents interface {
 // one goroutine.
 type History interface {
 	// Records returns what follows the most recent start or reset, appended
-	// ones included. The caller must not change it.
+	// ones included. Records that a summary stands for are left out. The caller
+	// must not change it.
 	Records() []claybot.Record
 	// Marker is the most recent start or reset; a zero Record when there is
-	// none.
+	// none, or when a summary is newer.
 	Marker() claybot.Record
 	// Append adds records; they and all buffered ones are durable when it
 	// returns.
@@ -99,6 +114,15 @@ type Index interface {
 	UnindexAgent(ctx context.Context, id claybot.AgentID) error
 	// IndexedAgents yields all, in no particular order.
 	IndexedAgents(ctx context.Context) iter.Seq2[IndexEntry, error]
+	// Foreground yields the user agents that a person has written to, the one
+	// with the newest user message first; at a tie, the one whose message was
+	// accepted later. Only those of the owners named (OwnerID), or all when
+	// owners is nil.
+	Foreground(ctx context.Context, owners []string) iter.Seq2[IndexEntry, error]
+	// Children lists the subagents that parent made, oldest first.
+	Children(ctx context.Context, parent claybot.AgentID) ([]IndexEntry, error)
+	// Started counts the subagents below root that were made at since or later.
+	Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error)
 }
 
 // An IndexEntry is one agent in the index, with the figures that change with
@@ -109,6 +133,9 @@ type IndexEntry struct {
 	LastUserAt claybot.Time
 	Usage      claybot.Usage
 	Waiting    int
+	CreatedAt  claybot.Time
+	Run        claybot.RunID // the unfinished one, if there is one
+	Busy       bool          // it has a run, or something that will start one
 }
 
 // A Wait says how long messages are held back to be taken together. An agent
@@ -134,6 +161,8 @@ type Posting struct {
 	// they are used when a run was in flight, IfIdle when none was.
 	Replies []claybot.Outgoing
 	IfIdle  []claybot.Outgoing
+	// By is who asks when the message is a cancel; empty means user.
+	By string
 }
 
 // Posted is what a Post did.
@@ -175,8 +204,18 @@ type Inbox interface {
 	// is known under other Keys is another message: it is stored with the
 	// first key appended to its id (Telegram may reuse update ids).
 	//
-	// A reset marks the unfinished run as canceled and drops what waits before
-	// it; a cancel only marks the run, and never waits itself.
+	// A reset marks the unfinished run as canceled and drops the user messages
+	// that wait before it; what others than the person wrote waits behind the
+	// reset from then on. A cancel only marks the run, and never waits itself.
+	// Either makes an agent due whose run is paused.
+	//
+	// An answer is bound to the unfinished run that it names, and is skipped
+	// with reason run_ended when there is no such run. It makes the agent due
+	// when the run is paused and has all its answers now.
+	//
+	// A message with a Firing is entered into the ledger with the same commit;
+	// an instant (with its attempt) that the ledger has is a repeat. A silent
+	// message makes no agent due.
 	Post(ctx context.Context, p Posting) (Posted, error)
 	// Acquire leases up to limit due agents to node, longest due first, with at
 	// most batch waiting messages each. It never returns an agent that node
@@ -206,11 +245,14 @@ type Inbox interface {
 	Receipt(ctx context.Context, id claybot.MessageID) (Receipt, error)
 	// LastReceipt tells what became of the newest user message of an agent.
 	LastReceipt(ctx context.Context, agent claybot.AgentID) (Receipt, error)
+	// Waiting returns up to limit messages that no run has taken, oldest first.
+	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.Message, error)
 }
 
 // A Settlement is how a message ended that no run took.
 type Settlement struct {
-	Reason  string // recorded skip reason, for example "reset"
+	Reason  string        // recorded skip reason, for example "reset"
+	Usage   claybot.Usage // what it took, added to the totals of the agent
 	Replies []claybot.Outgoing
 	Posts   []claybot.Message // to the same agent, due at once
 	Wait    Wait              // for what waits besides
@@ -238,13 +280,21 @@ type Runs interface {
 	// SaveDraft records that the beginning of the answer is, or may be,
 	// visible.
 	SaveDraft(ctx context.Context, l Lease, id claybot.RunID, d claybot.Draft) error
-	// Finish ends a run: events, state, replies and release of the lease
-	// commit together. It returns the replies as stored. A run that has ended
-	// is refused with an error, and the success of a run that somebody asked to
-	// cancel with ErrCanceled.
+	// Suspend pauses a run until its answers are there: events, state and
+	// release of the lease commit together. The agent is due when all answers
+	// have come, perhaps at once, when Until has passed, or when somebody asks
+	// to cancel the run; other messages wait. The next Begin goes on with it.
+	Suspend(ctx context.Context, l Lease, id claybot.RunID, p Pause) error
+	// Finish ends a run: events, state, replies, posts to other agents and
+	// release of the lease commit together. It returns the replies as stored. A
+	// run that has ended is refused with an error, the success of a run that
+	// somebody asked to cancel with ErrCanceled, and a post to an agent that is
+	// gone with ErrNotFound, unless it is an answer, which is left out then.
 	Finish(ctx context.Context, l Lease, id claybot.RunID, o Outcome) ([]claybot.Outgoing, error)
 	// Run loads a run; ErrNotFound.
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
+	// LastRun loads the newest run of an agent; ErrNotFound.
+	LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error)
 	// Events yields the events of a run with a seq above after, in order.
 	Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
 }
@@ -258,11 +308,22 @@ type Outcome struct {
 	Usage   claybot.Usage
 	Error   *claybot.RunError
 	Replies []claybot.Outgoing
-	Wait    Wait // of the agent, for messages that still wait
+	Posts   []Posting // to other agents: notices, reports, answers
+	Wait    Wait      // of the agent, for messages that still wait
+}
+
+// A Pause is how a run is suspended.
+type Pause struct {
+	Events   []claybot.Event
+	Awaiting claybot.Awaiting
+	Wait     Wait // of the agent, for messages that wait
 }
 
 // Outbox keeps what is to be sent, oldest first for each destination.
 type Outbox interface {
+	// Sent is the receipt of an outgoing message; ErrNotFound when there is no
+	// such message or it was not sent.
+	Sent(ctx context.Context, id string) (receipt string, err error)
 	// Enqueue adds outgoing messages that belong to no run. Known ids are
 	// ignored. It returns those added, as stored.
 	Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error)

@@ -107,33 +107,80 @@ func (s *Set) accept(call claybot.ToolCall) (entry, json.RawMessage, error) {
 	return e, args, err
 }
 
-// Call does a call and returns its tool_result record. Refused arguments, an
+// Call does a call and returns its tool_result record, or what the call waits
+// for; the call is then made again when that is there. Refused arguments, an
 // error, a panic and a passed time limit become results with OK false and a
-// sentence for the model. The text is clean and of bounded length.
+// sentence for the model. So does a wait of a tool that may act only once, and
+// one for nothing. The text is clean and of bounded length; env.Save keeps the
+// whole of a longer one.
 //
 // Call returns at most two seconds after the time limit or the end of ctx. A
 // tool that ignores its context is then left behind: its goroutine ends when
 // the tool does, and nothing reads its result.
-func (s *Set) Call(ctx context.Context, env Env, call claybot.ToolCall) claybot.Record {
+func (s *Set) Call(ctx context.Context, env Env, call claybot.ToolCall) (claybot.Record, *claybot.Awaiting) {
 	start := time.Now()
-	text, err := s.call(ctx, env, call)
-	if err != nil {
-		text = "error: " + err.Error()
+	result, err := s.call(ctx, env, call)
+	if err == nil && result.Wait != nil {
+		if err = s.mayWait(call.Name, env, *result.Wait); err == nil {
+			return claybot.Record{}, result.Wait
+		}
 	}
+	if err != nil {
+		result.Text = "error: " + err.Error()
+	}
+	took := time.Since(start).Milliseconds()
+	text, path := s.fit(ctx, env, call, result.Text)
 	return claybot.Record{
 		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
 		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
-		MS: time.Since(start).Milliseconds(), Text: shorten(clean(text)),
-	}
+		MS: took, Text: text, Saved: path,
+	}, nil
 }
 
-func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (string, error) {
+// mayWait refuses waits that would never end well; they are mistakes in a tool.
+func (s *Set) mayWait(tool string, env Env, w claybot.Awaiting) error {
+	why := ""
+	switch {
+	case s.Effect(tool) == Once:
+		why = "it may act only once, so it cannot be called again"
+	case len(w.Answers) == 0:
+		why = "it names no answers"
+	default:
+		return nil
+	}
+	s.log().Error("a tool must not wait", "tool", tool, "run", env.Run, "why", why)
+	return fmt.Errorf("%s failed inside; the operator's log has the details", tool)
+}
+
+// fit cleans the text of a result and cuts it to what a conversation holds;
+// path is where the whole of a cut one is kept.
+func (s *Set) fit(ctx context.Context, env Env, call claybot.ToolCall, text string) (short, path string) {
+	whole := len(text)
+	text = clean(text[:min(whole, maxWhole)])
+	if len(text) <= llm.MaxResult {
+		return text, ""
+	}
+	if env.Save != nil {
+		var err error
+		if path, err = env.Save(ctx, env.CallID, text); err != nil {
+			s.log().Warn("a long result is not kept whole", "tool", call.Name, "run", env.Run, "bytes", len(text), "err", err)
+			path = ""
+		}
+	}
+	short = llm.CutResult(text, path)
+	if whole > maxWhole {
+		short += fmt.Sprintf("\n[the tool returned %d bytes; what follows the first %d was dropped]", whole, maxWhole)
+	}
+	return short, path
+}
+
+func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result, error) {
 	e, args, err := s.accept(call)
 	if err != nil {
-		return "", err
+		return Result{}, err
 	}
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("%s was not started: the run was stopped", call.Name)
+		return Result{}, fmt.Errorf("%s was not started: the run was stopped", call.Name)
 	}
 	limit := e.spec.Timeout
 	if limit <= 0 {
@@ -146,17 +193,17 @@ func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (string,
 
 	select {
 	case o := <-done:
-		return o.result.Text, timely(ctx, inner, e, limit, o.err)
+		return o.result, timely(ctx, inner, e, limit, o.err)
 	case <-inner.Done():
 	}
 	late := time.NewTimer(grace)
 	defer late.Stop()
 	select {
 	case o := <-done:
-		return o.result.Text, timely(ctx, inner, e, limit, o.err)
+		return o.result, timely(ctx, inner, e, limit, o.err)
 	case <-late.C:
 		s.log().Warn("a tool does not stop and is left behind", "tool", call.Name, "run", env.Run, "limit", limit)
-		return "", timely(ctx, inner, e, limit, inner.Err())
+		return Result{}, timely(ctx, inner, e, limit, inner.Err())
 	}
 }
 

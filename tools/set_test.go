@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -40,6 +41,16 @@ func set(t *testing.T, all ...tools.Tool) *tools.Set {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// do makes a call that must not wait.
+func do(ctx context.Context, t testing.TB, s *tools.Set, env tools.Env, call claybot.ToolCall) claybot.Record {
+	t.Helper()
+	r, wait := s.Call(ctx, env, call)
+	if wait != nil {
+		t.Errorf("%s pauses the run: %+v", call.Name, wait)
+	}
+	return r
 }
 
 func TestCallGivesOneResult(t *testing.T) {
@@ -82,13 +93,13 @@ func TestCallGivesOneResult(t *testing.T) {
 		{"tool error", "order", `{"dish":"burnt"}`, false, "error: the kitchen burns"},
 		{"panic", "order", `{"dish":"bomb"}`, false, "order failed inside"},
 		{"goroutine ended", "order", `{"dish":"nothing"}`, false, "ended without a result"},
-		{"long text", "order", `{"dish":"big"}`, true, "[... 65536 of 81920 bytes left out ...]"},
+		{"long text", "order", `{"dish":"big"}`, true, "\n[… 65536 of 81920 bytes left out]\n"},
 		{"control characters", "order", `{"dish":"dirty"}`, true, "abred\uFFFD\nc"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			call := claybot.ToolCall{ID: "c1", Name: tt.tool, Args: tt.args}
-			r := s.Call(t.Context(), tools.Env{Run: "r1", CallID: "c1"}, call)
+			r := do(t.Context(), t, s, tools.Env{Run: "r1", CallID: "c1"}, call)
 			if r.Type != claybot.RecordTool || r.Run != "r1" || r.ToolCallID != "c1" || r.Name != tt.tool || r.At == 0 {
 				t.Errorf("record %+v", r)
 			}
@@ -102,6 +113,81 @@ func TestCallGivesOneResult(t *testing.T) {
 				t.Errorf("an error of %d bytes", len(r.Text))
 			}
 		})
+	}
+}
+
+func TestLongResults(t *testing.T) {
+	text := ""
+	s := set(t, tools.New(tools.Spec{Tool: llm.Tool{Name: "read"}}, func(context.Context, tools.Env, struct{}) (tools.Result, error) {
+		return tools.Result{Text: text}, nil
+	}), tools.New(tools.Spec{Tool: llm.Tool{Name: "fail"}}, func(context.Context, tools.Env, struct{}) (tools.Result, error) {
+		return tools.Result{}, errors.New(text)
+	}))
+	saved := map[string]string{}
+	save := func(_ context.Context, call, text string) (string, error) {
+		saved[call] = text
+		return "results/" + call + ".txt", nil
+	}
+	long := "begin" + strings.Repeat("é", 40<<10) + "end"
+	huge := strings.Repeat("x", 64<<20+5)
+	tests := []struct {
+		name, tool, text string
+		save             func(context.Context, string, string) (string, error)
+		saved            int // bytes
+		want             string
+	}{
+		{"at the limit", "read", strings.Repeat("x", llm.MaxResult), save, 0, ""},
+		{"at the limit once it is clean", "read", "\x00" + strings.Repeat("x", llm.MaxResult), save, 0, ""},
+		{"over it", "read", strings.Repeat("x", llm.MaxResult+1), save, llm.MaxResult + 1, "\n[… 16385 bytes left out; the whole result, 32769 bytes, is in results/c1.txt]\n"},
+		{"at rune borders", "read", long, save, len(long), "\n[… 65546 bytes left out; the whole result, 81928 bytes, is in results/c1.txt]\n"},
+		{"nowhere to keep it", "read", long, nil, 0, "\n[… 65546 of 81928 bytes left out]\n"},
+		{"a full disk", "read", long, func(context.Context, string, string) (string, error) { return "x", errors.New("disk full") }, 0, "\n[… 65546 of 81928 bytes left out]\n"},
+		{"a long error", "fail", long, save, len("error: " + long), "is in results/c1.txt]\n"},
+		{"far too long", "read", huge, save, 64 << 20, "\n[the tool returned 67108869 bytes; what follows the first 67108864 was dropped]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			clear(saved)
+			text = tt.text
+			r := do(t.Context(), t, s, tools.Env{CallID: "c1", Save: tt.save}, claybot.ToolCall{ID: "c1", Name: tt.tool, Args: "{}"})
+			if len(saved["c1"]) != tt.saved || (r.Saved == "results/c1.txt") != (tt.saved > 0) || r.Saved != "" && tt.saved == 0 {
+				t.Errorf("%d bytes are saved, want %d; path %q", len(saved["c1"]), tt.saved, r.Saved)
+			}
+			if !strings.Contains(r.Text, tt.want) || !utf8.ValidString(r.Text) || len(r.Text) > llm.MaxResult || r.OK != (tt.tool == "read") {
+				t.Errorf("%d bytes: %.20q … %q", len(r.Text), r.Text, r.Text[max(0, len(r.Text)-20):])
+			}
+			if tt.want != "" && len(r.Text) > 2*llm.ResultEdge+200 {
+				t.Errorf("%d bytes are left", len(r.Text))
+			}
+		})
+	}
+}
+
+func TestWaitingCalls(t *testing.T) {
+	there := &claybot.Awaiting{Answers: []claybot.MessageID{"a1"}, Until: 5}
+	waits := func(name string, e tools.Effect, w *claybot.Awaiting, err error) tools.Tool {
+		return tools.New(tools.Spec{Tool: llm.Tool{Name: name}, Effect: e}, func(context.Context, tools.Env, struct{}) (tools.Result, error) {
+			return tools.Result{Text: "text", Wait: w}, err
+		})
+	}
+	s := set(t, waits("ask", tools.Idempotent, there, nil), waits("look", tools.ReadOnly, there, nil),
+		waits("pay", tools.Once, there, nil), waits("fail", tools.Idempotent, there, errors.New("nobody is there")),
+		waits("nothing", tools.Idempotent, &claybot.Awaiting{Until: 5}, nil))
+	tests := []struct{ tool, want string }{
+		{"ask", ""},
+		{"look", ""},
+		{"pay", "error: pay failed inside; the operator's log has the details"},
+		{"fail", "error: nobody is there"},
+		{"nothing", "error: nothing failed inside; the operator's log has the details"},
+	}
+	for _, tt := range tests {
+		r, wait := s.Call(t.Context(), tools.Env{}, claybot.ToolCall{ID: "c", Name: tt.tool})
+		if tt.want == "" && (wait != there || r.Type != "") {
+			t.Errorf("%s: %+v, %+v", tt.tool, wait, r)
+		}
+		if tt.want != "" && (wait != nil || r.OK || r.Text != tt.want || r.ToolCallID != "c") {
+			t.Errorf("%s: %+v, %+v", tt.tool, wait, r)
+		}
 	}
 }
 
@@ -121,7 +207,7 @@ func TestPanicIsLogged(t *testing.T) {
 	s := set(t, order(func(context.Context, tools.Env, orderInput) (tools.Result, error) { panic("boom") }))
 	var log bytes.Buffer
 	s.Log = slog.New(slog.NewTextHandler(&log, nil))
-	s.Call(t.Context(), tools.Env{}, claybot.ToolCall{Name: "order", Args: `{"dish":"a"}`})
+	do(t.Context(), t, s, tools.Env{}, claybot.ToolCall{Name: "order", Args: `{"dish":"a"}`})
 	for _, want := range []string{"boom", "set_test.go"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q: %s", want, log.String())
@@ -160,7 +246,7 @@ func TestTimeLimit(t *testing.T) {
 					time.AfterFunc(tt.stop, cancel)
 				}
 				start := time.Now()
-				r := s.Call(ctx, tools.Env{}, claybot.ToolCall{Name: "hang"})
+				r := do(ctx, t, s, tools.Env{}, claybot.ToolCall{Name: "hang"})
 				if took := time.Since(start); took != tt.took || r.MS != tt.took.Milliseconds() {
 					t.Errorf("took %v (%d ms), want %v", took, r.MS, tt.took)
 				}
@@ -181,7 +267,7 @@ func TestStoppedRunStartsNoTool(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := s.Call(ctx, tools.Env{}, claybot.ToolCall{Name: "order", Args: `{"dish":"a"}`}); r.OK || ran {
+	if r := do(ctx, t, s, tools.Env{}, claybot.ToolCall{Name: "order", Args: `{"dish":"a"}`}); r.OK || ran {
 		t.Errorf("ran %v, %+v", ran, r)
 	}
 }
@@ -209,7 +295,7 @@ func TestNewSet(t *testing.T) {
 	if len(offered) != 2 || offered[0].Name != "b" || offered[1].Name != "a" {
 		t.Errorf("offered %v", offered)
 	}
-	if r := s.Call(t.Context(), tools.Env{}, claybot.ToolCall{Name: "b"}); r.Text != "first" {
+	if r := do(t.Context(), t, s, tools.Env{}, claybot.ToolCall{Name: "b"}); r.Text != "first" {
 		t.Errorf("b says %q", r.Text)
 	}
 	if got := s.Effect("b"); got != tools.ReadOnly {
@@ -245,7 +331,7 @@ func TestOnly(t *testing.T) {
 			t.Errorf("Only(%q) offers %q, want %q", tt.names, got, tt.want)
 		}
 		for _, name := range []string{"a", "b", "c", "none"} {
-			r := part.Call(t.Context(), tools.Env{}, claybot.ToolCall{Name: name})
+			r := do(t.Context(), t, part, tools.Env{}, claybot.ToolCall{Name: name})
 			if r.OK != strings.Contains(tt.want, name) {
 				t.Errorf("Only(%q): %s came to %+v", tt.names, name, r)
 			}
@@ -281,7 +367,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, args string) {
 		s := set(t, order(served))
 		call := claybot.ToolCall{ID: "c", Name: "order", Args: args}
-		r := s.Call(t.Context(), tools.Env{}, call)
+		r := do(t.Context(), t, s, tools.Env{}, call)
 		if refused := s.Check(call) != nil; refused == r.OK {
 			t.Fatalf("%q: refused %v, record %+v", args, refused, r)
 		}

@@ -1,18 +1,13 @@
 package tools
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 )
 
-// Limits of the text of one result, in bytes. A longer text keeps its head and
-// its tail.
-const (
-	maxText  = 32 << 10
-	headText = 8 << 10
-	tailText = 8 << 10
-)
+// maxWhole is the most bytes of one result that are looked at and kept. What a
+// tool returns beyond them is dropped.
+const maxWhole = 64 << 20
 
 // clean makes text safe to store and to show: valid UTF-8 without NUL, terminal
 // control sequences or other control characters than newline and tab.
@@ -89,20 +84,4 @@ func escape(s string) int {
 		i++
 	}
 	return i
-}
-
-// shorten cuts a text above the limit to its head and its tail, at rune
-// borders, with a marker that says how much is missing.
-func shorten(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	head, tail := headText, len(s)-tailText
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
-		tail++
-	}
-	return fmt.Sprintf("%s\n[... %d of %d bytes left out ...]\n%s", s[:head], tail-head, len(s), s[tail:])
 }

@@ -31,21 +31,6 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestShorten(t *testing.T) {
-	exact := strings.Repeat("x", maxText)
-	if got := shorten(exact); got != exact {
-		t.Errorf("a text at the limit became %d bytes", len(got))
-	}
-	long := "begin" + strings.Repeat("é", maxText) + "end"
-	got := shorten(long)
-	if !strings.HasPrefix(got, "begin") || !strings.HasSuffix(got, "end") || !utf8.ValidString(got) {
-		t.Errorf("%.20q ... %q", got, got[len(got)-20:])
-	}
-	if len(got) > headText+tailText+100 {
-		t.Errorf("%d bytes", len(got))
-	}
-}
-
 func FuzzClean(f *testing.F) {
 	for _, seed := range []string{"plain", "\x1b[31", "\x1b]0;x\x1b\\y", "\xff\xfe", "a\u0085b", "\x1b", "\x1b(B", "\uFFFD"} {
 		f.Add(seed)

@@ -50,9 +50,15 @@ type Env struct {
 	Agent  claybot.Agent
 	Run    claybot.RunID
 	CallID string
+	// Save keeps a result that is too long for a conversation and returns the
+	// path under which it can be read; nil where nothing can be kept.
+	Save func(ctx context.Context, call, text string) (path string, err error)
 }
 
-// A Result is what a call came to.
+// A Result is what a call came to, or with Wait, what it waits for.
 type Result struct {
 	Text string
+	// Wait pauses the run. When it goes on, the same call is made again; so
+	// only tools that are not Once may wait.
+	Wait *claybot.Awaiting
 }

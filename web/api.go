@@ -24,28 +24,6 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, v)
 }
 
-// An agentView is one agent in a list.
-type agentView struct {
-	ID         claybot.AgentID    `json:"id"`
-	Descriptor claybot.Descriptor `json:"descriptor"`
-	LastUserAt claybot.Time       `json:"lastUserAt"`
-	Usage      claybot.Usage      `json:"usage"`
-	Waiting    int                `json:"waiting"`
-}
-
-// agents lists all agents, the one that was spoken to last first.
-func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
-	all, ok := s.sortedAgents(w, r)
-	if !ok {
-		return
-	}
-	out := make([]agentView, len(all))
-	for i, e := range all {
-		out[i] = agentView(e)
-	}
-	answer(w, http.StatusOK, map[string]any{"agents": out})
-}
-
 // conversations lists what the person who asks talked about in the page, the
 // newest first.
 func (s *Server) conversations(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +51,7 @@ func (s *Server) sortedAgents(w http.ResponseWriter, r *http.Request) ([]storage
 		return nil, false
 	}
 	slices.SortFunc(all, func(a, b storage.IndexEntry) int {
-		return cmp.Or(cmp.Compare(b.LastUserAt, a.LastUserAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.LastUserAt, a.LastUserAt), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return all, true
 }

@@ -49,8 +49,9 @@ func (x GuessesForTest) Wrong(addr string)                { x.g.wrong(addr) }
 func (x GuessesForTest) Locked(addr string) time.Duration { return x.g.locked(addr) }
 func (x GuessesForTest) People() int                      { return len(x.g.by) }
 
-// Where the page listens and is reached.
+// Pure functions: where the page listens and is reached, and how lists cut texts.
 var (
+	Shorten   = shorten
 	Network   = network
 	Reachable = reachable
 )

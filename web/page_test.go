@@ -147,6 +147,24 @@ func TestPage(t *testing.T) {
 		until(`document.querySelector("#live").hidden && document.querySelector("#stop").hidden`),
 		until(`document.querySelector("details.tools summary").textContent === "Used 1 tool"`))
 
+	todos := claybot.Outgoing{ID: "t1", Kind: claybot.OutgoingAnswer, Run: "r2", Shown: "todos", Text: "- ☐ tea"}
+	w.chat.Observe(route, claybot.Event{Run: "r2", Type: claybot.EventRunStarted})
+	w.put(t, main, todos)
+	run(t, ctx, "todos", until(`document.querySelector("[data-shown=todos] li")?.textContent === "☐ tea"`),
+		until(`!document.querySelector("#live").hidden`)) // the run still works
+	for i, text := range []string{"- ◐ tea", "- ☑ tea " + xss[0]} {
+		todos.ID, todos.EditOf, todos.Text = fmt.Sprintf("t%d", i+2), fmt.Sprintf("t%d", i+1), text
+		w.put(t, main, todos)
+	}
+	newest := `document.querySelectorAll("[data-shown=todos]").length === 1 && document.querySelector("[data-shown=todos] li").textContent === ` + js("☑ tea "+xss[0]) +
+		` && document.querySelector("[data-shown=todos] .meta").textContent.includes("updated")`
+	run(t, ctx, "newer todos take their place", until(newest), chromedp.Reload(), until(newest),
+		until(`!document.querySelector("#live").hidden`))
+	todos.ID, todos.EditOf, todos.Text = "t4", "t1", "- ☑ all"
+	w.put(t, main, todos)
+	run(t, ctx, "and after a reload", until(`document.querySelectorAll("[data-shown=todos]").length === 1 && document.querySelector("[data-shown=todos] li").textContent === "☑ all"`))
+	w.chat.Observe(route, claybot.Event{Run: "r2", Type: claybot.EventRunCanceled})
+
 	for _, text := range xss {
 		run(t, ctx, "hostile text in", typed(text))
 		w.say(t, main, "x", text)
@@ -155,7 +173,7 @@ func TestPage(t *testing.T) {
 	w.pairings = []storage.Pairing{{Code: "K7Q2", Connector: "telegram", UserID: "4711", Name: xss[0]}}
 	w.mu.Unlock()
 	run(t, ctx, "hostile text shown",
-		until(`document.querySelectorAll(".bot").length === 6 && [...document.querySelectorAll(".me")].every((m) => (m.dataset.state ?? "sent") === "sent")`),
+		until(`document.querySelectorAll(".bot").length === 7 && [...document.querySelectorAll(".me")].every((m) => (m.dataset.state ?? "sent") === "sent")`),
 		until(`document.querySelectorAll(".me").length === 7`),
 		until(`[...document.querySelectorAll(".me .bubble")].some((b) => b.textContent === `+js(xss[1])+`)`),
 		until(`[...document.querySelectorAll(".bot .bubble")].some((b) => b.textContent === `+js(xss[0])+`)`),
@@ -180,7 +198,7 @@ func TestPage(t *testing.T) {
 	run(t, ctx, "the daemon is back", until(`document.querySelector("#state").dataset.state === "live"`),
 		until(`!document.querySelector("[data-state=waiting]")`))
 	w.say(t, main, "r9", "I am.")
-	run(t, ctx, "nothing is missing or double", until(`document.querySelectorAll(".bot").length === 7`),
+	run(t, ctx, "nothing is missing or double", until(`document.querySelectorAll(".bot").length === 8`),
 		until(`document.querySelectorAll(".me").length === 8`))
 
 	run(t, ctx, "a new conversation", chromedp.Click("#new"), until(`!document.querySelector("#empty").hidden && location.hash.length > 10`))

@@ -45,22 +45,43 @@ func (s *Server) routes(private func(http.Handler) http.Handler) *http.ServeMux 
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { words(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.HandleFunc("GET /assets/{name}", func(w http.ResponseWriter, r *http.Request) { serveAsset(w, r, r.PathValue("name")) })
-	for pattern, fn := range map[string]http.HandlerFunc{
-		"GET /{$}":           s.index,
-		"GET /session":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-		"GET /status":        s.status,
-		"GET /agents":        s.agents,
-		"GET /conversations": s.conversations,
-		"GET /pairing":       s.pairing,
-		"POST /pairing":      s.decide,
-		"DELETE /pairing":    s.revoke,
-	} {
+	for pattern, fn := range s.operations() {
 		mux.Handle(pattern, private(fn))
 	}
 	if s.cfg.Chat != nil {
 		mux.Handle("/chat/", private(http.StripPrefix("/chat", s.cfg.Chat)))
 	}
 	return mux
+}
+
+// operations are the paths for whoever is logged in.
+func (s *Server) operations() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /{$}":           s.index,
+		"GET /session":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"GET /status":        s.status,
+		"GET /conversations": s.conversations,
+		"GET /pairing":       s.pairing,
+		"POST /pairing":      s.decide,
+		"DELETE /pairing":    s.revoke,
+
+		"GET /agents":                s.agents,
+		"DELETE /agents/{id}":        s.deleteAgent,
+		"POST /agents/{id}/stop":     s.stopAgent,
+		"POST /agents/{id}/reset":    s.resetAgent,
+		"GET /agents/{id}/inbox":     s.inbox,
+		"DELETE /agents/{id}/inbox":  s.drop,
+		"GET /agents/{id}/reminders": s.reminders,
+
+		"GET /cron":              s.withTasks(s.tasks),
+		"POST /cron":             s.withTasks(s.addTask),
+		"PATCH /cron/{ref}":      s.withTask(s.changeTask),
+		"DELETE /cron/{ref}":     s.withTask(s.removeTask),
+		"POST /cron/{ref}/run":   s.withTask(s.runTask),
+		"GET /cron/{ref}/ledger": s.withTask(s.ledger),
+		"GET /heartbeat":         s.withBeats(s.beats),
+		"POST /heartbeat/run":    s.withBeats(s.beat),
+	}
 }
 
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {

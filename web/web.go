@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -41,6 +43,7 @@ const (
 
 // A System is what the door opens to.
 type System interface {
+	Crew
 	// Status is the value of `status --json`.
 	Status(ctx context.Context) (any, error)
 	// Ready reports whether every connector has had its first success, and in
@@ -56,7 +59,25 @@ type System interface {
 	// Revoke takes that back; storage.ErrNotFound. still says in a sentence
 	// what lets the person in all the same, if anything.
 	Revoke(ctx context.Context, connector, subject string) (still string, err error)
+}
+
+// A Crew is the agents of a System, as an operator looks after them. Methods
+// that name an agent return storage.ErrNotFound when there is none.
+type Crew interface {
 	Agents(ctx context.Context) ([]storage.IndexEntry, error)
+	// StopAgent ends what an agent and those below it are doing, and returns
+	// how many runs it asked to end.
+	StopAgent(ctx context.Context, id claybot.AgentID) (int, error)
+	// ResetAgent makes an agent forget its conversation.
+	ResetAgent(ctx context.Context, id claybot.AgentID) error
+	// DeleteAgent takes an agent away; its files move to the quarantine.
+	DeleteAgent(ctx context.Context, id claybot.AgentID) error
+	Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error)
+	// Drop takes waiting messages out of an inbox, all when none is named, and
+	// returns those it took.
+	Drop(ctx context.Context, id claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error)
+	// AgentReminders lists what an agent will be reminded of, the next one first.
+	AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error)
 }
 
 // A Refusal is an error of a System that is told to who asked, in these words.
@@ -74,6 +95,10 @@ type Config struct {
 	// Dir is the data directory; it holds the socket, the token and sessions.
 	Dir    string
 	System System
+	// Tasks and Beats are the cron tasks and the tasks of the heartbeat. Either
+	// may be nil: it is off.
+	Tasks connectors.Tasks
+	Beats connectors.Beats
 	// Chat and Terminal are the handlers of the two built-in chats, which ask
 	// User who is there. Either may be nil.
 	Chat     http.Handler

@@ -39,6 +39,7 @@ type world struct {
 	grants   []storage.Grant
 	posts    []claybot.Message
 	outbox   []claybot.Outgoing
+	crew     crew
 	answer   func(claybot.Descriptor, claybot.Message) // called for each post
 }
 
@@ -125,12 +126,14 @@ func (w *world) Revoke(_ context.Context, connector, subject string) (string, er
 }
 
 func (w *world) Agents(context.Context) ([]storage.IndexEntry, error) {
-	return []storage.IndexEntry{
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]storage.IndexEntry{
 		{ID: "a1", Descriptor: claybot.User("telegram", "1", "2"), LastUserAt: 10},
 		{ID: "a2", Descriptor: claybot.User("web", "old", web.Operator), LastUserAt: 20},
 		{ID: "a3", Descriptor: claybot.User("web", "main", web.Operator), LastUserAt: 30},
 		{ID: "a4", Descriptor: claybot.User("web", "main", "somebody"), LastUserAt: 40},
-	}, nil
+	}, w.crew.entries...), nil
 }
 
 func (w *world) Post(_ context.Context, d claybot.Descriptor, m claybot.Message) error {
@@ -195,9 +198,17 @@ func (w *world) LastN(_ context.Context, d claybot.Descriptor) (n int64, err err
 // say delivers an answer.
 func (w *world) say(t *testing.T, d claybot.Descriptor, run claybot.RunID, text string) {
 	t.Helper()
+	w.put(t, d, claybot.Outgoing{Kind: claybot.OutgoingAnswer, Run: run, Text: text})
+}
+
+// put delivers a message to d; without an id it gets one.
+func (w *world) put(t *testing.T, d claybot.Descriptor, o claybot.Outgoing) {
+	t.Helper()
 	w.mu.Lock()
-	n := int64(len(w.outbox) + 1)
-	o := claybot.Outgoing{ID: fmt.Sprintf("o%d", n), N: n, Kind: claybot.OutgoingAnswer, Run: run, Route: d.Route(), Text: text, At: claybot.Now()}
+	o.N, o.Route, o.At = int64(len(w.outbox)+1), d.Route(), claybot.Now()
+	if o.ID == "" {
+		o.ID = fmt.Sprintf("o%d", o.N)
+	}
 	w.outbox = append(w.outbox, o)
 	w.mu.Unlock()
 	if _, err := w.chat.Send(t.Context(), o); err != nil {

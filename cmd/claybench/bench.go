@@ -25,7 +25,7 @@ type contestant struct {
 // bench measures everything and prints the table.
 func bench(ctx context.Context, o options, dir string) error {
 	b := &bencher{options: o, dir: dir}
-	for _, step := range []func(context.Context) error{b.throughput, b.latency, b.memory} {
+	for _, step := range []func(context.Context) error{b.throughput, b.latency, b.memory, b.crowd} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (b *bencher) claybot(ctx context.Context, t *town, model, dir string) (*con
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.waitReady(20 * time.Second); err != nil {
+	if err := p.waitReady(readyLimit); err != nil {
 		return nil, nil, errors.Join(err, p.kill())
 	}
 	return &contestant{name: "claybot", stop: p.term, cpu: p.cpu}, p, nil
@@ -136,13 +136,11 @@ func (b *bencher) throughput(ctx context.Context) error {
 			return err
 		}
 		began := time.Now()
-		if err := rest(ctx, b.span); err != nil {
+		took, err := b.reap(ctx, t, b.span)
+		if err != nil {
 			return err
 		}
-		n := len(t.harvest())
-		if n == 0 {
-			return b.nothing()
-		}
+		n := len(took)
 		rates[c.name] = float64(n) / time.Since(began).Seconds()
 		after, err := usedCPU(c)
 		if err != nil {
@@ -186,12 +184,9 @@ func (b *bencher) latency(ctx context.Context) error {
 				return err
 			}
 			t.harvest()
-			if err := rest(ctx, b.span+x.model); err != nil { // a short span has an answer, too
+			took, err := b.reap(ctx, t, b.span+x.model)
+			if err != nil {
 				return err
-			}
-			took := t.harvest()
-			if len(took) == 0 {
-				return b.nothing()
 			}
 			if err := t.silence(ctx); err != nil {
 				return err
@@ -222,9 +217,24 @@ func (b *bencher) latency(ctx context.Context) error {
 	return nil
 }
 
-// nothing is the error of a figure for which nobody was answered: it is no zero.
-func (b *bencher) nothing() error {
-	return fmt.Errorf("nothing was measured: nobody was answered within %v; give -span more time", b.span)
+// patience is how much longer than the span a measurement waits for its first
+// answer: on a busy machine a short span may have none, and that is no zero.
+const patience = time.Minute
+
+// reap lets people talk for the span, or longer when nobody was answered yet,
+// and takes their answer times.
+func (b *bencher) reap(ctx context.Context, t *town, span time.Duration) ([]time.Duration, error) {
+	for deadline := time.Now().Add(span + patience); ; {
+		if err := rest(ctx, span); err != nil {
+			return nil, err
+		}
+		if took := t.harvest(); len(took) > 0 {
+			return took, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("nothing was measured: nobody was answered within %v", span+patience)
+		}
+	}
 }
 
 // ratio is 0, which is none, where there is no baseline.

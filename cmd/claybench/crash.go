@@ -8,24 +8,28 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
-	"github.com/claybot/claybot/storage/sqlite"
 )
 
 // The load of the crash rig, and the patience of its end.
 const (
 	chatsEach   = 2 // on each platform
 	sayEvery    = 60 * time.Millisecond
+	orderEach   = 8                      // so many messages of a chat, one makes its agent call others
 	killAfter   = 200 * time.Millisecond // at most, after the daemon was ready
+	aimFor      = 2 * time.Second        // so long, a kill waits for a subagent to aim at
+	aimMiss     = 120 * time.Millisecond // at most so long after that subagent began, a quarter of it after its end
 	breatheEach = 25                     // so many kills, the daemon may live
 	breathe     = 9 * time.Second        // so long, for look-ups of unknown sends to end
-	quietLimit  = 6 * time.Minute
+	quietLimit  = 10 * time.Minute
+	stillLimit  = 90 * time.Second // without any change, it is over
+	readyLimit  = time.Minute
 )
 
 // marker is how messages are recognised in replies.
@@ -34,7 +38,8 @@ var marker = regexp.MustCompile(`\bm\d+-\d+\b`)
 // crash kills the daemon at random moments under load and then looks for what
 // was lost, doubled or out of order.
 func crash(ctx context.Context, o options, dir string) error {
-	model := openaitest.New(openaitest.Config{Reply: echoMarkers, Keep: 1})
+	actor := newActor(20*time.Millisecond, 50*time.Millisecond, 150*time.Millisecond)
+	model := openaitest.New(openaitest.Config{Reply: actor.reply, Keep: 1})
 	modelURL, stopModel, err := model.Start()
 	if err != nil {
 		return err
@@ -46,16 +51,22 @@ func crash(ctx context.Context, o options, dir string) error {
 	}
 	defer stop()
 	env = append(env, "OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL="+modelURL)
-	if err := forget(dir); err != nil {
+	if err := configure(dir, "off"); err != nil {
 		return err
 	}
-	rig := &crashRig{options: o, dir: dir, env: env, chats: chats, rng: rand.New(rand.NewPCG(uint64(o.seed), 1))}
+	table, err := newTimetable(dir)
+	if err != nil {
+		return err
+	}
+	rig := &crashRig{
+		options: o, dir: dir, env: env, chats: chats, actor: actor, table: table,
+		rng: rand.New(rand.NewPCG(uint64(o.seed), 1)),
+	}
 	fmt.Printf("crash: %d kills, seed %d, %d chats\n", o.crash, o.seed, len(chats))
 	began := time.Now()
 	stopLoad := rig.load(ctx)
 	err = rig.kills(ctx)
-	stopLoad()
-	if err != nil {
+	if err := errors.Join(err, stopLoad()); err != nil {
 		return err
 	}
 	if err := rig.settle(ctx); err != nil {
@@ -68,34 +79,25 @@ func crash(ctx context.Context, o options, dir string) error {
 	fmt.Printf("crash: %d kills in %v, %d messages, %d answered, %d ended in a notice\n",
 		o.crash, time.Since(began).Round(time.Second), r.said, r.answered, r.noticed)
 	fmt.Printf("crash: lost %d, ooo %d, unexplained dup %d, explained dup %d\n", r.lost, r.disorder, r.unexplained, r.explained)
+	fmt.Printf("subagents: %v\nsubagents: kills while some were: %v\ncron: %v\n", r.census, &actor.moments, r.instants)
 	if overlaps := model.Overlaps(); len(overlaps) > 0 {
 		return fmt.Errorf("an agent had two model calls at once: %s", overlaps[0])
 	}
-	if r.lost+r.disorder+r.unexplained > 0 {
-		return fmt.Errorf("promises broken; repeat with: go run ./cmd/claybench -crash %d -seed %d\n%s", o.crash, o.seed, strings.Join(r.stories, "\n"))
+	if r.broken() > 0 {
+		stories := slices.Concat(r.stories, r.census.stories, r.instants.stories)
+		return fmt.Errorf("promises broken; repeat with: go run ./cmd/claybench -crash %d -seed %d\n%s", o.crash, o.seed, strings.Join(stories, "\n"))
 	}
 	return nil
 }
 
-// forget lets each run begin with its own messages: after some thousand messages
-// the rig would measure how long a model takes to read its history.
-func forget(dir string) error {
-	return os.WriteFile(filepath.Join(dir, "claybot.yaml"), []byte("agents: {default: {memory: off}}\n"), 0o600)
-}
-
-// echoMarkers answers with the markers of all user messages since the last
-// answer, after a moment that a kill may fall into.
-func echoMarkers(r openaitest.Request) openaitest.Reply {
-	var found []string
-	for _, m := range r.Messages {
-		switch m.Role {
-		case llm.RoleAssistant:
-			found = nil
-		case llm.RoleUser:
-			found = append(found, marker.FindAllString(llm.Unwrap(m.Content), -1)...)
-		}
-	}
-	return openaitest.Reply{Text: "re " + strings.Join(found, " "), Delay: rand.N(20 * time.Millisecond)}
+// configure raises the limits of subagents, and says whether agents remember.
+// Without memory each run begins with its own messages: after some thousand
+// messages the crash rig would measure how long a model takes to read its
+// history.
+func configure(dir, memory string) error {
+	text := fmt.Sprintf("agents: {default: {memory: %s}}\n"+
+		"subagents: {max_depth: 3, max_children: 10000, max_starts_per_hour: 1000000}\n", memory)
+	return os.WriteFile(filepath.Join(dir, "claybot.yaml"), []byte(text), 0o600)
 }
 
 // A chat is one conversation on an emulated platform. say returns claybot's id
@@ -115,6 +117,7 @@ type chat struct {
 type spoken struct {
 	marker string
 	id     claybot.MessageID
+	orders []order
 }
 
 // resentMark is how a repeated send of unknown fate begins.
@@ -125,31 +128,48 @@ type crashRig struct {
 	dir   string
 	env   []string
 	chats []*chat
+	actor *actor
+	table *timetable
 	rng   *rand.Rand
 }
 
 // load lets everybody talk, whether the daemon is up or not. The returned
 // function ends that.
-func (r *crashRig) load(ctx context.Context) func() {
+func (r *crashRig) load(ctx context.Context) func() error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for i, c := range r.chats {
 		wg.Go(func() {
-			for n := 1; ; n++ {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(sayEvery/2 + rand.N(sayEvery)):
-				}
+			for n := 1; pause(ctx, sayEvery/2+rand.N(sayEvery)); n++ {
 				m := fmt.Sprintf("m%d-%d", i, n)
-				id := c.say("please answer " + m)
+				text := strings.TrimSpace("please answer " + m + " " + wish(i, n))
+				id := c.say(text)
 				c.mu.Lock()
-				c.said = append(c.said, spoken{m, id})
+				c.said = append(c.said, spoken{m, id, orders(text)})
 				c.mu.Unlock()
 			}
 		})
 	}
-	return func() { cancel(); wg.Wait() }
+	failed := make(chan error, 1)
+	wg.Go(func() { failed <- r.table.load(ctx) })
+	return func() error { cancel(); wg.Wait(); return <-failed }
+}
+
+// wish is what the n-th message of a chat orders beside its answer: nothing for
+// most, else in turn a subagent that succeeds, one that fails, and three to wait
+// for, one of which fails.
+func wish(chat, n int) string {
+	if (n+chat)%orderEach != 0 {
+		return ""
+	}
+	name := fmt.Sprintf("c%d-%d", chat, n)
+	switch (n + chat) / orderEach % 3 {
+	case 0:
+		return fmt.Sprintf("start=%s:ok", name)
+	case 1:
+		return fmt.Sprintf("start=%s:bad", name)
+	}
+	return fmt.Sprintf("spawn=%s.1:ok,%s.2:bad,%s.3:ok", name, name, name)
 }
 
 // kills starts the daemon and kills it, again and again.
@@ -159,18 +179,11 @@ func (r *crashRig) kills(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.waitReady(20 * time.Second); err != nil {
+		if err := p.waitReady(readyLimit); err != nil {
 			return fmt.Errorf("start after %d kills: %w", k-1, errors.Join(err, p.kill()))
 		}
-		live := 2*time.Millisecond + time.Duration(r.rng.Int64N(int64(killAfter)))
-		if k%breatheEach == 0 {
-			live += breathe
-			fmt.Printf("crash: %d kills\n", k)
-		}
-		select {
-		case <-time.After(live):
-		case <-ctx.Done():
-		}
+		r.live(ctx, k)
+		r.actor.moments.kill(time.Now())
 		if err := p.kill(); err != nil {
 			return err
 		}
@@ -178,35 +191,97 @@ func (r *crashRig) kills(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// live returns when the k-th kill is due. Half of them come at any time, a
+// quarter while a subagent works, and a quarter when one has just failed.
+func (r *crashRig) live(ctx context.Context, k int) {
+	live := 2*time.Millisecond + time.Duration(r.rng.Int64N(int64(killAfter)))
+	miss := time.Duration(r.rng.Int64N(int64(aimMiss)))
+	switch {
+	case k%breatheEach == 0:
+		fmt.Printf("crash: %d kills\n", k)
+		live += breathe
+	case k%4 == 1:
+		live = aim(ctx, r.actor.begun) + miss
+	case k%4 == 3:
+		live = aim(ctx, r.actor.refused) + miss/4
+	}
+	pause(ctx, live)
+}
+
+// aim waits for a moment to come and returns how far away it is; not at all when
+// there is none for a while.
+func aim(ctx context.Context, moments <-chan time.Time) time.Duration {
+	select {
+	case <-moments: // of an earlier life
+	default:
+	}
+	select {
+	case at := <-moments:
+		return time.Until(at)
+	case <-time.After(aimFor):
+	case <-ctx.Done():
+	}
+	return 0
+}
+
 // settle starts the daemon once more and waits until every message has its
-// reply, or nothing happens any more.
+// reply and nothing is left to do, or nothing happens any more.
 func (r *crashRig) settle(ctx context.Context) error {
 	p, err := start(ctx, r.bin, r.dir, r.env...)
 	if err != nil {
 		return err
 	}
-	if err := p.waitReady(20 * time.Second); err != nil {
-		return err
+	if err := p.waitReady(readyLimit); err != nil {
+		return errors.Join(err, p.kill())
 	}
-	deadline, last, lastChange := time.Now().Add(quietLimit), -1, time.Now()
-	for time.Now().Before(deadline) && ctx.Err() == nil {
-		open, seen := 0, 0
-		for _, c := range r.chats {
-			counts := c.counts()
-			seen += len(counts)
-			open += len(c.said) - len(counts)
-		}
-		if seen != last {
-			last, lastChange = seen, time.Now()
-		}
-		if open == 0 || time.Since(lastChange) > 90*time.Second {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
+	c, err := openConsole(r.dir)
+	if err == nil {
+		err = r.wait(ctx, c)
+		c.close()
+	}
+	if err != nil {
+		return errors.Join(err, p.kill())
 	}
 	if err := p.term(); err != nil {
 		return fmt.Errorf("orderly end: %w\n%s", err, p.log)
 	}
+	return nil
+}
+
+func (r *crashRig) wait(ctx context.Context, c *console) error {
+	if err := r.table.rest(ctx, c); err != nil {
+		return err
+	}
+	last, changed := "", time.Now()
+	for deadline := time.Now().Add(quietLimit); time.Now().Before(deadline); {
+		quiet, figures, err := c.quiet(ctx)
+		if err != nil {
+			return err
+		}
+		open := 0
+		for _, c := range r.chats {
+			open += len(c.said) - len(c.counts())
+		}
+		tasks := r.table.open()
+		now := fmt.Sprint(open, " messages without a reply, ", tasks, " tasks to come, ", figures)
+		if now != last {
+			last, changed = now, time.Now()
+		}
+		still := time.Since(changed)
+		switch {
+		case quiet && tasks == 0 && open == 0 && still > 200*time.Millisecond:
+			return nil
+		case quiet && tasks == 0 && still > 20*time.Second:
+			return nil // some replies are notices, which have no marker
+		case still > stillLimit:
+			fmt.Printf("crash: nothing happens any more: %s\n", now)
+			return nil // the judge says what is missing
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+	fmt.Printf("crash: no end: %s\n", last)
 	return nil
 }
 
@@ -221,40 +296,72 @@ func (c *chat) counts() map[string]int {
 	return n
 }
 
+// outcome reports whether a word stands once in what the chat's reader sees:
+// copies that are marked as such count only where there is nothing else.
+func (c *chat) outcome(word string) bool {
+	plain, again := 0, 0
+	for _, text := range c.replies() {
+		n := strings.Count(text+",", word+",")
+		if strings.Contains(text, resentMark) {
+			again += n
+		} else {
+			plain += n
+		}
+	}
+	return plain == 1 && (again == 0 || c.mayDouble) || plain == 0 && again > 0
+}
+
 // A verdict is what the judge found.
 type verdict struct {
 	said, answered, noticed, lost, disorder, explained, unexplained int
 	stories                                                         []string
+	census                                                          *census
+	instants                                                        *punctuality
 }
 
-// judge compares what was said with what is visible. A message without a reply
-// must have a recorded end that its sender was told of.
-func (r *crashRig) judge(ctx context.Context) (verdict, error) {
-	db, err := sqlite.Open(ctx, filepath.Join(r.dir, "data", "claybot.db"), sqlite.Config{})
+func (v *verdict) broken() int {
+	return v.lost + v.disorder + v.unexplained + v.census.broken() + v.instants.broken()
+}
+
+// judge compares what was said with what is visible and what is on disk. A
+// message without a reply must have a recorded end that its sender was told of.
+func (r *crashRig) judge(ctx context.Context) (v verdict, err error) {
+	a, err := openArchive(ctx, r.dir)
 	if err != nil {
-		return verdict{}, err
+		return v, err
 	}
-	defer db.Close()
-	var v verdict
+	defer func() { err = errors.Join(err, a.close()) }()
+	v.census = new(census)
 	for _, c := range r.chats {
 		counts := c.counts()
 		for _, s := range c.said {
-			v.said++
-			if counts[s.marker] > 0 {
-				v.answered++
-				continue
+			v.message(ctx, a, c, s, counts[s.marker])
+			for _, o := range s.orders {
+				if err := v.census.count(ctx, a, s.id, o, c.outcome); err != nil {
+					return v, err
+				}
 			}
-			receipt, err := db.Receipt(ctx, s.id)
-			if err == nil && receipt.Run != nil && receipt.Run.State == claybot.RunFailed && toldAll(receipt.Replies) {
-				v.noticed++
-				continue
-			}
-			v.lost++
-			v.story("%s: %s (%s) has no reply: %+v %v", c.name, s.marker, s.id, receipt, err)
 		}
 		v.order(c)
 	}
-	return v, nil
+	v.instants, err = r.table.judge(ctx, a)
+	return v, err
+}
+
+// message counts what became of one message that is visible so often.
+func (v *verdict) message(ctx context.Context, a *archive, c *chat, s spoken, visible int) {
+	v.said++
+	if visible > 0 {
+		v.answered++
+		return
+	}
+	receipt, err := a.db.Receipt(ctx, s.id)
+	if err == nil && receipt.Run != nil && receipt.Run.State == claybot.RunFailed && toldAll(receipt.Replies) {
+		v.noticed++
+		return
+	}
+	v.lost++
+	v.story("%s: %s (%s) has no reply: %+v %v", c.name, s.marker, s.id, receipt, err)
 }
 
 func toldAll(replies []claybot.Outgoing) bool {

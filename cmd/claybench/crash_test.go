@@ -32,10 +32,23 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// Many subagents at once all end, and each that failed is heard of once.
+func TestBurst(t *testing.T) {
+	b := &bencher{options: options{burst: 60, bin: binary(t)}, dir: t.TempDir()}
+	if err := b.crowd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range b.table.rows {
+		if strings.HasSuffix(row.what, "notices heard") && row.value != 6 {
+			t.Errorf("%s: got %v, want 6", row.what, row.value)
+		}
+	}
+}
+
 // Every figure of the table is measured, however short the run.
 func TestBench(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "BENCHMARKS.md")
-	o := options{span: 200 * time.Millisecond, idle: 10 * time.Millisecond, agents: 20, out: out, bin: binary(t)}
+	o := options{span: 200 * time.Millisecond, idle: 10 * time.Millisecond, agents: 20, burst: 20, out: out, bin: binary(t)}
 	if err := bench(t.Context(), o, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +71,9 @@ func TestBench(t *testing.T) {
 		"resident memory after 20 agents |",
 		"start to first poll, 20 agents |",
 		"resident memory, started with 20 idle agents |",
+		"burst of 20 subagents, until all have ended |",
+		"burst of 20 subagents, peak resident memory |",
+		"burst of 20 subagents, failure notices heard | 2.00",
 		"binary size, stripped |",
 	} {
 		if !strings.Contains(string(text), "| "+row) {

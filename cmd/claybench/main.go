@@ -3,6 +3,7 @@
 //
 //	claybench             throughput, latency, memory, start, as ratios to bare loops of the same run
 //	claybench -crash N    N kills at random moments under load; counts what was lost
+//	claybench -burst N    N subagents at once: time, peak memory, notices
 //
 // The binary is built from the tree this runs in. Traffic stays on the loopback
 // address.
@@ -22,6 +23,7 @@ import (
 func main() {
 	var o options
 	flag.IntVar(&o.crash, "crash", 0, "kill the daemon this often instead of measuring")
+	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
 	flag.Int64Var(&o.seed, "seed", time.Now().UnixNano(), "of the random moments")
 	flag.DurationVar(&o.span, "span", 8*time.Second, "how long each throughput and latency figure is measured")
 	flag.DurationVar(&o.idle, "idle", 5*time.Second, "how long an idle daemon is left alone before its memory is read")
@@ -40,6 +42,7 @@ func main() {
 // options are the flags.
 type options struct {
 	crash  int
+	burst  int // 0: everything is measured, with a burst of the usual size
 	seed   int64
 	span   time.Duration
 	idle   time.Duration
@@ -62,6 +65,12 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.crash > 0 {
 		return crash(ctx, o, dir)
+	}
+	if o.burst > 0 {
+		b := &bencher{options: o, dir: dir}
+		err := b.crowd(ctx)
+		fmt.Print(b.table.markdown())
+		return err
 	}
 	return bench(ctx, o, dir)
 }

@@ -94,18 +94,23 @@ func (p *process) end(sig syscall.Signal) error {
 }
 
 // rss is the resident memory of the process in bytes.
-func (p *process) rss() (int64, error) {
+func (p *process) rss() (int64, error) { return p.memory("VmRSS") }
+
+// peak is the most resident memory that the process ever had, in bytes.
+func (p *process) peak() (int64, error) { return p.memory("VmHWM") }
+
+func (p *process) memory(field string) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field+":"); ok {
 			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			return kb << 10, err
 		}
 	}
-	return 0, errors.New("no VmRSS in /proc")
+	return 0, fmt.Errorf("no %s in /proc", field)
 }
 
 // cpu is the processor time the process has used.

@@ -58,6 +58,10 @@ each time; the baselines send one. On two processors the daemon is bounded by
 processor time, the baselines with a sync by the disk: the quicker the disk, the
 smaller the ratio.
 
+In the burst, each person's one message lets the model start a hundred
+subagents. Each of them makes one model call of 50 ms and ends; every tenth is
+refused, which its parent must hear of once.
+
 Conditions: %s, %s/%s, %d processors, %s, %v for each figure.
 
 %s`, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), o.span, table)

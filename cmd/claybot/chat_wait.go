@@ -16,9 +16,13 @@ type wait struct {
 	order bool // a command, which no run takes
 	run   claybot.RunID
 	ended claybot.EventType
-	quiet bool // the run ended without a reply
-	reply string
+	quiet bool   // the run ended without a reply
+	reply string // the newest answer of the run
 	said  bool
+	// notice is what claybot itself said last in the run: its end when it
+	// failed, a word in between when it goes on.
+	notice  string
+	noticed bool
 }
 
 // newWait follows the message that a text became. What stands behind /new is a
@@ -42,7 +46,11 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 		if w.order && s.Run == "" && s.Kind == claybot.OutgoingCommand {
 			return true, s.Text, false
 		}
-		if s.Run != "" && s.Run == w.run {
+		switch {
+		case s.Run == "" || s.Run != w.run || s.Shown != "":
+		case s.Kind == claybot.OutgoingNotice:
+			w.notice, w.noticed = s.Text, true
+		default:
 			w.reply, w.said = s.Text, true
 		}
 	case "event":
@@ -50,6 +58,9 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 		if json.Unmarshal(ev.data, &e) == nil {
 			w.event(e)
 		}
+	}
+	if w.ended == claybot.EventRunFailed {
+		return w.noticed, w.notice, true
 	}
 	done = w.ended != "" && (w.said || w.quiet)
 	return done, w.reply, w.ended != claybot.EventRunFinished

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/web"
 )
 
@@ -93,6 +95,23 @@ func words(status int, body []byte) string {
 		return e.Error.Message
 	}
 	return fmt.Sprintf("the daemon answered %d %s", status, http.StatusText(status))
+}
+
+// agentPath is the path of an agent of the daemon. An id that is none never
+// becomes a part of it.
+func agentPath(id claybot.AgentID, more ...string) (string, error) {
+	if err := id.Validate(); err != nil {
+		return "", usageError{err}
+	}
+	return "/" + strings.Join(append([]string{"agents", string(id)}, more...), "/"), nil
+}
+
+// taskPath is the path of a task of the daemon.
+func taskPath(ref string, more ...string) (string, error) {
+	if ref == "" || ref == "." || ref == ".." { // in a path they mean something else
+		return "", usageError{fmt.Errorf("%q is no slug of a task; claybot cron lists them", ref)}
+	}
+	return "/" + strings.Join(append([]string{"cron", url.PathEscape(ref)}, more...), "/"), nil
 }
 
 // An event is one Server-Sent Event.

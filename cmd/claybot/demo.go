@@ -34,7 +34,7 @@ type scene struct {
 
 // scenes are all that the demo can play; the first one is the default.
 func scenes() []scene {
-	return []scene{chatsScene()}
+	return []scene{chatsScene(), subagentsScene(), cronScene()}
 }
 
 type demoCmd struct {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	_ "time/tzdata" // zones of tasks, also on machines without a zone database
 
 	"github.com/alecthomas/kong"
 
@@ -41,11 +42,17 @@ type cli struct {
 	Log      string `placeholder:"FORM" help:"json or text. Default: text on a terminal, else json."`
 	LogLevel string `placeholder:"LEVEL" help:"debug, info, warn or error."`
 
-	Serve   serveCmd   `cmd:"" help:"Run the daemon."`
-	Chat    chatCmd    `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
-	Demo    demoCmd    `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
-	Status  statusCmd  `cmd:"" help:"Show how the running daemon is doing."`
-	Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon."`
+	Serve  serveCmd  `cmd:"" help:"Run the daemon."`
+	Chat   chatCmd   `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
+	Demo   demoCmd   `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
+	Status statusCmd `cmd:"" help:"Show how the running daemon is doing."`
+	Agents agentsCmd `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
+	Inbox  inboxCmd  `cmd:"" help:"Show what waits for an agent, or drop it."`
+
+	Cron      cronCmd      `cmd:"" help:"List scheduled tasks; add, change or run one."`
+	Heartbeat heartbeatCmd `cmd:"" help:"List the tasks of the heartbeat, or run them."`
+	Reminders remindersCmd `cmd:"" help:"List what an agent will be reminded of."`
+
 	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
 	Open    openCmd    `cmd:"" help:"Print a fresh login link for the web page."`
 	Version versionCmd `cmd:"" help:"Print the version."`

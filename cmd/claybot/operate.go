@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -49,6 +50,47 @@ func (e *env) table(rows [][]string) error {
 		}
 	}
 	return w.Flush()
+}
+
+// text prints words for a person.
+func (e *env) text(s string) error {
+	_, err := io.WriteString(e.out, plain(s))
+	return err
+}
+
+// problems lists the files that could not be read, if any.
+func (e *env) problems(all []connectors.Problem) error {
+	for _, p := range all {
+		place := p.File
+		if p.Line > 0 {
+			place = fmt.Sprintf("%s:%d", p.File, p.Line)
+		}
+		if err := e.text(oneLine(place+": "+p.Text) + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moment shows a time to a person here.
+func moment(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// count says how many there are of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// oneLine makes a text fit into a column: at most 100 characters of one line.
+func oneLine(s string) string {
+	const most = 100
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return string(r)
 }
 
 type statusCmd struct {
@@ -110,43 +152,6 @@ func counts[K ~string](m map[K]int) string {
 		return "none"
 	}
 	return strings.Join(all, ", ")
-}
-
-// An agentRow is one agent in the daemon's list.
-type agentRow struct {
-	ID         claybot.AgentID    `json:"id"`
-	Descriptor claybot.Descriptor `json:"descriptor"`
-	LastUserAt claybot.Time       `json:"lastUserAt"`
-	Usage      claybot.Usage      `json:"usage"`
-	Waiting    int                `json:"waiting"`
-}
-
-type agentsCmd struct {
-	JSON bool `name:"json" help:"Print JSON."`
-}
-
-// Run lists the agents.
-func (c agentsCmd) Run(e *env) error {
-	var list struct {
-		Agents []agentRow `json:"agents"`
-	}
-	if err := e.ask("GET", "/agents", nil, &list); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(list.Agents)
-	}
-	rows := [][]string{{"AGENT", "CONNECTOR", "CHANNEL", "USER", "WAITING", "LAST MESSAGE"}}
-	for _, a := range list.Agents {
-		last := "never"
-		if a.LastUserAt != 0 {
-			last = a.LastUserAt.Time().Format(time.DateTime)
-		}
-		rows = append(rows, []string{
-			string(a.ID), a.Descriptor.Connector, a.Descriptor.ChannelID, a.Descriptor.UserID, fmt.Sprint(a.Waiting), last,
-		})
-	}
-	return e.table(rows)
 }
 
 type openCmd struct{}

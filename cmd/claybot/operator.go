@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/storage"
@@ -21,14 +22,27 @@ var _ web.System = operator{}
 
 // Agents lists all agents.
 func (o operator) Agents(ctx context.Context) ([]storage.IndexEntry, error) {
-	all := []storage.IndexEntry{}
-	for e, err := range o.Index.IndexedAgents(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, nil
+	return o.AgentRows(ctx)
+}
+
+// StopAgent ends what an agent and those below it do.
+func (o operator) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) {
+	return o.Stop(ctx, id)
+}
+
+// ResetAgent begins a new context for an agent.
+func (o operator) ResetAgent(ctx context.Context, id claybot.AgentID) error {
+	return o.Reset(ctx, id)
+}
+
+// DeleteAgent takes an agent away.
+func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
+	return o.Delete(ctx, id)
+}
+
+// Inbox shows what waits for an agent.
+func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
+	return o.InboxOf(ctx, id)
 }
 
 // Status returns the status as a value that marshals to JSON.

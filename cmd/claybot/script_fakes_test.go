@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
@@ -215,6 +216,8 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 	switch {
 	case len(args) == 2 && args[0] == "reply": // model reply TEXT
 		r.model.Script(openaitest.Reply{Text: args[1]})
+	case len(args) == 3 && args[0] == "call": // model call TOOL ARGS
+		r.model.Script(openaitest.Reply{Calls: []claybot.ToolCall{{Name: args[1], Args: args[2]}}})
 	case len(args) == 2 && args[0] == "reply-file": // model reply-file FILE
 		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1])})
 	case len(args) == 3 && args[0] == "delay": // model delay DURATION TEXT
@@ -236,6 +239,6 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("%d calls, want %d", calls, n)
 		}
 	default:
-		ts.Fatalf("usage: model reply|reply-file|delay|slow|fail|called ...")
+		ts.Fatalf("usage: model reply|call|reply-file|delay|slow|fail|called ...")
 	}
 }

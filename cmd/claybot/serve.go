@@ -134,6 +134,8 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		{"http_hosts", !slices.Equal(old.HTTPHosts, next.HTTPHosts)},
 		{"telegram", old.Telegram.Token.Value() != next.Telegram.Token.Value() || old.Telegram.APIURL != next.Telegram.APIURL},
 		{"slack", old.Slack.BotToken.Value() != next.Slack.BotToken.Value() || old.Slack.AppToken.Value() != next.Slack.AppToken.Value()},
+		{"cron", old.Cron.Enabled != next.Cron.Enabled || old.Cron.Gates != next.Cron.Gates},
+		{"heartbeat.enabled", old.Heartbeat.Enabled != next.Heartbeat.Enabled},
 	} {
 		if x.changed {
 			d.log.Warn("a changed setting needs a restart", "key", x.what)

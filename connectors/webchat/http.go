@@ -183,10 +183,7 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 		c.log.Warn("transcript not read", "conversation", d.ChannelID, "err", err)
 		return errRead
 	}
-	out := struct {
-		Entries []line `json:"entries"`
-		After   int64  `json:"after"`
-	}{Entries: make([]line, 0, len(entries)), After: after}
+	out := album{lines: make([]line, 0, len(entries))}
 	shown := make(map[claybot.MessageID]bool) // with the command that they followed
 	for _, e := range entries {
 		switch {
@@ -194,13 +191,12 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 		case e.Message != nil:
 			shown[e.Message.FollowUp().ID] = e.Message.Type == claybot.MessageReset
 			u := userView(*e.Message)
-			out.Entries = append(out.Entries, line{User: &u})
+			out.lines = append(out.lines, line{User: &u})
 		case e.Outgoing != nil && e.Outgoing.N <= after && ours(d, *e.Outgoing):
-			s := c.saidView(*e.Outgoing)
-			out.Entries = append(out.Entries, line{Message: &s})
+			out.add(c.saidView(*e.Outgoing))
 		}
 	}
-	writeJSON(w, http.StatusOK, out)
+	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after})
 	return nil
 }
 

@@ -125,9 +125,9 @@ func (h *hub) typing(t topic) {
 }
 
 // sent wakes the readers of a topic to read the outbox. The answer of a run
-// ends its preview.
+// ends its preview; a text that is kept up to date meanwhile does not.
 func (h *hub) sent(t topic, o claybot.Outgoing) {
-	if o.Kind == claybot.OutgoingAnswer && o.Run != "" {
+	if o.Kind == claybot.OutgoingAnswer && o.Run != "" && o.Shown == "" {
 		h.end(t, o.Run)
 	}
 	h.each(t, func(r *reader) { r.more = true })

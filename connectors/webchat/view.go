@@ -21,6 +21,13 @@ type said struct {
 	Text    string            `json:"text"`
 	HTML    string            `json:"html,omitempty"`
 	At      claybot.Time      `json:"at"`
+	// Shown names a text that is kept up to date. Replaces are the ids of
+	// messages in whose place this one stands: the one that it is an edit of,
+	// and in a transcript all older versions. Edited, in a transcript, is when
+	// it was made, where At is when the first version was.
+	Shown    string       `json:"shown,omitempty"`
+	Replaces []string     `json:"replaces,omitempty"`
+	Edited   claybot.Time `json:"edited,omitempty"`
 }
 
 // An asked is a user's message as readers get it. Text is what was typed,
@@ -39,11 +46,55 @@ type line struct {
 }
 
 func (c *Chat) saidView(o claybot.Outgoing) said {
-	s := said{N: o.N, ID: o.ID, Kind: o.Kind, Run: o.Run, Message: o.Message, Text: o.Text, At: o.At}
+	s := said{
+		N: o.N, ID: o.ID, Kind: o.Kind, Run: o.Run, Message: o.Message, Text: o.Text, At: o.At,
+		Shown: o.Shown,
+	}
+	if o.EditOf != "" {
+		s.Replaces = []string{o.EditOf}
+	}
 	if c.html {
 		s.HTML = connectors.Render(o.Text, page)
 	}
 	return s
+}
+
+// An album puts messages into a transcript, where a newer version stands in the
+// place of the one it replaces.
+type album struct {
+	lines []line
+	place map[string]int // id of a message, of any version → its line
+}
+
+func (a *album) add(s said) {
+	if _, known := a.place[s.ID]; known { // a newer one stands there
+		return
+	}
+	if a.place == nil {
+		a.place = make(map[string]int)
+	}
+	at := len(a.lines)
+	for _, id := range s.Replaces {
+		if i, known := a.place[id]; known {
+			at = i
+		}
+	}
+	a.place[s.ID] = at
+	for _, id := range s.Replaces { // it may be too old for this transcript
+		a.place[id] = at
+	}
+	if at == len(a.lines) {
+		a.lines = append(a.lines, line{Message: &s})
+		return
+	}
+	older, newer := a.lines[at].Message, &s
+	if newer.N < older.N {
+		older.Replaces = append(older.Replaces, newer.ID)
+		return
+	}
+	newer.Edited, newer.At = newer.At, older.At
+	newer.Replaces = append(older.Replaces, older.ID)
+	a.lines[at].Message = newer
 }
 
 // A happened is an event as readers get it.
@@ -79,6 +130,8 @@ func userView(m claybot.Message) asked {
 		text = strings.TrimSpace("/new " + m.Text)
 	case claybot.MessageCancel:
 		text = strings.TrimSpace("/stop " + m.Text)
+	case claybot.MessageCompact:
+		text = strings.TrimSpace("/compact " + m.Text)
 	case claybot.MessageCommand:
 		text = strings.TrimSpace("/" + m.Command + " " + m.Text)
 	}

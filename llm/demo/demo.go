@@ -40,7 +40,7 @@ func New(cfg Config) llm.Model {
 type model struct{ cfg Config }
 
 func (m *model) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
-	answer, err := reply(read(r))
+	answer, err := m.answer(r)
 	if err != nil {
 		return llm.Response{}, err
 	}
@@ -52,6 +52,13 @@ func (m *model) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	answer.Model = Name
 	answer.Usage = usage(r, answer)
 	return answer, nil
+}
+
+func (m *model) answer(r llm.Request) (llm.Response, error) {
+	if n := len(r.Messages); n > 0 && r.Messages[n-1].ID == llm.SummaryRequest {
+		return summarize(r.Messages[n-1].Content), nil
+	}
+	return reply(read(r))
 }
 
 // stream shows text word by word, in at most maxStream.

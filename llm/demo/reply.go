@@ -3,6 +3,8 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -16,15 +18,22 @@ const notice = "Hello! This is the built-in demo model: no real model is configu
 // A chat is what the demo model sees of a request.
 type chat struct {
 	first   bool     // nothing was answered before; a call is no answer
-	said    []string // what the user said since the last answer
+	person  bool     // somebody wrote, so it is a conversation
+	said    []saying // what was said since the last answer
 	results []string // what the last calls came to
 	called  []string // the tools of those calls
 	calls   int      // calls so far, for ids
 	tools   []llm.Tool
 }
 
+// A saying is what a person said, or with a kind, what the system did.
+type saying struct {
+	kind claybot.SystemKind
+	text string
+}
+
 // read finds out what is to be answered. The repeated system prompt, which has
-// an id of its own, is nothing that the user said.
+// an id of its own, and a summary are nothing that somebody said.
 func read(r llm.Request) chat {
 	c := chat{first: true, tools: r.Tools}
 	for _, m := range r.Messages {
@@ -39,8 +48,14 @@ func read(r llm.Request) chat {
 		case llm.RoleTool:
 			c.results = append(c.results, m.Content)
 		case llm.RoleUser:
-			if m.ID != "system_prompt_fallback" {
-				c.said = append(c.said, strings.TrimSpace(llm.Unwrap(m.Content)))
+			switch {
+			case m.ID == "system_prompt_fallback":
+			case llm.IsSummary(m.Content):
+				c.first = false
+			default:
+				s := listen(m.Content)
+				c.person = c.person || s.kind == ""
+				c.said = append(c.said, s)
 			}
 		case llm.RoleSystem:
 		}
@@ -48,21 +63,54 @@ func read(r llm.Request) chat {
 	return c
 }
 
+// listen takes a message for what it asks of the model. A task is done, and a
+// question of another agent answered, as if a person had said it; so is the
+// prompt of a cron task, below the head of its message.
+func listen(content string) saying {
+	s := saying{text: strings.TrimSpace(llm.Unwrap(content))}
+	kind, _ := llm.SystemKind(content)
+	switch kind {
+	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder, claybot.KindHeartbeat, claybot.KindNotice:
+		s.kind = kind
+	case claybot.KindCron:
+		if _, prompt, ok := strings.Cut(s.text, "\n\n"); ok {
+			s.text = strings.TrimSpace(prompt)
+		}
+		s.kind = claybot.KindTask
+	case claybot.KindTask, claybot.KindMessage:
+		s.kind = claybot.KindTask
+	}
+	return s
+}
+
+// reply is the one answer to a chat.
 func reply(c chat) (llm.Response, error) {
 	if len(c.results) > 0 {
 		return text(report(c)), nil
 	}
-	last := ""
+	var last saying
 	if len(c.said) > 0 {
 		last = c.said[len(c.said)-1]
 	}
-	word, rest, _ := strings.Cut(last, " ")
+	if last.kind != "" && last.kind != claybot.KindTask {
+		return text(heard(c.said)), nil
+	}
+	word, rest, _ := strings.Cut(last.text, " ")
 	rest = strings.TrimSpace(rest)
 	switch strings.ToLower(word) {
 	case "help":
 		return text(help(c.tools)), nil
+	case "say":
+		if rest != "" {
+			return text(rest), nil
+		}
 	case "call", "use":
 		if r, ok := call(c, rest); ok {
+			return r, nil
+		}
+	case "busy":
+		if seconds, err := strconv.ParseFloat(rest, 64); err == nil && seconds >= 0 && seconds < 1e6 && offers(c.tools, "wait") {
+			r, _ := call(c, fmt.Sprintf(`wait {"seconds":%g}`, seconds))
 			return r, nil
 		}
 	case "stream":
@@ -79,20 +127,95 @@ func reply(c chat) (llm.Response, error) {
 
 func text(s string) llm.Response { return llm.Response{Text: s, Stop: llm.StopEnd} }
 
-// opening is the notice, in the first answer of a conversation only.
+// line is s for a person to read.
+func (s saying) line() string {
+	switch s.kind {
+	case claybot.KindReminder:
+		return "Reminder: " + s.text
+	case claybot.KindFailure:
+		return "A helper failed: " + s.text
+	case claybot.KindResult:
+		return "A helper reports: " + s.text
+	case claybot.KindNotice:
+		return "I was told: " + s.text
+	}
+	return s.text
+}
+
+// heard answers what the system said, each message with a line. Nothing needs to
+// be said about a heartbeat, unless it asks for words.
+func heard(said []saying) string {
+	var lines []string
+	for _, s := range said {
+		switch s.kind {
+		case claybot.KindHeartbeat:
+			for line := range strings.Lines(s.text) {
+				if words, ok := strings.CutPrefix(strings.TrimSpace(line), "say "); ok {
+					lines = append(lines, strings.TrimSpace(words))
+				}
+			}
+		case "", claybot.KindTask:
+			lines = append(lines, "You said: "+s.text)
+		default:
+			lines = append(lines, s.line())
+		}
+	}
+	if len(lines) == 0 {
+		return "NO_REPLY"
+	}
+	return strings.Join(lines, "\n")
+}
+
+// summarize answers a request for a summary: how much there was, and the first
+// and the last line of it.
+func summarize(content string) llm.Response {
+	lines := strings.FieldsFunc(content, func(r rune) bool { return r == '\n' })
+	var kept []string
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '<' {
+			kept = append(kept, line)
+		}
+	}
+	if len(kept) < 2 {
+		return text("Nothing was said before.")
+	}
+	short := func(s string) string {
+		if len(s) > 100 {
+			return strings.ToValidUTF8(s[:100], "") + "…"
+		}
+		return s
+	}
+	last := kept[len(kept)-2] // the very last line asks for the summary
+	return text(fmt.Sprintf("(demo) %d lines were said before, from %q to %q.", len(kept)-1, short(kept[0]), short(last)))
+}
+
+func offers(offered []llm.Tool, name string) bool {
+	return slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == name })
+}
+
+// opening is the notice, in the first answer that a person gets only.
 func (c chat) opening() string {
-	if c.first {
+	if c.first && c.person {
 		return notice + "\n\n"
 	}
 	return ""
 }
 
+// words are what was said, a line for each message.
+func (c chat) words() string {
+	lines := make([]string, len(c.said))
+	for i, s := range c.said {
+		lines[i] = s.line()
+	}
+	return strings.Join(lines, "\n")
+}
+
 func echo(c chat) string {
-	said := strings.Join(c.said, "\n")
+	said := c.words()
 	if strings.TrimSpace(said) == "" {
 		said = "(nothing)"
 	}
-	if c.first {
+	if c.first && c.person {
 		return c.opening() + "You said: " + said
 	}
 	return "Demo model: you said: " + said
@@ -112,7 +235,7 @@ func report(c chat) string {
 		fmt.Fprintf(&b, "%s returned: %s", name, result)
 	}
 	if len(c.said) > 0 { // it was said while the tools ran
-		fmt.Fprintf(&b, "\nMeanwhile you said: %s", strings.Join(c.said, "\n"))
+		fmt.Fprintf(&b, "\nMeanwhile you said: %s", c.words())
 	}
 	return b.String()
 }
@@ -123,12 +246,38 @@ func help(offered []llm.Tool) string {
 		"- any text: I echo it\n" +
 		"- `stream`: an answer that grows word by word\n" +
 		"- `long`: an answer too long for one message\n" +
+		"- `say <text>`: an answer that is exactly the text\n" +
 		"- `fail`: a model that fails\n")
+	if offers(offered, "wait") {
+		b.WriteString("- `busy <seconds>`: I use a tool that takes so long\n")
+	}
+	for _, e := range examples() {
+		if offers(offered, e.tool) {
+			fmt.Fprintf(&b, "- `use %s %s`: %s\n", e.tool, e.args, e.what)
+		}
+	}
 	for _, t := range offered {
-		fmt.Fprintf(&b, "- `use %s %s`: %s\n", t.Name, sample(t.Parameters), t.Description)
+		if !slices.ContainsFunc(examples(), func(e example) bool { return e.tool == t.Name }) {
+			fmt.Fprintf(&b, "- `use %s %s`: %s\n", t.Name, sample(t.Parameters), t.Description)
+		}
 	}
 	b.WriteString("For real answers set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for any OpenAI-compatible server.")
 	return b.String()
+}
+
+// An example is a use of a tool that is worth trying as it stands.
+type example struct{ tool, args, what string }
+
+func examples() []example {
+	return []example{
+		{"start_subagent", `{"task":"say done","name":"helper","report":true}`, "another agent does a task and reports"},
+		{"spawn_and_wait", `{"tasks":[{"task":"say one"},{"task":"busy 3"},{"task":"fail"}]}`, "several agents at once; I wait for all of them"},
+		{"list_agents", `{}`, "who is there"},
+		{"remind_me", `{"in":"1m","note":"drink some water"}`, "I come back to you"},
+		{"list_reminders", `{}`, "what I will come back to"},
+		{"cron_add", `{"name":"greeting","every":"1m","prompt":"say good morning"}`, "a task of its own, again and again"},
+		{"cron_list", `{}`, "those tasks"},
+	}
 }
 
 // call makes the call that "use <tool> {args}" asks for. Without arguments the

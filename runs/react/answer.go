@@ -26,10 +26,12 @@ const (
 // limit is continued once, within the step: the record has the whole text.
 func (p *pass) step(ctx context.Context) error {
 	if p.model == nil {
-		return &runs.Error{Code: runs.CodeNoModel, Text: "no model is configured"}
+		return errNoModel()
 	}
-	messages := p.messages()
-	resp, err := p.chat(ctx, messages, "")
+	if err := p.upkeep(ctx); err != nil {
+		return err
+	}
+	messages, resp, err := p.ask(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,13 +62,34 @@ func (p *pass) step(ctx context.Context) error {
 	})
 }
 
-// messages are the chat that the history comes to; without tools, it shows
-// none of those that other runs had.
-func (p *pass) messages() []llm.Message {
-	if len(p.tools.Tools()) == 0 {
-		return llm.MessagesWithoutTools(p.history)
+// ask makes the model call of a step, and returns what it asked. A conversation
+// that the provider finds too long is folded and sent again, then cut and sent
+// for the last time. How much the provider takes is unknown; each time it is
+// much less.
+func (p *pass) ask(ctx context.Context) ([]llm.Message, llm.Response, error) {
+	for try := 1; ; try++ {
+		messages := p.fitting()
+		resp, err := p.chat(ctx, messages, "")
+		if err == nil || try > 2 || !tooLong(err) {
+			return messages, resp, err
+		}
+		sent := p.tokens(messages)
+		p.log.Warn("the provider finds the conversation too long", "tokens", sent, "window", p.window, "try", try)
+		if try == 1 {
+			p.ceiling = sent / 2
+			if _, err := p.fold(ctx, anything); err != nil {
+				return nil, resp, err
+			}
+		} else {
+			p.ceiling = sent / 8
+		}
 	}
-	return llm.Messages(p.history)
+}
+
+// tooLong reports whether a provider refused a request for its length.
+func tooLong(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	return ok && e.Class == llm.Context
 }
 
 // chat is one model call. The text before the answer belongs to the same step.
@@ -87,7 +110,7 @@ func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) 
 	case err != nil:
 		return resp, modelError(err)
 	}
-	p.turn.Usage(counted(resp.Usage))
+	p.used(counted(resp.Usage))
 	return resp, nil
 }
 
@@ -95,6 +118,10 @@ func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) 
 func counted(u claybot.Usage) claybot.Usage {
 	u.LLMCalls = max(u.LLMCalls, 1)
 	return u
+}
+
+func errNoModel() error {
+	return &runs.Error{Code: runs.CodeNoModel, Text: "no model is configured"}
 }
 
 func modelError(err error) error {

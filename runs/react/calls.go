@@ -3,9 +3,11 @@ package react
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -17,13 +19,14 @@ const maxParallel = 8
 const interrupted = "interrupted, outcome unknown: it may have taken effect and was not run again"
 
 // settle gives every call of the last answer its result, in order. Neighbours
-// without effect run side by side, all others one after another.
+// without effect run side by side, all others one after another. A call that
+// waits ends the pass; the next one makes it again.
 func (p *pass) settle(ctx context.Context) error {
 	for len(p.progress.pending) > 0 {
 		if ctx.Err() != nil {
 			return ended(ctx)
 		}
-		results, err := p.do(ctx, p.group())
+		results, wait, err := p.do(ctx, p.group())
 		if err != nil {
 			return err
 		}
@@ -36,6 +39,13 @@ func (p *pass) settle(ctx context.Context) error {
 			if err := p.emit(r); err != nil {
 				return err
 			}
+		}
+		switch {
+		case wait == nil:
+		case ctx.Err() != nil:
+			return ended(ctx)
+		default:
+			return &runs.WaitError{Awaiting: *wait}
 		}
 	}
 	return nil
@@ -51,11 +61,13 @@ func (p *pass) group() []pending {
 	return append([]pending(nil), all[:max(n, 1)]...)
 }
 
-// do comes to the results of a group. Each start of a tool is durable before
-// the tool is called.
-func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, error) {
+// do comes to the results of a group, up to the first call that waits. Those
+// behind it are made again when it has its result; they have no effect. Each
+// start of a tool is durable before the tool is called.
+func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, *claybot.Awaiting, error) {
 	results := make([]claybot.Record, len(group))
-	var run []int
+	waits := make([]*claybot.Awaiting, len(group))
+	ran := make([]bool, len(group))
 	for i, call := range group {
 		why := p.verdict(call)
 		if why != "" {
@@ -64,24 +76,38 @@ func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, error
 			continue
 		}
 		if err := p.start(ctx, call.ToolCall); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		run = append(run, i)
+		ran[i] = true
 	}
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxParallel)
-	for _, i := range run {
+	for i, call := range group {
+		if !ran[i] {
+			continue
+		}
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			env := tools.Env{Agent: p.turn.Agent, Run: p.turn.Run.ID, CallID: group[i].ID}
-			results[i] = p.tools.Call(ctx, env, group[i].ToolCall)
+			env := tools.Env{Agent: p.turn.Agent, Run: p.turn.Run.ID, CallID: call.ID, Save: p.turn.Save}
+			results[i], waits[i] = p.tools.Call(ctx, env, call.ToolCall)
 			results[i].Step = p.progress.steps
 		})
 	}
 	wg.Wait()
-	p.turn.Usage(claybot.Usage{ToolCalls: int64(len(run))})
-	return results, nil
+	n := slices.IndexFunc(waits, func(w *claybot.Awaiting) bool { return w != nil })
+	var wait *claybot.Awaiting
+	if n >= 0 {
+		results, ran, wait = results[:n], ran[:n], waits[n]
+	}
+	calls := 0
+	for _, r := range ran {
+		if r {
+			calls++
+		}
+	}
+	p.used(claybot.Usage{ToolCalls: int64(calls)})
+	return results, wait, nil
 }
 
 // verdict says why a call is not run, empty when it is.

@@ -26,10 +26,13 @@ type journal struct {
 	inject  [][]claybot.Record
 	usage   claybot.Usage
 	deltas  []string
+	told    []string          // keys, each once
+	saved   map[string]string // long results by call id
+	answers map[claybot.MessageID]string
 }
 
 func newJournal(texts ...string) *journal {
-	j := &journal{started: map[string]string{}}
+	j := &journal{started: map[string]string{}, saved: map[string]string{}, answers: map[claybot.MessageID]string{}}
 	for i, text := range texts {
 		j.records = append(j.records, user(fmt.Sprintf("m%d", i+1), text))
 	}
@@ -51,7 +54,7 @@ func (j *journal) turn() *runs.Turn {
 	return &runs.Turn{
 		Run:     claybot.Run{ID: runID, Agent: "agent1"},
 		Agent:   claybot.Agent{ID: "agent1"},
-		History: slices.Clone(j.records),
+		History: slices.Clone(remembered(j.records)),
 		Inject: func(context.Context) ([]claybot.Record, error) {
 			if len(j.inject) == 0 {
 				return nil, nil
@@ -71,7 +74,28 @@ func (j *journal) turn() *runs.Turn {
 		InDoubt: func(id string) bool { return before[id] },
 		Delta:   func(step int, text string) { j.deltas = append(j.deltas, fmt.Sprintf("%d:%s", step, text)) },
 		Usage:   func(u claybot.Usage) { j.usage = j.usage.Add(u) },
+		Save: func(_ context.Context, call, text string) (string, error) {
+			j.saved[call] = text
+			return "results/" + call + ".txt", nil
+		},
+		Tell: func(_ context.Context, key, _ string) error {
+			if !slices.Contains(j.told, key) {
+				j.told = append(j.told, key)
+			}
+			return nil
+		},
 	}
+}
+
+// remembered is what a store gives: nothing from before the newest summary but
+// what it keeps.
+func remembered(records []claybot.Record) []claybot.Record {
+	for i, r := range slices.Backward(records) {
+		if r.Type == claybot.RecordSummary {
+			return records[max(i-max(r.Keep, 0), 0):]
+		}
+	}
+	return records
 }
 
 // pass runs the loop until it ends. The consumer stops at the n-th record,

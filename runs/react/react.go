@@ -4,7 +4,11 @@
 // Everything the loop knows about a run it reads from the run's records, the
 // limits included, so a run broken anywhere goes on where it stopped. A tool
 // that may act only once is started at most once. Each call gets exactly one
-// result.
+// result. A call that waits for others ends the pass; the next one makes it again.
+//
+// A conversation that outgrows the model's context is folded: a summary record
+// stands for all but its newest records. What is too large all the same is cut
+// in the request alone, so that there is always one to send.
 //
 // Only cmd imports it.
 package react
@@ -35,10 +39,17 @@ type Loop struct {
 	Tools    func(claybot.Agent) *tools.Set // nil, or a nil result: no tools
 	Prompt   func(claybot.Agent, claybot.Run) string
 	MaxSteps func(claybot.Agent) int // below 1: DefaultMaxSteps
-	Log      *slog.Logger            // nil discards
+	// Window is how many tokens the context of the model has; below 1, or nil:
+	// as llm.Window knows it by the name that ModelName gives.
+	Window    func(claybot.Agent) int64
+	ModelName func(claybot.Agent) string
+	Log       *slog.Logger // nil discards
 }
 
-var _ runs.Engine = (*Loop)(nil)
+var (
+	_ runs.Engine   = (*Loop)(nil)
+	_ runs.Upkeeper = (*Loop)(nil)
+)
 
 // Run advances a run until the model has answered. Its errors are *runs.Error,
 // save those of the turn's functions and the cause of a canceled ctx.
@@ -65,12 +76,18 @@ type pass struct {
 	log      *slog.Logger
 	history  []claybot.Record
 	progress *progress
+
+	window  int64   // tokens of the model's context
+	ceiling int64   // tokens of a request at most, after a refusal; 0: as the window has it
+	scale   float64 // tokens for each that is guessed
+	// unfolded: the model could not summarize in this pass, and nothing changed.
+	unfolded bool
 }
 
 func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass {
 	p := &pass{
 		turn: t, yield: yield, model: l.Model(t.Agent), maxSteps: DefaultMaxSteps,
-		log:     slog.New(slog.DiscardHandler),
+		log: slog.New(slog.DiscardHandler), window: l.window(t.Agent), scale: 1,
 		history: slices.Clip(t.History), // appending copies: the turn's slice stays as it is
 	}
 	if l.Tools != nil {
@@ -90,6 +107,19 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	}
 	p.progress = readProgress(t.History, t.Run.ID, p.tools.Check)
 	return p
+}
+
+// window is how many tokens the context of an agent's model has.
+func (l *Loop) window(a claybot.Agent) int64 {
+	if l.Window != nil {
+		if n := l.Window(a); n > 0 {
+			return n
+		}
+	}
+	if l.ModelName == nil {
+		return llm.DefaultWindow
+	}
+	return llm.Window(l.ModelName(a))
 }
 
 func (p *pass) run(ctx context.Context) error {
@@ -138,6 +168,13 @@ func (p *pass) emit(r claybot.Record) error {
 func (p *pass) remember(r claybot.Record) {
 	p.history = append(p.history, r)
 	p.progress.add(r)
+}
+
+// used tells what calls took to whoever counts.
+func (p *pass) used(u claybot.Usage) {
+	if p.turn.Usage != nil {
+		p.turn.Usage(u)
+	}
 }
 
 // ended explains the end of ctx: a passed deadline is a failure with a code, any

@@ -5,11 +5,13 @@
 //	<dir>/                      0700, every file 0600, whatever the umask
 //	├── claybot.lock            flock; holds the pid of the process that has it
 //	├── agents/<cuid2>/
-//	│   ├── descriptor.json     {"v","id","type","createdAt","connector","channelId","userId"}
+//	│   ├── descriptor.json     {"v","id","type","createdAt", the fields of claybot.Descriptor}
 //	│   ├── state.json          {"v", the fields of claybot.State, unknown keys kept}
-//	│   └── history.jsonl       one claybot.Record a line; the last member is "crc"
+//	│   ├── history.jsonl       one claybot.Record a line; the last member is "crc"
+//	│   └── results/<call>.txt  tool results too long for history
 //	├── agents/.new-<cuid2>/    an agent that is being made; removed at Open
 //	└── quarantine/             damaged bytes, at most 64 MiB, the oldest go first
+//	    └── <cuid2>-<time>/     a deleted agent; stays until somebody removes it
 //
 // It guarantees: what a method confirmed survives kill -9 and power loss, as
 // far as the disk honours fsync; nobody ever sees half a descriptor.json or

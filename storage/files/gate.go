@@ -29,7 +29,7 @@ func (g gate) enter(ctx context.Context) error {
 
 func (g gate) leave() { <-g }
 
-// keyGates has a gate for every descriptor that somebody waits for.
+// keyGates has a gate for every identity that somebody waits for.
 type keyGates struct {
 	mu    sync.Mutex
 	gates map[claybot.Descriptor]*keyGate
@@ -42,6 +42,7 @@ type keyGate struct {
 
 // enter waits for the gate of d; the caller must call leave.
 func (k *keyGates) enter(ctx context.Context, d claybot.Descriptor) (leave func(), err error) {
+	d = d.Identity()
 	k.mu.Lock()
 	g := k.gates[d]
 	if g == nil {

@@ -29,7 +29,7 @@ type history struct {
 	path    string
 	marker  claybot.Record
 	records []claybot.Record
-	from    int64 // offset of the marker
+	from    int64 // offset of the marker or summary
 	enc     encoder
 
 	f       File // nil when it is not trusted
@@ -236,9 +236,13 @@ func (h *history) add(ctx context.Context, records []claybot.Record, durable boo
 		return failed(fmt.Sprintf("append to history of agent %s", h.r.id), err)
 	}
 	for _, rec := range records {
-		if rec.Marker() {
+		switch {
+		case rec.Marker():
 			h.marker, h.records, h.from = rec, nil, start
-		} else {
+		case rec.Type == claybot.RecordSummary:
+			h.marker, h.records = claybot.Record{}, summarized(h.records, rec)
+			h.from = start // less the few that stay: only the cache's bookkeeping
+		default:
 			h.records = append(h.records, rec)
 		}
 	}

@@ -19,7 +19,17 @@ const newPrefix = ".new-"
 // found without I/O. After an error the next call for d goes on where this one
 // stopped: a descriptor never gets two agents.
 func (s *Store) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
-	if a, ok := s.residents.find(d); ok {
+	return s.agentFor(ctx, d, nil)
+}
+
+// NewAgent is AgentFor for an agent that, when it is made now, begins with
+// these background settings.
+func (s *Store) NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (claybot.Agent, error) {
+	return s.agentFor(ctx, d, &b)
+}
+
+func (s *Store) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
+	if a, ok := s.residents.find(d); ok && renamed(a.Descriptor, d) == a.Descriptor {
 		return a, nil
 	}
 	if err := checkDescriptor(d); err != nil {
@@ -30,17 +40,29 @@ func (s *Store) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Age
 		return claybot.Agent{}, fmt.Errorf("agent for %s: %w", d.Key(), err)
 	}
 	defer leave()
-	if a, ok := s.residents.find(d); ok {
+	if a, ok := s.residents.find(d); ok && renamed(a.Descriptor, d) == a.Descriptor {
 		return a, nil
 	}
 	a, err := s.known(ctx, d)
 	if errors.Is(err, storage.ErrNotFound) {
-		a, err = s.create(ctx, d)
+		a, err = s.create(ctx, d, b)
 	}
 	if err != nil {
 		return claybot.Agent{}, failed("agent for "+d.Key(), err)
 	}
 	return a, nil
+}
+
+// renamed is the descriptor of an agent that has had old and is now asked for
+// as d: a background agent takes over the name and owner, a moved one the
+// identity. What a subagent was born with stays.
+func renamed(old, d claybot.Descriptor) claybot.Descriptor {
+	r := d.Identity()
+	r.Name, r.Owner, r.Root, r.Depth, r.Profile = old.Name, old.Owner, old.Root, old.Depth, old.Profile
+	if !d.Foreground() {
+		r.Name, r.Owner = d.Name, d.Owner
+	}
+	return r
 }
 
 // known finds the agent of d by the index; storage.ErrNotFound. It needs the
@@ -51,34 +73,44 @@ func (s *Store) known(ctx context.Context, d claybot.Descriptor) (claybot.Agent,
 		return claybot.Agent{}, err
 	}
 	a, err := s.Agent(ctx, id)
-	switch {
-	case errors.Is(err, storage.ErrNotFound): // an operator took the directory away
+	if errors.Is(err, storage.ErrNotFound) { // an operator took the directory away
 		s.log.Warn("agent has no directory any more", "agent", id)
 		if err := s.index.UnindexAgent(ctx, id); err != nil {
 			return a, err
 		}
-		return a, err
-	case err != nil:
-		return a, err
-	case a.Descriptor != d: // a MoveChannel was cut short after the index
-		return s.rename(ctx, id, d)
 	}
-	return a, nil
+	if err != nil {
+		return a, err
+	}
+	d = renamed(a.Descriptor, d)
+	if a.Descriptor == d {
+		return a, nil
+	}
+	// It has another name or owner now, or a MoveChannel was cut short after
+	// the index.
+	a.Descriptor = d
+	if err := s.index.IndexAgents(ctx, a); err != nil {
+		return a, err
+	}
+	return s.rename(ctx, id, d)
 }
 
 // create makes the agent of d. It needs the gate of d.
-func (s *Store) create(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
+	key := d.Identity()
 	s.mu.Lock()
-	a, made := s.orphans[d]
+	a, made := s.orphans[key]
 	s.mu.Unlock()
 	if !made {
 		id, now := claybot.NewID(), claybot.Now()
 		a = claybot.Agent{ID: id, Descriptor: d, CreatedAt: now, State: newState(now)}
+		a.State.Background = b
+		a = cloned(a) // b is the caller's
 		if err := s.build(a); err != nil {
 			return claybot.Agent{}, err
 		}
 		s.mu.Lock()
-		s.orphans[d] = a
+		s.orphans[key] = a
 		s.mu.Unlock()
 	}
 	if err := s.fs.SyncDir(s.root); err != nil {
@@ -88,7 +120,7 @@ func (s *Store) create(ctx context.Context, d claybot.Descriptor) (claybot.Agent
 		return claybot.Agent{}, err
 	}
 	s.mu.Lock()
-	delete(s.orphans, d)
+	delete(s.orphans, key)
 	s.mu.Unlock()
 	r, err := s.residents.pin(a.ID)
 	if err != nil {
@@ -313,7 +345,7 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
-		if twin, ok := found[d.Descriptor]; ok {
+		if twin, ok := found[d.Descriptor.Identity()]; ok {
 			taken = twin.ID
 		}
 		if taken != "" {
@@ -324,7 +356,7 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 		if err != nil {
 			st = newState(d.CreatedAt) // repaired when the agent is loaded
 		}
-		found[d.Descriptor] = claybot.Agent{ID: id, Descriptor: d.Descriptor, CreatedAt: d.CreatedAt, State: st}
+		found[d.Descriptor.Identity()] = claybot.Agent{ID: id, Descriptor: d.Descriptor, CreatedAt: d.CreatedAt, State: st}
 	}
 	agents := make([]claybot.Agent, 0, len(found))
 	for _, a := range found {

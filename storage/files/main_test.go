@@ -165,7 +165,7 @@ func (m *memoryIndex) IndexedAgent(_ context.Context, d claybot.Descriptor) (cla
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, e := range m.byID {
-		if e.Descriptor == d {
+		if e.Descriptor.Key() == d.Key() {
 			return id, nil
 		}
 	}
@@ -202,7 +202,7 @@ func (m *memoryIndex) IndexAgents(ctx context.Context, agents ...claybot.Agent) 
 		m.byID = make(map[claybot.AgentID]storage.IndexEntry)
 	}
 	for _, a := range agents {
-		m.byID[a.ID] = storage.IndexEntry{ID: a.ID, Descriptor: a.Descriptor, LastUserAt: a.State.LastUserAt, Usage: a.State.Usage}
+		m.byID[a.ID] = storage.IndexEntry{CreatedAt: a.CreatedAt, ID: a.ID, Descriptor: a.Descriptor, LastUserAt: a.State.LastUserAt, Usage: a.State.Usage}
 	}
 	return nil
 }
@@ -228,6 +228,20 @@ func (m *memoryIndex) IndexedAgents(context.Context) iter.Seq2[storage.IndexEntr
 			}
 		}
 	}
+}
+
+// The files ask for none of these.
+
+func (m *memoryIndex) Foreground(context.Context, []string) iter.Seq2[storage.IndexEntry, error] {
+	return func(func(storage.IndexEntry, error) bool) {}
+}
+
+func (m *memoryIndex) Children(context.Context, claybot.AgentID) ([]storage.IndexEntry, error) {
+	return nil, nil
+}
+
+func (m *memoryIndex) Started(context.Context, claybot.AgentID, claybot.Time) (int, error) {
+	return 0, nil
 }
 
 var _ storage.Index = (*memoryIndex)(nil)

@@ -3,6 +3,7 @@ package files
 import (
 	"container/list"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"github.com/claybot/claybot"
@@ -38,8 +39,8 @@ type residents struct {
 	mu     sync.Mutex
 	closed bool
 	byID   map[claybot.AgentID]*resident
-	byDesc map[claybot.Descriptor]*resident
-	unused *list.List // of *resident, the most recently used first
+	byDesc map[claybot.Descriptor]*resident // by identity
+	unused *list.List                       // of *resident, the most recently used first
 	limit  int
 }
 
@@ -56,7 +57,7 @@ func newResidents(limit int) *residents {
 func (rs *residents) find(d claybot.Descriptor) (claybot.Agent, bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.use(rs.byDesc[d])
+	return rs.use(rs.byDesc[d.Identity()])
 }
 
 // get returns the agent id when it is in memory.
@@ -82,6 +83,11 @@ func cloned(a claybot.Agent) claybot.Agent {
 	if a.State.Routing != nil {
 		routing := *a.State.Routing
 		a.State.Routing = &routing
+	}
+	if a.State.Background != nil {
+		b := *a.State.Background
+		b.Tools = slices.Clone(b.Tools)
+		a.State.Background = &b
 	}
 	return a
 }
@@ -126,9 +132,7 @@ func (rs *residents) unpin(r *resident) {
 // drop forgets r. It needs mu.
 func (rs *residents) drop(r *resident) {
 	delete(rs.byID, r.id)
-	if r.agent != nil && rs.byDesc[r.agent.Descriptor] == r {
-		delete(rs.byDesc, r.agent.Descriptor)
-	}
+	rs.unlink(r)
 	if r.elem != nil {
 		rs.unused.Remove(r.elem)
 		r.elem = nil
@@ -140,11 +144,27 @@ func (rs *residents) publish(r *resident, a claybot.Agent) {
 	a = cloned(a)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if r.agent != nil && r.agent.Descriptor != a.Descriptor && rs.byDesc[r.agent.Descriptor] == r {
-		delete(rs.byDesc, r.agent.Descriptor)
-	}
+	rs.unlink(r)
 	r.agent = &a
-	rs.byDesc[a.Descriptor] = r
+	rs.byDesc[a.Descriptor.Identity()] = r
+}
+
+// unlink takes r out of the identities. It needs mu.
+func (rs *residents) unlink(r *resident) {
+	if r.agent == nil {
+		return
+	}
+	if d := r.agent.Descriptor.Identity(); rs.byDesc[d] == r {
+		delete(rs.byDesc, d)
+	}
+}
+
+// retract makes r unknown again: its files are gone.
+func (rs *residents) retract(r *resident) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.unlink(r)
+	r.agent = nil
 }
 
 // agent returns what r is known as, nil before it is loaded.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -45,7 +46,7 @@ type Store struct {
 	tails     *tails
 
 	mu      sync.Mutex
-	orphans map[claybot.Descriptor]claybot.Agent // made, not yet indexed
+	orphans map[claybot.Descriptor]claybot.Agent // made, not yet indexed; by identity
 	told    map[claybot.AgentID]bool             // damage was told
 }
 
@@ -147,7 +148,12 @@ func sameState(a, b claybot.State) bool {
 	if (a.Routing == nil) != (b.Routing == nil) || a.Routing != nil && *a.Routing != *b.Routing {
 		return false
 	}
+	if x, y := a.Background, b.Background; (x == nil) != (y == nil) || x != nil && (x.Model != y.Model || x.Prompt != y.Prompt ||
+		(x.Tools == nil) != (y.Tools == nil) || !slices.Equal(x.Tools, y.Tools)) {
+		return false
+	}
 	a.Routing, b.Routing = nil, nil
+	a.Background, b.Background = nil, nil
 	return a == b
 }
 
@@ -191,11 +197,24 @@ func (s *Store) leave(r *resident) {
 // checkDescriptor refuses what could not be found again: an empty id, or one
 // that JSON would change.
 func checkDescriptor(d claybot.Descriptor) error {
-	parts := []struct{ name, value string }{
-		{"type", string(d.Type)}, {"connector", d.Connector}, {"channelId", d.ChannelID}, {"userId", d.UserID},
+	user, sub := d.Type == claybot.AgentUser, d.Type == claybot.AgentSubagent
+	parts := []struct {
+		name, value string
+		needed      bool
+	}{
+		{"type", string(d.Type), true},
+		{"connector", d.Connector, user},
+		{"channelId", d.ChannelID, user},
+		{"userId", d.UserID, user},
+		{"uid", d.UID, sub || d.Type == claybot.AgentCron},
+		{"parent", string(d.Parent), sub},
+		{"name", d.Name, false},
+		{"owner", d.Owner, false},
+		{"root", string(d.Root), false},
+		{"profile", d.Profile, false},
 	}
 	for _, p := range parts {
-		if p.value == "" && (p.name == "type" || d.Type == claybot.AgentUser) {
+		if p.value == "" && p.needed {
 			return fmt.Errorf("descriptor: %s is empty", p.name)
 		}
 		if !utf8.ValidString(p.value) {

@@ -13,11 +13,11 @@ import (
 // chunk is how much of a history is read at a time, from its end.
 const chunk = 64 << 10
 
-// A tail is the end of a history file, from its last marker on.
+// A tail is the end of a history file, from its last marker or summary on.
 type tail struct {
-	marker  claybot.Record   // the start or reset, zero without one
-	records []claybot.Record // after the marker
-	from    int64            // offset of the marker, 0 without one
+	marker  claybot.Record   // the start or reset, zero without one or when a summary is newer
+	records []claybot.Record // after the marker; or what the summary kept, the summary, and what follows
+	from    int64            // offset of the first line that counts, 0 without a marker
 	end     int64            // where the next line belongs; what follows is torn
 	open    bool             // the last line is whole but for its newline
 	torn    span             // an unreadable last line
@@ -29,12 +29,17 @@ type tail struct {
 type span struct{ off, size int64 }
 
 // readTail reads a history of the given size from its end back to the most
-// recent marker. Damage is no error.
+// recent marker, or to the first of the records that the most recent summary
+// keeps: what lies before is not decoded. Damage is no error.
+//
+// A summary keeps the Keep records directly before it. An older summary among
+// them is left out and not counted, and what that one did not keep stays folded.
 func readTail(r io.ReaderAt, size int64) (tail, error) {
 	t := tail{end: size}
 	if err := checkVersion(r, size); err != nil {
 		return t, err
 	}
+	kept := -1 // how many more records the summary keeps; -1: there is no summary yet
 	for line, err := range backwards(r, size) {
 		if err != nil {
 			return t, err
@@ -45,24 +50,55 @@ func readTail(r io.ReaderAt, size int64) (tail, error) {
 			continue // an empty line harms nobody
 		}
 		rec, err := decodeLine(text)
-		switch {
-		case err != nil && last:
-			t.torn = span{line.off, int64(len(line.text))}
-			t.end, t.lost = line.off, whole
-		case err != nil:
-			t.damaged = append(t.damaged, span{line.off, int64(len(line.text))})
-		case rec.Marker():
-			t.open = t.open || last && !whole
-			t.marker, t.from = rec, line.off
-			slices.Reverse(t.records)
-			return t, nil
-		default:
-			t.open = t.open || last && !whole
+		if err != nil {
+			t.damage(line, last, whole)
+			continue
+		}
+		t.open = t.open || last && !whole
+		if rec.Marker() {
+			if kept < 0 {
+				t.marker, t.from = rec, line.off
+			}
+			break
+		}
+		switch summary := rec.Type == claybot.RecordSummary; {
+		case summary && kept < 0:
+			kept = max(rec.Keep, 0)
 			t.records = append(t.records, rec)
+		case summary:
+			kept = min(kept, max(rec.Keep, 0))
+		default:
+			t.records = append(t.records, rec)
+			if kept > 0 {
+				kept--
+			}
+		}
+		if kept >= 0 {
+			t.from = line.off
+		}
+		if kept == 0 {
+			break
 		}
 	}
 	slices.Reverse(t.records)
 	return t, nil
+}
+
+// damage notes a line that cannot be read.
+func (t *tail) damage(line fileLine, last, whole bool) {
+	d := span{line.off, int64(len(line.text))}
+	if last {
+		t.torn, t.end, t.lost = d, line.off, whole
+		return
+	}
+	t.damaged = append(t.damaged, d)
+}
+
+// summarized is what is remembered of records once summary is appended to them.
+func summarized(records []claybot.Record, summary claybot.Record) []claybot.Record {
+	kept := slices.DeleteFunc(slices.Clone(records), func(r claybot.Record) bool { return r.Type == claybot.RecordSummary })
+	kept = kept[len(kept)-min(max(summary.Keep, 0), len(kept)):]
+	return append(slices.Clone(kept), summary) // a copy: the folded ones are let go
 }
 
 // checkVersion refuses a history whose start record tells of a newer format.

@@ -21,7 +21,7 @@ type cachedTail struct {
 	id      claybot.AgentID
 	marker  claybot.Record
 	records []claybot.Record
-	from    int64     // offset of the marker
+	from    int64     // offset of the marker or summary
 	size    int64     // of the whole file
 	mod     time.Time // of the file
 	used    time.Time
@@ -69,6 +69,15 @@ func (c *tails) put(t *cachedTail) {
 		if c.bytes <= c.limit && t.used.Sub(e.Value.(*cachedTail).used) < tailsIdle {
 			break
 		}
+		c.remove(e)
+	}
+}
+
+// forget drops the tail of id.
+func (c *tails) forget(id claybot.AgentID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byID[id]; e != nil {
 		c.remove(e)
 	}
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,17 +24,20 @@ type inboxRow struct {
 	id                             claybot.AgentID
 	n                              int64
 	waiting                        int64
-	firstN, firstAt, lastAt        int64
+	firstN, firstAt, lastAt        int64 // of the messages that are not silent; firstN 0: there are none
 	urgentN, holdAt, dueAt, wakeAt int64
 	node                           string
 	token                          int64
 	run                            claybot.RunID
-	lastUserAt                     int64
+	lastUserAt, lastUserN          int64
+	resumeAt                       int64 // when a paused run goes on; never: it is not paused
+	refused                        []refusal
 }
 
 func (c *conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 	a := &inboxRow{id: id}
-	found, err := c.first(`SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run, last_user_at
+	found, err := c.first(`SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
+		last_user_at, last_user_n, resume_at
 		FROM agents WHERE id = ?`, func(r row) error {
 		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt = r.int(0), r.int(1), r.int(2), r.int(3), r.int(4)
 		a.urgentN, a.holdAt, a.dueAt, a.wakeAt = r.int(5), r.int(6), never, never
@@ -43,7 +47,11 @@ func (c *conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 		if !r.null(8) {
 			a.wakeAt = r.int(8)
 		}
-		a.node, a.token, a.run, a.lastUserAt = r.str(9), r.int(10), claybot.RunID(r.str(11)), r.int(12)
+		a.node, a.token, a.run, a.lastUserAt, a.lastUserN = r.str(9), r.int(10), claybot.RunID(r.str(11)), r.int(12), r.int(13)
+		a.resumeAt = never
+		if !r.null(14) {
+			a.resumeAt = r.int(14)
+		}
 		return nil
 	}, id)
 	if err != nil {
@@ -55,12 +63,17 @@ func (c *conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 	return a, nil
 }
 
+// saveInbox writes a, and then the answers that it owes.
 func (c *conn) saveInbox(a *inboxRow) error {
 	_, err := c.exec(`UPDATE agents SET n = ?, waiting = ?, first_n = ?, first_at = ?, last_at = ?, urgent_n = ?,
-		hold_at = ?, due_at = ?, wake_at = ?, node = ?, token = ?, run = ?, last_user_at = ? WHERE id = ?`,
+		hold_at = ?, due_at = ?, wake_at = ?, node = ?, token = ?, run = ?, last_user_at = ?, last_user_n = ?, resume_at = ? WHERE id = ?`,
 		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt, a.urgentN,
-		a.holdAt, moment(a.dueAt), moment(a.wakeAt), text(a.node), a.token, text(string(a.run)), a.lastUserAt, a.id)
-	return err
+		a.holdAt, moment(a.dueAt), moment(a.wakeAt), text(a.node), a.token, text(string(a.run)),
+		a.lastUserAt, a.lastUserN, moment(a.resumeAt), a.id)
+	if err != nil {
+		return err
+	}
+	return c.refuseAll(a)
 }
 
 // moment is t, or null for never.
@@ -74,6 +87,9 @@ func moment(t int64) any {
 // leased loads the inbox of l's agent and refuses when l is not its lease.
 func (c *conn) leased(l storage.Lease) (*inboxRow, error) {
 	a, err := c.loadInbox(l.Agent)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("agent %s was removed: %w", l.Agent, storage.ErrLeaseLost)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +100,9 @@ func (c *conn) leased(l storage.Lease) (*inboxRow, error) {
 }
 
 // due is when the waiting messages may be taken under w (IN-11, IN-12, IN-14).
+// Silent ones are taken with others and never make an agent due (SA-04).
 func (a *inboxRow) due(w storage.Wait) int64 {
-	if a.waiting == 0 {
+	if a.firstN == 0 {
 		return never
 	}
 	if a.firstN <= a.urgentN {
@@ -95,18 +112,31 @@ func (a *inboxRow) due(w storage.Wait) int64 {
 }
 
 // arrive counts message n, which waits from at on.
-func (a *inboxRow) arrive(at int64) {
-	if a.waiting == 0 {
+func (a *inboxRow) arrive(at int64, silent bool) {
+	a.waiting++
+	if silent {
+		return
+	}
+	if a.firstN == 0 {
 		a.firstN, a.firstAt = a.n, at
 	}
-	a.waiting++
 	a.lastAt = at
+}
+
+// rouse makes an agent due whose run is paused.
+func (a *inboxRow) rouse(at int64) {
+	if a.run != "" && a.resumeAt != never {
+		a.resumeAt = min(a.resumeAt, at)
+		a.wake()
+	}
 }
 
 // wake sets when Acquire may take an agent that nobody holds.
 func (a *inboxRow) wake() {
 	switch {
 	case a.node != "":
+	case a.run != "" && a.resumeAt != never:
+		a.wakeAt = a.resumeAt
 	case a.run != "":
 		a.wakeAt = 0
 	default:
@@ -128,13 +158,18 @@ func (c *conn) left(a *inboxRow, k int) error {
 	}
 	a.waiting -= int64(k)
 	c.tally[countWaiting] -= int64(k)
-	found, err := c.first("SELECT n, at FROM messages WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n LIMIT 1",
-		func(r row) error { a.firstN, a.firstAt = r.int(0), r.int(1); return nil }, a.id)
+	return c.front(a)
+}
+
+// front finds the first message that makes a due.
+func (c *conn) front(a *inboxRow) error {
+	found, err := c.first(`SELECT n, at FROM messages INDEXED BY messages_waiting
+		WHERE agent = ? AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1`, func(r row) error { a.firstN, a.firstAt = r.int(0), r.int(1); return nil }, a.id)
 	if err != nil {
 		return err
 	}
 	if !found {
-		a.waiting, a.firstN, a.firstAt, a.holdAt, a.dueAt = 0, 0, 0, 0, never
+		a.firstN, a.firstAt, a.holdAt, a.dueAt = 0, 0, 0, never
 	}
 	return nil
 }

@@ -176,6 +176,11 @@ func value(a any) driver.Value {
 	switch a := a.(type) {
 	case int:
 		return int64(a)
+	case bool:
+		if a {
+			return int64(1)
+		}
+		return int64(0)
 	case uint32:
 		return int64(a)
 	case []byte:
@@ -185,6 +190,8 @@ func value(a any) driver.Value {
 	case claybot.RunID:
 		return string(a)
 	case claybot.MessageID:
+		return string(a)
+	case claybot.AgentType:
 		return string(a)
 	case claybot.MessageType:
 		return string(a)

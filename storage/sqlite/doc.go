@@ -1,5 +1,6 @@
-// Package sqlite keeps inbox, runs, outbox, agent index, access and marks in
-// one SQLite file, claybot.db, for one process.
+// Package sqlite keeps inbox, runs, outbox, agent index, access, marks, the
+// ledger of cron, reminders and documents in one SQLite file, claybot.db, for
+// one process.
 //
 // It guarantees what package storage asks: a method returns nil only after the
 // commit that carries its effect was synced, and one that returns an error has
@@ -24,9 +25,12 @@
 //	agents    one row per agent: descriptor, figures, the state of its inbox, its lease
 //	messages  every message ever posted; waiting while run and skipped are null
 //	keys      further identities of messages, for a week at least
-//	runs      every run; one_unfinished_run allows an agent one that has not ended
+//	runs      every run, for 90 days after its end; one_unfinished_run allows an
+//	          agent one that has not ended
 //	events    what happened in a run, seq 1..n, for a week after its end
 //	outbox    every outgoing message in order; open = 1 until it is sent or failed
+//	ledger    one row per instant of a cron task, for 90 days; the newest for good
+//	reminders, documents      what agents put aside; those of an agent go with it
 //	grants, pairings, marks   who may speak, who asked, small facts
 //	counters  the figures of status, moved by the commits that change them
 //
@@ -34,17 +38,22 @@
 //
 // A row that cannot be read affects its own agent or destination alone: a
 // message is skipped, an outgoing message fails, and an unfinished run ends as
-// failed when its agent is acquired, with a notice to the chat it came from.
+// failed when its agent is acquired, with a notice to the chat it came from, or
+// to the parent of a subagent. Whoever waits for a message that no run will
+// answer gets an answer of the store's own that says so.
 //
 // # When an agent is due
 //
-// due_at is when its waiting messages may be taken, null when none waits.
-// wake_at is when Acquire may take the agent:
+// due_at is when its waiting messages may be taken, null when none waits but
+// silent ones. resume_at is when a paused run goes on: at its end at the latest,
+// at once when it has all its answers or somebody asked to cancel it. wake_at is
+// when Acquire may take the agent:
 //
 //	               wake_at              node
 //	idle           null                 null
 //	waiting        due_at               null
 //	unfinished run 0                    null
+//	paused run     resume_at            null
 //	held           end of the lease     the holder
 //
 // A message that arrives while the agent is held moves due_at alone; Finish,

@@ -19,6 +19,25 @@ func (db *DB) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	return run, err
 }
 
+// LastRun implements storage.Runs.
+func (db *DB) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error) {
+	var run claybot.Run
+	err := db.read(ctx, func(c *conn) error {
+		var id claybot.RunID
+		err := need(c.first("SELECT id FROM runs WHERE agent = ? ORDER BY rowid DESC LIMIT 1",
+			func(r row) error { id = claybot.RunID(r.str(0)); return nil }, agent))
+		if err != nil {
+			return err
+		}
+		run, err = c.loadRun(id)
+		return err
+	})
+	if err != nil {
+		return claybot.Run{}, fmt.Errorf("last run of agent %s: %w", agent, err)
+	}
+	return run, nil
+}
+
 // Events implements storage.Runs. It reads in pages, so that a slow reader
 // holds nothing.
 func (db *DB) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {

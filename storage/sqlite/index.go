@@ -38,13 +38,20 @@ func (db *DB) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybo
 }
 
 // entryColumns are what decodeEntry reads.
-const entryColumns = "id, descriptor, last_user_at, usage, waiting"
+const (
+	entryColumns = "id, descriptor, last_user_at, usage, waiting, created_at, run, first_n"
+	entryWidth   = 8
+)
 
 // noUsage is the usage of an agent that has none yet.
 const noUsage = "{}"
 
 func decodeEntry(r row) (storage.IndexEntry, error) {
-	e := storage.IndexEntry{ID: claybot.AgentID(r.str(0)), LastUserAt: claybot.Time(r.int(2)), Waiting: int(r.int(4))}
+	e := storage.IndexEntry{
+		ID: claybot.AgentID(r.str(0)), LastUserAt: claybot.Time(r.int(2)), Waiting: int(r.int(4)),
+		CreatedAt: claybot.Time(r.int(5)), Run: claybot.RunID(r.str(6)),
+	}
+	e.Busy = e.Run != "" || r.int(7) > 0
 	err := unmarshal(r.str(1), &e.Descriptor)
 	if u := r.str(3); u != noUsage {
 		err = errors.Join(err, unmarshal(u, &e.Usage))
@@ -90,7 +97,10 @@ func (c *conn) indexAgent(a claybot.Agent) error {
 	if err != nil {
 		return err
 	}
-	n, err := c.exec("UPDATE agents SET key = ?, descriptor = ? WHERE id = ?", a.Descriptor.Key(), d, a.ID)
+	kind, owner, parent, root := kinColumns(a.Descriptor)
+	n, err := c.exec(`UPDATE agents SET key = ?, descriptor = ?, type = ?, owner = ?, parent = ?, root = ?,
+		created_at = CASE created_at WHEN 0 THEN ? ELSE created_at END WHERE id = ?`,
+		a.Descriptor.Key(), d, kind, owner, parent, root, a.CreatedAt, a.ID)
 	if err != nil || n > 0 {
 		return err
 	}
@@ -100,8 +110,9 @@ func (c *conn) indexAgent(a claybot.Agent) error {
 			return err
 		}
 	}
-	_, err = c.exec("INSERT INTO agents (id, key, descriptor, last_user_at, usage) VALUES (?, ?, ?, ?, ?)",
-		a.ID, a.Descriptor.Key(), d, a.State.LastUserAt, u)
+	_, err = c.exec(`INSERT INTO agents (id, key, descriptor, type, owner, parent, root, created_at, last_user_at, usage)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.Descriptor.Key(), d, kind, owner, parent, root, a.CreatedAt, a.State.LastUserAt, u)
 	if err != nil {
 		return err
 	}
@@ -109,48 +120,58 @@ func (c *conn) indexAgent(a claybot.Agent) error {
 	return nil
 }
 
+// reasonRemoved is why messages and runs of an agent that was removed ended.
+const reasonRemoved = "agent_removed"
+
 // UnindexAgent implements storage.Index. What still waits for the agent is
-// dropped, and its unfinished run fails, as nothing can work on them any more.
-// An unknown id changes nothing.
+// dropped, and its unfinished run fails, as nothing can work on them any more;
+// those who wait for it, and the parent of a subagent, are told. Its reminders
+// and documents go with it. An unknown id changes nothing.
 func (db *DB) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
-	const reason = "agent_removed"
 	_, err := write(ctx, db, func(c *conn) (struct{}, error) {
-		var none struct{}
 		a, err := c.loadInbox(id)
 		if err != nil {
-			return none, ignoreNotFound(err)
+			return struct{}{}, ignoreNotFound(err)
 		}
-		if _, err := c.drop(a, reason, nil); err != nil {
-			return none, err
-		}
-		if a.run != "" {
-			run, err := c.loadRun(a.run)
-			if err != nil {
-				return none, err
-			}
-			e := &claybot.RunError{Code: reason, Text: "the agent's directory is gone"}
-			data, err := json.Marshal(map[string]string{"code": e.Code, "error": e.Text})
-			if err != nil {
-				return none, err
-			}
-			err = c.end(&run, storage.Outcome{
-				State: claybot.RunFailed, Error: e,
-				Events: []claybot.Event{{Type: claybot.EventRunFailed, Data: data}},
-			})
-			if err != nil {
-				return none, err
-			}
-		}
-		if _, err := c.exec("DELETE FROM agents WHERE id = ?", id); err != nil {
-			return none, err
-		}
-		c.tally[countAgents]--
-		return none, nil
+		return struct{}{}, c.unindex(a)
 	})
 	if err != nil {
 		return fmt.Errorf("remove agent %s from the index: %w", id, err)
 	}
 	return nil
+}
+
+func (c *conn) unindex(a *inboxRow) error {
+	if _, err := c.drop(a, reasonRemoved, nil); err != nil {
+		return err
+	}
+	var notice *storage.Posting
+	if a.run != "" {
+		why := claybot.RunError{Code: reasonRemoved, Text: "the agent was deleted"}
+		run, err := c.failRun(a, why)
+		if err = ignoreNotFound(err); err != nil {
+			return err
+		}
+		if run.ID != "" {
+			if notice, err = c.tellOfFailure(a, run, why); err != nil {
+				return err
+			}
+		}
+	}
+	for _, q := range []string{"DELETE FROM agents WHERE id = ?1", "DELETE FROM reminders WHERE agent = ?1"} {
+		if _, err := c.exec(q, a.id); err != nil {
+			return err
+		}
+	}
+	// An agent without an owner keeps its store in a scope of its own below.
+	if _, err := c.exec("DELETE FROM documents WHERE scope IN (?1, ?1 || '/store')", agentScope(a.id)); err != nil {
+		return err
+	}
+	c.tally[countAgents]--
+	if err := c.refuseAll(a); err != nil {
+		return err
+	}
+	return c.postNotice(notice)
 }
 
 // IndexedAgents implements storage.Index. It reads in pages, so that the

@@ -88,7 +88,8 @@ func (db *DB) hold(c *conn, id claybot.AgentID, node string, at int64, ttl time.
 	if h.Waiting, err = db.waitingMessages(c, a, batch); err != nil {
 		return h, err
 	}
-	if h.Run == nil && len(h.Waiting) == 0 {
+	if h.Run == nil && (len(h.Waiting) == 0 || a.firstN == 0) {
+		h.Waiting = nil // silent ones wait for company
 		a.node = ""
 		a.wake()
 	}
@@ -124,8 +125,12 @@ func (db *DB) waitingMessages(c *conn, a *inboxRow, limit int) ([]claybot.Messag
 		waiting []claybot.Message
 		damaged []claybot.MessageID
 	)
-	err := c.each(`SELECT body, crc, id FROM messages WHERE agent = ? AND run IS NULL AND skipped IS NULL
-		ORDER BY n LIMIT 0+?`, func(r row) error {
+	// Silent messages go with what comes after them, so they do not count.
+	err := c.each(`SELECT body, crc, id FROM messages INDEXED BY messages_waiting
+		WHERE agent = ?1 AND run IS NULL AND skipped IS NULL AND n <= coalesce(
+			(SELECT n FROM messages INDEXED BY messages_waiting
+			WHERE agent = ?1 AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1 OFFSET 0+?2), 9223372036854775807)
+		ORDER BY n`, func(r row) error {
 		m, err := decodeMessage(r, 0)
 		if err != nil {
 			db.log.Error("a waiting message is damaged and will not run", "message", r.str(2), "agent", a.id, "err", err)
@@ -134,12 +139,12 @@ func (db *DB) waitingMessages(c *conn, a *inboxRow, limit int) ([]claybot.Messag
 		}
 		waiting = append(waiting, m)
 		return nil
-	}, a.id, limit)
+	}, a.id, max(limit, 1)-1)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range damaged {
-		if err := c.skip(id, skippedDamaged); err != nil {
+		if err := c.skip(a, id, skippedDamaged); err != nil {
 			return nil, err
 		}
 	}
@@ -221,10 +226,13 @@ func (c *conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 	if reason == "" {
 		reason = "settled"
 	}
-	if err := c.skip(id, reason); err != nil {
+	if err := c.skip(a, id, reason); err != nil {
 		return nil, err
 	}
 	if err := c.left(a, 1); err != nil {
+		return nil, err
+	}
+	if err := c.addUsage(a.id, s.Usage); err != nil {
 		return nil, err
 	}
 	at := now()
@@ -239,10 +247,12 @@ func (c *conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 		if m.At == 0 {
 			m.At = claybot.Time(at)
 		}
-		if err := c.insertMessage(a, m, at, ""); err != nil {
+		if err := c.insertMessage(a, m, at, "", ""); err != nil {
 			return nil, err
 		}
-		a.urgentN = a.n
+		if !silent(m) {
+			a.urgentN = a.n
+		}
 	}
 	a.free(s.Wait)
 	if err := c.saveInbox(a); err != nil {

@@ -60,6 +60,19 @@ func (c *conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) (isN
 	return isNew, err
 }
 
+// Sent implements storage.Outbox. A message that was sent without a receipt has
+// the empty one.
+func (db *DB) Sent(ctx context.Context, id string) (receipt string, err error) {
+	err = db.read(ctx, func(c *conn) error {
+		return need(c.first("SELECT receipt FROM outbox WHERE id = ? AND state = ?",
+			func(r row) error { receipt = r.str(0); return nil }, id, claybot.SendSent))
+	})
+	if err != nil {
+		return "", fmt.Errorf("receipt of outgoing message %s: %w", id, err)
+	}
+	return receipt, nil
+}
+
 // Enqueue implements storage.Outbox.
 func (db *DB) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
 	added, err := write(ctx, db, func(c *conn) ([]claybot.Outgoing, error) { return c.enqueue(now(), "", o) })

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,11 @@ func (c *conn) post(p storage.Posting) (storage.Posted, error) {
 	if repeat, err := c.name(&m); err != nil || repeat {
 		return done, err
 	}
+	if m.Firing != nil {
+		if known, err := c.entered(*m.Firing); err != nil || known {
+			return done, err
+		}
+	}
 	a, err := c.loadInbox(p.To)
 	if err != nil {
 		return done, err
@@ -50,8 +56,26 @@ func (c *conn) post(p storage.Posting) (storage.Posted, error) {
 	if m.At == 0 {
 		m.At = claybot.Time(at)
 	}
-	replies := p.Replies
-	switch {
+	done, replies, err := c.admit(a, p, at)
+	if err != nil {
+		return done, err
+	}
+	done.Added = true
+	if err := c.receive(a, m, done.Skipped, p.Wait, at); err != nil {
+		return done, err
+	}
+	if err := c.saveInbox(a); err != nil {
+		return done, err
+	}
+	done.Outbox, err = c.enqueue(at, string(m.ID), replies)
+	return done, err
+}
+
+// admit decides whether a message waits, and does what it does when it is
+// posted. replies are those that go with it.
+func (c *conn) admit(a *inboxRow, p storage.Posting, at int64) (done storage.Posted, replies []claybot.Outgoing, err error) {
+	replies = p.Replies
+	switch m := p.Message; {
 	case p.Skip != "":
 		done.Skipped = p.Skip
 	case m.Type == claybot.MessageCancel:
@@ -59,37 +83,82 @@ func (c *conn) post(p storage.Posting) (storage.Posted, error) {
 		if a.run == "" {
 			replies = p.IfIdle
 		} else {
-			done.Canceled, err = a.run, c.askCancel(a.run, "user")
+			done.Canceled, err = a.run, c.askCancel(a, cmp.Or(p.By, "user"), at)
 		}
 	case m.Type == claybot.MessageCommand:
 		done.Skipped = skippedCommand
 	case m.Type == claybot.MessageReset:
-		done, err = c.reset(a)
+		done, err = c.reset(a, at)
+	case m.Type == claybot.MessageAnswer:
+		if a.run == "" || a.run != m.Run {
+			done.Skipped = skippedRunEnded
+		}
 	case p.MaxWaiting > 0 && a.waiting >= int64(p.MaxWaiting):
 		done.Skipped = skippedInboxFull
 	}
+	return done, replies, err
+}
+
+// receive stores a message that was admitted, and says when a is due for it.
+// The caller saves a.
+func (c *conn) receive(a *inboxRow, m claybot.Message, skipped string, w storage.Wait, at int64) error {
+	if skipped != "" && m.Awaited != nil {
+		a.refuse(*m.Awaited, skipped)
+	}
+	if m.Type == claybot.MessageAnswer {
+		var run claybot.RunID
+		if skipped == "" {
+			run = m.Run
+		}
+		if err := c.insertMessage(a, m, at, skipped, run); err != nil || a.run == "" || a.run != m.Run {
+			return err
+		}
+		return c.joinAnswer(a, m.ID, run != "", at)
+	}
+	if err := c.insertMessage(a, m, at, skipped, ""); err != nil {
+		return err
+	}
+	if m.Firing != nil {
+		if err := c.enter(*m.Firing, m.ID, m.Firing.Late, at); err != nil {
+			return err
+		}
+	}
+	if m.Type == claybot.MessageReset && skipped == "" {
+		a.urgentN = a.n
+		if err := c.moveBehind(a, a.n); err != nil {
+			return err
+		}
+	}
+	if skipped != "" || silent(m) {
+		return nil
+	}
+	if err := c.holdAlbum(a, m, at); err != nil {
+		return err
+	}
+	a.dueAt = a.due(w)
+	a.wake()
+	return nil
+}
+
+// silent reports whether m is only recorded.
+func silent(m claybot.Message) bool { return m.Silent && m.Type == claybot.MessageSystem }
+
+// moveBehind gives the messages that wait before number n new numbers behind
+// it, in their order.
+func (c *conn) moveBehind(a *inboxRow, n int64) error {
+	var ids []claybot.MessageID
+	err := c.each("SELECT id FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND n < ? ORDER BY n",
+		func(r row) error { ids = append(ids, claybot.MessageID(r.str(0))); return nil }, a.id, n)
 	if err != nil {
-		return done, err
+		return err
 	}
-	done.Added = true
-	if err := c.insertMessage(a, m, at, done.Skipped); err != nil {
-		return done, err
-	}
-	if done.Skipped == "" {
-		if m.Type == claybot.MessageReset {
-			a.urgentN = a.n
+	for _, id := range ids {
+		a.n++
+		if _, err := c.exec("UPDATE messages SET n = ? WHERE id = ?", a.n, id); err != nil {
+			return err
 		}
-		if err := c.holdAlbum(a, m, at); err != nil {
-			return done, err
-		}
-		a.dueAt = a.due(p.Wait)
-		a.wake()
 	}
-	if err := c.saveInbox(a); err != nil {
-		return done, err
-	}
-	done.Outbox, err = c.enqueue(at, string(m.ID), replies)
-	return done, err
+	return c.front(a)
 }
 
 // name settles under which id m is stored, or that it is a repeat.
@@ -126,49 +195,63 @@ func (c *conn) keysOf(id claybot.MessageID) (keys []string, known bool, err erro
 	return keys, known, err
 }
 
-// insertMessage adds m as the agent's next message.
-func (c *conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped string) error {
+// insertMessage adds m as the agent's next message. It waits unless it is
+// skipped or belongs to a run.
+func (c *conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped string, run claybot.RunID) error {
 	body, crc, err := encode(m)
 	if err != nil {
 		return err
 	}
-	a.n++
-	_, err = c.exec("INSERT INTO messages (id, agent, n, type, at, album, skipped, body, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		m.ID, a.id, a.n, m.Type, at, text(m.Context.GroupID), text(skipped), body, crc)
+	awaited, err := awaitedColumn(m)
 	if err != nil {
 		return err
+	}
+	a.n++
+	_, err = c.exec(`INSERT INTO messages (id, agent, n, type, at, album, run, skipped, silent, awaited, body, crc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ID, a.id, a.n, m.Type, at, text(m.Context.GroupID), text(string(run)), text(skipped), silent(m), awaited, body, crc)
+	if err != nil {
+		return err
+	}
+	if m.Type == claybot.MessageUser {
+		a.lastUserAt = max(a.lastUserAt, at)
+		// Messages are never deleted, so their rowids are the order of all.
+		err := need(c.first("SELECT last_insert_rowid()", func(r row) error { a.lastUserN = r.int(0); return nil }))
+		if err != nil {
+			return err
+		}
 	}
 	for _, key := range m.Keys {
 		if _, err := c.exec("INSERT INTO keys (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", key, at); err != nil {
 			return err
 		}
 	}
-	if skipped == "" {
-		a.arrive(at)
+	if skipped == "" && run == "" {
+		a.arrive(at, silent(m))
 		c.tally[countWaiting]++
-	}
-	if m.Type == claybot.MessageUser {
-		a.lastUserAt = max(a.lastUserAt, at)
 	}
 	return nil
 }
 
-// reset cancels the unfinished run and drops what waits.
-func (c *conn) reset(a *inboxRow) (done storage.Posted, err error) {
+// reset cancels the unfinished run and drops what the person said before.
+func (c *conn) reset(a *inboxRow, at int64) (done storage.Posted, err error) {
 	if a.run != "" {
-		if err := c.askCancel(a.run, "reset"); err != nil {
+		if err := c.askCancel(a, "reset", at); err != nil {
 			return done, err
 		}
 		done.Canceled = a.run
 	}
-	done.Dropped, err = c.drop(a, skippedReset, nil)
+	done.Dropped, err = c.drop(a, skippedReset, func(_ claybot.MessageID, t claybot.MessageType) bool {
+		return t == claybot.MessageUser || t == claybot.MessageCommand || t == claybot.MessageReset || t == claybot.MessageCompact
+	})
 	return done, err
 }
 
-// askCancel marks an unfinished run. A reset outweighs a user's stop, as it is
-// what its waiters are told.
-func (c *conn) askCancel(id claybot.RunID, by string) error {
-	_, err := c.exec("UPDATE runs SET cancel = ?1 WHERE id = ?2 AND (cancel IS NULL OR ?1 = 'reset')", by, id)
+// askCancel marks the unfinished run, and wakes it when it is paused. A reset
+// outweighs a stop, as it is what its waiters are told; else the first counts.
+func (c *conn) askCancel(a *inboxRow, by string, at int64) error {
+	a.rouse(at)
+	_, err := c.exec("UPDATE runs SET cancel = ?1 WHERE id = ?2 AND (cancel IS NULL OR ?1 = 'reset')", by, a.run)
 	return err
 }
 
@@ -179,7 +262,7 @@ func (c *conn) holdAlbum(a *inboxRow, m claybot.Message, at int64) error {
 		return nil
 	}
 	first := at
-	_, err := c.first(`SELECT min(at) FROM messages WHERE agent = ? AND run IS NULL AND skipped IS NULL AND album = ?`,
+	_, err := c.first(`SELECT min(at) FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND album = ?`,
 		func(r row) error { first = r.int(0); return nil }, a.id, album)
 	if err != nil {
 		return err
@@ -188,12 +271,12 @@ func (c *conn) holdAlbum(a *inboxRow, m claybot.Message, at int64) error {
 	return nil
 }
 
-// drop ends waiting messages, all when ids is nil, and returns them in order.
-// The caller saves a.
-func (c *conn) drop(a *inboxRow, reason string, ids []claybot.MessageID) ([]claybot.MessageID, error) {
+// drop ends the waiting messages that which picks, nil for all, and returns
+// them in order. The caller saves a.
+func (c *conn) drop(a *inboxRow, reason string, which func(claybot.MessageID, claybot.MessageType) bool) ([]claybot.MessageID, error) {
 	var dropped []claybot.MessageID
-	err := c.each("SELECT id FROM messages WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n", func(r row) error {
-		if id := claybot.MessageID(r.str(0)); ids == nil || slices.Contains(ids, id) {
+	err := c.each("SELECT id, type FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n", func(r row) error {
+		if id := claybot.MessageID(r.str(0)); which == nil || which(id, claybot.MessageType(r.str(1))) {
 			dropped = append(dropped, id)
 		}
 		return nil
@@ -202,16 +285,27 @@ func (c *conn) drop(a *inboxRow, reason string, ids []claybot.MessageID) ([]clay
 		return nil, err
 	}
 	for _, id := range dropped {
-		if err := c.skip(id, reason); err != nil {
+		if err := c.skip(a, id, reason); err != nil {
 			return nil, err
 		}
 	}
 	return dropped, c.left(a, len(dropped))
 }
 
-// skip ends one waiting message.
-func (c *conn) skip(id claybot.MessageID, reason string) error {
-	_, err := c.exec("UPDATE messages SET skipped = ? WHERE id = ?", reason, id)
+// skip ends one waiting message of a. Whoever awaits it is answered when a is
+// saved.
+func (c *conn) skip(a *inboxRow, id claybot.MessageID, reason string) error {
+	_, err := c.first("SELECT awaited FROM messages WHERE id = ? AND awaited IS NOT NULL", func(r row) error {
+		var w claybot.Awaited
+		if unmarshal(r.str(0), &w) == nil { // else nobody knows whom to tell
+			a.refuse(w, reason)
+		}
+		return nil
+	}, id)
+	if err != nil {
+		return err
+	}
+	_, err = c.exec("UPDATE messages SET skipped = ? WHERE id = ?", reason, id)
 	return err
 }
 
@@ -222,7 +316,11 @@ func (db *DB) Drop(ctx context.Context, agent claybot.AgentID, reason string, id
 		if err != nil {
 			return nil, ignoreNotFound(err)
 		}
-		dropped, err := c.drop(a, reason, ids)
+		var which func(claybot.MessageID, claybot.MessageType) bool
+		if len(ids) > 0 {
+			which = func(id claybot.MessageID, _ claybot.MessageType) bool { return slices.Contains(ids, id) }
+		}
+		dropped, err := c.drop(a, reason, which)
 		if err != nil || len(dropped) == 0 {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +26,8 @@ func TestPrune(t *testing.T) {
 		return n
 	}
 	for i := range 2*pruneChunk + 1 { // more than two transactions
-		change(t, db, "INSERT INTO runs (id, agent, state, last_seq, started, ended) VALUES (?, 'a', 'SUCCEEDED', 1, 1, 2)", fmt.Sprint("old", i))
+		change(t, db, "INSERT INTO runs (id, agent, state, last_seq, started, ended) VALUES (?, 'a', 'SUCCEEDED', 1, 1, ?)",
+			fmt.Sprint("old", i), time.Now().Add(-8*24*time.Hour).UnixMilli())
 		if i%100 == 0 {
 			change(t, db, "INSERT INTO events VALUES (?, 1, 1, 'RunFinished', 2, NULL)", fmt.Sprint("old", i))
 		}
@@ -80,5 +83,72 @@ func TestPruneKeys(t *testing.T) {
 	m.Keys = []string{"k1"}
 	if p, err := db.Post(t.Context(), storage.Posting{To: theAgent.ID, Message: m}); err != nil || p.Added {
 		t.Errorf("posted %+v, %v", p, err)
+	}
+}
+
+// TestPruneLongAfter: after 90 days a run is gone; its message and the ledger
+// tell what became of them all the same.
+func TestPruneLongAfter(t *testing.T) {
+	db := openFresh(t)
+	ctx := t.Context()
+	fire := func(task, instant string) claybot.MessageID {
+		t.Helper()
+		m := textMessage(claybot.MessageID(task + "/" + instant))
+		m.Type, m.Firing = claybot.MessageSystem, &claybot.Firing{Task: task, Instant: instant}
+		if _, err := db.Post(ctx, storage.Posting{To: theAgent.ID, Message: m}); err != nil {
+			t.Fatal(err)
+		}
+		return m.ID
+	}
+	run := func(id claybot.RunID, messages ...claybot.MessageID) {
+		t.Helper()
+		held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+		if err != nil || len(held) != 1 {
+			t.Fatalf("held %+v, %v", held, err)
+		}
+		if _, err := db.Begin(ctx, held[0].Lease, id, messages); err != nil {
+			t.Fatal(err)
+		}
+		end := storage.Outcome{
+			State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}, Usage: claybot.Usage{CostMicroUSD: 5},
+		}
+		if _, err := db.Finish(ctx, held[0].Lease, id, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("r1", fire("daily", "1"), fire("yearly", "1"), fire("yearly", "manual/1"), fire("done", "manual/2"))
+	run("r2", fire("daily", "2"))
+	change(t, db, "UPDATE runs SET ended = 1 WHERE id = 'r1'")
+	change(t, db, "UPDATE ledger SET entered = 1 WHERE message IN ('daily/1', 'yearly/1', 'yearly/manual/1', 'done/manual/2')")
+	for range 2 {
+		if err := db.Prune(ctx, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkFigures(t, db)
+	if _, err := db.Run(ctx, "r1"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the old run: %v", err)
+	}
+	if _, err := db.Run(ctx, "r2"); err != nil {
+		t.Errorf("the new run: %v", err)
+	}
+	if f, err := db.Figures(ctx); err != nil || f.Runs[claybot.RunSucceeded] != 1 {
+		t.Errorf("figures %+v, %v", f, err)
+	}
+	if r, err := db.Receipt(ctx, "daily/1"); err != nil || r.Run == nil || r.Run.ID != "r1" || r.Run.Agent != theAgent.ID {
+		t.Errorf("receipt %+v, %v", r, err)
+	}
+	for task, want := range map[string][]string{"daily": {"2"}, "yearly": {"1"}, "done": nil} {
+		rows, err := db.Firings(ctx, task, 10)
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.Instant)
+			if r.State != "SUCCEEDED" || r.Cost != 5 || r.Ended == 0 || r.Started == 0 || r.Run == "" {
+				t.Errorf("row %+v", r)
+			}
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("task %s: rows %v, %v, want %v", task, got, err, want)
+		}
 	}
 }

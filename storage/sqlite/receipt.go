@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +11,8 @@ import (
 )
 
 // Receipt implements storage.Inbox. A message whose stored text is damaged is
-// reported with an error that wraps storage.ErrDamaged.
+// reported with an error that wraps storage.ErrDamaged. Of a run that was
+// pruned only the id is known.
 func (db *DB) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT id, agent, run, skipped, body, crc FROM messages WHERE id = ?", string(id))
 	if err != nil {
@@ -21,7 +23,7 @@ func (db *DB) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receip
 
 // LastReceipt implements storage.Inbox.
 func (db *DB) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
-	rec, err := db.receipt(ctx, `SELECT id, agent, run, skipped, body, crc FROM messages
+	rec, err := db.receipt(ctx, `SELECT id, agent, run, skipped, body, crc FROM messages INDEXED BY messages_user
 		WHERE agent = ? AND type = 'user' ORDER BY n DESC LIMIT 1`, string(agent))
 	if err != nil {
 		return storage.Receipt{}, fmt.Errorf("receipt of the last message of agent %s: %w", agent, err)
@@ -45,6 +47,9 @@ func (db *DB) receipt(ctx context.Context, q, arg string) (storage.Receipt, erro
 		}
 		if run != "" {
 			loaded, err := c.loadRun(run)
+			if errors.Is(err, storage.ErrNotFound) { // it ended long ago, see Prune
+				loaded, err = claybot.Run{ID: run, Agent: rec.Agent}, nil
+			}
 			if err != nil {
 				return err
 			}
@@ -71,7 +76,7 @@ func (db *DB) Transcript(ctx context.Context, agent claybot.AgentID, dest string
 	}
 	var said, sent []line
 	err := db.read(ctx, func(c *conn) error {
-		err := c.each("SELECT body, crc, at, id FROM messages WHERE agent = ? AND type <> 'system' ORDER BY n DESC LIMIT 0+?", func(r row) error {
+		err := c.each("SELECT body, crc, at, id FROM messages WHERE agent = ? AND type NOT IN ('system', 'answer') ORDER BY n DESC LIMIT 0+?", func(r row) error {
 			m, err := decodeMessage(r, 0)
 			if err != nil {
 				db.log.Error("a message is damaged", "message", r.str(3), "err", err)

@@ -27,7 +27,7 @@ var terminal = map[claybot.RunState]claybot.EventType{
 
 func (c *conn) loadRun(id claybot.RunID) (claybot.Run, error) {
 	run := claybot.Run{ID: id}
-	found, err := c.first(`SELECT agent, state, last_seq, attempts, cancel, draft, messages, outcome, started, ended
+	found, err := c.first(`SELECT agent, state, last_seq, attempts, cancel, draft, messages, outcome, started, ended, awaiting
 		FROM runs WHERE id = ?`, func(r row) error {
 		run.Agent, run.State, run.LastSeq = claybot.AgentID(r.str(0)), claybot.RunState(r.str(1)), r.int(2)
 		run.Attempts, run.Cancel = int(r.int(3)), r.str(4)
@@ -36,6 +36,9 @@ func (c *conn) loadRun(id claybot.RunID) (claybot.Run, error) {
 		err := errors.Join(unmarshal(r.str(6), &run.Messages), unmarshal(r.str(7), &o))
 		if !r.null(5) {
 			err = errors.Join(err, unmarshal(r.str(5), &run.Draft))
+		}
+		if !r.null(10) {
+			err = errors.Join(err, unmarshal(r.str(10), &run.Awaiting))
 		}
 		run.Output, run.Usage, run.Error = o.Output, o.Usage, o.Error
 		return err
@@ -101,15 +104,21 @@ func (c *conn) resume(a *inboxRow, batch []claybot.MessageID) (claybot.Run, erro
 	if err != nil {
 		return claybot.Run{}, err
 	}
+	reason, err := c.whyResumed(run)
+	if err != nil {
+		return claybot.Run{}, err
+	}
 	if run.State != claybot.RunRunning {
 		c.tally.run(run.State, claybot.RunRunning)
 		run.State = claybot.RunRunning
 	}
 	run.Attempts++
-	if _, err := c.exec("UPDATE runs SET state = ?, attempts = ? WHERE id = ?", run.State, run.Attempts, run.ID); err != nil {
+	run.Awaiting, a.resumeAt = nil, never
+	_, err = c.exec("UPDATE runs SET state = ?, attempts = ?, awaiting = NULL WHERE id = ?", run.State, run.Attempts, run.ID)
+	if err != nil {
 		return claybot.Run{}, err
 	}
-	data := map[string]any{"attempt": run.Attempts, "reason": "restart"}
+	data := map[string]any{"attempt": run.Attempts, "reason": reason}
 	if len(batch) > 0 {
 		data["messages"] = batch
 	}
@@ -281,7 +290,8 @@ func (db *DB) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, 
 
 // Finish implements storage.Runs. The state must be terminal and the last
 // event the one that belongs to it. A run that somebody asked to cancel may fail
-// or be canceled, but not succeed.
+// or be canceled, but not succeed. Posts whose ids are known are ignored; the
+// replies of the others are returned behind those of the run.
 func (db *DB) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *conn) ([]claybot.Outgoing, error) {
 		a, run, err := c.running(l, id)
@@ -294,23 +304,59 @@ func (db *DB) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o s
 		if o.State == claybot.RunSucceeded && run.Cancel != "" {
 			return nil, fmt.Errorf("asked by %s: %w", run.Cancel, storage.ErrCanceled)
 		}
-		if err := c.end(&run, o); err != nil {
+		posts, err := c.reachable(o.Posts)
+		if err != nil {
 			return nil, err
 		}
-		if err := c.addUsage(a.id, o.Usage); err != nil {
-			return nil, err
-		}
-		a.run = ""
-		a.free(o.Wait)
-		if err := c.saveInbox(a); err != nil {
-			return nil, err
-		}
-		return c.enqueue(now(), string(id), o.Replies)
+		return c.finish(a, &run, o, posts)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("finish run %s: %w", id, err)
 	}
 	return out, nil
+}
+
+func (c *conn) finish(a *inboxRow, run *claybot.Run, o storage.Outcome, posts []storage.Posting) ([]claybot.Outgoing, error) {
+	if err := c.end(run, o); err != nil {
+		return nil, err
+	}
+	if err := c.addUsage(a.id, o.Usage); err != nil {
+		return nil, err
+	}
+	a.run, a.resumeAt = "", never
+	a.free(o.Wait)
+	if err := c.saveInbox(a); err != nil {
+		return nil, err
+	}
+	out, err := c.enqueue(now(), string(run.ID), o.Replies)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range posts {
+		posted, err := c.post(p)
+		if err != nil {
+			return nil, fmt.Errorf("post %s: %w", p.Message.ID, err)
+		}
+		out = append(out, posted.Outbox...)
+	}
+	return out, nil
+}
+
+// reachable leaves out the answers to agents that are gone, and refuses all
+// other posts to such.
+func (c *conn) reachable(posts []storage.Posting) ([]storage.Posting, error) {
+	kept := make([]storage.Posting, 0, len(posts))
+	for _, p := range posts {
+		_, err := c.loadInbox(p.To)
+		switch {
+		case errors.Is(err, storage.ErrNotFound) && p.Message.Type == claybot.MessageAnswer:
+		case err != nil:
+			return nil, fmt.Errorf("post %s: %w", p.Message.ID, err)
+		default:
+			kept = append(kept, p)
+		}
+	}
+	return kept, nil
 }
 
 // checkOutcome refuses what is no way to end a run (RN-01, EV-03).
@@ -339,9 +385,13 @@ func (c *conn) end(run *claybot.Run, o storage.Outcome) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.exec("UPDATE runs SET state = ?, outcome = ?, ended = ? WHERE id = ?", o.State, b, now(), run.ID)
+	at := now()
+	_, err = c.exec("UPDATE runs SET state = ?, outcome = ?, awaiting = NULL, ended = ? WHERE id = ?", o.State, b, at, run.ID)
+	if err != nil {
+		return err
+	}
 	c.tally.run(run.State, o.State)
-	return err
+	return c.settleLedger(run, o, at)
 }
 
 func (c *conn) addUsage(id claybot.AgentID, u claybot.Usage) error {

@@ -24,6 +24,10 @@ var (
 	_ storage.Access  = (*DB)(nil)
 	_ storage.Marks   = (*DB)(nil)
 	_ storage.Figures = (*DB)(nil)
+
+	_ storage.Ledger    = (*DB)(nil)
+	_ storage.Reminders = (*DB)(nil)
+	_ storage.Documents = (*DB)(nil)
 )
 
 // readers is how many reads run side by side.
@@ -153,7 +157,7 @@ func (db *DB) read(ctx context.Context, fn func(c *conn) error) error {
 
 // recover ends what the last process held: leases, and sends of unknown fate.
 func (db *DB) recover(c *conn) error {
-	_, err := c.exec(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE 0 END
+	_, err := c.exec(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE coalesce(resume_at, 0) END
 		WHERE wake_at IS NOT NULL AND node IS NOT NULL`)
 	if err != nil {
 		return err

@@ -42,6 +42,12 @@ func TestAgents(t *testing.T, open func(t *testing.T) AgentsUnderTest) {
 		{"older leases", olderLeases},
 		{"move channel", moveChannel},
 		{"canceled contexts", canceledContexts},
+		{"background agents", backgroundAgents},
+		{"bad background descriptors", badBackground},
+		{"new names and owners", newNames},
+		{"delete", deleteAgents},
+		{"results", results},
+		{"summaries", summaries},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, open(t)) })
 	}

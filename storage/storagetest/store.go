@@ -28,6 +28,9 @@ type Store interface {
 	storage.Access
 	storage.Marks
 	storage.Figures
+	storage.Ledger
+	storage.Reminders
+	storage.Documents
 	Close() error
 }
 
@@ -49,6 +52,13 @@ func TestStore(t *testing.T, open func(t *testing.T) (s Store, reopen func() Sto
 		{"settle", settleTests},
 		{"outbox", outboxTests},
 		{"access", accessTests},
+		{"kin", kinTests},
+		{"silent", silentTests},
+		{"pause", pauseTests},
+		{"between", betweenTests},
+		{"ledger", ledgerTests},
+		{"reminders", reminderTests},
+		{"documents", documentTests},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ var indexTests = []storeTest{
 		b.post("m1", minute)
 		want := map[claybot.AgentID]storage.IndexEntry{
 			old.ID:  {ID: old.ID, Descriptor: old.Descriptor, LastUserAt: 7, Usage: state.Usage},
-			b.agent: {ID: b.agent, Descriptor: claybot.User("telegram", "C1", "U1"), LastUserAt: claybot.Now(), Waiting: 1},
+			b.agent: {ID: b.agent, Descriptor: claybot.User("telegram", "C1", "U1"), LastUserAt: claybot.Now(), Waiting: 1, Busy: true},
 		}
 		seen := make(map[claybot.AgentID]bool)
 		for e, err := range b.IndexedAgents(b.ctx) {

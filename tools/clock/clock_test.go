@@ -21,7 +21,11 @@ func call(ctx context.Context, t *testing.T, name, args string) claybot.Record {
 	if s.Effect(name) != tools.ReadOnly {
 		t.Errorf("%s is %v", name, s.Effect(name))
 	}
-	return s.Call(ctx, tools.Env{}, claybot.ToolCall{ID: "c", Name: name, Args: args})
+	r, wait := s.Call(ctx, tools.Env{}, claybot.ToolCall{ID: "c", Name: name, Args: args})
+	if wait != nil {
+		t.Errorf("%s pauses the run", name)
+	}
+	return r
 }
 
 func TestCurrentTime(t *testing.T) {

@@ -118,20 +118,37 @@ export class Thread {
     this.grown();
   }
 
-  // message shows what claybot said.
+  // message shows what claybot said. A newer version of a text that is kept up
+  // to date takes the place of the older one.
   message(m) {
     if (this.seen.has(m.id)) return;
-    if (m.run) {
+    const replaces = m.replaces ?? [];
+    const older = replaces.map((id) => this.seen.get(id)).find(Boolean);
+    if (older) {
+      for (const id of [m.id, ...replaces]) this.seen.set(id, older);
+      if (Number(older.dataset.n) < m.n) this.fill(older, m, m.edited ?? m.at);
+      this.grown();
+      return;
+    }
+    if (m.run && m.kind === "answer" && !m.shown) { // the others come while it works
       this.done.add(m.run);
       if (m.run === this.run) this.endRun(m.at);
     }
     const entry = el("article", `msg bot ${m.kind}`);
-    const bubble = el("div", "bubble");
-    markdown(bubble, m.html, m.text);
-    entry.append(bubble, el("div", "meta", clock.format(m.at)));
-    this.seen.set(m.id, entry);
+    entry.append(el("div", "bubble"), el("div", "meta"));
+    if (m.shown) entry.dataset.shown = m.shown;
+    for (const id of [m.id, ...replaces]) this.seen.set(id, entry);
     this.place(entry, m.at);
+    this.fill(entry, m, m.edited);
     this.grown(true);
+  }
+
+  // fill writes a version of a message into its place.
+  fill(entry, { n, html, text }, edited) {
+    entry.dataset.n = n;
+    markdown(entry.querySelector(".bubble"), html, text);
+    const at = clock.format(Number(entry.dataset.at));
+    entry.querySelector(".meta").textContent = edited ? `${at} · updated ${clock.format(edited)}` : at;
   }
 
   // begin makes room for the run that works.

@@ -1,0 +1,122 @@
+package agentsystem
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// operatorName is who ends and resets on behalf of nobody in a chat.
+const operatorName = "operator"
+
+// maxInboxView is the most waiting messages that are shown of one agent.
+const maxInboxView = 1000
+
+// An InboxView is what waits for one agent, and what it works on.
+type InboxView struct {
+	Agent      claybot.AgentID
+	Descriptor claybot.Descriptor
+	Waiting    []claybot.Message // oldest first
+	Run        *claybot.Run      // the unfinished one, nil when there is none
+}
+
+// InboxOf shows the inbox of an agent; storage.ErrNotFound.
+func (s *System) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
+	e, err := s.Index.IndexedAgentByID(ctx, id)
+	if err != nil {
+		return InboxView{}, err
+	}
+	v := InboxView{Agent: id, Descriptor: e.Descriptor}
+	if v.Waiting, err = s.Inbox.Waiting(ctx, id, maxInboxView); err != nil {
+		return v, fmt.Errorf("read the inbox of %s: %w", id, err)
+	}
+	if e.Run == "" {
+		return v, nil
+	}
+	run, err := s.Runs.Run(ctx, e.Run)
+	if err != nil {
+		return v, ignore(err, storage.ErrNotFound)
+	}
+	v.Run = &run
+	return v, nil
+}
+
+// Stop ends what an agent and all below it do, on behalf of an operator. It
+// returns how many were at work.
+func (s *System) Stop(ctx context.Context, id claybot.AgentID) (int, error) {
+	e, err := s.Index.IndexedAgentByID(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	n := s.stopBelow(ctx, id, operatorName)
+	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: operatorName, Message: claybot.Message{
+		ID: claybot.MessageID("stop/" + newID()), Type: claybot.MessageCancel, At: claybot.Now(),
+		From: claybot.Sender{Name: operatorName},
+	}})
+	if err != nil {
+		return n, fmt.Errorf("stop %s: %w", id, err)
+	}
+	if done.Canceled != "" {
+		n++
+	}
+	return n, nil
+}
+
+// Reset begins a new context for an agent, on behalf of an operator. Its person
+// hears nothing.
+func (s *System) Reset(ctx context.Context, id claybot.AgentID) error {
+	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+		return err
+	}
+	agent, err := s.Agents.Agent(ctx, id)
+	if err != nil {
+		return fmt.Errorf("reset %s: %w", id, err)
+	}
+	_, err = s.acceptFor(ctx, agent, claybot.Message{
+		ID: claybot.MessageID("reset/" + newID()), Type: claybot.MessageReset, From: claybot.Sender{Name: operatorName},
+	})
+	return err
+}
+
+// Delete takes an agent away, on behalf of an operator: its run ends, its files
+// move to the quarantine, its id is never used again. Its subagents go on; what
+// they have to say goes to the most recent agent of their owner.
+func (s *System) Delete(ctx context.Context, id claybot.AgentID) error {
+	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+		return err
+	}
+	dropped, err := s.Inbox.Drop(ctx, id, "agent_deleted")
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", id, err)
+	}
+	s.reject(id, ErrDropped, dropped...)
+	s.boxes.Cancel(id, "", operatorName)
+	if err := s.Agents.Delete(ctx, id); err != nil {
+		return fmt.Errorf("delete %s: %w", id, err)
+	}
+	s.boxes.Wake() // somebody may have waited for it
+	return nil
+}
+
+// AgentReminders lists what an agent wants to be reminded of, the next one
+// first.
+func (s *System) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
+	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+		return nil, err
+	}
+	return s.Later.Reminders(ctx, id)
+}
+
+// AgentRows lists all agents.
+func (s *System) AgentRows(ctx context.Context) ([]storage.IndexEntry, error) {
+	all := []storage.IndexEntry{}
+	for e, err := range s.Index.IndexedAgents(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("list agents: %w", err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package agentsystem_test
+
+const raced = false

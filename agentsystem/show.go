@@ -1,0 +1,36 @@
+package agentsystem
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
+)
+
+var _ tools.Display = (*System)(nil)
+
+// Show implements tools.Display. The first text of a name is a message of its
+// own; later ones of the same run replace it.
+func (s *System) Show(ctx context.Context, env tools.Env, name, text string) error {
+	t := s.turns.of(env.Run)
+	first := fmt.Sprintf("shown/%s/%s", env.Run, name)
+	out := s.compose(claybot.Outgoing{
+		Kind: claybot.OutgoingNotice, Run: env.Run, Agent: env.Agent.ID, Message: t.newest().ID, Route: t.route(), Shown: name,
+	}, text)
+	if len(out) == 0 {
+		return nil
+	}
+	o := out[0] // one message only; what does not fit there is cut
+	o.Part, o.Parts, o.ID = 1, 1, first
+	stored, err := s.Outbox.Enqueue(ctx, o)
+	if err == nil && len(stored) == 0 {
+		o.ID, o.EditOf = first+"/"+env.CallID, first
+		stored, err = s.Outbox.Enqueue(ctx, o)
+	}
+	if err != nil {
+		return fmt.Errorf("show %s: %w", name, err)
+	}
+	s.post.hand(stored)
+	return nil
+}

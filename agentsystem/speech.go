@@ -1,0 +1,296 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+// The bounds of what agents say to each other.
+const (
+	maxHops        = 20 // ten exchanges of two agents without a word of a person
+	maxPerMinute   = 20 // messages of one sender
+	maxHistoryRead = 200
+)
+
+// speech counts what agents say to each other. The zero value is ready; what it
+// counts need not survive a restart.
+type speech struct {
+	mu   sync.Mutex
+	said map[claybot.AgentID][]time.Time
+}
+
+// allow counts one message of the caller, or refuses it.
+func (x *speech) allow(ctx context.Context, s *System, env tools.Env, hops int) error {
+	if hops > maxHops {
+		s.tellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), textExchange(env.Agent))
+		return fmt.Errorf("agents have written to each other %d times without a word of a person; stop here and answer", maxHops)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.said == nil {
+		x.said = make(map[claybot.AgentID][]time.Time)
+	}
+	now := time.Now()
+	recent := slices.DeleteFunc(x.said[env.Agent.ID], func(t time.Time) bool { return now.Sub(t) > time.Minute })
+	if len(recent) >= maxPerMinute {
+		x.said[env.Agent.ID] = recent
+		return fmt.Errorf("you have sent %d messages within a minute; wait before you send more", len(recent))
+	}
+	if len(x.said) > 10_000 { // bounded; the worst is that some may say more
+		clear(x.said)
+	}
+	x.said[env.Agent.ID] = append(recent, now)
+	return nil
+}
+
+// tellOwner says a sentence at the place of the most recent foreground agent of
+// an agent's owner, once for each key.
+func (s *System) tellOwner(ctx context.Context, a claybot.Agent, key, text string) {
+	e, err := s.foreground(ctx, a.Descriptor, "")
+	if errors.Is(err, storage.ErrNotFound) {
+		s.Log.Warn("nobody is there to be told", "agent", a.ID, "what", text)
+		return
+	}
+	if err == nil {
+		err = s.tellAt(ctx, e, key, text)
+	}
+	if err != nil {
+		s.Log.Error("cannot tell the owner of an agent", "agent", a.ID, "err", err)
+	}
+}
+
+// tellAt says a sentence where the person of a foreground agent wrote last.
+func (s *System) tellAt(ctx context.Context, e storage.IndexEntry, key, text string) error {
+	c, err := s.lastPlace(ctx, e.ID)
+	if err != nil {
+		return err
+	}
+	route := claybot.Message{Context: c}.ReplyRoute(e.Descriptor)
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, text)
+	for i := range out {
+		out[i].ID = fmt.Sprintf("%s/%d", key, i+1)
+	}
+	stored, err := s.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return fmt.Errorf("tell: %w", err)
+	}
+	s.post.hand(stored)
+	return nil
+}
+
+// Notify says a sentence at the place of the most recent foreground agent of an
+// owner, or of everybody when owner is empty, once for each key;
+// storage.ErrNotFound when there is none. It is for connectors without a place
+// of their own.
+func (s *System) Notify(ctx context.Context, owner, key, text string) error {
+	e, err := s.foreground(ctx, claybot.Descriptor{Owner: owner}, "")
+	if err != nil {
+		return err
+	}
+	return s.tellAt(ctx, e, key, text)
+}
+
+// SendAgentMessage implements tools.Agents.
+func (s *System) SendAgentMessage(ctx context.Context, env tools.Env, to, text string, silent bool) (claybot.AgentID, error) {
+	text = strings.TrimSpace(clean(text))
+	switch {
+	case text == "":
+		return "", errors.New("text must not be empty")
+	case len(text) > maxText:
+		return "", fmt.Errorf("text has %d bytes; at most %d are taken", len(text), maxText)
+	}
+	target, err := s.target(ctx, env.Agent, to)
+	if err != nil {
+		return "", err
+	}
+	m := claybot.Message{
+		ID: claybot.MessageID("agent/" + childUID(env, 0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
+		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
+		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.of(env.Run).hops() + 1,
+	}
+	if _, err := s.Inbox.Receipt(ctx, m.ID); err == nil {
+		return target.ID, nil // said before a crash
+	}
+	if err := s.speech.allow(ctx, s, env, m.Hops); err != nil {
+		return "", err
+	}
+	return target.ID, s.deliver(ctx, target, m)
+}
+
+// deliver posts what one agent says to another; a message that its receiver
+// will not read is an error for who sent it.
+func (s *System) deliver(ctx context.Context, to claybot.Agent, m claybot.Message) error {
+	done, err := s.acceptFor(ctx, to, m)
+	switch {
+	case err != nil:
+		return err
+	case done.Skipped == "inbox_full":
+		return fmt.Errorf("too many messages wait for agent %s; it did not get yours", to.ID)
+	case done.Skipped != "":
+		return fmt.Errorf("agent %s did not get your message: %s", to.ID, done.Skipped)
+	}
+	return nil
+}
+
+// speaker is how others read the name of an agent.
+func speaker(a claybot.Agent) string {
+	if a.Descriptor.Name != "" {
+		return a.Descriptor.Name
+	}
+	return string(a.Descriptor.Type)
+}
+
+// target finds the agent that a tool's "to" means: an id, "parent", or nothing
+// for the most recent foreground agent.
+func (s *System) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
+	var none claybot.Agent
+	id := claybot.AgentID(strings.TrimSpace(to))
+	switch {
+	case id == "":
+		e, err := s.foreground(ctx, from.Descriptor, from.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return none, errors.New("there is no other agent of a person to write to")
+		}
+		if err != nil {
+			return none, err
+		}
+		id = e.ID
+	case id == "parent":
+		if id = from.Descriptor.Parent; id == "" {
+			return none, errors.New("you have no parent; name an agent's id, or leave to out for the most recent one of a person")
+		}
+	}
+	if id == from.ID {
+		return none, errors.New("that agent is you")
+	}
+	e, err := s.known(ctx, from, id)
+	if err != nil {
+		return none, err
+	}
+	old, err := s.archived(ctx, e)
+	switch {
+	case err != nil:
+		return none, err
+	case old:
+		return none, fmt.Errorf("agent %s is archived: it has been quiet for more than 7 days", id)
+	case e.Descriptor.Foreground() && !s.welcome(e.Descriptor):
+		return none, fmt.Errorf("the person of agent %s has no access any more", id)
+	}
+	a, err := s.Agents.Agent(ctx, e.ID)
+	if err != nil {
+		return none, fmt.Errorf("agent %s cannot be read", id)
+	}
+	return a, nil
+}
+
+// known finds an agent within reach; those of other owners do not exist.
+func (s *System) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
+	e, err := s.Index.IndexedAgentByID(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !s.reaches(from.Descriptor, e.Descriptor) {
+		return e, fmt.Errorf("there is no agent %.40q; list_agents shows those you can reach", string(id))
+	}
+	return e, err
+}
+
+// ListAgents implements tools.Agents.
+func (s *System) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
+	var list []tools.AgentInfo
+	for e, err := range s.Index.IndexedAgents(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("list agents: %w", err)
+		}
+		if !s.reaches(env.Agent.Descriptor, e.Descriptor) {
+			continue
+		}
+		info, err := s.info(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		info.Self = e.ID == env.Agent.ID
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// info is what other agents are shown of an agent.
+func (s *System) info(ctx context.Context, e storage.IndexEntry) (tools.AgentInfo, error) {
+	d := e.Descriptor
+	info := tools.AgentInfo{ID: e.ID, Type: string(d.Type), Name: d.Name, Parent: d.Parent, State: "idle"}
+	if d.Foreground() {
+		info.Place = d.Connector + "/" + d.ChannelID
+	}
+	run, err := s.Runs.LastRun(ctx, e.ID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return info, err
+	}
+	if err == nil {
+		info.State, info.LastRun = string(run.State), run.ID
+		if !d.Foreground() {
+			info.LastText = connectors.OneLine(run.Output, 200)
+		}
+	}
+	if e.Busy && e.Run == "" {
+		info.State = "waiting"
+	}
+	return info, nil
+}
+
+// ReadAgentHistory implements tools.Agents.
+func (s *System) ReadAgentHistory(ctx context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
+	if last < 1 || last > maxHistoryRead {
+		return nil, fmt.Errorf("last is %d; want 1 to %d", last, maxHistoryRead)
+	}
+	e, err := s.known(ctx, env.Agent, claybot.AgentID(id))
+	if err != nil {
+		return nil, err
+	}
+	records, err := s.Agents.Records(ctx, e.ID)
+	if err != nil {
+		return nil, fmt.Errorf("the history of agent %s cannot be read", e.ID)
+	}
+	return records[max(0, len(records)-last):], nil
+}
+
+// StopAgent implements tools.Agents.
+func (s *System) StopAgent(ctx context.Context, env tools.Env, id string) (int, error) {
+	e, err := s.known(ctx, env.Agent, claybot.AgentID(id))
+	if err != nil {
+		return 0, err
+	}
+	below, err := s.descends(ctx, e.Descriptor, env.Agent.ID)
+	if err != nil {
+		return 0, err
+	}
+	if !below {
+		return 0, fmt.Errorf("agent %s is not one of yours; only the agents that you or your subagents started can be stopped", e.ID)
+	}
+	n := s.stopBelow(ctx, e.ID, "parent")
+	if s.stop(ctx, e, "parent") {
+		n++
+	}
+	return n, nil
+}
+
+// descends reports whether an agent was made by ancestor or below it.
+func (s *System) descends(ctx context.Context, d claybot.Descriptor, ancestor claybot.AgentID) (bool, error) {
+	for d.Parent != "" {
+		if d.Parent == ancestor {
+			return true, nil
+		}
+		var err error
+		if d, err = s.Index.IndexedDescriptor(ctx, d.Parent); err != nil {
+			return false, ignore(err, storage.ErrNotFound)
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,307 @@
+package agentsystem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+var _ tools.Agents = (*System)(nil)
+
+// The bounds of waiting for others.
+const (
+	defaultPatience = 10 * time.Minute
+	maxPatience     = 24 * time.Hour
+	// answerGrace is how long after the last deadline an answer may still come:
+	// those who are waited for end by themselves.
+	answerGrace = time.Minute
+	// maxAnswers is the most bytes of a result with answers, below what is cut
+	// in the middle.
+	maxAnswers = 30 << 10
+)
+
+// StartSubagent implements tools.Agents.
+func (s *System) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
+	started, err := s.startAll(ctx, env, []tools.Subagent{t}, false)
+	if err != nil {
+		return "", err
+	}
+	return started[0].id, nil
+}
+
+// SpawnAndWait implements tools.Agents.
+func (s *System) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
+	children, err := s.startAll(ctx, env, tasks, true)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	wait := claybot.Awaiting{}
+	for i, c := range children {
+		wait.Answers = append(wait.Answers, answerID(env, i))
+		wait.Until = max(wait.Until, claybot.At(c.deadline.Time().Add(answerGrace)))
+	}
+	answers, err := s.answers(ctx, wait)
+	if err != nil || answers == nil {
+		return tools.Result{Wait: &wait}, err
+	}
+	for i := range answers {
+		answers[i].AgentID = children[i].id
+	}
+	text, err := fitAnswers(answers)
+	return tools.Result{Text: text}, err
+}
+
+// fitAnswers writes answers so that all of them fit into one result: long
+// outputs are shortened, each to the same length.
+func fitAnswers(answers []claybot.Answer) (string, error) {
+	for room := maxAnswers; ; room /= 2 {
+		for i := range answers {
+			answers[i].Output = shorten(answers[i].Output, room/len(answers))
+		}
+		text, err := json.Marshal(answers)
+		if err != nil || len(text) <= maxAnswers || room < len(answers) {
+			return string(text), err
+		}
+	}
+}
+
+// answers reads what has come for a paused run. It is nil while something is
+// missing that may still come; later, what is missing is an error of its own.
+func (s *System) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Answer, error) {
+	answers := make([]claybot.Answer, len(wait.Answers))
+	late := claybot.Now() >= wait.Until
+	for i, id := range wait.Answers {
+		r, err := s.Inbox.Receipt(ctx, id)
+		switch {
+		case errors.Is(err, storage.ErrNotFound) && !late:
+			return nil, nil
+		case errors.Is(err, storage.ErrNotFound):
+			answers[i].Error = "no answer came in time"
+		case err != nil:
+			return nil, fmt.Errorf("read an answer: %w", err)
+		case r.Message.Answer != nil:
+			answers[i] = *r.Message.Answer
+		default:
+			answers[i].Error = "the answer cannot be read"
+		}
+	}
+	return answers, nil
+}
+
+// startAll makes one subagent for each task, all or none, and posts what they
+// are to do. A call that is made again finds what it made the first time.
+func (s *System) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
+	for i, t := range tasks {
+		if err := s.checkTask(env, t); err != nil {
+			if len(tasks) > 1 {
+				return nil, fmt.Errorf("task %d: %w", i+1, err)
+			}
+			return nil, err
+		}
+	}
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	_, again, err := s.startedBefore(ctx, env, 0)
+	if err != nil {
+		return nil, err
+	}
+	if !again {
+		if err := s.room(ctx, env, len(tasks)); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]started, len(tasks))
+	for i, t := range tasks {
+		if all[i], err = s.start(ctx, env, i, t, awaited); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// A started is a subagent that a call made, and when it must have ended.
+type started struct {
+	id       claybot.AgentID
+	deadline claybot.Time
+}
+
+// startedBefore finds the i-th subagent of a call by its task, which is known
+// also when the agent is gone.
+func (s *System) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
+	r, err := s.Inbox.Receipt(ctx, taskID(childUID(env, i)))
+	if errors.Is(err, storage.ErrNotFound) {
+		return started{}, false, nil
+	}
+	if err != nil {
+		return started{}, false, fmt.Errorf("look for the subagent: %w", err)
+	}
+	return started{r.Agent, r.Message.Deadline}, true, nil
+}
+
+// checkTask refuses what a subagent cannot be given.
+func (s *System) checkTask(env tools.Env, t tools.Subagent) error {
+	if strings.TrimSpace(t.Task) == "" {
+		return errors.New("task must not be empty")
+	}
+	if len(t.Task) > maxText {
+		return fmt.Errorf("task has %d bytes; at most %d are taken", len(t.Task), maxText)
+	}
+	if t.Timeout < 0 || t.Timeout > maxPatience {
+		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, maxPatience)
+	}
+	if models := s.Society().Models; t.Model != "" && t.Model != s.own(env).Model && !slices.Contains(models, t.Model) {
+		return fmt.Errorf("model %q is not configured; leave it out, or choose one of: %s", t.Model, strings.Join(models, ", "))
+	}
+	own := s.own(env).Tools
+	if known := s.Society().Tools; known != nil {
+		own = known(env.Agent)
+	}
+	for _, name := range t.Tools {
+		if own != nil && !slices.Contains(own, name) {
+			return fmt.Errorf("tool %.64q is not one of yours, so a subagent cannot have it", name)
+		}
+	}
+	return nil
+}
+
+// own are the background settings of the caller.
+func (s *System) own(env tools.Env) claybot.Background {
+	if b := env.Agent.State.Background; b != nil {
+		return *b
+	}
+	return claybot.Background{}
+}
+
+// room refuses n more subagents where the limits do not allow them. It needs
+// starting.
+func (s *System) room(ctx context.Context, env tools.Env, n int) error {
+	limits, caller := s.Society(), env.Agent
+	if caller.Descriptor.Depth >= limits.MaxDepth {
+		return fmt.Errorf("subagents may be nested %d deep at most; do this yourself", limits.MaxDepth)
+	}
+	children, err := s.Index.Children(ctx, caller.ID)
+	if err != nil {
+		return fmt.Errorf("count subagents: %w", err)
+	}
+	busy := 0
+	for _, c := range children {
+		if c.Busy {
+			busy++
+		}
+	}
+	if busy+n > limits.MaxChildren {
+		return fmt.Errorf("%d of your subagents are at work and %d more would be over the limit of %d; wait for some to end", busy, n, limits.MaxChildren)
+	}
+	since := claybot.At(time.Now().Add(-time.Hour))
+	started, err := s.Index.Started(ctx, root(caller), since)
+	if err != nil {
+		return fmt.Errorf("count subagents: %w", err)
+	}
+	if started+n > limits.MaxStarts {
+		return fmt.Errorf("%d subagents were started here within an hour and %d more would be over the limit of %d; try again later", started, n, limits.MaxStarts)
+	}
+	return nil
+}
+
+// root is the agent with which the chain of parents of a begins.
+func root(a claybot.Agent) claybot.AgentID {
+	if a.Descriptor.Root != "" {
+		return a.Descriptor.Root
+	}
+	return a.ID
+}
+
+// child describes the i-th subagent of a call.
+func (s *System) child(env tools.Env, i int, name string) claybot.Descriptor {
+	parent := env.Agent
+	d := claybot.Descriptor{
+		Type: claybot.AgentSubagent, UID: childUID(env, i), Parent: parent.ID, Name: shorten(clean(name), 80),
+		Owner: parent.Descriptor.OwnerID(), Root: root(parent), Depth: parent.Descriptor.Depth + 1,
+		Profile: parent.Descriptor.Profile,
+	}
+	if d.Profile == "" {
+		d.Profile = s.Profile(parent.Descriptor).Name
+	}
+	return d
+}
+
+// childUID is different for every call, and the same when a call is repeated.
+func childUID(env tools.Env, i int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", env.Run, env.CallID, i))
+	uid := make([]byte, 24)
+	uid[0] = letters[h[0]%26]
+	for k := 1; k < len(uid); k++ {
+		uid[k] = letters[h[k]%36]
+	}
+	return string(uid)
+}
+
+// taskID is the id of the first message of a subagent.
+func taskID(uid string) claybot.MessageID { return claybot.MessageID("task/" + uid) }
+
+// answerID is the id of the i-th answer that a call waits for.
+func answerID(env tools.Env, i int) claybot.MessageID {
+	return claybot.MessageID(fmt.Sprintf("answer/%s", childUID(env, i)))
+}
+
+func patience(d time.Duration) time.Duration {
+	if d == 0 {
+		return defaultPatience
+	}
+	return d
+}
+
+// start makes one subagent and posts its task; both are done once, however
+// often the call is made.
+func (s *System) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
+	if known, ok, err := s.startedBefore(ctx, env, i); ok || err != nil {
+		return known, err
+	}
+	d := s.child(env, i, t.Name)
+	own := s.own(env)
+	b := claybot.Background{Model: t.Model, Prompt: t.Prompt, Tools: t.Tools}
+	if b.Model == "" {
+		b.Model = own.Model
+	}
+	if b.Tools == nil {
+		b.Tools = own.Tools
+	}
+	agent, err := s.Agents.NewAgent(ctx, d, b)
+	if err != nil {
+		return started{}, fmt.Errorf("make the subagent: %w", err)
+	}
+	m := claybot.Message{
+		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: clean(t.Task), At: claybot.Now(),
+		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
+		Hops: s.turns.of(env.Run).hops(),
+	}
+	if t.Report {
+		m.Report = env.Agent.ID
+	}
+	if awaited {
+		m.Awaited = &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, i)}
+		m.Deadline = claybot.At(time.Now().Add(patience(t.Timeout)))
+	}
+	if _, err := s.acceptFor(ctx, agent, m); err != nil {
+		return started{}, fmt.Errorf("give the subagent its task: %w", err)
+	}
+	return started{agent.ID, m.Deadline}, nil
+}
+
+// ignore is err, or nil when it is what is expected.
+func ignore(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package agentsystem
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/claybot/claybot"
+)
+
+// turns are the messages of the runs that this process works on, for the tools
+// they call. The zero value is ready.
+type turns struct {
+	mu  sync.Mutex
+	all map[claybot.RunID]turn
+}
+
+// A turn is what a run works on.
+type turn struct {
+	agent    claybot.Agent
+	messages []claybot.Message // never changed
+}
+
+// begin makes the messages of a pass known, or replaces them.
+func (t *turns) begin(p *pass) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = make(map[claybot.RunID]turn)
+	}
+	t.all[p.run.ID] = turn{p.agent, slices.Clone(p.messages)}
+}
+
+func (t *turns) end(p *pass) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.all, p.run.ID)
+}
+
+// of returns the turn of a run, an empty one when it is not at work here.
+func (t *turns) of(run claybot.RunID) turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[run]
+}
+
+// person reports whether a person said something in the turn.
+func (t turn) person() bool {
+	return slices.ContainsFunc(t.messages, func(m claybot.Message) bool { return m.Type == claybot.MessageUser })
+}
+
+// hops is how far the thoughts of the turn have come from a person.
+func (t turn) hops() int {
+	n := 0
+	for _, m := range t.messages {
+		n = max(n, m.Hops)
+	}
+	if t.person() {
+		return 0
+	}
+	return n
+}
+
+// newest is the message that the turn answers: the last one that is not silent.
+func (t turn) newest() claybot.Message {
+	for _, m := range slices.Backward(t.messages) {
+		if !m.Silent {
+			return m
+		}
+	}
+	return claybot.Message{}
+}
+
+// work is what the pass works on.
+func (p *pass) work() turn { return turn{p.agent, p.messages} }
+
+// route is where the turn answers.
+func (t turn) route() claybot.Route {
+	return t.newest().ReplyRoute(t.agent.Descriptor)
+}
+
+// newestOf is the newest message of the run that has a type; nil for none.
+func (p *pass) newestOf(typ claybot.MessageType) *claybot.Message {
+	for _, m := range slices.Backward(p.messages) {
+		if m.Type == typ {
+			return &m
+		}
+	}
+	return nil
+}
+
+// firing is the instant of a cron task that the run is; nil for other runs.
+func (p *pass) firing() *claybot.Firing {
+	for _, m := range p.messages {
+		if m.Firing != nil {
+			return m.Firing
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// compactTime bounds a compaction that a person asked for.
+const compactTime = 10 * time.Minute
+
+// engine returns the engine of a profile; nil when there is none.
+func (s *System) engine(profile Profile) (string, runs.Engine) {
+	name := profile.Engine
+	if name == "" {
+		name = "react"
+	}
+	return name, s.engines[name]
+}
+
+// compact makes what an agent remembers shorter, because its person asked for
+// it. The message ends with the answer; no run begins.
+func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
+	m := loud(box.Waiting)
+	text, used, err := s.shortened(ctx, box, agent, profile)
+	if err != nil {
+		return err
+	}
+	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, storage.Settlement{
+		Reason: "command", Wait: profile.Policy.Wait(), Usage: used,
+		Replies: s.compose(replyTo(agent, m, claybot.OutgoingCommand), text),
+	})
+	if err != nil {
+		return err
+	}
+	s.post.hand(out)
+	s.waiters.ended(Result{Text: text}, m.ID)
+	return nil
+}
+
+// shortened lets the engine fold what the agent remembers, and says what came
+// of it. Only a store that fails is an error.
+func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) (text string, used claybot.Usage, err error) {
+	_, engine := s.engine(profile)
+	keeper, ok := engine.(runs.Upkeeper)
+	if !ok {
+		return textNotCompacted, used, nil
+	}
+	ctx, cancel := context.WithTimeout(life, compactTime)
+	defer cancel()
+	history, err := s.Agents.OpenHistory(ctx, box.Lease)
+	if err != nil {
+		return "", used, err
+	}
+	defer history.Close() // its writes are synced; closing has nothing to report
+	defer func() {        // what breaks an engine must not block the agent for good
+		if x := recover(); x != nil {
+			s.Log.Error("the engine panicked while it compacted", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			text, err = textCompactFailed, nil
+		}
+	}()
+	hidden := func(r claybot.Record) bool { return r.Aside }
+	turn := &runs.Turn{
+		Agent: agent, History: visible(history.Records(), hidden), Usage: func(u claybot.Usage) { used = used.Add(u) },
+		Run: claybot.Run{ID: claybot.RunID(newID()), Agent: agent.ID},
+	}
+	before := len(turn.History)
+	kept := -1
+	for r, err := range keeper.Compact(ctx, turn) {
+		if err != nil {
+			s.Log.Warn("cannot compact", "agent", agent.ID, "err", err)
+			return textCompactFailed, used, context.Cause(life)
+		}
+		if r.Type == claybot.RecordSummary {
+			kept = r.Keep
+			r.Keep = keptInFile(history.Records(), hidden, r.Keep)
+		}
+		if r.At == 0 {
+			r.At = claybot.Now()
+		}
+		if err := history.Append(ctx, r); err != nil {
+			return "", used, err
+		}
+	}
+	if kept < 0 {
+		return textNotCompacted, used, nil
+	}
+	return textCompacted(before-kept, kept), used, nil
+}
+
+// contextSize answers /context.
+func (s *System) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
+	_, engine := s.engine(s.Profile(agent.Descriptor))
+	keeper, ok := engine.(runs.Upkeeper)
+	if !ok {
+		return textNoContext, nil
+	}
+	records, err := s.Agents.Records(ctx, agent.ID)
+	if err != nil {
+		return "", fmt.Errorf("read the history: %w", err)
+	}
+	size := keeper.Measure(&runs.Turn{
+		Agent: agent, Run: claybot.Run{Agent: agent.ID},
+		History: visible(records, func(r claybot.Record) bool { return r.Aside }),
+	})
+	size.Last = agent.State.Context
+	return textContext(size), nil
+}
+
+// abandon ends what waits for an agent whose files cannot be read: its run
+// fails, in words to whoever waits for it.
+func (s *System) abandon(ctx context.Context, box *inbox.Box, cause error) error {
+	d, err := s.Index.IndexedDescriptor(ctx, box.Lease.Agent)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	agent := claybot.Agent{ID: box.Lease.Agent, Descriptor: d}
+	return s.passWith(ctx, box, agent, s.Profile(d), &runs.Error{Code: "damaged", Text: "the files of the agent cannot be read", Err: cause})
+}

@@ -1,0 +1,42 @@
+package agentsystem
+
+import "github.com/claybot/claybot"
+
+// visible leaves out the hidden records of a history: those of other runs
+// without memory, or, without memory itself, those of all other runs. Summaries
+// keep as many of the records before them as are left.
+func visible(all []claybot.Record, hidden func(claybot.Record) bool) []claybot.Record {
+	seen := make([]claybot.Record, 0, len(all))
+	places := make([]int, 0, len(all)) // of the seen ones in all
+	for i, r := range all {
+		if hidden(r) {
+			continue
+		}
+		if r.Type == claybot.RecordSummary {
+			first := i - r.Keep
+			keep := 0
+			for k := len(places) - 1; k >= 0 && places[k] >= first; k-- {
+				keep++
+			}
+			r.Keep = keep
+		}
+		seen = append(seen, r)
+		places = append(places, i)
+	}
+	return seen
+}
+
+// keptInFile is how many of the last records of all hold the last keep visible
+// ones. Older summaries do not count in a file: none is kept.
+func keptInFile(all []claybot.Record, hidden func(claybot.Record) bool, keep int) int {
+	n := 0
+	for i := len(all) - 1; i >= 0 && keep > 0; i-- {
+		if all[i].Type != claybot.RecordSummary {
+			n++
+		}
+		if !hidden(all[i]) {
+			keep--
+		}
+	}
+	return n
+}

@@ -1,0 +1,364 @@
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// lastFirings is how many of a task's firings `cron show` shows.
+const lastFirings = 10
+
+type cronCmd struct {
+	List    cronListCmd    `cmd:"" default:"withargs" help:"List the tasks, with the files that cannot be read."`
+	Show    cronShowCmd    `cmd:"" help:"Show a task, when it fires next, and how it went lately."`
+	Add     cronAddCmd     `cmd:"" help:"Make a task."`
+	Edit    cronEditCmd    `cmd:"" help:"Change a task."`
+	Enable  cronEnableCmd  `cmd:"" help:"Let a task fire again."`
+	Disable cronDisableCmd `cmd:"" help:"Keep a task from firing."`
+	Run     cronRunCmd     `cmd:"" help:"Fire a task now, beside its schedule."`
+	Delete  cronDeleteCmd  `cmd:"" help:"Take a task away; its folder moves to .done."`
+}
+
+// A taskRef names a task of the daemon.
+type taskRef struct {
+	Ref string `arg:"" help:"The slug or uid of the task, as cron shows it."`
+}
+
+type (
+	cronListCmd struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	cronShowCmd struct {
+		taskRef
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	cronAddCmd struct {
+		Name        string `required:"" help:"What the task is called."`
+		Description string `help:"What it is for."`
+		Schedule    string `xor:"when" required:"" placeholder:"CRON" help:"Five fields: minute hour day month weekday; or @daily and the like."`
+		Every       string `xor:"when" required:"" placeholder:"DURATION" help:"How long from one time to the next: 90m, 12h."`
+		At          string `xor:"when" required:"" placeholder:"TIME" help:"Once, at this time: 2027-01-31T09:00:00+01:00."`
+		Timezone    string `placeholder:"ZONE" help:"Zone of the schedule, for example Europe/Berlin. Default: that of the configuration."`
+		Route       string `placeholder:"PLACE" help:"Where its output goes: connector/channel, agent:ID, or none."`
+		Misfire     string `placeholder:"POLICY" help:"What becomes of a missed time: skip, run_once, or run_if_within=DURATION."`
+		Once        bool   `help:"Remove the task after its first run."`
+		Retries     int    `placeholder:"N" help:"How often a failed run is tried again."`
+		DryRun      bool   `help:"Only show when it would fire."`
+		JSON        bool   `name:"json" help:"Print JSON."`
+		Prompt      string `arg:"" help:"What the agent is told each time."`
+	}
+	cronEditCmd struct {
+		taskRef
+		Name        *string `help:"What the task is called."`
+		Description *string `help:"What it is for."`
+		Schedule    *string `xor:"when" placeholder:"CRON" help:"Five fields: minute hour day month weekday; or @daily and the like."`
+		Every       *string `xor:"when" placeholder:"DURATION" help:"How long from one time to the next: 90m, 12h."`
+		At          *string `xor:"when" placeholder:"TIME" help:"Once, at this time: 2027-01-31T09:00:00+01:00."`
+		Timezone    *string `placeholder:"ZONE" help:"Zone of the schedule, for example Europe/Berlin."`
+		Route       *string `placeholder:"PLACE" help:"Where its output goes: connector/channel, agent:ID, or none."`
+		Misfire     *string `placeholder:"POLICY" help:"What becomes of a missed time: skip, run_once, or run_if_within=DURATION."`
+		Once        *bool   `negatable:"" help:"Remove the task after its first run, or keep it."`
+		Retries     *int    `placeholder:"N" help:"How often a failed run is tried again."`
+		Prompt      *string `help:"What the agent is told each time."`
+	}
+	cronEnableCmd  struct{ taskRef }
+	cronDisableCmd struct{ taskRef }
+	cronRunCmd     struct{ taskRef }
+	cronDeleteCmd  struct{ taskRef }
+)
+
+// A taskList is the daemon's answer to GET /cron.
+type taskList struct {
+	Tasks    []connectors.Task    `json:"tasks"`
+	Problems []connectors.Problem `json:"problems"`
+}
+
+// Run lists the tasks.
+func (c cronListCmd) Run(e *env) error {
+	var list taskList
+	if err := e.ask("GET", "/cron", nil, &list); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(list)
+	}
+	if len(list.Tasks) == 0 {
+		if _, err := fmt.Fprintln(e.out, "There are no tasks; make one with: claybot cron add"); err != nil {
+			return err
+		}
+	} else if err := e.table(taskTable(list.Tasks)); err != nil {
+		return err
+	}
+	return e.problems(list.Problems)
+}
+
+func taskTable(all []connectors.Task) [][]string {
+	rows := [][]string{{"SLUG", "NAME", "SCHEDULE", "ZONE", "NEXT", "LAST"}}
+	for _, t := range all {
+		rows = append(rows, []string{t.Slug, oneLine(t.Name), timing(t.TaskSpec), cmp.Or(t.Timezone, "-"), next(t), lastFiring(t)})
+	}
+	return rows
+}
+
+// timing says when a task fires, in one phrase.
+func timing(t connectors.TaskSpec) string {
+	switch {
+	case t.Every != "":
+		return "every " + t.Every
+	case t.At != "":
+		return "at " + t.At
+	}
+	return cmp.Or(t.Schedule, "-")
+}
+
+// next says when a task fires next, or why it does not.
+func next(t connectors.Task) string {
+	switch {
+	case !t.Enabled:
+		return "off"
+	case t.Paused != "":
+		return "paused: " + oneLine(t.Paused)
+	case len(t.Next) == 0:
+		return "never"
+	}
+	return t.Next[0].Format(time.DateTime) // in the zone of the task
+}
+
+func lastFiring(t connectors.Task) string {
+	if t.Last == nil {
+		return "never"
+	}
+	return t.Last.State + " " + moment(t.Last.Planned)
+}
+
+// Run shows a task.
+func (c cronShowCmd) Run(e *env) error {
+	path, err := taskPath(c.Ref, "ledger")
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Task    connectors.Task     `json:"task"`
+		Firings []connectors.Firing `json:"firings"`
+	}{}
+	if err := e.ask("GET", fmt.Sprintf("%s?limit=%d", path, lastFirings), nil, &out); err != nil {
+		return err
+	}
+	var list taskList
+	if err := e.ask("GET", "/cron", nil, &list); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list.Tasks, func(t connectors.Task) bool { return t.Slug == c.Ref })
+	if i < 0 {
+		i = slices.IndexFunc(list.Tasks, func(t connectors.Task) bool { return t.UID == c.Ref })
+	}
+	if i < 0 {
+		return errors.New("the task was taken away just now")
+	}
+	out.Task = list.Tasks[i]
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if err := e.table(taskFields(out.Task)); err != nil {
+		return err
+	}
+	if err := e.text("\n" + nextFive(out.Task.Next)); err != nil || len(out.Firings) == 0 {
+		return err
+	}
+	if err := e.text("\n"); err != nil {
+		return err
+	}
+	return e.table(firingTable(out.Firings))
+}
+
+// taskFields lists what is set in a task.
+func taskFields(t connectors.Task) [][]string {
+	enabled := "yes"
+	if !t.Enabled {
+		enabled = "no"
+	}
+	rows := [][]string{{"slug", t.Slug}, {"uid", t.UID}, {"name", t.Name}}
+	for _, f := range [][2]string{
+		{"description", t.Description},
+		{"schedule", timing(t.TaskSpec)},
+		{"timezone", t.Timezone},
+		{"enabled", enabled},
+		{"paused", t.Paused},
+		{"misfire", t.Misfire},
+		{"once", positive(t.Once, "yes")},
+		{"retries", positive(t.Retries > 0, fmt.Sprint(t.Retries))},
+		{"owner", t.Owner},
+		{"route", t.Route},
+		{"agent", t.Agent},
+		{"gate", t.Gate},
+		{"prompt", t.Prompt},
+	} {
+		if f[1] != "" {
+			rows = append(rows, []string{f[0], oneLine(f[1])})
+		}
+	}
+	return rows
+}
+
+// positive is s when ok, else nothing.
+func positive(ok bool, s string) string {
+	if !ok {
+		return ""
+	}
+	return s
+}
+
+// nextFive lists instants, each in its zone.
+func nextFive(all []time.Time) string {
+	if len(all) == 0 {
+		return "It does not fire again.\n"
+	}
+	var b strings.Builder
+	b.WriteString("It fires next at\n")
+	for _, t := range all {
+		b.WriteString("  " + t.Format("Mon 2006-01-02 15:04:05 MST") + "\n")
+	}
+	return b.String()
+}
+
+func firingTable(all []connectors.Firing) [][]string {
+	rows := [][]string{{"PLANNED", "TRY", "STATE", "STARTED", "TOOK", "COST", "RUN", "REASON"}}
+	for _, f := range all {
+		started, took, cost := "-", "-", "-"
+		if !f.Started.IsZero() {
+			started = moment(f.Started)
+		}
+		if !f.Started.IsZero() && !f.Ended.IsZero() {
+			took = f.Ended.Sub(f.Started).Round(time.Second).String()
+		}
+		if f.Cost > 0 {
+			cost = fmt.Sprintf("$%.4f", float64(f.Cost)/1e6)
+		}
+		planned := moment(f.Planned)
+		if strings.HasPrefix(f.Instant, "manual/") {
+			planned += " by hand"
+		}
+		rows = append(rows, []string{
+			planned, fmt.Sprint(max(f.Attempt, 1)), f.State, started, took, cost, cmp.Or(string(f.Run), "-"), cmp.Or(oneLine(f.Reason), "-"),
+		})
+	}
+	return rows
+}
+
+// Run makes a task, or shows when it would fire.
+func (c cronAddCmd) Run(e *env) error {
+	in := struct {
+		connectors.TaskSpec
+		DryRun bool `json:"dry_run,omitempty"`
+	}{connectors.TaskSpec{
+		Name: c.Name, Description: c.Description, Schedule: c.Schedule, Every: c.Every, At: c.At, Timezone: c.Timezone,
+		Prompt: c.Prompt, Misfire: c.Misfire, Once: c.Once, Retries: c.Retries, Route: c.Route,
+	}, c.DryRun}
+	var out connectors.Task // of a dry run, only when it fires
+	if err := e.ask("POST", "/cron", in, &out); err != nil {
+		return err
+	}
+	switch {
+	case c.JSON && c.DryRun:
+		return e.printJSON(map[string]any{"next": out.Next})
+	case c.JSON:
+		return e.printJSON(out)
+	case c.DryRun:
+		return e.text("Nothing is saved. " + nextFive(out.Next))
+	}
+	return e.text(fmt.Sprintf("The task %s is saved. %s", out.Slug, nextFive(out.Next)))
+}
+
+// Run changes a task.
+func (c cronEditCmd) Run(e *env) error {
+	in := make(map[string]any)
+	set(in, "name", c.Name)
+	set(in, "description", c.Description)
+	set(in, "timezone", c.Timezone)
+	set(in, "prompt", c.Prompt)
+	set(in, "misfire", c.Misfire)
+	set(in, "route", c.Route)
+	set(in, "once", c.Once)
+	set(in, "retries", c.Retries)
+	if c.Schedule != nil || c.Every != nil || c.At != nil { // one takes the place of the others
+		in["schedule"], in["every"], in["at"] = "", "", ""
+		set(in, "schedule", c.Schedule)
+		set(in, "every", c.Every)
+		set(in, "at", c.At)
+	}
+	if len(in) == 0 {
+		return usageError{errors.New("there is nothing to change; claybot cron edit --help lists what can be")}
+	}
+	t, err := e.patch(c.Ref, in)
+	if err != nil {
+		return err
+	}
+	return e.text(fmt.Sprintf("The task %s is changed. %s", t.Slug, nextFive(t.Next)))
+}
+
+// set puts what is given into a change.
+func set[T any](in map[string]any, name string, v *T) {
+	if v != nil {
+		in[name] = *v
+	}
+}
+
+// patch changes a task of the daemon.
+func (e *env) patch(ref string, in map[string]any) (connectors.Task, error) {
+	var t connectors.Task
+	path, err := taskPath(ref)
+	if err != nil {
+		return t, err
+	}
+	return t, e.ask("PATCH", path, in, &t)
+}
+
+// Run enables a task.
+func (c cronEnableCmd) Run(e *env) error {
+	t, err := e.patch(c.Ref, map[string]any{"enabled": true})
+	if err != nil {
+		return err
+	}
+	return e.text(fmt.Sprintf("The task %s is enabled. %s", t.Slug, nextFive(t.Next)))
+}
+
+// Run disables a task.
+func (c cronDisableCmd) Run(e *env) error {
+	t, err := e.patch(c.Ref, map[string]any{"enabled": false})
+	if err != nil {
+		return err
+	}
+	return e.text(fmt.Sprintf("The task %s is disabled.\n", t.Slug))
+}
+
+// Run fires a task.
+func (c cronRunCmd) Run(e *env) error {
+	path, err := taskPath(c.Ref, "run")
+	if err != nil {
+		return err
+	}
+	var t connectors.Task
+	if err := e.ask("POST", path+"?key="+rand.Text(), nil, &t); err != nil {
+		return err
+	}
+	return e.text(fmt.Sprintf("The task %s fires now; see how it goes with: claybot cron show %s\n", t.Slug, t.Slug))
+}
+
+// Run takes a task away.
+func (c cronDeleteCmd) Run(e *env) error {
+	path, err := taskPath(c.Ref)
+	if err != nil {
+		return err
+	}
+	if err := e.ask("DELETE", path, nil, nil); err != nil {
+		return err
+	}
+	return e.text("The task is taken away; its folder is in .done.\n")
+}

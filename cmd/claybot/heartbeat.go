@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+type heartbeatCmd struct {
+	List heartbeatListCmd `cmd:"" default:"withargs" help:"List the tasks of the heartbeat."`
+	Run  heartbeatRunCmd  `cmd:"" help:"Run tasks of the heartbeat now."`
+}
+
+type (
+	heartbeatListCmd struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	heartbeatRunCmd struct {
+		IDs []string `arg:"" optional:"" name:"id" help:"The tasks; all when none is given."`
+	}
+)
+
+// Run lists the tasks of the heartbeat.
+func (c heartbeatListCmd) Run(e *env) error {
+	var out struct {
+		Beats    []connectors.Beat    `json:"beats"`
+		Problems []connectors.Problem `json:"problems"`
+	}
+	if err := e.ask("GET", "/heartbeat", nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Beats) == 0 {
+		if _, err := fmt.Fprintln(e.out, "The heartbeat has no tasks."); err != nil {
+			return err
+		}
+	} else if err := e.table(beatTable(out.Beats)); err != nil {
+		return err
+	}
+	return e.problems(out.Problems)
+}
+
+func beatTable(all []connectors.Beat) [][]string {
+	rows := [][]string{{"ID", "TITLE", "EVERY", "HOURS", "NEXT", "LAST"}}
+	for _, b := range all {
+		next := "-"
+		switch {
+		case !b.Enabled:
+			next = "off"
+		case b.Stopped != "":
+			next = "rests: " + oneLine(b.Stopped)
+		case !b.Next.IsZero():
+			next = moment(b.Next)
+		}
+		last := "never"
+		if !b.LastRun.IsZero() {
+			last = moment(b.LastRun)
+		}
+		rows = append(rows, []string{b.ID, oneLine(b.Title), cmp.Or(b.Every, "default"), cmp.Or(b.ActiveHours, "-"), next, last})
+	}
+	return rows
+}
+
+// Run runs tasks of the heartbeat.
+func (c heartbeatRunCmd) Run(e *env) error {
+	var out struct {
+		Tasks int `json:"tasks"`
+	}
+	err := e.ask("POST", "/heartbeat/run?key="+rand.Text(), map[string]any{"ids": c.IDs}, &out)
+	if err != nil {
+		return err
+	}
+	if out.Tasks == 0 {
+		_, err = fmt.Fprintln(e.out, "There is nothing to run.")
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "The heartbeat runs %s now.\n", count(out.Tasks, "task"))
+	return err
+}

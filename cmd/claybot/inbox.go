@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+type inboxCmd struct {
+	Show inboxShowCmd `cmd:"" default:"withargs" help:"Show what waits for an agent."`
+	Drop inboxDropCmd `cmd:"" help:"Drop messages that wait for an agent."`
+}
+
+type (
+	inboxShowCmd struct {
+		Agent claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+		JSON  bool            `name:"json" help:"Print JSON."`
+	}
+	inboxDropCmd struct {
+		Agent    claybot.AgentID     `arg:"" help:"The id of the agent, as agents shows it."`
+		Messages []claybot.MessageID `arg:"" optional:"" name:"message" help:"The ids of the messages; all that wait when none is given."`
+	}
+)
+
+// An inboxView is what waits for an agent, and its unfinished run.
+type inboxView struct {
+	Waiting []struct {
+		ID     claybot.MessageID   `json:"id"`
+		Type   claybot.MessageType `json:"type"`
+		Kind   claybot.SystemKind  `json:"kind,omitempty"`
+		From   claybot.Sender      `json:"from,omitzero"`
+		Text   string              `json:"text"`
+		At     claybot.Time        `json:"at"`
+		Silent bool                `json:"silent,omitempty"`
+	} `json:"waiting"`
+	Run *struct {
+		ID       claybot.RunID     `json:"id"`
+		State    claybot.RunState  `json:"state"`
+		Started  claybot.Time      `json:"started"`
+		Awaiting *claybot.Awaiting `json:"awaiting,omitempty"`
+	} `json:"run,omitempty"`
+}
+
+// Run shows an inbox.
+func (c inboxShowCmd) Run(e *env) error {
+	path, err := agentPath(c.Agent, "inbox")
+	if err != nil {
+		return err
+	}
+	var v inboxView
+	if err := e.ask("GET", path, nil, &v); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(v)
+	}
+	if _, err := fmt.Fprintln(e.out, v.work()); err != nil {
+		return err
+	}
+	if len(v.Waiting) == 0 {
+		_, err := fmt.Fprintln(e.out, "Nothing waits.")
+		return err
+	}
+	return e.table(v.rows())
+}
+
+// work says what the agent is doing.
+func (v inboxView) work() string {
+	switch r := v.Run; {
+	case r == nil:
+		return "No run is unfinished."
+	case r.Awaiting != nil:
+		return fmt.Sprintf("Run %s, %s since %s, for %s, until %s.",
+			r.ID, r.State, moment(r.Started.Time()), count(len(r.Awaiting.Answers), "answer"), moment(r.Awaiting.Until.Time()))
+	default:
+		return fmt.Sprintf("Run %s, %s since %s.", r.ID, r.State, moment(r.Started.Time()))
+	}
+}
+
+func (v inboxView) rows() [][]string {
+	rows := [][]string{{"AT", "KIND", "FROM", "MESSAGE", "TEXT"}}
+	for _, m := range v.Waiting {
+		kind := cmp.Or(string(m.Kind), string(m.Type))
+		if m.Silent {
+			kind += ", silent"
+		}
+		from := cmp.Or(m.From.Name, string(m.From.Agent), m.From.UserID, "-")
+		rows = append(rows, []string{moment(m.At.Time()), kind, oneLine(from), string(m.ID), oneLine(m.Text)})
+	}
+	return rows
+}
+
+// Run drops messages.
+func (c inboxDropCmd) Run(e *env) error {
+	path, err := agentPath(c.Agent, "inbox")
+	if err != nil {
+		return err
+	}
+	q := url.Values{}
+	for _, id := range c.Messages {
+		if strings.TrimSpace(string(id)) == "" { // or the daemon would be asked to drop all
+			return usageError{errors.New("the id of a message is empty")}
+		}
+		q.Add("message", string(id))
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	var out struct {
+		Dropped []claybot.MessageID `json:"dropped"`
+	}
+	if err := e.ask("DELETE", path, nil, &out); err != nil {
+		return err
+	}
+	if len(out.Dropped) == 0 {
+		_, err = fmt.Fprintln(e.out, "Nothing was dropped: no such message waits.")
+		return err
+	}
+	for _, id := range out.Dropped {
+		if _, err := fmt.Fprintln(e.out, "dropped", plain(string(id))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

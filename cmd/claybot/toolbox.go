@@ -1,0 +1,145 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/clock"
+	"github.com/claybot/claybot/tools/documents"
+	"github.com/claybot/claybot/tools/messaging"
+	"github.com/claybot/claybot/tools/schedule"
+	"github.com/claybot/claybot/tools/todos"
+)
+
+// A toolbox puts together what each agent may use. A set is made once for each
+// profile and kind of agent, until the configuration changes.
+type toolbox struct {
+	d     *daemon
+	tasks connectors.Tasks // nil: cron is off
+	beats connectors.Beats // nil: the heartbeat is off
+
+	mu     sync.Mutex
+	config *configs.Config // that the sets were made for
+	sets   map[boxKey]*tools.Set
+}
+
+type boxKey struct {
+	profile string
+	kind    claybot.AgentType
+	beats   bool // with the tools of the heartbeat
+}
+
+// of returns the tools of an agent: those of its profile, and of them only what
+// it was given when it was started.
+func (b *toolbox) of(a claybot.Agent) *tools.Set {
+	profile := b.d.settings(a)
+	key := boxKey{profile.Name, a.Descriptor.Type, b.mayBeat(a.Descriptor, profile)}
+	set := b.set(key, profile).Only(profile.Tools)
+	if bg := a.State.Background; bg != nil {
+		set = set.Only(bg.Tools)
+	}
+	return set
+}
+
+// names are the tools of an agent by name.
+func (b *toolbox) names(a claybot.Agent) []string {
+	offered := b.of(a).Tools()
+	names := make([]string, len(offered))
+	for i, t := range offered {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// mayBeat reports whether an agent gets the tools of the heartbeat. The
+// heartbeat belongs to nobody and reaches everybody, so they are for the
+// operator's own chats, for the heartbeat, and where a profile names them.
+func (b *toolbox) mayBeat(d claybot.Descriptor, p configs.Profile) bool {
+	own := d.Type == claybot.AgentHeartbeat || d.Foreground() && slices.Contains(operatorChats, d.Connector)
+	return own || slices.ContainsFunc(p.Tools, func(name string) bool { return strings.HasPrefix(name, "heartbeat_") })
+}
+
+func (b *toolbox) set(key boxKey, p configs.Profile) *tools.Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.d.config.Load(); b.config != c || b.sets == nil {
+		b.config, b.sets = c, make(map[boxKey]*tools.Set)
+	}
+	if b.sets[key] == nil {
+		set, err := tools.NewSet(b.all(key, p)...)
+		if err != nil {
+			b.d.log.Error("some tools are left out", "profile", p.Name, "err", err)
+		}
+		set.Log = b.d.log
+		b.sets[key] = set
+	}
+	return b.sets[key]
+}
+
+// all are the tools of a profile for agents of one kind.
+func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
+	system, beats := b.d.system, b.beats
+	if !key.beats {
+		beats = nil
+	}
+	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system))
+	if key.kind == claybot.AgentCron && b.tasks != nil {
+		all = append(all, schedule.MemoryTools(b.tasks)...)
+	}
+	deep := p.Deep
+	if deep == nil {
+		return all
+	}
+	if deep.Todos {
+		all = append(all, todos.Tools(b.d.db, system, func(tools.Env) bool { return deep.ShowTodos })...)
+	}
+	switch deep.Files {
+	case configs.FilesState:
+		all = append(all, documents.Tools(documents.State(b.d.db))...)
+	case configs.FilesStore:
+		all = append(all, documents.Tools(documents.Store(b.d.db))...)
+	case configs.FilesFilesystem:
+		all = append(all, documents.Tools(documents.Filesystem(b.folder))...)
+	}
+	if len(deep.Subagents) > 0 {
+		helpers := make([]messaging.Helper, len(deep.Subagents))
+		for i, h := range deep.Subagents {
+			helpers[i] = messaging.Helper{Name: h.Name, Description: h.Description, Prompt: h.SystemPrompt, Model: h.Model, Tools: h.Tools}
+		}
+		all = append(all, messaging.TaskTool(system, helpers))
+	}
+	return all
+}
+
+// folder is where the files of an agent are.
+func (b *toolbox) folder(env tools.Env) (string, error) {
+	return filepath.Join(b.d.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
+}
+
+// modelNames are the models that a subagent may be given: those that a
+// configuration names.
+func modelNames(c *configs.Config) []string {
+	var names []string
+	for _, p := range c.Profiles {
+		if p.Model.Demo() {
+			continue // it has no name that anybody could ask for
+		}
+		names = append(names, p.Model.ID())
+		if p.Deep == nil {
+			continue
+		}
+		for _, h := range p.Deep.Subagents {
+			if h.Model != "" {
+				names = append(names, h.Model)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

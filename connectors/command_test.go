@@ -1,0 +1,78 @@
+package connectors_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+func TestInterpret(t *testing.T) {
+	for _, tc := range []struct {
+		text, prefixes string
+		want           claybot.Message
+		ours           bool
+	}{
+		{"/context", "/", claybot.Message{Type: claybot.MessageCommand, Command: "context"}, true},
+		{"/compact", "/", claybot.Message{Type: claybot.MessageCommand, Command: "compact"}, true},
+		{"  /Tasks \n", "/", claybot.Message{Type: claybot.MessageCommand, Command: "tasks"}, true},
+		{"/tasks of today", "/", claybot.Message{Type: claybot.MessageCommand, Command: "tasks", Text: "of today"}, true},
+		{"!compact", "!/", claybot.Message{Type: claybot.MessageCommand, Command: "compact"}, true},
+		{"!compact", "/", claybot.Message{Type: claybot.MessageUser, Text: "!compact"}, true},
+		{"/context@Me", "/", claybot.Message{Type: claybot.MessageCommand, Command: "context"}, true},
+		{"/context@other", "/", claybot.Message{Type: claybot.MessageCommand, Command: "context"}, false},
+		{"/new\nplan my week", "/", claybot.Message{Type: claybot.MessageReset, Text: "plan my week"}, true},
+		{"/stop all", "/", claybot.Message{Type: claybot.MessageCancel, Text: "all"}, true},
+		{"/contexts", "/", claybot.Message{Type: claybot.MessageUser, Text: "/contexts"}, true},
+		{"/", "/", claybot.Message{Type: claybot.MessageUser, Text: "/"}, true},
+		{"", "/", claybot.Message{Type: claybot.MessageUser}, true},
+		{"context", "/", claybot.Message{Type: claybot.MessageUser, Text: "context"}, true},
+	} {
+		in := claybot.Message{Type: claybot.MessageUser, Text: tc.text}
+		got, ours := connectors.Interpret(in, tc.prefixes, "me")
+		if got.Type != tc.want.Type || got.Command != tc.want.Command || got.Text != tc.want.Text || ours != tc.ours {
+			t.Errorf("%q = %s %q %q, ours %v", tc.text, got.Type, got.Command, got.Text, ours)
+		}
+	}
+}
+
+// What a menu offers is a command, and what it says fits into a menu.
+func TestCommandsAreUnderstood(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, c := range connectors.Commands {
+		m, ours := connectors.Interpret(claybot.Message{Type: claybot.MessageUser, Text: "/" + c.Name}, "/", "")
+		if m.Type == claybot.MessageUser || !ours {
+			t.Errorf("/%s is no command", c.Name)
+		}
+		if seen[c.Name] || c.Help == "" || len(c.Help) > 100 || c.Name != strings.ToLower(c.Name) || len(c.Name) > 32 {
+			t.Errorf("%+v fits into no menu", c)
+		}
+		seen[c.Name] = true
+	}
+}
+
+func FuzzInterpret(f *testing.F) {
+	for _, s := range []string{"/context", "/compact now", "!tasks@me", "/new\n x", "/stop", "hello", "/\xff", "//", "/@me"} {
+		f.Add(s, "/!", "me")
+	}
+	f.Fuzz(func(t *testing.T, text, prefixes, self string) {
+		m, ours := connectors.Interpret(claybot.Message{Type: claybot.MessageUser, Text: text}, prefixes, self)
+		switch m.Type {
+		case claybot.MessageUser:
+			if m.Text != text || m.Command != "" || !ours {
+				t.Errorf("%q is no command and became %+v, ours %v", text, m, ours)
+			}
+		case claybot.MessageCommand:
+			if m.Command == "" || m.Command != strings.ToLower(m.Command) {
+				t.Errorf("%q became the command %q", text, m.Command)
+			}
+		case claybot.MessageReset, claybot.MessageCancel:
+			if len(m.Text) >= len(text) {
+				t.Errorf("%q became %+v", text, m)
+			}
+		default:
+			t.Errorf("%q became %s", text, m.Type)
+		}
+	})
+}

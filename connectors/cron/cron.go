@@ -1,0 +1,328 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// Name is what the connector is called.
+const Name = "cron"
+
+const (
+	usualPoll = 2 * time.Second
+	// posters is how many firings are posted at once.
+	posters = 32
+	// lanes keep posts to one agent in order.
+	lanes = 64
+)
+
+// Config is what a Cron works with. Dir, Ledger, Marks and Index are needed.
+type Config struct {
+	Dir    string                // of the tasks; made when it is not there
+	Zone   func() *time.Location // of tasks without one; nil: UTC
+	Ledger storage.Ledger
+	Marks  storage.Marks // keeps since when tasks are known, and pauses
+	Index  storage.Index // finds the agents that tasks name
+	// Gates says that gate commands may run on this machine.
+	Gates bool
+	// Known reports whether a connector is configured; nil: all are.
+	Known func(connector string) bool
+	// Notice tells a sentence to the person who owns a task, or to the one who
+	// wrote last when nobody does; once for each key. nil: only the log is told.
+	Notice func(ctx context.Context, owner, key, text string) error
+	Log    *slog.Logger // nil: no log
+
+	// Poll is the time between two looks at the files; 0 means 2 s.
+	Poll time.Duration
+	// Now is the wall clock, for tests of a clock that jumps; nil: time.Now.
+	Now func() time.Time
+}
+
+// maxGates is how many gate commands run at once.
+const maxGates = 8
+
+// A Cron fires tasks. It is safe for concurrent use.
+type Cron struct {
+	cfg   Config
+	log   *slog.Logger
+	now   func() time.Time
+	pulse connectors.Pulse
+	kick  chan struct{} // wakes the loop; holds one
+	// edits is held while files are read or written, so that the tasks in memory
+	// are those of the files.
+	edits chan struct{}
+	order [lanes]chan struct{} // each held while a message is posted
+
+	mu       sync.Mutex
+	live     *running // nil: Run is not running
+	tasks    map[string]*task
+	queue    queue
+	files    map[string]file // by slug
+	problems []connectors.Problem
+	facts    map[string]fact // by uid
+	unsaved  bool            // facts differ from the mark
+	failing  string          // why the last firing could not be posted
+	failedAt time.Time
+	ended    []ending  // that the loop has not seen yet
+	over     []*task   // whose folders are to be put aside
+	wake     time.Time // until when the loop sleeps
+}
+
+var (
+	_ connectors.Connector = (*Cron)(nil)
+	_ connectors.Follower  = (*Cron)(nil)
+	_ connectors.Tasks     = (*Cron)(nil)
+)
+
+// running is what exists while Run runs.
+type running struct {
+	ctx     context.Context
+	handler connectors.Handler
+	folder  *folder
+	jobs    chan *task
+	gates   chan struct{}  // one for each gate that runs
+	work    sync.WaitGroup // of workers and gates
+}
+
+// New makes a Cron; nothing happens before Run.
+func New(cfg Config) *Cron {
+	c := &Cron{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1), edits: make(chan struct{}, 1)}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	clock := cfg.Now
+	if clock == nil {
+		clock = time.Now
+	}
+	c.now = func() time.Time { return clock().Round(0) } // what the wall shows, also when it is set
+	if c.cfg.Poll == 0 {
+		c.cfg.Poll = usualPoll
+	}
+	for i := range c.order {
+		c.order[i] = make(chan struct{}, 1)
+	}
+	return c
+}
+
+// Name implements connectors.Connector.
+func (c *Cron) Name() string { return Name }
+
+// Health implements connectors.Connector. Files with problems do not make the
+// connector fail: the other tasks go on.
+func (c *Cron) Health() connectors.Health {
+	h := c.pulse.Health()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	files := make(map[string]bool)
+	for _, p := range c.problems {
+		files[p.File] = true
+	}
+	switch n := len(files); {
+	case h.State != connectors.StateLive || n == 0:
+	case n == 1:
+		h.Err = "1 task file has a problem; claybot cron shows it"
+	default:
+		h.Err = fmt.Sprintf("%d task files have problems; claybot cron shows them", n)
+	}
+	return h
+}
+
+// Run implements connectors.Connector. It may be called again after it has
+// returned.
+func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	r, err := c.start(ctx, h)
+	if err != nil {
+		cancel()
+		if context.Cause(ctx) == nil || !errors.Is(err, context.Cause(ctx)) {
+			c.pulse.Fail("the tasks cannot be read: " + err.Error())
+		}
+		return fmt.Errorf("start cron: %w", err)
+	}
+	c.pulse.OK()
+	for range posters {
+		r.work.Go(func() { c.post(r) })
+	}
+	err = c.loop(r)
+	c.mu.Lock()
+	c.live = nil
+	c.mu.Unlock()
+	cancel()
+	r.work.Wait()
+	if closing := c.locked(context.Background(), r.folder.root.Close); closing != nil {
+		c.log.Warn("cannot close the folder of the tasks", "err", closing)
+	}
+	return err
+}
+
+// start reads what survived: the marks, the ledger and the files.
+func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error) {
+	f, err := openFolder(c.cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{ctx: ctx, handler: h, folder: f, jobs: make(chan *task, 8*posters), gates: make(chan struct{}, maxGates)}
+	facts, err := c.loadFacts(ctx)
+	if err == nil {
+		var rows map[string]storage.LedgerRow
+		if rows, err = c.cfg.Ledger.LastFirings(ctx); err == nil {
+			if rows == nil {
+				rows = make(map[string]storage.LedgerRow)
+			}
+			c.mu.Lock()
+			c.tasks, c.files, c.facts = make(map[string]*task), make(map[string]file), facts
+			c.queue, c.problems, c.over, c.unsaved = nil, nil, nil, false
+			c.mu.Unlock()
+			err = c.locked(ctx, func() error { return c.scan(r, rows, true) })
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.root.Close())
+	}
+	c.mu.Lock()
+	c.live = r
+	c.mu.Unlock()
+	return r, nil
+}
+
+// locked does what reads or writes files.
+func (c *Cron) locked(ctx context.Context, do func() error) error {
+	select {
+	case c.edits <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-c.edits }()
+	return do()
+}
+
+// loop hands out what is due until ctx is done.
+func (c *Cron) loop(r *running) error {
+	scanned, upkept := time.Now(), time.Now() // not c.now: a clock that is set must not keep files from being seen
+	last := c.now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		case <-timer.C:
+		case <-c.kick:
+		}
+		if time.Since(scanned) >= c.cfg.Poll {
+			scanned = time.Now()
+			c.look(r)
+		}
+		if time.Since(upkept) >= upkeepTime {
+			upkept = time.Now()
+			c.upkeep(r)
+		}
+		c.settle(r)
+		now := c.now()
+		if last.Sub(now) > maxSetBack {
+			c.turnBack(now)
+		}
+		last = now
+		if err := c.handOut(r, now); err != nil {
+			return err
+		}
+		timer.Reset(c.pause(scanned))
+	}
+}
+
+// look reads changed files. An error of the disk is told and tried again.
+func (c *Cron) look(r *running) {
+	err := c.locked(r.ctx, func() error { return c.scan(r, nil, false) })
+	c.mu.Lock()
+	failing := c.failing
+	if time.Since(c.failedAt) > 2*mostPause { // its task is gone, or it was given up
+		failing = ""
+	}
+	c.mu.Unlock()
+	switch {
+	case r.ctx.Err() != nil:
+	case err != nil:
+		c.log.Warn("cannot read the tasks", "err", err)
+		c.pulse.Fail("the tasks cannot be read: " + err.Error())
+	case failing != "":
+		c.pulse.Fail("a task cannot be started: " + failing)
+	default:
+		c.pulse.OK()
+	}
+}
+
+// handOut gives the tasks that are due at now to the workers.
+func (c *Cron) handOut(r *running, now time.Time) error {
+	for {
+		c.mu.Lock()
+		t := c.queue.pop(now)
+		c.mu.Unlock()
+		if t == nil {
+			return nil
+		}
+		select {
+		case r.jobs <- t:
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+}
+
+// pause is how long nothing is to be done, and makes known until when.
+func (c *Cron) pause(scanned time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	wait := time.Until(scanned.Add(c.cfg.Poll))
+	if t := c.queue.first(); t != nil {
+		wait = min(wait, t.due.Sub(now))
+	}
+	wait = max(wait, 0)
+	c.wake = now.Add(wait)
+	return wait
+}
+
+// rouse wakes the loop.
+func (c *Cron) rouse() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// post is a worker: it fires one task after another.
+func (c *Cron) post(r *running) {
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case t := <-r.jobs:
+			c.fire(r, t)
+		}
+	}
+}
+
+// lane waits until nobody else posts to the agent and returns how to let others.
+func (c *Cron) lane(ctx context.Context, d claybot.Descriptor) (func(), error) {
+	h := uint32(2166136261) // FNV-1a
+	for _, part := range [...]string{d.UID, d.Connector, d.ChannelID, d.UserID} {
+		for i := range len(part) {
+			h = (h ^ uint32(part[i])) * 16777619
+		}
+	}
+	l := c.order[h%lanes]
+	select {
+	case l <- struct{}{}:
+		return func() { <-l }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

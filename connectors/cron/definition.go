@@ -1,0 +1,340 @@
+package cron
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+)
+
+const (
+	maxRetries     = 10
+	maxName        = 200 // characters
+	gateTime       = time.Minute
+	maxGateTime    = time.Hour
+	defaultMisfire = misfireSkip
+)
+
+// A definition is what a TASK.md says. It is never changed.
+type definition struct {
+	spec    connectors.TaskSpec // as the file has it
+	uid     string
+	enabled bool
+	plan    plan // without its anchor
+	route   target
+	agent   claybot.AgentID // that does it; empty: one of its own
+
+	gate     string
+	gateTime time.Duration
+
+	text      string // hash of the whole file
+	timing    string // hash of what its instants are made of
+	zone      string // the one given for tasks without one
+	agentLine int    // of route or agent, for warnings
+}
+
+// aliases are the other names of settings.
+var aliases = map[string]string{
+	"taskId": "uid", "deleteAfterRun": "once", "delete_after_run": "once", "gate": "gate.command",
+}
+
+// known are the settings of a task.
+var known = []string{
+	"uid", "name", "schedule", "every", "at", "timezone", "enabled", "description", "misfire",
+	"once", "owner", "route", "agent", "gate.command", "gate.timeout", "retries",
+}
+
+// A reader takes the settings of one file. The first error wins.
+type reader struct {
+	fields map[string]configs.Field
+	notes  []connectors.Problem // of settings that do not keep the task from running
+	err    error
+}
+
+// readDefinition reads a TASK.md. zone is that of a task without one. The error
+// is a *configs.LineError; notes are of settings that are not known. It never
+// panics.
+func readDefinition(text string, zone *time.Location) (d definition, notes []connectors.Problem, err error) {
+	if !utf8.ValidString(text) {
+		valid := strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\uFFFD")[0]
+		return d, nil, &configs.LineError{Line: strings.Count(valid, "\n") + 1, Text: "the text is not UTF-8"}
+	}
+	front, err := configs.ReadFrontmatter(text)
+	var line *configs.LineError
+	switch {
+	case errors.As(err, &line):
+		return d, nil, err
+	case err != nil:
+		return d, nil, &configs.LineError{Line: 1, Text: err.Error()}
+	}
+	r := newReader(front.Fields)
+	d = definition{text: digest(text), zone: zone.String(), gateTime: gateTime}
+	d.spec = connectors.TaskSpec{
+		Name: connectors.OneLine(r.text("name"), maxName), Description: r.text("description"),
+		Schedule: r.text("schedule"), Every: r.text("every"), At: r.text("at"), Timezone: r.text("timezone"),
+		Misfire: r.text("misfire"), Owner: r.text("owner"), Route: r.text("route"), Agent: r.text("agent"),
+		Prompt: front.Body,
+	}
+	d.uid = r.uid()
+	d.enabled = r.flag("enabled", true)
+	d.spec.Once = r.flag("once", false)
+	d.spec.Retries = r.retries()
+	d.plan.zone = zone
+	r.read("timezone", func(v string) (err error) { d.plan.zone, err = loadZone(v); return err })
+	r.times(&d)
+	r.misfire(&d)
+	r.read("owner", checkOwner)
+	r.read("route", func(v string) (err error) {
+		d.route, err = parseRoute(v)
+		d.agentLine = r.fields["route"].Line
+		return err
+	})
+	r.read("agent", func(v string) error {
+		d.agent, d.agentLine = claybot.AgentID(v), r.fields["agent"].Line
+		return d.agent.Validate()
+	})
+	r.gate(&d)
+	if d.spec.Prompt == "" {
+		r.fail(configs.Field{Line: strings.Count(strings.TrimRight(text, "\n"), "\n") + 1}, "the prompt is empty")
+	}
+	d.timing = digest(strings.Join([]string{d.spec.Schedule, d.spec.Every, d.spec.At, d.plan.zone.String()}, "\x00"))
+	return d, r.notes, r.err
+}
+
+func newReader(fields []configs.Field) *reader {
+	r := &reader{fields: make(map[string]configs.Field)}
+	for _, f := range fields {
+		key := f.Key
+		if a, ok := aliases[key]; ok {
+			key = a
+		}
+		f.Value = strings.TrimSpace(f.Value)
+		if _, twice := r.fields[key]; twice {
+			r.fail(f, "%s stands there twice, also as %s", key, f.Key)
+		}
+		if !slices.Contains(known, key) {
+			r.notes = append(r.notes, connectors.Problem{Line: f.Line, Text: fmt.Sprintf("the setting %s is not known and has no effect", f.Key)})
+			continue
+		}
+		if f.Value != "" {
+			r.fields[key] = f
+		}
+	}
+	return r
+}
+
+func (r *reader) fail(f configs.Field, format string, args ...any) {
+	if r.err == nil {
+		r.err = &configs.LineError{Line: f.Line, Text: fmt.Sprintf(format, args...)}
+	}
+}
+
+func (r *reader) text(key string) string { return r.fields[key].Value }
+
+// read gives the value of a setting to use; a setting that is not there is none.
+func (r *reader) read(key string, use func(string) error) {
+	f, ok := r.fields[key]
+	if !ok {
+		return
+	}
+	if err := use(f.Value); err != nil {
+		r.fail(f, "%s: %v", key, err)
+	}
+}
+
+func (r *reader) uid() string {
+	f, ok := r.fields["uid"]
+	if !ok {
+		r.fail(configs.Field{Line: 1}, "uid is missing")
+	} else if claybot.AgentID(f.Value).Validate() != nil {
+		r.fail(f, "uid: %.40q is no cuid2 (24 to 32 characters a-z and 0-9, first a letter)", f.Value)
+	}
+	return f.Value
+}
+
+func (r *reader) flag(key string, usual bool) bool {
+	v := usual
+	r.read(key, func(text string) error {
+		switch strings.ToLower(text) {
+		case "true", "yes", "on":
+			v = true
+		case "false", "no", "off":
+			v = false
+		default:
+			return fmt.Errorf("%q is not one of true and false", text)
+		}
+		return nil
+	})
+	return v
+}
+
+func (r *reader) retries() (n int) {
+	r.read("retries", func(text string) (err error) {
+		if n, err = strconv.Atoi(text); err != nil || n < 0 || n > maxRetries {
+			return fmt.Errorf("%q is not a number from 0 to %d", text, maxRetries)
+		}
+		return nil
+	})
+	return n
+}
+
+// times reads the one setting of schedule, every and at.
+func (r *reader) times(d *definition) {
+	var found []configs.Field
+	for _, key := range [...]string{"schedule", "every", "at"} {
+		if f, ok := r.fields[key]; ok {
+			found = append(found, f)
+		}
+	}
+	if len(found) == 0 {
+		r.fail(configs.Field{Line: 1}, "one of schedule, every and at is missing")
+		return
+	}
+	if len(found) > 1 {
+		r.fail(found[1], "%s and %s: want one of schedule, every and at", found[0].Key, found[1].Key)
+		return
+	}
+	r.read("schedule", func(v string) (err error) {
+		if distance, ok := strings.CutPrefix(v, "@every "); ok {
+			d.plan.every, err = parseEvery(distance)
+			return err
+		}
+		if d.plan.wall, err = parseWall(v); err == nil && nextSlot(d.plan.wall, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+			err = fmt.Errorf("%q never comes: there is no such day", v)
+		}
+		return err
+	})
+	r.read("every", func(v string) (err error) { d.plan.every, err = parseEvery(v); return err })
+	if d.plan.zone != nil { // nil: the zone is wrong, and said so
+		r.read("at", func(v string) (err error) { d.plan.at, err = parseAt(v, d.plan.zone); return err })
+	}
+}
+
+// misfire reads the rule. A single instant is not lost by default: nothing comes
+// after it.
+func (r *reader) misfire(d *definition) {
+	d.plan.misfire.rule = defaultMisfire
+	if _, ok := r.fields["at"]; ok {
+		d.plan.misfire.rule = misfireOnce
+	}
+	r.read("misfire", func(v string) (err error) { d.plan.misfire, err = parseMisfire(v); return err })
+}
+
+func (r *reader) gate(d *definition) {
+	d.gate = r.text("gate.command")
+	r.read("gate.timeout", func(v string) (err error) {
+		if d.gateTime, err = parseDuration(v); err == nil && (d.gateTime <= 0 || d.gateTime > maxGateTime) {
+			err = fmt.Errorf("%q is not a time up to %v", v, maxGateTime)
+		}
+		return err
+	})
+}
+
+func checkOwner(v string) error {
+	connector, user, _ := strings.Cut(v, "/")
+	if connector == "" || user == "" {
+		return fmt.Errorf("%q is not of the form connector/user", v)
+	}
+	return nil
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// front is the file of a new task.
+func front(uid string, t connectors.TaskSpec) configs.Frontmatter {
+	var f configs.Frontmatter
+	retries, once := "", ""
+	if t.Retries != 0 {
+		retries = strconv.Itoa(t.Retries)
+	}
+	if t.Once {
+		once = "true"
+	}
+	for _, x := range [...][2]string{
+		{"uid", uid},
+		{"name", t.Name},
+		{"description", t.Description},
+		{"schedule", t.Schedule},
+		{"every", t.Every},
+		{"at", t.At},
+		{"timezone", t.Timezone},
+		{"misfire", t.Misfire},
+		{"once", once},
+		{"retries", retries},
+		{"owner", t.Owner},
+		{"route", t.Route},
+		{"agent", t.Agent},
+	} {
+		f.Set(x[0], x[1])
+	}
+	f.Body = strings.TrimSpace(t.Prompt)
+	return f
+}
+
+// change applies c to the settings of a file. One way of saying when replaces
+// the others.
+func change(f *configs.Frontmatter, c connectors.TaskChange) {
+	set := func(key string, v *string) {
+		if v == nil {
+			return
+		}
+		for i := len(f.Fields) - 1; i >= 0; i-- {
+			if aliases[f.Fields[i].Key] == key {
+				f.Set(f.Fields[i].Key, "")
+			}
+		}
+		f.Set(key, strings.TrimSpace(*v))
+	}
+	empty := ""
+	times := [...]struct {
+		key string
+		v   *string
+	}{{"schedule", c.Schedule}, {"every", c.Every}, {"at", c.At}}
+	for _, t := range times {
+		if t.v == nil || strings.TrimSpace(*t.v) == "" {
+			continue
+		}
+		for _, other := range times {
+			if other.v == nil {
+				set(other.key, &empty)
+			}
+		}
+	}
+	for _, t := range times {
+		set(t.key, t.v)
+	}
+	set("name", c.Name)
+	set("description", c.Description)
+	set("timezone", c.Timezone)
+	set("misfire", c.Misfire)
+	set("route", c.Route)
+	set("enabled", flagText(c.Enabled))
+	set("once", flagText(c.Once))
+	if c.Retries != nil {
+		n := strconv.Itoa(*c.Retries)
+		set("retries", &n)
+	}
+	if c.Prompt != nil {
+		f.Body = strings.TrimSpace(*c.Prompt)
+	}
+}
+
+func flagText(b *bool) *string {
+	if b == nil {
+		return nil
+	}
+	text := strconv.FormatBool(*b)
+	return &text
+}

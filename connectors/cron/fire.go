@@ -1,0 +1,316 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// The reasons of rows in the ledger that did not run.
+const (
+	reasonMissed  = "missed" // and how many in parentheses
+	reasonOverlap = "overlap"
+	reasonGate    = "gate"
+)
+
+const (
+	firstPause = time.Second // after a firing that could not be posted, doubling
+	mostPause  = time.Minute
+	firstRetry = 30 * time.Second // after a failed run, doubling
+	mostRetry  = time.Hour
+)
+
+// A shot is one firing on its way. It is made from a task at one moment and does
+// not see later changes.
+type shot struct {
+	task    *task
+	def     *definition
+	slug    string
+	lifted  claybot.Time
+	instant string
+	planned time.Time
+	now     time.Time
+	attempt int // from 1
+	manual  bool
+	late    bool
+	missed  int
+	past    past
+	verdict connectors.Verdict
+}
+
+func instantOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// fire does what is to be done for a task that is due.
+func (c *Cron) fire(r *running, t *task) {
+	now := c.now()
+	c.mu.Lock()
+	def, last, again := t.def, t.last, t.retry
+	s := shot{task: t, def: def, slug: t.slug, lifted: c.facts[def.uid].Lifted, now: now, attempt: 1}
+	d := t.decide(now)
+	rests := t.gone || !def.enabled || c.facts[def.uid].Paused != "" // since it was found due
+	c.mu.Unlock()
+	if rests {
+		c.done(r, t, last, nil)
+		return
+	}
+	if !d.skip.IsZero() {
+		if err := c.skip(r.ctx, def.uid, d.skip, fmt.Sprintf("%s (%d)", reasonMissed, min(d.missed, maxCount))); err != nil {
+			c.done(r, t, last, err)
+			return
+		}
+		last, again, d.missed = d.skip, nil, 0
+	}
+	switch {
+	case !d.fire.IsZero():
+		s.planned, s.late, s.missed = d.fire, d.late, d.missed
+	case again != nil && !again.at.After(s.now):
+		s.planned, s.attempt = again.planned, again.attempt
+	default:
+		c.done(r, t, last, nil)
+		return
+	}
+	s.instant = instantOf(s.planned)
+	var err error
+	if s.past, err = c.past(r.ctx, def.uid, s.instant, s.lifted); err != nil {
+		c.done(r, t, last, err)
+		return
+	}
+	c.judged(r, s, last)
+}
+
+// judged goes on with a shot whose past is known: it is given up, or goes
+// through its gate, or is posted.
+func (c *Cron) judged(r *running, s shot, last time.Time) {
+	switch {
+	case s.past.dead != "":
+		c.rest(r.ctx, s)
+		c.done(r, s.task, last, nil)
+	case s.past.open && s.attempt == 1:
+		c.done(r, s.task, later(last, s.planned), c.skip(r.ctx, s.def.uid, s.planned, reasonOverlap))
+	case s.def.gate != "" && c.cfg.Gates:
+		r.work.Go(func() {
+			stop, err := c.gate(r, &s)
+			if err == nil && !stop {
+				c.shoot(r, s, last)
+				return
+			}
+			c.done(r, s.task, later(last, s.planned), err)
+		})
+	default:
+		c.ungated(&s)
+		c.shoot(r, s, last)
+	}
+}
+
+// shoot posts a shot, and gives its task back.
+func (c *Cron) shoot(r *running, s shot, last time.Time) {
+	sent, err := c.send(r.ctx, r, s)
+	if sent && s.def.spec.Once {
+		c.mu.Lock()
+		s.task.spent = s.task.def == s.def // unless it was changed meanwhile
+		c.mu.Unlock()
+	}
+	c.done(r, s.task, later(last, s.planned), err)
+}
+
+// ungated notes that a gate was not asked.
+func (c *Cron) ungated(s *shot) {
+	if s.def.gate != "" {
+		s.verdict.Note = "Gate commands may not run on this machine, so nobody checked whether there is anything to do."
+	}
+}
+
+// skip enters an instant that does not run.
+func (c *Cron) skip(ctx context.Context, uid string, planned time.Time, reason string) error {
+	f := claybot.Firing{Task: uid, Instant: instantOf(planned), Planned: claybot.At(planned), Attempt: 1}
+	return c.cfg.Ledger.Skip(ctx, f, reason)
+}
+
+// gate asks the gate of a task, when there is room for one more. stop: it said
+// no, and the ledger knows.
+func (c *Cron) gate(r *running, s *shot) (stop bool, err error) {
+	select {
+	case r.gates <- struct{}{}:
+		defer func() { <-r.gates }()
+	case <-r.ctx.Done():
+		return true, context.Cause(r.ctx)
+	}
+	dir := ""
+	if err := c.locked(r.ctx, func() (err error) { dir, err = r.folder.workspace(s.slug); return err }); err != nil {
+		s.verdict.Note = "The gate command has no folder to run in, so nobody checked whether there is anything to do."
+		c.log.Warn("a gate cannot run", "task", s.slug, "err", err)
+		return false, context.Cause(r.ctx)
+	}
+	g := connectors.Gate{Command: s.def.gate, Timeout: s.def.gateTime, Dir: dir, Task: s.slug, Zone: s.def.plan.zone}
+	if s.verdict, err = g.Ask(r.ctx); err != nil || !s.verdict.Stop {
+		return false, err
+	}
+	c.log.Info("a gate keeps a task from running", "task", s.slug)
+	f := claybot.Firing{Task: s.def.uid, Instant: s.instant, Planned: claybot.At(s.planned), Attempt: s.attempt}
+	return true, c.cfg.Ledger.Skip(r.ctx, f, reasonGate)
+}
+
+// send posts the message of a shot. Posting one twice is harmless. sent is false
+// when there is nobody to post it to.
+func (c *Cron) send(ctx context.Context, r *running, s shot) (sent bool, err error) {
+	to, found, err := c.agent(ctx, s)
+	if err != nil || !found {
+		return false, err
+	}
+	m := c.message(r, s)
+	release, err := c.lane(ctx, to)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	if err := r.handler.Post(ctx, to, m); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// message is what a shot posts.
+func (c *Cron) message(r *running, s shot) claybot.Message {
+	b := briefing{
+		def: s.def, slug: s.slug, dir: c.cfg.Dir, planned: s.planned, now: s.now, manual: s.manual,
+		late: s.late, attempt: s.attempt, missed: s.missed, verdict: s.verdict,
+	}
+	if s.def.agent != "" || s.def.route.agent != "" || s.def.route.place.Connector != "" {
+		b.skipped = s.past.missed
+	}
+	var err error
+	if b.memory, err = c.recall(r, s); err != nil {
+		// The task is worth more than its memory.
+		c.log.Warn("the memory of a task cannot be read", "task", s.slug, "err", err)
+	}
+	m := claybot.Message{
+		Type: claybot.MessageSystem, Kind: claybot.KindCron, From: claybot.Sender{Name: Name},
+		Text: b.text(), At: claybot.At(s.now), Report: s.def.route.agent,
+		Firing: &claybot.Firing{
+			Task: s.def.uid, Instant: s.instant, Planned: claybot.At(s.planned), Attempt: s.attempt,
+			Quiet:     !s.manual && (s.retries() || !s.past.tells(s.planned)),
+			Recovered: s.past.fails > 0 && s.past.told,
+		},
+	}
+	if s.late {
+		m.Firing.Late = b.lateness()
+	}
+	m.ID = m.Firing.MessageID()
+	switch {
+	case s.def.route.place.Connector != "":
+		place := s.def.route.place
+		m.Route = &place
+	case s.def.route.nowhere && s.def.agent != "":
+		m.Route = &claybot.Route{} // not the agent's own place
+	}
+	return m
+}
+
+// retries reports whether a failure of s is followed by another attempt before
+// the task is due again anyway.
+func (s shot) retries() bool {
+	if s.attempt > s.def.spec.Retries {
+		return false
+	}
+	next := s.def.plan.due(s.planned)
+	return s.def.spec.Once || next.IsZero() || s.now.Add(backoff(s.attempt)).Before(next)
+}
+
+// agent is whom a shot wakes. When there is no such agent, the ledger and the
+// log know, and found is false.
+func (c *Cron) agent(ctx context.Context, s shot) (d claybot.Descriptor, found bool, err error) {
+	if s.def.agent == "" {
+		return claybot.Descriptor{
+			Type: claybot.AgentCron, UID: s.def.uid,
+			Name: s.def.spec.Name, Owner: s.def.spec.Owner,
+		}, true, nil
+	}
+	d, err = c.cfg.Index.IndexedDescriptor(ctx, s.def.agent)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return d, err == nil, err
+	}
+	c.log.Warn("a task names an agent that does not exist", "file", s.slug+"/"+taskFile, "line", s.def.agentLine, "agent", s.def.agent)
+	f := claybot.Firing{Task: s.def.uid, Instant: s.instant, Planned: claybot.At(s.planned), Attempt: s.attempt}
+	return d, false, c.cfg.Ledger.Skip(ctx, f, "unknown agent "+string(s.def.agent))
+}
+
+// recall is the memory of a task. Whoever fires the task has it cached.
+func (c *Cron) recall(r *running, s shot) (string, error) {
+	if s.manual {
+		return r.folder.memory(s.slug)
+	}
+	mem := &s.task.mem
+	info, err := r.folder.stat(s.slug + "/" + memoryFile)
+	if err != nil {
+		info = nil
+	}
+	if mem.ok && mem.seen.same(info) {
+		return mem.text, nil
+	}
+	*mem = cachedMemory{seen: look(info, time.Now())}
+	mem.text, err = r.folder.memory(s.slug)
+	mem.ok = err == nil
+	return mem.text, err
+}
+
+// rest pauses a task whose output does not arrive, and tells its owner so.
+func (c *Cron) rest(ctx context.Context, s shot) {
+	c.markResting(s)
+	if c.cfg.Notice == nil {
+		return
+	}
+	key := fmt.Sprintf("cron/rest/%s/%d", s.def.uid, s.now.Unix())
+	text := fmt.Sprintf("The scheduled task “%s” rests: what it said last did not arrive at %s. Change it or enable it again when that works.",
+		connectors.OneLine(s.def.spec.Name, 80), s.def.spec.Route)
+	if err := c.cfg.Notice(ctx, s.def.spec.Owner, key, text); err != nil {
+		c.log.Warn("cannot tell the owner that a task rests", "task", s.slug, "err", err)
+	}
+}
+
+func (c *Cron) markResting(s shot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.facts[s.def.uid]
+	f.Paused, f.PausedText = "the output of its last two runs did not arrive: "+s.past.dead, s.def.text
+	c.facts[s.def.uid], c.unsaved = f, true
+	c.log.Warn("a task is paused because its output does not arrive; change it or enable it again", "task", s.slug, "owner", s.def.spec.Owner, "cause", s.past.dead)
+}
+
+// done gives a task back after firing. With an error nothing happened, and it is
+// tried again soon; until then the misfire policy may have given it up.
+func (c *Cron) done(r *running, t *task, last time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.busy = false
+	if len(c.ended) > 0 {
+		c.rouse()
+	}
+	if err != nil {
+		if r.ctx.Err() != nil {
+			return
+		}
+		c.log.Warn("a task cannot be started", "task", t.slug, "err", err)
+		c.failing, c.failedAt = err.Error(), time.Now()
+		pause := min(firstPause<<min(t.tries, 10), mostPause)
+		t.tries++
+		t.again = c.now().Add(pause)
+		c.plan(t)
+		return
+	}
+	c.failing, t.tries = "", 0
+	if t.retry != nil && !c.now().Before(t.retry.at) || last.After(t.last) {
+		t.retry = nil
+	}
+	t.last = later(t.last, last)
+	c.plan(t)
+}
+
+// backoff is how long a failed run waits for its next attempt.
+func backoff(attempt int) time.Duration {
+	return min(firstRetry<<min(max(attempt-1, 0), 10), mostRetry)
+}

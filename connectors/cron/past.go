@@ -1,0 +1,121 @@
+package cron
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	stateSkipped = "skipped"
+	// maxAwaiting is how long a paused run keeps its task from running again.
+	maxAwaiting = 24 * time.Hour
+	// rowsFirst and rowsMost are how many rows of the ledger are read to judge a
+	// task.
+	rowsFirst = 4
+	rowsMost  = 2048
+	// toldAgain is the failure in a row that is told besides the first.
+	toldAgain = 3
+)
+
+// A past is what the ledger says about a task that is about to fire.
+type past struct {
+	open     bool // a firing has not come to its end
+	fails    int  // instants that failed in a row, up to those that were read
+	told     bool // one of them was told
+	lastFail claybot.Time
+	dead     string // why nothing arrives, when that is so twice in a row
+	// missed is the newest row of what was given up since the last run; nil for
+	// none.
+	missed *storage.LedgerRow
+}
+
+// past reads as much of the ledger as it takes. Rows of the instant are left
+// out of the failures, and rows before lifted out of what did not arrive.
+func (c *Cron) past(ctx context.Context, uid, instant string, lifted claybot.Time) (past, error) {
+	for n := rowsFirst; ; n *= 4 {
+		rows, err := c.cfg.Ledger.Firings(ctx, uid, n)
+		if err != nil {
+			return past{}, err
+		}
+		p, enough := judge(rows, instant, lifted, c.now())
+		if enough || len(rows) < n || n >= rowsMost {
+			return p, nil
+		}
+	}
+}
+
+// judge reads rows, the newest first. It reports whether older rows could not
+// change anything.
+func judge(rows []storage.LedgerRow, instant string, lifted claybot.Time, now time.Time) (p past, enough bool) {
+	var ended []*storage.LedgerRow
+	var latest []string // instants of several attempts whose last one was read
+	streak, runs := true, 0
+	for i := range rows {
+		r := &rows[i]
+		if slices.Contains(latest, r.Instant) {
+			continue
+		}
+		if r.Attempt > 1 {
+			latest = append(latest, r.Instant)
+		}
+		if r.State == stateSkipped {
+			if runs == 0 && p.missed == nil && strings.HasPrefix(r.Reason, reasonMissed) {
+				p.missed = r
+			}
+			continue
+		}
+		runs++
+		if r.Open() {
+			p.open = p.open || r.State != string(claybot.RunAwaiting) || now.Sub(startOf(r)) < maxAwaiting
+			continue
+		}
+		ended = append(ended, r)
+		if r.Instant == instant || !streak {
+			continue
+		}
+		switch r.State {
+		case string(claybot.RunFailed):
+			p.fails++
+			p.told = p.told || !r.Quiet
+			p.lastFail = max(p.lastFail, r.Planned)
+		case string(claybot.RunSucceeded):
+			streak = false
+		}
+	}
+	p.dead = undelivered(ended, lifted)
+	p.told = p.told || p.fails >= toldAgain
+	return p, (!streak || p.fails >= toldAgain) && len(ended) >= 2
+}
+
+func startOf(r *storage.LedgerRow) time.Time { return max(r.Started, r.Entered).Time() }
+
+// undelivered is why the output of the last two runs did not arrive, empty when
+// one of them did.
+func undelivered(ended []*storage.LedgerRow, lifted claybot.Time) string {
+	if len(ended) < 2 {
+		return ""
+	}
+	for _, r := range ended[:2] {
+		if r.Undelivered == "" || r.Entered < lifted {
+			return ""
+		}
+	}
+	return ended[0].Undelivered
+}
+
+// tells reports whether a failure of the instant planned is told at the task's
+// place: the first in a row, the third, and from then on the first of each day
+// in the task's zone.
+func (p past) tells(planned time.Time) bool {
+	if !p.told || p.fails+1 == toldAgain {
+		return true
+	}
+	y, m, d := planned.Date()
+	ly, lm, ld := p.lastFail.Time().In(planned.Location()).Date()
+	return p.fails >= toldAgain && (y != ly || m != lm || d != ld)
+}

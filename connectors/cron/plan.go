@@ -1,0 +1,148 @@
+package cron
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// grace is how late an instant may be noticed and still be on time.
+	grace = time.Minute
+	// maxSetBack is how far the clock may have been set back and instants stay
+	// silent until it has caught up. If it is more, it had been wrong before, and
+	// waiting could take years; the ledger still knows what has fired.
+	maxSetBack = 24 * time.Hour
+	// maxCount is where counting of missed instants ends.
+	maxCount = 1000
+)
+
+// The rules for what was missed.
+const (
+	misfireSkip   = "skip"
+	misfireOnce   = "run_once"
+	misfireWithin = "run_if_within"
+)
+
+// A misfire is what becomes of missed instants.
+type misfire struct {
+	rule   string
+	within time.Duration // of run_if_within
+}
+
+// parseMisfire reads skip, run_once, and run_if_within with a duration after
+// white space or "=".
+func parseMisfire(text string) (misfire, error) {
+	rule, rest, _ := strings.Cut(strings.Join(strings.Fields(strings.Replace(text, "=", " ", 1)), " "), " ")
+	switch {
+	case (rule == misfireSkip || rule == misfireOnce) && rest == "":
+		return misfire{rule: rule}, nil
+	case rule == misfireWithin:
+		within, err := parseDuration(rest)
+		if err == nil && within > 0 {
+			return misfire{rule, within}, nil
+		}
+	}
+	return misfire{}, fmt.Errorf("%q is not one of skip, run_once and run_if_within 2h", text)
+}
+
+// A plan is when a task fires, and what becomes of what was missed. Its methods
+// depend on nothing but their arguments.
+type plan struct {
+	schedule
+	misfire misfire
+	anchor  time.Time // an every counts from here
+}
+
+// A decision is what a plan says at a moment.
+type decision struct {
+	fire   time.Time // the instant to run; zero: none
+	late   bool      // it was missed
+	skip   time.Time // the newest instant that is given up; zero: none
+	missed int       // how many instants are given up, skip among them; at most maxCount
+}
+
+// due is when decide will say something new; the zero time for never.
+func (p plan) due(last time.Time) time.Time { return p.next(last, p.anchor) }
+
+// since is where counting begins at now after the instant last.
+func since(last, now time.Time) time.Time {
+	if last.Sub(now) > maxSetBack {
+		return now
+	}
+	return last
+}
+
+// decide says what to do at now, when all instants up to last are done with.
+func (p plan) decide(last, now time.Time) decision {
+	newest, before, n := p.newest(since(last, now), now)
+	return p.judge(newest, before, n, now)
+}
+
+// judge is decide for the n instants that came, of which newest is the last and
+// before the one before it.
+func (p plan) judge(newest, before time.Time, n int, now time.Time) decision {
+	switch late := now.Sub(newest); {
+	case n == 0:
+		return decision{}
+	case late <= grace:
+		d := decision{fire: newest, missed: n - 1}
+		if p.misfire.rule == misfireSkip {
+			d.skip = before
+		}
+		return d
+	case p.misfire.rule == misfireOnce, p.misfire.rule == misfireWithin && late <= p.misfire.within:
+		return decision{fire: newest, late: true, missed: n - 1}
+	}
+	return decision{skip: newest, missed: n}
+}
+
+// newest is the last instant after last and not after now, the one before it,
+// and how many there are, of which it counts at most maxCount.
+func (p plan) newest(last, now time.Time) (newest, before time.Time, n int) {
+	if p.every > 0 {
+		return p.newestEvery(last, now)
+	}
+	for t := p.next(last, p.anchor); !t.IsZero() && !t.After(now); t = p.next(t, p.anchor) {
+		newest, before = t, newest
+		if n++; n == maxCount {
+			newest, before = p.recent(t, before, now)
+			return newest, before, n
+		}
+	}
+	return newest, before, n
+}
+
+// recent looks for the last instants up to now from nearby, where stepping from
+// one to the next would take long.
+func (p plan) recent(newest, before, now time.Time) (time.Time, time.Time) {
+	for back := time.Hour; ; back *= 4 {
+		from := now.Add(-back)
+		if !from.After(newest) {
+			from = newest
+		}
+		count, steps := newest, 0
+		older := before
+		for t := p.next(from, p.anchor); !t.IsZero() && !t.After(now); t = p.next(t, p.anchor) {
+			count, older = t, count
+			steps++
+		}
+		if steps >= 2 || from.Equal(newest) {
+			return count, older
+		}
+	}
+}
+
+func (p plan) newestEvery(last, now time.Time) (newest, before time.Time, n int) {
+	first := p.next(last, p.anchor)
+	if first.After(now) {
+		return newest, before, 0
+	}
+	step := int64(p.every / time.Second)
+	steps := (now.Unix() - first.Unix()) / step
+	newest = time.Unix(first.Unix()+steps*step, 0).In(p.zone)
+	if steps > 0 {
+		before = time.Unix(newest.Unix()-step, 0).In(p.zone)
+	}
+	return newest, before, int(min(steps+1, maxCount))
+}

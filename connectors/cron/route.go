@@ -1,0 +1,62 @@
+package cron
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// The words of a route.
+const (
+	nowhere     = "none"
+	agentPrefix = "agent:"
+)
+
+// A target is where the output of a task goes. The zero target is the place of
+// the task's agent: nowhere, for an agent of its own.
+type target struct {
+	agent   claybot.AgentID // is told the final text
+	place   claybot.Route
+	nowhere bool // asked for by name
+}
+
+// team and channel are the forms of Slack's ids. Only there a channel has two
+// parts.
+var (
+	team    = regexp.MustCompile(`^[TE][A-Z0-9]*[0-9][A-Z0-9]*$`)
+	channel = regexp.MustCompile(`^[CDG][A-Z0-9]*[0-9][A-Z0-9]*$`)
+)
+
+// parseRoute reads none, agent:<id>, and connector/channel with the thread behind
+// it, or connector:channel.
+func parseRoute(text string) (t target, err error) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return t, nil
+	case text == nowhere:
+		return target{nowhere: true}, nil
+	case strings.HasPrefix(text, agentPrefix):
+		t.agent = claybot.AgentID(strings.TrimSpace(text[len(agentPrefix):]))
+		return t, t.agent.Validate()
+	}
+	bad := fmt.Errorf("%q is not one of connector/channel, agent:<id> and none", text)
+	i := strings.IndexAny(text, "/:")
+	if i <= 0 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return t, bad
+	}
+	parts := strings.Split(text[i+1:], "/")
+	for _, p := range parts {
+		if p == "" {
+			return t, bad
+		}
+	}
+	n := 1
+	if len(parts) > 1 && team.MatchString(parts[0]) && channel.MatchString(parts[1]) {
+		n = 2
+	}
+	t.place = claybot.Route{Connector: text[:i], ChannelID: strings.Join(parts[:n], "/"), ThreadID: strings.Join(parts[n:], "/")}
+	return t, nil
+}

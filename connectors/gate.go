@@ -1,0 +1,90 @@
+package connectors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+const (
+	maxGateOutput = 8 << 10 // bytes
+	// gateDelay is how long output is waited for that a child of an ended gate
+	// keeps open.
+	gateDelay = time.Second
+	// exitPermission is what a shell exits with when it may not run a command.
+	exitPermission = 126
+)
+
+// A Gate is a command that says whether a task is to run. It runs on this
+// machine, as the user of the daemon, and only an operator can write one.
+type Gate struct {
+	Command string // for sh -c
+	Timeout time.Duration
+	Dir     string // where it runs, absolute
+	Task    string // what it is told in CLAYBOT_TASK
+	Zone    *time.Location
+}
+
+// A Verdict is what a Gate says.
+type Verdict struct {
+	Stop   bool
+	Output string // of a command that lets the task run, trimmed
+	Note   string // why the gate was not asked, or could not answer
+}
+
+// Ask runs the command in a process group of its own, which is gone when Ask
+// returns. Exit 0 lets the task run, and anything else stops it; a gate that
+// cannot answer lets it run, with a note. The error is the cause of ctx.
+func (g Gate) Ask(ctx context.Context) (Verdict, error) {
+	limited, cancel := context.WithTimeout(ctx, g.Timeout)
+	defer cancel()
+	out := &limitedBuffer{rest: maxGateOutput}
+	cmd := exec.CommandContext(limited, "sh", "-c", g.Command)
+	cmd.Dir, cmd.Stdout, cmd.WaitDelay = g.Dir, out, gateDelay
+	cmd.Env = g.env()
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return killGroup(cmd) }
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = killGroup(cmd) // what it left behind; mostly nothing
+	}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return Verdict{}, context.Cause(ctx)
+	case limited.Err() != nil:
+		return Verdict{Note: fmt.Sprintf("The gate command did not end within %v, so nobody checked whether there is anything to do.", g.Timeout)}, nil
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return Verdict{Output: strings.TrimSpace(strings.ToValidUTF8(out.kept.String(), ""))}, nil
+	case !errors.As(err, &exit) || exit.ExitCode() == exitPermission:
+		return Verdict{Note: "The gate command could not be run, so nobody checked whether there is anything to do."}, nil
+	}
+	return Verdict{Stop: true}, nil
+}
+
+// env is all that a gate learns of the process around it: no secrets.
+func (g Gate) env() []string {
+	search := os.Getenv("PATH")
+	if search == "" {
+		search = "/usr/local/bin:/usr/bin:/bin"
+	}
+	return []string{"PATH=" + search, "HOME=" + g.Dir, "TZ=" + g.Zone.String(), "LANG=C.UTF-8", "CLAYBOT_TASK=" + g.Task}
+}
+
+// A limitedBuffer keeps the beginning of what is written to it.
+type limitedBuffer struct {
+	kept bytes.Buffer // not embedded: its ReadFrom would take all
+	rest int
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	n := min(len(p), b.rest)
+	b.rest -= n
+	b.kept.Write(p[:n])
+	return len(p), nil
+}

@@ -1,0 +1,281 @@
+package heartbeat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+var errIdle = errors.New("the heartbeat cannot be reached: it is not running yet")
+
+// current is what runs; an error when nothing does.
+func (h *Heartbeat) current() (*running, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.live == nil {
+		return nil, errIdle
+	}
+	return h.live, nil
+}
+
+// fresh does something with the tasks as they are on the disk now.
+func (h *Heartbeat) fresh(ctx context.Context, do func(*running) error) error {
+	return h.locked(ctx, func() error {
+		r, err := h.current()
+		if err != nil {
+			return err
+		}
+		if err := h.scan(); err != nil {
+			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
+		}
+		return do(r)
+	})
+}
+
+// A noTaskError says that there is no task with this id.
+type noTaskError struct{ id string }
+
+func (e noTaskError) Error() string        { return fmt.Sprintf("the heartbeat has no task %.80q", e.id) }
+func (e noTaskError) Is(target error) bool { return target == storage.ErrNotFound }
+
+// Beats implements connectors.Beats.
+func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problems []connectors.Problem, err error) {
+	err = h.fresh(ctx, func(*running) error {
+		s := h.settings()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		problems = slices.Clone(h.problems)
+		for _, t := range h.tasks {
+			beats = append(beats, h.view(t, s))
+		}
+		return nil
+	})
+	return beats, problems, err
+}
+
+// view is a task as it stands. It is called with h.mu held.
+func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
+	b := connectors.Beat{
+		ID: t.id, Title: t.title, Every: t.everyText, ActiveHours: t.hoursText,
+		Enabled: t.enabled, Prompt: t.prompt, Gate: t.gate,
+	}
+	if p := h.mem.Tasks[t.id]; p.Last != 0 {
+		b.LastRun = p.Last.Time().In(s.Zone)
+	}
+	if h.mem.Rest != nil {
+		b.Stopped = h.mem.Rest.Why
+	} else {
+		b.Next = h.mem.next(t, s, h.now())
+	}
+	return b
+}
+
+// AddBeat implements connectors.Beats. A task that is replaced keeps the gate it
+// has, unless b has one, and the time of its last run.
+func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added connectors.Beat, err error) {
+	if b.ID != "" {
+		if err := checkID(b.ID); err != nil {
+			return added, err
+		}
+	}
+	err = h.fresh(ctx, func(*running) error {
+		id := b.ID
+		if id == "" {
+			id = h.freeID(idOf(cmp.Or(strings.TrimSpace(b.Title), heading(b.Prompt))))
+		}
+		t, err := h.check(id, b)
+		if err != nil {
+			return err
+		}
+		name := id + extension
+		if err := writeFile(h.cfg.Dir, name, t.text); err != nil {
+			return fmt.Errorf("the task cannot be saved: %s", reason(err))
+		}
+		delete(h.files, name) // to be read again, whatever its times say
+		h.folder = seen{}
+		if err := h.scan(); err != nil {
+			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
+		}
+		s := h.settings()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		added = h.view(&t, s)
+		return nil
+	})
+	if err == nil {
+		h.rouse()
+	}
+	return added, err
+}
+
+// freeID is id, or the first of id-2, id-3 and so on that no file has.
+func (h *Heartbeat) freeID(id string) string {
+	const most = 64
+	for n, try := 2, id; ; n++ {
+		if _, taken := h.files[try+extension]; !taken {
+			return try
+		}
+		end := "-" + strconv.Itoa(n)
+		try = id[:min(len(id), most-len(end))] + end
+	}
+}
+
+// check makes the file of a task and reads it as it will be read later.
+func (h *Heartbeat) check(id string, b connectors.Beat) (task, error) {
+	every, hours := strings.TrimSpace(b.Every), strings.TrimSpace(b.ActiveHours)
+	if every != "" {
+		d, err := parseEvery(every)
+		if err != nil {
+			return task{}, fmt.Errorf("every: %w", err)
+		}
+		if d < minEvery {
+			return task{}, errors.New("every: " + tooShort(every))
+		}
+	}
+	var front configs.Frontmatter
+	front.Set(keyTitle, connectors.OneLine(b.Title, maxTitle))
+	front.Set(keyEvery, every)
+	front.Set(keyHours, hours)
+	front.Set(keyGate, strings.TrimSpace(cmp.Or(b.Gate, h.gateOf(id))))
+	if !b.Enabled {
+		front.Set(keyEnabled, "false")
+	}
+	front.Body = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(b.Prompt, "\uFFFD"), "\x00", ""))
+	text := front.String()
+	if len(text) > maxFile {
+		return task{}, fmt.Errorf("the task is longer than %d KiB", maxFile>>10)
+	}
+	if _, replaces := h.files[id+extension]; !replaces && len(h.files) >= maxFiles {
+		return task{}, fmt.Errorf("the heartbeat has %d tasks already, which is the limit", maxFiles)
+	}
+	t, _, err := readTask(id, text)
+	var line *configs.LineError
+	switch {
+	case errors.As(err, &line):
+		return t, errors.New(line.Text) // whoever asked sees no lines
+	case err != nil:
+		return t, err
+	case t.prompt == "":
+		return t, errors.New("the prompt is empty")
+	}
+	return t, nil
+}
+
+// gateOf is the gate in the file of a task, also when it has mistakes.
+func (h *Heartbeat) gateOf(id string) string {
+	root, err := os.OpenRoot(h.cfg.Dir)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = root.Close() }()
+	text, err := readText(root, id+extension)
+	if err != nil {
+		return ""
+	}
+	t, _, _ := readTask(id, text) // what was read before the mistake will do
+	return t.gate
+}
+
+// RemoveBeat implements connectors.Beats.
+func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
+	if checkID(id) != nil {
+		return noTaskError{id}
+	}
+	return h.fresh(ctx, func(*running) error {
+		err := removeFile(h.cfg.Dir, id+extension)
+		if errors.Is(err, fs.ErrNotExist) {
+			return noTaskError{id}
+		}
+		if err != nil {
+			return fmt.Errorf("the task cannot be removed: %s", reason(err))
+		}
+		h.folder = seen{}
+		h.mu.Lock()
+		delete(h.mem.Tasks, id)
+		if p := h.mem.Pending; p != nil {
+			p.Tasks = slices.DeleteFunc(slices.Clone(p.Tasks), func(x string) bool { return x == id })
+		}
+		h.unsaved = true
+		h.mu.Unlock()
+		return errors.Join(h.scan(), h.save(ctx))
+	})
+}
+
+// Beat implements connectors.Beats. It asks neither gates nor the clock, and
+// beats during a rest, too. While a message is under way nothing is run, and it
+// returns 0. With ids it runs these tasks, disabled ones as well; without, all
+// that are enabled.
+func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int, err error) {
+	if strings.TrimSpace(key) == "" {
+		return 0, errors.New("the key is empty")
+	}
+	err = h.fresh(ctx, func(r *running) error {
+		items, err := h.choose(ids)
+		if err != nil {
+			return err
+		}
+		if h.unsure {
+			h.follow(ctx)
+		}
+		h.settle()
+		h.mu.Lock()
+		p := h.mem.Pending
+		h.mu.Unlock()
+		id := claybot.MessageID(manualPrefix + key)
+		switch {
+		case p != nil && p.ID == id:
+			n = len(p.Tasks)
+			return nil
+		case p != nil || len(items) == 0:
+			return nil
+		}
+		if _, err := h.cfg.Receipts.Receipt(ctx, id); !errors.Is(err, storage.ErrNotFound) {
+			n = len(items) // it has run, or the error says why nobody knows
+			return err
+		}
+		route, _, err := h.place(ctx, h.settings())
+		if err != nil {
+			return err
+		}
+		// The connection that asks may break; what is begun is finished.
+		both, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer stop()
+		defer context.AfterFunc(r.ctx, stop)()
+		n, err = h.send(&running{ctx: both, handler: r.handler}, key, items, route)
+		return err
+	})
+	if err != nil {
+		n = 0
+	}
+	h.rouse()
+	return n, err
+}
+
+// choose finds tasks by their ids; none means all that are enabled.
+func (h *Heartbeat) choose(ids []string) ([]item, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var items []item
+	for _, id := range ids {
+		if !slices.ContainsFunc(h.tasks, func(t *task) bool { return t.id == id }) {
+			return nil, noTaskError{id}
+		}
+	}
+	for _, t := range h.tasks {
+		if slices.Contains(ids, t.id) || len(ids) == 0 && t.enabled {
+			items = append(items, item{task: t})
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,107 @@
+package heartbeat
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The bounds of an `every`.
+const (
+	usualEvery = 30 * time.Minute
+	minEvery   = 5 * time.Minute
+	maxEvery   = 366 * 24 * time.Hour
+)
+
+const dayMinutes = 24 * 60
+
+// hours are the part of a day in which tasks may beat, in minutes of the wall
+// clock. The zero hours are the whole day.
+type hours struct{ from, to int }
+
+var hoursForm = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2}) *- *([0-9]{1,2}):([0-9]{2})$`)
+
+// parseHours reads "08:00-22:00", which may pass midnight.
+func parseHours(text string) (hours, error) {
+	m := hoursForm.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return hours{}, fmt.Errorf("%.40q is not of the form 08:00-22:00", text)
+	}
+	n := [4]int{}
+	for i := range n {
+		n[i], _ = strconv.Atoi(m[i+1]) // two digits
+	}
+	h := hours{60*n[0] + n[1], 60*n[2] + n[3]}
+	switch {
+	case n[1] > 59 || n[3] > 59 || h.from >= dayMinutes || h.to > dayMinutes:
+		return hours{}, fmt.Errorf("%.40q holds a time that no clock shows", text)
+	case h.from == 0 && h.to == dayMinutes:
+		return hours{}, nil
+	}
+	if h.to %= dayMinutes; h.from == h.to {
+		return hours{}, errors.New("the hours begin and end at the same time; leave them out for the whole day")
+	}
+	return h, nil
+}
+
+// contain reports whether the wall clock of t's zone shows one of the hours.
+func (h hours) contain(t time.Time) bool {
+	m := 60*t.Hour() + t.Minute()
+	switch {
+	case h.from == h.to:
+		return true
+	case h.from < h.to:
+		return h.from <= m && m < h.to
+	}
+	return m >= h.from || m < h.to
+}
+
+// next is the first moment from t on that lies in the hours.
+func (h hours) next(t time.Time) time.Time {
+	if h.contain(t) {
+		return t
+	}
+	// A change of the clock may leave out the beginning of the hours on one day.
+	for day := range 3 {
+		if at := time.Date(t.Year(), t.Month(), t.Day()+day, 0, h.from, 0, 0, t.Location()); at.After(t) && h.contain(at) {
+			return at
+		}
+	}
+	return t.Add(24 * time.Hour) // no zone is like that
+}
+
+// parseEvery reads what time.ParseDuration does, and whole days before it: "2h",
+// "1d", "1d12h".
+func parseEvery(text string) (time.Duration, error) {
+	bad := fmt.Errorf("%.40q is no duration such as 30m, 2h or 1d", text)
+	long := fmt.Errorf("%.40s is too long: want at most a year", text)
+	text = strings.TrimSpace(text)
+	var days time.Duration
+	if n, rest, ok := strings.Cut(text, "d"); ok {
+		count, err := strconv.ParseUint(n, 10, 31)
+		if err != nil || time.Duration(count) > math.MaxInt64/(24*time.Hour) {
+			return 0, bad
+		}
+		days, text = time.Duration(count)*24*time.Hour, rest
+	}
+	var d time.Duration
+	if text != "" || days == 0 {
+		var err error
+		if d, err = time.ParseDuration(text); err != nil || d < 0 || d > math.MaxInt64-days {
+			return 0, bad
+		}
+	}
+	if d += days; d > maxEvery {
+		return 0, long
+	}
+	return d, nil
+}
+
+// tooShort is what is wrong with an `every` below the least one.
+func tooShort(text string) string {
+	return fmt.Sprintf("%s is too short: want at least %.0fm", text, minEvery.Minutes())
+}

@@ -1,0 +1,62 @@
+package heartbeat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// maxText is the most bytes that a message of several tasks has.
+const maxText = 100_000
+
+// An item is a task that is due, with what its gate said.
+type item struct {
+	task *task
+	connectors.Verdict
+}
+
+// body is what the agent reads of one task.
+func (x item) body() string {
+	text := x.task.prompt
+	if x.Note != "" {
+		text += "\n\n" + x.Note
+	}
+	if x.Output != "" {
+		text += "\n\nThe gate command said:\n" + x.Output
+	}
+	return text
+}
+
+// compose makes the text of a message, and returns the items that it has: not
+// all, when that would be too much at once, but at least one.
+func compose(items []item) ([]item, string) {
+	slices.SortFunc(items, func(a, b item) int { return byTitle(a.task, b.task) })
+	if len(items) == 1 {
+		return items, items[0].body()
+	}
+	var entries []string
+	size := 0
+	for i, x := range items {
+		entry := fmt.Sprintf("%d. %s (%s)\n\n%s", i+1, x.task.title, x.task.id, x.body())
+		if size += len(entry); size > maxText && i > 0 {
+			return compose(items[:i])
+		}
+		entries = append(entries, entry)
+	}
+	return items, count(len(items), "task") + " are due.\n\n" + strings.Join(entries, "\n\n")
+}
+
+// restText is what people hear about a rest.
+func restText(why string) string {
+	return "The heartbeat rests: " + why + ". It goes on when somebody writes."
+}
+
+// count says how many things there are.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,84 @@
+package tools
+
+import (
+	"context"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+// Agents is what tools may do with other agents, and with later. The Env of the
+// call says who asks. Errors are words for the model; nothing happened then.
+//
+// Each method may be called again with the Env of the same call, as it is after
+// a crash, and then has had its effect once.
+type Agents interface {
+	// StartSubagent makes an agent, posts its first message and returns at
+	// once.
+	StartSubagent(ctx context.Context, env Env, s Subagent) (claybot.AgentID, error)
+	// SpawnAndWait runs one subagent for each task, and gives back one Answer
+	// for each, in their order, as JSON. Until all have ended its result is a
+	// Wait.
+	SpawnAndWait(ctx context.Context, env Env, tasks []Subagent) (Result, error)
+	// AskAgent posts a question to an existing agent and gives back its
+	// Answer. Until then its result is a Wait.
+	AskAgent(ctx context.Context, env Env, to, text string, timeout time.Duration) (Result, error)
+	// SendAgentMessage posts a message to an agent: to is an id, "parent", or
+	// empty for the most recent foreground agent. It returns the receiver.
+	SendAgentMessage(ctx context.Context, env Env, to, text string, silent bool) (claybot.AgentID, error)
+	// ListAgents lists the agents of the caller's owner.
+	ListAgents(ctx context.Context, env Env) ([]AgentInfo, error)
+	// ReadAgentHistory returns the newest last records of an agent of the
+	// caller's owner.
+	ReadAgentHistory(ctx context.Context, env Env, id string, last int) ([]claybot.Record, error)
+	// StopAgent ends what a descendant of the caller is doing, and all below
+	// it. It returns how many runs it stopped.
+	StopAgent(ctx context.Context, env Env, id string) (int, error)
+
+	// RemindMe posts note to the caller at the time given, and returns the
+	// reminder's id.
+	RemindMe(ctx context.Context, env Env, at time.Time, note string) (id string, err error)
+	// Reminders lists those of the caller, the next one first.
+	Reminders(ctx context.Context, env Env) ([]Reminder, error)
+	// CancelReminder removes one of the caller's.
+	CancelReminder(ctx context.Context, env Env, id string) error
+}
+
+// A Subagent is an agent to be started, with its task.
+type Subagent struct {
+	Task   string
+	Name   string
+	Model  string   // empty: that of the caller
+	Prompt string   // the system prompt; empty: the usual one
+	Tools  []string // nil: those of the caller; others than those are refused
+	Report bool     // its final text goes to the caller as a message
+	// Timeout ends a subagent that is waited for; 0 means 10 minutes.
+	Timeout time.Duration
+}
+
+// An AgentInfo is one agent in a list.
+type AgentInfo struct {
+	ID       claybot.AgentID `json:"id"`
+	Type     string          `json:"type"`
+	Name     string          `json:"name,omitempty"`
+	Parent   claybot.AgentID `json:"parent,omitempty"`
+	Place    string          `json:"place,omitempty"` // of a user agent: connector and channel
+	State    string          `json:"state"`           // idle, waiting, or the state of its newest run
+	LastRun  claybot.RunID   `json:"lastRun,omitempty"`
+	LastText string          `json:"lastText,omitempty"` // shortened
+	Self     bool            `json:"self,omitempty"`
+}
+
+// A Reminder is one reminder in a list.
+type Reminder struct {
+	ID   string    `json:"id"`
+	At   time.Time `json:"at"`
+	Note string    `json:"note"`
+}
+
+// A Display shows a text at the place where the run answers, as one message
+// that later texts of the same name replace. An agent without such a place
+// shows nothing.
+type Display interface {
+	Show(ctx context.Context, env Env, name, text string) error
+}

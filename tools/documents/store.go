@@ -1,0 +1,153 @@
+package documents
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+// below is where files lie among the documents of a scope.
+const below = "files/"
+
+// State keeps the files of each agent for itself, in the scope "agent/<id>" of
+// docs.
+func State(docs storage.Documents) Source {
+	return func(env tools.Env) (Backend, error) {
+		if env.Agent.ID == "" {
+			return nil, fail(Unavailable, "this agent has no files")
+		}
+		return texts{docs, "agent/" + string(env.Agent.ID)}, nil
+	}
+}
+
+// Store keeps files that all agents of an owner share, in the scope
+// "owner/<OwnerID>" of docs. An agent that works for nobody has its own, in
+// "agent/<id>/store".
+func Store(docs storage.Documents) Source {
+	return func(env tools.Env) (Backend, error) {
+		if owner := env.Agent.Descriptor.OwnerID(); owner != "" {
+			return texts{docs, "owner/" + owner}, nil
+		}
+		if env.Agent.ID == "" {
+			return nil, fail(Unavailable, "this agent has no files")
+		}
+		return texts{docs, "agent/" + string(env.Agent.ID) + "/store"}, nil
+	}
+}
+
+// texts is a Backend on the documents of one scope.
+type texts struct {
+	docs  storage.Documents
+	scope string
+}
+
+func (t texts) Read(ctx context.Context, path string) (string, error) {
+	text, err := t.docs.Document(ctx, t.scope, below+path)
+	if err == nil {
+		return text, nil
+	}
+	if !errors.Is(err, storage.ErrNotFound) {
+		return "", broken("reading", err)
+	}
+	all, err := t.all(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := passable(all, path); err != nil {
+		return "", err
+	}
+	return "", missing(path)
+}
+
+func (t texts) Write(ctx context.Context, path, text string) error {
+	all, err := t.all(ctx)
+	if err != nil {
+		return err
+	}
+	if err := passable(all, path); err != nil {
+		return err
+	}
+	if _, known := find(all, path); !known && len(all) >= MaxFiles {
+		return scopeFull()
+	}
+	err = t.docs.SaveDocument(ctx, t.scope, below+path, text, MaxScope)
+	if errors.Is(err, storage.ErrTooMany) {
+		return scopeFull()
+	}
+	if err != nil {
+		return broken("writing", err)
+	}
+	return nil
+}
+
+func (t texts) List(ctx context.Context, folder string) ([]File, error) {
+	all, err := t.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files := all
+	if folder != "" {
+		files = nil
+		for _, f := range all {
+			if strings.HasPrefix(f.Path, folder+"/") {
+				files = append(files, f)
+			}
+		}
+		if files == nil {
+			return nil, noFolder(all, folder)
+		}
+	}
+	if len(files) > MaxFiles {
+		return nil, tooMany(folder)
+	}
+	return files, nil
+}
+
+// all are the files of the scope by path.
+func (t texts) all(ctx context.Context) ([]File, error) {
+	docs, err := t.docs.Documents(ctx, t.scope)
+	if err != nil {
+		return nil, broken("listing", err)
+	}
+	var files []File
+	for _, d := range docs {
+		if path, ok := strings.CutPrefix(d.Path, below); ok {
+			files = append(files, File{path, d.Size})
+		}
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return files, nil
+}
+
+// find tells where path is in all, or would be.
+func find(all []File, path string) (int, bool) {
+	return slices.BinarySearchFunc(all, path, func(f File, path string) int { return strings.Compare(f.Path, path) })
+}
+
+// passable reports, as an error, why path cannot be a file: a folder has its
+// name, or a file is in its way.
+func passable(all []File, path string) error {
+	if at, _ := find(all, path+"/"); at < len(all) && strings.HasPrefix(all[at].Path, path+"/") {
+		return isFolder(path)
+	}
+	for _, folder := range above(path) {
+		if _, file := find(all, folder); file {
+			return notFolder(folder)
+		}
+	}
+	return nil
+}
+
+// noFolder is why there is no such folder.
+func noFolder(all []File, folder string) error {
+	for _, f := range append(above(folder), folder) {
+		if _, file := find(all, f); file {
+			return notFolder(f)
+		}
+	}
+	return missing(folder)
+}

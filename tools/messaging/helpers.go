@@ -1,0 +1,64 @@
+package messaging
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
+)
+
+// A Helper is a subagent that can be given a task by its name.
+type Helper struct {
+	Name        string
+	Description string // for the model that chooses
+	Prompt      string
+	Model       string
+	Tools       []string
+}
+
+// TaskTool is the tool task over a: it runs one of the helpers with an empty
+// memory, waits, and gives back its last text.
+func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
+	type input struct {
+		Subagent string `json:"subagent" jsonschema:"the name of the helper"`
+		Task     string `json:"task" jsonschema:"what it shall do; it knows nothing of this conversation"`
+	}
+	var b strings.Builder
+	b.WriteString("Gives a task to one of your helpers, waits, and returns what it says in the end. The helpers are:")
+	for _, h := range helpers {
+		fmt.Fprintf(&b, "\n- %s: %s", h.Name, line(h.Description, maxPrompt))
+	}
+	return tools.New(spec("task", b.String(), tools.Idempotent), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		i := slices.IndexFunc(helpers, func(h Helper) bool { return h.Name == strings.TrimSpace(in.Subagent) })
+		if i < 0 {
+			return tools.Result{}, fmt.Errorf("field subagent: there is no helper %.40q", in.Subagent)
+		}
+		h := helpers[i]
+		task, err := required("task", in.Task, maxTask)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		r, err := a.SpawnAndWait(ctx, env, []tools.Subagent{{Task: task, Name: h.Name, Model: h.Model, Prompt: h.Prompt, Tools: h.Tools}})
+		if err != nil || r.Wait != nil {
+			return r, err
+		}
+		return lastText(r.Text)
+	})
+}
+
+// lastText is the answer of the only subagent that was waited for.
+func lastText(answers string) (tools.Result, error) {
+	var list []claybot.Answer
+	if err := json.Unmarshal([]byte(answers), &list); err != nil || len(list) != 1 {
+		return tools.Result{}, errors.New("the answer of the helper cannot be read")
+	}
+	if !list[0].OK {
+		return tools.Result{}, fmt.Errorf("the helper failed: %s", list[0].Error)
+	}
+	return tools.Result{Text: list[0].Output}, nil
+}

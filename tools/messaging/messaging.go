@@ -1,0 +1,245 @@
+// Package messaging holds the tools with which an agent starts, asks, writes to
+// and looks after other agents, and leaves notes for itself in time:
+// start_subagent, spawn_and_wait, ask_agent, send_agent_message, list_agents,
+// read_agent_history, stop_agent, remind_me, list_reminders, cancel_reminder.
+//
+// It checks what a model wrote and words what came of it. Who may reach whom,
+// limits and durability are the business of tools.Agents, which knows each call
+// by its Env; so a call that a crash cut off may be made again.
+//
+// Only cmd imports it.
+package messaging
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/tools"
+)
+
+// Limits of what a model may write, in bytes.
+const (
+	maxTask   = 64 << 10
+	maxPrompt = 64 << 10
+	maxText   = 64 << 10
+	maxNote   = 4 << 10
+	maxName   = 100
+	maxModel  = 200
+	maxID     = 200
+)
+
+// maxGiven is the most tools that a subagent can be given by name.
+const maxGiven = 200
+
+// Tools are all tools of this package, over a.
+func Tools(a tools.Agents) []tools.Tool {
+	return []tools.Tool{
+		startSubagent(a), spawnAndWait(a), askAgent(a), sendAgentMessage(a),
+		listAgents(a), readAgentHistory(a), stopAgent(a),
+		remindMe(a), listReminders(a), cancelReminder(a),
+	}
+}
+
+// spec is what all tools of this package have in common.
+func spec(name, description string, effect tools.Effect) tools.Spec {
+	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect}
+}
+
+// required trims s and refuses what is empty or longer than limit bytes.
+func required(field, s string, limit int) (string, error) {
+	s, err := optional(field, s, limit)
+	if err == nil && s == "" {
+		err = fmt.Errorf("field %s: must not be empty", field)
+	}
+	return s, err
+}
+
+// optional trims s and refuses what is longer than limit bytes.
+func optional(field, s string, limit int) (string, error) {
+	s = strings.TrimSpace(s)
+	if len(s) > limit {
+		return "", fmt.Errorf("field %s: %d bytes, the limit is %d", field, len(s), limit)
+	}
+	return s, nil
+}
+
+// answer gives v to the model as JSON.
+func answer(v any) (tools.Result, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return tools.Result{}, fmt.Errorf("write the result: %w", err)
+	}
+	return tools.Result{Text: string(b)}, nil
+}
+
+// maxList bounds a list, in bytes: a result above 32 KiB would be cut in the
+// middle, which JSON does not survive.
+const maxList = 24 << 10
+
+// fit writes as many items as a result can hold, those that are important
+// before the others, in the order given. It returns how many are missing.
+func fit[T any](items []T, important func(T) bool) (kept []json.RawMessage, leftOut int, err error) {
+	written := make([]json.RawMessage, len(items))
+	room := maxList
+	for _, turn := range []bool{true, false} {
+		for i, item := range items {
+			if important(item) != turn {
+				continue
+			}
+			b, err := json.Marshal(item)
+			if err != nil {
+				return nil, 0, fmt.Errorf("write the list: %w", err)
+			}
+			if room -= len(b) + 1; room >= 0 {
+				written[i] = b
+			}
+		}
+	}
+	kept = []json.RawMessage{}
+	for _, b := range written {
+		if b == nil {
+			leftOut++
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	return kept, leftOut, nil
+}
+
+// line is s as one line of at most limit bytes, and a sign that it was longer.
+func line(s string, limit int) string {
+	whole := true
+	if few := 8 * limit; len(s) > few { // megabytes are not worth reading
+		s, whole = s[:few], false
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > limit {
+		s, whole = s[:limit], false
+	}
+	if whole {
+		return s
+	}
+	for s != "" { // the cut may have hit the middle of a character
+		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}
+
+func startSubagent(a tools.Agents) tools.Tool {
+	type input struct {
+		Task   string   `json:"task" jsonschema:"what the subagent shall do; it knows nothing of this conversation, so say all that it needs"`
+		Name   string   `json:"name,omitempty" jsonschema:"a short name for people"`
+		Model  string   `json:"model,omitempty" jsonschema:"the model it uses; yours when absent"`
+		Prompt string   `json:"prompt,omitempty" jsonschema:"its system prompt; the usual one when absent"`
+		Tools  []string `json:"tools,omitempty" jsonschema:"names of the tools it may use, only from among yours; all of yours when absent"`
+		Report bool     `json:"report,omitempty" jsonschema:"true: its final text is sent to you as a message"`
+	}
+	s := spec("start_subagent", "Starts another agent with a task of its own and returns at once with its id. "+
+		"It works in the background. Each call starts a new one. When it fails, you get a message.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		sub, err := order{in.Task, in.Name, in.Model, in.Prompt, in.Tools}.check("")
+		if err != nil {
+			return tools.Result{}, err
+		}
+		sub.Report = in.Report
+		id, err := a.StartSubagent(ctx, env, sub)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: fmt.Sprintf("agent %s started", id)}, nil
+	})
+}
+
+// maxTasks is the most subagents that one spawn_and_wait starts.
+const maxTasks = 64
+
+func spawnAndWait(a tools.Agents) tools.Tool {
+	type task struct {
+		Task    string   `json:"task" jsonschema:"what this subagent shall do; it knows nothing of this conversation"`
+		Name    string   `json:"name,omitempty" jsonschema:"a short name for people"`
+		Model   string   `json:"model,omitempty" jsonschema:"the model it uses; yours when absent"`
+		Prompt  string   `json:"prompt,omitempty" jsonschema:"its system prompt; the usual one when absent"`
+		Tools   []string `json:"tools,omitempty" jsonschema:"names of the tools it may use, only from among yours; all of yours when absent"`
+		Timeout string   `json:"timeout,omitempty" jsonschema:"how long it may take, such as 90s, 10m or 2h (a bare number counts seconds); 10m when absent"`
+	}
+	type input struct {
+		Tasks []task `json:"tasks" jsonschema:"1 to 64 tasks; each gets a subagent of its own"`
+	}
+	s := spec("spawn_and_wait", "Starts one subagent for each task, all at the same time, and waits until all have ended. "+
+		"Returns their results in the order of the tasks; one that failed or took too long is an entry with ok false.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		if len(in.Tasks) == 0 || len(in.Tasks) > maxTasks {
+			return tools.Result{}, fmt.Errorf("field tasks: %d entries, want 1 to %d", len(in.Tasks), maxTasks)
+		}
+		subs := make([]tools.Subagent, len(in.Tasks))
+		for i, t := range in.Tasks {
+			field := fmt.Sprintf("tasks[%d].", i)
+			sub, err := order{t.Task, t.Name, t.Model, t.Prompt, t.Tools}.check(field)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			if sub.Timeout, err = timeout(field+"timeout", t.Timeout); err != nil {
+				return tools.Result{}, err
+			}
+			subs[i] = sub
+		}
+		return a.SpawnAndWait(ctx, env, subs)
+	})
+}
+
+// An order is what a model says about a subagent.
+type order struct {
+	task, name, model, prompt string
+	tools                     []string
+}
+
+// check returns the order as a Subagent; errors name the field, with prefix
+// before it.
+func (o order) check(prefix string) (sub tools.Subagent, err error) {
+	if sub.Task, err = required(prefix+"task", o.task, maxTask); err != nil {
+		return sub, err
+	}
+	if sub.Name, err = optional(prefix+"name", o.name, maxName); err != nil {
+		return sub, err
+	}
+	sub.Name = line(sub.Name, maxName)
+	if sub.Model, err = optional(prefix+"model", o.model, maxModel); err != nil {
+		return sub, err
+	}
+	if sub.Prompt, err = optional(prefix+"prompt", o.prompt, maxPrompt); err != nil {
+		return sub, err
+	}
+	if len(o.tools) > maxGiven {
+		return sub, fmt.Errorf("field %stools: %d names, the limit is %d", prefix, len(o.tools), maxGiven)
+	}
+	if o.tools != nil { // an empty list is a wish as well: no tools
+		sub.Tools = make([]string, len(o.tools))
+	}
+	for i, name := range o.tools {
+		if sub.Tools[i], err = required(fmt.Sprintf("%stools[%d]", prefix, i), name, maxName); err != nil {
+			return sub, err
+		}
+	}
+	return sub, nil
+}
+
+// agentID checks the form of a receiver's id; whether there is such an agent,
+// tools.Agents knows.
+func agentID(field, s string) (string, error) {
+	id, err := required(field, s, maxID)
+	if err != nil {
+		return "", err
+	}
+	if err := claybot.AgentID(id).Validate(); err != nil {
+		return "", fmt.Errorf("field %s: %.80q is no agent id; list_agents tells them", field, id)
+	}
+	return id, nil
+}

@@ -1,0 +1,150 @@
+package messaging
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/tools"
+)
+
+const (
+	// maxAhead is how far away a reminder may be. A year has a leap day now
+	// and then.
+	maxAhead = 366 * day
+	// lateBy is how long ago the time of a new reminder may be: thinking takes
+	// a model a while.
+	lateBy = time.Minute
+	// maxListedNote is how much of each note it shows, in bytes.
+	maxListedNote = 150
+)
+
+func remindMe(a tools.Agents) tools.Tool {
+	type input struct {
+		Note    string `json:"note" jsonschema:"what you will be told; write it so that it makes sense then"`
+		At      string `json:"at,omitempty" jsonschema:"when, as RFC 3339 with a zone, such as 2026-12-24T18:00:00+01:00"`
+		In      string `json:"in,omitempty" jsonschema:"how long from now, such as 90m, 1h30m or 2d"`
+		DelayMs *int64 `json:"delayMs,omitempty" jsonschema:"how long from now, in milliseconds"`
+	}
+	type output struct {
+		ID        string `json:"id"`
+		Scheduled bool   `json:"scheduled"`
+		At        string `json:"at"`
+	}
+	s := spec("remind_me", "Sends a note to yourself at a later time, at most a year ahead; you are woken by it and answer in this chat. "+
+		"Give exactly one of at, in and delayMs.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		note, err := required("note", in.Note, maxNote)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		at, err := when(in.At, in.In, in.DelayMs, time.Now())
+		if err != nil {
+			return tools.Result{}, err
+		}
+		id, err := a.RemindMe(ctx, env, at, note)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		// A repeat of the call finds the reminder of the first one, whose time
+		// is what counts. One that is gone has come.
+		if all, err := a.Reminders(ctx, env); err == nil {
+			for _, r := range all {
+				if r.ID == id {
+					at = r.At
+				}
+			}
+		}
+		return answer(output{id, true, at.UTC().Format(time.RFC3339)})
+	})
+}
+
+// when is the moment that exactly one of the three fields names.
+func when(at, in string, delayMs *int64, now time.Time) (time.Time, error) {
+	at, in = strings.TrimSpace(at), strings.TrimSpace(in)
+	given := 0
+	for _, set := range []bool{at != "", in != "", delayMs != nil} {
+		if set {
+			given++
+		}
+	}
+	if given != 1 {
+		return time.Time{}, fmt.Errorf("fields at, in and delayMs: %d are given, want exactly one", given)
+	}
+	switch {
+	case at != "":
+		t, err := time.Parse(time.RFC3339, at)
+		switch {
+		case err != nil:
+			return time.Time{}, fmt.Errorf("field at: %.60q is no time with a zone such as 2026-12-24T18:00:00+01:00", at)
+		case t.Before(now.Add(-lateBy)):
+			return time.Time{}, fmt.Errorf("field at: %s has passed, now it is %s", at, now.In(t.Location()).Format(time.RFC3339))
+		case t.After(now.Add(maxAhead)):
+			return time.Time{}, fmt.Errorf("field at: %s is more than a year ahead", at)
+		case t.Before(now):
+			return now, nil
+		}
+		return t, nil
+	case in != "":
+		d, err := parseDuration(in, 0)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("field in: %.60q: %w", in, err)
+		}
+		if d > maxAhead {
+			return time.Time{}, fmt.Errorf("field in: %.60q is more than a year", in)
+		}
+		return now.Add(d), nil
+	}
+	if *delayMs < 0 || *delayMs > maxAhead.Milliseconds() {
+		return time.Time{}, fmt.Errorf("field delayMs: %d, want 0 to %d (a year)", *delayMs, maxAhead.Milliseconds())
+	}
+	return now.Add(time.Duration(*delayMs) * time.Millisecond), nil
+}
+
+func listReminders(a tools.Agents) tools.Tool {
+	type reminder struct {
+		ID   string `json:"id"`
+		At   string `json:"at"`
+		Note string `json:"note"`
+	}
+	type output struct {
+		Reminders []json.RawMessage `json:"reminders"`
+		LeftOut   int               `json:"leftOut,omitempty"`
+	}
+	s := spec("list_reminders", "Lists the reminders that you are still waiting for, the next one first.", tools.ReadOnly)
+	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
+		all, err := a.Reminders(ctx, env)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		listed := make([]reminder, len(all))
+		for i, r := range all {
+			listed[i] = reminder{r.ID, r.At.UTC().Format(time.RFC3339), line(r.Note, maxListedNote)}
+		}
+		var out output
+		out.Reminders, out.LeftOut, err = fit(listed, func(reminder) bool { return true })
+		if err != nil {
+			return tools.Result{}, err
+		}
+		return answer(out)
+	})
+}
+
+func cancelReminder(a tools.Agents) tools.Tool {
+	type input struct {
+		ID string `json:"id" jsonschema:"id of the reminder, as remind_me and list_reminders tell it"`
+	}
+	s := spec("cancel_reminder", "Takes one of your reminders back.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		id, err := required("id", in.ID, maxID)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if err := a.CancelReminder(ctx, env, id); err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: fmt.Sprintf("reminder %s is canceled", id)}, nil
+	})
+}

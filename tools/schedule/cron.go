@@ -1,0 +1,379 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/tools"
+)
+
+// maxRetries is how often a failed task may be tried again.
+const maxRetries = 10
+
+// cron makes the tools for tasks.
+type cron struct {
+	tasks  connectors.Tasks
+	agents tools.Agents
+}
+
+// add is Once: a second call makes a second task.
+func (c cron) add() tools.Tool {
+	type input struct {
+		Name        string `json:"name" jsonschema:"a short name for people"`
+		Prompt      string `json:"prompt" jsonschema:"what shall be done each time; the agent of the task knows nothing of this conversation"`
+		Schedule    string `json:"schedule,omitempty" jsonschema:"five cron fields: minute hour day month weekday, such as 0 9 * * 1-5, or @daily and the like"`
+		Every       string `json:"every,omitempty" jsonschema:"instead of schedule: a distance such as 30m or 2h"`
+		At          string `json:"at,omitempty" jsonschema:"instead of schedule: one time, as RFC 3339 such as 2026-12-24T18:00:00+01:00"`
+		Timezone    string `json:"timezone,omitempty" jsonschema:"IANA zone of the schedule, such as Europe/Berlin"`
+		Description string `json:"description,omitempty" jsonschema:"what the task is for, for people"`
+		Misfire     string `json:"misfire,omitempty" jsonschema:"what happens to a run that was missed: skip, run_once, or run_if_within and a duration such as run_if_within 2h"`
+		Once        bool   `json:"once,omitempty" jsonschema:"true: the task goes away after its first run"`
+		Retries     int    `json:"retries,omitempty" jsonschema:"how often a failed run is tried again, 0 to 10"`
+		Route       string `json:"route,omitempty" jsonschema:"where its output goes: absent for this chat, none for nowhere, or agent:ID for you or one of your subagents"`
+		DryRun      bool   `json:"dry_run,omitempty" jsonschema:"true: only shows the next runs and saves nothing"`
+	}
+	s := spec("cron_add", "Makes a task that an agent of its own does at times. Give exactly one of schedule, every and at. "+
+		"Shows the next five runs; with dry_run it shows them without saving.", tools.Once)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		t := connectors.TaskSpec{
+			Name: in.Name, Prompt: in.Prompt, Description: in.Description,
+			Schedule: in.Schedule, Every: in.Every, At: in.At, Timezone: in.Timezone,
+			Misfire: in.Misfire, Once: in.Once, Retries: in.Retries,
+			Owner: env.Agent.Descriptor.OwnerID(),
+		}
+		if err := check(&t); err != nil {
+			return tools.Result{}, err
+		}
+		var err error
+		if t.Route, err = c.route(ctx, env, in.Route); err != nil {
+			return tools.Result{}, err
+		}
+		if in.DryRun {
+			next, err := c.tasks.Preview(ctx, t)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			return tools.Result{Text: fmt.Sprintf("Nothing is saved. The task %q would run like this; %s.\n%s", t.Name, output(t.Route), upcoming(next))}, nil
+		}
+		if err := c.room(ctx, env); err != nil {
+			return tools.Result{}, err
+		}
+		made, err := c.tasks.Add(ctx, t)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: fmt.Sprintf("Task %s is made; %s.\n%s", made.Slug, output(made.Route), upcoming(made.Next))}, nil
+	})
+}
+
+// check trims the fields of a new task and refuses those that cannot be right.
+// What a schedule may be, connectors.Tasks knows.
+func check(t *connectors.TaskSpec) (err error) {
+	t.Name, err = required("name", t.Name, maxName)
+	if t.Name, err = oneLine("name", t.Name, err); err != nil {
+		return err
+	}
+	if t.Prompt, err = required("prompt", t.Prompt, maxPrompt); err != nil {
+		return err
+	}
+	if t.Description, err = optional("description", t.Description, maxDescription); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name  string
+		value *string
+	}{
+		{"schedule", &t.Schedule},
+		{"every", &t.Every},
+		{"at", &t.At},
+		{"timezone", &t.Timezone},
+		{"misfire", &t.Misfire},
+	} {
+		*f.value, err = optional(f.name, *f.value, maxField)
+		if *f.value, err = oneLine(f.name, *f.value, err); err != nil {
+			return err
+		}
+	}
+	if n := given(t.Schedule, t.Every, t.At); n != 1 {
+		return fmt.Errorf("fields schedule, every and at: %d are given, want exactly one", n)
+	}
+	if err := rare(t.Every); err != nil {
+		return err
+	}
+	return checkRetries(t.Retries)
+}
+
+func checkRetries(n int) error {
+	if n < 0 || n > maxRetries {
+		return fmt.Errorf("field retries: %d, want 0 to %d", n, maxRetries)
+	}
+	return nil
+}
+
+// given counts the fields that are not empty.
+func given(fields ...string) (n int) {
+	for _, f := range fields {
+		if f != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// own are the tasks that the caller may see: those of its owner, or all for an
+// agent that works for nobody.
+func (c cron) own(ctx context.Context, env tools.Env) ([]connectors.Task, []connectors.Problem, error) {
+	all, problems, err := c.tasks.Tasks(ctx)
+	owner := env.Agent.Descriptor.OwnerID()
+	if err != nil || owner == "" {
+		return all, problems, err
+	}
+	var mine []connectors.Task
+	for _, t := range all {
+		if t.Owner == owner {
+			mine = append(mine, t)
+		}
+	}
+	return mine, nil, nil // a file that cannot be read has no known owner
+}
+
+// find is the caller's task with this slug or uid. Somebody else's task is none.
+func (c cron) find(ctx context.Context, env tools.Env, ref string) (connectors.Task, error) {
+	ref, err := required("task", ref, maxField)
+	if err != nil {
+		return connectors.Task{}, err
+	}
+	mine, _, err := c.own(ctx, env)
+	if err != nil {
+		return connectors.Task{}, err
+	}
+	for _, t := range mine {
+		if t.Slug == ref || t.UID == ref {
+			return t, nil
+		}
+	}
+	return connectors.Task{}, fmt.Errorf("field task: you have no task %.80q; cron_list tells yours", ref)
+}
+
+func (c cron) list() tools.Tool {
+	s := spec("cron_list", "Lists the tasks with a schedule, with their next runs and how the last one ended.", tools.ReadOnly)
+	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
+		mine, problems, err := c.own(ctx, env)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		var entries []string
+		for _, p := range problems {
+			entries = append(entries, problem(p))
+		}
+		for _, t := range mine {
+			entries = append(entries, describe(t))
+		}
+		return fit(entries, "There are no tasks."), nil
+	})
+}
+
+// describe is a task in some lines.
+func describe(t connectors.Task) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", t.Slug, short(t.Name, maxName))
+	switch {
+	case t.Schedule != "":
+		fmt.Fprintf(&b, "schedule: %s", t.Schedule)
+	case t.Every != "":
+		fmt.Fprintf(&b, "every: %s", t.Every)
+	default:
+		fmt.Fprintf(&b, "at: %s", t.At)
+	}
+	if t.Timezone != "" {
+		fmt.Fprintf(&b, " (%s)", t.Timezone)
+	}
+	switch {
+	case !t.Enabled:
+		b.WriteString("\nstate: disabled")
+	case t.Paused != "":
+		fmt.Fprintf(&b, "\nstate: paused, %s", short(t.Paused, maxField))
+	default:
+		b.WriteString("\nstate: enabled")
+	}
+	fmt.Fprintf(&b, "\n%s\nprompt: %s\n%s", output(t.Route), short(t.Prompt, 2*maxField), upcoming(t.Next))
+	if t.Last != nil {
+		fmt.Fprintf(&b, "\nlast: planned %s, %s", instant(t.Last.Planned), t.Last.State)
+		if t.Last.Reason != "" {
+			fmt.Fprintf(&b, " (%s)", short(t.Last.Reason, maxField))
+		}
+	}
+	return b.String()
+}
+
+func (c cron) update() tools.Tool {
+	s := spec("cron_update", "Changes a task; fields that are absent stay as they are. Shows the next five runs.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in change) (tools.Result, error) {
+		t, err := c.find(ctx, env, in.Task)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		ch, err := in.check()
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if in.Route != nil {
+			r, err := c.route(ctx, env, *in.Route)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			ch.Route = &r
+		}
+		if ch == (connectors.TaskChange{}) {
+			return tools.Result{}, errors.New("nothing to change: give a field besides task")
+		}
+		changed, err := c.tasks.Change(ctx, t.UID, ch)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: "The task is changed.\n" + describe(changed)}, nil
+	})
+}
+
+// change are the arguments of cron_update.
+type change struct {
+	Task        string  `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
+	Name        *string `json:"name,omitempty" jsonschema:"a new name"`
+	Prompt      *string `json:"prompt,omitempty" jsonschema:"what shall be done from now on"`
+	Schedule    *string `json:"schedule,omitempty" jsonschema:"five cron fields; replaces every and at"`
+	Every       *string `json:"every,omitempty" jsonschema:"a distance such as 30m; replaces schedule and at"`
+	At          *string `json:"at,omitempty" jsonschema:"one time, as RFC 3339; replaces schedule and every"`
+	Timezone    *string `json:"timezone,omitempty" jsonschema:"IANA zone; empty for the usual one"`
+	Description *string `json:"description,omitempty" jsonschema:"what the task is for"`
+	Misfire     *string `json:"misfire,omitempty" jsonschema:"skip, run_once, or run_if_within and a duration"`
+	Once        *bool   `json:"once,omitempty" jsonschema:"true: the task goes away after its next run"`
+	Enabled     *bool   `json:"enabled,omitempty" jsonschema:"false: the task rests until it is enabled again"`
+	Retries     *int    `json:"retries,omitempty" jsonschema:"how often a failed run is tried again, 0 to 10"`
+	Route       *string `json:"route,omitempty" jsonschema:"empty for this chat, none for nowhere, or agent:ID for you or one of your subagents"`
+}
+
+// check returns all of the change but its route.
+func (in change) check() (connectors.TaskChange, error) {
+	ch := connectors.TaskChange{Once: in.Once, Enabled: in.Enabled, Retries: in.Retries}
+	for _, f := range []struct {
+		name    string
+		from    *string
+		to      **string
+		limit   int
+		must    bool // not be empty
+		oneLine bool
+	}{
+		{"name", in.Name, &ch.Name, maxName, true, true},
+		{"prompt", in.Prompt, &ch.Prompt, maxPrompt, true, false},
+		{"schedule", in.Schedule, &ch.Schedule, maxField, true, true},
+		{"every", in.Every, &ch.Every, maxField, true, true},
+		{"at", in.At, &ch.At, maxField, true, true},
+		{"timezone", in.Timezone, &ch.Timezone, maxField, false, true},
+		{"description", in.Description, &ch.Description, maxDescription, false, false},
+		{"misfire", in.Misfire, &ch.Misfire, maxField, false, true},
+	} {
+		if f.from == nil {
+			continue
+		}
+		v, err := optional(f.name, *f.from, f.limit)
+		if f.must {
+			v, err = required(f.name, *f.from, f.limit)
+		}
+		if f.oneLine {
+			v, err = oneLine(f.name, v, err)
+		}
+		if err != nil {
+			return ch, err
+		}
+		*f.to = &v
+	}
+	if in.Retries != nil {
+		if err := checkRetries(*in.Retries); err != nil {
+			return ch, err
+		}
+	}
+	if ch.Every != nil {
+		if err := rare(*ch.Every); err != nil {
+			return ch, err
+		}
+	}
+	return ch, oneKind(&ch)
+}
+
+// rare refuses a distance at which a task would run again and again.
+func rare(every string) error {
+	if d, err := time.ParseDuration(every); err == nil && d < minEvery {
+		return fmt.Errorf("field every: %s is too often; the least is %v", every, minEvery)
+	}
+	return nil
+}
+
+// room refuses one more task for an owner who has many.
+func (c cron) room(ctx context.Context, env tools.Env) error {
+	mine, _, err := c.own(ctx, env)
+	if err != nil {
+		return err
+	}
+	if len(mine) >= maxTasks {
+		return fmt.Errorf("there are %d tasks already; delete some before you make more", len(mine))
+	}
+	return nil
+}
+
+// oneKind sees to it that a change of the times leaves exactly one kind of them.
+func oneKind(ch *connectors.TaskChange) error {
+	kinds := []**string{&ch.Schedule, &ch.Every, &ch.At}
+	n := 0
+	for _, k := range kinds {
+		if *k != nil {
+			n++
+		}
+	}
+	if n > 1 {
+		return fmt.Errorf("fields schedule, every and at: %d are given, want one at most", n)
+	}
+	for _, k := range kinds {
+		if n == 1 && *k == nil {
+			*k = new(string)
+		}
+	}
+	return nil
+}
+
+func (c cron) remove() tools.Tool {
+	type input struct {
+		Task string `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
+	}
+	s := spec("cron_delete", "Takes a task away; its folder is kept aside.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		t, err := c.find(ctx, env, in.Task)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if err := c.tasks.Remove(ctx, t.UID); err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: fmt.Sprintf("Task %s is deleted.", t.Slug)}, nil
+	})
+}
+
+func (c cron) run() tools.Tool {
+	type input struct {
+		Task string `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
+	}
+	s := spec("cron_run", "Runs a task once, now and in the background, beside its schedule.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		t, err := c.find(ctx, env, in.Task)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if t, err = c.tasks.RunNow(ctx, t.UID, key(env)); err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: fmt.Sprintf("Task %s runs now; %s.", t.Slug, output(t.Route))}, nil
+	})
+}

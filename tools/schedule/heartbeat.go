@@ -1,0 +1,168 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/tools"
+)
+
+// maxIDs is the most tasks that one heartbeat_run names.
+const maxIDs = 100
+
+// heart makes the tools for the heartbeat.
+type heart struct{ beats connectors.Beats }
+
+// add is Once: without an id, a second call may make a second task.
+func (h heart) add() tools.Tool {
+	type input struct {
+		Title       string `json:"title" jsonschema:"a short title for people"`
+		Prompt      string `json:"prompt" jsonschema:"what shall be looked after each time"`
+		ID          string `json:"id,omitempty" jsonschema:"id of the task, of a-z 0-9 . _ -; made from the title when absent; a task with this id is replaced"`
+		Every       string `json:"every,omitempty" jsonschema:"how often, such as 30m or 2h, at least 5m; the usual distance when absent"`
+		ActiveHours string `json:"active_hours,omitempty" jsonschema:"when it may run, such as 08:00-22:00; always when absent"`
+		Enabled     *bool  `json:"enabled,omitempty" jsonschema:"false: the task rests; true when absent"`
+	}
+	s := spec("heartbeat_add", "Makes or replaces a task of the heartbeat: something small that is looked after again and again, together with the others that are due.", tools.Once)
+	return tools.New(s, func(ctx context.Context, _ tools.Env, in input) (tools.Result, error) {
+		b := connectors.Beat{Enabled: in.Enabled == nil || *in.Enabled}
+		for _, f := range []struct {
+			name, from string
+			to         *string
+			limit      int
+			must       bool // not be empty
+			oneLine    bool
+		}{
+			{"title", in.Title, &b.Title, maxName, true, true},
+			{"prompt", in.Prompt, &b.Prompt, maxPrompt, true, false},
+			{"id", in.ID, &b.ID, maxField, false, true},
+			{"every", in.Every, &b.Every, maxField, false, true},
+			{"active_hours", in.ActiveHours, &b.ActiveHours, maxField, false, true},
+		} {
+			v, err := optional(f.name, f.from, f.limit)
+			if f.must {
+				v, err = required(f.name, f.from, f.limit)
+			}
+			if f.oneLine {
+				v, err = oneLine(f.name, v, err)
+			}
+			if err != nil {
+				return tools.Result{}, err
+			}
+			*f.to = v
+		}
+		if err := h.keepGate(ctx, &b); err != nil {
+			return tools.Result{}, err
+		}
+		made, err := h.beats.AddBeat(ctx, b)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: "The heartbeat has this task now.\n" + describeBeat(made)}, nil
+	})
+}
+
+// keepGate leaves the gate of a task that is replaced in place: gates are set by
+// people only, and are not to be taken away by a model either.
+func (h heart) keepGate(ctx context.Context, b *connectors.Beat) error {
+	if b.ID == "" {
+		return nil
+	}
+	all, _, err := h.beats.Beats(ctx)
+	if err != nil {
+		return err
+	}
+	for _, known := range all {
+		if known.ID == b.ID {
+			b.Gate = known.Gate
+		}
+	}
+	return nil
+}
+
+func (h heart) list() tools.Tool {
+	s := spec("heartbeat_list", "Lists the tasks of the heartbeat.", tools.ReadOnly)
+	return tools.New(s, func(ctx context.Context, _ tools.Env, _ struct{}) (tools.Result, error) {
+		all, problems, err := h.beats.Beats(ctx)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		var entries []string
+		for _, p := range problems {
+			entries = append(entries, problem(p))
+		}
+		for _, b := range all {
+			entries = append(entries, describeBeat(b))
+		}
+		return fit(entries, "The heartbeat has no tasks."), nil
+	})
+}
+
+// describeBeat is a task of the heartbeat in some lines.
+func describeBeat(b connectors.Beat) string {
+	s := fmt.Sprintf("%s: %s", b.ID, short(b.Title, maxName))
+	if b.Every != "" {
+		s += "\nevery: " + b.Every
+	}
+	if b.ActiveHours != "" {
+		s += "\nactive hours: " + b.ActiveHours
+	}
+	if !b.Enabled {
+		s += "\nstate: disabled"
+	}
+	if b.Stopped != "" {
+		s += "\nstate: the heartbeat rests, " + short(b.Stopped, maxField)
+	}
+	if !b.LastRun.IsZero() {
+		s += "\nlast: " + instant(b.LastRun)
+	}
+	if !b.Next.IsZero() {
+		s += "\nnext: " + instant(b.Next)
+	}
+	return s + "\nprompt: " + short(b.Prompt, 2*maxField)
+}
+
+func (h heart) run() tools.Tool {
+	type input struct {
+		IDs []string `json:"ids,omitempty" jsonschema:"ids of the tasks to run; all when absent"`
+	}
+	s := spec("heartbeat_run", "Runs tasks of the heartbeat now, in the background.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		if len(in.IDs) > maxIDs {
+			return tools.Result{}, fmt.Errorf("field ids: %d entries, the limit is %d", len(in.IDs), maxIDs)
+		}
+		ids := make([]string, len(in.IDs))
+		for i, id := range in.IDs {
+			var err error
+			if ids[i], err = required(fmt.Sprintf("ids[%d]", i), id, maxField); err != nil {
+				return tools.Result{}, err
+			}
+		}
+		n, err := h.beats.Beat(ctx, key(env), ids...)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if n == 1 {
+			return tools.Result{Text: "1 task runs now"}, nil
+		}
+		return tools.Result{Text: fmt.Sprintf("%d tasks run now", n)}, nil
+	})
+}
+
+func (h heart) remove() tools.Tool {
+	type input struct {
+		ID string `json:"id" jsonschema:"id of the task, as heartbeat_list tells it"`
+	}
+	s := spec("heartbeat_remove", "Takes a task of the heartbeat away.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, _ tools.Env, in input) (tools.Result, error) {
+		id, err := required("id", in.ID, maxField)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if err := h.beats.RemoveBeat(ctx, id); err != nil {
+			return tools.Result{}, err
+		}
+		return tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id)}, nil
+	})
+}

@@ -1,0 +1,239 @@
+// Package schedule holds the tools with which an agent makes things happen at
+// times: cron_add, cron_list, cron_update, cron_delete and cron_run for tasks
+// with a schedule, cron_read_memory and cron_write_memory for the agent of such
+// a task, and heartbeat_add, heartbeat_list, heartbeat_run, heartbeat_remove.
+//
+// It guards whose tasks an agent may touch, those of its own owner, and where
+// their output may go, into its own chat. What a task is and when it fires is
+// the business of connectors.Tasks and connectors.Beats.
+//
+// Only cmd imports it.
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/tools"
+)
+
+// Limits of what a model may write, in bytes.
+const (
+	maxName        = 100
+	maxDescription = 2 << 10
+	maxPrompt      = 32 << 10
+	maxMemory      = 16 << 10
+	maxField       = 200
+)
+
+// Limits of the tasks that agents make for one owner. A file made by hand may
+// go beyond them.
+const (
+	maxTasks = 50
+	minEvery = time.Minute
+)
+
+// maxList bounds a list in a result, in bytes.
+const maxList = 24 << 10
+
+// Tools are the tools for tasks over t and for the heartbeat over b. Those of a
+// nil one are left out. a tells which subagents are a caller's own, and thus may
+// be told the output of its tasks; with nil only the caller itself may.
+func Tools(t connectors.Tasks, b connectors.Beats, a tools.Agents) []tools.Tool {
+	var all []tools.Tool
+	if t != nil {
+		c := cron{t, a}
+		all = append(all, c.add(), c.list(), c.update(), c.remove(), c.run())
+	}
+	if b != nil {
+		h := heart{b}
+		all = append(all, h.add(), h.list(), h.run(), h.remove())
+	}
+	return all
+}
+
+// spec is what all tools of this package have in common.
+func spec(name, description string, effect tools.Effect) tools.Spec {
+	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect}
+}
+
+// required trims s and refuses what is empty or longer than limit bytes.
+func required(field, s string, limit int) (string, error) {
+	s, err := optional(field, s, limit)
+	if err == nil && s == "" {
+		err = fmt.Errorf("field %s: must not be empty", field)
+	}
+	return s, err
+}
+
+// optional trims s and refuses what is longer than limit bytes.
+func optional(field, s string, limit int) (string, error) {
+	s = strings.TrimSpace(s)
+	if len(s) > limit {
+		return "", fmt.Errorf("field %s: %d bytes, the limit is %d", field, len(s), limit)
+	}
+	return s, nil
+}
+
+// oneLine refuses a line break in s: what it is written into is read by line.
+func oneLine(field, s string, err error) (string, error) {
+	if err == nil && strings.ContainsAny(s, "\r\n") {
+		return "", fmt.Errorf("field %s: must be one line", field)
+	}
+	return s, err
+}
+
+// short is s as one line of at most limit bytes, and a sign that it was longer.
+func short(s string, limit int) string {
+	whole := true
+	if few := 8 * limit; len(s) > few { // the rest is not worth reading
+		s, whole = s[:few], false
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > limit {
+		s, whole = s[:limit], false
+	}
+	if whole {
+		return s
+	}
+	for s != "" { // the cut may have hit the middle of a character
+		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}
+
+// key names a call, so that its repeat after a crash is recognised.
+func key(env tools.Env) string { return string(env.Run) + "/" + env.CallID }
+
+// instant writes a time with its zone, by offset and by name.
+func instant(t time.Time) string {
+	s := t.Format("Mon 2006-01-02 15:04:05 -07:00")
+	if zone := t.Location().String(); zone != "" && zone != "Local" {
+		s += " (" + zone + ")"
+	}
+	return s
+}
+
+// upcoming is a sentence with the next runs.
+func upcoming(next []time.Time) string {
+	if len(next) == 0 {
+		return "No further runs."
+	}
+	lines := []string{"Next runs:"}
+	for _, t := range next {
+		lines = append(lines, "- "+instant(t))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fit joins entries until there is no room, and says how many are missing.
+func fit(entries []string, none string) tools.Result {
+	if len(entries) == 0 {
+		return tools.Result{Text: none}
+	}
+	size := 0
+	for i, e := range entries {
+		if size += len(e) + 2; size > maxList {
+			rest := fmt.Sprintf("[%d more left out for length]", len(entries)-i)
+			return tools.Result{Text: strings.Join(append(slices.Clone(entries[:i]), rest), "\n\n")}
+		}
+	}
+	return tools.Result{Text: strings.Join(entries, "\n\n")}
+}
+
+// problem is a file that could not be read, as a sentence.
+func problem(p connectors.Problem) string {
+	if p.Line > 0 {
+		return fmt.Sprintf("problem in %s, line %d: %s", p.File, p.Line, short(p.Text, maxField))
+	}
+	return fmt.Sprintf("problem in %s: %s", p.File, short(p.Text, maxField))
+}
+
+// output is a sentence about where the output of a task goes.
+func output(route string) string {
+	if route == "" || route == nowhere {
+		return "its output stays in its history"
+	}
+	return "its output goes to " + route
+}
+
+// nowhere is the route of a task whose output stays in its history.
+const nowhere = "none"
+
+// place is the chat of the caller as a route, nowhere when it has none. A
+// thread is left out: it may be gone when the task fires.
+func place(a claybot.Agent) string {
+	r := a.Descriptor.Route()
+	if a.State.Routing != nil {
+		r = *a.State.Routing
+	}
+	if r.Connector == "" || r.ChannelID == "" {
+		return nowhere
+	}
+	return r.Connector + "/" + r.ChannelID
+}
+
+// route checks where a task's output shall go: the caller's chat, which is also
+// meant by an empty string, the caller itself or an agent below it, or nowhere.
+// A task must not write into other people's chats.
+func (c cron) route(ctx context.Context, env tools.Env, s string) (string, error) {
+	s = strings.TrimSpace(s)
+	own := place(env.Agent)
+	if s == "" || s == own {
+		return own, nil
+	}
+	if s == nowhere {
+		return nowhere, nil
+	}
+	if id, ok := strings.CutPrefix(s, "agent:"); ok {
+		if err := c.below(ctx, env, claybot.AgentID(id)); err != nil {
+			return "", err
+		}
+		return s, nil
+	}
+	if own == nowhere {
+		return "", fmt.Errorf("field route: %.80q is not yours; want none or agent:%s", s, env.Agent.ID)
+	}
+	return "", fmt.Errorf("field route: %.80q is not this chat; want %s, none or agent:%s", s, own, env.Agent.ID)
+}
+
+// below reports, as an error, an agent that is neither the caller nor one that
+// it or its subagents started.
+func (c cron) below(ctx context.Context, env tools.Env, id claybot.AgentID) error {
+	if id == env.Agent.ID {
+		return nil
+	}
+	refused := fmt.Errorf("field route: agent %.80q is neither you nor one of your subagents", string(id))
+	if c.agents == nil || id.Validate() != nil {
+		return refused
+	}
+	all, err := c.agents.ListAgents(ctx, env)
+	if err != nil {
+		return fmt.Errorf("look for the agent of field route: %w", err)
+	}
+	parents := make(map[claybot.AgentID]claybot.AgentID, len(all))
+	for _, i := range all {
+		parents[i.ID] = i.Parent
+	}
+	for range all { // no chain is longer, also when it runs in a circle
+		parent := parents[id]
+		if parent == "" {
+			break
+		}
+		if parent == env.Agent.ID {
+			return nil
+		}
+		id = parent
+	}
+	return refused
+}
