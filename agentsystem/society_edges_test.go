@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func TestReportIsDebounced(t *testing.T) {
 func TestDeleteAtWork(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		releases := 0
+		var releases atomic.Int64
 		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
 			s.Inbox = releasing{s.Inbox, &releases}
 			return s
@@ -76,8 +77,8 @@ func TestDeleteAtWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		after(time.Hour)
-		if releases > 3 {
-			t.Errorf("%d releases of an agent that is gone", releases)
+		if n := releases.Load(); n > 3 {
+			t.Errorf("%d releases of an agent that is gone", n)
 		}
 		r.say("again")
 		after(time.Hour)
@@ -89,11 +90,11 @@ func TestDeleteAtWork(t *testing.T) {
 
 type releasing struct {
 	storage.Inbox
-	n *int
+	n *atomic.Int64
 }
 
 func (x releasing) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
-	*x.n++
+	x.n.Add(1)
 	return x.Inbox.Release(ctx, l, w, orderly)
 }
 
