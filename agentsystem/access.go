@@ -67,6 +67,11 @@ func (s *System) Revoke(ctx context.Context, connector, id string) error {
 			return fmt.Errorf("list agents: %w", err)
 		}
 		d := e.Descriptor
+		if d.Type == claybot.AgentCron && d.Owner == connector+"/"+id {
+			s.stop(ctx, e, "owner")
+			s.stopBelow(ctx, e.ID, "parent")
+			continue
+		}
 		if d.Connector != connector || d.UserID != id && d.ChannelID != id {
 			continue
 		}

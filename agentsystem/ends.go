@@ -69,7 +69,11 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	if m.Text == "" {
 		return posts, nil
 	}
-	to, err := p.receiver(ctx, report)
+	id := report
+	if id == "" {
+		id = p.agent.Descriptor.Parent
+	}
+	to, err := p.hearer(ctx, p.agent.Descriptor, p.agent.ID, id)
 	if to.ID == "" || err != nil {
 		return posts, err
 	}
@@ -107,27 +111,22 @@ func whyEnded(o storage.Outcome) claybot.RunError {
 	return claybot.RunError{Code: "canceled", Text: "stopped by the operator"}
 }
 
-// receiver is who hears of the end: the agent that asked for a report, else the
-// parent; where that is gone, the most recent foreground agent of the owner, or
-// nobody.
-func (p *pass) receiver(ctx context.Context, report claybot.AgentID) (claybot.Agent, error) {
-	id := report
-	if id == "" {
-		id = p.agent.Descriptor.Parent
-	}
-	e, err := p.Index.IndexedAgentByID(ctx, id)
+// hearer is who hears of the end of an agent's run: the agent id; where that is
+// gone, the most recent foreground agent of the owner, or nobody.
+func (s *System) hearer(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
+	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err == nil {
 		var archived bool
-		if archived, err = p.archived(ctx, e); err == nil && !archived {
+		if archived, err = s.archived(ctx, e); err == nil && !archived {
 			return claybot.Agent{ID: id, Descriptor: e.Descriptor}, nil
 		}
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return claybot.Agent{}, err
 	}
-	e, err = p.foreground(ctx, p.agent.Descriptor, p.agent.ID)
+	e, err = s.foreground(ctx, d, self)
 	if errors.Is(err, storage.ErrNotFound) {
-		p.log.Warn("nobody is left to be told how the run of a background agent ended", "parent", id)
+		s.Log.Warn("nobody is left to be told how the run of a background agent ended", "agent", self, "parent", id)
 		return claybot.Agent{}, nil
 	}
 	return claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, err
@@ -237,6 +236,9 @@ func (s *System) stop(ctx context.Context, e storage.IndexEntry, by string) bool
 	}})
 	if err != nil {
 		s.Log.Error("cannot stop an agent", "agent", e.ID, "err", err)
+	}
+	if by == operatorName && len(dropped) > 0 && done.Canceled == "" {
+		s.tellLost(ctx, e, string(dropped[0]), claybot.RunError{Code: "canceled", Text: "stopped by the operator before it began"})
 	}
 	return done.Canceled != "" || len(dropped) > 0
 }

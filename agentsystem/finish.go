@@ -209,6 +209,9 @@ func (p *pass) saveState(ctx context.Context) {
 		route.ReplyTo = ""
 		moved = st.Routing == nil || *st.Routing != route
 		st.Routing = &route
+	} else if m := p.work().newest(); m.Firing != nil && m.Route != nil {
+		moved = st.Routing == nil || *st.Routing != *m.Route
+		st.Routing = m.Route
 	}
 	if !moved && now-st.UpdatedAt < claybot.Time(stateEvery.Milliseconds()) {
 		return

@@ -51,6 +51,12 @@ func (s *System) Stop(ctx context.Context, id claybot.AgentID) (int, error) {
 		return 0, err
 	}
 	n := s.stopBelow(ctx, id, operatorName)
+	if e.Descriptor.Type == claybot.AgentSubagent { // its tasks, too: nobody else is asked
+		if s.stop(ctx, e, operatorName) {
+			n++
+		}
+		return n, nil
+	}
 	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: operatorName, Message: claybot.Message{
 		ID: claybot.MessageID("stop/" + newID()), Type: claybot.MessageCancel, At: claybot.Now(),
 		From: claybot.Sender{Name: operatorName},
@@ -84,7 +90,8 @@ func (s *System) Reset(ctx context.Context, id claybot.AgentID) error {
 // move to the quarantine, its id is never used again. Its subagents go on; what
 // they have to say goes to the most recent agent of their owner.
 func (s *System) Delete(ctx context.Context, id claybot.AgentID) error {
-	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+	e, err := s.Index.IndexedAgentByID(ctx, id)
+	if err != nil {
 		return err
 	}
 	dropped, err := s.Inbox.Drop(ctx, id, "agent_deleted")
@@ -97,7 +104,40 @@ func (s *System) Delete(ctx context.Context, id claybot.AgentID) error {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	s.boxes.Wake() // somebody may have waited for it
+	if e.Run != "" {
+		s.tellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
+	}
 	return nil
+}
+
+// tellLost sees to it that somebody hears of a subagent's work that ended
+// outside a run, unless he has already: its parent, or the most recent agent of
+// its owner.
+func (s *System) tellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
+	if e.Descriptor.Type != claybot.AgentSubagent {
+		return
+	}
+	r, err := s.Inbox.Receipt(ctx, taskID(e.Descriptor.UID))
+	if err == nil && r.Message.Awaited != nil {
+		if waits, err := s.awaits(ctx, *r.Message.Awaited); waits || err != nil {
+			return // the answer says so
+		}
+	}
+	id := claybot.MessageID("failure/" + work)
+	if _, err := s.Inbox.Receipt(ctx, id); err == nil {
+		return
+	}
+	to, err := s.hearer(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
+	if err == nil && to.ID != "" {
+		_, err = s.acceptFor(ctx, to, claybot.Message{
+			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
+			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
+			Text: textHelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
+		})
+	}
+	if err != nil {
+		s.Log.Error("cannot tell that a helper was ended", "agent", e.ID, "err", err)
+	}
 }
 
 // AgentReminders lists what an agent wants to be reminded of, the next one

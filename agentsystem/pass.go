@@ -61,6 +61,9 @@ func (p *pass) do(life context.Context) error {
 	}
 	p.history = history
 	defer history.Close() // its writes are synced; closing has nothing to report
+	if p.firing() != nil {
+		p.saveState(life) // its helpers may report before it ends
+	}
 	err = p.advance(ctx)
 	cause := context.Cause(ctx)
 	var canceled *inbox.CanceledError

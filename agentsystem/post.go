@@ -89,6 +89,9 @@ func (s *System) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.M
 	if err != nil {
 		return storage.Posted{}, err
 	}
+	if stopsAll(m) { // before the answer commits: a crash in between has it posted again
+		s.stopBelow(ctx, agent.ID, "user")
+	}
 	done, err := s.boxes.Post(ctx, p)
 	if err != nil {
 		return done, err
@@ -108,6 +111,10 @@ func (s *System) complete(ctx context.Context, agent claybot.Agent, m claybot.Me
 	p := storage.Posting{
 		To: agent.ID, Message: m, MaxWaiting: maxWaiting,
 		Wait: s.Profile(agent.Descriptor).Policy.Wait(),
+	}
+	switch m.Kind {
+	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder:
+		p.MaxWaiting = 0 // promised to come
 	}
 	return p, s.prepare(ctx, agent, &p)
 }
@@ -157,9 +164,6 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 // accepted tells everybody who waits for it that a message is durable.
 func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Message, done storage.Posted) {
 	s.post.hand(done.Outbox)
-	if stopsAll(m) {
-		s.stopBelow(ctx, agent.ID, "user")
-	}
 	if len(done.Dropped) > 0 {
 		s.reject(agent.ID, ErrReset, done.Dropped...)
 	}

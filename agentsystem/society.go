@@ -114,6 +114,9 @@ func (s *System) Foreground(ctx context.Context) (claybot.Route, claybot.Time, e
 func (s *System) place(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	m := &p.Message
 	if !agent.Descriptor.Foreground() {
+		if err := s.taskPlace(ctx, agent, m); err != nil {
+			return err
+		}
 		return s.completeTask(ctx, agent.Descriptor, p)
 	}
 	if !s.welcome(agent.Descriptor) {
@@ -128,10 +131,27 @@ func (s *System) place(ctx context.Context, agent claybot.Agent, p *storage.Post
 	return err
 }
 
+// taskPlace lets the agent of a task answer what its helpers say where the
+// task's output went last.
+func (s *System) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.Message) error {
+	if agent.Descriptor.Type != claybot.AgentCron || m.Route != nil || m.Firing != nil {
+		return nil
+	}
+	a, err := s.Agents.Agent(ctx, agent.ID)
+	if err != nil {
+		return ignore(err, storage.ErrDamaged) // its worker will find out as well
+	}
+	m.Route = a.State.Routing
+	return nil
+}
+
 // lastPlace is the thread in which the person of a foreground agent wrote last.
 func (s *System) lastPlace(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error) {
 	r, err := s.Inbox.LastReceipt(ctx, id)
 	switch {
+	case errors.Is(err, storage.ErrDamaged):
+		s.Log.Error("the newest message of an agent is damaged; its thread is not known", "agent", id, "err", err)
+		return claybot.MessageContext{}, nil
 	case errors.Is(err, storage.ErrNotFound):
 		return claybot.MessageContext{}, nil
 	case err != nil:

@@ -31,9 +31,8 @@ type speech struct {
 
 // allow counts one message of the caller, or refuses it.
 func (x *speech) allow(ctx context.Context, s *System, env tools.Env, hops int) error {
-	if hops > maxHops {
-		s.tellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), textExchange(env.Agent))
-		return fmt.Errorf("agents have written to each other %d times without a word of a person; stop here and answer", maxHops)
+	if err := s.far(ctx, env, hops); err != nil {
+		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -51,6 +50,16 @@ func (x *speech) allow(ctx context.Context, s *System, env tools.Env, hops int) 
 	}
 	x.said[env.Agent.ID] = append(recent, now)
 	return nil
+}
+
+// far refuses what would go on among agents without a word of a person, and
+// tells the owner so.
+func (s *System) far(ctx context.Context, env tools.Env, hops int) error {
+	if hops <= maxHops {
+		return nil
+	}
+	s.tellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), textExchange(env.Agent))
+	return fmt.Errorf("agents have kept each other at work %d times without a word of a person; stop here and answer", maxHops)
 }
 
 // tellOwner says a sentence at the place of the most recent foreground agent of

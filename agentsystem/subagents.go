@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -64,10 +65,11 @@ func (s *System) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.
 // outputs are shortened, each to the same length.
 func fitAnswers(answers []claybot.Answer) (string, error) {
 	for room := maxAnswers; ; room /= 2 {
-		for i := range answers {
-			answers[i].Output = shorten(answers[i].Output, room/len(answers))
+		short := slices.Clone(answers)
+		for i := range short {
+			short[i].Output = shorten(short[i].Output, room/len(short))
 		}
-		text, err := json.Marshal(answers)
+		text, err := json.Marshal(short)
 		if err != nil || len(text) <= maxAnswers || room < len(answers) {
 			return string(text), err
 		}
@@ -115,6 +117,9 @@ func (s *System) startAll(ctx context.Context, env tools.Env, tasks []tools.Suba
 		return nil, err
 	}
 	if !again {
+		if err := s.far(ctx, env, s.turns.of(env.Run).hops()+1); err != nil {
+			return nil, err
+		}
 		if err := s.room(ctx, env, len(tasks)); err != nil {
 			return nil, err
 		}
@@ -224,7 +229,7 @@ func root(a claybot.Agent) claybot.AgentID {
 func (s *System) child(env tools.Env, i int, name string) claybot.Descriptor {
 	parent := env.Agent
 	d := claybot.Descriptor{
-		Type: claybot.AgentSubagent, UID: childUID(env, i), Parent: parent.ID, Name: shorten(clean(name), 80),
+		Type: claybot.AgentSubagent, UID: childUID(env, i), Parent: parent.ID, Name: connectors.OneLine(clean(name), 80),
 		Owner: parent.Descriptor.OwnerID(), Root: root(parent), Depth: parent.Descriptor.Depth + 1,
 		Profile: parent.Descriptor.Profile,
 	}
@@ -283,7 +288,7 @@ func (s *System) start(ctx context.Context, env tools.Env, i int, t tools.Subage
 	m := claybot.Message{
 		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops: s.turns.of(env.Run).hops(),
+		Hops: s.turns.of(env.Run).hops() + 1,
 	}
 	if t.Report {
 		m.Report = env.Agent.ID

@@ -84,7 +84,7 @@ func textContext(c runs.ContextSize) string {
 
 // textExchange tells a person that agents were kept from talking on.
 func textExchange(a claybot.Agent) string {
-	return fmt.Sprintf("I stopped my agents from writing to each other: %d messages went to and fro without a word of yours. The last one to write was %s.", maxHops, speaker(a))
+	return fmt.Sprintf("I stopped my agents from keeping each other at work: it went on %d times without a word of yours. The last one was %s.", maxHops, speaker(a))
 }
 
 func textTooLong(n int) string {
