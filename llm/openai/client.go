@@ -84,6 +84,7 @@ type Client struct {
 	http     *http.Client
 	log      *slog.Logger
 	redact   *strings.Replacer
+	tools    toolsCache
 	refused  atomic.Uint32 // optional fields that the server does not accept
 }
 

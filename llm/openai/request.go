@@ -1,8 +1,11 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
+	"sync"
 
 	sdk "github.com/sashabaranov/go-openai"
 
@@ -34,7 +37,6 @@ type (
 		User                string             `json:"user,omitempty"`
 		MaxTokens           int                `json:"max_tokens,omitempty"`
 		MaxCompletionTokens int                `json:"max_completion_tokens,omitempty"`
-		Tools               []sdk.Tool         `json:"tools,omitempty"`
 	}
 	wireMessage struct {
 		Role       llm.Role   `json:"role"`
@@ -77,14 +79,65 @@ func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
 	for _, m := range withFallback(r, c.fallback) {
 		req.Messages = append(req.Messages, wire(m))
 	}
-	for _, t := range r.Tools {
-		f := &sdk.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: noParameters}
-		if len(t.Parameters) > 0 {
-			f.Parameters = t.Parameters
-		}
-		req.Tools = append(req.Tools, sdk.Tool{Type: sdk.ToolTypeFunction, Function: f})
+	body, err := json.Marshal(req)
+	if err != nil || len(r.Tools) == 0 {
+		return body, err
 	}
-	return json.Marshal(req)
+	tools, err := c.tools.encode(r.Tools)
+	if err != nil {
+		return nil, err
+	}
+	body = append(body[:len(body)-1], `,"tools":`...)
+	body = append(body, tools...)
+	return append(body, '}'), nil
+}
+
+// toolsCache keeps the JSON of the descriptions of tools, which are the largest
+// part of most requests and the same in all of an agent's. The zero value is
+// ready.
+type toolsCache struct {
+	mu    sync.Mutex
+	lists []cachedTools
+}
+
+type cachedTools struct {
+	tools []llm.Tool
+	json  []byte
+}
+
+// maxToolLists is how many lists are kept; a daemon has one for each profile and
+// kind of agent.
+const maxToolLists = 16
+
+func (t *toolsCache) encode(tools []llm.Tool) ([]byte, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.lists {
+		if slices.EqualFunc(l.tools, tools, sameTool) {
+			return l.json, nil
+		}
+	}
+	wire := make([]sdk.Tool, len(tools))
+	for i, x := range tools {
+		f := &sdk.FunctionDefinition{Name: x.Name, Description: x.Description, Parameters: noParameters}
+		if len(x.Parameters) > 0 {
+			f.Parameters = x.Parameters
+		}
+		wire[i] = sdk.Tool{Type: sdk.ToolTypeFunction, Function: f}
+	}
+	b, err := json.Marshal(wire)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.lists) == maxToolLists {
+		t.lists = slices.Delete(t.lists, 0, 1)
+	}
+	t.lists = append(t.lists, cachedTools{slices.Clone(tools), b})
+	return b, nil
+}
+
+func sameTool(a, b llm.Tool) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
 }
 
 // withFallback returns the messages of r with the system prompt as the first of

@@ -96,7 +96,7 @@ func tooLong(err error) bool {
 func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) (llm.Response, error) {
 	req := llm.Request{
 		Agent: p.turn.Agent.ID, Run: p.turn.Run.ID,
-		System: p.system, Messages: messages, Tools: p.tools.Tools(),
+		System: p.system, Messages: messages, Tools: p.offered,
 	}
 	if p.turn.Delta != nil {
 		step := p.progress.steps + 1

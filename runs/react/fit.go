@@ -27,7 +27,7 @@ const (
 // chatOf is the chat that records come to; without tools, it shows none of those
 // that other runs had.
 func (p *pass) chatOf(records []claybot.Record) []llm.Message {
-	if len(p.tools.Tools()) == 0 {
+	if len(p.offered) == 0 {
 		return llm.MessagesWithoutTools(records)
 	}
 	return llm.Messages(records)

@@ -71,6 +71,7 @@ type pass struct {
 	yield    func(claybot.Record, error) bool
 	model    llm.Model
 	tools    *tools.Set
+	offered  []llm.Tool // what the set has, asked once: it is needed for every record
 	system   string
 	maxSteps int
 	log      *slog.Logger
@@ -96,6 +97,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	if p.tools == nil {
 		p.tools, _ = tools.NewSet() // no tools, no error
 	}
+	p.offered = p.tools.Tools()
 	if l.Prompt != nil {
 		p.system = l.Prompt(t.Agent, t.Run)
 	}

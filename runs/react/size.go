@@ -40,7 +40,7 @@ func (p *pass) room() int64 {
 
 // weight is about how many bytes of a request a record takes.
 func (p *pass) weight(r claybot.Record) int {
-	if len(p.tools.Tools()) > 0 {
+	if len(p.offered) > 0 {
 		return llm.Bytes(r)
 	}
 	switch r.Type { // such a chat shows no calls
@@ -71,7 +71,7 @@ func (p *pass) bytes(tokens int64) int {
 // fixed is how many bytes of each request are no part of the conversation.
 func (p *pass) fixed() int {
 	n := len(p.system)
-	for _, t := range p.tools.Tools() {
+	for _, t := range p.offered {
 		n += toolBytes(t)
 	}
 	return n
@@ -81,7 +81,7 @@ func toolBytes(t llm.Tool) int { return len(t.Name) + len(t.Description) + len(t
 
 // tokens is about how many tokens a request with these messages has.
 func (p *pass) tokens(messages []llm.Message) int64 {
-	guess := llm.Estimate(llm.Request{System: p.system, Messages: messages, Tools: p.tools.Tools()}, llm.Response{})
+	guess := llm.Estimate(llm.Request{System: p.system, Messages: messages, Tools: p.offered}, llm.Response{})
 	return int64(float64(guess.Input) * p.scale)
 }
 
