@@ -6,10 +6,10 @@ FUZZTIME ?= 10s
 N        ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test unit race lint fuzz crash bench vuln clean
+.PHONY: help build run demo test unit race lint fuzz crash bench bench-watch vuln clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build one static binary, bin/claybot
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/claybot ./cmd/claybot
@@ -42,6 +42,9 @@ crash: ## kill the real binary N times (50) under load and count what was lost
 
 bench: ## measure the real binary against bare loops; writes docs/BENCHMARKS.md
 	go run ./cmd/claybench
+
+bench-watch: ## measure runs with 200 readers, the pages with 100,000 runs, and 50 kills with readers and sinks
+	go run ./cmd/claybench -watch
 
 vuln: ## known vulnerabilities in what is used
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

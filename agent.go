@@ -69,8 +69,16 @@ func (d Descriptor) OwnerID() string {
 	return d.Owner
 }
 
-// Route is the place of d: where what is not a reply to one message goes.
+// ConnectorAPI is the connector of who talks over HTTP. Nothing is sent there:
+// answers are read from runs and histories.
+const ConnectorAPI = "api"
+
+// Route is the place of d: where what is not a reply to one message goes. It is
+// zero where there is no such place.
 func (d Descriptor) Route() Route {
+	if d.Connector == ConnectorAPI {
+		return Route{}
+	}
 	return Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 }
 
@@ -95,6 +103,18 @@ type State struct {
 	Background *Background `json:"background,omitempty"`
 	CreatedAt  Time        `json:"createdAt"`
 	UpdatedAt  Time        `json:"updatedAt"`
+}
+
+// Settings are what an operator has changed for one agent. What is nil or empty
+// stays as the profile of the agent says.
+type Settings struct {
+	Model         string   `json:"model,omitempty"`
+	Prompt        string   `json:"prompt,omitempty"`
+	MaxSteps      int      `json:"maxSteps,omitempty"`
+	DebounceMS    *int64   `json:"debounceMs,omitempty"`
+	WhenBusy      string   `json:"whenBusy,omitempty"`
+	ProcessBuffer string   `json:"processBuffer,omitempty"`
+	Tools         []string `json:"tools,omitzero"` // that the agent may use, none when empty; nil for those of the profile
 }
 
 // Background are the settings that a subagent was started with.

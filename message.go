@@ -1,6 +1,9 @@
 package claybot
 
-import "strconv"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // MessageType says what a message asks of its agent.
 type MessageType string
@@ -62,9 +65,13 @@ type Message struct {
 	// Awaited is the paused run that waits for how the run that takes this
 	// message ends.
 	Awaited *Awaited `json:"awaited,omitempty"`
-	// Answer is the content of an answer message, Run the run it is for.
+	// Answer is the content of an answer message, Run the run it is for. Of a
+	// message that starts a run, Run is the id that was reserved for that run:
+	// the run has it, unless the message joins another one.
 	Answer *Answer `json:"answer,omitempty"`
 	Run    RunID   `json:"run,omitempty"`
+	// Files belong to the text.
+	Files []File `json:"files,omitempty"`
 	// Firing is the instant of a cron task that this message is. It is entered
 	// into the ledger with the message.
 	Firing *Firing `json:"firing,omitempty"`
@@ -85,7 +92,8 @@ type Awaited struct {
 	ID    MessageID `json:"id"`
 }
 
-// An Answer is how a run ended that another run waits for.
+// An Answer is how a run ended that another run waits for, or what somebody
+// said to a question.
 type Answer struct {
 	OK         bool    `json:"ok"`
 	Output     string  `json:"output"`
@@ -93,6 +101,42 @@ type Answer struct {
 	AgentID    AgentID `json:"agentId,omitempty"`
 	RunID      RunID   `json:"runId,omitempty"`
 	TokenUsage Usage   `json:"token_usage"`
+	// To is set in the answer to a question.
+	To *Answered `json:"to,omitempty"`
+}
+
+// An Answered is what was said to one question.
+type Answered struct {
+	Question string          `json:"questionId"`
+	Value    json.RawMessage `json:"value,omitempty"` // as Question.Check returned it; none when the question was withdrawn
+	By       string          `json:"by,omitempty"`    // the user id, or operator
+	Via      AnswerVia       `json:"via"`
+	Message  MessageID       `json:"messageId,omitempty"` // that said it, where it was typed into the chat
+}
+
+// AnswerVia is the way by which an answer came.
+type AnswerVia string
+
+// The ways of answers.
+const (
+	ViaText    AnswerVia = "text" // a message in the chat
+	ViaButton  AnswerVia = "button"
+	ViaWeb     AnswerVia = "web"
+	ViaHTTP    AnswerVia = "http"
+	ViaDefault AnswerVia = "default" // nobody said anything in time
+)
+
+// A File is a reference to the bytes that came with a message. The bytes are
+// below the data directory.
+type File struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"` // cleaned: no separators, no control characters, at most 120 bytes
+	MIMEType string `json:"mimeType"`
+	Size     int64  `json:"size"` // bytes
+	Path     string `json:"path"` // relative to the data directory
+	SHA256   string `json:"sha256"`
+	// Text is what stands in a short text file, for the model.
+	Text string `json:"text,omitempty"`
 }
 
 // A Firing is one instant of one cron task. Task and Instant are its key in the
@@ -149,6 +193,9 @@ func (m Message) ReplyRoute(d Descriptor) Route {
 		return Route{}
 	}
 	r := d.Route()
+	if r == (Route{}) {
+		return r
+	}
 	r.ThreadID = m.Context.ThreadID
 	r.ReplyTo = m.Context.ReplyTo
 	r.Group = m.Context.Group

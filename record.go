@@ -15,6 +15,8 @@ const (
 	RecordTool      RecordType = "tool_result"
 	RecordSummary   RecordType = "summary"
 	RecordNote      RecordType = "note"
+	RecordQuestion  RecordType = "question" // the run asks somebody
+	RecordAnswer    RecordType = "answer"   // what was said to a question, or its default
 )
 
 // A Record is one line of history.jsonl. Which fields are set depends on Type.
@@ -43,12 +45,16 @@ type Record struct {
 	ToolCallID  string `json:"toolCallId,omitempty"` // tool result
 	Name        string `json:"name,omitempty"`
 	OK          bool   `json:"ok,omitempty"`
-	MS          int64  `json:"ms,omitempty"` // milliseconds the call took
+	MS          int64  `json:"ms,omitempty"` // milliseconds that the call of the tool or the model took
 	Interrupted bool   `json:"interrupted,omitempty"`
 	Saved       string `json:"saved,omitempty"` // the file that has the whole result, where Text is a part of it
 	// Keep is how many records directly before a summary stay as they are; what
 	// lies before them, the summary stands for.
-	Keep int `json:"keep,omitempty"`
+	Keep     int       `json:"keep,omitempty"`
+	Question *Question `json:"question,omitempty"`
+	Answer   *Answered `json:"answer,omitempty"`
+	Files    []File    `json:"files,omitempty"` // user
+
 	// Aside marks the records of a run without memory: later runs do not see
 	// them.
 	Aside bool `json:"aside,omitempty"`

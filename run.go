@@ -45,9 +45,24 @@ type Run struct {
 // An Awaiting is what a paused run waits for: all of the answers, but not
 // longer than Until.
 type Awaiting struct {
+	Reason  AwaitReason `json:"reason,omitempty"`
 	Answers []MessageID `json:"answers"`
 	Until   Time        `json:"until"`
+	// Questions are what a person is asked; the id of the answer to each is
+	// among Answers.
+	Questions []Question `json:"questions,omitempty"`
 }
+
+// AwaitReason says what kind of thing a paused run waits for.
+type AwaitReason string
+
+// The reasons to wait.
+const (
+	AwaitInfo     AwaitReason = "missing_info" // somebody is asked
+	AwaitApproval AwaitReason = "approval"
+	AwaitChildren AwaitReason = "children" // other agents
+	AwaitBudget   AwaitReason = "budget"
+)
 
 // A RunError is why a run failed: a code for programs and a sentence for the
 // operator. Users never see the text.
@@ -59,21 +74,42 @@ type RunError struct {
 // EventType names what an event tells.
 type EventType string
 
-// The types of events.
+// The types of events. The data of each is a type of package runs.
 const (
 	EventRunStarted       EventType = "RunStarted"
 	EventRunResumed       EventType = "RunResumed"
+	EventNodeStarted      EventType = "NodeStarted" // of a graph, or of the loop: model, tools
+	EventNodeFinished     EventType = "NodeFinished"
+	EventEdgeTaken        EventType = "EdgeTaken"
 	EventAssistantMessage EventType = "AssistantMessage"
 	EventToolCalled       EventType = "ToolCalled"
 	EventToolSucceeded    EventType = "ToolSucceeded"
 	EventToolFailed       EventType = "ToolFailed"
+	EventToolWaiting      EventType = "ToolWaiting"
+	EventAwaitingInput    EventType = "AwaitingInput"
+	EventAnswered         EventType = "Answered"
+	EventPlanGenerated    EventType = "PlanGenerated"
+	EventStepStarted      EventType = "StepStarted"
+	EventStepFinished     EventType = "StepFinished"
+	EventPolicySwitched   EventType = "PolicySwitched"
+	EventProviderSwitched EventType = "ProviderSwitched"
+	EventContextCompacted EventType = "ContextCompacted"
 	EventMessagesInjected EventType = "MessagesInjected"
-	EventRunAwaiting      EventType = "RunAwaiting"
-	EventSummarized       EventType = "Summarized"
+	EventSubagentStarted  EventType = "SubagentStarted"
+	EventBudgetReached    EventType = "BudgetReached"
+	EventFallback         EventType = "Fallback"
+	EventUndoQueued       EventType = "UndoQueued"
+	EventUndoFinished     EventType = "UndoFinished"
+	EventUndoFailed       EventType = "UndoFailed"
 	EventRunFinished      EventType = "RunFinished"
 	EventRunFailed        EventType = "RunFailed"
 	EventRunCanceled      EventType = "RunCanceled"
 )
+
+// Ends reports whether t is the last event of a run.
+func (t EventType) Ends() bool {
+	return t == EventRunFinished || t == EventRunFailed || t == EventRunCanceled
+}
 
 // An Event says that something happened in a run. Seq counts from 1 without
 // gaps and is set by the store. Facts only, never artifacts.

@@ -29,6 +29,7 @@ func (s *System) AskAgent(ctx context.Context, env tools.Env, to, text string, t
 		return tools.Result{}, err
 	}
 	wait := claybot.Awaiting{
+		Reason:  claybot.AwaitChildren,
 		Answers: []claybot.MessageID{m.Awaited.ID},
 		Until:   claybot.At(m.Deadline.Time().Add(answerGrace)),
 	}

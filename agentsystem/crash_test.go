@@ -1,6 +1,7 @@
 package agentsystem_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,16 +82,25 @@ func (r *rig) checkEvents(d claybot.Descriptor) {
 	for _, id := range order {
 		var born []claybot.Event
 		ends := 0
+		node := "" // the one that has begun
 		for i, e := range r.events(id) {
 			if e.Seq != int64(i+1) {
 				r.Errorf("run %s: event %d has seq %d", id, i+1, e.Seq)
 			}
+			if err := runs.CheckEvent(e); err != nil {
+				r.Errorf("run %s: %v", id, err)
+			}
 			switch e.Type {
-			case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed:
+			case claybot.EventNodeStarted, claybot.EventNodeFinished:
+				node = r.pair(id, e, node)
+			case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventAnswered:
 				born = append(born, e)
 			case claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
 				ends++
 			}
+		}
+		if node != "" {
+			r.Errorf("run %s: node %s does not end", id, node)
 		}
 		if ends != 1 {
 			r.Errorf("run %s has %d terminal events", id, ends)
@@ -106,6 +116,27 @@ func (r *rig) checkEvents(d claybot.Descriptor) {
 			}
 		}
 	}
+}
+
+// pair requires that nodes begin and end in pairs. It returns the one that has
+// begun after the event.
+func (r *rig) pair(id claybot.RunID, e claybot.Event, begun string) string {
+	r.Helper()
+	var d runs.NodeStarted
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		r.Error(err)
+	}
+	node := fmt.Sprintf("%s %d", d.Node, d.Iteration)
+	if e.Type == claybot.EventNodeFinished {
+		if node != begun {
+			r.Errorf("run %s: %s ends, but %q has begun", id, node, begun)
+		}
+		return ""
+	}
+	if begun != "" {
+		r.Errorf("run %s: %s begins before %s has ended", id, node, begun)
+	}
+	return node
 }
 
 // checkOnce requires that no tool that may act once acted twice.

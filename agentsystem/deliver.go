@@ -27,6 +27,7 @@ type deliverer struct {
 	outbox    storage.Outbox
 	connector func(string) connectors.Connector
 	allowed   func(claybot.Outgoing) bool
+	meter     Meter
 	log       *slog.Logger
 	slots     chan struct{}
 	quiet     silences
@@ -46,7 +47,12 @@ type lane struct {
 	last    int64 // the newest position that was in the queue
 	more    bool  // the store has, or may have, messages behind last
 	reading bool  // the store is being asked right now
+	// stir ends the wait of the message that is on its way: somebody changed
+	// it.
+	stir chan struct{}
 }
+
+func newLane(dest string) *lane { return &lane{dest: dest, stir: make(chan struct{}, 1)} }
 
 // rewind makes the lane ask the store again for what stands at n or later, once
 // it has sent what stands before.
@@ -61,9 +67,9 @@ func (l *lane) rewind(n int64) {
 	l.last = n - 1
 }
 
-func newDeliverer(o storage.Outbox, c func(string) connectors.Connector, allowed func(claybot.Outgoing) bool, log *slog.Logger) *deliverer {
+func newDeliverer(o storage.Outbox, c func(string) connectors.Connector, allowed func(claybot.Outgoing) bool, meter Meter, log *slog.Logger) *deliverer {
 	return &deliverer{
-		outbox: o, connector: c, allowed: allowed, log: log,
+		outbox: o, connector: c, allowed: allowed, meter: meter, log: log,
 		slots: make(chan struct{}, sendsAtOnce),
 		idle:  make(chan struct{}, 1),
 		lanes: make(map[string]*lane),
@@ -80,7 +86,8 @@ func (d *deliverer) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, dest := range dests {
-		d.lanes[dest] = &lane{dest: dest, more: true}
+		d.lanes[dest] = newLane(dest)
+		d.lanes[dest].more = true
 	}
 	d.ctx, d.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, l := range d.lanes {
@@ -119,15 +126,53 @@ func (d *deliverer) hand(out []claybot.Outgoing) {
 		l := d.lanes[dest]
 		switch {
 		case d.ctx == nil:
-			d.lanes[dest] = &lane{dest: dest, more: true}
+			d.lanes[dest] = newLane(dest)
+			d.lanes[dest].more = true
 		case d.ctx.Err() != nil:
 			return // the next start finds them in the store
 		case l == nil:
-			d.open(&lane{dest: dest, queue: []claybot.Outgoing{o}, last: o.N})
+			l = newLane(dest)
+			l.queue, l.last = []claybot.Outgoing{o}, o.N
+			d.open(l)
 		case l.more || l.reading || o.N <= l.last || len(l.queue) >= laneMemory:
 			l.rewind(o.N)
 		default:
 			l.queue, l.last = append(l.queue, o), o.N
+		}
+	}
+}
+
+// again makes the lane of a message look at the store anew: an operator changed
+// what stands there.
+func (d *deliverer) again(o claybot.Outgoing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dest := o.Route.Dest()
+	l := d.lanes[dest]
+	if l == nil {
+		if d.ctx == nil || d.ctx.Err() != nil {
+			return // the start finds it in the store
+		}
+		l = newLane(dest)
+		l.last, l.more = o.N-1, true
+		d.open(l)
+		return
+	}
+	l.rewind(o.N)
+	select {
+	case l.stir <- struct{}{}:
+	default:
+	}
+}
+
+// look makes the lanes of messages that were just stored read the store.
+func (d *deliverer) look(out []claybot.Outgoing) {
+	seen := make(map[string]bool)
+	for _, o := range out {
+		if dest := o.Route.Dest(); !seen[dest] {
+			seen[dest] = true
+			o.N = 0 // from the beginning of what is unsent
+			d.again(o)
 		}
 	}
 }
@@ -174,7 +219,7 @@ func (d *deliverer) run(ctx context.Context, l *lane) {
 		if !ok {
 			return
 		}
-		if known := d.deliver(ctx, o); !known {
+		if known := d.deliver(ctx, o, l.stir); !known {
 			d.mu.Lock()
 			l.rewind(o.N)
 			d.mu.Unlock()

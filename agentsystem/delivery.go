@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -32,25 +33,53 @@ type delivery struct {
 	*deliverer
 	o       claybot.Outgoing
 	sender  connectors.Sender
+	stir    <-chan struct{}
 	lookups int // that found nothing
 	unknown int // that failed
+	// took is how long the platform took over the attempt that is not resolved
+	// yet; 0 when there is none.
+	took time.Duration
+}
+
+// errStirred: somebody changed the message while it waited.
+var errStirred = errors.New("changed by an operator")
+
+// about is a log for lines about an outgoing message.
+func about(log *slog.Logger, o claybot.Outgoing) *slog.Logger {
+	return log.With(fieldsOf(o)...)
+}
+
+// fieldsOf are the fields of lines about an outgoing message; those that it does
+// not have are left out.
+func fieldsOf(o claybot.Outgoing) []any {
+	fields := []any{"outgoing", o.ID, "connector", o.Route.Connector}
+	if o.Agent != "" {
+		fields = append(fields, "agent", o.Agent)
+	}
+	if o.Run != "" {
+		fields = append(fields, "run", o.Run)
+	}
+	if o.Message != "" {
+		fields = append(fields, "message", o.Message)
+	}
+	return fields
 }
 
 // deliver takes one message to a final state, or as far as it came when ctx
 // ended. It reports false when the store must be asked what became of it.
-func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing) (known bool) {
+func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, stir <-chan struct{}) (known bool) {
 	sender, ok := d.connector(o.Route.Connector).(connectors.Sender)
 	if !ok {
 		// The connector is not configured now. The message stays in the store;
 		// it is sent after a start with the connector.
-		d.log.Warn("a message waits for a connector that is not configured", "connector", o.Route.Connector, "outgoing", o.ID)
+		about(d.log, o).Warn("a message waits for a connector that is not configured")
 		return true
 	}
-	x := &delivery{deliverer: d, o: o, sender: sender}
+	x := &delivery{deliverer: d, o: o, sender: sender, stir: stir}
 	if o.EditOf != "" && o.Edit == "" {
 		receipt, err := d.outbox.Sent(ctx, o.EditOf)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			d.log.Error("cannot find the message to replace; sending a new one", "outgoing", o.ID, "err", err)
+			about(d.log, o).Error("cannot find the message to replace; sending a new one", "err", err)
 		}
 		x.o.Edit = receipt
 	}
@@ -60,8 +89,11 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing) (known bool
 			return true
 		}
 		done, err := x.advance(ctx)
+		if errors.Is(err, errStirred) {
+			return false
+		}
 		if err != nil {
-			d.log.Error("cannot record an attempt; trying again", "outgoing", o.ID, "err", err)
+			about(d.log, o).Error("cannot record an attempt; trying again", "err", err)
 			pause(ctx, time.Second)
 			return false
 		}
@@ -79,8 +111,7 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 		return x.settle(ctx), nil
 	}
 	if wait := time.Until(x.due()); wait > 0 {
-		pause(ctx, wait)
-		return false, nil
+		return false, x.rest(ctx, wait)
 	}
 	select {
 	case x.slots <- struct{}{}:
@@ -96,8 +127,24 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	// A send that began is brought to its end, also at a shutdown.
 	sendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
+	began := time.Now()
 	receipt, err := x.send(sendCtx)
+	x.took = time.Since(began)
 	return x.attempted(ctx, receipt, err), nil
+}
+
+// rest waits for d, until ctx is done, or, with errStirred, until somebody
+// changes the message.
+func (x *delivery) rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-x.stir:
+		return errStirred
+	}
+	return nil
 }
 
 // send makes the attempt. A connector that panics over a message would do so
@@ -105,7 +152,8 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.log.Error("a connector panicked over a message", "outgoing", x.o.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			x.meter.Panicked("send")
+			about(x.log, x.o).Error("a connector panicked over a message", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &connectors.PermanentError{Err: errors.New("the connector broke over this message")}
 		}
 	}()
@@ -148,7 +196,7 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 		x.giveUp(ctx, err.Error(), true)
 		return true
 	}
-	x.log.Info("a send failed; trying again", "outgoing", x.o.ID, "connector", x.o.Route.Connector, "attempt", x.o.Attempts, "err", err)
+	about(x.log, x.o).Info("a send failed; trying again", "attempt", x.o.Attempts, "err", err)
 	x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: time.Now().Add(backoff(x.o.Attempts)), Cause: err.Error()})
 	return false
 }
@@ -183,7 +231,7 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 		return x.byPolicy(ctx)
 	case err != nil:
 		x.unknown++
-		x.log.Info("a look-up failed; trying again", "outgoing", x.o.ID, "err", err)
+		about(x.log, x.o).Info("a look-up failed; trying again", "err", err)
 		pause(ctx, backoff(x.unknown))
 	case found:
 		// What arrived may be the beginning of the answer only: the text as a
@@ -218,7 +266,7 @@ func (x *delivery) byPolicy(ctx context.Context) (done bool) {
 // giveUp parks a message for good and, where the route still works, says so
 // once.
 func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
-	x.log.Warn("a message could not be delivered", "outgoing", x.o.ID, "run", x.o.Run, "connector", x.o.Route.Connector, "attempts", x.o.Attempts, "err", cause)
+	about(x.log, x.o).Warn("a message could not be delivered", "attempts", x.o.Attempts, "err", cause)
 	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: cause})
 	if tell {
 		x.notice(ctx, textUndelivered)
@@ -238,7 +286,7 @@ func (x *delivery) notice(ctx context.Context, text string) {
 		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
 	})
 	if err != nil {
-		x.log.Error("cannot tell about an undelivered message", "outgoing", x.o.ID, "err", err)
+		about(x.log, x.o).Error("cannot tell about an undelivered message", "err", err)
 	}
 	x.hand(out)
 }
@@ -253,13 +301,15 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	if r.Edit != "" || r.NoEdit {
 		x.o.Edit = r.Edit
 	}
+	x.meter.Sent(x.o, sentAs(r.State), x.took)
+	x.took = 0
 	try := context.WithoutCancel(ctx)
 	for {
 		err := x.outbox.Resolve(try, x.o.ID, r)
 		if err == nil {
 			return
 		}
-		x.log.Error("cannot record how a send ended; trying again", "outgoing", x.o.ID, "state", r.State, "err", err)
+		about(x.log, x.o).Error("cannot record how a send ended; trying again", "state", r.State, "err", err)
 		if ctx.Err() != nil {
 			return // found as ambiguous at the next start
 		}

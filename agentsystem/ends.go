@@ -187,7 +187,7 @@ func answerMessage(a claybot.Awaited, from claybot.Agent, content claybot.Answer
 func (s *System) stopAwaited(ctx context.Context, id claybot.AgentID, run claybot.RunID) {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
-		s.Log.Error("cannot look for the helpers of an ended run", "run", run, "err", err)
+		s.Log.Error("cannot look for the helpers of an ended run", "agent", id, "run", run, "err", err)
 		return
 	}
 	for _, c := range children {

@@ -26,8 +26,10 @@ func (p *pass) end(err error) error {
 	var failed *runs.Error
 	switch {
 	case err == nil:
-		err := p.finish(p.succeeded())
+		o := p.succeeded()
+		err := p.finish(o)
 		if errors.Is(err, storage.ErrCanceled) { // in the last moment
+			p.add(o.Events[:len(o.Events)-1]...) // all but its success has happened
 			return p.tooLate()
 		}
 		return err
@@ -54,7 +56,7 @@ func (p *pass) succeeded() storage.Outcome {
 	if f := p.firing(); f != nil && f.Recovered {
 		o.Replies = append(o.Replies, p.compose(p.outgoing(claybot.OutgoingNotice), textRecovered(p.agent.Descriptor.Name))...)
 	}
-	o.Events = append(p.pending, runs.Finished(p.run.ID, text, p.usage))
+	o.Events = p.closing(runs.Finished(p.run.ID, text, p.usage))
 	return o
 }
 
@@ -66,7 +68,7 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 	o := storage.Outcome{
 		State:  claybot.RunFailed,
 		Error:  &why,
-		Events: append(p.pending, runs.Failed(p.run.ID, why, p.step)),
+		Events: p.closing(runs.Failed(p.run.ID, why, p.step)),
 	}
 	text := textFailed(p.run.ID, e.Code)
 	if f := p.firing(); f != nil {
@@ -107,7 +109,7 @@ func (p *pass) canceled(c *inbox.CanceledError) error {
 	p.run.Cancel = c.By
 	o := storage.Outcome{
 		State:  claybot.RunCanceled,
-		Events: append(p.pending, runs.Canceled(p.run.ID, c.By)),
+		Events: p.closing(runs.Canceled(p.run.ID, c.By)),
 	}
 	begun := p.live.shown()
 	if d := p.live.draft(); d != nil && d.Receipt != "" {
@@ -154,8 +156,8 @@ func (p *pass) finish(o storage.Outcome) error {
 			return err
 		}
 	}
-	o.Usage = p.usage
-	o.Wait = p.Profile(p.agent.Descriptor).Policy.Wait()
+	o.Usage, o.Calls = p.usage, p.calls
+	o.Wait = p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait()
 	p.saveState(ctx)
 	result := p.result(o)
 	ids := make([]claybot.MessageID, len(p.messages))

@@ -119,6 +119,7 @@ func (l *live) loop(ctx context.Context) {
 	defer close(l.done)
 	defer func() { // the run goes on without being shown
 		if x := recover(); x != nil {
+			l.p.Meter.Panicked("live")
 			l.p.log.Error("showing a run panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 		}
 	}()

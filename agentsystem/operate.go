@@ -103,6 +103,7 @@ func (s *System) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err := s.Agents.Delete(ctx, id); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
+	s.settings.forget(id)
 	s.boxes.Wake() // somebody may have waited for it
 	if e.Run != "" {
 		s.tellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
@@ -140,6 +141,12 @@ func (s *System) tellLost(ctx context.Context, e storage.IndexEntry, work string
 	}
 }
 
+// NextReminders lists what agents want to be reminded of, the next one first, at
+// most limit.
+func (s *System) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+	return s.Later.NextReminders(ctx, limit)
+}
+
 // AgentReminders lists what an agent wants to be reminded of, the next one
 // first.
 func (s *System) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
@@ -147,16 +154,4 @@ func (s *System) AgentReminders(ctx context.Context, id claybot.AgentID) ([]stor
 		return nil, err
 	}
 	return s.Later.Reminders(ctx, id)
-}
-
-// AgentRows lists all agents.
-func (s *System) AgentRows(ctx context.Context) ([]storage.IndexEntry, error) {
-	all := []storage.IndexEntry{}
-	for e, err := range s.Index.IndexedAgents(ctx) {
-		if err != nil {
-			return nil, fmt.Errorf("list agents: %w", err)
-		}
-		all = append(all, e)
-	}
-	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -30,16 +31,23 @@ type pass struct {
 
 	history storage.History
 	live    *live
-	inDoubt map[string]bool // tool calls that an earlier pass started
+	round   map[string]claybot.Question // what the run has asked, by id
+	inDoubt map[string]bool             // tool calls that an earlier pass started
 	usage   claybot.Usage
-	context int64 // tokens of the newest request
-	broken  error // a store that failed, whatever the engine made of it
-	// pending is the event of an assistant text that may be the last: it is
-	// committed with the end of the run, or before the next record.
-	pending []claybot.Event
-	answer  []string // the assistant texts since the last tool call
-	step    int      // of the newest assistant record
-	seq     int64    // of the newest event, counted along with the store
+	calls   []storage.ModelCall // that usage is made of
+	context int64               // tokens of the newest request
+	broken  error               // a store that failed, whatever the engine made of it
+	policy  inbox.Policy        // that the run went by last
+	// pending are events that are committed with the next thing that takes
+	// time: a tool, a model call, a pause or the end of the run. Tools add to
+	// them while they work.
+	pending  []claybot.Event
+	pendings sync.Mutex
+	helpers  map[claybot.AgentID]bool  // that events have told of
+	begun    map[runs.NodeStarted]bool // nodes that an earlier pass began and did not end
+	answer   []string                  // the assistant texts since the last tool call
+	step     int                       // of the newest assistant record
+	seq      int64                     // of the newest event, counted along with the store
 }
 
 // do runs the engine and ends the run, or pauses it. An error means that the
@@ -102,13 +110,18 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 			a.Until = min(a.Until, m.Deadline)
 		}
 	}
-	pause := storage.Pause{Awaiting: a, Wait: p.Profile(p.agent.Descriptor).Policy.Wait()}
-	pause.Events = append(p.pending, runs.Paused(p.run.ID, a))
+	asked, err := p.asking(ctx, a.Questions)
+	if err != nil {
+		return err
+	}
+	pause := storage.Pause{Awaiting: a, Wait: p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait(), Replies: asked, Usage: p.usage}
+	pause.Events = p.closing(runs.Paused(p.run.ID, a))
 	if err := p.Runs.Suspend(ctx, p.box.Lease, p.run.ID, pause); err != nil {
 		return err
 	}
 	p.show(pause.Events...)
 	p.log.Debug("run waits", "answers", len(a.Answers), "until", a.Until.Time())
+	p.post.look(asked)
 	return nil
 }
 
@@ -123,6 +136,7 @@ var (
 func (p *pass) advance(ctx context.Context) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
+			p.Meter.Panicked("engine")
 			p.log.Error("the engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			err = &runs.Error{Code: "panic", Text: fmt.Sprint("the engine panicked: ", x)}
 		}
@@ -171,8 +185,9 @@ func (p *pass) turn() *runs.Turn {
 		History: p.remembered(),
 		Inject:  p.inject,
 		Started: p.started,
+		Emit:    p.emit,
 		InDoubt: func(call string) bool { return p.inDoubt[call] },
-		Delta:   p.live.delta,
+		Delta:   p.grow,
 		Usage:   p.used,
 		Save: func(ctx context.Context, call, text string) (string, error) {
 			return p.Agents.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
@@ -208,8 +223,9 @@ func (p *pass) remembered() []claybot.Record {
 	return visible(p.history.Records(), p.hidden)
 }
 
-// record makes one record of the engine durable: history first, then its
-// event.
+// record makes one record of the engine durable: history first. Its event is
+// committed with what comes next, at the latest before the engine waits for
+// something; should a crash come in between, it is made again from history.
 func (p *pass) record(ctx context.Context, r claybot.Record) error {
 	r.Run, r.Aside = p.run.ID, p.profile.Forget
 	if r.Type == claybot.RecordSummary {
@@ -218,31 +234,23 @@ func (p *pass) record(ctx context.Context, r claybot.Record) error {
 	if r.At == 0 {
 		r.At = claybot.Now()
 	}
-	if err := p.commit(ctx); err != nil {
-		return err
-	}
 	if err := p.history.Append(ctx, r); err != nil {
 		return fmt.Errorf("append history: %w", err)
 	}
 	p.note(r)
+	p.spend(r)
 	ev, ok := runs.EventOf(r)
 	if !ok {
 		return nil
 	}
-	p.pending = append(p.pending, ev)
-	if r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0 {
-		return nil // perhaps the last one
-	}
-	if err := p.commit(ctx); err != nil {
-		return err
-	}
+	p.add(ev)
 	return p.progress(ctx, r)
 }
 
 // progress sends a text that came together with tool calls, where the profile
 // asks for that.
 func (p *pass) progress(ctx context.Context, r claybot.Record) error {
-	if !p.profile.Progress || r.Type != claybot.RecordAssistant || strings.TrimSpace(r.Text) == "" {
+	if !p.profile.Progress || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
 		return nil
 	}
 	out := p.compose(p.outgoing(claybot.OutgoingAnswer), r.Text)
@@ -268,17 +276,17 @@ func (p *pass) note(r claybot.Record) {
 	}
 }
 
-// commit stores the pending events and shows them.
-func (p *pass) commit(ctx context.Context) error {
-	if len(p.pending) == 0 {
-		return nil
+// spend keeps what the model call of a record took.
+func (p *pass) spend(r claybot.Record) {
+	if r.Tokens != nil {
+		p.calls = append(p.calls, storage.ModelCall{Model: r.Model, Usage: *r.Tokens, MS: r.MS})
 	}
-	if err := p.Runs.Append(ctx, p.box.Lease, p.run.ID, true, p.pending...); err != nil {
-		return fmt.Errorf("append events: %w", err)
-	}
-	p.show(p.pending...)
-	p.pending = nil
-	return nil
+}
+
+// grow shows the text of a step to those who watch the run and to its reader.
+func (p *pass) grow(step int, text string) {
+	p.Hub.Grow(p.run.ID, "model", step, text)
+	p.live.delta(step, text)
 }
 
 // show tells an observing connector what happened: each stored event once, in
@@ -287,7 +295,9 @@ func (p *pass) show(events ...claybot.Event) {
 	o, ok := p.connector(p.agent.Descriptor.Connector).(connectors.Observer)
 	for _, e := range events {
 		p.seq++
-		if e.Seq = p.seq; ok {
+		e.Seq = p.seq
+		p.Meter.Event(p.agent.ID, e)
+		if ok {
 			o.Observe(p.route(), e)
 		}
 	}
@@ -295,24 +305,22 @@ func (p *pass) show(events ...claybot.Event) {
 
 // started records that a tool is about to run.
 func (p *pass) started(ctx context.Context, call claybot.ToolCall, effect string) error {
-	ev := runs.ToolCalled(p.run.ID, call, effect)
-	if err := p.Runs.Append(ctx, p.box.Lease, p.run.ID, false, ev); err != nil {
-		p.broken = fmt.Errorf("record the start of a tool: %w", err)
-		return p.broken
-	}
-	p.show(ev)
-	return nil
+	return p.commitWith(ctx, false, runs.ToolCalled(p.run.ID, call, effect))
 }
 
 // inject takes messages that arrived during the tools of a step into the run.
 func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
-	policy := p.Profile(p.agent.Descriptor).Policy // a change counts for the next injection
+	policy := p.profileOf(p.agent.ID, p.agent.Descriptor).Policy // a change counts for the next injection
+	p.switched(policy)
 	if policy.WhenBusy != inbox.InjectAfterTools || len(p.messages) == 0 {
 		return nil, nil
 	}
 	limit := policy.Limit()
 	if policy.ProcessBuffer == inbox.OneByOne {
 		limit = 1
+	}
+	if err := p.commit(ctx); err != nil { // what is taken comes after it
+		return nil, err
 	}
 	first := p.work().newest()
 	more, err := p.Inbox.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.Message) bool {
@@ -334,12 +342,24 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 	return records, p.broken
 }
 
+// switched tells that the rules by which the run takes messages have changed.
+func (p *pass) switched(now inbox.Policy) {
+	before := p.policy
+	p.policy = now
+	if before.WhenBusy != now.WhenBusy {
+		p.add(runs.Switched(p.run.ID, "whenBusy="+string(before.WhenBusy), "whenBusy="+string(now.WhenBusy), "settings"))
+	}
+	if before.ProcessBuffer != now.ProcessBuffer {
+		p.add(runs.Switched(p.run.ID, "processBuffer="+string(before.ProcessBuffer), "processBuffer="+string(now.ProcessBuffer), "settings"))
+	}
+}
+
 // userRecord is the record of a message: of a person, or of the system.
 func (p *pass) userRecord(m claybot.Message) claybot.Record {
 	r := claybot.Record{
 		Type: claybot.RecordUser, At: m.At, Run: p.run.ID,
 		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote,
-		Aside: p.profile.Forget,
+		Files: m.Files, Aside: p.profile.Forget,
 	}
 	if m.Type == claybot.MessageSystem {
 		r.Type, r.Kind, r.Silent = claybot.RecordSystem, m.Kind, m.Silent

@@ -1,11 +1,13 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/lucsky/cuid"
@@ -28,17 +30,28 @@ var _ connectors.Handler = (*System)(nil)
 // Any other outcome is an error, nothing is stored, and the source must keep
 // the message.
 func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+	began := time.Now()
+	outcome, err := s.receive(ctx, to, m)
+	s.Meter.Received(cmp.Or(to.Connector, string(to.Type)), outcome, time.Since(began))
+	return err
+}
+
+// receive is Post, and says what became of the message.
+func (s *System) receive(ctx context.Context, to claybot.Descriptor, m claybot.Message) (outcome string, err error) {
 	if err := checkMessage(to, m); err != nil {
-		return err
+		return ReceivedError, err
 	}
 	if to.Foreground() && m.Type != claybot.MessageSystem && !s.gate.allowed(to, m.Context.Group) {
-		s.Log.Debug("message of a stranger", "connector", to.Connector, "user", to.UserID, "channel", to.ChannelID)
+		s.Log.Debug("message of a stranger", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
 		out, err := s.gate.stranger(ctx, to, m, newID)
 		s.post.hand(out)
-		return err
+		if err != nil {
+			return ReceivedError, err
+		}
+		return ReceivedStranger, nil
 	}
-	_, err := s.accept(ctx, to, m)
-	return err
+	done, err := s.accept(ctx, to, m)
+	return receivedAs(done, err), err
 }
 
 // Moved follows a channel to its new id.
@@ -75,7 +88,7 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 	}
 	agent, err := s.Agents.AgentFor(ctx, to)
 	if errors.Is(err, storage.ErrDamaged) {
-		return storage.Posted{}, s.unreadable(ctx, to, m, err)
+		return storage.Posted{Skipped: unreadableReason}, s.unreadable(ctx, to, m, err)
 	}
 	if err != nil {
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
@@ -85,6 +98,9 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 
 // acceptFor stores a message for a known agent.
 func (s *System) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.Message) (storage.Posted, error) {
+	if done, taken, err := s.typed(ctx, agent, m); taken || err != nil {
+		return done, err
+	}
 	p, err := s.complete(ctx, agent, m)
 	if err != nil {
 		return storage.Posted{}, err
@@ -110,7 +126,7 @@ func (s *System) complete(ctx context.Context, agent claybot.Agent, m claybot.Me
 	}
 	p := storage.Posting{
 		To: agent.ID, Message: m, MaxWaiting: maxWaiting,
-		Wait: s.Profile(agent.Descriptor).Policy.Wait(),
+		Wait: s.profileOf(agent.ID, agent.Descriptor).Policy.Wait(),
 	}
 	switch m.Kind {
 	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder:
@@ -154,7 +170,7 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 		if n := utf8.RuneCountInString(m.Text); n > maxText {
 			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, textTooLong(n))
 			p.Message.Text = string([]rune(m.Text)[:1000])
-		} else if strings.TrimSpace(m.Text) == "" {
+		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
 			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, textEmpty)
 		}
 	}
@@ -163,6 +179,7 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 
 // accepted tells everybody who waits for it that a message is durable.
 func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Message, done storage.Posted) {
+	s.Log.Debug("message accepted", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "type", m.Type)
 	s.post.hand(done.Outbox)
 	if len(done.Dropped) > 0 {
 		s.reject(agent.ID, ErrReset, done.Dropped...)
@@ -173,13 +190,13 @@ func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Me
 	switch done.Skipped {
 	case "":
 		return
-	case "command":
+	case "command", skippedAnswer, skippedUnfit:
 		s.waiters.ended(Result{}, m.ID)
 		return
 	case "inbox_full":
 		s.notifyFull(ctx, agent, m)
 	}
-	s.Log.Info("message will not run", "agent", agent.ID, "message", m.ID, "reason", done.Skipped)
+	s.Log.Info("message will not run", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "reason", done.Skipped)
 	s.reject(agent.ID, ErrDropped, m.ID)
 }
 
@@ -191,7 +208,7 @@ func stopsAll(m claybot.Message) bool {
 // unreadable ends a message whose agent's files cannot be read, in a notice. It
 // must not stay with its source: there it would hold up the messages of others.
 func (s *System) unreadable(ctx context.Context, to claybot.Descriptor, m claybot.Message, cause error) error {
-	s.Log.Error("a message cannot be taken: the files of its agent are damaged", "message", m.ID, "err", cause)
+	s.Log.Error("a message cannot be taken: the files of its agent are damaged", "connector", to.Connector, "message", m.ID, "err", cause)
 	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textUnreadable)
 	if len(out) == 0 { // nobody would hear of it: the source must keep it
 		return fmt.Errorf("post %s: %w", m.ID, cause)

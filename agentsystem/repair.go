@@ -37,21 +37,34 @@ func (p *pass) repair(ctx context.Context) error {
 	if p.run.Attempts == 1 && len(records) == 0 {
 		return nil // a new run has nothing to compare
 	}
-	return p.repairEvents(ctx, records)
+	said, end, err := p.hears(ctx, records)
+	if err != nil {
+		return err
+	}
+	if err := p.repairEvents(ctx, append(records, said...)); err != nil {
+		return err
+	}
+	return end
 }
 
 // repairEvents adds the events that records of the run lack, and learns which
 // tools an earlier pass had started.
 func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error {
-	p.inDoubt = make(map[string]bool)
+	p.inDoubt, p.begun = make(map[string]bool), make(map[runs.NodeStarted]bool)
 	have := 0
 	for ev, err := range p.Runs.Events(ctx, p.run.ID, 0) {
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
 		switch ev.Type {
-		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventSummarized:
+		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventContextCompacted, claybot.EventAnswered:
 			have++
+		case claybot.EventSubagentStarted:
+			p.firstStart(ev) // nobody else is at work on the pass yet
+		case claybot.EventNodeStarted:
+			p.begun[nodeOf(ev)] = true
+		case claybot.EventNodeFinished:
+			delete(p.begun, nodeOf(ev))
 		case claybot.EventToolCalled:
 			var called runs.ToolStarted
 			if err := json.Unmarshal(ev.Data, &called); err != nil {
@@ -68,7 +81,7 @@ func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error
 			continue
 		}
 		if have--; have < 0 {
-			p.pending = append(p.pending, ev)
+			p.add(ev)
 		}
 	}
 	if have > 0 {
@@ -79,6 +92,7 @@ func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error
 
 // count adds what an earlier pass used to the usage of the run.
 func (p *pass) count(r claybot.Record) {
+	p.spend(r)
 	if r.Tokens != nil {
 		p.usage = p.usage.Add(*r.Tokens)
 		p.context = r.Tokens.Input

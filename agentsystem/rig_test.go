@@ -23,6 +23,7 @@ import (
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/messaging"
 )
 
@@ -108,7 +109,8 @@ func (r *rig) start() {
 		log = slog.New(slog.NewTextHandler(r.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	var err error
-	if r.db, err = sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{}); err != nil {
+	hub := runs.NewHub()
+	if r.db, err = sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{Committed: hub.Committed}); err != nil {
 		r.Fatal(err)
 	}
 	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db}); err != nil {
@@ -116,20 +118,22 @@ func (r *rig) start() {
 	}
 	stores := agentsystem.Stores{
 		Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-		Later: r.db, Texts: r.db,
+		Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db,
 	}
 	if r.decorate != nil {
 		stores = r.decorate(stores)
 	}
 	r.system = agentsystem.New(agentsystem.Config{
-		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace,
+		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace, Hub: hub,
+		Models:    func() []string { return []string{"small", "large"} },
+		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
 		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 	})
 	engine := r.engine
 	if engine == nil {
-		set := r.bench.set(r.T, messaging.Tools(r.system)...)
+		set := r.bench.set(r.T, slices.Concat(messaging.Tools(r.system), ask.Tools(r.system))...)
 		engine = &react.Loop{
 			Model: func(claybot.Agent) llm.Model { return r.mind },
 			Tools: func(claybot.Agent) *tools.Set { return set },

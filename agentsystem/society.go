@@ -59,13 +59,13 @@ func (s *System) reaches(from, to claybot.Descriptor) bool {
 
 // foreground finds the most recent foreground agent within reach of d, other
 // than except; storage.ErrNotFound when there is none. People who may not write
-// any more are passed over.
+// any more are passed over, and so are those to whom nothing can be sent.
 func (s *System) foreground(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
 	for e, err := range s.Index.Foreground(ctx, s.identities(d)) {
 		if err != nil {
 			return e, fmt.Errorf("find the most recent agent: %w", err)
 		}
-		if e.ID != except && s.welcome(e.Descriptor) {
+		if e.ID != except && e.Descriptor.Route() != (claybot.Route{}) && s.welcome(e.Descriptor) {
 			return e, nil
 		}
 	}

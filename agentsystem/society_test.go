@@ -279,7 +279,7 @@ func TestSpawnAndWait(t *testing.T) {
 		pauses, resumes := 0, 0
 		for _, e := range r.events(run.ID) {
 			switch e.Type {
-			case claybot.EventRunAwaiting:
+			case claybot.EventAwaitingInput:
 				pauses++
 			case claybot.EventRunResumed:
 				resumes++

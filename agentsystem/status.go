@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -27,11 +28,20 @@ type Status struct {
 	Access     AccessStatus              `json:"access"`
 	Duplicates int64                     `json:"duplicates"` // repeats that were dropped since the start
 	Ambiguous  int64                     `json:"ambiguous"`  // sends whose fate was unknown at first
+	Disk       *DiskStatus               `json:"disk,omitempty"`
+	Sinks      []runs.SinkHealth         `json:"sinks,omitempty"` // outside, see runs.Relay
+}
+
+// DiskStatus is the space of the file system with the data directory, in bytes.
+type DiskStatus struct {
+	Free  int64 `json:"free"`
+	Total int64 `json:"total"`
 }
 
 // InboxStatus counts the messages that no run has taken yet.
 type InboxStatus struct {
-	Waiting int `json:"waiting"`
+	Waiting int          `json:"waiting"`
+	Oldest  claybot.Time `json:"oldest,omitempty"` // arrival of the one that waits longest
 }
 
 // ConnectorStatus is the health of one connector.
@@ -65,12 +75,20 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		Version:    s.Version,
 		Uptime:     time.Since(s.began).Round(time.Second).String(),
 		Agents:     counts.Agents,
-		Inbox:      InboxStatus{Waiting: counts.Waiting},
+		Inbox:      InboxStatus{Waiting: counts.Waiting, Oldest: counts.OldestWaiting},
 		Runs:       counts.Runs,
 		Outbox:     counts.Outbox,
 		Connectors: s.health(),
 		Duplicates: counts.Duplicates,
 		Ambiguous:  counts.Ambiguous,
+	}
+	if s.Sinks != nil {
+		st.Sinks = s.Sinks()
+	}
+	if s.Disk != nil {
+		if disk, err := s.Disk(); err == nil { // else it is not known
+			st.Disk = &disk
+		}
 	}
 	if s.ModelHealth != nil {
 		st.Model = s.ModelHealth()
@@ -151,15 +169,18 @@ func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Mess
 func (s *System) agentStatus(ctx context.Context, agent claybot.Agent) string {
 	var b strings.Builder
 	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
+	question := s.asks(ctx, agent)
 	switch {
 	case s.boxes.Busy(agent.ID):
 		b.WriteString("I am at work on something; /stop ends it.\n")
+	case question != "":
+		b.WriteString("I am waiting for your answer to: " + question + "\n/stop ends it.\n")
 	case err == nil && e.Run != "":
 		b.WriteString("I am waiting for my helpers; /stop ends it, and them.\n")
 	default:
 		b.WriteString("I am waiting for you.\n")
 	}
-	fmt.Fprintf(&b, "\n- model: %s\n", s.Profile(agent.Descriptor).Model)
+	fmt.Fprintf(&b, "\n- model: %s\n", s.profileOf(agent.ID, agent.Descriptor).Model)
 	for _, c := range s.health() {
 		if c.Name == agent.Descriptor.Connector {
 			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.State)
@@ -244,7 +265,7 @@ func (s *System) LastN(ctx context.Context, d claybot.Descriptor) (int64, error)
 // Reschedule computes the due times of waiting messages anew. Call it after
 // the profiles changed.
 func (s *System) Reschedule(ctx context.Context) error {
-	err := s.Inbox.Reschedule(ctx, func(d claybot.Descriptor) storage.Wait { return s.Profile(d).Policy.Wait() })
+	err := s.Inbox.Reschedule(ctx, "", s.waitOf)
 	if err != nil {
 		return fmt.Errorf("reschedule: %w", err)
 	}

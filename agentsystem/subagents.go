@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -45,7 +46,7 @@ func (s *System) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.
 	if err != nil {
 		return tools.Result{}, err
 	}
-	wait := claybot.Awaiting{}
+	wait := claybot.Awaiting{Reason: claybot.AwaitChildren}
 	for i, c := range children {
 		wait.Answers = append(wait.Answers, answerID(env, i))
 		wait.Until = max(wait.Until, claybot.At(c.deadline.Time().Add(answerGrace)))
@@ -269,10 +270,15 @@ func patience(d time.Duration) time.Duration {
 // start makes one subagent and posts its task; both are done once, however
 // often the call is made.
 func (s *System) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
-	if known, ok, err := s.startedBefore(ctx, env, i); ok || err != nil {
-		return known, err
-	}
 	d := s.child(env, i, t.Name)
+	known, ok, err := s.startedBefore(ctx, env, i)
+	if err != nil {
+		return started{}, err
+	}
+	if ok {
+		s.turns.of(env.Run).tell(runs.Started(env.Run, known.id, d.Name)) // a crash may have come before
+		return known, nil
+	}
 	own := s.own(env)
 	b := claybot.Background{Model: t.Model, Prompt: t.Prompt, Tools: t.Tools}
 	if b.Model == "" {
@@ -300,6 +306,7 @@ func (s *System) start(ctx context.Context, env tools.Env, i int, t tools.Subage
 	if _, err := s.acceptFor(ctx, agent, m); err != nil {
 		return started{}, fmt.Errorf("give the subagent its task: %w", err)
 	}
+	s.turns.of(env.Run).tell(runs.Started(env.Run, agent.ID, d.Name))
 	return started{agent.ID, m.Deadline}, nil
 }
 

@@ -48,6 +48,7 @@ func (s *System) supervise(ctx context.Context, c connectors.Connector) {
 func (s *System) runConnector(ctx context.Context, c connectors.Connector) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
+			s.Meter.Panicked("connector")
 			s.Log.Error("a connector panicked", "connector", c.Name(), "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", x)
 		}

@@ -8,7 +8,7 @@
 // other; a destination gets its messages in order.
 //
 // Goroutines: Run starts one per connector, the dispatcher, the deliverer, one
-// for reminders, one that stops what a crash left behind; the dispatcher starts one worker per held agent, which has one more for typing
+// for reminders, one that stops what a crash left behind, one that puts open questions into their chats; the dispatcher starts one worker per held agent, which has one more for typing
 // and drafts; the deliverer starts one lane per destination with something to
 // send. Run waits for all of them.
 //
@@ -55,6 +55,8 @@ type Stores struct {
 	Counts storage.Figures
 	Later  storage.Reminders
 	Texts  storage.Documents
+	Asked  storage.Questions
+	Usages storage.Usages
 }
 
 // Config is what New needs. Zero values mean the defaults named.
@@ -69,6 +71,22 @@ type Config struct {
 	Admission func() Access
 	// ModelHealth is asked for each Status; optional.
 	ModelHealth func() ModelStatus
+	// Hub is told the text of answers while it grows; New makes one when there
+	// is none. The store must be opened with its Committed.
+	Hub *runs.Hub
+	// Models and Tools list what the settings of an agent may name; nil for
+	// nothing.
+	Models func() []string
+	Tools  func(claybot.Agent) []string
+	// Zone is where the people are, for the times that they say; nil, or a nil
+	// result, is UTC.
+	Zone func() *time.Location
+	// Sinks tells how the sinks outside are doing; optional.
+	Sinks func() []runs.SinkHealth
+	// Disk tells how much space the data directory has; optional.
+	Disk func() (DiskStatus, error)
+	// Meter is told what happens; optional.
+	Meter Meter
 	// Settings for agents that deal with other agents; read at every decision.
 	// nil means the defaults.
 	Society func() Society
@@ -84,7 +102,9 @@ type Profile struct {
 	Engine   string // "react" when empty
 	Policy   inbox.Policy
 	Deadline time.Duration // of a whole run; 2 h
-	Model    string        // for /status only
+	Model    string        // for people to read, as are Prompt and MaxSteps
+	Prompt   string
+	MaxSteps int
 	// Forget makes every run begin with its own messages only.
 	Forget bool
 	// Progress sends texts that come together with tool calls as messages of
@@ -103,14 +123,15 @@ const drainTime = 5 * time.Second
 // concurrent use.
 type System struct {
 	Config
-	engines map[string]runs.Engine
-	boxes   *inbox.Inboxes
-	gate    *gate
-	post    *deliverer
-	waiters waiters
-	turns   turns
-	speech  speech
-	began   time.Time
+	engines  map[string]runs.Engine
+	boxes    *inbox.Inboxes
+	gate     *gate
+	post     *deliverer
+	waiters  waiters
+	turns    turns
+	speech   speech
+	settings ownSettings
+	began    time.Time
 
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector
@@ -132,6 +153,9 @@ func New(cfg Config) *System {
 	if cfg.Grace == 0 {
 		cfg.Grace = 30 * time.Second
 	}
+	if cfg.Meter == nil {
+		cfg.Meter = noMeter{}
+	}
 	s := &System{
 		Config:     cfg,
 		engines:    make(map[string]runs.Engine),
@@ -141,11 +165,14 @@ func New(cfg Config) *System {
 		remind:     make(chan struct{}, 1),
 		draining:   make(chan struct{}),
 	}
+	if s.Hub == nil {
+		s.Hub = runs.NewHub()
+	}
 	if s.Society == nil {
 		s.Society = func() Society { return DefaultSociety }
 	}
 	s.gate = newGate(cfg)
-	s.post = newDeliverer(cfg.Outbox, s.connector, s.mayReceive, cfg.Log)
+	s.post = newDeliverer(cfg.Outbox, s.connector, s.mayReceive, cfg.Meter, cfg.Log)
 	return s
 }
 
@@ -165,6 +192,9 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	if err := s.gate.load(ctx); err != nil {
 		return err
 	}
+	if err := s.settings.load(ctx, s.Index); err != nil {
+		return err
+	}
 	if err := s.post.begin(ctx); err != nil {
 		return err
 	}
@@ -175,6 +205,7 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	group.Go(func() error { return s.dispatch(working) })
 	group.Go(func() error { s.remindAll(working); return nil })
 	group.Go(func() error { s.stopOrphans(working); return nil })
+	group.Go(func() error { s.takeTyped(working); return nil })
 	err := group.Wait() // the dispatcher has waited for its workers
 	s.waiters.shutdown()
 	s.post.end(drainTime)

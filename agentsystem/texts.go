@@ -45,6 +45,7 @@ const (
 	textUndelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
 	textMaybeLost   = "My previous reply may be missing: the connection broke while I sent it."
 	textUnreadable  = "I did not take your message: my files about our conversation cannot be read. The operator has to look at them."
+	textLate        = "That came too late: the question has an answer already."
 	markStopped     = "*(stopped)*"
 
 	textNotCompacted  = "There is nothing worth shortening yet."
@@ -146,6 +147,10 @@ func textHelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunI
 func textWhy(r storage.Receipt) string {
 	what := fmt.Sprintf("Your message of %s ", clock(r.Message.At))
 	switch {
+	case r.Skipped == skippedAnswer:
+		return what + "answered a question of mine."
+	case r.Skipped == skippedUnfit:
+		return what + "did not fit my question; I said so."
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + r.Skipped + "."
 	case r.Run == nil:
@@ -183,3 +188,89 @@ func textWhy(r storage.Receipt) string {
 }
 
 func clock(t claybot.Time) string { return t.Time().UTC().Format(time.TimeOnly) + " UTC" }
+
+// textQuestion is the i-th of some questions in a chat, with how to answer it.
+func textQuestion(q claybot.Question, i int, all []claybot.Question, zone *time.Location) string {
+	var b strings.Builder
+	if i == 0 && len(all) > 1 {
+		fmt.Fprintf(&b, "I have %d questions. Answer them one by one, or all at once with a line for each, such as `%s: …`.\n\n", len(all), questionKey(q))
+	}
+	if len(all) > 1 {
+		fmt.Fprintf(&b, "`%s` ", questionKey(q))
+	}
+	text := strings.TrimSpace(q.Text)
+	if !strings.ContainsAny(text, "\n*`") { // else it has a form of its own
+		text = "**" + text + "**"
+	}
+	b.WriteString(text + "\n\n")
+	for n, o := range q.Options {
+		mark := "-"
+		if q.Numbered() {
+			mark = fmt.Sprintf("%d.", n+1)
+		}
+		fmt.Fprintf(&b, "%s %s\n", mark, o)
+	}
+	if len(q.Options) > 0 {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "*%s I wait until %s.*", howToAnswer(q), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
+	return b.String()
+}
+
+// howToAnswer says what an answer to q looks like.
+func howToAnswer(q claybot.Question) string {
+	how := map[claybot.QuestionType]string{
+		claybot.QuestionText:        "Answer with a text",
+		claybot.QuestionTextarea:    "Answer with a text",
+		claybot.QuestionEmail:       "Answer with an email address",
+		claybot.QuestionEmailList:   "Answer with one or more email addresses",
+		claybot.QuestionDatetime:    "Answer with a date and a time such as 2026-03-31 15:04",
+		claybot.QuestionDate:        "Answer with a day such as 2026-03-31",
+		claybot.QuestionTime:        "Answer with a time such as 15:04",
+		claybot.QuestionNumber:      "Answer with a number",
+		claybot.QuestionSelect:      "Answer with one of these",
+		claybot.QuestionMultiselect: "Answer with one or more of these, with commas between them",
+		claybot.QuestionBoolean:     "Answer yes or no",
+		claybot.QuestionConfirm:     "Answer approve or deny",
+	}[q.Type]
+	if len(q.Options) > 0 && q.Numbered() {
+		how = strings.Replace(how, "of these", "of these or its number", 1)
+	}
+	if hint := connectors.OneLine(q.Example, 200); hint != "" {
+		how += ", for example: " + hint
+	}
+	how += "."
+	if q.Default != "" {
+		how += " Without an answer I take: " + connectors.OneLine(q.Default, 200) + "."
+	}
+	return how
+}
+
+// textNext asks for what is open after an answer to a part of the questions.
+func textNext(left []claybot.Question) string {
+	return "Thank you. Next: **" + connectors.OneLine(left[0].Text, 500) + "** " + howToAnswer(left[0])
+}
+
+// textUnfit tells what is wrong with an answer, by question.
+func textUnfit(faults []string) string {
+	return strings.Join(faults, "\n") + "\n\nPlease try again. If your next message does not fit either, I drop the question and take that up instead."
+}
+
+// textUnanswered ends a run whose question nobody answered.
+func textUnanswered(q claybot.Question) string {
+	return "I stopped waiting, because nobody answered: " + connectors.OneLine(q.Text, 300)
+}
+
+// textAnswered replaces a question that was answered elsewhere than by a text.
+func textAnswered(q claybot.Question, a claybot.Answered) string {
+	how := "answered"
+	switch a.Via {
+	case claybot.ViaDefault:
+		how = "nobody answered in time"
+	case claybot.ViaWeb:
+		how = "answered on the page"
+	case claybot.ViaHTTP:
+		how = "answered over HTTP"
+	}
+	return fmt.Sprintf("**%s**\n\n%s *(%s)*", connectors.OneLine(q.Text, 500), connectors.OneLine(valueText(a.Value), 500), how)
+}

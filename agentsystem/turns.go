@@ -18,6 +18,15 @@ type turns struct {
 type turn struct {
 	agent    claybot.Agent
 	messages []claybot.Message // never changed
+	add      func(...claybot.Event)
+	asked    map[string]claybot.Question // what its person was asked, by id; never changed
+}
+
+// tell adds to what the run tells of itself.
+func (t turn) tell(ev ...claybot.Event) {
+	if t.add != nil {
+		t.add(ev...)
+	}
 }
 
 // begin makes the messages of a pass known, or replaces them.
@@ -27,7 +36,7 @@ func (t *turns) begin(p *pass) {
 	if t.all == nil {
 		t.all = make(map[claybot.RunID]turn)
 	}
-	t.all[p.run.ID] = turn{p.agent, slices.Clone(p.messages)}
+	t.all[p.run.ID] = turn{p.agent, slices.Clone(p.messages), p.add, p.round}
 }
 
 func (t *turns) end(p *pass) {
@@ -71,7 +80,7 @@ func (t turn) newest() claybot.Message {
 }
 
 // work is what the pass works on.
-func (p *pass) work() turn { return turn{p.agent, p.messages} }
+func (p *pass) work() turn { return turn{p.agent, p.messages, p.add, p.round} }
 
 // route is where the turn answers.
 func (t turn) route() claybot.Route {

@@ -62,6 +62,7 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 	defer history.Close() // its writes are synced; closing has nothing to report
 	defer func() {        // what breaks an engine must not block the agent for good
 		if x := recover(); x != nil {
+			s.Meter.Panicked("engine")
 			s.Log.Error("the engine panicked while it compacted", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			text, err = textCompactFailed, nil
 		}
@@ -97,7 +98,7 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 
 // contextSize answers /context.
 func (s *System) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
-	_, engine := s.engine(s.Profile(agent.Descriptor))
+	_, engine := s.engine(s.profileOf(agent.ID, agent.Descriptor))
 	keeper, ok := engine.(runs.Upkeeper)
 	if !ok {
 		return textNoContext, nil
@@ -122,5 +123,5 @@ func (s *System) abandon(ctx context.Context, box *inbox.Box, cause error) error
 		return errors.Join(cause, err)
 	}
 	agent := claybot.Agent{ID: box.Lease.Agent, Descriptor: d}
-	return s.passWith(ctx, box, agent, s.Profile(d), &runs.Error{Code: "damaged", Text: "the files of the agent cannot be read", Err: cause})
+	return s.passWith(ctx, box, agent, s.profileOf(agent.ID, d), &runs.Error{Code: "damaged", Text: "the files of the agent cannot be read", Err: cause})
 }

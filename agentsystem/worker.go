@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ const (
 func (s *System) work(box *inbox.Box) {
 	defer func() {
 		if x := recover(); x != nil { // outside the engine, whose panics end its run
+			s.Meter.Panicked("worker")
 			s.Log.Error("a worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			s.giveBack(box, inbox.Policy{}, fmt.Errorf("panic: %v", x))
 		}
@@ -42,7 +44,7 @@ func (s *System) work(box *inbox.Box) {
 		s.giveBack(box, inbox.Policy{}, err)
 		return
 	}
-	profile := s.Profile(agent.Descriptor)
+	profile := s.profileOf(agent.ID, agent.Descriptor)
 	switch {
 	case box.Run == nil && len(box.Waiting) == 0:
 		err = s.Inbox.Release(ctx, box.Lease, profile.Policy.Wait(), true)
@@ -63,6 +65,9 @@ func (s *System) work(box *inbox.Box) {
 // the agent until it is released, so this goes on until the store answers.
 func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error) {
 	log := s.Log.With("agent", box.Lease.Agent)
+	if box.Run != nil {
+		log = log.With("run", box.Run.ID)
+	}
 	orderly := errors.Is(err, ErrShutdown) || again(err) || errors.Is(err, inbox.ErrLapsed)
 	// A store that fails is not asked in a tight loop, nor is an agent that
 	// fails at every pass tried in one.
@@ -192,11 +197,11 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 	p := &pass{
 		System: s, box: box, agent: agent, profile: profile, run: run,
 		messages: withoutAnswers(append(box.Bound, batch...)),
-		log:      s.Log.With("agent", agent.ID, "run", run.ID),
-		seq:      run.LastSeq - 1,
+		log:      s.runLog(agent, run.ID),
+		seq:      run.LastSeq - 1, policy: profile.Policy,
 	}
 	p.hidden = func(r claybot.Record) bool { return r.Run != run.ID && (r.Aside || profile.Forget) }
-	p.log.Debug("run begins", "attempt", run.Attempts, "messages", len(p.messages))
+	p.log.Debug("run begins", "attempt", run.Attempts, "messages", len(p.messages), "message", newestID(run.Messages))
 	p.show(runs.Began(run))
 	if doom != nil {
 		if run.Cancel != "" {
@@ -207,6 +212,22 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 		return p.end(doom)
 	}
 	return p.do(ctx)
+}
+
+// runLog is the log of a run.
+func (s *System) runLog(agent claybot.Agent, run claybot.RunID) *slog.Logger {
+	if c := agent.Descriptor.Connector; c != "" {
+		return s.Log.With("agent", agent.ID, "run", run, "connector", c)
+	}
+	return s.Log.With("agent", agent.ID, "run", run)
+}
+
+// newestID is the last of the ids; empty when there is none.
+func newestID(ids []claybot.MessageID) claybot.MessageID {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[len(ids)-1]
 }
 
 // loud is the first of the waiting messages that is not silent; what is silent

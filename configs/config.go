@@ -14,6 +14,7 @@ package configs
 
 import (
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -44,6 +45,7 @@ type Config struct {
 	// HTTPHosts are further names by which browsers may reach the page: that of
 	// a proxy, in lower case, with port when it is not the standard one.
 	HTTPHosts []string
+	HTTPGuard Guard
 	Access    Access
 	Log       string // json or text; empty: text on a terminal, else json
 	LogLevel  slog.Level
@@ -61,10 +63,25 @@ type Config struct {
 	Subagents Subagents
 	Cron      Cron
 	Heartbeat Heartbeat
+	Metrics   bool // figures are counted and served at /metrics
+	Relay     []Sink
+	Pprof     bool // profiles are served at /debug/pprof/
+	OTLP      OTLP
 
 	routes    map[string]string // match -> profile name
 	keepBeats bool              // the profile of the heartbeat says memory: on
 	home      string            // the directory that ~ means; empty when nobody says
+}
+
+// A Guard says how the page is protected where other machines reach it.
+type Guard struct {
+	// TLSCert and TLSKey are the paths of PEM files; empty: no TLS.
+	TLSCert, TLSKey string
+	// Insecure allows an address beyond this machine without TLS.
+	Insecure bool
+	// Proxies are the addresses of proxies that are believed when they say who
+	// asks.
+	Proxies []netip.Prefix
 }
 
 // The modes of access.
@@ -189,6 +206,8 @@ func Default() Config {
 		Subagents:       Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30},
 		Cron:            Cron{Enabled: true, Gates: true, Zone: time.UTC},
 		Heartbeat:       Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
+		Metrics:         true,
+		OTLP:            OTLP{Interval: DefaultExport},
 	}
 	c.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
 	return c
@@ -227,7 +246,8 @@ func (c Config) find(d claybot.Descriptor) Profile {
 			return c.Profiles[name]
 		}
 	}
-	if p, ok := c.Profiles[d.Profile]; ok && d.Type == claybot.AgentSubagent {
+	// Subagents have the profile of their root; who talks over HTTP names one.
+	if p, ok := c.Profiles[d.Profile]; ok && (d.Type == claybot.AgentSubagent || d.Connector == claybot.ConnectorAPI) {
 		return p
 	}
 	if p, ok := c.Profiles[DefaultProfile]; ok {

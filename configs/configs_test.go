@@ -169,10 +169,12 @@ agents:
 func TestEnvironmentOverFile(t *testing.T) {
 	vars := map[string]string{
 		"CLAYBOT_DATA_DIR": "/d", "CLAYBOT_HTTP_ADDR": ":0", "CLAYBOT_HTTP_HOSTS": "a.example.org, b:1,", "CLAYBOT_ACCESS": "allowlist",
+		"CLAYBOT_HTTP_TLS_CERT": "c.pem", "CLAYBOT_HTTP_TLS_KEY": "/k.pem", "CLAYBOT_HTTP_PROXIES": "10.0.0.5, fd00::/8,", "CLAYBOT_HTTP_INSECURE": "1",
 		"CLAYBOT_ALLOW": "telegram:123, slack:U1,", "CLAYBOT_LOG": "text", "CLAYBOT_LOG_LEVEL": "WARN",
 		"CLAYBOT_MODEL": "m", "OPENAI_API_KEY": "sk-1\n", "OPENAI_BASE_URL": "http://h/v1",
 		"TELEGRAM_BOT_TOKEN": "1:t", "TELEGRAM_API_URL": "http://t", "SLACK_BOT_TOKEN": "xoxb-2",
 		"SLACK_APP_TOKEN": "xapp-2", "SLACK_API_URL": "http://s/api",
+		"CLAYBOT_PPROF": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://o/", "OTEL_EXPORTER_OTLP_HEADERS": "a=b",
 	}
 	c, warnings := load(t, `
 data_dir: file
@@ -184,10 +186,13 @@ log_level: debug
 model: {name: file, base_url: http://file, key: env:OTHER}
 telegram: {token: env:OTHER, api_url: http://file}
 slack: {bot_token: env:OTHER, app_token: env:OTHER, api_url: http://file}
+pprof: false
+otlp: {endpoint: http://file, headers: {file: file}}
 `, vars)
-	got := fmt.Sprint(c.DataDir, c.HTTP, c.HTTPHosts, c.Access, c.Log, c.LogLevel, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
-		c.Telegram.Token.Value(), c.Telegram.APIURL, c.Slack.BotToken.Value(), c.Slack.AppToken.Value(), c.Slack.APIURL)
-	want := "/d:0[a.example.org b:1]{allowlist [{telegram 123} {slack U1}]}textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/"
+	got := fmt.Sprint(c.DataDir, c.HTTP, c.HTTPHosts, c.HTTPGuard, c.Access, c.Log, c.LogLevel, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
+		c.Telegram.Token.Value(), c.Telegram.APIURL, c.Slack.BotToken.Value(), c.Slack.AppToken.Value(), c.Slack.APIURL,
+		c.Pprof, c.OTLP.Endpoint, len(c.OTLP.Headers), c.OTLP.Headers["a"].Value())
+	want := "/d:0[a.example.org b:1]{c.pem /k.pem true [10.0.0.5/32 fd00::/8]}{allowlist [{telegram 123} {slack U1}]}textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1b"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -290,7 +295,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x"}
+	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "ANALYTICS_SECRET": "not-real"}
 	c, warnings, err := Load("claybot.example.yaml", environ(vars))
 	if err != nil {
 		t.Fatal(err)
@@ -327,6 +332,9 @@ func TestExample(t *testing.T) {
 		{c.Subagents, plain.Subagents},
 		{c.Cron, plain.Cron},
 		{c.Heartbeat, plain.Heartbeat},
+		{c.Metrics, plain.Metrics},
+		{c.Pprof, plain.Pprof},
+		{c.OTLP.Interval, plain.OTLP.Interval},
 		{deep, plainDeep()},
 	} {
 		if !reflect.DeepEqual(x.got, x.want) {

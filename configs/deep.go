@@ -126,12 +126,12 @@ func (r *reader) helper(at place, n *yaml.Node) (h Helper, ok bool) {
 	return h, false
 }
 
-var helperName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+var helperName = regexp.MustCompile(`^[a-z0-9_-]+$`) // and at most 64 bytes
 
 func helperKeys() []key[Helper] {
 	return []key[Helper]{
 		text("name", func(r *reader, at place, v string, h *Helper) {
-			if !helperName.MatchString(v) {
+			if len(v) > 64 || !helperName.MatchString(v) {
 				r.warn(at, "%s is not a name of at most 64 of a-z, 0-9, _ and -; ignored", quote(v))
 				return
 			}

@@ -12,13 +12,17 @@ type variable struct {
 }
 
 func variables() []variable {
-	return []variable{
+	return append([]variable{
 		{"CLAYBOT_DATA_DIR", func(_ *reader, _ place, v string, c *Config) { c.DataDir = v }},
-		{"CLAYBOT_HTTP_ADDR", func(r *reader, at place, v string, c *Config) {
-			addr, ok := r.address(at, v)
-			store(&c.HTTP, addr, ok)
-		}},
+		{"CLAYBOT_HTTP_ADDR", func(r *reader, at place, v string, c *Config) { r.listen(at, v, c) }},
 		{"CLAYBOT_HTTP_HOSTS", func(r *reader, at place, v string, c *Config) { c.HTTPHosts = r.hosts(commas(at, v)) }},
+		{"CLAYBOT_HTTP_TLS_CERT", func(_ *reader, _ place, v string, c *Config) { c.HTTPGuard.TLSCert = v }},
+		{"CLAYBOT_HTTP_TLS_KEY", func(_ *reader, _ place, v string, c *Config) { c.HTTPGuard.TLSKey = v }},
+		{"CLAYBOT_HTTP_PROXIES", func(r *reader, at place, v string, c *Config) { c.HTTPGuard.Proxies = r.prefixes(commas(at, v)) }},
+		{"CLAYBOT_HTTP_INSECURE", func(r *reader, at place, v string, c *Config) {
+			yes, ok := r.flag(at, v, "1", "0")
+			store(&c.HTTPGuard.Insecure, yes, ok)
+		}},
 		{"CLAYBOT_ACCESS", func(r *reader, at place, v string, c *Config) { r.mode(at, v, &c.Access) }},
 		{"CLAYBOT_ALLOW", func(r *reader, at place, v string, c *Config) { c.Access.Allow = r.allowed(commas(at, v)) }},
 		{"CLAYBOT_LOG", func(r *reader, at place, v string, c *Config) { r.log(at, v, c) }},
@@ -34,7 +38,7 @@ func variables() []variable {
 		{"SLACK_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.BotToken = NewSecret(at.key, v) }},
 		{"SLACK_APP_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.AppToken = NewSecret(at.key, v) }},
 		{"SLACK_API_URL", func(r *reader, at place, v string, c *Config) { r.slackURL(at, v, &c.Slack) }},
-	}
+	}, telemetryVariables()...)
 }
 
 // commas splits a list of values with commas between them.

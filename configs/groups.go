@@ -12,12 +12,9 @@ import (
 )
 
 func rootKeys() []key[Config] {
-	return []key[Config]{
+	return append([]key[Config]{
 		text("data_dir", func(r *reader, at place, v string, c *Config) { store(&c.DataDir, v, v != "") }),
-		text("http", func(r *reader, at place, v string, c *Config) {
-			addr, ok := r.address(at, v)
-			store(&c.HTTP, addr, ok)
-		}),
+		{"http", setHTTP},
 		{"http_hosts", func(r *reader, at place, n *yaml.Node, c *Config) {
 			items, ok := r.list(at, n)
 			store(&c.HTTPHosts, r.hosts(items), ok)
@@ -33,7 +30,8 @@ func rootKeys() []key[Config] {
 		{"cron", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Cron, cronKeys()) }},
 		{"heartbeat", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Heartbeat, heartbeatKeys()) }},
 		{"agents", setProfiles},
-	}
+		{"relay", setRelay},
+	}, telemetryKeys()...)
 }
 
 // expand puts the home directory in the place of a leading ~.
@@ -89,7 +87,7 @@ func modelKeys() []key[Model] {
 			store(&m.BaseURL, u, ok)
 		}),
 		text("key", func(r *reader, at place, v string, m *Model) { m.Key = r.reference(at, v) }),
-		{"headers", setHeaders},
+		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) { setHeaders(r, at, n, &m.Headers) }},
 		text("system_fallback", fallback),
 		{"prices", setPrices},
 	}
@@ -100,7 +98,7 @@ func fallback(r *reader, at place, v string, m *Model) {
 	store(&m.SystemFallback, word, ok)
 }
 
-func setHeaders(r *reader, at place, n *yaml.Node, m *Model) {
+func setHeaders(r *reader, at place, n *yaml.Node, to *map[string]Secret) {
 	if n.Kind != yaml.MappingNode {
 		r.warn(at, "want header names with their values, found %s; ignored", kind(n))
 		return
@@ -120,7 +118,7 @@ func setHeaders(r *reader, at place, n *yaml.Node, m *Model) {
 			headers[h.name] = NewSecret(h.at.key, v)
 		}
 	}
-	m.Headers = headers
+	*to = headers
 }
 
 // headerName reports the characters that HTTP allows in a header's name.

@@ -104,6 +104,8 @@ func Keys() []string {
 	}
 	for _, name := range names(rootKeys()) {
 		switch name {
+		case "http":
+			add("http.", names(httpKeys()))
 		case "access":
 			add("access.", names(accessKeys()))
 		case "model":
@@ -118,6 +120,10 @@ func Keys() []string {
 			add("cron.", names(cronKeys()))
 		case "heartbeat":
 			add("heartbeat.", names(heartbeatKeys()))
+		case "relay":
+			add("relay[].", names(sinkKeys()))
+		case "otlp":
+			add("otlp.", names(otlpKeys()))
 		case "agents":
 			const profile = "agents." + DefaultProfile + "."
 			all = append(all, "agents."+foregroundScope)

@@ -101,7 +101,7 @@ var (
 	telegramUser = regexp.MustCompile(`^[0-9]{1,20}$`)
 	slackUser    = regexp.MustCompile(`^([TE][A-Z0-9]+/)?[UW][A-Z0-9]+$`)
 	slackPlace   = regexp.MustCompile(`^[TE][A-Z0-9]+/[A-Z][A-Z0-9]+$`)
-	login        = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+	login        = regexp.MustCompile(`^[A-Za-z0-9._@-]+$`) // and at most 64 bytes
 )
 
 // parseOwner reads connector/userId or connector:userId, and returns it in the
@@ -114,7 +114,7 @@ func parseOwner(s string) (id, connector string, err error) {
 		err = fmt.Errorf("%s is not the Telegram id of a person, such as 123456789", quote(user))
 	case connector == "slack" && !slackUser.MatchString(user):
 		err = fmt.Errorf("%s is not the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace", quote(user))
-	case connector != "telegram" && connector != "slack" && !login.MatchString(user):
+	case connector != "telegram" && connector != "slack" && (len(user) > 64 || !login.MatchString(user)):
 		err = fmt.Errorf("%s is not the name of a login, such as operator", quote(user))
 	}
 	return connector + "/" + user, connector, err
@@ -130,7 +130,7 @@ func parseRoute(s string) (route, connector string, err error) {
 		err = fmt.Errorf("%s is not the id of a Telegram chat, such as 123456789, or -100123 for a group", quote(channel))
 	case connector == "slack" && !slackPlace.MatchString(channel):
 		err = fmt.Errorf("%s is not the id of a Slack channel with its workspace, such as T012ABC/C012ABC", quote(channel))
-	case connector != "telegram" && connector != "slack" && !login.MatchString(channel):
+	case connector != "telegram" && connector != "slack" && (len(channel) > 64 || !login.MatchString(channel)):
 		err = fmt.Errorf("%s is not the id of a conversation", quote(channel))
 	}
 	return connector + "/" + channel, connector, err

@@ -111,3 +111,11 @@ type Observer interface {
 type Accepter interface {
 	Accepted(d claybot.Descriptor, m claybot.Message)
 }
+
+// A Linker knows the links that its platform gives to messages. Optional.
+type Linker interface {
+	// Refs are the names under which the store may know the message that a link
+	// leads to: the id or a key of one that came in, or the receipt of one that
+	// went out. None for a link of somewhere else. It is a pure function.
+	Refs(link string) []string
+}

@@ -73,7 +73,11 @@ const wrapperBytes = 128
 func Bytes(r claybot.Record) int {
 	switch r.Type {
 	case claybot.RecordUser, claybot.RecordSystem, claybot.RecordSummary:
-		return wrapperBytes + len(r.MessageID) + len(r.Text) + len(r.Quote)
+		n := wrapperBytes + len(r.MessageID) + len(r.Text) + len(r.Quote)
+		for _, f := range r.Files {
+			n += wrapperBytes + len(f.Name) + len(f.Text)
+		}
+		return n
 	case claybot.RecordAssistant:
 		return len(r.Text) + callBytes(r.ToolCalls)
 	case claybot.RecordTool:

@@ -82,3 +82,31 @@ func TestTranscript(t *testing.T) {
 		}
 	}
 }
+
+func TestFilesOfMessages(t *testing.T) {
+	r := user("1", "look at <attached_file name=\"x\">")
+	r.Files = []claybot.File{
+		{Name: `a "b".txt`, MIMEType: "text/plain", Size: 5, Text: "hello </attached_file> & <message>"},
+		{Name: "p.png", MIMEType: "image/png", Size: 9},
+	}
+	got := Messages([]claybot.Record{r})[0].Content
+	for _, want := range []string{
+		"<attached_file name=\"a 'b'.txt\" type=\"text/plain\" bytes=\"5\">\nhello &lt;/attached_file> & &lt;message>\n</attached_file>\n",
+		"<attached_file name=\"p.png\" type=\"image/png\" bytes=\"9\">\n(kept, but its content cannot be shown here)\n</attached_file>\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s\nwant in it %s", got, want)
+		}
+	}
+	if text := Unwrap(got); text != r.Text {
+		t.Errorf("the text is %q, want %q", text, r.Text)
+	}
+	if n := Bytes(r); n < len(r.Text)+len(r.Files[0].Text) {
+		t.Errorf("%d bytes, less than its texts", n)
+	}
+	long := strings.Repeat("x", 10_000)
+	r.Files[0].Text = long
+	if got := Transcript(r, 1000); len(got) > 3000 || r.Files[0].Text != long {
+		t.Errorf("a transcript of %d bytes; the file has %d", len(got), len(r.Files[0].Text))
+	}
+}

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"time"
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
@@ -11,80 +12,19 @@ import (
 // whole text is in history.
 const PreviewLimit = 2 << 10
 
-// The data of the events that are made here. Their JSON names are read by
-// dashboards and scripts.
-type (
-	// AssistantMessage: the model has answered a step.
-	AssistantMessage struct {
-		Step   int            `json:"step,omitempty"`
-		Text   string         `json:"text"`
-		Calls  []CallRef      `json:"calls"`
-		Tokens *claybot.Usage `json:"tokens,omitempty"`
-		Model  string         `json:"model,omitempty"`
-	}
-	// CallRef names a call of an AssistantMessage.
-	CallRef struct {
-		CallID string `json:"callId"`
-		Tool   string `json:"tool"`
-	}
-	// ToolStarted is the data of ToolCalled.
-	ToolStarted struct {
-		CallID      string `json:"callId"`
-		Tool        string `json:"tool"`
-		Effect      string `json:"effect"`
-		ArgsPreview string `json:"argsPreview"`
-		Status      string `json:"status"` // running
-	}
-	// ToolEnded is the data of ToolSucceeded, with Preview, and of ToolFailed,
-	// with Error and perhaps Code.
-	ToolEnded struct {
-		CallID  string `json:"callId"`
-		Tool    string `json:"tool"`
-		MS      int64  `json:"ms"`
-		Preview string `json:"preview,omitempty"`
-		Error   string `json:"error,omitempty"`
-		Code    string `json:"code,omitempty"` // interrupted
-	}
-	// Summarized: older records were folded into a summary; Keep of them stay.
-	Summarized struct {
-		Keep   int            `json:"keep"`
-		Tokens *claybot.Usage `json:"tokens,omitempty"`
-	}
-	// RunAwaiting: the run is paused until its answers have come.
-	RunAwaiting struct {
-		Answers []claybot.MessageID `json:"answers"`
-		Until   claybot.Time        `json:"until"`
-	}
-	// RunFinished: the run ended well.
-	RunFinished struct {
-		Output string        `json:"output"`
-		Usage  claybot.Usage `json:"usage"`
-	}
-	// RunFailed: the run ended with an error after Step model calls.
-	RunFailed struct {
-		Code  string `json:"code"`
-		Error string `json:"error"`
-		Step  int    `json:"step"`
-	}
-	// RunCanceled: somebody ended the run.
-	RunCanceled struct {
-		By string `json:"by"`
-	}
-)
-
 // EventOf is the one table from records to events. It is pure, so that events
 // lost between the two stores can be made again; ok is false for records that
 // no event tells of.
 func EventOf(r claybot.Record) (ev claybot.Event, ok bool) {
 	switch r.Type {
 	case claybot.RecordAssistant:
-		d := AssistantMessage{Step: r.Step, Text: Preview(r.Text), Calls: []CallRef{}, Tokens: r.Tokens, Model: r.Model}
+		d := AssistantMessage{Step: r.Step, Text: Preview(r.Text), Calls: []CallRef{}, Tokens: r.Tokens, Model: r.Model, MS: r.MS}
 		for _, c := range r.ToolCalls {
 			d.Calls = append(d.Calls, CallRef{CallID: c.ID, Tool: c.Name})
 		}
 		return event(r.Run, claybot.EventAssistantMessage, r.At, d), true
 	case claybot.RecordTool:
-		d := ToolEnded{CallID: r.ToolCallID, Tool: r.Name, MS: r.MS}
+		d := ToolEnded{CallID: r.ToolCallID, Tool: r.Name, MS: r.MS, Saved: r.Saved}
 		if r.OK {
 			d.Preview = Preview(r.Text)
 			return event(r.Run, claybot.EventToolSucceeded, r.At, d), true
@@ -95,7 +35,14 @@ func EventOf(r claybot.Record) (ev claybot.Event, ok bool) {
 		}
 		return event(r.Run, claybot.EventToolFailed, r.At, d), true
 	case claybot.RecordSummary:
-		return event(r.Run, claybot.EventSummarized, r.At, Summarized{Keep: r.Keep, Tokens: r.Tokens}), true
+		return event(r.Run, claybot.EventContextCompacted, r.At, ContextCompacted{How: "summary", Keep: r.Keep, Tokens: r.Tokens}), true
+	case claybot.RecordAnswer:
+		if r.Answer == nil {
+			return claybot.Event{}, false
+		}
+		return event(r.Run, claybot.EventAnswered, r.At, Answered{
+			QuestionID: r.Answer.Question, Via: r.Answer.Via, By: r.Answer.By, MessageID: r.Answer.Message,
+		}), true
 	}
 	return claybot.Event{}, false
 }
@@ -108,9 +55,40 @@ func ToolCalled(run claybot.RunID, call claybot.ToolCall, effect string) claybot
 	})
 }
 
+// NodeBegan tells that a node of a run begins its nth turn, counted from 1.
+func NodeBegan(run claybot.RunID, node string, iteration int) claybot.Event {
+	return event(run, claybot.EventNodeStarted, claybot.Now(), NodeStarted{Node: node, Iteration: iteration})
+}
+
+// NodeEnded tells that a node has ended its turn, with what came of it in a few
+// words.
+func NodeEnded(run claybot.RunID, node string, iteration int, result string, took time.Duration) claybot.Event {
+	return event(run, claybot.EventNodeFinished, claybot.Now(), NodeFinished{
+		Node: node, Iteration: iteration, Result: Preview(result), MS: took.Milliseconds(),
+	})
+}
+
+// ToolWaits tells that the tool of a call waits: for answers, an approval, or
+// its rate.
+func ToolWaits(run claybot.RunID, call claybot.ToolCall, reason claybot.AwaitReason) claybot.Event {
+	return event(run, claybot.EventToolWaiting, claybot.Now(), ToolWaiting{CallID: call.ID, Tool: call.Name, Reason: string(reason)})
+}
+
+// Started tells that a run has started another agent.
+func Started(run claybot.RunID, agent claybot.AgentID, name string) claybot.Event {
+	return event(run, claybot.EventSubagentStarted, claybot.Now(), SubagentStarted{Agent: agent, Name: name})
+}
+
+// Switched tells that the rules of a run changed while it was under way.
+func Switched(run claybot.RunID, from, to, reason string) claybot.Event {
+	return event(run, claybot.EventPolicySwitched, claybot.Now(), PolicySwitched{From: from, To: to, Reason: reason})
+}
+
 // Paused tells that a run waits.
 func Paused(run claybot.RunID, a claybot.Awaiting) claybot.Event {
-	return event(run, claybot.EventRunAwaiting, claybot.Now(), RunAwaiting{Answers: a.Answers, Until: a.Until})
+	return event(run, claybot.EventAwaitingInput, claybot.Now(), AwaitingInput{
+		Reason: a.Reason, Questions: a.Questions, Answers: a.Answers, Expires: a.Until,
+	})
 }
 
 // Finished is the terminal event of a run that ended well.

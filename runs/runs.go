@@ -4,6 +4,20 @@
 // An engine is a function of history: it yields records, each of which is
 // durable before it goes on, and started again on the same history it goes on
 // where the last one stopped. There is no other checkpoint.
+//
+// # Watching
+//
+// Commit is publication: only events that are stored are shown, in the order of
+// their seq. A store tells a Hub of its commits; Watch listens to it,
+// read what is stored, and go on with what commits, without gap or repeat. What
+// the Hub says are hints, so a lost one delays and loses nothing. Texts that are
+// being written are shown, too, but never stored.
+//
+//	engine → history → store → Hub.Committed → Watch → readers here
+//	  └→ Hub.Grow ──────────────────────────→ Watch          at most once
+//	                     store → Relay → Sink → readers outside, at least once
+//
+// This package must not import an implementation of a store or a sink.
 package runs
 
 import (
@@ -32,6 +46,10 @@ type Turn struct {
 	Inject func(ctx context.Context) ([]claybot.Record, error)
 	// Started is called before a tool runs and returns when that is durable.
 	Started func(ctx context.Context, call claybot.ToolCall, effect string) error
+	// Emit tells what happens between records. The events are stored, in their
+	// place, with the next record or tool at the latest, and before Emit returns
+	// when now is set.
+	Emit func(ctx context.Context, now bool, ev ...claybot.Event) error
 	// InDoubt reports whether the tool of a call had been started by an
 	// earlier pass.
 	InDoubt func(callID string) bool

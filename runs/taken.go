@@ -6,8 +6,10 @@ import "github.com/claybot/claybot"
 // which messages the run works on.
 type MessagesTaken struct {
 	Agent    claybot.AgentID     `json:"agent,omitempty"`
-	Messages []claybot.MessageID `json:"messages"`
+	Messages []claybot.MessageID `json:"messages,omitempty"`
 	Attempt  int                 `json:"attempt,omitempty"`
+	Engine   string              `json:"engine,omitempty"`
+	Reason   string              `json:"reason,omitempty"` // why it goes on: answers, timeout, cancel, restart
 }
 
 // Began tells that a pass over a run begins: its first, or a later one.

@@ -48,6 +48,9 @@ type Reminders interface {
 	AddReminder(ctx context.Context, r Reminder, limit int) error
 	// Reminders lists those of an agent, the next one first.
 	Reminders(ctx context.Context, agent claybot.AgentID) ([]Reminder, error)
+	// NextReminders lists those of all agents, the next one first, at most
+	// limit.
+	NextReminders(ctx context.Context, limit int) ([]Reminder, error)
 	// CancelReminder removes one; ErrNotFound.
 	CancelReminder(ctx context.Context, agent claybot.AgentID, id string) error
 	// Remind posts what is due at now, each with its removal in one

@@ -13,6 +13,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"time"
 
@@ -34,8 +35,11 @@ var (
 	// ErrBusy: somebody else holds the store for the moment. Trying again is
 	// right.
 	ErrBusy = errors.New("the store is busy")
-	// ErrTooMany: the cap on what one agent may keep is reached.
+	// ErrTooMany: the cap on what one agent may keep, or one answer may hold, is
+	// reached.
 	ErrTooMany = errors.New("too many")
+	// ErrState: what is there is not in the state that was asked for.
+	ErrState = errors.New("not possible in this state")
 	// ErrFull: no space or no right to write; nothing was stored. Trying again
 	// later is right.
 	ErrFull = errors.New("the data directory cannot be written: full or read-only")
@@ -67,6 +71,12 @@ type Agents interface {
 	// the path of its file below the data directory. The same call may save
 	// again.
 	SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (path string, err error)
+	// SaveFile keeps the bytes of a file that somebody sent to an agent, whole or
+	// not at all, and returns its reference: f with a cleaned name and all that
+	// the bytes say. ErrTooMany when there are more than limit bytes.
+	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (claybot.File, error)
+	// OpenFile opens what SaveFile kept, by its id; ErrNotFound.
+	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.File, io.ReadCloser, error)
 	// Agent loads one agent; ErrNotFound when there is none.
 	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 	// SaveState replaces the mutable part of an agent as a whole.
@@ -114,6 +124,14 @@ type Index interface {
 	UnindexAgent(ctx context.Context, id claybot.AgentID) error
 	// IndexedAgents yields all, in no particular order.
 	IndexedAgents(ctx context.Context) iter.Seq2[IndexEntry, error]
+	// AgentPage lists agents, those that a person wrote to last first, then the
+	// newest. ErrNotFound when After is gone.
+	AgentPage(ctx context.Context, q AgentQuery) ([]IndexEntry, error)
+	// AgentSettings returns all agents that have settings of their own.
+	AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error)
+	// SaveAgentSettings replaces the settings of an agent; ErrNotFound. Empty
+	// ones are removed.
+	SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
 	// Foreground yields the user agents that a person has written to, the one
 	// with the newest user message first; at a tie, the one whose message was
 	// accepted later. Only those of the owners named (OwnerID), or all when
@@ -136,6 +154,16 @@ type IndexEntry struct {
 	CreatedAt  claybot.Time
 	Run        claybot.RunID // the unfinished one, if there is one
 	Busy       bool          // it has a run, or something that will start one
+}
+
+// An AgentQuery picks agents; empty fields pick all.
+type AgentQuery struct {
+	Type   claybot.AgentType
+	Owner  string // as OwnerID
+	Parent claybot.AgentID
+	Busy   bool            // only those with an unfinished run or something that waits
+	After  claybot.AgentID // the last one of the page before
+	Limit  int             // at most; 0: 50
 }
 
 // A Wait says how long messages are held back to be taken together. An agent
@@ -206,12 +234,16 @@ type Inbox interface {
 	//
 	// A reset marks the unfinished run as canceled and drops the user messages
 	// that wait before it; what others than the person wrote waits behind the
-	// reset from then on. A cancel only marks the run, and never waits itself.
+	// reset from then on. A cancel only marks the run, and never waits itself;
+	// one that names a run (Run) is for that run alone.
 	// Either makes an agent due whose run is paused.
 	//
 	// An answer is bound to the unfinished run that it names, and is skipped
 	// with reason run_ended when there is no such run. It makes the agent due
 	// when the run is paused and has all its answers now.
+	//
+	// A message that reserves a run id (Run) and ends without a run leaves a
+	// run of that id behind: CANCELED, with RunCanceled as its only event.
 	//
 	// A message with a Firing is entered into the ledger with the same commit;
 	// an instant (with its attempt) that the ledger has is a repeat. A silent
@@ -239,12 +271,17 @@ type Inbox interface {
 	// messages for the same agent commit with it, and the lease ends.
 	Settle(ctx context.Context, l Lease, id claybot.MessageID, s Settlement) ([]claybot.Outgoing, error)
 	// Reschedule computes the due time of waiting messages anew after a change
-	// of settings.
-	Reschedule(ctx context.Context, wait func(claybot.Descriptor) Wait) error
+	// of settings: those of one agent, or of all when none is named.
+	Reschedule(ctx context.Context, agent claybot.AgentID, wait func(claybot.AgentID, claybot.Descriptor) Wait) error
 	// Receipt tells what became of a message; ErrNotFound.
 	Receipt(ctx context.Context, id claybot.MessageID) (Receipt, error)
 	// LastReceipt tells what became of the newest user message of an agent.
 	LastReceipt(ctx context.Context, agent claybot.AgentID) (Receipt, error)
+	// FindMessages returns the ids of the messages that ref names, oldest first:
+	// its id, one of its keys, a run that took it or was reserved for it, an
+	// outgoing message that answers it, or, as connector/channel/receipt, what
+	// the platform calls such an outgoing message. At most 20, the newest.
+	FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error)
 	// Waiting returns up to limit messages that no run has taken, oldest first.
 	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.Message, error)
 }
@@ -253,6 +290,7 @@ type Inbox interface {
 type Settlement struct {
 	Reason  string        // recorded skip reason, for example "reset"
 	Usage   claybot.Usage // what it took, added to the totals of the agent
+	Calls   []ModelCall   // that Usage is made of
 	Replies []claybot.Outgoing
 	Posts   []claybot.Message // to the same agent, due at once
 	Wait    Wait              // for what waits besides
@@ -265,14 +303,23 @@ type Receipt struct {
 	Skipped string // why no run took it; empty when one did or it still waits
 	Run     *claybot.Run
 	Replies []claybot.Outgoing
+	Stored  claybot.Time // when it was accepted
+	// Of a message that waits: when its agent is due, what the agent works on,
+	// how many messages wait before it, and the first ten of them.
+	Due    claybot.Time
+	Busy   claybot.RunID
+	Ahead  int
+	Before []claybot.MessageID
 }
 
 // Runs keeps what engines do. Begin, Append and Finish are each one
 // transaction.
 type Runs interface {
 	// Begin takes the batch out of the inbox and into the agent's unfinished
-	// run. When there is none it creates one with the id given and the event
-	// RunStarted; otherwise it counts an attempt and adds RunResumed.
+	// run. When there is none it creates one with the event RunStarted;
+	// otherwise it counts an attempt and adds RunResumed. A new run has the
+	// first id that a message of the batch reserved and no run has, else the id
+	// given.
 	Begin(ctx context.Context, l Lease, id claybot.RunID, batch []claybot.MessageID) (claybot.Run, error)
 	// Append adds events; the store sets their seq. With progress the run's
 	// count of attempts starts anew.
@@ -280,8 +327,8 @@ type Runs interface {
 	// SaveDraft records that the beginning of the answer is, or may be,
 	// visible.
 	SaveDraft(ctx context.Context, l Lease, id claybot.RunID, d claybot.Draft) error
-	// Suspend pauses a run until its answers are there: events, state and
-	// release of the lease commit together. The agent is due when all answers
+	// Suspend pauses a run until its answers are there: events, state, replies
+	// and release of the lease commit together. The agent is due when all answers
 	// have come, perhaps at once, when Until has passed, or when somebody asks
 	// to cancel the run; other messages wait. The next Begin goes on with it.
 	Suspend(ctx context.Context, l Lease, id claybot.RunID, p Pause) error
@@ -291,11 +338,17 @@ type Runs interface {
 	// somebody asked to cancel with ErrCanceled, and a post to an agent that is
 	// gone with ErrNotFound, unless it is an answer, which is left out then.
 	Finish(ctx context.Context, l Lease, id claybot.RunID, o Outcome) ([]claybot.Outgoing, error)
-	// Run loads a run; ErrNotFound.
+	// Run loads a run; ErrNotFound. For an id that a message reserved it is the
+	// run that took the message, whatever its id; while the message waits, a
+	// run in state PENDING.
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
+	// RunPage lists runs, the newest first by id. Those that waiting messages
+	// reserved are among them.
+	RunPage(ctx context.Context, q RunQuery) ([]claybot.Run, error)
 	// LastRun loads the newest run of an agent; ErrNotFound.
 	LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error)
-	// Events yields the events of a run with a seq above after, in order.
+	// Events yields the events of a run with a seq above after, in order. The
+	// id is that of the run itself.
 	Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
 }
 
@@ -306,105 +359,37 @@ type Outcome struct {
 	Events  []claybot.Event // the last ones, the terminal event at the end
 	Output  string
 	Usage   claybot.Usage
+	Calls   []ModelCall // that Usage is made of
 	Error   *claybot.RunError
 	Replies []claybot.Outgoing
 	Posts   []Posting // to other agents: notices, reports, answers
 	Wait    Wait      // of the agent, for messages that still wait
 }
 
+// A ModelCall is what one call of a model took.
+type ModelCall struct {
+	Model string
+	Usage claybot.Usage
+	MS    int64 // milliseconds; 0 when nobody measured
+}
+
+// A RunQuery picks runs; empty fields pick all.
+type RunQuery struct {
+	Agent  claybot.AgentID
+	State  claybot.RunState // PENDING: ids that waiting messages reserved
+	Before claybot.RunID    // the last one of the page before
+	Limit  int              // at most; 0: 50
+}
+
 // A Pause is how a run is suspended.
 type Pause struct {
 	Events   []claybot.Event
 	Awaiting claybot.Awaiting
-	Wait     Wait // of the agent, for messages that wait
-}
-
-// Outbox keeps what is to be sent, oldest first for each destination.
-type Outbox interface {
-	// Sent is the receipt of an outgoing message; ErrNotFound when there is no
-	// such message or it was not sent.
-	Sent(ctx context.Context, id string) (receipt string, err error)
-	// Enqueue adds outgoing messages that belong to no run. Known ids are
-	// ignored. It returns those added, as stored.
-	Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error)
-	// Unsent returns up to limit unfinished messages of one destination with
-	// N above after, oldest first.
-	Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error)
-	// UnsentDests lists the destinations that have unfinished messages.
-	UnsentDests(ctx context.Context) ([]string, error)
-	// Attempt records that the bytes are about to leave.
-	Attempt(ctx context.Context, id string) error
-	// Resolve records how an attempt or a lookup ended.
-	Resolve(ctx context.Context, id string, r Resolution) error
-	// Transcript returns the newest limit messages that people wrote to an
-	// agent, commands included, and messages sent to dest, oldest first: what a
-	// chat window shows.
-	Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]Entry, error)
-	// SentAfter returns what was put into the outbox for dest after position n,
-	// oldest first.
-	SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error)
-	// LastN is the largest position of a message for dest, whatever became of
-	// it; 0 for none.
-	LastN(ctx context.Context, dest string) (int64, error)
-}
-
-// A Resolution is the end of an attempt. State is sent, failed, ambiguous, or
-// waiting for another try not before Due.
-type Resolution struct {
-	State   claybot.SendState
-	Receipt string
-	Cause   string
-	Due     time.Time
-	// Free says that the attempt is not to be counted (a 429 refused it).
-	Free   bool
-	Resent bool // from now on sends carry the mark of a repeated send
-	NoEdit bool // the message to edit is gone: send a fresh one
-	// Edit is the platform's id of a message that a look-up found: from now on
-	// sends edit it.
-	Edit string
-}
-
-// An Entry is one line of a chat window: a message or an outgoing.
-type Entry struct {
-	Message  *claybot.Message
-	Outgoing *claybot.Outgoing
-}
-
-// Access keeps who may speak and who asked to.
-type Access interface {
-	// Grants lists everyone who was let in.
-	Grants(ctx context.Context) ([]Grant, error)
-	// Grant lets somebody in and removes his pairing. Twice is once.
-	Grant(ctx context.Context, g Grant) error
-	// Revoke takes a grant back; ErrNotFound.
-	Revoke(ctx context.Context, connector, subject string) error
-	// Pairings lists all requests, also expired ones, oldest first.
-	Pairings(ctx context.Context) ([]Pairing, error)
-	// SavePairing adds or replaces the request of (Connector, UserID); reply is
-	// put into the outbox with it.
-	SavePairing(ctx context.Context, p Pairing, reply ...claybot.Outgoing) ([]claybot.Outgoing, error)
-	// DropPairing removes a request; ErrNotFound.
-	DropPairing(ctx context.Context, code string) error
-}
-
-// A Grant lets one person (direct chats) or one channel (groups) in. Subject is
-// the platform's user or channel id.
-type Grant struct {
-	Connector string       `json:"connector"`
-	Subject   string       `json:"subject"`
-	Name      string       `json:"name,omitempty"` // as the platform showed it; unverified
-	At        claybot.Time `json:"at"`
-}
-
-// A Pairing is the request of a stranger.
-type Pairing struct {
-	Code      string       `json:"code"`
-	Connector string       `json:"connector"`
-	ChannelID string       `json:"channelId"`
-	UserID    string       `json:"userId"`
-	Name      string       `json:"name,omitempty"`
-	At        claybot.Time `json:"at"`
-	Expires   claybot.Time `json:"expires"`
+	Usage    claybot.Usage // so far; what Finish says later stands in its place
+	Wait     Wait          // of the agent, for messages that wait
+	// Replies are put into the outbox with the pause. The draft of the run, if
+	// one of them has its id, is none any more.
+	Replies []claybot.Outgoing
 }
 
 // Marks keeps small facts of connectors across restarts, such as the time of
@@ -421,10 +406,13 @@ type Figures interface {
 
 // Counts are the figures of a store.
 type Counts struct {
-	Agents     int
-	Waiting    int // messages no run has taken
-	Runs       map[claybot.RunState]int
-	Outbox     map[claybot.SendState]int
-	Duplicates int64 // repeats that were posted since the process started
-	Ambiguous  int64 // attempts that ended so, ever
+	Agents  int
+	Waiting int // messages no run has taken
+	// OldestWaiting is when the one of them that waits longest arrived, silent
+	// ones apart, which may wait for ever; 0 for none.
+	OldestWaiting claybot.Time
+	Runs          map[claybot.RunState]int
+	Outbox        map[claybot.SendState]int
+	Duplicates    int64 // repeats that were posted since the process started
+	Ambiguous     int64 // attempts that ended so, ever
 }

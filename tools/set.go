@@ -148,7 +148,7 @@ func (s *Set) mayWait(tool string, env Env, w claybot.Awaiting) error {
 	default:
 		return nil
 	}
-	s.log().Error("a tool must not wait", "tool", tool, "run", env.Run, "why", why)
+	s.log().Error("a tool must not wait", "tool", tool, "agent", env.Agent.ID, "run", env.Run, "why", why)
 	return fmt.Errorf("%s failed inside; the operator's log has the details", tool)
 }
 
@@ -163,7 +163,7 @@ func (s *Set) fit(ctx context.Context, env Env, call claybot.ToolCall, text stri
 	if env.Save != nil {
 		var err error
 		if path, err = env.Save(ctx, env.CallID, text); err != nil {
-			s.log().Warn("a long result is not kept whole", "tool", call.Name, "run", env.Run, "bytes", len(text), "err", err)
+			s.log().Warn("a long result is not kept whole", "tool", call.Name, "agent", env.Agent.ID, "run", env.Run, "bytes", len(text), "err", err)
 			path = ""
 		}
 	}
@@ -202,7 +202,7 @@ func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result,
 	case o := <-done:
 		return o.result, timely(ctx, inner, e, limit, o.err)
 	case <-late.C:
-		s.log().Warn("a tool does not stop and is left behind", "tool", call.Name, "run", env.Run, "limit", limit)
+		s.log().Warn("a tool does not stop and is left behind", "tool", call.Name, "agent", env.Agent.ID, "run", env.Run, "limit", limit)
 		return Result{}, timely(ctx, inner, e, limit, inner.Err())
 	}
 }
@@ -231,7 +231,7 @@ func (s *Set) contain(ctx context.Context, e entry, env Env, args json.RawMessag
 	o := outcome{err: fmt.Errorf("%s ended without a result", e.spec.Name)}
 	defer func() {
 		if p := recover(); p != nil {
-			s.log().Error("a tool panicked", "tool", e.spec.Name, "run", env.Run, "panic", p, "stack", string(debug.Stack()))
+			s.log().Error("a tool panicked", "tool", e.spec.Name, "agent", env.Agent.ID, "run", env.Run, "panic", p, "stack", string(debug.Stack()))
 			o = outcome{err: fmt.Errorf("%s failed inside; the operator's log has the details", e.spec.Name)}
 		}
 		done <- o

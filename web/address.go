@@ -1,6 +1,12 @@
 package web
 
-import "net"
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+)
 
 // network is what to listen on for a configured address: 0.0.0.0 means IPv4
 // alone, which Go would take for every interface of both kinds.
@@ -10,6 +16,68 @@ func network(addr string) string {
 		return "tcp4"
 	}
 	return "tcp"
+}
+
+// exposed reports whether other machines can reach what listens at addr. A name
+// counts, whatever it means today.
+func exposed(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil || host == "localhost" {
+		return false // nothing can listen there, or this machine alone
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.Unmap().IsLoopback()
+}
+
+// guarded says why the page must not be at addr, with what to do about it: it
+// would be reachable by others, and nobody has said how it is encrypted.
+func (c *Config) guarded(addr string) error {
+	if addr == Off || !exposed(addr) || c.TLSCert != "" || c.Insecure || len(c.Proxies) > 0 {
+		return nil
+	}
+	return Refusal(fmt.Sprintf("the web page at %s would be reachable from other machines without encryption; set http.tls_cert and http.tls_key, "+
+		"or http.trusted_proxies to the proxy in front of it, or listen on %s; CLAYBOT_HTTP_INSECURE=1 allows it all the same, for a network you trust", addr, DefaultAddr))
+}
+
+// proxied reports whether others may come only by way of a proxy: that is what
+// makes this address safe.
+func (c *Config) proxied(addr string) bool {
+	return exposed(addr) && c.TLSCert == "" && !c.Insecure && len(c.Proxies) > 0
+}
+
+// links lists where browsers find the page, without a slash at the end: first
+// for this machine, then for others where that is known.
+func (s *Server) links(addr string, own []net.Addr) []string {
+	scheme, at := "http://", reachable(addr, own)
+	switch {
+	case s.cert != nil:
+		scheme = "https://"
+		at = append(at, s.cfg.Hosts...)
+		// A browser warns about names that are not in the certificate: they come last.
+		slices.SortStableFunc(at, func(a, b string) int { return cmp.Compare(s.foreign(a), s.foreign(b)) })
+		at = slices.Compact(at)
+		at = at[:min(len(at), 2)]
+	case len(s.cfg.Proxies) > 0 && len(s.cfg.Hosts) > 0:
+		return []string{scheme + at[0], "https://" + s.cfg.Hosts[0]}
+	case s.cfg.proxied(addr):
+		at = at[:1] // others cannot come straight here
+	}
+	for i := range at {
+		at[i] = scheme + at[i]
+	}
+	return at
+}
+
+// foreign is 1 for a host that is not in the certificate.
+func (s *Server) foreign(addr string) int {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	if s.cert.names(host) {
+		return 0
+	}
+	return 1
 }
 
 // reachable lists where a browser finds what listens at addr. An address that

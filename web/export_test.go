@@ -1,8 +1,16 @@
 package web
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/claybot/claybot"
 )
 
 // An AuthForTest shows the clockwork of logins to tests in a bubble of time,
@@ -14,7 +22,7 @@ type AuthForTest struct {
 
 // NewAuthForTest opens the logins of a data directory.
 func NewAuthForTest(t *testing.T, dir string) AuthForTest {
-	a, err := newAuth(dir)
+	a, err := newAuth(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,22 +31,49 @@ func NewAuthForTest(t *testing.T, dir string) AuthForTest {
 
 func (x AuthForTest) Code() string               { return x.a.newCode() }
 func (x AuthForTest) Session(cookie string) bool { return x.a.session(cookie) }
+func (x AuthForTest) Sessions() int              { return len(x.a.sessions) }
+func (x AuthForTest) Under() int                 { return len(x.a.under) }
 
 func (x AuthForTest) Login(secret string) (string, bool) {
-	cookie, ok, err := x.a.login(secret, true)
-	if err != nil {
-		x.t.Error(err)
-	}
-	return cookie, ok
+	return x.a.login(secret, true)
 }
 
-func (x AuthForTest) Rotate(cookie string) string {
-	fresh, err := x.a.rotate(cookie)
-	if err != nil {
+func (x AuthForTest) Renew(cookie string) string { return x.a.renew(cookie) }
+
+// Keep writes what could not be written, until ctx is done.
+func (x AuthForTest) Keep(ctx context.Context) { x.a.keep(ctx) }
+
+func (x AuthForTest) Logout(cookie string) {
+	if err := x.a.logout(cookie); err != nil {
 		x.t.Error(err)
 	}
-	return fresh
 }
+
+func (x AuthForTest) Create(name string, scope Scope, expires time.Time) (string, error) {
+	_, secret, err := x.a.create(token{Name: name, Scope: scope, Expires: claybot.At(expires)})
+	return secret, err
+}
+
+func (x AuthForTest) Rotate(name string) (string, error) {
+	_, secret, err := x.a.rotate(name)
+	return secret, err
+}
+
+// Enter lets somebody in by cookie or token, and shows what ends his request.
+func (x AuthForTest) Enter(secret string) (who Caller, ended func() bool, leave func(), ok bool) {
+	ctx, end := context.WithCancelCause(context.Background())
+	p, ok := x.a.bySession(secret, end)
+	if !ok {
+		p, ok = x.a.byToken(secret, end)
+	}
+	if p.full {
+		return p.Caller, nil, nil, false
+	}
+	return p.Caller, func() bool { return errors.Is(context.Cause(ctx), ErrLoggedOut) }, p.leave, ok
+}
+
+// MaxRequests is how many requests one credential can have under way.
+const MaxRequests = maxRequests
 
 // A GuessesForTest shows the lock-out.
 type GuessesForTest struct{ g *guesses }
@@ -49,9 +84,30 @@ func (x GuessesForTest) Wrong(addr string)                { x.g.wrong(addr) }
 func (x GuessesForTest) Locked(addr string) time.Duration { return x.g.locked(addr) }
 func (x GuessesForTest) People() int                      { return len(x.g.by) }
 
-// Pure functions: where the page listens and is reached, and how lists cut texts.
+// PageForTest is what TCP serves at an address, for requests from anywhere.
+func (s *Server) PageForTest(ctx context.Context, addr net.Addr) http.Handler {
+	return s.pageHandler(ctx, addr)
+}
+
+// CodeForTest is that of a fresh link, of a server that need not run.
+func (s *Server) CodeForTest() string { return s.auth.newCode() }
+
+// LinksForTest are the links of a page at an address.
+func (s *Server) LinksForTest(addr string, own []net.Addr) []string { return s.links(addr, own) }
+
+// BelieveForTest is what proxies are believed.
+func BelieveForTest(trusted []netip.Prefix, r *http.Request) (addr, host string, tls bool) {
+	r = proxies(trusted).believe(r)
+	return caller(r), r.Host, secure(r)
+}
+
+// Pure functions: where the page listens and is reached, and what headers say.
 var (
-	Shorten   = shorten
-	Network   = network
-	Reachable = reachable
+	Network    = network
+	Reachable  = reachable
+	Exposed    = exposed
+	Bearer     = bearer
+	Bound      = bound
+	ReadTokens = readTokens
+	Limited    = limited
 )

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"log/slog"
 	"mime"
 	"net"
 	"net/http"
+	"net/netip"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -16,24 +19,10 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-type userKey struct{}
-
-// User is who makes the request, as the door found out; empty for nobody.
-func User(r *http.Request) string {
-	user, _ := r.Context().Value(userKey{}).(string)
-	return user
-}
-
-func withUser(r *http.Request, user string) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
-}
-
 // secured puts what every answer needs around the page's handler.
 func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 	cross := http.NewCrossOriginProtection() // writes
-	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusForbidden, "cross_origin", "Requests from other sites are refused.")
-	}))
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuseOrigin(w) }))
 	next = cross.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -43,15 +32,47 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if s.bypass(r, addr) {
+			Fail(w, http.StatusForbidden, "proxy", "This server is reached by way of its proxy only.", "Use the address of the proxy.")
+			return
+		}
+		r = s.proxies.believe(r)
+		if secure(r) && strict(r.Host) {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		switch {
 		case !s.hostAllowed(r, addr):
-			fail(w, http.StatusMisdirectedRequest, "host", "This server does not answer to that name. Use the address in the link that claybot printed.")
-		case foreignRead(r):
-			fail(w, http.StatusForbidden, "cross_origin", "Requests from other sites are refused.")
+			Fail(w, http.StatusMisdirectedRequest, "host", "This server does not answer to that name.", "Use the address in the link that claybot printed, or add the name to http_hosts.")
+		case s.foreignRead(r):
+			refuseOrigin(w)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+func refuseOrigin(w http.ResponseWriter) {
+	Fail(w, http.StatusForbidden, "cross_origin", "Requests from other sites are refused.", "")
+}
+
+// bypass reports whether somebody of another machine goes around the proxy that
+// encrypts.
+func (s *Server) bypass(r *http.Request, addr net.Addr) bool {
+	if !s.cfg.proxied(addr.String()) {
+		return false
+	}
+	peer, ok := hop(r.RemoteAddr)
+	return !ok || !peer.IsLoopback() && !s.proxies.have(peer)
+}
+
+// strict reports whether browsers are to use TLS alone for a host. Not for
+// localhost, where other programs have pages, too.
+func strict(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err != nil && host != "localhost"
 }
 
 // hostAllowed reports whether the Host header names us. An address literal that
@@ -62,8 +83,12 @@ func (s *Server) hostAllowed(r *http.Request, addr net.Addr) bool {
 	if err != nil {
 		return false
 	}
+	standard := "80"
+	if secure(r) {
+		standard = "443"
+	}
 	for _, own := range []string{"localhost", "127.0.0.1", "::1"} {
-		if host == net.JoinHostPort(own, port) || port == "80" && (host == own || host == "["+own+"]") {
+		if host == net.JoinHostPort(own, port) || port == standard && (host == own || host == "["+own+"]") {
 			return true
 		}
 	}
@@ -86,7 +111,7 @@ func (s *Server) hostAllowed(r *http.Request, addr net.Addr) bool {
 
 // foreignRead reports whether a page of another site tries to read, a stream
 // for example. Following a link to us is no reading.
-func foreignRead(r *http.Request) bool {
+func (s *Server) foreignRead(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false // CrossOriginProtection's part
 	}
@@ -97,49 +122,128 @@ func foreignRead(r *http.Request) bool {
 	case "cross-site", "same-site":
 		return true
 	}
-	origin := r.Header.Get("Origin")
-	return origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host
+	switch r.Header.Get("Origin") {
+	case "", "https://" + r.Host:
+		return false
+	case "http://" + r.Host:
+		return secure(r)
+	}
+	return true
 }
 
-// loggedIn lets in whoever has a session or the bearer token.
-func (s *Server) loggedIn(next http.Handler) http.Handler {
+// unproven reports whether a browser would have said where a request comes
+// from, and this one does not. A session's cookie is not enough then: it comes
+// along by itself.
+func unproven(r *http.Request) bool {
+	switch {
+	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
+		return false
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return true
+	}
+	// Browsers tell an unencrypted page of another machine nothing.
+	return wantsStream(r) && (secure(r) || !exposed(r.Host))
+}
+
+func wantsStream(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// bearer is the token in a request's header. Two of them are none: nobody knows
+// which one counts.
+func bearer(h http.Header) (token string, given bool) {
+	all := h.Values("Authorization")
+	if len(all) != 1 {
+		return "", len(all) > 1
+	}
+	scheme, token, _ := strings.Cut(all[0], " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return "", false
+	}
+	return strings.Trim(token, " "), true
+}
+
+// loggedIn lets in whoever has a session or a bearer token, with the scope that
+// the route needs, for as long as that holds.
+func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, err := r.Cookie(s.cookieName()); err == nil && s.auth.session(c.Value) {
-			next.ServeHTTP(w, withUser(r, Operator))
+		ctx, end := context.WithCancelCause(r.Context())
+		defer end(nil)
+		p, ok := s.admit(w, r, route, end)
+		if !ok {
 			return
 		}
-		if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
-			if !s.mayGuess(w, r) {
-				return
-			}
-			if s.auth.isToken(strings.TrimSpace(token)) {
-				next.ServeHTTP(w, withUser(r, Operator))
-				return
-			}
-			s.auth.guess.wrong(caller(r))
-		}
-		if r.Method == http.MethodGet && r.URL.Path == "/" {
-			http.Redirect(w, r, "/login", http.StatusSeeOther)
+		defer p.leave()
+		if !p.Scope.Allows(route.Scope) {
+			Fail(w, http.StatusForbidden, "scope", "This needs a token with the scope "+string(route.Scope)+"; the one that was sent has "+string(p.Scope)+".", "")
 			return
 		}
-		fail(w, http.StatusUnauthorized, "login", "Log in first: open the link that claybot printed at its start.")
+		if route.brief {
+			next.ServeHTTP(w, withCaller(r, p.Caller))
+			return
+		}
+		bound(next, w, withCaller(r.WithContext(ctx), p.Caller), p.until)
 	})
 }
 
-// mayGuess refuses whoever tried too many wrong secrets.
-func (s *Server) mayGuess(w http.ResponseWriter, r *http.Request) bool {
-	wait := s.auth.guess.locked(caller(r))
-	if wait > 0 {
-		tooMany(w, wait)
+// admit finds out who makes a request, or answers why he is not let in.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end context.CancelCauseFunc) (pass, bool) {
+	if c, err := r.Cookie(s.cookieName(r)); err == nil {
+		if p, ok := s.auth.bySession(c.Value, end); ok {
+			if p.full && !route.brief {
+				return crowded(w)
+			}
+			if !unproven(r) {
+				return p, true
+			}
+			p.leave()
+			Fail(w, http.StatusForbidden, "cross_origin", "A request with a cookie must say where it comes from.", "Programs use a token: claybot token create makes one.")
+			return pass{}, false
+		}
 	}
-	return wait == 0
+	if secret, given := bearer(r.Header); given {
+		if wait := s.auth.guess.locked(caller(r)); wait > 0 {
+			tooMany(w, wait)
+			return pass{}, false
+		}
+		if p, ok := s.auth.byToken(secret, end); ok {
+			if p.full && !route.brief {
+				return crowded(w)
+			}
+			return p, true
+		}
+		s.auth.guess.wrong(caller(r))
+	}
+	if route.Page && opensPage(r) {
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+		return pass{}, false
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	Fail(w, http.StatusUnauthorized, "login", "Log in first.", "Open the link that claybot printed at its start; claybot open prints another.")
+	return pass{}, false
 }
 
-// tooMany says how long to wait after too many wrong secrets.
+// crowded refuses a request with a credential that has too many under way.
+func crowded(w http.ResponseWriter) (pass, bool) {
+	w.Header().Set("Retry-After", "5")
+	Fail(w, http.StatusTooManyRequests, "too_many", "Too many requests of this token or login are under way: at most "+strconv.Itoa(maxRequests)+".", "End some streams, or use another token.")
+	return pass{}, false
+}
+
+// opensPage reports whether a person opens a page, and not a script a part of it.
+func opensPage(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || wantsStream(r) || r.Header.Get("HX-Request") != "" {
+		return false
+	}
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return mode == "" || mode == "navigate"
+}
+
+// tooMany refuses an address for too many wrong secrets.
 func tooMany(w http.ResponseWriter, wait time.Duration) {
 	seconds := strconv.Itoa(int(wait.Seconds()) + 1)
 	w.Header().Set("Retry-After", seconds)
-	fail(w, http.StatusTooManyRequests, "locked", "Too many wrong tokens. Try again in "+seconds+" seconds, or use a fresh link: claybot open prints one.")
+	Fail(w, http.StatusTooManyRequests, "locked", "Too many wrong tokens. Try again in "+seconds+" seconds, or use a fresh link: claybot open prints one.", "")
 }
 
 // caller is the address a request came from, without the port.
@@ -152,36 +256,41 @@ func caller(r *http.Request) string {
 }
 
 // local lets everybody in: the socket belongs to the owner.
-func local(next http.Handler) http.Handler {
+func local(_ Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, withUser(r, Operator))
+		next.ServeHTTP(w, withCaller(r, Caller{owner, Admin}))
 	})
 }
 
-// bounded caps bodies, asks for JSON, and ends what only reads, streams above
-// all, when ctx ends. Writes are left to finish.
-func bounded(ctx context.Context, next http.Handler) http.Handler {
+// capped bounds the body of a request and asks for JSON.
+func capped(route Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			inner, cancel := context.WithCancelCause(r.Context())
-			defer cancel(nil)
-			defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-			r = r.WithContext(inner)
-		}
-		if r.ContentLength != 0 && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !route.Raw && r.ContentLength != 0 && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 			if err != nil || kind != "application/json" {
-				fail(w, http.StatusUnsupportedMediaType, "content_type", "The body must be JSON, with Content-Type: application/json.")
+				Fail(w, http.StatusUnsupportedMediaType, "content_type", "The body must be JSON, with Content-Type: application/json.", "")
 				return
 			}
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, bodyLimit)
+		r.Body = http.MaxBytesReader(w, r.Body, cmp.Or(route.Body, bodyLimit))
 		next.ServeHTTP(w, r)
 	})
 }
 
-// tooLarge reports whether err says that a body was cut at the cap.
-func tooLarge(err error) bool {
-	var big *http.MaxBytesError
-	return errors.As(err, &big)
+// survived turns a panic of a handler into a line of the log. The connection
+// closes: nobody knows what was written of the answer.
+func survived(log *slog.Logger, pattern string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch x := recover(); x {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(x)
+			default:
+				log.Error("a handler broke down; this is a bug", "pattern", pattern, "panic", x, "stack", string(debug.Stack()))
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
 }

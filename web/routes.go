@@ -4,14 +4,13 @@ import (
 	"context"
 	"embed"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"hash/fnv"
-	"io"
+	"io/fs"
 	"mime"
 	"net"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,127 +20,90 @@ var assets embed.FS
 
 // pageHandler is what TCP serves.
 func (s *Server) pageHandler(ctx context.Context, addr net.Addr) http.Handler {
-	mux := s.routes(s.loggedIn)
-	mux.HandleFunc("GET /login", s.openLink)
-	mux.HandleFunc("POST /login", s.login)
-	mux.Handle("POST /logout", s.loggedIn(http.HandlerFunc(s.logout)))
-	return s.secured(bounded(ctx, mux), addr)
+	mux := s.routes(s.loggedIn, false,
+		Route{Pattern: "GET /readyz", Handler: s.readyz(false)},
+		Route{Pattern: "GET /login", Handler: http.HandlerFunc(s.openLink)},
+		Route{Pattern: "POST /login", Handler: http.HandlerFunc(s.login)},
+		Route{Pattern: "GET /login/{name}", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ServeAsset(w, r, assets, "assets/"+r.PathValue("name"))
+		})},
+		Route{Pattern: "POST /logout", Scope: Read, Handler: http.HandlerFunc(s.logout), brief: true},
+	)
+	return s.secured(finite(ctx, mux), addr)
 }
 
 // localHandler is what the unix socket serves.
 func (s *Server) localHandler(ctx context.Context) http.Handler {
-	mux := s.routes(local)
-	mux.HandleFunc("POST /login-link", s.loginLink)
-	if s.cfg.Terminal != nil {
-		mux.Handle("/terminal/", local(http.StripPrefix("/terminal", s.cfg.Terminal)))
-	}
-	return bounded(ctx, mux)
+	return finite(ctx, s.routes(local, true,
+		Route{Pattern: "GET /readyz", Handler: s.readyz(true)},
+		Route{Pattern: "POST /login-link", Scope: Admin, Handler: http.HandlerFunc(s.loginLink)},
+	))
 }
 
-// routes are the paths that both doors have. private decides who may use those
-// that show or change anything.
-func (s *Server) routes(private func(http.Handler) http.Handler) *http.ServeMux {
+// routes are the paths that both doors have, those of the unix socket if it is
+// for that, and more. private decides who may use those that need a scope.
+func (s *Server) routes(private func(Route, http.Handler) http.Handler, socket bool, more ...Route) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { words(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.HandleFunc("GET /assets/{name}", func(w http.ResponseWriter, r *http.Request) { serveAsset(w, r, r.PathValue("name")) })
-	for pattern, fn := range s.operations() {
-		mux.Handle(pattern, private(fn))
+	both := []Route{
+		{Pattern: "GET /healthz", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { Words(w, http.StatusOK, "ok") })},
+		{Pattern: "GET /session", Scope: Read, Handler: http.HandlerFunc(s.session), brief: true},
 	}
-	if s.cfg.Chat != nil {
-		mux.Handle("/chat/", private(http.StripPrefix("/chat", s.cfg.Chat)))
+	for _, r := range slices.Concat(both, s.tokenRoutes(), more, s.cfg.Routes) {
+		if r.Local && !socket {
+			continue
+		}
+		h := r.Handler
+		if strings.HasSuffix(r.Pattern, "/") && !strings.Contains(r.Pattern, " ") {
+			h = reshaped(http.StripPrefix(strings.TrimSuffix(r.Pattern, "/"), h))
+		}
+		h = survived(s.log, r.Pattern, capped(r, h))
+		if r.Scope != Anyone {
+			h = private(r, h)
+		}
+		mux.Handle(r.Pattern, h)
 	}
-	return mux
+	return shaped(mux)
 }
 
-// operations are the paths for whoever is logged in.
-func (s *Server) operations() map[string]http.HandlerFunc {
-	return map[string]http.HandlerFunc{
-		"GET /{$}":           s.index,
-		"GET /session":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-		"GET /status":        s.status,
-		"GET /conversations": s.conversations,
-		"GET /pairing":       s.pairing,
-		"POST /pairing":      s.decide,
-		"DELETE /pairing":    s.revoke,
-
-		"GET /agents":                s.agents,
-		"DELETE /agents/{id}":        s.deleteAgent,
-		"POST /agents/{id}/stop":     s.stopAgent,
-		"POST /agents/{id}/reset":    s.resetAgent,
-		"GET /agents/{id}/inbox":     s.inbox,
-		"DELETE /agents/{id}/inbox":  s.drop,
-		"GET /agents/{id}/reminders": s.reminders,
-
-		"GET /cron":              s.withTasks(s.tasks),
-		"POST /cron":             s.withTasks(s.addTask),
-		"PATCH /cron/{ref}":      s.withTask(s.changeTask),
-		"DELETE /cron/{ref}":     s.withTask(s.removeTask),
-		"POST /cron/{ref}/run":   s.withTask(s.runTask),
-		"GET /cron/{ref}/ledger": s.withTask(s.ledger),
-		"GET /heartbeat":         s.withBeats(s.beats),
-		"POST /heartbeat/run":    s.withBeats(s.beat),
+// readyz says whether the daemon can be used; what is missing is for those who
+// are let in.
+func (s *Server) readyz(why bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		switch ok, missing := s.cfg.Ready(); {
+		case ok:
+			Words(w, http.StatusOK, "ready")
+		case why:
+			Words(w, http.StatusServiceUnavailable, "not ready: "+missing)
+		default:
+			Words(w, http.StatusServiceUnavailable, "not ready")
+		}
 	}
 }
 
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	ok, why := s.cfg.System.Ready()
-	if !ok {
-		words(w, http.StatusServiceUnavailable, "not ready: "+why)
-		return
-	}
-	words(w, http.StatusOK, "ready")
-}
-
-// index is the chat page. Opening it is the moment to renew an old session:
-// nothing else is under way then.
-func (s *Server) index(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(s.cookieName()); err == nil {
-		fresh, err := s.auth.rotate(c.Value)
-		switch {
-		case err != nil:
-			s.log.Warn("session not renewed", "err", err)
-		case fresh != "":
+// session says who is logged in. Opening a page asks for it, which is the
+// moment to renew an old session: nothing else is under way then.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(s.cookieName(r)); err == nil {
+		if fresh := s.auth.renew(c.Value); fresh != "" {
 			s.setCookie(w, r, fresh, sessionLife)
 		}
 	}
-	serveAsset(w, r, "index.html")
+	who := CallerOf(r)
+	Answer(w, http.StatusOK, map[string]string{"name": who.Name, "scope": string(who.Scope)})
 }
 
-// openLink takes a one-time link. Previews of links must not use it up, so HEAD
-// and prefetching do nothing.
+// openLink shows the page that logs in. A one-time link is only used up by the
+// script there: what chats and scanners fetch to show a preview runs none.
 func (s *Server) openLink(w http.ResponseWriter, r *http.Request) {
-	token := r.URL.Query().Get("token")
-	if token == "" || r.Method == http.MethodHead || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
-		serveAsset(w, r, "login.html")
-		return
-	}
-	wait := s.auth.guess.locked(caller(r))
-	cookie, ok, err := s.auth.login(token, wait == 0)
-	switch {
-	case err != nil:
-		s.internal(w, "log in", err)
-	case !ok && wait > 0:
-		tooMany(w, wait)
-	case !ok:
-		if c, err := r.Cookie(s.cookieName()); err == nil && s.auth.session(c.Value) {
-			http.Redirect(w, r, "/", http.StatusSeeOther) // the same link again in the browser that used it
-			return
-		}
-		s.auth.guess.wrong(caller(r))
-		http.Redirect(w, r, "/login?used=1", http.StatusSeeOther)
-	default:
-		s.setCookie(w, r, cookie, sessionLife)
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	}
+	ServeAsset(w, r, assets, "assets/login.html")
 }
 
-// login takes a token or code that was typed.
+// login takes a token or code that was typed, or that came with a link.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Token string `json:"token"`
 	}
-	if !decode(w, r, &in) {
+	if !Decode(w, r, &in) {
 		return
 	}
 	// A whole link may have been pasted instead of its token.
@@ -149,64 +111,79 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		in.Token = after
 	}
 	wait := s.auth.guess.locked(caller(r))
-	cookie, ok, err := s.auth.login(strings.TrimSpace(in.Token), wait == 0)
+	cookie, ok := s.auth.login(strings.TrimSpace(in.Token), wait == 0)
 	switch {
-	case err != nil:
-		s.internal(w, "log in", err)
 	case !ok && wait > 0:
 		tooMany(w, wait)
 	case !ok:
 		s.auth.guess.wrong(caller(r))
-		fail(w, http.StatusUnauthorized, "token", "That token is wrong, was used already, or is older than 15 minutes.")
+		Fail(w, http.StatusUnauthorized, "token", "That token is wrong, was used already, or is older than 15 minutes.", "")
 	default:
 		s.setCookie(w, r, cookie, sessionLife)
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
+// logout ends the login of a browser, with ?all=1 that of all browsers.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(s.cookieName()); err == nil {
-		if err := s.auth.logout(c.Value); err != nil {
-			s.internal(w, "log out", err)
-			return
-		}
+	var err error
+	c, none := r.Cookie(s.cookieName(r))
+	switch all := r.URL.Query().Get("all"); {
+	case all != "" && all != "1":
+		Fail(w, http.StatusBadRequest, "bad_request", "all must be 1.", "")
+		return
+	case all == "1" && !CallerOf(r).Scope.Allows(Admin):
+		Fail(w, http.StatusForbidden, "scope", "To log all browsers out needs the scope admin.", "")
+		return
+	case all == "1":
+		err = s.auth.logoutAll()
+	case none == nil:
+		err = s.auth.logout(c.Value)
 	}
 	s.setCookie(w, r, "", -time.Second)
+	if err != nil {
+		s.unwritten(w, "log out", err)
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
 func (s *Server) loginLink(w http.ResponseWriter, _ *http.Request) {
 	link := s.NewLoginLink()
 	if link == "" {
-		fail(w, http.StatusConflict, "page_off", "The web page is not up: see the log, or set CLAYBOT_HTTP_ADDR.")
+		Fail(w, http.StatusConflict, "page_off", "The web page is not up: see the log, or set CLAYBOT_HTTP_ADDR.", "")
 		return
 	}
-	answer(w, http.StatusOK, map[string]string{"url": link})
+	Answer(w, http.StatusOK, map[string]string{"url": link})
 }
 
 // cookieName has the port in it: browsers share cookies between all ports of a
-// host, and two daemons must not log each other out.
-func (s *Server) cookieName() string {
-	_, port, err := net.SplitHostPort(s.Addr())
-	if err != nil {
-		return "claybot"
+// host, and two daemons must not log each other out. Over TLS it begins so that
+// browsers take it from nobody but this host.
+func (s *Server) cookieName(r *http.Request) string {
+	name := "claybot"
+	if _, port, err := net.SplitHostPort(s.Addr()); err == nil {
+		name += "-" + port
 	}
-	return "claybot-" + port
+	if secure(r) {
+		return "__Host-" + name
+	}
+	return name
 }
 
 func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(), Value: value, Path: "/", MaxAge: int(life.Seconds()),
-		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+		Name: s.cookieName(r), Value: value, Path: "/", MaxAge: int(life.Seconds()),
+		HttpOnly: true, Secure: secure(r), SameSite: http.SameSiteStrictMode,
 	})
 }
 
-// serveAsset serves one embedded file; browsers ask each time whether it
+// ServeAsset serves one embedded file; browsers ask each time whether it
 // changed.
-func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
-	b, err := assets.ReadFile("assets/" + name)
+func ServeAsset(w http.ResponseWriter, r *http.Request, fsys fs.FS, name string) {
+	b, err := fs.ReadFile(fsys, name)
 	if err != nil {
-		fail(w, http.StatusNotFound, "not_found", "There is no such file.")
+		Fail(w, http.StatusNotFound, "not_found", "There is no such file.", "")
 		return
 	}
 	sum := fnv.New64a()
@@ -221,52 +198,4 @@ func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	_, _ = w.Write(b) // a client that is gone needs no file
-}
-
-// words answers in plain text.
-func words(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // a client that is gone needs no answer
-}
-
-// answer answers in JSON.
-func answer(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
-}
-
-// fail answers with an error in words.
-func fail(w http.ResponseWriter, status int, code, message string) {
-	answer(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
-}
-
-// internal logs an error and answers without its text.
-func (s *Server) internal(w http.ResponseWriter, what string, err error) {
-	s.log.Error("request failed", "doing", what, "err", err)
-	fail(w, http.StatusInternalServerError, "internal", "That did not work; the log says why. Try again in a moment.")
-}
-
-// decode reads one JSON object, or answers why it cannot.
-func decode(w http.ResponseWriter, r *http.Request, v any) bool {
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
-	if err == nil {
-		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one value")
-		}
-	}
-	switch {
-	case err == nil:
-		return true
-	case tooLarge(err):
-		fail(w, http.StatusRequestEntityTooLarge, "too_large", "The request is larger than 1 MiB.")
-	default:
-		fail(w, http.StatusBadRequest, "bad_request", "The body is not the JSON object that is expected here.")
-	}
-	return false
 }

@@ -1,10 +1,14 @@
-// Package web is claybot's HTTP door: the chat page, the operator's few
-// endpoints, health, and the unix socket that the command line uses.
+// Package web is claybot's HTTP door: who may come in, health, and the unix
+// socket that the command line uses. What is behind the door are Routes: the
+// API (web/api), the pages (web/dashboard), metrics (web/metrics) and the chats.
 //
 // It guarantees: over TCP nothing but health and the login page is served
 // without a login; names that are not ours (DNS rebinding) and requests from
 // foreign pages are refused; tokens are random, compared in constant time,
-// never logged, and guessed at most ten times a minute. The unix socket is
+// never logged, and guessed at most ten times a minute. A session or a token
+// that ends takes what goes on in its name with it, streams above all. Other
+// machines are served with TLS, by way of a stated proxy, or because the
+// operator wants it otherwise; New refuses anything else. The unix socket is
 // for the owner of the data directory, who needs no login. A port that is taken
 // stops neither the socket nor the daemon.
 //
@@ -18,14 +22,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/storage"
 )
 
 const (
@@ -41,50 +43,6 @@ const (
 	retryListen  = 5 * time.Second
 )
 
-// A System is what the door opens to.
-type System interface {
-	Crew
-	// Status is the value of `status --json`.
-	Status(ctx context.Context) (any, error)
-	// Ready reports whether every connector has had its first success, and in
-	// words what is missing.
-	Ready() (ok bool, words string)
-	Pairings(ctx context.Context) ([]storage.Pairing, error)
-	// Approve and Deny end a request by its code; storage.ErrNotFound.
-	Approve(ctx context.Context, code string) (storage.Pairing, error)
-	Deny(ctx context.Context, code string) error
-	Grants(ctx context.Context) ([]storage.Grant, error)
-	// Allow lets somebody in without a code.
-	Allow(ctx context.Context, connector, subject string) error
-	// Revoke takes that back; storage.ErrNotFound. still says in a sentence
-	// what lets the person in all the same, if anything.
-	Revoke(ctx context.Context, connector, subject string) (still string, err error)
-}
-
-// A Crew is the agents of a System, as an operator looks after them. Methods
-// that name an agent return storage.ErrNotFound when there is none.
-type Crew interface {
-	Agents(ctx context.Context) ([]storage.IndexEntry, error)
-	// StopAgent ends what an agent and those below it are doing, and returns
-	// how many runs it asked to end.
-	StopAgent(ctx context.Context, id claybot.AgentID) (int, error)
-	// ResetAgent makes an agent forget its conversation.
-	ResetAgent(ctx context.Context, id claybot.AgentID) error
-	// DeleteAgent takes an agent away; its files move to the quarantine.
-	DeleteAgent(ctx context.Context, id claybot.AgentID) error
-	Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error)
-	// Drop takes waiting messages out of an inbox, all when none is named, and
-	// returns those it took.
-	Drop(ctx context.Context, id claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error)
-	// AgentReminders lists what an agent will be reminded of, the next one first.
-	AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error)
-}
-
-// A Refusal is an error of a System that is told to who asked, in these words.
-type Refusal string
-
-func (r Refusal) Error() string { return string(r) }
-
 // A Config says where to listen and what to serve.
 type Config struct {
 	// Addr is host:port, Off, or empty for DefaultAddr. Port 0 takes a free one.
@@ -92,17 +50,22 @@ type Config struct {
 	// Hosts are further names by which browsers may reach the page, with port
 	// when it is not the standard one.
 	Hosts []string
-	// Dir is the data directory; it holds the socket, the token and sessions.
-	Dir    string
-	System System
-	// Tasks and Beats are the cron tasks and the tasks of the heartbeat. Either
-	// may be nil: it is off.
-	Tasks connectors.Tasks
-	Beats connectors.Beats
-	// Chat and Terminal are the handlers of the two built-in chats, which ask
-	// User who is there. Either may be nil.
-	Chat     http.Handler
-	Terminal http.Handler
+	// Dir is the data directory; it holds the socket, tokens and sessions.
+	Dir string
+	// TLSCert and TLSKey are PEM files; with both the page speaks TLS alone. They
+	// are read again when they change.
+	TLSCert, TLSKey string
+	// Insecure allows an address that other machines reach without TLS.
+	Insecure bool
+	// Proxies are the addresses of TLS proxies in front of the page. They alone
+	// are believed when they say who asks; and where the page has no TLS of its
+	// own and is not Insecure, other machines come by way of them only.
+	Proxies []netip.Prefix
+	// Ready reports whether the daemon can be used, and in words what is
+	// missing.
+	Ready func() (ok bool, words string)
+	// Routes are what is behind the door.
+	Routes []Route
 	// Announce is told fresh one-time login links each time the page has come
 	// up: the first is for this machine; where other machines reach the page,
 	// a second is for them. They are secrets: print them, do not log them.
@@ -117,14 +80,17 @@ type Server struct {
 	log   *slog.Logger
 	pulse connectors.Pulse
 	auth  *auth
+	cert  *certificate  // nil: no TLS
 	up    chan struct{} // closed when both doors were tried once
+
+	proxies proxies
 
 	mu   sync.Mutex
 	addr net.Addr // of the page, nil while it is not up
 }
 
-// New makes a server. It creates the token of the data directory when there is
-// none; that is the only thing that can fail.
+// New makes a server. It creates the owner's token when the data directory has
+// none. Settings with which nothing may be served are a Refusal.
 func New(cfg Config) (*Server, error) {
 	if cfg.Addr == "" {
 		cfg.Addr = DefaultAddr
@@ -132,11 +98,30 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a, err := newAuth(cfg.Dir)
-	if err != nil {
+	s := &Server{cfg: cfg, log: cfg.Log.With("part", "web"), up: make(chan struct{}), proxies: cfg.Proxies}
+	if cfg.Addr != Off {
+		if err := s.safe(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.auth, err = newAuth(cfg.Dir, s.log); err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
-	return &Server{cfg: cfg, log: cfg.Log.With("part", "web"), auth: a, up: make(chan struct{})}, nil
+	return s, nil
+}
+
+// safe checks how the page will be protected on its way, and reads the
+// certificate.
+func (s *Server) safe() (err error) {
+	switch {
+	case (s.cfg.TLSCert == "") != (s.cfg.TLSKey == ""):
+		return Refusal("the web page needs both http.tls_cert and http.tls_key for TLS; set the missing one, or neither")
+	case s.cfg.TLSCert != "":
+		s.cert, err = openCertificate(s.cfg.TLSCert, s.cfg.TLSKey, s.log)
+		return err
+	}
+	return s.cfg.guarded(s.cfg.Addr)
 }
 
 // Health tells whether the page is up. With TCP off it is live at once.
@@ -164,12 +149,10 @@ func (s *Server) NewLoginLink() string {
 	if addr == "" {
 		return ""
 	}
-	return s.linkTo(reachable(addr, nil)[0])
+	return s.linkTo(s.links(addr, nil)[0])
 }
 
-func (s *Server) linkTo(addr string) string {
-	return "http://" + addr + "/login?token=" + s.auth.newCode()
-}
+func (s *Server) linkTo(base string) string { return base + "/login?token=" + s.auth.newCode() }
 
 // Run serves until ctx is done; then it ends streams, lets requests under way
 // finish for 3 s and returns the cause. It returns earlier only when it cannot
@@ -183,7 +166,7 @@ func (s *Server) Run(ctx context.Context) error {
 	} else {
 		wg.Go(func() {
 			defer sock.cleanup()
-			if err := s.serve(ctx, sock.Listener, s.localHandler(ctx)); err != nil {
+			if err := s.serve(ctx, sock.Listener, s.localHandler(ctx), nil); err != nil {
 				s.log.Error("the command line cannot reach this daemon any more", "err", err)
 			}
 		})
@@ -194,6 +177,7 @@ func (s *Server) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
+	wg.Go(func() { s.auth.keep(ctx) })
 	s.page(ctx)
 	return context.Cause(ctx)
 }
@@ -205,10 +189,7 @@ func (s *Server) page(ctx context.Context) {
 	for {
 		l, err := new(net.ListenConfig).Listen(ctx, network(s.cfg.Addr), s.cfg.Addr)
 		if err == nil {
-			s.open(l.Addr())
-			first()
-			err = s.serve(ctx, l, s.pageHandler(ctx, l.Addr()))
-			s.setAddr(nil)
+			err = s.opened(ctx, l, first)
 		}
 		if err != nil && ctx.Err() == nil {
 			sentence := listenSentence(s.cfg.Addr, err)
@@ -227,6 +208,18 @@ func (s *Server) page(ctx context.Context) {
 	}
 }
 
+// opened serves the page at an address that is ours now. A name may mean another
+// one than it seemed to.
+func (s *Server) opened(ctx context.Context, l net.Listener, up func()) error {
+	if err := s.cfg.guarded(l.Addr().String()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s.open(l.Addr())
+	up()
+	defer s.setAddr(nil)
+	return s.serve(ctx, limited(l, maxConns), s.pageHandler(ctx, l.Addr()), s.cert)
+}
+
 // open notes that the page is up and says where.
 func (s *Server) open(addr net.Addr) {
 	s.setAddr(addr)
@@ -235,10 +228,10 @@ func (s *Server) open(addr net.Addr) {
 	if err != nil {
 		s.log.Debug("the addresses of this machine are not known", "err", err)
 	}
-	at := reachable(addr.String(), own)
-	s.log.Info("web page is up", "url", "http://"+at[0]+"/")
-	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		s.log.Warn("the web page is reachable from other machines and not encrypted: put a TLS proxy in front of it, or use it in a network you trust", "addr", addr.String())
+	at := s.links(addr.String(), own)
+	s.log.Info("web page is up", "url", at[0]+"/")
+	if exposed(addr.String()) && s.cert == nil && !s.cfg.proxied(addr.String()) {
+		s.log.Warn("the web page is reachable from other machines and not encrypted: set http.tls_cert and http.tls_key, or use it in a network you trust", "addr", addr.String())
 	}
 	if s.cfg.Announce != nil {
 		links := make([]string, len(at))
@@ -256,8 +249,8 @@ func (s *Server) setAddr(a net.Addr) {
 }
 
 // serve serves one listener and closes it: until ctx is done, or the error that
-// ended it earlier.
-func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) error {
+// ended it earlier. cert is nil where there is no TLS.
+func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert *certificate) error {
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -268,7 +261,12 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(l) }()
+	if cert == nil {
+		go func() { ended <- srv.Serve(l) }()
+	} else {
+		srv.TLSConfig = cert.config()
+		go func() { ended <- srv.ServeTLS(l, "", "") }()
+	}
 	select {
 	case err := <-ended:
 		return err
@@ -287,7 +285,10 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 
 // listenSentence says why the page is not up and what to do.
 func listenSentence(addr string, err error) string {
+	var unsafe Refusal
 	switch {
+	case errors.As(err, &unsafe):
+		return string(unsafe)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Sprintf("the web page cannot use %s: another program uses that port; set CLAYBOT_HTTP_ADDR to another one, for example 127.0.0.1:8421", addr)
 	case errors.Is(err, syscall.EACCES):

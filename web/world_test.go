@@ -8,50 +8,31 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
-	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/connectors/webchat"
-	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
-// A world is a server with what stands behind it in a test: people who ask to
-// be let in, and a conversation that only remembers.
+// treasure is in every answer that a stranger must not get.
+const treasure = "the-treasure-of-the-owner"
+
+// A world is a server with a few routes of each kind behind its door.
 type world struct {
 	srv   *web.Server
-	chat  *webchat.Chat
+	dir   string
 	links chan string
-	log   *strings.Builder
+	ends  chan error // how requests to the streams ended
 
-	mu       sync.Mutex
-	ready    string // what is missing
-	broken   error
-	locked   bool        // no code is taken
-	still    string      // what a revoke says
-	refusal  web.Refusal // of Allow and Revoke
-	pairings []storage.Pairing
-	grants   []storage.Grant
-	posts    []claybot.Message
-	outbox   []claybot.Outgoing
-	crew     crew
-	answer   func(claybot.Descriptor, claybot.Message) // called for each post
-}
-
-var (
-	_ web.System         = (*world)(nil)
-	_ connectors.Handler = (*world)(nil)
-)
-
-func (w *world) Status(context.Context) (any, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return map[string]any{"version": "test", "connectors": []map[string]string{{"name": "web", "state": "live"}, {"name": "telegram", "state": "stopped", "error": "the token was refused"}}}, w.broken
+	mu      sync.Mutex
+	log     strings.Builder
+	ready   string // what is missing
+	changes int    // that were made by requests
 }
 
 func (w *world) Ready() (bool, string) {
@@ -60,185 +41,106 @@ func (w *world) Ready() (bool, string) {
 	return w.ready == "", w.ready
 }
 
-func (w *world) Pairings(context.Context) ([]storage.Pairing, error) {
+// Write takes lines of the log.
+func (w *world) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]storage.Pairing(nil), w.pairings...), w.broken
+	return w.log.Write(b)
 }
 
-func (w *world) take(code string) (storage.Pairing, error) {
+func (w *world) changed() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.locked {
-		return storage.Pairing{}, fmt.Errorf("code: %w", agentsystem.ErrCodesLocked)
+	return w.changes
+}
+
+// routes are what is behind the door.
+func (w *world) routes() []web.Route {
+	tell := func(rw http.ResponseWriter, r *http.Request) {
+		web.Answer(rw, http.StatusOK, map[string]string{"name": web.CallerOf(r).Name, "user": web.User(r), "data": treasure, "from": r.RemoteAddr, "for": r.Header.Get("X-Forwarded-For")})
 	}
-	for i, p := range w.pairings {
-		if p.Code == code {
-			w.pairings = append(w.pairings[:i], w.pairings[i+1:]...)
-			return p, nil
+	change := func(rw http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Text string `json:"text"`
+		}
+		if r.Method == http.MethodPost && !web.Decode(rw, r, &in) {
+			return
+		}
+		w.mu.Lock()
+		w.changes++
+		w.mu.Unlock()
+		tell(rw, r)
+	}
+	raw := func(rw http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			web.Fail(rw, http.StatusRequestEntityTooLarge, "too_large", "Too much.", "")
+			return
+		}
+		change(rw, r.WithContext(r.Context()))
+	}
+	chat := http.NewServeMux() // a handler with a mux of its own
+	chat.HandleFunc("GET /stream", w.stream)
+	return []web.Route{
+		{Pattern: "GET /{$}", Scope: web.Read, Page: true, Handler: http.HandlerFunc(tell)},
+		{Pattern: "GET /data", Scope: web.Read, Handler: http.HandlerFunc(tell)},
+		{Pattern: "POST /data", Scope: web.Operate, Handler: http.HandlerFunc(change)},
+		{Pattern: "DELETE /data", Scope: web.Admin, Handler: http.HandlerFunc(change)},
+		{Pattern: "PUT /raw", Scope: web.Operate, Raw: true, Body: 16, Handler: http.HandlerFunc(raw)},
+		{Pattern: "GET /stream", Scope: web.Read, Handler: http.HandlerFunc(w.stream)},
+		{Pattern: "POST /stream", Scope: web.Operate, Handler: http.HandlerFunc(w.stream)},
+		{Pattern: "GET /deaf", Scope: web.Read, Handler: http.HandlerFunc(w.deaf)},
+		{Pattern: "GET /boom", Scope: web.Read, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") })},
+		{Pattern: "/sub/", Scope: web.Read, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { web.Words(rw, 200, treasure+" "+r.URL.Path) })},
+		{Pattern: "/chat/", Scope: web.Read, Handler: chat},
+		{Pattern: "GET /local", Scope: web.Operate, Local: true, Handler: http.HandlerFunc(tell)},
+		{Pattern: "GET /open", Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { web.Words(rw, 200, "for anyone"+web.User(r)) })},
+	}
+}
+
+// stream sends one event and waits for the end.
+func (w *world) stream(rw http.ResponseWriter, r *http.Request) {
+	rc := http.NewResponseController(rw)
+	_ = rc.SetReadDeadline(time.Time{})
+	_ = rc.SetWriteDeadline(time.Time{})
+	rw.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(rw, "data: "+treasure+"\n\n")
+	_ = rc.Flush()
+	<-r.Context().Done()
+	// What is said after the end must not arrive when the login has ended.
+	_, err := io.WriteString(rw, "data: last words\n\n")
+	if err == nil {
+		err = rc.Flush()
+	}
+	w.ends <- err
+}
+
+// deaf writes to somebody who does not read, and looks at no context.
+func (w *world) deaf(rw http.ResponseWriter, _ *http.Request) {
+	rc := http.NewResponseController(rw)
+	_ = rc.SetReadDeadline(time.Time{})
+	b := make([]byte, 1<<20)
+	for {
+		_ = rc.SetWriteDeadline(time.Time{})
+		if _, err := rw.Write(b); err != nil {
+			w.ends <- err
+			return
 		}
 	}
-	return storage.Pairing{}, fmt.Errorf("code: %w", storage.ErrNotFound)
-}
-
-func (w *world) Approve(ctx context.Context, code string) (storage.Pairing, error) {
-	p, err := w.take(code)
-	if err != nil {
-		return p, err
-	}
-	return p, w.Allow(ctx, p.Connector, p.UserID)
-}
-
-func (w *world) Deny(_ context.Context, code string) error {
-	_, err := w.take(code)
-	return err
-}
-
-func (w *world) Grants(context.Context) ([]storage.Grant, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]storage.Grant(nil), w.grants...), nil
-}
-
-func (w *world) Allow(_ context.Context, connector, subject string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refusal != "" {
-		return w.refusal
-	}
-	w.grants = append(w.grants, storage.Grant{Connector: connector, Subject: subject})
-	return nil
-}
-
-func (w *world) Revoke(_ context.Context, connector, subject string) (string, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refusal != "" {
-		return "", w.refusal
-	}
-	for i, g := range w.grants {
-		if g.Connector == connector && g.Subject == subject {
-			w.grants = append(w.grants[:i], w.grants[i+1:]...)
-			return w.still, nil
-		}
-	}
-	return "", storage.ErrNotFound
-}
-
-func (w *world) Agents(context.Context) ([]storage.IndexEntry, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]storage.IndexEntry{
-		{ID: "a1", Descriptor: claybot.User("telegram", "1", "2"), LastUserAt: 10},
-		{ID: "a2", Descriptor: claybot.User("web", "old", web.Operator), LastUserAt: 20},
-		{ID: "a3", Descriptor: claybot.User("web", "main", web.Operator), LastUserAt: 30},
-		{ID: "a4", Descriptor: claybot.User("web", "main", "somebody"), LastUserAt: 40},
-	}, w.crew.entries...), nil
-}
-
-func (w *world) Post(_ context.Context, d claybot.Descriptor, m claybot.Message) error {
-	w.mu.Lock()
-	for _, p := range w.posts {
-		if p.ID == m.ID {
-			w.mu.Unlock()
-			return nil
-		}
-	}
-	w.posts = append(w.posts, m)
-	answer := w.answer
-	w.mu.Unlock()
-	w.chat.Accepted(d, m)
-	if answer != nil {
-		answer(d, m)
-	}
-	return nil
-}
-
-func (w *world) Moved(context.Context, string, string, string) error { return nil }
-
-func (w *world) Transcript(_ context.Context, d claybot.Descriptor, limit int) ([]storage.Entry, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var all []storage.Entry
-	if d.ChannelID != "main" {
-		return nil, nil
-	}
-	for _, p := range w.posts {
-		all = append(all, storage.Entry{Message: &p})
-	}
-	for _, o := range w.outbox {
-		all = append(all, storage.Entry{Outgoing: &o})
-	}
-	return all[max(0, len(all)-limit):], nil
-}
-
-func (w *world) SentAfter(_ context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []claybot.Outgoing
-	for _, o := range w.outbox {
-		if o.N > n && o.Route.ChannelID == d.ChannelID && len(out) < limit {
-			out = append(out, o)
-		}
-	}
-	return out, nil
-}
-
-func (w *world) LastN(_ context.Context, d claybot.Descriptor) (n int64, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.outbox {
-		if o.Route.ChannelID == d.ChannelID {
-			n = max(n, o.N)
-		}
-	}
-	return n, nil
-}
-
-// say delivers an answer.
-func (w *world) say(t *testing.T, d claybot.Descriptor, run claybot.RunID, text string) {
-	t.Helper()
-	w.put(t, d, claybot.Outgoing{Kind: claybot.OutgoingAnswer, Run: run, Text: text})
-}
-
-// put delivers a message to d; without an id it gets one.
-func (w *world) put(t *testing.T, d claybot.Descriptor, o claybot.Outgoing) {
-	t.Helper()
-	w.mu.Lock()
-	o.N, o.Route, o.At = int64(len(w.outbox)+1), d.Route(), claybot.Now()
-	if o.ID == "" {
-		o.ID = fmt.Sprintf("o%d", o.N)
-	}
-	w.outbox = append(w.outbox, o)
-	w.mu.Unlock()
-	if _, err := w.chat.Send(t.Context(), o); err != nil {
-		t.Error(err)
-	}
-}
-
-// lockedWriter lets several goroutines log into one buffer.
-type lockedWriter struct {
-	mu *sync.Mutex
-	w  io.Writer
-}
-
-func (l lockedWriter) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 // start runs a server on a free port over dir until the test ends or stop is
 // called. change may edit the configuration.
 func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop func()) {
 	t.Helper()
-	w = &world{chat: webchat.New(webchat.Config{HTML: true}), links: make(chan string, 10), log: &strings.Builder{}}
-	terminal := webchat.New(webchat.Config{Name: "terminal"})
+	w = &world{dir: dir, links: make(chan string, 10), ends: make(chan error, 10)}
 	cfg := web.Config{
-		Addr: "127.0.0.1:0", Dir: dir, System: w,
-		Chat: w.chat.Handler(w, web.User), Terminal: terminal.Handler(w, web.User),
-		Announce: func(links []string) { w.links <- links[0] },
-		Log:      slog.New(slog.NewTextHandler(lockedWriter{&w.mu, w.log}, nil)),
+		Addr: "127.0.0.1:0", Dir: dir, Ready: w.Ready, Routes: w.routes(),
+		Announce: func(links []string) {
+			for _, l := range links {
+				w.links <- l
+			}
+		},
+		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&cfg)
@@ -250,8 +152,6 @@ func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop f
 	w.srv = srv
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = w.chat.Run(ctx, w) })   // its result is the connector's test
-	wg.Go(func() { _ = terminal.Run(ctx, w) }) // likewise
 	wg.Go(func() {
 		if err := srv.Run(ctx); ctx.Err() == nil {
 			t.Errorf("Run ended early: %v", err)
@@ -261,7 +161,7 @@ func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop f
 	t.Cleanup(stop)
 	select {
 	case <-srv.Up():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server did not come up")
 	}
 	return w, stop
@@ -276,11 +176,55 @@ func (w *world) logged() string {
 
 func (w *world) url(path string) string { return "http://" + w.srv.Addr() + path }
 
+// owner is the token of the owner.
+func (w *world) owner(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.dir, "web.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// ask makes a request over the unix socket.
+func (w *world) ask(t *testing.T, method, path, body string) answer {
+	t.Helper()
+	hc, base, err := web.Dial(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hc.CloseIdleConnections()
+	return do(t, hc, method, base+path, body)
+}
+
+// token makes a token for a program.
+func (w *world) token(t *testing.T, name string, scope web.Scope) string {
+	t.Helper()
+	got := w.ask(t, "POST", "/tokens", fmt.Sprintf(`{"name":%q,"scope":%q}`, name, scope))
+	var out struct{ Token string }
+	decode(t, got.body, &out)
+	if got.code != http.StatusCreated || len(out.Token) < 43 {
+		t.Fatalf("create %s: %d %s", name, got.code, got.body)
+	}
+	return out.Token
+}
+
 // An answer is a response that was read.
 type answer struct {
 	code int
 	head http.Header
 	body string
+}
+
+// errorCode is the code of an answer in the one shape of errors.
+func (a answer) errorCode() string {
+	var out struct {
+		Error struct{ Code, Message string }
+	}
+	if a.head.Get("Content-Type") != "application/json" || json.Unmarshal([]byte(a.body), &out) != nil || out.Error.Message == "" {
+		return "not an error: " + a.body
+	}
+	return out.Error.Code
 }
 
 // do makes a request; head are pairs of names and values.
@@ -324,14 +268,38 @@ func browser(t *testing.T) *http.Client {
 	return &http.Client{Jar: jar, Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// loggedIn is a browser that used the link of the start.
+// loggedIn is a browser that used a link.
 func (w *world) loggedIn(t *testing.T) *http.Client {
 	t.Helper()
 	b := browser(t)
-	if got := do(t, b, "GET", w.srv.NewLoginLink(), ""); got.code != http.StatusSeeOther || got.head.Get("Location") != "/" {
-		t.Fatalf("login = %d to %q", got.code, got.head.Get("Location"))
+	if got := enter(t, b, w.srv.NewLoginLink()); got.code != http.StatusNoContent {
+		t.Fatalf("login = %d %s", got.code, got.body)
 	}
 	return b
+}
+
+// enter opens a link as a browser does: the page, and what its script sends.
+func enter(t *testing.T, b *http.Client, link string) answer {
+	t.Helper()
+	if got := do(t, b, "GET", link, ""); got.code != http.StatusOK || got.head.Get("Set-Cookie") != "" {
+		t.Errorf("the page of a link = %d, cookie %q", got.code, got.head.Get("Set-Cookie"))
+	}
+	page, code, _ := strings.Cut(link, "?token=")
+	return do(t, b, "POST", page, `{"token":"`+code+`"}`)
+}
+
+// cookie is the one that a browser has for the page.
+func (w *world) cookie(t *testing.T, b *http.Client) *http.Cookie {
+	t.Helper()
+	u, err := url.Parse(w.url("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := b.Jar.Cookies(u)
+	if len(all) != 1 {
+		t.Fatalf("cookies %v", all)
+	}
+	return all[0]
 }
 
 func decode(t *testing.T, s string, v any) {

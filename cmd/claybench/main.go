@@ -4,6 +4,7 @@
 //	claybench             throughput, latency, memory, start, as ratios to bare loops of the same run
 //	claybench -crash N    N kills at random moments under load; counts what was lost
 //	claybench -burst N    N subagents at once: time, peak memory, notices
+//	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
 //
 // The binary is built from the tree this runs in. Traffic stays on the loopback
 // address.
@@ -24,10 +25,12 @@ func main() {
 	var o options
 	flag.IntVar(&o.crash, "crash", 0, "kill the daemon this often instead of measuring")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
+	flag.BoolVar(&o.watch, "watch", false, "measure runs that are watched and nothing else")
+	flag.IntVar(&o.kills, "kills", 50, "of the daemon, with -watch")
 	flag.Int64Var(&o.seed, "seed", time.Now().UnixNano(), "of the random moments")
 	flag.DurationVar(&o.span, "span", 8*time.Second, "how long each throughput and latency figure is measured")
 	flag.DurationVar(&o.idle, "idle", 5*time.Second, "how long an idle daemon is left alone before its memory is read")
-	flag.IntVar(&o.agents, "agents", 10_000, "how many idle agents the memory figures end with")
+	flag.IntVar(&o.agents, "agents", 10_000, "how many idle agents the memory figures end with; with -watch, how many are in the store")
 	flag.StringVar(&o.out, "out", "docs/BENCHMARKS.md", "file for the table; empty prints only")
 	flag.StringVar(&o.bin, "bin", "", "binary to measure; built when empty")
 	flag.Parse()
@@ -43,6 +46,8 @@ func main() {
 type options struct {
 	crash  int
 	burst  int // 0: everything is measured, with a burst of the usual size
+	watch  bool
+	kills  int // with watch
 	seed   int64
 	span   time.Duration
 	idle   time.Duration
@@ -65,6 +70,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.crash > 0 {
 		return crash(ctx, o, dir)
+	}
+	if o.watch {
+		return watch(ctx, o, dir, watchBars(o))
 	}
 	if o.burst > 0 {
 		b := &bencher{options: o, dir: dir}

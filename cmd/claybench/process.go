@@ -22,6 +22,7 @@ type process struct {
 	dir   string
 	began time.Time
 	ready chan struct{} // closed by the log line that says so
+	addr  string        // of the page, once it is ready; empty without one
 	ended chan error
 	log   *bytes.Buffer // the last lines, for failures
 }
@@ -52,9 +53,9 @@ func start(ctx context.Context, bin, dir string, env ...string) (*process, error
 func (p *process) read(lines *bufio.Scanner) {
 	told := false
 	for lines.Scan() {
-		var l struct{ Msg string }
+		var l struct{ Msg, HTTP string }
 		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "ready" && !told {
-			told = true
+			told, p.addr = true, l.HTTP
 			close(p.ready)
 		}
 		if p.log.Len() > 1<<16 {
@@ -76,6 +77,24 @@ func (p *process) waitReady(limit time.Duration) error {
 	case <-time.After(limit):
 		return fmt.Errorf("the daemon is not ready after %v", limit)
 	}
+}
+
+// guard returns a context that ends with the process, too: nobody is to wait for
+// one that is gone.
+func (p *process) guard(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case err := <-p.ended:
+			p.ended <- err
+			if err == nil {
+				err = errors.New("in order")
+			}
+			cancel(fmt.Errorf("the daemon ended by itself: %w\n%s", err, p.log))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // kill ends the process with SIGKILL and waits for it.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -40,6 +42,54 @@ func (t *table) markdown() string {
 	return b.String()
 }
 
+// watchHeading begins what -watch writes. The rest of the file is the other
+// figures'.
+const watchHeading = "\n## Runs that are watched\n"
+
+// writeSection replaces what stands before a heading in a file, and keeps the
+// rest.
+func writeSection(path, text, heading string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, rest, found := strings.Cut(string(old), heading); found {
+		text += heading + rest
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// writeWatchReport keeps the last result of -watch, below the other figures.
+func writeWatchReport(o options, size watchSize, table string) error {
+	old, err := os.ReadFile(o.out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	before, _, _ := strings.Cut(string(old), watchHeading)
+	text := before + watchHeading + fmt.Sprintf(`
+The last run of `+"`make bench-watch`"+`. The real binary serves %d agents and
+%d runs; readers, writers, sinks and the model are programs on the same machine,
+which come in over HTTP on the loopback address with a bearer token. So the
+readers take processor time from the daemon, as they would not elsewhere.
+
+In each of %d rounds a message is posted every %v; a run makes %d tool calls,
+and the model takes %v for each answer. Rounds with streams and rounds without
+take turns; what is written until the first runs have ended is not measured. The
+times are medians of those of the rounds. %d streams only read, %d give up after some events and go on by
+Last-Event-ID, %d never read. What each of them got is compared with the store
+in the end, event by event.
+
+In the kills, the daemon ends with SIGKILL while runs have readers, a webhook
+and a file. Half of the kills come while the webhook has a request open: its
+events are committed and do not count as published yet.
+
+Conditions: %s, %s/%s, %d processors, %s, rounds of %v.
+
+%s`, size.agents, size.runs, 2*size.rounds, size.every, size.steps, size.thought, size.steady, size.hopping, size.asleep,
+		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), size.span, table)
+	return os.WriteFile(o.out, []byte(text), 0o644)
+}
+
 // writeReport keeps the last result with its conditions.
 func writeReport(o options, table string) error {
 	text := fmt.Sprintf(`# Benchmarks
@@ -65,5 +115,5 @@ refused, which its parent must hear of once.
 Conditions: %s, %s/%s, %d processors, %s, %v for each figure.
 
 %s`, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), o.span, table)
-	return os.WriteFile(o.out, []byte(text), 0o644)
+	return writeSection(o.out, text, watchHeading)
 }

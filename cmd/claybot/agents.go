@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -185,16 +186,14 @@ type (
 
 // Run lists the agents.
 func (c agentsListCmd) Run(e *env) error {
-	var list struct {
-		Agents []agentRow `json:"agents"`
-	}
-	if err := e.ask("GET", "/agents", nil, &list); err != nil {
+	all, err := e.agents()
+	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return e.printJSON(list.Agents)
+		return e.printJSON(all)
 	}
-	stay, left := list.Agents, 0
+	stay, left := all, 0
 	if !c.All {
 		stay, left = awake(stay, claybot.At(time.Now().Add(-resting)))
 	}
@@ -206,6 +205,25 @@ func (c agentsListCmd) Run(e *env) error {
 		return err
 	}
 	return nil
+}
+
+// agents reads the daemon's list, page by page.
+func (e *env) agents() ([]agentRow, error) {
+	all := []agentRow{}
+	for after := ""; ; {
+		var page struct {
+			Agents []agentRow `json:"agents"`
+			Next   string     `json:"next"`
+		}
+		path := "/agents?" + url.Values{"limit": {"500"}, "after": {after}}.Encode()
+		if err := e.ask("GET", path, nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Agents...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
 }
 
 func agentTable(all []branch) [][]string {

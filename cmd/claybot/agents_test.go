@@ -142,9 +142,9 @@ func TestAgentsCommands(t *testing.T) {
 		"GET /agents/" + agentB + "/reminders": `{"reminders":[]}`,
 	})
 	d.deals(t, []deal{
-		{args: "agents", asks: "GET /agents", says: "1 more subagent have done"},
-		{args: "agents|--all", asks: "GET /agents", says: "└ " + agentB + "  subagent  old[31m"},
-		{args: "agents|list|--all", asks: "GET /agents", says: agentA + "    user      web:main operator  idle   never"},
+		{args: "agents", asks: "GET /agents?after=&limit=500", says: "1 more subagent have done"},
+		{args: "agents|--all", asks: "GET /agents?after=&limit=500", says: "└ " + agentB + "  subagent  old[31m"},
+		{args: "agents|list|--all", asks: "GET /agents?after=&limit=500", says: agentA + "    user      web:main operator  idle   never"},
 		{args: "agents|stop|" + agentA, asks: "POST /agents/" + agentA + "/stop", says: "2 runs asked to stop"},
 		{args: "agents|stop|" + agentB, asks: "POST /agents/" + agentB + "/stop", says: "Nothing is running there"},
 		{args: "agents|reset|" + agentA, asks: "POST /agents/" + agentA + "/reset", says: "starts afresh"},

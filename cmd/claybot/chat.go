@@ -132,10 +132,12 @@ var errGone = errors.New("the daemon is gone; what you sent is kept and answered
 // The frames of the chat's stream, as far as the terminal shows them.
 type (
 	saidFrame struct {
-		Kind  claybot.OutgoingKind `json:"kind"`
-		Run   claybot.RunID        `json:"run"`
-		Text  string               `json:"text"`
-		Shown string               `json:"shown"` // of a text that is kept up to date
+		ID      string               `json:"id"`
+		Kind    claybot.OutgoingKind `json:"kind"`
+		Run     claybot.RunID        `json:"run"`
+		Message claybot.MessageID    `json:"message"` // that it answers
+		Text    string               `json:"text"`
+		Shown   string               `json:"shown"` // of a text that is kept up to date
 	}
 	growFrame struct {
 		Run  claybot.RunID `json:"run"`

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -23,6 +24,10 @@ type wait struct {
 	// failed, a word in between when it goes on.
 	notice  string
 	noticed bool
+	// A run that asks has said what it has to say until somebody answers: open
+	// are the messages that ask, put those of them that were shown.
+	open []string
+	put  map[string]string
 }
 
 // newWait follows the message that a text became. What stands behind /new is a
@@ -47,7 +52,15 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 			return true, s.Text, false
 		}
 		switch {
-		case s.Run == "" || s.Run != w.run || s.Shown != "":
+		case s.Shown != "":
+		case !w.order && w.run == "" && s.Message == w.id && s.Kind == claybot.OutgoingNotice:
+			return true, s.Text, false // no run takes it: claybot itself has answered
+		case s.Run == "" || s.Run != w.run:
+		case strings.HasPrefix(s.ID, questionPrefix):
+			if w.put == nil {
+				w.put = make(map[string]string)
+			}
+			w.put[s.ID] = s.Text
 		case s.Kind == claybot.OutgoingNotice:
 			w.notice, w.noticed = s.Text, true
 		default:
@@ -59,6 +72,9 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 			w.event(e)
 		}
 	}
+	if text, asked := w.asked(); asked {
+		return true, text, false
+	}
 	if w.ended == claybot.EventRunFailed {
 		return w.noticed, w.notice, true
 	}
@@ -66,9 +82,42 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 	return done, w.reply, w.ended != claybot.EventRunFinished
 }
 
+// questionPrefix begins the ids of messages that ask something.
+const questionPrefix = "question/"
+
+// asked reports whether the run waits for an answer to what was shown, and what
+// that is.
+func (w *wait) asked() (text string, ok bool) {
+	var texts []string
+	for _, id := range w.open {
+		text, shown := w.put[id]
+		if !shown {
+			return "", false
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "\n\n"), len(texts) > 0
+}
+
 func (w *wait) event(e claybot.Event) {
 	switch e.Type {
+	case claybot.EventAnswered:
+		var d runs.Answered
+		if json.Unmarshal(e.Data, &d) == nil && d.MessageID == w.id {
+			w.run = e.Run
+		}
+	case claybot.EventAwaitingInput:
+		var d runs.AwaitingInput
+		if e.Run != w.run || json.Unmarshal(e.Data, &d) != nil {
+			return
+		}
+		for _, q := range d.Questions {
+			w.open = append(w.open, questionPrefix+q.ID+"/1")
+		}
 	case claybot.EventRunStarted, claybot.EventRunResumed, claybot.EventMessagesInjected:
+		if e.Run == w.run {
+			w.open = nil // whatever it asked has its answer
+		}
 		var d runs.MessagesTaken
 		if json.Unmarshal(e.Data, &d) == nil && slices.Contains(d.Messages, w.id) {
 			w.run = e.Run

@@ -18,6 +18,14 @@ func TestWaitEndsWithTheReply(t *testing.T) {
 		compact  = `message {"kind":"notice","run":"r1","text":"I made room"}`
 		sorry    = `message {"kind":"notice","run":"r1","text":"sorry"}`
 		answer   = `message {"kind":"answer","run":"r1","text":"done"}`
+		asks     = `event {"type":"AwaitingInput","runId":"r1","data":{"questions":[{"id":"q1"},{"id":"q2"}]}}`
+		helpers  = `event {"type":"AwaitingInput","runId":"r1","data":{"answers":["answer/x"]}}`
+		resumed  = `event {"type":"RunResumed","runId":"r1","data":{"messages":["m0","answer/q1"]}}`
+		answered = `event {"type":"Answered","runId":"r1","data":{"questionId":"q1","messageId":"m"}}`
+		q1       = `message {"id":"question/q1/1","kind":"notice","run":"r1","message":"m","text":"Which?"}`
+		q2       = `message {"id":"question/q2/1","kind":"notice","run":"r1","message":"m","text":"How many?"}`
+		unfit    = `message {"id":"unfit/q1","kind":"notice","run":"r1","message":"m","text":"no such colour"}`
+		edit     = `message {"id":"question/q1/1/answered","kind":"notice","run":"r1","shown":"question/q1","text":"Which? red"}`
 		other    = `message {"kind":"answer","run":"r2","text":"not mine"}`
 	)
 	for name, tc := range map[string]struct {
@@ -37,6 +45,14 @@ func TestWaitEndsWithTheReply(t *testing.T) {
 		"failed after a step":    {[]string{started, answer, broke, sorry}, "sorry", true},
 		"nothing to say":         {[]string{started, quiet}, "-", false},
 		"stopped":                {[]string{started, canceled}, "-", true},
+		"asked":                  {[]string{started, asks, q1, q2}, "Which?\n\nHow many?", false},
+		"asked, events later":    {[]string{started, q1, q2, asks}, "Which?\n\nHow many?", false},
+		"asked, half of it":      {[]string{started, asks, q2}, "", false},
+		"answered elsewhere":     {[]string{started, asks, resumed, q1, q2, edit, answer, finished}, "done", false},
+		"waits for helpers":      {[]string{started, helpers, resumed, answer, finished}, "done", false},
+		"an answer goes on":      {[]string{resumed, answered, answer, finished}, "done", false},
+		"an answer does not fit": {[]string{unfit}, "no such colour", false},
+		"an answer, then asked":  {[]string{resumed, answered, asks, q1, q2}, "Which?\n\nHow many?", false},
 		"damaged":                {[]string{started, "event [", "message ["}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,15 +84,23 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
+// asCommands puts the commands into a hint in the place of the paths of the API
+// that they stand for.
+var asCommands = strings.NewReplacer(
+	"GET /agents/runs", "claybot runs", "GET /agents", "claybot agents", "GET /cron", "claybot cron",
+	"GET /outbox", "claybot outbox", "GET /heartbeat", "claybot heartbeat", "GET /tokens", "claybot token",
+)
+
 // words is the sentence of an error answer.
 func words(status int, body []byte) string {
 	var e struct {
 		Error struct {
 			Message string `json:"message"`
+			Fix     string `json:"fix"`
 		} `json:"error"`
 	}
 	if json.Unmarshal(body, &e) == nil && e.Error.Message != "" {
-		return e.Error.Message
+		return strings.TrimSpace(e.Error.Message + " " + asCommands.Replace(e.Error.Fix))
 	}
 	return fmt.Sprintf("the daemon answered %d %s", status, http.StatusText(status))
 }

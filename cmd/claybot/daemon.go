@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -27,10 +28,12 @@ import (
 	"github.com/claybot/claybot/connectors/webchat"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/web/metrics"
 )
 
 // pruneEvery is how often old events are removed.
@@ -42,12 +45,15 @@ type daemon struct {
 	log     *slog.Logger
 	models  *models
 	lock    *files.DirLock
+	hub     *runs.Hub // who watches runs
 	db      *sqlite.DB
 	agents  *files.Store
 	system  *agentsystem.System
 	box     *toolbox
 	web     *web.Server
 	page    *webchat.Chat
+	relay   *runs.Relay
+	metrics *metrics.Metrics
 	chats   []connectors.Connector
 	damaged chan damage
 	link    func(string) // told the login links when the page is up
@@ -78,7 +84,7 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 // works before run. link is told the login links, each on a line, whenever the
 // web page has come up.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(string)) (_ *daemon, err error) {
-	d := &daemon{log: log, link: link, models: &models{log: log}, damaged: make(chan damage, 64)}
+	d := &daemon{log: log, link: link, models: &models{log: log}, hub: runs.NewHub(), damaged: make(chan damage, 64)}
 	d.config.Store(&c)
 	defer func() {
 		if err != nil {
@@ -88,33 +94,43 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	if d.lock, err = files.Lock(c.DataDir); err != nil {
 		return nil, err
 	}
-	if d.db, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "claybot.db"), sqlite.Config{Log: log}); err != nil {
+	if d.db, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "claybot.db"), sqlite.Config{Log: log, Committed: d.hub.Committed}); err != nil {
 		return nil, err
 	}
 	d.agents, err = files.Open(files.Config{Dir: c.DataDir, Index: d.db, Log: log, OnDamage: d.onDamage})
 	if err != nil {
 		return nil, err
 	}
-	d.system = agentsystem.New(agentsystem.Config{
-		Stores: agentsystem.Stores{
-			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
-			Later: d.db, Texts: d.db,
-		},
-		Log: log, Node: nodeName(), Version: version,
-		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
-		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
-	})
 	d.box = &toolbox{d: d}
+	d.metrics = d.newMetrics(c)
+	d.system = agentsystem.New(d.systemConfig())
+	d.relay = d.newRelay(c)
 	d.system.Handle("react", &react.Loop{
 		Model:     func(a claybot.Agent) llm.Model { return d.models.of(d.model(a)) },
 		ModelName: func(a claybot.Agent) string { return d.model(a).ID() },
 		Window:    func(a claybot.Agent) int64 { return d.settings(a).ContextWindow },
 		Prompt:    func(a claybot.Agent, _ claybot.Run) string { return d.prompt(a) },
-		MaxSteps:  func(a claybot.Agent) int { return d.settings(a).MaxSteps },
+		MaxSteps:  func(a claybot.Agent) int { return cmp.Or(d.system.OwnSettings(a.ID).MaxSteps, d.settings(a).MaxSteps) },
 		Tools:     d.box.of,
 		Log:       log,
 	})
 	return d, d.connect(c)
+}
+
+func (d *daemon) systemConfig() agentsystem.Config {
+	return agentsystem.Config{
+		Stores: agentsystem.Stores{
+			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
+			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db,
+		},
+		Zone: func() *time.Location { return d.config.Load().Cron.Zone },
+		Log:  d.log, Node: nodeName(), Version: version, Hub: d.hub, Meter: d.metrics,
+		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
+		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
+		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
+		Disk:        func() (agentsystem.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
+		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
+	}
 }
 
 // connect builds the connectors that the configuration asks for, and the web
@@ -137,14 +153,7 @@ func (d *daemon) connect(c configs.Config) error {
 		}))
 	}
 	d.schedule(c)
-	var err error
-	d.web, err = web.New(web.Config{
-		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Log: d.log, Tasks: d.box.tasks, Beats: d.box.beats,
-		System:   operator{d.system, func() configs.Access { return d.config.Load().Access }},
-		Announce: func(links []string) { d.link(strings.Join(links, "\n")) },
-		Chat:     d.page.Handler(d.system, web.User), Terminal: terminal.Handler(d.system, web.User),
-	})
-	return err
+	return d.doors(c, terminal)
 }
 
 // schedule builds what wakes agents by itself.
@@ -193,6 +202,13 @@ func (d *daemon) run(life context.Context) error {
 	})
 	group.Go(func() error {
 		if err := d.web.Run(serving); serving.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error { return d.relay.Run(ctx) })
+	group.Go(func() error {
+		if err := d.metrics.Run(serving); serving.Err() == nil { // the last runs are told as well
 			return err
 		}
 		return nil
@@ -304,8 +320,14 @@ func (d *daemon) settings(a claybot.Agent) configs.Profile {
 // name it was started with if there is one.
 func (d *daemon) model(a claybot.Agent) configs.Model {
 	m := d.settings(a).Model
-	if bg := a.State.Background; bg != nil && bg.Model != "" && !m.Demo() {
+	if m.Demo() {
+		return m
+	}
+	if bg := a.State.Background; bg != nil && bg.Model != "" {
 		m.Name = bg.Model
+	}
+	if own := d.system.OwnSettings(a.ID).Model; own != "" {
+		m.Name = own
 	}
 	return m
 }
@@ -322,7 +344,7 @@ func (d *daemon) society() agentsystem.Society {
 func (d *daemon) profile(desc claybot.Descriptor) agentsystem.Profile {
 	p := d.config.Load().Profile(desc)
 	return agentsystem.Profile{
-		Name: p.Name, Model: modelName(p.Model), Forget: !p.Memory, Progress: p.Progress,
+		Name: p.Name, Model: modelName(p.Model), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
 		Policy: inbox.Policy{
 			Debounce: p.Debounce, DebounceMax: p.DebounceMax, MaxBatch: p.MaxBatch,
 			WhenBusy: inbox.WhenBusy(p.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.ProcessBuffer),
@@ -335,7 +357,7 @@ var operatorChats = []string{"web", "terminal"}
 
 func (d *daemon) admission() agentsystem.Access {
 	c := d.config.Load()
-	a := agentsystem.Access{Mode: agentsystem.AccessMode(c.Access.Mode), Trusted: operatorChats}
+	a := agentsystem.Access{Mode: agentsystem.AccessMode(c.Access.Mode), Trusted: append(operatorChats, claybot.ConnectorAPI)}
 	for _, x := range c.Access.Allow {
 		a.Allow = append(a.Allow, x.Connector+":"+x.Subject)
 	}
@@ -361,6 +383,9 @@ const helperPrompt = "You are a helper in the background. Another agent gave you
 	"Do the task with your tools, then answer with the result alone, in plain Markdown. If you cannot do it, say why in one sentence."
 
 func (d *daemon) prompt(a claybot.Agent) string {
+	if own := d.system.OwnSettings(a.ID).Prompt; own != "" {
+		return own
+	}
 	if bg := a.State.Background; bg != nil && bg.Prompt != "" {
 		return bg.Prompt
 	}

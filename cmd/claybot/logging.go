@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -58,6 +60,9 @@ func hidden(c configs.Config) []string {
 			add(h)
 		}
 	}
+	for _, h := range c.OTLP.Headers {
+		add(h)
+	}
 	return pairs
 }
 
@@ -98,10 +103,31 @@ func readable(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
+// text is a value without secrets, and without the control characters that
+// neither handler escapes: some terminals obey them.
+func (r *redactor) text(s string) string {
+	s = r.hide.Replace(s)
+	if !strings.ContainsFunc(s, rawControl) {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range s {
+		if rawControl(c) {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// rawControl reports DEL and the control characters above ASCII.
+func rawControl(c rune) bool { return c >= 0x7f && c <= 0x9f }
+
 func (r *redactor) attr(a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
-		a.Value = slog.StringValue(r.hide.Replace(v.String()))
+		a.Value = slog.StringValue(r.text(v.String()))
 	case slog.KindDuration: // a bare number of nanoseconds is for nobody
 		a.Value = slog.StringValue(readable(v.Duration()).String())
 	case slog.KindGroup:
@@ -113,7 +139,9 @@ func (r *redactor) attr(a slog.Attr) slog.Attr {
 		a.Value = slog.GroupValue(clean...)
 	case slog.KindAny: // errors and structs: as text, so that nothing hides in them
 		if err, ok := v.Any().(error); ok {
-			a.Value = slog.StringValue(r.hide.Replace(err.Error()))
+			a.Value = slog.StringValue(r.text(err.Error()))
+		} else if s := reflect.ValueOf(v.Any()); s.Kind() == reflect.String { // an id: some are chosen outside
+			a.Value = slog.StringValue(r.text(s.String()))
 		}
 	default: // numbers and times hold no secret
 	}

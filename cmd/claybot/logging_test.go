@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 )
 
@@ -28,6 +30,10 @@ func TestLogValues(t *testing.T) {
 		"a secret error":  {slog.Any("err", errors.New(token)), `"err":"[`},
 		"a secret inside": {slog.Group("g", slog.String("k", token)), `"g":{"k":"[`},
 		"a number":        {slog.Int("n", 7), `"n":7`},
+		"an id":           {slog.Any("agent", claybot.AgentID("a\x1b[1m")), `"agent":"a\u001b[1m"`},
+		"a secret id":     {slog.Any("message", claybot.MessageID(token)), `"message":"[`},
+		"control":         {slog.String("k", "a\x00\n\x1b\x7f\u009b2Jé"), `"k":"a\u0000\n\u001b\\x7f\\x9b2Jé"`},
+		"control in err":  {slog.Any("err", errors.New("\u0085")), `"err":"\\x85"`},
 	} {
 		for _, how := range []string{"in the line", "with"} {
 			var b strings.Builder
@@ -41,5 +47,19 @@ func TestLogValues(t *testing.T) {
 				t.Errorf("%s %s: %s, want %s", name, how, got, tc.want)
 			}
 		}
+	}
+}
+
+// On a terminal nothing that somebody wrote can move the cursor, and the headers
+// of the exporter are secrets.
+func TestLogOnTerminal(t *testing.T) {
+	c := configs.Default()
+	c.Log = "text"
+	c.OTLP.Headers = map[string]configs.Secret{"Api-Key": configs.NewSecret("env:KEY", "not-a-real-key")}
+	var b strings.Builder
+	newLog(&b, c).With("agent", claybot.AgentID("\x1b[2J\u009b2J")).Info("hello", "name", "a\x1b]0;x\a\r\nb\u0090", "err", errors.New("not-a-real-key \x7f"))
+	got := strings.TrimSuffix(b.String(), "\n")
+	if strings.ContainsFunc(got, unicode.IsControl) || strings.Contains(got, "not-a-real-key") {
+		t.Errorf("got %q", got)
 	}
 }

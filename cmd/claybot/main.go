@@ -48,12 +48,17 @@ type cli struct {
 	Status statusCmd `cmd:"" help:"Show how the running daemon is doing."`
 	Agents agentsCmd `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
 	Inbox  inboxCmd  `cmd:"" help:"Show what waits for an agent, or drop it."`
+	Runs   runsCmd   `cmd:"" help:"List runs; show, follow or cancel one."`
+	Why    whyCmd    `cmd:"" help:"Tell what became of a message, and why there is no reply."`
+	Outbox outboxCmd `cmd:"" help:"List messages on their way out; retry or drop one."`
+	Usage  usageCmd  `cmd:"" help:"Show what models took, in tokens and money."`
 
 	Cron      cronCmd      `cmd:"" help:"List scheduled tasks; add, change or run one."`
 	Heartbeat heartbeatCmd `cmd:"" help:"List the tasks of the heartbeat, or run them."`
 	Reminders remindersCmd `cmd:"" help:"List what an agent will be reminded of."`
 
 	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
+	Token   tokenCmd   `cmd:"" help:"Make tokens for programs that use the API; list, rotate or revoke them."`
 	Open    openCmd    `cmd:"" help:"Print a fresh login link for the web page."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

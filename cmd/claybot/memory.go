@@ -25,6 +25,7 @@ func trim(ctx context.Context) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	last, trimmed := allocated(), uint64(0)
+	starting := true // what the start left behind goes with the first quiet look
 	for {
 		select {
 		case <-ctx.Done():
@@ -34,9 +35,9 @@ func trim(ctx context.Context) {
 		now := allocated()
 		busy := now-last > busyBytes
 		last = now
-		if !busy && now-trimmed > busyBytes {
+		if !busy && (starting || now-trimmed > busyBytes) {
 			debug.FreeOSMemory()
-			trimmed = now
+			trimmed, starting = now, false
 		}
 	}
 }

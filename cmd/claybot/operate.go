@@ -125,6 +125,16 @@ func (c statusCmd) Run(e *env) error {
 		}
 		rows = append(rows, []string{x.Name, line})
 	}
+	for _, x := range st.Sinks {
+		line := "told of everything"
+		if x.Backlog > 0 {
+			line = count(x.Backlog, "run") + " to tell of"
+		}
+		if x.Error != "" {
+			line += ": " + x.Error
+		}
+		rows = append(rows, []string{"sink " + x.Name, line})
+	}
 	return e.table(rows)
 }
 

@@ -18,11 +18,11 @@ type operator struct {
 	access func() configs.Access
 }
 
-var _ web.System = operator{}
+var _ web.Desk = operator{}
 
-// Agents lists all agents.
-func (o operator) Agents(ctx context.Context) ([]storage.IndexEntry, error) {
-	return o.AgentRows(ctx)
+// Run loads a run.
+func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+	return o.RunByID(ctx, id)
 }
 
 // StopAgent ends what an agent and those below it do.
@@ -44,9 +44,6 @@ func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
 func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
 	return o.InboxOf(ctx, id)
 }
-
-// Status returns the status as a value that marshals to JSON.
-func (o operator) Status(ctx context.Context) (any, error) { return o.System.Status(ctx) }
 
 // Allow lets somebody in whom the list of access would take as well.
 func (o operator) Allow(ctx context.Context, connector, subject string) error {

@@ -115,7 +115,7 @@ func until(ts *testscript.TestScript, done func() (ok bool, why string)) {
 }
 
 // ask calls the daemon of a data directory.
-func ask(ts *testscript.TestScript, method, path string, out any) error {
+func askOpenly(ts *testscript.TestScript, method, path string, out any) error {
 	c, err := dial(ts.Getenv("CLAYBOT_DATA_DIR"))
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func ask(ts *testscript.TestScript, method, path string, out any) error {
 func (r *rig) waitReady(ts *testscript.TestScript, _ []string) {
 	until(ts, func() (bool, string) {
 		var st agentsystem.Status
-		if err := ask(ts, "GET", "/status", &st); err != nil {
+		if err := askOpenly(ts, "GET", "/status", &st); err != nil {
 			return false, err.Error()
 		}
 		for _, c := range st.Connectors {
@@ -181,7 +181,7 @@ func (r *rig) unread() string {
 // busy is what the daemon still has to do.
 func busy(ts *testscript.TestScript) string {
 	var st agentsystem.Status
-	if err := ask(ts, "GET", "/status", &st); err != nil {
+	if err := askOpenly(ts, "GET", "/status", &st); err != nil {
 		return err.Error()
 	}
 	open := st.Inbox.Waiting + st.Runs[claybot.RunPending] + st.Runs[claybot.RunRunning]
@@ -242,7 +242,7 @@ func untilStatus(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	until(ts, func() (bool, string) {
 		var st json.RawMessage
-		if err := ask(ts, "GET", "/status", &st); err != nil {
+		if err := askOpenly(ts, "GET", "/status", &st); err != nil {
 			return false, err.Error()
 		}
 		return re.Match(st), "the status is " + string(st)
@@ -292,7 +292,7 @@ func getHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	target := args[1]
 	if strings.HasPrefix(target, "/") {
 		var link struct{ URL string }
-		ts.Check(ask(ts, "POST", "/login-link", &link))
+		ts.Check(askOpenly(ts, "POST", "/login-link", &link))
 		u, err := url.Parse(link.URL)
 		ts.Check(err)
 		target = "http://" + u.Host + target

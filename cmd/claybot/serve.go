@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -37,11 +38,15 @@ func (serveCmd) Run(e *env) error {
 	return d.run(ctx)
 }
 
-// invite prints where to chat. The links are secrets and therefore no log line.
+// invite prints where to chat, on a terminal alone: the links are secrets, and
+// what is no terminal is kept somewhere.
 func (e *env) invite(links string) {
 	w := e.out
-	if isTerminal(e.err) {
+	switch {
+	case isTerminal(e.err):
 		w = e.err
+	case !isTerminal(e.out):
+		return
 	}
 	here, elsewhere, more := strings.Cut(links, "\n")
 	fmt.Fprintf(w, "\n  Chat in the browser:  %s\n", here)
@@ -130,7 +135,7 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		changed bool
 	}{
 		{"data_dir", old.DataDir != next.DataDir},
-		{"http", old.HTTP != next.HTTP},
+		{"http", old.HTTP != next.HTTP || !reflect.DeepEqual(old.HTTPGuard, next.HTTPGuard)},
 		{"http_hosts", !slices.Equal(old.HTTPHosts, next.HTTPHosts)},
 		{"telegram", old.Telegram.Token.Value() != next.Telegram.Token.Value() || old.Telegram.APIURL != next.Telegram.APIURL},
 		{"slack", old.Slack.BotToken.Value() != next.Slack.BotToken.Value() || old.Slack.AppToken.Value() != next.Slack.AppToken.Value()},

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/tools"
+	questions "github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/clock"
 	"github.com/claybot/claybot/tools/documents"
 	"github.com/claybot/claybot/tools/messaging"
@@ -35,9 +36,18 @@ type boxKey struct {
 	beats   bool // with the tools of the heartbeat
 }
 
-// of returns the tools of an agent: those of its profile, and of them only what
-// it was given when it was started.
+// of returns the tools of an agent: of those that it is allowed, the ones that
+// its own settings name, if they do.
 func (b *toolbox) of(a claybot.Agent) *tools.Set {
+	return b.given(a).Only(b.d.system.OwnSettings(a.ID).Tools)
+}
+
+// allowed are the names of the tools that the settings of an agent may name.
+func (b *toolbox) allowed(a claybot.Agent) []string { return toolNames(b.given(a)) }
+
+// given returns the tools that an agent is allowed: those of its profile, and
+// of them only what it was given when it was started.
+func (b *toolbox) given(a claybot.Agent) *tools.Set {
 	profile := b.d.settings(a)
 	key := boxKey{profile.Name, a.Descriptor.Type, b.mayBeat(a.Descriptor, profile)}
 	set := b.set(key, profile).Only(profile.Tools)
@@ -48,8 +58,10 @@ func (b *toolbox) of(a claybot.Agent) *tools.Set {
 }
 
 // names are the tools of an agent by name.
-func (b *toolbox) names(a claybot.Agent) []string {
-	offered := b.of(a).Tools()
+func (b *toolbox) names(a claybot.Agent) []string { return toolNames(b.of(a)) }
+
+func toolNames(set *tools.Set) []string {
+	offered := set.Tools()
 	names := make([]string, len(offered))
 	for i, t := range offered {
 		names[i] = t.Name
@@ -89,6 +101,9 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		beats = nil
 	}
 	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system))
+	if key.kind == claybot.AgentUser {
+		all = append(all, questions.Tools(system)...)
+	}
 	if key.kind == claybot.AgentCron && b.tasks != nil {
 		all = append(all, schedule.MemoryTools(b.tasks)...)
 	}

@@ -98,6 +98,7 @@ func New(cfg Config) *Cron {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
+	c.log = c.log.With("connector", c.Name())
 	clock := cfg.Now
 	if clock == nil {
 		clock = time.Now

@@ -263,7 +263,7 @@ func (s seen) same(info fs.FileInfo) bool {
 }
 
 // slugForm are the names that a task's folder may have.
-var slugForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]{0,63}$`)
+var slugForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]*$`) // and at most 64 bytes
 
 // slugOf makes the name of a folder from the name of a task.
 func slugOf(name string) string {

@@ -146,7 +146,7 @@ func (c *Cron) readFile(r *running, slug string, zone *time.Location, s seen) (f
 		return f, !errors.Is(err, fs.ErrNotExist)
 	case !info.IsDir():
 		return f, false
-	case !slugForm.MatchString(slug):
+	case len(slug) > 64 || !slugForm.MatchString(slug):
 		f.problem(slug, 0, "the name of a task's folder has only a-z, 0-9, dots, - and _, and at most 64 of them")
 		return f, true
 	}

@@ -110,6 +110,7 @@ func New(cfg Config) *Heartbeat {
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
+	h.log = h.log.With("connector", h.Name())
 	if h.now == nil {
 		h.now = time.Now
 	}

@@ -33,10 +33,10 @@ func byTitle(a, b *task) int {
 }
 
 // idForm are the names that files may have.
-var idForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]{0,63}$`)
+var idForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]*$`) // and at most 64 bytes
 
 func checkID(id string) error {
-	if !idForm.MatchString(id) {
+	if len(id) > 64 || !idForm.MatchString(id) {
 		return fmt.Errorf("%.80q is no id: it has a-z, 0-9, dots, - and _, at most 64 of them, and no dot at the beginning", id)
 	}
 	return nil

@@ -33,6 +33,8 @@ type memory struct {
 	entered chan struct{}
 	outbox  []claybot.Outgoing
 	fixed   []storage.Entry // when set, the transcript
+	files   map[string][]byte
+	named   map[string]claybot.File
 }
 
 var _ connectors.Handler = (*memory)(nil)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,11 +22,11 @@ const (
 	textLimit = 100_000
 	// bodyLimit is the largest request in bytes.
 	bodyLimit = 1 << 20
-	// The lengths of a transcript.
-	transcriptDefault = 100
-	transcriptLimit   = 500
 	// home is the conversation of who names none.
 	home = "main"
+	// owner is the user who had the chats for himself before there were tokens:
+	// web.Operator. The ids of his messages do not name him.
+	owner = "operator"
 )
 
 // A problem is an error that the person who asked can read.
@@ -51,7 +52,9 @@ func bad(message string) *problem {
 
 // Handler serves the chat:
 //
-//	POST messages    {id?, text, conversation?} → 202 {messageId, at}
+//	POST messages    {id?, text, files?, conversation?} → 202 {messageId, at}
+//	POST files       ?conversation=&name=, the bytes  → 201 {id, name, …}
+//	GET  files/{id}  ?conversation=             → the bytes
 //	GET  transcript  ?conversation=&limit=      → {entries, after}
 //	GET  stream      ?conversation=&after=      → Server-Sent Events
 //
@@ -69,7 +72,15 @@ func (c *Chat) Handler(t Transcripts, user func(*http.Request) string) http.Hand
 			c.fail(w, r, err)
 		})
 	}
-	handle("POST /messages", c.post)
+	handle("POST /messages", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
+		return c.post(w, r, d, t)
+	})
+	handle("POST /files", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
+		return c.upload(w, r, d, t)
+	})
+	handle("GET /files/{id}", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
+		return c.download(w, r, d, t)
+	})
 	handle("GET /transcript", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
 		return c.transcript(w, r, d, t)
 	})
@@ -95,11 +106,12 @@ func (c *Chat) descriptor(r *http.Request, login string) (claybot.Descriptor, er
 }
 
 // post takes one message in.
-func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
+func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
 	var in struct {
-		ID           string `json:"id"`
-		Text         string `json:"text"`
-		Conversation string `json:"conversation"`
+		ID           string   `json:"id"`
+		Text         string   `json:"text"`
+		Files        []string `json:"files"` // ids of uploads
+		Conversation string   `json:"conversation"`
 	}
 	if err := decode(w, r, &in); err != nil {
 		return err
@@ -115,13 +127,18 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	}
 	text := clean(in.Text)
 	switch n := utf8.RuneCountInString(text); {
-	case strings.TrimSpace(text) == "":
+	case strings.TrimSpace(text) == "" && len(in.Files) == 0:
 		return bad("The message is empty.")
 	case n > textLimit:
 		return bad("The message has " + strconv.Itoa(n) + " characters; at most " + strconv.Itoa(textLimit) + " are taken. Send it in parts.")
 	}
+	files, err := attached(r.Context(), d, t, in.Files) // of this conversation alone
+	if err != nil {
+		return err
+	}
 	m, _ := connectors.Interpret(claybot.Message{
-		ID:      claybot.MessageID(c.name + "/" + d.ChannelID + "/" + in.ID),
+		Files:   files,
+		ID:      c.messageID(d, in.ID),
 		Type:    claybot.MessageUser,
 		Text:    text,
 		From:    claybot.Sender{UserID: d.UserID},
@@ -133,6 +150,17 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	}
 	writeJSON(w, http.StatusAccepted, map[string]any{"messageId": m.ID, "at": m.At})
 	return nil
+}
+
+// messageID is the id under which a message is stored: each user has his own,
+// as two may give their conversations and messages the same names. It has three
+// parts for the owner and four for others; none of them has a slash in it.
+func (c *Chat) messageID(d claybot.Descriptor, id string) claybot.MessageID {
+	user := ""
+	if d.UserID != owner {
+		user = url.PathEscape(d.UserID) + "/"
+	}
+	return claybot.MessageID(c.name + "/" + user + d.ChannelID + "/" + id)
 }
 
 // take gives a message to the handler and returns when it is durable.
@@ -156,54 +184,6 @@ func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.Message
 	}
 	c.pulse.OK()
 	return nil
-}
-
-// transcript answers with the newest lines of a conversation, and with the
-// position after which a stream goes on.
-func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
-	limit := transcriptDefault
-	if s := r.URL.Query().Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return bad("limit must be a number from 1.")
-		}
-		limit = min(n, transcriptLimit)
-	}
-	if !c.gate.begun() {
-		return errStopped
-	}
-	// The position is read first: what comes in between is left to the stream.
-	after, err := t.LastN(r.Context(), d)
-	if err != nil {
-		c.log.Warn("position not read", "conversation", d.ChannelID, "err", err)
-		return errRead
-	}
-	entries, err := t.Transcript(r.Context(), d, limit)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // nobody has written yet
-		c.log.Warn("transcript not read", "conversation", d.ChannelID, "err", err)
-		return errRead
-	}
-	out := album{lines: make([]line, 0, len(entries))}
-	shown := make(map[claybot.MessageID]bool) // with the command that they followed
-	for _, e := range entries {
-		switch {
-		case e.Message != nil && shown[e.Message.ID]:
-		case e.Message != nil:
-			shown[e.Message.FollowUp().ID] = e.Message.Type == claybot.MessageReset
-			u := userView(*e.Message)
-			out.lines = append(out.lines, line{User: &u})
-		case e.Outgoing != nil && e.Outgoing.N <= after && ours(d, *e.Outgoing):
-			out.add(c.saidView(*e.Outgoing))
-		}
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after})
-	return nil
-}
-
-// ours reports whether o is for the person of d. The outbox orders by channel,
-// and two people may have given their conversations the same name.
-func ours(d claybot.Descriptor, o claybot.Outgoing) bool {
-	return o.Route.UserID == "" || o.Route.UserID == d.UserID
 }
 
 // fail answers with err in words, if there is one.

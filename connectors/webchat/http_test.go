@@ -19,12 +19,12 @@ import (
 func TestPostIsDurableAndNamed(t *testing.T) {
 	m, srv := start(t)
 	code, v := call(t, srv, "POST", "/messages", `{"id":"a1","text":"hello","conversation":"trip"}`)
-	if code != http.StatusAccepted || v["messageId"] != "web/trip/a1" {
+	if code != http.StatusAccepted || v["messageId"] != "web/me/trip/a1" {
 		t.Fatalf("post = %d %v", code, v)
 	}
 	code, v = call(t, srv, "POST", "/messages?conversation=trip", `{"text":"no id"}`)
 	id, _ := v["messageId"].(string)
-	if code != http.StatusAccepted || !strings.HasPrefix(id, "web/trip/") || len(id) < len("web/trip/")+20 {
+	if code != http.StatusAccepted || !strings.HasPrefix(id, "web/me/trip/") || len(id) < len("web/me/trip/")+20 {
 		t.Fatalf("post without an id = %d %v", code, v)
 	}
 	got := m.posted()

@@ -37,6 +37,8 @@ type asked struct {
 	Type claybot.MessageType `json:"type"`
 	Text string              `json:"text"`
 	At   claybot.Time        `json:"at"`
+	// Files came with it; they are at files/{id}.
+	Files []fileView `json:"files,omitempty"`
 }
 
 // A line is one entry of a transcript; one of its fields is set.
@@ -135,7 +137,7 @@ func userView(m claybot.Message) asked {
 	case claybot.MessageCommand:
 		text = strings.TrimSpace("/" + m.Command + " " + m.Text)
 	}
-	return asked{ID: m.ID, Type: m.Type, Text: text, At: m.At}
+	return asked{ID: m.ID, Type: m.Type, Text: text, At: m.At, Files: filesView(m.Files)}
 }
 
 // frame writes one Server-Sent Event. id may be empty; v is a struct of plain

@@ -15,6 +15,7 @@ package webchat
 
 import (
 	"context"
+	"io"
 	"log/slog"
 
 	"github.com/claybot/claybot"
@@ -32,6 +33,11 @@ type Transcripts interface {
 	SentAfter(ctx context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error)
 	// LastN is the position of the newest message for d's channel, 0 for none.
 	LastN(ctx context.Context, d claybot.Descriptor) (int64, error)
+	// Attach keeps a file that somebody sends to d's agent. storage.ErrTooMany
+	// when it is too large.
+	Attach(ctx context.Context, d claybot.Descriptor, f claybot.File, content io.Reader) (claybot.File, error)
+	// Attached opens one; storage.ErrNotFound.
+	Attached(ctx context.Context, d claybot.Descriptor, file string) (claybot.File, io.ReadCloser, error)
 }
 
 // A Config names a chat.

@@ -68,6 +68,7 @@ func TestReplies(t *testing.T) {
 		{"no tool named", append(before, said("use")), []string{"you said: use"}, "", nil},
 		{"result", append(before, said("call wait"), answered("", use), result), []string{"`wait` returned: waited 1 seconds"}, "OPENAI", nil},
 		{"first result", []claybot.Record{said("call wait"), answered("", use), result}, []string{"built-in demo model", "`wait` returned"}, "", nil},
+		{"ask without the tool", append(before, said("ask me")), []string{"you said: ask me"}, "", nil},
 		{"joined", append(before, said("call wait"), answered("", use), result, said("hurry")), []string{"Meanwhile you said: hurry"}, "", nil},
 		{"stream", append(before, said("stream")), []string{"Clay is a patient material"}, "", nil},
 	}

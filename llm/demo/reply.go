@@ -113,6 +113,11 @@ func reply(c chat) (llm.Response, error) {
 			r, _ := call(c, fmt.Sprintf(`wait {"seconds":%g}`, seconds))
 			return r, nil
 		}
+	case "ask":
+		if strings.EqualFold(rest, "me") && offers(c.tools, askTool) {
+			r, _ := call(c, askTool+" "+askArgs)
+			return r, nil
+		}
 	case "stream":
 		return text(c.opening() + story(1)), nil
 	case "long":
@@ -123,6 +128,30 @@ func reply(c chat) (llm.Response, error) {
 		}
 	}
 	return text(echo(c)), nil
+}
+
+// askTool is the tool with which a person is asked, and askArgs what the demo
+// asks.
+const (
+	askTool = "ask_user"
+	askArgs = `{"question":"Which colour do you like?","key":"colour","options":["red","green","blue"]}`
+)
+
+// chosen says what a person answered; ok is false for a result of askTool that
+// has no single answer.
+func chosen(result string) (s string, ok bool) {
+	line, rest, _ := strings.Cut(result, "\n")
+	var answers map[string]any
+	if json.Unmarshal([]byte(line), &answers) != nil || len(answers) != 1 {
+		return "", false
+	}
+	for _, value := range answers {
+		s = fmt.Sprintf("You chose %v.", value)
+	}
+	if rest != "" {
+		s += " " + rest
+	}
+	return s, true
 }
 
 func text(s string) llm.Response { return llm.Response{Text: s, Stop: llm.StopEnd} }
@@ -232,6 +261,10 @@ func report(c chat) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
+		if s, ok := chosen(result); ok && i < len(c.called) && c.called[i] == askTool {
+			b.WriteString(s)
+			continue
+		}
 		fmt.Fprintf(&b, "%s returned: %s", name, result)
 	}
 	if len(c.said) > 0 { // it was said while the tools ran
@@ -270,6 +303,7 @@ type example struct{ tool, args, what string }
 
 func examples() []example {
 	return []example{
+		{askTool, askArgs, "I ask you something; `ask me` does the same"},
 		{"start_subagent", `{"task":"say done","name":"helper","report":true}`, "another agent does a task and reports"},
 		{"spawn_and_wait", `{"tasks":[{"task":"say one"},{"task":"busy 3"},{"task":"fail"}]}`, "several agents at once; I wait for all of them"},
 		{"list_agents", `{}`, "who is there"},

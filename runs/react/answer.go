@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -23,17 +24,19 @@ const (
 )
 
 // step makes one model call and records its answer. An answer cut at the length
-// limit is continued once, within the step: the record has the whole text.
-func (p *pass) step(ctx context.Context) error {
+// limit is continued once, within the step: the record has the whole text. The
+// result says in a few words what came.
+func (p *pass) step(ctx context.Context) (result string, err error) {
 	if p.model == nil {
-		return errNoModel()
+		return "", errNoModel()
 	}
 	if err := p.upkeep(ctx); err != nil {
-		return err
+		return "", err
 	}
+	began := time.Now()
 	messages, resp, err := p.ask(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	usage := counted(resp.Usage)
 	if resp.Stop == llm.StopLength && len(resp.Calls) == 0 && strings.TrimSpace(resp.Text) != "" {
@@ -47,7 +50,7 @@ func (p *pass) step(ctx context.Context) error {
 			more.Text = resp.Text + more.Text
 			resp = more
 		case ctx.Err() != nil:
-			return err
+			return "", err
 		default:
 			p.log.Warn("an answer cut at the length limit was not continued", "error", err)
 		}
@@ -56,9 +59,10 @@ func (p *pass) step(ctx context.Context) error {
 	if len(calls) == 0 {
 		resp.Text = finalText(resp)
 	}
-	return p.emit(claybot.Record{
+	return summed(calls), p.emit(claybot.Record{
 		Type: claybot.RecordAssistant, At: claybot.Now(), Run: p.turn.Run.ID, Step: p.progress.steps + 1,
 		Text: resp.Text, ToolCalls: calls, Tokens: &usage, Model: resp.Model, Stop: string(resp.Stop),
+		MS: time.Since(began).Milliseconds(),
 	})
 }
 

@@ -26,7 +26,8 @@ func (p *pass) settle(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ended(ctx)
 		}
-		results, wait, err := p.do(ctx, p.group())
+		group := p.group()
+		results, wait, err := p.do(ctx, group)
 		if err != nil {
 			return err
 		}
@@ -45,6 +46,10 @@ func (p *pass) settle(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ended(ctx)
 		default:
+			waits := runs.ToolWaits(p.turn.Run.ID, group[len(results)].ToolCall, wait.Reason)
+			if err := p.tellEvents(ctx, false, waits); err != nil {
+				return err
+			}
 			return &runs.WaitError{Awaiting: *wait}
 		}
 	}

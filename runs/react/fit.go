@@ -137,6 +137,7 @@ func shorterRecord(r claybot.Record, limit int) claybot.Record {
 		where = "; the whole result is in " + r.Saved
 	}
 	r.Text, r.Quote = shorterText(r.Text, talk, where), shorterText(r.Quote, limit, "")
+	r.Files = llm.CutFiles(r.Files, func(s string) string { return shorterText(s, limit, "") })
 	if r.Type != claybot.RecordAssistant || len(r.ToolCalls) == 0 {
 		return r
 	}

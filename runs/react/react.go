@@ -126,7 +126,7 @@ func (l *Loop) window(a claybot.Agent) int64 {
 
 func (p *pass) run(ctx context.Context) error {
 	for {
-		if err := p.settle(ctx); err != nil {
+		if err := p.act(ctx); err != nil {
 			return err
 		}
 		if p.progress.done {
@@ -140,10 +140,20 @@ func (p *pass) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := p.step(ctx); err != nil {
+		n := p.progress.steps + 1
+		err := p.node(ctx, nodeModel, n, n > 1, func() (string, error) { return p.step(ctx) })
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// act gives the calls of the last answer their results, if it has any.
+func (p *pass) act(ctx context.Context) error {
+	if len(p.progress.pending) == 0 {
+		return nil
+	}
+	return p.node(ctx, nodeTools, p.progress.steps, false, func() (string, error) { return "", p.settle(ctx) })
 }
 
 // inject takes in the messages that joined the run; they are durable already.

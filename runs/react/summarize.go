@@ -98,6 +98,9 @@ func (d *digest) weightOf(r claybot.Record) int {
 	for _, c := range r.ToolCalls {
 		n += min(len(c.Args), d.piece) + 32
 	}
+	for _, f := range r.Files {
+		n += min(len(f.Text), d.piece) + 64
+	}
 	return min(n, d.space())
 }
 

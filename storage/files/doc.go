@@ -8,8 +8,9 @@
 //	│   ├── descriptor.json     {"v","id","type","createdAt", the fields of claybot.Descriptor}
 //	│   ├── state.json          {"v", the fields of claybot.State, unknown keys kept}
 //	│   ├── history.jsonl       one claybot.Record a line; the last member is "crc"
+//	│   ├── attachments/<id>    files that people sent, each with its <id>.json
 //	│   └── results/<call>.txt  tool results too long for history
-//	├── agents/.new-<cuid2>/    an agent that is being made; removed at Open
+//	├── agents/.new-<cuid2>     an agent that is being made, or a file that arrives; removed at Open
 //	└── quarantine/             damaged bytes, at most 64 MiB, the oldest go first
 //	    └── <cuid2>-<time>/     a deleted agent; stays until somebody removes it
 //

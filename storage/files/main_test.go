@@ -244,4 +244,16 @@ func (m *memoryIndex) Started(context.Context, claybot.AgentID, claybot.Time) (i
 	return 0, nil
 }
 
+func (m *memoryIndex) AgentPage(context.Context, storage.AgentQuery) ([]storage.IndexEntry, error) {
+	return nil, nil
+}
+
+func (m *memoryIndex) AgentSettings(context.Context) (map[claybot.AgentID]claybot.Settings, error) {
+	return nil, nil
+}
+
+func (m *memoryIndex) SaveAgentSettings(context.Context, claybot.AgentID, claybot.Settings) error {
+	return nil
+}
+
 var _ storage.Index = (*memoryIndex)(nil)

@@ -32,12 +32,25 @@ type inboxRow struct {
 	lastUserAt, lastUserN          int64
 	resumeAt                       int64 // when a paused run goes on; never: it is not paused
 	refused                        []refusal
+	// shown is what the row says now of the place of a in lists.
+	shown shown
+}
+
+// shown are the columns that lists of agents are sorted by. They are in many
+// indexes and change seldom, so they are written only when they do.
+type shown struct {
+	userAt, userN int64
+	busy          bool
+}
+
+func (a *inboxRow) show() shown {
+	return shown{userAt: a.lastUserAt, userN: a.lastUserN, busy: a.run != "" || a.firstN > 0}
 }
 
 func (c *conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 	a := &inboxRow{id: id}
 	found, err := c.first(`SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
-		last_user_at, last_user_n, resume_at
+		last_user_at, last_user_n, resume_at, busy
 		FROM agents WHERE id = ?`, func(r row) error {
 		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt = r.int(0), r.int(1), r.int(2), r.int(3), r.int(4)
 		a.urgentN, a.holdAt, a.dueAt, a.wakeAt = r.int(5), r.int(6), never, never
@@ -52,6 +65,7 @@ func (c *conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 		if !r.null(14) {
 			a.resumeAt = r.int(14)
 		}
+		a.shown = shown{userAt: a.lastUserAt, userN: a.lastUserN, busy: r.int(15) != 0}
 		return nil
 	}, id)
 	if err != nil {
@@ -63,16 +77,35 @@ func (c *conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 	return a, nil
 }
 
+// The statements that save an inbox. The columns of lists are in indexes, so
+// they are named only when they change.
+const (
+	inboxColumns = `n = ?2, waiting = ?3, first_n = ?4, first_at = ?5, last_at = ?6, urgent_n = ?7, hold_at = ?8,
+		due_at = ?9, wake_at = ?10, node = ?11, token = ?12, run = ?13, resume_at = ?14`
+	saveSame  = "UPDATE agents SET " + inboxColumns + " WHERE id = ?1"
+	saveBusy  = "UPDATE agents SET " + inboxColumns + ", busy = ?15 WHERE id = ?1"
+	saveShown = "UPDATE agents SET " + inboxColumns + ", busy = ?15, last_user_at = ?16, last_user_n = ?17 WHERE id = ?1"
+)
+
 // saveInbox writes a, and then the answers that it owes.
 func (c *conn) saveInbox(a *inboxRow) error {
-	_, err := c.exec(`UPDATE agents SET n = ?, waiting = ?, first_n = ?, first_at = ?, last_at = ?, urgent_n = ?,
-		hold_at = ?, due_at = ?, wake_at = ?, node = ?, token = ?, run = ?, last_user_at = ?, last_user_n = ?, resume_at = ? WHERE id = ?`,
-		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt, a.urgentN,
-		a.holdAt, moment(a.dueAt), moment(a.wakeAt), text(a.node), a.token, text(string(a.run)),
-		a.lastUserAt, a.lastUserN, moment(a.resumeAt), a.id)
-	if err != nil {
+	q := saveSame
+	args := []any{
+		a.id, a.n, a.waiting, a.firstN, a.firstAt, a.lastAt, a.urgentN, a.holdAt,
+		moment(a.dueAt), moment(a.wakeAt), text(a.node), a.token, text(string(a.run)), moment(a.resumeAt),
+	}
+	s := a.show()
+	switch {
+	case s == a.shown:
+	case s.userAt == a.shown.userAt && s.userN == a.shown.userN:
+		q, args = saveBusy, append(args, s.busy)
+	default:
+		q, args = saveShown, append(args, s.busy, s.userAt, s.userN)
+	}
+	if _, err := c.exec(q, args...); err != nil {
 		return err
 	}
+	a.shown = s
 	return c.refuseAll(a)
 }
 

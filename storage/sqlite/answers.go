@@ -78,6 +78,9 @@ func awaitedColumn(m claybot.Message) (any, error) {
 // when its run has all that it waits for. A damaged run is due anyway: it ends
 // when its agent is acquired.
 func (c *conn) joinAnswer(a *inboxRow, id claybot.MessageID, bound bool, at int64) error {
+	if err := c.closeQuestion(id); err != nil {
+		return err
+	}
 	run, err := c.loadRun(a.run)
 	if errors.Is(err, storage.ErrDamaged) {
 		a.rouse(at)

@@ -21,9 +21,16 @@ import (
 type conn struct {
 	c     driver.Conn
 	stmts map[string]driver.Stmt
+	// until is the context of the read that runs, which ends with it. Writes are
+	// not cut short, so theirs never ends.
+	until context.Context
 	// wrote says that a statement of the running call changed something.
 	wrote bool
 	tally tally
+	meter meter
+	// journal is what the running transaction did, sinks who is told of events.
+	journal journal
+	sinks   []string
 }
 
 // pragmas of every connection. The caches are small because the kernel caches
@@ -44,7 +51,7 @@ func connect(ctx context.Context, path string, pragmas []string) (*conn, error) 
 	if err != nil {
 		return nil, classify(err)
 	}
-	return &conn{c: c, stmts: make(map[string]driver.Stmt)}, nil
+	return &conn{c: c, stmts: make(map[string]driver.Stmt), until: context.Background()}, nil
 }
 
 func (c *conn) close() error {
@@ -94,7 +101,9 @@ func (c *conn) control(q string) error {
 	return classify(err)
 }
 
-// each calls f for every row of a query. f must not run the same query.
+// each calls f for every row of a query. f must not run the same query. It ends
+// with the cause of c.until when that is done, also in the middle of a sum over
+// many rows.
 //
 // Queries say LIMIT 0+? because SQLite compiles a statement anew whenever a
 // parameter that is the whole limit is bound.
@@ -103,9 +112,9 @@ func (c *conn) each(q string, f func(r row) error, args ...any) (err error) {
 	if err != nil {
 		return err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), values(args))
+	rows, err := s.(driver.StmtQueryContext).QueryContext(c.until, values(args))
 	if err != nil {
-		return classify(err)
+		return c.ended(classify(err))
 	}
 	defer func() {
 		if cerr := rows.Close(); err == nil {
@@ -118,12 +127,25 @@ func (c *conn) each(q string, f func(r row) error, args ...any) (err error) {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return classify(err)
+			return c.ended(classify(err))
 		}
 		if err := f(r); err != nil {
 			return err
 		}
+		// The driver looks at the context until there is a first row.
+		if c.until.Err() != nil {
+			return context.Cause(c.until)
+		}
 	}
+}
+
+// ended is the cause of c.until if err comes of its end.
+func (c *conn) ended(err error) error {
+	end := c.until.Err()
+	if e, ok := errors.AsType[*sqlite.Error](err); end != nil && (errors.Is(err, end) || ok && e.Code() == sqlite3.SQLITE_INTERRUPT) {
+		return context.Cause(c.until)
+	}
+	return err
 }
 
 // first calls f for the first row of a query and reports whether there was one.

@@ -18,16 +18,24 @@
 // ends while it queues is withdrawn; once it runs, its caller waits for the
 // commit, so an error always means that nothing changed.
 //
-// Reads use up to two connections of their own and see committed data only.
+// Reads use up to two connections of their own and see committed data only;
+// reports, which may have to read very many rows, use a third one. A read ends
+// when its context does.
 //
 // # Tables
 //
 //	agents    one row per agent: descriptor, figures, the state of its inbox, its lease
 //	messages  every message ever posted; waiting while run and skipped are null
 //	keys      further identities of messages, for a week at least
+//	settings  what an operator changed for one agent; goes with it
 //	runs      every run, for 90 days after its end; one_unfinished_run allows an
 //	          agent one that has not ended
 //	events    what happened in a run, seq 1..n, for a week after its end
+//	questions what paused runs asked; open = 1 while one waits for the answer
+//	sinks, relays   who is told of events, and up to which one, of each run that
+//	          has not ended or of which a sink does not know all
+//	spent, spent_days, latencies   what models took and how long things took, summed up by
+//	          day, for 400 days
 //	outbox    every outgoing message in order; open = 1 until it is sent or failed
 //	ledger    one row per instant of a cron task, for 90 days; the newest for good
 //	reminders, documents      what agents put aside; those of an agent go with it
@@ -41,6 +49,19 @@
 // failed when its agent is acquired, with a notice to the chat it came from, or
 // to the parent of a subagent. Whoever waits for a message that no run will
 // answer gets an answer of the store's own that says so.
+//
+// # Lists
+//
+// Every list by pages has an index in its order, and goes on behind the last row
+// of the page before. The columns of agents by which they are listed are written
+// only when they change, because each is in many indexes.
+//
+// # Reserved runs
+//
+// A message may reserve the id of the run that will take it. Until then the run
+// is PENDING, in messages alone; a run that begins with the message has the id,
+// another run that takes the message is found by it; and a message that ends
+// without a run leaves a row in runs that is CANCELED.
 //
 // # When an agent is due
 //

@@ -13,18 +13,19 @@ import (
 func (db *DB) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *conn) (err error) {
-		run, err = c.loadRun(id)
+		run, err = c.runOrReserved(id)
 		return err
 	})
 	return run, err
 }
 
-// LastRun implements storage.Runs.
+// LastRun implements storage.Runs. Reserved ids that never became a run do not
+// count.
 func (db *DB) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *conn) error {
 		var id claybot.RunID
-		err := need(c.first("SELECT id FROM runs WHERE agent = ? ORDER BY rowid DESC LIMIT 1",
+		err := need(c.first("SELECT id FROM runs INDEXED BY runs_agent WHERE agent = ? AND started > 0 ORDER BY rowid DESC LIMIT 1",
 			func(r row) error { id = claybot.RunID(r.str(0)); return nil }, agent))
 		if err != nil {
 			return err
@@ -38,15 +39,18 @@ func (db *DB) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, 
 	return run, nil
 }
 
+const eventsQuery = "SELECT seq, v, type, at, data FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0+?"
+
 // Events implements storage.Runs. It reads in pages, so that a slow reader
 // holds nothing.
 func (db *DB) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
-	const page = 200
+	const shortest, longest = 200, 3200
 	return func(yield func(claybot.Event, error) bool) {
-		for {
-			events := make([]claybot.Event, 0, 16)
+		events := make([]claybot.Event, 0, 16)
+		for page := shortest; ; page = min(2*page, longest) {
+			events = events[:0]
 			err := db.read(ctx, func(c *conn) error {
-				return c.each("SELECT seq, v, type, at, data FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0+?", func(r row) error {
+				return c.each(eventsQuery, func(r row) error {
 					e := claybot.Event{Run: id, Seq: r.int(0), V: int(r.int(1)), Type: claybot.EventType(r.str(2)), At: claybot.Time(r.int(3))}
 					if !r.null(4) {
 						e.Data = json.RawMessage(r.str(4))

@@ -158,7 +158,9 @@ func (c *conn) unindex(a *inboxRow) error {
 			}
 		}
 	}
-	for _, q := range []string{"DELETE FROM agents WHERE id = ?1", "DELETE FROM reminders WHERE agent = ?1"} {
+	for _, q := range []string{
+		"DELETE FROM agents WHERE id = ?1", "DELETE FROM reminders WHERE agent = ?1", "DELETE FROM settings WHERE agent = ?1",
+	} {
 		if _, err := c.exec(q, a.id); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -17,7 +16,8 @@ import (
 func (db *DB) Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error] {
 	const page = 50
 	return func(yield func(storage.IndexEntry, error) bool) {
-		q := "SELECT " + entryColumns + ", last_user_n FROM agents WHERE type = 'user' AND last_user_at > 0"
+		q := "SELECT " + entryColumns + ", last_user_n FROM agents INDEXED BY %s WHERE type = 'user' AND last_user_at > 0"
+		index := "agents_listed"
 		var filter []any
 		if owners != nil {
 			b, err := json.Marshal(owners)
@@ -26,17 +26,19 @@ func (db *DB) Foreground(ctx context.Context, owners []string) iter.Seq2[storage
 				return
 			}
 			q += " AND owner IN (SELECT value FROM json_each(?))"
-			filter = []any{b}
+			filter, index = []any{b}, "agents_owned"
 		}
-		q += " AND (last_user_at, last_user_n, id) < (?, ?, ?) ORDER BY last_user_at DESC, last_user_n DESC, id DESC LIMIT 0+?"
-		at, n, id := claybot.Time(math.MaxInt64), int64(0), claybot.AgentID("")
+		q = fmt.Sprintf(q, index)
+		q += ` AND (last_user_at, last_user_n, created_at, id) < (?, ?, ?, ?)
+			ORDER BY last_user_at DESC, last_user_n DESC, created_at DESC, id DESC LIMIT 0+?`
+		p := firstPlace
 		for {
 			var entries []storage.IndexEntry
 			rows := 0
 			err := db.read(ctx, func(c *conn) error {
 				return c.each(q, func(r row) error {
 					e, err := decodeEntry(r)
-					at, n, id = e.LastUserAt, r.int(entryWidth), e.ID
+					p = place{e.LastUserAt, r.int(entryWidth), e.CreatedAt, e.ID}
 					rows++
 					if err != nil {
 						db.log.Error("the index of an agent is damaged", "agent", e.ID, "err", err)
@@ -44,7 +46,7 @@ func (db *DB) Foreground(ctx context.Context, owners []string) iter.Seq2[storage
 					}
 					entries = append(entries, e)
 					return nil
-				}, append(filter[:len(filter):len(filter)], at, n, id, page)...)
+				}, append(filter[:len(filter):len(filter)], p.userAt, p.userN, p.created, p.id, page)...)
 			})
 			if err != nil {
 				yield(storage.IndexEntry{}, fmt.Errorf("foreground agents: %w", err))

@@ -210,7 +210,7 @@ func (db *DB) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID,
 		if err != nil {
 			return nil, err
 		}
-		if err := c.mustWait(a.id, id); err != nil {
+		if _, err := c.mustWait(a.id, id); err != nil {
 			return nil, err
 		}
 		return c.settle(a, id, s)
@@ -232,10 +232,10 @@ func (c *conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 	if err := c.left(a, 1); err != nil {
 		return nil, err
 	}
-	if err := c.addUsage(a.id, s.Usage); err != nil {
+	at := now()
+	if err := c.charge(a.id, s.Usage, s.Calls, 0, at); err != nil {
 		return nil, err
 	}
-	at := now()
 	for _, m := range s.Posts {
 		repeat, err := c.name(&m)
 		if err != nil {
@@ -261,12 +261,13 @@ func (c *conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 	return c.enqueue(at, string(id), s.Replies)
 }
 
-// mustWait refuses a message that is not waiting for agent.
-func (c *conn) mustWait(agent claybot.AgentID, id claybot.MessageID) error {
-	found, err := c.first("SELECT 1 FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL",
-		func(row) error { return nil }, id, agent)
+// mustWait refuses a message that is not waiting for agent, and returns the run
+// id that it reserved.
+func (c *conn) mustWait(agent claybot.AgentID, id claybot.MessageID) (reserved claybot.RunID, err error) {
+	found, err := c.first("SELECT reserved FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL",
+		func(r row) error { reserved = claybot.RunID(r.str(0)); return nil }, id, agent)
 	if err == nil && !found {
-		return fmt.Errorf("message %s does not wait: %w", id, storage.ErrNotFound)
+		return "", fmt.Errorf("message %s does not wait: %w", id, storage.ErrNotFound)
 	}
-	return err
+	return reserved, err
 }

@@ -84,7 +84,11 @@ func (c *conn) failRun(a *inboxRow, why claybot.RunError) (claybot.Run, error) {
 		return run, err
 	}
 	failed := event(claybot.EventRunFailed, map[string]any{"code": why.Code, "error": why.Text, "step": 0})
-	return run, c.end(&run, storage.Outcome{State: claybot.RunFailed, Events: []claybot.Event{failed}, Error: &why})
+	at := now()
+	if err := c.end(&run, storage.Outcome{State: claybot.RunFailed, Events: []claybot.Event{failed}, Error: &why}, at); err != nil {
+		return run, err
+	}
+	return run, c.charge(a.id, claybot.Usage{}, nil, 1, at) // it is counted as a run
 }
 
 // tellOfFailure notes the answers for those who wait for a run that the store

@@ -18,10 +18,13 @@ var migration3 string
 //go:embed migrations/4.sql
 var migration4 string
 
+//go:embed migrations/5.sql
+var migration5 string
+
 // migrations turn an empty file into the present schema, one version each. The
 // version of a file is how many of them it has seen. A released migration is
 // never edited: files of every version exist.
-var migrations = []string{migration1, migration2, migration3, migration4}
+var migrations = []string{migration1, migration2, migration3, migration4, migration5}
 
 // errNewer: a later claybot wrote the file.
 var errNewer = errors.New("written by a newer claybot")

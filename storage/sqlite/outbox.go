@@ -191,8 +191,13 @@ func (c *conn) resolve(id string, res storage.Resolution) error {
 	case !open(s):
 		return errEnded
 	}
-	if res.Resent || res.NoEdit || res.Edit != "" {
-		if err := c.amend(id, res); err != nil {
+	// One that is given up while nobody knows whether it arrived carries the
+	// mark, should somebody want it to be sent again.
+	lost := s == claybot.SendAmbiguous && res.State == claybot.SendFailed
+	if lost || res.Resent || res.NoEdit || res.Edit != "" {
+		marked := res
+		marked.Resent = res.Resent || lost
+		if err := c.amend(id, marked); err != nil && !(lost && errors.Is(err, storage.ErrDamaged)) {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func (c *conn) admit(a *inboxRow, p storage.Posting, at int64) (done storage.Pos
 		done.Skipped = p.Skip
 	case m.Type == claybot.MessageCancel:
 		done.Skipped = skippedCommand
-		if a.run == "" {
+		if a.run == "" || m.Run != "" && m.Run != a.run { // nothing, or not what is to end
 			replies = p.IfIdle
 		} else {
 			done.Canceled, err = a.run, c.askCancel(a, cmp.Or(p.By, "user"), at)
@@ -206,12 +206,21 @@ func (c *conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped s
 	if err != nil {
 		return err
 	}
+	reserved := reservedBy(m)
+	if err := c.checkReserved(reserved); err != nil {
+		return err
+	}
 	a.n++
-	_, err = c.exec(`INSERT INTO messages (id, agent, n, type, at, album, run, skipped, silent, awaited, body, crc)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		m.ID, a.id, a.n, m.Type, at, text(m.Context.GroupID), text(string(run)), text(skipped), silent(m), awaited, body, crc)
+	_, err = c.exec(`INSERT INTO messages (id, agent, n, type, at, album, run, skipped, silent, awaited, reserved, body, crc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ID, a.id, a.n, m.Type, at, text(m.Context.GroupID), text(string(run)), text(skipped), silent(m), awaited, text(string(reserved)), body, crc)
 	if err != nil {
 		return err
+	}
+	if skipped != "" && reserved != "" {
+		if err := c.cancelReserved(a.id, reserved, m.ID, skipped); err != nil {
+			return err
+		}
 	}
 	if m.Type == claybot.MessageUser {
 		a.lastUserAt = max(a.lastUserAt, at)
@@ -222,7 +231,7 @@ func (c *conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped s
 		}
 	}
 	for _, key := range m.Keys {
-		if _, err := c.exec("INSERT INTO keys (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", key, at); err != nil {
+		if _, err := c.exec("INSERT INTO keys (key, at, message) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING", key, at, m.ID); err != nil {
 			return err
 		}
 	}
@@ -293,11 +302,13 @@ func (c *conn) drop(a *inboxRow, reason string, which func(claybot.MessageID, cl
 }
 
 // skip ends one waiting message of a. Whoever awaits it is answered when a is
-// saved.
+// saved; the run whose id it reserved is canceled.
 func (c *conn) skip(a *inboxRow, id claybot.MessageID, reason string) error {
-	_, err := c.first("SELECT awaited FROM messages WHERE id = ? AND awaited IS NOT NULL", func(r row) error {
+	var reserved claybot.RunID
+	_, err := c.first("SELECT awaited, reserved FROM messages WHERE id = ? AND (awaited IS NOT NULL OR reserved IS NOT NULL)", func(r row) error {
+		reserved = claybot.RunID(r.str(1))
 		var w claybot.Awaited
-		if unmarshal(r.str(0), &w) == nil { // else nobody knows whom to tell
+		if !r.null(0) && unmarshal(r.str(0), &w) == nil { // else nobody knows whom to tell
 			a.refuse(w, reason)
 		}
 		return nil
@@ -305,8 +316,10 @@ func (c *conn) skip(a *inboxRow, id claybot.MessageID, reason string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.exec("UPDATE messages SET skipped = ? WHERE id = ?", reason, id)
-	return err
+	if _, err := c.exec("UPDATE messages SET skipped = ? WHERE id = ?", reason, id); err != nil || reserved == "" {
+		return err
+	}
+	return c.cancelReserved(a.id, reserved, id, reason)
 }
 
 // Drop implements storage.Inbox. An unknown agent has nothing to drop.

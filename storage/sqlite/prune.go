@@ -14,6 +14,10 @@ const (
 	keepKeys   = 7 * 24 * time.Hour
 	keepRuns   = 90 * 24 * time.Hour
 	keepLedger = 90 * 24 * time.Hour // CR-42
+	keepUsage  = 400 * 24 * time.Hour
+	// keepUnpublished is how long the events of an ended run wait for a sink
+	// that cannot be told of them.
+	keepUnpublished = 30 * 24 * time.Hour
 	// keepKeyCount keys are kept whatever their age: a quiet bot's source may
 	// repeat itself after weeks.
 	keepKeyCount = 100_000
@@ -21,20 +25,35 @@ const (
 )
 
 // Prune removes the events of runs that ended a week before at, by whole runs,
-// the runs themselves after 90 days, old rows of the ledger but the newest
-// scheduled one of each task, and old further keys of messages. Call it once a day. It works in small
-// transactions, so that others go on meanwhile, and may be cut short at any
-// time: the next call goes on.
+// but those that a sink was not told of only after 30 days; the runs themselves
+// with their questions after 90 days, old rows of the ledger but the newest
+// scheduled one of each task, old further keys of messages, and what was spent
+// more than 400 days ago. Call it once a day. It works in small transactions,
+// so that others go on meanwhile, and may be cut short at any time: the next
+// call goes on.
 func (db *DB) Prune(ctx context.Context, at time.Time) error {
-	steps := []func(c *conn) (int, error){
-		func(c *conn) (int, error) { return c.pruneEvents(claybot.At(at.Add(-keepEvents))) },
-		func(c *conn) (int, error) { return c.pruneRuns(claybot.At(at.Add(-keepRuns))) },
-		func(c *conn) (int, error) { return c.pruneLedger(claybot.At(at.Add(-keepLedger))) },
-		func(c *conn) (int, error) { return c.pruneKeys(claybot.At(at.Add(-keepKeys)), keepKeyCount) },
+	var lost unheard
+	defer func() {
+		if lost.runs > 0 {
+			db.log.Warn("events were removed of which a sink was never told", "runs", lost.runs, "events", lost.events)
+		}
+	}()
+	steps := []func(ctx context.Context) (int, error){
+		func(ctx context.Context) (int, error) {
+			p, err := write(ctx, db, func(c *conn) (prunedEvents, error) {
+				return c.pruneEvents(claybot.At(at.Add(-keepEvents)), claybot.At(at.Add(-keepUnpublished)))
+			})
+			lost.runs, lost.events = lost.runs+p.unheard.runs, lost.events+p.unheard.events
+			return p.runs, err
+		},
+		db.chunk(func(c *conn) (int, error) { return c.pruneRuns(claybot.At(at.Add(-keepRuns))) }),
+		db.chunk(func(c *conn) (int, error) { return c.pruneLedger(claybot.At(at.Add(-keepLedger))) }),
+		db.chunk(func(c *conn) (int, error) { return c.pruneKeys(claybot.At(at.Add(-keepKeys)), keepKeyCount) }),
+		db.chunk(func(c *conn) (int, error) { return c.pruneUsage(dayOf(at.Add(-keepUsage).UnixMilli())) }),
 	}
 	for _, step := range steps {
 		for more := true; more; {
-			n, err := write(ctx, db, step)
+			n, err := step(ctx)
 			if err != nil {
 				return fmt.Errorf("prune: %w", err)
 			}
@@ -44,29 +63,59 @@ func (db *DB) Prune(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// pruneEvents removes the events of some runs that ended before t and returns
-// of how many.
-func (c *conn) pruneEvents(t claybot.Time) (int, error) {
-	var ids []claybot.RunID
-	err := c.each("SELECT id FROM runs WHERE ended > 0 AND pruned = 0 AND ended < ? ORDER BY ended LIMIT 0+?", func(r row) error {
-		ids = append(ids, claybot.RunID(r.str(0)))
-		return nil
-	}, t, pruneChunk)
-	if err != nil {
-		return 0, err
-	}
-	for _, id := range ids {
-		if _, err := c.exec("DELETE FROM events WHERE run = ?", id); err != nil {
-			return 0, err
-		}
-		if _, err := c.exec("UPDATE runs SET pruned = 1 WHERE id = ?", id); err != nil {
-			return 0, err
-		}
-	}
-	return len(ids), nil
+// chunk makes a step of Prune of one transaction.
+func (db *DB) chunk(fn func(c *conn) (int, error)) func(ctx context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) { return write(ctx, db, fn) }
 }
 
-// pruneRuns removes some runs that ended before t, whose events are gone.
+// unheard counts what was removed although a sink was not told of it.
+type unheard struct{ runs, events int64 }
+
+type prunedEvents struct {
+	runs    int
+	unheard unheard
+}
+
+// pruneEvents removes the events of some runs that ended before t and of which
+// all sinks know all, or that ended before limit.
+func (c *conn) pruneEvents(t, limit claybot.Time) (done prunedEvents, err error) {
+	var ids []claybot.RunID
+	err = c.each(`SELECT id FROM runs WHERE ended > 0 AND pruned = 0 AND ended < ?1
+		AND (ended < ?2 OR NOT EXISTS (SELECT 1 FROM relays WHERE run = runs.id AND since IS NOT NULL))
+		ORDER BY ended LIMIT 0+?3`, func(r row) error {
+		ids = append(ids, claybot.RunID(r.str(0)))
+		return nil
+	}, t, limit, pruneChunk)
+	if err != nil {
+		return done, err
+	}
+	for _, id := range ids {
+		known := int64(-1)
+		err := c.each("SELECT min(seq) FROM relays WHERE run = ? AND since IS NOT NULL HAVING count(*) > 0", func(r row) error { known = r.int(0); return nil }, id)
+		if err != nil {
+			return done, err
+		}
+		if known >= 0 {
+			err := c.each("SELECT count(*) FROM events WHERE run = ? AND seq > ?", func(r row) error { done.unheard.events += r.int(0); return nil }, id, known)
+			if err != nil {
+				return done, err
+			}
+			done.unheard.runs++
+		}
+		for _, q := range []string{
+			"DELETE FROM events WHERE run = ?", "DELETE FROM relays WHERE run = ?", "UPDATE runs SET pruned = 1 WHERE id = ?",
+		} {
+			if _, err := c.exec(q, id); err != nil {
+				return done, err
+			}
+		}
+	}
+	done.runs = len(ids)
+	return done, nil
+}
+
+// pruneRuns removes some runs that ended before t, whose events are gone, and
+// what they asked.
 func (c *conn) pruneRuns(t claybot.Time) (int, error) {
 	states := make(map[claybot.RunID]claybot.RunState)
 	err := c.each("SELECT id, state FROM runs WHERE pruned = 1 AND ended < ? ORDER BY ended LIMIT 0+?", func(r row) error {
@@ -77,12 +126,31 @@ func (c *conn) pruneRuns(t claybot.Time) (int, error) {
 		return 0, err
 	}
 	for id, s := range states {
-		if _, err := c.exec("DELETE FROM runs WHERE id = ?", id); err != nil {
-			return 0, err
+		for _, q := range []string{"DELETE FROM runs WHERE id = ?", "DELETE FROM questions WHERE run = ?"} {
+			if _, err := c.exec(q, id); err != nil {
+				return 0, err
+			}
 		}
 		c.tally[countRun+string(s)]--
 	}
 	return len(states), nil
+}
+
+// pruneUsage removes one day of usage before day.
+func (c *conn) pruneUsage(day string) (int, error) {
+	total := 0
+	for _, q := range []string{
+		"DELETE FROM spent WHERE day = (SELECT min(day) FROM spent WHERE day < ?)",
+		"DELETE FROM spent_days WHERE day = (SELECT min(day) FROM spent_days WHERE day < ?)",
+		"DELETE FROM latencies WHERE day = (SELECT min(day) FROM latencies WHERE day < ?)",
+	} {
+		n, err := c.exec(q, day)
+		if err != nil {
+			return 0, err
+		}
+		total += int(n)
+	}
+	return total, nil
 }
 
 // pruneLedger removes some rows entered before t. The newest scheduled one of a

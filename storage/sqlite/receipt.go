@@ -14,7 +14,7 @@ import (
 // reported with an error that wraps storage.ErrDamaged. Of a run that was
 // pruned only the id is known.
 func (db *DB) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
-	rec, err := db.receipt(ctx, "SELECT id, agent, run, skipped, body, crc FROM messages WHERE id = ?", string(id))
+	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+" FROM messages WHERE id = ?", string(id))
 	if err != nil {
 		return storage.Receipt{}, fmt.Errorf("receipt of %s: %w", id, err)
 	}
@@ -23,7 +23,7 @@ func (db *DB) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receip
 
 // LastReceipt implements storage.Inbox.
 func (db *DB) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
-	rec, err := db.receipt(ctx, `SELECT id, agent, run, skipped, body, crc FROM messages INDEXED BY messages_user
+	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+` FROM messages INDEXED BY messages_user
 		WHERE agent = ? AND type = 'user' ORDER BY n DESC LIMIT 1`, string(agent))
 	if err != nil {
 		return storage.Receipt{}, fmt.Errorf("receipt of the last message of agent %s: %w", agent, err)
@@ -31,19 +31,49 @@ func (db *DB) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.R
 	return rec, nil
 }
 
-// receipt finishes what q finds: one row with the columns of its callers.
+// receiptColumns are those of a message that receipt reads.
+const receiptColumns = "id, agent, run, skipped, body, crc, at, n"
+
+// firstBefore is how many of the messages before one a receipt names.
+const firstBefore = 10
+
+// queue tells what the message n of an agent waits for.
+func (c *conn) queue(rec *storage.Receipt, n int64) error {
+	_, err := c.first("SELECT due_at, run FROM agents WHERE id = ?", func(r row) error {
+		rec.Due, rec.Busy = claybot.Time(r.int(0)), claybot.RunID(r.str(1))
+		return nil
+	}, rec.Agent)
+	if err != nil {
+		return err
+	}
+	return c.each("SELECT id FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND n < ? ORDER BY n", func(r row) error {
+		if rec.Ahead++; rec.Ahead <= firstBefore {
+			rec.Before = append(rec.Before, claybot.MessageID(r.str(0)))
+		}
+		return nil
+	}, rec.Agent, n)
+}
+
+// receipt finishes what q finds: one row of receiptColumns.
 func (db *DB) receipt(ctx context.Context, q, arg string) (storage.Receipt, error) {
 	var rec storage.Receipt
 	err := db.read(ctx, func(c *conn) error {
 		var run claybot.RunID
 		var origin string
+		var n int64
 		err := need(c.first(q, func(r row) (err error) {
 			origin, rec.Agent, run, rec.Skipped = r.str(0), claybot.AgentID(r.str(1)), claybot.RunID(r.str(2)), r.str(3)
+			rec.Stored, n = claybot.Time(r.int(6)), r.int(7)
 			rec.Message, err = decodeMessage(r, 4)
 			return err
 		}, arg))
 		if err != nil {
 			return err
+		}
+		if run == "" && rec.Skipped == "" {
+			if err := c.queue(&rec, n); err != nil {
+				return err
+			}
 		}
 		if run != "" {
 			loaded, err := c.loadRun(run)

@@ -85,6 +85,15 @@ func (db *DB) Reminders(ctx context.Context, agent claybot.AgentID) ([]storage.R
 	return list, nil
 }
 
+// NextReminders implements storage.Reminders.
+func (db *DB) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+	list, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders INDEXED BY reminders_due ORDER BY due LIMIT 0+?", limit)
+	if err != nil {
+		return nil, fmt.Errorf("next reminders: %w", err)
+	}
+	return list, nil
+}
+
 func (db *DB) reminders(ctx context.Context, q string, args ...any) (list []storage.Reminder, err error) {
 	err = db.read(ctx, func(c *conn) error {
 		return c.each(q, func(r row) error {

@@ -21,15 +21,15 @@ type target struct {
 
 // Reschedule implements storage.Inbox. It is not one transaction: each agent is
 // moved on its own, and a second call changes nothing.
-func (db *DB) Reschedule(ctx context.Context, wait func(claybot.Descriptor) storage.Wait) error {
-	targets, err := db.waitingAgents(ctx)
+func (db *DB) Reschedule(ctx context.Context, agent claybot.AgentID, wait func(claybot.AgentID, claybot.Descriptor) storage.Wait) error {
+	targets, err := db.waitingAgents(ctx, agent)
 	if err != nil {
 		return fmt.Errorf("reschedule: %w", err)
 	}
 	for chunk := range slices.Chunk(targets, rescheduleChunk) {
 		waits := make([]storage.Wait, len(chunk))
 		for i, t := range chunk {
-			waits[i] = wait(t.descriptor) // not in the writer: it is the caller's code
+			waits[i] = wait(t.id, t.descriptor) // not in the writer: it is the caller's code
 		}
 		_, err := write(ctx, db, func(c *conn) (struct{}, error) {
 			for i, t := range chunk {
@@ -60,17 +60,23 @@ func (c *conn) reschedule(id claybot.AgentID, w storage.Wait) error {
 	return c.saveInbox(a)
 }
 
-func (db *DB) waitingAgents(ctx context.Context) (targets []target, err error) {
+// waitingAgents lists the agents with waiting messages, or the one named if it
+// is such.
+func (db *DB) waitingAgents(ctx context.Context, agent claybot.AgentID) (targets []target, err error) {
+	q, args := `SELECT id, descriptor FROM agents WHERE id IN
+		(SELECT DISTINCT agent FROM messages INDEXED BY messages_waiting WHERE run IS NULL AND skipped IS NULL)`, []any(nil)
+	if agent != "" {
+		q, args = "SELECT id, descriptor FROM agents WHERE id = ? AND waiting > 0", []any{agent}
+	}
 	err = db.read(ctx, func(c *conn) error {
-		return c.each(`SELECT id, descriptor FROM agents WHERE id IN
-			(SELECT DISTINCT agent FROM messages WHERE run IS NULL AND skipped IS NULL)`, func(r row) error {
+		return c.each(q, func(r row) error {
 			t := target{id: claybot.AgentID(r.str(0))}
 			if err := unmarshal(r.str(1), &t.descriptor); err != nil {
 				return fmt.Errorf("agent %s: %w", t.id, err)
 			}
 			targets = append(targets, t)
 			return nil
-		})
+		}, args...)
 	})
 	return targets, err
 }

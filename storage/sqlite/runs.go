@@ -11,44 +11,6 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// outcome is the part of a run that its end fills in.
-type outcome struct {
-	Output string            `json:"output,omitempty"`
-	Usage  claybot.Usage     `json:"usage"`
-	Error  *claybot.RunError `json:"error,omitempty"`
-}
-
-// terminal is the one event that ends a run in each state (EV-03).
-var terminal = map[claybot.RunState]claybot.EventType{
-	claybot.RunSucceeded: claybot.EventRunFinished,
-	claybot.RunFailed:    claybot.EventRunFailed,
-	claybot.RunCanceled:  claybot.EventRunCanceled,
-}
-
-func (c *conn) loadRun(id claybot.RunID) (claybot.Run, error) {
-	run := claybot.Run{ID: id}
-	found, err := c.first(`SELECT agent, state, last_seq, attempts, cancel, draft, messages, outcome, started, ended, awaiting
-		FROM runs WHERE id = ?`, func(r row) error {
-		run.Agent, run.State, run.LastSeq = claybot.AgentID(r.str(0)), claybot.RunState(r.str(1)), r.int(2)
-		run.Attempts, run.Cancel = int(r.int(3)), r.str(4)
-		run.Started, run.Ended = claybot.Time(r.int(8)), claybot.Time(r.int(9))
-		var o outcome
-		err := errors.Join(unmarshal(r.str(6), &run.Messages), unmarshal(r.str(7), &o))
-		if !r.null(5) {
-			err = errors.Join(err, unmarshal(r.str(5), &run.Draft))
-		}
-		if !r.null(10) {
-			err = errors.Join(err, unmarshal(r.str(10), &run.Awaiting))
-		}
-		run.Output, run.Usage, run.Error = o.Output, o.Usage, o.Error
-		return err
-	}, id)
-	if err = need(found, err); err != nil {
-		return claybot.Run{}, fmt.Errorf("run %s: %w", id, err)
-	}
-	return run, nil
-}
-
 // Begin implements storage.Runs. An empty batch without an unfinished run is
 // refused, and so is a batch with a message that does not wait.
 func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID) (claybot.Run, error) {
@@ -57,18 +19,23 @@ func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batc
 		if err != nil {
 			return claybot.Run{}, err
 		}
+		var reserved []claybot.RunID
 		for i, m := range batch {
 			if slices.Contains(batch[:i], m) {
 				return claybot.Run{}, fmt.Errorf("message %s is twice in the batch", m)
 			}
-			if err := c.mustWait(a.id, m); err != nil {
+			r, err := c.mustWait(a.id, m)
+			if err != nil {
 				return claybot.Run{}, err
+			}
+			if r != "" {
+				reserved = append(reserved, r)
 			}
 		}
 		if a.run != "" {
-			return c.resume(a, batch)
+			return c.resume(a, batch, reserved)
 		}
-		return c.start(a, id, batch)
+		return c.start(a, id, batch, reserved)
 	})
 	if err != nil {
 		return claybot.Run{}, fmt.Errorf("begin run: %w", err)
@@ -76,22 +43,30 @@ func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batc
 	return run, nil
 }
 
-func (c *conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID) (claybot.Run, error) {
+func (c *conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, reserved []claybot.RunID) (claybot.Run, error) {
 	if len(batch) == 0 {
 		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
 	}
-	run := claybot.Run{ID: id, Agent: a.id, State: claybot.RunRunning, Attempts: 1, Started: claybot.Time(now())}
-	n, err := c.exec("INSERT INTO runs (id, agent, state, attempts, started) VALUES (?, ?, ?, 1, ?) ON CONFLICT (id) DO NOTHING",
-		id, a.id, run.State, run.Started)
-	if err != nil {
-		return claybot.Run{}, err
+	run := claybot.Run{Agent: a.id, State: claybot.RunRunning, Attempts: 1, Started: claybot.Time(now())}
+	for i, candidate := range append(slices.Clone(reserved), id) {
+		own := i < len(reserved)
+		n, err := c.exec(`INSERT INTO runs (id, agent, state, attempts, started) SELECT ?1, ?2, ?3, 1, ?4
+			WHERE ?5 OR NOT EXISTS (SELECT 1 FROM messages WHERE reserved = ?1) ON CONFLICT (id) DO NOTHING`,
+			candidate, a.id, run.State, run.Started, own)
+		if err != nil {
+			return claybot.Run{}, err
+		}
+		if n > 0 {
+			run.ID = candidate
+			break
+		}
 	}
-	if n == 0 {
+	if run.ID == "" {
 		return claybot.Run{}, fmt.Errorf("run %s exists already", id)
 	}
 	c.tally.run("", run.State)
-	a.run = id
-	if err := c.bind(a, &run, batch); err != nil {
+	a.run = run.ID
+	if err := c.bind(a, &run, batch, reserved); err != nil {
 		return claybot.Run{}, err
 	}
 	return run, c.append(&run, event(claybot.EventRunStarted, map[string]any{
@@ -99,7 +74,7 @@ func (c *conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID) (
 	}))
 }
 
-func (c *conn) resume(a *inboxRow, batch []claybot.MessageID) (claybot.Run, error) {
+func (c *conn) resume(a *inboxRow, batch []claybot.MessageID, reserved []claybot.RunID) (claybot.Run, error) {
 	run, err := c.loadRun(a.run)
 	if err != nil {
 		return claybot.Run{}, err
@@ -109,8 +84,16 @@ func (c *conn) resume(a *inboxRow, batch []claybot.MessageID) (claybot.Run, erro
 		return claybot.Run{}, err
 	}
 	if run.State != claybot.RunRunning {
+		if err := checkMove(run.State, claybot.RunRunning); err != nil {
+			return claybot.Run{}, err
+		}
 		c.tally.run(run.State, claybot.RunRunning)
 		run.State = claybot.RunRunning
+	}
+	if run.Awaiting != nil && len(run.Awaiting.Questions) > 0 {
+		if err := c.closeQuestions(run.ID); err != nil {
+			return claybot.Run{}, err
+		}
 	}
 	run.Attempts++
 	run.Awaiting, a.resumeAt = nil, never
@@ -122,14 +105,16 @@ func (c *conn) resume(a *inboxRow, batch []claybot.MessageID) (claybot.Run, erro
 	if len(batch) > 0 {
 		data["messages"] = batch
 	}
-	if err := c.bind(a, &run, batch); err != nil {
+	if err := c.bind(a, &run, batch, reserved); err != nil {
 		return claybot.Run{}, err
 	}
 	return run, c.append(&run, event(claybot.EventRunResumed, data))
 }
 
-// bind gives waiting messages to a run and saves the inbox.
-func (c *conn) bind(a *inboxRow, run *claybot.Run, batch []claybot.MessageID) error {
+// bind gives waiting messages, and the run ids that they reserved, to a run and
+// saves the inbox.
+func (c *conn) bind(a *inboxRow, run *claybot.Run, batch []claybot.MessageID, reserved []claybot.RunID) error {
+	c.journal.joined(run.ID, reserved)
 	for _, m := range batch {
 		if _, err := c.exec("UPDATE messages SET run = ? WHERE id = ?", run.ID, m); err != nil {
 			return err
@@ -165,17 +150,21 @@ func (db *DB) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit
 			return nil, err
 		}
 		ids := make([]claybot.MessageID, 0, len(waiting))
+		var reserved []claybot.RunID
 		for i, m := range waiting {
 			if m.Type == claybot.MessageReset || accept != nil && !accept(m) {
 				waiting = waiting[:i]
 				break
 			}
 			ids = append(ids, m.ID)
+			if id := reservedBy(m); id != "" {
+				reserved = append(reserved, id)
+			}
 		}
 		if len(ids) == 0 {
 			return nil, c.saveInbox(a) // damaged messages may have been ended
 		}
-		if err := c.bind(a, &run, ids); err != nil {
+		if err := c.bind(a, &run, ids, reserved); err != nil {
 			return nil, err
 		}
 		return waiting, c.append(&run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
@@ -213,10 +202,8 @@ func (db *DB) Append(ctx context.Context, l storage.Lease, id claybot.RunID, pro
 		if err != nil {
 			return struct{}{}, err
 		}
-		for _, e := range ev {
-			if ends(e.Type) {
-				return struct{}{}, fmt.Errorf("%s ends a run and is for Finish", e.Type)
-			}
+		if err := checkOpen(ev); err != nil {
+			return struct{}{}, err
 		}
 		if progress {
 			if _, err := c.exec("UPDATE runs SET attempts = 0 WHERE id = ?", id); err != nil {
@@ -231,15 +218,6 @@ func (db *DB) Append(ctx context.Context, l storage.Lease, id claybot.RunID, pro
 	return nil
 }
 
-func ends(t claybot.EventType) bool {
-	for _, e := range terminal {
-		if e == t {
-			return true
-		}
-	}
-	return false
-}
-
 // event makes an event of the store's own.
 func event(t claybot.EventType, data map[string]any) claybot.Event {
 	b, err := json.Marshal(data)
@@ -249,10 +227,16 @@ func event(t claybot.EventType, data map[string]any) claybot.Event {
 	return claybot.Event{Type: t, Data: b}
 }
 
-// append adds events behind run.LastSeq and moves it.
+// append adds events behind run.LastSeq and moves it. Sinks are owed them, and
+// watchers are told after the commit.
 func (c *conn) append(run *claybot.Run, ev ...claybot.Event) error {
+	if len(ev) == 0 {
+		return nil
+	}
+	known := run.LastSeq
 	for _, e := range ev {
 		run.LastSeq++
+		e.Run, e.Seq = run.ID, run.LastSeq
 		if e.V == 0 {
 			e.V = 1
 		}
@@ -264,6 +248,11 @@ func (c *conn) append(run *claybot.Run, ev ...claybot.Event) error {
 		if err != nil {
 			return err
 		}
+		c.journal.commit.Events = append(c.journal.commit.Events, e)
+	}
+	first := c.journal.commit.Events[len(c.journal.commit.Events)-len(ev)].At
+	if err := c.owe(run.ID, known, first); err != nil {
+		return err
 	}
 	_, err := c.exec("UPDATE runs SET last_seq = ? WHERE id = ?", run.LastSeq, run.ID)
 	return err
@@ -317,18 +306,20 @@ func (db *DB) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o s
 }
 
 func (c *conn) finish(a *inboxRow, run *claybot.Run, o storage.Outcome, posts []storage.Posting) ([]claybot.Outgoing, error) {
-	if err := c.end(run, o); err != nil {
+	at := now()
+	if err := c.end(run, o, at); err != nil {
 		return nil, err
 	}
-	if err := c.addUsage(a.id, o.Usage); err != nil {
+	if err := c.charge(a.id, o.Usage, o.Calls, 1, at); err != nil {
 		return nil, err
 	}
+	c.meter.took(at, storage.LatencyRun, at-int64(run.Started))
 	a.run, a.resumeAt = "", never
 	a.free(o.Wait)
 	if err := c.saveInbox(a); err != nil {
 		return nil, err
 	}
-	out, err := c.enqueue(now(), string(run.ID), o.Replies)
+	out, err := c.enqueue(at, string(run.ID), o.Replies)
 	if err != nil {
 		return nil, err
 	}
@@ -359,25 +350,8 @@ func (c *conn) reachable(posts []storage.Posting) ([]storage.Posting, error) {
 	return kept, nil
 }
 
-// checkOutcome refuses what is no way to end a run (RN-01, EV-03).
-func checkOutcome(from claybot.RunState, o storage.Outcome) error {
-	last, ok := terminal[o.State]
-	if !ok || from == claybot.RunPending && o.State != claybot.RunCanceled || from == claybot.RunAwaiting && o.State == claybot.RunSucceeded {
-		return fmt.Errorf("a run cannot end from %s as %q", from, o.State)
-	}
-	for i, e := range o.Events {
-		if ends(e.Type) != (i == len(o.Events)-1) || ends(e.Type) && e.Type != last {
-			return fmt.Errorf("event %s at place %d of %d: want one %s, at the end", e.Type, i+1, len(o.Events), last)
-		}
-	}
-	if len(o.Events) == 0 {
-		return fmt.Errorf("no events: want one %s at the end", last)
-	}
-	return nil
-}
-
 // end writes the end of a run.
-func (c *conn) end(run *claybot.Run, o storage.Outcome) error {
+func (c *conn) end(run *claybot.Run, o storage.Outcome, at int64) error {
 	if err := c.append(run, o.Events...); err != nil {
 		return err
 	}
@@ -385,28 +359,15 @@ func (c *conn) end(run *claybot.Run, o storage.Outcome) error {
 	if err != nil {
 		return err
 	}
-	at := now()
 	_, err = c.exec("UPDATE runs SET state = ?, outcome = ?, awaiting = NULL, ended = ? WHERE id = ?", o.State, b, at, run.ID)
 	if err != nil {
 		return err
 	}
+	if run.State == claybot.RunAwaiting {
+		if err := c.closeQuestions(run.ID); err != nil {
+			return err
+		}
+	}
 	c.tally.run(run.State, o.State)
 	return c.settleLedger(run, o, at)
-}
-
-func (c *conn) addUsage(id claybot.AgentID, u claybot.Usage) error {
-	if u == (claybot.Usage{}) {
-		return nil
-	}
-	var total claybot.Usage
-	err := need(c.first("SELECT usage FROM agents WHERE id = ?", func(r row) error { return unmarshal(r.str(0), &total) }, id))
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(total.Add(u))
-	if err != nil {
-		return err
-	}
-	_, err = c.exec("UPDATE agents SET usage = ? WHERE id = ?", b, id)
-	return err
 }

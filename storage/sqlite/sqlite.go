@@ -28,14 +28,22 @@ var (
 	_ storage.Ledger    = (*DB)(nil)
 	_ storage.Reminders = (*DB)(nil)
 	_ storage.Documents = (*DB)(nil)
+
+	_ storage.Relays    = (*DB)(nil)
+	_ storage.Usages    = (*DB)(nil)
+	_ storage.Questions = (*DB)(nil)
 )
 
-// readers is how many reads run side by side.
+// readers is how many reads run side by side, besides one report.
 const readers = 2
 
 // Config of a DB; the zero value works.
 type Config struct {
 	Log *slog.Logger // nil: silent
+	// Committed is told what each commit changed, in the order of the commits,
+	// before the callers of that commit go on. Commits of leases alone are left
+	// out. It must be quick and must not use the store. nil: nobody is told.
+	Committed func(storage.Commit)
 }
 
 // A DB is an open claybot.db. Its methods may be used by many goroutines.
@@ -51,8 +59,12 @@ type DB struct {
 	// Owned by the writer goroutine.
 	writer   *conn
 	unsynced bool // commits are not synced at present
+	sinks    []string
+	// committed is Config.Committed.
+	committed func(storage.Commit)
 
 	readers    chan *conn // idle readers; nil stands for one not yet opened
+	reporter   chan *conn // the same for the one of reports, which may take long
 	duplicates atomic.Int64
 }
 
@@ -69,7 +81,7 @@ func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 		queue:   make(chan *call, queueLength),
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
-		readers: make(chan *conn, readers),
+		readers: make(chan *conn, readers), reporter: make(chan *conn, 1),
 	}
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
@@ -77,12 +89,14 @@ func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 	for range readers {
 		db.readers <- nil
 	}
+	db.reporter <- nil
 	if err := db.open(ctx); err != nil {
 		if db.writer != nil {
 			_ = db.writer.close() // err says what matters
 		}
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
+	db.committed = cfg.Committed // from here on
 	db.close = sync.OnceValue(db.shut)
 	go db.writeAll()
 	return db, nil
@@ -100,6 +114,9 @@ func (db *DB) open(ctx context.Context) error {
 	if err := migrate(c); err != nil {
 		return err
 	}
+	if db.sinks, err = loadSinks(c); err != nil {
+		return err
+	}
 	return db.recoverAll()
 }
 
@@ -111,8 +128,12 @@ func (db *DB) shut() error {
 	close(db.stop)
 	<-db.stopped
 	var errs []error
-	for range readers {
-		if c := <-db.readers; c != nil {
+	for i := range readers + 1 {
+		idle := db.readers
+		if i == readers {
+			idle = db.reporter
+		}
+		if c := <-idle; c != nil {
 			errs = append(errs, c.close())
 		}
 	}
@@ -126,8 +147,18 @@ func (db *DB) shut() error {
 	return nil
 }
 
-// read runs fn on a reading connection.
+// read runs fn on a reading connection, until ctx is done.
 func (db *DB) read(ctx context.Context, fn func(c *conn) error) error {
+	return db.readFrom(ctx, db.readers, fn)
+}
+
+// report is read for what may read very many rows: reports wait for each other
+// and for nobody else, and nobody waits for them.
+func (db *DB) report(ctx context.Context, fn func(c *conn) error) error {
+	return db.readFrom(ctx, db.reporter, fn)
+}
+
+func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -137,21 +168,23 @@ func (db *DB) read(ctx context.Context, fn func(c *conn) error) error {
 		return errClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case c = <-db.readers:
+	case c = <-idle:
 	}
 	if c == nil {
 		var err error
 		if c, err = connect(ctx, db.path, readerPragmas); err != nil {
-			db.readers <- nil
+			idle <- nil
 			return err
 		}
 	}
+	c.until = ctx
 	err := fn(c)
+	c.until = context.Background()
 	if ioFailed(err) {
 		_ = c.close() // its files are given up
 		c = nil
 	}
-	db.readers <- c
+	idle <- c
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -38,16 +39,14 @@ func (db *DB) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID, p 
 }
 
 func (c *conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
-	if run.State != claybot.RunRunning {
-		return fmt.Errorf("run %s is %s already", run.ID, run.State)
+	if err := checkMove(run.State, claybot.RunAwaiting); err != nil {
+		return err
 	}
 	if p.Awaiting.Until <= 0 {
 		return errNoUntil
 	}
-	for _, e := range p.Events {
-		if ends(e.Type) {
-			return fmt.Errorf("%s ends a run and is for Finish", e.Type)
-		}
+	if err := checkOpen(p.Events); err != nil {
+		return err
 	}
 	awaiting, err := json.Marshal(p.Awaiting)
 	if err != nil {
@@ -60,8 +59,19 @@ func (c *conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if err := c.append(run, p.Events...); err != nil {
 		return err
 	}
-	_, err = c.exec("UPDATE runs SET state = ?, awaiting = ?, attempts = 0 WHERE id = ?", claybot.RunAwaiting, awaiting, run.ID)
+	so, err := json.Marshal(outcome{Usage: p.Usage})
 	if err != nil {
+		return err
+	}
+	_, err = c.exec("UPDATE runs SET state = ?, awaiting = ?, outcome = ?, attempts = 0 WHERE id = ?",
+		claybot.RunAwaiting, awaiting, so, run.ID)
+	if err != nil {
+		return err
+	}
+	if err := c.openQuestions(*run, p.Awaiting.Questions); err != nil {
+		return err
+	}
+	if err := c.say(run, p.Replies); err != nil {
 		return err
 	}
 	c.tally.run(run.State, claybot.RunAwaiting)
@@ -71,6 +81,22 @@ func (c *conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	}
 	a.free(p.Wait)
 	return c.saveInbox(a)
+}
+
+// say puts what a run says before its end into the outbox. Its draft is none any
+// more when it is among that.
+func (c *conn) say(run *claybot.Run, replies []claybot.Outgoing) error {
+	if len(replies) == 0 {
+		return nil
+	}
+	if _, err := c.enqueue(now(), string(run.ID), replies); err != nil {
+		return err
+	}
+	if run.Draft == nil || !slices.ContainsFunc(replies, func(o claybot.Outgoing) bool { return o.ID == run.Draft.Outgoing }) {
+		return nil
+	}
+	_, err := c.exec("UPDATE runs SET draft = NULL WHERE id = ?", run.ID)
+	return err
 }
 
 // whyResumed is why an unfinished run goes on.

@@ -70,6 +70,11 @@ func (db *DB) Figures(ctx context.Context) (storage.Counts, error) {
 		Duplicates: db.duplicates.Load(),
 	}
 	err := db.read(ctx, func(c *conn) error {
+		_, err := c.first("SELECT at FROM messages INDEXED BY messages_oldest WHERE run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY at LIMIT 1",
+			func(r row) error { f.OldestWaiting = claybot.Time(r.int(0)); return nil })
+		if err != nil {
+			return err
+		}
 		return c.each("SELECT name, n FROM counters", func(r row) error {
 			name, n := r.str(0), r.int(1)
 			if s, ok := strings.CutPrefix(name, countRun); ok && n != 0 {

@@ -156,18 +156,33 @@ func (db *DB) transaction(calls []*call) (err error) {
 			db.abandon(c, err)
 		}
 	}()
-	c.tally.reset()
+	c.begin(db.sinks)
 	for _, cl := range calls {
 		c.wrote = false
 		cl.err = db.try(c, cl)
 		if cl.err != nil && (c.wrote || storeFailed(cl.err)) {
 			return cl.err
 		}
+		c.journal.changed = c.journal.changed || c.wrote && !cl.soft
 	}
 	if err := c.tally.flush(c); err != nil {
 		return err
 	}
-	return c.control("COMMIT")
+	if err := c.meter.flush(c); err != nil {
+		return err
+	}
+	if err := c.control("COMMIT"); err != nil {
+		return err
+	}
+	db.tell(c.journal)
+	return nil
+}
+
+// begin forgets what the last try has collected.
+func (c *conn) begin(sinks []string) {
+	c.tally.reset()
+	c.meter.reset()
+	c.journal, c.sinks = journal{}, sinks
 }
 
 // try runs one call. A panic in it becomes its error: the writer outlives it.

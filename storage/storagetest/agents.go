@@ -47,6 +47,7 @@ func TestAgents(t *testing.T, open func(t *testing.T) AgentsUnderTest) {
 		{"new names and owners", newNames},
 		{"delete", deleteAgents},
 		{"results", results},
+		{"files", attachments},
 		{"summaries", summaries},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, open(t)) })

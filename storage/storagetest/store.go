@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,15 +32,25 @@ type Store interface {
 	storage.Ledger
 	storage.Reminders
 	storage.Documents
+	storage.Relays
+	storage.Usages
+	storage.Questions
+	// Prune removes what is old at a time; what is kept for how long is the same
+	// in every store.
+	Prune(ctx context.Context, at time.Time) error
 	Close() error
 }
 
-// TestStore runs the suite. open opens an empty store that t.Cleanup closes;
-// reopen closes it and opens what it left behind, as the next process would.
+// An Opener opens an empty store that t.Cleanup closes, and tells committed of
+// its commits. reopen closes it and opens what it left behind, as the next
+// process would.
+type Opener func(t *testing.T, committed func(storage.Commit)) (s Store, reopen func() Store)
+
+// TestStore runs the suite.
 //
 // Every test runs in a synctest bubble, so the store takes the time from
 // package time, and hours of waiting cost nothing.
-func TestStore(t *testing.T, open func(t *testing.T) (s Store, reopen func() Store)) {
+func TestStore(t *testing.T, open Opener) {
 	groups := []struct {
 		name  string
 		tests []storeTest
@@ -59,6 +70,16 @@ func TestStore(t *testing.T, open func(t *testing.T) (s Store, reopen func() Sto
 		{"ledger", ledgerTests},
 		{"reminders", reminderTests},
 		{"documents", documentTests},
+		{"reserved", reservedTests},
+		{"states", stateTests},
+		{"pages", pageTests},
+		{"receipts", receiptTests},
+		{"operator", operatorTests},
+		{"settings", settingsTests},
+		{"usage", usageTests},
+		{"relay", relayTests},
+		{"commits", commitTests},
+		{"questions", questionTests},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
@@ -66,7 +87,7 @@ func TestStore(t *testing.T, open func(t *testing.T) (s Store, reopen func() Sto
 				t.Run(st.name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						b := &bed{TB: t, ctx: t.Context()}
-						b.Store, b.reopen = open(t)
+						b.Store, b.reopen = open(t, b.commits.add)
 						b.agent = b.newAgent("C1")
 						st.run(b)
 					})
@@ -89,6 +110,29 @@ type bed struct {
 	ctx    context.Context
 	reopen func() Store
 	agent  claybot.AgentID
+	// commits are those that the store has told of.
+	commits commits
+}
+
+// commits collects what a store tells of its commits.
+type commits struct {
+	mu   sync.Mutex
+	list []storage.Commit
+}
+
+func (c *commits) add(done storage.Commit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, done)
+}
+
+// take returns what came since it was last asked.
+func (c *commits) take() []storage.Commit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := c.list
+	c.list = nil
+	return list
 }
 
 // instant is a Wait of nothing; minute holds messages for a quiet minute, ten

@@ -54,7 +54,7 @@ var accessTests = []storeTest{
 		b.post("m2", instant)
 		b.succeed(lease, "r1", reply("o1"))
 		want := storage.Counts{
-			Agents: 1, Waiting: 1, Runs: map[claybot.RunState]int{claybot.RunSucceeded: 1},
+			Agents: 1, Waiting: 1, OldestWaiting: claybot.Now(), Runs: map[claybot.RunState]int{claybot.RunSucceeded: 1},
 			Outbox: map[claybot.SendState]int{claybot.SendWaiting: 1}, Duplicates: 1,
 		}
 		b.equal("after a run", b.figures(), want)

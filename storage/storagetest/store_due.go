@@ -82,8 +82,8 @@ var dueTests = []storeTest{
 		time.Sleep(10 * time.Second)
 		b.dueIn("before", 50*time.Second)
 		set := func(w storage.Wait) {
-			b.noError(b.Reschedule(b.ctx, func(d claybot.Descriptor) storage.Wait {
-				b.equal("asked for", d.ChannelID, "C1")
+			b.noError(b.Reschedule(b.ctx, "", func(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
+				b.equal("asked for", []any{id, d.ChannelID}, []any{b.agent, "C1"})
 				return w
 			}))
 		}
@@ -99,7 +99,7 @@ var dueTests = []storeTest{
 	{"a new window for a held agent counts when it is let go", func(b *bed) {
 		lease, _ := b.begin("r1")
 		b.post("m2", minute)
-		b.noError(b.Reschedule(b.ctx, func(claybot.Descriptor) storage.Wait { return instant }))
+		b.noError(b.Reschedule(b.ctx, "", func(claybot.AgentID, claybot.Descriptor) storage.Wait { return instant }))
 		b.acquire(nodeTwo, 0)
 		b.equal("due for injection", ids(ok(b.Take(b.ctx, lease, "r1", 10, nil))(b)), []claybot.MessageID{"m2"})
 	}},

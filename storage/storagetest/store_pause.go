@@ -21,7 +21,7 @@ func answer(id string, run claybot.RunID) claybot.Message {
 func (b *bed) pause(l storage.Lease, id claybot.RunID, answers ...claybot.MessageID) claybot.Awaiting {
 	b.Helper()
 	w := claybot.Awaiting{Answers: answers, Until: claybot.At(time.Now().Add(time.Hour))}
-	b.noError(b.Suspend(b.ctx, l, id, storage.Pause{Events: []claybot.Event{{Type: claybot.EventRunAwaiting}}, Awaiting: w}))
+	b.noError(b.Suspend(b.ctx, l, id, storage.Pause{Events: []claybot.Event{{Type: claybot.EventAwaitingInput}}, Awaiting: w}))
 	return w
 }
 
@@ -45,6 +45,33 @@ func (b *bed) resume(id claybot.RunID) (h storage.Held, reason string) {
 }
 
 var pauseTests = []storeTest{
+	{"what is said with a pause", func(b *bed) {
+		lease, _ := b.begin("r1")
+		b.noError(b.SaveDraft(b.ctx, lease, "r1", claybot.Draft{Outgoing: "o1"}))
+		until := claybot.At(time.Now().Add(time.Hour))
+		pause := storage.Pause{
+			Awaiting: claybot.Awaiting{Answers: []claybot.MessageID{"a1"}, Until: until}, Usage: claybot.Usage{Input: 7, LLMCalls: 1},
+			Replies: []claybot.Outgoing{reply("o1"), reply("o2")},
+		}
+		refused := pause
+		refused.Awaiting.Until = 0
+		if b.Suspend(b.ctx, lease, "r1", refused) == nil {
+			b.Fatal("a pause without an end was taken")
+		}
+		b.equal("nothing is said with a refused pause", len(ok(b.Unsent(b.ctx, dest, 0, 9))(b)), 0)
+		b.noError(b.Suspend(b.ctx, lease, "r1", pause))
+		b.again()
+		run := b.run("r1")
+		b.equal("so far", []any{run.Usage, run.Draft}, []any{pause.Usage, (*claybot.Draft)(nil)})
+		b.equal("said", outIDs(ok(b.Unsent(b.ctx, dest, 0, 9))(b)), []string{"o1", "o2"})
+		b.to(b.agent, answer("a1", "r1"))
+		h, _ := b.resume("r1")
+		b.noError(b.SaveDraft(b.ctx, h.Lease, "r1", claybot.Draft{Outgoing: "o3"}))
+		pause.Awaiting.Answers[0], pause.Replies = "a2", []claybot.Outgoing{reply("o1")}
+		b.noError(b.Suspend(b.ctx, h.Lease, "r1", pause))
+		b.equal("said once", outIDs(ok(b.Unsent(b.ctx, dest, 0, 9))(b)), []string{"o1", "o2"})
+		b.equal("a draft that is not among it stays", b.run("r1").Draft, &claybot.Draft{Outgoing: "o3"})
+	}},
 	{"answers", func(b *bed) { // SA-31, SA-32
 		lease, _ := b.begin("r1")
 		b.to(b.agent, answer("early", "r1"))
@@ -52,7 +79,7 @@ var pauseTests = []storeTest{
 		b.refusesLease(lease, "r1", "m-r1")
 		run := b.run("r1")
 		b.equal("paused", []any{run.State, run.Awaiting, run.Attempts}, []any{claybot.RunAwaiting, &w, 0})
-		b.equal("events", b.events("r1", 0), []claybot.EventType{claybot.EventRunStarted, claybot.EventRunAwaiting})
+		b.equal("events", b.events("r1", 0), []claybot.EventType{claybot.EventRunStarted, claybot.EventAwaitingInput})
 		b.equal("figures", b.figures().Runs, map[claybot.RunState]int{claybot.RunAwaiting: 1})
 		b.dueIn("at its end", time.Hour)
 		b.post("m2", instant)

@@ -140,7 +140,7 @@ var postTests = []storeTest{
 		b.dueIn("reset", 0)
 		b.post("m2", minute)
 		b.dueIn("reset and a message", 0)
-		b.noError(b.Reschedule(b.ctx, func(claybot.Descriptor) storage.Wait { return minute }))
+		b.noError(b.Reschedule(b.ctx, "", func(claybot.AgentID, claybot.Descriptor) storage.Wait { return minute }))
 		b.dueIn("rescheduled", 0)
 		b.equal("held", ids(b.hold(nodeOne).Waiting), []claybot.MessageID{"x", "m2"})
 	}},

@@ -53,6 +53,14 @@ var reminderTests = []storeTest{
 		mine := b.agent
 		b.agent = b.newAgent("C2")
 		b.noError(b.AddReminder(b.ctx, b.reminder("a", time.Second), 2)) // ids are the agent's own
+		of := func(limit int) (list []string) {
+			for _, r := range ok(b.NextReminders(b.ctx, limit))(b) {
+				list = append(list, string(r.Agent)+" "+r.ID)
+			}
+			return list
+		}
+		b.equal("of all", of(9), []string{string(b.agent) + " a", string(mine) + " a"})
+		b.equal("the next of all", of(1), []string{string(b.agent) + " a"})
 		b.equal("of each", []int{len(ok(b.Reminders(b.ctx, b.agent))(b)), len(ok(b.Reminders(b.ctx, mine))(b))}, []int{1, 1})
 	}},
 	{"posted when due", func(b *bed) {

@@ -30,7 +30,7 @@ var silentTests = []storeTest{
 		b.equal("waiting", []any{b.figures().Waiting, ids(ok(b.Waiting(b.ctx, b.agent, 10))(b))}, []any{1, []claybot.MessageID{"s1"}})
 		b.again()
 		b.neverDue("after a restart")
-		b.noError(b.Reschedule(b.ctx, func(claybot.Descriptor) storage.Wait { return instant }))
+		b.noError(b.Reschedule(b.ctx, "", func(claybot.AgentID, claybot.Descriptor) storage.Wait { return instant }))
 		b.neverDue("rescheduled")
 		time.Sleep(time.Hour)
 		b.post("m1", minute)

@@ -1,36 +1,40 @@
-// Login: a link or token is exchanged for a cookie that scripts cannot read.
+// Login: the code of a link, or a token, is exchanged for a cookie that scripts cannot read.
 
 const form = document.getElementById("login");
 const token = document.getElementById("token");
 const error = document.getElementById("error");
 
-function say(text) {
-  error.textContent = text;
-  error.hidden = false;
-}
-
 // After a link on another site was followed, the new cookie comes along only
 // with requests of our own page: look whether we are in already.
 const session = await fetch("/session").catch(() => null);
+const code = new URLSearchParams(location.search).get("token");
+history.replaceState(null, "", "/login"); // the code is in no history from here on
 if (session?.ok) location.replace("/");
-else if (new URLSearchParams(location.search).has("used")) {
-  say("That link was used already or is older than 15 minutes. Each link works once: start claybot again for a new one, or paste the token.");
-  history.replaceState(null, "", "/login");
-}
+else if (code) await enter(code);
 
-form.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  error.hidden = true;
+// enter logs in with a code or token. It reports whether that worked, and says
+// why not.
+async function enter(secret) {
   try {
     const answer = await fetch("/login", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ token: token.value }),
+      body: JSON.stringify({ token: secret }),
     });
-    if (answer.ok) return location.replace("/");
-    say((await answer.json()).error.message);
+    if (answer.ok) {
+      token.value = "";
+      location.replace("/");
+      return true;
+    }
+    error.textContent = (await answer.json()).error.message;
   } catch {
-    say("claybot does not answer. Is it running?");
+    error.textContent = "claybot does not answer. Is it running?";
   }
-  token.select();
+  return false;
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  error.textContent = "";
+  if (!(await enter(token.value))) token.select();
 });

@@ -1,0 +1,273 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// errOneAddress: a message needs to know for whom it is.
+var errOneAddress = errors.New("give an agent or a descriptor, and not both")
+
+// ErrUsed: a message id was given before, to another agent or to a message that
+// says something else.
+var ErrUsed = errors.New("the message id was used for another message")
+
+// StartRun gives an agent a message and reserves the id of the run that will
+// take it. The same message under the same id gives the same ids again and
+// nothing new; another one is refused with ErrUsed, and nothing changes. Access
+// is not checked: it is for callers who have done so. A message to a background
+// agent becomes a system message.
+func (s *System) StartRun(ctx context.Context, to Address, m claybot.Message) (Accepted, error) {
+	agent, err := s.addressed(ctx, to)
+	if err != nil {
+		return Accepted{}, err
+	}
+	if !agent.Descriptor.Foreground() {
+		m.Type, m.Kind = claybot.MessageSystem, claybot.KindMessage
+	}
+	m.Run, m.Text = claybot.RunID(newID()), clean(m.Text)
+	if err := checkMessage(agent.Descriptor, m); err != nil {
+		return Accepted{}, err
+	}
+	if err := s.checkFiles(ctx, agent.ID, m.Files); err != nil {
+		return Accepted{}, err
+	}
+	done, err := s.acceptFor(ctx, agent, m)
+	if err != nil {
+		return Accepted{}, err
+	}
+	if !done.Added {
+		r, err := s.Inbox.Receipt(ctx, m.ID)
+		if err != nil {
+			return Accepted{}, fmt.Errorf("read the receipt of %s: %w", m.ID, err)
+		}
+		return s.acceptedBefore(ctx, r, agent.ID, m)
+	}
+	a := Accepted{Run: m.Run, Agent: agent.ID, Message: m.ID, State: claybot.RunPending}
+	if done.Skipped != "" {
+		a.State = claybot.RunCanceled
+	}
+	return a, nil
+}
+
+func (s *System) addressed(ctx context.Context, to Address) (claybot.Agent, error) {
+	switch {
+	case (to.Agent == "") == (to.Descriptor == nil):
+		return claybot.Agent{}, errOneAddress
+	case to.Agent == "":
+		return s.Agents.AgentFor(ctx, *to.Descriptor)
+	}
+	if _, err := s.Index.IndexedAgentByID(ctx, to.Agent); err != nil {
+		return claybot.Agent{}, err
+	}
+	return s.Agents.Agent(ctx, to.Agent)
+}
+
+// Known tells what became of a message that was posted before; known is false
+// when none was under that id. It needs the id of m, its text, and of each file
+// the id or the SHA256: a message that says something else, or is for another
+// agent, is refused with ErrUsed. No agent is made for to.
+func (s *System) Known(ctx context.Context, to Address, m claybot.Message) (a Accepted, known bool, err error) {
+	r, err := s.Inbox.Receipt(ctx, m.ID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Accepted{}, false, nil
+	}
+	if err != nil {
+		return Accepted{}, false, fmt.Errorf("read the receipt of %s: %w", m.ID, err)
+	}
+	id := to.Agent
+	if to.Descriptor != nil {
+		id, err = s.Index.IndexedAgent(ctx, *to.Descriptor)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return Accepted{}, false, err
+		}
+	}
+	a, err = s.acceptedBefore(ctx, r, id, m)
+	return a, err == nil, err
+}
+
+// acceptedBefore is what became of the message of a receipt, which is given
+// again as m, for an agent; ErrUsed when it is another one. What was said to an
+// agent that was deleted since stays what it was: its place may have a new one.
+func (s *System) acceptedBefore(ctx context.Context, r storage.Receipt, agent claybot.AgentID, m claybot.Message) (Accepted, error) {
+	other := clean(m.Text) != r.Message.Text || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	if r.Agent != agent && !other {
+		_, err := s.Index.IndexedAgentByID(ctx, r.Agent)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return Accepted{}, err
+		}
+		other = err == nil
+	}
+	if other {
+		return Accepted{}, fmt.Errorf("message %s: %w", m.ID, ErrUsed)
+	}
+	if said := r.Message.Answer; r.Message.Type == claybot.MessageUser && said != nil && said.OK {
+		return s.saidAgain(ctx, r)
+	}
+	a := Accepted{Run: r.Message.Run, Agent: r.Agent, Message: m.ID, State: claybot.RunPending}
+	if r.Run != nil {
+		a.Run, a.State = r.Run.ID, r.Run.State
+	} else if r.Skipped != "" {
+		a.State = claybot.RunCanceled
+	}
+	return a, nil
+}
+
+// sameFile reports whether two references are of one content.
+func sameFile(a, b claybot.File) bool {
+	return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
+}
+
+// RunByID loads a run; see storage.Runs.
+func (s *System) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+	return s.Runs.Run(ctx, id)
+}
+
+// RunPage lists runs, the newest first.
+func (s *System) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error) {
+	return s.Runs.RunPage(ctx, q)
+}
+
+// Events yields what happened in a run up to now, after a seq.
+func (s *System) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
+	return s.Runs.Events(ctx, id, after)
+}
+
+// Watch yields what happened in a run after a seq, and what happens from then
+// on; see runs.Watch.
+func (s *System) Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error] {
+	return runs.Watch(ctx, s.Runs, s.Hub, id, after)
+}
+
+// Changed returns a channel that is closed with the next change of anything
+// that is stored.
+func (s *System) Changed() <-chan struct{} { return s.Hub.Changed() }
+
+// maxCancelTries is how often a cancel follows its run from one state to the
+// next.
+const maxCancelTries = 5
+
+// CancelRun asks for the end of a run, and returns it as it was then. A run
+// that waits for its turn is over at once, with its message; one that has ended
+// stays as it is.
+func (s *System) CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error) {
+	for range maxCancelTries {
+		run, err := s.Runs.Run(ctx, id)
+		if err != nil || run.State.Ended() {
+			return run, err
+		}
+		if run.State == claybot.RunPending {
+			dropped, err := s.Inbox.Drop(ctx, run.Agent, "canceled", run.Messages...)
+			if err != nil {
+				return run, fmt.Errorf("cancel run %s: %w", id, err)
+			}
+			s.reject(run.Agent, ErrCanceled, dropped...)
+			if slices.Contains(dropped, run.Messages[0]) {
+				return run, nil
+			}
+			continue // it has just begun
+		}
+		done, err := s.boxes.Post(ctx, storage.Posting{To: run.Agent, By: by, Message: claybot.Message{
+			ID: claybot.MessageID("cancel/" + newID()), Type: claybot.MessageCancel, Run: run.ID, At: claybot.Now(),
+			From: claybot.Sender{Name: by},
+		}})
+		if err != nil {
+			return run, fmt.Errorf("cancel run %s: %w", id, err)
+		}
+		if done.Canceled == run.ID {
+			return run, nil
+		}
+	}
+	return s.Runs.Run(ctx, id) // it ended while it was asked
+}
+
+// AgentPage lists agents, those that a person wrote to last first.
+func (s *System) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error) {
+	return s.Index.AgentPage(ctx, q)
+}
+
+// Agent is the entry of one agent; storage.ErrNotFound.
+func (s *System) Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
+	return s.Index.IndexedAgentByID(ctx, id)
+}
+
+// AgentOf is the id of the agent of a descriptor; storage.ErrNotFound.
+func (s *System) AgentOf(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
+	return s.Index.IndexedAgent(ctx, d)
+}
+
+// Children are the entries of the subagents of an agent, oldest first.
+func (s *System) Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error) {
+	return s.Index.Children(ctx, id)
+}
+
+// Remembered is what an agent remembers; storage.ErrNotFound.
+func (s *System) Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
+	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+		return nil, err
+	}
+	return s.Agents.Records(ctx, id)
+}
+
+// Conversations lists the agents of one person at one connector, the one that
+// was spoken to last first.
+func (s *System) Conversations(ctx context.Context, connector, user string) ([]storage.IndexEntry, error) {
+	all := []storage.IndexEntry{}
+	for e, err := range s.Index.Foreground(ctx, []string{claybot.User(connector, "", user).OwnerID()}) {
+		if err != nil {
+			return nil, fmt.Errorf("list conversations: %w", err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// Spent sums up what models took.
+func (s *System) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
+	return s.Usages.Spent(ctx, q)
+}
+
+// Latencies tells how long things took, by day.
+func (s *System) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
+	return s.Usages.Latencies(ctx, from, to)
+}
+
+// OutgoingPage lists outgoing messages, the newest first.
+func (s *System) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
+	return s.Outbox.OutgoingPage(ctx, q)
+}
+
+// Outgoing loads an outgoing message; storage.ErrNotFound.
+func (s *System) Outgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
+	return s.Outbox.OutgoingByID(ctx, id)
+}
+
+// RetryOutgoing sends a failed message again, or a waiting one at once;
+// storage.ErrNotFound, storage.ErrState.
+func (s *System) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
+	o, err := s.Outbox.Retry(ctx, id)
+	if err != nil {
+		return o, err
+	}
+	s.Log.Info("an outgoing message is tried again", "outgoing", id)
+	s.post.again(o)
+	return o, nil
+}
+
+// DropOutgoing gives up a message that was not sent; storage.ErrNotFound,
+// storage.ErrState.
+func (s *System) DropOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
+	o, err := s.Outbox.Discard(ctx, id, "dropped by an operator")
+	if err == nil {
+		s.Log.Info("an outgoing message was dropped", "outgoing", id)
+		s.post.again(o)
+	}
+	return o, err
+}

@@ -1,0 +1,377 @@
+package agentsystem
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+var _ tools.Questions = (*System)(nil)
+
+const (
+	questionTime = 24 * time.Hour // how long a question is open that says nothing else
+	maxQuestions = 1000           // in one list
+)
+
+// errNobody is for the model.
+var errNobody = errors.New("no person reads along in this run, so nobody can be asked; decide by yourself, or say in your answer what you would need to know")
+
+// Ask implements tools.Questions. The person is asked when the run is paused;
+// what was asked before keeps its time.
+func (s *System) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
+	t := s.turns.of(env.Run)
+	if !t.agent.Descriptor.Foreground() || !t.person() {
+		return tools.Result{}, errNobody
+	}
+	if len(qs) == 0 {
+		return tools.Result{}, errors.New("there is nothing to ask")
+	}
+	wait := claybot.Awaiting{Reason: claybot.AwaitInfo}
+	answers := make([]claybot.Answered, 0, len(qs))
+	for i, q := range qs {
+		q.ID, q.ToolCallID = childUID(env, i), env.CallID
+		if known, ok := t.asked[q.ID]; ok && known.Expires != 0 {
+			q = known
+		}
+		if q.Expires == 0 {
+			q.Expires = claybot.At(time.Now().Add(questionTime))
+		}
+		wait.Answers = append(wait.Answers, q.AnswerID())
+		a, err := s.answerOf(ctx, q)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if a != nil {
+			answers = append(answers, *a)
+			continue
+		}
+		wait.Questions = append(wait.Questions, q)
+		if wait.Until == 0 || q.Expires < wait.Until {
+			wait.Until = q.Expires
+		}
+	}
+	if len(wait.Questions) > 0 {
+		return tools.Result{Wait: &wait}, nil
+	}
+	return tools.Result{Text: answersText(qs, answers)}, nil
+}
+
+// answerOf is what was said to a question; nil when nothing was yet.
+func (s *System) answerOf(ctx context.Context, q claybot.Question) (*claybot.Answered, error) {
+	r, err := s.Inbox.Receipt(ctx, q.AnswerID())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read an answer: %w", err)
+	case r.Message.Answer == nil || r.Message.Answer.To == nil:
+		return nil, fmt.Errorf("the answer to question %s cannot be read", q.ID)
+	}
+	return r.Message.Answer.To, nil
+}
+
+// answersText is the result of a call for the model: the answers by key, in the
+// order of the questions, and which of them nobody gave.
+func answersText(qs []claybot.Question, answers []claybot.Answered) string {
+	var b strings.Builder
+	var silent []string
+	for i, q := range qs {
+		name := questionKey(q)
+		key, _ := json.Marshal(name) // strings always marshal
+		value := answers[i].Value
+		if len(value) == 0 {
+			value = json.RawMessage("null")
+		}
+		b.WriteByte("{,"[min(i, 1)])
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+		if answers[i].Via == claybot.ViaDefault {
+			silent = append(silent, name)
+		}
+	}
+	b.WriteByte('}')
+	if len(silent) > 0 {
+		fmt.Fprintf(&b, "\n(nobody answered in time; this is the default: %s)", strings.Join(silent, ", "))
+	}
+	return b.String()
+}
+
+// questionKey is what a question is called by those who answer several.
+func questionKey(q claybot.Question) string {
+	if q.Key != "" {
+		return q.Key
+	}
+	return q.ID
+}
+
+// valueText is a stored value as a person reads it.
+func valueText(v json.RawMessage) string {
+	var x any
+	dec := json.NewDecoder(bytes.NewReader(v))
+	dec.UseNumber()
+	if dec.Decode(&x) != nil {
+		return ""
+	}
+	switch x := x.(type) {
+	case nil:
+		return ""
+	case bool:
+		if x {
+			return "yes"
+		}
+		return "no"
+	case []any:
+		all := make([]string, len(x))
+		for i, one := range x {
+			all[i] = fmt.Sprint(one)
+		}
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprint(x)
+}
+
+// zone is where the people are.
+func (s *System) zone() *time.Location {
+	if s.Zone != nil {
+		if z := s.Zone(); z != nil {
+			return z
+		}
+	}
+	return time.UTC
+}
+
+// OpenQuestions lists the open questions of an agent, or of all when none is
+// named, the oldest first; 1,000 at most.
+func (s *System) OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]storage.OpenQuestion, error) {
+	return s.Asked.OpenQuestions(ctx, agent, maxQuestions)
+}
+
+// Question finds a question, open or answered; storage.ErrNotFound.
+func (s *System) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
+	return s.Asked.Question(ctx, id)
+}
+
+// AnswerQuestion answers one question: storage.ErrNotFound when there is none,
+// or none that this person may answer, storage.ErrState when it has an answer or
+// is closed, and an *AnswerError when the value does not fit. The first answer
+// that fits counts; a second one changes nothing.
+func (s *System) AnswerQuestion(ctx context.Context, id, value, by string, via claybot.AnswerVia) error {
+	q, err := s.Asked.Question(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: value}, saidBy{by: by, via: via})
+}
+
+// AnswerRun answers several questions of a paused run by their keys or ids, all
+// or none; errors as of AnswerQuestion, with storage.ErrState when the run asks
+// nothing. The faults of the AnswerError have the names that were given.
+func (s *System) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
+	return s.answerRun(ctx, id, values, saidBy{by: by, via: via})
+}
+
+// AnswerSaid is AnswerRun for answers that came as a message, which is stored
+// with them: StartRun and Known find under its id the run that it answered. A
+// message that is known answers nothing; it is storage.ErrState.
+func (s *System) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.Message, by string, via claybot.AnswerVia) error {
+	m.Text = clean(m.Text)
+	return s.answerRun(ctx, id, values, saidBy{by: by, via: via, message: m})
+}
+
+// A saidBy is who answers, and how.
+type saidBy struct {
+	by      string
+	via     claybot.AnswerVia
+	message claybot.Message // in which the answers came; none without an id
+}
+
+func (s *System) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, who saidBy) error {
+	run, err := s.Runs.Run(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case run.Awaiting == nil || len(run.Awaiting.Questions) == 0:
+		return fmt.Errorf("run %s asks nothing: %w", run.ID, storage.ErrState)
+	case len(values) == 0:
+		return &AnswerError{Faults: map[string]string{"answers": "Please answer at least one question."}}
+	}
+	var qs []storage.OpenQuestion
+	byID, faults := make(map[string]string), make(map[string]string)
+	for name, value := range values {
+		q, ok := named(run.Awaiting.Questions, name)
+		_, twice := byID[q.ID]
+		switch {
+		case !ok:
+			faults[name] = "There is no such question."
+			continue
+		case twice:
+			faults[name] = "This question is answered twice."
+			continue
+		}
+		byID[q.ID] = value
+		stored, err := s.Asked.Question(ctx, q.ID)
+		if err != nil {
+			return err
+		}
+		qs = append(qs, stored)
+	}
+	if len(faults) > 0 {
+		return &AnswerError{Faults: faults}
+	}
+	err = s.answerAll(ctx, qs, byID, who)
+	var bad *AnswerError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	renamed := make(map[string]string) // by the names of the caller
+	for name := range values {
+		q, _ := named(run.Awaiting.Questions, name)
+		if why, ok := bad.Faults[questionKey(q)]; ok {
+			renamed[name] = why
+		}
+	}
+	return &AnswerError{Faults: renamed}
+}
+
+// named finds a question by its key, in capitals or not, or its id.
+func named(qs []claybot.Question, name string) (claybot.Question, bool) {
+	name = strings.TrimSpace(name)
+	i := slices.IndexFunc(qs, func(q claybot.Question) bool { return q.ID == name || q.Key != "" && strings.EqualFold(q.Key, name) })
+	if i < 0 || name == "" {
+		return claybot.Question{}, false
+	}
+	return qs[i], true
+}
+
+// answerAll checks the values, which are named by the ids of their questions,
+// and posts the answers when all fit.
+func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, who saidBy) error {
+	var answers []claybot.Answered
+	faults := make(map[string]string)
+	for _, q := range qs {
+		if err := s.open(ctx, q, who.by, who.via); err != nil {
+			return err
+		}
+		v, err := q.Check(values[q.ID], s.zone())
+		if err != nil {
+			faults[questionKey(q.Question)] = err.Error()
+		}
+		answers = append(answers, claybot.Answered{Question: q.ID, Value: v, By: who.by, Via: who.via, Message: who.message.ID})
+	}
+	if len(faults) > 0 {
+		return &AnswerError{Faults: faults}
+	}
+	run, agent := qs[0].Run, qs[0].Agent
+	if who.message.ID != "" {
+		if err := s.postSaid(ctx, agent, run, who.message, answers); err != nil {
+			return err
+		}
+	}
+	for _, a := range answers {
+		won, err := s.postAnswer(ctx, agent, run, a)
+		if err != nil {
+			return err
+		}
+		if !won {
+			return fmt.Errorf("question %s was answered meanwhile: %w", a.Question, storage.ErrState)
+		}
+	}
+	return nil
+}
+
+// postSaid stores the message in which answers came, with what follows from it,
+// before the answers themselves: a crash in between has them posted by the next
+// start, see typed.
+func (s *System) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.Message, answers []claybot.Answered) error {
+	agent, err := s.Agents.Agent(ctx, id)
+	if err != nil {
+		return err
+	}
+	said, err := json.Marshal(answers)
+	if err != nil {
+		return err
+	}
+	m.Answer = &claybot.Answer{OK: true, Output: string(said), RunID: run}
+	done, err := s.boxes.Post(ctx, storage.Posting{To: id, Message: m, Skip: skippedAnswer})
+	if err != nil {
+		return err
+	}
+	if !done.Added {
+		return fmt.Errorf("message %s was said before: %w", m.ID, storage.ErrState)
+	}
+	s.accepted(ctx, agent, m, done)
+	return nil
+}
+
+// saidAgain is what became of a message that answered questions. What a crash or
+// a full disk kept from being posted then is posted now.
+func (s *System) saidAgain(ctx context.Context, r storage.Receipt) (Accepted, error) {
+	m := r.Message
+	run, err := s.Runs.Run(ctx, m.Answer.RunID)
+	if err != nil {
+		return Accepted{}, err
+	}
+	a := Accepted{Run: run.ID, Agent: r.Agent, Message: m.ID, State: run.State}
+	var answers []claybot.Answered
+	if err := json.Unmarshal([]byte(m.Answer.Output), &answers); err != nil {
+		return Accepted{}, fmt.Errorf("read what message %s answers: %w", m.ID, err)
+	}
+	for _, x := range answers {
+		a.Answers = append(a.Answers, x.Question)
+		if run.State != claybot.RunAwaiting {
+			continue
+		}
+		if _, err := s.postAnswer(ctx, r.Agent, run.ID, x); err != nil {
+			return Accepted{}, err
+		}
+	}
+	return a, nil
+}
+
+// open reports why a question cannot be answered by somebody: it is closed, or
+// not his. Who comes over HTTP or a page was let in as an operator by the door;
+// in a chat only the agent's own person may answer.
+func (s *System) open(ctx context.Context, q storage.OpenQuestion, by string, via claybot.AnswerVia) error {
+	e, err := s.Index.IndexedAgentByID(ctx, q.Agent)
+	if err != nil {
+		return err
+	}
+	own := by == e.Descriptor.UserID || by == e.Descriptor.OwnerID()
+	chat := via != claybot.ViaWeb && via != claybot.ViaHTTP
+	if chat && !own && by != operatorName || len(q.Approvers) > 0 && !slices.Contains(q.Approvers, by) {
+		return fmt.Errorf("question %s: %w", q.ID, storage.ErrNotFound)
+	}
+	run, err := s.Runs.Run(ctx, q.Run)
+	switch {
+	case err != nil:
+		return err
+	case q.Answer != nil:
+		return fmt.Errorf("question %s is answered: %w", q.ID, storage.ErrState)
+	case q.Expires <= claybot.Now():
+		return fmt.Errorf("question %s has expired: %w", q.ID, storage.ErrState)
+	case run.State.Ended() || run.Cancel != "":
+		return fmt.Errorf("the run that asked question %s has ended: %w", q.ID, storage.ErrState)
+	}
+	return nil
+}
+
+// postAnswer gives a paused run what was said to a question. It reports whether
+// this is the answer that counts, as it is when the same was posted before.
+func (s *System) postAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) (bool, error) {
+	id := claybot.Question{ID: a.Question}.AnswerID()
+	done, err := s.boxes.Post(ctx, storage.Posting{To: agent, Message: claybot.Message{
+		ID: id, Type: claybot.MessageAnswer, Run: run, At: claybot.Now(), From: claybot.Sender{UserID: a.By},
+		Answer: &claybot.Answer{OK: true, Output: valueText(a.Value), RunID: run, To: &a},
+	}})
+	return err == nil && done.Added && done.Skipped == "", err
+}

@@ -1,0 +1,161 @@
+package agentsystem
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/storage"
+)
+
+// The bounds of an agent's own settings.
+const (
+	maxOwnSteps    = 1000
+	maxOwnDebounce = time.Hour
+	maxOwnPrompt   = 100_000 // bytes
+)
+
+// ownSettings are the agents that an operator has set apart from their
+// profiles: few, and asked for at every decision.
+type ownSettings struct {
+	saving sync.Mutex // held from the check of a change until it applies
+
+	mu  sync.RWMutex
+	all map[claybot.AgentID]claybot.Settings
+}
+
+func (o *ownSettings) load(ctx context.Context, index storage.Index) error {
+	all, err := index.AgentSettings(ctx)
+	if err != nil {
+		return fmt.Errorf("read the settings of agents: %w", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = all
+	return nil
+}
+
+func (o *ownSettings) of(id claybot.AgentID) claybot.Settings {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.all[id]
+}
+
+func (o *ownSettings) set(id claybot.AgentID, s claybot.Settings) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = make(map[claybot.AgentID]claybot.Settings)
+	}
+	o.all[id] = s
+}
+
+// forget takes the settings of an agent away that is gone.
+func (o *ownSettings) forget(id claybot.AgentID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, id)
+}
+
+// OwnSettings are what was changed for one agent alone.
+func (s *System) OwnSettings(id claybot.AgentID) claybot.Settings { return s.settings.of(id) }
+
+// profileOf is how an agent behaves now: its profile, and above it what was
+// changed for it alone.
+func (s *System) profileOf(id claybot.AgentID, d claybot.Descriptor) Profile {
+	p, own := s.Profile(d), s.settings.of(id)
+	p.Model = cmp.Or(own.Model, p.Model)
+	p.Policy.WhenBusy = cmp.Or(inbox.WhenBusy(own.WhenBusy), p.Policy.WhenBusy)
+	p.Policy.ProcessBuffer = cmp.Or(inbox.ProcessBuffer(own.ProcessBuffer), p.Policy.ProcessBuffer)
+	if own.DebounceMS != nil {
+		p.Policy.Debounce = time.Duration(*own.DebounceMS) * time.Millisecond
+	}
+	return p
+}
+
+func (s *System) waitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
+	return s.profileOf(id, d).Policy.Wait()
+}
+
+// Settings are those that apply to an agent, and those of its own;
+// storage.ErrNotFound.
+func (s *System) Settings(ctx context.Context, id claybot.AgentID) (SettingsView, error) {
+	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+		return SettingsView{}, err
+	}
+	agent, err := s.Agents.Agent(ctx, id)
+	if err != nil {
+		return SettingsView{}, fmt.Errorf("read agent %s: %w", id, err)
+	}
+	p, own := s.profileOf(id, agent.Descriptor), s.settings.of(id)
+	debounce := p.Policy.Debounce.Milliseconds()
+	v := SettingsView{Profile: p.Name, Own: own, Now: claybot.Settings{
+		Model: p.Model, Prompt: cmp.Or(own.Prompt, p.Prompt), MaxSteps: cmp.Or(own.MaxSteps, p.MaxSteps),
+		DebounceMS: &debounce, WhenBusy: string(p.Policy.WhenBusy), ProcessBuffer: string(p.Policy.ProcessBuffer),
+	}}
+	if s.Models != nil {
+		v.Models = s.Models()
+	}
+	if s.Tools != nil {
+		v.Tools = s.Tools(agent)
+		v.Now.Tools = v.Tools
+		if own.Tools != nil {
+			v.Now.Tools = slices.DeleteFunc(slices.Clone(v.Tools), func(t string) bool { return !slices.Contains(own.Tools, t) })
+		}
+	}
+	return v, nil
+}
+
+// Configure replaces the settings of an agent; they apply at once, also to the
+// messages that wait. storage.ErrNotFound; an AnswerError names what is wrong,
+// and nothing is changed then.
+func (s *System) Configure(ctx context.Context, id claybot.AgentID, own claybot.Settings) error {
+	s.settings.saving.Lock()
+	defer s.settings.saving.Unlock()
+	now, err := s.Settings(ctx, id)
+	if err != nil {
+		return err
+	}
+	if faults := now.faults(own); len(faults) > 0 {
+		return &AnswerError{Faults: faults}
+	}
+	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
+		return fmt.Errorf("save the settings of %s: %w", id, err)
+	}
+	s.settings.set(id, own)
+	s.Log.Info("the settings of an agent were changed", "agent", id)
+	if err := s.Inbox.Reschedule(ctx, id, s.waitOf); err != nil {
+		return fmt.Errorf("reschedule %s: %w", id, err)
+	}
+	s.boxes.Wake()
+	return nil
+}
+
+// faults says what is wrong with settings, by their JSON names.
+func (v SettingsView) faults(own claybot.Settings) map[string]string {
+	faults := make(map[string]string)
+	check := func(ok bool, field, why string) {
+		if !ok {
+			faults[field] = why
+		}
+	}
+	check(own.Model == "" || slices.Contains(v.Models, own.Model), "model", fmt.Sprintf("must be one of the configured models: %v.", v.Models))
+	check(len(own.Prompt) <= maxOwnPrompt, "prompt", fmt.Sprintf("must have at most %d bytes.", maxOwnPrompt))
+	check(own.MaxSteps >= 0 && own.MaxSteps <= maxOwnSteps, "maxSteps", fmt.Sprintf("must be within 1 and %d, or 0 for that of the profile.", maxOwnSteps))
+	if own.DebounceMS != nil {
+		check(*own.DebounceMS >= 0 && *own.DebounceMS <= maxOwnDebounce.Milliseconds(), "debounceMs", fmt.Sprintf("must be within 0 and %d.", maxOwnDebounce.Milliseconds()))
+	}
+	busy := []string{"", string(inbox.Wait), string(inbox.InjectAfterTools)}
+	check(slices.Contains(busy, own.WhenBusy), "whenBusy", "must be wait or injectAfterTools.")
+	buffer := []string{"", string(inbox.AllTogether), string(inbox.OneByOne)}
+	check(slices.Contains(buffer, own.ProcessBuffer), "processBuffer", "must be allTogether or oneByOne.")
+	for _, name := range own.Tools {
+		check(slices.Contains(v.Tools, name), "tools", fmt.Sprintf("%.64q is not a tool of this agent.", name))
+	}
+	return faults
+}

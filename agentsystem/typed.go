@@ -1,0 +1,285 @@
+package agentsystem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// The reasons for which a message of a person goes into no run, because it was
+// said to a question.
+const (
+	skippedAnswer = "answer" // it answered one
+	skippedUnfit  = "unfit"  // it did not fit
+)
+
+// A typing is what a person writes while a run of his agent waits for him.
+type typing struct {
+	*System
+	agent claybot.Agent
+	run   claybot.Run
+	open  []claybot.Question // without an answer, and not expired
+}
+
+// typed takes a text of a person as an answer, when his agent waits for one. It
+// reports whether the message was taken care of; everything else goes the usual
+// way.
+//
+// The message is stored first and says itself what follows from it, so that one
+// that comes again after a crash has the same effect, and one that comes again
+// otherwise has none.
+func (s *System) typed(ctx context.Context, agent claybot.Agent, m claybot.Message) (done storage.Posted, taken bool, err error) {
+	if m.Type != claybot.MessageUser || m.Run != "" || !agent.Descriptor.Foreground() {
+		return done, false, nil
+	}
+	t, err := s.typing(ctx, agent)
+	if err != nil || len(t.open) == 0 {
+		return done, false, err
+	}
+	p, err := s.complete(ctx, agent, m)
+	if err != nil || p.Skip != "" { // nothing that anybody could read
+		return done, false, err
+	}
+	if err := t.judge(ctx, &p); err != nil || p.Message.Answer == nil && p.Skip == "" {
+		return done, false, err
+	}
+	done, err = s.boxes.Post(ctx, p)
+	if err != nil {
+		return done, true, err
+	}
+	stored := p.Message
+	if done.Added {
+		s.accepted(ctx, agent, stored, done)
+	} else if stored, err = t.stored(ctx, m.ID); err != nil {
+		return done, true, err
+	}
+	return done, true, t.follow(ctx, stored)
+}
+
+// typing finds what the run of an agent waits to hear.
+func (s *System) typing(ctx context.Context, agent claybot.Agent) (typing, error) {
+	t := typing{System: s, agent: agent}
+	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
+	if err != nil || e.Run == "" {
+		return t, ignore(err, storage.ErrNotFound)
+	}
+	if t.run, err = s.Runs.Run(ctx, e.Run); err != nil {
+		return t, ignore(err, storage.ErrNotFound)
+	}
+	if t.run.State != claybot.RunAwaiting || t.run.Cancel != "" || t.run.Awaiting == nil {
+		return t, nil
+	}
+	for _, q := range t.run.Awaiting.Questions {
+		if len(q.Approvers) > 0 && !slices.Contains(q.Approvers, agent.Descriptor.UserID) {
+			continue // others decide
+		}
+		a, err := s.answerOf(ctx, q)
+		if err != nil {
+			return t, err
+		}
+		if a == nil && claybot.Now() < q.Expires {
+			t.open = append(t.open, q)
+		}
+	}
+	return t, nil
+}
+
+// asks is the question that an agent waits to have answered; empty for none.
+func (s *System) asks(ctx context.Context, agent claybot.Agent) string {
+	t, err := s.typing(ctx, agent)
+	if err != nil || len(t.open) == 0 {
+		return ""
+	}
+	return connectors.OneLine(t.open[0].Text, 300)
+}
+
+// judge decides what a message is: the answer, a text that does not fit, which
+// the person is told once for each question, or something else, for which the
+// run is given up.
+func (t typing) judge(ctx context.Context, p *storage.Posting) error {
+	m := &p.Message
+	answers, faults, at := t.read(m.Text)
+	say := func(text string) []claybot.Outgoing {
+		return t.compose(replyTo(t.agent, *m, claybot.OutgoingNotice), text)
+	}
+	if len(faults) == 0 {
+		for i := range answers {
+			answers[i].By, answers[i].Via, answers[i].Message = t.agent.Descriptor.UserID, claybot.ViaText, m.ID
+		}
+		said, err := json.Marshal(answers)
+		if err != nil {
+			return err
+		}
+		m.Answer = &claybot.Answer{OK: true, Output: string(said), RunID: t.run.ID}
+		p.Skip = skippedAnswer
+		left := slices.DeleteFunc(slices.Clone(t.open), func(q claybot.Question) bool {
+			return slices.ContainsFunc(answers, func(a claybot.Answered) bool { return a.Question == q.ID })
+		})
+		if len(left) > 0 {
+			p.Replies = ofRun(say(textNext(left)), t.run.ID)
+		}
+		return nil
+	}
+	told := "unfit/" + at.ID
+	_, err := t.Outbox.OutgoingByID(ctx, told)
+	switch {
+	case err == nil:
+		m.Answer = &claybot.Answer{RunID: t.run.ID, Error: skippedUnfit}
+		return nil
+	case !errors.Is(err, storage.ErrNotFound):
+		return fmt.Errorf("look whether it was told before: %w", err)
+	}
+	out := ofRun(say(textUnfit(faults)), t.run.ID)
+	if len(out) == 0 {
+		return nil // nobody can be told: it waits for its turn
+	}
+	out[0].ID = told
+	p.Skip, p.Replies = skippedUnfit, out
+	return nil
+}
+
+// ofRun names the run that messages belong to.
+func ofRun(out []claybot.Outgoing, run claybot.RunID) []claybot.Outgoing {
+	for i := range out {
+		out[i].Run = run
+	}
+	return out
+}
+
+// read tries a text against the open questions: lines of keys and values where
+// there are such, or else the first question. Where something does not fit,
+// nothing is answered, and at is the first question in doubt.
+func (t typing) read(text string) (answers []claybot.Answered, faults []string, at claybot.Question) {
+	values, lines := keyed(t.open, text)
+	if !lines || len(t.open) == 1 {
+		q := t.open[0]
+		v, err := q.Check(text, t.zone())
+		if err == nil {
+			return []claybot.Answered{{Question: q.ID, Value: v}}, nil, q
+		}
+		if !lines {
+			return nil, []string{err.Error()}, q
+		}
+	}
+	for _, q := range t.open {
+		value, given := values[q.ID]
+		if !given {
+			continue
+		}
+		v, err := q.Check(value, t.zone())
+		if err != nil {
+			if len(faults) == 0 {
+				at = q
+			}
+			why := err.Error()
+			if len(t.open) > 1 {
+				why = questionKey(q) + ": " + why
+			}
+			faults = append(faults, why)
+			continue
+		}
+		answers = append(answers, claybot.Answered{Question: q.ID, Value: v})
+	}
+	return answers, faults, at
+}
+
+// keyed reads lines "key: value". A line without a known key belongs to the one
+// before. ok is false when the text does not begin with such a line.
+func keyed(qs []claybot.Question, text string) (values map[string]string, ok bool) {
+	values = make(map[string]string)
+	last := ""
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		key, value, has := strings.Cut(line, ":")
+		if q, known := named(qs, strings.Trim(key, " \t*`-")); has && known {
+			last = q.ID
+			values[last] = strings.TrimSpace(value)
+			continue
+		}
+		if last == "" {
+			return nil, false
+		}
+		values[last] += "\n" + strings.TrimRight(line, "\r\n")
+	}
+	return values, last != ""
+}
+
+// typedBefore does what follows from the newest message of a person, whose
+// source may not send it again although a crash came behind it.
+func (s *System) typedBefore(ctx context.Context, agent claybot.Agent) error {
+	t, err := s.typing(ctx, agent)
+	if err != nil || len(t.open) == 0 {
+		return err
+	}
+	r, err := s.Inbox.LastReceipt(ctx, agent.ID)
+	if err != nil {
+		return ignore(err, storage.ErrNotFound)
+	}
+	return t.follow(ctx, r.Message)
+}
+
+// stored is a message as it was stored when it came first. One that is known
+// under another id is as it is.
+func (t typing) stored(ctx context.Context, id claybot.MessageID) (claybot.Message, error) {
+	r, err := t.Inbox.Receipt(ctx, id)
+	if err != nil {
+		return claybot.Message{ID: id}, ignore(err, storage.ErrNotFound)
+	}
+	return r.Message, nil
+}
+
+// follow does what follows from a stored message. Doing it again changes
+// nothing.
+func (t typing) follow(ctx context.Context, m claybot.Message) error {
+	if m.Type != claybot.MessageUser || m.Answer == nil || m.Answer.RunID != t.run.ID {
+		return nil // it is no answer to what is asked now
+	}
+	if !m.Answer.OK {
+		_, err := t.boxes.Post(ctx, storage.Posting{To: t.agent.ID, By: byMessage, Message: claybot.Message{
+			ID: "instead/" + m.ID, Type: claybot.MessageCancel, Run: t.run.ID, At: claybot.Now(), From: m.From,
+		}})
+		return err
+	}
+	var answers []claybot.Answered
+	if err := json.Unmarshal([]byte(m.Answer.Output), &answers); err != nil {
+		return fmt.Errorf("read what message %s answers: %w", m.ID, err)
+	}
+	for _, a := range answers {
+		won, err := t.postAnswer(ctx, t.agent.ID, t.run.ID, a)
+		if err != nil {
+			return err
+		}
+		if won {
+			continue
+		}
+		if err := t.late(ctx, m, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// late tells the person that his answer does not count, because there was
+// another one.
+func (t typing) late(ctx context.Context, m claybot.Message, a claybot.Answered) error {
+	first, err := t.answerOf(ctx, claybot.Question{ID: a.Question})
+	if err != nil || first != nil && string(first.Value) == string(a.Value) {
+		return err // it is this very answer, or says the same
+	}
+	out := t.compose(replyTo(t.agent, m, claybot.OutgoingNotice), textLate)
+	for i := range out {
+		out[i].ID = fmt.Sprintf("late/%s/%s/%d", m.ID, a.Question, i+1)
+	}
+	stored, err := t.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return fmt.Errorf("tell that an answer came late: %w", err)
+	}
+	t.post.hand(stored)
+	return nil
+}

@@ -1,0 +1,298 @@
+package agentsystem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// maxStoryEvents is the most events that a story is told from: the newest.
+const maxStoryEvents = 2000
+
+// Why tells what became of the messages that ref names, oldest first: a
+// platform's link to a message, the id of a message, a run or an outgoing
+// message. storage.ErrNotFound when it names none.
+func (s *System) Why(ctx context.Context, ref string) ([]Story, error) {
+	ids, err := s.named(ctx, strings.TrimSpace(ref))
+	if err != nil {
+		return nil, err
+	}
+	var stories []Story
+	for _, id := range ids {
+		story, err := s.story(ctx, id)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		stories = append(stories, story)
+	}
+	if len(stories) == 0 {
+		return nil, fmt.Errorf("message %.200q: %w", ref, storage.ErrNotFound)
+	}
+	return stories, nil
+}
+
+// named finds the messages that a ref names, as it stands or as a link.
+func (s *System) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
+	if ref == "" {
+		return nil, nil
+	}
+	refs := []string{ref}
+	s.mu.Lock()
+	for _, c := range s.connectors {
+		if l, ok := c.(connectors.Linker); ok {
+			refs = append(refs, l.Refs(ref)...)
+		}
+	}
+	s.mu.Unlock()
+	var ids []claybot.MessageID
+	for _, r := range refs {
+		found, err := s.Inbox.FindMessages(ctx, r)
+		if err != nil {
+			return nil, fmt.Errorf("find message: %w", err)
+		}
+		for _, id := range found {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids, nil
+}
+
+func (s *System) story(ctx context.Context, id claybot.MessageID) (Story, error) {
+	r, err := s.Inbox.Receipt(ctx, id)
+	if err != nil {
+		return Story{}, err
+	}
+	t := Story{Receipt: r}
+	if r.Run != nil {
+		after := max(0, r.Run.LastSeq-maxStoryEvents)
+		for e, err := range s.Runs.Events(ctx, r.Run.ID, after) {
+			if err != nil {
+				return Story{}, fmt.Errorf("read the events of run %s: %w", r.Run.ID, err)
+			}
+			t.Events = append(t.Events, e)
+		}
+	}
+	t.tell()
+	return t, nil
+}
+
+// tell makes the steps of a story, and says why there is silence.
+func (t *Story) tell() {
+	m := t.Message
+	t.step(m.At, "received", textReceived(m, t.Stored))
+	t.step(t.Stored, "stored", "made durable; from here on it is not lost")
+	switch {
+	case t.Skipped != "":
+		t.step(t.Stored, "skipped", skippedWords(t.Skipped))
+		t.Silence = skippedWords(t.Skipped)
+	case t.Run == nil:
+		t.step(0, "waiting", t.waits())
+	default:
+		t.runSteps()
+	}
+	for _, o := range t.Replies {
+		t.reply(o)
+	}
+	slices.SortStableFunc(t.Steps, func(a, b Step) int {
+		if a.At == 0 || b.At == 0 { // still to come
+			return int(min(b.At, 1) - min(a.At, 1))
+		}
+		return int(a.At - b.At)
+	})
+	if t.Run != nil && len(t.Replies) == 0 {
+		t.Silence = silenceWords(*t.Run, m)
+	}
+}
+
+func (t *Story) step(at claybot.Time, what, text string) {
+	t.Steps = append(t.Steps, Step{At: at, What: what, Text: text})
+}
+
+// waits says what a message waits for.
+func (t *Story) waits() string {
+	var all []string
+	if t.Busy != "" {
+		all = append(all, "its agent works on run "+string(t.Busy))
+	}
+	if t.Ahead > 0 {
+		all = append(all, fmt.Sprintf("%d earlier messages wait before it", t.Ahead))
+	}
+	if t.Due > claybot.Now() {
+		all = append(all, "it is held back until "+clock(t.Due)+" for more to come")
+	}
+	if len(all) == 0 {
+		return "waits for its turn, which comes at once"
+	}
+	return "waits: " + strings.Join(all, "; ")
+}
+
+// runSteps are the events of the run in words.
+func (t *Story) runSteps() {
+	began := false
+	for _, e := range t.Events {
+		what, text, ms := eventWords(e)
+		if what == "" {
+			continue
+		}
+		began = began || e.Type == claybot.EventRunStarted
+		t.Steps = append(t.Steps, Step{At: e.At, What: what, Text: text, Run: e.Run, MS: ms})
+	}
+	if !began { // its events were removed after their time
+		t.Steps = append(t.Steps, Step{At: t.Run.Started, What: "run", Text: "run " + string(t.Run.ID) + " took it", Run: t.Run.ID})
+		if t.Run.State.Ended() {
+			t.Steps = append(t.Steps, Step{At: t.Run.Ended, What: "end", Text: "the run ended: " + string(t.Run.State), Run: t.Run.ID})
+		}
+	}
+}
+
+// reply tells how far one outgoing message has come.
+func (t *Story) reply(o claybot.Outgoing) {
+	part := ""
+	if o.Parts > 1 {
+		part = fmt.Sprintf(" (part %d of %d)", o.Part, o.Parts)
+	}
+	t.step(o.At, "reply", string(o.Kind)+part+" put into the outbox for "+o.Route.Connector)
+	at := max(o.Tried, o.At)
+	switch o.State {
+	case claybot.SendSent:
+		t.step(at, "sent", fmt.Sprintf("delivered%s; the platform calls it %s", part, o.Receipt))
+	case claybot.SendFailed:
+		t.step(at, "failed", fmt.Sprintf("given up%s after %d tries: %s", part, o.Attempts, o.Cause))
+	case claybot.SendWaiting:
+		t.step(0, "sending", strings.TrimSpace(fmt.Sprintf("waits to be sent%s, %d tries so far. %s", part, o.Attempts, o.Cause)))
+	case claybot.SendAttempted, claybot.SendAmbiguous:
+		t.step(at, "ambiguous", strings.TrimSpace("on its way"+part+"; whether it arrived is being found out. "+o.Cause))
+	}
+}
+
+func textReceived(m claybot.Message, stored claybot.Time) string {
+	from := m.From.Name
+	if from == "" {
+		from = m.From.UserID
+	}
+	if m.From.Agent != "" {
+		from = "agent " + string(m.From.Agent)
+	}
+	if from == "" {
+		from = "claybot"
+	}
+	late := ""
+	if d := stored.Time().Sub(m.At.Time()); d.Seconds() >= 2 {
+		late = ", " + d.Round(1e9).String() + " before it reached claybot"
+	}
+	return fmt.Sprintf("%s message from %s%s", m.Type, connectors.OneLine(from, 80), late)
+}
+
+// skippedWords says why a message was not handed to its agent, by the reason
+// that is stored.
+func skippedWords(reason string) string {
+	known := map[string]string{
+		"command":        "a command, answered by claybot itself",
+		"reset":          "dropped: the conversation was reset before its turn came",
+		"empty":          "it had no text",
+		"too_long":       "it was too long; the sender was told",
+		"inbox_full":     "too many messages waited already; the sender was told",
+		"operator":       "dropped by an operator",
+		"canceled":       "canceled before its turn came",
+		"run_ended":      "the run it answers had ended",
+		"token_rejected": "dropped, because a message sent together with it failed",
+		"agent_deleted":  "dropped, because its agent was deleted",
+		"revoked":        "dropped, because its sender may not write any more",
+		skippedAnswer:    "the answer to a question; the run that asked went on with it",
+		skippedUnfit:     "it did not fit the question that the agent had asked; the sender was told",
+	}
+	if words, ok := known[reason]; ok {
+		return words
+	}
+	return "not handed to the agent: " + reason
+}
+
+// silenceWords says why a run has no reply.
+func silenceWords(run claybot.Run, m claybot.Message) string {
+	switch {
+	case !run.State.Ended():
+		return ""
+	case run.State == claybot.RunCanceled && run.Cancel != "":
+		return "the run was ended by: " + run.Cancel
+	case run.State == claybot.RunCanceled:
+		return "the run was canceled"
+	case run.State == claybot.RunSucceeded && (isNoReply(run.Output) || run.Output == ""):
+		return "the agent decided not to reply"
+	case run.State == claybot.RunSucceeded:
+		return "the answer is for the agent's history only; nothing is sent where it was asked"
+	case m.Firing != nil && m.Firing.Quiet:
+		return "the run failed, and its failure was told lately"
+	}
+	return "the run failed"
+}
+
+// eventWords tells an event to a person; what is empty for those that are too
+// small to tell.
+func eventWords(e claybot.Event) (what, text string, ms int64) {
+	switch e.Type {
+	case claybot.EventRunStarted:
+		return "run", "run " + string(e.Run) + " took it", 0
+	case claybot.EventRunResumed:
+		return "run", "the run goes on: " + of[runs.MessagesTaken](e).Reason, 0
+	case claybot.EventMessagesInjected:
+		return "run", fmt.Sprintf("%d more messages joined the run", len(of[runs.MessagesTaken](e).Messages)), 0
+	case claybot.EventAssistantMessage:
+		d := of[runs.AssistantMessage](e)
+		return "model", fmt.Sprintf("%s answered, with %d tool calls", orUnknown(d.Model), len(d.Calls)), d.MS
+	case claybot.EventToolCalled:
+		return "tool", of[runs.ToolStarted](e).Tool + " begins", 0
+	case claybot.EventToolSucceeded:
+		d := of[runs.ToolEnded](e)
+		return "tool", d.Tool + " succeeded", d.MS
+	case claybot.EventToolFailed:
+		d := of[runs.ToolEnded](e)
+		return "tool", d.Tool + " failed: " + connectors.OneLine(d.Error, 200), d.MS
+	case claybot.EventToolWaiting:
+		d := of[runs.ToolWaiting](e)
+		return "tool", d.Tool + " waits: " + d.Reason, 0
+	case claybot.EventAwaitingInput:
+		d := of[runs.AwaitingInput](e)
+		return "waiting", fmt.Sprintf("the run waits (%s) until %s at the latest", d.Reason, clock(d.Expires)), 0
+	case claybot.EventAnswered:
+		return "answer", "a question was answered, via " + string(of[runs.Answered](e).Via), 0
+	case claybot.EventContextCompacted:
+		return "model", "older messages were folded into a summary", 0
+	case claybot.EventSubagentStarted:
+		return "tool", "started agent " + string(of[runs.SubagentStarted](e).Agent), 0
+	case claybot.EventRunFinished:
+		return "end", "the run succeeded", 0
+	case claybot.EventRunFailed:
+		d := of[runs.RunFailed](e)
+		return "end", "the run failed (" + d.Code + "): " + connectors.OneLine(d.Error, 300), 0
+	case claybot.EventRunCanceled:
+		return "end", "the run was canceled by " + of[runs.RunCanceled](e).By, 0
+	}
+	return "", "", 0
+}
+
+func orUnknown(model string) string {
+	if model == "" {
+		return "the model"
+	}
+	return model
+}
+
+// of reads the data of an event, as far as it can be read.
+func of[T any](e claybot.Event) T {
+	var d T
+	_ = json.Unmarshal(e.Data, &d) // what cannot be read stays empty
+	return d
+}

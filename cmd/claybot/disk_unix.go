@@ -1,0 +1,19 @@
+//go:build unix
+
+package main
+
+import (
+	"syscall"
+
+	"github.com/claybot/claybot/agentsystem"
+)
+
+// diskOf tells how much space the file system of a directory has.
+func diskOf(dir string) (agentsystem.DiskStatus, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return agentsystem.DiskStatus{}, err
+	}
+	block := int64(st.Bsize) //nolint:unconvert // its type differs between systems
+	return agentsystem.DiskStatus{Free: int64(st.Bavail) * block, Total: int64(st.Blocks) * block}, nil
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/webchat"
+	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/web/api"
+	"github.com/claybot/claybot/web/dashboard"
+	"github.com/claybot/claybot/web/metrics"
+)
+
+// newMetrics builds what counts. It asks the system only once that is at work.
+func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
+	headers := make(map[string]string, len(c.OTLP.Headers))
+	for name, v := range c.OTLP.Headers {
+		headers[name] = v.Value()
+	}
+	return metrics.New(metrics.Config{
+		Status: func(ctx context.Context) (agentsystem.Status, error) { return d.system.Status(ctx) },
+		Events: func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
+			return d.db.Events(ctx, run, after)
+		},
+		Models: func() []string { return modelNames(d.config.Load()) },
+		Serve:  c.Metrics, Pprof: c.Pprof, Version: version, Log: d.log,
+		OTLP: metrics.OTLP{Endpoint: c.OTLP.Endpoint, Headers: headers, Interval: c.OTLP.Interval},
+	})
+}
+
+// doors builds the web server and what is behind it.
+func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
+	desk := operator{d.system, func() configs.Access { return d.config.Load().Access }}
+	chat := d.page.Handler(d.system, web.User)
+	routes := []web.Route{
+		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
+		{
+			Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat),
+			Raw: true, Body: webchat.MaxUpload + 1,
+		},
+		{Pattern: "/terminal/", Scope: web.Operate, Handler: terminal.Handler(d.system, web.User), Local: true},
+	}
+	routes = append(routes, api.Routes(api.Config{
+		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Log: d.log, Version: version,
+		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
+	})...)
+	routes = append(routes, dashboard.Routes(dashboard.Config{
+		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Log: d.log, Version: version,
+	})...)
+	routes = append(routes, d.metrics.Routes()...)
+	var err error
+	d.web, err = web.New(web.Config{
+		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Log: d.log, Ready: d.system.Ready, Routes: routes,
+		TLSCert: c.HTTPGuard.TLSCert, TLSKey: c.HTTPGuard.TLSKey, Insecure: c.HTTPGuard.Insecure, Proxies: c.HTTPGuard.Proxies,
+		Announce: func(links []string) { d.link(strings.Join(links, "\n")) },
+	})
+	var unsafe web.Refusal
+	if errors.As(err, &unsafe) {
+		return configError{err}
+	}
+	return err
+}

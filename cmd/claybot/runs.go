@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+type runsCmd struct {
+	List   runsListCmd   `cmd:"" default:"withargs" help:"List runs, the newest first."`
+	Show   runsShowCmd   `cmd:"" help:"Show one run and what happened in it."`
+	Tail   runsTailCmd   `cmd:"" help:"Follow a run until it ends."`
+	Cancel runsCancelCmd `cmd:"" help:"End a run, or what waits under a reserved id."`
+}
+
+type (
+	runsListCmd struct {
+		Agent string `placeholder:"ID" help:"Of this agent only."`
+		State string `placeholder:"STATE" help:"In this state only: PENDING, RUNNING, AWAITING, SUCCEEDED, FAILED or CANCELED."`
+		Limit int    `default:"20" help:"How many."`
+		JSON  bool   `name:"json" help:"Print JSON."`
+	}
+	runsShowCmd struct {
+		ID   string `arg:"" name:"run" help:"The id of the run."`
+		JSON bool   `name:"json" help:"Print JSON, an event on a line."`
+	}
+	runsTailCmd struct {
+		ID   string `arg:"" name:"run" help:"The id of the run."`
+		From int64  `default:"0" help:"Begin after this event."`
+		JSON bool   `name:"json" help:"Print JSON, an event on a line."`
+	}
+	runsCancelCmd struct {
+		ID string `arg:"" name:"run" help:"The id of the run."`
+	}
+)
+
+// A runView is a run as the daemon shows it.
+type runView struct {
+	ID      claybot.RunID     `json:"runId"`
+	Agent   claybot.AgentID   `json:"agentId"`
+	State   claybot.RunState  `json:"state"`
+	LastSeq int64             `json:"lastSeq"`
+	Output  string            `json:"output,omitempty"`
+	Usage   claybot.Usage     `json:"usage"`
+	Error   *claybot.RunError `json:"error,omitempty"`
+	Started claybot.Time      `json:"started,omitempty"`
+	Ended   claybot.Time      `json:"ended,omitempty"`
+}
+
+// took is how long the run has lasted.
+func (v runView) took() string {
+	switch {
+	case v.Started == 0:
+		return "-"
+	case v.Ended == 0:
+		return time.Since(v.Started.Time()).Round(time.Second).String()
+	}
+	return v.Ended.Time().Sub(v.Started.Time()).Round(time.Millisecond).String()
+}
+
+// runPath is the path of a run of the daemon.
+func runPath(id string, more ...string) (string, error) {
+	if id == "" || id == "." || id == ".." { // in a path they mean something else
+		return "", usageError{fmt.Errorf("%q is no id of a run; claybot runs lists them", id)}
+	}
+	return "/" + strings.Join(append([]string{"agents", "runs", url.PathEscape(id)}, more...), "/"), nil
+}
+
+// Run lists runs.
+func (c runsListCmd) Run(e *env) error {
+	q := url.Values{"limit": {strconv.Itoa(c.Limit)}}
+	if c.Agent != "" {
+		q.Set("agent", c.Agent)
+	}
+	if c.State != "" {
+		q.Set("state", strings.ToUpper(c.State))
+	}
+	var out struct {
+		Runs []runView `json:"runs"`
+		Next string    `json:"next,omitempty"`
+	}
+	if err := e.ask("GET", "/agents/runs?"+q.Encode(), nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Runs) == 0 {
+		return e.text("There is no such run.\n")
+	}
+	rows := [][]string{{"RUN", "STATE", "STARTED", "TOOK", "AGENT", "OUTPUT"}}
+	for _, r := range out.Runs {
+		started, said := "-", oneLine(r.Output)
+		if r.Started != 0 {
+			started = moment(r.Started.Time())
+		}
+		if r.Error != nil {
+			said = oneLine(r.Error.Code + ": " + r.Error.Text)
+		}
+		rows = append(rows, []string{string(r.ID), string(r.State), started, r.took(), string(r.Agent), said})
+	}
+	return e.table(rows)
+}
+
+// Run shows a run with its events, as far as they have come.
+func (c runsShowCmd) Run(e *env) error {
+	path, err := runPath(c.ID)
+	if err != nil {
+		return err
+	}
+	var v runView
+	if err := e.ask("GET", path, nil, &v); err != nil {
+		return err
+	}
+	if !c.JSON {
+		err := e.table([][]string{
+			{"run", string(v.ID)},
+			{"agent", string(v.Agent)},
+			{"state", string(v.State)},
+			{"took", v.took()},
+			{"tokens", fmt.Sprintf("%d in, %d out, in %s of the model", v.Usage.Input, v.Usage.Output, count(int(v.Usage.LLMCalls), "call"))},
+			{"cost", cost(v.Usage)},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return e.follow(string(v.ID), 0, v.LastSeq, c.JSON)
+}
+
+// Run follows a run.
+func (c runsTailCmd) Run(e *env) error {
+	return e.follow(c.ID, c.From, 0, c.JSON)
+}
+
+// Run cancels a run.
+func (c runsCancelCmd) Run(e *env) error {
+	path, err := runPath(c.ID)
+	if err != nil {
+		return err
+	}
+	var v runView
+	if err := e.ask("DELETE", path, nil, &v); err != nil {
+		return err
+	}
+	if v.State.Ended() {
+		return e.text(fmt.Sprintf("Run %s has ended already: %s.\n", v.ID, v.State))
+	}
+	return e.text(fmt.Sprintf("Run %s is to end.\n", v.ID))
+}
+
+// follow prints the events of a run after a seq, up to another one, or until
+// the run ends when that is 0.
+func (e *env) follow(run string, after, upTo int64, asJSON bool) error {
+	path, err := runPath(run, "stream")
+	if err != nil {
+		return err
+	}
+	if after < 0 {
+		return usageError{errors.New("--from must be 0 or more")}
+	}
+	if upTo > 0 && after >= upTo {
+		return nil
+	}
+	c, err := e.connect()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := c.stream(ctx, path+"?fromSeq="+strconv.FormatInt(after, 10))
+	if err != nil {
+		return err
+	}
+	for ev := range events {
+		if ev.id == "" {
+			continue // a text that is still growing
+		}
+		var x claybot.Event
+		if err := json.Unmarshal(ev.data, &x); err != nil {
+			return fmt.Errorf("read an event: %w", err)
+		}
+		line := string(ev.data)
+		if !asJSON {
+			line = fmt.Sprintf("%4d  %s  %-17s %s", x.Seq, x.At.Time().Local().Format(time.TimeOnly), x.Type, oneLine(string(x.Data)))
+		}
+		if err := e.text(line + "\n"); err != nil {
+			return err
+		}
+		if after = x.Seq; x.Type.Ends() || upTo > 0 && x.Seq >= upTo {
+			return nil
+		}
+	}
+	var v runView
+	if path, err = runPath(run); err != nil {
+		return err
+	}
+	if err := e.ask("GET", path, nil, &v); err == nil && v.State.Ended() && after >= v.LastSeq {
+		return nil // there was nothing to tell
+	}
+	if ctx.Err() == nil {
+		return errors.New("the daemon ended the stream; go on with --from and the number of the last event")
+	}
+	return nil
+}
+
+// cost is what something cost; a model without a price has none that is known.
+func cost(u claybot.Usage) string {
+	if u.CostMicroUSD == 0 && u.Input+u.Output > 0 {
+		return "no price known"
+	}
+	return dollars(u.CostMicroUSD)
+}
+
+// dollars shows millionths of a dollar.
+func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }

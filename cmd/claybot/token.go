@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
+)
+
+type tokenCmd struct {
+	List   tokenListCmd   `cmd:"" default:"1" help:"List the tokens."`
+	Create tokenCreateCmd `cmd:"" help:"Make a token for a program and print it, once."`
+	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new secret, or the owner his: owner. What uses the old one ends."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Take a token away. What uses it ends."`
+}
+
+type (
+	tokenListCmd struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	tokenCreateCmd struct {
+		Name    string `arg:"" help:"The name of the program: a-z, 0-9, dot, dash, underscore."`
+		Scope   string `default:"read" enum:"read,operate,admin" help:"What it may do: read, operate (talk, stop, retry, answer) or admin."`
+		Expires string `placeholder:"WHEN" help:"When it ends: 12h, 90d or 2031-12-31. Default: never."`
+	}
+	tokenRotateCmd struct {
+		Name string `arg:"" help:"The name of the token, or owner."`
+	}
+	tokenRevokeCmd struct {
+		Name string `arg:"" help:"The name of the token."`
+	}
+)
+
+// A tokenView is a token as the daemon shows it; Token is there once.
+type tokenView struct {
+	Name    string       `json:"name"`
+	Scope   web.Scope    `json:"scope"`
+	Created claybot.Time `json:"created,omitempty"`
+	Expires claybot.Time `json:"expires,omitempty"`
+	Expired bool         `json:"expired,omitempty"`
+	Token   string       `json:"token,omitempty"`
+}
+
+// Run lists the tokens.
+func (c tokenListCmd) Run(e *env) error {
+	var out struct {
+		Tokens []tokenView `json:"tokens"`
+	}
+	if err := e.ask("GET", "/tokens", nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	rows := [][]string{{"NAME", "SCOPE", "CREATED", "ENDS"}}
+	for _, t := range out.Tokens {
+		created, ends := "-", "never"
+		if t.Created != 0 {
+			created = moment(t.Created.Time())
+		}
+		if t.Expires != 0 {
+			ends = moment(t.Expires.Time())
+		}
+		if t.Expired {
+			ends += ", over"
+		}
+		rows = append(rows, []string{t.Name, string(t.Scope), created, ends})
+	}
+	return e.table(rows)
+}
+
+// Run makes a token. It alone goes to the standard output, for scripts.
+func (c tokenCreateCmd) Run(e *env) error {
+	in := map[string]any{"name": c.Name, "scope": c.Scope}
+	if c.Expires != "" {
+		at, err := expiry(c.Expires, time.Now())
+		if err != nil {
+			return usageError{err}
+		}
+		in["expires"] = claybot.At(at)
+	}
+	var out tokenView
+	if err := e.ask("POST", "/tokens", in, &out); err != nil {
+		return err
+	}
+	return e.secret(out, "The token of %s. It is shown this once; who has it may %s.\n")
+}
+
+// Run gives a token a new secret.
+func (c tokenRotateCmd) Run(e *env) error {
+	path, err := tokenPath(c.Name, "rotate")
+	if err != nil {
+		return err
+	}
+	var out tokenView
+	if err := e.ask("POST", path, nil, &out); err != nil {
+		return err
+	}
+	if out.Token != "" {
+		return e.secret(out, "The new token of %s. It is shown this once; the old one is refused. Who has it may %s.\n")
+	}
+	conf, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "The owner's token is a new one, in %s. All browsers are logged out; claybot open prints a link.\n",
+		filepath.Join(conf.DataDir, "web.token"))
+	return err
+}
+
+// Run takes a token away.
+func (c tokenRevokeCmd) Run(e *env) error {
+	path, err := tokenPath(c.Name)
+	if err != nil {
+		return err
+	}
+	if err := e.ask("DELETE", path, nil, nil); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "The token of %s is refused from now on.\n", plain(c.Name))
+	return err
+}
+
+// secret prints a token, and beside it what to know about it.
+func (e *env) secret(t tokenView, about string) error {
+	may := map[web.Scope]string{
+		web.Read: "see everything", web.Operate: "see everything and talk to agents", web.Admin: "do everything",
+	}[t.Scope]
+	fmt.Fprintf(e.err, about, plain(t.Name), may)
+	_, err := fmt.Fprintln(e.out, plain(t.Token))
+	return err
+}
+
+// tokenPath is the path of a token of the daemon.
+func tokenPath(name string, more ...string) (string, error) {
+	if name == "" || name == "." || name == ".." { // in a path they mean something else
+		return "", usageError{fmt.Errorf("%q is no name of a token; claybot token lists them", name)}
+	}
+	return "/" + strings.Join(append([]string{"tokens", url.PathEscape(name)}, more...), "/"), nil
+}
+
+// expiry reads 90d, 12h or the last day that a token holds.
+func expiry(s string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= 36500 {
+			return now.AddDate(0, 0, n), nil
+		}
+	} else if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(d), nil
+	} else if day, err := time.ParseInLocation(time.DateOnly, s, now.Location()); err == nil {
+		if end := day.AddDate(0, 0, 1); end.After(now) {
+			return end, nil
+		}
+		return time.Time{}, errors.New("that day is over")
+	}
+	return time.Time{}, fmt.Errorf("%.40q is not a time such as 12h, 90d or 2031-12-31", s)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+type usageCmd struct {
+	By   []string `default:"day" enum:"day,agent,owner,model,type" help:"What to sum up by: day, agent, owner, model, type; several with commas."`
+	Days int      `default:"30" help:"How many days back, today included."`
+	CSV  bool     `name:"csv" help:"Print comma-separated values."`
+	JSON bool     `name:"json" help:"Print JSON."`
+}
+
+// A spentView is one row of what models took.
+type spentView struct {
+	Day   string            `json:"day,omitempty"`
+	Agent claybot.AgentID   `json:"agent,omitempty"`
+	Owner string            `json:"owner,omitempty"`
+	Model string            `json:"model,omitempty"`
+	Type  claybot.AgentType `json:"type,omitempty"`
+	Usage claybot.Usage     `json:"usage"`
+	Runs  int64             `json:"runs"`
+}
+
+// Run prints what models took.
+func (c usageCmd) Run(e *env) error {
+	if c.Days < 1 || c.Days > 400 {
+		return usageError{errors.New("--days must be within 1 and 400")}
+	}
+	q := url.Values{
+		"by":   {strings.Join(c.By, ",")},
+		"from": {time.Now().UTC().AddDate(0, 0, 1-c.Days).Format(time.DateOnly)},
+	}
+	if c.CSV {
+		return e.copyText("/usage?format=csv&" + q.Encode())
+	}
+	var out struct {
+		Usage []spentView `json:"usage"`
+	}
+	if err := e.ask("GET", "/usage?"+q.Encode(), nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Usage) == 0 {
+		return e.text("Nothing was used in that time.\n")
+	}
+	head := make([]string, len(c.By))
+	for i, by := range c.By {
+		head[i] = strings.ToUpper(by)
+	}
+	rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "OUTPUT", "COST")}
+	for _, s := range out.Usage {
+		rows = append(rows, append(s.keys(c.By),
+			strconv.FormatInt(s.Runs, 10), strconv.FormatInt(s.Usage.LLMCalls, 10),
+			strconv.FormatInt(s.Usage.Input, 10), strconv.FormatInt(s.Usage.CachedInput, 10),
+			strconv.FormatInt(s.Usage.Output, 10), cost(s.Usage)))
+	}
+	return e.table(rows)
+}
+
+// keys are what a row is summed up by.
+func (s spentView) keys(by []string) []string {
+	all := map[string]string{"day": s.Day, "agent": string(s.Agent), "owner": s.Owner, "model": s.Model, "type": string(s.Type)}
+	keys := make([]string, len(by))
+	for i, name := range by {
+		if keys[i] = all[name]; keys[i] == "" {
+			keys[i] = "-"
+		}
+	}
+	return keys
+}
+
+// copyText prints an answer that is no JSON.
+func (e *env) copyText(path string) error {
+	c, err := e.connect()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the daemon: %w", err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(words(resp.StatusCode, b))
+	}
+	return e.text(string(b))
+}

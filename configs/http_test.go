@@ -1,0 +1,51 @@
+package configs
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+)
+
+func TestHTTPGroup(t *testing.T) {
+	c, warnings := load(t, `
+http:
+  addr: 0.0.0.0:8443
+  tls_cert: tls/cert.pem
+  tls_key: /etc/key.pem
+  trusted_proxies: [10.0.0.5, "fd00::1", 10.1.2.3/16, "::ffff:192.0.2.7", 10.1.0.0/16]
+  insecure: true
+`, nil)
+	for _, w := range warnings {
+		t.Errorf("warning: %s", w)
+	}
+	g := c.HTTPGuard
+	if c.HTTP != "0.0.0.0:8443" || g.TLSCert != filepath.Join(filepath.Dir(c.File), "tls/cert.pem") || g.TLSKey != "/etc/key.pem" || !g.Insecure {
+		t.Errorf("http = %q, %+v", c.HTTP, g)
+	}
+	if got := fmt.Sprint(g.Proxies); got != "[10.0.0.5/32 fd00::1/128 10.1.0.0/16 192.0.2.7/32]" {
+		t.Errorf("proxies %s", got)
+	}
+}
+
+// A mistake never opens anything.
+var brokenHTTP = []fault{
+	{"bad address in the group", "http:\n  addr: nonsense\n", []string{`2 http.addr: "nonsense" is not an address ?`}},
+	{"unknown key", "http:\n  tlscert: x\n", []string{"2 http.tlscert: unknown key ?http.tls_cert"}},
+	{"a list", "http: [127.0.0.1:1]\n", []string{"1 http: want a group of keys (addr, tls_cert, tls_key, trusted_proxies, insecure), found a list ?"}},
+	{"insecure", "http:\n  insecure: perhaps\n", []string{`2 http.insecure: "perhaps" is not one of on, off ?`}},
+	{"everybody is a proxy", "http:\n  trusted_proxies: [0.0.0.0/0, \"::/0\"]\n", []string{
+		`2 http.trusted_proxies: "0.0.0.0/0" means everybody ?`, `2 http.trusted_proxies: "::/0" means everybody ?`,
+	}},
+	{"proxies by name", "http:\n  trusted_proxies:\n    - proxy.lan\n    - 10.0.0.0/33\n    - \"::ffff:10.0.0.0/104\"\n", []string{
+		`3 http.trusted_proxies: "proxy.lan" is not an address ?`, `4 http.trusted_proxies: "10.0.0.0/33" is not an address ?`,
+		`5 http.trusted_proxies: "::ffff:10.0.0.0/104" is not an address ?`,
+	}},
+}
+
+func TestBrokenHTTPOpensNothing(t *testing.T) {
+	for _, tt := range brokenHTTP {
+		if c, _ := load(t, tt.file, nil); c.HTTP != DefaultHTTP || c.HTTPGuard.Insecure || len(c.HTTPGuard.Proxies) > 0 {
+			t.Errorf("%s: %q %+v", tt.name, c.HTTP, c.HTTPGuard)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package slack
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+var _ connectors.Linker = (*Connector)(nil)
+
+// Refs implements connectors.Linker for links like
+// https://team.slack.com/archives/C0123/p1700000000000100. Before the first
+// contact with Slack the team is not known, and no link is.
+func (c *Connector) Refs(link string) []string {
+	self := c.self.Load()
+	if self == nil {
+		return nil
+	}
+	return linked(link, c.cfg.Name, self.Team)
+}
+
+// linked is the way from a permanent link to what messages of a channel are
+// called: p and the time stamp without its dot.
+func linked(link, name, team string) []string {
+	u, err := url.Parse(link)
+	if err != nil || u.Scheme != "https" || !strings.HasSuffix(u.Hostname(), ".slack.com") {
+		return nil
+	}
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if len(parts) != 3 || parts[0] != "archives" || parts[1] == "" {
+		return nil
+	}
+	digits, ok := strings.CutPrefix(parts[2], "p")
+	if !ok || len(digits) <= 6 || strings.Trim(digits, "0123456789") != "" {
+		return nil
+	}
+	place := team + "/" + parts[1] + "/" + digits[:len(digits)-6] + "." + digits[len(digits)-6:]
+	refs := []string{"slack/" + place}
+	if name != "slack" { // messages are always called so, deliveries by the connector
+		refs = append(refs, name+"/"+place)
+	}
+	return refs
+}

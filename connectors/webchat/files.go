@@ -1,0 +1,133 @@
+package webchat
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// The bounds of what is sent with a message.
+const (
+	// MaxUpload is the most bytes of one file; the caller of Handler lets
+	// bodies of this size through.
+	MaxUpload = 50 << 20
+	maxFiles  = 10
+	// uploadTime is how long one file may take to arrive.
+	uploadTime = 10 * time.Minute
+	// pieceWait is how long a reader of a file may take nothing. A piece is what
+	// io.Copy writes at once, 32 KiB.
+	pieceWait = 30 * time.Second
+)
+
+var (
+	errTooLarge = &problem{http.StatusRequestEntityTooLarge, "too_large", "The file is larger than 50 MiB."}
+	errNoFile   = &problem{http.StatusNotFound, "not_found", "There is no such file in this conversation."}
+)
+
+// A fileView is a file as readers get it.
+type fileView struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MIMEType string `json:"mimeType"`
+	Size     int64  `json:"size"`
+}
+
+func filesView(files []claybot.File) []fileView {
+	var views []fileView
+	for _, f := range files {
+		views = append(views, fileView{f.ID, f.Name, f.MIMEType, f.Size})
+	}
+	return views
+}
+
+// upload keeps a file for a message that is still to come.
+func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		kind = "application/octet-stream"
+	}
+	// The server's limits are for requests; a large file on a slow line takes
+	// longer. A writer without deadlines has none to lift. The one for the answer
+	// must not pass meanwhile: that ends a stream of HTTP/2.
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(uploadTime))
+	_ = rc.SetWriteDeadline(time.Now().Add(uploadTime + writeWait))
+	f := claybot.File{Name: r.URL.Query().Get("name"), MIMEType: kind}
+	kept, err := t.Attach(r.Context(), d, f, http.MaxBytesReader(w, r.Body, MaxUpload))
+	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // for the answer, as above
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big), errors.Is(err, storage.ErrTooMany):
+		return errTooLarge
+	case errors.Is(err, storage.ErrFull):
+		return errFull
+	case err != nil && r.Context().Err() != nil:
+		return err // the client is gone
+	case err != nil:
+		c.log.Warn("file not stored", "conversation", d.ChannelID, "err", err)
+		return errStore
+	}
+	writeJSON(w, http.StatusCreated, filesView([]claybot.File{kept})[0])
+	return nil
+}
+
+// download gives a file back. It is never shown in the page: what people send
+// may be a page itself.
+func (c *Chat) download(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
+	f, content, err := t.Attached(r.Context(), d, r.PathValue("id"))
+	if errors.Is(err, storage.ErrNotFound) {
+		return errNoFile
+	}
+	if err != nil {
+		c.log.Warn("file not read", "conversation", d.ChannelID, "err", err)
+		return errRead
+	}
+	defer content.Close() // it was only read
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "private, no-store")
+	_, err = io.Copy(pieces{w, http.NewResponseController(w)}, struct{ io.Reader }{content}) // by Read alone, piece by piece
+	return err
+}
+
+// pieces writes a long answer: each piece has its own time, so that a slow
+// reader gets all of it and one that does not read is cut.
+type pieces struct {
+	w  io.Writer
+	rc *http.ResponseController
+}
+
+func (p pieces) Write(b []byte) (int, error) {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(pieceWait)) // without deadlines a dead peer is TCP's affair
+	return p.w.Write(b)
+}
+
+// attached are the files that a message names, as they were kept.
+func attached(ctx context.Context, d claybot.Descriptor, t Transcripts, ids []string) ([]claybot.File, error) {
+	if len(ids) > maxFiles {
+		return nil, bad("At most " + strconv.Itoa(maxFiles) + " files go with one message.")
+	}
+	var files []claybot.File
+	for _, id := range ids {
+		f, content, err := t.Attached(ctx, d, id)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil, bad("One of the files is not there (any more); send it again.")
+		}
+		if err != nil {
+			return nil, errRead
+		}
+		_ = content.Close() // only its reference is of interest
+		files = append(files, f)
+	}
+	return files, nil
+}

@@ -1,0 +1,89 @@
+package webchat
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	// The lengths of a transcript.
+	transcriptDefault = 100
+	transcriptLimit   = 500
+	// readLimit is how many entries are read for one transcript at most. Those
+	// of other people whose conversation has the same name are among them.
+	readLimit = 8 * transcriptLimit
+)
+
+// transcript answers with the newest lines of a conversation, and with the
+// position after which a stream goes on.
+func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
+	limit := transcriptDefault
+	if s := r.URL.Query().Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return bad("limit must be a number from 1.")
+		}
+		limit = min(n, transcriptLimit)
+	}
+	if !c.gate.begun() {
+		return errStopped
+	}
+	// The position is read first: what comes in between is left to the stream.
+	after, err := t.LastN(r.Context(), d)
+	if err != nil {
+		c.log.Warn("position not read", "conversation", d.ChannelID, "err", err)
+		return errRead
+	}
+	entries, err := own(r.Context(), d, t, limit)
+	if err != nil {
+		c.log.Warn("transcript not read", "conversation", d.ChannelID, "err", err)
+		return errRead
+	}
+	out := album{lines: make([]line, 0, len(entries))}
+	shown := make(map[claybot.MessageID]bool) // with the command that they followed
+	for _, e := range entries {
+		switch {
+		case e.Message != nil && shown[e.Message.ID]:
+		case e.Message != nil:
+			shown[e.Message.FollowUp().ID] = e.Message.Type == claybot.MessageReset
+			u := userView(*e.Message)
+			out.lines = append(out.lines, line{User: &u})
+		case e.Outgoing != nil && e.Outgoing.N <= after:
+			out.add(c.saidView(*e.Outgoing))
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after})
+	return nil
+}
+
+// own reads the newest limit entries of d's conversation, oldest first. What is
+// said to others in conversations of the same name does not push them out: it
+// reads on until there are enough, the conversation ends, or readLimit.
+func own(ctx context.Context, d claybot.Descriptor, t Transcripts, limit int) ([]storage.Entry, error) {
+	for n := limit; ; n = min(4*n, readLimit) {
+		all, err := t.Transcript(ctx, d, n)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // nobody has written yet
+			return nil, err
+		}
+		mine := make([]storage.Entry, 0, min(limit, len(all)))
+		for _, e := range all {
+			if e.Message != nil || e.Outgoing != nil && ours(d, *e.Outgoing) {
+				mine = append(mine, e)
+			}
+		}
+		if len(mine) >= limit || len(all) < n || n >= readLimit {
+			return mine[max(0, len(mine)-limit):], nil
+		}
+	}
+}
+
+// ours reports whether o is for the person of d. The outbox orders by channel,
+// and two people may have given their conversations the same name.
+func ours(d claybot.Descriptor, o claybot.Outgoing) bool {
+	return o.Route.UserID == "" || o.Route.UserID == d.UserID
+}

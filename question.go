@@ -1,0 +1,44 @@
+package claybot
+
+// QuestionType says what an answer must look like.
+type QuestionType string
+
+// The types of questions.
+const (
+	QuestionText        QuestionType = "text"
+	QuestionTextarea    QuestionType = "textarea"
+	QuestionEmail       QuestionType = "email"
+	QuestionEmailList   QuestionType = "email_list"
+	QuestionDatetime    QuestionType = "datetime"
+	QuestionDate        QuestionType = "date"
+	QuestionTime        QuestionType = "time"
+	QuestionNumber      QuestionType = "number"
+	QuestionSelect      QuestionType = "select"
+	QuestionMultiselect QuestionType = "multiselect"
+	QuestionBoolean     QuestionType = "boolean"
+	QuestionConfirm     QuestionType = "confirm" // approve or deny
+)
+
+// A Question is something a run must know before it goes on.
+type Question struct {
+	ID          string       `json:"id"`
+	Key         string       `json:"key,omitempty"` // what the run calls the answer
+	Text        string       `json:"text"`
+	Type        QuestionType `json:"type"`
+	Options     []string     `json:"options,omitempty"`
+	Min         *float64     `json:"min,omitempty"` // length, number or count, by type
+	Max         *float64     `json:"max,omitempty"`
+	Format      string       `json:"format,omitempty"` // a regular expression for text
+	Placeholder string       `json:"placeholder,omitempty"`
+	Example     string       `json:"example,omitempty"`
+	Required    bool         `json:"required"`
+	Default     string       `json:"default,omitempty"` // the answer when nobody gave one in time
+	Expires     Time         `json:"expires,omitempty"`
+	ToolCallID  string       `json:"toolCallId,omitempty"`
+	Digest      string       `json:"digest,omitempty"` // of what a confirm is about
+	Approvers   []string     `json:"approvers,omitempty"`
+}
+
+// AnswerID is the id of the message that answers q. There is one, so the first
+// valid answer wins.
+func (q Question) AnswerID() MessageID { return MessageID("answer/" + q.ID) }

@@ -1,0 +1,180 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	// textLimit is the longest text file that is kept as a text, in bytes.
+	textLimit = 64 << 10
+	// fileNameLimit is the longest name of a file, in bytes.
+	fileNameLimit = 120
+	// referenceLimit is the longest reference, in bytes: its text escaped.
+	referenceLimit = 8 * textLimit
+)
+
+// SaveFile implements storage.Agents. The bytes go through a file of their own,
+// outside the gate of the agent: a slow sender holds up nobody, and a large file
+// takes no memory. Open removes what a crash leaves of it.
+func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (claybot.File, error) {
+	what := fmt.Sprintf("save a file of agent %s", id)
+	if err := s.with(ctx, id, func(*resident) error { return nil }); err != nil { // before all the bytes are taken
+		return claybot.File{}, failed(what, err)
+	}
+	f.ID, f.Name = string(claybot.NewID()), fileName(f.Name)
+	f.Path = "agents/" + string(id) + "/attachments/" + f.ID
+	tmp := s.root + "/" + newPrefix + f.ID
+	err := s.receive(tmp, &f, content, limit)
+	if err == nil {
+		err = s.with(ctx, id, func(*resident) error { return s.attach(id, tmp, f) })
+	}
+	if err != nil {
+		_ = s.fs.Remove(tmp) // only waste; the next Open removes it
+		return claybot.File{}, failed(what, err)
+	}
+	return f, nil
+}
+
+// receive makes the file tmp of what a sender sends, syncs it, and notes in f
+// what it is.
+func (s *Store) receive(tmp string, f *claybot.File, content io.Reader, limit int64) error {
+	file, err := s.fs.Open(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	sum, start := sha256.New(), head{}
+	f.Size, err = io.Copy(io.MultiWriter(file, sum, &start), io.LimitReader(content, limit+1))
+	if err == nil && f.Size > limit {
+		err = fmt.Errorf("more than %d bytes: %w", limit, storage.ErrTooMany)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.SHA256, f.Text = hex.EncodeToString(sum.Sum(nil)), ""
+	if len(start) <= textLimit && plainText(start) {
+		f.Text = string(start)
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// A head is the beginning of what is written to it, one byte more than a text
+// may have at most.
+type head []byte
+
+func (h *head) Write(b []byte) (int, error) {
+	*h = append(*h, b[:min(len(b), textLimit+1-len(*h))]...)
+	return len(b), nil
+}
+
+// attach moves the file tmp to the attachments of an agent. It needs the gate.
+func (s *Store) attach(id claybot.AgentID, tmp string, f claybot.File) error {
+	reference, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	dir := s.dir(id) + "/attachments"
+	if err := s.fs.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := s.fs.SyncDir(s.dir(id)); err != nil { // it may be there since a try of which this failed
+		return err
+	}
+	err = s.fs.Rename(tmp, dir+"/"+f.ID)
+	if err == nil {
+		err = replace(s.fs, dir, f.ID+".json", reference) // its presence says that the file is whole
+	}
+	if err != nil { // nobody hears of the id; what cannot be removed is only waste
+		_ = s.fs.Remove(dir + "/" + f.ID + ".json")
+		_ = s.fs.Remove(dir + "/" + f.ID)
+	}
+	return err
+}
+
+// OpenFile implements storage.Agents.
+func (s *Store) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.File, io.ReadCloser, error) {
+	what := fmt.Sprintf("open file %.64q of agent %s", file, id)
+	if claybot.AgentID(file).Validate() != nil { // it is part of a path
+		return claybot.File{}, nil, fmt.Errorf("%s: %w", what, storage.ErrNotFound)
+	}
+	var f claybot.File
+	var opened File
+	err := s.with(ctx, id, func(*resident) error {
+		dir := s.dir(id) + "/attachments/"
+		reference, err := read(s.fs, dir+file+".json", referenceLimit)
+		if errors.Is(err, fs.ErrNotExist) {
+			return storage.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(reference, &f); err != nil {
+			return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
+		}
+		opened, err = s.fs.Open(dir+file, os.O_RDONLY)
+		if errors.Is(err, fs.ErrNotExist) {
+			return storage.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return claybot.File{}, nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return f, attachment{io.NewSectionReader(opened, 0, f.Size), opened}, nil
+}
+
+// An attachment is an open file, read from its beginning.
+type attachment struct {
+	io.Reader
+	io.Closer
+}
+
+// fileName makes a name harmless that somebody else gave: no folders, no
+// control characters, no leading dots, at most fileNameLimit bytes.
+func fileName(name string) string {
+	name = strings.ToValidUTF8(name, "")
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) { // also those that turn the direction of writing
+			return -1
+		}
+		return c
+	}, name)
+	name = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(name), "."))
+	for len(name) > fileNameLimit {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	if name == "" {
+		return "file"
+	}
+	return name
+}
+
+// plainText reports text that a model can read.
+func plainText(data []byte) bool {
+	if !utf8.Valid(data) {
+		return false
+	}
+	for _, c := range string(data) {
+		if unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return len(data) > 0
+}

@@ -1,0 +1,79 @@
+// Package api is claybot's HTTP interface for programs: JSON, event streams and
+// a door for OpenAI clients, described by an OpenAPI document that it serves.
+//
+// It guarantees: one table of operations makes the routes and the document, so
+// they cannot differ; all errors have one shape; an unknown field, parameter or
+// id is an error and never ignored; what was accepted is durable; a request that
+// names an idempotency key may be repeated. A reader that is slow, or does not
+// read at all, costs at most 256 KiB and delays nobody.
+//
+// It knows no store and no platform: all it does goes through web.Desk. Who may
+// come in is the affair of package web. Only cmd imports it.
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
+)
+
+// A Config is what the API stands on.
+type Config struct {
+	Desk  web.Desk
+	Tasks connectors.Tasks // nil: cron is off
+	Beats connectors.Beats // nil: the heartbeat is off
+	// Profiles names the profiles of the configuration, which OpenAI clients may
+	// name as models. Optional.
+	Profiles func() []string
+	Log      *slog.Logger
+	// Version is that of the program; it is in the document.
+	Version string
+}
+
+// An api is the handlers. They are safe for concurrent use.
+type api struct {
+	Config
+	document  func() []byte
+	configure sync.Mutex // from reading the settings of an agent to writing them
+}
+
+// Routes are the paths of the API.
+func Routes(cfg Config) []web.Route {
+	return newAPI(cfg).routes()
+}
+
+func newAPI(cfg Config) *api {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Log = cfg.Log.With("part", "api")
+	a := &api{Config: cfg}
+	a.document = sync.OnceValue(a.describe)
+	return a
+}
+
+// operations is the one table: routes and document are made of it.
+func (a *api) operations() []operation {
+	var all []operation
+	for _, part := range [][]operation{
+		a.startOperations(), a.runOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.questionOperations(),
+		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(),
+		a.modelOperations(),
+	} {
+		all = append(all, part...)
+	}
+	return append(all, operation{
+		id: "openapi", method: http.MethodGet, path: "/openapi.json", tag: "about", scope: web.Read,
+		summary: "This document.",
+		answers: []answer{{status: http.StatusOK, value: map[string]any{}, about: "OpenAPI 3.1"}},
+		serve: func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", "no-cache")
+			_, _ = w.Write(a.document()) // a client that is gone needs no answer
+			return nil
+		},
+	})
+}

@@ -1,0 +1,328 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/runs"
+)
+
+// silence is the word with which an agent says nothing, and silenceTrim what
+// models put around it.
+const (
+	silence     = "NO_REPLY"
+	silenceTrim = " \t\r\n\"'`*."
+)
+
+// A completer follows a run for an OpenAI client. It is used by one request.
+type completer struct {
+	api     *api
+	got     agentsystem.Accepted
+	model   string
+	usage   bool // is to be told at the end of a stream
+	created int64
+
+	after   int64  // events up to this seq were told before
+	instead string // is said, and nothing followed
+
+	mine bool   // what comes now is about the message of the client
+	said bool   // something was shown
+	step int    // of the text below
+	try  int    // of the step
+	text string // of the step, as far as it is written
+	sent string // of that, what was shown
+}
+
+// An ending is how a run came to its end, or to a question.
+type ending struct {
+	text  string
+	usage claybot.Usage
+}
+
+func (c *completer) id() string { return "chatcmpl-" + string(c.got.Run) }
+
+// stream shows a run as it works.
+func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
+	out := openSink(w, r)
+	err := out.pour(r.Context(), func(ctx context.Context, p *pipe) error {
+		put := func(v any) error {
+			b, err := json.Marshal(v)
+			if err == nil && !p.put(ctx, frame("", "", b)) {
+				err = context.Cause(ctx)
+			}
+			return err
+		}
+		if err := put(c.chunk(&chatReply{Role: "assistant"}, nil)); err != nil {
+			return err
+		}
+		end, err := c.follow(ctx, func(text string) error { return put(c.chunk(&chatReply{Content: text}, nil)) })
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil { // without [DONE], which would end it well
+			return put(likeOpenAI(explain(operation{missing: noModel}, err)))
+		}
+		stop := "stop"
+		if err := put(c.chunk(&chatReply{}, &stop)); err != nil {
+			return err
+		}
+		if c.usage {
+			last := c.chunk(nil, nil)
+			last.Choices, last.Usage = []choice{}, counts(end.usage)
+			if err := put(last); err != nil {
+				return err
+			}
+		}
+		p.put(ctx, []byte("data: [DONE]\n\n"))
+		return nil
+	})
+	if err != nil {
+		c.api.Log.Debug("completion ended early", "run", c.got.Run, "err", err)
+	}
+	return nil
+}
+
+func (c *completer) chunk(delta *chatReply, finish *string) completion {
+	return completion{
+		ID: c.id(), Object: "chat.completion.chunk", Created: c.created, Model: c.model,
+		Choices: []choice{{Delta: delta, Finish: finish}},
+	}
+}
+
+// follow watches the run until it ends or asks something, and shows its texts.
+func (c *completer) follow(ctx context.Context, show func(string) error) (ending, error) {
+	if c.instead != "" {
+		return ending{text: c.instead}, c.paragraph(c.instead, show)
+	}
+	for u, err := range c.api.Desk.Watch(ctx, c.got.Run, c.after) {
+		if err != nil {
+			return ending{}, err
+		}
+		if u.Delta != nil {
+			err = c.grow(*u.Delta, show)
+		} else if end, over, stop := c.event(ctx, *u.Event, show); over || stop != nil {
+			return end, stop
+		}
+		if err != nil {
+			return ending{}, err
+		}
+	}
+	if ctx.Err() != nil {
+		return ending{}, context.Cause(ctx)
+	}
+	return c.looked(ctx, show)
+}
+
+// looked reads how a run ended whose last event was not seen.
+func (c *completer) looked(ctx context.Context, show func(string) error) (ending, error) {
+	run, err := c.api.Desk.Run(ctx, c.got.Run)
+	if err != nil {
+		return ending{}, err
+	}
+	switch run.State {
+	case claybot.RunSucceeded:
+		return c.finish(ctx, run.ID, run.Output, run.Usage, show)
+	case claybot.RunFailed:
+		return ending{}, failed(run.Error.Code, run.Error.Text)
+	}
+	return ending{}, canceled(run.Cancel)
+}
+
+func failed(code, text string) error {
+	return &problem{status: http.StatusInternalServerError, Code: code, Message: "The run failed: " + text}
+}
+
+func canceled(by string) error {
+	return conflictCode("canceled", "The run was canceled: "+by+".")
+}
+
+func conflictCode(code, message string) error {
+	return &problem{status: http.StatusConflict, Code: code, Message: message}
+}
+
+// event shows what an event tells. over means that the answer is complete.
+func (c *completer) event(ctx context.Context, e claybot.Event, show func(string) error) (end ending, over bool, err error) {
+	var d struct {
+		Messages  []claybot.MessageID `json:"messages"`
+		Questions []claybot.Question  `json:"questions"`
+		Step      int                 `json:"step"`
+		Text      string              `json:"text"`
+		Output    string              `json:"output"`
+		Usage     claybot.Usage       `json:"usage"`
+		Code      string              `json:"code"`
+		Error     string              `json:"error"`
+		By        string              `json:"by"`
+		Message   claybot.MessageID   `json:"messageId"`
+	}
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return ending{}, true, err
+	}
+	switch e.Type {
+	case claybot.EventRunStarted, claybot.EventRunResumed, claybot.EventMessagesInjected:
+		c.mine = c.mine || slices.Contains(d.Messages, c.got.Message)
+	case claybot.EventAnswered:
+		c.mine = c.mine || c.got.Message != "" && d.Message == c.got.Message
+	case claybot.EventAssistantMessage:
+		if !c.mine {
+			return ending{}, false, nil
+		}
+		text, err := c.whole(ctx, d.Text, func(all []claybot.Record) string { return stepText(all, e.Run, d.Step) })
+		if err != nil {
+			return ending{}, true, err
+		}
+		return ending{}, false, c.settle(d.Step, text, show)
+	case claybot.EventAwaitingInput:
+		if !c.mine || len(d.Questions) == 0 {
+			return ending{}, false, nil
+		}
+		text := asked(d.Questions)
+		return ending{text: text}, true, c.paragraph(text, show)
+	case claybot.EventRunFinished:
+		end, err := c.finish(ctx, e.Run, d.Output, d.Usage, show)
+		return end, true, err
+	case claybot.EventRunFailed:
+		return ending{}, true, failed(d.Code, d.Error)
+	case claybot.EventRunCanceled:
+		return ending{}, true, canceled(d.By)
+	}
+	return ending{}, false, nil
+}
+
+// finish is the end of a run whose reply begins with output.
+func (c *completer) finish(ctx context.Context, run claybot.RunID, output string, usage claybot.Usage, show func(string) error) (ending, error) {
+	text, err := c.whole(ctx, output, func(all []claybot.Record) string { return replyText(all, run) })
+	if err != nil {
+		return ending{}, err
+	}
+	if isSilence(text) {
+		text = ""
+	}
+	if !c.said {
+		err = c.paragraph(text, show)
+	}
+	return ending{text, usage}, err
+}
+
+// whole is a text of which only the beginning may be known: all of it is in
+// what the agent remembers, as long as it does.
+func (c *completer) whole(ctx context.Context, text string, find func([]claybot.Record) string) (string, error) {
+	begin, isCut := strings.CutSuffix(text, "…")
+	if !isCut || len(text) < runs.PreviewLimit-3 {
+		return text, nil
+	}
+	all, err := c.api.Desk.Remembered(ctx, c.got.Agent)
+	if err != nil {
+		return "", err
+	}
+	if found := find(all); strings.HasPrefix(found, begin) {
+		return found, nil
+	}
+	return text, nil
+}
+
+// stepText is what the model said in one step of a run.
+func stepText(all []claybot.Record, run claybot.RunID, step int) string {
+	for _, r := range slices.Backward(all) {
+		if r.Run == run && r.Step == step && r.Type == claybot.RecordAssistant {
+			return r.Text
+		}
+	}
+	return ""
+}
+
+// replyText is what a run replied: the texts since its last tool.
+func replyText(all []claybot.Record, run claybot.RunID) string {
+	var texts []string
+	for _, r := range all {
+		switch {
+		case r.Run != run:
+		case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0:
+			texts = append(texts, r.Text)
+		case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
+			texts = nil
+		}
+	}
+	return strings.Join(texts, "")
+}
+
+// asked is questions as a text for a person.
+func asked(all []claybot.Question) string {
+	var b strings.Builder
+	for i, q := range all {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(q.Text)
+		for _, o := range q.Options {
+			b.WriteString("\n- " + o)
+		}
+	}
+	return b.String()
+}
+
+// grow shows what is new of a text that is being written.
+func (c *completer) grow(d runs.Delta, show func(string) error) error {
+	if !c.mine {
+		return nil
+	}
+	c.at(d.Step)
+	if d.Attempt > c.try {
+		c.try, c.text = d.Attempt, ""
+	}
+	if d.Offset > len(c.text) {
+		return nil // the whole text comes with its event
+	}
+	c.text = c.text[:d.Offset] + d.Text
+	if strings.HasPrefix(silence, strings.ToUpper(strings.TrimLeft(c.text, silenceTrim))) || isSilence(c.text) {
+		return nil // it may be the word for nothing
+	}
+	return c.more(c.text, show)
+}
+
+// at begins the text of another step.
+func (c *completer) at(step int) {
+	if step != c.step {
+		c.step, c.try, c.text, c.sent = step, 0, "", ""
+	}
+}
+
+// more shows the rest of a text that begins with what was shown. A repeated
+// step that says something else waits for its end.
+func (c *completer) more(text string, show func(string) error) error {
+	rest, ok := strings.CutPrefix(text, c.sent)
+	if !ok || rest == "" {
+		return nil
+	}
+	if c.sent == "" && c.said {
+		rest = "\n\n" + rest
+	}
+	c.sent, c.said = text, true
+	return show(rest)
+}
+
+// settle shows what is missing of a text that is complete.
+func (c *completer) settle(step int, text string, show func(string) error) error {
+	c.at(step)
+	if isSilence(text) {
+		return nil
+	}
+	if !strings.HasPrefix(text, c.sent) {
+		c.sent = "" // a paragraph of its own
+	}
+	return c.more(text, show)
+}
+
+// paragraph shows a text behind what was shown.
+func (c *completer) paragraph(text string, show func(string) error) error {
+	c.sent = ""
+	return c.more(text, show)
+}
+
+func isSilence(text string) bool {
+	return strings.EqualFold(strings.Trim(text, silenceTrim), silence)
+}

@@ -1,0 +1,344 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+const (
+	// anyModel is the model that means the default profile; agentModel begins
+	// the name of a model that is one agent.
+	anyModel   = "claybot"
+	agentModel = "agent:"
+	// homeThread is the thread of who names none.
+	homeThread = "main"
+	// chatLimit is the most bytes of a request of an OpenAI client, which sends
+	// the whole conversation each time.
+	chatLimit = 8 << 20
+	// modelAgents is how many agents the list of models has at most.
+	modelAgents = 50
+)
+
+// A completionRequest is what of an OpenAI request matters here. Other fields
+// are overlooked: the agent has its own prompt, tools and limits.
+type completionRequest struct {
+	Model    string        `json:"model" doc:"claybot, the name of a profile, or agent: and the id of an agent."`
+	Messages []chatMessage `json:"messages" doc:"Of them, the user's messages after the last one of the assistant are posted: the agent remembers the rest itself."`
+	Stream   bool          `json:"stream,omitempty"`
+	Options  *struct {
+		Usage bool `json:"include_usage,omitempty"`
+	} `json:"stream_options,omitempty"`
+	User string `json:"user,omitempty" doc:"The thread: each has an agent of its own. main when left out."`
+	N    int    `json:"n,omitempty" doc:"Only 1."`
+}
+
+type chatMessage struct {
+	Role    string  `json:"role"`
+	Content content `json:"content,omitempty" doc:"A string, or a list of parts of type text."`
+}
+
+// content is the text of a message: a string or a list of parts.
+type content string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *content) UnmarshalJSON(b []byte) error {
+	switch {
+	case string(b) == "null":
+		return nil
+	case b[0] == '"':
+		return json.Unmarshal(b, (*string)(c))
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return bad("The content of a message must be a string or a list of parts.", "")
+	}
+	var texts []string
+	for _, p := range parts {
+		if p.Type != "text" {
+			return bad(fmt.Sprintf("Parts of type %.40q are not taken, only text.", p.Type), "Send the text alone.")
+		}
+		texts = append(texts, p.Text)
+	}
+	*c = content(strings.Join(texts, "\n"))
+	return nil
+}
+
+// newest is what the user said since the assistant spoke last.
+func newest(all []chatMessage) string {
+	var texts []string
+	for _, m := range slices.Backward(all) {
+		if m.Role == "assistant" {
+			break
+		}
+		if m.Role == "user" {
+			texts = append(texts, string(m.Content))
+		}
+	}
+	slices.Reverse(texts)
+	return strings.Join(texts, "\n\n")
+}
+
+// spoken is what the assistant said last.
+func spoken(all []chatMessage) string {
+	for _, m := range slices.Backward(all) {
+		if m.Role == "assistant" {
+			return string(m.Content)
+		}
+	}
+	return ""
+}
+
+// An openAIFailure is an error as OpenAI clients expect it.
+type openAIFailure struct {
+	Error openAIError `json:"error"`
+}
+
+type openAIError struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    string  `json:"code"`
+}
+
+func likeOpenAI(p *problem) openAIFailure {
+	kind := "invalid_request_error"
+	if p.status >= http.StatusInternalServerError {
+		kind = "server_error"
+	}
+	message := p.Message
+	if p.Fix != "" {
+		message += " " + p.Fix
+	}
+	return openAIFailure{openAIError{Message: message, Type: kind, Code: p.Code}}
+}
+
+// The answers of the door for OpenAI clients.
+type (
+	completion struct {
+		ID      string       `json:"id"`
+		Object  string       `json:"object"` // chat.completion
+		Created int64        `json:"created"`
+		Model   string       `json:"model"`
+		Choices []choice     `json:"choices"`
+		Usage   *tokenCounts `json:"usage,omitempty"`
+	}
+	choice struct {
+		Index   int        `json:"index"`
+		Message *chatReply `json:"message,omitempty"`
+		Delta   *chatReply `json:"delta,omitempty"`
+		Finish  *string    `json:"finish_reason"`
+	}
+	chatReply struct {
+		Role    string `json:"role,omitempty"`
+		Content string `json:"content"`
+	}
+	tokenCounts struct {
+		Prompt     int64         `json:"prompt_tokens"`
+		Completion int64         `json:"completion_tokens"`
+		Total      int64         `json:"total_tokens"`
+		Details    *promptTokens `json:"prompt_tokens_details,omitempty"`
+	}
+	promptTokens struct {
+		Cached int64 `json:"cached_tokens"`
+	}
+	modelList struct {
+		Object string      `json:"object"` // list
+		Data   []modelView `json:"data"`
+	}
+	modelView struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"` // model
+		Created int64  `json:"created"`
+		OwnedBy string `json:"owned_by"`
+	}
+)
+
+func counts(u claybot.Usage) *tokenCounts {
+	return &tokenCounts{Prompt: u.Input, Completion: u.Output, Total: u.Input + u.Output, Details: &promptTokens{u.CachedInput}}
+}
+
+var noModel = hint{"There is no such model.", "GET /v1/models lists them; an agent is agent: and its id."}
+
+func (a *api) modelOperations() []operation {
+	return []operation{
+		{
+			id: "createCompletion", method: http.MethodPost, path: "/v1/chat/completions", tag: "openai", scope: web.Operate, openAI: true, limit: chatLimit,
+			summary: "Talk to an agent as OpenAI clients do.",
+			about: "The model names the agent, user the thread. Only the newest messages of the user are posted, and tools, prompts and limits of the " +
+				"request are overlooked: the agent has its own. A client that goes away does not end the run. When the agent asks something, the question " +
+				"is the answer, and the next message of the thread answers it. While streaming, texts that come before the use of tools are shown too.",
+			params: []param{{name: "Idempotency-Key", about: "A repeat under the same key gets the answer of the same run.", header: true}},
+			body:   completionRequest{},
+			answers: []answer{
+				{status: http.StatusOK, value: completion{}, about: "With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."},
+			},
+			fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}, missing: noModel, serve: a.complete,
+		},
+		{
+			id: "listModels", method: http.MethodGet, path: "/v1/models", tag: "openai", scope: web.Read, openAI: true,
+			summary: "What can be a model: claybot, the profiles, and the agents that were spoken to last.",
+			answers: []answer{{status: http.StatusOK, value: modelList{}}}, serve: a.listModels,
+		},
+		{
+			id: "getModel", method: http.MethodGet, path: "/v1/models/{model}", tag: "openai", scope: web.Read, openAI: true,
+			summary: "One model.", answers: []answer{{status: http.StatusOK, value: modelView{}}},
+			fails: []int{http.StatusNotFound}, missing: noModel, serve: a.getModel,
+		},
+	}
+}
+
+// addressOf finds whom a model and a thread mean.
+func (a *api) addressOf(ctx context.Context, caller web.Caller, model, thread string) (agentsystem.Address, error) {
+	if id, ok := strings.CutPrefix(model, agentModel); ok {
+		_, err := a.Desk.Agent(ctx, claybot.AgentID(id))
+		return agentsystem.Address{Agent: claybot.AgentID(id)}, err
+	}
+	if thread == "" {
+		thread = homeThread
+	}
+	if !plain(thread) {
+		return agentsystem.Address{}, bad("user must be at most 200 characters without control characters.", "")
+	}
+	d := claybot.User(claybot.ConnectorAPI, thread, caller.Name)
+	switch {
+	case model == anyModel:
+	case slices.Contains(a.profiles(), model):
+		d.ChannelID, d.Profile = model+"/"+thread, model
+	default:
+		return agentsystem.Address{}, &problem{
+			status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("There is no model %.80q.", model), Fix: noModel.fix,
+		}
+	}
+	return agentsystem.Address{Descriptor: &d}, nil
+}
+
+func (a *api) profiles() []string {
+	if a.Profiles == nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(a.Profiles()))
+}
+
+// complete serves POST /v1/chat/completions.
+func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
+	var in completionRequest
+	if err := readJSON(r, &in, false); err != nil {
+		return err
+	}
+	if in.N > 1 {
+		return bad("n can only be 1.", "")
+	}
+	text := newest(in.Messages)
+	if strings.TrimSpace(text) == "" {
+		return bad("The last of messages must be one of the role user, with a text.", "")
+	}
+	to, err := a.addressOf(r.Context(), web.CallerOf(r), in.Model, in.User)
+	if err != nil {
+		return err
+	}
+	c, err := a.begin(r, to, in, text)
+	if err != nil {
+		return err
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // the server's are for short requests; a writer without deadlines has none to lift
+	_ = rc.SetWriteDeadline(time.Time{})
+	if in.Stream {
+		return c.stream(w, r)
+	}
+	end, err := c.follow(r.Context(), func(string) error { return nil })
+	if err != nil {
+		return err
+	}
+	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
+	stop := "stop"
+	return reply(w, http.StatusOK, completion{
+		ID: c.id(), Object: "chat.completion", Created: c.created, Model: in.Model, Usage: counts(end.usage),
+		Choices: []choice{{Message: &chatReply{Role: "assistant", Content: end.text}, Finish: &stop}},
+	})
+}
+
+// begin gives what the user said to the agent: as the answer to what it asked,
+// or as a message. What came before under the same key is followed instead: a
+// repeat must not answer the question that came of it.
+func (a *api) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string) (*completer, error) {
+	c := &completer{api: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
+	key := r.Header.Get("Idempotency-Key")
+	if key != "" && (len(key) > 128 || !keyForm.MatchString(key)) {
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:])
+	}
+	m := claybot.Message{Type: claybot.MessageUser, Text: text, At: claybot.Now()}
+	if key != "" {
+		caller := web.CallerOf(r).Name
+		m.From = claybot.Sender{UserID: caller, Name: caller}
+		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key) // as start does
+		got, known, err := a.Desk.Known(r.Context(), to, m)
+		if err != nil {
+			return c, err
+		}
+		if known {
+			return c, c.again(r.Context(), got)
+		}
+	}
+	if answered, err := c.answer(r, to, m, spoken(in.Messages)); answered || err != nil {
+		return c, err
+	}
+	var err error
+	c.got, err = a.start(r, to, saying{text: text, key: key})
+	if err == nil && len(c.got.Answers) > 0 { // a repeat was faster
+		err = c.again(r.Context(), c.got)
+	}
+	return c, err
+}
+
+func (a *api) listModels(w http.ResponseWriter, r *http.Request) error {
+	out := modelList{Object: "list", Data: []modelView{viewModel(anyModel, 0)}}
+	for _, p := range a.profiles() {
+		out.Data = append(out.Data, viewModel(p, 0))
+	}
+	agents, err := a.Desk.AgentPage(r.Context(), storage.AgentQuery{Limit: modelAgents})
+	if err != nil {
+		return err
+	}
+	for _, e := range agents {
+		out.Data = append(out.Data, viewModel(agentModel+string(e.ID), e.CreatedAt))
+	}
+	return reply(w, http.StatusOK, out)
+}
+
+func viewModel(id string, at claybot.Time) modelView {
+	return modelView{ID: id, Object: "model", Created: int64(at) / 1000, OwnedBy: "claybot"}
+}
+
+func (a *api) getModel(w http.ResponseWriter, r *http.Request) error {
+	model := r.PathValue("model")
+	to, err := a.addressOf(r.Context(), web.CallerOf(r), model, "")
+	if err != nil {
+		return err
+	}
+	var at claybot.Time
+	if to.Agent != "" {
+		e, err := a.Desk.Agent(r.Context(), to.Agent)
+		if err != nil {
+			return err
+		}
+		at = e.CreatedAt
+	}
+	return reply(w, http.StatusOK, viewModel(model, at))
+}

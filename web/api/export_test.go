@@ -1,0 +1,32 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Pure functions: how lists cut texts, how broken JSON is placed, how cells of
+// CSV are kept from being formulas.
+var (
+	Shorten = shorten
+	Place   = place
+	Cell    = cell
+	Parse   = parse
+	// UpdateFrame is one update as a reader gets it.
+	UpdateFrame = updateFrame
+)
+
+// PipeBounds are the most bytes that wait for one reader, and how long one
+// write may take, of a stream and of a file.
+const (
+	PipeBound = 2 * pipeLimit
+	WriteWait = time.Duration(writeWait)
+	PieceWait = time.Duration(pieceWait)
+)
+
+// ParseValue reads an answer in JSON.
+func ParseValue(s string) (string, error) {
+	var v value
+	err := json.Unmarshal([]byte(s), &v)
+	return string(v), err
+}

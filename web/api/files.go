@@ -1,0 +1,201 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+const (
+	// filesLimit is the most bytes of a message with files in it; larger files
+	// are sent first, by themselves.
+	filesLimit = 16 << 20
+	// uploadWait is how long the bytes of a file may take to arrive.
+	uploadWait = 10 * time.Minute
+	// pieceWait is how long a reader of a file may take nothing. A piece is what
+	// io.Copy writes at once, 32 KiB.
+	pieceWait = 30 * time.Second
+)
+
+// octets is the type of bytes of which nothing is known.
+const octets = "application/octet-stream"
+
+var noFile = hint{"The agent has no file with that id.", "The history of the agent names its files."}
+
+// A fileGiven is a file that goes with a message: one that was sent before, by
+// its id, or its content.
+type fileGiven struct {
+	ID       string `json:"id,omitempty" doc:"Of a file that the agent has; see POST /agents/{agent}/files."`
+	Name     string `json:"name,omitempty"`
+	MIMEType string `json:"mimeType,omitempty"`
+	Data     []byte `json:"data,omitempty" doc:"The content in base64, instead of id."`
+}
+
+// A fileView is a file of an agent.
+type fileView struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MIMEType string `json:"mimeType"`
+	Size     int64  `json:"size" doc:"Bytes."`
+	SHA256   string `json:"sha256"`
+}
+
+func (a *api) fileOperations() []operation {
+	return []operation{
+		{
+			id: "uploadFile", method: http.MethodPost, path: "/agents/{agent}/files", tag: "agents", scope: web.Operate, raw: true, limit: agentsystem.MaxFile,
+			summary: "Give an agent a file, for a message that is still to come.",
+			about:   "The body is the bytes of the file, at most 50 MiB; Content-Type says what they are.",
+			params:  []param{{name: "name", about: "What the file is called."}},
+			answers: []answer{{status: http.StatusCreated, value: fileView{}}},
+			fails:   []int{http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, missing: noAgent, serve: a.uploadFile,
+		},
+		{
+			id: "getFile", method: http.MethodGet, path: "/agents/{agent}/files/{file}", tag: "agents", scope: web.Read,
+			summary: "The bytes of a file of an agent.",
+			answers: []answer{{status: http.StatusOK, kind: octets, value: ""}},
+			fails:   []int{http.StatusNotFound}, missing: noFile, serve: a.getFile,
+		},
+	}
+}
+
+// named are the files that a message brings along or names, by what tells them
+// from others.
+func named(given []fileGiven) ([]claybot.File, error) {
+	if len(given) > agentsystem.MaxFiles {
+		return nil, bad(fmt.Sprintf("%d files are too many; at most %d go with one message.", len(given), agentsystem.MaxFiles), "Send several messages.")
+	}
+	var files []claybot.File
+	for i, g := range given {
+		if (g.ID == "") == (len(g.Data) == 0) {
+			return nil, bad(fmt.Sprintf("files[%d] needs id or data.", i), "Give one of them.")
+		}
+		f := claybot.File{ID: g.ID}
+		if g.ID == "" {
+			sum := sha256.Sum256(g.Data)
+			f.SHA256 = hex.EncodeToString(sum[:])
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// keep finds the files that a message names and then stores those that it
+// brings along, so that one that is not there leaves nothing behind.
+func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGiven) ([]claybot.File, error) {
+	files := make([]claybot.File, len(given))
+	var err error
+	for i, g := range given {
+		if g.ID == "" {
+			continue
+		}
+		if files[i], err = a.find(ctx, to, g.ID); err != nil {
+			return nil, err
+		}
+	}
+	for i, g := range given {
+		if g.ID != "" {
+			continue
+		}
+		f := claybot.File{Name: g.Name, MIMEType: kindOf(g.MIMEType)}
+		if files[i], err = a.Desk.SaveFile(ctx, to, f, bytes.NewReader(g.Data)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// find is a file that an agent has.
+func (a *api) find(ctx context.Context, to agentsystem.Address, id string) (claybot.File, error) {
+	if to.Agent == "" {
+		return claybot.File{}, bad("A file can only be named by its id together with agentId.", "Give its content in data instead.")
+	}
+	if _, err := a.Desk.Agent(ctx, to.Agent); err != nil {
+		return claybot.File{}, err
+	}
+	f, content, err := a.Desk.OpenFile(ctx, to.Agent, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return f, bad(fmt.Sprintf("The agent has no file %.64q.", id), "POST /agents/"+string(to.Agent)+"/files gives it one.")
+	}
+	if err != nil {
+		return f, err
+	}
+	return f, content.Close()
+}
+
+func kindOf(s string) string {
+	kind, _, err := mime.ParseMediaType(s)
+	if err != nil {
+		return octets
+	}
+	return kind
+}
+
+func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
+	to := agentsystem.Address{Agent: agentOf(r)}
+	if _, err := a.Desk.Agent(r.Context(), to.Agent); err != nil {
+		return err
+	}
+	// The answer comes after all the bytes; its time must not pass meanwhile, as
+	// that ends a stream of HTTP/2. A connection without deadlines has none to move.
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(uploadWait))
+	_ = rc.SetWriteDeadline(time.Now().Add(uploadWait + writeWait))
+	f := claybot.File{Name: r.URL.Query().Get("name"), MIMEType: kindOf(r.Header.Get("Content-Type"))}
+	f, err := a.Desk.SaveFile(r.Context(), to, f, r.Body)
+	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
+	var big *http.MaxBytesError
+	if errors.As(err, &big) || errors.Is(err, storage.ErrTooMany) {
+		return &problem{
+			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+			Message: fmt.Sprintf("The file is larger than %d MiB.", agentsystem.MaxFile>>20),
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusCreated, fileView{f.ID, f.Name, f.MIMEType, f.Size, f.SHA256})
+}
+
+// getFile gives a file back, never to be shown in a page: what people send may
+// be a page itself.
+func (a *api) getFile(w http.ResponseWriter, r *http.Request) error {
+	f, content, err := a.Desk.OpenFile(r.Context(), agentOf(r), r.PathValue("file"))
+	if err != nil {
+		return err
+	}
+	defer content.Close() // it was only read
+	h := w.Header()
+	h.Set("Content-Type", octets)
+	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "private, no-store")
+	_, _ = io.Copy(pieces{w, http.NewResponseController(w)}, struct{ io.Reader }{content}) // by Read alone; a client that is gone needs no file
+	return nil
+}
+
+// pieces writes a long answer: each piece has its own time, so that a slow
+// reader gets all of it and one that does not read is cut.
+type pieces struct {
+	w  io.Writer
+	rc *http.ResponseController
+}
+
+func (p pieces) Write(b []byte) (int, error) {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(pieceWait)) // without deadlines a dead peer is TCP's affair
+	return p.w.Write(b)
+}

@@ -1,0 +1,84 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+)
+
+type pairingPage struct {
+	Pairings []struct{ Code, Connector, UserID string }
+	Grants   []struct{ Connector, Subject string }
+}
+
+// strangers write, and get codes.
+func (r *rig) strangers(names ...string) pairingPage {
+	r.Helper()
+	for _, name := range names {
+		err := r.system.Post(r.Context(), claybot.User("telegram", name, name), claybot.Message{
+			ID: claybot.MessageID("telegram/" + name), Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: name}, At: claybot.Now(),
+		})
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+	var p pairingPage
+	r.ask("GET", "/pairing", "", http.StatusOK, &p)
+	if len(p.Pairings) != len(names) {
+		r.Fatalf("pairings %+v", p.Pairings)
+	}
+	return p
+}
+
+func TestPairing(t *testing.T) {
+	r := start(t)
+	p := r.strangers("1", "2")
+	r.ask("POST", "/pairing", `{"code":" `+p.Pairings[0].Code+` ","approve":true}`, http.StatusAccepted, nil)
+	r.ask("POST", "/pairing", `{"code":"`+p.Pairings[1].Code+`","approve":false}`, http.StatusAccepted, nil)
+	r.ask("POST", "/pairing", `{"connector":"telegram","subject":"3"}`, http.StatusAccepted, nil)
+	r.ask("GET", "/pairing", "", http.StatusOK, &p)
+	if len(p.Pairings) != 0 || len(p.Grants) != 2 {
+		t.Errorf("after decisions %+v", p)
+	}
+	for _, body := range []string{
+		`{}`, `{"code":"X"}`, `{"approve":true}`, `{"connector":"telegram"}`, `{"code":"X","approve":true,"connector":"telegram","subject":"1"}`, `{"code":" ","approve":true}`,
+	} {
+		r.refused("POST", "/pairing", body, 400, "bad_request", "Give")
+	}
+	r.refused("POST", "/pairing", `{"code":"X","approve":"yes"}`, 400, "bad_request", "approve must be true or false")
+	r.refused("POST", "/pairing", `{"connector":"nowhere","subject":"1"}`, 400, "refused", "no connector")
+	r.refused("POST", "/pairing", `{"code":"ZZZZZZZZ","approve":true}`, 404, "not_found", "no such code")
+
+	r.ask("DELETE", "/pairing/telegram:1", "", http.StatusNoContent, nil)
+	r.ask("DELETE", "/pairing?connector=telegram&subject=3", "", http.StatusNoContent, nil)
+	r.refused("DELETE", "/pairing/telegram:1", "", 404, "not_found", "GET /pairing lists")
+	r.refused("DELETE", "/pairing?connector=telegram&subject=3", "", 404, "not_found", "Nobody")
+	r.refused("DELETE", "/pairing/telegram:listed", "", 409, "refused", "the list")
+	for _, path := range []string{"/pairing", "/pairing?connector=telegram", "/pairing/telegram", "/pairing/:1", "/pairing/telegram:"} {
+		r.refused("DELETE", path, "", 400, "bad_request", "connector and subject")
+	}
+}
+
+// Codes are for those who may decide about them.
+func TestCodesAreForAdmins(t *testing.T) {
+	r := start(t)
+	code := r.strangers("1").Pairings[0].Code
+	for _, scope := range []string{"read", "operate", "admin"} {
+		g := r.do("GET", "/pairing", "", "Authorization", "Bearer "+r.scoped("s-"+scope, scope))
+		if g.code != http.StatusOK || strings.Contains(g.body, code) != (scope == "admin") || strings.Contains(g.body, `"code"`) != (scope == "admin") || !strings.Contains(g.body, `"userId":"1"`) {
+			t.Errorf("with the scope %s: %d %s", scope, g.code, g.body)
+		}
+	}
+}
+
+func TestGuessingCodesIsLocked(t *testing.T) {
+	r := start(t)
+	for range 50 {
+		if g := r.do("POST", "/pairing", `{"code":"WRONG000","approve":true}`); g.code == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("codes can be guessed for ever")
+}

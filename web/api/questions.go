@@ -1,0 +1,142 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+var noQuestion = hint{"There is no question with that id.", "GET /questions lists those that are open."}
+
+// A value is an answer as its question reads it. JSON may give a string, a
+// number, a yes or no, or a list of strings and numbers.
+type value string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *value) UnmarshalJSON(b []byte) error {
+	var list []value
+	var s string
+	switch c := b[0]; {
+	case c == '"':
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+	case c == '[':
+		if err := json.Unmarshal(b, &list); err != nil {
+			return err
+		}
+		all := make([]string, len(list))
+		for i, x := range list {
+			all[i] = string(x)
+		}
+		s = strings.Join(all, ", ")
+	case c == 't' || c == 'f' || c == '-' || c >= '0' && c <= '9':
+		s = string(bytes.TrimSpace(b))
+	default:
+		return bad("An answer must be a string, a number, true, false or a list of strings.", "")
+	}
+	*v = value(s)
+	return nil
+}
+
+type (
+	questionList struct {
+		Questions []storage.OpenQuestion `json:"questions"`
+	}
+	answerRequest struct {
+		Value *value `json:"value" doc:"The answer: a string, a number, true or false, or a list."`
+	}
+	answerDone struct {
+		ID  string        `json:"questionId"`
+		Run claybot.RunID `json:"runId"`
+	}
+)
+
+func (a *api) questionOperations() []operation {
+	return []operation{
+		{
+			id: "listQuestions", method: http.MethodGet, path: "/questions", tag: "questions", scope: web.Read,
+			summary: "What agents ask, the oldest first.",
+			params: []param{
+				{name: "agent", about: "Asked by this agent only."},
+				{name: "state", about: "open, which is the default, means those without an answer.", values: []string{"open"}},
+			},
+			answers: []answer{{status: http.StatusOK, value: questionList{}}}, serve: a.listQuestions,
+		},
+		{
+			id: "getQuestion", method: http.MethodGet, path: "/questions/{question}", tag: "questions", scope: web.Read,
+			summary: "One question, with its answer when there is one.", answers: []answer{{status: http.StatusOK, value: storage.OpenQuestion{}}},
+			fails: []int{http.StatusNotFound}, missing: noQuestion, serve: a.getQuestion,
+		},
+		{
+			id: "answerQuestion", method: http.MethodPost, path: "/questions/{question}/answer", tag: "questions", scope: web.Operate,
+			summary: "Answer a question. The first answer that fits counts.", body: answerRequest{},
+			answers: []answer{{status: http.StatusAccepted, value: answerDone{}, about: "The run goes on when it has all it waits for."}},
+			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusGone}, missing: noQuestion, serve: a.answerQuestion,
+		},
+	}
+}
+
+func (a *api) listQuestions(w http.ResponseWriter, r *http.Request) error {
+	all, err := a.Desk.OpenQuestions(r.Context(), claybot.AgentID(r.URL.Query().Get("agent")))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, questionList{orEmpty(all)})
+}
+
+func (a *api) getQuestion(w http.ResponseWriter, r *http.Request) error {
+	q, err := a.Desk.Question(r.Context(), r.PathValue("question"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, q)
+}
+
+func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
+	var in answerRequest
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	if in.Value == nil {
+		return bad("The field value is missing.", "")
+	}
+	id := r.PathValue("question")
+	q, err := a.Desk.Question(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	err = closed(q, true)
+	if err == nil {
+		err = a.Desk.AnswerQuestion(r.Context(), id, string(*in.Value), web.User(r), claybot.ViaHTTP)
+	}
+	if errors.Is(err, storage.ErrState) { // somebody, or time, was faster
+		if now, again := a.Desk.Question(r.Context(), id); again == nil {
+			q = now
+		}
+		err = closed(q, false)
+	}
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusAccepted, answerDone{id, q.Run})
+}
+
+// closed says why a question takes no answer; nil when it may be open, if it may.
+func closed(q storage.OpenQuestion, mayBeOpen bool) error {
+	switch {
+	case q.Answer != nil:
+		return conflict("The question has an answer already.", "GET /questions/"+q.ID+" shows it.")
+	case q.Expires != 0 && q.Expires <= claybot.Now():
+		return &problem{status: http.StatusGone, Code: "expired", Message: "The question has expired.", Fix: "GET /agents/runs/" + string(q.Run) + " shows what became of its run."}
+	case mayBeOpen:
+		return nil
+	}
+	return conflict("The run does not wait for this answer any more.", "GET /agents/runs/"+string(q.Run)+" shows what became of it.")
+}

@@ -1,0 +1,300 @@
+package api
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+const (
+	usageRows = 10_000 // of one report
+	wideDays  = 31     // of one by day and by agent or owner
+)
+
+var noMessage = hint{"Nothing is known of that message.", "Give the id of a message, a run or an outgoing message, or a platform's link to a message."}
+
+type (
+	usageReport struct {
+		Usage []storage.Spent `json:"usage"`
+		More  bool            `json:"more,omitempty" doc:"There are further rows: the days, or the columns, are too many for one answer."`
+	}
+	latencyReport struct {
+		Latency []storage.Latency `json:"latency" doc:"In milliseconds; off by at most 10 %."`
+	}
+	receiptList struct {
+		Receipts []receiptView `json:"receipts" doc:"The oldest first."`
+	}
+)
+
+// A receiptView is what became of a message.
+type receiptView struct {
+	Message claybot.MessageID   `json:"messageId"`
+	Type    claybot.MessageType `json:"type"`
+	Kind    claybot.SystemKind  `json:"kind,omitempty"`
+	Agent   claybot.AgentID     `json:"agentId"`
+	From    claybot.Sender      `json:"from,omitzero"`
+	Text    string              `json:"text" doc:"Shortened."`
+	Stored  claybot.Time        `json:"stored"`
+	Skipped string              `json:"skipped,omitempty" doc:"Why no run took it."`
+	Due     claybot.Time        `json:"due,omitempty" doc:"When its agent begins, while it waits."`
+	Behind  claybot.RunID       `json:"behind,omitempty" doc:"The run that it waits for."`
+	Ahead   int                 `json:"ahead,omitempty" doc:"How many messages wait before it."`
+	Run     *runView            `json:"run,omitempty"`
+	Replies []outgoingView      `json:"replies"`
+	Steps   []agentsystem.Step  `json:"steps" doc:"What happened, the oldest first, in words."`
+	Silence string              `json:"silence,omitempty" doc:"Why there is no reply."`
+}
+
+func (a *api) reportOperations() []operation {
+	days := []param{
+		{name: "from", about: "The first day, YYYY-MM-DD in UTC."}, {name: "to", about: "The last day."},
+	}
+	return []operation{
+		{
+			id: "getUsage", method: http.MethodGet, path: "/usage", tag: "reports", scope: web.Read, summary: "Tokens and cost.",
+			about: "At most 10,000 rows. Sums by day together with agent or owner are for at most 31 days, unless one agent is named.",
+			params: append(slices.Clone(days),
+				param{name: "by", about: "The columns to sum by, with commas: day, agent, owner, model, type. One sum over all when left out."},
+				param{name: "agent", about: "Of this agent only."},
+				param{name: "format", about: "json, the default, or csv.", values: []string{"json", "csv"}}),
+			answers: []answer{{status: http.StatusOK, value: usageReport{}, about: "With format=csv, the same as text/csv; there, the 10,000 rows are of each day when by begins with day, and more are an error."}}, serve: a.getUsage,
+		},
+		{
+			id: "getLatency", method: http.MethodGet, path: "/latency", tag: "reports", scope: web.Read,
+			summary: "How long runs and calls of models took, by day.", params: days,
+			answers: []answer{{status: http.StatusOK, value: latencyReport{}}}, serve: a.getLatency,
+		},
+		{
+			id: "getReceipts", method: http.MethodGet, path: "/receipts", tag: "reports", scope: web.Read,
+			summary: "What became of a message, with the reason for any silence.",
+			params:  []param{{name: "message", about: "The id of a message, a run or an outgoing message, or a platform's link to a message."}},
+			answers: []answer{{status: http.StatusOK, value: receiptList{}}}, fails: []int{http.StatusNotFound}, missing: noMessage, serve: a.getReceipts,
+		},
+		{
+			id: "getStatus", method: http.MethodGet, path: "/status", tag: "about", scope: web.Read, summary: "How everything is doing.",
+			answers: []answer{{status: http.StatusOK, value: agentsystem.Status{}}}, serve: a.getStatus,
+		},
+	}
+}
+
+// daysOf are the bounds of a report.
+func daysOf(r *http.Request) (from, to string, err error) {
+	q := r.URL.Query()
+	from, to = q.Get("from"), q.Get("to")
+	for _, x := range [][2]string{{"from", from}, {"to", to}} {
+		if x[1] == "" {
+			continue
+		}
+		if _, err := time.Parse(time.DateOnly, x[1]); err != nil {
+			return "", "", bad(x[0]+" must be a day such as 2026-01-31.", "")
+		}
+	}
+	if from != "" && to != "" && from > to {
+		return "", "", bad("from is after to.", "")
+	}
+	return from, to, nil
+}
+
+var columns = []string{storage.ByDay, storage.ByAgent, storage.ByOwner, storage.ByModel, storage.ByType}
+
+func (a *api) getUsage(w http.ResponseWriter, r *http.Request) error {
+	from, to, err := daysOf(r)
+	if err != nil {
+		return err
+	}
+	q := storage.SpentQuery{From: from, To: to, Agent: claybot.AgentID(r.URL.Query().Get("agent")), Limit: usageRows + 1}
+	if by := r.URL.Query().Get("by"); by != "" {
+		q.By = strings.Split(by, ",")
+	}
+	for i, column := range q.By {
+		if !slices.Contains(columns, column) || slices.Contains(q.By[:i], column) {
+			return bad(fmt.Sprintf("by cannot have %.40q here.", column), "It lists some of: "+strings.Join(columns, ", ")+".")
+		}
+	}
+	if wide(q, time.Now().UTC()) {
+		return bad(fmt.Sprintf("Sums by day together with agent or owner are for at most %d days.", wideDays), "Give from and to, leave day out of by, or name one agent.")
+	}
+	if r.URL.Query().Get("format") == "csv" {
+		return a.usageFile(w, r, q)
+	}
+	rows, err := a.Desk.Spent(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, usageReport{orEmpty(rows[:min(len(rows), usageRows)]), len(rows) > usageRows})
+}
+
+// usageFile serves a report as CSV, of many rows day by day. A file that cannot
+// be complete is cut off, so that nobody takes it for the whole.
+func (a *api) usageFile(w http.ResponseWriter, r *http.Request, q storage.SpentQuery) error {
+	var out *csv.Writer
+	for _, part := range byDays(q, time.Now().UTC()) {
+		rows, err := a.Desk.Spent(r.Context(), part)
+		if err == nil && len(rows) > usageRows {
+			err = bad(fmt.Sprintf("That is more than %d rows.", usageRows), "Ask for fewer days with from and to, or for fewer columns with by.")
+		}
+		switch {
+		case err != nil && out == nil:
+			return err
+		case err != nil:
+			a.Log.Warn("a report ended early", "day", part.From, "err", err)
+			panic(http.ErrAbortHandler) // the server's way to close a connection
+		case out == nil:
+			w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+			w.Header().Set("Content-Disposition", `attachment; filename="usage.csv"`)
+			w.Header().Set("Cache-Control", "no-store")
+			out = csv.NewWriter(w)
+			_ = out.Write(append(slices.Clone(q.By), "input", "output", "cached_input", "cost_micro_usd", "llm_calls", "tool_calls", "runs")) // its error stays
+		}
+		if !writeUsage(out, q.By, rows) {
+			return nil // a client that is gone needs no answer
+		}
+	}
+	return nil
+}
+
+// byDays parts a query whose rows begin with the day into one for each day, where
+// these are few. The rows are the same, in the same order.
+func byDays(q storage.SpentQuery, now time.Time) []storage.SpentQuery {
+	first, err := time.Parse(time.DateOnly, q.From)
+	if err != nil || len(q.By) < 2 || q.By[0] != storage.ByDay {
+		return []storage.SpentQuery{q}
+	}
+	last := now
+	if q.To != "" {
+		last, _ = time.Parse(time.DateOnly, q.To) // was checked
+	}
+	if last.Before(first) || last.Sub(first) >= wideDays*24*time.Hour {
+		return []storage.SpentQuery{q}
+	}
+	var parts []storage.SpentQuery
+	for day := first; !day.After(last); day = day.AddDate(0, 0, 1) {
+		q.From = day.Format(time.DateOnly)
+		q.To = q.From
+		parts = append(parts, q)
+	}
+	return parts
+}
+
+// wide reports whether a query has so many rows that summing them up would hold
+// up others: as many as agents, times days.
+func wide(q storage.SpentQuery, now time.Time) bool {
+	each := slices.Contains(q.By, storage.ByAgent) || slices.Contains(q.By, storage.ByOwner)
+	if !each || !slices.Contains(q.By, storage.ByDay) || q.Agent != "" {
+		return false
+	}
+	last := now
+	if q.To != "" {
+		last, _ = time.Parse(time.DateOnly, q.To) // was checked
+	}
+	first, err := time.Parse(time.DateOnly, q.From)
+	return err != nil || last.Sub(first) >= wideDays*24*time.Hour
+}
+
+// writeUsage writes rows as lines of CSV. It reports whether somebody reads them.
+func writeUsage(out *csv.Writer, by []string, rows []storage.Spent) bool {
+	var line []string
+	for _, s := range rows {
+		line = line[:0]
+		for _, column := range by {
+			line = append(line, cell(cellOf(s, column)))
+		}
+		u := s.Usage
+		for _, n := range []int64{u.Input, u.Output, u.CachedInput, u.CostMicroUSD, u.LLMCalls, u.ToolCalls, s.Runs} {
+			line = append(line, strconv.FormatInt(n, 10))
+		}
+		if out.Write(line) != nil {
+			return false
+		}
+	}
+	out.Flush()
+	return out.Error() == nil
+}
+
+// cellOf is what a row has in a column.
+func cellOf(s storage.Spent, column string) string {
+	switch column {
+	case storage.ByDay:
+		return s.Day
+	case storage.ByAgent:
+		return string(s.Agent)
+	case storage.ByOwner:
+		return s.Owner
+	case storage.ByModel:
+		return s.Model
+	}
+	return string(s.Type)
+}
+
+// cell keeps a text from being taken for a formula.
+func cell(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}
+
+func (a *api) getLatency(w http.ResponseWriter, r *http.Request) error {
+	from, to, err := daysOf(r)
+	if err != nil {
+		return err
+	}
+	rows, err := a.Desk.Latencies(r.Context(), from, to)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, latencyReport{orEmpty(rows)})
+}
+
+func (a *api) getReceipts(w http.ResponseWriter, r *http.Request) error {
+	ref := r.URL.Query().Get("message")
+	if ref == "" {
+		return bad("The parameter message is missing.", noMessage.fix)
+	}
+	all, err := a.Desk.Why(r.Context(), ref)
+	if err == nil && len(all) == 0 {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	out := receiptList{}
+	for _, s := range all {
+		out.Receipts = append(out.Receipts, viewReceipt(s))
+	}
+	return reply(w, http.StatusOK, out)
+}
+
+func viewReceipt(s agentsystem.Story) receiptView {
+	m := s.Message
+	v := receiptView{
+		Message: m.ID, Type: m.Type, Kind: m.Kind, Agent: s.Agent, From: m.From, Text: shorten(typed(m), shortText), Stored: s.Stored,
+		Skipped: s.Skipped, Due: s.Due, Behind: s.Busy, Ahead: s.Ahead, Replies: []outgoingView{}, Steps: orEmpty(s.Steps), Silence: s.Silence,
+	}
+	if s.Run != nil {
+		run := viewRun(*s.Run)
+		v.Run = &run
+	}
+	for _, o := range s.Replies {
+		v.Replies = append(v.Replies, viewOutgoing(o))
+	}
+	return v
+}
+
+func (a *api) getStatus(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.Desk.Status(r.Context())
+	if err != nil {
+		return err
+	}
+	v.Connectors = orEmpty(v.Connectors)
+	return reply(w, http.StatusOK, v)
+}

@@ -1,0 +1,371 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/cron"
+	"github.com/claybot/claybot/connectors/heartbeat"
+	"github.com/claybot/claybot/connectors/webchat"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/ask"
+	"github.com/claybot/claybot/tools/clock"
+	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/web/api"
+)
+
+// patience is how long a test waits for something that happens at once unless
+// the machine is very busy.
+const patience = time.Minute
+
+// A rig is a daemon with its API: real stores, the real system, a real server
+// and a model that says what it is told to.
+type rig struct {
+	*testing.T
+	dir    string
+	addr   string // host:port, kept over restarts
+	mind   *mind
+	wrap   func(web.Desk) web.Desk // optional; around the desk
+	tasks  connectors.Tasks        // instead of cron
+	beats  connectors.Beats        // instead of the heartbeat
+	bare   bool                    // neither cron nor heartbeat
+	doc    *document               // all answers are held against it; nil until it was read
+	http   *http.Client
+	token  string // of the owner
+	db     *sqlite.DB
+	agents *files.Store
+	system *agentsystem.System
+	srv    *web.Server
+	stop   func()
+}
+
+// A desk is the system as the API sees it.
+type desk struct{ *agentsystem.System }
+
+var _ web.Desk = desk{}
+
+func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+	return d.RunByID(ctx, id)
+}
+
+func (d desk) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) { return d.Stop(ctx, id) }
+
+func (d desk) ResetAgent(ctx context.Context, id claybot.AgentID) error { return d.Reset(ctx, id) }
+
+func (d desk) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return d.Delete(ctx, id) }
+
+func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
+	return d.InboxOf(ctx, id)
+}
+
+func (d desk) Allow(ctx context.Context, connector, subject string) error {
+	if connector == "nowhere" {
+		return web.Refusal("there is no connector nowhere")
+	}
+	return d.System.Allow(ctx, connector, subject)
+}
+
+func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
+	if subject == "listed" {
+		return "", web.Refusal("the list of the configuration lets it in")
+	}
+	return "", d.System.Revoke(ctx, connector, subject)
+}
+
+// start runs a daemon until the test ends.
+func start(t *testing.T, change ...func(*rig)) *rig {
+	t.Helper()
+	tr := &http.Transport{MaxIdleConnsPerHost: 4}
+	t.Cleanup(tr.CloseIdleConnections)
+	r := &rig{T: t, dir: t.TempDir(), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
+	for _, c := range change {
+		c(r)
+	}
+	r.begin()
+	t.Cleanup(func() { r.stop() })
+	r.doc = r.readDocument()
+	return r
+}
+
+// begin opens everything on the data directory.
+func (r *rig) begin() {
+	r.Helper()
+	log := slog.New(slog.DiscardHandler)
+	hub := runs.NewHub()
+	var err error
+	if r.db, err = sqlite.Open(r.Context(), filepath.Join(r.dir, "claybot.db"), sqlite.Config{Log: log, Committed: hub.Committed}); err != nil {
+		r.Fatal(err)
+	}
+	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db, Log: log}); err != nil {
+		r.Fatal(err)
+	}
+	r.system = agentsystem.New(agentsystem.Config{
+		Stores: agentsystem.Stores{
+			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
+			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db,
+		},
+		Log: log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
+		Profile: func(d claybot.Descriptor) agentsystem.Profile {
+			return agentsystem.Profile{Name: "default", Model: "script", MaxSteps: 9}
+		},
+		Admission: func() agentsystem.Access {
+			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web"}}
+		},
+		Models: func() []string { return []string{"script", "other"} },
+		Tools:  func(claybot.Agent) []string { return []string{"wait", "ask_user"} },
+	})
+	set, err := tools.NewSet(append(ask.Tools(r.system), clock.Tools()...)...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.system.Handle("react", &react.Loop{
+		Model: func(claybot.Agent) llm.Model { return r.mind }, Tools: func(claybot.Agent) *tools.Set { return set }, Log: log,
+	})
+	page := webchat.New(webchat.Config{Name: "web"})
+	all := []connectors.Connector{page}
+	cfg := api.Config{
+		Desk: desk{r.system}, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test",
+		Profiles: func() []string { return []string{"default", "night"} },
+	}
+	if r.wrap != nil {
+		cfg.Desk = r.wrap(cfg.Desk)
+	}
+	if !r.bare && r.tasks == nil {
+		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Ledger: r.db, Marks: r.db, Index: r.db, Log: log})
+		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Marks: r.db, Receipts: r.db, Log: log, Place: r.system.Foreground})
+		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
+	}
+	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.serve(all)
+}
+
+// serve runs what begin opened.
+func (r *rig) serve(all []connectors.Connector) {
+	r.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	serving, closeDoors := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer closeDoors()
+		if err := r.system.Run(ctx, all...); ctx.Err() == nil {
+			r.Errorf("the system ended early: %v", err)
+		}
+	})
+	wg.Go(func() {
+		if err := r.srv.Run(serving); serving.Err() == nil {
+			r.Errorf("the server ended early: %v", err)
+		}
+	})
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		for _, c := range []io.Closer{r.agents, r.db} {
+			if err := c.Close(); err != nil {
+				r.Error(err)
+			}
+		}
+	})
+	select {
+	case <-r.srv.Up():
+	case <-time.After(patience):
+		r.Fatal("the server did not come up")
+	}
+	r.addr = r.srv.Addr()
+	b, err := os.ReadFile(filepath.Join(r.dir, "web.token"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.token = strings.TrimSpace(string(b))
+}
+
+// restart ends the daemon in order and begins again on the same directory and
+// address.
+func (r *rig) restart() {
+	r.Helper()
+	r.stop()
+	r.http.CloseIdleConnections()
+	r.begin()
+	r.Cleanup(func() { r.stop() })
+}
+
+// A got is an answer that was read.
+type got struct {
+	code int
+	head http.Header
+	body string
+}
+
+// open sends a request; head are pairs of names and values, among them perhaps
+// a token of its own.
+func (r *rig) open(method, path, body string, head ...string) *http.Response {
+	r.Helper()
+	req, err := http.NewRequestWithContext(r.Context(), method, "http://"+r.addr+path, strings.NewReader(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(head); i += 2 {
+		req.Header.Set(head[i], head[i+1])
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return resp
+}
+
+// do makes a request and holds its answer against the document.
+func (r *rig) do(method, path, body string, head ...string) got {
+	r.Helper()
+	resp := r.open(method, path, body, head...)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if r.doc != nil {
+		r.doc.check(r.T, method, path, resp, b)
+	}
+	return got{resp.StatusCode, resp.Header, string(b)}
+}
+
+// ask makes a request that succeeds, and reads its answer into v.
+func (r *rig) ask(method, path, body string, status int, v any) {
+	r.Helper()
+	g := r.do(method, path, body)
+	if g.code != status {
+		r.Fatalf("%s %s %.200s = %d %s, want %d", method, path, body, g.code, g.body, status)
+	}
+	if v != nil {
+		r.read(g.body, v)
+	}
+}
+
+func (r *rig) read(s string, v any) {
+	r.Helper()
+	if err := json.Unmarshal([]byte(s), v); err != nil {
+		r.Fatalf("%v in %s", err, s)
+	}
+}
+
+// scoped is a token of a scope.
+func (r *rig) scoped(name, scope string) string {
+	r.Helper()
+	var out struct{ Token string }
+	g := r.do("POST", "/tokens", `{"name":"`+name+`","scope":"`+scope+`"}`)
+	r.read(g.body, &out)
+	if out.Token == "" {
+		r.Fatalf("no token: %d %s", g.code, g.body)
+	}
+	return out.Token
+}
+
+// An acceptedRun is the answer to the start of a run.
+type acceptedRun struct {
+	Run     string `json:"runId"`
+	Agent   string `json:"agentId"`
+	Message string `json:"messageId"`
+	State   string `json:"state"`
+	Stream  string `json:"stream"`
+}
+
+// say starts a run of the thread main.
+func (r *rig) say(text string) acceptedRun {
+	r.Helper()
+	b, err := json.Marshal(map[string]any{"text": text, "descriptor": map[string]string{"channelId": "main"}})
+	if err != nil {
+		r.Fatal(err)
+	}
+	var a acceptedRun
+	r.ask("POST", "/agents/runs", string(b), http.StatusAccepted, &a)
+	return a
+}
+
+// A told is one event of a stream.
+type told struct {
+	id, event, data string
+}
+
+// stream reads a whole stream.
+func (r *rig) stream(path string, head ...string) []told {
+	r.Helper()
+	resp := r.open("GET", path, "", head...)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(resp.Body)
+		r.Fatalf("GET %s = %d %s", path, resp.StatusCode, b)
+	}
+	var all []told
+	for e := range events(resp.Body) {
+		all = append(all, e)
+	}
+	return all
+}
+
+// events yields the events of a stream until it ends.
+func events(body io.Reader) func(yield func(told) bool) {
+	return func(yield func(told) bool) {
+		var e told
+		lines := bufio.NewScanner(body)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			field, value, _ := strings.Cut(lines.Text(), ": ")
+			switch field {
+			case "id":
+				e.id = value
+			case "event":
+				e.event = value
+			case "data":
+				e.data = value
+			case "":
+				if e.data != "" && !yield(e) {
+					return
+				}
+				e = told{}
+			}
+		}
+	}
+}
+
+// ended waits for the end of a run and returns its state.
+func (r *rig) ended(id string) string {
+	r.Helper()
+	r.stream("/agents/runs/" + id + "/stream")
+	var run struct{ State string }
+	r.ask("GET", "/agents/runs/"+id, "", http.StatusOK, &run)
+	return run.State
+}
+
+// until asks again and again until ok.
+func (r *rig) until(what string, ok func() bool) {
+	r.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatal("it never came to this: " + what)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package api
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/web"
+)
+
+// textLimit is the longest message in characters.
+const textLimit = 100_000
+
+// A startRequest gives an agent something to do. Without AgentID and Descriptor
+// the message is for an agent of its own.
+type startRequest struct {
+	AgentID    claybot.AgentID `json:"agentId,omitempty" doc:"The agent that is told. Give this or descriptor, or neither for a new agent."`
+	Descriptor *target         `json:"descriptor,omitempty"`
+	Text       string          `json:"text,omitempty" doc:"What it is told, at most 100,000 characters. It may be left out when there are files."`
+	Key        string          `json:"idempotencyKey,omitempty" doc:"1 to 128 letters, digits and . _ : -; a repeat under the same key does nothing new and gets the same ids; another message under it is refused."`
+	Files      []fileGiven     `json:"files,omitempty" doc:"At most 10."`
+	Engine     string          `json:"engine,omitempty" doc:"Only react, the default."`
+	Stateless  bool            `json:"stateless,omitempty" doc:"Not supported; leave out agentId and descriptor for an agent without a past."`
+}
+
+// A target names the agent of a person in a channel; it is made at its first
+// message.
+type target struct {
+	Type      claybot.AgentType `json:"type,omitempty" doc:"Only user, the default."`
+	Connector string            `json:"connector,omitempty" doc:"api, the default; another one needs the scope admin."`
+	ChannelID string            `json:"channelId" doc:"The thread, of your own choice."`
+	UserID    string            `json:"userId,omitempty" doc:"The name of your token, the default; another one needs the scope admin."`
+}
+
+// A messageRequest is a message for an agent that is named by the path.
+type messageRequest struct {
+	Text  string      `json:"text,omitempty" doc:"At most 100,000 characters."`
+	Key   string      `json:"idempotencyKey,omitempty" doc:"As for POST /agents/runs."`
+	Files []fileGiven `json:"files,omitempty" doc:"At most 10."`
+}
+
+// An accepted is what became of a message.
+type accepted struct {
+	agentsystem.Accepted
+	Stream string `json:"stream" doc:"The path of the run's events."`
+}
+
+func (a *api) startOperations() []operation {
+	about := "The run id is reserved: it is that of the run that takes the message. When the message joins a run that is under way, the id " +
+		"means that run. The text is taken as it is: commands such as /new have paths of their own."
+	return []operation{
+		{
+			id: "startRun", method: http.MethodPost, path: "/agents/runs", tag: "runs", scope: web.Operate,
+			summary: "Give an agent something to do.", about: about, body: startRequest{}, limit: filesLimit,
+			answers: []answer{{status: http.StatusAccepted, value: accepted{}, about: "It is stored and will be worked on."}},
+			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
+			missing: noAgent, serve: a.startRun,
+		},
+		{
+			id: "postMessage", method: http.MethodPost, path: "/agents/{agent}/messages", tag: "agents", scope: web.Operate,
+			summary: "Write to an agent.", about: about + " The answer goes to the place of the agent, for example a chat.", body: messageRequest{}, limit: filesLimit,
+			answers: []answer{{status: http.StatusAccepted, value: accepted{}, about: "It is stored and will be worked on."}},
+			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
+			missing: noAgent, serve: a.postMessage,
+		},
+	}
+}
+
+func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
+	var in startRequest
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	switch {
+	case in.Stateless:
+		return bad("stateless is not supported: an agent always has a memory.", "Leave out agentId and descriptor: the message is then for a new agent.")
+	case in.Engine != "" && in.Engine != "react":
+		return bad(fmt.Sprintf("There is no engine %.40q.", in.Engine), "Leave engine out.")
+	case in.AgentID != "" && in.Descriptor != nil:
+		return bad("agentId and descriptor are both given.", "Give one of them, or none for a new agent.")
+	}
+	to := agentsystem.Address{Agent: in.AgentID}
+	if in.AgentID == "" {
+		d, err := whom(web.CallerOf(r), in.Descriptor, in.Key)
+		if err != nil {
+			return err
+		}
+		to.Descriptor = &d
+	}
+	return a.accept(w, r, to, saying{in.Text, in.Key, in.Files})
+}
+
+func (a *api) postMessage(w http.ResponseWriter, r *http.Request) error {
+	var in messageRequest
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	return a.accept(w, r, agentsystem.Address{Agent: agentOf(r)}, saying{in.Text, in.Key, in.Files})
+}
+
+// A saying is what a caller says.
+type saying struct {
+	text  string
+	key   string
+	files []fileGiven
+}
+
+func (a *api) accept(w http.ResponseWriter, r *http.Request, to agentsystem.Address, s saying) error {
+	got, err := a.start(r, to, s)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusAccepted, accepted{got, streamPath(got.Run)})
+}
+
+// start gives what the caller says to an agent.
+func (a *api) start(r *http.Request, to agentsystem.Address, s saying) (agentsystem.Accepted, error) {
+	none := agentsystem.Accepted{}
+	text := strings.ReplaceAll(strings.ToValidUTF8(s.text, "\uFFFD"), "\x00", "")
+	once := s.key == "" // nobody repeats it
+	switch n := utf8.RuneCountInString(text); {
+	case strings.TrimSpace(text) == "" && len(s.files) == 0:
+		return none, bad("The field text is empty.", "")
+	case n > textLimit:
+		return none, bad(fmt.Sprintf("The field text has %d characters; at most %d are taken.", n, textLimit), "Send it in parts.")
+	case once:
+		s.key = rand.Text()
+	case len(s.key) > 128 || !keyForm.MatchString(s.key):
+		return none, bad("The idempotency key must be 1 to 128 letters, digits and . _ : -", "")
+	}
+	caller := web.CallerOf(r)
+	m := claybot.Message{
+		ID:   claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/" + s.key),
+		Type: claybot.MessageUser, Text: text, At: claybot.Now(),
+		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
+	}
+	var err error
+	if m.Files, err = named(s.files); err != nil {
+		return none, err
+	}
+	if !once { // a repeat keeps nothing: neither its files nor an agent
+		if got, known, err := a.Desk.Known(r.Context(), to, m); known || err != nil {
+			return got, err
+		}
+	}
+	if m.Files, err = a.keep(r.Context(), to, s.files); err != nil {
+		return none, err
+	}
+	return a.Desk.StartRun(r.Context(), to, m)
+}
+
+// whom is the descriptor that a caller means. Without one it is an agent of its
+// own, which is the same for a repeat under the same key.
+func whom(caller web.Caller, t *target, key string) (claybot.Descriptor, error) {
+	if t == nil {
+		channel := rand.Text()
+		if key != "" {
+			sum := sha256.Sum256([]byte(key))
+			channel = hex.EncodeToString(sum[:12])
+		}
+		return claybot.User(claybot.ConnectorAPI, channel, caller.Name), nil
+	}
+	d := claybot.User(t.Connector, t.ChannelID, t.UserID)
+	if d.Connector == "" {
+		d.Connector = claybot.ConnectorAPI
+	}
+	if d.UserID == "" && d.Connector == claybot.ConnectorAPI {
+		d.UserID = caller.Name
+	}
+	own := d.Connector == claybot.ConnectorAPI && d.UserID == caller.Name
+	switch {
+	case t.Type != "" && t.Type != claybot.AgentUser:
+		return d, bad("Only a descriptor of type user can be written to.", "Name another agent by agentId; GET /agents lists them.")
+	case !plain(d.Connector) || !plain(d.ChannelID) || !plain(d.UserID):
+		return d, bad("connector, channelId and userId must be 1 to 200 characters without control characters.", "")
+	case !own && !caller.Scope.Allows(web.Admin):
+		return d, forbidden("To speak for somebody else needs the scope admin.", "Leave out connector and userId, or use a token with the scope admin.")
+	}
+	return d, nil
+}
+
+// plain reports whether s may be a part of a descriptor.
+func plain(s string) bool {
+	control := func(c rune) bool { return c < ' ' || c == 0x7f || c == utf8.RuneError }
+	return s != "" && len(s) <= 200 && !strings.ContainsFunc(s, control)
+}
+
+func streamPath(id claybot.RunID) string { return "/agents/runs/" + string(id) + "/stream" }

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+)
+
+// deltaType is the event of growing text. It is no type of claybot.Event: it is
+// never stored.
+const deltaType = "TokenDelta"
+
+// A wireEvent is the data of one event of a stream, for the document.
+type wireEvent struct {
+	V      int               `json:"v"`
+	Run    claybot.RunID     `json:"runId"`
+	Seq    int64             `json:"seq,omitempty" doc:"From 1, without gaps; none in a TokenDelta."`
+	Type   claybot.EventType `json:"type"`
+	At     claybot.Time      `json:"ts,omitempty"`
+	Source string            `json:"source,omitempty"`
+	Data   any               `json:"data"`
+}
+
+// A deltaData is the data of a TokenDelta.
+type deltaData struct {
+	Node    string `json:"node"`
+	Step    int    `json:"step"`
+	Attempt int    `json:"attempt" doc:"A higher one begins the text of the step anew."`
+	Offset  int    `json:"offset" doc:"Where the text belongs, in bytes of UTF-8."`
+	Text    string `json:"text"`
+}
+
+// position is the seq after which a reader wants to go on. back says that it
+// is a browser that comes back by itself.
+func position(r *http.Request) (after int64, back bool, err error) {
+	last := r.Header.Get("Last-Event-ID")
+	for _, x := range [][2]string{{"fromSeq", r.URL.Query().Get("fromSeq")}, {"Last-Event-ID", last}} {
+		if x[1] == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(x[1], 10, 64)
+		if err != nil || n < 0 {
+			return 0, false, bad(x[0]+" must be a number from 0.", "Give the id of the last event that you have.")
+		}
+		after = max(after, n)
+	}
+	return after, last != "", nil
+}
+
+// streamRun serves the events of a run. Its reader is told of an error that
+// comes later by the end of the stream alone, and comes back.
+func (a *api) streamRun(w http.ResponseWriter, r *http.Request) error {
+	after, back, err := position(r)
+	if err != nil {
+		return err
+	}
+	id := runOf(r)
+	run, err := a.Desk.Run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if back && run.State.Ended() && after >= run.LastSeq {
+		return noContent(w) // a browser would come back for ever
+	}
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return nil
+	}
+	out := openSink(w, r)
+	if err = out.send([]byte("retry: 1000\n: ping\n\n")); err == nil {
+		err = out.pour(r.Context(), func(ctx context.Context, p *pipe) error { return a.events(ctx, p, id, after) })
+	}
+	if err != nil {
+		a.Log.Debug("stream ended early", "run", id, "err", err)
+	}
+	return nil
+}
+
+// events puts the events of a run into a pipe, up to the last one.
+func (a *api) events(ctx context.Context, p *pipe, id claybot.RunID, after int64) error {
+	for u, err := range a.Desk.Watch(ctx, id, after) {
+		if err != nil {
+			return err
+		}
+		if !p.put(ctx, updateFrame(u)) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func updateFrame(u runs.Update) []byte {
+	if e := u.Event; e != nil {
+		return frame(strconv.FormatInt(e.Seq, 10), string(e.Type), u.Wire()) // encoded once for all readers
+	}
+	d := u.Delta
+	b, _ := json.Marshal(wireEvent{ // strings and numbers always marshal
+		V: 1, Run: d.Run, Type: deltaType, Data: deltaData{d.Node, d.Step, d.Attempt, d.Offset, d.Text},
+	})
+	return frame("", deltaType, b)
+}

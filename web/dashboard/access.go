@@ -1,0 +1,162 @@
+package dashboard
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// accessRoutes are the page of who may come in. The tokens of programs belong
+// to the door, see package web: access.js asks it for them.
+func (b *board) accessRoutes() []web.Route {
+	return []web.Route{
+		b.screen("/ui/access", "access", b.access),
+		b.part("/ui/access/people", "access", "people", b.access),
+		b.act("POST /ui/access/approve", web.Admin, b.approve),
+		b.act("POST /ui/access/deny", web.Admin, b.deny),
+		b.act("POST /ui/access/allow", web.Admin, b.allow),
+		b.act("POST /ui/access/revoke", web.Admin, b.revoke),
+	}
+}
+
+// An accessView is who may come in and who asks to.
+type accessView struct {
+	viewer
+	Pairings []pairingView
+	Grants   []grantView
+	Doors    []string // the connectors through which people come
+	Mode     agentsystem.AccessMode
+	Words    string // what becomes of strangers
+	Refused  int64
+}
+
+// A pairingView is a stranger who asks to be let in. Only an administrator sees
+// the code.
+type pairingView struct {
+	storage.Pairing
+	Shown string // the name that the platform showed, which proves nothing
+}
+
+// A grantView is somebody who was let in.
+type grantView struct {
+	storage.Grant
+	Shown string
+}
+
+func (b *board) access(r *http.Request) (any, error) {
+	pairings, err := b.Desk.Pairings(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	grants, err := b.Desk.Grants(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	status, err := b.Desk.Status(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return viewAccess(viewerOf(r), pairings, grants, status, claybot.Now()), nil
+}
+
+func viewAccess(who viewer, pairings []storage.Pairing, grants []storage.Grant, s agentsystem.Status, now claybot.Time) accessView {
+	v := accessView{viewer: who, Mode: s.Access.Mode, Words: modeWords(s.Access.Mode), Refused: s.Access.Refused}
+	for _, p := range pairings {
+		if !who.Administers() {
+			p.Code = ""
+		}
+		if p.Expires == 0 || p.Expires > now {
+			v.Pairings = append(v.Pairings, pairingView{p, cmp.Or(connectors.OneLine(p.Name, 60), "no name")})
+		}
+	}
+	for _, g := range grants {
+		v.Grants = append(v.Grants, grantView{g, connectors.OneLine(g.Name, 60)})
+	}
+	slices.SortStableFunc(v.Grants, func(a, b grantView) int {
+		return cmp.Or(strings.Compare(a.Connector, b.Connector), cmp.Compare(b.At, a.At))
+	})
+	for _, c := range s.Connectors {
+		if !builtIn[c.Name] {
+			v.Doors = append(v.Doors, c.Name)
+		}
+	}
+	return v
+}
+
+// modeWords says what becomes of strangers who write.
+func modeWords(m agentsystem.AccessMode) string {
+	switch m {
+	case agentsystem.AccessOpen:
+		return "Everybody may write: access is open in the configuration."
+	case agentsystem.AccessAllowlist:
+		return "Strangers are refused without a word: access is an allow list in the configuration. Let people in by their ids below."
+	}
+	return "Strangers who write get a code, and appear here."
+}
+
+// builtIn are the connectors through which no strangers come.
+var builtIn = map[string]bool{
+	"web": true, "terminal": true, "api": true, string(claybot.AgentCron): true, string(claybot.AgentHeartbeat): true,
+}
+
+// approve lets in whoever has a code.
+func (b *board) approve(w http.ResponseWriter, r *http.Request) error {
+	p, err := b.Desk.Approve(r.Context(), code(r))
+	if err != nil {
+		return codeProblem(err)
+	}
+	b.done(w, cmp.Or(connectors.OneLine(p.Name, 60), p.UserID)+" is let in and was told so.")
+	return nil
+}
+
+func (b *board) deny(w http.ResponseWriter, r *http.Request) error {
+	if err := b.Desk.Deny(r.Context(), code(r)); err != nil {
+		return codeProblem(err)
+	}
+	b.done(w, "The request is denied.")
+	return nil
+}
+
+// code is a pairing code as people type it.
+func code(r *http.Request) string { return strings.ToUpper(strings.TrimSpace(r.Form.Get("code"))) }
+
+func codeProblem(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such code; it may be older than an hour.", Fix: "Ask the person to write again."}
+	}
+	return err
+}
+
+// allow lets somebody in by id.
+func (b *board) allow(w http.ResponseWriter, r *http.Request) error {
+	connector, subject := strings.TrimSpace(r.Form.Get("connector")), strings.TrimSpace(r.Form.Get("subject"))
+	if connector == "" || subject == "" {
+		return refused(http.StatusBadRequest, "Give the connector and the id.", "")
+	}
+	if err := b.Desk.Allow(r.Context(), connector, subject); err != nil {
+		return err
+	}
+	b.done(w, connectors.OneLine(subject, 60)+" may write now.")
+	return nil
+}
+
+// revoke takes a grant back.
+func (b *board) revoke(w http.ResponseWriter, r *http.Request) error {
+	still, err := b.Desk.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Nobody with that id was let in.", Fix: "Somebody may have removed it meanwhile."}
+	case err != nil:
+		return err
+	}
+	b.done(w, cmp.Or(still, "Done. Messages from there are refused from now on."))
+	return nil
+}

@@ -1,0 +1,260 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// functions are what templates may call, besides the built-in ones.
+var functions = template.FuncMap{
+	"icon":     icon,
+	"markdown": markdown,
+	"moment":   moment,
+	"momentOf": func(t time.Time) string { return moment(claybot.At(t)) },
+	"readable": readable,
+	"money":    money,
+	"cost":     cost,
+	"count":    count,
+	"tokens":   tokens,
+	"took":     took,
+	"excerpt":  func(n int, text any) string { return excerpt(n, fmt.Sprint(text)) },
+	"gist":     gist,
+	"pretty":   pretty,
+	"words":    words,
+	"tone":     tone,
+	"called":   called,
+	"why":      why,
+	"plural":   plural,
+	"dict":     dict,
+	"segment":  func(v any) string { return url.PathEscape(fmt.Sprint(v)) },
+	"known":    known,
+	"clip":     clip,
+}
+
+// moment is a time as RFC 3339, empty for none.
+func moment(t claybot.Time) string {
+	if t == 0 {
+		return ""
+	}
+	return t.Time().UTC().Format(time.RFC3339Nano)
+}
+
+// readable is a time for who has no script; the page shows it in the reader's
+// own zone.
+func readable(t claybot.Time) string {
+	if t == 0 {
+		return "–"
+	}
+	return t.Time().UTC().Format("2006-01-02 15:04 MST")
+}
+
+// money is an amount in millionths of a US dollar.
+func money(micro int64) string {
+	usd := float64(micro) / 1e6
+	switch {
+	case micro == 0:
+		return "$0"
+	case usd < 0.0001:
+		return "<$0.0001"
+	case usd < 0.01:
+		return fmt.Sprintf("$%.4f", usd)
+	case usd < 1:
+		return fmt.Sprintf("$%.3f", usd)
+	}
+	return "$" + grouped(micro/1e6) + fmt.Sprintf(".%02d", micro%1e6/1e4)
+}
+
+// freeModel is the built-in model, which costs nothing.
+const freeModel = "demo"
+
+// cost is what something took, of a model where that is known. Tokens without a
+// cost have a price that nobody knows, and that is not the same as nothing.
+func cost(u claybot.Usage, model ...string) string {
+	switch {
+	case u.CostMicroUSD == 0 && u.Input+u.Output > 0 && slices.Contains(model, freeModel):
+		return "free"
+	case u.CostMicroUSD == 0 && u.Input+u.Output > 0:
+		return unpriced
+	case u.CostMicroUSD == 0:
+		return "–"
+	}
+	return money(u.CostMicroUSD)
+}
+
+// count writes a whole number with its thousands apart.
+func count(n any) string {
+	switch v := n.(type) {
+	case int:
+		return grouped(int64(v))
+	case int64:
+		return grouped(v)
+	}
+	return fmt.Sprint(n)
+}
+
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "−", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// tokens is a count of tokens, rounded for reading.
+func tokens(n int64) string {
+	switch {
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 1e6:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e3), ".0") + "k"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + "M"
+}
+
+// took is a duration in milliseconds.
+func took(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case ms < 0:
+		return "–"
+	case ms < 1000:
+		return strconv.FormatInt(ms, 10) + " ms"
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours())/24)
+}
+
+// excerpt is the beginning of a text on one line, at most n characters.
+func excerpt(n int, text string) string {
+	if limit := n * utf8.UTFMax; len(text) > 2*limit { // what lies far behind is not looked at
+		text = strings.ToValidUTF8(text[:2*limit], "")
+	}
+	text = strings.Join(strings.Fields(strings.Map(straight, text)), " ")
+	seen := 0
+	for i := range text {
+		if seen++; seen > n {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// gist is the beginning of a Markdown text on one line, without its marks.
+func gist(n int, text string) string {
+	if limit := n * utf8.UTFMax; len(text) > 2*limit {
+		text = strings.ToValidUTF8(text[:2*limit], "")
+	}
+	return excerpt(n, connectors.Render(text, connectors.Style{}))
+}
+
+// pretty indents JSON; what is none stays as it is.
+func pretty(raw string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if !json.Valid([]byte(raw)) || enc.Encode(json.RawMessage(raw)) != nil {
+		return raw
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// words says the names of states for people.
+func words(state any) string {
+	s := fmt.Sprint(state)
+	if known, ok := stateWords[s]; ok {
+		return known
+	}
+	return strings.ToLower(strings.ReplaceAll(s, "_", " "))
+}
+
+var stateWords = map[string]string{
+	"PENDING": "waiting to start", "RUNNING": "running", "AWAITING": "waiting for an answer",
+	"SUCCEEDED": "done", "FAILED": "failed", "CANCELED": "stopped",
+	"user": "person", "cron": "cron task", "heartbeat": "heartbeat", "subagent": "subagent",
+	"missing_info": "an answer", "approval": "an approval", "children": "other agents", "budget": "money", "rate": "its rate",
+	"injectAfterTools": "take it in after the tools", "wait": "wait for the end",
+	"allTogether": "all together", "oneByOne": "one by one",
+}
+
+// tone is the colour class of a state.
+func tone(state any) string {
+	switch s := fmt.Sprint(state); s {
+	case "SUCCEEDED", "ok", "sent", "live", "ran", "allowed":
+		return "good"
+	case "FAILED", "failed", "stopped":
+		return "bad"
+	case "RUNNING", "running", "attempted", "starting":
+		return "busy"
+	case "AWAITING", "ambiguous", "failing", "PENDING", "waiting":
+		return "warn"
+	}
+	return "calm"
+}
+
+// called is what people call the agent of a descriptor.
+func called(d claybot.Descriptor) string {
+	switch {
+	case d.Name != "":
+		return d.Name
+	case d.Type == claybot.AgentUser && d.ChannelID != d.UserID:
+		return d.Connector + " · " + d.ChannelID
+	case d.Type == claybot.AgentUser:
+		return d.Connector + " · " + d.UserID
+	case d.UID != "":
+		return string(d.Type) + " " + d.UID
+	}
+	return string(d.Type)
+}
+
+// why is the page that tells what became of something.
+func why(ref any) string {
+	return "/ui/why?" + url.Values{"q": {fmt.Sprint(ref)}}.Encode()
+}
+
+// plural counts things: 1 run, 2 runs.
+func plural(n any, one, more string) string {
+	if s := count(n); s != "1" {
+		return s + " " + more
+	}
+	return "1 " + one
+}
+
+// dict makes the argument of a template out of pairs.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict of %d values", len(pairs))
+	}
+	m := make(map[string]any, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		m[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// known is a value, or a dash where there is none.
+func known(s any) string {
+	if text := fmt.Sprint(s); text != "" {
+		return text
+	}
+	return "–"
+}

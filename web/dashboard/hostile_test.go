@@ -1,0 +1,291 @@
+package dashboard
+
+import (
+	"html/template"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// hostileTexts would do harm if anything but text was made of them.
+var hostileTexts = []string{
+	`<script>window.hacked=1</script>`,
+	`<img src=x onerror="window.hacked=1">`,
+	`"><iframe srcdoc="<script>parent.hacked=1</script>">`,
+	`' onmouseover='window.hacked=1`,
+	`javascript:window.hacked=1`,
+	`{{.}}</textarea></template><svg/onload=window.hacked=1>`,
+	"\x1b]0;owned\x07\x1b[31mred\u202egnp.exe\u2066\x00",
+	"broken \xff\xfe utf-8",
+	strings.Repeat("x", 100_000),
+	strings.Repeat("<b>", 30_000),
+}
+
+// A pageCase is a page with its view.
+type pageCase struct {
+	page, part string
+	view       any
+}
+
+// casesOf are the pages of this half of the dashboard with one text wherever
+// text can stand, for a viewer.
+func casesOf(x string, who viewer) []pageCase {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	spec := connectors.TaskSpec{Name: x, Description: x, Schedule: x, Timezone: x, Prompt: x, Misfire: x, Owner: x, Route: x, Agent: x}
+	firing := connectors.Firing{Planned: at, Instant: x, Attempt: 2, State: x, Reason: x, Run: claybot.RunID(x), Cost: 5}
+	task := connectors.Task{TaskSpec: spec, Slug: x, UID: x, Enabled: true, Paused: x, Gate: x, Next: []time.Time{at}, Last: &firing}
+	paused := viewTask(task, "k")
+	task.Paused = ""
+	on := viewTask(task, "k")
+	beat := connectors.Beat{ID: x, Title: x, Every: x, ActiveHours: x, Enabled: true, Prompt: x, Gate: x, LastRun: at, Next: at, Stopped: x}
+	problems := []connectors.Problem{{File: x, Line: 3, Text: x}}
+	route := claybot.Route{Connector: x, ChannelID: x, UserID: x, ThreadID: x}
+	out := claybot.Outgoing{
+		ID: x, Kind: claybot.OutgoingKind(x), Run: claybot.RunID(x), Message: claybot.MessageID(x), Route: route, Text: x, Part: 1, Parts: 2,
+		State: claybot.SendFailed, Attempts: 3, Receipt: x, Cause: x, At: 5, Due: 6,
+	}
+	waiting := out
+	waiting.State = claybot.SendWaiting
+	sums := []storage.Spent{{Day: x, Agent: claybot.AgentID(x), Owner: x, Model: x, Type: claybot.AgentType(x), Usage: claybot.Usage{Input: 5, Estimated: true}}}
+	usage := usageView{
+		viewer: who, period: periodOf("7", at), By: storage.ByOwner, ByWords: "User", Days: tabulate(storage.ByDay, sums, sums),
+		Split: tabulate(storage.ByOwner, sums, sums), Durations: []storage.Latency{{Day: x, What: x}, {Day: "d", What: storage.LatencyModel + x}},
+	}
+	usage.links()
+	agents := usage
+	agents.Split = tabulate(storage.ByAgent, sums, sums)
+	status := agentsystem.Status{
+		Version: x, Uptime: x, Inbox: agentsystem.InboxStatus{Waiting: 3, Oldest: 7},
+		Connectors: []agentsystem.ConnectorStatus{{Name: x, Health: connectors.Health{State: x, Err: x, LastOK: at}}, {Name: x, Health: connectors.Health{State: connectors.StateStopped, Err: x}}},
+		Model:      agentsystem.ModelStatus{Name: x, Err: x}, Disk: &agentsystem.DiskStatus{Free: 5, Total: 10},
+	}
+	status.Sinks = []runs.SinkHealth{{Name: x, Error: x, Backlog: 3, Oldest: 7}, {Name: x, Success: 5}}
+	access := viewAccess(who,
+		[]storage.Pairing{{Code: x, Connector: x, ChannelID: x, UserID: x, Name: x, At: 1}},
+		[]storage.Grant{{Connector: x, Subject: x, Name: x, At: 1}}, status, 1)
+	story := agentsystem.Story{
+		Receipt: storage.Receipt{
+			Message: claybot.Message{ID: claybot.MessageID(x), Type: claybot.MessageUser, Text: x, From: claybot.Sender{Name: x}, At: 1},
+			Agent:   claybot.AgentID(x), Run: &claybot.Run{ID: claybot.RunID(x), State: claybot.RunFailed, Error: &claybot.RunError{Code: x, Text: x}},
+			Replies: []claybot.Outgoing{out},
+		},
+		Silence: x, Steps: []agentsystem.Step{{At: 1, What: x, Text: x, Run: claybot.RunID(x), MS: 3}, {At: 9000, What: "run", Text: x, Run: claybot.RunID(x)}},
+	}
+	silent := story
+	silent.Receipt.Replies = nil
+	waits := agentsystem.Story{Receipt: storage.Receipt{Busy: claybot.RunID(x), Ahead: 2}}
+	return []pageCase{
+		{"schedule", "main", scheduleView{
+			viewer: who, Tasks: []taskView{paused, on}, Problems: problems, Beats: []beatView{viewBeat(beat, "k")}, BeatProblems: problems,
+		}},
+		{"schedule", "main", scheduleView{viewer: who, TasksOff: x, BeatsOff: x}},
+		{"schedule", "main", scheduleView{viewer: who, Task: &paused, Ledger: []firingView{viewFiring(firing)}, Limit: 25, More: 100}},
+		{"schedule", "instants", task.Next},
+		{"deliveries", "main", deliveriesView{
+			viewer: who, deliveryFilter: deliveryFilter{Show: "failed", Connector: x, Channel: x}, Rows: []deliveryView{viewDelivery(out), viewDelivery(waiting)},
+			Counts: outboxCounts(nil), Place: x, Older: "/ui/deliveries?before=1", Newest: "/ui/deliveries",
+		}},
+		{"usage", "main", usage},
+		{"usage", "usage-now", agents},
+		{"health", "main", viewHealth(who, status)},
+		{"access", "main", access},
+		{"why", "main", whyView{viewer: who, Ref: x, Asked: true, Stories: []storyView{viewStory(story), viewStory(silent), viewStory(waits)}}},
+		{"why", "main", whyView{viewer: who, Ref: x, Asked: true}},
+	}
+}
+
+func rendered(t *testing.T, b *board, c pageCase) string {
+	t.Helper()
+	html, err := b.render(c.page, c.part, c.view)
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.page, c.part, err)
+	}
+	return string(html)
+}
+
+var (
+	tagForm       = regexp.MustCompile(`<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:[^>"']|"[^"]*"|'[^']*')*)>`)
+	attributeForm = regexp.MustCompile(`\s([a-zA-Z_:@][-a-zA-Z0-9_:.@]*)(?:=(?:"([^"]*)"|'([^']*)'))?`)
+)
+
+// shape lists the tags of HTML with the names of their attributes, and what is
+// there that no template of ours has. Long texts are cut and offered as a whole
+// in details, which are left out.
+func shape(html string) (tags string, bad []string) {
+	var all strings.Builder
+	for _, m := range tagForm.FindAllStringSubmatch(html, -1) {
+		name := strings.ToLower(m[2])
+		switch name {
+		case "script", "iframe", "img", "object", "embed", "style", "base", "link", "template":
+			bad = append(bad, "the tag "+m[0])
+		case "details", "summary", "pre":
+			continue
+		}
+		all.WriteString("\n" + m[1] + name)
+		for _, a := range attributeForm.FindAllStringSubmatch(m[3], -1) {
+			all.WriteString(" " + a[1])
+			attr, value := strings.ToLower(a[1]), a[2]+a[3]
+			switch {
+			case strings.HasPrefix(attr, "on"), strings.HasPrefix(attr, "hx-on"), attr == "style", attr == "srcdoc", attr == "hx-vals", attr == "hx-vars":
+				bad = append(bad, "the attribute "+a[0])
+			case attr == "href" || attr == "src" || attr == "action" || attr == "data-live" || attr == "hx-post" || attr == "hx-delete":
+				if !strings.HasPrefix(value, "/") || strings.HasPrefix(value, "//") {
+					bad = append(bad, "a link to "+value)
+				}
+			}
+		}
+	}
+	return all.String(), bad
+}
+
+// The check below finds what it is for.
+func TestShape(t *testing.T) {
+	for _, x := range hostileTexts[:3] {
+		if _, bad := shape("<p>" + x + "</p>"); len(bad) == 0 {
+			t.Errorf("%s is not found", x)
+		}
+	}
+	for _, html := range []string{`<a href="javascript:x">`, `<a href="//evil.example">`, `<p onclick="x">`, `<p style='x'>`} {
+		if _, bad := shape(html); len(bad) == 0 {
+			t.Errorf("%s is not found", html)
+		}
+	}
+	raw := template.Must(template.New("").Parse(`<p>{{.}}</p>`))
+	var b strings.Builder
+	if err := raw.Execute(&b, template.HTML(hostileTexts[1])); err != nil {
+		t.Fatal(err)
+	}
+	if tags, _ := shape(b.String()); tags == "\np\n/p" {
+		t.Error("what a template leaves as it is has no tags")
+	}
+}
+
+// What people, models and platforms wrote is text wherever it stands: a page has
+// the same tags whatever it says.
+func TestHostileTexts(t *testing.T) {
+	b := &board{views: sync.OnceValue(readViews)}
+	who := viewer{web.Admin}
+	var want []string
+	for _, c := range casesOf("plain & simple", who) {
+		html := rendered(t, b, c)
+		tags, bad := shape(html)
+		if len(bad) > 0 || tags == "" {
+			t.Errorf("%s %s has %q", c.page, c.part, bad)
+		}
+		for _, wrong := range []string{"ZgotmplZ", "&lt;nil", "%!", "<no value>"} {
+			if strings.Contains(html, wrong) {
+				t.Errorf("%s %s has %q", c.page, c.part, wrong)
+			}
+		}
+		want = append(want, tags)
+	}
+	for _, x := range hostileTexts {
+		for i, c := range casesOf(x, who) {
+			tags, bad := shape(rendered(t, b, c))
+			if len(bad) > 0 {
+				t.Errorf("%s %s with %.40q has %q", c.page, c.part, x, bad)
+			}
+			if tags != want[i] {
+				t.Errorf("%s %s with %.40q has other tags:%s\nwant%s", c.page, c.part, x, tags, want[i])
+			}
+		}
+	}
+}
+
+// A caller who may only look gets no button that acts, except that of his own
+// logins.
+func TestReadOnly(t *testing.T) {
+	b := &board{views: sync.OnceValue(readViews)}
+	acts := regexp.MustCompile(`hx-(post|delete|patch)=`)
+	some := 0
+	for _, c := range casesOf("text", viewer{web.Admin}) {
+		some += len(acts.FindAllString(rendered(t, b, c), -1))
+	}
+	if some < 10 {
+		t.Errorf("an admin has %d buttons", some)
+	}
+	for _, c := range casesOf("text", viewer{web.Read}) {
+		if html := rendered(t, b, c); c.page != "schedule" && acts.MatchString(html) {
+			t.Errorf("%s acts for a caller who may only look", c.page)
+		} else if n := len(acts.FindAllString(html, -1)); c.page == "schedule" && (n > 1 || strings.Contains(html, "<button")) {
+			t.Errorf("%s has buttons for a caller who may only look", c.page)
+		}
+	}
+}
+
+// Empty pages say what to do next.
+func TestEmptyPages(t *testing.T) {
+	b := &board{views: sync.OnceValue(readViews)}
+	who := viewer{web.Admin}
+	usage := usageView{viewer: who, period: periodOf("", time.Now()), By: storage.ByModel}
+	usage.links()
+	for _, c := range []struct {
+		page string
+		view any
+		want []string
+	}{
+		{"schedule", scheduleView{viewer: who}, []string{"There are no tasks yet.", "New task", "The heartbeat has no tasks."}},
+		{"deliveries", deliveriesView{viewer: who}, []string{"Nothing was sent yet.", "Chats"}},
+		{"deliveries", deliveriesView{viewer: who, deliveryFilter: deliveryFilter{Show: "failed"}}, []string{"No message is like that.", "Choose All"}},
+		{"usage", usage, []string{"No model was used in these days.", "longer period"}},
+		{"access", viewAccess(who, nil, nil, agentsystem.Status{}, 1), []string{"Nobody asks to be let in.", "Strangers who write get a code", "Nobody was let in here."}},
+		{"health", viewHealth(who, agentsystem.Status{}), []string{"No connector is configured.", "none is configured"}},
+		{"why", whyView{viewer: who}, []string{"What you can paste"}},
+		{"why", whyView{viewer: who, Asked: true, Ref: "r404"}, []string{"Nothing is known of", "r404", "What you can paste", "/ui/access"}},
+	} {
+		html := rendered(t, b, pageCase{c.page, "main", c.view})
+		for _, want := range c.want {
+			if !strings.Contains(html, want) {
+				t.Errorf("the empty page %s does not say %q", c.page, want)
+			}
+		}
+	}
+}
+
+// Overrides of the direction of writing are shown as what they are, and stay in
+// fields, which go back to where they came from.
+func TestUnturned(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain – text": "plain – text",
+		"<b title=\"a\u202eb\">say \u202egnp.exe\u202c</b>": "<b title=\"a\u202eb\">say [U+202E]gnp.exe[U+202C]</b>",
+		"<textarea name=x>\u202ea</textarea>\u202e":         "<textarea name=x>\u202ea</textarea>[U+202E]",
+		"<p>\u2067שלום\u2069 \u200f</p>":                    "<p>\u2067שלום\u2069 \u200f</p>",
+		"\u202a<i>\u202b</i>\u202d":                         "[U+202A]<i>[U+202B]</i>[U+202D]",
+	} {
+		if got := unturned(in); got != want || unturned(got) != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Receivers of events outside are told of in words, the troubled ones above all.
+func TestHealthSinks(t *testing.T) {
+	b := &board{views: sync.OnceValue(readViews)}
+	sinks := []runs.SinkHealth{
+		{Name: "file", Success: 1000}, {Name: "new"}, {Name: "slow", Success: 1000, Backlog: 2, Oldest: 2000}, {Name: "dead", Backlog: 1, Error: "no route to host"},
+	}
+	for i, want := range []string{"works", "waits for the first event", "is catching up", "fails and tries again"} {
+		if got := viewSink(sinks[i]).Words; got != want {
+			t.Errorf("%s %s, want %s", sinks[i].Name, got, want)
+		}
+	}
+	v := viewHealth(viewer{web.Read}, agentsystem.Status{Model: agentsystem.ModelStatus{Name: "m"}, Sinks: sinks})
+	html := rendered(t, b, pageCase{"health", "main", v})
+	for _, want := range []string{"1 receiver of events does not take them.", "events of 2 runs, the oldest came <time", "no route to host", "none since the start"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("health does not say %q", want)
+		}
+	}
+	if html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, agentsystem.Status{})}); strings.Contains(html, "health-sinks") {
+		t.Error("a daemon without receivers shows some")
+	}
+}

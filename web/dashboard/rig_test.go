@@ -1,0 +1,429 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/webchat"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/demo"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/ask"
+	"github.com/claybot/claybot/tools/clock"
+	"github.com/claybot/claybot/tools/messaging"
+	"github.com/claybot/claybot/tools/todos"
+	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/web/api"
+	"github.com/claybot/claybot/web/dashboard"
+)
+
+// A rig is a daemon on real stores with the web chat, the API and the pages,
+// and a model that follows plans. Fields are to be set before start.
+type rig struct {
+	*testing.T
+	mind *mind
+	// also are further connectors, tasks and beats what the pages show of them.
+	also  []connectors.Connector
+	tasks connectors.Tasks
+	beats connectors.Beats
+	addr  string // to listen on; a free port by default
+	// routes may add to what is behind the door or replace the desk.
+	desk func(web.Desk) web.Desk
+
+	dir    string
+	db     *sqlite.DB
+	agents *files.Store
+	hub    *runs.Hub
+	system *agentsystem.System
+	chat   *webchat.Chat
+	srv    *web.Server
+	links  chan string
+	log    *strings.Builder
+	logMu  sync.Mutex
+	stop   func()
+}
+
+// newRig makes a rig that is not started.
+func newRig(t *testing.T) *rig {
+	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: t.TempDir(), addr: "127.0.0.1:0"}
+}
+
+// startRig makes a rig and starts it.
+func startRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.start()
+	return r
+}
+
+// A desk is the system as the pages see it.
+type desk struct{ *agentsystem.System }
+
+var _ web.Desk = desk{}
+
+func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+	return d.RunByID(ctx, id)
+}
+
+func (d desk) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) { return d.Stop(ctx, id) }
+
+func (d desk) ResetAgent(ctx context.Context, id claybot.AgentID) error { return d.Reset(ctx, id) }
+
+func (d desk) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return d.Delete(ctx, id) }
+
+func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
+	return d.InboxOf(ctx, id)
+}
+
+func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
+	return "", d.System.Revoke(ctx, connector, subject)
+}
+
+// Write keeps the log for the message of a failed test.
+func (r *rig) Write(b []byte) (int, error) {
+	r.logMu.Lock()
+	defer r.logMu.Unlock()
+	return r.log.Write(b)
+}
+
+func (r *rig) logged() string {
+	r.logMu.Lock()
+	defer r.logMu.Unlock()
+	return r.log.String()
+}
+
+// start opens the stores and runs everything until the test ends.
+func (r *rig) start() {
+	r.Helper()
+	ctx := context.WithoutCancel(r.Context())
+	r.hub, r.links, r.log = runs.NewHub(), make(chan string, 10), new(strings.Builder)
+	log := slog.New(slog.NewTextHandler(r, nil))
+	var err error
+	if r.db, err = sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{Committed: r.hub.Committed}); err != nil {
+		r.Fatal(err)
+	}
+	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db}); err != nil {
+		r.Fatal(err)
+	}
+	r.system = agentsystem.New(r.systemConfig(log))
+	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system), messaging.Tools(r.system),
+		todos.Tools(r.db, r.system, func(tools.Env) bool { return true }))...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.system.Handle("react", &react.Loop{
+		Model: func(claybot.Agent) llm.Model { return r.mind },
+		Tools: func(a claybot.Agent) *tools.Set { return set.Only(r.system.OwnSettings(a.ID).Tools) },
+	})
+	r.chat = webchat.New(webchat.Config{HTML: true, Log: log})
+	r.srv, err = web.New(web.Config{
+		Addr: r.addr, Dir: r.dir, Log: log, Ready: r.system.Ready, Routes: r.routes(log),
+		Announce: func(links []string) { r.links <- links[0] },
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.run(ctx)
+}
+
+func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
+	return agentsystem.Config{
+		Stores: agentsystem.Stores{
+			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
+			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db,
+		},
+		Log: log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
+		Profile: func(claybot.Descriptor) agentsystem.Profile {
+			return agentsystem.Profile{Name: "plain", Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
+		},
+		Admission: func() agentsystem.Access {
+			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web"}}
+		},
+		Models: func() []string { return []string{"demo", "second"} },
+		Tools:  func(claybot.Agent) []string { return []string{"ask_user", "current_time", "wait"} },
+	}
+}
+
+func (r *rig) routes(log *slog.Logger) []web.Route {
+	var d web.Desk = desk{r.system}
+	if r.desk != nil {
+		d = r.desk(d)
+	}
+	chat := r.chat.Handler(r.system, web.User)
+	all := []web.Route{
+		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
+		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
+	}
+	all = append(all, api.Routes(api.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
+	return append(all, dashboard.Routes(dashboard.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
+}
+
+// run works until stop, or the end of the test.
+func (r *rig) run(ctx context.Context) {
+	r.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.system.Run(ctx, append([]connectors.Connector{r.chat}, r.also...)...) }) // ends with ctx
+	wg.Go(func() {
+		if err := r.srv.Run(ctx); ctx.Err() == nil {
+			r.Errorf("the server ended early: %v", err)
+		}
+	})
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		for _, c := range []io.Closer{r.agents, r.db} {
+			if err := c.Close(); err != nil {
+				r.Error(err)
+			}
+		}
+	})
+	r.Cleanup(r.stop)
+	select {
+	case <-r.srv.Up():
+	case <-time.After(30 * time.Second):
+		r.Fatal("the server did not come up")
+	}
+	r.eventually("the system is ready", func() bool { ok, _ := r.system.Ready(); return ok })
+}
+
+// eventually waits until something holds. Its limit is for a broken test, not
+// for a slow machine.
+func (r *rig) eventually(what string, holds func() bool) {
+	r.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(time.Minute)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-end:
+			r.Fatalf("%s: not within a minute; log:\n%s", what, r.logged())
+		}
+	}
+}
+
+// main is the first conversation of the page.
+var main = claybot.User("web", "main", web.Operator)
+
+// say posts a message of the owner and returns its id.
+func (r *rig) say(text string) claybot.MessageID {
+	r.Helper()
+	id := claybot.MessageID("web/main/" + string(claybot.NewID()))
+	r.post(main, claybot.Message{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: web.Operator}})
+	return id
+}
+
+func (r *rig) post(d claybot.Descriptor, m claybot.Message) {
+	r.Helper()
+	if m.At == 0 {
+		m.At = claybot.Now()
+	}
+	if err := r.system.Post(r.Context(), d, m); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// agent is the id of the agent of d.
+func (r *rig) agent(d claybot.Descriptor) claybot.AgentID {
+	r.Helper()
+	id, err := r.db.IndexedAgent(r.Context(), d)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return id
+}
+
+// ran waits until the message with that id is in a run of that state.
+func (r *rig) ran(id claybot.MessageID, state claybot.RunState) claybot.Run {
+	r.Helper()
+	var run claybot.Run
+	r.eventually(fmt.Sprint("a run of ", id, " is ", state), func() bool {
+		rec, err := r.db.Receipt(r.Context(), id)
+		if err != nil || rec.Run == nil {
+			return false
+		}
+		run = *rec.Run
+		return run.State == state
+	})
+	return run
+}
+
+// An answer is a response that was read.
+type answer struct {
+	code int
+	head http.Header
+	body string
+}
+
+// A visitor is a browser without a screen that is logged in.
+type visitor struct {
+	*rig
+	hc *http.Client
+}
+
+// visitor logs in by a link.
+func (r *rig) visitor() *visitor {
+	r.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	tr := &http.Transport{}
+	r.Cleanup(tr.CloseIdleConnections)
+	v := &visitor{r, &http.Client{Jar: jar, Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	link, err := url.Parse(r.srv.NewLoginLink())
+	if err != nil {
+		r.Fatal(err)
+	}
+	if got := v.send(http.MethodPost, "/login", "application/json", `{"token":"`+link.Query().Get("token")+`"}`); got.code != http.StatusNoContent {
+		r.Fatalf("login = %d %s", got.code, got.body)
+	}
+	return v
+}
+
+// do makes a request, with a form as its body unless that is nil.
+func (v *visitor) do(method, path string, form url.Values, head ...string) answer {
+	v.Helper()
+	if form == nil {
+		return v.send(method, path, "", "", head...)
+	}
+	return v.send(method, path, "application/x-www-form-urlencoded", form.Encode(), head...)
+}
+
+// send makes a request with a body of some kind; head are names and values.
+func (v *visitor) send(method, path, kind, body string, head ...string) answer {
+	v.Helper()
+	req, err := http.NewRequestWithContext(v.Context(), method, "http://"+v.srv.Addr()+path, strings.NewReader(body))
+	if err != nil {
+		v.Fatal(err)
+	}
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	if v.hc.Jar != nil {
+		req.Header.Set("Sec-Fetch-Site", "same-origin") // as browsers say
+	}
+	for i := 0; i+1 < len(head); i += 2 {
+		req.Header.Set(head[i], head[i+1])
+	}
+	resp, err := v.hc.Do(req)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(b)}
+}
+
+// page gets a page or a fragment that must be there.
+func (v *visitor) page(path string) string {
+	v.Helper()
+	got := v.do(http.MethodGet, path, nil)
+	if got.code != http.StatusOK {
+		v.Fatalf("GET %s = %d: %s", path, got.code, got.body)
+	}
+	return got.body
+}
+
+// A plan is what the model does about a message: one reply for each step.
+type plan []llm.Reply
+
+// A mind is a model that follows the plan of the newest message that has one;
+// without a plan it is the demo model.
+type mind struct {
+	mu    sync.Mutex
+	plans map[string]plan // by a part of the message
+	hold  chan struct{}   // a text is told half, then waits for this; nil: does not wait
+}
+
+func (m *mind) plan(part string, replies ...llm.Reply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plans[part] = replies
+}
+
+// pause makes texts wait in their middle until the returned function is called.
+func (m *mind) pause() (release func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	hold := make(chan struct{})
+	m.hold = hold
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		m.hold = nil
+		m.mu.Unlock()
+		close(hold)
+	})
+}
+
+// next is the reply of the plan, and whether there is one.
+func (m *mind) next(r llm.Request) (llm.Reply, chan struct{}, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	step := 0
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		switch msg := r.Messages[i]; msg.Role {
+		case llm.RoleAssistant:
+			step++
+		case llm.RoleUser:
+			for part, p := range m.plans {
+				if strings.Contains(llm.Unwrap(msg.Content), part) && step < len(p) {
+					return p[step], m.hold, true
+				}
+			}
+			return llm.Reply{}, nil, false
+		}
+	}
+	return llm.Reply{}, nil, false
+}
+
+func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
+	reply, hold, ok := m.next(r)
+	if !ok {
+		return demo.New(demo.Config{Pace: time.Microsecond}).Chat(ctx, r)
+	}
+	if reply.Err != nil {
+		return llm.Response{}, reply.Err
+	}
+	if half := len(reply.Text) / 2; r.Delta != nil && reply.Text != "" {
+		r.Delta(0, reply.Text[:half])
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-ctx.Done():
+				return llm.Response{}, &llm.Error{Class: llm.Transient, Text: context.Cause(ctx).Error()}
+			}
+		}
+		r.Delta(half, reply.Text[half:])
+	}
+	reply.Model = "mind"
+	reply.Usage = claybot.Usage{Input: 1200, Output: 30, CostMicroUSD: 2500, LLMCalls: 1}
+	return reply.Response, nil
+}
+
+// use is a call of a tool.
+func use(id, tool, args string) llm.Reply {
+	return llm.Use(claybot.ToolCall{ID: id, Name: tool, Args: args})
+}

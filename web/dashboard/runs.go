@@ -1,0 +1,312 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// runRows is how many runs a list shows at once.
+const runRows = 50
+
+func (b *board) runRoutes() []web.Route {
+	return []web.Route{
+		b.screen("/ui/runs", "runs", b.runList),
+		b.part("/ui/runs/rows", "runs", "rows", b.runList),
+		b.part("/ui/runs/more", "runs", "later", b.runList),
+		b.screen("/ui/runs/{id}", "run", b.run),
+		b.part("/ui/runs/{id}/top", "run", "top", b.run),
+		b.part("/ui/runs/{id}/events", "run", "items", b.runEvents),
+		b.part("/ui/runs/{id}/earlier", "run", "earlier", b.runEvents),
+		b.part("/ui/runs/{id}/deliveries", "run", "deliveries", b.runDeliveries),
+		b.act("POST /ui/runs/{id}/cancel", web.Operate, b.cancelRun),
+	}
+}
+
+// A runRow is one run in a list.
+type runRow struct {
+	claybot.Run
+	Name  string // of its agent
+	Model string // that it used first, where that matters for its cost
+}
+
+// Cost is what the run took.
+func (r runRow) Cost() string { return cost(r.Usage, r.Model) }
+
+// MS is how long the run took, negative while it goes on.
+func (r runRow) MS() int64 {
+	if r.Ended == 0 || r.Started == 0 {
+		return -1
+	}
+	return int64(r.Ended - r.Started)
+}
+
+// Tokens is what its model calls read and wrote.
+func (r runRow) Tokens() int64 { return r.Usage.Input + r.Usage.Output }
+
+// A runsView is one screenful of the list.
+type runsView struct {
+	Rows   []runRow
+	State  string
+	Agent  claybot.AgentID
+	Name   string // of that agent
+	States []claybot.RunState
+	Fresh  string
+	Next   string
+}
+
+// Filtered reports whether some runs are left out.
+func (v runsView) Filtered() bool { return v.State != "" || v.Agent != "" }
+
+var runStates = []claybot.RunState{
+	claybot.RunRunning, claybot.RunAwaiting, claybot.RunPending, claybot.RunSucceeded, claybot.RunFailed, claybot.RunCanceled,
+}
+
+func (b *board) runList(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	v := runsView{State: q.Get("state"), Agent: claybot.AgentID(q.Get("agent")), States: runStates}
+	if v.State != "" && !slices.Contains(runStates, claybot.RunState(v.State)) {
+		return nil, refused(http.StatusBadRequest, "There is no such state of runs.", "Choose one from the list.")
+	}
+	all, err := b.Desk.RunPage(r.Context(), storage.RunQuery{
+		Agent: v.Agent, State: claybot.RunState(v.State), Before: claybot.RunID(q.Get("before")), Limit: runRows + 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	filter := url.Values{}
+	for _, key := range []string{"state", "agent"} {
+		if q.Get(key) != "" {
+			filter.Set(key, q.Get(key))
+		}
+	}
+	v.Fresh = "/ui/runs/rows?" + filter.Encode()
+	if len(all) > runRows {
+		all = all[:runRows]
+		filter.Set("before", string(all[runRows-1].ID))
+		v.Next = "/ui/runs/more?" + filter.Encode()
+	}
+	if v.Rows, err = b.runRowsOf(r.Context(), all); err != nil {
+		return nil, err
+	}
+	if v.Agent != "" {
+		v.Name, err = b.agentName(r.Context(), v.Agent)
+	}
+	return v, err
+}
+
+func (b *board) runRowsOf(ctx context.Context, all []claybot.Run) ([]runRow, error) {
+	names := make(map[claybot.AgentID]string)
+	rows := make([]runRow, len(all))
+	for i, run := range all {
+		name, ok := names[run.Agent]
+		if !ok {
+			var err error
+			if name, err = b.agentName(ctx, run.Agent); err != nil {
+				return nil, err
+			}
+			names[run.Agent] = name
+		}
+		rows[i] = runRow{Run: run, Name: name}
+		var err error
+		if rows[i].Model, err = b.modelOf(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// firstAnswer is within how many events of a run its first answer is looked for.
+const firstAnswer = 20
+
+// modelOf is the model that a run used first, where it has tokens and no cost:
+// its price is unknown, or it is free. Empty when its events are gone.
+func (b *board) modelOf(ctx context.Context, run claybot.Run) (string, error) {
+	if run.Usage.CostMicroUSD != 0 || run.Usage.Input+run.Usage.Output == 0 {
+		return "", nil
+	}
+	for e, err := range b.Desk.Events(ctx, run.ID, 0) {
+		if err != nil {
+			return "", err
+		}
+		if e.Type == claybot.EventAssistantMessage {
+			return facts[runs.AssistantMessage](e).Model, nil
+		}
+		if e.Seq >= firstAnswer {
+			break
+		}
+	}
+	return "", nil
+}
+
+// agentName is what people call an agent; a deleted one has its id alone.
+func (b *board) agentName(ctx context.Context, id claybot.AgentID) (string, error) {
+	e, err := b.Desk.Agent(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return string(id), nil
+	}
+	return called(e.Descriptor), err
+}
+
+// A runView is one run: its top, and what is read with it when the whole page
+// is shown.
+type runView struct {
+	viewer
+	runRow
+	Questions []asked
+	Texts     []askedText
+	Timeline  timelineView
+	Kinds     string // the names of all events, for the script
+}
+
+// Title names the run by its agent.
+func (v runView) Title() string { return "Run of " + v.Name }
+
+// Live reports whether more is to come.
+func (v runView) Live() bool { return !v.State.Ended() }
+
+func (b *board) run(r *http.Request) (any, error) {
+	ctx := r.Context()
+	run, err := b.Desk.Run(ctx, claybot.RunID(r.PathValue("id")))
+	if err != nil {
+		return nil, err
+	}
+	v := runView{viewer: viewerOf(r), runRow: runRow{Run: run}, Kinds: eventKinds}
+	if v.Name, err = b.agentName(ctx, run.Agent); err != nil {
+		return nil, err
+	}
+	if !run.State.Ended() {
+		if v.Usage, err = b.soFar(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	if v.Model, err = b.modelOf(ctx, v.Run); err != nil {
+		return nil, err
+	}
+	if run.State == claybot.RunAwaiting {
+		if v.Questions, err = b.openQuestions(r, run.Agent, run.ID); err != nil {
+			return nil, err
+		}
+	}
+	if strings.HasSuffix(r.Pattern, "/top") {
+		return v, nil
+	}
+	if v.Texts, err = b.textsOf(ctx, run); err != nil {
+		return nil, err
+	}
+	v.Timeline, err = b.readTimeline(r, run)
+	return v, err
+}
+
+const (
+	// textsMost is how many of the messages of a run are shown with their text,
+	// and textRunes how much of each.
+	textsMost = 5
+	textRunes = 500
+)
+
+// An askedText is one message that a run works on.
+type askedText struct {
+	ID         claybot.MessageID
+	From, Text string
+}
+
+// textsOf are the beginnings of what the first messages of a run say. Those
+// that were removed after their time are left out.
+func (b *board) textsOf(ctx context.Context, run claybot.Run) ([]askedText, error) {
+	var all []askedText
+	for _, id := range run.Messages[:min(len(run.Messages), textsMost)] {
+		stories, err := b.Desk.Why(ctx, string(id))
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return nil, err
+		}
+		for _, s := range stories {
+			if m := s.Message; m.ID == id {
+				all = append(all, askedText{id, storyTitle(m), excerpt(textRunes, m.Text)})
+			}
+		}
+	}
+	return all, nil
+}
+
+// soFarEvents is how many events of a run are read for what it has taken.
+const soFarEvents = 2000
+
+// soFar is what a run has taken that has not ended: the store has the sum only
+// at its end.
+func (b *board) soFar(ctx context.Context, run claybot.Run) (claybot.Usage, error) {
+	var sum claybot.Usage
+	for e, err := range b.Desk.Events(ctx, run.ID, 0) {
+		if err != nil {
+			return sum, err
+		}
+		switch e.Type {
+		case claybot.EventAssistantMessage:
+			if u := facts[runs.AssistantMessage](e).Tokens; u != nil {
+				sum = sum.Add(*u)
+			}
+		case claybot.EventToolCalled:
+			sum.ToolCalls++
+		}
+		if e.Seq >= soFarEvents {
+			break
+		}
+	}
+	return sum, nil
+}
+
+// eventKinds are the types of events, apart by blanks.
+var eventKinds = func() string {
+	names := make([]string, 0, len(runs.Facts))
+	for t := range runs.Facts {
+		names = append(names, string(t))
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}()
+
+func (b *board) cancelRun(w http.ResponseWriter, r *http.Request) error {
+	run, err := b.Desk.CancelRun(r.Context(), claybot.RunID(r.PathValue("id")), web.User(r))
+	if err != nil {
+		return err
+	}
+	if run.State.Ended() {
+		b.done(w, "The run has ended already.")
+		return nil
+	}
+	b.done(w, "Stopping the run.")
+	return nil
+}
+
+// A deliveryRow is one message that a run sent.
+type deliveryRow struct {
+	claybot.Outgoing
+	Target string
+}
+
+// runDeliveries are what a run has sent or is about to send.
+func (b *board) runDeliveries(r *http.Request) (any, error) {
+	stories, err := b.Desk.Why(r.Context(), r.PathValue("id"))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, err
+	}
+	var rows []deliveryRow
+	seen := make(map[string]bool)
+	for _, s := range stories {
+		for _, o := range s.Replies {
+			if !seen[o.ID] {
+				seen[o.ID] = true
+				rows = append(rows, deliveryRow{o, strings.Trim(o.Route.Connector+" · "+o.Route.ChannelID, " ·")})
+			}
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,239 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"hash/fnv"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+const (
+	// ledgerRows is how many firings a task's page shows at first, ledgerMost
+	// how many at most.
+	ledgerRows = 25
+	ledgerMost = 500
+)
+
+// scheduleRoutes are the page of all that happens by time.
+func (b *board) scheduleRoutes() []web.Route {
+	return []web.Route{
+		b.screen("/ui/schedule", "schedule", b.schedule),
+		b.part("/ui/schedule/list", "schedule", "schedule-list", b.schedule),
+		b.screen("/ui/schedule/new", "schedule", b.newTask),
+		b.screen("/ui/schedule/tasks/{ref}", "schedule", b.task),
+		b.part("/ui/schedule/tasks/{ref}/state", "schedule", "task-state", b.task),
+		b.act("POST /ui/schedule/tasks", web.Admin, b.addTask),
+		b.act("POST /ui/schedule/preview", web.Operate, b.previewTask),
+		b.act("POST /ui/schedule/tasks/{ref}", web.Admin, b.changeTask),
+		b.act("POST /ui/schedule/tasks/{ref}/run", web.Operate, b.runTask),
+		b.act("POST /ui/schedule/tasks/{ref}/switch", web.Admin, b.switchTask),
+		b.act("DELETE /ui/schedule/tasks/{ref}", web.Admin, b.removeTask),
+		b.act("POST /ui/schedule/beats/{id}/run", web.Operate, b.runBeat),
+		b.act("POST /ui/schedule/beats/{id}/switch", web.Admin, b.switchBeat),
+	}
+}
+
+// A scheduleView is the page of the schedule, or that of one task.
+type scheduleView struct {
+	viewer
+	Tasks        []taskView
+	Problems     []connectors.Problem
+	Beats        []beatView
+	BeatProblems []connectors.Problem
+	Reminders    []reminderView
+	// TasksOff and BeatsOff say why there are none; empty when there may be.
+	TasksOff, BeatsOff string
+
+	Task   *taskView // whose page it is
+	Ledger []firingView
+	Limit  int // rows of the ledger that were asked for
+	More   int // the limit with which there are more; 0 when there are no more
+	New    bool
+}
+
+// shownReminders is how many reminders the page shows at most.
+const shownReminders = 100
+
+// A reminderView is a reminder with the name of its agent.
+type reminderView struct {
+	storage.Reminder
+	Name string
+}
+
+func (b *board) readReminders(ctx context.Context) ([]reminderView, error) {
+	all, err := b.Desk.NextReminders(ctx, shownReminders)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]reminderView, len(all))
+	for i, m := range all {
+		name, err := b.agentName(ctx, m.Agent)
+		if err != nil {
+			return nil, err
+		}
+		views[i] = reminderView{m, name}
+	}
+	return views, nil
+}
+
+// Title implements titled.
+func (v scheduleView) Title() string {
+	switch {
+	case v.Task != nil:
+		return connectors.OneLine(v.Task.Name, 80)
+	case v.New:
+		return "New task"
+	}
+	return "Schedule"
+}
+
+func (b *board) schedule(r *http.Request) (any, error) {
+	v := scheduleView{viewer: viewerOf(r)}
+	var err error
+	if v.Reminders, err = b.readReminders(r.Context()); err != nil {
+		return nil, err
+	}
+	if b.Tasks == nil {
+		v.TasksOff = "Tasks are off: cron is not enabled in the configuration."
+	} else if err := v.readTasks(r.Context(), b.Tasks); err != nil {
+		v.TasksOff = sentence(err.Error())
+	}
+	if b.Beats == nil {
+		v.BeatsOff = "The heartbeat is off: it is not enabled in the configuration."
+	} else if err := v.readBeats(r.Context(), b.Beats); err != nil {
+		v.BeatsOff = sentence(err.Error())
+	}
+	return v, nil
+}
+
+func (v *scheduleView) readTasks(ctx context.Context, from connectors.Tasks) error {
+	all, problems, err := from.Tasks(ctx)
+	if err != nil {
+		return err
+	}
+	v.Problems = problems
+	for _, t := range all {
+		v.Tasks = append(v.Tasks, viewTask(t, keyFor(t)))
+	}
+	return nil
+}
+
+func (v *scheduleView) readBeats(ctx context.Context, from connectors.Beats) error {
+	all, problems, err := from.Beats(ctx)
+	if err != nil {
+		return err
+	}
+	v.BeatProblems = problems
+	for _, x := range all {
+		v.Beats = append(v.Beats, viewBeat(x, pressKey("beat", x.ID, x.LastRun.UTC().Format(time.RFC3339Nano))))
+	}
+	return nil
+}
+
+// keyFor is the key of the button that runs a task: it is another one as soon
+// as the task has fired, so that two presses on the same page are one run.
+func keyFor(t connectors.Task) string {
+	last := ""
+	if t.Last != nil {
+		last = t.Last.Instant + "/" + strconv.Itoa(t.Last.Attempt)
+	}
+	return pressKey("task", t.UID, last)
+}
+
+func pressKey(parts ...string) string {
+	h := fnv.New128a()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(strconv.Quote(p))) // a hash never fails
+	}
+	return "page-" + hex.EncodeToString(h.Sum(nil))
+}
+
+// sentence makes one of words that may stand in the middle of another.
+func sentence(s string) string {
+	if s = strings.TrimSpace(s); s == "" {
+		return "That did not work."
+	}
+	first, size := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[size:]
+	if !strings.ContainsAny(s[len(s)-1:], ".!?") {
+		s += "."
+	}
+	return s
+}
+
+// scheduled puts an error of the schedule into the words of the page: they are
+// sentences for whoever asked.
+func scheduled(err error) error {
+	if err == nil || explain(err) != nil || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return refused(http.StatusBadRequest, sentence(err.Error()), "")
+}
+
+// findTask is the task that the path of a request names.
+func (b *board) findTask(r *http.Request) (connectors.Task, error) {
+	if b.Tasks == nil {
+		return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+	}
+	all, problems, err := b.Tasks.Tasks(r.Context())
+	if err != nil {
+		return connectors.Task{}, scheduled(err)
+	}
+	ref := r.PathValue("ref")
+	if i := slices.IndexFunc(all, func(t connectors.Task) bool { return t.UID == ref || t.Slug == ref }); i >= 0 {
+		return all[i], nil
+	}
+	for _, p := range problems {
+		if name, _, _ := strings.Cut(p.File, "/"); name == ref {
+			return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "unreadable", Message: "That task cannot be read: " + p.Text, Fix: "Mend the file " + p.File + "; it is read again at once."}
+		}
+	}
+	return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such task.", Fix: "It may have been removed. The page Schedule lists all."}
+}
+
+func (b *board) task(r *http.Request) (any, error) {
+	t, err := b.findTask(r)
+	if err != nil {
+		return nil, err
+	}
+	limit := ledgerRows
+	if n, err := strconv.Atoi(r.URL.Query().Get("rows")); err == nil && n > 0 {
+		limit = min(n, ledgerMost)
+	}
+	rows, err := b.Tasks.Ledger(r.Context(), t.UID, limit+1)
+	if err != nil {
+		return nil, scheduled(err)
+	}
+	view := viewTask(t, keyFor(t))
+	v := scheduleView{viewer: viewerOf(r), Task: &view, Limit: limit}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		if limit < ledgerMost {
+			v.More = min(limit*4, ledgerMost)
+		}
+	}
+	for _, f := range rows {
+		v.Ledger = append(v.Ledger, viewFiring(f))
+	}
+	return v, nil
+}
+
+func (b *board) newTask(r *http.Request) (any, error) {
+	if b.Tasks == nil {
+		return nil, &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+	}
+	blank := taskView{}
+	blank.Every = "24h"
+	return scheduleView{viewer: viewerOf(r), New: true, Task: nil, Tasks: []taskView{blank}}, nil
+}

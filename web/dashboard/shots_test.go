@@ -1,0 +1,55 @@
+package dashboard_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+)
+
+// TestPictures makes the pictures of the documentation: set CLAYBOT_PICTURES to
+// the folder that they go to.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("CLAYBOT_PICTURES")
+	if dir == "" {
+		t.Skip("CLAYBOT_PICTURES names no folder")
+	}
+	r := startRig(t)
+	r.mind.plan("weather", use("c1", "current_time", `{"zone":"Europe/Berlin"}`), llm.Say("It is *early*, and the forecast says:\n\n- sun until noon\n- rain after **three o'clock**\n\n```\n18 °C  |  12 km/h\n```"))
+	r.mind.plan("colour", use("c2", "ask_user", `{"question":"Which colour do you like?","type":"select","options":["red","green","blue"]}`), llm.Say("You chose it."))
+	r.ran(r.say("What is the weather like?"), claybot.RunSucceeded)
+	run := r.ran(r.say("Then tell me the weather again, and the time"), claybot.RunSucceeded)
+	b := r.browse()
+	shot := func(name string) {
+		t.Helper()
+		b.do("all is drawn", until(`Promise.all([document.fonts.ready, ...document.getAnimations().filter((a) => a.effect.getComputedTiming().iterations !== Infinity).map((a) => a.finished)]).then(() => true)`))
+		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.ran(r.say("Ask me for a colour"), claybot.RunAwaiting)
+	pages := map[string]string{
+		"chats": "/", "agents": "/ui/agents", "agent": "/ui/agents/" + string(r.agent(main)), "runs": "/ui/runs", "run": "/ui/runs/" + string(run.ID),
+		"schedule": "/ui/schedule", "deliveries": "/ui/deliveries", "usage": "/ui/usage", "access": "/ui/access", "health": "/ui/health",
+		"why": "/ui/why?q=" + string(run.ID),
+	}
+	for name, path := range pages {
+		for _, look := range []string{"light", "dark"} {
+			b.do("look", chromedp.Evaluate[chromedp.Void](`localStorage.setItem("claybot.look", `+js(look)+`)`))
+			b.do("size", screen(1280, 860, false))
+			b.open(path)
+			shot(name + "-" + look)
+		}
+		b.do("size", screen(360, 740, true))
+		b.open(path)
+		shot(name + "-phone")
+	}
+}

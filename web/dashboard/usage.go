@@ -1,0 +1,158 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// usageRoutes are the page of what models took.
+func (b *board) usageRoutes() []web.Route {
+	return []web.Route{
+		b.screen("/ui/usage", "usage", b.usage),
+		b.part("/ui/usage/top", "usage", "usage-top", b.usageTop),
+		b.part("/ui/usage/now", "usage", "usage-now", b.usageNow),
+		{Pattern: "GET /ui/usage/data", Scope: web.Read, Handler: http.HandlerFunc(b.usageData)},
+	}
+}
+
+// A usageView is what models took in a period.
+type usageView struct {
+	viewer
+	period
+	By        string // the column by which costs are broken down
+	ByWords   string
+	Days      spentTable
+	Split     spentTable
+	Durations []storage.Latency
+	Periods   []filterView
+	Tabs      []filterView
+	Self      string // the query of this page
+	CSV       string // the address of the same as a file
+	Later     bool   // the figures are fetched by the page
+}
+
+// Unit says in which unit the shares of a table are.
+func (t spentTable) Unit() string {
+	if t.Total.Cost.MicroUSD == 0 {
+		return "tokens"
+	}
+	return "cost"
+}
+
+// Named says what a latency is of.
+func (usageView) Named(what string) string { return latencyName(what) }
+
+// usage is the whole page. The first who asks for a long period gets it without
+// figures, which the page fetches then: summing them up may take a while.
+func (b *board) usage(r *http.Request) (any, error) {
+	v := usageOf(r)
+	if v.Later = !b.books.ready(v.period, v.By); v.Later {
+		return v, nil
+	}
+	return v, b.readUsage(r.Context(), &v)
+}
+
+// usageOf is what a request asks for.
+func usageOf(r *http.Request) usageView {
+	q := r.URL.Query()
+	v := usageView{viewer: viewerOf(r), period: periodOf(q.Get("days"), time.Now()), By: storage.ByModel}
+	for _, x := range breakdowns {
+		if x.By == q.Get("by") {
+			v.By = x.By
+		}
+	}
+	v.links()
+	return v
+}
+
+// usageTop reads the sums alone.
+func (b *board) usageTop(r *http.Request) (any, error) {
+	v := usageOf(r)
+	return v, b.readDays(r.Context(), &v)
+}
+
+// usageNow reads the tables.
+func (b *board) usageNow(r *http.Request) (any, error) {
+	v := usageOf(r)
+	return v, b.readUsage(r.Context(), &v)
+}
+
+func (b *board) readDays(ctx context.Context, v *usageView) error {
+	days, byModel, err := b.books.both(ctx, b.Desk, v.period, storage.ByDay)
+	v.Days = tabulate(storage.ByDay, days, byModel)
+	slices.Reverse(v.Days.Rows) // the newest first
+	return err
+}
+
+// readUsage sums up the period.
+func (b *board) readUsage(ctx context.Context, v *usageView) error {
+	if err := b.readDays(ctx, v); err != nil {
+		return err
+	}
+	split, byModel, err := b.books.both(ctx, b.Desk, v.period, v.By)
+	if err != nil {
+		return err
+	}
+	v.Split = tabulate(v.By, split, byModel)
+	v.Durations, err = b.books.took(ctx, b.Desk, v.period)
+	slices.SortStableFunc(v.Durations, func(a, b storage.Latency) int {
+		if a.Day != b.Day {
+			return strings.Compare(b.Day, a.Day)
+		}
+		return compareLatency(a.What, b.What)
+	})
+	return err
+}
+
+func (v *usageView) links() {
+	at := func(days int, by string) string {
+		return url.Values{"days": {strconv.Itoa(days)}, "by": {by}}.Encode()
+	}
+	v.Self = at(v.period.Days, v.By)
+	for _, d := range periods {
+		v.Periods = append(v.Periods, filterView{Words: strconv.Itoa(d) + " days", URL: "/ui/usage?" + at(d, v.By), Now: d == v.period.Days})
+	}
+	for _, x := range breakdowns {
+		now := x.By == v.By
+		if now {
+			v.ByWords = x.Words
+		}
+		v.Tabs = append(v.Tabs, filterView{Words: x.Words, URL: "/ui/usage?" + at(v.period.Days, x.By), Now: now})
+	}
+	by := "day,agent,owner,model,type"
+	if v.period.Days > 31 { // more rows than the API sums up at once
+		by = "agent,owner,model,type"
+	}
+	v.CSV = "/usage?" + url.Values{"format": {"csv"}, "from": {v.From}, "to": {v.To}, "by": {by}}.Encode()
+}
+
+// usageData answers with what the pictures show.
+func (b *board) usageData(w http.ResponseWriter, r *http.Request) {
+	p := periodOf(r.URL.Query().Get("days"), time.Now())
+	s, err := b.usageSeries(r.Context(), p)
+	if err != nil {
+		b.fail(w, r, err)
+		return
+	}
+	web.Answer(w, http.StatusOK, s)
+}
+
+func (b *board) usageSeries(ctx context.Context, p period) (s usageSeries, err error) {
+	byDay, byModel, err := b.books.both(ctx, b.Desk, p, storage.ByDay)
+	if err != nil {
+		return s, err
+	}
+	latencies, err := b.books.took(ctx, b.Desk, p)
+	if err != nil {
+		return s, err
+	}
+	return series(p, byDay, byModel, latencies), nil
+}

@@ -1,0 +1,114 @@
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+func TestVerdict(t *testing.T) {
+	run := func(s claybot.RunState, code string) *claybot.Run {
+		r := &claybot.Run{ID: "r1", State: s}
+		if code != "" {
+			r.Error = &claybot.RunError{Code: code}
+		}
+		return r
+	}
+	replies := func(states ...claybot.SendState) (all []claybot.Outgoing) {
+		for _, s := range states {
+			all = append(all, claybot.Outgoing{State: s})
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name    string
+		story   agentsystem.Story
+		tone    string
+		verdict string
+		advice  string // the address of the first one; "-" for none
+	}{
+		{"answered", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendSent)}}, "good", "It was answered, and the platform confirmed the reply.", "-"},
+		{"lost", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendSent, claybot.SendFailed)}}, "bad", "1 part of the reply could not be delivered.", "/ui/deliveries?show=failed"},
+		{"uncertain", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendAmbiguous)}}, "warn", "The reply is on its way; whether it arrived is being found out.", "/ui/health"},
+		{"on its way", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendWaiting)}}, "busy", "The reply waits to be sent.", "/ui/health"},
+		{"waits", agentsystem.Story{}, "busy", "It waits for its turn.", "-"},
+		{"behind", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9"}}, "busy", "It waits behind 2 other messages.", "/ui/runs/r9"},
+		{"at work", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "busy", "The agent is at work on it.", "-"},
+		{"asks", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunAwaiting, "")}}, "busy", "The run is paused: it waits for an answer.", "/ui/runs/r1"},
+		{"no reply", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, "")}, Silence: "the agent decided not to reply"}, "calm", "The agent decided not to reply.", "-"},
+		{"failed", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel)}, Silence: "the run failed"}, "bad", "The run failed.", "/ui/health"},
+		{"full", agentsystem.Story{Receipt: storage.Receipt{Agent: "a1", Skipped: "inbox_full"}, Silence: "too many messages waited already"}, "bad", "Too many messages waited already.", "/ui/agents/a1"},
+		{"revoked", agentsystem.Story{Receipt: storage.Receipt{Skipped: "revoked"}, Silence: "dropped"}, "bad", "Dropped.", "/ui/access"},
+		{"command", agentsystem.Story{Receipt: storage.Receipt{Skipped: "command", Replies: replies(claybot.SendSent)}, Silence: "a command"}, "good", "It was answered, and the platform confirmed the reply.", "-"},
+		{"dropped", agentsystem.Story{Receipt: storage.Receipt{Skipped: "operator"}, Silence: "dropped by an operator"}, "calm", "Dropped by an operator.", ""},
+	} {
+		v := viewStory(test.story)
+		if v.Tone != test.tone || v.Verdict != test.verdict {
+			t.Errorf("%s: %s %q, want %s %q", test.name, v.Tone, v.Verdict, test.tone, test.verdict)
+		}
+		first := "-"
+		if len(v.Advice) > 0 {
+			first = v.Advice[0].URL
+		}
+		if first != test.advice {
+			t.Errorf("%s: the first advice leads to %q, want %q", test.name, first, test.advice)
+		}
+	}
+}
+
+// Every way in which a run can fail has an advice.
+func TestAdvice(t *testing.T) {
+	for _, code := range []string{
+		runs.CodeModel, runs.CodeRefused, runs.CodeContext, runs.CodeTooMany, runs.CodeRepeating, runs.CodeBadCalls,
+		runs.CodeDeadline, runs.CodeNoModel, runs.CodeUnexpected, "interrupted", "",
+	} {
+		r := claybot.Run{State: claybot.RunFailed}
+		if code != "" {
+			r.Error = &claybot.RunError{Code: code}
+		}
+		all := adviseRun(r, "/ui/agents/a")
+		if len(all) != 1 || !strings.HasSuffix(all[0].Text, ".") || (all[0].URL == "") != (all[0].Label == "") {
+			t.Errorf("code %q: %+v", code, all)
+		}
+	}
+}
+
+func TestSteps(t *testing.T) {
+	s := agentsystem.Story{Receipt: storage.Receipt{Run: &claybot.Run{State: claybot.RunFailed}}, Steps: []agentsystem.Step{
+		{At: 1000, What: "received"}, {At: 1500, What: "stored"}, {At: 9000, What: "end"}, {At: 0, What: "sending"},
+	}}
+	steps, cut := viewSteps(s)
+	if cut != 0 || len(steps) != 4 || steps[1].Gap != 0 || steps[2].Gap != 7500 || steps[3].Gap != 0 || steps[2].Tone != "bad" || steps[3].Tone != "busy" {
+		t.Errorf("steps %+v", steps)
+	}
+	s.Steps = nil
+	for i := range 1000 {
+		s.Steps = append(s.Steps, agentsystem.Step{At: claybot.Time(i + 1), What: "tool", Text: fmt.Sprint(i)})
+	}
+	steps, cut = viewSteps(s)
+	if len(steps) != stepRows || cut != 1000-stepRows || steps[0].Text != "0" || steps[stepRows-1].Text != "999" || steps[stepRows/2].Gap != 0 {
+		t.Errorf("%d steps, %d cut", len(steps), cut)
+	}
+}
+
+func TestStoryTitle(t *testing.T) {
+	for want, m := range map[string]claybot.Message{
+		"Message from Ann <b>":    {Type: claybot.MessageUser, From: claybot.Sender{Name: "Ann\n<b>\u202e", UserID: "7"}},
+		"Message from user 7":     {Type: claybot.MessageUser, From: claybot.Sender{UserID: "7"}},
+		"Reminder":                {Type: claybot.MessageSystem, Kind: claybot.KindReminder},
+		"Report from agent abc":   {Type: claybot.MessageSystem, Kind: claybot.KindResult, From: claybot.Sender{Agent: "abc"}},
+		"Note":                    {Type: claybot.MessageSystem, Kind: claybot.KindNotice},
+		"Stop":                    {Type: claybot.MessageCancel},
+		"Answer":                  {Type: claybot.MessageAnswer},
+		"Message from user other": {Type: "later", From: claybot.Sender{UserID: "other"}},
+	} {
+		if got := storyTitle(m); got != want {
+			t.Errorf("%+v is called %q, want %q", m, got, want)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package web
+
+import (
+	"context"
+	"net/http"
+)
+
+// finite ends what only reads, and what streams, when ctx ends. Writes are left
+// to finish.
+func finite(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		end := func() { cancel(context.Cause(ctx)) }
+		if r.Method == http.MethodGet {
+			defer context.AfterFunc(ctx, end)()
+		} else {
+			f := &flushes{ResponseWriter: w, first: func() func() bool { return context.AfterFunc(ctx, end) }}
+			defer f.done()
+			w = f
+		}
+		next.ServeHTTP(w, r.WithContext(inner))
+	})
+}
+
+// flushes is the answer to a write. Once a part of it is sent, the write is done
+// and the rest is a stream.
+type flushes struct {
+	http.ResponseWriter
+	first func() (stop func() bool)
+	stop  func() bool
+}
+
+func (f *flushes) done() {
+	if f.stop != nil {
+		f.stop()
+	}
+}
+
+// Flush and FlushError send what was written.
+func (f *flushes) Flush() { _ = f.FlushError() } // the interface has no error
+
+// FlushError is Flush with its error.
+func (f *flushes) FlushError() error {
+	if f.stop == nil {
+		f.stop = f.first()
+	}
+	return http.NewResponseController(f.ResponseWriter).Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (f *flushes) Unwrap() http.ResponseWriter { return f.ResponseWriter }

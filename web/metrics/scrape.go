@@ -1,0 +1,120 @@
+package metrics
+
+import (
+	"context"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+)
+
+// scrapeTime bounds what a scrape waits for the store.
+const scrapeTime = 5 * time.Second
+
+// A snapshot is what is read at a scrape.
+type snapshot struct {
+	now      time.Time
+	version  string
+	status   agentsystem.Status
+	ok       bool // status could be read
+	memory   []metrics.Sample
+	process  process
+	exporter exported
+}
+
+func (m *Metrics) snapshot(ctx context.Context) *snapshot {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTime)
+	defer cancel()
+	s := &snapshot{now: time.Now(), version: m.cfg.Version, memory: readRuntime(), process: readProcess()}
+	if m.cfg.Status != nil {
+		var err error
+		if s.status, err = m.cfg.Status(ctx); err != nil {
+			m.log.Warn("some figures cannot be read", "err", err)
+		}
+		s.ok = err == nil
+	}
+	if m.exporter != nil {
+		s.exporter = m.exporter.figures()
+	}
+	return s
+}
+
+// scraped are the families that are read at a scrape.
+func scraped() []*family {
+	read := func(name string, k kind, help string, f func(*snapshot, func(float64, ...string)), labels ...string) *family {
+		return &family{name: name, kind: k, help: help, read: f, labels: labels}
+	}
+	all := []*family{
+		read("claybot_build_info", gauge, "1, with the versions as labels.", func(s *snapshot, set func(float64, ...string)) {
+			set(1, s.version, runtime.Version())
+		}, "version", "goversion"),
+		read("claybot_store_up", gauge, "1 when the store could be read for this scrape. Else what it counts is left out.", func(s *snapshot, set func(float64, ...string)) {
+			set(truth(s.ok))
+		}),
+		read("claybot_agents", gauge, "Agents that exist.", stored(func(s *snapshot, set func(float64, ...string)) {
+			set(float64(s.status.Agents))
+		})),
+		read("claybot_messages_waiting", gauge, "Messages that no run has taken yet.", stored(func(s *snapshot, set func(float64, ...string)) {
+			set(float64(s.status.Inbox.Waiting))
+		})),
+		read("claybot_messages_waiting_oldest_seconds", gauge, "Age of the message that waits longest; 0 when none waits.", stored(func(s *snapshot, set func(float64, ...string)) {
+			set(age(s.now, s.status.Inbox.Oldest.Time()))
+		})),
+		read("claybot_runs", gauge, "Runs in the store, by state.", stored(func(s *snapshot, set func(float64, ...string)) {
+			for _, state := range []claybot.RunState{claybot.RunPending, claybot.RunRunning, claybot.RunAwaiting, claybot.RunSucceeded, claybot.RunFailed, claybot.RunCanceled} {
+				set(float64(s.status.Runs[state]), string(state))
+			}
+		}), "state"),
+		read("claybot_outbox_messages", gauge, "Outgoing messages in the store, by state.", stored(func(s *snapshot, set func(float64, ...string)) {
+			for _, state := range []claybot.SendState{claybot.SendWaiting, claybot.SendAttempted, claybot.SendSent, claybot.SendAmbiguous, claybot.SendFailed} {
+				set(float64(s.status.Outbox[state]), string(state))
+			}
+		}), "state"),
+		read("claybot_outbox_ambiguous_total", counter, "Sends of which nobody knew at first whether they arrived, since the store was made.", stored(func(s *snapshot, set func(float64, ...string)) {
+			set(float64(s.status.Ambiguous))
+		})),
+		read("claybot_connector_up", gauge, "1 when the connector works.", stored(func(s *snapshot, set func(float64, ...string)) {
+			for _, c := range s.status.Connectors {
+				set(truth(c.State == connectors.StateLive), c.Name)
+			}
+		}), "connector"),
+		read("claybot_connector_last_success_age_seconds", gauge, "Time since the connector last completed something; left out before the first time.", stored(func(s *snapshot, set func(float64, ...string)) {
+			for _, c := range s.status.Connectors {
+				if !c.LastOK.IsZero() {
+					set(age(s.now, c.LastOK), c.Name)
+				}
+			}
+		}), "connector"),
+	}
+	all = append(all, exporterFamilies()...)
+	all = append(all, processFamilies()...)
+	return append(all, runtimeFamilies()...)
+}
+
+// stored leaves out what the store counts when it cannot be read: no figure is
+// better than a wrong one.
+func stored(f func(*snapshot, func(float64, ...string))) func(*snapshot, func(float64, ...string)) {
+	return func(s *snapshot, set func(float64, ...string)) {
+		if s.ok {
+			f(s, set)
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// age is the time since then in seconds; 0 for no time, and for one to come.
+func age(now, then time.Time) float64 {
+	if then.IsZero() {
+		return 0
+	}
+	return max(now.Sub(then).Seconds(), 0)
+}

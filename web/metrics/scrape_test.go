@@ -1,0 +1,261 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/llm"
+)
+
+// parse reads a page with the parser of Prometheus.
+func parse(t *testing.T, text string) map[string]*dto.MetricFamily {
+	t.Helper()
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	all, err := p.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatalf("the page cannot be parsed: %v\n%s", err, text)
+	}
+	return all
+}
+
+// value is what a series of a page has, of a histogram its count; labels are pairs of names and values.
+func value(t *testing.T, page map[string]*dto.MetricFamily, name string, labels ...string) float64 {
+	t.Helper()
+	for _, m := range page[name].GetMetric() {
+		fits := len(m.GetLabel()) == len(labels)/2
+		for _, l := range m.GetLabel() {
+			found := false
+			for pair := range slices.Chunk(labels, 2) {
+				found = found || pair[0] == l.GetName() && pair[1] == l.GetValue()
+			}
+			fits = fits && found
+		}
+		switch {
+		case !fits:
+		case m.Counter != nil:
+			return m.Counter.GetValue()
+		case m.Gauge != nil:
+			return m.Gauge.GetValue()
+		case m.Histogram != nil:
+			return float64(m.Histogram.GetSampleCount())
+		}
+	}
+	return math.NaN()
+}
+
+// What happened in a real system is what a scrape shows.
+func TestScrape(t *testing.T) {
+	r := newRig(t, Config{Serve: true}, nil,
+		reply(llm.Use(claybot.ToolCall{ID: "1", Name: "look", Args: "{}"}, claybot.ToolCall{ID: "2", Name: "pay", Args: "{}"}, claybot.ToolCall{ID: "3", Name: "made\nup", Args: "{}"}), "gpt-5"),
+		reply(llm.Say("done"), "gpt-5"),
+		llm.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "no"}},
+	)
+	srv := serve(t, r.metrics)
+	r.say("m1", "hello")
+	r.line.arrived(t, 1)
+	r.say("m1", "hello") // again
+	r.say("m2", "")      // refused with a notice
+	r.line.arrived(t, 1)
+	r.post(claybot.User("chat", "dm2", "eve"), "m3", "let me in")
+	if err := r.system.Post(t.Context(), ann, claybot.Message{Type: claybot.MessageUser}); err == nil {
+		t.Error("a message without an id was taken")
+	}
+	r.say("m4", "fail")
+	r.line.arrived(t, 1)
+	r.stop() // all is counted; the store is closed
+
+	text, head := get(t, srv.URL+"/metrics", "")
+	if got := head.Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
+		t.Errorf("content type %q", got)
+	}
+	page := parse(t, text)
+	for _, tt := range []struct {
+		want   float64
+		name   string
+		labels []string
+	}{
+		{2, "claybot_messages_received_total", []string{"connector", "chat", "outcome", "accepted"}},
+		{1, "claybot_messages_received_total", []string{"connector", "chat", "outcome", "duplicate"}},
+		{1, "claybot_messages_received_total", []string{"connector", "chat", "outcome", "refused"}},
+		{1, "claybot_messages_received_total", []string{"connector", "chat", "outcome", "stranger"}},
+		{1, "claybot_messages_received_total", []string{"connector", "chat", "outcome", "error"}},
+		{6, "claybot_message_receive_duration_seconds", []string{"connector", "chat"}},
+		{3, "claybot_sends_total", []string{"connector", "chat", "outcome", "sent"}},
+		{3, "claybot_send_duration_seconds", []string{"connector", "chat"}},
+		{2, "claybot_runs_started_total", nil},
+		{1, "claybot_runs_ended_total", []string{"state", "SUCCEEDED", "code", ""}},
+		{1, "claybot_runs_ended_total", []string{"state", "FAILED", "code", "model_refused"}},
+		{1, "claybot_run_duration_seconds", []string{"state", "SUCCEEDED"}},
+		{2, "claybot_run_steps", nil},
+		{120, "claybot_model_tokens_total", []string{"model", "gpt-5", "kind", "input"}},
+		{80, "claybot_model_tokens_total", []string{"model", "gpt-5", "kind", "cached_input"}},
+		{14, "claybot_model_tokens_total", []string{"model", "gpt-5", "kind", "output"}},
+		{.005, "claybot_model_cost_usd_total", []string{"model", "gpt-5"}},
+		{1, "claybot_tool_calls_total", []string{"tool", "look", "outcome", "succeeded"}},
+		{1, "claybot_tool_calls_total", []string{"tool", "pay", "outcome", "failed"}},
+		{1, "claybot_tool_calls_total", []string{"tool", "other", "outcome", "failed"}},
+		{1, "claybot_tool_duration_seconds", []string{"tool", "look"}},
+		{0, "claybot_panics_total", []string{"where", "engine"}},
+		{0, "claybot_store_up", nil},
+		{1, "claybot_build_info", []string{"version", "test", "goversion", runtime.Version()}},
+	} {
+		if got := value(t, page, tt.name, tt.labels...); got != tt.want {
+			t.Errorf("%s%q = %v, want %v", tt.name, tt.labels, got, tt.want)
+		}
+	}
+	if page["claybot_agents"] != nil {
+		t.Error("figures are shown of a store that cannot be read")
+	}
+	for _, leak := range []string{"ann", "eve", "made", "secret", "hello", "m1"} {
+		if strings.Contains(strings.ReplaceAll(text, "channel", ""), `"`+leak) {
+			t.Errorf("the page shows %q:\n%s", leak, text)
+		}
+	}
+}
+
+// What the store counts is read at the scrape.
+func TestStored(t *testing.T) {
+	r := newRig(t, Config{Serve: true}, nil, llm.Say("one"))
+	srv := serve(t, r.metrics)
+	r.say("m1", "hello")
+	r.line.arrived(t, 1)
+	deadline := time.Now().Add(30 * time.Second)
+	var page map[string]*dto.MetricFamily
+	for { // the receipt is stored after the message has arrived
+		text, _ := get(t, srv.URL+"/metrics", "")
+		page = parse(t, text)
+		if value(t, page, "claybot_outbox_messages", "state", "sent") == 1 || time.Now().After(deadline) {
+			break
+		}
+		runtime.Gosched()
+	}
+	for _, tt := range []struct {
+		want   float64
+		name   string
+		labels []string
+	}{
+		{1, "claybot_store_up", nil},
+		{1, "claybot_agents", nil},
+		{0, "claybot_messages_waiting", nil},
+		{0, "claybot_messages_waiting_oldest_seconds", nil},
+		{1, "claybot_runs", []string{"state", "SUCCEEDED"}},
+		{0, "claybot_runs", []string{"state", "RUNNING"}},
+		{1, "claybot_outbox_messages", []string{"state", "sent"}},
+		{0, "claybot_outbox_messages", []string{"state", "failed"}},
+		{0, "claybot_outbox_ambiguous_total", nil},
+		{1, "claybot_connector_up", []string{"connector", "chat"}},
+	} {
+		if got := value(t, page, tt.name, tt.labels...); got != tt.want {
+			t.Errorf("%s%q = %v, want %v", tt.name, tt.labels, got, tt.want)
+		}
+	}
+	if got := value(t, page, "claybot_connector_last_success_age_seconds", "connector", "chat"); !(got >= 0 && got < 300) {
+		t.Errorf("last success %v s ago", got)
+	}
+}
+
+// row is a row of the table in docs/metrics.md.
+var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge|histogram) \\| (seconds|bytes|usd|) ?\\| ([^|]*) ?\\| (\\S.*) \\|$")
+
+// The guide has all figures that are exported, and no others.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, fmt.Sprintf("%s %s unit %q labels %s", m[1], m[2], m[3], strings.ReplaceAll(strings.TrimSpace(m[4]), "`", "")))
+	}
+	if len(documented) < 40 || len(documented) != strings.Count(string(text), "\n| `claybot_")+strings.Count(string(text), "\n| `process_")+strings.Count(string(text), "\n| `go_") {
+		t.Fatalf("%d rows could be read", len(documented))
+	}
+	// What is exported, by what the page itself says.
+	m := everything(t)
+	srv := serve(t, m)
+	page, _ := get(t, srv.URL+"/metrics", "application/openmetrics-text")
+	var exported []string
+	for _, f := range m.all {
+		name := f.base()
+		unit := ""
+		if _, after, ok := strings.Cut(page, "# UNIT "+name+" "); ok {
+			unit, _, _ = strings.Cut(after, "\n")
+		}
+		if !strings.Contains(page, "# TYPE "+name+" "+string(f.kind)+"\n") {
+			t.Errorf("the page has no %s %s", f.kind, name)
+		}
+		sample := regexp.MustCompile(`(?m)^` + f.name + `(?:_count)?(?:\{(.*)\})? \S+$`).FindStringSubmatch(page)
+		if sample == nil {
+			if runtime.GOOS == "linux" || !strings.HasPrefix(f.name, "process_") {
+				t.Errorf("the page has no sample of %s", f.name)
+			}
+			continue
+		}
+		var labels []string
+		for _, l := range regexp.MustCompile(`([a-z]+)="`).FindAllStringSubmatch(sample[1], -1) {
+			labels = append(labels, l[1])
+		}
+		exported = append(exported, fmt.Sprintf("%s %s unit %q labels %s", f.name, f.kind, unit, strings.Join(labels, ", ")))
+	}
+	if n := strings.Count(page, "\n# TYPE ") + strings.Count(page[:7], "# TYPE "); n != len(m.all) {
+		t.Errorf("the page has %d families, want %d", n, len(m.all))
+	}
+	if runtime.GOOS != "linux" {
+		documented = slices.DeleteFunc(documented, func(s string) bool { return strings.HasPrefix(s, "process_") })
+	}
+	for _, d := range documented {
+		if !slices.Contains(exported, d) {
+			t.Errorf("docs/metrics.md has %s, which is not exported so", d)
+		}
+	}
+	for _, e := range exported {
+		if !slices.Contains(documented, e) {
+			t.Errorf("docs/metrics.md lacks %s", e)
+		}
+	}
+}
+
+// everything is a meter that has been told one thing of each kind.
+func everything(t *testing.T) *Metrics {
+	t.Helper()
+	m := New(Config{Serve: true, Version: "1", Status: func(context.Context) (agentsystem.Status, error) {
+		var st agentsystem.Status
+		st.Connectors = []agentsystem.ConnectorStatus{{Name: "chat"}}
+		st.Connectors[0].LastOK = time.Now()
+		return st, nil
+	}})
+	m.Received("chat", agentsystem.ReceivedAccepted, time.Second)
+	m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: "chat"}}, agentsystem.SentSent, time.Second)
+	for _, e := range story("r1") {
+		m.Event("a1", e)
+	}
+	return m
+}
+
+// A store that fails does not fail the scrape.
+func TestBrokenStore(t *testing.T) {
+	m := New(Config{Serve: true, Status: func(context.Context) (agentsystem.Status, error) {
+		return agentsystem.Status{Agents: 7}, errors.New("disk is gone")
+	}})
+	m.Received("chat", agentsystem.ReceivedError, time.Millisecond)
+	text, _ := get(t, serve(t, m).URL+"/metrics", "")
+	page := parse(t, text)
+	if value(t, page, "claybot_store_up") != 0 || page["claybot_agents"] != nil || value(t, page, "claybot_messages_received_total", "connector", "chat", "outcome", "error") != 1 {
+		t.Errorf("page:\n%s", text)
+	}
+}

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// forwarded are the headers by which proxies tell who asked them. Handlers see
+// none of them: what is believed is in the request itself.
+var forwarded = []string{
+	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server",
+	"X-Forwarded-Ssl", "X-Forwarded-Scheme", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip",
+}
+
+// proxies are the addresses of those who are believed.
+type proxies []netip.Prefix
+
+func (p proxies) have(addr netip.Addr) bool {
+	for _, each := range p {
+		if each.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+type secureKey struct{}
+
+// secure reports whether the browser's end of a request is encrypted, as far as
+// is known.
+func secure(r *http.Request) bool {
+	said, _ := r.Context().Value(secureKey{}).(bool)
+	return said || r.TLS != nil
+}
+
+// believe returns the request as the client made it, when a trusted proxy passed
+// it on: with his address, and with the host and the scheme that he used. From
+// anybody else such headers are worth nothing.
+func (p proxies) believe(r *http.Request) *http.Request {
+	peer, ok := hop(r.RemoteAddr)
+	if ok && p.have(peer) {
+		said := last(r.Header.Values("X-Forwarded-Proto"))
+		inner := r.WithContext(context.WithValue(r.Context(), secureKey{}, strings.EqualFold(said, "https")))
+		inner.RemoteAddr = net.JoinHostPort(p.client(peer, r.Header.Values("X-Forwarded-For")).String(), "0")
+		if host := last(r.Header.Values("X-Forwarded-Host")); host != "" {
+			inner.Host = host
+		}
+		r = inner
+	}
+	for _, name := range forwarded {
+		r.Header.Del(name)
+	}
+	return r
+}
+
+// client is the first address that no trusted proxy has, from the nearest on.
+// What stands before it was written by strangers.
+func (p proxies) client(peer netip.Addr, values []string) netip.Addr {
+	hops := strings.Split(strings.Join(values, ","), ",")
+	for i := len(hops) - 1; i >= 0 && p.have(peer); i-- {
+		next, ok := hop(hops[i])
+		if !ok {
+			break
+		}
+		peer = next
+	}
+	return peer
+}
+
+// last is the last value of a list, which the nearest proxy wrote.
+func last(values []string) string {
+	all := strings.Join(values, ",")
+	return strings.TrimSpace(all[strings.LastIndexByte(all, ',')+1:])
+}
+
+// hop reads an address with or without a port.
+func hop(s string) (netip.Addr, bool) {
+	s = strings.TrimSpace(s)
+	if withPort, err := netip.ParseAddrPort(s); err == nil {
+		return withPort.Addr().Unmap().WithZone(""), true
+	}
+	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	return addr.Unmap().WithZone(""), err == nil
+}

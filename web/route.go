@@ -1,0 +1,84 @@
+package web
+
+import (
+	"context"
+	"net/http"
+)
+
+// A Scope is what a caller may do. It is kept with the credential on the
+// server; no caller declares his own.
+type Scope string
+
+// The scopes, each of which includes those before it. Anyone needs no login.
+const (
+	Anyone  Scope = ""
+	Read    Scope = "read"    // see
+	Operate Scope = "operate" // talk to agents, stop, retry, answer
+	Admin   Scope = "admin"   // who may come in, settings, deletion, profiles of the process
+)
+
+var ranks = map[Scope]int{Anyone: 0, Read: 1, Operate: 2, Admin: 3}
+
+// Valid reports whether s is a scope that a credential can have.
+func (s Scope) Valid() bool { return ranks[s] > 0 }
+
+// Allows reports whether a caller with s may do what needs the other scope.
+func (s Scope) Allows(need Scope) bool { return ranks[s] >= ranks[need] }
+
+// A Route is one path behind the door.
+type Route struct {
+	// Pattern is one of net/http with a method. A prefix that ends with a slash
+	// and has no method is cut off before Handler sees the path.
+	Pattern string
+	Scope   Scope // that a caller needs
+	Handler http.Handler
+	// Page sends a browser that is not logged in to the login page instead of
+	// refusing it.
+	Page bool
+	// Body is the most bytes a request may carry; 0: 1 MiB.
+	Body int64
+	// Raw takes bodies that are not JSON.
+	Raw bool
+	// Local serves the route on the unix socket alone.
+	Local bool
+
+	// brief is for the door's own routes that end credentials: they answer at
+	// once, and must be able to answer whoever ended his own.
+	brief bool
+}
+
+// A Caller is who makes a request, as the door found out.
+type Caller struct {
+	// Name is that of the token; "owner" for the owner of the data directory,
+	// who came by a link, by his token or by the unix socket.
+	Name  string
+	Scope Scope
+}
+
+// owner is the name of the caller to whom the data directory belongs.
+const owner = "owner"
+
+type callerKey struct{}
+
+// CallerOf is who makes the request; the zero Caller is nobody.
+func CallerOf(r *http.Request) Caller {
+	c, _ := r.Context().Value(callerKey{}).(Caller)
+	return c
+}
+
+func withCaller(r *http.Request, c Caller) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+}
+
+// User is the user id of who makes the request in the built-in chats; empty for
+// nobody. The owner is Operator; a token has conversations of its own.
+func User(r *http.Request) string {
+	switch c := CallerOf(r); c.Name {
+	case "":
+		return ""
+	case owner:
+		return Operator
+	default:
+		return "token:" + c.Name
+	}
+}

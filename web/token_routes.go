@@ -1,0 +1,142 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// A tokenView is a token as it is shown. The secret is there once, in the
+// answer that made it.
+type tokenView struct {
+	Name    string       `json:"name"`
+	Scope   Scope        `json:"scope"`
+	Created claybot.Time `json:"created,omitempty"`
+	Expires claybot.Time `json:"expires,omitempty"`
+	Expired bool         `json:"expired,omitempty"`
+	Token   string       `json:"token,omitempty"`
+}
+
+func viewOf(t token, secret string) tokenView {
+	return tokenView{t.Name, t.Scope, t.Created, t.Expires, t.over(time.Now()), secret}
+}
+
+// tokenRoutes look after the tokens.
+func (s *Server) tokenRoutes() []Route {
+	route := func(pattern string, h http.HandlerFunc) Route {
+		return Route{Pattern: pattern, Scope: Admin, Handler: h, brief: true}
+	}
+	return []Route{
+		route("GET /tokens", s.listTokens),
+		route("POST /tokens", s.createToken),
+		route("POST /tokens/{name}/rotate", s.rotateToken),
+		route("DELETE /tokens/{name}", s.revokeToken),
+	}
+}
+
+func (s *Server) listTokens(w http.ResponseWriter, _ *http.Request) {
+	out := []tokenView{{Name: owner, Scope: Admin}}
+	for _, t := range s.auth.list() {
+		out = append(out, viewOf(t, ""))
+	}
+	Answer(w, http.StatusOK, map[string]any{"tokens": out})
+}
+
+// createToken makes a token: {"name": "ci", "scope": "read", "expires": 1767225600000}.
+func (s *Server) createToken(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Name    string       `json:"name"`
+		Scope   Scope        `json:"scope"`
+		Expires claybot.Time `json:"expires"`
+	}
+	if !Decode(w, r, &in) {
+		return
+	}
+	t := token{Name: in.Name, Scope: in.Scope, Expires: in.Expires}
+	err := t.check()
+	if err == nil && (t.Expires < 0 || t.over(time.Now())) {
+		err = errors.New("expires must be a time to come, in milliseconds since 1970")
+	}
+	if err != nil {
+		Fail(w, http.StatusBadRequest, "bad_request", err.Error()+".", "")
+		return
+	}
+	t, secret, err := s.auth.create(t)
+	if s.tokenFailed(w, "create token", err, "There is a token of that name already.", "Rotate it, or choose another name.") {
+		return
+	}
+	s.log.Info("token created", "token", t.Name, "scope", string(t.Scope), "by", CallerOf(r).Name)
+	Answer(w, http.StatusCreated, viewOf(t, secret))
+}
+
+// rotateToken gives a token a new secret. That of the owner is not shown: it is
+// in its file.
+func (s *Server) rotateToken(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	out := tokenView{Name: owner, Scope: Admin}
+	var err error
+	if name == owner {
+		err = s.auth.rotateOwner()
+	} else {
+		var t token
+		var secret string
+		t, secret, err = s.auth.rotate(name)
+		out = viewOf(t, secret)
+	}
+	if s.tokenFailed(w, "rotate token", err, "That token has expired.", "Revoke it and create another one.") {
+		return
+	}
+	s.log.Info("token rotated", "token", out.Name, "by", CallerOf(r).Name)
+	Answer(w, http.StatusOK, out)
+}
+
+func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if name == owner {
+		Fail(w, http.StatusConflict, "refused", "The owner's token cannot be revoked.", "Rotate it.")
+		return
+	}
+	if s.tokenFailed(w, "revoke token", s.auth.revoke(name), "", "") {
+		return
+	}
+	s.log.Info("token revoked", "token", name, "by", CallerOf(r).Name)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// tokenFailed answers with what went wrong, if anything. conflict and fix are
+// for a token that is not in the state for what was asked.
+func (s *Server) tokenFailed(w http.ResponseWriter, doing string, err error, conflict, fix string) bool {
+	var no Refusal
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &no):
+		Fail(w, http.StatusConflict, "refused", string(no), "")
+	case errors.Is(err, storage.ErrNotFound):
+		Fail(w, http.StatusNotFound, "not_found", "There is no token of that name.", "claybot token list shows them.")
+	case errors.Is(err, storage.ErrState):
+		Fail(w, http.StatusConflict, "conflict", conflict, fix)
+	default:
+		s.unwritten(w, doing, err)
+	}
+	return true
+}
+
+// unwritten answers that a change of who may come in is not in its file.
+func (s *Server) unwritten(w http.ResponseWriter, doing string, err error) {
+	fix := "Make space and try again."
+	message := "The data directory is full or read-only; nothing was changed."
+	switch {
+	case errors.Is(err, errReturns):
+		message = "It has ended, but the data directory is full or read-only: a restart would bring it back."
+		fix = "Make space; claybot writes it down as soon as it can."
+	case !errors.Is(err, storage.ErrFull):
+		Internal(w, s.log, doing, err)
+		return
+	}
+	s.log.Error("request failed", "doing", doing, "err", err)
+	Fail(w, http.StatusServiceUnavailable, "disk_full", message, fix)
+}

@@ -1,0 +1,203 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// maxTokens bounds how many programs have a token.
+const maxTokens = 64
+
+// tokenPrefix is what the tokens of programs begin with, so that a scanner for
+// leaked secrets can tell what it found.
+const tokenPrefix = "claybot_"
+
+// A token is what is kept of the token of a program.
+type token struct {
+	Name    string       `json:"name"`
+	Scope   Scope        `json:"scope"`
+	Hash    hash         `json:"hash"`
+	Created claybot.Time `json:"created"`
+	Expires claybot.Time `json:"expires,omitempty"` // 0: never
+}
+
+// tokenNames are those that a token can have. They are part of the ids of
+// users and of URLs.
+var tokenNames = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) // and at most 64 bytes
+
+func (t token) check() error {
+	switch {
+	case len(t.Name) > 64 || !tokenNames.MatchString(t.Name):
+		return errors.New("name must be 1 to 64 of a-z, 0-9, dot, dash and underscore, and begin with a letter or a digit")
+	case t.Name == owner:
+		return errors.New("name: owner is the name of the owner's own token")
+	case !t.Scope.Valid():
+		return errors.New("scope must be read, operate or admin")
+	}
+	return nil
+}
+
+// over reports whether a token has expired.
+func (t token) over(now time.Time) bool {
+	return t.Expires != 0 && !now.Before(t.Expires.Time())
+}
+
+func tokenKey(name string) string { return "token:" + name }
+
+// byToken lets in whoever has a token. end is called when the token ends before
+// the pass is left.
+func (a *auth) byToken(secret string, end context.CancelCauseFunc) (pass, bool) {
+	sum, now := digest(secret), time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var p pass
+	if a.owner.is(sum) {
+		p.Caller = Caller{owner, Admin}
+	}
+	for _, t := range a.tokens {
+		if t.Hash.is(sum) && !t.over(now) {
+			p.Caller, p.until = Caller{t.Name, t.Scope}, t.Expires.Time()
+		}
+	}
+	if p.Name == "" {
+		return pass{}, false
+	}
+	return a.enter(p, tokenKey(p.Name), end), true
+}
+
+// list returns the tokens of programs, by name.
+func (a *auth) list() []token {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.tokens)
+}
+
+// create makes a token and returns its secret, which is not kept. A name that
+// is taken is storage.ErrState.
+func (a *auth) create(t token) (token, string, error) {
+	secret := tokenPrefix + random()
+	t.Hash, t.Created = digest(secret), claybot.Now()
+	err := a.change(t.Name, func(all []token, at int, found bool) ([]token, error) {
+		switch {
+		case found:
+			return nil, storage.ErrState
+		case len(all) >= maxTokens:
+			return nil, Refusal(fmt.Sprintf("There are %d tokens already; revoke one that nobody needs.", maxTokens))
+		}
+		return slices.Insert(all, at, t), nil
+	})
+	return t, secret, err
+}
+
+// rotate gives a token a new secret. The old one is refused from now on, and
+// what is done with it ends. An expired token is storage.ErrState.
+func (a *auth) rotate(name string) (t token, secret string, err error) {
+	secret = tokenPrefix + random()
+	err = a.change(name, func(all []token, at int, found bool) ([]token, error) {
+		switch {
+		case !found:
+			return nil, storage.ErrNotFound
+		case all[at].over(time.Now()):
+			return nil, storage.ErrState
+		}
+		all[at].Hash, all[at].Created = digest(secret), claybot.Now()
+		t = all[at]
+		return all, nil
+	})
+	return t, secret, err
+}
+
+// revoke takes a token away, and ends what is done with it.
+func (a *auth) revoke(name string) error {
+	return a.change(name, func(all []token, at int, found bool) ([]token, error) {
+		if !found {
+			return nil, storage.ErrNotFound
+		}
+		return slices.Delete(all, at, at+1), nil
+	})
+}
+
+// change stores another list of tokens, which edit makes from a copy of the
+// present one: where name is in it, or would be. Then it ends what is done with
+// the token of that name. The file comes first: what it does not have would
+// return with the next start.
+func (a *auth) change(name string, edit func(all []token, at int, found bool) ([]token, error)) error {
+	a.disk.Lock()
+	defer a.disk.Unlock()
+	all := a.list()
+	at, found := slices.BinarySearchFunc(all, name, func(t token, name string) int { return cmp.Compare(t.Name, name) })
+	all, err := edit(all, at, found)
+	if err != nil {
+		return fmt.Errorf("token %s: %w", name, err)
+	}
+	b, err := json.Marshal(tokenFile{all})
+	if err != nil {
+		return err
+	}
+	if err := replace(a.path(tokensName), b); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tokens = all
+	a.under.end(tokenKey(name))
+	return nil
+}
+
+// A tokenFile is web.tokens.json.
+type tokenFile struct {
+	Tokens []token `json:"tokens"`
+}
+
+// loadTokens reads the tokens of programs. A file that somebody damaged lets
+// nobody in.
+func (a *auth) loadTokens() error {
+	path := a.path(tokensName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	all, err := readTokens(b)
+	if err != nil {
+		aside := path + ".damaged"
+		if err := os.Rename(path, aside); err != nil {
+			return fmt.Errorf("damaged tokens: %w", err)
+		}
+		a.log.Error("the tokens of programs cannot be read, so none is accepted; make new ones with claybot token create", "file", aside, "err", err)
+		return nil
+	}
+	a.tokens = all
+	return os.Chmod(path, 0o600)
+}
+
+// readTokens decodes web.tokens.json; one bad entry makes all of it bad.
+func readTokens(b []byte) ([]token, error) {
+	var f tokenFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(f.Tokens, func(x, y token) int { return cmp.Compare(x.Name, y.Name) })
+	for i, t := range f.Tokens {
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("token %d: %w", i, err)
+		}
+		if t.Hash == (hash{}) || t.Created < 0 || t.Expires < 0 || i > 0 && f.Tokens[i-1].Name == t.Name {
+			return nil, fmt.Errorf("token %d: not one that was written here", i)
+		}
+	}
+	return f.Tokens, nil
+}
