@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // zones on machines without a database of them
 	"unicode"
 
 	"github.com/claybot/claybot"
@@ -16,7 +17,7 @@ func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	z, err := time.LoadLocation(name)
 	if err != nil {
-		t.Skip("no time zones on this machine: ", err)
+		t.Fatal(err)
 	}
 	return z
 }

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -52,7 +51,8 @@ func TestListAgents(t *testing.T) {
 		r.ask("POST", "/agents/runs", fmt.Sprintf(`{"text":"hello","descriptor":{"channelId":"c%d"}}`, i), http.StatusAccepted, &a)
 		r.ended(a.Run)
 		ids = append([]string{a.Agent}, ids...)
-		time.Sleep(2 * time.Millisecond) // the order is by time
+		now := claybot.Now() // the order is by time
+		r.until("the next millisecond", func() bool { return claybot.Now() > now })
 	}
 	busy := r.say("slow")
 	r.until("the run works", func() bool { return r.run(busy.Run).State == "RUNNING" })

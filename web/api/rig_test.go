@@ -363,8 +363,12 @@ func (r *rig) ended(id string) string {
 // until asks again and again until ok.
 func (r *rig) until(what string, ok func() bool) {
 	r.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	tick, end := time.NewTicker(5*time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-end:
 			r.Fatal("it never came to this: " + what)
 		}
 	}
