@@ -66,7 +66,8 @@ func TestFullDiskKeepsLogins(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { a.Keep(ctx) })
-		time.Sleep(time.Minute)
+		// Between two tries, so that none of them falls into unblock.
+		time.Sleep(time.Minute + time.Second)
 		unblock()
 		time.Sleep(time.Minute)
 		if b := web.NewAuthForTest(t, dir); !b.Session(fresh) || !b.Session(late) {
