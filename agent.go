@@ -115,6 +115,8 @@ type Settings struct {
 	WhenBusy      string   `json:"whenBusy,omitempty"`
 	ProcessBuffer string   `json:"processBuffer,omitempty"`
 	Tools         []string `json:"tools,omitzero"` // that the agent may use, none when empty; nil for those of the profile
+	Engine        string   `json:"engine,omitempty"`
+	Approved      []string `json:"approved,omitempty"` // tools that need no approval any more
 }
 
 // Background are the settings that a subagent was started with.

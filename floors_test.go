@@ -37,9 +37,9 @@ func TestFloors(t *testing.T) {
 // implementations of x.
 var floors = map[string]int{
 	".":       0,
-	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "nodes": 1, "configs": 1,
+	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "nodes": 1, "configs": 1, "devices": 1,
 	"inbox": 2, "runs": 2, "tools": 2,
-	"storage/*": 2, "connectors/*": 2, "llm/*": 2, "workspace/*": 2,
+	"storage/*": 2, "connectors/*": 2, "llm/*": 2, "workspace/*": 2, "devices/*": 2,
 	"runs/*": 3, "tools/*": 3,
 	"agentsystem": 4,
 	"web":         5,
@@ -56,7 +56,7 @@ var shared = map[string]string{}
 
 // testOnly are the modules that never become a part of the binary.
 var testOnly = []string{
-	"github.com/chromedp/chromedp", "github.com/chromedp/cdproto", "pgregory.net/rapid", "github.com/rogpeppe/go-internal",
+	"pgregory.net/rapid", "github.com/rogpeppe/go-internal",
 	"github.com/prometheus/client_model", "github.com/prometheus/common", // their weight: see web/metrics
 }
 

@@ -41,7 +41,7 @@ type Message struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
-	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact
+	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, undo, approve, deny
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`
@@ -72,6 +72,11 @@ type Message struct {
 	Run    RunID   `json:"run,omitempty"`
 	// Files belong to the text.
 	Files []File `json:"files,omitempty"`
+	// Engine is the engine of the run that takes this message; empty: the one
+	// of the agent's profile.
+	Engine string `json:"engine,omitempty"`
+	// Undo is what the run that takes this message takes back.
+	Undo *Undoing `json:"undo,omitempty"`
 	// Firing is the instant of a cron task that this message is. It is entered
 	// into the ledger with the message.
 	Firing *Firing `json:"firing,omitempty"`
@@ -109,10 +114,24 @@ type Answer struct {
 type Answered struct {
 	Question string          `json:"questionId"`
 	Value    json.RawMessage `json:"value,omitempty"` // as Question.Check returned it; none when the question was withdrawn
-	By       string          `json:"by,omitempty"`    // the user id, or operator
+	By       string          `json:"by,omitempty"`    // "connector/userId" in a chat, else the name of the operator
 	Via      AnswerVia       `json:"via"`
 	Message  MessageID       `json:"messageId,omitempty"` // that said it, where it was typed into the chat
+	// Reason is why an approval was denied, in the words of who did.
+	Reason string `json:"reason,omitempty"`
+	// Scope is how far an approval goes.
+	Scope ApprovalScope `json:"scope,omitempty"`
 }
+
+// An ApprovalScope is how far an approval goes.
+type ApprovalScope string
+
+// The scopes of approvals.
+const (
+	ApproveOnce    ApprovalScope = ""        // this action alone
+	ApproveSession ApprovalScope = "session" // what this tool does, until the next reset
+	ApproveAlways  ApprovalScope = "always"  // what this tool does for this agent, from now on
+)
 
 // AnswerVia is the way by which an answer came.
 type AnswerVia string

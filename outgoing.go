@@ -59,10 +59,17 @@ type Outgoing struct {
 	// replaces, where there is one.
 	Shown  string `json:"shown,omitempty"`
 	EditOf string `json:"editOf,omitempty"`
+	// EditOnly: where the message to replace cannot be edited, nothing is sent.
+	EditOnly bool `json:"editOnly,omitempty"`
 	// Resent marks a repeated send whose first fate is unknown; the connector
 	// shows the mark to the reader.
 	Resent bool `json:"resent,omitempty"`
-	At     Time `json:"at"`
+	// Question is what the message asks; connectors that can show it as
+	// buttons or a form. A message of several parts has it in the last one.
+	Question *Question `json:"question,omitempty"`
+	// Offer are buttons below the text.
+	Offer []Offer `json:"offer,omitempty"`
+	At    Time    `json:"at"`
 
 	N        int64     `json:"-"` // position in the outbox; set by the store
 	State    SendState `json:"-"`
@@ -71,6 +78,12 @@ type Outgoing struct {
 	Due      Time      `json:"-"` // not before
 	Receipt  string    `json:"-"` // the platform's id of the sent message
 	Cause    string    `json:"-"` // of the last failure, without secrets
+}
+
+// An Offer is a button that stands for a command, such as "/undo <run>".
+type Offer struct {
+	Label   string `json:"label"`
+	Command string `json:"command"` // with its slash
 }
 
 // A Draft is the visible beginning of an answer that is still being written.

@@ -36,7 +36,12 @@ type Question struct {
 	Expires     Time         `json:"expires,omitempty"`
 	ToolCallID  string       `json:"toolCallId,omitempty"`
 	Digest      string       `json:"digest,omitempty"` // of what a confirm is about
-	Approvers   []string     `json:"approvers,omitempty"`
+	// Approvers are who alone may answer, as "connector/userId"; none: the
+	// agent's own person.
+	Approvers []string `json:"approvers,omitempty"`
+	Tool      string   `json:"tool,omitempty"` // that a confirm is about
+	// Once: a confirm for this action alone; it has no scope.
+	Once bool `json:"once,omitempty"`
 }
 
 // AnswerID is the id of the message that answers q. There is one, so the first

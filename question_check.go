@@ -71,6 +71,9 @@ func (q Question) Check(value string, zone *time.Location) (json.RawMessage, err
 	case QuestionBoolean:
 		x, err = yesOrNo(v, "Please answer yes or no.")
 	case QuestionConfirm:
+		if v == "0" || v == "1" { // too easily meant for something else
+			return nil, complain("Please answer approve or deny.")
+		}
 		x, err = yesOrNo(v, "Please answer approve or deny.")
 	default:
 		err = complain("This question cannot be answered here.")

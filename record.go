@@ -17,6 +17,7 @@ const (
 	RecordNote      RecordType = "note"
 	RecordQuestion  RecordType = "question" // the run asks somebody
 	RecordAnswer    RecordType = "answer"   // what was said to a question, or its default
+	RecordNode      RecordType = "node"     // a node of a graph has ended
 )
 
 // A Record is one line of history.jsonl. Which fields are set depends on Type.
@@ -55,12 +56,27 @@ type Record struct {
 	Answer   *Answered `json:"answer,omitempty"`
 	Files    []File    `json:"files,omitempty"` // user
 
+	// Undo is the effect of a tool that people may want to take back.
+	Undo *Undo `json:"undo,omitempty"`
+
+	// Next is where a graph goes from the node Name: to another one, to
+	// itself while it waits, or to its end. Change is what the node changed.
+	Next   string       `json:"next,omitempty"`
+	Change *StateChange `json:"change,omitempty"`
+
 	// Aside marks the records of a run without memory: later runs do not see
 	// them.
 	Aside bool `json:"aside,omitempty"`
 
 	By    string `json:"by,omitempty"`    // reset: user, operator, api, restore
 	Level string `json:"level,omitempty"` // note: info, warn, error
+}
+
+// A StateChange is what one node changed of the state of its graph: the members
+// that it set, or removed, which are null.
+type StateChange struct {
+	Scratch map[string]json.RawMessage `json:"scratch,omitempty"`
+	Output  map[string]json.RawMessage `json:"output,omitempty"`
 }
 
 // A ToolCall is the model's wish to use a tool. Args is the JSON text as the

@@ -5,6 +5,14 @@ import "encoding/json"
 // RunState is where a run is in its life.
 type RunState string
 
+// The engines by which runs advance.
+const (
+	EngineReact   = "react" // a loop of model and tools
+	EnginePlan    = "plan"  // plans, asks, then acts
+	EngineExplore = "explore"
+	EngineUndo    = "undo" // takes back what another run did
+)
+
 // The states of a run. The last three are terminal.
 const (
 	RunPending   RunState = "PENDING"
@@ -38,8 +46,16 @@ type Run struct {
 	Output   string    `json:"output,omitempty"` // the last reply, shortened
 	Usage    Usage     `json:"usage"`
 	Error    *RunError `json:"error,omitempty"`
-	Started  Time      `json:"started"`
-	Ended    Time      `json:"ended,omitempty"`
+	// Engine is what advances the run, from its beginning to its end.
+	Engine string `json:"engine,omitempty"`
+	// Result is what an engine that is a graph has put out so far, as JSON.
+	Result json.RawMessage `json:"result,omitempty"`
+	// Undo are the effects of a run that has ended, UndoOf the run whose effects
+	// it took back itself.
+	Undo    []Undo `json:"undo,omitempty"`
+	UndoOf  RunID  `json:"undoOf,omitempty"`
+	Started Time   `json:"started"`
+	Ended   Time   `json:"ended,omitempty"`
 }
 
 // An Awaiting is what a paused run waits for: all of the answers, but not

@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,7 +42,8 @@ func (p *pass) asking(ctx context.Context, qs []claybot.Question) ([]claybot.Out
 			return nil, err
 		}
 	}
-	return append(out, p.questions(qs)...), nil
+	asked, err := p.questions(ctx, qs)
+	return append(out, asked...), err
 }
 
 // settleDraft makes the visible beginning of an answer a message of its own,
@@ -107,6 +109,11 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 		if err := p.mark(ctx, q, *a); err != nil {
 			return nil, nil, err
 		}
+		if a.Scope == claybot.ApproveAlways && string(a.Value) == "true" {
+			if err := p.approveAlways(ctx, p.agent.ID, q.Tool); err != nil {
+				return nil, nil, err
+			}
+		}
 		said = append(said, claybot.Record{
 			Type: claybot.RecordAnswer, At: claybot.Now(), Run: p.run.ID, Answer: a, Aside: p.profile.Forget,
 		})
@@ -159,47 +166,170 @@ func defaultOf(q claybot.Question, s *System) json.RawMessage {
 	return v
 }
 
-// mark shows at the message of a question what was said elsewhere. Where the
-// answer was typed into the chat, it stands there already.
-func (p *pass) mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
-	if a.Via == claybot.ViaText {
-		return nil
+// mark shows at the messages of a question what was said to it, and takes their
+// buttons away.
+func (s *System) mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
+	out, err := s.replaced(ctx, q, "answered", textAnswered(q, a))
+	if err != nil || len(out) == 0 {
+		return err
 	}
-	o := p.outgoing(claybot.OutgoingNotice)
-	if out := p.compose(o, textAnswered(q, a)); len(out) > 0 {
-		o = out[0]
-		o.ID, o.EditOf, o.Shown = questionOutgoing(q, 1)+"/answered", questionOutgoing(q, 1), "question/"+q.ID
-		o.Part, o.Parts = 1, 1
-		stored, err := p.Outbox.Enqueue(ctx, o)
-		if err != nil {
-			return fmt.Errorf("show an answer: %w", err)
-		}
-		p.post.hand(stored)
+	for i := range out { // what was typed stands there already
+		out[i].EditOnly = a.Via == claybot.ViaText
 	}
+	stored, err := s.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return fmt.Errorf("show an answer: %w", err)
+	}
+	s.post.hand(stored)
 	return nil
 }
 
-// questionOutgoing is the id of a part of the message that asks q.
-func questionOutgoing(q claybot.Question, part int) string {
+// unanswered are the questions of the run without an answer in its history.
+func (p *pass) unanswered() (open []claybot.Question) {
+	if p.history == nil {
+		return nil
+	}
+	for _, r := range p.history.Records() {
+		switch {
+		case r.Run != p.run.ID:
+		case r.Type == claybot.RecordQuestion && r.Question != nil:
+			open = append(open, *r.Question)
+		case r.Type == claybot.RecordAnswer && r.Answer != nil:
+			open = slices.DeleteFunc(open, func(q claybot.Question) bool { return q.ID == r.Answer.Question })
+		}
+	}
+	return open
+}
+
+// withdraw closes the messages of the questions that nobody answered.
+func (p *pass) withdraw(ctx context.Context) (all []claybot.Outgoing, err error) {
+	for _, q := range p.unanswered() {
+		out, err := p.replaced(ctx, q, "withdrawn", textWithdrawn(q))
+		if err != nil {
+			return nil, err
+		}
+		for i := range out {
+			out[i].EditOnly = true
+		}
+		all = append(all, out...)
+	}
+	return all, nil
+}
+
+// replaced are the messages that take the places of those that asked q: of the
+// last part of each, which has the buttons.
+func (s *System) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
+	for place := range 1 + len(q.Approvers) {
+		first, err := s.Outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // nobody was asked there
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find the message of a question: %w", err)
+		}
+		o := claybot.Outgoing{Kind: first.Kind, Run: first.Run, Agent: first.Agent, Message: first.Message, Route: first.Route}
+		out := s.compose(o, text)
+		if len(out) == 0 {
+			continue
+		}
+		o = out[0]
+		asked := questionOutgoing(q, place, first.Parts)
+		o.ID, o.EditOf, o.Shown = asked+"/"+end, asked, "question/"+q.ID
+		o.Part, o.Parts = 1, 1
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// questionOutgoing is the id of a part of a message that asks q. Place 0 is where
+// the run answers, the others are those of the approvers, in their order.
+func questionOutgoing(q claybot.Question, place, part int) string {
+	if place > 0 {
+		return fmt.Sprintf("question/%s@%d/%d", q.ID, place, part)
+	}
 	return fmt.Sprintf("question/%s/%d", q.ID, part)
 }
 
-// questions are the messages that ask.
-func (p *pass) questions(qs []claybot.Question) (out []claybot.Outgoing) {
+// questions are the messages that ask, each where the ones are who may answer.
+func (p *pass) questions(ctx context.Context, qs []claybot.Question) (out []claybot.Outgoing, err error) {
 	for i, q := range qs {
-		parts := p.compose(p.outgoing(claybot.OutgoingNotice), textQuestion(q, i, qs, p.zone()))
-		for k := range parts {
-			parts[k].ID = questionOutgoing(q, k+1)
+		own, others := p.agent.Descriptor.Foreground(), false
+		switch {
+		case own && p.mayAnswer(q, p.agent.Descriptor, p.agent.Descriptor.OwnerID()):
+			out = append(out, p.asked(q, 0, p.outgoing(claybot.OutgoingNotice), textQuestion(q, i, qs, p.zone()))...)
+		case own && len(q.Approvers) > 0:
+			others = true
 		}
-		out = append(out, parts...)
+		elsewhere, err := p.askElsewhere(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if others {
+			for k, o := range p.compose(p.outgoing(claybot.OutgoingNotice), textOthersDecide(q, len(elsewhere) > 0)) {
+				o.ID = questionOutgoing(q, 0, k+1)
+				out = append(out, o)
+			}
+		}
+		out = append(out, elsewhere...)
+	}
+	return out, nil
+}
+
+// asked are the parts of one message that asks q; the last one has the buttons.
+func (p *pass) asked(q claybot.Question, place int, o claybot.Outgoing, text string) []claybot.Outgoing {
+	out := p.compose(o, text)
+	for k := range out {
+		out[k].ID = questionOutgoing(q, place, k+1)
+	}
+	if len(out) > 0 {
+		out[len(out)-1].Question = &q
 	}
 	return out
+}
+
+// placeOf is the agent through which a person wrote last; storage.ErrNotFound.
+func (s *System) placeOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
+	for e, err := range s.Index.Foreground(ctx, s.people(owner)) {
+		if err != nil {
+			return e, fmt.Errorf("find the place of %s: %w", owner, err)
+		}
+		if e.Descriptor.Route() != (claybot.Route{}) && s.welcome(e.Descriptor) {
+			return e, nil
+		}
+	}
+	return storage.IndexEntry{}, fmt.Errorf("place of %s: %w", owner, storage.ErrNotFound)
+}
+
+// askElsewhere asks the approvers of a question where they wrote last. The
+// agent's own person is asked where the run answers.
+func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []claybot.Outgoing, err error) {
+	for i, owner := range q.Approvers {
+		if p.agent.Descriptor.Foreground() && slices.Contains(p.people(owner), p.agent.Descriptor.OwnerID()) {
+			continue
+		}
+		e, err := p.placeOf(ctx, owner)
+		if errors.Is(err, storage.ErrNotFound) {
+			p.log.Warn("an approver has not written to claybot yet, so he cannot be asked in a chat", "approver", owner, "question", q.ID)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, err := p.lastPlace(ctx, e.ID)
+		if err != nil {
+			return nil, err
+		}
+		o := p.outgoing(claybot.OutgoingNotice)
+		o.Route = claybot.Message{Context: c}.ReplyRoute(e.Descriptor)
+		out = append(out, p.asked(q, i+1, o, textElsewhere(q, p.zone()))...)
+	}
+	return out, nil
 }
 
 // takeTyped does what follows from texts that answered a question and were
 // stored by an earlier process, which may have died before it could.
 func (s *System) takeTyped(ctx context.Context) {
-	open, err := s.Asked.OpenQuestions(ctx, "", maxQuestions)
+	open, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
 		s.Log.Error("cannot look for open questions", "err", err)
 		return

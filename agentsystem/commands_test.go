@@ -230,11 +230,11 @@ func TestCommands(t *testing.T) {
 			r.post(ann, command(name+time.Now().String(), name))
 			synctest.Wait()
 			got := r.chat.seen()
-			if len(got) != n+1 {
+			if len(got) != n+1 && name != "help" && name != "unknown" { // whose answer takes two
 				t.Fatalf("/%s was answered with %q", name, got[n:])
 			}
 			time.Sleep(time.Second)
-			return got[n]
+			return strings.Join(got[n:], "")
 		}
 		contains := func(name, got string, words ...string) {
 			t.Helper()

@@ -93,7 +93,7 @@ func (r *rig) checkEvents(d claybot.Descriptor) {
 			switch e.Type {
 			case claybot.EventNodeStarted, claybot.EventNodeFinished:
 				node = r.pair(id, e, node)
-			case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventAnswered:
+			case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventAnswered, claybot.EventEdgeTaken:
 				born = append(born, e)
 			case claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
 				ends++

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -82,6 +83,15 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, stir <-chan
 			about(d.log, o).Error("cannot find the message to replace; sending a new one", "err", err)
 		}
 		x.o.Edit = receipt
+		if receipt == "" && o.EditOnly {
+			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the message to replace was not sent"})
+			return true
+		}
+	}
+	if err := x.whole(ctx); err != nil {
+		about(d.log, o).Error("cannot see whether a question was shown whole; trying again", "err", err)
+		pause(ctx, time.Second)
+		return false
 	}
 	for ctx.Err() == nil {
 		if !d.allowed(x.o) {
@@ -102,6 +112,26 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, stir <-chan
 		}
 	}
 	return true
+}
+
+// whole takes the buttons from a question of which an earlier part was not sent:
+// nobody decides about what he was not shown.
+func (x *delivery) whole(ctx context.Context) error {
+	if x.o.Question == nil {
+		return nil
+	}
+	for part := 1; part < x.o.Part; part++ {
+		id := strings.TrimSuffix(x.o.ID, fmt.Sprint("/", x.o.Part)) + fmt.Sprint("/", part)
+		o, err := x.outbox.OutgoingByID(ctx, id)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		if err != nil || o.State != claybot.SendSent {
+			x.o.Question, x.o.Text = nil, textNotShown
+			return nil
+		}
+	}
+	return nil
 }
 
 // advance makes one step: a look-up, a wait, or an attempt. It reports whether
@@ -183,6 +213,9 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 		due := x.quiet.obey(x.o.Route, retry)
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: due, Cause: err.Error(), Free: true})
 		return false
+	case errors.Is(err, connectors.ErrEditGone) && x.o.EditOnly:
+		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: err.Error()})
+		return true
 	case errors.Is(err, connectors.ErrEditGone) && x.o.Edit != "":
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Cause: err.Error(), NoEdit: true})
 		return false

@@ -32,6 +32,7 @@ type SettingsView struct {
 	Now     claybot.Settings `json:"now"` // what applies
 	Own     claybot.Settings `json:"own"` // what was changed for this agent alone
 	Models  []string         `json:"models"`
+	Engines []string         `json:"engines"`
 	Tools   []string         `json:"tools"` // all that its profile allows
 }
 

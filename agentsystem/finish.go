@@ -56,6 +56,7 @@ func (p *pass) succeeded() storage.Outcome {
 	if f := p.firing(); f != nil && f.Recovered {
 		o.Replies = append(o.Replies, p.compose(p.outgoing(claybot.OutgoingNotice), textRecovered(p.agent.Descriptor.Name))...)
 	}
+	p.offerUndo(o.Replies)
 	o.Events = p.closing(runs.Finished(p.run.ID, text, p.usage))
 	return o
 }
@@ -71,6 +72,9 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 		Events: p.closing(runs.Failed(p.run.ID, why, p.step)),
 	}
 	text := textFailed(p.run.ID, e.Code)
+	if e.Say != "" {
+		text = e.Say
+	}
 	if f := p.firing(); f != nil {
 		if f.Quiet {
 			text = ""
@@ -82,6 +86,7 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 		text = strings.TrimSpace(begun + "\n\n" + text)
 	}
 	o.Replies = p.reply(claybot.OutgoingNotice, text)
+	p.offerUndo(o.Replies)
 	return o
 }
 
@@ -156,7 +161,13 @@ func (p *pass) finish(o storage.Outcome) error {
 			return err
 		}
 	}
+	withdrawn, err := p.withdraw(ctx)
+	if err != nil {
+		return err
+	}
+	o.Replies = append(o.Replies, withdrawn...)
 	o.Usage, o.Calls = p.usage, p.calls
+	o.Engine, o.Result, o.Undo, o.UndoOf = p.engineName(), p.resultJSON(), p.effects, p.undoes()
 	o.Wait = p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait()
 	p.saveState(ctx)
 	result := p.result(o)

@@ -97,7 +97,7 @@ func (s *System) Known(ctx context.Context, to Address, m claybot.Message) (a Ac
 // again as m, for an agent; ErrUsed when it is another one. What was said to an
 // agent that was deleted since stays what it was: its place may have a new one.
 func (s *System) acceptedBefore(ctx context.Context, r storage.Receipt, agent claybot.AgentID, m claybot.Message) (Accepted, error) {
-	other := clean(m.Text) != r.Message.Text || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	other := clean(m.Text) != r.Message.Text || m.Engine != r.Message.Engine || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
 	if r.Agent != agent && !other {
 		_, err := s.Index.IndexedAgentByID(ctx, r.Agent)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -125,9 +125,13 @@ func sameFile(a, b claybot.File) bool {
 	return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
-// RunByID loads a run; see storage.Runs.
+// RunByID loads a run; see storage.Runs. Its engine is told from the beginning.
 func (s *System) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return s.Runs.Run(ctx, id)
+	run, err := s.Runs.Run(ctx, id)
+	if err == nil && run.Engine == "" {
+		run.Engine, err = s.engineOf(ctx, run)
+	}
+	return run, err
 }
 
 // RunPage lists runs, the newest first.

@@ -35,6 +35,26 @@ func (f *fuse) blow() {
 	}
 }
 
+// blowIn makes it blow after n more steps; 0: never by itself.
+func (f *fuse) blowIn(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.after = -1
+	if n > 0 {
+		f.after = len(f.steps) + n
+	}
+}
+
+// last is the newest step; empty for none.
+func (f *fuse) last() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.steps) == 0 {
+		return ""
+	}
+	return f.steps[len(f.steps)-1]
+}
+
 func (f *fuse) dead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,8 +199,8 @@ type fusedRuns struct {
 	f *fuse
 }
 
-func (r fusedRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID) (run claybot.Run, err error) {
-	err = r.f.step("begin", func() error { run, err = r.Runs.Begin(ctx, l, id, batch); return err })
+func (r fusedRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (run claybot.Run, err error) {
+	err = r.f.step("begin", func() error { run, err = r.Runs.Begin(ctx, l, id, batch, engine); return err })
 	return run, err
 }
 

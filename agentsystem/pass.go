@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +48,9 @@ type pass struct {
 	begun    map[runs.NodeStarted]bool // nodes that an earlier pass began and did not end
 	answer   []string                  // the assistant texts since the last tool call
 	step     int                       // of the newest assistant record
+	effects  []claybot.Undo            // that may be taken back
+	repaired bool                      // what earlier passes did is known
+	graph    bool                      // the engine is one: its state is in the records
 	seq      int64                     // of the newest event, counted along with the store
 }
 
@@ -75,6 +79,9 @@ func (p *pass) do(life context.Context) error {
 	err = p.advance(ctx)
 	cause := context.Cause(ctx)
 	var canceled *inbox.CanceledError
+	if !p.repaired && err != nil && !errors.As(err, new(*runs.Error)) && !errors.As(err, &canceled) {
+		return err // what earlier passes did is not known, so this one cannot end the run
+	}
 	if err != nil && cause != nil || errors.As(cause, &canceled) {
 		err = cause // what the engine met is a consequence, and an answer to a canceled run is too late
 	}
@@ -114,7 +121,7 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	if err != nil {
 		return err
 	}
-	pause := storage.Pause{Awaiting: a, Wait: p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait(), Replies: asked, Usage: p.usage}
+	pause := storage.Pause{Awaiting: a, Engine: p.engineName(), Result: p.resultJSON(), Wait: p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait(), Replies: asked, Usage: p.usage}
 	pause.Events = p.closing(runs.Paused(p.run.ID, a))
 	if err := p.Runs.Suspend(ctx, p.box.Lease, p.run.ID, pause); err != nil {
 		return err
@@ -141,8 +148,11 @@ func (p *pass) advance(ctx context.Context) (err error) {
 			err = &runs.Error{Code: "panic", Text: fmt.Sprint("the engine panicked: ", x)}
 		}
 	}()
-	if err := p.repair(ctx); err != nil {
+	if err := p.repairAnyway(ctx); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if p.run.Cancel != "" {
 		return &inbox.CanceledError{By: p.run.Cancel}
@@ -150,7 +160,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	if p.run.Attempts > maxAttempts {
 		return errInterrupted
 	}
-	name, engine := p.engine(p.profile)
+	name, engine := p.engine(p.engineName())
 	if engine == nil {
 		return &runs.Error{Code: "no_engine", Text: fmt.Sprintf("there is no engine %q", name)}
 	}
@@ -180,19 +190,22 @@ func engineError(err error) error {
 
 func (p *pass) turn() *runs.Turn {
 	return &runs.Turn{
-		Run:     p.run,
-		Agent:   p.agent,
-		History: p.remembered(),
-		Inject:  p.inject,
-		Started: p.started,
-		Emit:    p.emit,
-		InDoubt: func(call string) bool { return p.inDoubt[call] },
-		Delta:   p.grow,
-		Usage:   p.used,
+		Run:      p.run,
+		Agent:    p.agent,
+		History:  p.remembered(),
+		Messages: slices.Clone(p.messages),
+		Inject:   p.inject,
+		Started:  p.started,
+		Emit:     p.emit,
+		InDoubt:  func(call string) bool { return p.inDoubt[call] },
+		Delta:    p.grow,
+		Usage:    p.used,
 		Save: func(ctx context.Context, call, text string) (string, error) {
 			return p.Agents.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
 		},
-		Tell: p.tell,
+		Tell:     p.tell,
+		Ask:      p.ask,
+		SaveFile: p.saveFile,
 	}
 }
 
@@ -273,6 +286,23 @@ func (p *pass) note(r claybot.Record) {
 		p.answer = append(p.answer, r.Text)
 	case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
 		p.answer = nil
+	}
+	if r.Undo != nil {
+		p.affect(*r.Undo)
+	}
+	if r.Change != nil {
+		p.graph = true
+	}
+}
+
+// affect keeps an effect that may be taken back. What one call takes back is one
+// effect, however often it was added to.
+func (p *pass) affect(u claybot.Undo) {
+	same := func(x claybot.Undo) bool {
+		return u.Call != nil && x.Call != nil && u.Call.Name == x.Call.Name && u.Call.Args == x.Call.Args
+	}
+	if !slices.ContainsFunc(p.effects, same) {
+		p.effects = append(p.effects, u)
 	}
 }
 

@@ -98,6 +98,9 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 
 // acceptFor stores a message for a known agent.
 func (s *System) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.Message) (storage.Posted, error) {
+	if done, taken, err := s.ordered(ctx, agent, m); taken || err != nil {
+		return done, err
+	}
 	if done, taken, err := s.typed(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
@@ -151,11 +154,12 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 			p.Message.Type = claybot.MessageCompact
 			return nil
 		}
+		p.Skip = "command"
 		text, err := s.answer(ctx, agent, m)
 		if err != nil {
 			return err
 		}
-		p.Skip, p.Replies = "command", say(claybot.OutgoingCommand, text)
+		p.Replies = say(claybot.OutgoingCommand, text)
 	case claybot.MessageCancel:
 		p.Replies = say(claybot.OutgoingCommand, textStopped)
 		p.IfIdle = say(claybot.OutgoingCommand, textNothingRuns)

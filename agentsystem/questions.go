@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -35,20 +37,35 @@ func (s *System) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) 
 	if len(qs) == 0 {
 		return tools.Result{}, errors.New("there is nothing to ask")
 	}
-	wait := claybot.Awaiting{Reason: claybot.AwaitInfo}
+	for i := range qs {
+		qs[i].ToolCallID = env.CallID
+	}
+	answers, wait, err := s.ask(ctx, t, env, qs)
+	if err != nil || wait != nil {
+		return tools.Result{Wait: wait}, err
+	}
+	return tools.Result{Text: answersText(qs, answers)}, nil
+}
+
+// ask is what was said to the questions of a round, or what the run waits for.
+func (s *System) ask(ctx context.Context, t turn, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+	wait := claybot.Awaiting{Reason: claybot.AwaitApproval}
 	answers := make([]claybot.Answered, 0, len(qs))
 	for i, q := range qs {
-		q.ID, q.ToolCallID = childUID(env, i), env.CallID
+		q.ID = childUID(round, i)
 		if known, ok := t.asked[q.ID]; ok && known.Expires != 0 {
 			q = known
 		}
 		if q.Expires == 0 {
 			q.Expires = claybot.At(time.Now().Add(questionTime))
 		}
+		if q.Type != claybot.QuestionConfirm {
+			wait.Reason = claybot.AwaitInfo
+		}
 		wait.Answers = append(wait.Answers, q.AnswerID())
 		a, err := s.answerOf(ctx, q)
 		if err != nil {
-			return tools.Result{}, err
+			return nil, nil, err
 		}
 		if a != nil {
 			answers = append(answers, *a)
@@ -60,9 +77,31 @@ func (s *System) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) 
 		}
 	}
 	if len(wait.Questions) > 0 {
-		return tools.Result{Wait: &wait}, nil
+		return nil, &wait, nil
 	}
-	return tools.Result{Text: answersText(qs, answers)}, nil
+	return answers, nil, nil
+}
+
+// ask is Turn.Ask. Who decides for an agent in the background is asked where
+// its owner wrote last.
+func (p *pass) ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+	for i, q := range qs {
+		if len(q.Approvers) > 0 || p.agent.Descriptor.Foreground() {
+			continue
+		}
+		owner := p.agent.Descriptor.OwnerID()
+		if owner == "" {
+			return nil, nil, runs.ErrNobody
+		}
+		if _, err := p.placeOf(ctx, owner); err != nil {
+			if errors.Is(err, storage.ErrNotFound) {
+				err = runs.ErrNobody
+			}
+			return nil, nil, err
+		}
+		qs[i].Approvers = []string{owner}
+	}
+	return p.System.ask(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
 }
 
 // answerOf is what was said to a question; nil when nothing was yet.
@@ -165,12 +204,23 @@ func (s *System) Question(ctx context.Context, id string) (storage.OpenQuestion,
 // or none that this person may answer, storage.ErrState when it has an answer or
 // is closed, and an *AnswerError when the value does not fit. The first answer
 // that fits counts; a second one changes nothing.
-func (s *System) AnswerQuestion(ctx context.Context, id, value, by string, via claybot.AnswerVia) error {
+func (s *System) AnswerQuestion(ctx context.Context, id string, a Said) error {
 	q, err := s.Asked.Question(ctx, id)
 	if err != nil {
 		return err
 	}
-	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: value}, saidBy{by: by, via: via})
+	who := saidBy{by: a.By, via: a.Via, reason: a.Reason, scope: a.Scope}
+	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: a.Value}, who)
+}
+
+// A Said is what somebody says to a question. In a chat, By is the owner id of
+// who says it, as Descriptor.OwnerID makes it.
+type Said struct {
+	Value  string // as Question.Check reads it
+	By     string
+	Via    claybot.AnswerVia
+	Reason string // of a denial
+	Scope  claybot.ApprovalScope
 }
 
 // AnswerRun answers several questions of a paused run by their keys or ids, all
@@ -192,6 +242,8 @@ func (s *System) AnswerSaid(ctx context.Context, id claybot.RunID, values map[st
 type saidBy struct {
 	by      string
 	via     claybot.AnswerVia
+	reason  string
+	scope   claybot.ApprovalScope
 	message claybot.Message // in which the answers came; none without an id
 }
 
@@ -205,10 +257,14 @@ func (s *System) answerRun(ctx context.Context, id claybot.RunID, values map[str
 	case len(values) == 0:
 		return &AnswerError{Faults: map[string]string{"answers": "Please answer at least one question."}}
 	}
+	all, err := s.askedBy(ctx, run, values)
+	if err != nil {
+		return err
+	}
 	var qs []storage.OpenQuestion
 	byID, faults := make(map[string]string), make(map[string]string)
 	for name, value := range values {
-		q, ok := named(run.Awaiting.Questions, name)
+		q, ok := named(all, name)
 		_, twice := byID[q.ID]
 		switch {
 		case !ok:
@@ -235,12 +291,33 @@ func (s *System) answerRun(ctx context.Context, id claybot.RunID, values map[str
 	}
 	renamed := make(map[string]string) // by the names of the caller
 	for name := range values {
-		q, _ := named(run.Awaiting.Questions, name)
+		q, _ := named(all, name)
 		if why, ok := bad.Faults[questionKey(q)]; ok {
 			renamed[name] = why
 		}
 	}
 	return &AnswerError{Faults: renamed}
+}
+
+// askedBy are the questions that a paused run asks and, where a name is none of
+// theirs, those that it asked before: they are closed, which is something else
+// than unknown.
+func (s *System) askedBy(ctx context.Context, run claybot.Run, names map[string]string) ([]claybot.Question, error) {
+	all := slices.Clone(run.Awaiting.Questions)
+	known := func(name string) bool { _, ok := named(all, name); return ok }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
+		return all, nil
+	}
+	records, err := s.Agents.Records(ctx, run.Agent)
+	if err != nil {
+		return nil, fmt.Errorf("read what run %s asked: %w", run.ID, err)
+	}
+	for _, r := range slices.Backward(records) { // a key may come again: the newest is meant
+		if r.Type == claybot.RecordQuestion && r.Run == run.ID && r.Question != nil {
+			all = append(all, *r.Question)
+		}
+	}
+	return all, nil
 }
 
 // named finds a question by its key, in capitals or not, or its id.
@@ -263,10 +340,13 @@ func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, value
 			return err
 		}
 		v, err := q.Check(values[q.ID], s.zone())
-		if err != nil {
+		switch {
+		case err != nil:
 			faults[questionKey(q.Question)] = err.Error()
+		case q.Once && who.scope != claybot.ApproveOnce:
+			faults[questionKey(q.Question)] = textOnceOnly
 		}
-		answers = append(answers, claybot.Answered{Question: q.ID, Value: v, By: who.by, Via: who.via, Message: who.message.ID})
+		answers = append(answers, claybot.Answered{Question: q.ID, Value: v, By: who.by, Via: who.via, Message: who.message.ID, Reason: who.reason, Scope: who.scope})
 	}
 	if len(faults) > 0 {
 		return &AnswerError{Faults: faults}
@@ -277,13 +357,16 @@ func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, value
 			return err
 		}
 	}
-	for _, a := range answers {
+	for i, a := range answers {
 		won, err := s.postAnswer(ctx, agent, run, a)
 		if err != nil {
 			return err
 		}
 		if !won {
 			return fmt.Errorf("question %s was answered meanwhile: %w", a.Question, storage.ErrState)
+		}
+		if err := s.mark(ctx, qs[i].Question, a); err != nil { // the run does so when it goes on
+			s.Log.Warn("an answer is not shown yet", "question", a.Question, "err", err)
 		}
 	}
 	return nil
@@ -346,9 +429,8 @@ func (s *System) open(ctx context.Context, q storage.OpenQuestion, by string, vi
 	if err != nil {
 		return err
 	}
-	own := by == e.Descriptor.UserID || by == e.Descriptor.OwnerID()
 	chat := via != claybot.ViaWeb && via != claybot.ViaHTTP
-	if chat && !own && by != operatorName || len(q.Approvers) > 0 && !slices.Contains(q.Approvers, by) {
+	if chat && !s.mayAnswer(q.Question, e.Descriptor, by) {
 		return fmt.Errorf("question %s: %w", q.ID, storage.ErrNotFound)
 	}
 	run, err := s.Runs.Run(ctx, q.Run)
@@ -363,6 +445,18 @@ func (s *System) open(ctx context.Context, q storage.OpenQuestion, by string, vi
 		return fmt.Errorf("the run that asked question %s has ended: %w", q.ID, storage.ErrState)
 	}
 	return nil
+}
+
+// mayAnswer reports whether a person, by his owner id, may answer a question of
+// an agent: who is named by it, or else the agent's own person.
+func (s *System) mayAnswer(q claybot.Question, d claybot.Descriptor, by string) bool {
+	may := q.Approvers
+	if len(may) == 0 {
+		may = []string{d.OwnerID()}
+	}
+	return slices.ContainsFunc(may, func(owner string) bool {
+		return slices.Contains(s.people(owner), by)
+	})
 }
 
 // postAnswer gives a paused run what was said to a question. It reports whether

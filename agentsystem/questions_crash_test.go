@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
 )
 
@@ -24,12 +25,12 @@ type dialogue struct {
 const chosen = `{"colour":"green"}`
 
 var dialogues = []dialogue{
-	{"typed", func(r *rig) { r.source("begin", "2") }, []string{colour, "done"}, []string{chosen}, 12},
+	{"typed", func(r *rig) { r.source("begin", "2") }, []string{colourSaid("green"), "done"}, []string{chosen}, 12},
 	{"typed, wrong at first", func(r *rig) { r.source("begin", "purple", "green") }, []string{
-		colour, `"purple" is not among the answers; please choose one of: red, green, blue.` + again, "done",
+		colourSaid("green"), `"purple" is not among the answers; please choose one of: red, green, blue.` + again, "done",
 	}, []string{chosen}, 14},
 	{"wrong twice", func(r *rig) { r.source("begin", "purple", "hello") }, []string{
-		colour, `"purple" is not among the answers; please choose one of: red, green, blue.` + again, "re: hello",
+		colourGone, `"purple" is not among the answers; please choose one of: red, green, blue.` + again, "re: hello",
 	}, nil, 15},
 	{"on the page", func(r *rig) {
 		r.source("begin")
@@ -39,14 +40,14 @@ var dialogues = []dialogue{
 				break
 			}
 			if err == nil {
-				_ = r.system.AnswerQuestion(r.Context(), qs[0].ID, "green", "operator", claybot.ViaWeb) // the next look shows what came of it
+				_ = r.system.AnswerQuestion(r.Context(), qs[0].ID, agentsystem.Said{Value: "green", By: "operator", Via: claybot.ViaWeb}) // the next look shows what came of it
 			}
 			time.Sleep(time.Second)
 		}
 		after(20 * time.Second)
 	}, []string{"**Which colour?**\n\ngreen *(answered on the page)*", "done"}, []string{chosen}, 13},
 	{"nobody", func(r *rig) { r.source("begin"); after(16 * time.Minute) }, []string{
-		colour, "I stopped waiting, because nobody answered: Which colour?",
+		colourLate, "I stopped waiting, because nobody answered: Which colour?",
 	}, nil, 10},
 }
 

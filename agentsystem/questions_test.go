@@ -20,6 +20,18 @@ const (
 	again  = "\n\nPlease try again. If your next message does not fit either, I drop the question and take that up instead."
 )
 
+// colourSaid is what stands in the place of the question once it was answered in
+// the chat.
+func colourSaid(what string) string {
+	return "**Which colour?**\n\n" + what + " *(answered in the chat)*"
+}
+
+// What stands there when nobody answered.
+const (
+	colourGone = "**Which colour?**\n\n*(no answer is needed any more)*"
+	colourLate = "**Which colour?**\n\n*(nobody answered in time)*"
+)
+
 // askColour asks one question; fields are added to it.
 func askColour(fields obj) llm.Reply {
 	q := obj{"question": "Which colour?", "options": []string{"red", "green", "blue"}, "key": "colour"}
@@ -102,10 +114,10 @@ func TestTypedAnswer(t *testing.T) {
 			t.Fatalf("open are %+v, the run is %s", qs, r.state("begin"))
 		}
 		r.say("2")
-		r.wants(colour, "done")
+		r.wants(colourSaid("green"), "done")
 		r.wantTold(`{"colour":"green"}`)
 		got, err := r.system.Question(r.Context(), qs[0].ID)
-		if err != nil || got.Answer == nil || string(got.Answer.Value) != `"green"` || got.Answer.Via != claybot.ViaText || got.Answer.By != "ann" {
+		if err != nil || got.Answer == nil || string(got.Answer.Value) != `"green"` || got.Answer.Via != claybot.ViaText || got.Answer.By != "chat/ann" {
 			t.Errorf("the question is %+v, %v", got.Answer, err)
 		}
 		if len(r.open()) != 0 || r.receipt("2").Skipped != "answer" {
@@ -116,9 +128,9 @@ func TestTypedAnswer(t *testing.T) {
 			t.Errorf("history is %q", r.history(ann))
 		}
 		r.post(ann, msg("2", "2")) // delivered again
-		r.wants(colour, "done")
+		r.wants(colourSaid("green"), "done")
 		r.say("thanks")
-		r.wants(colour, "done", "re: thanks")
+		r.wants(colourSaid("green"), "done", "re: thanks")
 		r.checkEvents(ann)
 	})
 }
@@ -138,7 +150,7 @@ func TestQuestionSurvivesRestart(t *testing.T) {
 		r.wants(colour)
 		r.say("Blue.")
 		after(time.Minute)
-		r.wants(colour, "done")
+		r.wants(colourSaid("blue"), "done")
 		r.wantTold(`{"colour":"blue"}`)
 		r.checkEvents(ann)
 	})
@@ -157,9 +169,9 @@ func TestUnfitAnswer(t *testing.T) {
 			t.Errorf("the text was %q, the run is %s", got.Skipped, r.state("begin"))
 		}
 		r.say("how are you?")
-		r.wants(colour, wrong, "re: how are you?")
+		r.wants(colourGone, wrong, "re: how are you?")
 		r.post(ann, msg("how are you?", "how are you?"))
-		r.wants(colour, wrong, "re: how are you?")
+		r.wants(colourGone, wrong, "re: how are you?")
 		if run := r.receipt("begin").Run; run.State != claybot.RunCanceled || run.Cancel != "message" {
 			t.Errorf("the run is %+v", run)
 		}
@@ -171,7 +183,7 @@ func TestUnfitAnswer(t *testing.T) {
 	bubble(t, func(r *rig) { // the second one fits
 		r.asking(askColour(nil))
 		r.say("purple", "red")
-		r.wants(colour, wrong, "done")
+		r.wants(colourSaid("red"), wrong, "done")
 		r.wantTold(`{"colour":"red"}`)
 	})
 	bubble(t, func(r *rig) { // what nobody can read is no answer
@@ -179,8 +191,15 @@ func TestUnfitAnswer(t *testing.T) {
 		r.post(ann, msg("blank", " \n"))
 		r.wants(colour, "Your message has no text that I can read.")
 		r.say("red")
-		r.wants(colour, "Your message has no text that I can read.", "done")
+		r.wants(colourSaid("red"), "Your message has no text that I can read.", "done")
 	})
+}
+
+// threeSaid is what stands in the places of three questions in the end.
+var threeSaid = [3]string{
+	"**How many?**\n\n3 *(answered in the chat)*",
+	"**For whom?**\n\nbob@example.org *(answered in the chat)*",
+	"**Anything else?**\n\nno hurry *(answered in the chat)*",
 }
 
 func TestSeveralQuestions(t *testing.T) {
@@ -200,6 +219,7 @@ func TestSeveralQuestions(t *testing.T) {
 		r.restart()
 		r.say("no\nhurry")
 		after(time.Second)
+		copy(seen, threeSaid[:])
 		want := append(seen, "Thank you. Next: **For whom?** Answer with an email address.", "Thank you. Next: **Anything else?** Answer with a text.", "done")
 		r.wants(want...)
 		r.wantTold(all)
@@ -215,6 +235,7 @@ func TestSeveralQuestions(t *testing.T) {
 			t.Errorf("open are %d", len(r.open()))
 		}
 		r.say("Who: bob@example.org\nnote: no\nhurry\n- count: 3")
+		copy(want, threeSaid[:])
 		r.wants(append(want, "done")...)
 		r.wantTold(all)
 	})
@@ -227,20 +248,20 @@ func TestAnswerOverHTTP(t *testing.T) {
 		id := r.open()[0].ID
 		ctx := r.Context()
 		var bad *agentsystem.AnswerError
-		if err := r.system.AnswerQuestion(ctx, id, "purple", "operator", claybot.ViaHTTP); !errors.As(err, &bad) || !strings.Contains(bad.Faults["colour"], "not among") {
+		if err := r.system.AnswerQuestion(ctx, id, agentsystem.Said{Value: "purple", By: "operator", Via: claybot.ViaHTTP}); !errors.As(err, &bad) || !strings.Contains(bad.Faults["colour"], "not among") {
 			t.Errorf("purple: %v", err)
 		}
-		if err := r.system.AnswerQuestion(ctx, "nothing", "red", "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.AnswerQuestion(ctx, "nothing", agentsystem.Said{Value: "red", By: "operator", Via: claybot.ViaHTTP}); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("no such question: %v", err)
 		}
-		if err := r.system.AnswerQuestion(ctx, id, "red", "bob", claybot.ViaButton); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.AnswerQuestion(ctx, id, agentsystem.Said{Value: "red", By: "bob", Via: claybot.ViaButton}); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("somebody else in the chat: %v", err)
 		}
-		if err := r.system.AnswerQuestion(ctx, id, "red", "operator", claybot.ViaWeb); err != nil {
+		if err := r.system.AnswerQuestion(ctx, id, agentsystem.Said{Value: "red", By: "operator", Via: claybot.ViaWeb}); err != nil {
 			t.Fatal(err)
 		}
 		r.wants("**Which colour?**\n\nred *(answered on the page)*", "done")
-		if err := r.system.AnswerQuestion(ctx, id, "blue", "operator", claybot.ViaWeb); !errors.Is(err, storage.ErrState) {
+		if err := r.system.AnswerQuestion(ctx, id, agentsystem.Said{Value: "blue", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 			t.Errorf("twice: %v", err)
 		}
 		r.wantTold(`{"colour":"red"}`)
@@ -324,17 +345,16 @@ func TestExpiredQuestion(t *testing.T) {
 	bubble(t, func(r *rig) { // without one
 		r.asking(askColour(obj{"expiresIn": "10m"}))
 		id := r.open()[0].ID
-		asked := strings.Replace(colour, "2 Jan 2000 00:00", "1 Jan 2000 00:10", 1)
 		after(10 * time.Minute)
-		r.wants(asked, "I stopped waiting, because nobody answered: Which colour?")
+		r.wants(colourLate, "I stopped waiting, because nobody answered: Which colour?")
 		if run := r.receipt("begin").Run; run.State != claybot.RunCanceled || run.Cancel != "" {
 			t.Errorf("the run is %+v", run)
 		}
-		if err := r.system.AnswerQuestion(r.Context(), id, "red", "operator", claybot.ViaWeb); !errors.Is(err, storage.ErrState) {
+		if err := r.system.AnswerQuestion(r.Context(), id, agentsystem.Said{Value: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 			t.Errorf("too late: %v", err)
 		}
 		r.say("red")
-		r.wants(asked, "I stopped waiting, because nobody answered: Which colour?", "re: red")
+		r.wants(colourLate, "I stopped waiting, because nobody answered: Which colour?", "re: red")
 		r.checkEvents(ann)
 	})
 	bubble(t, func(r *rig) { // each in its time
@@ -366,15 +386,15 @@ func TestStopAndResetWhileAsking(t *testing.T) {
 			r.asking(askColour(nil))
 			id := r.open()[0].ID
 			r.post(ann, tt.m)
-			r.wants(colour, tt.says)
+			r.wants(colourGone, tt.says)
 			if r.state("begin") != claybot.RunCanceled || len(r.open()) != 0 {
 				t.Errorf("the run is %s, open are %v", r.state("begin"), r.open())
 			}
-			if err := r.system.AnswerQuestion(r.Context(), id, "red", "operator", claybot.ViaWeb); !errors.Is(err, storage.ErrState) {
+			if err := r.system.AnswerQuestion(r.Context(), id, agentsystem.Said{Value: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 				t.Errorf("an answer to a stopped run: %v", err)
 			}
 			r.say("red")
-			r.wants(colour, tt.says, "re: red")
+			r.wants(colourGone, tt.says, "re: red")
 		})
 	}
 	bubble(t, func(r *rig) { // other commands leave it alone
@@ -430,7 +450,9 @@ func TestTwoAnswersAtOnce(t *testing.T) {
 		id := r.open()[0].ID
 		errs := make(chan error, 8)
 		for range cap(errs) {
-			go func() { errs <- r.system.AnswerQuestion(r.Context(), id, "red", "operator", claybot.ViaHTTP) }()
+			go func() {
+				errs <- r.system.AnswerQuestion(r.Context(), id, agentsystem.Said{Value: "red", By: "operator", Via: claybot.ViaHTTP})
+			}()
 		}
 		won := 0
 		for range cap(errs) {
@@ -466,7 +488,7 @@ func TestQuestionBehindADraft(t *testing.T) {
 		r.wants(q.Text, colour)
 		r.say("green")
 		after(time.Minute)
-		r.wants(q.Text, colour, "The fence is green now, and it will be dry in an hour or two.")
+		r.wants(q.Text, colourSaid("green"), "The fence is green now, and it will be dry in an hour or two.")
 	})
 }
 
@@ -493,7 +515,7 @@ func TestTypedTooLate(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
 				s.Inbox = racingInbox{s.Inbox, func() {
-					if err := r.system.AnswerQuestion(r.Context(), r.open()[0].ID, other, "operator", claybot.ViaHTTP); err != nil {
+					if err := r.system.AnswerQuestion(r.Context(), r.open()[0].ID, agentsystem.Said{Value: other, By: "operator", Via: claybot.ViaHTTP}); err != nil {
 						r.Error(err)
 					}
 				}}

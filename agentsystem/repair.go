@@ -9,6 +9,16 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
+// repairAnyway repairs also when the pass is to end at once: how the run ends
+// must tell what it did.
+func (p *pass) repairAnyway(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	err := p.repair(ctx)
+	p.repaired = err == nil
+	return err
+}
+
 // repair brings history and events of a run together again. History is written
 // first, so that a crash can leave two gaps only: messages of the run without a
 // record, and one record without its event.
@@ -57,7 +67,7 @@ func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error
 			return fmt.Errorf("read events: %w", err)
 		}
 		switch ev.Type {
-		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventContextCompacted, claybot.EventAnswered:
+		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventContextCompacted, claybot.EventAnswered, claybot.EventEdgeTaken:
 			have++
 		case claybot.EventSubagentStarted:
 			p.firstStart(ev) // nobody else is at work on the pass yet
@@ -81,6 +91,9 @@ func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error
 			continue
 		}
 		if have--; have < 0 {
+			if ev.Type == claybot.EventEdgeTaken { // over which it left the node that it was in
+				p.endNodes()
+			}
 			p.add(ev)
 		}
 	}

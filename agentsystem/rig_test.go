@@ -40,6 +40,7 @@ type rig struct {
 	also      []connectors.Connector
 	decorate  func(agentsystem.Stores) agentsystem.Stores
 	engine    runs.Engine
+	engines   map[string]runs.Engine // besides it
 	grace     time.Duration
 	blowAfter int
 
@@ -140,6 +141,9 @@ func (r *rig) start() {
 		}
 	}
 	r.system.Handle("react", engine)
+	for name, e := range r.engines {
+		r.system.Handle(name, e)
+	}
 	run, stop := context.WithCancel(ctx)
 	r.stopRun, r.ended = stop, make(chan error, 1)
 	all := append([]connectors.Connector{r.line(&line{name: "chat", chat: r.chat, fuse: r.fuse})}, r.also...)

@@ -18,6 +18,7 @@ const (
 	maxOwnSteps    = 1000
 	maxOwnDebounce = time.Hour
 	maxOwnPrompt   = 100_000 // bytes
+	maxApproved    = 200     // tools
 )
 
 // ownSettings are the agents that an operator has set apart from their
@@ -69,7 +70,7 @@ func (s *System) OwnSettings(id claybot.AgentID) claybot.Settings { return s.set
 // changed for it alone.
 func (s *System) profileOf(id claybot.AgentID, d claybot.Descriptor) Profile {
 	p, own := s.Profile(d), s.settings.of(id)
-	p.Model = cmp.Or(own.Model, p.Model)
+	p.Model, p.Engine = cmp.Or(own.Model, p.Model), cmp.Or(own.Engine, p.Engine)
 	p.Policy.WhenBusy = cmp.Or(inbox.WhenBusy(own.WhenBusy), p.Policy.WhenBusy)
 	p.Policy.ProcessBuffer = cmp.Or(inbox.ProcessBuffer(own.ProcessBuffer), p.Policy.ProcessBuffer)
 	if own.DebounceMS != nil {
@@ -96,8 +97,9 @@ func (s *System) Settings(ctx context.Context, id claybot.AgentID) (SettingsView
 	debounce := p.Policy.Debounce.Milliseconds()
 	v := SettingsView{Profile: p.Name, Own: own, Now: claybot.Settings{
 		Model: p.Model, Prompt: cmp.Or(own.Prompt, p.Prompt), MaxSteps: cmp.Or(own.MaxSteps, p.MaxSteps),
-		DebounceMS: &debounce, WhenBusy: string(p.Policy.WhenBusy), ProcessBuffer: string(p.Policy.ProcessBuffer),
+		Engine: cmp.Or(p.Engine, claybot.EngineReact), Approved: own.Approved, DebounceMS: &debounce, WhenBusy: string(p.Policy.WhenBusy), ProcessBuffer: string(p.Policy.ProcessBuffer),
 	}}
+	v.Engines = s.Engines()
 	if s.Models != nil {
 		v.Models = s.Models()
 	}
@@ -121,7 +123,13 @@ func (s *System) Configure(ctx context.Context, id claybot.AgentID, own claybot.
 	if err != nil {
 		return err
 	}
-	if faults := now.faults(own); len(faults) > 0 {
+	faults := now.faults(own)
+	if s.CheckPrompt != nil {
+		if err := s.CheckPrompt(own.Prompt); err != nil {
+			faults["prompt"] = fmt.Sprintf("cannot be used: %v.", err)
+		}
+	}
+	if len(faults) > 0 {
 		return &AnswerError{Faults: faults}
 	}
 	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
@@ -136,6 +144,23 @@ func (s *System) Configure(ctx context.Context, id claybot.AgentID, own claybot.
 	return nil
 }
 
+// approveAlways notes that a tool of an agent needs no approval any more.
+func (s *System) approveAlways(ctx context.Context, id claybot.AgentID, tool string) error {
+	s.settings.saving.Lock()
+	defer s.settings.saving.Unlock()
+	own := s.settings.of(id)
+	if tool == "" || slices.Contains(own.Approved, tool) || len(own.Approved) >= maxApproved {
+		return nil
+	}
+	own.Approved = append(slices.Clone(own.Approved), tool)
+	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
+		return fmt.Errorf("save that %s is approved: %w", tool, err)
+	}
+	s.settings.set(id, own)
+	s.Log.Info("a tool needs no approval any more", "agent", id, "tool", tool)
+	return nil
+}
+
 // faults says what is wrong with settings, by their JSON names.
 func (v SettingsView) faults(own claybot.Settings) map[string]string {
 	faults := make(map[string]string)
@@ -145,6 +170,8 @@ func (v SettingsView) faults(own claybot.Settings) map[string]string {
 		}
 	}
 	check(own.Model == "" || slices.Contains(v.Models, own.Model), "model", fmt.Sprintf("must be one of the configured models: %v.", v.Models))
+	check(own.Engine == "" || slices.Contains(v.Engines, own.Engine), "engine", fmt.Sprintf("must be one of %v.", v.Engines))
+	check(len(own.Approved) <= maxApproved, "approved", fmt.Sprintf("must have at most %d tools.", maxApproved))
 	check(len(own.Prompt) <= maxOwnPrompt, "prompt", fmt.Sprintf("must have at most %d bytes.", maxOwnPrompt))
 	check(own.MaxSteps >= 0 && own.MaxSteps <= maxOwnSteps, "maxSteps", fmt.Sprintf("must be within 1 and %d, or 0 for that of the profile.", maxOwnSteps))
 	if own.DebounceMS != nil {

@@ -161,8 +161,16 @@ func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Mess
 		return s.contextSize(ctx, agent)
 	case "tasks":
 		return s.tasks(ctx, agent)
+	case "plan":
+		return textPlanWhat, nil
 	}
 	return textHelp(), nil // asked for, or the best answer to a command that is none
+}
+
+// waitsForOthers reports whether a run is paused for an approval.
+func (s *System) waitsForOthers(ctx context.Context, id claybot.RunID) bool {
+	run, err := s.Runs.Run(ctx, id)
+	return err == nil && run.Awaiting != nil && run.Awaiting.Reason == claybot.AwaitApproval
 }
 
 // agentStatus is what a person may know: his own agent and whether things work.
@@ -175,6 +183,8 @@ func (s *System) agentStatus(ctx context.Context, agent claybot.Agent) string {
 		b.WriteString("I am at work on something; /stop ends it.\n")
 	case question != "":
 		b.WriteString("I am waiting for your answer to: " + question + "\n/stop ends it.\n")
+	case err == nil && e.Run != "" && s.waitsForOthers(ctx, e.Run):
+		b.WriteString("I am waiting for the approval of somebody else.\n/stop ends it.\n")
 	case err == nil && e.Run != "":
 		b.WriteString("I am waiting for my helpers; /stop ends it, and them.\n")
 	default:

@@ -81,6 +81,9 @@ type Config struct {
 	// Zone is where the people are, for the times that they say; nil, or a nil
 	// result, is UTC.
 	Zone func() *time.Location
+	// CheckPrompt says what is wrong with a system prompt that somebody sets for
+	// an agent; optional.
+	CheckPrompt func(string) error
 	// Sinks tells how the sinks outside are doing; optional.
 	Sinks func() []runs.SinkHealth
 	// Disk tells how much space the data directory has; optional.

@@ -1,7 +1,9 @@
 package agentsystem
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -265,6 +267,8 @@ func textUnanswered(q claybot.Question) string {
 func textAnswered(q claybot.Question, a claybot.Answered) string {
 	how := "answered"
 	switch a.Via {
+	case claybot.ViaText:
+		how = "answered in the chat"
 	case claybot.ViaDefault:
 		how = "nobody answered in time"
 	case claybot.ViaWeb:
@@ -272,5 +276,112 @@ func textAnswered(q claybot.Question, a claybot.Answered) string {
 	case claybot.ViaHTTP:
 		how = "answered over HTTP"
 	}
-	return fmt.Sprintf("**%s**\n\n%s *(%s)*", connectors.OneLine(q.Text, 500), connectors.OneLine(valueText(a.Value), 500), how)
+	if len(q.Approvers) > 0 && a.By != "" {
+		how += ", by " + a.By
+	}
+	return fmt.Sprintf("**%s**\n\n%s *(%s)*", headline(q), connectors.OneLine(saidText(q, a), 500), how)
 }
+
+// headline is a question in one line.
+func headline(q claybot.Question) string {
+	if q.Type == claybot.QuestionConfirm && q.Tool != "" {
+		return "Approval of " + q.Tool
+	}
+	return connectors.OneLine(q.Text, 500)
+}
+
+// saidText is an answer as a person reads it.
+func saidText(q claybot.Question, a claybot.Answered) string {
+	if q.Type != claybot.QuestionConfirm {
+		return valueText(a.Value)
+	}
+	switch {
+	case string(a.Value) != "true" && a.Reason != "":
+		return "denied: " + a.Reason
+	case string(a.Value) != "true":
+		return "denied"
+	case a.Scope == claybot.ApproveSession:
+		return "approved for this conversation"
+	case a.Scope == claybot.ApproveAlways:
+		return "approved from now on"
+	}
+	return "approved"
+}
+
+// textWithdrawn replaces a question that needs no answer any more.
+func textWithdrawn(q claybot.Question) string {
+	why := "no answer is needed any more"
+	if q.Expires <= claybot.Now() {
+		why = "nobody answered in time"
+	}
+	return fmt.Sprintf("**%s**\n\n*(%s)*", headline(q), why)
+}
+
+// textOthersDecide tells a person that his run waits for somebody else.
+func textOthersDecide(q claybot.Question, asked bool) string {
+	how := "They are asked this:"
+	if !asked {
+		how = "None of them has written to me yet, so an operator must answer, on the page or with `claybot approve`:"
+	}
+	return "I wait for the approval of " + strings.Join(q.Approvers, ", ") + ". " + how + "\n\n" + q.Text
+}
+
+// textElsewhere asks somebody who is not the agent's own person. What he writes
+// goes to his own agent, so he answers by button or command.
+func textElsewhere(q claybot.Question, zone *time.Location) string {
+	text := textQuestion(q, 0, []claybot.Question{q}, zone)
+	how := "Answer with `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`."
+	return strings.Replace(text, howToAnswer(q), how, 1)
+}
+
+// What somebody reads who taps at a question.
+const (
+	textNotShown = "A question of mine could not be shown here whole. It can be answered on the page, or with: claybot questions"
+	textTaken    = "Thank you, I have it."
+	textNotYours = "This question is not for you."
+	textClosed   = "This question is closed."
+	textExpired  = "Too late: nobody answered in time."
+)
+
+// textAlready tells what a question was answered with.
+func textAlready(a claybot.Answered) string {
+	return "This was answered already: " + connectors.OneLine(valueText(a.Value), 100)
+}
+
+// What /undo answers.
+const (
+	textNothingToUndo = "I did nothing lately that could be taken back."
+	textNoSuchRun     = "I know no such run of mine."
+)
+
+func textUndoing(run claybot.Run) string {
+	var what []string
+	for _, u := range slices.Backward(run.Undo) {
+		what = append(what, connectors.OneLine(cmp.Or(u.What, u.Tool), 100))
+	}
+	return fmt.Sprintf("I take back what run %s did: %s.", run.ID, strings.Join(what, "; "))
+}
+
+// What /plan, /approve and /deny answer.
+const (
+	textPlanWhat      = "Tell me what to plan in the same message: /plan book a room for Friday"
+	textNothingToSay  = "Nothing waits for your approval."
+	textNoSuchRequest = "Nothing with that id waits for your approval."
+	textOnceOnly      = "This can be approved for this one time only: say /approve without more."
+	textNoScope       = "I did not understand what follows the id. Nothing is there for once, session for this conversation, or always."
+	textAllowed       = "Approved."
+	textDenied        = "Denied."
+)
+
+// textWhich asks which of several approvals is meant.
+func textWhich(qs []claybot.Question) string {
+	var b strings.Builder
+	b.WriteString("Several things wait for your approval. Say which, for example `/approve " + shortID(qs[0]) + "`:\n\n")
+	for _, q := range qs {
+		fmt.Fprintf(&b, "- `%s` %s\n", shortID(q), headline(q))
+	}
+	return b.String()
+}
+
+// shortID is enough of an id to type.
+func shortID(q claybot.Question) string { return q.ID[:min(len(q.ID), 6)] }

@@ -36,10 +36,13 @@ type typing struct {
 // that comes again after a crash has the same effect, and one that comes again
 // otherwise has none.
 func (s *System) typed(ctx context.Context, agent claybot.Agent, m claybot.Message) (done storage.Posted, taken bool, err error) {
-	if m.Type != claybot.MessageUser || m.Run != "" || !agent.Descriptor.Foreground() {
+	if m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
 		return done, false, nil
 	}
 	t, err := s.typing(ctx, agent)
+	if err == nil {
+		t.open, err = t.read(ctx, m)
+	}
 	if err != nil || len(t.open) == 0 {
 		return done, false, err
 	}
@@ -57,7 +60,7 @@ func (s *System) typed(ctx context.Context, agent claybot.Agent, m claybot.Messa
 	stored := p.Message
 	if done.Added {
 		s.accepted(ctx, agent, stored, done)
-	} else if stored, err = t.stored(ctx, m.ID); err != nil {
+	} else if stored, err = t.storedAs(ctx, m.ID); err != nil {
 		return done, true, err
 	}
 	return done, true, t.follow(ctx, stored)
@@ -77,7 +80,7 @@ func (s *System) typing(ctx context.Context, agent claybot.Agent) (typing, error
 		return t, nil
 	}
 	for _, q := range t.run.Awaiting.Questions {
-		if len(q.Approvers) > 0 && !slices.Contains(q.Approvers, agent.Descriptor.UserID) {
+		if !s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) {
 			continue // others decide
 		}
 		a, err := s.answerOf(ctx, q)
@@ -89,6 +92,27 @@ func (s *System) typing(ctx context.Context, agent claybot.Agent) (typing, error
 		}
 	}
 	return t, nil
+}
+
+// read leaves out the approvals that the person had not before his eyes when he
+// wrote: a yes is never taken for something else than what it was said to.
+func (t typing) read(ctx context.Context, m claybot.Message) (open []claybot.Question, err error) {
+	if m.At == 0 {
+		m.At = claybot.Now()
+	}
+	for _, q := range t.open {
+		if q.Type == claybot.QuestionConfirm {
+			read, err := t.readBefore(ctx, q, t.agent, m)
+			if err != nil {
+				return nil, err
+			}
+			if !read {
+				continue
+			}
+		}
+		open = append(open, q)
+	}
+	return open, nil
 }
 
 // asks is the question that an agent waits to have answered; empty for none.
@@ -105,13 +129,13 @@ func (s *System) asks(ctx context.Context, agent claybot.Agent) string {
 // run is given up.
 func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	m := &p.Message
-	answers, faults, at := t.read(m.Text)
+	answers, faults, at := t.tried(m.Text)
 	say := func(text string) []claybot.Outgoing {
 		return t.compose(replyTo(t.agent, *m, claybot.OutgoingNotice), text)
 	}
 	if len(faults) == 0 {
 		for i := range answers {
-			answers[i].By, answers[i].Via, answers[i].Message = t.agent.Descriptor.UserID, claybot.ViaText, m.ID
+			answers[i].By, answers[i].Via, answers[i].Message = t.agent.Descriptor.OwnerID(), claybot.ViaText, m.ID
 		}
 		said, err := json.Marshal(answers)
 		if err != nil {
@@ -153,16 +177,19 @@ func ofRun(out []claybot.Outgoing, run claybot.RunID) []claybot.Outgoing {
 	return out
 }
 
-// read tries a text against the open questions: lines of keys and values where
+// tried is a text tried against the open questions: lines of keys and values where
 // there are such, or else the first question. Where something does not fit,
 // nothing is answered, and at is the first question in doubt.
-func (t typing) read(text string) (answers []claybot.Answered, faults []string, at claybot.Question) {
+func (t typing) tried(text string) (answers []claybot.Answered, faults []string, at claybot.Question) {
 	values, lines := keyed(t.open, text)
 	if !lines || len(t.open) == 1 {
 		q := t.open[0]
 		v, err := q.Check(text, t.zone())
 		if err == nil {
 			return []claybot.Answered{{Question: q.ID, Value: v}}, nil, q
+		}
+		if !lines && q.Type == claybot.QuestionConfirm && t.run.Engine == claybot.EngineReact { // said instead of an answer, it is a no
+			return []claybot.Answered{{Question: q.ID, Value: json.RawMessage("false"), Reason: text}}, nil, q
 		}
 		if !lines {
 			return nil, []string{err.Error()}, q
@@ -221,17 +248,10 @@ func (s *System) typedBefore(ctx context.Context, agent claybot.Agent) error {
 	if err != nil {
 		return ignore(err, storage.ErrNotFound)
 	}
-	return t.follow(ctx, r.Message)
-}
-
-// stored is a message as it was stored when it came first. One that is known
-// under another id is as it is.
-func (t typing) stored(ctx context.Context, id claybot.MessageID) (claybot.Message, error) {
-	r, err := t.Inbox.Receipt(ctx, id)
-	if err != nil {
-		return claybot.Message{ID: id}, ignore(err, storage.ErrNotFound)
+	if err := s.carryOut(ctx, agent, r.Message); err != nil {
+		return err
 	}
-	return r.Message, nil
+	return t.follow(ctx, r.Message)
 }
 
 // follow does what follows from a stored message. Doing it again changes

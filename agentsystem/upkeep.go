@@ -16,15 +16,6 @@ import (
 // compactTime bounds a compaction that a person asked for.
 const compactTime = 10 * time.Minute
 
-// engine returns the engine of a profile; nil when there is none.
-func (s *System) engine(profile Profile) (string, runs.Engine) {
-	name := profile.Engine
-	if name == "" {
-		name = "react"
-	}
-	return name, s.engines[name]
-}
-
 // compact makes what an agent remembers shorter, because its person asked for
 // it. The message ends with the answer; no run begins.
 func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
@@ -48,8 +39,7 @@ func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agen
 // shortened lets the engine fold what the agent remembers, and says what came
 // of it. Only a store that fails is an error.
 func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) (text string, used claybot.Usage, err error) {
-	_, engine := s.engine(profile)
-	keeper, ok := engine.(runs.Upkeeper)
+	keeper, ok := s.keeper(profile)
 	if !ok {
 		return textNotCompacted, used, nil
 	}
@@ -98,8 +88,7 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 
 // contextSize answers /context.
 func (s *System) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
-	_, engine := s.engine(s.profileOf(agent.ID, agent.Descriptor))
-	keeper, ok := engine.(runs.Upkeeper)
+	keeper, ok := s.keeper(s.profileOf(agent.ID, agent.Descriptor))
 	if !ok {
 		return textNoContext, nil
 	}

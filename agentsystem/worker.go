@@ -141,8 +141,10 @@ func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent,
 			return err
 		}
 	}
-	if err := s.Texts.DropDocuments(ctx, documentScope(agent.ID), ""); err != nil {
-		return err
+	for _, scope := range []string{"", "/undo"} { // what runs have replaced of them, too
+		if err := s.Texts.DropDocuments(ctx, documentScope(agent.ID)+scope, ""); err != nil {
+			return err
+		}
 	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait()}
 	if resetBy(m) == "user" { // an operator's is silent
@@ -189,7 +191,7 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 	for i, m := range batch {
 		ids[i] = m.ID
 	}
-	run, err := s.Runs.Begin(ctx, box.Lease, runID, ids)
+	run, err := s.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile))
 	if err != nil {
 		return err
 	}

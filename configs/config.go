@@ -67,6 +67,7 @@ type Config struct {
 	Relay     []Sink
 	Pprof     bool // profiles are served at /debug/pprof/
 	OTLP      OTLP
+	Prompts   Prompts
 
 	routes    map[string]string // match -> profile name
 	keepBeats bool              // the profile of the heartbeat says memory: on
@@ -188,7 +189,14 @@ type Profile struct {
 	Memory        bool     // false: each run begins with its own messages only
 	Tools         []string // that may be used; nil means all, empty none
 	// Deep is nil for ordinary agents. Profiles may share one; it is only read.
-	Deep *Deep
+	Deep   *Deep
+	Engine string // react, plan or explore
+	// Approve are patterns of the tools that ask before each call.
+	Approve []string
+	// Plan and Explore are nil where nothing was said. Profiles may share them;
+	// they are only read.
+	Plan    *Plan
+	Explore *Explore
 }
 
 // Default is the configuration in which nothing was set.
@@ -222,6 +230,7 @@ func plainProfile(m Model) Profile {
 		ProcessBuffer: BufferAllTogether,
 		MaxBatch:      DefaultMaxBatch,
 		Memory:        true,
+		Engine:        claybot.EngineReact,
 	}
 }
 

@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 	if !c.Model.Demo() || c.Telegram.Wanted() || c.Slack.Wanted() {
 		t.Error("nothing is configured, but something thinks so")
 	}
-	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100, Memory: true}
+	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100, Memory: true, Engine: "react"}
 	if got := c.Profile(claybot.User("telegram", "1", "1")); !reflect.DeepEqual(got, want) {
 		t.Errorf("profile = %+v, want %+v", got, want)
 	}
@@ -336,6 +336,14 @@ func TestExample(t *testing.T) {
 		{c.Pprof, plain.Pprof},
 		{c.OTLP.Interval, plain.OTLP.Interval},
 		{deep, plainDeep()},
+		{c.Prompts.Strict, plain.Prompts.Strict},
+		{*c.Profiles["explorer"].Explore, Explore{
+			URL: "https://shop.example.org/", Hosts: []string{"shop.example.org"}, Goal: "the page with the prices",
+			MaxIterations: DefaultIterations, NoProgress: DefaultNoProgress, Screens: true,
+		}},
+		{c.Profiles["planner"].Plan.Mode, PlanApprove},
+		{c.Profiles["planner"].Plan.Quiet.What, QuietPlanOnly},
+		{c.Profiles["planner"].Plan.Intents[0].Inputs[0].Required, true},
 	} {
 		if !reflect.DeepEqual(x.got, x.want) {
 			t.Errorf("the example has %+v, the defaults are %+v", x.got, x.want)

@@ -30,6 +30,7 @@ func rootKeys() []key[Config] {
 		{"cron", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Cron, cronKeys()) }},
 		{"heartbeat", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Heartbeat, heartbeatKeys()) }},
 		{"agents", setProfiles},
+		{"prompts", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, c, promptKeys()) }},
 		{"relay", setRelay},
 	}, telemetryKeys()...)
 }

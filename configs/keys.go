@@ -52,11 +52,11 @@ func (r *reader) members(at place, n *yaml.Node) iter.Seq[member] {
 			m := member{at.sub(k.Value, k.Line), k.Value, v}
 			switch {
 			case k.Kind != yaml.ScalarNode:
-				r.warn(place{at.file, k.Line, at.key}, "a key must be a single word, found %s; ignored", kind(k))
+				r.warn(place{at.file, k.Line, at.key}, unreadWord+", found %s; ignored", kind(k))
 			case v.Kind == yaml.AliasNode:
-				r.warn(m.at, "aliases are not supported, write the value out; ignored")
+				r.warn(m.at, unreadAlias+", write the value out; ignored")
 			case seen[k.Value] != 0:
-				r.warn(m.at, "was given in line %d already, which holds; ignored", seen[k.Value])
+				r.warn(m.at, unreadTwice+" %d already, which holds; ignored", seen[k.Value])
 			default:
 				seen[k.Value] = k.Line
 				if !yield(m) {
@@ -70,7 +70,7 @@ func (r *reader) members(at place, n *yaml.Node) iter.Seq[member] {
 // unknown warns about a key that nobody reads, with the nearest of its group,
 // or the key of another group that has its name.
 func (r *reader) unknown(group place, m member, known []string) {
-	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: "unknown key; ignored"}
+	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: unreadUnknown + "; ignored"}
 	if near := nearest(m.name, known); near != "" {
 		w.Near = group.sub(near, 0).key
 	} else {
@@ -83,6 +83,35 @@ func (r *reader) unknown(group place, m member, known []string) {
 	}
 	r.warnings = append(r.warnings, w)
 }
+
+// unread reports a warning about a key of the group at p that was not read at
+// all, and what is wrong with it: nobody knows what it was to set.
+func unread(w Warning, p place) (text string, ok bool) {
+	text, ok = ignored(w)
+	if !ok || w.Key != p.key && !strings.HasPrefix(w.Key, p.key+".") {
+		return "", false
+	}
+	for _, begin := range []string{unreadUnknown, unreadWord, unreadAlias, unreadTwice} {
+		if strings.HasPrefix(text, begin) {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// ignored is a warning without its end, which says that nothing else came of it.
+func ignored(w Warning) (text string, ok bool) {
+	text, ok = strings.CutSuffix(w.Text, "; ignored")
+	return strings.TrimSuffix(text, ", which holds"), ok
+}
+
+// How warnings about keys begin that are not read.
+const (
+	unreadUnknown = "unknown key"
+	unreadWord    = "a key must be a single word"
+	unreadAlias   = "aliases are not supported"
+	unreadTwice   = "was given in line"
+)
 
 func names[T any](keys []key[T]) []string {
 	list := make([]string, len(keys))
@@ -120,6 +149,8 @@ func Keys() []string {
 			add("cron.", names(cronKeys()))
 		case "heartbeat":
 			add("heartbeat.", names(heartbeatKeys()))
+		case "prompts":
+			add("prompts.", names(promptKeys()))
 		case "relay":
 			add("relay[].", names(sinkKeys()))
 		case "otlp":
@@ -127,9 +158,14 @@ func Keys() []string {
 		case "agents":
 			const profile = "agents." + DefaultProfile + "."
 			all = append(all, "agents."+foregroundScope)
-			add(profile, slices.DeleteFunc(names(profileKeys()), func(n string) bool { return n == "deep" }))
+			groups := []string{"deep", "plan", "explore"}
+			add(profile, slices.DeleteFunc(names(profileKeys()), func(n string) bool { return slices.Contains(groups, n) }))
 			add(profile+"deep.", names(deepKeys()))
 			add(profile+"deep.subagents[].", names(helperKeys()))
+			add(profile+"plan.", names(planKeys()))
+			add(profile+"plan.intents[].", names(intentKeys()))
+			add(profile+"plan.intents[].inputs[].", names(inputKeys()))
+			add(profile+"explore.", names(exploreKeys()))
 		default:
 			all = append(all, name)
 		}

@@ -46,9 +46,11 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	def.Model = c.Model
 	c.Profiles[DefaultProfile] = def
 	c.routes = make(map[string]string)
+	r.person = func(id string) string { return c.Identities(id)[0] }
 	if r.profiles != nil {
 		r.profiles(&c)
 	}
+	c.Prompts.Env = r.shownEnv()
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
 	return c, nil
 }
@@ -60,6 +62,7 @@ type draft struct {
 	limitAt  place // where, when it was here
 	windowed bool  // context_window was set here
 	remember bool  // memory: on was set here
+	doubts   doubts
 }
 
 // readProfiles reads the default profile first, because the others begin with
@@ -84,7 +87,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 			r.warn(m.at, "the default profile takes what no other matches; match is ignored")
 			def.Match = nil
 		}
-		c.Profiles[DefaultProfile] = def.Profile
+		c.Profiles[DefaultProfile] = def.done()
 	}
 	for _, m := range others {
 		p := def
@@ -92,7 +95,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 		r.profile(m.at, m.value, &p)
 		if m.value.Kind == yaml.MappingNode || empty(m.value) {
 			p.Match = r.route(m.at, p.Profile, c)
-			c.Profiles[m.name] = p.Profile
+			c.Profiles[m.name] = p.done()
 			c.keepBeats = c.keepBeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
 		}
 	}
@@ -100,8 +103,9 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 
 // profile reads one profile over the settings it begins with.
 func (r *reader) profile(at place, n *yaml.Node, p *draft) {
-	model := p.Model.Name
+	model, before := p.Model.Name, len(r.warnings)
 	group(r, at, n, p, profileKeys())
+	r.doubt(at, n, before, p)
 	if p.Model.Name != model && !p.windowed {
 		p.ContextWindow = 0 // the one inherited is of another model
 	}
@@ -114,6 +118,9 @@ func (r *reader) profile(at place, n *yaml.Node, p *draft) {
 	}
 	if !p.limited {
 		p.DebounceMax = 10 * p.Debounce
+	}
+	if p.Engine == claybot.EngineExplore && !p.doubts.hosts && (p.Explore == nil || p.Explore.URL == "" && len(p.Explore.Hosts) == 0) {
+		r.warn(at, "the engine %s reaches nothing without explore.url or explore.hosts", p.Engine)
 	}
 }
 
@@ -177,6 +184,10 @@ func profileKeys() []key[draft] {
 		}),
 		{"tools", setTools},
 		{"deep", setDeep},
+		text("engine", setEngine),
+		{"approve", setApprove},
+		{"plan", setPlan},
+		{"explore", setExplore},
 	}
 }
 

@@ -58,6 +58,12 @@ type reader struct {
 	dir      string // of the file, for relative file: references
 	warnings []Warning
 	profiles func(*Config) // reads the agents group, when there is one
+	// person is the first id of the person who has this one; it is there when the
+	// profiles are read.
+	person func(id string) string
+
+	promptEnv []item          // of prompts.env
+	secrets   map[string]bool // variables that secrets are read from
 }
 
 func (r *reader) warn(at place, format string, args ...any) {
@@ -152,6 +158,10 @@ const maxSecret = 16 << 10
 // cannot be read keeps its name, so that its feature can say what is missing.
 func (r *reader) reference(at place, v string) Secret {
 	if name, ok := strings.CutPrefix(v, "env:"); ok {
+		if r.secrets == nil {
+			r.secrets = make(map[string]bool)
+		}
+		r.secrets[name] = true
 		if value, ok := r.lookup(name); ok {
 			return NewSecret(v, value)
 		}

@@ -74,7 +74,7 @@ func TestNearest(t *testing.T) {
 // F15: whatever the file and the environment hold, Load neither panics nor
 // shows a secret, and what it returns keeps its rules.
 func FuzzLoad(f *testing.F) {
-	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep) {
+	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep, brokenPlan, brokenExplore, brokenPrompts) {
 		f.Add(tt.file, "telegram:1,slack:U1")
 	}
 	f.Add("a: &a [*a, *a]\n", "::,")
@@ -107,6 +107,7 @@ func FuzzLoad(f *testing.F) {
 			if p.Deep != nil {
 				checkDeep(t, *p.Deep)
 			}
+			checkPlan(t, p)
 			if p.MaxSteps < 1 || p.MaxBatch < 1 || p.MaxBatch > 1000 || p.Debounce < 0 || p.DebounceMax < p.Debounce {
 				t.Errorf("profile %+v", p)
 			}

@@ -18,6 +18,10 @@ var Commands = []Command{
 	{"new", "start afresh; text after it is the first message"},
 	{"reset", "forget this conversation"},
 	{"stop", "stop what I am doing; /stop all: my helpers, too"},
+	{"plan", "make a plan for what follows, and ask before I act"},
+	{"undo", "take back what the last run did"},
+	{"approve", "let me do what I asked about; with its id when there are several"},
+	{"deny", "do not let me; text after it is the reason"},
 	{"status", "what is going on"},
 	{"why", "what became of the last message"},
 	{"tasks", "helpers at work, reminders and scheduled tasks"},
@@ -47,7 +51,13 @@ func Interpret(m claybot.Message, prefixes, self string) (out claybot.Message, o
 		m.Type, m.Text = claybot.MessageReset, rest
 	case "stop":
 		m.Type, m.Text = claybot.MessageCancel, rest
-	case "help", "status", "why", "start", "tasks", "context", "compact":
+	case "plan":
+		if rest == "" {
+			m.Type, m.Command, m.Text = claybot.MessageCommand, word, ""
+			break
+		}
+		m.Engine, m.Text = claybot.EnginePlan, rest
+	case "undo", "approve", "deny", "help", "status", "why", "start", "tasks", "context", "compact":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
 		return m, true

@@ -24,6 +24,13 @@ func TestInterpret(t *testing.T) {
 		{"/context@other", "/", claybot.Message{Type: claybot.MessageCommand, Command: "context"}, false},
 		{"/new\nplan my week", "/", claybot.Message{Type: claybot.MessageReset, Text: "plan my week"}, true},
 		{"/stop all", "/", claybot.Message{Type: claybot.MessageCancel, Text: "all"}, true},
+		{"/plan", "/", claybot.Message{Type: claybot.MessageCommand, Command: "plan"}, true},
+		{"/plan book a room", "/", claybot.Message{Type: claybot.MessageUser, Text: "book a room", Engine: claybot.EnginePlan}, true},
+		{"!plan\nbook a room", "!/", claybot.Message{Type: claybot.MessageUser, Text: "book a room", Engine: claybot.EnginePlan}, true},
+		{"/undo", "/", claybot.Message{Type: claybot.MessageCommand, Command: "undo"}, true},
+		{"/undo r1", "/", claybot.Message{Type: claybot.MessageCommand, Command: "undo", Text: "r1"}, true},
+		{"/approve abcd always", "/", claybot.Message{Type: claybot.MessageCommand, Command: "approve", Text: "abcd always"}, true},
+		{"/deny abcd too dear", "/", claybot.Message{Type: claybot.MessageCommand, Command: "deny", Text: "abcd too dear"}, true},
 		{"/contexts", "/", claybot.Message{Type: claybot.MessageUser, Text: "/contexts"}, true},
 		{"/", "/", claybot.Message{Type: claybot.MessageUser, Text: "/"}, true},
 		{"", "/", claybot.Message{Type: claybot.MessageUser}, true},
@@ -31,7 +38,7 @@ func TestInterpret(t *testing.T) {
 	} {
 		in := claybot.Message{Type: claybot.MessageUser, Text: tc.text}
 		got, ours := connectors.Interpret(in, tc.prefixes, "me")
-		if got.Type != tc.want.Type || got.Command != tc.want.Command || got.Text != tc.want.Text || ours != tc.ours {
+		if got.Type != tc.want.Type || got.Command != tc.want.Command || got.Text != tc.want.Text || got.Engine != tc.want.Engine || ours != tc.ours {
 			t.Errorf("%q = %s %q %q, ours %v", tc.text, got.Type, got.Command, got.Text, ours)
 		}
 	}

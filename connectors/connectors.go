@@ -34,8 +34,34 @@ type Handler interface {
 	// a repeat): either way the source may be told so. On an error nothing was
 	// stored and the source must keep it.
 	Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error
+	// Answer takes the answer that somebody gave to a question by a button or a
+	// form. It returns once that is durable or refused for good; on an error
+	// nothing was stored and the tap may be repeated.
+	Answer(ctx context.Context, t Tap) (Tapped, error)
 	// Moved says that the platform gave a channel a new id.
 	Moved(ctx context.Context, connector, from, to string) error
+}
+
+// A Tap is an answer given by a button or a form.
+type Tap struct {
+	Connector string
+	UserID    string // who tapped
+	ChannelID string // where, for the log
+	Question  string // its id
+	Value     string // as Question.Check reads it
+	Reason    string // of a denial
+	Scope     claybot.ApprovalScope
+}
+
+// A Tapped is what became of a Tap. A stranger's tap, and one at a question
+// that is not his, are refused in words that tell nothing.
+type Tapped struct {
+	// OK: it is the answer that counts.
+	OK bool
+	// Text is one short sentence for who tapped, and nobody else.
+	Text string
+	// Again: the value does not fit, and the question stays open.
+	Again bool
 }
 
 // A Sender sends outgoing messages of the routes that name it. Send returns

@@ -132,3 +132,7 @@ var (
 	_ connectors.Connector = (*Pager)(nil)
 	_ connectors.Sender    = (*Pager)(nil)
 )
+
+func (e echo) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
+	return connectors.Tapped{}, nil // it asks nothing
+}

@@ -107,7 +107,7 @@ func (r *rig) none(within time.Duration) {
 
 func (r *rig) begin(b *inbox.Box, id claybot.RunID) {
 	r.Helper()
-	run, err := r.db.Begin(r.Context(), b.Lease, id, []claybot.MessageID{b.Waiting[0].ID})
+	run, err := r.db.Begin(r.Context(), b.Lease, id, []claybot.MessageID{b.Waiting[0].ID}, "")
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -112,14 +112,14 @@ func Together(first, m claybot.Message) bool {
 	case (first.Route == nil) != (m.Route == nil) || m.Route != nil && *m.Route != *first.Route:
 		return false
 	}
-	return m.Context.ThreadID == first.Context.ThreadID
+	return m.Context.ThreadID == first.Context.ThreadID && m.Engine == first.Engine
 }
 
 // alone reports whether nothing may share a run with m.
 func alone(m claybot.Message) bool {
 	switch m.Type {
 	case claybot.MessageUser, claybot.MessageSystem:
-		return m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0
+		return m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0 || m.Undo != nil
 	}
 	return true
 }

@@ -17,6 +17,10 @@ const (
 	CodeDeadline   = "deadline"  // the time limit of the run
 	CodeNoModel    = "no_model"  // nothing is configured to answer
 	CodeUnexpected = "internal"  // an error that names no code
+	CodePrompt     = "prompt"    // a template of the profile cannot be resolved
+	CodeGraph      = "graph"     // a node went where no edge leads
+	CodePlan       = "plan"      // the plan is no good, or a step of it failed
+	CodeDevice     = "device"    // what is explored cannot be reached
 )
 
 // An Error ends a run: a code for programs, a sentence for the operator
@@ -25,6 +29,8 @@ type Error struct {
 	Code string
 	Text string
 	Err  error
+	// Say is what the reader of the run is told; empty: the usual sentence.
+	Say string
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Text }

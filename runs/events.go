@@ -34,6 +34,11 @@ func EventOf(r claybot.Record) (ev claybot.Event, ok bool) {
 			d.Code = "interrupted"
 		}
 		return event(r.Run, claybot.EventToolFailed, r.At, d), true
+	case claybot.RecordNode:
+		if r.Next == r.Name {
+			return claybot.Event{}, false // it waits
+		}
+		return event(r.Run, claybot.EventEdgeTaken, r.At, EdgeTaken{From: r.Name, To: r.Next, Reason: Preview(r.Text)}), true
 	case claybot.RecordSummary:
 		return event(r.Run, claybot.EventContextCompacted, r.At, ContextCompacted{How: "summary", Keep: r.Keep, Tokens: r.Tokens}), true
 	case claybot.RecordAnswer:
@@ -72,6 +77,33 @@ func NodeEnded(run claybot.RunID, node string, iteration int, result string, too
 // its rate.
 func ToolWaits(run claybot.RunID, call claybot.ToolCall, reason claybot.AwaitReason) claybot.Event {
 	return event(run, claybot.EventToolWaiting, claybot.Now(), ToolWaiting{CallID: call.ID, Tool: call.Name, Reason: string(reason)})
+}
+
+// Planned tells that the plan of a run is made.
+func Planned(run claybot.RunID, steps []PlannedStep, diff, mode string) claybot.Event {
+	return event(run, claybot.EventPlanGenerated, claybot.Now(), PlanGenerated{Steps: steps, Diff: Preview(diff), Mode: mode})
+}
+
+// StepBegan tells that a step of a plan is tried for the nth time.
+func StepBegan(run claybot.RunID, step, tool string, attempt int) claybot.Event {
+	return event(run, claybot.EventStepStarted, claybot.Now(), PlanStep{StepID: step, Tool: tool, Attempt: attempt, Status: "running"})
+}
+
+// StepEnded tells how a try of a step ended: ok, failed, retry, or why it was
+// skipped.
+func StepEnded(run claybot.RunID, step, tool string, attempt int, status string) claybot.Event {
+	return event(run, claybot.EventStepFinished, claybot.Now(), PlanStep{StepID: step, Tool: tool, Attempt: attempt, Status: Preview(status)})
+}
+
+// FellBack tells that a plan failed.
+func FellBack(run claybot.RunID, why string) claybot.Event {
+	return event(run, claybot.EventFallback, claybot.Now(), Fallback{Error: Preview(why)})
+}
+
+// UndoTold tells how far the undo of an effect is: t is UndoQueued, UndoFinished
+// or, with what went wrong, UndoFailed.
+func UndoTold(run claybot.RunID, t claybot.EventType, u claybot.Undo, fault string) claybot.Event {
+	return event(run, t, claybot.Now(), Undo{StepID: u.Step, Tool: u.Tool, Error: Preview(fault)})
 }
 
 // Started tells that a run has started another agent.

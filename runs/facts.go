@@ -82,8 +82,20 @@ type (
 	}
 	// PlanGenerated: the plan of a run is made or changed.
 	PlanGenerated struct {
-		Steps json.RawMessage `json:"steps"`
-		Diff  string          `json:"diff,omitempty"`
+		Steps []PlannedStep `json:"steps"`
+		Diff  string        `json:"diff,omitempty"`
+		Mode  string        `json:"mode,omitempty"` // of the policy: preview, approve, auto
+	}
+	// PlannedStep is one step of a plan.
+	PlannedStep struct {
+		ID        string          `json:"id"`
+		Tool      string          `json:"tool"`
+		What      string          `json:"what,omitempty"` // in a few words, for people
+		Args      json.RawMessage `json:"args"`
+		Risk      string          `json:"risk"` // low or high
+		DependsOn []string        `json:"dependsOn,omitempty"`
+		// CostMicroUSD is a guess, in millionths of a US dollar.
+		CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
 	}
 	// PlanStep is the data of StepStarted and StepFinished.
 	PlanStep struct {

@@ -67,7 +67,7 @@ func writeForever(folder string) error {
 	if held[0].Run == nil {
 		batch = []claybot.MessageID{"m"}
 	}
-	run, err := db.Begin(ctx, held[0].Lease, "run1", batch)
+	run, err := db.Begin(ctx, held[0].Lease, "run1", batch, "")
 	for seq := run.LastSeq; err == nil; seq += 3 {
 		fmt.Println(seq)
 		err = db.Append(ctx, held[0].Lease, "run1", true,

@@ -22,6 +22,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -40,6 +41,8 @@ type Turn struct {
 	Agent claybot.Agent
 	// History is what the agent remembers, the messages of this run included.
 	History []claybot.Record
+	// Messages are what the run works on so far, oldest first.
+	Messages []claybot.Message
 	// Inject returns messages that joined the run since the last call, as
 	// records already durable; none under whenBusy wait. Called only after all
 	// tool results of a step.
@@ -64,7 +67,21 @@ type Turn struct {
 	// Tell says a sentence to the reader of the run, as a message of its own.
 	// The same key is told once in a run. nil where nobody reads.
 	Tell func(ctx context.Context, key, text string) error
+	// Ask puts questions to whoever may answer them. wait is how the pass ends
+	// when an answer is missing; the same Ask in a later pass finds what was
+	// said: one Answered for each question, in their order. round names the
+	// questions within the run, so that each is asked once. A question without
+	// Expires is open for 24 hours. A value is nil when nobody answered and there
+	// is no default; a confirm is denied then. The error is ErrNobody when nobody
+	// is there to be asked.
+	Ask func(ctx context.Context, round string, qs []claybot.Question) (answers []claybot.Answered, wait *claybot.Awaiting, err error)
+	// SaveFile keeps a file that the run made, and returns its reference. The
+	// same name and content again is harmless. nil where nothing can be kept.
+	SaveFile func(ctx context.Context, name, mimeType string, content []byte) (claybot.File, error)
 }
+
+// ErrNobody: no person reads along in the run, so nobody can be asked.
+var ErrNobody = errors.New("no person reads along in this run")
 
 // A WaitError is how an engine ends a pass that must wait: the run is paused,
 // and the engine is run again when the answers are there or Until has passed.

@@ -18,7 +18,7 @@ func Began(r claybot.Run) claybot.Event {
 	if r.Attempts > 1 {
 		t = claybot.EventRunResumed
 	}
-	return event(r.ID, t, claybot.Now(), MessagesTaken{Agent: r.Agent, Messages: r.Messages, Attempt: r.Attempts})
+	return event(r.ID, t, claybot.Now(), MessagesTaken{Agent: r.Agent, Messages: r.Messages, Attempt: r.Attempts, Engine: r.Engine})
 }
 
 // Injected tells that messages joined a run in flight.

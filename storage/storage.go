@@ -12,6 +12,7 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -319,8 +320,8 @@ type Runs interface {
 	// run. When there is none it creates one with the event RunStarted;
 	// otherwise it counts an attempt and adds RunResumed. A new run has the
 	// first id that a message of the batch reserved and no run has, else the id
-	// given.
-	Begin(ctx context.Context, l Lease, id claybot.RunID, batch []claybot.MessageID) (claybot.Run, error)
+	// given. engine advances the new run; one that goes on keeps what it began with.
+	Begin(ctx context.Context, l Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error)
 	// Append adds events; the store sets their seq. With progress the run's
 	// count of attempts starts anew.
 	Append(ctx context.Context, l Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error
@@ -364,6 +365,10 @@ type Outcome struct {
 	Replies []claybot.Outgoing
 	Posts   []Posting // to other agents: notices, reports, answers
 	Wait    Wait      // of the agent, for messages that still wait
+	Engine  string
+	Result  json.RawMessage
+	Undo    []claybot.Undo // its effects
+	UndoOf  claybot.RunID
 }
 
 // A ModelCall is what one call of a model took.
@@ -387,6 +392,8 @@ type Pause struct {
 	Awaiting claybot.Awaiting
 	Usage    claybot.Usage // so far; what Finish says later stands in its place
 	Wait     Wait          // of the agent, for messages that wait
+	Engine   string
+	Result   json.RawMessage
 	// Replies are put into the outbox with the pause. The draft of the run, if
 	// one of them has its id, is none any more.
 	Replies []claybot.Outgoing

@@ -35,8 +35,8 @@ func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	return schema.Resolve(nil)
 }
 
-// checkArgs returns the arguments of a call, or an error that names the field
-// at fault in words for the model.
+// checkArgs returns the arguments of a call in their canonical form, or an error
+// that names the field at fault in words for the model.
 func checkArgs(schema *jsonschema.Resolved, call claybot.ToolCall) (json.RawMessage, error) {
 	if len(call.Args) > maxArgs {
 		return nil, fmt.Errorf("invalid arguments: %d bytes, the limit is %d", len(call.Args), maxArgs)
@@ -48,6 +48,10 @@ func checkArgs(schema *jsonschema.Resolved, call claybot.ToolCall) (json.RawMess
 	var v any
 	if err := json.Unmarshal(args, &v); err != nil {
 		return nil, fmt.Errorf("invalid arguments: %s", jsonComplaint(args, err))
+	}
+	args, err := canonical(args)
+	if err != nil {
+		return nil, fmt.Errorf("invalid arguments: %w", err)
 	}
 	if err := schema.Validate(v); err != nil {
 		return nil, fmt.Errorf("invalid arguments: %s", schemaComplaint(err))

@@ -62,22 +62,28 @@ func NewSet(tools ...Tool) (*Set, error) {
 			continue
 		}
 		s.entries[spec.Name] = entry{t, spec, schema}
-		s.offered = append(s.offered, spec.Tool)
+		if !spec.Hidden {
+			s.offered = append(s.offered, spec.Tool)
+		}
 	}
 	return s, errors.Join(errs...)
 }
 
 // Only is the part of the set that an agent may use: the tools named, in the
 // order of the set, or all when names is nil. Names that are not in the set say
-// nothing. What is left out is neither shown nor run.
+// nothing. What is left out is hidden: neither shown nor run, except by undo, so
+// that an effect can be taken back with a tool that the model does not have.
 func (s *Set) Only(names []string) *Set {
 	if names == nil {
 		return s
 	}
-	part := &Set{Log: s.Log, entries: make(map[string]entry, len(names))}
+	part := &Set{Log: s.Log, entries: make(map[string]entry, len(s.entries))}
+	for name, e := range s.entries {
+		e.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name)
+		part.entries[name] = e
+	}
 	for _, t := range s.offered {
-		if slices.Contains(names, t.Name) {
-			part.entries[t.Name] = s.entries[t.Name]
+		if !part.entries[t.Name].spec.Hidden {
 			part.offered = append(part.offered, t)
 		}
 	}
@@ -91,50 +97,96 @@ func (s *Set) Tools() []llm.Tool { return slices.Clone(s.offered) }
 // Effect is the effect class of a tool; Once for one that is not in the set.
 func (s *Set) Effect(name string) Effect { return s.entries[name].spec.Effect }
 
-// Check returns why a call would be refused before its tool runs: no such tool,
-// or arguments that do not fit. The words are for the model.
+// Spec describes a tool of the set, also a hidden one, which Spec.Hidden tells.
+func (s *Set) Spec(name string) (Spec, bool) {
+	e, ok := s.entries[name]
+	return e.spec, ok
+}
+
+// Check returns why a call of a model would be refused before its tool runs: no
+// such tool, or arguments that do not fit. The words are for the model.
 func (s *Set) Check(call claybot.ToolCall) error {
-	_, _, err := s.accept(call)
+	_, _, err := s.accept(call, false)
 	return err
 }
 
-func (s *Set) accept(call claybot.ToolCall) (entry, json.RawMessage, error) {
+func (s *Set) accept(call claybot.ToolCall, undo bool) (entry, json.RawMessage, error) {
 	e, ok := s.entries[call.Name]
-	if !ok {
-		return entry{}, nil, fmt.Errorf("unknown tool %.80q", call.Name)
+	if !ok || e.spec.Hidden && !undo {
+		return entry{}, nil, &Fault{Code: FaultUnknown, Text: fmt.Sprintf("unknown tool %.80q", call.Name)}
 	}
 	args, err := checkArgs(e.schema, call)
-	return e, args, err
+	if err != nil {
+		return e, nil, &Fault{Code: FaultArguments, Text: err.Error()}
+	}
+	return e, args, nil
 }
 
-// Call does a call and returns its tool_result record, or what the call waits
-// for; the call is then made again when that is there. Refused arguments, an
-// error, a panic and a passed time limit become results with OK false and a
-// sentence for the model. So does a wait of a tool that may act only once, and
-// one for nothing. The text is clean and of bounded length; env.Save keeps the
-// whole of a longer one.
-//
-// Call returns at most two seconds after the time limit or the end of ctx. A
-// tool that ignores its context is then left behind: its goroutine ends when
-// the tool does, and nothing reads its result.
+// An Outcome is what a call came to. Either Wait is set, or Record is the
+// result, with Fault when it is not OK.
+type Outcome struct {
+	Record claybot.Record
+	Wait   *claybot.Awaiting
+	Fault  *Fault
+}
+
+// Call is Do without the class of an error.
 func (s *Set) Call(ctx context.Context, env Env, call claybot.ToolCall) (claybot.Record, *claybot.Awaiting) {
+	o := s.Do(ctx, env, call)
+	return o.Record, o.Wait
+}
+
+// Do does a call and returns its tool_result record, or what the call waits for;
+// the call is then made again when that is there. Refused arguments, an error, a
+// panic and a passed time limit become results with OK false and a sentence for
+// the model. So does a wait of a tool that may act only once, and one for
+// nothing. The text is clean and of bounded length; env.Save keeps the whole of a
+// longer one. The tool gets the arguments in the form that Digest is made of.
+//
+// Do returns at most two seconds after the time limit or the end of ctx. A tool
+// that ignores its context is then left behind: its goroutine ends when the tool
+// does, and nothing reads its result.
+func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 	start := time.Now()
 	result, err := s.call(ctx, env, call)
 	if err == nil && result.Wait != nil {
 		if err = s.mayWait(call.Name, env, *result.Wait); err == nil {
-			return claybot.Record{}, result.Wait
+			return Outcome{Wait: result.Wait}
 		}
 	}
-	if err != nil {
-		result.Text = "error: " + err.Error()
+	fault := faultOf(err)
+	if fault != nil {
+		result.Text = "error: " + fault.Text
 	}
 	took := time.Since(start).Milliseconds()
 	text, path := s.fit(ctx, env, call, result.Text)
-	return claybot.Record{
+	return Outcome{Fault: fault, Record: claybot.Record{
 		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
 		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
-		MS: took, Text: text, Saved: path,
-	}, nil
+		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result, err),
+	}}
+}
+
+// faultOf is the class of an error, with all of its words; nil for no error.
+func faultOf(err error) *Fault {
+	if err == nil {
+		return nil
+	}
+	fault := Fault{Code: FaultFailed}
+	if f, ok := errors.AsType[*Fault](err); ok {
+		fault = *f
+	}
+	fault.Text = err.Error()
+	return &fault
+}
+
+// effectOf is how the effect of a call is taken back; nil when there is none
+// that anybody would want to take back.
+func effectOf(env Env, call claybot.ToolCall, r Result, err error) *claybot.Undo {
+	if err != nil || env.Undo || r.Undo == nil && r.What == "" {
+		return nil
+	}
+	return &claybot.Undo{Step: env.CallID, Tool: call.Name, What: r.What, Call: r.Undo}
 }
 
 // mayWait refuses waits that would never end well; they are mistakes in a tool.
@@ -149,7 +201,12 @@ func (s *Set) mayWait(tool string, env Env, w claybot.Awaiting) error {
 		return nil
 	}
 	s.log().Error("a tool must not wait", "tool", tool, "agent", env.Agent.ID, "run", env.Run, "why", why)
-	return fmt.Errorf("%s failed inside; the operator's log has the details", tool)
+	return failedInside(tool)
+}
+
+// failedInside is what a model reads about a mistake in a tool.
+func failedInside(tool string) *Fault {
+	return &Fault{Code: FaultInternal, Text: tool + " failed inside; the operator's log has the details"}
 }
 
 // fit cleans the text of a result and cuts it to what a conversation holds;
@@ -175,12 +232,12 @@ func (s *Set) fit(ctx context.Context, env Env, call claybot.ToolCall, text stri
 }
 
 func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result, error) {
-	e, args, err := s.accept(call)
+	e, args, err := s.accept(call, env.Undo)
 	if err != nil {
 		return Result{}, err
 	}
 	if ctx.Err() != nil {
-		return Result{}, fmt.Errorf("%s was not started: the run was stopped", call.Name)
+		return Result{}, &Fault{Code: FaultInterrupted, Text: call.Name + " was not started: the run was stopped"}
 	}
 	limit := e.spec.Timeout
 	if limit <= 0 {
@@ -213,9 +270,9 @@ func timely(ctx, inner context.Context, e entry, limit time.Duration, err error)
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s was interrupted: the run was stopped", e.spec.Name)
+		return &Fault{Code: FaultInterrupted, Text: e.spec.Name + " was interrupted: the run was stopped"}
 	case inner.Err() != nil:
-		return fmt.Errorf("%s took longer than %s and was stopped", e.spec.Name, limit)
+		return &Fault{Code: FaultTimeout, Text: fmt.Sprintf("%s took longer than %s and was stopped", e.spec.Name, limit)}
 	}
 	return err
 }
@@ -228,11 +285,11 @@ type outcome struct {
 // contain runs the tool and always sends one outcome, also when it panics or
 // ends its goroutine.
 func (s *Set) contain(ctx context.Context, e entry, env Env, args json.RawMessage, done chan<- outcome) {
-	o := outcome{err: fmt.Errorf("%s ended without a result", e.spec.Name)}
+	o := outcome{err: &Fault{Code: FaultInternal, Text: e.spec.Name + " ended without a result"}}
 	defer func() {
 		if p := recover(); p != nil {
 			s.log().Error("a tool panicked", "tool", e.spec.Name, "agent", env.Agent.ID, "run", env.Run, "panic", p, "stack", string(debug.Stack()))
-			o = outcome{err: fmt.Errorf("%s failed inside; the operator's log has the details", e.spec.Name)}
+			o = outcome{err: failedInside(e.spec.Name)}
 		}
 		done <- o
 	}()

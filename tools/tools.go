@@ -42,6 +42,16 @@ type Spec struct {
 	llm.Tool
 	Effect  Effect
 	Timeout time.Duration
+	// Confirm: a person approves each call before it is made.
+	Confirm bool
+	// Undoes: results say how they are taken back, see Result.Undo.
+	Undoes bool
+	// Scopes are words for what the tool reaches, such as "schedule", which
+	// policies allow or forbid.
+	Scopes []string
+	// Hidden tools are neither shown to models nor run for them; undo calls
+	// them, see Env.Undo.
+	Hidden bool
 }
 
 // An Env is what a call may use. CallID with Run is the key of an Idempotent
@@ -53,6 +63,10 @@ type Env struct {
 	// Save keeps a result that is too long for a conversation and returns the
 	// path under which it can be read; nil where nothing can be kept.
 	Save func(ctx context.Context, call, text string) (path string, err error)
+	// Undo: the call takes back what an earlier run did. It reaches hidden tools,
+	// and has no effect that would be taken back in turn. To find what it removes
+	// gone already is no error.
+	Undo bool
 }
 
 // A Result is what a call came to, or with Wait, what it waits for.
@@ -61,4 +75,24 @@ type Result struct {
 	// Wait pauses the run. When it goes on, the same call is made again; so
 	// only tools that are not Once may wait.
 	Wait *claybot.Awaiting
+	// Undo is the call that takes the effect back, made with Env.Undo; it has no
+	// id. Several effects of a run may have equal calls, which are made once.
+	// What describes the effect in a few words, also where Undo is nil because
+	// nothing takes it back.
+	Undo *claybot.ToolCall
+	What string
 }
+
+// A Fault is an error of a tool that says what kind it is.
+type Fault struct {
+	// Code is a word for programs: network, unavailable, and so on, or one of
+	// those that this package names, such as FaultRate.
+	Code string
+	Text string
+	// Retriable: the same call may work later, and had no effect.
+	Retriable bool
+	// After is how long to wait before; 0: nobody said.
+	After time.Duration
+}
+
+func (f *Fault) Error() string { return f.Text }

@@ -103,6 +103,14 @@ type Watcher interface {
 	// CancelRun asks for the end of a run, and returns the run as it was. A run
 	// that has ended already stays as it is.
 	CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error)
+	// UndoRun starts a run that takes back what another one did, and tells which;
+	// the same run is undone once. A Refusal says in a sentence why not.
+	UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error)
+	// UndoneBy is the run that took back what another one did, or does so now;
+	// empty when that may be asked for.
+	UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID, error)
+	// Shapes are the engines that are graphs, by name.
+	Shapes() map[string]runs.Shape
 	// Changed returns a channel that is closed with the next change of anything
 	// that is stored.
 	Changed() <-chan struct{}
@@ -135,7 +143,7 @@ type Answers interface {
 	Question(ctx context.Context, id string) (storage.OpenQuestion, error)
 	// AnswerQuestion answers one, with storage.ErrState when it has an answer or
 	// has expired, and an *agentsystem.AnswerError when the value does not fit.
-	AnswerQuestion(ctx context.Context, id, value, by string, via claybot.AnswerVia) error
+	AnswerQuestion(ctx context.Context, id string, a agentsystem.Said) error
 	// AnswerRun answers several questions of a paused run by their keys or ids:
 	// all of them or, when one value does not fit, none. The error is an
 	// agentsystem.AnswerError with a sentence for each.

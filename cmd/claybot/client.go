@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -87,7 +89,8 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 // asCommands puts the commands into a hint in the place of the paths of the API
 // that they stand for.
 var asCommands = strings.NewReplacer(
-	"GET /agents/runs", "claybot runs", "GET /agents", "claybot agents", "GET /cron", "claybot cron",
+	"GET /agents/runs/", "claybot runs show ", "GET /agents/runs", "claybot runs", "GET /questions/", "claybot questions show ",
+	"GET /questions", "claybot questions", "GET /graphs", "claybot graph show", "GET /agents", "claybot agents", "GET /cron", "claybot cron",
 	"GET /outbox", "claybot outbox", "GET /heartbeat", "claybot heartbeat", "GET /tokens", "claybot token",
 )
 
@@ -95,12 +98,17 @@ var asCommands = strings.NewReplacer(
 func words(status int, body []byte) string {
 	var e struct {
 		Error struct {
-			Message string `json:"message"`
-			Fix     string `json:"fix"`
+			Message string            `json:"message"`
+			Fix     string            `json:"fix"`
+			Fields  map[string]string `json:"fields"`
 		} `json:"error"`
 	}
 	if json.Unmarshal(body, &e) == nil && e.Error.Message != "" {
-		return strings.TrimSpace(e.Error.Message + " " + asCommands.Replace(e.Error.Fix))
+		all := []string{e.Error.Message}
+		for _, name := range slices.Sorted(maps.Keys(e.Error.Fields)) {
+			all = append(all, name+": "+e.Error.Fields[name])
+		}
+		return plain(strings.TrimSpace(strings.Join(append(all, asCommands.Replace(e.Error.Fix)), " ")))
 	}
 	return fmt.Sprintf("the daemon answered %d %s", status, http.StatusText(status))
 }

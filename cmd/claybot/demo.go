@@ -30,11 +30,15 @@ type scene struct {
 	about string
 	model func(openaitest.Request) openaitest.Reply
 	play  func(ctx context.Context, s *stage) error
+	// config is the configuration file, and ready prepares the daemon before it
+	// works; both are optional.
+	config string
+	ready  func(s *stage) error
 }
 
 // scenes are all that the demo can play; the first one is the default.
 func scenes() []scene {
-	return []scene{chatsScene(), subagentsScene(), cronScene()}
+	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene()}
 }
 
 type demoCmd struct {
@@ -88,6 +92,8 @@ type stage struct {
 
 	mu       sync.Mutex
 	in, sent int
+
+	direct string // the channel of the direct chat on Slack
 }
 
 // openStage starts the platforms and the daemon for a scene.
@@ -120,7 +126,7 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 		return nil, err
 	}
 	s.stops = append(s.stops, stop)
-	return s, s.start(ctx, e, map[string]string{
+	return s, s.start(ctx, e, sc, map[string]string{
 		"CLAYBOT_DATA_DIR": filepath.Join(s.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "CLAYBOT_LOG_LEVEL": "error",
 		"TELEGRAM_BOT_TOKEN": telegramtest.Token, "TELEGRAM_API_URL": telegramURL,
 		"SLACK_BOT_TOKEN": "xoxb-test", "SLACK_APP_TOKEN": "xapp-test", "SLACK_API_URL": slackURL + "/api/",
@@ -130,13 +136,28 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 
 // start runs the daemon in this process, as a scene needs no other, with the
 // settings that a real one would get from its environment.
-func (s *stage) start(ctx context.Context, e *env, vars map[string]string) error {
-	cfg, _, err := configs.Load("", func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+func (s *stage) start(ctx context.Context, e *env, sc scene, vars map[string]string) error {
+	file := ""
+	if sc.config != "" {
+		file = filepath.Join(s.dir, "claybot.yaml")
+		if err := os.WriteFile(file, []byte(sc.config), 0o600); err != nil {
+			return err
+		}
+	}
+	cfg, warnings, err := configs.Load(file, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 	if err != nil {
 		return configError{err}
 	}
 	if s.daemon, err = openDaemon(ctx, cfg, newLog(e.err, cfg), func(string) {}); err != nil {
 		return err
+	}
+	for _, w := range warnings {
+		return fmt.Errorf("the scene's configuration: %s", w)
+	}
+	if sc.ready != nil {
+		if err := sc.ready(s); err != nil {
+			return err
+		}
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stops = append(s.stops, cancel)

@@ -51,6 +51,7 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 	routes = append(routes, api.Routes(api.Config{
 		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Log: d.log, Version: version,
 		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
+		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
 		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Log: d.log, Version: version,

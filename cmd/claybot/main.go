@@ -49,9 +49,16 @@ type cli struct {
 	Agents agentsCmd `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
 	Inbox  inboxCmd  `cmd:"" help:"Show what waits for an agent, or drop it."`
 	Runs   runsCmd   `cmd:"" help:"List runs; show, follow or cancel one."`
+	Undo   undoCmd   `cmd:"" help:"Take back what a run did."`
 	Why    whyCmd    `cmd:"" help:"Tell what became of a message, and why there is no reply."`
 	Outbox outboxCmd `cmd:"" help:"List messages on their way out; retry or drop one."`
 	Usage  usageCmd  `cmd:"" help:"Show what models took, in tokens and money."`
+
+	Questions questionsCmd `cmd:"" help:"List what agents ask; show one question."`
+	Answer    answerCmd    `cmd:"" help:"Answer a question."`
+	Approve   approveCmd   `cmd:"" help:"Approve an action that an agent asks for."`
+	Deny      denyCmd      `cmd:"" help:"Deny an action that an agent asks for."`
+	Graph     graphCmd     `cmd:"" help:"Show the graphs by which agents work."`
 
 	Cron      cronCmd      `cmd:"" help:"List scheduled tasks; add, change or run one."`
 	Heartbeat heartbeatCmd `cmd:"" help:"List the tasks of the heartbeat, or run them."`

@@ -25,6 +25,16 @@ func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error
 	return o.RunByID(ctx, id)
 }
 
+// UndoRun takes back what a run did.
+func (o operator) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
+	a, err := o.System.UndoRun(ctx, id, by)
+	var no agentsystem.NoUndoError
+	if errors.As(err, &no) {
+		return a, web.Refusal(no)
+	}
+	return a, err
+}
+
 // StopAgent ends what an agent and those below it do.
 func (o operator) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) {
 	return o.Stop(ctx, id)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 type runsCmd struct {
 	List   runsListCmd   `cmd:"" default:"withargs" help:"List runs, the newest first."`
 	Show   runsShowCmd   `cmd:"" help:"Show one run and what happened in it."`
+	Plan   runsPlanCmd   `cmd:"" help:"Show the plan of a run and how far it is."`
 	Tail   runsTailCmd   `cmd:"" help:"Follow a run until it ends."`
 	Cancel runsCancelCmd `cmd:"" help:"End a run, or what waits under a reserved id."`
 }
@@ -52,8 +54,34 @@ type runView struct {
 	Output  string            `json:"output,omitempty"`
 	Usage   claybot.Usage     `json:"usage"`
 	Error   *claybot.RunError `json:"error,omitempty"`
+	Engine  string            `json:"engine,omitempty"`
+	Undo    []effectView      `json:"undo,omitempty"`
+	UndoOf  claybot.RunID     `json:"undoOf,omitempty"`
 	Started claybot.Time      `json:"started,omitempty"`
 	Ended   claybot.Time      `json:"ended,omitempty"`
+}
+
+// An effectView is one effect of a run.
+type effectView struct {
+	Step string `json:"step"`
+	Tool string `json:"tool"`
+	What string `json:"what"`
+	Can  bool   `json:"can"`
+}
+
+// effects are the rows that say what a run did and what it took back.
+func (v runView) effects() (rows [][]string) {
+	if v.UndoOf != "" {
+		rows = append(rows, []string{"undoes", string(v.UndoOf)})
+	}
+	for _, u := range v.Undo {
+		line := oneLine(u.Tool + ": " + u.What)
+		if !u.Can {
+			line += " (nothing takes it back)"
+		}
+		rows = append(rows, []string{"did", line})
+	}
+	return rows
 }
 
 // took is how long the run has lasted.
@@ -122,15 +150,16 @@ func (c runsShowCmd) Run(e *env) error {
 		return err
 	}
 	if !c.JSON {
-		err := e.table([][]string{
+		rows := [][]string{
 			{"run", string(v.ID)},
 			{"agent", string(v.Agent)},
+			{"engine", cmp.Or(v.Engine, "-")},
 			{"state", string(v.State)},
 			{"took", v.took()},
 			{"tokens", fmt.Sprintf("%d in, %d out, in %s of the model", v.Usage.Input, v.Usage.Output, count(int(v.Usage.LLMCalls), "call"))},
 			{"cost", cost(v.Usage)},
-		})
-		if err != nil {
+		}
+		if err := e.table(append(rows, v.effects()...)); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ type toolbox struct {
 	d     *daemon
 	tasks connectors.Tasks // nil: cron is off
 	beats connectors.Beats // nil: the heartbeat is off
+	more  []tools.Tool     // that a scene of the demo brings along
 
 	mu     sync.Mutex
 	config *configs.Config // that the sets were made for
@@ -100,7 +101,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	if !key.beats {
 		beats = nil
 	}
-	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system))
+	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system), b.more)
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system)...)
 	}

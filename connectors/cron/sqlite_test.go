@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -27,6 +28,10 @@ func (d desk) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message
 }
 
 func (d desk) Moved(context.Context, string, string, string) error { return nil }
+
+func (d desk) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
+	return connectors.Tapped{}, nil
+}
 
 // With the real store: what it enters into the ledger is what cron reads there
 // at the next start, and an instant that is posted again is a repeat.

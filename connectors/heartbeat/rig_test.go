@@ -251,7 +251,7 @@ func (r *rig) run() {
 		ids = append(ids, m.ID)
 	}
 	id := claybot.RunID("run/" + string(ids[0]))
-	run, err := r.db.Begin(ctx, held[0].Lease, id, ids)
+	run, err := r.db.Begin(ctx, held[0].Lease, id, ids, "")
 	if err != nil {
 		r.Errorf("begin: %v", err)
 		return
@@ -424,4 +424,9 @@ func (r *rig) beat(want int, key string, ids ...string) {
 		r.Errorf("Beat(%q, %q) = %d, %v, want %d", key, ids, n, err, want)
 	}
 	synctest.Wait()
+}
+
+// Answer implements connectors.Handler: nobody asks anything here.
+func (r *rig) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
+	return connectors.Tapped{}, nil
 }

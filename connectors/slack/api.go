@@ -23,6 +23,8 @@ const (
 	methodUpdate  = "chat.update"
 	methodHistory = "conversations.history"
 	methodReplies = "conversations.replies"
+	methodView    = "views.open"
+	methodWhisper = "chat.postEphemeral"
 )
 
 // unnamedWait is how long a refusal for rate is obeyed that names no time.
@@ -48,7 +50,7 @@ func classOf(code string) class {
 		"cannot_dm_bot", "messages_tab_disabled", "restricted_action_read_only_channel",
 		"restricted_action_non_threadable_channel", "restricted_action_thread_only_channel":
 		return route
-	case "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "no_text", "invalid_arguments", "thread_not_found",
+	case "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text", "invalid_arguments", "thread_not_found",
 		"cannot_reply_to_message", "invalid_thread_ts", "invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large":
 		return content
 	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope",

@@ -20,4 +20,13 @@
 // one reader and one writer. What the readers bring is worked on in lanes, one
 // for each person and channel, so that a slow one holds up nobody else. At
 // most maxPending envelopes are in the lanes; beyond that the readers wait.
+//
+// # Questions
+//
+// A question becomes buttons, a menu, or a button that opens a form, and an
+// offer becomes a button. All that a tap needs travels in the button and in the
+// form, so that what was asked before a restart is answered after it. A tap is
+// acknowledged when its answer is durable or refused for good; a word about a
+// refusal goes to who tapped alone. Where Slack takes no blocks, and where a
+// question fits into none, the text is answered by writing.
 package slack

@@ -183,7 +183,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 		return incoming{}, nothing
 	}
 	switch {
-	case m.Type != claybot.MessageUser:
+	case m.Type != claybot.MessageUser || m.Engine != "":
 	case menu:
 		m.Type, m.Command, m.Text = claybot.MessageCommand, "help", ""
 	default:

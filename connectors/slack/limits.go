@@ -7,6 +7,24 @@ import "time"
 const (
 	maxTextChars = 4_000 // of one message; also what chat.update accepts at most
 
+	maxSectionChars     = 3_000 // of the text of one section block
+	maxValueChars       = 2_000 // of what a button carries
+	maxOptionValueChars = 150   // of what an option of a menu carries
+	maxLabelChars       = 75    // of a button and of an option
+	maxPlaceholderChars = 150
+	maxIDChars          = 255   // of a block and of an action
+	maxInputChars       = 3_000 // that an input takes
+	maxErrorChars       = 300   // shown at an input; for the eye, the bound is ours
+	maxReasonChars      = 1_000 // of a denial; ours, too
+	maxButtons          = 25    // in one block
+	maxMenu             = 100   // options of a menu
+	maxCheckboxes       = 10
+	fewOptions          = 5 // are buttons, more are a menu
+
+	answerTime = 2500 * time.Millisecond // after 3 s without an acknowledgement Slack tells that a tap failed
+	openTime   = 3 * time.Second         // the life of a trigger, by which a form opens
+	sayTime    = 10 * time.Second        // a word to who tapped
+
 	maxFrameBytes  = 4 << 20 // one Socket Mode frame
 	maxAnswerBytes = 8 << 20 // one answer of the Web API
 

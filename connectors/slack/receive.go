@@ -14,6 +14,7 @@ import (
 type receiver struct {
 	name    string
 	self    identity
+	chat    *Connector // opens forms and tells who tapped what became of it
 	handler connectors.Handler
 	work    *lanes
 	log     *slog.Logger
@@ -30,16 +31,18 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 		}
 		return nil
 	}
+	if f.Type == "interactive" {
+		r.interact(ctx, s, f)
+		return nil
+	}
 	in, v := read(r.name, r.self, f)
 	switch v {
 	case unknown:
-		r.ignored.Add(1)
-		r.log.Debug("slack sent something unknown", "type", word(f.Type))
-		r.ack(s, f.EnvelopeID)
+		r.ignore(s, f)
 	case nothing:
-		r.ack(s, f.EnvelopeID)
+		r.ack(s, f.EnvelopeID, nil)
 	case farewell:
-		r.ack(s, f.EnvelopeID)
+		r.ack(s, f.EnvelopeID, nil)
 		return errRemoved()
 	case message:
 		r.work.do(ctx, in.to.ChannelID+"\x00"+in.to.UserID, func() error { return r.post(ctx, s, f.EnvelopeID, in) })
@@ -54,7 +57,7 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 	for wait := firstRetry; ; wait *= 2 {
 		err := r.handler.Post(ctx, in.to, in.message)
 		if err == nil {
-			r.ack(s, envelope)
+			r.ack(s, envelope, nil)
 			return nil
 		}
 		if wait > lastRetry || ctx.Err() != nil {
@@ -68,10 +71,18 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 	}
 }
 
-// ack acknowledges on the socket that brought the envelope. Where that fails,
-// Slack sends the envelope again and the message is known by its id.
-func (r *receiver) ack(s *socket, envelope string) {
-	if err := s.ack(envelope); err != nil {
+// ignore acknowledges and counts what is not understood.
+func (r *receiver) ignore(s *socket, f frame) {
+	r.ignored.Add(1)
+	r.log.Debug("slack sent something unknown", "type", word(f.Type))
+	r.ack(s, f.EnvelopeID, nil)
+}
+
+// ack acknowledges on the socket that brought the envelope, with an answer to a
+// form or nil. Where that fails, Slack sends the envelope again and the message
+// is known by its id.
+func (r *receiver) ack(s *socket, envelope string, payload any) {
+	if err := s.ack(envelope, payload); err != nil {
 		r.log.Debug("acknowledgement not written", "err", err)
 	}
 }

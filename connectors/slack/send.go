@@ -25,7 +25,8 @@ func (c *Connector) Split(text string) []string {
 }
 
 // Send posts o, or edits the message o.Edit. Every post carries o's id, so that
-// Find knows it. An edit never ends as ambiguous: repeating it is harmless.
+// Find knows it. A question and offers become buttons; where Slack refuses
+// those, the text goes out alone. An edit never ends as ambiguous: repeating it is harmless.
 func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error) {
 	p := post{Outgoing: o, method: methodPost}
 	if o.Edit != "" {
@@ -46,9 +47,14 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	if utf8.RuneCountInString(formatted) > maxTextChars {
 		formatted = unformatted // markup must not make a text too long
 	}
-	receipt, err := c.attempt(ctx, p, formatted)
+	blocks := layout(o, text)
+	receipt, err := c.attempt(ctx, p, formatted, blocks)
+	if refusedContent(err) && len(blocks) > 0 {
+		c.log.Warn("slack refuses the buttons of a message, it goes out without them", "outgoing", o.ID, "err", err)
+		receipt, err = c.attempt(ctx, p, formatted, nil)
+	}
 	if refusedContent(err) && formatted != unformatted {
-		receipt, err = c.attempt(ctx, p, unformatted)
+		receipt, err = c.attempt(ctx, p, unformatted, nil)
 	}
 	return receipt, err
 }
@@ -64,8 +70,10 @@ var errContent = errors.New("slack refuses the text")
 
 func refusedContent(err error) bool { return errors.Is(err, errContent) }
 
-// attempt makes one call and judges how it ended.
-func (c *Connector) attempt(ctx context.Context, p post, text string) (string, error) {
+// attempt makes one call and judges how it ended. Beside blocks the text is for
+// notifications only. An edit without blocks takes away those that are there:
+// an edit that says nothing about them leaves the buttons in place.
+func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []slackapi.Block) (string, error) {
 	ctx, left := traced(ctx)
 	options := []slackapi.MsgOption{
 		slackapi.MsgOptionText(text, false),
@@ -73,6 +81,9 @@ func (c *Connector) attempt(ctx context.Context, p post, text string) (string, e
 		slackapi.MsgOptionDisableLinkUnfurl(),
 		slackapi.MsgOptionDisableMediaUnfurl(),
 		slackapi.MsgOptionMetadata(slackapi.SlackMetadata{EventType: outType, EventPayload: map[string]any{"id": p.ID, "part": p.Part}}),
+	}
+	if len(blocks) > 0 || p.Edit != "" {
+		options = append(options, slackapi.MsgOptionBlocks(blocks...))
 	}
 	var ts string
 	var err error

@@ -143,7 +143,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 		return err
 	}
 	work := newLanes(maxPending)
-	r := &receiver{name: c.cfg.Name, self: self, handler: h, work: work, log: c.log, ignored: &c.ignored}
+	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: h, work: work, log: c.log, ignored: &c.ignored}
 	l := newLink(c.open, r.take, c.log, &c.pulse)
 	return l.run(ctx, work.close)
 }

@@ -22,6 +22,7 @@ type frame struct {
 	Type       string          `json:"type"`
 	EnvelopeID string          `json:"envelope_id"`
 	Payload    json.RawMessage `json:"payload"`
+	Accepts    bool            `json:"accepts_response_payload"` // the acknowledgement may carry an answer
 
 	Reason string `json:"reason"` // of a disconnect
 
@@ -47,8 +48,12 @@ type socket struct {
 
 // An ack is one acknowledgement to be written.
 type ack struct {
-	envelope string
-	written  chan error
+	Envelope string `json:"envelope_id"`
+	// Payload answers the submission of a form. Slack drops large ones without
+	// a word.
+	Payload any `json:"payload,omitempty"`
+
+	written chan error
 }
 
 // open gets a new address, connects to it and waits for hello.
@@ -180,8 +185,8 @@ func (s *socket) ping(data string) error {
 }
 
 // ack returns nil when the acknowledgement of an envelope has been written.
-func (s *socket) ack(envelope string) error {
-	a := ack{envelope: envelope, written: make(chan error, 1)}
+func (s *socket) ack(envelope string, payload any) error {
+	a := ack{Envelope: envelope, Payload: payload, written: make(chan error, 1)}
 	select {
 	case s.acks <- a:
 		return <-a.written
@@ -196,7 +201,7 @@ func (s *socket) write() {
 		select {
 		case a := <-s.acks:
 			_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // a dead socket shows at the write
-			a.written <- s.conn.WriteJSON(map[string]string{"envelope_id": a.envelope})
+			a.written <- s.conn.WriteJSON(a)
 		case <-s.closed:
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 )
 
@@ -23,6 +24,7 @@ const (
 // A world is a connector and a Slack in a bubble, with a network in memory.
 type world struct {
 	*Connector
+	cfg   Config
 	slack *slacktest.Server
 	inbox *inbox
 	logs  *logbook
@@ -42,12 +44,12 @@ func inWorld(t *testing.T, sc slacktest.Config, test func(t *testing.T, w *world
 		serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener
 		transport := &http.Transport{DialContext: pipe.Dial}
 		logs := &logbook{}
+		cfg := Config{
+			BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: transport, Dial: pipe.Dial,
+			Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		}
 		w := &world{
-			Connector: New(Config{
-				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: transport, Dial: pipe.Dial,
-				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			}),
-			slack: server, inbox: newInbox(), logs: logs, ended: make(chan error, 1), stop: func() {},
+			Connector: New(cfg), cfg: cfg, slack: server, inbox: newInbox(), logs: logs, ended: make(chan error, 1), stop: func() {},
 		}
 		defer func() {
 			w.stop()
@@ -76,6 +78,15 @@ func (w *world) start(t *testing.T) {
 	synctest.Wait()
 }
 
+// restart ends the connector and runs another one, which knows nothing.
+func (w *world) restart(t *testing.T) {
+	t.Helper()
+	w.stop()
+	<-w.ended
+	w.Connector = New(w.cfg)
+	w.start(t)
+}
+
 // settled waits until all envelopes are acknowledged.
 func (w *world) settled(t *testing.T) {
 	t.Helper()
@@ -93,9 +104,78 @@ type inbox struct {
 	got    []incoming
 	posts  int
 	before func(ctx context.Context, m claybot.Message) error // called first
+
+	open     map[string]claybot.Question // asked
+	owner    string                      // who may answer
+	answers  map[string]claybot.Answered
+	taps     []connectors.Tap
+	deciding func(ctx context.Context) error // called first
 }
 
-func newInbox() *inbox { return &inbox{known: make(map[claybot.MessageID]bool)} }
+func newInbox() *inbox {
+	return &inbox{
+		known: make(map[claybot.MessageID]bool), open: make(map[string]claybot.Question), owner: "U1",
+		answers: make(map[string]claybot.Answered),
+	}
+}
+
+// Answer takes the first valid answer of who may give it.
+func (b *inbox) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+	b.mu.Lock()
+	b.taps = append(b.taps, t)
+	deciding := b.deciding
+	b.mu.Unlock()
+	if deciding != nil {
+		if err := deciding(ctx); err != nil {
+			return connectors.Tapped{}, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q, ok := b.open[t.Question]
+	_, late := b.answers[t.Question]
+	switch {
+	case !ok || t.UserID != b.owner:
+		return connectors.Tapped{Text: "This is not for you."}, nil
+	case late:
+		return connectors.Tapped{Text: "Somebody was faster."}, nil
+	}
+	v, err := q.Check(t.Value, nil)
+	if err != nil {
+		return connectors.Tapped{Again: true, Text: err.Error()}, nil
+	}
+	b.answers[t.Question] = claybot.Answered{Question: t.Question, Value: v, By: t.UserID, Reason: t.Reason, Scope: t.Scope}
+	return connectors.Tapped{OK: true, Text: "Thank you."}, nil
+}
+
+// decide makes fn be called before an answer is taken.
+func (b *inbox) decide(fn func(ctx context.Context) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deciding = fn
+}
+
+// asked makes a question one that can be answered.
+func (b *inbox) asked(q claybot.Question) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open[q.ID] = q
+}
+
+// answer is what was stored for a question.
+func (b *inbox) answer(q string) (claybot.Answered, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a, ok := b.answers[q]
+	return a, ok
+}
+
+// tapped are the taps that reached the store.
+func (b *inbox) tapped() []connectors.Tap {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]connectors.Tap(nil), b.taps...)
+}
 
 func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
 	if b.before != nil {

@@ -10,6 +10,11 @@ const (
 	maxPoll       = 50 * time.Second
 	maxPollBytes  = 32 << 20
 	maxReplyBytes = 1 << 20
+
+	maxDataBytes        = 64  // of a button
+	maxToastUTF16       = 200 // of what is answered to a tap
+	maxPlaceholderUTF16 = 64
+	maxRow              = 8 // buttons
 )
 
 // Times of our own.
@@ -29,10 +34,20 @@ const (
 	idleMax      = 2 * time.Second        // doubling up to this
 	maxPause     = time.Hour              // the longest wait for a poll that Telegram can ask for
 	maxSilence   = 24 * time.Hour         // the longest wait for a send
+	asideTimeout = 5 * time.Second        // of a call that is best done soon or never
+	choiceKept   = time.Minute            // how long a tap may be ahead of what its message shows
 )
 
 // Limits on what is passed on.
 const (
 	maxQuoteRunes = 2000
 	maxNameRunes  = 100 // of a file, a place
+)
+
+// Limits of buttons.
+const (
+	maxLabelRunes  = 60  // of what stands on one
+	maxOptionRunes = 100 // of one that must not be cut
+	maxOptions     = 50
+	maxAside       = 32 // calls about taps at a time
 )

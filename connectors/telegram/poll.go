@@ -27,6 +27,8 @@ type loop struct {
 	idle       time.Duration // the last pause behind a poll that led nowhere
 	conflicts  int           // polls in a row that another poller or a webhook ended
 	unhooked   bool
+	aside      aside
+	choices    choices
 }
 
 // getUpdates are the parameters of the method of that name.
@@ -42,6 +44,7 @@ type getUpdates struct {
 const quietWeek = 6 * 24 * time.Hour
 
 func (l *loop) run(ctx context.Context) error {
+	defer l.aside.wait()
 	// The first poll, and the first after a failure, asks for an answer at
 	// once, so that the connector is known to be live without a wait.
 	wait := time.Duration(0)
@@ -106,7 +109,7 @@ func (l *loop) fetch(ctx context.Context, wait time.Duration) (batch, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait+pollGrace)
 	defer cancel()
-	params := getUpdates{Offset: l.offset, Limit: maxBatch, Timeout: int(wait / time.Second), Allowed: []string{"message"}}
+	params := getUpdates{Offset: l.offset, Limit: maxBatch, Timeout: int(wait / time.Second), Allowed: []string{"message", "callback_query"}}
 	body, status, retry, err := l.poll.do(ctx, "getUpdates", params, maxPollBytes)
 	if err != nil {
 		return batch{}, err
@@ -170,17 +173,13 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 	if len(b.updates) == 0 && b.lost > 0 && b.next == 0 {
 		return errors.New("telegram: getUpdates: no update of the batch has a readable id")
 	}
-	type person struct{ chat, user int64 }
 	lanes := make(map[person][]*update, len(b.updates))
 	for i := range b.updates {
 		u := &b.updates[i]
-		if u.Message == nil {
+		p, ok := u.lane()
+		if !ok {
 			l.figures.ignored.Add(1)
 			continue
-		}
-		p := person{chat: u.Message.Chat.ID}
-		if u.Message.From != nil {
-			p.user = u.Message.From.ID
 		}
 		lanes[p] = append(lanes[p], u)
 	}
@@ -192,7 +191,7 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 	for _, lane := range lanes {
 		group.Go(func() {
 			for _, u := range lane {
-				if err := l.deliver(ctx, l.handler, u); err != nil {
+				if err := l.deliver(ctx, u); err != nil {
 					mu.Lock()
 					errs = append(errs, err)
 					mu.Unlock()

@@ -27,7 +27,8 @@ type textMessage struct {
 	Preview   struct {
 		Disabled bool `json:"is_disabled"`
 	} `json:"link_preview_options"`
-	Reply *replyTo `json:"reply_parameters,omitempty"`
+	Reply  *replyTo `json:"reply_parameters,omitempty"`
+	Markup any      `json:"reply_markup,omitempty"`
 }
 
 type replyTo struct {
@@ -46,6 +47,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if err != nil {
 		return "", err
 	}
+	m.Markup = c.markup(o)
 	formatted, plain := format(o.Text), o.Text
 	if o.Resent && m.MessageID == 0 {
 		formatted, plain = element("i", resentMark)+formatted, resentMark+plain
@@ -80,20 +82,43 @@ func newMessage(o claybot.Outgoing) (textMessage, error) {
 }
 
 // deliverText sends m with the formatted text if Telegram takes that and else
-// the plain one, and to the chat's new id if it has one.
+// the plain one, without its buttons if it refuses those, and to the chat's new
+// id if it has one.
 func (c *Connector) deliverText(ctx context.Context, m textMessage, formatted, plain string) (string, error) {
 	m.Text, m.ParseMode = formatted, "HTML"
 	receipt, err := c.attempt(ctx, m)
-	var r *refusal
-	if errors.As(err, &r) && r.code == http.StatusBadRequest && r.says("can't parse entities") {
-		c.log.Warn("formatting refused, sending plain text", "err", err)
-		m.Text, m.ParseMode = plain, ""
+	for {
+		plainer, ok := c.plainer(m, plain, err)
+		if !ok {
+			break
+		}
+		m = plainer
 		receipt, err = c.attempt(ctx, m)
 	}
+	var r *refusal
 	if errors.As(err, &r) && r.migrateTo != 0 {
 		return c.follow(ctx, m, r)
 	}
 	return receipt, classify(err, m.MessageID != 0)
+}
+
+// plainer is m without what Telegram refused with err; ok is false when that was
+// nothing that could be left out.
+func (c *Connector) plainer(m textMessage, plain string, err error) (_ textMessage, ok bool) {
+	var r *refusal
+	switch {
+	case !errors.As(err, &r) || r.code != http.StatusBadRequest:
+		return m, false
+	case m.ParseMode != "" && r.says("can't parse entities"):
+		c.log.Warn("formatting refused, sending plain text", "err", err)
+		m.Text, m.ParseMode = plain, ""
+	case m.Markup != nil && r.says("button", "reply markup", "reply_markup", "inline keyboard"):
+		c.log.Warn("buttons refused, sending without", "err", err)
+		m.Markup = nil
+	default:
+		return m, false
+	}
+	return m, true
 }
 
 // follow repeats a send to the id that the chat has now. An edit cannot

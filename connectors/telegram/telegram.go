@@ -7,6 +7,10 @@
 // worst brings an update twice, under the same message id. A broken update is
 // counted and passed.
 //
+// Taps at buttons come in like messages: in order with those of the same
+// person, and confirmed once the Handler has taken them. What Telegram then
+// shows to who tapped is said once, soon or never.
+//
 // Going out: Markdown becomes Telegram's HTML, once more as plain text where
 // Telegram refuses that. Every attempt ends as sent, not sent or ambiguous as
 // package connectors asks; only what went wrong after the request had begun to
@@ -140,9 +144,9 @@ func (c *Connector) Health() connectors.Health {
 	return h
 }
 
-// Figures counts what became of updates since the start: Posted messages,
-// Ignored ones (by bots, not addressed to us, service messages) and Broken
-// ones, which could not be read.
+// Figures counts what became of updates since the start: Posted messages and
+// answers, Ignored ones (by bots, not addressed to us, service messages, buttons
+// that work no more) and Broken ones, which could not be read.
 func (c *Connector) Figures() (posted, ignored, broken int64) {
 	return c.figures.posted.Load(), c.figures.ignored.Load(), c.figures.broken.Load()
 }
@@ -161,6 +165,16 @@ func (i *identity) set(username string) {
 		i.username = username
 		close(i.known)
 	})
+}
+
+// name is the bot's name, empty while it is not known.
+func (i *identity) name() string {
+	select {
+	case <-i.known:
+		return i.username
+	default:
+		return ""
+	}
 }
 
 // Run polls until ctx is done, or until Telegram refuses the token.

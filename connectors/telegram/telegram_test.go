@@ -19,13 +19,32 @@ import (
 )
 
 // A sink is a Handler that keeps what it is given. fail, if set, is asked
-// first.
+// first, and so is answer about taps.
 type sink struct {
-	mu    sync.Mutex
-	fail  func(m claybot.Message) error
-	got   []claybot.Message
-	to    []claybot.Descriptor
-	moved []string
+	mu     sync.Mutex
+	fail   func(m claybot.Message) error
+	answer func(t connectors.Tap) (connectors.Tapped, error)
+	got    []claybot.Message
+	to     []claybot.Descriptor
+	taps   []connectors.Tap
+	moved  []string
+}
+
+// Answer takes the first answer to each question.
+func (s *sink) Answer(_ context.Context, t connectors.Tap) (connectors.Tapped, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answer != nil {
+		if became, err := s.answer(t); err != nil || became != (connectors.Tapped{}) {
+			return became, err
+		}
+	}
+	known := slices.ContainsFunc(s.taps, func(old connectors.Tap) bool { return old.Question == t.Question })
+	s.taps = append(s.taps, t)
+	if known {
+		return connectors.Tapped{Text: "This was answered already."}, nil
+	}
+	return connectors.Tapped{OK: true, Text: "Thank you."}, nil
 }
 
 func (s *sink) Post(_ context.Context, to claybot.Descriptor, m claybot.Message) error {
@@ -269,6 +288,10 @@ func (m *meeting) Post(ctx context.Context, _ claybot.Descriptor, _ claybot.Mess
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (m *meeting) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
+	return connectors.Tapped{}, errors.New("nobody asked anything")
 }
 
 func (m *meeting) Moved(context.Context, string, string, string) error { return nil }

@@ -14,10 +14,35 @@ import (
 )
 
 // An update is the part of an update that claybot reads. Kinds other than
-// message leave Message nil.
+// message and callback_query leave both nil.
 type update struct {
 	UpdateID int64    `json:"update_id"`
 	Message  *message `json:"message"`
+	Tap      *tap     `json:"callback_query"`
+}
+
+// A person is somebody in a chat; either is 0 when it is not known.
+type person struct{ chat, user int64 }
+
+// lane is whose updates must stay in order with u; ok is false when u is of a
+// kind that is not read.
+func (u *update) lane() (p person, ok bool) {
+	m, from := u.Message, (*tgbotapi.User)(nil)
+	switch {
+	case m != nil:
+		from = m.From
+	case u.Tap != nil:
+		m, from = u.Tap.Message, u.Tap.From
+	default:
+		return p, false
+	}
+	if m != nil {
+		p.chat = m.Chat.ID
+	}
+	if from != nil {
+		p.user = from.ID
+	}
+	return p, true
 }
 
 // A message has the fields that claybot reads, in the types of the library
@@ -43,6 +68,7 @@ type message struct {
 	CaptionEntities []tgbotapi.MessageEntity `json:"caption_entities"`
 	MigrateTo       int64                    `json:"migrate_to_chat_id"`
 	MigrateFrom     int64                    `json:"migrate_from_chat_id"`
+	Markup          keyboard                 `json:"reply_markup"`
 	content
 }
 
@@ -57,8 +83,8 @@ func (c chat) group() bool { return c.Type == "group" || c.Type == "supergroup" 
 var errBroken = errors.New("telegram: the update cannot be read")
 
 // readUpdate decodes one update. A message whose text, chat and sender can be
-// read is accepted even when something else in it cannot. The id is set, if
-// it can be read, also with an error.
+// read is accepted even when something else in it cannot, and so is a tap that
+// can be answered. The id is set, if it can be read, also with an error.
 func readUpdate(raw []byte) (update, error) {
 	var u update
 	err := json.Unmarshal(raw, &u)
@@ -66,8 +92,13 @@ func readUpdate(raw []byte) (update, error) {
 		return u, nil
 	}
 	var wrongType *json.UnmarshalTypeError
-	if m := u.Message; errors.As(err, &wrongType) && u.UpdateID > 0 && m != nil &&
-		m.Chat.ID != 0 && m.Chat.Type != "" && m.From != nil && m.From.ID != 0 && m.MessageID != 0 && m.Text != "" {
+	if !errors.As(err, &wrongType) || u.UpdateID <= 0 {
+		return u, errBroken
+	}
+	if m := u.Message; m != nil && m.Chat.ID != 0 && m.Chat.Type != "" && m.From != nil && m.From.ID != 0 && m.MessageID != 0 && m.Text != "" {
+		return u, nil
+	}
+	if u.Tap != nil && u.Tap.ID != "" {
 		return u, nil
 	}
 	return u, errBroken
@@ -75,7 +106,15 @@ func readUpdate(raw []byte) (update, error) {
 
 // deliver posts what an update brings, if it is for us, and returns nil when
 // Telegram may forget it.
-func (c *Connector) deliver(ctx context.Context, h connectors.Handler, u *update) error {
+func (l *loop) deliver(ctx context.Context, u *update) error {
+	if u.Message == nil {
+		return l.tapped(ctx, u.Tap)
+	}
+	return l.wrote(ctx, l.handler, u)
+}
+
+// wrote posts a message.
+func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) error {
 	m := u.Message
 	if m.MigrateTo != 0 {
 		return c.movedChat(ctx, h, m.Chat.ID, m.MigrateTo)
@@ -145,6 +184,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 		Keys: []string{"telegram/" + c.bot + "/" + chatID + "/" + messageID},
 		Context: claybot.MessageContext{
 			MessageID: messageID,
+			ThreadID:  m.topic(),
 			GroupID:   m.MediaGroupID,
 			Quote:     m.quoted(),
 			Group:     m.Chat.group(),
@@ -152,9 +192,6 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 	}
 	if m.Date <= 0 {
 		msg.At = claybot.Now()
-	}
-	if m.IsTopic && m.ThreadID > 1 { // 1 is General, which is addressed by leaving it out
-		msg.Context.ThreadID = strconv.FormatInt(m.ThreadID, 10)
 	}
 	forwarded := m.ForwardDate != 0 || m.ForwardOrigin != nil
 	ours := true
@@ -170,7 +207,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 		switch {
 		case !mine:
 			return to, msg, false
-		case command.Type != claybot.MessageUser:
+		case command.Type != claybot.MessageUser || command.Engine != "":
 			msg, ours = command, true
 		}
 	}
@@ -178,6 +215,15 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 		msg.Text = joinLines(forwardMark(forwarded), msg.Text, line)
 	}
 	return claybot.User(c.cfg.Name, chatID, msg.From.UserID), msg, ours
+}
+
+// topic is the topic of a forum that m stands in. 1 is General, which is
+// addressed by leaving it out.
+func (m *message) topic() string {
+	if !m.IsTopic || m.ThreadID <= 1 {
+		return ""
+	}
+	return strconv.FormatInt(m.ThreadID, 10)
 }
 
 // repliesToUs reports a reply to one of our messages. In a topic every message

@@ -39,6 +39,7 @@ func TestGroups(t *testing.T) {
 		{"topic opened by us", field("hi", map[string]any{"is_topic_message": true, "message_thread_id": 3, "reply_to_message": map[string]any{"message_id": 3, "from": bot}}), "", ""},
 		{"command", text("/reset"), "RESET", claybot.MessageReset},
 		{"our command", text("/new@claybot plan"), "plan", claybot.MessageReset},
+		{"a run of another engine", text("/plan a trip"), "a trip", claybot.MessageUser},
 		{"other bot's command", text("/reset@otherbot"), "", ""},
 		{"unknown command", text("/weather"), "", ""},
 		{"unknown command for us", text("/weather@claybot now"), "/weather@claybot now", claybot.MessageUser},

@@ -263,3 +263,8 @@ func (c *client) want(t *testing.T, event, part string) sse {
 	}
 	return e
 }
+
+// Answer implements connectors.Handler: nobody asks anything here.
+func (m *memory) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
+	return connectors.Tapped{}, nil
+}

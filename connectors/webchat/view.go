@@ -52,11 +52,14 @@ func (c *Chat) saidView(o claybot.Outgoing) said {
 		N: o.N, ID: o.ID, Kind: o.Kind, Run: o.Run, Message: o.Message, Text: o.Text, At: o.At,
 		Shown: o.Shown,
 	}
+	for _, offer := range o.Offer {
+		s.Text += "\n\n*" + offer.Label + ":* `" + offer.Command + "`"
+	}
 	if o.EditOf != "" {
 		s.Replaces = []string{o.EditOf}
 	}
 	if c.html {
-		s.HTML = connectors.Render(o.Text, page)
+		s.HTML = connectors.Render(s.Text, page)
 	}
 	return s
 }

@@ -58,6 +58,9 @@ func (m *model) answer(r llm.Request) (llm.Response, error) {
 	if n := len(r.Messages); n > 0 && r.Messages[n-1].ID == llm.SummaryRequest {
 		return summarize(r.Messages[n-1].Content), nil
 	}
+	if a, ok := plans(r); ok {
+		return a, nil
+	}
 	return reply(read(r))
 }
 

@@ -110,7 +110,7 @@ func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) 
 	resp, err := p.model.Chat(ctx, req)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return resp, ended(ctx)
+		return resp, runs.Ended(ctx)
 	case err != nil:
 		return resp, modelError(err)
 	}

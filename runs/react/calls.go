@@ -20,22 +20,32 @@ const interrupted = "interrupted, outcome unknown: it may have taken effect and 
 
 // settle gives every call of the last answer its result, in order. Neighbours
 // without effect run side by side, all others one after another. A call that
-// waits ends the pass; the next one makes it again.
+// waits, for its tool or for its approval, ends the pass; the next one comes back
+// to it.
 func (p *pass) settle(ctx context.Context) error {
 	for len(p.progress.pending) > 0 {
 		if ctx.Err() != nil {
-			return ended(ctx)
+			return runs.Ended(ctx)
 		}
-		group := p.group()
-		results, wait, err := p.do(ctx, group)
+		group, refused, wait, err := p.approved(ctx, p.group())
 		if err != nil {
 			return err
+		}
+		var results []claybot.Record
+		switch {
+		case wait != nil:
+		case refused != "":
+			results = []claybot.Record{p.result(group[0], refused)}
+		default:
+			if results, wait, err = p.do(ctx, group); err != nil {
+				return err
+			}
 		}
 		for _, r := range results {
 			// What the end of ctx cut short has no result yet: the next pass, if
 			// there is one, judges it by its effect.
 			if ctx.Err() != nil && !r.OK {
-				return ended(ctx)
+				return runs.Ended(ctx)
 			}
 			if err := p.emit(r); err != nil {
 				return err
@@ -44,7 +54,7 @@ func (p *pass) settle(ctx context.Context) error {
 		switch {
 		case wait == nil:
 		case ctx.Err() != nil:
-			return ended(ctx)
+			return runs.Ended(ctx)
 		default:
 			waits := runs.ToolWaits(p.turn.Run.ID, group[len(results)].ToolCall, wait.Reason)
 			if err := p.tellEvents(ctx, false, waits); err != nil {

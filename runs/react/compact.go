@@ -98,7 +98,7 @@ func (p *pass) fold(ctx context.Context, enough worth) (bool, error) {
 	}
 	text, used, err := p.summarize(ctx, f.before(), old)
 	if err != nil && ctx.Err() != nil {
-		return false, ended(ctx)
+		return false, runs.Ended(ctx)
 	}
 	say := sayFolded
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *pass) compact(ctx context.Context) error {
 	text, used, err := p.summarize(ctx, f.before(), old)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return ended(ctx)
+		return runs.Ended(ctx)
 	case err != nil:
 		return summaryError(err)
 	}

@@ -88,7 +88,7 @@ func TestHopelessWindow(t *testing.T) {
 		j := talk(50, 500)
 		l := loop(m, c.set(t))
 		l.Window = func(claybot.Agent) int64 { return window }
-		l.Prompt = func(claybot.Agent, claybot.Run) string { return strings.Repeat("p", 20_000) }
+		l.Prompt = func(*runs.Turn) (string, error) { return strings.Repeat("p", 20_000), nil }
 		answered(t, j, l)
 		if got := m.requests[0].Messages; len(got) > 40 || llm.Unwrap(got[len(got)-1].Content) != "and now?" {
 			t.Errorf("window %d: %d messages, %+v", window, len(got), got[len(got)-1])
@@ -123,7 +123,7 @@ func TestMeasure(t *testing.T) {
 	var c counter
 	l := narrow(nil, c.set(t))
 	l.Model = func(claybot.Agent) llm.Model { return nil }
-	l.Prompt = func(claybot.Agent, claybot.Run) string { return strings.Repeat("p", 400) }
+	l.Prompt = func(*runs.Turn) (string, error) { return strings.Repeat("p", 400), nil }
 	j := newJournal()
 	j.records = append(j.records, earlier(user("gone", strings.Repeat("x", 4000))),
 		claybot.Record{Type: claybot.RecordSummary, Text: strings.Repeat("s", 400)}, user("m1", strings.Repeat("q", 800)),

@@ -29,10 +29,15 @@ type journal struct {
 	told    []string          // keys, each once
 	saved   map[string]string // long results by call id
 	answers map[claybot.MessageID]string
+	events  []claybot.Event
+	// nobody reads along; approvals are what was said, by the round of the
+	// question.
+	nobody    bool
+	approvals map[string]claybot.Answered
 }
 
 func newJournal(texts ...string) *journal {
-	j := &journal{started: map[string]string{}, saved: map[string]string{}, answers: map[claybot.MessageID]string{}}
+	j := &journal{started: map[string]string{}, saved: map[string]string{}, answers: map[claybot.MessageID]string{}, approvals: map[string]claybot.Answered{}}
 	for i, text := range texts {
 		j.records = append(j.records, user(fmt.Sprintf("m%d", i+1), text))
 	}
@@ -84,7 +89,43 @@ func (j *journal) turn() *runs.Turn {
 			}
 			return nil
 		},
+		Emit: func(_ context.Context, _ bool, ev ...claybot.Event) error {
+			j.events = append(j.events, ev...)
+			return nil
+		},
+		Ask: j.ask,
 	}
+}
+
+// ask plays what asks a person: a question is known by its round.
+func (j *journal) ask(_ context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+	if j.nobody {
+		return nil, nil, runs.ErrNobody
+	}
+	q := qs[0]
+	q.ID = round
+	if a, ok := j.approvals[round]; ok {
+		a.Question = q.ID
+		return []claybot.Answered{a}, nil, nil
+	}
+	return nil, &claybot.Awaiting{Reason: claybot.AwaitApproval, Answers: []claybot.MessageID{q.AnswerID()}, Until: 9, Questions: []claybot.Question{q}}, nil
+}
+
+// asked are the rounds of the questions that were put.
+func (j *journal) asked() (all []string) {
+	for _, r := range j.records {
+		if r.Type == claybot.RecordQuestion {
+			all = append(all, r.Question.ID)
+		}
+	}
+	return all
+}
+
+// say answers a question.
+func (j *journal) say(round string, a claybot.Answered) {
+	a.Question = round
+	j.approvals[round] = a
+	j.records = append(j.records, claybot.Record{Type: claybot.RecordAnswer, Run: runID, Answer: &a})
 }
 
 // remembered is what a store gives: nothing from before the newest summary but
@@ -104,7 +145,7 @@ func (j *journal) pass(ctx context.Context, l *react.Loop, t *runs.Turn, n int, 
 	count := 0
 	for r, err := range l.Run(ctx, t) {
 		if err != nil {
-			return err
+			return j.paused(err)
 		}
 		count++
 		if count != n || keep {
@@ -115,6 +156,20 @@ func (j *journal) pass(ctx context.Context, l *react.Loop, t *runs.Turn, n int, 
 		}
 	}
 	return nil
+}
+
+// paused records what a pass asks, once.
+func (j *journal) paused(err error) error {
+	var w *runs.WaitError
+	if !errors.As(err, &w) {
+		return err
+	}
+	for _, q := range w.Questions {
+		if !slices.Contains(j.asked(), q.ID) {
+			j.records = append(j.records, claybot.Record{Type: claybot.RecordQuestion, Run: runID, Question: &q})
+		}
+	}
+	return err
 }
 
 var errCrash = errors.New("crash")

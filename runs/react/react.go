@@ -35,10 +35,13 @@ const DefaultMaxSteps = 64
 // settings hold from the next one on. Only Model is needed. A Loop is safe for
 // concurrent use.
 type Loop struct {
-	Model    func(claybot.Agent) llm.Model  // nil result: nothing is configured
-	Tools    func(claybot.Agent) *tools.Set // nil, or a nil result: no tools
-	Prompt   func(claybot.Agent, claybot.Run) string
-	MaxSteps func(claybot.Agent) int // below 1: DefaultMaxSteps
+	Model func(claybot.Agent) llm.Model  // nil result: nothing is configured
+	Tools func(claybot.Agent) *tools.Set // nil, or a nil result: no tools
+	// Prompt is the system prompt of a run, or of no run where the Turn has no
+	// messages. An error ends the run; looking after the context does without.
+	Prompt   func(*runs.Turn) (string, error)
+	Approve  func(claybot.Agent) Rules // nil: only the tools themselves ask
+	MaxSteps func(claybot.Agent) int   // below 1: DefaultMaxSteps
 	// Window is how many tokens the context of the model has; below 1, or nil:
 	// as llm.Window knows it by the name that ModelName gives.
 	Window    func(claybot.Agent) int64
@@ -56,10 +59,25 @@ var (
 func (l *Loop) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
 	return func(yield func(claybot.Record, error) bool) {
 		p := l.pass(t, yield)
-		if err := p.run(ctx); err != nil && !errors.Is(err, errConsumed) {
+		err := promptError(p.prompt)
+		if err == nil {
+			err = p.run(ctx)
+		}
+		if err != nil && !errors.Is(err, errConsumed) {
 			yield(claybot.Record{}, err)
 		}
 	}
+}
+
+// promptError ends a run whose prompt cannot be made.
+func promptError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if known, ok := errors.AsType[*runs.Error](err); ok {
+		return known
+	}
+	return &runs.Error{Code: runs.CodePrompt, Text: err.Error(), Err: err}
 }
 
 // errConsumed: the consumer stopped ranging.
@@ -73,6 +91,8 @@ type pass struct {
 	tools    *tools.Set
 	offered  []llm.Tool // what the set has, asked once: it is needed for every record
 	system   string
+	prompt   error // why there is no system prompt
+	rules    Rules
 	maxSteps int
 	log      *slog.Logger
 	history  []claybot.Record
@@ -99,7 +119,12 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	}
 	p.offered = p.tools.Tools()
 	if l.Prompt != nil {
-		p.system = l.Prompt(t.Agent, t.Run)
+		if p.system, p.prompt = l.Prompt(t); p.prompt != nil {
+			p.system = ""
+		}
+	}
+	if l.Approve != nil {
+		p.rules = l.Approve(t.Agent)
 	}
 	if l.MaxSteps != nil && l.MaxSteps(t.Agent) > 0 {
 		p.maxSteps = l.MaxSteps(t.Agent)
@@ -187,14 +212,4 @@ func (p *pass) used(u claybot.Usage) {
 	if p.turn.Usage != nil {
 		p.turn.Usage(u)
 	}
-}
-
-// ended explains the end of ctx: a passed deadline is a failure with a code, any
-// other cause is the canceler's to judge.
-func ended(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, context.DeadlineExceeded) {
-		return &runs.Error{Code: runs.CodeDeadline, Text: "the run reached its time limit", Err: cause}
-	}
-	return cause
 }

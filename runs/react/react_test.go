@@ -96,9 +96,9 @@ func TestRequests(t *testing.T) {
 	script := llm.NewScript(llm.Use(call("a", "look", "1")), llm.Say("ok"))
 	l := loop(script, set)
 	prompts := 0
-	l.Prompt = func(a claybot.Agent, r claybot.Run) string {
+	l.Prompt = func(t *runs.Turn) (string, error) {
 		prompts++
-		return fmt.Sprintf("prompt %d of %s, %s", prompts, a.ID, r.ID)
+		return fmt.Sprintf("prompt %d of %s, %s", prompts, t.Agent.ID, t.Run.ID), nil
 	}
 	if err := j.run(t, l); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestDamagedMessage(t *testing.T) {
 	if err != nil || len(held) != 1 || len(held[0].Waiting) != 1 || held[0].Waiting[0].ID != "m2" {
 		t.Fatalf("held %+v, %v", held, err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m2"}); err != nil {
+	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m2"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	// A run goes on without the text of a message it has taken.

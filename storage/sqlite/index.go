@@ -165,8 +165,9 @@ func (c *conn) unindex(a *inboxRow) error {
 			return err
 		}
 	}
-	// An agent without an owner keeps its store in a scope of its own below.
-	if _, err := c.exec("DELETE FROM documents WHERE scope IN (?1, ?1 || '/store')", agentScope(a.id)); err != nil {
+	// An agent without an owner keeps its store in a scope of its own below, and
+	// what runs have replaced lies there, too.
+	if _, err := c.exec("DELETE FROM documents WHERE scope IN (?1, ?1 || '/store', ?1 || '/undo', ?1 || '/undo/store')", agentScope(a.id)); err != nil {
 		return err
 	}
 	c.tally[countAgents]--

@@ -37,7 +37,7 @@ func TestPrune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "open", []claybot.MessageID{"m1"}); err != nil {
+	if _, err := db.Begin(ctx, held[0].Lease, "open", []claybot.MessageID{"m1"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	change(t, db, "INSERT INTO runs (id, agent, state, last_seq, started, ended) VALUES ('new', 'a', 'FAILED', 1, 1, ?)", now())
@@ -106,7 +106,7 @@ func TestPruneLongAfter(t *testing.T) {
 		if err != nil || len(held) != 1 {
 			t.Fatalf("held %+v, %v", held, err)
 		}
-		if _, err := db.Begin(ctx, held[0].Lease, id, messages); err != nil {
+		if _, err := db.Begin(ctx, held[0].Lease, id, messages, ""); err != nil {
 			t.Fatal(err)
 		}
 		end := storage.Outcome{

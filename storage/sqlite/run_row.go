@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -12,6 +13,10 @@ type outcome struct {
 	Output string            `json:"output,omitempty"`
 	Usage  claybot.Usage     `json:"usage"`
 	Error  *claybot.RunError `json:"error,omitempty"`
+	Engine string            `json:"engine,omitempty"`
+	Result json.RawMessage   `json:"result,omitempty"`
+	Undo   []claybot.Undo    `json:"undo,omitempty"`
+	UndoOf claybot.RunID     `json:"undoOf,omitempty"`
 }
 
 // runColumns are what decodeRun reads, in its order.
@@ -33,6 +38,7 @@ func decodeRun(r row) (claybot.Run, error) {
 		err = errors.Join(err, unmarshal(r.str(11), &run.Awaiting))
 	}
 	run.Output, run.Usage, run.Error = o.Output, o.Usage, o.Error
+	run.Engine, run.Result, run.Undo, run.UndoOf = o.Engine, o.Result, o.Undo, o.UndoOf
 	return run, err
 }
 

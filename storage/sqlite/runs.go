@@ -13,7 +13,7 @@ import (
 
 // Begin implements storage.Runs. An empty batch without an unfinished run is
 // refused, and so is a batch with a message that does not wait.
-func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID) (claybot.Run, error) {
+func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
 	run, err := write(ctx, db, func(c *conn) (claybot.Run, error) {
 		a, err := c.leased(l)
 		if err != nil {
@@ -35,7 +35,7 @@ func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batc
 		if a.run != "" {
 			return c.resume(a, batch, reserved)
 		}
-		return c.start(a, id, batch, reserved)
+		return c.start(a, id, batch, reserved, engine)
 	})
 	if err != nil {
 		return claybot.Run{}, fmt.Errorf("begin run: %w", err)
@@ -43,16 +43,20 @@ func (db *DB) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batc
 	return run, nil
 }
 
-func (c *conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, reserved []claybot.RunID) (claybot.Run, error) {
+func (c *conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, reserved []claybot.RunID, engine string) (claybot.Run, error) {
 	if len(batch) == 0 {
 		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
 	}
-	run := claybot.Run{Agent: a.id, State: claybot.RunRunning, Attempts: 1, Started: claybot.Time(now())}
+	run := claybot.Run{Agent: a.id, State: claybot.RunRunning, Attempts: 1, Engine: engine, Started: claybot.Time(now())}
+	begun, err := json.Marshal(outcome{Engine: engine})
+	if err != nil {
+		return claybot.Run{}, err
+	}
 	for i, candidate := range append(slices.Clone(reserved), id) {
 		own := i < len(reserved)
-		n, err := c.exec(`INSERT INTO runs (id, agent, state, attempts, started) SELECT ?1, ?2, ?3, 1, ?4
+		n, err := c.exec(`INSERT INTO runs (id, agent, state, attempts, started, outcome) SELECT ?1, ?2, ?3, 1, ?4, ?6
 			WHERE ?5 OR NOT EXISTS (SELECT 1 FROM messages WHERE reserved = ?1) ON CONFLICT (id) DO NOTHING`,
-			candidate, a.id, run.State, run.Started, own)
+			candidate, a.id, run.State, run.Started, own, begun)
 		if err != nil {
 			return claybot.Run{}, err
 		}
@@ -69,9 +73,11 @@ func (c *conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, r
 	if err := c.bind(a, &run, batch, reserved); err != nil {
 		return claybot.Run{}, err
 	}
-	return run, c.append(&run, event(claybot.EventRunStarted, map[string]any{
-		"agent": a.id, "messages": batch, "attempt": run.Attempts,
-	}))
+	told := map[string]any{"agent": a.id, "messages": batch, "attempt": run.Attempts}
+	if engine != "" {
+		told["engine"] = engine
+	}
+	return run, c.append(&run, event(claybot.EventRunStarted, told))
 }
 
 func (c *conn) resume(a *inboxRow, batch []claybot.MessageID, reserved []claybot.RunID) (claybot.Run, error) {
@@ -355,7 +361,7 @@ func (c *conn) end(run *claybot.Run, o storage.Outcome, at int64) error {
 	if err := c.append(run, o.Events...); err != nil {
 		return err
 	}
-	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error})
+	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error, Engine: o.Engine, Result: o.Result, Undo: o.Undo, UndoOf: o.UndoOf})
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (c *conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if err := c.append(run, p.Events...); err != nil {
 		return err
 	}
-	so, err := json.Marshal(outcome{Usage: p.Usage})
+	so, err := json.Marshal(outcome{Usage: p.Usage, Engine: p.Engine, Result: p.Result})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ var postTests = []storeTest{
 		b.equal("outbox", len(ok(b.Unsent(b.ctx, dest, 0, 10))(b)), 1)
 		b.equal("duplicates", b.figures().Duplicates, 1)
 		// Also after it has run, and in the next process.
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting)))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
 		b.succeed(h.Lease, "r1")
 		b.again()
 		b.equal("after the run", b.post("m1", instant).Added, false)
@@ -55,7 +55,7 @@ var postTests = []storeTest{
 		}
 		h := b.hold(nodeOne)
 		b.equal("stored ids", ids(h.Waiting), []claybot.MessageID{"1", "1#c", "3", "4"})
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting)))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
 	}},
 	{"without an id", func(b *bed) {
 		if _, err := b.Post(b.ctx, storage.Posting{To: b.agent, Message: userMessage("")}); err == nil {

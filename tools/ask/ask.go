@@ -55,6 +55,7 @@ func Tools(q tools.Questions) []tools.Tool {
 			"Use it when you cannot go on without knowing something; put everything you need to know into one call, at most 5 questions. " +
 			"The result has the answers by key."},
 		Effect: tools.Idempotent,
+		Scopes: []string{"questions"},
 	}
 	return []tools.Tool{tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		qs, err := in.read(time.Now())

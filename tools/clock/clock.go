@@ -28,6 +28,7 @@ func CurrentTime() tools.Tool {
 	spec := tools.Spec{
 		Tool:   llm.Tool{Name: "current_time", Description: "Tells the current date and time."},
 		Effect: tools.ReadOnly,
+		Scopes: []string{"clock"},
 	}
 	return tools.New(spec, func(_ context.Context, _ tools.Env, in input) (tools.Result, error) {
 		zone := in.Zone
@@ -51,6 +52,7 @@ func Wait() tools.Tool {
 	spec := tools.Spec{
 		Tool:    llm.Tool{Name: "wait", Description: "Waits for a number of seconds, at most 300."},
 		Effect:  tools.ReadOnly,
+		Scopes:  []string{"clock"},
 		Timeout: (maxWait + 10) * time.Second,
 	}
 	return tools.New(spec, func(ctx context.Context, _ tools.Env, in input) (tools.Result, error) {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -87,6 +88,12 @@ type Backend interface {
 	// folder, NotFolder when it is a file, OverQuota when they are more than
 	// MaxFiles.
 	List(ctx context.Context, folder string) ([]File, error)
+	// Remove takes a file away, and the folders that are empty then; one that is
+	// not there is removed already.
+	Remove(ctx context.Context, path string) error
+	// aside is a place beside the files that the tools do not see, for what an
+	// agent's runs replace; false when nothing can be kept for it.
+	aside(agent claybot.AgentID) (Backend, bool)
 }
 
 // A File is one file in a list.
@@ -99,8 +106,12 @@ type File struct {
 type Source func(env tools.Env) (Backend, error)
 
 // Tools are all tools of this package, on the backend that b finds.
+//
+// What a run writes can be taken back as a whole, by the hidden tool RestoreTool:
+// for the last ten runs of an agent, up to 64 MiB. All changes of a run have the
+// same undo.
 func Tools(b Source) []tools.Tool {
-	return []tools.Tool{ls(b), readFile(b), writeFile(b), editFile(b), glob(b), grep(b)}
+	return []tools.Tool{ls(b), readFile(b), writeFile(b), editFile(b), glob(b), grep(b), restore(b)}
 }
 
 // missing is the error for a path that leads nowhere.

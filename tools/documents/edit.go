@@ -20,7 +20,10 @@ const (
 
 // spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect) tools.Spec {
-	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect}
+	return tools.Spec{
+		Tool: llm.Tool{Name: name, Description: description}, Effect: effect,
+		Undoes: effect != tools.ReadOnly, Scopes: []string{"files"},
+	}
 }
 
 func readFile(b Source) tools.Tool {
@@ -128,22 +131,21 @@ func writeFile(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		if err := write(ctx, files, path, in.Text); err != nil {
-			return tools.Result{}, err
-		}
-		return tools.Result{Text: fmt.Sprintf("%s is written, %d bytes", path, len(in.Text))}, nil
+		r, err := writeKept(ctx, files, env, path, in.Text)
+		r.Text = fmt.Sprintf("%s is written, %d bytes", path, len(in.Text))
+		return r, err
 	})
 }
 
-// write checks a new content and stores it.
-func write(ctx context.Context, files Backend, path, text string) error {
+// writable checks a new content.
+func writable(path, text string) error {
 	if len(text) > MaxFile {
 		return fail(OverQuota, "%.200q would have %d bytes, the limit is %d", path, len(text), MaxFile)
 	}
 	if !isText(text) {
 		return fail(Invalid, "the content for %.200q is not text", path)
 	}
-	return files.Write(ctx, path, text)
+	return nil
 }
 
 // editFile is Once: where the new text contains the old one, a second edit would
@@ -169,13 +171,12 @@ func editFile(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		if err := write(ctx, files, path, text); err != nil {
-			return tools.Result{}, err
-		}
+		r, err := writeKept(ctx, files, env, path, text)
+		r.Text = fmt.Sprintf("%d places in %s are changed", n, path)
 		if n == 1 {
-			return tools.Result{Text: fmt.Sprintf("1 place in %s is changed", path)}, nil
+			r.Text = fmt.Sprintf("1 place in %s is changed", path)
 		}
-		return tools.Result{Text: fmt.Sprintf("%d places in %s are changed", n, path)}, nil
+		return r, err
 	})
 }
 

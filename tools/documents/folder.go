@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -29,7 +30,7 @@ func Filesystem(folder func(env tools.Env) (string, error)) Source {
 		if err != nil {
 			return nil, broken("finding the folder", err)
 		}
-		return disk{name}, nil
+		return disk{folder: name, limit: MaxScope}, nil
 	}
 }
 
@@ -43,9 +44,24 @@ const (
 // crash.
 const staleAfter = time.Hour
 
+// undoFolder is where, in the folder, what runs have replaced is kept aside. The
+// tools cannot name it.
+const undoFolder = reserved + "undo"
+
 // disk is a Backend on one folder. Each call opens it anew, so that it may be
 // moved away in between.
-type disk struct{ folder string }
+type disk struct {
+	folder string
+	below  string // a folder in it, if that is the one
+	limit  int64  // bytes of all files
+}
+
+func (d disk) aside(agent claybot.AgentID) (Backend, bool) {
+	if !plainName.MatchString(string(agent)) || d.below != "" {
+		return nil, false
+	}
+	return disk{d.folder, undoFolder + "/" + string(agent), keptBytes}, true
+}
 
 func (d disk) open() (*os.Root, error) {
 	if err := os.MkdirAll(d.folder, folderMode); err != nil {
@@ -55,7 +71,28 @@ func (d disk) open() (*os.Root, error) {
 	if err != nil {
 		return nil, broken("opening the folder", err)
 	}
-	return root, nil
+	if d.below == "" {
+		return root, nil
+	}
+	defer root.Close()
+	if err := root.MkdirAll(d.below, folderMode); err != nil {
+		return nil, broken("opening the folder", err)
+	}
+	// What is kept aside lies where it was put, and not where a link leads.
+	for _, part := range append(above(d.below), d.below) {
+		info, err := root.Lstat(part)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is no folder", part)
+		}
+		if err != nil {
+			return nil, broken("opening the folder", err)
+		}
+	}
+	inner, err := root.OpenRoot(d.below)
+	if err != nil {
+		return nil, broken("opening the folder", err)
+	}
+	return inner, nil
 }
 
 func (d disk) Read(ctx context.Context, name string) (string, error) {
@@ -124,7 +161,7 @@ func (d disk) Write(ctx context.Context, name, text string) error {
 			count++
 		}
 	}
-	if total > MaxScope || count > MaxFiles {
+	if total > d.limit || count > MaxFiles {
 		return scopeFull()
 	}
 	if err := replace(root, name, text); err != nil {
@@ -162,6 +199,38 @@ func replace(root *os.Root, name, text string) (err error) {
 		if err := syncFolder(root, folder); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (d disk) Remove(ctx context.Context, name string) error {
+	root, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := regular(root, name); err != nil {
+		if hasCode(err, NoEntry) {
+			return nil
+		}
+		return err
+	}
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explain("removing", name, err)
+	}
+	folders := above(name)
+	for len(folders) > 0 && root.Remove(folders[len(folders)-1]) == nil { // the empty ones
+		folders = folders[:len(folders)-1]
+	}
+	last := "."
+	if len(folders) > 0 {
+		last = folders[len(folders)-1]
+	}
+	if err := syncFolder(root, last); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explain("removing", name, err)
 	}
 	return nil
 }

@@ -6,12 +6,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
 
 // below is where files lie among the documents of a scope.
 const below = "files/"
+
+// What the runs of an agent have replaced is in scopes of its own, behind that of
+// the agent, and goes with the agent; that of its own files goes with the
+// conversation as well, as they do.
+const (
+	undoState = "/undo"
+	undoStore = "/undo/store"
+)
 
 // State keeps the files of each agent for itself, in the scope "agent/<id>" of
 // docs.
@@ -20,7 +29,7 @@ func State(docs storage.Documents) Source {
 		if env.Agent.ID == "" {
 			return nil, fail(Unavailable, "this agent has no files")
 		}
-		return texts{docs, "agent/" + string(env.Agent.ID)}, nil
+		return files(docs, "agent/"+string(env.Agent.ID), undoState), nil
 	}
 }
 
@@ -30,23 +39,37 @@ func State(docs storage.Documents) Source {
 func Store(docs storage.Documents) Source {
 	return func(env tools.Env) (Backend, error) {
 		if owner := env.Agent.Descriptor.OwnerID(); owner != "" {
-			return texts{docs, "owner/" + owner}, nil
+			return files(docs, "owner/"+owner, undoStore), nil
 		}
 		if env.Agent.ID == "" {
 			return nil, fail(Unavailable, "this agent has no files")
 		}
-		return texts{docs, "agent/" + string(env.Agent.ID) + "/store"}, nil
+		return files(docs, "agent/"+string(env.Agent.ID)+"/store", undoStore), nil
 	}
 }
 
-// texts is a Backend on the documents of one scope.
+// texts is a Backend on the documents of one scope whose paths begin with below.
 type texts struct {
 	docs  storage.Documents
 	scope string
+	below string
+	limit int64  // bytes of the scope
+	undo  string // the scope of what is put aside, behind that of an agent
+}
+
+func files(docs storage.Documents, scope, undo string) texts {
+	return texts{docs, scope, below, MaxScope, undo}
+}
+
+func (t texts) aside(agent claybot.AgentID) (Backend, bool) {
+	if agent == "" || t.undo == "" {
+		return nil, false
+	}
+	return texts{docs: t.docs, scope: "agent/" + string(agent) + t.undo, limit: keptBytes}, true
 }
 
 func (t texts) Read(ctx context.Context, path string) (string, error) {
-	text, err := t.docs.Document(ctx, t.scope, below+path)
+	text, err := t.docs.Document(ctx, t.scope, t.below+path)
 	if err == nil {
 		return text, nil
 	}
@@ -74,12 +97,19 @@ func (t texts) Write(ctx context.Context, path, text string) error {
 	if _, known := find(all, path); !known && len(all) >= MaxFiles {
 		return scopeFull()
 	}
-	err = t.docs.SaveDocument(ctx, t.scope, below+path, text, MaxScope)
+	err = t.docs.SaveDocument(ctx, t.scope, t.below+path, text, t.limit)
 	if errors.Is(err, storage.ErrTooMany) {
 		return scopeFull()
 	}
 	if err != nil {
 		return broken("writing", err)
+	}
+	return nil
+}
+
+func (t texts) Remove(ctx context.Context, path string) error {
+	if err := t.docs.DropDocuments(ctx, t.scope, t.below+path); err != nil {
+		return broken("removing", err)
 	}
 	return nil
 }
@@ -115,7 +145,7 @@ func (t texts) all(ctx context.Context) ([]File, error) {
 	}
 	var files []File
 	for _, d := range docs {
-		if path, ok := strings.CutPrefix(d.Path, below); ok {
+		if path, ok := strings.CutPrefix(d.Path, t.below); ok {
 			files = append(files, File{path, d.Size})
 		}
 	}

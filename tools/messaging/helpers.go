@@ -33,7 +33,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 	for _, h := range helpers {
 		fmt.Fprintf(&b, "\n- %s: %s", h.Name, line(h.Description, maxPrompt))
 	}
-	return tools.New(spec("task", b.String(), tools.Idempotent), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(spec("task", b.String(), tools.Idempotent, scopeAgents), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		i := slices.IndexFunc(helpers, func(h Helper) bool { return h.Name == strings.TrimSpace(in.Subagent) })
 		if i < 0 {
 			return tools.Result{}, fmt.Errorf("field subagent: there is no helper %.40q", in.Subagent)
@@ -47,7 +47,10 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 		if err != nil || r.Wait != nil {
 			return r, err
 		}
-		return lastText(r.Text)
+		if r, err = lastText(r.Text); err == nil {
+			r.What = "let the helper " + h.Name + " work"
+		}
+		return r, err
 	})
 }
 

@@ -45,9 +45,21 @@ func Tools(a tools.Agents) []tools.Tool {
 	}
 }
 
+// What the tools reach.
+const (
+	scopeAgents   = "agents"
+	scopeSchedule = "schedule" // reminders
+)
+
 // spec is what all tools of this package have in common.
-func spec(name, description string, effect tools.Effect) tools.Spec {
-	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect}
+func spec(name, description string, effect tools.Effect, scope string) tools.Spec {
+	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{scope}}
+}
+
+// undo is a call that takes an effect back. args always marshal.
+func undo(tool string, args any) *claybot.ToolCall {
+	b, _ := json.Marshal(args)
+	return &claybot.ToolCall{Name: tool, Args: string(b)}
 }
 
 // required trims s and refuses what is empty or longer than limit bytes.
@@ -143,7 +155,7 @@ func startSubagent(a tools.Agents) tools.Tool {
 		Report bool     `json:"report,omitempty" jsonschema:"true: its final text is sent to you as a message"`
 	}
 	s := spec("start_subagent", "Starts another agent with a task of its own and returns at once with its id. "+
-		"It works in the background. Each call starts a new one. When it fails, you get a message.", tools.Idempotent)
+		"It works in the background. Each call starts a new one. When it fails, you get a message.", tools.Idempotent, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		sub, err := order{in.Task, in.Name, in.Model, in.Prompt, in.Tools}.check("")
 		if err != nil {
@@ -154,8 +166,16 @@ func startSubagent(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("agent %s started", id)}, nil
+		return tools.Result{Text: fmt.Sprintf("agent %s started", id), What: "started the agent " + called(sub.Name, id)}, nil
 	})
+}
+
+// called is an agent in words for people.
+func called(name string, id claybot.AgentID) string {
+	if name == "" {
+		return string(id)
+	}
+	return fmt.Sprintf("%s (%s)", name, id)
 }
 
 // maxTasks is the most subagents that one spawn_and_wait starts.
@@ -174,7 +194,7 @@ func spawnAndWait(a tools.Agents) tools.Tool {
 		Tasks []task `json:"tasks" jsonschema:"1 to 64 tasks; each gets a subagent of its own"`
 	}
 	s := spec("spawn_and_wait", "Starts one subagent for each task, all at the same time, and waits until all have ended. "+
-		"Returns their results in the order of the tasks; one that failed or took too long is an entry with ok false.", tools.Idempotent)
+		"Returns their results in the order of the tasks; one that failed or took too long is an entry with ok false.", tools.Idempotent, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		if len(in.Tasks) == 0 || len(in.Tasks) > maxTasks {
 			return tools.Result{}, fmt.Errorf("field tasks: %d entries, want 1 to %d", len(in.Tasks), maxTasks)
@@ -191,7 +211,9 @@ func spawnAndWait(a tools.Agents) tools.Tool {
 			}
 			subs[i] = sub
 		}
-		return a.SpawnAndWait(ctx, env, subs)
+		r, err := a.SpawnAndWait(ctx, env, subs)
+		r.What = fmt.Sprintf("let %d subagents work", len(subs))
+		return r, err
 	})
 }
 

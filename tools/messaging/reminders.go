@@ -34,7 +34,8 @@ func remindMe(a tools.Agents) tools.Tool {
 		At        string `json:"at"`
 	}
 	s := spec("remind_me", "Sends a note to yourself at a later time, at most a year ahead; you are woken by it and answer in this chat. "+
-		"Give exactly one of at, in and delayMs.", tools.Idempotent)
+		"Give exactly one of at, in and delayMs.", tools.Idempotent, scopeSchedule)
+	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		note, err := required("note", in.Note, maxNote)
 		if err != nil {
@@ -50,14 +51,13 @@ func remindMe(a tools.Agents) tools.Tool {
 		}
 		// A repeat of the call finds the reminder of the first one, whose time
 		// is what counts. One that is gone has come.
-		if all, err := a.Reminders(ctx, env); err == nil {
-			for _, r := range all {
-				if r.ID == id {
-					at = r.At
-				}
-			}
+		if r, err := reminder(ctx, a, env, id); err == nil && r != nil {
+			at = r.At
 		}
-		return answer(output{id, true, at.UTC().Format(time.RFC3339)})
+		r, err := answer(output{id, true, at.UTC().Format(time.RFC3339)})
+		r.What = "made a reminder for " + at.UTC().Format(time.RFC3339)
+		r.Undo = undo(cancelName, canceling{ID: id})
+		return r, err
 	})
 }
 
@@ -104,7 +104,7 @@ func when(at, in string, delayMs *int64, now time.Time) (time.Time, error) {
 }
 
 func listReminders(a tools.Agents) tools.Tool {
-	type reminder struct {
+	type entry struct {
 		ID   string `json:"id"`
 		At   string `json:"at"`
 		Note string `json:"note"`
@@ -113,18 +113,18 @@ func listReminders(a tools.Agents) tools.Tool {
 		Reminders []json.RawMessage `json:"reminders"`
 		LeftOut   int               `json:"leftOut,omitempty"`
 	}
-	s := spec("list_reminders", "Lists the reminders that you are still waiting for, the next one first.", tools.ReadOnly)
+	s := spec("list_reminders", "Lists the reminders that you are still waiting for, the next one first.", tools.ReadOnly, scopeSchedule)
 	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
 		all, err := a.Reminders(ctx, env)
 		if err != nil {
 			return tools.Result{}, err
 		}
-		listed := make([]reminder, len(all))
+		listed := make([]entry, len(all))
 		for i, r := range all {
-			listed[i] = reminder{r.ID, r.At.UTC().Format(time.RFC3339), line(r.Note, maxListedNote)}
+			listed[i] = entry{r.ID, r.At.UTC().Format(time.RFC3339), line(r.Note, maxListedNote)}
 		}
 		var out output
-		out.Reminders, out.LeftOut, err = fit(listed, func(reminder) bool { return true })
+		out.Reminders, out.LeftOut, err = fit(listed, func(entry) bool { return true })
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -132,19 +132,49 @@ func listReminders(a tools.Agents) tools.Tool {
 	})
 }
 
+const cancelName = "cancel_reminder"
+
+type canceling struct {
+	ID string `json:"id" jsonschema:"id of the reminder, as remind_me and list_reminders tell it"`
+}
+
 func cancelReminder(a tools.Agents) tools.Tool {
-	type input struct {
-		ID string `json:"id" jsonschema:"id of the reminder, as remind_me and list_reminders tell it"`
-	}
-	s := spec("cancel_reminder", "Takes one of your reminders back.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	s := spec(cancelName, "Takes one of your reminders back.", tools.Idempotent, scopeSchedule)
+	s.Undoes = true
+	return tools.New(s, func(ctx context.Context, env tools.Env, in canceling) (tools.Result, error) {
 		id, err := required("id", in.ID, maxID)
 		if err != nil {
 			return tools.Result{}, err
 		}
+		old, err := reminder(ctx, a, env, id)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		if old == nil && env.Undo {
+			return tools.Result{Text: fmt.Sprintf("reminder %s is not waiting any more; it has come or was canceled", id)}, nil
+		}
 		if err := a.CancelReminder(ctx, env, id); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("reminder %s is canceled", id)}, nil
+		r := tools.Result{Text: fmt.Sprintf("reminder %s is canceled", id), What: "canceled a reminder"}
+		if old != nil {
+			r.What += " for " + old.At.UTC().Format(time.RFC3339)
+			r.Undo = undo("remind_me", map[string]string{"note": old.Note, "at": old.At.UTC().Format(time.RFC3339Nano)})
+		}
+		return r, nil
 	})
+}
+
+// reminder finds one of the caller's; nil when there is none.
+func reminder(ctx context.Context, a tools.Agents, env tools.Env, id string) (*tools.Reminder, error) {
+	all, err := a.Reminders(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range all {
+		if r.ID == id {
+			return &r, nil
+		}
+	}
+	return nil, nil
 }

@@ -15,7 +15,7 @@ func askAgent(a tools.Agents) tools.Tool {
 		Text    string `json:"text" jsonschema:"the question, with all that the other needs to know"`
 		Timeout string `json:"timeout,omitempty" jsonschema:"how long to wait, such as 90s or 10m (a bare number counts seconds); 10m when absent"`
 	}
-	s := spec("ask_agent", "Asks an existing agent a question and waits for its answer.", tools.Idempotent)
+	s := spec("ask_agent", "Asks an existing agent a question and waits for its answer.", tools.Idempotent, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		to, err := receiver("to", in.To)
 		if err != nil {
@@ -29,7 +29,9 @@ func askAgent(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return a.AskAgent(ctx, env, to, text, wait)
+		r, err := a.AskAgent(ctx, env, to, text, wait)
+		r.What = "asked the agent " + to
+		return r, err
 	})
 }
 
@@ -50,7 +52,7 @@ func sendAgentMessage(a tools.Agents) tools.Tool {
 		To     string `json:"to,omitempty" jsonschema:"id of the agent, or parent for the one that started you; when absent, the agent of the chat that a person wrote in last"`
 		Silent bool   `json:"silent,omitempty" jsonschema:"true: the other sees the message in its next turn but is not woken"`
 	}
-	s := spec("send_agent_message", "Sends a message to another agent and does not wait for an answer.", tools.Idempotent)
+	s := spec("send_agent_message", "Sends a message to another agent and does not wait for an answer.", tools.Idempotent, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		text, err := required("text", in.Text, maxText)
 		if err != nil {
@@ -66,7 +68,7 @@ func sendAgentMessage(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("message sent to agent %s", id)}, nil
+		return tools.Result{Text: fmt.Sprintf("message sent to agent %s", id), What: fmt.Sprintf("sent a message to agent %s", id)}, nil
 	})
 }
 
@@ -78,7 +80,7 @@ func listAgents(a tools.Agents) tools.Tool {
 		Agents  []json.RawMessage `json:"agents"`
 		LeftOut int               `json:"leftOut,omitempty"`
 	}
-	s := spec("list_agents", "Lists the agents you can reach: ids, names, who started whom, what each is doing and said last.", tools.ReadOnly)
+	s := spec("list_agents", "Lists the agents you can reach: ids, names, who started whom, what each is doing and said last.", tools.ReadOnly, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
 		all, err := a.ListAgents(ctx, env)
 		if err != nil {
@@ -101,7 +103,7 @@ func readAgentHistory(a tools.Agents) tools.Tool {
 		ID   string `json:"id" jsonschema:"id of the agent; list_agents tells it"`
 		Last int    `json:"last,omitempty" jsonschema:"how many of the newest entries, 1 to 200; 20 when absent"`
 	}
-	s := spec("read_agent_history", "Reads the newest entries of another agent's conversation, the newest last. Long entries are shortened.", tools.ReadOnly)
+	s := spec("read_agent_history", "Reads the newest entries of another agent's conversation, the newest last. Long entries are shortened.", tools.ReadOnly, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		id, err := agentID("id", in.ID)
 		if err != nil {
@@ -125,21 +127,22 @@ func stopAgent(a tools.Agents) tools.Tool {
 	type input struct {
 		ID string `json:"id" jsonschema:"id of an agent that you or one of your subagents started"`
 	}
-	s := spec("stop_agent", "Stops what one of your subagents is doing, and all that it started. It keeps its history and can be written to later.", tools.Idempotent)
+	s := spec("stop_agent", "Stops what one of your subagents is doing, and all that it started. It keeps its history and can be written to later.", tools.Idempotent, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		id, err := agentID("id", in.ID)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		n, err := a.StopAgent(ctx, env, id)
+		what := "stopped the agent " + id
 		switch {
 		case err != nil:
 			return tools.Result{}, err
 		case n == 0:
 			return tools.Result{Text: fmt.Sprintf("agent %s was doing nothing", id)}, nil
 		case n == 1:
-			return tools.Result{Text: fmt.Sprintf("agent %s: 1 run stopped", id)}, nil
+			return tools.Result{Text: fmt.Sprintf("agent %s: 1 run stopped", id), What: what}, nil
 		}
-		return tools.Result{Text: fmt.Sprintf("agent %s: %d runs stopped", id, n)}, nil
+		return tools.Result{Text: fmt.Sprintf("agent %s: %d runs stopped", id, n), What: what}, nil
 	})
 }

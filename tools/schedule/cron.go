@@ -38,6 +38,7 @@ func (c cron) add() tools.Tool {
 	}
 	s := spec("cron_add", "Makes a task that an agent of its own does at times. Give exactly one of schedule, every and at. "+
 		"Shows the next five runs; with dry_run it shows them without saving.", tools.Once)
+	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		t := connectors.TaskSpec{
 			Name: in.Name, Prompt: in.Prompt, Description: in.Description,
@@ -66,7 +67,10 @@ func (c cron) add() tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("Task %s is made; %s.\n%s", made.Slug, output(made.Route), upcoming(made.Next))}, nil
+		return tools.Result{
+			Text: fmt.Sprintf("Task %s is made; %s.\n%s", made.Slug, output(made.Route), upcoming(made.Next)),
+			What: "made the task " + made.Slug, Undo: undo(deleteName, deleting{Task: made.UID}),
+		}, nil
 	})
 }
 
@@ -156,7 +160,14 @@ func (c cron) find(ctx context.Context, env tools.Env, ref string) (connectors.T
 			return t, nil
 		}
 	}
-	return connectors.Task{}, fmt.Errorf("field task: you have no task %.80q; cron_list tells yours", ref)
+	return connectors.Task{}, noTaskError(ref)
+}
+
+// A noTaskError names a task that the caller does not have.
+type noTaskError string
+
+func (e noTaskError) Error() string {
+	return fmt.Sprintf("field task: you have no task %.80q; cron_list tells yours", string(e))
 }
 
 func (c cron) list() tools.Tool {
@@ -210,100 +221,6 @@ func describe(t connectors.Task) string {
 	return b.String()
 }
 
-func (c cron) update() tools.Tool {
-	s := spec("cron_update", "Changes a task; fields that are absent stay as they are. Shows the next five runs.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in change) (tools.Result, error) {
-		t, err := c.find(ctx, env, in.Task)
-		if err != nil {
-			return tools.Result{}, err
-		}
-		ch, err := in.check()
-		if err != nil {
-			return tools.Result{}, err
-		}
-		if in.Route != nil {
-			r, err := c.route(ctx, env, *in.Route)
-			if err != nil {
-				return tools.Result{}, err
-			}
-			ch.Route = &r
-		}
-		if ch == (connectors.TaskChange{}) {
-			return tools.Result{}, errors.New("nothing to change: give a field besides task")
-		}
-		changed, err := c.tasks.Change(ctx, t.UID, ch)
-		if err != nil {
-			return tools.Result{}, err
-		}
-		return tools.Result{Text: "The task is changed.\n" + describe(changed)}, nil
-	})
-}
-
-// change are the arguments of cron_update.
-type change struct {
-	Task        string  `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
-	Name        *string `json:"name,omitempty" jsonschema:"a new name"`
-	Prompt      *string `json:"prompt,omitempty" jsonschema:"what shall be done from now on"`
-	Schedule    *string `json:"schedule,omitempty" jsonschema:"five cron fields; replaces every and at"`
-	Every       *string `json:"every,omitempty" jsonschema:"a distance such as 30m; replaces schedule and at"`
-	At          *string `json:"at,omitempty" jsonschema:"one time, as RFC 3339; replaces schedule and every"`
-	Timezone    *string `json:"timezone,omitempty" jsonschema:"IANA zone; empty for the usual one"`
-	Description *string `json:"description,omitempty" jsonschema:"what the task is for"`
-	Misfire     *string `json:"misfire,omitempty" jsonschema:"skip, run_once, or run_if_within and a duration"`
-	Once        *bool   `json:"once,omitempty" jsonschema:"true: the task goes away after its next run"`
-	Enabled     *bool   `json:"enabled,omitempty" jsonschema:"false: the task rests until it is enabled again"`
-	Retries     *int    `json:"retries,omitempty" jsonschema:"how often a failed run is tried again, 0 to 10"`
-	Route       *string `json:"route,omitempty" jsonschema:"empty for this chat, none for nowhere, or agent:ID for you or one of your subagents"`
-}
-
-// check returns all of the change but its route.
-func (in change) check() (connectors.TaskChange, error) {
-	ch := connectors.TaskChange{Once: in.Once, Enabled: in.Enabled, Retries: in.Retries}
-	for _, f := range []struct {
-		name    string
-		from    *string
-		to      **string
-		limit   int
-		must    bool // not be empty
-		oneLine bool
-	}{
-		{"name", in.Name, &ch.Name, maxName, true, true},
-		{"prompt", in.Prompt, &ch.Prompt, maxPrompt, true, false},
-		{"schedule", in.Schedule, &ch.Schedule, maxField, true, true},
-		{"every", in.Every, &ch.Every, maxField, true, true},
-		{"at", in.At, &ch.At, maxField, true, true},
-		{"timezone", in.Timezone, &ch.Timezone, maxField, false, true},
-		{"description", in.Description, &ch.Description, maxDescription, false, false},
-		{"misfire", in.Misfire, &ch.Misfire, maxField, false, true},
-	} {
-		if f.from == nil {
-			continue
-		}
-		v, err := optional(f.name, *f.from, f.limit)
-		if f.must {
-			v, err = required(f.name, *f.from, f.limit)
-		}
-		if f.oneLine {
-			v, err = oneLine(f.name, v, err)
-		}
-		if err != nil {
-			return ch, err
-		}
-		*f.to = &v
-	}
-	if in.Retries != nil {
-		if err := checkRetries(*in.Retries); err != nil {
-			return ch, err
-		}
-	}
-	if ch.Every != nil {
-		if err := rare(*ch.Every); err != nil {
-			return ch, err
-		}
-	}
-	return ch, oneKind(&ch)
-}
-
 // rare refuses a distance at which a task would run again and again.
 func rare(every string) error {
 	if d, err := time.ParseDuration(every); err == nil && d < minEvery {
@@ -324,40 +241,30 @@ func (c cron) room(ctx context.Context, env tools.Env) error {
 	return nil
 }
 
-// oneKind sees to it that a change of the times leaves exactly one kind of them.
-func oneKind(ch *connectors.TaskChange) error {
-	kinds := []**string{&ch.Schedule, &ch.Every, &ch.At}
-	n := 0
-	for _, k := range kinds {
-		if *k != nil {
-			n++
-		}
-	}
-	if n > 1 {
-		return fmt.Errorf("fields schedule, every and at: %d are given, want one at most", n)
-	}
-	for _, k := range kinds {
-		if n == 1 && *k == nil {
-			*k = new(string)
-		}
-	}
-	return nil
+// Names of tools that undo others.
+const (
+	updateName = "cron_update"
+	deleteName = "cron_delete"
+)
+
+type deleting struct {
+	Task string `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
 }
 
 func (c cron) remove() tools.Tool {
-	type input struct {
-		Task string `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
-	}
-	s := spec("cron_delete", "Takes a task away; its folder is kept aside.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	s := spec(deleteName, "Takes a task away; its folder is kept aside.", tools.Idempotent)
+	return tools.New(s, func(ctx context.Context, env tools.Env, in deleting) (tools.Result, error) {
 		t, err := c.find(ctx, env, in.Task)
+		if errors.As(err, new(noTaskError)) && env.Undo {
+			return tools.Result{Text: fmt.Sprintf("Task %s is not there any more.", in.Task)}, nil
+		}
 		if err != nil {
 			return tools.Result{}, err
 		}
 		if err := c.tasks.Remove(ctx, t.UID); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("Task %s is deleted.", t.Slug)}, nil
+		return tools.Result{Text: fmt.Sprintf("Task %s is deleted.", t.Slug), What: "deleted the task " + t.Slug}, nil
 	})
 }
 
@@ -374,6 +281,6 @@ func (c cron) run() tools.Tool {
 		if t, err = c.tasks.RunNow(ctx, t.UID, key(env)); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("Task %s runs now; %s.", t.Slug, output(t.Route))}, nil
+		return tools.Result{Text: fmt.Sprintf("Task %s runs now; %s.", t.Slug, output(t.Route)), What: "let the task " + t.Slug + " run"}, nil
 	})
 }

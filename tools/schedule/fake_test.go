@@ -69,7 +69,9 @@ func (f *tasks) RunNow(_ context.Context, ref, key string) (connectors.Task, err
 }
 
 func (f *tasks) Memory(_ context.Context, ref string) (string, error) {
-	f.asked = []any{"memory", ref}
+	if f.asked == nil { // else asked beside the others
+		f.asked = []any{"memory", ref}
+	}
 	return f.memory, f.err
 }
 

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/tools"
@@ -14,18 +15,21 @@ const maxIDs = 100
 // heart makes the tools for the heartbeat.
 type heart struct{ beats connectors.Beats }
 
+// A beat is what a model says about a task of the heartbeat.
+type beat struct {
+	Title       string `json:"title" jsonschema:"a short title for people"`
+	Prompt      string `json:"prompt" jsonschema:"what shall be looked after each time"`
+	ID          string `json:"id,omitempty" jsonschema:"id of the task, of a-z 0-9 . _ -; made from the title when absent; a task with this id is replaced"`
+	Every       string `json:"every,omitempty" jsonschema:"how often, such as 30m or 2h, at least 5m; the usual distance when absent"`
+	ActiveHours string `json:"active_hours,omitempty" jsonschema:"when it may run, such as 08:00-22:00; always when absent"`
+	Enabled     *bool  `json:"enabled,omitempty" jsonschema:"false: the task rests; true when absent"`
+}
+
 // add is Once: without an id, a second call may make a second task.
 func (h heart) add() tools.Tool {
-	type input struct {
-		Title       string `json:"title" jsonschema:"a short title for people"`
-		Prompt      string `json:"prompt" jsonschema:"what shall be looked after each time"`
-		ID          string `json:"id,omitempty" jsonschema:"id of the task, of a-z 0-9 . _ -; made from the title when absent; a task with this id is replaced"`
-		Every       string `json:"every,omitempty" jsonschema:"how often, such as 30m or 2h, at least 5m; the usual distance when absent"`
-		ActiveHours string `json:"active_hours,omitempty" jsonschema:"when it may run, such as 08:00-22:00; always when absent"`
-		Enabled     *bool  `json:"enabled,omitempty" jsonschema:"false: the task rests; true when absent"`
-	}
-	s := spec("heartbeat_add", "Makes or replaces a task of the heartbeat: something small that is looked after again and again, together with the others that are due.", tools.Once)
-	return tools.New(s, func(ctx context.Context, _ tools.Env, in input) (tools.Result, error) {
+	s := spec(addName, "Makes or replaces a task of the heartbeat: something small that is looked after again and again, together with the others that are due.", tools.Once)
+	s.Undoes = true
+	return tools.New(s, func(ctx context.Context, _ tools.Env, in beat) (tools.Result, error) {
 		b := connectors.Beat{Enabled: in.Enabled == nil || *in.Enabled}
 		for _, f := range []struct {
 			name, from string
@@ -52,33 +56,42 @@ func (h heart) add() tools.Tool {
 			}
 			*f.to = v
 		}
-		if err := h.keepGate(ctx, &b); err != nil {
+		all, _, err := h.beats.Beats(ctx)
+		if err != nil {
 			return tools.Result{}, err
+		}
+		// Gates are set by people only, and are not to be taken away by a model
+		// either.
+		if old := findBeat(all, b.ID); old != nil {
+			b.Gate = old.Gate
 		}
 		made, err := h.beats.AddBeat(ctx, b)
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: "The heartbeat has this task now.\n" + describeBeat(made)}, nil
+		r := tools.Result{
+			Text: "The heartbeat has this task now.\n" + describeBeat(made),
+			What: "made the task " + made.ID + " of the heartbeat", Undo: undo(removeName, removing{ID: made.ID}),
+		}
+		if old := findBeat(all, made.ID); old != nil {
+			r.What, r.Undo = "replaced the task "+made.ID+" of the heartbeat", undo(addName, beatOf(*old))
+		}
+		return r, nil
 	})
 }
 
-// keepGate leaves the gate of a task that is replaced in place: gates are set by
-// people only, and are not to be taken away by a model either.
-func (h heart) keepGate(ctx context.Context, b *connectors.Beat) error {
-	if b.ID == "" {
+// findBeat finds a task by its id; nil when there is none.
+func findBeat(all []connectors.Beat, id string) *connectors.Beat {
+	i := slices.IndexFunc(all, func(b connectors.Beat) bool { return b.ID == id && id != "" })
+	if i < 0 {
 		return nil
 	}
-	all, _, err := h.beats.Beats(ctx)
-	if err != nil {
-		return err
-	}
-	for _, known := range all {
-		if known.ID == b.ID {
-			b.Gate = known.Gate
-		}
-	}
-	return nil
+	return &all[i]
+}
+
+// beatOf is how a model would say what a task is.
+func beatOf(b connectors.Beat) beat {
+	return beat{Title: b.Title, Prompt: b.Prompt, ID: b.ID, Every: b.Every, ActiveHours: b.ActiveHours, Enabled: &b.Enabled}
 }
 
 func (h heart) list() tools.Tool {
@@ -143,26 +156,50 @@ func (h heart) run() tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		if n == 1 {
-			return tools.Result{Text: "1 task runs now"}, nil
+		what := "let the heartbeat run"
+		if n == 0 {
+			what = ""
 		}
-		return tools.Result{Text: fmt.Sprintf("%d tasks run now", n)}, nil
+		if n == 1 {
+			return tools.Result{Text: "1 task runs now", What: what}, nil
+		}
+		return tools.Result{Text: fmt.Sprintf("%d tasks run now", n), What: what}, nil
 	})
 }
 
+// Names of tools that undo each other.
+const (
+	addName    = "heartbeat_add"
+	removeName = "heartbeat_remove"
+)
+
+type removing struct {
+	ID string `json:"id" jsonschema:"id of the task, as heartbeat_list tells it"`
+}
+
 func (h heart) remove() tools.Tool {
-	type input struct {
-		ID string `json:"id" jsonschema:"id of the task, as heartbeat_list tells it"`
-	}
-	s := spec("heartbeat_remove", "Takes a task of the heartbeat away.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, _ tools.Env, in input) (tools.Result, error) {
+	s := spec(removeName, "Takes a task of the heartbeat away.", tools.Idempotent)
+	s.Undoes = true
+	return tools.New(s, func(ctx context.Context, env tools.Env, in removing) (tools.Result, error) {
 		id, err := required("id", in.ID, maxField)
 		if err != nil {
 			return tools.Result{}, err
 		}
+		all, _, err := h.beats.Beats(ctx)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		old := findBeat(all, id)
+		if old == nil && env.Undo {
+			return tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is not there any more", id)}, nil
+		}
 		if err := h.beats.RemoveBeat(ctx, id); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id)}, nil
+		r := tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id), What: "removed the task " + short(id, maxField) + " of the heartbeat"}
+		if old != nil && old.Gate == "" { // a gate only people can set
+			r.Undo = undo(addName, beatOf(*old))
+		}
+		return r, nil
 	})
 }

@@ -12,6 +12,7 @@ package schedule
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,7 +62,13 @@ func Tools(t connectors.Tasks, b connectors.Beats, a tools.Agents) []tools.Tool 
 
 // spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect) tools.Spec {
-	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect}
+	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"schedule"}}
+}
+
+// undo is a call that takes an effect back. args always marshal.
+func undo(tool string, args any) *claybot.ToolCall {
+	b, _ := json.Marshal(args)
+	return &claybot.ToolCall{Name: tool, Args: string(b)}
 }
 
 // required trims s and refuses what is empty or longer than limit bytes.
@@ -188,6 +195,9 @@ func place(a claybot.Agent) string {
 // A task must not write into other people's chats.
 func (c cron) route(ctx context.Context, env tools.Env, s string) (string, error) {
 	s = strings.TrimSpace(s)
+	if env.Undo && s != "" {
+		return s, nil // where it went before
+	}
 	own := place(env.Agent)
 	if s == "" || s == own {
 		return own, nil

@@ -19,6 +19,7 @@ func TestEffects(t *testing.T) {
 		"cron_add": tools.Once, "cron_list": tools.ReadOnly, "cron_update": tools.Idempotent, "cron_delete": tools.Idempotent,
 		"cron_run": tools.Idempotent, "cron_read_memory": tools.ReadOnly, "cron_write_memory": tools.Once,
 		"heartbeat_add": tools.Once, "heartbeat_list": tools.ReadOnly, "heartbeat_run": tools.Idempotent, "heartbeat_remove": tools.Idempotent,
+		"cron_restore_memory": tools.Idempotent,
 	}
 	got := map[string]tools.Effect{}
 	for _, tool := range append(schedule.Tools(new(tasks), new(beats), nil), schedule.MemoryTools(new(tasks))...) {

@@ -124,6 +124,7 @@ func (l lists) write() tools.Tool {
 		Tool: llm.Tool{Name: "write_todos", Description: "Replaces your list of todos. Use it for work of several steps: write the list first, " +
 			"then write it again whenever a step begins or ends."},
 		Effect: tools.Idempotent,
+		Scopes: []string{"todos"},
 	}
 	return tools.New(spec, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		list := make([]Todo, len(in.Todos))
@@ -155,6 +156,7 @@ func (l lists) read() tools.Tool {
 	spec := tools.Spec{
 		Tool:   llm.Tool{Name: "read_todos", Description: "Reads your list of todos."},
 		Effect: tools.ReadOnly,
+		Scopes: []string{"todos"},
 	}
 	return tools.New(spec, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
 		list, err := List(ctx, l.docs, env.Agent.ID)

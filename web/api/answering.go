@@ -14,14 +14,26 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// unfit begins what is said when a text does not answer the question that is
-// open.
-const unfit = "That does not fit: "
+const (
+	// unfit begins what is said when a text does not answer the question that is
+	// open.
+	unfit = "That does not fit: "
+	// reserved begins what is said when operators alone answer what is open.
+	reserved = "No message answers what waits here, so it changes nothing.\n\n"
+)
+
+// operators reports a question that no text of a conversation answers: here
+// speaks the agent's own person, whatever the scope of the token, and an approval
+// is not his to give.
+func operators(q claybot.Question) bool {
+	return q.Type == claybot.QuestionConfirm || len(q.Approvers) > 0
+}
 
 // answer takes the text of a message for the answer to what the agent asks. It
-// reports whether it was one, or was told not to fit. A second text that does
-// not fit ends the run that asks, and is a message like any other. A message
-// that has an id is remembered with its answers.
+// reports whether it was one, or was told not to be. A second text that does
+// not fit ends the run that asks, and is a message like any other; one that meets
+// nothing but questions for operators never does. A message that has an id is
+// remembered with its answers.
 func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Message, before string) (bool, error) {
 	ctx, desk := r.Context(), c.api.Desk
 	open, err := c.api.open(ctx, to)
@@ -35,12 +47,16 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Me
 	}
 	open = inOrder(open, run)
 	values := readAnswers(open, m.Text)
+	c.got = agentsystem.Accepted{Run: first.Run, Agent: first.Agent, Message: m.ID}
+	if len(values) == 0 {
+		c.instead = reserved + asked(questionsOf(open))
+		return true, nil
+	}
 	if m.ID != "" {
 		err = desk.AnswerSaid(ctx, first.Run, values, m, web.User(r), claybot.ViaHTTP)
 	} else {
 		err = desk.AnswerRun(ctx, first.Run, values, web.User(r), claybot.ViaHTTP)
 	}
-	c.got = agentsystem.Accepted{Run: first.Run, Agent: first.Agent, Message: m.ID}
 	var wrong *agentsystem.AnswerError
 	switch {
 	case errors.As(err, &wrong) && strings.HasPrefix(before, unfit):
@@ -55,9 +71,8 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Me
 		return false, err
 	}
 	left := slices.DeleteFunc(open, func(q storage.OpenQuestion) bool {
-		_, byKey := values[q.Key]
-		_, byID := values[q.ID]
-		return byID || byKey && q.Key != ""
+		_, done := values[q.ID]
+		return done
 	})
 	if len(left) > 0 {
 		c.instead = asked(questionsOf(left))
@@ -131,18 +146,28 @@ func inOrder(open []storage.OpenQuestion, run claybot.Run) []storage.OpenQuestio
 	return open
 }
 
-// readAnswers reads a text as answers by key: of several questions it may have
-// a line "key: value" for each; else it answers the first.
+// readAnswers reads a text as answers by the ids of questions: of several ones it
+// may have a line "key: value" for each; else it answers the first. There are
+// none where that would answer a question for operators.
 func readAnswers(open []storage.OpenQuestion, text string) map[string]string {
+	first := slices.IndexFunc(open, func(q storage.OpenQuestion) bool { return !operators(q.Question) })
+	if first < 0 {
+		return nil
+	}
+	whole := map[string]string{open[first].ID: strings.TrimSpace(text)}
 	values := make(map[string]string)
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		key, v, ok := strings.Cut(line, ":")
-		key = strings.TrimSpace(key)
-		named := slices.ContainsFunc(open, func(q storage.OpenQuestion) bool { return q.Key != "" && q.Key == key })
-		if len(open) < 2 || !ok || !named {
-			return map[string]string{open[0].ID: strings.TrimSpace(text)}
+		i := slices.IndexFunc(open, func(q storage.OpenQuestion) bool {
+			return q.Key != "" && strings.EqualFold(q.Key, strings.TrimSpace(key))
+		})
+		switch {
+		case len(open) < 2 || !ok || i < 0:
+			return whole
+		case operators(open[i].Question):
+			return nil
 		}
-		values[key] = strings.TrimSpace(v)
+		values[open[i].ID] = strings.TrimSpace(v)
 	}
 	return values
 }

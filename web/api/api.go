@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/web"
 )
@@ -28,7 +29,10 @@ type Config struct {
 	// Profiles names the profiles of the configuration, which OpenAI clients may
 	// name as models. Optional.
 	Profiles func() []string
-	Log      *slog.Logger
+	// Engine names the engine that an agent will have which does not exist yet.
+	// Optional: none plans then.
+	Engine func(claybot.Descriptor) string
+	Log    *slog.Logger
 	// Version is that of the program; it is in the document.
 	Version string
 }
@@ -49,6 +53,9 @@ func newAPI(cfg Config) *api {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Engine == nil {
+		cfg.Engine = func(claybot.Descriptor) string { return claybot.EngineReact }
+	}
 	cfg.Log = cfg.Log.With("part", "api")
 	a := &api{Config: cfg}
 	a.document = sync.OnceValue(a.describe)
@@ -59,7 +66,7 @@ func newAPI(cfg Config) *api {
 func (a *api) operations() []operation {
 	var all []operation
 	for _, part := range [][]operation{
-		a.startOperations(), a.runOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.questionOperations(),
+		a.startOperations(), a.runOperations(), a.undoOperations(), a.graphOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.questionOperations(),
 		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(),
 		a.modelOperations(),
 	} {

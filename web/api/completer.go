@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -261,8 +262,24 @@ func asked(all []claybot.Question) string {
 		for _, o := range q.Options {
 			b.WriteString("\n- " + o)
 		}
+		if operators(q) {
+			b.WriteString("\n\n" + whoAnswers(q))
+		}
 	}
 	return b.String()
+}
+
+// whoAnswers tells of a question for operators how they answer it.
+func whoAnswers(q claybot.Question) string {
+	what, with := "question", "claybot answer "+q.ID
+	if q.Type == claybot.QuestionConfirm {
+		what, with = "approval", "claybot approve "+q.ID+" or claybot deny "+q.ID
+	}
+	who := "an operator"
+	if len(q.Approvers) > 0 {
+		who = strings.Join(q.Approvers, ", ") + ", or for " + who
+	}
+	return "This " + what + " waits for " + who + ": on the page, with " + with + ", or at POST /questions/" + url.PathEscape(q.ID) + "/answer."
 }
 
 // grow shows what is new of a text that is being written.

@@ -181,7 +181,8 @@ func (a *api) modelOperations() []operation {
 			summary: "Talk to an agent as OpenAI clients do.",
 			about: "The model names the agent, user the thread. Only the newest messages of the user are posted, and tools, prompts and limits of the " +
 				"request are overlooked: the agent has its own. A client that goes away does not end the run. When the agent asks something, the question " +
-				"is the answer, and the next message of the thread answers it. While streaming, texts that come before the use of tools are shown too.",
+				"is the answer, and the next message of the thread answers it. An approval, and what is asked of approvers, no message answers: operators " +
+				"do, at POST /questions/{question}/answer. While streaming, texts that come before the use of tools are shown too.",
 			params: []param{{name: "Idempotency-Key", about: "A repeat under the same key gets the answer of the same run.", header: true}},
 			body:   completionRequest{},
 			answers: []answer{

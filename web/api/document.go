@@ -22,6 +22,7 @@ const intro = "JSON over HTTP. Log in with a bearer token (claybot token create)
 // tags are the groups of paths, in the order in which they are shown.
 var tags = [][2]string{
 	{"runs", "Start runs, watch them, end them."},
+	{"graphs", "Engines that are graphs, and plans."},
 	{"agents", "Agents, what they remember, and what waits for them."},
 	{"questions", "What agents ask, and answers to it."},
 	{"cron", "Tasks at set times."},

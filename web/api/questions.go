@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -50,7 +54,9 @@ type (
 		Questions []storage.OpenQuestion `json:"questions"`
 	}
 	answerRequest struct {
-		Value *value `json:"value" doc:"The answer: a string, a number, true or false, or a list."`
+		Value  *value                `json:"value" doc:"The answer: a string, a number, true or false, or a list. To a confirm: approve or deny."`
+		Reason string                `json:"reason,omitempty" doc:"Why it is denied, at most 1,000 characters."`
+		Scope  claybot.ApprovalScope `json:"scope,omitempty" doc:"How far an approval goes: empty for this action alone, session for what its tool does until the next reset, always for what its tool does for this agent from now on, which needs the scope admin."`
 	}
 	answerDone struct {
 		ID  string        `json:"questionId"`
@@ -76,7 +82,8 @@ func (a *api) questionOperations() []operation {
 		},
 		{
 			id: "answerQuestion", method: http.MethodPost, path: "/questions/{question}/answer", tag: "questions", scope: web.Operate,
-			summary: "Answer a question. The first answer that fits counts.", body: answerRequest{},
+			summary: "Answer a question. The first answer that fits counts.",
+			about:   "A confirm is an approval: what runs is what its text shows, or nothing.", body: answerRequest{},
 			answers: []answer{{status: http.StatusAccepted, value: answerDone{}, about: "The run goes on when it has all it waits for."}},
 			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusGone}, missing: noQuestion, serve: a.answerQuestion,
 		},
@@ -112,9 +119,19 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	in.Reason = strings.TrimSpace(strings.ReplaceAll(in.Reason, "\x00", ""))
+	if err := in.fits(q.Question); err != nil {
+		return err
+	}
+	if in.Scope == claybot.ApproveAlways && !web.CallerOf(r).Scope.Allows(web.Admin) {
+		return forbidden("To approve something for good changes a setting of the agent, which needs the scope admin.",
+			"Leave scope out to approve this action alone, or use a token with the scope admin.")
+	}
 	err = closed(q, true)
 	if err == nil {
-		err = a.Desk.AnswerQuestion(r.Context(), id, string(*in.Value), web.User(r), claybot.ViaHTTP)
+		err = a.Desk.AnswerQuestion(r.Context(), id, agentsystem.Said{
+			Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope,
+		})
 	}
 	if errors.Is(err, storage.ErrState) { // somebody, or time, was faster
 		if now, again := a.Desk.Question(r.Context(), id); again == nil {
@@ -126,6 +143,38 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, http.StatusAccepted, answerDone{id, q.Run})
+}
+
+// reasonLimit is the longest reason in characters.
+const reasonLimit = 1000
+
+var approvalScopes = []string{string(claybot.ApproveOnce), string(claybot.ApproveSession), string(claybot.ApproveAlways)}
+
+// fits refuses what does not go with an answer: only an approval has a scope,
+// and only a denial a reason. A value that is neither is refused later, in the
+// words of the question.
+func (in answerRequest) fits(q claybot.Question) error {
+	if in.Scope == claybot.ApproveOnce && in.Reason == "" {
+		return nil
+	}
+	v, err := q.Check(string(*in.Value), nil)
+	switch {
+	case !slices.Contains(approvalScopes, string(in.Scope)):
+		return bad(fmt.Sprintf("There is no scope %.40q.", in.Scope), "It is session or always; leave it out to approve this action alone.")
+	case q.Type != claybot.QuestionConfirm:
+		return bad("This question is no approval, so its answer has neither a scope nor a reason.", "Send the value alone.")
+	case in.Scope != claybot.ApproveOnce && q.Tool == "":
+		return bad("This approval is about no tool, so it cannot go further than this once.", "Leave scope out.")
+	case err != nil:
+		return nil
+	case in.Scope != claybot.ApproveOnce && string(v) != "true":
+		return bad("Only an approval has a scope.", "Leave scope out to deny this action.")
+	case in.Reason != "" && string(v) == "true":
+		return bad("Only a denial has a reason.", "Leave reason out to approve this action.")
+	case utf8.RuneCountInString(in.Reason) > reasonLimit:
+		return bad(fmt.Sprintf("The field reason has %d characters; at most %d are taken.", utf8.RuneCountInString(in.Reason), reasonLimit), "Say it in fewer words.")
+	}
+	return nil
 }
 
 // closed says why a question takes no answer; nil when it may be open, if it may.

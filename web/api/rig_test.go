@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -47,6 +48,8 @@ type rig struct {
 	tasks  connectors.Tasks        // instead of cron
 	beats  connectors.Beats        // instead of the heartbeat
 	bare   bool                    // neither cron nor heartbeat
+	graphs map[string]runs.Engine  // beside react
+	engine string                  // of the profile; empty: react
 	doc    *document               // all answers are held against it; nil until it was read
 	http   *http.Client
 	token  string // of the owner
@@ -64,6 +67,15 @@ var _ web.Desk = desk{}
 
 func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	return d.RunByID(ctx, id)
+}
+
+func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
+	a, err := d.System.UndoRun(ctx, id, by)
+	var no agentsystem.NoUndoError
+	if errors.As(err, &no) {
+		return a, web.Refusal(no)
+	}
+	return a, err
 }
 
 func (d desk) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) { return d.Stop(ctx, id) }
@@ -124,10 +136,10 @@ func (r *rig) begin() {
 		},
 		Log: log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
 		Profile: func(d claybot.Descriptor) agentsystem.Profile {
-			return agentsystem.Profile{Name: "default", Model: "script", MaxSteps: 9}
+			return agentsystem.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
 		},
 		Admission: func() agentsystem.Access {
-			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web"}}
+			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
 		},
 		Models: func() []string { return []string{"script", "other"} },
 		Tools:  func(claybot.Agent) []string { return []string{"wait", "ask_user"} },
@@ -139,11 +151,15 @@ func (r *rig) begin() {
 	r.system.Handle("react", &react.Loop{
 		Model: func(claybot.Agent) llm.Model { return r.mind }, Tools: func(claybot.Agent) *tools.Set { return set }, Log: log,
 	})
+	for name, g := range r.graphs {
+		r.system.Handle(name, g)
+	}
 	page := webchat.New(webchat.Config{Name: "web"})
 	all := []connectors.Connector{page}
 	cfg := api.Config{
 		Desk: desk{r.system}, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test",
 		Profiles: func() []string { return []string{"default", "night"} },
+		Engine:   func(claybot.Descriptor) string { return r.engine },
 	}
 	if r.wrap != nil {
 		cfg.Desk = r.wrap(cfg.Desk)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -24,6 +25,10 @@ type runView struct {
 	Output   string              `json:"output,omitempty" doc:"The reply, at most 2 KiB of it; all of it is in the history of the agent."`
 	Usage    claybot.Usage       `json:"usage"`
 	Error    *claybot.RunError   `json:"error,omitempty"`
+	Engine   string              `json:"engine,omitempty" doc:"What advances it: react, plan, explore or undo. In lists, it is known from the first pause or the end on."`
+	Result   json.RawMessage     `json:"result,omitempty" doc:"What a graph has put out so far, an object. Not in lists."`
+	Undo     []effectView        `json:"undo,omitempty" doc:"What it did that people may want to take back. Not in lists."`
+	UndoOf   claybot.RunID       `json:"undoOf,omitempty" doc:"The run whose effects this one takes back."`
 	Started  claybot.Time        `json:"started,omitempty"`
 	Ended    claybot.Time        `json:"ended,omitempty"`
 	Stream   string              `json:"stream"`
@@ -37,11 +42,21 @@ type awaitingView struct {
 	Questions []claybot.Question  `json:"questions,omitempty" doc:"POST /agents/runs/{run}/answers answers them."`
 }
 
+// viewRun is all of a run, rowOf the same without what may be long.
 func viewRun(r claybot.Run) runView {
+	v := rowOf(r)
+	v.Result = r.Result
+	for _, u := range r.Undo {
+		v.Undo = append(v.Undo, effectView{Step: u.Step, Tool: u.Tool, What: u.What, Can: u.Call != nil})
+	}
+	return v
+}
+
+func rowOf(r claybot.Run) runView {
 	return runView{
 		ID: r.ID, Agent: r.Agent, State: r.State, Messages: orEmpty(r.Messages), LastSeq: r.LastSeq, Attempts: r.Attempts, Cancel: r.Cancel,
 		Awaiting: viewAwaiting(r.Awaiting), Output: r.Output, Usage: r.Usage, Error: r.Error, Started: r.Started, Ended: r.Ended,
-		Stream: streamPath(r.ID),
+		Engine: r.Engine, UndoOf: r.UndoOf, Stream: streamPath(r.ID),
 	}
 }
 
@@ -137,7 +152,7 @@ func (a *api) listRuns(w http.ResponseWriter, r *http.Request) error {
 	rows, next := cut(rows, limit, func(r claybot.Run) string { return string(r.ID) })
 	out := runList{Runs: make([]runView, len(rows)), Next: next}
 	for i, x := range rows {
-		out.Runs[i] = viewRun(x)
+		out.Runs[i] = rowOf(x)
 	}
 	return reply(w, http.StatusOK, out)
 }

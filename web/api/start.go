@@ -1,16 +1,20 @@
 package api
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
@@ -25,7 +29,7 @@ type startRequest struct {
 	Text       string          `json:"text,omitempty" doc:"What it is told, at most 100,000 characters. It may be left out when there are files."`
 	Key        string          `json:"idempotencyKey,omitempty" doc:"1 to 128 letters, digits and . _ : -; a repeat under the same key does nothing new and gets the same ids; another message under it is refused."`
 	Files      []fileGiven     `json:"files,omitempty" doc:"At most 10."`
-	Engine     string          `json:"engine,omitempty" doc:"Only react, the default."`
+	Engine     string          `json:"engine,omitempty" doc:"What advances the run: react, plan, explore or another graph of GET /graphs. Without it, the engine of the agent's profile. A message that joins a run under way does not change its engine. Another one than plan needs the scope admin where that of the agent is plan."`
 	Stateless  bool            `json:"stateless,omitempty" doc:"Not supported; leave out agentId and descriptor for an agent without a past."`
 }
 
@@ -80,8 +84,10 @@ func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case in.Stateless:
 		return bad("stateless is not supported: an agent always has a memory.", "Leave out agentId and descriptor: the message is then for a new agent.")
-	case in.Engine != "" && in.Engine != "react":
-		return bad(fmt.Sprintf("There is no engine %.40q.", in.Engine), "Leave engine out.")
+	case in.Engine == claybot.EngineUndo:
+		return bad("The engine undo has a path of its own.", "POST /agents/runs/{run}/undo takes back what a run did.")
+	case in.Engine != "" && !slices.Contains(a.engines(), in.Engine):
+		return bad(fmt.Sprintf("There is no engine %.40q.", in.Engine), "There are: "+strings.Join(a.engines(), ", ")+".")
 	case in.AgentID != "" && in.Descriptor != nil:
 		return bad("agentId and descriptor are both given.", "Give one of them, or none for a new agent.")
 	}
@@ -93,7 +99,41 @@ func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
 		}
 		to.Descriptor = &d
 	}
-	return a.accept(w, r, to, saying{in.Text, in.Key, in.Files})
+	if err := a.mayWork(r, to, in.Engine); err != nil {
+		return err
+	}
+	return a.accept(w, r, to, saying{in.Text, in.Key, in.Files, in.Engine})
+}
+
+// mayWork refuses an engine that the policy of an agent does not bind: where an
+// agent plans, only who may change its settings has it work otherwise.
+func (a *api) mayWork(r *http.Request, to agentsystem.Address, engine string) error {
+	if engine == "" || engine == claybot.EnginePlan || web.CallerOf(r).Scope.Allows(web.Admin) {
+		return nil
+	}
+	own, err := a.engineOf(r.Context(), to)
+	if err != nil || own != claybot.EnginePlan {
+		return err
+	}
+	return forbidden("This agent plans before it acts, and its policy binds plans alone: another engine needs the scope admin.",
+		"Leave engine out, or use a token with the scope admin.")
+}
+
+// engineOf is the engine of an agent, which may not exist yet.
+func (a *api) engineOf(ctx context.Context, to agentsystem.Address) (string, error) {
+	id := to.Agent
+	if to.Descriptor != nil {
+		var err error
+		id, err = a.Desk.AgentOf(ctx, *to.Descriptor)
+		if errors.Is(err, storage.ErrNotFound) {
+			return a.Engine(*to.Descriptor), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	v, err := a.Desk.Settings(ctx, id)
+	return v.Now.Engine, err
 }
 
 func (a *api) postMessage(w http.ResponseWriter, r *http.Request) error {
@@ -101,14 +141,15 @@ func (a *api) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
-	return a.accept(w, r, agentsystem.Address{Agent: agentOf(r)}, saying{in.Text, in.Key, in.Files})
+	return a.accept(w, r, agentsystem.Address{Agent: agentOf(r)}, saying{text: in.Text, key: in.Key, files: in.Files})
 }
 
 // A saying is what a caller says.
 type saying struct {
-	text  string
-	key   string
-	files []fileGiven
+	text   string
+	key    string
+	files  []fileGiven
+	engine string // empty: that of the profile
 }
 
 func (a *api) accept(w http.ResponseWriter, r *http.Request, to agentsystem.Address, s saying) error {
@@ -137,7 +178,7 @@ func (a *api) start(r *http.Request, to agentsystem.Address, s saying) (agentsys
 	caller := web.CallerOf(r)
 	m := claybot.Message{
 		ID:   claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/" + s.key),
-		Type: claybot.MessageUser, Text: text, At: claybot.Now(),
+		Type: claybot.MessageUser, Text: text, At: claybot.Now(), Engine: s.engine,
 		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
 	}
 	var err error

@@ -27,6 +27,7 @@ func (b *board) agentRoutes() []web.Route {
 		b.part("/ui/agents/{id}/history", "agent", "lines", b.history),
 		b.part("/ui/agents/{id}/earlier", "agent", "earlier", b.history),
 		b.part("/ui/agents/{id}/settings", "agent", "settings", b.agentSettings),
+		{Pattern: "GET /ui/agents/{id}/pictures/{file}", Scope: web.Read, Handler: http.HandlerFunc(b.picture)},
 		b.act("POST /ui/agents/{id}/settings", web.Admin, b.configure),
 		b.act("POST /ui/agents/{id}/stop", web.Operate, b.stopAgent),
 		b.act("POST /ui/agents/{id}/reset", web.Operate, b.resetAgent),

@@ -30,6 +30,7 @@ var functions = template.FuncMap{
 	"excerpt":  func(n int, text any) string { return excerpt(n, fmt.Sprint(text)) },
 	"gist":     gist,
 	"pretty":   pretty,
+	"exact":    exact,
 	"words":    words,
 	"tone":     tone,
 	"called":   called,

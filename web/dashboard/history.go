@@ -80,12 +80,16 @@ func (b *board) readHistory(r *http.Request) (historyView, error) {
 	return v, nil
 }
 
-// linesOf folds records into lines. A result without its call stands alone.
+// linesOf folds records into lines. A result without its call stands alone; what
+// a graph notes for itself is left out.
 func linesOf(records []claybot.Record) []line {
 	lines := make([]line, 0, len(records))
 	type place struct{ line, call int }
 	calls := make(map[string]place)
 	for i, rec := range records {
+		if rec.Type == claybot.RecordNode { // the page of the run has its graph
+			continue
+		}
 		rec.Text = clip(rec.Text)
 		if rec.Type == claybot.RecordTool {
 			if at, ok := calls[rec.ToolCallID]; ok {

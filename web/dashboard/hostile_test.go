@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"encoding/json"
+	"fmt"
 	"html/template"
 	"regexp"
 	"strings"
@@ -82,8 +84,12 @@ func casesOf(x string, who viewer) []pageCase {
 	}
 	silent := story
 	silent.Receipt.Replies = nil
+	short := x[:min(len(x), 3000)] // they show it many times, all of it
+	work, confirm := hostileWork(short, who), hostileApproval(short, who)
 	waits := agentsystem.Story{Receipt: storage.Receipt{Busy: claybot.RunID(x), Ahead: 2}}
 	return []pageCase{
+		{"run", "work", work},
+		{"runs", "waiting", waitingView{[]asked{confirm}, 3}},
 		{"schedule", "main", scheduleView{
 			viewer: who, Tasks: []taskView{paused, on}, Problems: problems, Beats: []beatView{viewBeat(beat, "k")}, BeatProblems: problems,
 		}},
@@ -100,6 +106,39 @@ func casesOf(x string, who viewer) []pageCase {
 		{"access", "main", access},
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true, Stories: []storyView{viewStory(story), viewStory(silent), viewStory(waits)}}},
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true}},
+	}
+}
+
+// hostileApproval is a question whether something may be done.
+func hostileApproval(x string, who viewer) asked {
+	return asked{who, storage.OpenQuestion{Question: claybot.Question{
+		ID: x, Text: x, Type: claybot.QuestionConfirm, Tool: x, Approvers: []string{x, x}, Default: x, Expires: 5,
+	}, Run: claybot.RunID(x), Agent: claybot.AgentID(x)}, x}
+}
+
+// hostileWork is a run that has planned, explored and done everything.
+func hostileWork(x string, who viewer) workView {
+	args, _ := json.Marshal(map[string]string{x: x}) // strings always marshal
+	steps := make([]planStep, 0, 3)
+	for i, status := range []string{runs.StepWaiting, runs.StepOK, x} {
+		steps = append(steps, planStep{runs.StepProgress{
+			PlannedStep: runs.PlannedStep{ID: fmt.Sprint(x, i), Tool: x, What: x, Args: args, Risk: x, DependsOn: []string{x, x}, CostMicroUSD: 5},
+			Status:      status, Attempts: 2, Error: x, Question: x,
+		}, x})
+	}
+	call := claybot.ToolCall{ID: x, Name: x, Args: x}
+	return workView{
+		viewer: who, ID: claybot.RunID(x), Agent: claybot.AgentID(x), Undoes: claybot.RunID(x),
+		Plan: &planView{Title: x, Mode: x, Diff: x, Error: x, Steps: steps, Done: 1, Cost: 3},
+		Graph: viewGraph(
+			runs.Shape{Name: x, Start: x + "1", Edges: map[string][]string{x + "1": {x + "2", runs.End}, x + "2": {x + "1", runs.End}}},
+			runs.GraphView{Current: x + "1", Nodes: []runs.NodeSeen{{Node: x + "1", Visits: 2, State: x, Result: x}}, Edges: []runs.EdgeSeen{{From: x + "1", To: x + "2", Times: 1, Reason: x}}}),
+		Explored: &exploredView{
+			URL: x, Reason: x, Iterations: 3, Map: fileAddress(claybot.AgentID(x), x), DeadEnds: []string{x}, Errors: []string{x},
+			Screens: []screenView{{ID: x, Title: x, URL: x, Dead: true, Picture: fileAddress(claybot.AgentID(x), x)}}, MoreScreens: 1,
+			Transitions: []transition{{label(x), label(x), label(x)}}, MoreTransitions: 1,
+		},
+		Undo: &undoView{Effects: []claybot.Undo{{Step: x, Tool: x, What: x}, {Step: x, Tool: x, Call: &call}}, More: 2, Can: 1, State: claybot.RunState(x)},
 	}
 }
 
@@ -125,7 +164,11 @@ func shape(html string) (tags string, bad []string) {
 	for _, m := range tagForm.FindAllStringSubmatch(html, -1) {
 		name := strings.ToLower(m[2])
 		switch name {
-		case "script", "iframe", "img", "object", "embed", "style", "base", "link", "template":
+		case "img":
+			if !strings.Contains(m[3], ` src="/ui/agents/`) {
+				bad = append(bad, "the tag "+m[0])
+			}
+		case "script", "iframe", "object", "embed", "style", "base", "link", "template":
 			bad = append(bad, "the tag "+m[0])
 		case "details", "summary", "pre":
 			continue
@@ -138,6 +181,9 @@ func shape(html string) (tags string, bad []string) {
 			case strings.HasPrefix(attr, "on"), strings.HasPrefix(attr, "hx-on"), attr == "style", attr == "srcdoc", attr == "hx-vals", attr == "hx-vars":
 				bad = append(bad, "the attribute "+a[0])
 			case attr == "href" || attr == "src" || attr == "action" || attr == "data-live" || attr == "hx-post" || attr == "hx-delete":
+				if place, inside := strings.CutPrefix(value, "#"); inside && !strings.ContainsAny(place, "<>:") {
+					continue
+				}
 				if !strings.HasPrefix(value, "/") || strings.HasPrefix(value, "//") {
 					bad = append(bad, "a link to "+value)
 				}

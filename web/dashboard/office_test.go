@@ -486,6 +486,7 @@ func TestAccessPage(t *testing.T) {
 func TestHealthPage(t *testing.T) {
 	o := startOffice(t)
 	v := o.visitor()
+	o.eventually("the tasks were read", func() bool { return strings.Contains(v.page("/ui/health/now"), "works in part") })
 	o.contains(v.page("/ui/health"), "No model is configured.", "phone", "cron", "works in part", "1 task file has a problem", "heartbeat", "/healthz", "/readyz", "/metrics", "test")
 	o.phone.Stop("The number <is> not in service; buy another.")
 	o.contains(v.page("/ui/health/now"), "1 connector has stopped.", "The number &lt;is&gt; not in service; buy another.", "stopped, needs you")

@@ -2,10 +2,16 @@ package dashboard
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -20,6 +26,35 @@ func (b *board) questionRoutes() []web.Route {
 type asked struct {
 	viewer
 	storage.OpenQuestion
+	Who string // the agent that asks, where several do
+}
+
+// fence begins and ends the block that an approval shows an action in.
+const fence = "\n```\n"
+
+// Lead is the line above the action of a confirm, empty where there is none.
+func (a asked) Lead() string {
+	lead, _, _ := a.parts()
+	return lead
+}
+
+// Action is what a confirm is about, all of it, with every character visible.
+func (a asked) Action() string {
+	if _, action, ok := a.parts(); ok {
+		return exact(action)
+	}
+	return exact(a.Text)
+}
+
+// parts takes the text of a confirm apart when it is one line with one block
+// below it, and nothing else.
+func (a asked) parts() (lead, action string, ok bool) {
+	lead, rest, _ := strings.Cut(a.Text, fence)
+	action, whole := strings.CutSuffix(rest+"\n", fence)
+	if !whole || strings.Contains(lead, "\n") || strings.Contains(action, "```") || exact(lead) != lead {
+		return "", "", false
+	}
+	return lead, action, true
 }
 
 // fewOptions is up to how many options are shown side by side.
@@ -40,23 +75,105 @@ func (b *board) openQuestions(r *http.Request, agent claybot.AgentID, run claybo
 	var open []asked
 	for _, q := range all {
 		if run == "" || q.Run == run {
-			open = append(open, asked{viewerOf(r), q})
+			open = append(open, asked{viewer: viewerOf(r), OpenQuestion: q})
 		}
 	}
 	return open, nil
 }
 
-// answer answers one question; several values are those of a list.
-func (b *board) answer(w http.ResponseWriter, r *http.Request) error {
-	value := strings.Join(r.PostForm["value"], ", ")
-	if r.PostForm.Has("list") && value != "" { // options may have commas of their own
-		list, _ := json.Marshal(r.PostForm["value"]) // strings always marshal
-		value = string(list)
+// waitingRows is how many open questions the page of all runs shows.
+const waitingRows = 10
+
+// A waitingView is what persons are asked, by whatever agent.
+type waitingView struct {
+	Questions []asked
+	More      int
+}
+
+func (b *board) runQuestions(r *http.Request) (any, error) { return b.readWaiting(r) }
+
+// readWaiting reads the open questions of all agents, the oldest first.
+func (b *board) readWaiting(r *http.Request) (v waitingView, err error) {
+	all, err := b.openQuestions(r, "", "")
+	if err != nil {
+		return v, err
 	}
-	err := b.Desk.AnswerQuestion(r.Context(), r.PathValue("id"), value, web.User(r), claybot.ViaWeb)
+	v.Questions, v.More = cut(all, waitingRows)
+	for i, q := range v.Questions {
+		if v.Questions[i].Who, err = b.agentName(r.Context(), q.Agent); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// reasonRunes is the longest reason of a denial.
+const reasonRunes = 500
+
+// answer answers one question; several values are those of a list. An approval
+// has a verdict instead, see saidOf.
+func (b *board) answer(w http.ResponseWriter, r *http.Request) error {
+	said, words, err := saidOf(r.Form)
 	if err != nil {
 		return err
 	}
-	b.done(w, "Answered. The run goes on.")
+	if said.Scope == claybot.ApproveAlways && !viewerOf(r).Administers() {
+		return refused(http.StatusForbidden, "To approve something for good changes a setting of the agent, which needs the scope admin.", "Approve it once.")
+	}
+	said.By, said.Via = web.User(r), claybot.ViaWeb
+	if err := b.Desk.AnswerQuestion(r.Context(), r.PathValue("id"), said); err != nil {
+		return err
+	}
+	b.done(w, words)
 	return nil
+}
+
+// saidOf reads the answer from a form, and how its taking is confirmed.
+func saidOf(f url.Values) (s agentsystem.Said, words string, err error) {
+	switch f.Get("verdict") {
+	case "":
+		s.Value = strings.Join(f["value"], ", ")
+		if f.Has("list") && s.Value != "" { // options may have commas of their own
+			list, _ := json.Marshal(f["value"]) // strings always marshal
+			s.Value = string(list)
+		}
+		return s, "Answered. The run goes on.", nil
+	case "approve":
+		return agentsystem.Said{Value: "approve"}, "Approved. The run goes on.", nil
+	case "session":
+		return agentsystem.Said{Value: "approve", Scope: claybot.ApproveSession}, "Approved, and not asked again until the next reset.", nil
+	case "always":
+		return agentsystem.Said{Value: "approve", Scope: claybot.ApproveAlways}, "Approved, now and always. The settings of the agent take it back.", nil
+	case "deny":
+		reason := strings.TrimSpace(f.Get("reason"))
+		if utf8.RuneCountInString(reason) > reasonRunes {
+			return s, "", refused(http.StatusBadRequest, "The reason is too long.", "Say it in at most "+strconv.Itoa(reasonRunes)+" characters.")
+		}
+		return agentsystem.Said{Value: "deny", Reason: reason}, "Denied. The run goes on without it.", nil
+	}
+	return s, "", refused(http.StatusBadRequest, "There is no such verdict.", "Approve or deny.")
+}
+
+// exact is a text whose characters can all be seen: those that have no look of
+// their own, or turn others around, are shown by their number.
+func exact(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `[\x%02X]`, text[i])
+		case r == '\n':
+			b.WriteRune(r)
+		case !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' || blank[r]:
+			fmt.Fprintf(&b, "[U+%04X]", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// blank are characters that count as letters or marks and show nothing.
+var blank = map[rune]bool{
+	'\u034f': true, '\u115f': true, '\u1160': true, '\u17b4': true, '\u17b5': true, '\u2800': true, '\u3164': true, '\uffa0': true,
 }

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -45,6 +46,10 @@ type rig struct {
 	tasks connectors.Tasks
 	beats connectors.Beats
 	addr  string // to listen on; a free port by default
+	// engines are further ones, by name; engine is that of agents that choose
+	// none, react by default.
+	engines map[string]runs.Engine
+	engine  string
 	// routes may add to what is behind the door or replace the desk.
 	desk func(web.Desk) web.Desk
 
@@ -93,6 +98,14 @@ func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxV
 	return d.InboxOf(ctx, id)
 }
 
+func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
+	a, err := d.System.UndoRun(ctx, id, by)
+	if no, ok := errors.AsType[agentsystem.NoUndoError](err); ok {
+		return a, web.Refusal(no)
+	}
+	return a, err
+}
+
 func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
 	return "", d.System.Revoke(ctx, connector, subject)
 }
@@ -133,6 +146,9 @@ func (r *rig) start() {
 		Model: func(claybot.Agent) llm.Model { return r.mind },
 		Tools: func(a claybot.Agent) *tools.Set { return set.Only(r.system.OwnSettings(a.ID).Tools) },
 	})
+	for name, engine := range r.engines {
+		r.system.Handle(name, engine)
+	}
 	r.chat = webchat.New(webchat.Config{HTML: true, Log: log})
 	r.srv, err = web.New(web.Config{
 		Addr: r.addr, Dir: r.dir, Log: log, Ready: r.system.Ready, Routes: r.routes(log),
@@ -152,7 +168,7 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 		},
 		Log: log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
 		Profile: func(claybot.Descriptor) agentsystem.Profile {
-			return agentsystem.Profile{Name: "plain", Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
+			return agentsystem.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
 		},
 		Admission: func() agentsystem.Access {
 			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web"}}

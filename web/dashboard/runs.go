@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -19,15 +20,18 @@ const runRows = 50
 
 func (b *board) runRoutes() []web.Route {
 	return []web.Route{
-		b.screen("/ui/runs", "runs", b.runList),
+		b.screen("/ui/runs", "runs", b.runPage),
 		b.part("/ui/runs/rows", "runs", "rows", b.runList),
 		b.part("/ui/runs/more", "runs", "later", b.runList),
 		b.screen("/ui/runs/{id}", "run", b.run),
+		b.part("/ui/runs/questions", "runs", "waiting", b.runQuestions),
 		b.part("/ui/runs/{id}/top", "run", "top", b.run),
+		b.part("/ui/runs/{id}/work", "run", "work", b.runWork),
 		b.part("/ui/runs/{id}/events", "run", "items", b.runEvents),
 		b.part("/ui/runs/{id}/earlier", "run", "earlier", b.runEvents),
 		b.part("/ui/runs/{id}/deliveries", "run", "deliveries", b.runDeliveries),
 		b.act("POST /ui/runs/{id}/cancel", web.Operate, b.cancelRun),
+		b.act("POST /ui/runs/{id}/undo", web.Operate, b.undoRun),
 	}
 }
 
@@ -51,6 +55,30 @@ func (r runRow) MS() int64 {
 
 // Tokens is what its model calls read and wrote.
 func (r runRow) Tokens() int64 { return r.Usage.Input + r.Usage.Output }
+
+// A runsPage is the list with what persons are asked.
+type runsPage struct {
+	runsView
+	Waiting waitingView
+}
+
+// Asks reports whether the list may have runs that wait for a person, of any
+// agent.
+func (p runsPage) Asks() bool {
+	return p.Agent == "" && (p.State == "" || p.State == string(claybot.RunAwaiting))
+}
+
+func (b *board) runPage(r *http.Request) (any, error) {
+	var v runsPage
+	list, err := b.runList(r)
+	if err != nil {
+		return nil, err
+	}
+	if v.runsView, _ = list.(runsView); v.Asks() {
+		v.Waiting, err = b.readWaiting(r)
+	}
+	return v, err
+}
 
 // A runsView is one screenful of the list.
 type runsView struct {
@@ -163,6 +191,7 @@ type runView struct {
 	runRow
 	Questions []asked
 	Texts     []askedText
+	Work      workView
 	Timeline  timelineView
 	Kinds     string // the names of all events, for the script
 }
@@ -202,6 +231,9 @@ func (b *board) run(r *http.Request) (any, error) {
 	if v.Texts, err = b.textsOf(ctx, run); err != nil {
 		return nil, err
 	}
+	if v.Work, err = b.readWork(r, run); err != nil {
+		return nil, err
+	}
 	v.Timeline, err = b.readTimeline(r, run)
 	return v, err
 }
@@ -230,11 +262,35 @@ func (b *board) textsOf(ctx context.Context, run claybot.Run) ([]askedText, erro
 		}
 		for _, s := range stories {
 			if m := s.Message; m.ID == id {
-				all = append(all, askedText{id, storyTitle(m), excerpt(textRunes, m.Text)})
+				all = append(all, askedText{id, storyTitle(m), excerpt(textRunes, wordsOf(m))})
 			}
 		}
 	}
 	return all, nil
+}
+
+// wordsOf is what a message says: its text or, where it answers a question, the
+// answer.
+func wordsOf(m claybot.Message) string {
+	if m.Text != "" || m.Answer == nil || m.Answer.To == nil {
+		return m.Text
+	}
+	switch value := m.Answer.To.Value; string(value) {
+	case "", "null":
+		return ""
+	case "true":
+		return "yes"
+	case "false":
+		return strings.TrimSuffix("no: "+m.Answer.To.Reason, ": ")
+	default:
+		var several []string
+		if json.Unmarshal(value, &several) == nil {
+			return strings.Join(several, ", ")
+		}
+		var one label
+		_ = one.UnmarshalJSON(value) // it takes any JSON
+		return string(one)
+	}
 }
 
 // soFarEvents is how many events of a run are read for what it has taken.

@@ -57,6 +57,23 @@ func (v settingsView) Uses(tool string) bool {
 	return slices.Contains(v.Own.Tools, tool)
 }
 
+// EngineNow is the engine that applies, in words.
+func (v settingsView) EngineNow() string { return engineWords(v.Now.Engine) }
+
+// engineWords says what an engine does.
+func engineWords(name string) string {
+	if about := engines[name]; about != "" {
+		return name + ": " + about
+	}
+	return name
+}
+
+// engines are what the engines do, by name.
+var engines = map[string]string{
+	claybot.EngineReact: "acts step by step", claybot.EnginePlan: "plans, asks, then acts", claybot.EngineExplore: "explores an application",
+	claybot.EngineUndo: "takes back what a run did",
+}
+
 func (b *board) agentSettings(r *http.Request) (any, error) { return b.readSettings(r) }
 
 func (b *board) readSettings(r *http.Request) (settingsView, error) {
@@ -70,7 +87,12 @@ func (b *board) configure(w http.ResponseWriter, r *http.Request) error {
 	if len(faults) > 0 {
 		return faulty(faults)
 	}
-	err := b.Desk.Configure(r.Context(), agentOf(r), s)
+	now, err := b.Desk.Settings(r.Context(), agentOf(r))
+	if err != nil {
+		return err
+	}
+	s.Approved = stillApproved(now.Own.Approved, r.PostForm["shown"], r.PostForm["approved"])
+	err = b.Desk.Configure(r.Context(), agentOf(r), s)
 	if wrong, ok := errors.AsType[*agentsystem.AnswerError](err); ok {
 		return faulty(wrong.Faults)
 	}
@@ -79,6 +101,15 @@ func (b *board) configure(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.done(w, "Saved. It applies from now on.")
 	return nil
+}
+
+// stillApproved are the tools that need no approval after a form was sent: those
+// that were left checked, and those that the form did not show, because they
+// were approved meanwhile.
+func stillApproved(now, shown, checked []string) []string {
+	return slices.DeleteFunc(slices.Clone(now), func(tool string) bool {
+		return slices.Contains(shown, tool) && !slices.Contains(checked, tool)
+	})
 }
 
 // faulty refuses settings and says why at each field, which has the name that
@@ -92,7 +123,7 @@ func faulty(faults map[string]string) error {
 // fieldLabels are what the form calls the settings.
 var fieldLabels = map[string]string{
 	"model": "Model", "prompt": "The prompt", "maxSteps": "The most steps", "debounceMs": "The wait for more messages",
-	"whenBusy": "A message while it works", "processBuffer": "Several that wait", "tools": "Tools",
+	"whenBusy": "A message while it works", "processBuffer": "Several that wait", "tools": "Tools", "engine": "The engine", "approved": "Tools without approval",
 }
 
 // labelled are faults of settings as sentences with the names of the form.
@@ -110,7 +141,7 @@ func labelled(faults map[string]string) string {
 func settingsOf(f url.Values) (s claybot.Settings, faults map[string]string) {
 	faults = make(map[string]string)
 	s = claybot.Settings{
-		Model:    strings.TrimSpace(f.Get("model")),
+		Model: strings.TrimSpace(f.Get("model")), Engine: f.Get("engine"),
 		Prompt:   strings.ReplaceAll(strings.TrimSpace(f.Get("prompt")), "\r\n", "\n"),
 		WhenBusy: f.Get("whenBusy"), ProcessBuffer: f.Get("processBuffer"),
 	}

@@ -8,7 +8,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/devices/scripted"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	exploring "github.com/claybot/claybot/runs/explore"
+	"github.com/claybot/claybot/web"
 )
 
 // TestPictures makes the pictures of the documentation: set CLAYBOT_PICTURES to
@@ -18,7 +22,15 @@ func TestPictures(t *testing.T) {
 	if dir == "" {
 		t.Skip("CLAYBOT_PICTURES names no folder")
 	}
-	r := startRig(t)
+	r := newWorks(t)
+	r.action = "The figures of October are in: 1,204 visits, 38 orders."
+	r.engines[claybot.EngineExplore] = exploring.New(exploring.Config{
+		Open: scripted.Demo().Open,
+		Settings: func(*runs.Turn) exploring.Settings {
+			return exploring.Settings{URL: scripted.DemoURL, Screens: true}
+		},
+	})
+	r.start()
 	r.mind.plan("weather", use("c1", "current_time", `{"zone":"Europe/Berlin"}`), llm.Say("It is *early*, and the forecast says:\n\n- sun until noon\n- rain after **three o'clock**\n\n```\n18 °C  |  12 km/h\n```"))
 	r.mind.plan("colour", use("c2", "ask_user", `{"question":"Which colour do you like?","type":"select","options":["red","green","blue"]}`), llm.Say("You chose it."))
 	r.ran(r.say("What is the weather like?"), claybot.RunSucceeded)
@@ -36,7 +48,13 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	r.ran(r.say("Ask me for a colour"), claybot.RunAwaiting)
+	r.place = claybot.User("web", "figures", web.Operator)
+	planned, _ := r.asks(claybot.EnginePlan, "Send Ann the figures of October")
+	r.place = claybot.User("web", "shop", web.Operator)
+	explored := r.ran(r.ask(claybot.EngineExplore, "Explore the shop"), claybot.RunSucceeded)
 	pages := map[string]string{
+		"map":   "/ui/runs/" + string(explored.ID),
+		"plan":  "/ui/runs/" + string(planned.ID),
 		"chats": "/", "agents": "/ui/agents", "agent": "/ui/agents/" + string(r.agent(main)), "runs": "/ui/runs", "run": "/ui/runs/" + string(run.ID),
 		"schedule": "/ui/schedule", "deliveries": "/ui/deliveries", "usage": "/ui/usage", "access": "/ui/access", "health": "/ui/health",
 		"why": "/ui/why?q=" + string(run.ID),
@@ -44,8 +62,15 @@ func TestPictures(t *testing.T) {
 	for name, path := range pages {
 		for _, look := range []string{"light", "dark"} {
 			b.do("look", chromedp.Evaluate[chromedp.Void](`localStorage.setItem("claybot.look", `+js(look)+`)`))
-			b.do("size", screen(1280, 860, false))
+			height := int64(860)
+			if name == "plan" {
+				height = 1130
+			}
+			b.do("size", screen(1280, height, false))
 			b.open(path)
+			if name == "map" {
+				b.do("show the map", chromedp.Evaluate[chromedp.Void](`document.querySelector("#explored").scrollIntoView()`))
+			}
 			shot(name + "-" + look)
 		}
 		b.do("size", screen(360, 740, true))

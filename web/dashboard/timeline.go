@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -152,6 +153,8 @@ func (t *teller) tell(e claybot.Event) {
 		t.node(e)
 	case claybot.EventAssistantMessage:
 		t.step(e)
+	case claybot.EventStepStarted, claybot.EventStepFinished:
+		t.planned(e)
 	case claybot.EventToolCalled, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventToolWaiting:
 		t.tool(e)
 	case claybot.EventAwaitingInput, claybot.EventAnswered:
@@ -210,6 +213,31 @@ func (t *teller) step(e claybot.Event) {
 		it.Title = "Model wants " + strings.Join(names, ", ")
 	}
 	t.add(e, it)
+}
+
+// planned shows one try of a step of a plan.
+func (t *teller) planned(e claybot.Event) {
+	d := facts[runs.PlanStep](e)
+	pair := fmt.Sprintf("step/%s/%d", d.StepID, d.Attempt)
+	it := item{Icon: "todo", Title: "Step " + d.StepID + ": " + d.Tool, Tone: "running"}
+	if d.Attempt > 1 {
+		it.Note = "attempt " + strconv.Itoa(d.Attempt)
+	}
+	if e.Type == claybot.EventStepStarted {
+		t.begin(e, pair, it)
+		return
+	}
+	it.Icon, it.Tone = "skip", ""
+	switch word, _, _ := strings.Cut(d.Status, ":"); word {
+	case "ok":
+		it.Icon, it.Tone = "check", "ok"
+	case "failed":
+		it.Icon, it.Tone = "warn", "failed"
+	case "retry", "waits", "waiting":
+		it.Icon, it.Tone = "refresh", "waiting"
+	}
+	it.Note = strings.Trim(it.Note+" · "+d.Status, " ·")
+	t.end(e, pair, func(to *item) { to.Icon, to.Title, to.Tone, to.Note = it.Icon, it.Title, it.Tone, it.Note })
 }
 
 func (t *teller) tool(e claybot.Event) {
@@ -278,10 +306,8 @@ func (t *teller) other(e claybot.Event) {
 		it = item{Icon: "fork", Title: d.From + " → " + d.To, Note: d.Reason, Tone: "node"}
 	case claybot.EventPlanGenerated:
 		d := facts[runs.PlanGenerated](e)
-		it = item{Icon: "fold", Title: "Made a plan", Args: string(d.Steps), Out: d.Diff}
-	case claybot.EventStepStarted, claybot.EventStepFinished:
-		d := facts[runs.PlanStep](e)
-		it = item{Icon: "fold", Title: "Step " + d.StepID + " of the plan: " + d.Tool, Note: words(d.Status)}
+		steps, _ := json.Marshal(d.Steps) // they come from JSON
+		it = item{Icon: "fold", Title: "Made a plan of " + plural(len(d.Steps), "step", "steps"), Note: cmp.Or(planModes[d.Mode], d.Mode), Args: string(steps), Out: d.Diff}
 	case claybot.EventPolicySwitched:
 		d := facts[runs.PolicySwitched](e)
 		it = item{Icon: "flag", Title: "New rules: " + d.From + " → " + d.To, Note: d.Reason}
@@ -301,9 +327,16 @@ func (t *teller) other(e claybot.Event) {
 		it = item{Icon: "warn", Title: "The plan failed", Out: facts[runs.Fallback](e).Error, Tone: "failed"}
 	case claybot.EventUndoQueued, claybot.EventUndoFinished, claybot.EventUndoFailed:
 		d := facts[runs.Undo](e)
-		it = item{Icon: "reset", Title: strings.TrimPrefix(string(e.Type), "Undo") + ": undo of " + d.Tool, Note: d.StepID, Out: d.Error}
+		it = item{Icon: "reset", Title: undoWords[e.Type] + d.Tool, Note: d.StepID, Out: d.Error}
+		if e.Type == claybot.EventUndoFailed {
+			it.Tone = "failed"
+		}
 	}
 	t.add(e, it)
+}
+
+var undoWords = map[claybot.EventType]string{
+	claybot.EventUndoQueued: "Will take back: ", claybot.EventUndoFinished: "Took back: ", claybot.EventUndoFailed: "Could not take back: ",
 }
 
 // helper is what a started agent is called: by its name, by the beginning of

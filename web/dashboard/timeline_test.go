@@ -66,6 +66,21 @@ func TestTimeline(t *testing.T) {
 			[]string{"running spawn_and_wait 1-1", "Started an agent: count the birds 2-2", "Started the agent ann 3-3", "Started the agent agent3… 4-4"},
 		},
 		{
+			"the steps of a plan",
+			story(runs.Planned("r", []runs.PlannedStep{{ID: "s1"}, {ID: "s2"}}, "", "approve"), runs.StepBegan("r", "s1", "pay", 1), runs.ToolCalled("r", call, "once"), runs.StepEnded("r", "s1", "pay", 1, "retry: Busy now"),
+				runs.StepBegan("r", "s1", "pay", 2), runs.StepEnded("r", "s1", "pay", 2, "ok"), runs.StepEnded("r", "s2", "tell", 0, "skipped: Not approved"), runs.StepEnded("r", "s3", "tell", 1, "failed")),
+			[]string{
+				"Made a plan of 2 steps (risky steps are approved first) 1-1", "waiting Step s1: pay (retry: Busy now) 2-4", "running pay 3-3", "ok Step s1: pay (attempt 2 · ok) 5-6",
+				"Step s2: tell (skipped: Not approved) 7-7", "failed Step s3: tell (failed) 8-8",
+			},
+		},
+		{
+			"what is taken back",
+			story(runs.UndoTold("r", claybot.EventUndoQueued, claybot.Undo{Step: "s1", Tool: "pay"}, ""), runs.UndoTold("r", claybot.EventUndoFinished, claybot.Undo{Step: "s1", Tool: "pay"}, ""),
+				runs.UndoTold("r", claybot.EventUndoFailed, claybot.Undo{Step: "s2", Tool: "tell"}, "gone")),
+			[]string{"Will take back: pay (s1) 1-1", "Took back: pay (s1) 2-2", "failed Could not take back: tell (s2) 3-3"},
+		},
+		{
 			"the ends of runs",
 			story(runs.Finished("r", "bye", claybot.Usage{}), runs.Failed("r", claybot.RunError{Code: "too_many_steps", Text: "20 steps"}, 20), runs.Canceled("r", "operator")),
 			[]string{"end ok Done 1-1", "end failed Failed (too many steps) 2-2", "end Stopped (by operator) 3-3"},
@@ -126,6 +141,7 @@ func TestHistoryLines(t *testing.T) {
 	}
 	lines := linesOf([]claybot.Record{
 		{Type: claybot.RecordUser, Text: "go"},
+		{Type: claybot.RecordNode, Name: "classify", Next: "planner", Text: "one intent"},
 		{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{call("a"), call("b")}},
 		result("b", "second"), result("a", "first"),
 		{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{call("a")}}, // the same id again

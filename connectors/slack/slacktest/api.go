@@ -2,6 +2,7 @@ package slacktest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -136,6 +137,10 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.post(args)
 	case "chat.update":
 		return s.update(args)
+	case "chat.postEphemeral":
+		return s.whisper(args)
+	case "views.open":
+		return s.openView(args)
 	case "conversations.history":
 		return s.history(args, false)
 	case "conversations.replies":
@@ -166,7 +171,11 @@ func (s *Server) post(args url.Values) answer {
 		return refuse("channel_not_found")
 	}
 	text := args.Get("text")
-	if code := s.checkText(text, maxPostChars); code != "" {
+	blocks, code := s.readBlocks(args)
+	if code == "" && (len(blocks) == 0 || text != "") {
+		code = s.checkText(text, maxPostChars)
+	}
+	if code != "" {
 		return refuse(code)
 	}
 	if thread := args.Get("thread_ts"); thread != "" {
@@ -186,7 +195,7 @@ func (s *Server) post(args url.Values) answer {
 		return answer{"retry": wait}
 	}
 	m := &Message{
-		TS: s.stamp(), Channel: c.id, Thread: args.Get("thread_ts"), User: s.cfg.BotUser, BotID: s.cfg.BotID, Text: text,
+		TS: s.stamp(), Channel: c.id, Thread: args.Get("thread_ts"), User: s.cfg.BotUser, BotID: s.cfg.BotID, Text: text, Blocks: blocks,
 		Metadata: metadata, At: time.Now(), Unfurl: args.Get("unfurl_links") != "false" || args.Get("unfurl_media") != "false",
 	}
 	c.messages = append(c.messages, m)
@@ -214,6 +223,13 @@ func (s *Server) update(args url.Values) answer {
 	if code != "" {
 		return refuse(code)
 	}
+	blocks, code := s.readBlocks(args)
+	if code != "" {
+		return refuse(code)
+	}
+	if args.Has("blocks") { // a text alone leaves them as they are
+		m.Blocks = blocks
+	}
 	if metadata != nil {
 		m.Metadata = metadata
 	}
@@ -232,6 +248,26 @@ func (s *Server) checkText(text string, limit int) string {
 		return "msg_too_long"
 	}
 	return ""
+}
+
+// readBlocks checks the blocks of a message, and names those that have no name.
+// The lock is held.
+func (s *Server) readBlocks(args url.Values) ([]map[string]any, string) {
+	text := args.Get("blocks")
+	if text == "" {
+		return nil, ""
+	}
+	var refused *blockError
+	if err := CheckBlocks([]byte(text)); errors.As(err, &refused) {
+		return nil, refused.code
+	}
+	blocks, _ := readBlocks([]byte(text)) // checked
+	for _, b := range blocks {
+		if b["block_id"] == nil {
+			b["block_id"] = s.next("b")
+		}
+	}
+	return blocks, ""
 }
 
 func readMetadata(text string) (*Metadata, string) {

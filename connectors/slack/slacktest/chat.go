@@ -13,6 +13,7 @@ type Message struct {
 	TS, Channel, Thread string
 	User, BotID         string
 	Text                string
+	Blocks              []map[string]any // shown in place of the text
 	Edits               int
 	Unfurl              bool // links would unfold
 	Metadata            *Metadata
@@ -144,7 +145,7 @@ func (s *Server) Slash(channel, user, command, text string) {
 	s.channel(channel)
 	s.send("slash_commands", answer{
 		"command": command, "text": text, "team_id": s.cfg.Team, "channel_id": channel, "user_id": user,
-		"user_name": strings.ToLower(user), "trigger_id": s.next("trigger."),
+		"user_name": strings.ToLower(user), "trigger_id": s.trigger(user),
 	})
 }
 
@@ -199,6 +200,9 @@ func (s *Server) render(m *Message, metadata bool) answer {
 	}
 	if m.BotID != "" {
 		a["bot_id"] = m.BotID
+	}
+	if len(m.Blocks) > 0 {
+		a["blocks"] = m.Blocks
 	}
 	if metadata && m.Metadata != nil {
 		a["metadata"] = *m.Metadata

@@ -3,18 +3,20 @@
 // faults on request.
 //
 // It is strict where Slack is: token roles, one-time socket addresses, known
-// channels and threads, limits in characters, own messages only in chat.update,
-// metadata only when asked for. Envelopes without an acknowledgement come
-// again. Time is that of package time, so that a synctest bubble rules it; a
+// channels and threads, limits in characters, the form of blocks and modals, the
+// short life of triggers, own messages only in chat.update, metadata only when
+// asked for. Envelopes without an acknowledgement come again. Time is that of package time, so that a synctest bubble rules it; a
 // Pipe makes a network inside the bubble.
 //
 // Known differences from the real platform: unacknowledged envelopes are
 // repeated for ever, at a fixed pace, and at once when their socket closes;
 // events wait while no socket is open, where Slack may lose them; any text that
 // is given is stored as it is, without re-formatting; one workspace has one
-// bot; there are no streams, files, modals, buttons, scopes and HTTP events;
-// rates are one bucket for each channel; a page of history is found by its
-// position, so that new posts shift it.
+// bot; there are no streams, files, scopes, HTTP events, response_url, App Home
+// and stacked modals, and only the blocks and elements that CheckBlocks and
+// CheckView know; an edit with a text alone always keeps the blocks, of which
+// Slack's documents say both; rates are one bucket for each channel; a page of
+// history is found by its position, so that new posts shift it.
 //
 // Only tests and the demo command import it.
 package slacktest
@@ -45,6 +47,7 @@ type Config struct {
 	HistoryItems   int           // most messages in one page; default 100
 	PostEvery      time.Duration // one chat.postMessage per channel in so long, after Burst; 0: no limit
 	Burst          int           // default 3
+	Patience       time.Duration // the life of a trigger, and how long a submitted modal waits; default 3 s
 	Pick           Pick          // which socket gets an envelope
 	NoEcho         bool          // own posts and edits do not come back as events
 }
@@ -76,6 +79,7 @@ type Server struct {
 	changed  chan struct{} // closed and replaced at every change
 	hangs    chan struct{} // closed at the end
 	delivery
+	desk
 	running sync.WaitGroup
 }
 
@@ -99,7 +103,7 @@ func New(cfg Config) *Server {
 	for _, f := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&cfg.Redeliver, 3 * time.Second}, {&cfg.Ping, 5 * time.Second}, {&cfg.ConnectionTime, time.Hour}} {
+	}{{&cfg.Redeliver, 3 * time.Second}, {&cfg.Ping, 5 * time.Second}, {&cfg.ConnectionTime, time.Hour}, {&cfg.Patience, 3 * time.Second}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
@@ -115,6 +119,7 @@ func New(cfg Config) *Server {
 		faults: make(map[string][]Fault), changed: make(chan struct{}), hangs: make(chan struct{}),
 	}
 	s.open = make(map[string]*envelope)
+	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
 	s.mux.HandleFunc("GET /socket", s.serveSocket)
 	return s

@@ -30,6 +30,7 @@ type Ack struct {
 	Sent     time.Time // the first delivery
 	At       time.Time
 	Attempts int // deliveries
+	Payload  string
 }
 
 // Traffic are figures about sockets and envelopes.
@@ -39,7 +40,7 @@ type Traffic struct {
 	Gap       time.Duration // without a socket, after the first one
 	Requeued  int           // envelopes whose socket closed before their acknowledgement
 	Repeated  int           // envelopes that came again because nothing was said for long
-	Stray     int           // acknowledgements that fit no envelope of their socket
+	Stray     int           // acknowledgements that fit no envelope of their socket, or answer where no answer is taken
 	Unopened  int           // handshakes that were refused
 	Delivered int           // writes of envelopes
 }
@@ -48,6 +49,7 @@ type envelope struct {
 	id       string
 	kind     string
 	payload  json.RawMessage
+	accepts  bool // an answer in the acknowledgement
 	attempts int
 	sent     time.Time
 	on       *socket
@@ -62,7 +64,7 @@ func (e *envelope) stop() {
 }
 
 func (e *envelope) frame() []byte {
-	f := answer{"envelope_id": e.id, "type": e.kind, "payload": e.payload, "accepts_response_payload": e.kind == "slash_commands"}
+	f := answer{"envelope_id": e.id, "type": e.kind, "payload": e.payload, "accepts_response_payload": e.accepts}
 	if e.attempts > 1 {
 		f["retry_attempt"], f["retry_reason"] = e.attempts-1, "timeout"
 	}
@@ -85,6 +87,9 @@ func (s *Server) send(kind string, payload any) string {
 		panic("slacktest: payload: " + err.Error()) // a mistake of the test
 	}
 	e := &envelope{id: s.next("env-"), kind: kind, payload: b}
+	if p, ok := payload.(answer); ok {
+		e.accepts = kind == "slash_commands" || p["type"] == "view_submission"
+	}
 	s.open[e.id] = e
 	s.deliver(e)
 	return e.id
@@ -216,10 +221,11 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		var a struct {
-			Envelope string `json:"envelope_id"`
+			Envelope string          `json:"envelope_id"`
+			Payload  json.RawMessage `json:"payload"`
 		}
 		if json.Unmarshal(data, &a) == nil {
-			s.acked(c, a.Envelope)
+			s.acked(c, a.Envelope, a.Payload)
 		}
 	}
 }
@@ -292,7 +298,7 @@ func (s *Server) part(c *socket) {
 	s.change()
 }
 
-func (s *Server) acked(c *socket, id string) {
+func (s *Server) acked(c *socket, id string, payload json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.open[id]
@@ -302,10 +308,15 @@ func (s *Server) acked(c *socket, id string) {
 	case e == nil || e.on != c:
 		s.traffic.Stray++
 		return
+	case len(payload) > 0 && !e.accepts:
+		s.traffic.Stray++
+	}
+	if r := s.replies[id]; r != nil {
+		r.came, r.payload = true, payload
 	}
 	e.stop()
 	delete(s.open, id)
-	s.acks = append(s.acks, Ack{Envelope: id, Sent: e.sent, At: time.Now(), Attempts: e.attempts})
+	s.acks = append(s.acks, Ack{Envelope: id, Sent: e.sent, At: time.Now(), Attempts: e.attempts, Payload: string(payload)})
 	s.change()
 }
 

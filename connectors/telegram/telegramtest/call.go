@@ -68,7 +68,7 @@ func formJSON(values url.Values) []byte {
 		b.Write(mustJSON(key))
 		b.WriteByte(':')
 		switch key {
-		case "text", "parse_mode", "action", "url", "secret_token":
+		case "text", "parse_mode", "action", "url", "secret_token", "reply_markup", "callback_query_id":
 			b.Write(mustJSON(v[0]))
 		default:
 			if json.Valid([]byte(v[0])) {
@@ -106,6 +106,10 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 		return s.sendMessage(c)
 	case "editmessagetext":
 		return s.editMessage(c)
+	case "editmessagereplymarkup":
+		return s.editMarkup(c)
+	case "answercallbackquery":
+		return s.answerTap(c)
 	case "deletemessage":
 		return s.deleteMessage(c)
 	case "sendchataction":

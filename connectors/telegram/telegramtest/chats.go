@@ -37,10 +37,15 @@ type Message struct {
 	Text       string // as people see it
 	Source     string // as the bot sent it
 	Entities   []Entity
-	Edits      int
-	At         time.Time
-	EditedAt   time.Time
-	deleted    bool
+	Keyboard   [][]Button // by rows
+	// ForceReply: the answer to it was opened, with the Placeholder as a hint.
+	ForceReply  bool
+	Placeholder string
+	Edits       int
+	At          time.Time
+	EditedAt    time.Time
+	deleted     bool
+	forgotten   bool
 }
 
 func supergroup(id int64) bool { return id < -1_000_000_000_000 }

@@ -10,7 +10,8 @@ import (
 // maxText is the longest text, in UTF-16 units after entities were parsed.
 const maxText = 4096
 
-// sendParams are the parameters of sendMessage and editMessageText.
+// sendParams are the parameters of sendMessage, editMessageText and
+// editMessageReplyMarkup.
 type sendParams struct {
 	ChatID    integer `json:"chat_id"`
 	MessageID integer `json:"message_id"`
@@ -21,7 +22,10 @@ type sendParams struct {
 		MessageID integer `json:"message_id"`
 		Anyway    bool    `json:"allow_sending_without_reply"`
 	} `json:"reply_parameters"`
+	Markup json.RawMessage `json:"reply_markup"`
 }
+
+func (p *sendParams) markup() (markup, *apiError) { return readMarkup(p.Markup) }
 
 // text is the visible text of p, checked as Telegram checks it.
 func (p *sendParams) text() (string, []Entity, *apiError) {
@@ -48,12 +52,20 @@ func (p *sendParams) text() (string, []Entity, *apiError) {
 	return text, entities, nil
 }
 
+// content is what p shows: a text and what stands below it.
+func (p *sendParams) content() (text string, entities []Entity, below markup, e *apiError) {
+	if text, entities, e = p.text(); e == nil {
+		below, e = p.markup()
+	}
+	return text, entities, below, e
+}
+
 func (s *Server) sendMessage(c *call) ([]byte, *apiError) {
 	var p sendParams
 	if err := json.Unmarshal(c.params, &p); err != nil {
 		return nil, badParams(err)
 	}
-	text, entities, bad := p.text()
+	text, entities, below, bad := p.content()
 	s.mu.Lock()
 	ch, e := s.open(int64(p.ChatID))
 	if e == nil {
@@ -72,6 +84,7 @@ func (s *Server) sendMessage(c *call) ([]byte, *apiError) {
 	id := s.nextMessage(ch)
 	m := &stored{from: s.bot, Message: Message{
 		ID: id, ChatID: ch.id, ThreadID: int64(p.ThreadID), Text: text, Source: p.Text, Entities: entities, At: time.Now(),
+		Keyboard: below.keyboard, ForceReply: below.forceReply, Placeholder: below.placeholder,
 	}}
 	if p.Reply != nil && ch.messages[int64(p.Reply.MessageID)] != nil {
 		m.ReplyTo = int64(p.Reply.MessageID)
@@ -92,20 +105,37 @@ func (p *sendParams) checkPlace(ch *chat) *apiError {
 	return nil
 }
 
+// own is a message of the bot in Telegram's form.
+func (s *Server) own(ch *chat, m *stored) map[string]any {
+	shown := map[string]any{
+		"message_id": m.ID, "from": s.user(m.from), "chat": s.describe(ch), "date": m.At.Unix(), "text": m.Text,
+	}
+	if m.ThreadID != 0 {
+		shown["message_thread_id"], shown["is_topic_message"] = m.ThreadID, true
+	}
+	if len(m.Entities) > 0 {
+		shown["entities"] = m.Entities
+	}
+	if len(m.Keyboard) > 0 {
+		shown["reply_markup"] = map[string]any{"inline_keyboard": m.Keyboard}
+	}
+	if m.Edits > 0 {
+		shown["edit_date"] = m.EditedAt.Unix()
+	}
+	return shown
+}
+
+// edited notes an edit that leaves below what stands below the message.
+func (m *stored) edited(below markup) {
+	m.Keyboard, m.EditedAt = below.keyboard, time.Now()
+	m.Edits++
+}
+
 // show ends a change of m: it unlocks the server and makes the answer.
 func (s *Server) show(ch *chat, m *stored) ([]byte, *apiError) {
-	answer := map[string]any{
-		"message_id": m.ID, "from": s.user(s.bot), "chat": s.describe(ch), "date": m.At.Unix(), "text": m.Text,
-	}
-	shown := m.Message
+	answer, shown := s.own(ch, m), m.Message
 	s.touch()
 	s.mu.Unlock()
-	if len(shown.Entities) > 0 {
-		answer["entities"] = shown.Entities
-	}
-	if shown.Edits > 0 {
-		answer["edit_date"] = shown.EditedAt.Unix()
-	}
 	if s.cfg.OnMessage != nil {
 		s.cfg.OnMessage(shown)
 	}
@@ -117,7 +147,7 @@ func (s *Server) editMessage(c *call) ([]byte, *apiError) {
 	if err := json.Unmarshal(c.params, &p); err != nil {
 		return nil, badParams(err)
 	}
-	text, entities, bad := p.text()
+	text, entities, below, bad := p.content()
 	s.mu.Lock()
 	ch, e := s.open(int64(p.ChatID))
 	if e == nil {
@@ -125,24 +155,23 @@ func (s *Server) editMessage(c *call) ([]byte, *apiError) {
 	}
 	var m *stored
 	if e == nil {
-		m = ch.messages[int64(p.MessageID)]
-		switch {
-		case m == nil || m.deleted:
-			e = &apiError{Code: 400, Description: "Bad Request: message to edit not found"}
-		case m.from != s.bot:
-			e = &apiError{Code: 400, Description: "Bad Request: message can't be edited"}
-		case m.Text == text && reflect.DeepEqual(m.Entities, entities):
-			e = &apiError{Code: 400, Description: "Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"}
-		default:
-			e = s.allow(ch)
-		}
+		m, e = s.editable(ch, int64(p.MessageID))
+	}
+	switch {
+	case e != nil:
+	case below.forceReply:
+		e = badRequest("inline keyboard expected")
+	case m.Text == text && reflect.DeepEqual(m.Entities, entities) && sameKeyboard(m.Keyboard, below.keyboard):
+		e = notModified()
+	default:
+		e = s.allow(ch)
 	}
 	if e != nil {
 		s.mu.Unlock()
 		return nil, e
 	}
-	m.Text, m.Source, m.Entities, m.EditedAt = text, p.Text, entities, time.Now()
-	m.Edits++
+	m.Text, m.Source, m.Entities = text, p.Text, entities
+	m.edited(below)
 	return s.show(ch, m)
 }
 

@@ -12,16 +12,24 @@
 //   - One bot and one token. The bot is a member of every group, sees every
 //     message there (no privacy mode) and may write unless it was kicked.
 //   - Methods: getMe, getUpdates, setWebhook, deleteWebhook, getWebhookInfo,
-//     sendMessage, editMessageText, deleteMessage, sendChatAction,
-//     setMyCommands, getMyCommands. Everything else is 404. A webhook is only
-//     remembered, since it blocks polling; nothing is delivered to it.
+//     sendMessage, editMessageText, editMessageReplyMarkup,
+//     answerCallbackQuery, deleteMessage, sendChatAction, setMyCommands,
+//     getMyCommands. Everything else is 404. A webhook is only remembered,
+//     since it blocks polling; nothing is delivered to it.
 //   - Parse modes are none and HTML. Entities of plain text (addresses,
 //     hashtags) are not found. Adjacent and nested entities are kept as they
 //     were written, without Telegram's merging and sorting.
 //   - Rates are what the test sets; by default there are none.
 //   - An update below the offset is forgotten at once, also when ids jumped
 //     down after a quiet week.
-//   - No files, buttons, inline queries, reactions or drafts.
+//   - Below a message there may be inline buttons with data or an address, or a
+//     forced reply; other keyboards are refused. Buttons without a text, rows
+//     of more than 8, more than 100 in all and hints of more than 64
+//     characters are refused in words of our own, where Telegram cuts or drops.
+//   - A tap waits 150 s to be fetched and, unless the test says otherwise, may
+//     be answered for 15 s; Telegram names no time for that.
+//   - Messages become inaccessible to taps when the test says so, not by age.
+//   - No files, inline queries, reactions or drafts.
 //
 // Only tests and cmd import this package.
 package telegramtest
@@ -48,6 +56,8 @@ type Config struct {
 	// ChatBurst how many at once; 0 is no limit.
 	ChatRate  float64
 	ChatBurst int
+	// TapAge is how old a tap may be when it is answered; default 15 s.
+	TapAge time.Duration
 	// OnMessage is called after every new or edited message of the bot, and
 	// must be quick. Optional.
 	OnMessage func(Message)
@@ -66,6 +76,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	queue    queue
+	taps     taps
 	chats    map[int64]*chat
 	people   map[int64]*person
 	messages int64 // last message id of private chats and basic groups
@@ -92,6 +103,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Username == "" {
 		cfg.Username = "claybot"
+	}
+	if cfg.TapAge <= 0 {
+		cfg.TapAge = defaultTapAge
 	}
 	s := &Server{
 		cfg: cfg, done: make(chan struct{}), chats: make(map[int64]*chat), people: make(map[int64]*person),

@@ -13,15 +13,26 @@ type queue struct {
 	waiting []queued
 	head    int // waiting[:head] is forgotten
 	allowed []string
+	brief   int   // of waiting, those that are not kept for long
 	poll    *poll // the one poll that is open
 	arrived chan struct{}
 }
 
 // queued is one update, with its JSON.
 type queued struct {
-	id   int64
-	at   time.Time
-	body []byte
+	id    int64
+	at    time.Time
+	brief bool // kept for tapRetention only
+	body  []byte
+}
+
+// old reports whether the time is over for which u is kept.
+func (u queued) old() bool {
+	kept := retention
+	if u.brief {
+		kept = tapRetention
+	}
+	return time.Since(u.at) > kept
 }
 
 // A poll is a getUpdates call that waits.
@@ -33,10 +44,13 @@ const retention = 24 * time.Hour
 func (q *queue) len() int { return len(q.waiting) - q.head }
 
 // add appends an update and wakes the poll.
-func (q *queue) add(body func(id int64) []byte) int64 {
+func (q *queue) add(brief bool, body func(id int64) []byte) int64 {
 	id := q.next
 	q.next++
-	q.waiting = append(q.waiting, queued{id: id, at: time.Now(), body: body(id)})
+	q.waiting = append(q.waiting, queued{id: id, at: time.Now(), brief: brief, body: body(id)})
+	if brief {
+		q.brief++
+	}
 	if q.arrived != nil {
 		close(q.arrived)
 		q.arrived = nil
@@ -46,9 +60,17 @@ func (q *queue) add(body func(id int64) []byte) int64 {
 
 // forget drops the updates below offset, and those too old to be kept.
 func (q *queue) forget(offset int64) {
-	for q.head < len(q.waiting) && (q.waiting[q.head].id < offset || time.Since(q.waiting[q.head].at) > retention) {
+	for q.head < len(q.waiting) && (q.waiting[q.head].id < offset || q.waiting[q.head].old()) {
+		if q.waiting[q.head].brief {
+			q.brief--
+		}
 		q.waiting[q.head].body = nil
 		q.head++
+	}
+	if rest := q.waiting[q.head:]; q.brief > 0 && slices.ContainsFunc(rest, queued.old) { // those end before older ones
+		n := len(rest)
+		q.waiting, q.head = slices.DeleteFunc(slices.Clone(rest), queued.old), 0
+		q.brief -= n - len(q.waiting)
 	}
 	if q.head > 1000 && q.head*2 > len(q.waiting) {
 		q.waiting = append([]queued(nil), q.waiting[q.head:]...)
@@ -205,7 +227,7 @@ func (s *Server) deliver(kind string, body []byte) int64 {
 	if !s.queue.allows(kind) {
 		return 0
 	}
-	return s.queue.add(func(id int64) []byte {
+	return s.queue.add(kind == "callback_query", func(id int64) []byte {
 		b := make([]byte, 0, len(body)+48)
 		b = append(b, `{"update_id":`...)
 		b = append(b, mustJSON(id)...)
@@ -221,5 +243,5 @@ func (s *Server) deliver(kind string, body []byte) int64 {
 func (s *Server) DeliverRaw(body func(id int64) string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.add(func(id int64) []byte { return []byte(body(id)) })
+	return s.queue.add(false, func(id int64) []byte { return []byte(body(id)) })
 }

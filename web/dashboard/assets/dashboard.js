@@ -72,7 +72,8 @@ export const toLogin = () => (location.href = "/login");
 
 // ---- what htmx does ----
 
-document.addEventListener("toast", (e) => toast(e.detail.value ?? String(e.detail)));
+const noted = (e) => toast(e.detail.value ?? String(e.detail));
+document.addEventListener("toast", noted);
 
 // blame shows what is wrong with single fields of a form at each of them, and
 // goes to the first; false when there is none.
@@ -112,11 +113,31 @@ function failed(e) {
   const field = elt.closest("form").querySelector("input:not([type=hidden]), select, textarea");
   field?.setAttribute("aria-invalid", "true");
 }
-document.addEventListener("htmx:responseError", failed);
-document.addEventListener("htmx:sendError", failed);
-document.addEventListener("htmx:timeout", failed);
+const faults = ["htmx:responseError", "htmx:sendError", "htmx:timeout"];
+for (const name of faults) document.addEventListener(name, failed);
+
+// What came of a button is told also when news has taken the button off the page
+// before its answer is there: nothing bubbles from it to the document then.
+const heard = new WeakSet();
+function hear(elt) {
+  if (heard.has(elt)) return;
+  heard.add(elt);
+  const alone = (tell) => (e) => {
+    if (e.target === elt && !elt.isConnected) tell(e);
+  };
+  elt.addEventListener("toast", alone(noted));
+  for (const name of faults) elt.addEventListener(name, alone(gone));
+}
+
+// gone tells why a button that is off the page failed: its form is no place for it.
+function gone(e) {
+  const { xhr } = e.detail;
+  if (xhr?.status === 401) return toLogin();
+  toast(reason(xhr?.status ?? 0, xhr?.responseText ?? ""), true);
+}
 
 document.addEventListener("htmx:beforeRequest", (e) => {
+  if (e.detail.requestConfig?.verb !== "get") hear(e.detail.elt);
   const form = e.detail.elt.closest?.("form");
   const place = form?.querySelector("[data-error]");
   if (place) place.hidden = true;

@@ -1,0 +1,54 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// Answer implements connectors.Handler.
+func (s *System) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
+	if !s.welcome(by) {
+		s.Log.Warn("a stranger tapped at a question", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
+		return connectors.Tapped{Text: textNotYours}, nil
+	}
+	q, err := s.Asked.Question(ctx, t.Question)
+	if err == nil {
+		said := Said{Value: t.Value, By: by.OwnerID(), Via: claybot.ViaButton, Reason: t.Reason, Scope: t.Scope}
+		err = s.AnswerQuestion(ctx, t.Question, said)
+	}
+	var unfit *AnswerError
+	switch {
+	case err == nil:
+		return connectors.Tapped{OK: true, Text: textTaken}, nil
+	case errors.As(err, &unfit):
+		for _, why := range unfit.Faults {
+			return connectors.Tapped{Again: true, Text: why}, nil
+		}
+		return connectors.Tapped{Again: true, Text: unfit.Error()}, nil
+	case errors.Is(err, storage.ErrNotFound):
+		s.Log.Warn("somebody tapped at a question that is not his", "connector", t.Connector, "user", t.UserID, "question", t.Question)
+		return connectors.Tapped{Text: textNotYours}, nil
+	case errors.Is(err, storage.ErrState):
+		return connectors.Tapped{Text: s.closedText(ctx, q)}, nil
+	}
+	return connectors.Tapped{}, err
+}
+
+// closedText says why a question takes no answer any more.
+func (s *System) closedText(ctx context.Context, q storage.OpenQuestion) string {
+	a, err := s.answerOf(ctx, q.Question)
+	switch {
+	case err != nil || a == nil && q.Expires > claybot.Now():
+		return textClosed
+	case a == nil:
+		return textExpired
+	case a.Via == claybot.ViaDefault:
+		return textExpired
+	}
+	return textAlready(*a)
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+type undoCmd struct {
+	ID string `arg:"" name:"run" help:"The id of the run, or its first characters."`
+}
+
+// Run takes back what a run did.
+func (c undoCmd) Run(e *env) error {
+	id, err := e.run(c.ID)
+	if err != nil {
+		return err
+	}
+	path, err := runPath(id, "undo")
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Run claybot.RunID `json:"runId"`
+	}
+	if err := e.ask("POST", path, nil, &out); err != nil {
+		return err
+	}
+	return e.text(fmt.Sprintf("Run %s takes back what run %s did. Follow it with: claybot runs tail %s\n", out.Run, id, out.Run))
+}
+
+// run finds the id of the run that somebody means, among the newest ones when it
+// is shortened.
+func (e *env) run(ref string) (string, error) {
+	if err := checkRef(ref, "claybot runs"); err != nil {
+		return "", err
+	}
+	var out struct {
+		Runs []runView `json:"runs"`
+	}
+	if err := e.ask("GET", "/agents/runs?limit=500", nil, &out); err != nil {
+		return "", err
+	}
+	ids := make([]string, len(out.Runs))
+	for i, r := range out.Runs {
+		ids[i] = string(r.ID)
+	}
+	return unfold(ref, ids, "run")
+}
+
+type runsPlanCmd struct {
+	ID   string `arg:"" name:"run" help:"The id of the run, or its first characters."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// A planStep is a step of a plan as the daemon shows it.
+type planStep struct {
+	ID, Tool, What, Risk, Status, Error string
+	QuestionID                          string
+	Attempts                            int
+}
+
+// Run shows the plan of a run and how far it is.
+func (c runsPlanCmd) Run(e *env) error {
+	id, err := e.run(c.ID)
+	if err != nil {
+		return err
+	}
+	path, err := runPath(id, "plan")
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Steps []planStep
+		Diff  string
+		Mode  string
+		Error string
+		Graph struct{ Current string }
+	}
+	var raw any
+	into := any(&out)
+	if c.JSON {
+		into = &raw
+	}
+	if err := e.ask("GET", path, nil, into); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(raw)
+	}
+	if len(out.Steps) == 0 {
+		return e.text("That run has no plan.\n")
+	}
+	rows := [][]string{{"STEP", "STATUS", "TRIES", "RISK", "TOOL", "WHAT", ""}}
+	for _, s := range out.Steps {
+		note := s.Error
+		if s.QuestionID != "" {
+			note = "approve or deny " + s.QuestionID
+		}
+		rows = append(rows, []string{s.ID, s.Status, fmt.Sprint(s.Attempts), cmp.Or(s.Risk, "-"), s.Tool, oneLine(s.What), oneLine(note)})
+	}
+	if err := e.table(rows); err != nil {
+		return err
+	}
+	for _, line := range [][2]string{{"Changes", out.Diff}, {"Mode", out.Mode}, {"At", out.Graph.Current}, {"Failed", out.Error}} {
+		if line[1] != "" {
+			if err := e.text(line[0] + ": " + strings.TrimSpace(line[1]) + "\n"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

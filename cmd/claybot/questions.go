@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// shortest is how many characters of an id must be given at least.
+const shortest = 4
+
+type questionsCmd struct {
+	List questionsListCmd `cmd:"" default:"withargs" help:"List the open questions and approvals, the oldest first."`
+	Show questionsShowCmd `cmd:"" help:"Show a question, and its answer when there is one."`
+}
+
+type (
+	questionsListCmd struct {
+		Agent string `placeholder:"ID" help:"Asked by this agent only."`
+		JSON  bool   `name:"json" help:"Print JSON."`
+	}
+	questionsShowCmd struct {
+		ID   string `arg:"" name:"question" help:"The id of the question; of an open one, its first characters will do."`
+		JSON bool   `name:"json" help:"Print JSON."`
+	}
+	answerCmd struct {
+		ID     string `arg:"" name:"question" help:"The id of the question, or its first characters."`
+		Value  string `arg:"" help:"The answer. Write -- before one that begins with a dash."`
+		Reason string `placeholder:"TEXT" help:"Why an action is denied."`
+		Scope  string `placeholder:"SCOPE" help:"How far an approval goes: session or always. Default: this action alone."`
+	}
+	approveCmd struct {
+		ID    string `arg:"" name:"question" help:"The id of the approval, or its first characters."`
+		Scope string `placeholder:"SCOPE" help:"session: what its tool does until the next reset. always: what its tool does for this agent. Default: this action alone."`
+	}
+	denyCmd struct {
+		ID     string   `arg:"" name:"question" help:"The id of the approval, or its first characters."`
+		Reason []string `arg:"" optional:"" help:"Why, in a few words; the agent is told."`
+	}
+)
+
+// A questionList is what the daemon answers to GET /questions.
+type questionList struct {
+	Questions []storage.OpenQuestion `json:"questions"`
+}
+
+// Run lists the open questions. Each is printed whole: what is approved must
+// have been seen.
+func (c questionsListCmd) Run(e *env) error {
+	path := "/questions"
+	if c.Agent != "" {
+		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
+	}
+	var out questionList
+	if err := e.ask("GET", path, nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Questions) == 0 {
+		return e.text("No question is open.\n")
+	}
+	for i, q := range out.Questions {
+		if i > 0 {
+			if err := e.text("\n"); err != nil {
+				return err
+			}
+		}
+		if err := e.text(questionText(q)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run shows a question.
+func (c questionsShowCmd) Run(e *env) error {
+	id, err := e.question(c.ID)
+	if err != nil {
+		return err
+	}
+	var q storage.OpenQuestion
+	if err := e.ask("GET", "/questions/"+url.PathEscape(id), nil, &q); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(q)
+	}
+	return e.text(questionText(q))
+}
+
+// questionText shows a question: where it comes from, all of what is asked, and
+// how to answer.
+func questionText(q storage.OpenQuestion) string {
+	var b strings.Builder
+	until := ""
+	if q.Expires != 0 {
+		until = ", open until " + moment(q.Expires.Time())
+	}
+	fmt.Fprintf(&b, "%s  %s, asked by agent %s in run %s %s%s\n", q.ID, q.Type, q.Agent, q.Run, moment(q.Asked.Time()), until)
+	for line := range strings.SplitSeq(strings.TrimRight(q.Text, "\n"), "\n") {
+		b.WriteString("  " + line + "\n")
+	}
+	for i, o := range q.Options {
+		fmt.Fprintf(&b, "  %d. %s\n", i+1, strings.Join(strings.Fields(o), " "))
+	}
+	switch {
+	case q.Answer != nil:
+		b.WriteString("  " + answerText(*q.Answer) + "\n")
+	case q.Type == claybot.QuestionConfirm:
+		fmt.Fprintf(&b, "  claybot approve %s, or claybot deny %s\n", q.ID, q.ID)
+	default:
+		fmt.Fprintf(&b, "  claybot answer %s VALUE\n", q.ID)
+	}
+	return b.String()
+}
+
+// answerText tells what was said to a question, by whom, and by which way.
+func answerText(a claybot.Answered) string {
+	said := string(a.Value)
+	if said == "" || said == "null" {
+		said = "nothing"
+	}
+	text := fmt.Sprintf("answered with %s by %s (%s)", oneLine(said), cmp.Or(a.By, "nobody"), a.Via)
+	if a.Scope != claybot.ApproveOnce {
+		text += ", scope " + string(a.Scope)
+	}
+	if a.Reason != "" {
+		text += ", because: " + oneLine(a.Reason)
+	}
+	return text
+}
+
+// Run answers a question.
+func (c answerCmd) Run(e *env) error {
+	id, err := e.question(c.ID)
+	if err != nil {
+		return err
+	}
+	return e.answer(id, c.Value, c.Reason, c.Scope, "Answered; run %s goes on when it has all it waits for.\n")
+}
+
+// Run approves an action.
+func (c approveCmd) Run(e *env) error {
+	id, err := e.approval(c.ID)
+	if err != nil {
+		return err
+	}
+	return e.answer(id, "approve", "", c.Scope, "Approved; run %s goes on.\n")
+}
+
+// Run denies an action.
+func (c denyCmd) Run(e *env) error {
+	id, err := e.approval(c.ID)
+	if err != nil {
+		return err
+	}
+	return e.answer(id, "deny", strings.Join(c.Reason, " "), "", "Denied; run %s is told.\n")
+}
+
+// answer gives the daemon an answer; done is said about the run when it is
+// taken.
+func (e *env) answer(id, value, reason, scope, done string) error {
+	in := struct {
+		Value  string `json:"value"`
+		Reason string `json:"reason,omitempty"`
+		Scope  string `json:"scope,omitempty"`
+	}{value, reason, scope}
+	var out struct {
+		Run claybot.RunID `json:"runId"`
+	}
+	if err := e.ask("POST", "/questions/"+url.PathEscape(id)+"/answer", in, &out); err != nil {
+		return err
+	}
+	return e.text(fmt.Sprintf(done, out.Run))
+}
+
+// question finds the id of the open question that somebody means. A whole id is
+// taken as it is, so that the daemon says what became of a question that is not
+// open any more.
+func (e *env) question(ref string) (string, error) {
+	if err := checkRef(ref, "claybot questions"); err != nil {
+		return "", err
+	}
+	var out questionList
+	if err := e.ask("GET", "/questions", nil, &out); err != nil {
+		return "", err
+	}
+	ids := make([]string, len(out.Questions))
+	for i, q := range out.Questions {
+		ids[i] = q.ID
+	}
+	return unfold(ref, ids, "open question")
+}
+
+// approval is question for one that is an approval.
+func (e *env) approval(ref string) (string, error) {
+	id, err := e.question(ref)
+	if err != nil {
+		return "", err
+	}
+	var q storage.OpenQuestion
+	if err := e.ask("GET", "/questions/"+url.PathEscape(id), nil, &q); err != nil {
+		return "", err
+	}
+	if q.Type != claybot.QuestionConfirm {
+		return "", fmt.Errorf("question %s asks for no approval; answer it with: claybot answer %s VALUE", id, id)
+	}
+	return id, nil
+}
+
+// checkRef refuses what cannot be the beginning of an id.
+func checkRef(ref, list string) error {
+	switch {
+	case ref == "." || ref == "..": // in a path they mean something else
+		return usageError{fmt.Errorf("%q is no id; %s lists them", ref, list)}
+	case len(ref) < shortest:
+		return usageError{fmt.Errorf("%q is too short; give at least %d characters of the id, %s lists them", ref, shortest, list)}
+	}
+	return nil
+}
+
+// unfold finds the one id that ref is or begins; ref itself when there is none.
+func unfold(ref string, ids []string, what string) (string, error) {
+	if slices.Contains(ids, ref) {
+		return ref, nil
+	}
+	begins := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !strings.HasPrefix(id, ref) })
+	slices.Sort(begins)
+	switch begins = slices.Compact(begins); len(begins) {
+	case 0:
+		return ref, nil
+	case 1:
+		return begins[0], nil
+	}
+	return "", usageError{fmt.Errorf("%q begins the ids of more than one %s; give more of it: %s", ref, what, strings.Join(begins, ", "))}
+}

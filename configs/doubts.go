@@ -1,0 +1,124 @@
+package configs
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot"
+)
+
+// doubts are settings of a profile that keep agents back and were not
+// understood, here or in the default profile. What is in doubt holds until it is
+// set again.
+type doubts struct {
+	engine bool
+	hosts  bool // of the explorer
+}
+
+// noHost ends a warning after which a profile reaches no host. Which ones were
+// meant is not known, and the inherited ones, or that of url, may be too many.
+const noHost = "no host may be reached"
+
+// done is the profile that was read. One whose hosts are in doubt reaches none,
+// not even that of its url.
+func (p draft) done() Profile {
+	if p.doubts.hosts && p.Explore != nil {
+		e := *p.Explore
+		e.URL, e.Hosts = "", []string{}
+		p.Explore = &e
+	}
+	return p.Profile
+}
+
+// doubt looks at the warnings since before for what the group n of a profile has
+// in doubt. With an engine in doubt, a plan must not run as if it had no policy:
+// it is shown only.
+func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
+	engine := false
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		text, ok := ignored(*w)
+		if !ok {
+			continue
+		}
+		switch about(at, *w) {
+		case "engine":
+			engine = true
+			if p.Plan != nil {
+				p.hold()
+				w.Text = text + "; " + heldEngine
+			}
+		case "plan":
+			p.keepPlan()
+			w.Text = text + "; using mode: " + PlanPreview
+		case "hosts":
+			p.doubts.hosts = true
+			w.Text = text + "; " + noHost
+		}
+	}
+	if engine || has(n, "engine") {
+		p.doubts.engine = engine
+	}
+	if p.doubts.engine && p.Plan != nil && (p.Engine != claybot.EnginePlan || p.Plan.Mode != PlanPreview) {
+		r.warn(at, "the engine, here or in the default profile, was not understood; %s", heldEngine)
+		p.hold()
+	}
+}
+
+const heldEngine = "using engine: " + claybot.EnginePlan + " and mode: " + PlanPreview
+
+// about tells which of engine, plan and hosts a warning about a key of the
+// profile at p is about; empty for others. A key that is unknown is about the
+// group that it should stand in, or what it resembles.
+func about(p place, w Warning) string {
+	key, own := strings.CutPrefix(w.Key, p.key+".")
+	switch unknown := strings.HasPrefix(w.Text, unreadUnknown); {
+	case !own:
+		return ""
+	case unknown && slices.Contains(names(planKeys()), key):
+		return "plan"
+	case unknown && key == "hosts":
+		return "hosts"
+	case unknown:
+		key = strings.TrimPrefix(w.Near, p.key+".")
+	}
+	switch key {
+	case "engine", "plan":
+		return key
+	case "explore":
+		return "hosts"
+	}
+	return ""
+}
+
+// hold has the agents of a profile show what they would do.
+func (p *draft) hold() {
+	p.Engine = claybot.EnginePlan
+	p.keepPlan()
+}
+
+// keepPlan has plans shown only. What it changes is a copy, as profiles share
+// the settings of the default one.
+func (p *draft) keepPlan() {
+	d := Plan{Approvals: 1}
+	if p.Plan != nil {
+		d = *p.Plan
+	}
+	d.Mode = PlanPreview
+	p.Plan = &d
+}
+
+// has reports whether a group has a key with a value.
+func has(n *yaml.Node, key string) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key && !empty(n.Content[i+1]) {
+			return true
+		}
+	}
+	return false
+}

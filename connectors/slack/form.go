@@ -1,0 +1,308 @@
+package slack
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+)
+
+// callbackForm tells claybot's forms from others.
+const callbackForm = "claybot_question"
+
+// A form asks one question in a window of its own. It travels in the value of
+// the button that opens it and then in the window, so that nothing needs to be
+// remembered. Of type confirm it asks why something is denied.
+type form struct {
+	Question    string               `json:"q"`
+	Type        claybot.QuestionType `json:"t"`
+	Required    bool                 `json:"r,omitempty"`
+	Options     []string             `json:"o,omitempty"`
+	Min         *float64             `json:"a,omitempty"`
+	Max         *float64             `json:"z,omitempty"`
+	Placeholder string               `json:"p,omitempty"`
+	Default     string               `json:"d,omitempty"`
+	Channel     string               `json:"c,omitempty"` // where it was opened, with the workspace
+}
+
+func formOf(q claybot.Question) form {
+	return form{
+		Question: q.ID, Type: q.Type, Required: q.Required, Options: q.Options, Min: q.Min, Max: q.Max,
+		Placeholder: cmp.Or(q.Placeholder, q.Example), Default: q.Default,
+	}
+}
+
+// fitted is the form without what a button cannot carry: first its hints, then
+// its options, which are written by hand then. It reports whether there is one
+// that can be filled in.
+func (f form) fitted() (form, bool) {
+	if f.text() && f.Min != nil && *f.Min > maxInputChars {
+		return form{}, false
+	}
+	bare := f
+	bare.Placeholder, bare.Default = "", ""
+	least := bare
+	least.Options = nil
+	for _, f := range []form{f, bare, least} {
+		if utf8.RuneCountInString(compact(f)) <= maxValueChars {
+			return f, true
+		}
+	}
+	return form{}, false
+}
+
+// text reports whether the answer is any text.
+func (f form) text() bool {
+	return f.Type == claybot.QuestionText || f.Type == claybot.QuestionTextarea
+}
+
+// view is the window, with what was asked above the input.
+func (f form) view(asked string) slackapi.ModalViewRequest {
+	label, hint := "Your answer", ""
+	switch f.Type {
+	case claybot.QuestionConfirm:
+		label = "Why not?"
+	case claybot.QuestionEmailList:
+		hint = "Several addresses: on lines of their own, or with commas."
+	case claybot.QuestionDatetime:
+		hint = "In your own time zone."
+	case claybot.QuestionSelect:
+		if len(f.Options) == 0 {
+			hint = "The answer as it stands in the question."
+		}
+	case claybot.QuestionMultiselect:
+		if len(f.Options) == 0 {
+			hint = "The answers as they stand in the question, each on a line of its own."
+		}
+	}
+	input := slackapi.NewInputBlock(blockQuestion+f.Question, plainText(label), nil, f.input())
+	input.Optional = !f.Required
+	if hint != "" {
+		input.Hint = plainText(hint)
+	}
+	var blocks []slackapi.Block
+	if strings.TrimSpace(asked) != "" {
+		blocks = append(blocks, section(slackapi.NewTextBlockObject(slackapi.MarkdownType, cut(asked, maxSectionChars), false, true)))
+	}
+	return slackapi.ModalViewRequest{
+		Type: slackapi.VTModal, CallbackID: callbackForm, PrivateMetadata: compact(f),
+		Title: plainText("A question"), Submit: plainText("Send"), Close: plainText("Cancel"),
+		Blocks: slackapi.Blocks{BlockSet: append(blocks, input)},
+	}
+}
+
+// notice is a window that says one thing.
+func notice(text string) *slackapi.ModalViewRequest {
+	return &slackapi.ModalViewRequest{
+		Type: slackapi.VTModal, Title: plainText("A question"), Close: plainText("Close"),
+		Blocks: slackapi.Blocks{BlockSet: []slackapi.Block{section(plainText(cut(text, maxSectionChars)))}},
+	}
+}
+
+// input is where the answer is given.
+func (f form) input() slackapi.BlockElement {
+	hint := placeholder(f.Placeholder)
+	switch f.Type {
+	case claybot.QuestionEmail:
+		e := slackapi.NewEmailTextInputBlockElement(hint, actionAnswer)
+		e.InitialValue = f.initial()
+		return e
+	case claybot.QuestionNumber:
+		e := slackapi.NewNumberInputBlockElement(hint, actionAnswer, true)
+		e.InitialValue, e.MinValue, e.MaxValue = f.initial(), decimal(f.Min), decimal(f.Max)
+		return e
+	case claybot.QuestionDate:
+		e := slackapi.NewDatePickerBlockElement(actionAnswer)
+		e.Placeholder, e.InitialDate = hint, f.initial()
+		return e
+	case claybot.QuestionTime:
+		e := slackapi.NewTimePickerBlockElement(actionAnswer)
+		e.Placeholder, e.InitialTime = hint, f.initial()
+		return e
+	case claybot.QuestionDatetime:
+		e := slackapi.NewDateTimePickerBlockElement(actionAnswer)
+		e.InitialDateTime = f.instant()
+		return e
+	case claybot.QuestionSelect:
+		if lines := f.lines(); lines != nil {
+			return slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(f.Placeholder, "Choose one"), actionAnswer, lines...)
+		}
+	case claybot.QuestionMultiselect:
+		if lines := f.lines(); lines != nil {
+			return f.several(lines)
+		}
+	}
+	return f.written(hint)
+}
+
+// written is an input for a text.
+func (f form) written(hint *slackapi.TextBlockObject) slackapi.BlockElement {
+	e := slackapi.NewPlainTextInputBlockElement(hint, actionAnswer)
+	e.Multiline, e.MaxLength = f.Type != claybot.QuestionText && f.Type != claybot.QuestionSelect, maxInputChars
+	switch {
+	case f.Type == claybot.QuestionConfirm:
+		e.MaxLength = maxReasonChars
+	case f.text():
+		if f.Max != nil && *f.Max >= 1 && *f.Max < maxInputChars {
+			e.MaxLength = int(*f.Max)
+		}
+		if f.Required && f.Min != nil && *f.Min >= 1 && *f.Min <= float64(e.MaxLength) {
+			e.MinLength = int(*f.Min)
+		}
+		if v := f.initial(); e.Multiline || !strings.Contains(v, "\n") {
+			e.InitialValue = v
+		}
+	case f.Type == claybot.QuestionEmailList:
+		e.InitialValue = f.Default
+	}
+	return e
+}
+
+// lines are the options as Slack shows them, nil when there are none. Their
+// values are their places in the list.
+func (f form) lines() []*slackapi.OptionBlockObject {
+	if len(f.Options) > maxMenu {
+		return nil
+	}
+	var all []*slackapi.OptionBlockObject
+	for i, o := range f.Options {
+		line := option(o, strconv.Itoa(i))
+		if line.Text.Text == "" {
+			return nil
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// several lets choose any number of options.
+func (f form) several(lines []*slackapi.OptionBlockObject) slackapi.BlockElement {
+	var chosen []string
+	if v, err := (claybot.Question{Type: f.Type, Options: f.Options}).Check(f.Default, nil); err == nil {
+		_ = json.Unmarshal(v, &chosen) // null is none
+	}
+	var initial []*slackapi.OptionBlockObject
+	for i, o := range f.Options {
+		if slices.Contains(chosen, o) {
+			initial = append(initial, lines[i])
+		}
+	}
+	if len(lines) <= maxCheckboxes {
+		e := slackapi.NewCheckboxGroupsBlockElement(actionAnswer, lines...)
+		e.InitialOptions = initial
+		return e
+	}
+	e := slackapi.NewOptionsMultiSelectBlockElement(slackapi.MultiOptTypeStatic, placeholder(f.Placeholder, "Choose"), actionAnswer, lines...)
+	e.InitialOptions = initial
+	if f.Max != nil && *f.Max >= 1 && *f.Max <= maxMenu && len(initial) <= int(*f.Max) {
+		n := int(*f.Max)
+		e.MaxSelectedItems = &n
+	}
+	return e
+}
+
+// initial is the default as the input shows it, empty when it is none.
+func (f form) initial() string {
+	v, err := (claybot.Question{Type: f.Type, Min: f.Min, Max: f.Max}).Check(f.Default, nil)
+	if err != nil || f.Default == "" {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	if f.Type == claybot.QuestionNumber && string(v) != "null" {
+		return string(v)
+	}
+	return ""
+}
+
+// instant is the default as seconds since 1970, zero when it is none or when
+// only a time zone could say which it is.
+func (f form) instant() int64 {
+	q := claybot.Question{Type: f.Type}
+	here, err := q.Check(f.Default, time.UTC)
+	there, err2 := q.Check(f.Default, time.FixedZone("", 3600))
+	var text string
+	if err != nil || err2 != nil || json.Unmarshal(here, &text) != nil || string(here) != string(there) {
+		return 0
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Unix() < 1e9 || at.Unix() >= 1e10 { // Slack wants ten digits
+		return 0
+	}
+	return at.Unix()
+}
+
+// decimal is a bound as Slack takes it, empty when there is none.
+func decimal(x *float64) string {
+	if x == nil || math.Abs(*x) > 1e15 {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'f', -1, 64)
+}
+
+// A field is what stands in an input.
+type field struct {
+	Value           string   `json:"value"`
+	SelectedDate    string   `json:"selected_date"`
+	SelectedTime    string   `json:"selected_time"`
+	SelectedInstant int64    `json:"selected_date_time"` // seconds since 1970
+	SelectedOption  chosen   `json:"selected_option"`
+	SelectedOptions []chosen `json:"selected_options"`
+}
+
+type chosen struct {
+	Value string `json:"value"`
+}
+
+// read is the answer in a field as claybot.Question.Check reads it, empty when
+// there is none. Options that the form does not have make it fail.
+func (f form) read(in field) (value string, ok bool) {
+	switch {
+	case len(f.Options) > 0 && f.Type == claybot.QuestionMultiselect:
+		var all []string
+		for _, c := range in.SelectedOptions {
+			o, ok := f.option(c)
+			if !ok {
+				return "", false
+			}
+			all = append(all, o)
+		}
+		if len(all) == 0 {
+			return "", true
+		}
+		return compact(all), true
+	case len(f.Options) > 0 && f.Type == claybot.QuestionSelect:
+		if in.SelectedOption.Value == "" {
+			return "", true
+		}
+		return f.option(in.SelectedOption)
+	case f.Type == claybot.QuestionDate:
+		return in.SelectedDate, true
+	case f.Type == claybot.QuestionTime:
+		return in.SelectedTime, true
+	case f.Type == claybot.QuestionDatetime:
+		if in.SelectedInstant == 0 {
+			return "", true
+		}
+		return time.Unix(in.SelectedInstant, 0).UTC().Format(time.RFC3339), true
+	}
+	return in.Value, true
+}
+
+func (f form) option(c chosen) (string, bool) {
+	i, err := strconv.Atoi(c.Value)
+	if err != nil || i < 0 || i >= len(f.Options) {
+		return "", false
+	}
+	return f.Options[i], true
+}

@@ -1,0 +1,107 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// What is said to who tapped and has to do something else instead.
+const (
+	textNoForm  = "The form did not open. Please tap again, or write your answer here."
+	textRefused = "That answer was not taken."
+)
+
+// interact works on a tap. Each has a lane of its own, for they wait for an
+// acknowledgement for three seconds only; but a command stands in line with
+// what its person writes.
+func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
+	t, ok := readTap(r.name, r.self, f.Payload)
+	if !ok {
+		r.ignore(s, f)
+		return
+	}
+	lane, job := "tap\x00"+f.EnvelopeID, func() error { return r.answer(ctx, s, f, t) }
+	switch t.kind {
+	case asks:
+		job = func() error {
+			r.ack(s, f.EnvelopeID, nil)
+			r.chat.openForm(ctx, t)
+			return nil
+		}
+	case commanded:
+		lane = t.in.to.ChannelID + "\x00" + t.in.to.UserID
+		job = func() error { return r.post(ctx, s, f.EnvelopeID, t.in) }
+	}
+	r.work.do(ctx, lane, job)
+}
+
+// answer hands an answer on and acknowledges it when it is durable or refused
+// for good. Otherwise Slack tells the person that it did not work, who taps
+// again.
+func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error {
+	deciding, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	said, err := r.handler.Answer(deciding, t.answer)
+	if err != nil {
+		r.log.Warn("answer not stored, the person has to give it again", "question", t.answer.Question, "user", t.answer.UserID, "err", err)
+		return err
+	}
+	if !said.OK {
+		r.log.Info("answer not taken", "question", t.answer.Question, "user", t.answer.UserID, "channel", t.answer.ChannelID, "again", said.Again)
+	}
+	if t.kind == submitted && f.Accepts {
+		r.ack(s, f.EnvelopeID, shown(t.form, said))
+		return nil
+	}
+	r.ack(s, f.EnvelopeID, nil)
+	if !said.OK && t.channel != "" {
+		r.chat.whisper(ctx, t, cmp.Or(said.Text, textRefused))
+	}
+	return nil
+}
+
+// shown is what a form shows when it was sent: nothing, and closes, when the
+// answer was taken; at its input why the answer does not fit; or why none is
+// taken.
+func shown(f form, said connectors.Tapped) any {
+	switch text := cmp.Or(said.Text, textRefused); {
+	case said.OK:
+		return nil
+	case said.Again:
+		return slackapi.NewErrorsViewSubmissionResponse(map[string]string{blockQuestion + f.Question: cut(text, maxErrorChars)})
+	default:
+		return slackapi.NewUpdateViewSubmissionResponse(notice(text))
+	}
+}
+
+// openForm opens the form that somebody asked for.
+func (c *Connector) openForm(ctx context.Context, t tap) {
+	opening, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	_, err := c.api.OpenViewContext(opening, t.trigger, t.form.view(t.asked))
+	if err == nil {
+		return
+	}
+	if code, _ := judge(err); code == "exchanged_trigger_id" {
+		return // it is open: Slack sent the tap again
+	}
+	c.log.Warn("a form did not open", "question", t.form.Question, "err", c.refused(methodView, "SLACK_BOT_TOKEN", err))
+	c.whisper(ctx, t, textNoForm)
+}
+
+// whisper says something to who tapped and nobody else. It is worth one try.
+func (c *Connector) whisper(ctx context.Context, t tap, text string) {
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
+	options := []slackapi.MsgOption{slackapi.MsgOptionText(mrkdwn(text), false), slackapi.MsgOptionParse(false)}
+	if t.thread != "" {
+		options = append(options, slackapi.MsgOptionTS(t.thread))
+	}
+	if _, err := c.api.PostEphemeralContext(ctx, t.channel, t.user, options...); err != nil {
+		c.log.Warn("who tapped could not be told why nothing happens", "channel", t.channel, "user", t.user, "err", c.refused(methodWhisper, "SLACK_BOT_TOKEN", err))
+	}
+}

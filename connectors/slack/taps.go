@@ -1,0 +1,199 @@
+package slack
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// A tapKind says what a person did.
+type tapKind int
+
+const (
+	answered  tapKind = iota // a button or a menu that answers
+	asks                     // for a form
+	submitted                // a form
+	commanded                // a command by an offer
+)
+
+// A tap is what a person did with a button, a menu or a form.
+type tap struct {
+	kind   tapKind
+	answer connectors.Tap // of answered and submitted
+	form   form           // of asks and submitted
+	in     incoming       // of commanded
+
+	trigger string // opens a form
+	asked   string // the text of the message, in mrkdwn
+
+	user, channel, thread string // whom and where to tell something, without workspace
+}
+
+// interactive is what claybot reads of the payload of a tap.
+type interactive struct {
+	Type string `json:"type"`
+	Team struct {
+		ID string `json:"id"`
+	} `json:"team"`
+	User struct {
+		ID       string `json:"id"`
+		Team     string `json:"team_id"`
+		Username string `json:"username"`
+		Name     string `json:"name"`
+	} `json:"user"`
+	Channel struct {
+		ID string `json:"id"`
+	} `json:"channel"`
+	Container struct {
+		Thread string `json:"thread_ts"`
+	} `json:"container"`
+	Message struct {
+		TS     string `json:"ts"`
+		Thread string `json:"thread_ts"`
+		Text   string `json:"text"`
+	} `json:"message"`
+	Trigger string   `json:"trigger_id"`
+	Actions []action `json:"actions"`
+	View    struct {
+		Callback string `json:"callback_id"`
+		Metadata string `json:"private_metadata"`
+		State    struct {
+			Values map[string]map[string]field `json:"values"`
+		} `json:"state"`
+	} `json:"view"`
+}
+
+type action struct {
+	ID     string `json:"action_id"`
+	Block  string `json:"block_id"`
+	Value  string `json:"value"`
+	At     string `json:"action_ts"`
+	Chosen chosen `json:"selected_option"`
+}
+
+// readTap finds out what a person did. It is a pure function, total over all
+// input; ok is false for what is not claybot's.
+func readTap(name string, self identity, payload []byte) (t tap, ok bool) {
+	var p interactive
+	if decode(payload, &p) != nil || p.User.ID == "" {
+		return tap{}, false
+	}
+	if p.Team.ID == "" { // of an app that was installed for a whole organization
+		p.Team.ID = self.Team
+	}
+	switch p.Type {
+	case "block_actions":
+		for _, a := range p.Actions {
+			if t, ok := p.action(name, self, a); ok {
+				return t, true
+			}
+		}
+	case "view_submission":
+		return p.submission(name)
+	}
+	return tap{}, false
+}
+
+// action is one tap at a message.
+func (p interactive) action(name string, self identity, a action) (tap, bool) {
+	if p.Channel.ID == "" || p.Team.ID == "" {
+		return tap{}, false
+	}
+	t := tap{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), trigger: p.Trigger, asked: p.Message.Text}
+	place := p.Team.ID + "/" + p.Channel.ID
+	t.answer = connectors.Tap{Connector: name, UserID: p.person(), ChannelID: place}
+	kind, _, _ := strings.Cut(a.ID, "/")
+	switch kind {
+	case actionAnswer:
+		var c choice
+		if json.Unmarshal([]byte(a.Value), &c) != nil {
+			return tap{}, false
+		}
+		t.answer.Question, t.answer.Value, t.answer.Scope = c.Question, c.Value, c.Scope
+	case actionMenu:
+		id, ok := strings.CutPrefix(a.Block, blockQuestion)
+		if !ok || json.Unmarshal([]byte(a.Chosen.Value), &t.answer.Value) != nil {
+			return tap{}, false
+		}
+		t.answer.Question = id
+	case actionForm:
+		t.kind = asks
+		if json.Unmarshal([]byte(a.Value), &t.form) != nil || t.form.Question == "" || p.Trigger == "" {
+			return tap{}, false
+		}
+		t.form.Channel = place
+		return t, true
+	case actionOffer:
+		return t, t.command(p, self, a)
+	default:
+		return tap{}, false
+	}
+	return t, t.answer.Question != ""
+}
+
+// command makes the message that an offer stands for. Each tap has an id, which
+// stays the same when Slack sends the tap again.
+func (t *tap) command(p interactive, self identity, a action) bool {
+	var text string
+	if json.Unmarshal([]byte(a.Value), &text) != nil || strings.TrimSpace(text) == "" || a.At == "" {
+		return false
+	}
+	t.kind = commanded
+	thread, group := t.thread, !strings.HasPrefix(p.Channel.ID, "D")
+	if group && thread == "" {
+		thread = p.Message.TS
+	}
+	name := p.User.Username
+	if name == "" {
+		name = p.User.Name
+	}
+	m := claybot.Message{
+		ID:      claybot.MessageID("slack/" + p.Team.ID + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
+		Type:    claybot.MessageUser,
+		Text:    strings.ToValidUTF8(text, "\uFFFD"),
+		From:    claybot.Sender{UserID: t.answer.UserID, Name: connectors.PersonName(name)},
+		Context: claybot.MessageContext{ThreadID: thread, Group: group},
+		At:      claybot.Now(),
+	}
+	m, ours := connectors.Interpret(m, "/", self.Name)
+	t.in = incoming{claybot.User(t.answer.Connector, t.answer.ChannelID, t.answer.UserID), m}
+	return ours
+}
+
+// submission is a form that was sent.
+func (p interactive) submission(name string) (tap, bool) {
+	t := tap{kind: submitted, user: p.User.ID}
+	if p.View.Callback != callbackForm || json.Unmarshal([]byte(p.View.Metadata), &t.form) != nil || t.form.Question == "" {
+		return tap{}, false
+	}
+	value, ok := t.form.read(p.View.State.Values[blockQuestion+t.form.Question][actionAnswer])
+	t.answer = connectors.Tap{Connector: name, UserID: p.person(), ChannelID: t.form.Channel, Question: t.form.Question, Value: value}
+	if t.form.Type == claybot.QuestionConfirm {
+		t.answer.Value, t.answer.Reason = "deny", cut(strings.TrimSpace(value), maxReasonChars)
+	}
+	return t, ok
+}
+
+// person is who tapped, with the workspace for one of another workspace, as in
+// messages.
+func (p interactive) person() string {
+	if p.User.Team != "" && p.User.Team != p.Team.ID {
+		return p.User.Team + "/" + p.User.ID
+	}
+	return p.User.ID
+}
+
+// thread is the thread of the message that was tapped at, empty for a message
+// that is in none, even if it has replies.
+func (p interactive) thread() string {
+	thread := p.Message.Thread
+	if thread == "" {
+		thread = p.Container.Thread
+	}
+	if thread == p.Message.TS {
+		return ""
+	}
+	return thread
+}

@@ -1,0 +1,187 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// choices knows what was tapped in questions with several answers before their
+// messages show it. What they show is the state: choices may be lost at any
+// time. Its zero value is ready; it is safe for concurrent use.
+type choices struct {
+	mu   sync.Mutex
+	open map[place]*choice
+}
+
+// A place is one message.
+type place struct{ chat, message int64 }
+
+// A choice is the state of one message that is ahead of what it shows.
+type choice struct {
+	question string
+	chosen   uint64
+	keyboard keyboard  // as it was when it was tapped last
+	at       time.Time // of the last tap
+	waiting  []string  // the taps that are answered once they are shown
+	showing  bool      // somebody is at it
+}
+
+func (t *tap) place() place { return place{chat: t.Message.Chat.ID, message: t.Message.MessageID} }
+
+// state is what is chosen at the message of a tap.
+func (c *choices) state(t *tap, p press) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known(t, p)
+}
+
+// known is the state before a tap. The message that came with a tap may be
+// newer than the button that was tapped, and what was tapped a moment ago newer
+// than both.
+func (c *choices) known(t *tap, p press) uint64 {
+	if x := c.open[t.place()]; x != nil && x.question == p.question && (x.showing || time.Since(x.at) < choiceKept) {
+		return x.chosen
+	}
+	chosen := p.chosen
+	t.Message.Markup.options(p.question, func(_ *button, shown press) {
+		if shown.verb == verbDone {
+			chosen = shown.chosen
+		}
+	})
+	return chosen
+}
+
+// tap notes that an option is taken or left: the opposite of what the tapped
+// button showed, so that the same tap twice does the same. It reports whether
+// the caller must show it; else somebody is at it.
+func (c *choices) tap(t *tap, p press) (x *choice, show bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	chosen := c.known(t, p) &^ p.bit()
+	if p.chosen&p.bit() == 0 {
+		chosen |= p.bit()
+	}
+	for at, x := range c.open {
+		if !x.showing && time.Since(x.at) >= choiceKept {
+			delete(c.open, at)
+		}
+	}
+	if c.open == nil {
+		c.open = make(map[place]*choice)
+	}
+	x = c.open[t.place()]
+	if x == nil || x.question != p.question {
+		x = &choice{question: p.question}
+		c.open[t.place()] = x
+	}
+	x.chosen, x.keyboard, x.at = chosen, t.Message.Markup, time.Now()
+	x.waiting = append(x.waiting, t.ID)
+	show, x.showing = !x.showing, true
+	return x, show
+}
+
+// next is the keyboard that a message is to show, and the taps that are
+// answered with it; ok is false when there are none, and then nobody is at it
+// any more.
+func (c *choices) next(x *choice) (k keyboard, taps []string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(x.waiting) == 0 {
+		x.showing = false
+		return k, nil, false
+	}
+	taps, x.waiting = x.waiting, nil
+	return x.keyboard.show(x.question, x.chosen), taps, true
+}
+
+// fail forgets a choice that could not be shown: what the message shows is the
+// state. The taps that came meanwhile are not done either.
+func (c *choices) fail(at place, x *choice) (taps []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[at] == x {
+		delete(c.open, at)
+	}
+	taps, x.waiting = x.waiting, nil
+	return taps
+}
+
+// show is k with the options marked that are chosen.
+func (k keyboard) show(question string, chosen uint64) keyboard {
+	k = k.clone()
+	k.options(question, func(b *button, p press) {
+		if p.verb != verbToggle && p.verb != verbDone {
+			return
+		}
+		if p.verb == verbToggle {
+			if p.chosen&p.bit() != 0 {
+				b.Text = strings.TrimPrefix(b.Text, chosenMark)
+			}
+			if chosen&p.bit() != 0 {
+				b.Text = chosenMark + b.Text
+			}
+		}
+		p.chosen = chosen
+		b.Data, _ = p.data() // choices made sure that it fits, whatever is chosen
+	})
+	return k
+}
+
+// toggle takes or leaves an option, and shows it on the buttons.
+func (l *loop) toggle(ctx context.Context, t *tap, p press) {
+	x, show := l.choices.tap(t, p)
+	if show {
+		l.aside.do(ctx, func(ctx context.Context) { l.show(ctx, t.place(), x) })
+	}
+}
+
+// show brings a message up to date, as long as there are taps. Those are
+// answered when it is.
+func (l *loop) show(ctx context.Context, at place, x *choice) {
+	for {
+		k, taps, ok := l.choices.next(x)
+		if !ok {
+			return
+		}
+		err, text := l.mark(ctx, at, k), ""
+		if err != nil {
+			l.log.Warn("a choice was not shown", "err", err)
+			taps, text = append(taps, l.choices.fail(at, x)...), textAgain
+		}
+		for _, id := range taps {
+			l.toast(ctx, id, text, false)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// mark replaces the buttons of a message.
+func (c *Connector) mark(ctx context.Context, at place, k keyboard) error {
+	if wait, _ := c.pace.take(at.chat); wait > 0 {
+		return errors.New("telegram asked this chat to slow down")
+	}
+	edit := struct {
+		ChatID    int64    `json:"chat_id"`
+		MessageID int64    `json:"message_id"`
+		Markup    keyboard `json:"reply_markup"`
+	}{ChatID: at.chat, MessageID: at.message, Markup: k}
+	ctx, cancel := context.WithTimeout(ctx, asideTimeout)
+	defer cancel()
+	var edited struct{}
+	err := c.send.call(ctx, "editMessageReplyMarkup", edit, &edited)
+	var r *refusal
+	switch {
+	case err == nil, errors.As(err, &r) && r.says("message is not modified"):
+		c.pace.done(at.chat)
+		return nil
+	case errors.As(err, &r) && r.code == http.StatusTooManyRequests:
+		c.pace.refused(at.chat, r.retryAfter)
+	}
+	return err
+}

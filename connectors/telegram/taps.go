@@ -1,0 +1,244 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// What who taps reads.
+const (
+	textDead     = "This button does not work any more."
+	textNotYours = "This question is not for you."
+	textAgain    = "Telegram did not take that. Please tap again."
+)
+
+// A tap is a callback_query: somebody tapped at a button.
+type tap struct {
+	ID      string         `json:"id"`
+	From    *tgbotapi.User `json:"from"`
+	Message *message       `json:"message"` // none of an inline message; without date and buttons when it is out of reach
+	Data    string         `json:"data"`
+}
+
+// tapped takes in a tap, and returns nil when Telegram may forget it. A button
+// that means nothing to us is no error.
+func (l *loop) tapped(ctx context.Context, t *tap) error {
+	if l.live(t) {
+		if p, ok := readPress(t.Data); ok {
+			return l.pressed(ctx, t, p)
+		}
+		if command, ok := readOffer(t.Data); ok {
+			return l.offered(ctx, t, command)
+		}
+	}
+	l.dead(ctx, t)
+	return nil
+}
+
+// live reports whether t is a person's tap at a message of ours that can be
+// seen.
+func (l *loop) live(t *tap) bool {
+	m := t.Message
+	return t.ID != "" && t.From != nil && t.From.ID > 0 && !t.From.IsBot &&
+		m != nil && m.Date > 0 && m.MessageID > 0 && m.Chat.ID != 0 && (m.Chat.Type == "private" || m.Chat.group()) &&
+		m.From != nil && (m.From.ID == l.botID || l.botID == 0)
+}
+
+func (l *loop) dead(ctx context.Context, t *tap) {
+	l.figures.ignored.Add(1)
+	l.say(ctx, t, textDead, true)
+}
+
+// pressed gives the answer that a button of a question stands for.
+func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
+	if p.verb == verbToggle {
+		if p.user != 0 && p.user != t.From.ID {
+			l.figures.ignored.Add(1)
+			l.say(ctx, t, textNotYours, true)
+			return nil
+		}
+		l.toggle(ctx, t, p)
+		return nil
+	}
+	if p.verb == verbDone {
+		p.chosen = l.choices.state(t, p)
+	}
+	value, ok := p.value(t.Message.Markup)
+	if !ok {
+		l.dead(ctx, t)
+		return nil
+	}
+	became, err := l.handler.Answer(ctx, connectors.Tap{
+		Connector: l.Name(), UserID: strconv.FormatInt(t.From.ID, 10), ChannelID: strconv.FormatInt(t.Message.Chat.ID, 10),
+		Question: p.question, Value: value, Scope: p.scope(),
+	})
+	if err != nil {
+		return err
+	}
+	l.figures.posted.Add(1)
+	l.say(ctx, t, became.Text, became.Again || !became.OK)
+	return nil
+}
+
+// value is the answer of p, as Question.Check reads it. k is the keyboard of the
+// button. ok is false when k does not say what is meant.
+func (p press) value(k keyboard) (value string, ok bool) {
+	switch p.verb {
+	case verbYes, verbSession:
+		return "yes", true
+	case verbNo:
+		return "no", true
+	case verbSkip:
+		return "", true
+	}
+	if p.verb == verbOption {
+		p.chosen = p.bit()
+	}
+	all := []string{}
+	for i := range maxOptions {
+		if p.chosen&(1<<i) == 0 {
+			continue
+		}
+		name := strconv.Itoa(i + 1)
+		if p.named {
+			if name, ok = k.label(p.question, i+1); !ok {
+				return "", false
+			}
+		}
+		all = append(all, name)
+	}
+	if p.verb == verbOption {
+		return all[0], true
+	}
+	list, err := json.Marshal(all)
+	return string(list), err == nil
+}
+
+// options calls do with each button of an option of a question.
+func (k keyboard) options(question string, do func(b *button, p press)) {
+	for _, row := range k.Rows {
+		for i := range row {
+			if p, ok := readPress(row[i].Data); ok && p.question == question {
+				do(&row[i], p)
+			}
+		}
+	}
+}
+
+// label is what stands on the button of an option.
+func (k keyboard) label(question string, option int) (label string, ok bool) {
+	k.options(question, func(b *button, p press) {
+		if p.option != option {
+			return
+		}
+		label, ok = b.Text, true
+		if p.verb == verbToggle && p.chosen&p.bit() != 0 {
+			label = strings.TrimPrefix(label, chosenMark)
+		}
+	})
+	return label, ok
+}
+
+// offered posts the command that an offer stands for, as if who tapped had
+// typed it below the message that has the button.
+func (l *loop) offered(ctx context.Context, t *tap, command string) error {
+	m, from := t.Message, strconv.FormatInt(t.From.ID, 10)
+	msg := claybot.Message{
+		ID:      claybot.MessageID("telegram/" + l.bot + "/tap/" + t.ID),
+		Type:    claybot.MessageUser,
+		Text:    command,
+		From:    claybot.Sender{UserID: from, Name: connectors.PersonName(t.From.FirstName + " " + t.From.LastName)},
+		At:      claybot.Now(),
+		Context: claybot.MessageContext{ThreadID: m.topic(), Group: m.Chat.group()},
+	}
+	if m.Chat.group() {
+		msg.Context.ReplyTo = strconv.FormatInt(m.MessageID, 10)
+	}
+	msg, ours := connectors.Interpret(msg, "/", l.self.name())
+	if !ours {
+		l.dead(ctx, t)
+		return nil
+	}
+	if err := l.handler.Post(ctx, claybot.User(l.Name(), strconv.FormatInt(m.Chat.ID, 10), from), msg); err != nil {
+		return err
+	}
+	l.figures.posted.Add(1)
+	l.say(ctx, t, "", false)
+	return nil
+}
+
+// say ends a tap: Telegram shows text to who tapped, in a window of its own or
+// for a moment. Nothing waits for it.
+func (l *loop) say(ctx context.Context, t *tap, text string, alert bool) {
+	if t.ID == "" {
+		return
+	}
+	l.aside.do(ctx, func(ctx context.Context) { l.toast(ctx, t.ID, text, alert) })
+}
+
+// toast is the call behind say. That it comes too late is normal after a
+// restart: the answer itself is safe, and the message will show it.
+func (c *Connector) toast(ctx context.Context, id, text string, alert bool) {
+	answer := struct {
+		ID    string `json:"callback_query_id"`
+		Text  string `json:"text,omitempty"`
+		Alert bool   `json:"show_alert,omitempty"`
+	}{ID: id, Text: cutUTF16(text, maxToastUTF16), Alert: alert && text != ""}
+	ctx, cancel := context.WithTimeout(ctx, asideTimeout)
+	defer cancel()
+	var done bool
+	err := c.send.call(ctx, "answerCallbackQuery", answer, &done)
+	var r *refusal
+	switch {
+	case err == nil:
+	case errors.As(err, &r) && r.code == http.StatusBadRequest && r.says("query is too old", "query_id_invalid"):
+		c.log.Debug("a tap was answered too late to be shown")
+	default:
+		c.log.Warn("the answer to a tap was not shown", "err", err)
+	}
+}
+
+// An aside is what goes on beside the loop. Its zero value is ready.
+type aside struct {
+	group sync.WaitGroup
+	once  sync.Once
+	slots chan struct{}
+}
+
+// do calls fn in a goroutine of its own, with a context that outlives ctx: what
+// began is brought to its end. It waits for a place among maxAside; when ctx
+// ends first, fn is not called.
+func (a *aside) do(ctx context.Context, fn func(ctx context.Context)) {
+	a.once.Do(func() { a.slots = make(chan struct{}, maxAside) })
+	select {
+	case a.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	a.group.Go(func() {
+		defer func() { <-a.slots }()
+		fn(context.WithoutCancel(ctx))
+	})
+}
+
+func (a *aside) wait() { a.group.Wait() }
+
+// clone is a copy of k that can be changed.
+func (k keyboard) clone() keyboard {
+	rows := slices.Clone(k.Rows)
+	for i := range rows {
+		rows[i] = slices.Clone(rows[i])
+	}
+	return keyboard{Rows: rows}
+}

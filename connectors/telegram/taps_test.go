@@ -1,0 +1,432 @@
+package telegram
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+)
+
+var (
+	yesNo = claybot.Question{Type: claybot.QuestionBoolean, Required: true}
+	tea   = claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: []string{"tea", "coffee", "milk"}}
+)
+
+// restart ends the daemon and starts another one, which knows nothing.
+func (b *bubble) restart() {
+	_ = b.end()
+	b.conn = New(b.conn.cfg)
+	b.run()
+	synctest.Wait()
+}
+
+// What the Handler says about a tap is shown to who tapped, and to nobody else:
+// in a window of its own when it is not the answer that counts.
+func TestWhatWhoTapsReads(t *testing.T) {
+	long := strings.Repeat("Please choose at least 2 of: tea, coffee.\n", 20)
+	tests := []struct {
+		name   string
+		became connectors.Tapped
+		text   string
+		alert  bool
+	}{
+		{"taken", connectors.Tapped{OK: true, Text: "Thank you, I have it."}, "Thank you, I have it.", false},
+		{"taken without a word", connectors.Tapped{OK: true}, "", false},
+		{"unfit", connectors.Tapped{Again: true, Text: "Please choose at least 2."}, "Please choose at least 2.", true},
+		{"too late", connectors.Tapped{Text: "Too late: nobody answered in time."}, "Too late: nobody answered in time.", true},
+		{"a stranger", connectors.Tapped{Text: "This question is not for you."}, "This question is not for you.", true},
+		{"long", connectors.Tapped{Text: long}, connectors.OneLine(long, 200), true},
+		{"wide", connectors.Tapped{Text: strings.Repeat("😀", 150)}, strings.Repeat("😀", 99) + "…", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+				b.server.Say(testGroup, asked, "hi")
+				b.sink.answer = func(connectors.Tap) (connectors.Tapped, error) { return tt.became, nil }
+				if tt.became == (connectors.Tapped{OK: true}) {
+					b.sink.answer = nil // the zero value asks the sink itself
+					tt.text = "Thank you."
+				}
+				b.run()
+				m := b.ask(yesNo, testGroup)
+				if got := b.tap(testGroup, 8, m.ID, "Yes"); !got.Answered || got.Text != tt.text || got.Alert != tt.alert {
+					t.Errorf("who tapped reads %+v, want %q", got, tt.text)
+				}
+				if len(b.server.Sent(testGroup)) != 1 {
+					t.Errorf("others read %+v", b.server.Sent(testGroup))
+				}
+			})
+		})
+	}
+}
+
+// The state of a question is in its message: a daemon that was started between
+// asking and tapping, and between two taps, takes the same answer.
+func TestRestartBetweenAskAndTap(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		b.run()
+		m := b.ask(tea, asked)
+		b.restart()
+		b.tap(asked, asked, m.ID, "milk")
+		b.restart()
+		b.tap(asked, asked, m.ID, "tea")
+		b.restart()
+		if got := b.shown(asked, m.ID).Buttons(); !slices.Equal(got, []string{"✓ tea", "coffee", "✓ milk", "Done"}) {
+			t.Errorf("buttons %q", got)
+		}
+		b.tap(asked, asked, m.ID, "Done")
+		if len(b.sink.taps) != 1 || b.sink.taps[0].Value != `["1","3"]` {
+			t.Errorf("answers %+v", b.sink.taps)
+		}
+	})
+}
+
+// A tap that came while the daemon was down is taken when it is back; that it
+// is too late to be answered is nothing to worry about.
+func TestTapWhileDown(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		b.run()
+		m := b.ask(yesNo, asked)
+		_ = b.end()
+		query, _ := b.server.Tap(asked, asked, m.ID, "Yes")
+		time.Sleep(time.Minute)
+		b.logs.Reset()
+		b.conn = New(b.conn.cfg)
+		b.run()
+		synctest.Wait()
+		if len(b.sink.taps) != 1 || b.sink.taps[0].Value != "yes" || len(b.server.Pending()) != 0 {
+			t.Errorf("answers %+v, waiting %v", b.sink.taps, b.server.Pending())
+		}
+		if got, _ := b.server.TapByID(query); got.Answered || b.server.Calls("answerCallbackQuery") != 1 || strings.Contains(b.logs.String(), "WARN") {
+			t.Errorf("%+v, log %s", got, b.logs)
+		}
+	})
+}
+
+// Nothing is confirmed before the answer is durable, and then it is taken once
+// and said so.
+func TestRefusedAnswerKeepsTheOffset(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		b.run()
+		synctest.Wait()
+		m := b.ask(yesNo, asked)
+		broken := true
+		b.sink.answer = func(connectors.Tap) (connectors.Tapped, error) {
+			if broken {
+				return connectors.Tapped{}, errors.New("disk full")
+			}
+			return connectors.Tapped{}, nil
+		}
+		query, _ := b.server.Tap(asked, asked, m.ID, "No")
+		b.server.Say(asked, asked, "behind")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(b.server.Pending()) != 2 || len(b.sink.taps) != 0 || len(b.sink.got) != 1 || b.server.Calls("answerCallbackQuery") != 0 {
+			t.Errorf("waiting %v, taken %+v, %q", b.server.Pending(), b.sink.taps, b.sink.texts())
+		}
+		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "disk full") {
+			t.Errorf("health %+v", h)
+		}
+		b.sink.mu.Lock()
+		broken = false
+		b.sink.mu.Unlock()
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if len(b.server.Pending()) != 0 || len(b.sink.taps) != 1 || b.sink.taps[0].Value != "no" {
+			t.Errorf("waiting %v, answers %+v", b.server.Pending(), b.sink.taps)
+		}
+		if got, _ := b.server.TapByID(query); !got.Answered || got.Text != "Thank you." {
+			t.Errorf("who tapped reads %+v", got)
+		}
+	})
+}
+
+// A crash behind the answer brings the tap again, and the Handler says that it
+// has it.
+func TestTapIsRedeliveredAfterACrash(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		m := b.ask(yesNo, asked)
+		b.server.Tap(asked, asked, m.ID, "Yes")
+		b.server.Fail(telegramtest.Fault{Method: "getUpdates", Skip: 1, Hang: true})
+		b.run()
+		synctest.Wait()
+		if len(b.sink.taps) != 1 {
+			t.Fatalf("answers %+v", b.sink.taps)
+		}
+		b.restart()
+		if len(b.sink.taps) != 2 || b.sink.taps[0] != b.sink.taps[1] || len(b.server.Pending()) != 0 {
+			t.Errorf("answers %+v", b.sink.taps)
+		}
+	})
+}
+
+func TestDoubleTap(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		b.run()
+		m := b.ask(yesNo, asked)
+		first := b.tap(asked, asked, m.ID, "Yes")
+		second := b.tap(asked, asked, m.ID, "No")
+		if first.Alert || !second.Alert || second.Text != "This was answered already." {
+			t.Errorf("first %+v, second %+v", first, second)
+		}
+		if b.sink.taps[0].Value != "yes" {
+			t.Errorf("answers %+v", b.sink.taps)
+		}
+	})
+}
+
+// Messages and taps of one person stay in order, whatever becomes of them.
+func TestOrderOfTapsAndMessages(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "0")
+		m := b.ask(yesNo, asked)
+		var order, want []string
+		b.sink.fail = func(m claybot.Message) error { order = append(order, m.Text); return nil }
+		b.sink.answer = func(t connectors.Tap) (connectors.Tapped, error) {
+			order = append(order, t.Question)
+			return connectors.Tapped{OK: true}, nil
+		}
+		want = append(want, "0")
+		for i := range 20 {
+			id := fmt.Sprint("q", i)
+			b.server.TapData(asked, asked, m.ID, "q:"+id+":y")
+			b.server.Say(asked, asked, fmt.Sprint(i))
+			want = append(want, id, fmt.Sprint(i))
+		}
+		b.run()
+		synctest.Wait()
+		if !slices.Equal(order, want) {
+			t.Errorf("got %q", order)
+		}
+	})
+}
+
+// Buttons that mean nothing to us, and taps at messages that we cannot see, are
+// no error: who tapped is told.
+func TestDeadButtons(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		m := b.ask(yesNo, asked)
+		forgotten := b.ask(yesNo, asked)
+		b.server.Forget(asked, forgotten.ID)
+		b.server.Say(testGroup, asked, "hi")
+		choice := b.ask(claybot.Question{Type: claybot.QuestionSelect, Options: []string{"1", "2"}}, testGroup)
+		var queries []string
+		for _, data := range []string{
+			"", "x", "q:", "q:a", "q:a:z", "c:", "c:stop", "c:/two\nlines", "c:/stop@otherbot", "\x00", "{}", strings.Repeat("q", 64),
+			"q:other:O1",                 // of a keyboard that is not there
+			"q:" + questionID + ":D1",    // the same
+			"q:" + questionID + ":o99",   // no option
+			"q:" + questionID + ":t1.zz", // no bits
+		} {
+			queries = append(queries, b.server.TapData(asked, asked, m.ID, data))
+		}
+		query, _ := b.server.Tap(asked, asked, forgotten.ID, "Yes")
+		queries = append(queries, query,
+			b.server.TapInline(asked, "q:"+questionID+":y"),
+			b.server.TapData(asked, asked, 99, "q:"+questionID+":y"),             // deleted
+			b.server.TapData(testGroup, asked, choice.ID, "q:"+questionID+":O3"), // no such button
+		)
+		b.run()
+		synctest.Wait()
+		for _, id := range queries {
+			if got, _ := b.server.TapByID(id); !got.Answered || got.Text != textDead || !got.Alert {
+				t.Errorf("%q: who tapped reads %+v", got.Data, got)
+			}
+		}
+		// Forms that Telegram does not send, or not to us.
+		tap := func(change func(tap, message map[string]any)) {
+			message := map[string]any{"message_id": 2, "date": 5, "chat": map[string]any{"id": asked, "type": "private"}, "from": map[string]any{"id": 1234567, "is_bot": true}}
+			tap := map[string]any{"id": "1", "from": map[string]any{"id": asked}, "data": "q:" + questionID + ":y", "message": message}
+			change(tap, message)
+			b.server.Deliver("callback_query", tap)
+		}
+		tap(func(tap, _ map[string]any) { delete(tap, "id") })
+		tap(func(tap, _ map[string]any) { delete(tap, "from") })
+		tap(func(tap, _ map[string]any) { tap["data"] = 7 })
+		tap(func(tap, _ map[string]any) { tap["message"] = "gone" })
+		tap(func(_, m map[string]any) { m["from"] = map[string]any{"id": 8, "is_bot": true} })
+		tap(func(_, m map[string]any) { m["chat"] = map[string]any{"id": -5, "type": "channel"} })
+		tap(func(_, m map[string]any) { m["chat"] = map[string]any{} })
+		tap(func(_, m map[string]any) { m["date"] = 0 })
+		tap(func(tap, _ map[string]any) { tap["from"] = map[string]any{"id": 9, "is_bot": true} })
+		b.server.DeliverRaw(func(id int64) string { return fmt.Sprintf(`{"update_id":%d,"callback_query":{}}`, id) })
+		b.server.DeliverRaw(func(id int64) string { return fmt.Sprintf(`{"update_id":%d,"callback_query":[]}`, id) })
+		synctest.Wait()
+		if len(b.sink.taps) != 0 || len(b.sink.got) != 1 || len(b.server.Pending()) != 0 {
+			t.Errorf("answers %+v, messages %q, waiting %v", b.sink.taps, b.sink.texts(), b.server.Pending())
+		}
+		if _, ignored, broken := b.conn.Figures(); ignored != int64(len(queries))+11 || broken != 1 {
+			t.Errorf("%d ignored, %d broken; want %d and 1", ignored, broken, len(queries)+11)
+		}
+		if h := b.conn.Health(); h.State != connectors.StateLive {
+			t.Errorf("health %+v", h)
+		}
+		// One field of an unexpected type does not lose a readable tap.
+		tap(func(tap, m map[string]any) { tap["chat_instance"], m["text"] = 5, 5 })
+		synctest.Wait()
+		if len(b.sink.taps) != 1 {
+			t.Errorf("answers %+v", b.sink.taps)
+		}
+	})
+}
+
+func TestOffers(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		const forum = -1000000000009
+		topic := b.server.AddTopic(forum)
+		b.server.AddPerson(8, "Bob", "bob")
+		b.server.Write(telegramtest.Incoming{ChatID: forum, UserID: asked, Text: "@claybot hi", ThreadID: topic})
+		b.server.Say(asked, asked, "hi")
+		b.run()
+		synctest.Wait()
+		private := outgoing(fmt.Sprint(asked), "done")
+		private.Offer = []claybot.Offer{{Label: "Undo", Command: "/undo r1"}, {Label: "Afresh", Command: "/new and say hello"}, {Label: "Stop", Command: "/STOP@claybot"}}
+		group := private
+		group.Route.ChannelID, group.Route.ThreadID, group.Route.Group = fmt.Sprint(forum), fmt.Sprint(topic), true
+		inPrivate, inGroup := b.send(private), b.send(group)
+		b.sink.got, b.sink.to = nil, nil
+		for _, text := range []string{"Undo", "Afresh", "Stop"} {
+			if got := b.tap(asked, asked, inPrivate.ID, text); !got.Answered || got.Text != "" || got.Alert {
+				t.Errorf("%s: who tapped reads %+v", text, got)
+			}
+		}
+		query := b.tap(forum, 8, inGroup.ID, "Undo").ID
+		if len(b.sink.got) != 4 {
+			t.Fatalf("posted %q", b.sink.texts())
+		}
+		undo, fresh, stop, other := b.sink.got[0], b.sink.got[1], b.sink.got[2], b.sink.got[3]
+		if undo.Text != "r1" || undo.Command != "undo" || undo.Type != claybot.MessageCommand || undo.Context != (claybot.MessageContext{}) || undo.From.UserID != "7" || undo.At == 0 {
+			t.Errorf("undo: %+v", undo)
+		}
+		if fresh.Type != claybot.MessageReset || fresh.Text != "and say hello" || stop.Type != claybot.MessageCancel {
+			t.Errorf("fresh %+v, stop %+v", fresh, stop)
+		}
+		want := claybot.MessageContext{ThreadID: fmt.Sprint(topic), ReplyTo: fmt.Sprint(inGroup.ID), Group: true}
+		if other.ID != claybot.MessageID("telegram/1234567/tap/"+query) || other.Context != want || other.From.Name != "Bob" {
+			t.Errorf("in a group: %+v", other)
+		}
+		if to := b.sink.to[3]; to != claybot.User("telegram", fmt.Sprint(forum), "8") {
+			t.Errorf("in a group for %+v, want who tapped", to)
+		}
+	})
+}
+
+// A command by a button is kept as safely as one that is typed.
+func TestRefusedOfferKeepsTheOffset(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		o := outgoing(fmt.Sprint(asked), "done")
+		o.Offer = []claybot.Offer{{Label: "Undo", Command: "/undo r1"}}
+		m := b.send(o)
+		broken := true
+		b.sink.fail = func(m claybot.Message) error {
+			if broken && m.Command == "undo" {
+				return errors.New("disk full")
+			}
+			return nil
+		}
+		b.server.Tap(asked, asked, m.ID, "Undo")
+		b.run()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(b.server.Pending()) != 2 || b.server.Calls("answerCallbackQuery") != 0 {
+			t.Errorf("waiting %v", b.server.Pending())
+		}
+		b.sink.mu.Lock()
+		broken = false
+		b.sink.mu.Unlock()
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		if len(b.server.Pending()) != 0 || len(b.sink.got) != 2 {
+			t.Errorf("waiting %v, posted %q", b.server.Pending(), b.sink.texts())
+		}
+	})
+}
+
+// However badly Telegram takes the answers to taps, messages go on.
+func TestToastsHoldNothingUp(t *testing.T) {
+	for _, fault := range []telegramtest.Fault{{Hang: true}, {Status: 500}, {Status: 429, RetryAfter: 30}, {Drop: true}, {Status: 400, Description: "Bad Request: QUERY_ID_INVALID"}} {
+		inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+			b.server.Say(asked, asked, "hi")
+			m := b.ask(yesNo, asked)
+			fault.Method, fault.Times = "answerCallbackQuery", -1
+			b.server.Fail(fault)
+			b.run()
+			synctest.Wait()
+			start := time.Now()
+			for i := range 20 {
+				b.server.TapData(asked, asked, m.ID, fmt.Sprintf("q:q%d:y", i))
+			}
+			b.server.Say(asked, asked, "behind")
+			synctest.Wait()
+			if got := b.sink.texts(); len(got) != 2 || len(b.sink.taps) != 20 || time.Since(start) != 0 {
+				t.Errorf("%+v: posted %q and %d answers after %v", fault, got, len(b.sink.taps), time.Since(start))
+			}
+			if err := b.end(); err == nil || time.Since(start) > asideTimeout {
+				t.Errorf("%+v: ended after %v with %v", fault, time.Since(start), err)
+			}
+		})
+	}
+}
+
+// What was taken is told also when the daemon is about to end.
+func TestToastAtTheEnd(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		b.run()
+		m := b.ask(yesNo, asked)
+		b.server.Fail(telegramtest.Fault{Method: "answerCallbackQuery", Delay: 2 * time.Second})
+		query := b.tap(asked, asked, m.ID, "Yes").ID
+		_ = b.end()
+		if got, _ := b.server.TapByID(query); !got.Answered || strings.Contains(b.logs.String(), "WARN") {
+			t.Errorf("who tapped reads %+v, log %s", got, b.logs)
+		}
+	})
+}
+
+// More taps than there are places for their answers wait, and none is lost.
+func TestManyTaps(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		m := b.ask(yesNo, asked)
+		b.server.Fail(telegramtest.Fault{Method: "answerCallbackQuery", Hang: true, Times: 2 * maxAside})
+		var last string
+		for i := range 90 {
+			last = b.server.TapData(int64(asked), asked, m.ID, fmt.Sprintf("q:q%d:y", i))
+		}
+		b.run()
+		time.Sleep(14 * time.Second)
+		synctest.Wait()
+		if got, _ := b.server.TapByID(last); !got.Answered || len(b.sink.taps) != 90 || len(b.server.Pending()) != 0 {
+			t.Errorf("%d answers, the last %+v", len(b.sink.taps), got)
+		}
+	})
+}
+
+// What is asked for is what comes: taps, too, and nothing else.
+func TestAllowedUpdates(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.run()
+		synctest.Wait()
+		var p struct {
+			Allowed []string `json:"allowed_updates"`
+		}
+		if err := json.Unmarshal([]byte(b.server.Journal("getUpdates")[0].Params), &p); err != nil || !slices.Equal(p.Allowed, []string{"message", "callback_query"}) {
+			t.Errorf("asked for %v, %v", p.Allowed, err)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+// Package chromium is a device whose applications are web applications, in a real
+// Chromium without a window.
+//
+// A browser has a profile of its own, which is thrown away with it, and nothing of
+// the environment of this process but the path. It reaches the hosts of its Spec
+// and nothing else, in two layers. What a page asks for is looked at before it is
+// asked for, redirects and parts of the page included; and the one way out of the
+// browser is a gate of this package, which connects to those hosts alone, whatever
+// it is that asks: pages, workers, sockets, or the browser itself. Windows that
+// open are closed, dialogs dismissed, downloads refused, and each of these is told
+// as a fault of the screen.
+//
+// As an ordinary user the browser keeps its own sandbox. Root's has none, which
+// each Open says in the log.
+//
+// The pages are strangers: what they say is read in a world of scripts that theirs
+// cannot reach, and bounded. A page that hangs for longer than a time limit counts
+// as crashed.
+//
+// Only cmd imports it. It alone uses chromedp.
+package chromium
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+
+	"github.com/claybot/claybot/devices"
+)
+
+// A Browser opens devices. The zero Browser takes what is installed.
+type Browser struct {
+	// Path is the program; empty: what is found under the usual names.
+	Path string
+	Log  *slog.Logger // nil discards
+}
+
+// names are those under which the program is installed.
+var names = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}
+
+// Find returns the path of the program. The error says what to do where there is
+// none.
+func (b Browser) Find() (string, error) {
+	all := names
+	if b.Path != "" {
+		all = []string{b.Path}
+	}
+	for _, name := range all {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	if b.Path != "" {
+		return "", devices.Failed("there is no Chromium at %s; correct the path or install the package chromium", b.Path)
+	}
+	return "", devices.Failed("no Chromium is installed here; install it, on Debian with apt-get install chromium")
+}
+
+// Open is a devices.Open. Nothing is started before Launch. For root, whose
+// browser has no sandbox, it leaves a warning in the log. The first Open of a
+// process removes the profiles that killed ones have left over.
+func (b Browser) Open(ctx context.Context, s devices.Spec) (devices.Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path, err := b.Find()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Hosts.Len() == 0:
+		return nil, devices.Failed("no host may be reached; name the hosts that may")
+	case !s.Hosts.AllowsURL(s.URL):
+		return nil, devices.Failed("%s is not within %s", devices.Plain(s.URL), s.Hosts)
+	}
+	sweepOnce()
+	d := &device{path: path, spec: s, log: b.Log}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	warnOfRoot(d.log, os.Getuid())
+	return d, nil
+}
+
+// warnOfRoot says that a browser that root starts has no sandbox: Chromium does
+// not start with one, so its library turns it off.
+func warnOfRoot(log *slog.Logger, uid int) {
+	if uid == 0 {
+		log.Warn("the browser runs without its sandbox because claybot runs as root; a page that breaks out of the browser is root here; run claybot as an ordinary user")
+	}
+}

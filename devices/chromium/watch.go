@@ -1,0 +1,212 @@
+package chromium
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+
+	"github.com/claybot/claybot/devices"
+)
+
+// A watch is what is known of a tab by its events.
+type watch struct {
+	mu       sync.Mutex
+	main     cdp.FrameID
+	loading  bool
+	inFlight map[network.RequestID]time.Time
+	faults   []string
+	crashed  bool
+	changed  chan struct{} // has one when something happened
+}
+
+func newWatch() *watch {
+	return &watch{inFlight: make(map[network.RequestID]time.Time), changed: make(chan struct{}, 1)}
+}
+
+func (w *watch) fault(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faultLocked(format, args...)
+}
+
+func (w *watch) faultLocked(format string, args ...any) {
+	if len(w.faults) < 5*devices.MaxFaults {
+		w.faults = append(w.faults, devices.Line(fmt.Sprintf(format, args...), devices.MaxFault))
+	}
+}
+
+// take returns the faults since the last call.
+func (w *watch) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.faults
+	w.faults = nil
+	return all
+}
+
+func (w *watch) gone() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.crashed
+}
+
+// hanging is after how long an answer is not waited for any more.
+const hanging = 5 * time.Second
+
+// idle reports whether nothing is on its way.
+func (w *watch) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, began := range w.inFlight {
+		if time.Since(began) > hanging {
+			delete(w.inFlight, id)
+		}
+	}
+	return w.crashed || !w.loading && len(w.inFlight) == 0
+}
+
+// see is told each event of the tab. It must not block.
+func (w *watch) see(ev any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e := ev.(type) {
+	case *network.EventRequestWillBeSent:
+		if e.Type != network.ResourceTypeEventSource && e.Type != network.ResourceTypePing {
+			w.inFlight[e.RequestID] = time.Now()
+		}
+	case *network.EventLoadingFinished:
+		delete(w.inFlight, e.RequestID)
+	case *network.EventLoadingFailed:
+		delete(w.inFlight, e.RequestID)
+	case *network.EventResponseReceived:
+		w.answered(e)
+	case *page.EventFrameStartedLoading:
+		w.loading = w.loading || e.FrameID == w.main
+	case *page.EventFrameStoppedLoading:
+		w.loading = w.loading && e.FrameID != w.main
+	case *runtime.EventExceptionThrown:
+		text := e.ExceptionDetails.Text
+		if x := e.ExceptionDetails.Exception; x != nil && x.Description != "" {
+			text, _, _ = strings.Cut(x.Description, "\n")
+		}
+		w.faultLocked("a script failed: %s", text)
+	case *inspector.EventTargetCrashed:
+		w.crashed = true
+	default:
+		return
+	}
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// answered tells of answers that are errors.
+func (w *watch) answered(e *network.EventResponseReceived) {
+	switch status := e.Response.Status; {
+	case e.Type == network.ResourceTypeDocument && e.FrameID == w.main && status >= 400:
+		w.faultLocked("the server answered with error %d", status)
+	case (e.Type == network.ResourceTypeXHR || e.Type == network.ResourceTypeFetch) && status >= 500:
+		if u, err := url.Parse(e.Response.URL); err == nil {
+			w.faultLocked("a request to %s was answered with error %d", u.Path, status)
+		}
+	}
+}
+
+// guard answers what the browser asks: whether a request may go out, what becomes
+// of a dialog, a window, a download. It begins when guard returns and ends with
+// ctx; wg is done then.
+func (w *watch) guard(ctx context.Context, hosts devices.Hosts, own target.ID, wg *sync.WaitGroup) {
+	paused := chromedp.Events(ctx, fetch.RequestPaused)
+	wg.Go(func() {
+		for e, err := range paused {
+			if err != nil {
+				return
+			}
+			w.decide(ctx, hosts, e)
+		}
+	})
+	dialogs := chromedp.Events(ctx, page.JavascriptDialogOpening)
+	wg.Go(func() {
+		for e, err := range dialogs {
+			if err != nil {
+				return
+			}
+			leaving := e.Type == page.DialogTypeBeforeunload
+			if !leaving {
+				w.fault("a dialog was dismissed: %s", devices.Line(e.Message, 120))
+			}
+			_, _ = chromedp.Call(ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: leaving}) // it may be gone
+		}
+	})
+	windows := chromedp.BrowserEvents(ctx, target.TargetCreated)
+	wg.Go(func() {
+		for e, err := range windows {
+			if err != nil {
+				return
+			}
+			if e.TargetInfo.Type == "page" && e.TargetInfo.TargetID != own {
+				w.fault("a window was closed that the page opened")
+				_, _ = chromedp.CallBrowser(ctx, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID}) // it may be gone
+			}
+		}
+	})
+	downloads := chromedp.BrowserEvents(ctx, browser.DownloadWillBegin)
+	wg.Go(func() {
+		for e, err := range downloads {
+			if err != nil {
+				return
+			}
+			w.fault("a download was refused: %s", devices.Line(e.SuggestedFilename, 80))
+		}
+	})
+}
+
+// decide lets a request of the page go out, or not.
+func (w *watch) decide(ctx context.Context, hosts devices.Hosts, e fetch.EventRequestPaused) {
+	if passes(hosts, e) {
+		_, _ = chromedp.Call(ctx, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: e.RequestID}) // it may be gone
+		return
+	}
+	where := "another address"
+	if u, err := url.Parse(e.Request.URL); err == nil {
+		if where = u.Scheme + ":"; u.Host != "" {
+			where = u.Host
+		}
+	}
+	w.fault("not reached, it is outside of the hosts: %s", devices.Line(where, 120))
+	reason := network.ErrorReasonBlockedByClient
+	if e.ResourceType == network.ResourceTypeDocument {
+		reason = network.ErrorReasonAborted // the page stays as it is
+	}
+	_, _ = chromedp.Call(ctx, fetch.FailRequest, fetch.FailRequestParams{RequestID: e.RequestID, ErrorReason: reason})
+}
+
+// passes reports whether a request may go out: to the hosts, or to what is within
+// the page itself.
+func passes(hosts devices.Hosts, e fetch.EventRequestPaused) bool {
+	if hosts.AllowsURL(e.Request.URL) {
+		return true
+	}
+	scheme, _, _ := strings.Cut(e.Request.URL, ":")
+	switch strings.ToLower(scheme) {
+	case "data", "blob":
+		return e.ResourceType != network.ResourceTypeDocument
+	case "about":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,330 @@
+package prompts
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/nikolalohinski/gonja/v2/nodes"
+)
+
+// A filter is what stands behind a |.
+type filter struct {
+	name   string
+	params []param
+	apply  func(r *renderer, v any, args []any) any
+}
+
+// A param is one of its arguments, with what holds when it is not given.
+type param struct {
+	name     string
+	value    any
+	required bool
+}
+
+// filters are all that there are, as in Jinja2; date is claybot's own. They are
+// made when the first template asks for one.
+var filters = sync.OnceValue(func() []filter {
+	return []filter{
+		{"default", []param{{"default_value", "", false}, {"boolean", false, false}}, otherwise},
+		{"upper", nil, func(r *renderer, v any, _ []any) any { return r.mapped(v, strings.ToUpper) }},
+		{"lower", nil, func(r *renderer, v any, _ []any) any { return r.mapped(v, strings.ToLower) }},
+		{"title", nil, func(r *renderer, v any, _ []any) any { return r.mapped(v, title) }},
+		{"trim", []param{{"chars", nil, false}}, trim},
+		{"join", []param{{"d", "", false}, {"attribute", nil, false}}, joinAll},
+		{"length", nil, length},
+		{"first", nil, func(r *renderer, v any, _ []any) any { return r.end(v, "first", 0) }},
+		{"last", nil, func(r *renderer, v any, _ []any) any { return r.end(v, "last", -1) }},
+		{"replace", []param{{"old", nil, true}, {"new", nil, true}, {"count", nil, false}}, replace},
+		{"truncate", []param{{"length", int64(255), false}, {"killwords", false, false}, {"end", "...", false}, {"leeway", int64(5), false}}, truncate},
+		{"round", []param{{"precision", int64(0), false}, {"method", "common", false}}, round},
+		{"int", []param{{"default", int64(0), false}}, toInt},
+		{"float", []param{{"default", 0.0, false}}, toFloat},
+		{"tojson", []param{{"indent", int64(0), false}}, toJSON},
+		{"date", []param{{"format", "%Y-%m-%d %H:%M", false}}, date},
+	}
+})
+
+func filterOf(name string) (filter, bool) {
+	for _, f := range filters() {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return filter{}, false
+}
+
+// filterFault says what is wrong with the use of a filter, empty for nothing.
+func filterFault(n *nodes.FilterCall) string {
+	f, ok := filterOf(n.Name)
+	if !ok {
+		var known []string
+		for _, f := range filters() {
+			known = append(known, f.name)
+		}
+		return fmt.Sprintf("there is no filter %.40q; there are %s", n.Name, strings.Join(known, ", "))
+	}
+	if len(n.Args) > len(f.params) {
+		return fmt.Sprintf("the filter %s takes at most %d values", f.name, len(f.params))
+	}
+	given := len(n.Args)
+	for name := range n.Kwargs {
+		i := f.param(name)
+		if i < 0 || i < len(n.Args) {
+			return fmt.Sprintf("the filter %s does not take %.40q here", f.name, name)
+		}
+	}
+	for i, p := range f.params {
+		if _, named := n.Kwargs[p.name]; p.required && i >= given && !named {
+			return fmt.Sprintf("the filter %s needs the value %s", f.name, p.name)
+		}
+	}
+	return ""
+}
+
+func (f filter) param(name string) int {
+	for i, p := range f.params {
+		if p.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// filter applies a checked filter to v.
+func (r *renderer) filter(n *nodes.FilterCall, v any) any {
+	f, _ := filterOf(n.Name)
+	args := make([]any, len(f.params))
+	for i, p := range f.params {
+		args[i] = p.value
+		switch e, named := n.Kwargs[p.name]; {
+		case named:
+			args[i] = r.eval(e)
+		case i < len(n.Args):
+			args[i] = r.eval(n.Args[i])
+		}
+	}
+	r.spend(4)
+	r.line = n.Token.Line
+	if u, ok := v.(*undefined); ok && f.name != "default" {
+		r.report(u)
+		switch f.name {
+		case "first", "last", "round":
+			return u
+		case "tojson":
+			v = nil
+		default:
+			v = "" // what it is shown as
+		}
+	}
+	return f.apply(r, v, args)
+}
+
+// argument is a value given to a filter, as what it must be.
+func argument[T any](r *renderer, filter string, v any) T {
+	x, ok := v.(T)
+	if !ok {
+		stop(r.line, "the filter %s cannot use %s here", filter, kind(v))
+	}
+	return x
+}
+
+func otherwise(r *renderer, v any, args []any) any {
+	if _, ok := v.(*undefined); ok {
+		return args[0]
+	}
+	if r.truth(args[1]) && !r.truth(v) {
+		return args[0]
+	}
+	return v
+}
+
+// mapped changes the letters of a text.
+func (r *renderer) mapped(v any, f func(string) string) any {
+	text := r.text(v)
+	r.spend(len(text) / 4)
+	return f(text)
+}
+
+func title(text string) string {
+	within := false
+	return strings.Map(func(c rune) rune {
+		begins := !within
+		within = unicode.IsLetter(c) || unicode.IsDigit(c) || c == '\'' || c == '’' || c == '_'
+		if begins {
+			return unicode.ToTitle(c)
+		}
+		return unicode.ToLower(c)
+	}, text)
+}
+
+func trim(r *renderer, v any, args []any) any {
+	text := r.text(v)
+	if args[0] == nil {
+		return strings.TrimSpace(text)
+	}
+	chars := argument[string](r, "trim", args[0])
+	r.spend(len(chars) + len(text)/copied*max(1, len(chars)/copied))
+	return strings.Trim(text, chars)
+}
+
+func joinAll(r *renderer, v any, args []any) any {
+	between := r.text(args[0])
+	s := r.sheet()
+	for i, e := range r.items(v) {
+		r.spend(1)
+		if i > 0 {
+			s.put(between)
+		}
+		if args[1] != nil {
+			name := argument[string](r, "join", args[1])
+			m, _ := e.(map[string]any)
+			x, ok := m[name]
+			if !ok {
+				x = &undefined{"the " + name + " of an entry", r.line}
+			}
+			e = x
+		}
+		s.put(r.text(e))
+	}
+	return s.String()
+}
+
+func length(r *renderer, v any, _ []any) any {
+	switch v := v.(type) {
+	case string:
+		r.spend(len(v) / copied)
+		return int64(utf8.RuneCountInString(v))
+	case []any:
+		return int64(len(v))
+	case map[string]any:
+		return int64(len(v))
+	}
+	stop(r.line, "%s has no length", kind(v))
+	return nil
+}
+
+// end is the first or last entry.
+func (r *renderer) end(v any, name string, at int64) any {
+	list := r.items(v)
+	i, ok := index(at, len(list))
+	if !ok {
+		return &undefined{"the " + name + " of nothing", r.line}
+	}
+	return list[i]
+}
+
+func replace(r *renderer, v any, args []any) any {
+	text, from, to := r.text(v), r.text(args[0]), r.text(args[1])
+	most := -1
+	if args[2] != nil {
+		most = int(max(-1, min(argument[int64](r, "replace", args[2]), MaxOutput)))
+	}
+	r.spend(len(text) / copied)
+	times := strings.Count(text, from)
+	if most >= 0 {
+		times = min(times, most)
+	}
+	if size := len(text) + times*(len(to)-len(from)); size > MaxOutput {
+		r.sheet().room(size)
+	}
+	r.spend(times + len(text)/copied)
+	return strings.Replace(text, from, to, most)
+}
+
+func truncate(r *renderer, v any, args []any) any {
+	text, end := r.text(v), r.text(args[2])
+	most, leeway := argument[int64](r, "truncate", args[0]), argument[int64](r, "truncate", args[3])
+	r.spend(len(text) / 8)
+	runes, tail := []rune(text), []rune(end)
+	if most < int64(len(tail)) || leeway < 0 {
+		stop(r.line, "the filter truncate needs a length that has room for %q", end)
+	}
+	if int64(len(runes)) <= most || int64(len(runes))-most <= leeway {
+		return text
+	}
+	cut := string(runes[:most-int64(len(tail))])
+	if !r.truth(args[1]) {
+		if i := strings.LastIndexByte(cut, ' '); i >= 0 {
+			cut = cut[:i]
+		}
+	}
+	return r.join(cut, end)
+}
+
+func round(r *renderer, v any, args []any) any {
+	if !isNumber(v) {
+		stop(r.line, "%s cannot be rounded; the filters int and float make numbers", kind(v))
+	}
+	precision := argument[int64](r, "round", args[0])
+	if precision < -300 || precision > 300 {
+		stop(r.line, "the filter round cannot use a precision of %d", precision)
+	}
+	way, ok := map[string]func(float64) float64{"common": math.RoundToEven, "ceil": math.Ceil, "floor": math.Floor}[r.text(args[1])]
+	if !ok {
+		stop(r.line, "the filter round has the methods common, ceil and floor")
+	}
+	f, scale := asFloat(v), math.Pow(10, float64(precision))
+	if scaled := f * scale; !math.IsInf(scaled, 0) && scale != 0 {
+		return way(scaled) / scale
+	}
+	return f
+}
+
+func toInt(r *renderer, v any, args []any) any {
+	switch v := v.(type) {
+	case int64:
+		return v
+	case bool:
+		return map[bool]int64{true: 1}[v]
+	case string:
+		v = strings.TrimSpace(v)
+		if i, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return i
+		}
+		if len(v) > 400 { // no number is that long
+			return args[0]
+		}
+		if f, err := strconv.ParseFloat(v, 64); err == nil && math.Abs(f) < 1<<62 {
+			return int64(f)
+		}
+	case float64:
+		if math.Abs(v) < 1<<62 {
+			return int64(v)
+		}
+	}
+	return args[0]
+}
+
+func toFloat(_ *renderer, v any, args []any) any {
+	switch v := v.(type) {
+	case int64, float64:
+		return asFloat(v)
+	case bool:
+		return map[bool]float64{true: 1}[v]
+	case string:
+		if v = strings.TrimSpace(v); len(v) <= 400 {
+			if f, err := strconv.ParseFloat(v, 64); err == nil {
+				return f
+			}
+		}
+	}
+	return args[0]
+}
+
+func toJSON(r *renderer, v any, args []any) any {
+	indent := int64(0)
+	if args[0] != nil {
+		indent = argument[int64](r, "tojson", args[0])
+	}
+	if indent < 0 || indent > 8 {
+		stop(r.line, "the filter tojson indents by 0 to 8")
+	}
+	s := r.sheet()
+	s.show(v, jsonStyle(int(indent)), 0)
+	return s.String()
+}

@@ -1,0 +1,79 @@
+package explore
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/runs"
+)
+
+// A request is what a message asks for.
+type request struct{ url, goal string }
+
+// maxGoal is the most bytes of a goal.
+const maxGoal = 1000
+
+// An address in a text is one of any scheme, not only of the web: what is named is
+// opened or refused, never passed over for the one in the settings.
+var address = regexp.MustCompile(`(?i)(?:\b|_)([a-z0-9][a-z0-9+-]*://[^\s<>"'` + "`" + `]*|(?:` +
+	`https?|ftp|file|filesystem|blob|data|javascript|vbscript|about|chrome|devtools|view-source` +
+	`):[^\s<>"'` + "`" + `.,;:!?)\]}*_][^\s<>"'` + "`" + `]*)`)
+
+// marks may follow an address in a sentence, and are no part of it.
+const marks = ".,;:!?)]}*_"
+
+// request reads from the messages and the settings what is to be explored. A
+// refusal is a sentence for the reader.
+func (w *walk) request(t *runs.Turn) (r request, refusal string) {
+	var texts []string
+	for _, m := range t.Messages {
+		if m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem {
+			texts = append(texts, m.Text)
+		}
+	}
+	r.url, r.goal = asked(strings.Join(texts, "\n"))
+	if r.url == "" {
+		r.url = w.set.URL
+	}
+	if r.goal == "" {
+		r.goal = devices.Line(w.set.Goal, maxGoal)
+	}
+	switch u, err := url.Parse(r.url); {
+	case r.url == "":
+		return r, "I do not know what to explore. Send me its address, such as https://example.com/, or have the operator set explore.url in my profile."
+	case err == nil && u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https":
+		return request{goal: r.goal}, fmt.Sprintf("I do not open addresses that begin with %s:. Send me one that begins with http:// or https://.", devices.Line(u.Scheme, 40))
+	case err != nil || u.Hostname() == "" || u.Scheme == "":
+		return request{goal: r.goal}, "I cannot read the address that I am to explore. It begins with http:// or https://."
+	case u.User != nil:
+		return request{goal: r.goal}, "I do not open addresses with a name and a password in them. Send the address without."
+	case w.hosts.Len() == 0:
+		return r, "I may not explore anything yet: the operator sets explore.hosts in my profile, the hosts that I may reach."
+	case !w.hosts.Allows(u):
+		return r, fmt.Sprintf("I may not explore %s. I may reach %s. Send me an address there, or have the operator add the host to explore.hosts in my profile.", devices.Line(u.Host, 120), w.hosts)
+	}
+	return r, ""
+}
+
+// asked takes the first address out of a text, of whatever scheme. What is left is
+// the goal.
+func asked(text string) (target, goal string) {
+	if at := address.FindStringSubmatchIndex(text); at != nil {
+		target = strings.TrimRight(text[at[2]:at[3]], marks)
+		text = text[:at[2]] + " " + text[at[2]+len(target):]
+	}
+	goal = devices.Line(text, maxGoal)
+	if !strings.ContainsFunc(goal, func(r rune) bool {
+		return r > '~' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+	}) {
+		goal = "" // marks that stood around the address
+	}
+	if strings.EqualFold(strings.Trim(goal, " .!,:"), "explore") {
+		goal = ""
+	}
+	return target, goal
+}

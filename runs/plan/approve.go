@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
+)
+
+// approvals asks about the steps that run only with an approval. Where several
+// people approve, each is a round of its own. What is denied is left to the
+// executor, which skips it with what depends on it.
+func (e *engine) approvals(ctx context.Context, s *state, p Policy) (string, error) {
+	for {
+		qs := e.ballot(s, p)
+		if len(qs) == 0 {
+			return "", nil
+		}
+		if next, err := e.question(ctx, s, p, askApprove, qs); err != nil || next != "" {
+			return next, err
+		}
+	}
+}
+
+// ballot are the questions about the steps that need one more approval.
+func (e *engine) ballot(s *state, p Policy) (qs []claybot.Question) {
+	set := e.tools(s)
+	denied := make(map[string]bool)
+	for _, st := range inOrder(s.Scratch.Steps) {
+		if slices.ContainsFunc(st.DependsOn, func(on string) bool { return denied[on] }) {
+			denied[st.ID] = true
+			continue
+		}
+		spec, ok := set.Spec(st.Tool)
+		if !ok || p.forbids(spec, e.undo) != "" || !e.needs(s, p, spec, st) {
+			continue
+		}
+		v := e.vote(s, st.ID)
+		if q, ok := e.paper(s, p, spec, st, v); ok {
+			qs = append(qs, q)
+		}
+		denied[st.ID] = v.Denied != ""
+	}
+	return qs
+}
+
+// paper is the question about one step; ok is false when there is nothing to ask
+// any more.
+func (e *engine) paper(s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q claybot.Question, ok bool) {
+	if v.Denied != "" || e.approved(s.Turn.Agent, p, v) >= p.Approvals {
+		return q, false
+	}
+	who, enough := e.approvers(p, v)
+	call := st.call(s)
+	q, err := tools.Approval(s.Turn.Agent, spec, call, reason(st))
+	switch {
+	case !enough:
+		v.Denied = fmt.Sprintf(whyFewApprovers, p.Approvals, len(e.people(p.Approvers)))
+	case s.Scratch.Rounds[askApprove] > p.Approvals+1:
+		v.Denied = fmt.Sprintf(whyTooFew, p.Approvals)
+	case err != nil:
+		v.Denied = notApproved + ": " + err.Error()
+	default:
+		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, p.once()
+		return q, true
+	}
+	return q, false
+}
+
+// reason says why a step is to be run.
+func reason(st Step) string {
+	if len(st.Effects) > 0 {
+		return "It takes back: " + effectNames(st.Effects)
+	}
+	if st.What != "" {
+		return fmt.Sprintf("It is %s of the plan: %s", st.ID, st.What)
+	}
+	return fmt.Sprintf("It is %s of the plan.", st.ID)
+}
+
+// vote is what people said to a step so far.
+func (e *engine) vote(s *state, step string) *Vote {
+	if s.Scratch.Votes == nil {
+		s.Scratch.Votes = make(map[string]*Vote)
+	}
+	v := s.Scratch.Votes[step]
+	if v == nil {
+		v = &Vote{}
+		s.Scratch.Votes[step] = v
+	}
+	return v
+}
+
+// hearVotes counts the answers of a round. An approval counts for the action that
+// was shown, which is the one of the question in the history, and only when the
+// policy still names who gave it.
+func (e *engine) hearVotes(s *state, p Policy, qs []claybot.Question, answers []claybot.Answered) {
+	for i, q := range qs {
+		a := answers[i]
+		v := e.vote(s, stepOf(q.ToolCallID))
+		yes, shown := tools.Approved(a), shownDigest(s, a.Question)
+		switch {
+		case a.Via == claybot.ViaDefault || absent(a.Value):
+			v.Denied = whyExpired
+		case !yes && a.Reason != "":
+			v.Denied = notApproved + ": " + clip(a.Reason, maxWhat)
+		case !yes:
+			v.Denied = notApproved
+		case shown == "" || v.Digest != "" && v.Digest != shown:
+			v.Denied = whyVoid
+		case !e.may(s.Turn.Agent, p, a.By):
+			v.Denied = whyNoApprover
+		case p.Approvals > 1 && (a.By == "" || e.among(v.By, a.By)):
+			// The same person counts once; somebody else is asked.
+		default:
+			v.Digest = shown
+			v.By = append(v.By, a.By)
+		}
+	}
+}
+
+// shownDigest is the digest of the action that a question was about; empty when
+// it is not in the history.
+func shownDigest(s *state, question string) string {
+	for _, r := range slices.Backward(s.Turn.History) {
+		if r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.ID == question {
+			return r.Question.Digest
+		}
+	}
+	return ""
+}
+
+// refuses says why a step must not run now; empty when it may. It is asked
+// directly before the step runs.
+func (e *engine) refuses(s *state, set *tools.Set, p Policy, st Step) string {
+	spec, ok := set.Spec(st.Tool)
+	switch {
+	case p.Mode == ModePreview:
+		return whyPreview
+	case !ok && e.undo:
+		return "" // its call says so
+	case !ok:
+		return fmt.Sprintf("there is no tool %s any more", quoted(st.Tool))
+	}
+	if why := p.forbids(spec, e.undo); why != "" {
+		return why
+	}
+	v := s.Scratch.Votes[st.ID]
+	switch {
+	case v != nil && v.Denied != "": // of this step alone, whatever is granted to its tool
+		return v.Denied
+	case !e.needs(s, p, spec, st):
+		return ""
+	case v == nil, e.approved(s.Turn.Agent, p, v) < p.Approvals:
+		return notApproved
+	case v.Digest != digest(s, claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}):
+		return whyVoid
+	}
+	return ""
+}
+
+// inOrder are steps so that each comes behind those that it depends on.
+func inOrder(steps []Step) []Step {
+	placed := make(map[string]bool)
+	ordered := make([]Step, 0, len(steps))
+	for len(ordered) < len(steps) {
+		before := len(ordered)
+		for _, st := range steps {
+			ready := !slices.ContainsFunc(st.DependsOn, func(on string) bool { return !placed[on] })
+			if ready && !placed[st.ID] {
+				placed[st.ID] = true
+				ordered = append(ordered, st)
+			}
+		}
+		if len(ordered) == before {
+			break // a circle, which no checked plan has
+		}
+	}
+	return ordered
+}
+
+// undone is the message of a run that takes back what another one did.
+func undone(t *runs.Turn) claybot.Undoing {
+	for _, m := range t.Messages {
+		if m.Undo != nil {
+			return *m.Undo
+		}
+	}
+	return claybot.Undoing{}
+}

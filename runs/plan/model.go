@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+)
+
+// How much of the conversation a model is shown, in bytes: at first, and when
+// the provider finds that too long.
+var talkSizes = []int{48 << 10, 12 << 10, 3 << 10}
+
+const maxPiece = 4 << 10 // bytes of one record
+
+// A job is what a node wants of the model.
+type job struct {
+	id     string
+	system string // behind the prompt of the agent
+	task   string // behind the conversation
+	// more is what was said about the task since: an answer, and what is wrong
+	// with it.
+	more []llm.Message
+}
+
+// ask makes one model call.
+func (e *engine) ask(ctx context.Context, s *state, j job) (llm.Response, error) {
+	var model llm.Model
+	if e.Model != nil {
+		model = e.Model(s.Turn.Agent)
+	}
+	if model == nil {
+		return llm.Response{}, &runs.Error{Code: runs.CodeNoModel, Text: "no model is configured"}
+	}
+	system, err := e.prompt(s.Turn)
+	if err != nil {
+		return llm.Response{}, err
+	}
+	for try, size := range talkSizes {
+		first := llm.Message{ID: j.id, Role: llm.RoleUser, Content: talk(s, size) + "\n\n" + j.task}
+		resp, err := model.Chat(ctx, llm.Request{
+			Agent: s.Turn.Agent.ID, Run: s.Turn.Run.ID, System: strings.TrimSpace(system + "\n\n" + j.system),
+			Messages: append([]llm.Message{first}, j.more...),
+		})
+		switch {
+		case err == nil:
+			return resp, nil
+		case ctx.Err() != nil:
+			return resp, runs.Ended(ctx)
+		case tooLong(err) && try < len(talkSizes)-1:
+			e.log(s).Warn("the provider finds the conversation too long", "bytes", size)
+			continue
+		}
+		return resp, modelError(err)
+	}
+	return llm.Response{}, nil // not reached: the last size returns
+}
+
+func (e *engine) prompt(t *runs.Turn) (string, error) {
+	if e.Prompt == nil {
+		return "", nil
+	}
+	system, err := e.Prompt(t)
+	if err != nil {
+		return "", &runs.Error{Code: runs.CodePrompt, Text: err.Error(), Err: err}
+	}
+	return system, nil
+}
+
+// talk is the newest part of what the agent remembers, as a text. The steps of
+// this run are left out: who needs them gets them by name.
+func talk(s *state, size int) string {
+	summary, rest := llm.Folded(s.Turn.History)
+	var parts []string
+	for _, r := range slices.Backward(rest) {
+		own := r.Run == s.Turn.Run.ID && (r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool)
+		if own {
+			continue
+		}
+		part := llm.Transcript(r, maxPiece)
+		if part == "" {
+			continue
+		}
+		if size -= len(part); size < 0 && len(parts) > 0 {
+			break
+		}
+		parts = append(parts, part)
+	}
+	if summary != nil && size > 0 {
+		parts = append(parts, llm.Transcript(*summary, size))
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, "\n\n")
+}
+
+func tooLong(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	return ok && e.Class == llm.Context
+}
+
+func modelError(err error) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return &runs.Error{Code: runs.CodeModel, Text: fmt.Sprintf("the model failed with an error of type %T", err), Err: err}
+	}
+	code := runs.CodeModel
+	switch {
+	case e.Class == llm.Context:
+		code = runs.CodeContext
+	case e.Class == llm.Permanent && e.Status < 500: // a server that broke has not refused anything
+		code = runs.CodeRefused
+	}
+	return &runs.Error{Code: code, Text: e.Error(), Err: err}
+}
+
+// repaired asks for an answer that read accepts, once more when the first one has
+// faults, which the model is told. The faults are those of the last answer; none
+// when it was accepted.
+func (e *engine) repaired(ctx context.Context, s *state, j job, read func(text string) (faults []string)) ([]string, error) {
+	for try := 1; ; try++ {
+		resp, err := e.ask(ctx, s, j)
+		if err != nil {
+			return nil, err
+		}
+		s.Used(resp.Model, resp.Usage)
+		faults := read(resp.Text)
+		if len(faults) == 0 || try == 2 {
+			return faults, nil
+		}
+		e.log(s).Info("the model is asked to repair its answer", "node", s.Node, "faults", len(faults))
+		j.more = []llm.Message{
+			{Role: llm.RoleAssistant, Content: answered(resp)},
+			{Role: llm.RoleUser, Content: askRepair + "\n- " + strings.Join(faults, "\n- ")},
+		}
+	}
+}
+
+// answered is what a model said, in a form that it may be shown again.
+func answered(r llm.Response) string {
+	text := strings.ToValidUTF8(r.Text, "\uFFFD")
+	if strings.TrimSpace(text) == "" {
+		return "(nothing)"
+	}
+	return llm.Cut(text, maxShown, maxShown/2, func(left int) string { return llm.LeftOut(left, len(text)) })
+}
+
+// maxShown is how much of a bad answer its model is shown again, in bytes.
+const maxShown = 16 << 10

@@ -1,0 +1,187 @@
+// Package plan is the engine that plans before it acts, and the one that takes
+// back what a run did. Both are graphs:
+//
+//	classify → planner → confirm → executor → summarize → END
+//	    └─────────┴─────────┴─────────┴→ fallback → END
+//
+//	confirm → undo → summarize → END
+//
+// A plan is a list of tool calls that depend on each other. Nothing of it runs
+// before confirm has settled what is missing, what the policy says and who
+// approves. After that the plan stays as it is: what ran is what was shown, and
+// each step acts at most once, whatever is interrupted. A step whose tool may act
+// only once and was cut off is reported and never run again.
+//
+// The plan and its answers are in the records of the nodes; the calls and results
+// of the steps are records like those of the loop of model and tools, so both
+// engines can work on one history.
+//
+// Events that no record tells of, such as those of steps, are stored at most once
+// or, where a pass was cut off directly behind one, twice.
+//
+// Only cmd imports it.
+package plan
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
+)
+
+// The nodes of the graphs.
+const (
+	nodeClassify  = "classify"
+	nodePlanner   = "planner"
+	nodeConfirm   = "confirm"
+	nodeExecutor  = "executor"
+	nodeUndo      = "undo"
+	nodeSummarize = "summarize"
+	nodeFallback  = "fallback"
+)
+
+// stepTime limits the node that runs the steps, retries included.
+const stepTime = 2 * time.Hour
+
+// Config is what the engines work with. Its functions are asked at each pass, so
+// that changed settings hold from the next one on; each of them may be nil. They
+// must be safe for concurrent use.
+type Config struct {
+	Model func(claybot.Agent) llm.Model // nil result: nothing is configured
+	// Tools are those of the agent; nil result: none. Undo calls the hidden ones,
+	// too.
+	Tools   func(claybot.Agent) *tools.Set
+	Policy  func(claybot.Agent) Policy
+	Intents func(claybot.Agent) []Intent
+	// Prompt is the system prompt, which stands before what the engine adds. An
+	// error fails the run.
+	Prompt func(*runs.Turn) (string, error)
+	// Guard keeps steps from tools that are broken or used too often; nil: none.
+	Guard *tools.Guard
+	// Approved are the tools that need no approval any more, by a rule.
+	Approved func(claybot.Agent) []string
+	// People are all owner ids of the person who has this one; nil: only itself.
+	People func(owner string) []string
+	// Zone is where the person is; nil: UTC.
+	Zone func(claybot.Agent) *time.Location
+	Log  *slog.Logger // nil discards
+}
+
+// An Intent is one kind of thing that people may ask for.
+type Intent struct {
+	Name        string
+	Description string
+	// Inputs are what must be known, by their keys. What is required and not said
+	// is asked for.
+	Inputs []claybot.Question
+	Tools  []string // globs of the tools that its plans may use; empty: all
+}
+
+// The graph types of this package.
+type (
+	// Graph is an engine of this package.
+	Graph = runs.Graph[Scratch, Output]
+	state = runs.State[Scratch, Output]
+)
+
+// New makes the engine that plans.
+func New(c Config) *Graph {
+	e := &engine{Config: c}
+	return &Graph{
+		Name: claybot.EnginePlan, Start: nodeClassify, NodeTime: stepTime,
+		Nodes: map[string]runs.Node[Scratch, Output]{
+			nodeClassify: e.classify, nodePlanner: e.planner, nodeConfirm: e.confirm,
+			nodeExecutor: e.execute, nodeSummarize: e.summarize, nodeFallback: e.fallback,
+		},
+		Edges: map[string][]string{
+			nodeClassify:  {nodePlanner, nodeFallback},
+			nodePlanner:   {nodeConfirm, nodeFallback},
+			nodeConfirm:   {nodeExecutor, nodeSummarize, nodeFallback},
+			nodeExecutor:  {nodeSummarize, nodeFallback},
+			nodeSummarize: {runs.End},
+			nodeFallback:  {runs.End},
+		},
+	}
+}
+
+// NewUndo makes the engine for runs that take back the effects of another one,
+// the last effect first. It needs no model. What cannot be taken back keeps it
+// from nothing: it is reported.
+func NewUndo(c Config) *Graph {
+	e := &engine{Config: c, undo: true}
+	return &Graph{
+		Name: claybot.EngineUndo, Start: nodeConfirm, NodeTime: stepTime,
+		Nodes: map[string]runs.Node[Scratch, Output]{
+			nodeConfirm: e.confirmUndo, nodeUndo: e.execute, nodeSummarize: e.report, nodeFallback: e.fallback,
+		},
+		Edges: map[string][]string{
+			nodeConfirm:   {nodeUndo, nodeSummarize, nodeFallback},
+			nodeUndo:      {nodeSummarize},
+			nodeSummarize: {runs.End},
+			nodeFallback:  {runs.End},
+		},
+	}
+}
+
+// An engine is what the nodes of both graphs share.
+type engine struct {
+	Config
+	undo bool
+}
+
+func (e *engine) policy(s *state) Policy {
+	var p Policy
+	if e.Policy != nil {
+		p = e.Policy(s.Turn.Agent)
+	}
+	return p.withDefaults()
+}
+
+func (e *engine) tools(s *state) *tools.Set {
+	var set *tools.Set
+	if e.Tools != nil {
+		set = e.Tools(s.Turn.Agent)
+	}
+	if set == nil {
+		set, _ = tools.NewSet() // no tools, no error
+	}
+	return set
+}
+
+func (e *engine) zone(s *state) *time.Location {
+	if e.Zone != nil {
+		if z := e.Zone(s.Turn.Agent); z != nil {
+			return z
+		}
+	}
+	return time.UTC
+}
+
+func (e *engine) log(s *state) *slog.Logger {
+	if e.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return e.Log.With("agent", s.Turn.Agent.ID, "run", s.Turn.Run.ID)
+}
+
+// digest is what an approval of a call is bound to.
+func digest(s *state, call claybot.ToolCall) string {
+	return tools.Digest(s.Turn.Agent.ID, "", call)
+}
+
+// fail leads to the fallback with what the person is told, and the cause in a few
+// words for operators.
+func (e *engine) fail(s *state, cause, say string) (string, error) {
+	s.Scratch.Fault, s.Scratch.Cause, s.Output.Error = say, cause, say
+	s.Because(cause)
+	return nodeFallback, nil
+}
+
+// tell emits an event where somebody has to wait for what follows it.
+func tell(ctx context.Context, s *state, ev ...claybot.Event) error {
+	return s.Emit(ctx, true, ev...)
+}

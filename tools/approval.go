@@ -1,0 +1,207 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+)
+
+// maxAction is the longest action, in characters as it is shown, that can be
+// approved: nobody reads more.
+const maxAction = 20_000
+
+// errLongAction is what an agent reads about a longer one.
+var errLongAction = fmt.Errorf("the action is longer than %d characters, which nobody can approve; make it shorter or split it", maxAction)
+
+// Approval is the question whether an agent may make a call. Its text shows the
+// whole action: the tool, every argument, who asks and why. The arguments stand
+// in it as JSON in which nothing is hidden: what cannot be seen, turns the
+// direction of writing, or looks like something else is written as \uXXXX, and a
+// long string, or one of several lines, is written as several ones, each on a
+// line of its own, that follow each other without a comma. Read so, the text
+// gives back what the tool gets, and Digest is bound to the same.
+//
+// The text may be ten times longer than a message in a chat; it is never cut. It
+// is no question of a model, so Question.Valid is not for it.
+//
+// The error says in a sentence why the action cannot be approved.
+func Approval(agent claybot.Agent, spec Spec, call claybot.ToolCall, why string) (claybot.Question, error) {
+	if spec.Name != call.Name || !nameForm.MatchString(call.Name) {
+		return claybot.Question{}, fmt.Errorf("the tool %.80q cannot be named in an approval", call.Name)
+	}
+	args, err := canonical(call.Input())
+	if err != nil {
+		return claybot.Question{}, fmt.Errorf("the arguments cannot be shown: %w", err)
+	}
+	d := display{}
+	d.text("Please approve this action, exactly as it is written here:\n```\ntool: " + call.Name + "\narguments: ")
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	if err := d.value(dec, 0); err != nil {
+		return claybot.Question{}, err
+	}
+	d.text("\nasked by: agent ")
+	d.literal(string(agent.ID), 1)
+	if name := agent.Descriptor.Name; name != "" {
+		d.text(", called ")
+		d.literal(name, 1)
+	}
+	if why != "" {
+		d.text("\nwhy: ")
+		d.literal(why, 1)
+	}
+	d.text("\n```")
+	if utf8.RuneCountInString(d.String()) > maxAction {
+		return claybot.Question{}, errLongAction
+	}
+	return claybot.Question{
+		Text: d.String(), Type: claybot.QuestionConfirm, Required: true,
+		Tool: call.Name, ToolCallID: call.ID, Digest: Digest(agent.ID, "", call),
+	}, nil
+}
+
+// Granted reports whether a person has approved what a tool does for the rest of
+// this context: since the last start or reset. What was asked for one action alone
+// counts for that one alone.
+func Granted(history []claybot.Record, tool string) bool {
+	asked := make(map[string]bool)
+	for _, r := range claybot.Restored(history) {
+		switch {
+		case r.Type == claybot.RecordQuestion && r.Question != nil:
+			if r.Question.Type == claybot.QuestionConfirm && r.Question.Tool == tool && !r.Question.Once {
+				asked[r.Question.ID] = true
+			}
+		case r.Type == claybot.RecordAnswer && r.Answer != nil:
+			if asked[r.Answer.Question] && r.Answer.Scope == claybot.ApproveSession && Approved(*r.Answer) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Approved reports whether an answer to a confirm says yes.
+func Approved(a claybot.Answered) bool {
+	return bytes.Equal(bytes.TrimSpace(a.Value), []byte("true"))
+}
+
+// A display is the text of an action in the making.
+type display struct{ strings.Builder }
+
+func (d *display) text(s string) { d.WriteString(s) }
+
+// maxIndent is how many levels are indented. Deeper ones stay at that column,
+// where a reader still finds them.
+const maxIndent = 20
+
+// line begins a new line.
+func (d *display) line(depth int) {
+	d.WriteByte('\n')
+	for range min(depth, maxIndent) {
+		d.WriteString("  ")
+	}
+}
+
+// value writes the next value of dec, whose JSON is known to be valid.
+func (d *display) value(dec *json.Decoder, depth int) error {
+	if d.Len() > utf8.UTFMax*maxAction {
+		return errLongAction
+	}
+	t, err := dec.Token()
+	if err != nil {
+		return fmt.Errorf("the arguments cannot be shown: %w", err)
+	}
+	switch v := t.(type) {
+	case json.Delim:
+		return d.list(dec, v, depth)
+	case string:
+		d.literal(v, depth)
+	case json.Number:
+		if len(v) > lineWidth {
+			return errors.New("a number is so long that nobody can approve it")
+		}
+		d.text(string(v))
+	default:
+		d.text(string(scalar(t)))
+	}
+	return nil
+}
+
+// list writes what follows the beginning of an object or array.
+func (d *display) list(dec *json.Decoder, begin json.Delim, depth int) error {
+	d.text(begin.String())
+	object := begin == '{'
+	seen := make(map[string]string)
+	empty := true
+	for ; dec.More(); empty = false {
+		if !empty {
+			d.text(",")
+		}
+		d.line(depth + 1)
+		if object {
+			t, err := dec.Token()
+			if err != nil {
+				return fmt.Errorf("the arguments cannot be shown: %w", err)
+			}
+			name, _ := t.(string) // names are strings
+			if other, twice := seen[folded(name)]; twice {
+				return fmt.Errorf("the members %.80q and %.80q differ in capitals only, so nobody can tell which one counts", other, name)
+			}
+			seen[folded(name)] = name
+			d.literal(name, depth+1)
+			d.text(": ")
+		}
+		if err := d.value(dec, depth+1); err != nil {
+			return err
+		}
+		if d.Len() > utf8.UTFMax*maxAction {
+			return errLongAction
+		}
+	}
+	end, err := dec.Token()
+	if err != nil {
+		return fmt.Errorf("the arguments cannot be shown: %w", err)
+	}
+	if !empty {
+		d.line(depth)
+	}
+	d.text(fmt.Sprint(end))
+	return nil
+}
+
+// literal writes a string, in pieces when it is long or has several lines. The
+// pieces of a string stand one level deeper than where it begins.
+func (d *display) literal(s string, depth int) {
+	d.text(`"`)
+	width := 0
+	all := revealed(s)
+	for i, unit := range all {
+		d.text(unit)
+		width += utf8.RuneCountInString(unit)
+		if i < len(all)-1 && (unit == `\n` || width >= lineWidth) {
+			d.text(`"`)
+			d.line(depth + 1)
+			d.text(`"`)
+			width = 0
+		}
+	}
+	d.text(`"`)
+}
+
+// folded is s in the one form of all strings that differ in capitals only.
+func folded(s string) string {
+	return strings.Map(func(r rune) rune {
+		orbit := []rune{r}
+		for x := unicode.SimpleFold(r); x != r; x = unicode.SimpleFold(x) {
+			orbit = append(orbit, x)
+		}
+		return slices.Min(orbit)
+	}, s)
+}

@@ -1,0 +1,209 @@
+package dashboard
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// How much of what was explored a page shows.
+const (
+	screenRows     = 200
+	transitionRows = 200
+	troubleRows    = 50
+)
+
+// An exploredView is what a run of the explorer has found.
+type exploredView struct {
+	URL, Reason, Report string
+	Iterations          int
+	Map                 string // address of the picture
+	Screens             []screenView
+	MoreScreens         int
+	Transitions         []transition
+	MoreTransitions     int
+	DeadEnds, Errors    []string
+	Counts              struct{ Screens, Transitions, DeadEnds int }
+}
+
+// A screenView is one screen that was found.
+type screenView struct {
+	ID, Title, URL string
+	Depth          int
+	Dead           bool
+	Picture        string // its address
+}
+
+// Name is what a screen is called.
+func (s screenView) Name() string { return cmp.Or(s.Title, s.URL, s.ID) }
+
+// A transition is one way from a screen to another.
+type transition struct {
+	From   label `json:"from"`
+	Action label `json:"action"`
+	To     label `json:"to"`
+}
+
+// A label is a text in JSON, or something that has one.
+type label string
+
+// UnmarshalJSON implements json.Unmarshaler. It takes any JSON.
+func (l *label) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		*l = label(text)
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) == nil {
+		for _, name := range []string{"label", "title", "text", "message", "screen", "id"} {
+			if json.Unmarshal(members[name], &text) == nil && text != "" {
+				*l = label(text)
+				return nil
+			}
+		}
+	}
+	*l = label(raw)
+	return nil
+}
+
+// exploredResult is what the explorer puts out, as far as it is shown.
+type exploredResult struct {
+	URL         label     `json:"url"`
+	Reason      label     `json:"reason"`
+	Report      label     `json:"report"`
+	Iterations  int       `json:"iterations"`
+	Map         label     `json:"map"`
+	DeadEnds    []label   `json:"deadEnds"`
+	Errors      []trouble `json:"errors"`
+	Transitions []struct {
+		transition
+		Label label `json:"label"` // of the action, for people
+	} `json:"transitions"`
+	Screens []struct {
+		ID    label `json:"id"`
+		Title label `json:"title"`
+		URL   label `json:"url"`
+		File  label `json:"file"`
+		Depth int   `json:"depth"`
+		Dead  bool  `json:"dead"`
+	}
+}
+
+// viewExplored shows what a run has explored; nil for other runs.
+func viewExplored(run claybot.Run, result json.RawMessage) *exploredView {
+	var out exploredResult
+	_ = json.Unmarshal(result, &out) // what cannot be read is left out
+	if len(out.Screens) == 0 && out.Map == "" {
+		return nil
+	}
+	v := &exploredView{
+		URL: string(out.URL), Reason: string(out.Reason), Report: string(out.Report), Iterations: out.Iterations,
+		Map: fileAddress(run.Agent, string(out.Map)), DeadEnds: texts(out.DeadEnds),
+	}
+	v.Reason = cmp.Or(stopWords[v.Reason], v.Reason)
+	v.Counts.Screens, v.Counts.Transitions, v.Counts.DeadEnds = len(out.Screens), len(out.Transitions), len(out.DeadEnds)
+	names := make(map[string]string)
+	for _, s := range out.Screens {
+		one := screenView{ID: string(s.ID), Title: string(s.Title), URL: string(s.URL), Depth: s.Depth, Dead: s.Dead, Picture: fileAddress(run.Agent, string(s.File))}
+		one.Dead = one.Dead || slices.Contains(out.DeadEnds, s.ID)
+		names[one.ID] = one.Name()
+		v.Screens = append(v.Screens, one)
+	}
+	v.Screens, v.MoreScreens = cut(v.Screens, screenRows)
+	for _, t := range out.Transitions {
+		v.Transitions = append(v.Transitions, transition{label(named(names, string(t.From))), cmp.Or(t.Label, t.Action), label(named(names, string(t.To)))})
+	}
+	v.Transitions, v.MoreTransitions = cut(v.Transitions, transitionRows)
+	for i, id := range v.DeadEnds {
+		v.DeadEnds[i] = named(names, id)
+	}
+	for _, t := range out.Errors[:min(len(out.Errors), troubleRows)] {
+		where := named(names, string(t.Screen))
+		v.Errors = append(v.Errors, strings.TrimPrefix(where+": "+string(t.Text), ": "))
+	}
+	return v
+}
+
+// stopWords are the reasons for which the explorer stops.
+var stopWords = map[string]string{
+	"unfinished": "it was cut off", "goal": "the goal is reached", "exhausted": "everything was tried", "no_progress": "nothing new was found any more",
+	"iterations": "it has done as much as it may", "budget": "its budget is spent", "screens": "it found as many screens as it may",
+	"device": "the application broke down again and again", "refused": "what was asked for is not allowed",
+}
+
+// A trouble is what went wrong at a screen.
+type trouble struct{ Screen, Text label }
+
+// UnmarshalJSON implements json.Unmarshaler. It takes any JSON.
+func (t *trouble) UnmarshalJSON(raw []byte) error {
+	var at struct{ Screen label }
+	_ = json.Unmarshal(raw, &at) // it may be a text alone
+	t.Screen = at.Screen
+	return t.Text.UnmarshalJSON(raw)
+}
+
+func named(names map[string]string, id string) string { return cmp.Or(names[id], id) }
+
+// texts are the first of some labels.
+func texts(all []label) (some []string) {
+	for _, l := range all[:min(len(all), troubleRows)] {
+		some = append(some, string(l))
+	}
+	return some
+}
+
+// fileAddress is where the page finds a picture of an agent.
+func fileAddress(agent claybot.AgentID, file string) string {
+	if file == "" {
+		return ""
+	}
+	return "/ui/agents/" + url.PathEscape(string(agent)) + "/pictures/" + url.PathEscape(file)
+}
+
+// pictureKinds are the types of files that a page shows, and whether a browser
+// may open one by itself: a drawing may have scripts.
+var pictureKinds = map[string]bool{
+	"image/png": true, "image/jpeg": true, "image/webp": true, "image/gif": true, "image/svg+xml": false,
+}
+
+// picturePolicy forbids a picture all but its own looks, even when a browser
+// opens it by itself.
+const picturePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
+
+// picture answers with a picture that an agent has made or was sent, and with no
+// other file.
+func (b *board) picture(w http.ResponseWriter, r *http.Request) {
+	f, content, err := b.Desk.OpenFile(r.Context(), claybot.AgentID(r.PathValue("id")), r.PathValue("file"))
+	if err != nil {
+		b.fail(w, r, err)
+		return
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	kind, _, err := mime.ParseMediaType(f.MIMEType)
+	alone, known := pictureKinds[strings.ToLower(kind)]
+	if err != nil || !known {
+		b.fail(w, r, refused(http.StatusUnsupportedMediaType, "That file is no picture.", "Download it in the chat."))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", strings.ToLower(kind))
+	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	h.Set("Content-Security-Policy", picturePolicy)
+	h.Set("Cache-Control", "private, max-age=3600")
+	if !alone {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	_, _ = io.Copy(w, content) // a client that is gone needs no picture
+}
