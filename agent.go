@@ -116,7 +116,16 @@ type Settings struct {
 	ProcessBuffer string   `json:"processBuffer,omitempty"`
 	Tools         []string `json:"tools,omitzero"` // that the agent may use, none when empty; nil for those of the profile
 	Engine        string   `json:"engine,omitempty"`
-	Approved      []string `json:"approved,omitempty"` // tools that need no approval any more
+	Approved      []string `json:"approved,omitempty"` // rules: a tool, or tool(subject), that needs no approval any more
+	// ApprovedBy tells of those rules that a person made by approving something
+	// for good; the daemon keeps it.
+	ApprovedBy map[string]Approving `json:"approvedBy,omitempty"`
+}
+
+// An Approving is by whom, as in Answered.By, and when a rule was made.
+type Approving struct {
+	By string `json:"by,omitempty"`
+	At Time   `json:"at"`
 }
 
 // Background are the settings that a subagent was started with.
@@ -130,11 +139,16 @@ type Background struct {
 type Usage struct {
 	Input        int64 `json:"input"`
 	Output       int64 `json:"output"`
-	CachedInput  int64 `json:"cachedInput"`
-	CostMicroUSD int64 `json:"costMicroUSD"`
+	CachedInput  int64 `json:"cachedInput"`          // of Input: read from the provider's cache
+	CacheWrite   int64 `json:"cacheWrite,omitempty"` // of Input: written to the provider's cache
+	Reasoning    int64 `json:"reasoning,omitempty"`  // of Output: thoughts that nobody reads
+	CostMicroUSD int64 `json:"costMicroUSD"`         // of the calls whose price is known
 	LLMCalls     int64 `json:"llmCalls"`
 	ToolCalls    int64 `json:"toolCalls"`
-	Estimated    bool  `json:"estimated,omitempty"` // the provider did not count; these are guesses
+	// Unpriced counts the calls of models that no price is known of: what they
+	// cost is unknown, never nothing.
+	Unpriced  int64 `json:"unpriced,omitempty"`
+	Estimated bool  `json:"estimated,omitempty"` // the provider did not count; these are guesses
 }
 
 // Add returns the sum of u and v.
@@ -142,9 +156,12 @@ func (u Usage) Add(v Usage) Usage {
 	u.Input += v.Input
 	u.Output += v.Output
 	u.CachedInput += v.CachedInput
+	u.CacheWrite += v.CacheWrite
+	u.Reasoning += v.Reasoning
 	u.CostMicroUSD += v.CostMicroUSD
 	u.LLMCalls += v.LLMCalls
 	u.ToolCalls += v.ToolCalls
+	u.Unpriced += v.Unpriced
 	u.Estimated = u.Estimated || v.Estimated
 	return u
 }

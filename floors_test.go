@@ -37,7 +37,7 @@ func TestFloors(t *testing.T) {
 // implementations of x.
 var floors = map[string]int{
 	".":       0,
-	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "nodes": 1, "configs": 1, "devices": 1,
+	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "nodes": 1, "configs": 1, "devices": 1, "egress": 1,
 	"inbox": 2, "runs": 2, "tools": 2,
 	"storage/*": 2, "connectors/*": 2, "llm/*": 2, "workspace/*": 2, "devices/*": 2,
 	"runs/*": 3, "tools/*": 3,

@@ -77,6 +77,12 @@ type Message struct {
 	Engine string `json:"engine,omitempty"`
 	// Undo is what the run that takes this message takes back.
 	Undo *Undoing `json:"undo,omitempty"`
+	// Tainted: the text, or a file, is from somebody whom nobody vouches for, or
+	// was written under his influence. Its record carries the mark on.
+	Tainted bool `json:"tainted,omitempty"`
+	// Root is the run that the chain of agents began with which led to this
+	// message; the run that takes it spends from that one's budget.
+	Root RunID `json:"root,omitempty"`
 	// Firing is the instant of a cron task that this message is. It is entered
 	// into the ledger with the message.
 	Firing *Firing `json:"firing,omitempty"`
@@ -106,6 +112,7 @@ type Answer struct {
 	AgentID    AgentID `json:"agentId,omitempty"`
 	RunID      RunID   `json:"runId,omitempty"`
 	TokenUsage Usage   `json:"token_usage"`
+	Tainted    bool    `json:"tainted,omitempty"` // the run had read texts of strangers
 	// To is set in the answer to a question.
 	To *Answered `json:"to,omitempty"`
 }
@@ -121,6 +128,9 @@ type Answered struct {
 	Reason string `json:"reason,omitempty"`
 	// Scope is how far an approval goes.
 	Scope ApprovalScope `json:"scope,omitempty"`
+	// Args are the arguments with which an action is approved, where who
+	// approved it edited them: a JSON object.
+	Args string `json:"args,omitempty"`
 }
 
 // An ApprovalScope is how far an approval goes.
@@ -145,8 +155,8 @@ const (
 	ViaDefault AnswerVia = "default" // nobody said anything in time
 )
 
-// A File is a reference to the bytes that came with a message. The bytes are
-// below the data directory.
+// A File is a reference to the bytes that came with a message, or that an agent
+// sends. The bytes are below the data directory, unless Source is set.
 type File struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"` // cleaned: no separators, no control characters, at most 120 bytes
@@ -156,7 +166,27 @@ type File struct {
 	SHA256   string `json:"sha256"`
 	// Text is what stands in a short text file, for the model.
 	Text string `json:"text,omitempty"`
+	// Kind is as what a chat shows it; empty where nobody said. Seconds is how
+	// long a recording is.
+	Kind    FileKind `json:"kind,omitempty"`
+	Seconds int      `json:"seconds,omitempty"`
+	// Source is where the bytes still are, in the words of the connector that the
+	// message came by: they are fetched when a run takes the message. Size is what
+	// the platform says until then. No record has it, and it holds no secret.
+	Source string `json:"source,omitempty"`
 }
+
+// A FileKind is how a chat shows a file.
+type FileKind string
+
+// The kinds of files.
+const (
+	FileDocument FileKind = "document"
+	FilePhoto    FileKind = "photo"
+	FileVoice    FileKind = "voice"
+	FileAudio    FileKind = "audio"
+	FileVideo    FileKind = "video"
+)
 
 // A Firing is one instant of one cron task. Task and Instant are its key in the
 // ledger: of several that are posted, one runs.

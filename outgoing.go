@@ -23,6 +23,7 @@ const (
 	OutgoingNotice  OutgoingKind = "notice"  // claybot itself says something, for example that a run failed
 	OutgoingCommand OutgoingKind = "command" // the answer to a chat command
 	OutgoingPairing OutgoingKind = "pairing" // the code for a stranger
+	OutgoingFile    OutgoingKind = "file"    // a file that an agent sends, or the words to it
 )
 
 // SendState is how far an Outgoing has come.
@@ -69,7 +70,10 @@ type Outgoing struct {
 	Question *Question `json:"question,omitempty"`
 	// Offer are buttons below the text.
 	Offer []Offer `json:"offer,omitempty"`
-	At    Time    `json:"at"`
+	// File is sent, with the text as its caption, which may be empty then. Its
+	// Kind is how it is to be shown.
+	File *File `json:"file,omitempty"`
+	At   Time  `json:"at"`
 
 	N        int64     `json:"-"` // position in the outbox; set by the store
 	State    SendState `json:"-"`

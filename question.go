@@ -40,8 +40,15 @@ type Question struct {
 	// agent's own person.
 	Approvers []string `json:"approvers,omitempty"`
 	Tool      string   `json:"tool,omitempty"` // that a confirm is about
+	// Args are the arguments of that tool, as JSON, where who approves may edit
+	// them; Rule is what approving it for good lets the agent do.
+	Args string `json:"args,omitempty"`
+	Rule string `json:"rule,omitempty"`
 	// Once: a confirm for this action alone; it has no scope.
 	Once bool `json:"once,omitempty"`
+	// Explicit: in a chat, only a button or a command such as /approve answers.
+	// What its person writes otherwise is a message like any other, and waits.
+	Explicit bool `json:"explicit,omitempty"`
 }
 
 // AnswerID is the id of the message that answers q. There is one, so the first

@@ -38,10 +38,12 @@ type Record struct {
 	SenderName string     `json:"senderName,omitempty"`
 
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"` // assistant
-	Tokens    *Usage     `json:"tokens,omitempty"`
-	Model     string     `json:"model,omitempty"`
-	Stop      string     `json:"stop,omitempty"` // finish reason
-	Step      int        `json:"step,omitempty"`
+	// Tokens are what the model calls took that the record is made of. A note that
+	// has them stands for calls that came to nothing.
+	Tokens *Usage `json:"tokens,omitempty"`
+	Model  string `json:"model,omitempty"`
+	Stop   string `json:"stop,omitempty"` // finish reason
+	Step   int    `json:"step,omitempty"`
 
 	ToolCallID  string `json:"toolCallId,omitempty"` // tool result
 	Name        string `json:"name,omitempty"`
@@ -56,8 +58,15 @@ type Record struct {
 	Answer   *Answered `json:"answer,omitempty"`
 	Files    []File    `json:"files,omitempty"` // user
 
+	// Only are the tools that the run has from this result on, with those of other
+	// results that have such a list.
+	Only []string `json:"only,omitempty"`
 	// Undo is the effect of a tool that people may want to take back.
 	Undo *Undo `json:"undo,omitempty"`
+	// Tainted: the text comes from, or was written under the influence of,
+	// somebody whom nobody vouches for: a page, a file, a stranger. What the agent
+	// does afterwards is judged more strictly, until a reset.
+	Tainted bool `json:"tainted,omitempty"`
 
 	// Next is where a graph goes from the node Name: to another one, to
 	// itself while it waits, or to its end. Change is what the node changed.

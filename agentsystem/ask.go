@@ -38,7 +38,7 @@ func (s *System) AskAgent(ctx context.Context, env tools.Env, to, text string, t
 		return tools.Result{Wait: &wait}, err
 	}
 	b, err := json.Marshal(answers[0])
-	return tools.Result{Text: string(b)}, err
+	return tools.Result{Text: string(b), Untrusted: answers[0].Tainted}, err
 }
 
 // asked returns the question of a call: the one that was posted before, or one
@@ -68,9 +68,10 @@ func (s *System) asked(ctx context.Context, env tools.Env, to, text string, time
 		From:     claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops:     s.turns.of(env.Run).hops() + 1,
 		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, 0)},
-		Deadline: claybot.At(time.Now().Add(patience(timeout))),
-		Route:    &claybot.Route{}, // the asker alone hears the answer
+		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted,
+		Route: &claybot.Route{}, // the asker alone hears the answer
 	}
+	m.Root = s.paysFor(env, target)
 	if err := s.speech.allow(ctx, s, env, m.Hops); err != nil {
 		return m, err
 	}

@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,7 +111,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 			return nil, nil, err
 		}
 		if a.Scope == claybot.ApproveAlways && string(a.Value) == "true" {
-			if err := p.approveAlways(ctx, p.agent.ID, q.Tool); err != nil {
+			if err := p.approveAlways(ctx, p.agent.ID, cmp.Or(q.Rule, q.Tool), a.By); err != nil {
 				return nil, nil, err
 			}
 		}

@@ -26,7 +26,11 @@ func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Me
 	if err != nil {
 		return nil, "", err
 	}
-	word, rest, _ := strings.Cut(m.Text, " ")
+	text, args := m.Text, ""
+	if at := strings.IndexByte(m.Text, '{'); at >= 0 && m.Command == "approve" {
+		text, args = strings.TrimSpace(m.Text[:at]), strings.TrimSpace(m.Text[at:])
+	}
+	word, rest, _ := strings.Cut(text, " ")
 	var meant []claybot.Question
 	for _, q := range open {
 		if len(word) >= minPrefix && strings.HasPrefix(q.ID, strings.ToLower(word)) {
@@ -34,10 +38,10 @@ func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Me
 		}
 	}
 	switch {
-	case len(meant) == 0 && m.Command == "approve" && word != "" && scopeOf(m.Text) == claybot.ApproveOnce:
+	case len(meant) == 0 && m.Command == "approve" && word != "" && scopeOf(text) == claybot.ApproveOnce:
 		return nil, textNoSuchRequest, nil
 	case len(meant) == 0: // all of it is the reason; only what was read can be meant
-		rest = m.Text
+		rest = text
 		for _, q := range open {
 			read, err := s.readBefore(ctx, q, agent, m)
 			if err != nil {
@@ -55,8 +59,13 @@ func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Me
 	default:
 		return nil, textWhich(meant), nil
 	}
-	rest = strings.TrimSpace(rest)
-	o := &order{Question: meant[0].ID, Approve: m.Command == "approve"}
+	return s.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
+}
+
+// decided is the decision about one approval: what was said beside it is a reason
+// for no, or the scope of a yes; args are edited arguments.
+func (s *System) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*order, string, error) {
+	o := &order{Question: about.ID, Approve: yes}
 	if !o.Approve {
 		o.Reason = rest
 		return o, textDenied, nil
@@ -65,10 +74,21 @@ func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Me
 	switch {
 	case rest != "" && o.Scope == claybot.ApproveOnce:
 		return nil, textNoScope, nil
-	case o.Scope != claybot.ApproveOnce && meant[0].Once:
+	case o.Scope != claybot.ApproveOnce && about.Once:
 		return nil, textOnceOnly, nil
+	case args == "":
+		return o, textAllowed, nil
 	}
-	return o, textAllowed, nil
+	q, err := s.Asked.Question(ctx, o.Question)
+	if err != nil {
+		return nil, "", err
+	}
+	why, err := s.editFault(ctx, q, true, saidBy{scope: o.Scope, args: args})
+	if err != nil || why != "" {
+		return nil, why, err
+	}
+	o.Args = args
+	return o, textAllowedEdited, nil
 }
 
 // scopeOf is the scope that a word names; that of once for all others.

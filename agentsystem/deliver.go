@@ -26,6 +26,7 @@ const (
 type deliverer struct {
 	outbox    storage.Outbox
 	connector func(string) connectors.Connector
+	files     storage.Agents // whose files are sent
 	allowed   func(claybot.Outgoing) bool
 	meter     Meter
 	log       *slog.Logger

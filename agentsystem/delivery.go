@@ -155,7 +155,7 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	x.o.Attempts++
 	x.o.Tried = claybot.Now()
 	// A send that began is brought to its end, also at a shutdown.
-	sendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	sendCtx, cancel := x.sendTime(ctx)
 	defer cancel()
 	began := time.Now()
 	receipt, err := x.send(sendCtx)
@@ -187,6 +187,9 @@ func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 			err = &connectors.PermanentError{Err: errors.New("the connector broke over this message")}
 		}
 	}()
+	if x.o.File != nil {
+		return x.sendFile(ctx)
+	}
 	return x.sender.Send(ctx, x.o)
 }
 
@@ -266,6 +269,9 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 		x.unknown++
 		about(x.log, x.o).Info("a look-up failed; trying again", "err", err)
 		pause(ctx, backoff(x.unknown))
+	case found && x.o.File != nil: // a file arrives whole or not at all
+		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
+		return true
 	case found:
 		// What arrived may be the beginning of the answer only: the text as a
 		// whole replaces it, which is harmless when it was whole.
@@ -292,7 +298,7 @@ func (x *delivery) byPolicy(ctx context.Context) (done bool) {
 		return false
 	}
 	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "its fate is unknown and it is not sent again"})
-	x.notice(ctx, textMaybeLost)
+	x.notice(ctx, textMaybeMissing(x.o))
 	return true
 }
 
@@ -302,7 +308,7 @@ func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
 	about(x.log, x.o).Warn("a message could not be delivered", "attempts", x.o.Attempts, "err", cause)
 	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: cause})
 	if tell {
-		x.notice(ctx, textUndelivered)
+		x.notice(ctx, textNotDelivered(x.o))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
 )
 
 // maxReport is the most bytes of a final text that another agent is told.
@@ -138,8 +139,14 @@ func (p *pass) system(kind claybot.SystemKind, prefix, text string) claybot.Mess
 	return claybot.Message{
 		ID: claybot.MessageID(fmt.Sprintf("%s/%s", prefix, p.run.ID)), Type: claybot.MessageSystem, Kind: kind,
 		From: claybot.Sender{Agent: p.agent.ID, Name: p.agent.Descriptor.Name},
-		Text: text, At: claybot.Now(), Hops: p.work().hops(),
+		Text: text, At: claybot.Now(), Hops: p.work().hops(), Tainted: p.tainted(),
 	}
+}
+
+// tainted reports whether the run has read texts of strangers, so that what it
+// says to other agents carries that on.
+func (p *pass) tainted() bool {
+	return p.history != nil && tools.Tainted(p.history.Records())
 }
 
 // said is the final text of the run, shortened, without the word for silence.
@@ -163,7 +170,7 @@ func shorten(text string, limit int) string {
 func (p *pass) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting {
 	content := claybot.Answer{
 		OK: o.State == claybot.RunSucceeded, AgentID: p.agent.ID, RunID: p.run.ID, TokenUsage: o.Usage,
-		Output: shorten(strings.TrimSpace(strings.Join(p.answer, "")), maxReport),
+		Output: shorten(strings.TrimSpace(strings.Join(p.answer, "")), maxReport), Tainted: p.tainted(),
 	}
 	if !content.OK {
 		why := whyEnded(o)

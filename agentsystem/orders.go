@@ -18,6 +18,7 @@ type order struct {
 	Approve  bool                  `json:"approve,omitempty"`
 	Reason   string                `json:"reason,omitempty"`
 	Scope    claybot.ApprovalScope `json:"scope,omitempty"`
+	Args     string                `json:"args,omitempty"`
 	Undo     claybot.RunID         `json:"undo,omitempty"`    // that is undone
 	Message  claybot.MessageID     `json:"message,omitempty"` // by which
 }
@@ -89,11 +90,15 @@ func (s *System) carryOut(ctx context.Context, agent claybot.Agent, m claybot.Me
 		}
 		return err
 	}
-	said := Said{Value: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope}
+	said := Said{Value: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
 	if o.Approve {
 		said.Value = "approve"
 	}
 	err := s.AnswerQuestion(ctx, o.Question, said)
+	if unfit := new(AnswerError); o.Args != "" && errors.As(err, &unfit) {
+		s.Log.Warn("edited arguments do not fit any more", "question", o.Question)
+		return nil
+	}
 	if errors.Is(err, storage.ErrState) || errors.Is(err, storage.ErrNotFound) {
 		return nil // it has an answer: this one, or an earlier one that its place shows
 	}

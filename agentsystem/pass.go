@@ -148,6 +148,9 @@ func (p *pass) advance(ctx context.Context) (err error) {
 			err = &runs.Error{Code: "panic", Text: fmt.Sprint("the engine panicked: ", x)}
 		}
 	}()
+	if err := p.bringFiles(ctx); err != nil {
+		return err
+	}
 	if err := p.repairAnyway(ctx); err != nil {
 		return err
 	}
@@ -200,12 +203,14 @@ func (p *pass) turn() *runs.Turn {
 		InDoubt:  func(call string) bool { return p.inDoubt[call] },
 		Delta:    p.grow,
 		Usage:    p.used,
+		Lost:     p.lost,
 		Save: func(ctx context.Context, call, text string) (string, error) {
 			return p.Agents.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
 		},
 		Tell:     p.tell,
 		Ask:      p.ask,
 		SaveFile: p.saveFile,
+		OpenFile: p.openFile,
 	}
 }
 
@@ -360,16 +365,35 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 		p.broken = err
 		return nil, err
 	}
-	records := make([]claybot.Record, len(more))
+	return p.joined(ctx, more)
+}
+
+// joined makes records of messages that were just bound to the run. However it
+// ends from here on, they end with it, and somebody may wait for that.
+func (p *pass) joined(ctx context.Context, more []claybot.Message) ([]claybot.Record, error) {
 	ids := make([]claybot.MessageID, len(more))
 	for i, m := range more {
-		records[i], ids[i] = p.userRecord(m), m.ID
+		ids[i] = m.ID
 	}
 	p.messages = append(p.messages, more...)
-	p.turns.begin(p)
 	p.show(runs.Injected(p.run.ID, ids))
-	p.broken = p.history.Append(ctx, records...)
-	return records, p.broken
+	more = p.messages[len(p.messages)-len(more):] // where their files are put
+	stopped := p.fetchFiles(ctx, more)
+	p.turns.begin(p)
+	if stopped != nil && !endsRun(stopped) {
+		p.broken = stopped
+		return nil, stopped
+	}
+	records := make([]claybot.Record, len(more))
+	for i, m := range more {
+		records[i] = p.userRecord(m)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	if p.broken = p.history.Append(ctx, records...); p.broken != nil {
+		return nil, p.broken
+	}
+	return records, stopped
 }
 
 // switched tells that the rules by which the run takes messages have changed.
@@ -389,7 +413,7 @@ func (p *pass) userRecord(m claybot.Message) claybot.Record {
 	r := claybot.Record{
 		Type: claybot.RecordUser, At: m.At, Run: p.run.ID,
 		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote,
-		Files: m.Files, Aside: p.profile.Forget,
+		Files: m.Files, Aside: p.profile.Forget, Tainted: m.Tainted,
 	}
 	if m.Type == claybot.MessageSystem {
 		r.Type, r.Kind, r.Silent = claybot.RecordSystem, m.Kind, m.Silent

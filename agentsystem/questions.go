@@ -209,7 +209,7 @@ func (s *System) AnswerQuestion(ctx context.Context, id string, a Said) error {
 	if err != nil {
 		return err
 	}
-	who := saidBy{by: a.By, via: a.Via, reason: a.Reason, scope: a.Scope}
+	who := saidBy{by: a.By, via: a.Via, reason: a.Reason, scope: a.Scope, args: a.Args}
 	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: a.Value}, who)
 }
 
@@ -221,6 +221,9 @@ type Said struct {
 	Via    claybot.AnswerVia
 	Reason string // of a denial
 	Scope  claybot.ApprovalScope
+	// Args are the arguments with which an action is approved in place of its own,
+	// as a JSON object; empty: as it was shown.
+	Args string
 }
 
 // AnswerRun answers several questions of a paused run by their keys or ids, all
@@ -244,6 +247,7 @@ type saidBy struct {
 	via     claybot.AnswerVia
 	reason  string
 	scope   claybot.ApprovalScope
+	args    string
 	message claybot.Message // in which the answers came; none without an id
 }
 
@@ -345,8 +349,18 @@ func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, value
 			faults[questionKey(q.Question)] = err.Error()
 		case q.Once && who.scope != claybot.ApproveOnce:
 			faults[questionKey(q.Question)] = textOnceOnly
+		case who.args != "":
+			why, err := s.editFault(ctx, q, string(v) == "true", who)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				faults[questionKey(q.Question)] = why
+			}
 		}
-		answers = append(answers, claybot.Answered{Question: q.ID, Value: v, By: who.by, Via: who.via, Message: who.message.ID, Reason: who.reason, Scope: who.scope})
+		answers = append(answers, claybot.Answered{
+			Question: q.ID, Value: v, By: who.by, Via: who.via, Message: who.message.ID, Reason: who.reason, Scope: who.scope, Args: who.args,
+		})
 	}
 	if len(faults) > 0 {
 		return &AnswerError{Faults: faults}

@@ -108,6 +108,8 @@ func (p *pass) count(r claybot.Record) {
 	p.spend(r)
 	if r.Tokens != nil {
 		p.usage = p.usage.Add(*r.Tokens)
+	}
+	if r.Tokens != nil && !isCharge(r) {
 		p.context = r.Tokens.Input
 	}
 	if r.Type == claybot.RecordTool {

@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -43,6 +44,9 @@ type rig struct {
 	engines   map[string]runs.Engine // besides it
 	grace     time.Duration
 	blowAfter int
+	// transcribe is Config.Transcribe; more are tools besides the usual ones.
+	transcribe func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	more       func(s *agentsystem.System) []tools.Tool
 
 	mu      sync.Mutex
 	profile agentsystem.Profile
@@ -131,10 +135,16 @@ func (r *rig) start() {
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
 		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
+
+		Transcribe: r.transcribe,
 	})
 	engine := r.engine
 	if engine == nil {
-		set := r.bench.set(r.T, slices.Concat(messaging.Tools(r.system), ask.Tools(r.system))...)
+		all := slices.Concat(messaging.Tools(r.system), ask.Tools(r.system))
+		if r.more != nil {
+			all = append(all, r.more(r.system)...)
+		}
+		set := r.bench.set(r.T, all...)
 		engine = &react.Loop{
 			Model: func(claybot.Agent) llm.Model { return r.mind },
 			Tools: func(claybot.Agent) *tools.Set { return set },

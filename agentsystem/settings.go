@@ -18,7 +18,8 @@ const (
 	maxOwnSteps    = 1000
 	maxOwnDebounce = time.Hour
 	maxOwnPrompt   = 100_000 // bytes
-	maxApproved    = 200     // tools
+	maxApproved    = 200     // rules
+	maxRule        = 1000    // bytes
 )
 
 // ownSettings are the agents that an operator has set apart from their
@@ -132,6 +133,7 @@ func (s *System) Configure(ctx context.Context, id claybot.AgentID, own claybot.
 	if len(faults) > 0 {
 		return &AnswerError{Faults: faults}
 	}
+	own.ApprovedBy = approvedBy(now.Own, own.Approved)
 	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
 		return fmt.Errorf("save the settings of %s: %w", id, err)
 	}
@@ -141,23 +143,6 @@ func (s *System) Configure(ctx context.Context, id claybot.AgentID, own claybot.
 		return fmt.Errorf("reschedule %s: %w", id, err)
 	}
 	s.boxes.Wake()
-	return nil
-}
-
-// approveAlways notes that a tool of an agent needs no approval any more.
-func (s *System) approveAlways(ctx context.Context, id claybot.AgentID, tool string) error {
-	s.settings.saving.Lock()
-	defer s.settings.saving.Unlock()
-	own := s.settings.of(id)
-	if tool == "" || slices.Contains(own.Approved, tool) || len(own.Approved) >= maxApproved {
-		return nil
-	}
-	own.Approved = append(slices.Clone(own.Approved), tool)
-	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
-		return fmt.Errorf("save that %s is approved: %w", tool, err)
-	}
-	s.settings.set(id, own)
-	s.Log.Info("a tool needs no approval any more", "agent", id, "tool", tool)
 	return nil
 }
 
@@ -171,7 +156,10 @@ func (v SettingsView) faults(own claybot.Settings) map[string]string {
 	}
 	check(own.Model == "" || slices.Contains(v.Models, own.Model), "model", fmt.Sprintf("must be one of the configured models: %v.", v.Models))
 	check(own.Engine == "" || slices.Contains(v.Engines, own.Engine), "engine", fmt.Sprintf("must be one of %v.", v.Engines))
-	check(len(own.Approved) <= maxApproved, "approved", fmt.Sprintf("must have at most %d tools.", maxApproved))
+	check(len(own.Approved) <= maxApproved, "approved", fmt.Sprintf("must have at most %d rules.", maxApproved))
+	for _, rule := range own.Approved {
+		check(len(rule) <= maxRule, "approved", fmt.Sprintf("has a rule of more than %d bytes.", maxRule))
+	}
 	check(len(own.Prompt) <= maxOwnPrompt, "prompt", fmt.Sprintf("must have at most %d bytes.", maxOwnPrompt))
 	check(own.MaxSteps >= 0 && own.MaxSteps <= maxOwnSteps, "maxSteps", fmt.Sprintf("must be within 1 and %d, or 0 for that of the profile.", maxOwnSteps))
 	if own.DebounceMS != nil {

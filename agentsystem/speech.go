@@ -65,17 +65,23 @@ func (s *System) far(ctx context.Context, env tools.Env, hops int) error {
 // tellOwner says a sentence at the place of the most recent foreground agent of
 // an agent's owner, once for each key.
 func (s *System) tellOwner(ctx context.Context, a claybot.Agent, key, text string) {
-	e, err := s.foreground(ctx, a.Descriptor, "")
-	if errors.Is(err, storage.ErrNotFound) {
+	err := s.tryTellOwner(ctx, a, key, text)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
 		s.Log.Warn("nobody is there to be told", "agent", a.ID, "what", text)
-		return
-	}
-	if err == nil {
-		err = s.tellAt(ctx, e, key, text)
-	}
-	if err != nil {
+	case err != nil:
 		s.Log.Error("cannot tell the owner of an agent", "agent", a.ID, "err", err)
 	}
+}
+
+// tryTellOwner is tellOwner for whoever tries again; storage.ErrNotFound where
+// nobody is there to be told.
+func (s *System) tryTellOwner(ctx context.Context, a claybot.Agent, key, text string) error {
+	e, err := s.foreground(ctx, a.Descriptor, "")
+	if err != nil {
+		return err
+	}
+	return s.tellAt(ctx, e, key, text)
 }
 
 // tellAt says a sentence where the person of a foreground agent wrote last.
@@ -125,8 +131,9 @@ func (s *System) SendAgentMessage(ctx context.Context, env tools.Env, to, text s
 	m := claybot.Message{
 		ID: claybot.MessageID("agent/" + childUID(env, 0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
 		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
-		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.of(env.Run).hops() + 1,
+		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.of(env.Run).hops() + 1, Tainted: env.Tainted,
 	}
+	m.Root = s.paysFor(env, target)
 	if _, err := s.Inbox.Receipt(ctx, m.ID); err == nil {
 		return target.ID, nil // said before a crash
 	}
@@ -134,6 +141,15 @@ func (s *System) SendAgentMessage(ctx context.Context, env tools.Env, to, text s
 		return "", err
 	}
 	return target.ID, s.deliver(ctx, target, m)
+}
+
+// paysFor is the run from whose budget another agent works that is told something:
+// one of the same chain, below the one that speaks. It is empty for all others.
+func (s *System) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
+	if to.Descriptor.Root == "" || to.Descriptor.Root != root(env.Agent) {
+		return ""
+	}
+	return s.turns.of(env.Run).root(env.Run)
 }
 
 // deliver posts what one agent says to another; a message that its receiver

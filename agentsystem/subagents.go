@@ -59,7 +59,8 @@ func (s *System) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.
 		answers[i].AgentID = children[i].id
 	}
 	text, err := fitAnswers(answers)
-	return tools.Result{Text: text}, err
+	tainted := slices.ContainsFunc(answers, func(a claybot.Answer) bool { return a.Tainted })
+	return tools.Result{Text: text, Untrusted: tainted}, err
 }
 
 // fitAnswers writes answers so that all of them fit into one result: long
@@ -294,8 +295,9 @@ func (s *System) start(ctx context.Context, env tools.Env, i int, t tools.Subage
 	m := claybot.Message{
 		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops: s.turns.of(env.Run).hops() + 1,
+		Hops: s.turns.of(env.Run).hops() + 1, Tainted: env.Tainted,
 	}
+	m.Root = s.turns.of(env.Run).root(env.Run)
 	if t.Report {
 		m.Report = env.Agent.ID
 	}

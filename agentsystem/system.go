@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -84,12 +86,19 @@ type Config struct {
 	// CheckPrompt says what is wrong with a system prompt that somebody sets for
 	// an agent; optional.
 	CheckPrompt func(string) error
+	// CheckEdit says why a person may not approve a call with the arguments that he
+	// gave it; see tools.Set.Editable. nil: no arguments are edited.
+	CheckEdit func(claybot.Agent, claybot.ToolCall) error
 	// Sinks tells how the sinks outside are doing; optional.
 	Sinks func() []runs.SinkHealth
 	// Disk tells how much space the data directory has; optional.
 	Disk func() (DiskStatus, error)
 	// Meter is told what happens; optional.
 	Meter Meter
+	// Transcribe writes down what is said in a recording that came with a run; nil:
+	// nobody can. The files of one message are heard one after another. An
+	// *llm.LimitError has the words for the person.
+	Transcribe func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
 	// Settings for agents that deal with other agents; read at every decision.
 	// nil means the defaults.
 	Society func() Society
@@ -176,6 +185,7 @@ func New(cfg Config) *System {
 	}
 	s.gate = newGate(cfg)
 	s.post = newDeliverer(cfg.Outbox, s.connector, s.mayReceive, cfg.Meter, cfg.Log)
+	s.post.files = cfg.Agents
 	return s
 }
 

@@ -18,7 +18,7 @@ func (s *System) Answer(ctx context.Context, t connectors.Tap) (connectors.Tappe
 	}
 	q, err := s.Asked.Question(ctx, t.Question)
 	if err == nil {
-		said := Said{Value: t.Value, By: by.OwnerID(), Via: claybot.ViaButton, Reason: t.Reason, Scope: t.Scope}
+		said := Said{Value: t.Value, By: by.OwnerID(), Via: claybot.ViaButton, Reason: t.Reason, Scope: t.Scope, Args: t.Args}
 		err = s.AnswerQuestion(ctx, t.Question, said)
 	}
 	var unfit *AnswerError

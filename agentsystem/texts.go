@@ -55,6 +55,22 @@ const (
 	textNoContext     = "How full my memory is cannot be told here."
 )
 
+// textNotDelivered says that a message was given up.
+func textNotDelivered(o claybot.Outgoing) string {
+	if o.File == nil {
+		return textUndelivered
+	}
+	return fmt.Sprintf("The file “%s” could not be delivered here. /why tells what became of your last message.", connectors.OneLine(o.File.Name, 80))
+}
+
+// textMaybeMissing says that nobody knows whether a message arrived.
+func textMaybeMissing(o claybot.Outgoing) string {
+	if o.File == nil {
+		return textMaybeLost
+	}
+	return fmt.Sprintf("The file “%s” may be missing: the connection broke while I sent it.", connectors.OneLine(o.File.Name, 80))
+}
+
 func textCompacted(folded, kept int) string {
 	return fmt.Sprintf("Done. I have folded %d records of our conversation into a summary and kept the newest %d as they are.", folded, kept)
 }
@@ -113,6 +129,8 @@ func textFailed(run claybot.RunID, code string) string {
 		s = "I stopped, because I needed more steps than I am allowed."
 	case "repeating":
 		s = "I stopped, because I was going round in circles."
+	case "tool_budget":
+		s = "I stopped, because my tools took more than they are allowed."
 	case "deadline":
 		s = "I stopped, because this took longer than I am allowed."
 	case "interrupted":
@@ -221,6 +239,9 @@ func textQuestion(q claybot.Question, i int, all []claybot.Question, zone *time.
 
 // howToAnswer says what an answer to q looks like.
 func howToAnswer(q claybot.Question) string {
+	if q.Explicit {
+		return "Tap a button, or write `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`. What else you write waits."
+	}
 	how := map[claybot.QuestionType]string{
 		claybot.QuestionText:        "Answer with a text",
 		claybot.QuestionTextarea:    "Answer with a text",
@@ -300,6 +321,8 @@ func saidText(q claybot.Question, a claybot.Answered) string {
 		return "denied: " + a.Reason
 	case string(a.Value) != "true":
 		return "denied"
+	case a.Args != "":
+		return "approved with other arguments: " + a.Args
 	case a.Scope == claybot.ApproveSession:
 		return "approved for this conversation"
 	case a.Scope == claybot.ApproveAlways:
@@ -370,6 +393,10 @@ const (
 	textOnceOnly      = "This can be approved for this one time only: say /approve without more."
 	textNoScope       = "I did not understand what follows the id. Nothing is there for once, session for this conversation, or always."
 	textAllowed       = "Approved."
+	textAllowedEdited = "Approved with your arguments."
+	textEditOnce      = "An action with other arguments can be approved for this one time only."
+	textNoEdit        = "The arguments of this cannot be changed; approve or deny it as it is."
+	textEditDenied    = "Other arguments go with an approval only."
 	textDenied        = "Denied."
 )
 

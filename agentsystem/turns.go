@@ -69,6 +69,17 @@ func (t turn) hops() int {
 	return n
 }
 
+// root is the run that a chain of subagents began with, of which a run is the
+// newest; the run itself where it is no part of one.
+func (t turn) root(run claybot.RunID) claybot.RunID {
+	for _, m := range t.messages {
+		if m.Root != "" {
+			return m.Root
+		}
+	}
+	return run
+}
+
 // newest is the message that the turn answers: the last one that is not silent.
 func (t turn) newest() claybot.Message {
 	for _, m := range slices.Backward(t.messages) {

@@ -83,6 +83,9 @@ func (s *System) typing(ctx context.Context, agent claybot.Agent) (typing, error
 		if !s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) {
 			continue // others decide
 		}
+		if q.Explicit {
+			continue
+		}
 		a, err := s.answerOf(ctx, q)
 		if err != nil {
 			return t, err

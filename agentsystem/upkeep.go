@@ -20,12 +20,13 @@ const compactTime = 10 * time.Minute
 // it. The message ends with the answer; no run begins.
 func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
 	m := loud(box.Waiting)
-	text, used, err := s.shortened(ctx, box, agent, profile)
+	var took storage.Settlement
+	text, err := s.shortened(ctx, box, agent, profile, &took)
 	if err != nil {
 		return err
 	}
 	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, storage.Settlement{
-		Reason: "command", Wait: profile.Policy.Wait(), Usage: used,
+		Reason: "command", Wait: profile.Policy.Wait(), Usage: took.Usage, Calls: took.Calls,
 		Replies: s.compose(replyTo(agent, m, claybot.OutgoingCommand), text),
 	})
 	if err != nil {
@@ -36,18 +37,18 @@ func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agen
 	return nil
 }
 
-// shortened lets the engine fold what the agent remembers, and says what came
-// of it. Only a store that fails is an error.
-func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) (text string, used claybot.Usage, err error) {
+// shortened lets the engine fold what the agent remembers, says what came of it,
+// and adds to took what that took. Only a store that fails is an error.
+func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.Agent, profile Profile, took *storage.Settlement) (text string, err error) {
 	keeper, ok := s.keeper(profile)
 	if !ok {
-		return textNotCompacted, used, nil
+		return textNotCompacted, nil
 	}
 	ctx, cancel := context.WithTimeout(life, compactTime)
 	defer cancel()
 	history, err := s.Agents.OpenHistory(ctx, box.Lease)
 	if err != nil {
-		return "", used, err
+		return "", err
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
 	defer func() {        // what breaks an engine must not block the agent for good
@@ -57,17 +58,25 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 			text, err = textCompactFailed, nil
 		}
 	}()
-	hidden := func(r claybot.Record) bool { return r.Aside }
+	hidden := func(r claybot.Record) bool { return r.Aside || isCharge(r) }
 	turn := &runs.Turn{
-		Agent: agent, History: visible(history.Records(), hidden), Usage: func(u claybot.Usage) { used = used.Add(u) },
-		Run: claybot.Run{ID: claybot.RunID(newID()), Agent: agent.ID},
+		Agent: agent, History: visible(history.Records(), hidden),
+		Run:   claybot.Run{ID: claybot.RunID(newID()), Agent: agent.ID},
+		Usage: func(u claybot.Usage) { took.Usage = took.Usage.Add(u) },
+		Lost: func(model string, u claybot.Usage) {
+			took.Usage = took.Usage.Add(u)
+			took.Calls = append(took.Calls, storage.ModelCall{Model: model, Usage: u})
+		},
 	}
 	before := len(turn.History)
 	kept := -1
 	for r, err := range keeper.Compact(ctx, turn) {
 		if err != nil {
 			s.Log.Warn("cannot compact", "agent", agent.ID, "err", err)
-			return textCompactFailed, used, context.Cause(life)
+			return textCompactFailed, context.Cause(life)
+		}
+		if r.Tokens != nil {
+			took.Calls = append(took.Calls, storage.ModelCall{Model: r.Model, Usage: *r.Tokens, MS: r.MS})
 		}
 		if r.Type == claybot.RecordSummary {
 			kept = r.Keep
@@ -77,13 +86,13 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 			r.At = claybot.Now()
 		}
 		if err := history.Append(ctx, r); err != nil {
-			return "", used, err
+			return "", err
 		}
 	}
 	if kept < 0 {
-		return textNotCompacted, used, nil
+		return textNotCompacted, nil
 	}
-	return textCompacted(before-kept, kept), used, nil
+	return textCompacted(before-kept, kept), nil
 }
 
 // contextSize answers /context.

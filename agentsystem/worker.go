@@ -202,7 +202,7 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 		log:      s.runLog(agent, run.ID),
 		seq:      run.LastSeq - 1, policy: profile.Policy,
 	}
-	p.hidden = func(r claybot.Record) bool { return r.Run != run.ID && (r.Aside || profile.Forget) }
+	p.hidden = func(r claybot.Record) bool { return isCharge(r) || r.Run != run.ID && (r.Aside || profile.Forget) }
 	p.log.Debug("run begins", "attempt", run.Attempts, "messages", len(p.messages), "message", newestID(run.Messages))
 	p.show(runs.Began(run))
 	if doom != nil {

@@ -105,7 +105,7 @@ var broken = []fault{
 }
 
 func TestBrokenFiles(t *testing.T) {
-	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep, brokenTelemetry, brokenHTTP, brokenPlan, brokenExplore, brokenPrompts) {
+	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep, brokenTelemetry, brokenHTTP, brokenPlan, brokenExplore, brokenPrompts, brokenWeb) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, tt.file)
 			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "empty"), nil, 0o600); err != nil {

@@ -50,8 +50,10 @@ type Config struct {
 	Log       string // json or text; empty: text on a terminal, else json
 	LogLevel  slog.Level
 	Model     Model // of all profiles that name no other
-	Telegram  Telegram
-	Slack     Slack
+	// Transcription turns voice messages into text, where that is wanted.
+	Transcription Transcription
+	Telegram      Telegram
+	Slack         Slack
 	// Profiles are the settings of agents by profile name. The profile
 	// "default" always exists.
 	Profiles map[string]Profile
@@ -68,6 +70,15 @@ type Config struct {
 	Pprof     bool // profiles are served at /debug/pprof/
 	OTLP      OTLP
 	Prompts   Prompts
+	Web       Web
+	Budgets   []Budget
+	// Operators are who may decide for the operator in their chats, as
+	// "connector/userId".
+	Operators []string
+	MCP       []MCPServer
+	// Workspace is where the commands of all profiles run that say nothing else.
+	Workspace Workspace
+	Skills    string // the folder of skills; empty: DefaultSkillsDir below the data directory
 
 	routes    map[string]string // match -> profile name
 	keepBeats bool              // the profile of the heartbeat says memory: on
@@ -104,41 +115,6 @@ type Access struct {
 type Allowed struct {
 	Connector string
 	Subject   string
-}
-
-// Model is how a model is reached.
-type Model struct {
-	Name    string // empty: DefaultModel
-	BaseURL string // empty: the provider's own
-	Key     Secret
-	Headers map[string]Secret // sent with each request
-	// SystemFallback says whether the system prompt is repeated as the first
-	// user message: auto, always or never.
-	SystemFallback string
-	Prices         map[string]Price // by the beginning of a model's name
-}
-
-// DemoModel is the name that asks for the built-in demo model.
-const DemoModel = "demo"
-
-// Demo reports that no model is configured, so that the built-in one answers.
-func (m Model) Demo() bool {
-	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && !m.Key.Named()
-}
-
-// ID is the name of the model to ask for.
-func (m Model) ID() string {
-	if m.Name == "" {
-		return DefaultModel
-	}
-	return m.Name
-}
-
-// A Price is in US dollars per million tokens.
-type Price struct {
-	Input       float64
-	CachedInput float64
-	Output      float64
 }
 
 // Telegram are the settings of the Telegram connector.
@@ -193,10 +169,16 @@ type Profile struct {
 	Engine string // react, plan or explore
 	// Approve are patterns of the tools that ask before each call.
 	Approve []string
+	Care    Care
 	// Plan and Explore are nil where nothing was said. Profiles may share them;
 	// they are only read.
 	Plan    *Plan
 	Explore *Explore
+	// Workspace begins with the common one. Its lists are shared; they are only
+	// read.
+	Workspace Workspace
+	Notes     Notes
+	Browser   bool // in the workspace, whose image has Chromium
 }
 
 // Default is the configuration in which nothing was set.
@@ -217,6 +199,7 @@ func Default() Config {
 		Metrics:         true,
 		OTLP:            OTLP{Interval: DefaultExport},
 	}
+	c.Workspace = plainWorkspace()
 	c.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
 	return c
 }
@@ -231,6 +214,7 @@ func plainProfile(m Model) Profile {
 		MaxBatch:      DefaultMaxBatch,
 		Memory:        true,
 		Engine:        claybot.EngineReact,
+		Workspace:     plainWorkspace(),
 	}
 }
 

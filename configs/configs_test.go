@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 	if !c.Model.Demo() || c.Telegram.Wanted() || c.Slack.Wanted() {
 		t.Error("nothing is configured, but something thinks so")
 	}
-	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100, Memory: true, Engine: "react"}
+	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100, Memory: true, Engine: "react", Workspace: plainWorkspace()}
 	if got := c.Profile(claybot.User("telegram", "1", "1")); !reflect.DeepEqual(got, want) {
 		t.Errorf("profile = %+v, want %+v", got, want)
 	}
@@ -171,7 +171,7 @@ func TestEnvironmentOverFile(t *testing.T) {
 		"CLAYBOT_DATA_DIR": "/d", "CLAYBOT_HTTP_ADDR": ":0", "CLAYBOT_HTTP_HOSTS": "a.example.org, b:1,", "CLAYBOT_ACCESS": "allowlist",
 		"CLAYBOT_HTTP_TLS_CERT": "c.pem", "CLAYBOT_HTTP_TLS_KEY": "/k.pem", "CLAYBOT_HTTP_PROXIES": "10.0.0.5, fd00::/8,", "CLAYBOT_HTTP_INSECURE": "1",
 		"CLAYBOT_ALLOW": "telegram:123, slack:U1,", "CLAYBOT_LOG": "text", "CLAYBOT_LOG_LEVEL": "WARN",
-		"CLAYBOT_MODEL": "m", "OPENAI_API_KEY": "sk-1\n", "OPENAI_BASE_URL": "http://h/v1",
+		"CLAYBOT_MODEL": "m", "OPENAI_API_KEY": "sk-1\n", "OPENAI_BASE_URL": "http://h/v1", "ANTHROPIC_API_KEY": "sk-ant-1",
 		"TELEGRAM_BOT_TOKEN": "1:t", "TELEGRAM_API_URL": "http://t", "SLACK_BOT_TOKEN": "xoxb-2",
 		"SLACK_APP_TOKEN": "xapp-2", "SLACK_API_URL": "http://s/api",
 		"CLAYBOT_PPROF": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://o/", "OTEL_EXPORTER_OTLP_HEADERS": "a=b",
@@ -295,7 +295,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "ANALYTICS_SECRET": "not-real"}
+	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "ANALYTICS_SECRET": "not-real", "BRAVE_API_KEY": "not-real"}
 	c, warnings, err := Load("claybot.example.yaml", environ(vars))
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestExample(t *testing.T) {
 		}
 	}
 	def, d := c.Profiles[DefaultProfile], Default().Profiles[DefaultProfile]
-	def.Prompt, def.Model = d.Prompt, d.Model
+	def.Prompt, def.Model, def.Workspace = d.Prompt, d.Model, d.Workspace
 	if !reflect.DeepEqual(def, d) {
 		t.Errorf("the example's default profile is %+v, the defaults are %+v", def, d)
 	}

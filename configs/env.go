@@ -28,11 +28,12 @@ func variables() []variable {
 		{"CLAYBOT_LOG", func(r *reader, at place, v string, c *Config) { r.log(at, v, c) }},
 		{"CLAYBOT_LOG_LEVEL", func(r *reader, at place, v string, c *Config) { r.level(at, v, c) }},
 		{"CLAYBOT_MODEL", func(r *reader, at place, v string, c *Config) { r.model(at, v, &c.Model) }},
-		{"OPENAI_API_KEY", func(_ *reader, at place, v string, c *Config) { c.Model.Key = NewSecret(at.key, v) }},
+		{"OPENAI_API_KEY", func(_ *reader, at place, v string, c *Config) { c.Model.env.openAI = NewSecret(at.key, v) }},
 		{"OPENAI_BASE_URL", func(r *reader, at place, v string, c *Config) {
 			u, ok := r.url(at, v)
-			store(&c.Model.BaseURL, u, ok)
+			store(&c.Model.env.base, u, ok)
 		}},
+		{"ANTHROPIC_API_KEY", func(_ *reader, at place, v string, c *Config) { c.Model.env.anthropic = NewSecret(at.key, v) }},
 		{"TELEGRAM_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Telegram.Token = NewSecret(at.key, v) }},
 		{"TELEGRAM_API_URL", func(r *reader, at place, v string, c *Config) { r.telegramURL(at, v, &c.Telegram) }},
 		{"SLACK_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.BotToken = NewSecret(at.key, v) }},
@@ -101,6 +102,7 @@ func (c *Config) Override(o Override) error {
 		return fmt.Errorf("%s: %s", r.warnings[0].Key, text)
 	}
 	if o.Model != "" {
+		next.Model.part(c.Model)
 		next.renameModel(c.Model.Name)
 	}
 	*c = next
@@ -112,7 +114,9 @@ func (c *Config) renameModel(old string) {
 	profiles := make(map[string]Profile, len(c.Profiles))
 	for name, p := range c.Profiles {
 		if p.Model.Name == old {
+			began := p.Model
 			p.Model.Name = c.Model.Name
+			p.Model.part(began)
 		}
 		profiles[name] = p
 	}

@@ -43,6 +43,16 @@ func (e *LineError) Error() string {
 // for settings that are no YAML, are nested deeper than one level, or stand
 // there twice. It never panics, whatever the text.
 func ReadFrontmatter(text string) (f Frontmatter, err error) {
+	return readFrontmatter(text, false)
+}
+
+// ReadManifest is ReadFrontmatter for files that other programs write: a list of
+// single values is one value, with commas between them.
+func ReadManifest(text string) (f Frontmatter, err error) {
+	return readFrontmatter(text, true)
+}
+
+func readFrontmatter(text string, lists bool) (f Frontmatter, err error) {
 	text = strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff")
 	rest, ok := strings.CutPrefix(text, "---\n")
 	if !ok {
@@ -65,7 +75,31 @@ func ReadFrontmatter(text string) (f Frontmatter, err error) {
 	if len(doc.Content) == 0 {
 		return f, nil
 	}
+	if lists {
+		joinLists(doc.Content[0])
+	}
 	return f, f.add("", doc.Content[0])
+}
+
+// joinLists makes single values of the lists in a mapping.
+func joinLists(n *yaml.Node) {
+	for i := 1; i < len(n.Content); i += 2 {
+		list := n.Content[i]
+		if list.Kind != yaml.SequenceNode {
+			continue
+		}
+		words := make([]string, 0, len(list.Content))
+		for _, c := range list.Content {
+			if c.Kind != yaml.ScalarNode {
+				words = nil // add says what is wrong
+				break
+			}
+			words = append(words, c.Value)
+		}
+		if words != nil {
+			n.Content[i] = scalarNode(strings.Join(words, ","))
+		}
+	}
 }
 
 // cutHead splits at the first line that is three dashes.

@@ -3,9 +3,7 @@ package configs
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -23,15 +21,22 @@ func rootKeys() []key[Config] {
 		text("log", func(r *reader, at place, v string, c *Config) { r.log(at, v, c) }),
 		text("log_level", func(r *reader, at place, v string, c *Config) { r.level(at, v, c) }),
 		{"model", func(r *reader, at place, n *yaml.Node, c *Config) { setModel(r, at, n, &c.Model) }},
+		{"transcription", setTranscription},
 		{"telegram", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Telegram, telegramKeys()) }},
 		{"slack", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Slack, slackKeys()) }},
 		{"people", setPeople},
+		{"operators", setOperators},
 		{"subagents", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Subagents, subagentKeys()) }},
 		{"cron", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Cron, cronKeys()) }},
 		{"heartbeat", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Heartbeat, heartbeatKeys()) }},
 		{"agents", setProfiles},
 		{"prompts", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, c, promptKeys()) }},
 		{"relay", setRelay},
+		{"web", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, c, webKeys()) }},
+		{"budgets", setBudgets},
+		{"mcp", setMCP},
+		{"workspaces", func(r *reader, at place, n *yaml.Node, c *Config) { setWorkspace(r, at, n, &c.Workspace) }},
+		text("skills_dir", func(r *reader, at place, v string, c *Config) { c.Skills = r.path(v) }),
 	}, telemetryKeys()...)
 }
 
@@ -60,43 +65,6 @@ func (r *reader) level(at place, v string, c *Config) {
 	if err := c.LogLevel.UnmarshalText([]byte(word)); err != nil {
 		c.LogLevel = slog.LevelInfo // unreachable: the four words are slog's own
 	}
-}
-
-func setModel(r *reader, at place, n *yaml.Node, m *Model) {
-	if n.Kind == yaml.ScalarNode {
-		r.model(at, n.Value, m)
-		return
-	}
-	group(r, at, n, m, modelKeys())
-}
-
-// model sets the name of a model.
-func (r *reader) model(at place, v string, m *Model) {
-	v = strings.TrimSpace(v)
-	if secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
-		r.warn(at, "%s is not the name of a model; ignored", quote(v))
-		return
-	}
-	m.Name = v
-}
-
-func modelKeys() []key[Model] {
-	return []key[Model]{
-		text("name", func(r *reader, at place, v string, m *Model) { r.model(at, v, m) }),
-		text("base_url", func(r *reader, at place, v string, m *Model) {
-			u, ok := r.url(at, v)
-			store(&m.BaseURL, u, ok)
-		}),
-		text("key", func(r *reader, at place, v string, m *Model) { m.Key = r.reference(at, v) }),
-		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) { setHeaders(r, at, n, &m.Headers) }},
-		text("system_fallback", fallback),
-		{"prices", setPrices},
-	}
-}
-
-func fallback(r *reader, at place, v string, m *Model) {
-	word, ok := r.word(at, v, "auto", "always", "never")
-	store(&m.SystemFallback, word, ok)
 }
 
 func setHeaders(r *reader, at place, n *yaml.Node, to *map[string]Secret) {
@@ -141,40 +109,6 @@ func sensitive(header string) bool {
 		}
 	}
 	return false
-}
-
-func setPrices(r *reader, at place, n *yaml.Node, m *Model) {
-	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want names of models with their prices, found %s; ignored", kind(n))
-		return
-	}
-	prices := make(map[string]Price)
-	for price := range r.members(at, n) {
-		var p Price
-		before := len(r.warnings)
-		group(r, price.at, price.value, &p, priceKeys())
-		if len(r.warnings) == before { // half a price would be a wrong sum
-			prices[price.name] = p
-		}
-	}
-	m.Prices = prices
-}
-
-func priceKeys() []key[Price] {
-	return []key[Price]{
-		text("input", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.Input) }),
-		text("output", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.Output) }),
-		text("cached_input", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.CachedInput) }),
-	}
-}
-
-func (r *reader) price(at place, v string, to *float64) {
-	f, err := strconv.ParseFloat(v, 64)
-	if err != nil || math.IsNaN(f) || f < 0 || f > 1e6 {
-		r.warn(at, "%s is not a price in US dollars per million tokens; the model's prices are ignored", quote(v))
-		return
-	}
-	*to = f
 }
 
 func telegramKeys() []key[Telegram] {

@@ -138,7 +138,10 @@ func Keys() []string {
 		case "access":
 			add("access.", names(accessKeys()))
 		case "model":
-			add("model.", names(modelKeys()))
+			add("model.", slices.DeleteFunc(names(modelKeys()), func(n string) bool { return n == "fallback" }))
+			add("model.fallback[].", names(routeKeys()))
+		case "transcription":
+			add("transcription.", names(transcriptionKeys()))
 		case "telegram":
 			add("telegram.", names(telegramKeys()))
 		case "slack":
@@ -151,6 +154,13 @@ func Keys() []string {
 			add("heartbeat.", names(heartbeatKeys()))
 		case "prompts":
 			add("prompts.", names(promptKeys()))
+		case "budgets":
+			add("budgets[].", names(budgetKeys()))
+		case "web":
+			add("web.", names(webKeys()))
+			add("web.search[].", names(searchKeys()))
+		case "workspaces":
+			add("workspaces.", names(workspaceKeys()))
 		case "relay":
 			add("relay[].", names(sinkKeys()))
 		case "otlp":
@@ -158,7 +168,7 @@ func Keys() []string {
 		case "agents":
 			const profile = "agents." + DefaultProfile + "."
 			all = append(all, "agents."+foregroundScope)
-			groups := []string{"deep", "plan", "explore"}
+			groups := []string{"deep", "plan", "explore", "approvals", "limits"}
 			add(profile, slices.DeleteFunc(names(profileKeys()), func(n string) bool { return slices.Contains(groups, n) }))
 			add(profile+"deep.", names(deepKeys()))
 			add(profile+"deep.subagents[].", names(helperKeys()))
@@ -166,6 +176,8 @@ func Keys() []string {
 			add(profile+"plan.intents[].", names(intentKeys()))
 			add(profile+"plan.intents[].inputs[].", names(inputKeys()))
 			add(profile+"explore.", names(exploreKeys()))
+			add(profile+"approvals.", names(approvalKeys()))
+			add(profile+"limits.", names(limitKeys()))
 		default:
 			all = append(all, name)
 		}

@@ -35,6 +35,8 @@ func setProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 // finish puts the environment above the file and completes the profiles.
 func (r *reader) finish(c Config) (_ Config, err error) {
 	r.environment(&c)
+	c.Model.environ()
+	c.Transcription.environ(c.Model.env)
 	c.home, _ = r.lookup("HOME")
 	if c.DataDir, err = c.expand(c.DataDir); err != nil {
 		return Config{}, fmt.Errorf("data_dir: %w", err)
@@ -44,6 +46,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	}
 	def := c.Profiles[DefaultProfile]
 	def.Model = c.Model
+	def.Workspace = c.Workspace
 	c.Profiles[DefaultProfile] = def
 	c.routes = make(map[string]string)
 	r.person = func(id string) string { return c.Identities(id)[0] }
@@ -103,10 +106,11 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 
 // profile reads one profile over the settings it begins with.
 func (r *reader) profile(at place, n *yaml.Node, p *draft) {
-	model, before := p.Model.Name, len(r.warnings)
+	began, before := p.Model, len(r.warnings)
 	group(r, at, n, p, profileKeys())
+	p.Model.part(began)
 	r.doubt(at, n, before, p)
-	if p.Model.Name != model && !p.windowed {
+	if p.Model.Name != began.Name && !p.windowed {
 		p.ContextWindow = 0 // the one inherited is of another model
 	}
 	if p.limited && p.DebounceMax < p.Debounce {
@@ -142,7 +146,7 @@ func (r *reader) route(at place, p Profile, c *Config) []string {
 }
 
 func profileKeys() []key[draft] {
-	return []key[draft]{
+	return slices.Concat(noteKeys(), careKeys(), []key[draft]{
 		{"match", setMatch},
 		{"model", func(r *reader, at place, n *yaml.Node, p *draft) { setModel(r, at, n, &p.Model) }},
 		text("system_fallback", func(r *reader, at place, v string, p *draft) { fallback(r, at, v, &p.Model) }),
@@ -187,8 +191,9 @@ func profileKeys() []key[draft] {
 		text("engine", setEngine),
 		{"approve", setApprove},
 		{"plan", setPlan},
+		{"workspace", func(r *reader, at place, n *yaml.Node, p *draft) { setWorkspace(r, at, n, &p.Workspace) }},
 		{"explore", setExplore},
-	}
+	})
 }
 
 func setMatch(r *reader, at place, n *yaml.Node, p *draft) {

@@ -74,7 +74,7 @@ func TestNearest(t *testing.T) {
 // F15: whatever the file and the environment hold, Load neither panics nor
 // shows a secret, and what it returns keeps its rules.
 func FuzzLoad(f *testing.F) {
-	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep, brokenPlan, brokenExplore, brokenPrompts) {
+	for _, tt := range slices.Concat(broken, brokenSociety, brokenSchedule, brokenDeep, brokenPlan, brokenExplore, brokenPrompts, brokenWeb) {
 		f.Add(tt.file, "telegram:1,slack:U1")
 	}
 	f.Add("a: &a [*a, *a]\n", "::,")

@@ -85,6 +85,20 @@ func setPeople(r *reader, at place, n *yaml.Node, c *Config) {
 	c.People = people
 }
 
+// setOperators reads who decides for the operator in chats, and leaves out what is
+// not understood.
+func setOperators(r *reader, at place, n *yaml.Node, c *Config) {
+	items, _ := r.list(at, n)
+	for _, it := range items {
+		id, connector, err := parseOwner(it.text)
+		if err != nil {
+			r.refuse(it, connector, connectorNames(), err)
+			continue
+		}
+		c.Operators = appendNew(c.Operators, id)
+	}
+}
+
 // Identities returns all ids of the person that owner, "connector/userId",
 // belongs to, itself included; of somebody who is not in People, just owner.
 // The list is the caller's own and never empty.

@@ -9,6 +9,7 @@ package connectors
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -51,6 +52,7 @@ type Tap struct {
 	Value     string // as Question.Check reads it
 	Reason    string // of a denial
 	Scope     claybot.ApprovalScope
+	Args      string // of an approval, a JSON object, where they were edited
 }
 
 // A Tapped is what became of a Tap. A stranger's tap, and one at a question
@@ -79,6 +81,27 @@ type Sender interface {
 	// Split cuts a text into parts that fit one platform message each. It is
 	// a pure function.
 	Split(text string) []string
+}
+
+// A FileSender sends messages that have a File. Optional; without it they fail.
+// open gives the bytes, from their beginning each time; its errors are returned
+// as they are. The rest is as with Send.
+type FileSender interface {
+	SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (receipt string, err error)
+}
+
+// A Fetcher gets the bytes of files that came with messages, by their Source.
+// Optional. An error is a *RefusedError when they are not to be had; after any
+// other it may be tried again. ctx lives until the bytes are read.
+type Fetcher interface {
+	Fetch(ctx context.Context, f claybot.File) (io.ReadCloser, error)
+}
+
+// A Reactor puts an emoji on a message, as the platform calls it, of a route.
+// Optional. That it is there already is success. An error is a *RefusedError
+// when the platform will not do it, and a *RetryError when it asks to wait.
+type Reactor interface {
+	React(ctx context.Context, r claybot.Route, message, emoji string) error
 }
 
 // A Typer shows that an answer is being made. Optional.

@@ -37,6 +37,22 @@ func (e *PermanentError) Error() string {
 }
 func (e *PermanentError) Unwrap() error { return e.Err }
 
+// A RefusedError says that a platform will not give or do what was asked.
+type RefusedError struct {
+	// Text says why, for people and models: the end of a sentence, such as "it is
+	// not there any more", without secrets.
+	Text string
+	Err  error // for the operator; optional
+}
+
+func (e *RefusedError) Error() string {
+	if e.Err != nil {
+		return e.Text + ": " + e.Err.Error()
+	}
+	return e.Text
+}
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // An AmbiguousError means that the request left and no answer came back: the
 // message may or may not exist.
 type AmbiguousError struct{ Err error }

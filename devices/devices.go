@@ -45,13 +45,23 @@ type Starter interface {
 	WaitIdle(ctx context.Context) error
 }
 
+// A Viewer is a Device that can show more of a screen than Perceive does.
+type Viewer interface {
+	// Text is the whole text of the screen, at most MaxWholeText bytes.
+	Text(ctx context.Context) (string, error)
+	// Picture is a PNG of the screen within MaxPNG, made smaller where it must be;
+	// whole takes what can be scrolled to as well, as far as that is reasonable.
+	Picture(ctx context.Context, whole bool) ([]byte, error)
+}
+
 // Open opens a device for an application. A device that cannot be had is an
 // *Error whose text says what to do about it.
 type Open func(ctx context.Context, s Spec) (Device, error)
 
 // A Spec is what is opened.
 type Spec struct {
-	// URL is where the application begins. It is among Hosts.
+	// URL is where the application begins. It is among Hosts, or something else that
+	// the device reaches by its own settings, such as a file.
 	URL string
 	// Hosts are all that may be reached.
 	Hosts Hosts
@@ -59,12 +69,13 @@ type Spec struct {
 
 // The limits of a Screen. A device keeps to them.
 const (
-	MaxText    = 4 << 10 // bytes of Text
-	MaxPNG     = 1 << 20 // bytes of PNG
-	MaxActions = 60
-	MaxLabel   = 80 // bytes of a label, a title
-	MaxFaults  = 10
-	MaxFault   = 200 // bytes of a fault
+	MaxText      = 4 << 10  // bytes of Text
+	MaxWholeText = 64 << 10 // bytes of the Text of a Viewer
+	MaxPNG       = 1 << 20  // bytes of PNG
+	MaxActions   = 60
+	MaxLabel     = 80 // bytes of a label, a title
+	MaxFaults    = 10
+	MaxFault     = 200 // bytes of a fault
 )
 
 // A Screen is what an application shows.
@@ -90,6 +101,7 @@ const (
 	Click    Kind = "click"
 	Type     Kind = "type"
 	Select   Kind = "select"
+	Submit   Kind = "submit" // sends the form of an action of kind Type, as Enter does; no screen lists it
 	Back     Kind = "back"
 	Navigate Kind = "navigate" // to the address Target; every device with addresses can do it on any screen
 )

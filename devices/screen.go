@@ -45,6 +45,10 @@ func Line(s string, limit int) string {
 	return clean(strings.Join(strings.Fields(s), " "), limit, false)
 }
 
+// Plainly is a text of several lines, of at most limit bytes, without what is not
+// to be seen.
+func Plainly(s string, limit int) string { return clean(s, limit, true) }
+
 // clean leaves out of a text what is not to be seen, and cuts it at the border
 // of a rune to at most limit bytes.
 func clean(s string, limit int, lines bool) string {

@@ -15,7 +15,9 @@ import (
 )
 
 // A Model answers a chat. Chat returns when the answer is complete; an answer
-// that was cut is an error, never a shorter success. Its errors are *Error.
+// that was cut is an error, never a shorter success. Its errors are *Error. With
+// an error, the response holds nothing but the names of the model and Usage: what
+// the last try took, as far as that is known; see Request.Lost for all of them.
 type Model interface {
 	Chat(ctx context.Context, r Request) (Response, error)
 }
@@ -30,6 +32,24 @@ type Request struct {
 	// Delta, when set, is told the text as it grows: offset is where text
 	// belongs in the answer, in bytes. A retry begins at offset 0 again.
 	Delta func(offset int, text string)
+	// Failed, when set, is told of each try that failed, also where another one
+	// follows.
+	Failed func(Attempt)
+	// Lost, when set, is told what each try took that failed, as far as that is
+	// known, before Chat returns: also where another try answered, or ctx ended
+	// it. It has the name of the model and the price. Metered tells it, so that no
+	// try is told twice; what Chat returns beside an error is told already.
+	Lost func(model string, u claybot.Usage)
+	// MaxTokens bounds the answer; 0 leaves that to the client.
+	MaxTokens int64
+}
+
+// An Attempt is one try of a call that failed.
+type Attempt struct {
+	Route string // that was asked; empty when there is only one
+	Next  string // the route that is asked next, empty when it stays or ends
+	Try   int    // from 1
+	Err   *Error
 }
 
 // Role is who speaks in a chat.
@@ -50,6 +70,15 @@ type Message struct {
 	Content string
 	Calls   []claybot.ToolCall // assistant
 	CallID  string             // tool
+	Images  []Image            // user and tool; models that see none get a line of text instead
+	Files   []claybot.File     // what the record came with; an Album shows its pictures, providers ignore it
+}
+
+// An Image is a picture that a model looks at.
+type Image struct {
+	MIMEType string // image/png, image/jpeg, image/gif or image/webp
+	Data     []byte
+	Name     string // for the line that stands in its place
 }
 
 // A Tool is the description of a tool for a model. Parameters is a JSON schema.
@@ -65,6 +94,7 @@ type Response struct {
 	Calls []claybot.ToolCall
 	Stop  Stop
 	Model string // as the provider names it
+	Asked string // the model that was asked for, as it is configured
 	Usage claybot.Usage
 }
 
@@ -88,6 +118,7 @@ const (
 	Rate      Class = "rate"      // try again after RetryAfter
 	Permanent Class = "permanent" // the request or the account is refused
 	Context   Class = "context"   // the conversation is too long
+	Budget    Class = "budget"    // the call would cost more than is left; nothing was sent
 )
 
 // An Error is a failed model call. Text is for operators and holds no secret,
@@ -96,7 +127,10 @@ type Error struct {
 	Class      Class
 	Status     int           // HTTP status, 0 when there was none
 	RetryAfter time.Duration // asked for by the provider, 0 when it did not
-	Text       string
+	// Account: the key or the account is refused, not what was asked. Another key
+	// may do.
+	Account bool
+	Text    string
 }
 
 func (e *Error) Error() string {

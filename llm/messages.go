@@ -75,9 +75,9 @@ func build(history []claybot.Record, withTools bool) []Message {
 	for i, r := range history {
 		switch r.Type {
 		case claybot.RecordUser:
-			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: userText(r)})
+			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: userText(r), Files: r.Files})
 		case claybot.RecordSystem:
-			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: systemText(r)})
+			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: systemText(r), Files: r.Files})
 		case claybot.RecordAssistant:
 			if len(chat) == 0 {
 				chat = append(chat, Message{Role: RoleUser, Content: noBeginning})
@@ -141,7 +141,11 @@ func appendCalls(chat []Message, r claybot.Record, results []*claybot.Record, us
 		}
 		chat = append(chat, Message{Role: RoleAssistant, Content: text, Calls: calls})
 		for j, c := range calls {
-			chat = append(chat, Message{Role: RoleTool, CallID: c.ID, Content: resultText(results, from+j)})
+			m := Message{Role: RoleTool, CallID: c.ID, Content: resultText(results, from+j)}
+			if r := results[from+j]; r != nil {
+				m.Files = r.Files
+			}
+			chat = append(chat, m)
 		}
 		text = ""
 	}

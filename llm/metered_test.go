@@ -9,7 +9,7 @@ import (
 )
 
 func TestPrices(t *testing.T) {
-	p := Prices{"GPT-5": {Input: 1, Output: 10}, "gpt-5-Mini": {Input: 0.25, CachedInput: 0.025, Output: 2}}
+	p := Prices{"GPT-5": {Input: 1, Output: 10}, "gpt-5-Mini": {Input: 0.25, CachedInput: 0.025, Output: 2}, "claude": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75}}
 	for _, tt := range []struct {
 		model string
 		usage claybot.Usage
@@ -20,6 +20,9 @@ func TestPrices(t *testing.T) {
 		{"GPT-5-2025-08-07", claybot.Usage{Input: 100}, 100, true},
 		{"gpt-5-MINI-2025", claybot.Usage{Input: 1000, CachedInput: 400, Output: 10}, 180, true},
 		{"gpt-5-mini", claybot.Usage{Input: 10, CachedInput: 99}, 0, true},
+		{"gpt-5", claybot.Usage{Input: 10, CachedInput: 4, CacheWrite: 5}, 10, true}, // no price of their own
+		{"claude", claybot.Usage{Input: 1000, CachedInput: 400, CacheWrite: 500, Output: 1}, 300 + 120 + 1875 + 15, true},
+		{"claude", claybot.Usage{Input: 10, CachedInput: 8, CacheWrite: 99, Output: -1}, 10, true},
 		{"gpt-5-mini", claybot.Usage{Input: 2}, 1, true},
 		{"llama3", claybot.Usage{Input: 1e6, Output: 1e6}, 0, false},
 		{"", claybot.Usage{Input: 1}, 0, false},
@@ -42,7 +45,7 @@ func TestDefaultPricesCanBeReplaced(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for name, p := range DefaultPrices() {
-		if p.Input <= 0 || p.CachedInput <= 0 || p.CachedInput > p.Input || p.Output < p.Input {
+		if p.Input <= 0 || p.CachedInput <= 0 || p.CachedInput > p.Input || p.Output < p.Input || p.CacheWrite != 0 && p.CacheWrite < p.Input {
 			t.Errorf("%s: price %+v", name, p)
 		}
 	}
@@ -65,15 +68,21 @@ func TestMetered(t *testing.T) {
 	}{
 		{"counted", Response{Model: "m1", Usage: claybot.Usage{Input: 10, CachedInput: 4, Output: 1}}, claybot.Usage{Input: 10, CachedInput: 4, Output: 1, CostMicroUSD: 26, LLMCalls: 1}},
 		{"guessed", Response{Model: "m1", Text: "12345"}, claybot.Usage{Input: 4, Output: 2, CostMicroUSD: 28, LLMCalls: 1, Estimated: true}},
-		{"unknown", Response{Model: "x", Usage: claybot.Usage{Input: 10, Output: 1, LLMCalls: 1}}, claybot.Usage{Input: 10, Output: 1, LLMCalls: 1}},
+		{"unknown", Response{Model: "x", Usage: claybot.Usage{Input: 10, Output: 1, LLMCalls: 1}}, claybot.Usage{Input: 10, Output: 1, LLMCalls: 1, Unpriced: 1}},
+		{"known by the other name", Response{Model: "x", Asked: "m", Usage: claybot.Usage{Input: 10}}, claybot.Usage{Input: 10, CostMicroUSD: 20, LLMCalls: 1}},
 	} {
 		got, err := Metered(answering{resp: tt.resp}, prices).Chat(t.Context(), r)
 		if err != nil || got.Usage != tt.want || got.Text != tt.resp.Text {
 			t.Errorf("%s: got %+v, %v, want %+v", tt.name, got.Usage, err, tt.want)
 		}
 	}
+	cut := &Error{Class: Transient, Text: "cut"}
+	got, err := Metered(answering{resp: Response{Model: "m", Usage: claybot.Usage{Input: 10, Output: 2}}, err: cut}, prices).Chat(t.Context(), r)
+	if want := (claybot.Usage{Input: 10, Output: 2, CostMicroUSD: 40, LLMCalls: 1}); !errors.Is(err, cut) || got.Usage != want {
+		t.Errorf("a failed call took %+v, %v, want %+v", got.Usage, err, want)
+	}
 	fails := &Error{Class: Rate, Text: "slow down"}
-	if _, err := Metered(answering{err: fails}, prices).Chat(t.Context(), r); !errors.Is(err, fails) {
-		t.Errorf("got %v", err)
+	if got, err := Metered(answering{err: fails}, prices).Chat(t.Context(), r); !errors.Is(err, fails) || got.Usage != (claybot.Usage{}) {
+		t.Errorf("got %+v, %v", got.Usage, err)
 	}
 }

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -11,16 +12,22 @@ import (
 // millionths of a dollar for one token.
 type Price struct {
 	Input       float64
-	CachedInput float64
+	CachedInput float64 // read from the provider's cache; 0: as Input
 	Output      float64
+	CacheWrite  float64 // written to the provider's cache; 0: as Input
 }
 
 // Prices holds prices by the beginning of a model's name, in any case of
 // letters. The longest beginning that fits is taken.
 type Prices map[string]Price
 
-// DefaultPrices returns the prices that OpenAI published in June 2026. Other
-// providers and later models are unknown until a configuration adds them.
+// PricesDated is when the built-in prices were last compared with what the
+// providers publish: year and month.
+const PricesDated = "2026-06"
+
+// DefaultPrices returns the prices that OpenAI and Anthropic published up to
+// PricesDated. Other providers and later models are unknown until a
+// configuration adds them.
 func DefaultPrices() Prices {
 	return Prices{
 		"gpt-5.5":      {Input: 5, CachedInput: 0.5, Output: 30},
@@ -45,6 +52,23 @@ func DefaultPrices() Prices {
 		"o3":           {Input: 2, CachedInput: 0.5, Output: 8},
 		"o3-mini":      {Input: 1.1, CachedInput: 0.55, Output: 4.4},
 		"o4-mini":      {Input: 1.1, CachedInput: 0.275, Output: 4.4},
+
+		// Names with their versions, as the next one may cost something else.
+		"claude-3-haiku":    {Input: 0.25, CachedInput: 0.03, Output: 1.25, CacheWrite: 0.3},
+		"claude-3-opus":     {Input: 15, CachedInput: 1.5, Output: 75, CacheWrite: 18.75},
+		"claude-3-5-haiku":  {Input: 0.8, CachedInput: 0.08, Output: 4, CacheWrite: 1},
+		"claude-3-5-sonnet": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75},
+		"claude-3-7-sonnet": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75},
+		"claude-sonnet-4-0": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75},
+		"claude-sonnet-4-2": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75}, // claude-sonnet-4-20250514
+		"claude-sonnet-4-5": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75},
+		"claude-sonnet-4-6": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75},
+		"claude-haiku-4-5":  {Input: 1, CachedInput: 0.1, Output: 5, CacheWrite: 1.25},
+		"claude-opus-4-0":   {Input: 15, CachedInput: 1.5, Output: 75, CacheWrite: 18.75},
+		"claude-opus-4-2":   {Input: 15, CachedInput: 1.5, Output: 75, CacheWrite: 18.75}, // claude-opus-4-20250514
+		"claude-opus-4-1":   {Input: 15, CachedInput: 1.5, Output: 75, CacheWrite: 18.75},
+		"claude-opus-4-5":   {Input: 5, CachedInput: 0.5, Output: 25, CacheWrite: 6.25},
+		"claude-opus-4-6":   {Input: 5, CachedInput: 0.5, Output: 25, CacheWrite: 6.25},
 	}
 }
 
@@ -73,12 +97,32 @@ func (p Prices) For(model string) (Price, bool) {
 	return price, found
 }
 
-// Cost returns what u costs with a model, in millionths of a US dollar. Cached
-// input is a part of the input and priced apart. An unknown model costs 0 and
-// is reported as not known.
+// Cost returns what u costs with a model, in millionths of a US dollar. What was
+// read from the cache and written to it are parts of the input and priced
+// apart. The cost of an unknown model is unknown: known is false, and the number
+// says nothing.
 func (p Prices) Cost(model string, u claybot.Usage) (microUSD int64, known bool) {
 	price, known := p.For(model)
-	cached := min(max(u.CachedInput, 0), max(u.Input, 0))
-	cost := float64(u.Input-cached)*price.Input + float64(cached)*price.CachedInput + float64(u.Output)*price.Output
-	return int64(math.Round(max(cost, 0))), known
+	if !known {
+		return 0, false
+	}
+	input := max(u.Input, 0)
+	cached := min(max(u.CachedInput, 0), input)
+	written := min(max(u.CacheWrite, 0), input-cached)
+	cost := float64(input-cached-written)*price.Input +
+		float64(cached)*cmp.Or(price.CachedInput, price.Input) +
+		float64(written)*cmp.Or(price.CacheWrite, price.Input) +
+		float64(max(u.Output, 0))*price.Output
+	return int64(math.Round(cost)), true
+}
+
+// Worst returns what at most a call can cost that takes up to input and output
+// tokens, whatever the cache does, in millionths of a US dollar.
+func (p Prices) Worst(model string, input, output int64) (microUSD int64, known bool) {
+	price, known := p.For(model)
+	if !known {
+		return 0, false
+	}
+	most := max(price.Input, price.CachedInput, price.CacheWrite)
+	return int64(math.Ceil(float64(max(input, 0))*most + float64(max(output, 0))*price.Output)), true
 }

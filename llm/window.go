@@ -15,19 +15,28 @@ const DefaultWindow = 128_000
 // Where the versions of a name differ, it is the smaller window: one that is
 // believed too small costs a summary too early, one too large a refused
 // request.
-func Window(model string) int64 {
-	model = strings.ToLower(strings.TrimSpace(model))
-	model = model[strings.LastIndexByte(model, '/')+1:]
-	for _, vendor := range [...]string{"us.", "eu.", "apac.", "global.", "anthropic.", "meta.", "mistral.", "meta-"} {
-		model = strings.TrimPrefix(model, vendor)
-	}
-	best, tokens := -1, int64(DefaultWindow)
-	for _, w := range windows() {
+func Window(model string) int64 { return longest(windows(), model, DefaultWindow) }
+
+// longest is the number of the longest name that model begins with.
+func longest(table []window, model string, unknown int64) int64 {
+	model = plainName(model)
+	best, tokens := -1, unknown
+	for _, w := range table {
 		if len(w.name) > best && strings.HasPrefix(model, w.name) {
 			best, tokens = len(w.name), w.tokens
 		}
 	}
 	return tokens
+}
+
+// plainName is the name of a model without its provider, in lower case.
+func plainName(model string) string {
+	model = strings.ToLower(strings.TrimSpace(model))
+	model = model[strings.LastIndexByte(model, '/')+1:]
+	for _, vendor := range [...]string{"us.", "eu.", "apac.", "global.", "anthropic.", "meta.", "mistral.", "meta-"} {
+		model = strings.TrimPrefix(model, vendor)
+	}
+	return model
 }
 
 type window struct {

@@ -50,6 +50,8 @@ const (
 	fileEnd = "\n</" + fileTag + ">\n"
 	// fileUnseen stands in the place of what a model cannot be shown.
 	fileUnseen = "(kept, but its content cannot be shown here)"
+	// fileSeen stands where a picture goes beside the message.
+	fileSeen = "(a picture, sent with this message)"
 )
 
 // tags are the wrappers of a chat, names are all that a text must not forge.
@@ -99,16 +101,23 @@ func wrap(tag string, r claybot.Record, attrs ...string) string {
 		b.WriteString(quoteEnd)
 	}
 	for _, f := range r.Files {
-		b.WriteString("<" + fileTag)
-		attr(&b, "name", f.Name)
-		attr(&b, "type", f.MIMEType)
-		attr(&b, "bytes", strconv.FormatInt(f.Size, 10))
-		b.WriteString(">\n")
-		b.WriteString(escape(cmp.Or(f.Text, fileUnseen)))
-		b.WriteString(fileEnd)
+		b.WriteString(fileBlock(f, cmp.Or(f.Text, fileUnseen)))
 	}
 	b.WriteString(escape(r.Text))
 	b.WriteString("\n</" + tag + ">")
+	return b.String()
+}
+
+// fileBlock shows a file whose content, or what stands for it, is text.
+func fileBlock(f claybot.File, text string) string {
+	var b strings.Builder
+	b.WriteString("<" + fileTag)
+	attr(&b, "name", f.Name)
+	attr(&b, "type", f.MIMEType)
+	attr(&b, "bytes", strconv.FormatInt(f.Size, 10))
+	b.WriteString(">\n")
+	b.WriteString(escape(text))
+	b.WriteString(fileEnd)
 	return b.String()
 }
 

@@ -12,15 +12,17 @@ const (
 	CodeRefused    = "model_refused"    // the provider refuses the request or the account
 	CodeContext    = "context_too_long" // the conversation does not fit the model
 	CodeTooMany    = "too_many_steps"
-	CodeRepeating  = "repeating" // the same calls again and again
-	CodeBadCalls   = "bad_calls" // calls that no tool accepts, round after round
-	CodeDeadline   = "deadline"  // the time limit of the run
-	CodeNoModel    = "no_model"  // nothing is configured to answer
-	CodeUnexpected = "internal"  // an error that names no code
-	CodePrompt     = "prompt"    // a template of the profile cannot be resolved
-	CodeGraph      = "graph"     // a node went where no edge leads
-	CodePlan       = "plan"      // the plan is no good, or a step of it failed
-	CodeDevice     = "device"    // what is explored cannot be reached
+	CodeRepeating  = "repeating"   // the same calls again and again
+	CodeBadCalls   = "bad_calls"   // calls that no tool accepts, round after round
+	CodeToolBudget = "tool_budget" // its tools took all the time, or put out all the bytes, that they may
+	CodeDeadline   = "deadline"    // the time limit of the run
+	CodeNoModel    = "no_model"    // nothing is configured to answer
+	CodeUnexpected = "internal"    // an error that names no code
+	CodePrompt     = "prompt"      // a template of the profile cannot be resolved
+	CodeGraph      = "graph"       // a node went where no edge leads
+	CodePlan       = "plan"        // the plan is no good, or a step of it failed
+	CodeBudget     = "budget"      // a budget is used up
+	CodeDevice     = "device"      // what is explored cannot be reached
 )
 
 // An Error ends a run: a code for programs, a sentence for the operator

@@ -58,7 +58,8 @@ type (
 		Preview string `json:"preview,omitempty"`
 		Saved   string `json:"saved,omitempty"` // the file with all of it
 		Error   string `json:"error,omitempty"`
-		Code    string `json:"code,omitempty"` // interrupted
+		Code    string `json:"code,omitempty"`    // interrupted
+		Tainted bool   `json:"tainted,omitempty"` // as the record is
 	}
 	// ToolWaiting: the call goes on when what it waits for is there.
 	ToolWaiting struct {

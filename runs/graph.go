@@ -184,8 +184,10 @@ func (w *walk[S, O]) enter(ctx context.Context) error {
 	told := w.emit(ctx, false, NodeEnded(w.turn.Run.ID, node, visit, result, time.Since(began)))
 	switch {
 	case err != nil && !waits:
+		s.dropped()
 		return err
 	case told != nil:
+		s.dropped()
 		return told
 	}
 	if err := w.leave(s, node, next, began); err != nil {
@@ -219,6 +221,7 @@ func (w *walk[S, O]) try(ctx context.Context, node string, visit int) (s *State[
 		if !again || try == nodeTries || ctx.Err() != nil || s.recorded {
 			break
 		}
+		s.dropped()
 		sleep(ctx, time.Second<<try)
 	}
 	if err == nil && !slices.Contains(w.Edges[node], next) {
@@ -231,6 +234,7 @@ func (w *walk[S, O]) try(ctx context.Context, node string, visit int) (s *State[
 func (w *walk[S, O]) leave(s *State[S, O], node, next string, began time.Time) error {
 	now, err := store(s.Scratch, s.Output)
 	if err != nil {
+		s.dropped()
 		return fmt.Errorf("graph %s: state after %s: %w", w.Name, node, err)
 	}
 	r := claybot.Record{
@@ -239,6 +243,9 @@ func (w *walk[S, O]) leave(s *State[S, O], node, next string, began time.Time) e
 	}
 	if s.usage != (claybot.Usage{}) {
 		r.Tokens = &s.usage
+		if w.turn.Usage != nil {
+			w.turn.Usage(s.usage)
+		}
 	}
 	if err := w.record(r); err != nil {
 		return err

@@ -48,13 +48,20 @@ func (s *State[S, O]) Emit(ctx context.Context, now bool, ev ...claybot.Event) e
 	return s.emit(ctx, now, ev...)
 }
 
-// Used counts a model call of the node; it is recorded with the node.
+// Used counts a model call of the node that answered; it is recorded with the
+// node.
 func (s *State[S, O]) Used(model string, u claybot.Usage) {
 	u.LLMCalls = max(u.LLMCalls, 1)
 	s.model, s.usage = model, s.usage.Add(u)
-	if s.Turn.Usage != nil {
-		s.Turn.Usage(u)
+}
+
+// dropped counts what the calls of a node took that is not recorded, as it will
+// work again or has failed.
+func (s *State[S, O]) dropped() {
+	if s.usage != (claybot.Usage{}) && s.Turn.Lost != nil {
+		s.Turn.Lost(s.model, s.usage)
 	}
+	s.usage = claybot.Usage{}
 }
 
 // state is what a node begins with.

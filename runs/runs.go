@@ -24,7 +24,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"slices"
 
 	"github.com/claybot/claybot"
 )
@@ -59,8 +61,13 @@ type Turn struct {
 	// Delta is told the text of the current step as it grows: step counts from
 	// 1, and text is all of it so far. It does not block.
 	Delta func(step int, text string)
-	// Usage is told what each model call took.
+	// Usage is told what each model call took that answered. It is called before
+	// the record that has the same as Tokens.
 	Usage func(u claybot.Usage)
+	// Lost is told what a model call took of which no record will tell: it failed,
+	// or its answer was dropped. It is durable when Lost returns, and counts as
+	// Usage does. For Request.Lost of package llm; nil where nobody counts.
+	Lost func(model string, u claybot.Usage)
 	// Save keeps a tool result that is too long for history, and returns the
 	// path of its file. nil where nothing can be kept.
 	Save func(ctx context.Context, call, text string) (path string, err error)
@@ -78,6 +85,20 @@ type Turn struct {
 	// SaveFile keeps a file that the run made, and returns its reference. The
 	// same name and content again is harmless. nil where nothing can be kept.
 	SaveFile func(ctx context.Context, name, mimeType string, content []byte) (claybot.File, error)
+	// OpenFile opens a file of the agent, such as one of a record. nil where there
+	// are none.
+	OpenFile func(ctx context.Context, f claybot.File) (io.ReadCloser, error)
+}
+
+// Thread is the thread of the place where the run answers; empty where there is
+// none.
+func (t *Turn) Thread() string {
+	for _, m := range slices.Backward(t.Messages) {
+		if !m.Silent {
+			return m.ReplyRoute(t.Agent.Descriptor).ThreadID
+		}
+	}
+	return ""
 }
 
 // ErrNobody: no person reads along in the run, so nobody can be asked.

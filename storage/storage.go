@@ -74,7 +74,8 @@ type Agents interface {
 	SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (path string, err error)
 	// SaveFile keeps the bytes of a file that somebody sent to an agent, whole or
 	// not at all, and returns its reference: f with a cleaned name and all that
-	// the bytes say. ErrTooMany when there are more than limit bytes.
+	// the bytes say. ErrTooMany when there are more than limit bytes. An f with an
+	// ID gets it: when a file of that ID is kept already, content is not read.
 	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (claybot.File, error)
 	// OpenFile opens what SaveFile kept, by its id; ErrNotFound.
 	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.File, io.ReadCloser, error)

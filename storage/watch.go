@@ -55,6 +55,9 @@ const (
 	ByOwner = "owner"
 	ByModel = "model"
 	ByType  = "type" // of agents
+	// Where the agent speaks, or the root of a subagent; empty for nowhere.
+	ByConnector = "connector"
+	ByChannel   = "channel" // as connector:channelId
 )
 
 // A SpentQuery says which days to sum up, both included, as YYYY-MM-DD in UTC;
@@ -71,13 +74,15 @@ const SpentRows = 10_000
 
 // A Spent is one row of sums. Only the columns that were asked for are set.
 type Spent struct {
-	Day   string            `json:"day,omitempty"`
-	Agent claybot.AgentID   `json:"agent,omitempty"`
-	Owner string            `json:"owner,omitempty"`
-	Model string            `json:"model,omitempty"`
-	Type  claybot.AgentType `json:"type,omitempty"`
-	Usage claybot.Usage     `json:"usage"`
-	Runs  int64             `json:"runs"` // that ended; 0 when summed by model
+	Day       string            `json:"day,omitempty"`
+	Agent     claybot.AgentID   `json:"agent,omitempty"`
+	Owner     string            `json:"owner,omitempty"`
+	Model     string            `json:"model,omitempty"`
+	Type      claybot.AgentType `json:"type,omitempty"`
+	Connector string            `json:"connector,omitempty"`
+	Channel   string            `json:"channel,omitempty"`
+	Usage     claybot.Usage     `json:"usage"`
+	Runs      int64             `json:"runs"` // that ended; 0 when summed by model
 }
 
 // What Latency tells of.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,18 +22,20 @@ const maxAction = 20_000
 var errLongAction = fmt.Errorf("the action is longer than %d characters, which nobody can approve; make it shorter or split it", maxAction)
 
 // Approval is the question whether an agent may make a call. Its text shows the
-// whole action: the tool, every argument, who asks and why. The arguments stand
-// in it as JSON in which nothing is hidden: what cannot be seen, turns the
+// whole action: the tool, every argument, what they mean where only the place of the
+// call says so (see Spec.In), who asks and why. The arguments stand in it as JSON in which nothing is hidden: what cannot be seen, turns the
 // direction of writing, or looks like something else is written as \uXXXX, and a
 // long string, or one of several lines, is written as several ones, each on a
 // line of its own, that follow each other without a comma. Read so, the text
 // gives back what the tool gets, and Digest is bound to the same.
 //
 // The text may be ten times longer than a message in a chat; it is never cut. It
-// is no question of a model, so Question.Valid is not for it.
+// is no question of a model, so Question.Valid is not for it. The place is where
+// the action runs, empty for nowhere in particular; it is shown, and the Digest is
+// bound to it. The question can be edited unless its Args are taken out.
 //
 // The error says in a sentence why the action cannot be approved.
-func Approval(agent claybot.Agent, spec Spec, call claybot.ToolCall, why string) (claybot.Question, error) {
+func Approval(agent claybot.Agent, place string, spec Spec, call claybot.ToolCall, why string) (claybot.Question, error) {
 	if spec.Name != call.Name || !nameForm.MatchString(call.Name) {
 		return claybot.Question{}, fmt.Errorf("the tool %.80q cannot be named in an approval", call.Name)
 	}
@@ -47,11 +50,24 @@ func Approval(agent claybot.Agent, spec Spec, call claybot.ToolCall, why string)
 	if err := d.value(dec, 0); err != nil {
 		return claybot.Question{}, err
 	}
+	if spec.SubjectIn != nil {
+		about, _ := subject(spec, args)
+		d.text("\nabout: ")
+		d.literal(cmp.Or(about, "nobody can tell what it means now"), 1)
+	}
 	d.text("\nasked by: agent ")
 	d.literal(string(agent.ID), 1)
 	if name := agent.Descriptor.Name; name != "" {
 		d.text(", called ")
 		d.literal(name, 1)
+	}
+	shown := place
+	if spec.Source != "" {
+		shown = spec.Source + ", outside of the workspace"
+	}
+	if shown != "" {
+		d.text("\nwhere: ")
+		d.literal(shown, 1)
 	}
 	if why != "" {
 		d.text("\nwhy: ")
@@ -61,18 +77,48 @@ func Approval(agent claybot.Agent, spec Spec, call claybot.ToolCall, why string)
 	if utf8.RuneCountInString(d.String()) > maxAction {
 		return claybot.Question{}, errLongAction
 	}
+	rule, ok := Rule(spec, call)
 	return claybot.Question{
-		Text: d.String(), Type: claybot.QuestionConfirm, Required: true,
-		Tool: call.Name, ToolCallID: call.ID, Digest: Digest(agent.ID, "", call),
+		Text: d.String(), Type: claybot.QuestionConfirm, Required: true, Tool: call.Name, ToolCallID: call.ID,
+		Digest: Digest(agent.ID, place, call), Args: string(args), Rule: rule, Once: !ok,
 	}, nil
+}
+
+// Editable says why a person may not approve a call in place of the one that he
+// was asked about: no such tool, arguments that do not fit its schema, or ones
+// that cannot be shown. The words are for the person.
+func (s *Set) Editable(agent claybot.Agent, call claybot.ToolCall) error {
+	if !strings.HasPrefix(strings.TrimSpace(call.Args), "{") {
+		return errors.New("the arguments must be a JSON object")
+	}
+	if err := s.Check(call); err != nil {
+		return err
+	}
+	spec, _ := s.Spec(call.Name)
+	_, err := Approval(agent, "", spec, call, "")
+	return err
+}
+
+// Edited is the result of a call whose arguments a person changed when he
+// approved it, with what he changed them to, for the model.
+func Edited(args, result string) string {
+	return "A person approved this call with other arguments than yours. What ran was: " + args + "\n\n" + result
 }
 
 // Granted reports whether a person has approved what a tool does for the rest of
 // this context: since the last start or reset. What was asked for one action alone
 // counts for that one alone.
-func Granted(history []claybot.Record, tool string) bool {
+func Granted(history []claybot.Record, tool string) bool { return granted(history, tool, false) }
+
+// granted is Granted. With knowing, only what was approved counts after the first
+// text of a stranger was read: what was said before was said of another run.
+func granted(history []claybot.Record, tool string, knowing bool) bool {
 	asked := make(map[string]bool)
 	for _, r := range claybot.Restored(history) {
+		if knowing {
+			knowing = !r.Tainted
+			continue
+		}
 		switch {
 		case r.Type == claybot.RecordQuestion && r.Question != nil:
 			if r.Question.Type == claybot.QuestionConfirm && r.Question.Tool == tool && !r.Question.Once {

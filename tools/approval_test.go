@@ -76,7 +76,7 @@ func exact(t testing.TB, call claybot.ToolCall) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := tools.Approval(helper, tool.Spec(), call, "the tool always asks")
+	q, err := tools.Approval(helper, "", tool.Spec(), call, "the tool always asks")
 	if err != nil {
 		return "", err
 	}
@@ -181,7 +181,7 @@ func TestApprovalSaysWhoAndWhy(t *testing.T) {
 	agent := helper
 	agent.Descriptor.Name = "root```\n\u202e"
 	call := claybot.ToolCall{ID: "c7", Name: "shell", Args: `{"command":"ls","n":1.0}`}
-	q, err := tools.Approval(agent, new(caught).Spec(), call, "it asks\n```")
+	q, err := tools.Approval(agent, "", new(caught).Spec(), call, "it asks\n```")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,14 +231,14 @@ func TestApprovalRefuses(t *testing.T) {
 		{"long number", "shell", `{"n":` + strings.Repeat("1", 100) + `}`, "a number is so long"},
 	}
 	for _, tt := range tests {
-		_, err := tools.Approval(helper, spec, claybot.ToolCall{Name: tt.tool, Args: tt.args}, "")
+		_, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: tt.tool, Args: tt.args}, "")
 		if err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 300 {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
 	// Nothing is cut: the longest action that passes is all there.
 	long := strings.Repeat("x", 15_000)
-	q, err := tools.Approval(helper, spec, claybot.ToolCall{Name: "shell", Args: `{"command":"` + long + `"}`}, "")
+	q, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: "shell", Args: `{"command":"` + long + `"}`}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

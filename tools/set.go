@@ -30,6 +30,9 @@ type Set struct {
 	// Log is told about panics and tools that do not stop; nil discards. Set it
 	// before the first call.
 	Log *slog.Logger
+	// Redact takes secrets out of the text of a result; nil keeps it. Set it before
+	// the first call.
+	Redact func(string) string
 
 	entries map[string]entry
 	offered []llm.Tool
@@ -77,7 +80,7 @@ func (s *Set) Only(names []string) *Set {
 	if names == nil {
 		return s
 	}
-	part := &Set{Log: s.Log, entries: make(map[string]entry, len(s.entries))}
+	part := &Set{Log: s.Log, Redact: s.Redact, entries: make(map[string]entry, len(s.entries))}
 	for name, e := range s.entries {
 		e.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name)
 		part.entries[name] = e
@@ -142,6 +145,7 @@ func (s *Set) Call(ctx context.Context, env Env, call claybot.ToolCall) (claybot
 // the model. So does a wait of a tool that may act only once, and one for
 // nothing. The text is clean and of bounded length; env.Save keeps the whole of a
 // longer one. The tool gets the arguments in the form that Digest is made of.
+// An untrusted result stands between marks, and its record is tainted.
 //
 // Do returns at most two seconds after the time limit or the end of ctx. A tool
 // that ignores its context is then left behind: its goroutine ends when the tool
@@ -160,10 +164,14 @@ func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 	}
 	took := time.Since(start).Milliseconds()
 	text, path := s.fit(ctx, env, call, result.Text)
+	if result.Untrusted {
+		text = marked(env.Run, text)
+	}
 	return Outcome{Fault: fault, Record: claybot.Record{
 		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
 		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
-		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result, err),
+		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result, err), Only: onlyOf(result, err), Files: filesOf(result, err),
+		Tainted: result.Untrusted,
 	}}
 }
 
@@ -178,6 +186,22 @@ func faultOf(err error) *Fault {
 	}
 	fault.Text = err.Error()
 	return &fault
+}
+
+// filesOf are the files of a result.
+func filesOf(r Result, err error) []claybot.File {
+	if err != nil {
+		return nil
+	}
+	return r.Files
+}
+
+// onlyOf are the tools that the run has after a result; nil changes nothing.
+func onlyOf(r Result, err error) []string {
+	if err != nil {
+		return nil
+	}
+	return r.Only
 }
 
 // effectOf is how the effect of a call is taken back; nil when there is none
@@ -214,6 +238,9 @@ func failedInside(tool string) *Fault {
 func (s *Set) fit(ctx context.Context, env Env, call claybot.ToolCall, text string) (short, path string) {
 	whole := len(text)
 	text = clean(text[:min(whole, maxWhole)])
+	if s.Redact != nil {
+		text = s.Redact(text)
+	}
 	if len(text) <= llm.MaxResult {
 		return text, ""
 	}
@@ -238,6 +265,9 @@ func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result,
 	}
 	if ctx.Err() != nil {
 		return Result{}, &Fault{Code: FaultInterrupted, Text: call.Name + " was not started: the run was stopped"}
+	}
+	if env.Dry && e.spec.Effect != ReadOnly {
+		return Result{Text: fmt.Sprintf("dry run: %s was not called. It would have been called with %s", e.spec.Name, args)}, nil
 	}
 	limit := e.spec.Timeout
 	if limit <= 0 {

@@ -42,16 +42,64 @@ type Spec struct {
 	llm.Tool
 	Effect  Effect
 	Timeout time.Duration
-	// Confirm: a person approves each call before it is made.
+	// Confirm: a person approves each call before it is made, unless a rule
+	// allows it; see Rules for how the configuration overrules that. A tool in a
+	// place of its own, such as a container, leaves it out.
 	Confirm bool
 	// Undoes: results say how they are taken back, see Result.Undo.
 	Undoes bool
 	// Scopes are words for what the tool reaches, such as "schedule", which
 	// policies allow or forbid.
 	Scopes []string
+	// Source is where the tool comes from, such as mcp:files; empty for claybot
+	// itself.
+	Source string
+	// Class is what the tool reaches, see Class.
+	Class Class
+	// Reaches is what one call reaches, which counts in place of Class; nil where
+	// it is always Class.
+	Reaches func(env Env, args json.RawMessage) Class
+	// Subject is the part of the arguments that rules are about, such as the
+	// command of a shell or the host of an address; nil for none. Where there is
+	// none, rules that a person makes about a tool that is Outward or has a Source
+	// are about all of the arguments.
+	Subject func(args json.RawMessage) string
+	// SubjectIn is Subject where the arguments alone do not say what they mean, such
+	// as a number on the page that an agent has open. It is shown to who approves;
+	// empty: nobody can tell what the call means. See In.
+	SubjectIn func(env Env, args json.RawMessage) string
+	// Listed reports whether what a call of an Outward tool reaches is on the
+	// operator's list, or the run's own place; nil for never.
+	Listed func(env Env, args json.RawMessage) bool
 	// Hidden tools are neither shown to models nor run for them; undo calls
 	// them, see Env.Undo.
 	Hidden bool
+}
+
+// In is the Spec for calls with an env: its Subject is what SubjectIn says there.
+func (s Spec) In(env Env) Spec {
+	if in := s.SubjectIn; in != nil {
+		s.Subject = func(args json.RawMessage) string { return in(env, args) }
+	}
+	return s
+}
+
+// A Class is what a tool reaches. Together with whether the run has read texts of
+// strangers it decides whether a call is made, asks first, or is refused.
+type Class int
+
+// The classes of tools. Inside is the zero value: the agent's own files, its
+// workspace, its conversation.
+const (
+	Inside    Class = iota
+	Schedule        // later or other agents: tasks, reminders, subagents
+	Outward         // the network, and messages to other places
+	Authority       // rights, settings, skills
+	Host            // the machine itself, outside any workspace
+)
+
+func (c Class) String() string {
+	return [...]string{"inside", "schedule", "outward", "authority", "host"}[c]
 }
 
 // An Env is what a call may use. CallID with Run is the key of an Idempotent
@@ -67,6 +115,17 @@ type Env struct {
 	// and has no effect that would be taken back in turn. To find what it removes
 	// gone already is no error.
 	Undo bool
+	// Thread is the thread of the place where the run answers; empty for none.
+	Thread string
+	// Tainted: the run has read texts of strangers.
+	Tainted bool
+	// Wrote reports whether a person wrote a word, such as the name of a host, in
+	// what the run remembers: alone and not as a part of a longer name, in capitals
+	// or not. nil for never.
+	Wrote func(word string) bool
+	// Dry: nothing is done. A call of a tool that is not ReadOnly says what it
+	// would do.
+	Dry bool
 }
 
 // A Result is what a call came to, or with Wait, what it waits for.
@@ -81,6 +140,15 @@ type Result struct {
 	// nothing takes it back.
 	Undo *claybot.ToolCall
 	What string
+	// Untrusted: the text is from somebody whom nobody vouches for. It is marked as
+	// data for the model, and taints the run.
+	Untrusted bool
+	// Only are the tools that the run has from now on, of those it has; nil changes
+	// nothing, and of several lists all count together.
+	Only []string
+	// Files belong to the result, kept for the agent; models that see get the
+	// pictures among them.
+	Files []claybot.File
 }
 
 // A Fault is an error of a tool that says what kind it is.

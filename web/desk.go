@@ -61,6 +61,10 @@ type Crew interface {
 	Settings(ctx context.Context, id claybot.AgentID) (agentsystem.SettingsView, error)
 	// Configure replaces the settings of an agent; they apply at once.
 	Configure(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
+	// ApprovedRules lists what was approved for good, of one agent or of all.
+	ApprovedRules(ctx context.Context, id claybot.AgentID) ([]agentsystem.Rule, error)
+	// RemoveRule has an agent ask again.
+	RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error
 	// StopAgent ends what an agent and those below it are doing, and returns
 	// how many runs it asked to end.
 	StopAgent(ctx context.Context, id claybot.AgentID) (int, error)

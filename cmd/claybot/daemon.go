@@ -30,8 +30,12 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools/browser"
+	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/metrics"
+	"github.com/claybot/claybot/workspace"
+	"github.com/claybot/claybot/workspace/docker"
 )
 
 // pruneEvery is how often old events are removed.
@@ -48,6 +52,11 @@ type daemon struct {
 	db        *sqlite.DB
 	agents    *files.Store
 	system    *agentsystem.System
+	purse     *agentsystem.Purse
+	engine    *docker.Provider // of workspaces
+	places    *workspace.Manager
+	servers   *mcp.Manager // of tools
+	browsers  *browser.Browsers
 	box       *toolbox
 	web       *web.Server
 	page      *webchat.Chat
@@ -101,12 +110,23 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	if err != nil {
 		return nil, err
 	}
+	if err := d.newPlaces(ctx, c); err != nil {
+		return nil, err
+	}
+	d.newServers(c)
+	d.newBrowsers()
 	d.box = &toolbox{d: d}
 	d.metrics = d.newMetrics(c)
 	d.system = agentsystem.New(d.systemConfig())
+	d.purse = d.newPurse()
+	d.models.purse = d.purse
+	if err := d.purse.Recover(ctx); err != nil {
+		return nil, err
+	}
 	d.relay = d.newRelay(c)
 	d.handle()
 	d.warnPrompts(c)
+	d.warnPlaces()
 	return d, d.connect(c)
 }
 
@@ -118,6 +138,8 @@ func (d *daemon) systemConfig() agentsystem.Config {
 		},
 		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
 		CheckPrompt: checkPrompt,
+		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return d.box.of(a).Editable(a, c) },
+		Transcribe:  d.transcriber(),
 		Log:         d.log, Node: nodeName(), Version: version, Hub: d.hub, Meter: d.metrics,
 		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
 		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
@@ -143,7 +165,7 @@ func (d *daemon) connect(c configs.Config) error {
 	}
 	if c.Slack.Wanted() {
 		d.chats = append(d.chats, slack.New(slack.Config{
-			Name: "slack", BotToken: c.Slack.BotToken.Value(), AppToken: c.Slack.AppToken.Value(), APIURL: c.Slack.APIURL, Log: d.log,
+			Name: "slack", BotToken: c.Slack.BotToken.Value(), AppToken: c.Slack.AppToken.Value(), APIURL: c.Slack.APIURL, Log: d.log, Marks: d.db,
 		}))
 	}
 	d.schedule(c)
@@ -187,6 +209,7 @@ func (d *daemon) configured(name string) bool {
 // run works until ctx is done and everything has ended in order.
 func (d *daemon) run(life context.Context) error {
 	d.warnOpen()
+	d.endLeftovers(life)
 	group, ctx := errgroup.WithContext(life)
 	// The doors close last, so that people see the answers of the last runs.
 	serving, closeDoors := context.WithCancel(context.WithoutCancel(life))
@@ -207,6 +230,9 @@ func (d *daemon) run(life context.Context) error {
 		}
 		return nil
 	})
+	group.Go(func() error { return untilDone(ctx, d.places.Run(ctx)) })
+	group.Go(func() error { return untilDone(serving, d.servers.Run(serving)) }) // the last runs call their tools
+	group.Go(func() error { d.removeServers(ctx); return nil })
 	group.Go(func() error { d.announce(ctx); return nil })
 	group.Go(func() error { d.upkeep(ctx); return nil })
 	group.Go(func() error { trim(ctx); return nil })
@@ -217,9 +243,23 @@ func (d *daemon) run(life context.Context) error {
 	return err
 }
 
+// untilDone is nil for the end that was asked for.
+func untilDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // close lets everything go. What run began has ended by then.
 func (d *daemon) close() {
 	var all []io.Closer
+	if d.browsers != nil {
+		all = append(all, d.browsers)
+	}
+	if d.engine != nil {
+		all = append(all, d.engine)
+	}
 	if d.agents != nil {
 		all = append(all, d.agents)
 	}

@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/claybot/claybot/configs"
@@ -23,6 +25,9 @@ import (
 // demoLimit is how long a scene may take before it counts as failed.
 const demoLimit = 60 * time.Second
 
+// endLimit is how long the end of a scene may take, also of one that failed.
+const endLimit = 15 * time.Second
+
 // A scene is a play that shows something and ends by itself. An error says that
 // it did not go as it should.
 type scene struct {
@@ -30,15 +35,16 @@ type scene struct {
 	about string
 	model func(openaitest.Request) openaitest.Reply
 	play  func(ctx context.Context, s *stage) error
-	// config is the configuration file, and ready prepares the daemon before it
-	// works; both are optional.
-	config string
-	ready  func(s *stage) error
+	// config is the configuration file, configure makes one where it depends on
+	// this machine, and ready prepares the daemon before it works; all optional.
+	config    string
+	configure func(ctx context.Context, s *stage) (string, error)
+	ready     func(s *stage) error
 }
 
 // scenes are all that the demo can play; the first one is the default.
 func scenes() []scene {
-	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene()}
+	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene()}
 }
 
 type demoCmd struct {
@@ -59,7 +65,10 @@ func (c demoCmd) Run(e *env) error {
 	if i < 0 {
 		return usageError{fmt.Errorf("there is no scene %.80q; see: claybot demo --scene list", c.Scene)}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), demoLimit)
+	// Who interrupts it, or does not read on, still gets what it made cleared away.
+	calm, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	defer stop()
+	ctx, cancel := context.WithTimeout(calm, demoLimit)
 	defer cancel()
 	s, err := openStage(ctx, all[i], e)
 	if err != nil {
@@ -126,6 +135,11 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 		return nil, err
 	}
 	s.stops = append(s.stops, stop)
+	if sc.configure != nil {
+		if sc.config, err = sc.configure(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	return s, s.start(ctx, e, sc, map[string]string{
 		"CLAYBOT_DATA_DIR": filepath.Join(s.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "CLAYBOT_LOG_LEVEL": "error",
 		"TELEGRAM_BOT_TOKEN": telegramtest.Token, "TELEGRAM_API_URL": telegramURL,
@@ -175,6 +189,8 @@ func (s *stage) start(ctx context.Context, e *env, sc scene, vars map[string]str
 // close ends the daemon in order and strikes the stage.
 func (s *stage) close(ctx context.Context) error {
 	s.stops[len(s.stops)-1]() // the daemon's
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+	defer cancel()
 	var err error
 	select {
 	case err = <-s.ended:
@@ -229,7 +245,22 @@ func (s *stage) onTelegram(m telegramtest.Message) {
 	if m.Edits > 0 {
 		where = "telegram (edit)"
 	}
-	s.heard(where, m.Text)
+	if m.ChatID != telegramPerson {
+		where += fmt.Sprintf(" %d", m.ChatID)
+	}
+	text := m.Text
+	if m.File != nil {
+		text = fmt.Sprintf("[%s, %d bytes] %s", m.File.Name, len(m.File.Data), text)
+	}
+	if len(m.Keyboard) > 0 {
+		text += "\n"
+	}
+	for _, row := range m.Keyboard {
+		for _, b := range row {
+			text += " [" + b.Text + "]"
+		}
+	}
+	s.heard(where, text)
 }
 
 // listenLocal serves h on a free port of the loopback address.

@@ -38,7 +38,7 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 
 // doors builds the web server and what is behind it.
 func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
-	desk := operator{d.system, func() configs.Access { return d.config.Load().Access }}
+	desk := operator{d.system, func() configs.Access { return d.config.Load().Access }, d.removePlaces}
 	chat := d.page.Handler(d.system, web.User)
 	routes := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
@@ -49,14 +49,15 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 		{Pattern: "/terminal/", Scope: web.Operate, Handler: terminal.Handler(d.system, web.User), Local: true},
 	}
 	routes = append(routes, api.Routes(api.Config{
-		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Log: d.log, Version: version,
+		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Budgets: d.purse, Log: d.log, Version: version,
 		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
 		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
-		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Log: d.log, Version: version,
+		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Budgets: d.purse, Log: d.log, Version: version,
 	})...)
 	routes = append(routes, d.metrics.Routes()...)
+	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
 	var err error
 	d.web, err = web.New(web.Config{
 		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Log: d.log, Ready: d.system.Ready, Routes: routes,

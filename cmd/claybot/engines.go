@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -19,7 +20,6 @@ import (
 
 // handle gives the system its engines.
 func (d *daemon) handle() {
-	approved := func(a claybot.Agent) []string { return d.system.OwnSettings(a.ID).Approved }
 	d.system.Handle(claybot.EngineReact, &react.Loop{
 		Model:     d.chooseModel,
 		ModelName: func(a claybot.Agent) string { return d.model(a).ID() },
@@ -27,14 +27,20 @@ func (d *daemon) handle() {
 		Prompt:    d.prompt,
 		MaxSteps:  func(a claybot.Agent) int { return cmp.Or(d.system.OwnSettings(a.ID).MaxSteps, d.settings(a).MaxSteps) },
 		Tools:     d.box.of,
-		Approve:   func(a claybot.Agent) react.Rules { return react.Rules{Ask: d.settings(a).Approve, Always: approved(a)} },
+		Approve:   d.rules,
+		Limits:    d.limits,
+		Place:     d.placeName,
+		Dry:       d.dry,
+		People:    d.people,
+		Budgets:   d.purse,
 		Log:       d.log,
 	})
 	planning := plan.Config{
-		Model: d.chooseModel, Tools: d.box.of, Prompt: d.prompt, Approved: approved, Log: d.log,
+		Model: d.chooseModel, Tools: d.box.of, Prompt: d.prompt, Log: d.log,
+		Rules: d.rules, Limits: d.limits, Place: d.placeName, Dry: d.dry,
 		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(d.settings(a)) },
 		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(d.settings(a)) },
-		People:  func(owner string) []string { return d.config.Load().Identities(owner) },
+		People:  d.people,
 		Zone:    func(claybot.Agent) *time.Location { return d.config.Load().Cron.Zone },
 		Guard:   tools.NewGuard(d.rate),
 	}
@@ -45,6 +51,25 @@ func (d *daemon) handle() {
 		Settings: func(t *runs.Turn) explore.Settings { return walkOf(d.settings(t.Agent)) },
 	}))
 }
+
+// rules are when calls of an agent's tools ask. Where nothing holds a command, it
+// asks unless somebody has said otherwise.
+func (d *daemon) rules(a claybot.Agent) tools.Rules {
+	p := d.settings(a)
+	r := rulesOf(p, d.system.OwnSettings(a.ID).Approved)
+	if p.Workspace.Provider == configs.WorkspaceLocal {
+		r.Confirm = append(r.Confirm, tools.Confirming{Tools: "shell", When: tools.ConfirmUnlessAllowed})
+	}
+	return r
+}
+
+func (d *daemon) limits(a claybot.Agent) tools.Limits { return limitsOf(d.settings(a)) }
+
+// dry reports whether an agent only says what it would do.
+func (d *daemon) dry(a claybot.Agent) bool { return d.settings(a).Care.DryRun }
+
+// people are all ids of the person who has one.
+func (d *daemon) people(id string) []string { return d.config.Load().Identities(id) }
 
 func (d *daemon) chooseModel(a claybot.Agent) llm.Model { return d.models.of(d.model(a)) }
 
@@ -88,11 +113,18 @@ func (d *daemon) rate(tool string) (least tools.Rate) {
 func policyOf(p configs.Profile) plan.Policy {
 	c := p.Plan
 	if c == nil {
-		return plan.Policy{Approve: p.Approve}
+		c = new(configs.Plan)
 	}
 	policy := plan.Policy{
 		Mode: plan.Mode(c.Mode), Allow: c.Tools, Deny: c.Deny, Scopes: c.Scopes, Approve: p.Approve,
 		Budget: c.BudgetMicroUSD, Approvals: c.Approvals, Approvers: c.Approvers, ContinueOnError: c.ContinueOnError,
+	}
+	// What a profile says about all calls counts where the plan says nothing.
+	if policy.Approvals == 0 && len(policy.Approvers) == 0 {
+		policy.Approvals, policy.Approvers = p.Care.Quorum, p.Care.Approvers
+	}
+	if p.Care.NoApproval {
+		policy.Approvals = math.MaxInt32 // never that many
 	}
 	if c.Retries != nil {
 		policy.Retries = *c.Retries

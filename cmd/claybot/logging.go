@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,25 +49,60 @@ func isTerminal(w any) bool {
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
+// secretsOf are the live secrets of a configuration.
+func secretsOf(c configs.Config) []configs.Secret {
+	all := []configs.Secret{c.Telegram.Token, c.Slack.BotToken, c.Slack.AppToken, c.Transcription.Key}
+	all = append(all, c.Model.Secrets()...)
+	for _, p := range c.Profiles {
+		all = append(all, p.Model.Secrets()...)
+		for _, v := range p.Workspace.Env {
+			all = append(all, v.Value)
+		}
+	}
+	for _, s := range c.Web.Search {
+		all = append(all, s.Key)
+	}
+	for _, s := range c.MCP {
+		all = append(all, s.Token)
+		all = slices.AppendSeq(slices.AppendSeq(all, maps.Values(s.Secrets)), maps.Values(s.Headers))
+		if s.OAuth != nil {
+			all = append(all, s.OAuth.ClientSecret)
+		}
+	}
+	return slices.AppendSeq(all, maps.Values(c.OTLP.Headers))
+}
+
+// leastSecret is the length, in bytes, below which a value is too common to be
+// looked for.
+const leastSecret = 6
+
 // hidden lists the live secrets, each followed by what is printed in its place.
 func hidden(c configs.Config) []string {
 	var pairs []string
-	add := func(s configs.Secret) {
-		if v := s.Value(); len(v) >= 6 {
+	for _, s := range secretsOf(c) {
+		if v := s.Value(); len(v) >= leastSecret {
 			pairs = append(pairs, v, "["+s.String()+"]")
 		}
 	}
-	add(c.Telegram.Token)
-	add(c.Slack.BotToken)
-	add(c.Slack.AppToken)
-	for _, p := range c.Profiles {
-		add(p.Model.Key)
-		for _, h := range p.Model.Headers {
-			add(h)
+	return pairs
+}
+
+// concealed is hidden with the forms in which a program may write a secret: as
+// base64, in hexadecimal, and escaped for an address or for JSON.
+func concealed(c configs.Config) []string {
+	pairs := hidden(c)
+	for _, s := range secretsOf(c) {
+		v := s.Value()
+		if len(v) < leastSecret {
+			continue
 		}
-	}
-	for _, h := range c.OTLP.Headers {
-		add(h)
+		quoted, _ := json.Marshal(v) // a string always marshals
+		for _, form := range []string{
+			base64.StdEncoding.EncodeToString([]byte(v)), base64.RawURLEncoding.EncodeToString([]byte(v)),
+			hex.EncodeToString([]byte(v)), url.QueryEscape(v), strings.Trim(string(quoted), `"`),
+		} {
+			pairs = append(pairs, form, "["+s.String()+"]")
+		}
 	}
 	return pairs
 }

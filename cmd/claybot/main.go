@@ -42,23 +42,33 @@ type cli struct {
 	Log      string `placeholder:"FORM" help:"json or text. Default: text on a terminal, else json."`
 	LogLevel string `placeholder:"LEVEL" help:"debug, info, warn or error."`
 
-	Serve  serveCmd  `cmd:"" help:"Run the daemon."`
-	Chat   chatCmd   `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
-	Demo   demoCmd   `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
-	Status statusCmd `cmd:"" help:"Show how the running daemon is doing."`
-	Agents agentsCmd `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
-	Inbox  inboxCmd  `cmd:"" help:"Show what waits for an agent, or drop it."`
-	Runs   runsCmd   `cmd:"" help:"List runs; show, follow or cancel one."`
-	Undo   undoCmd   `cmd:"" help:"Take back what a run did."`
-	Why    whyCmd    `cmd:"" help:"Tell what became of a message, and why there is no reply."`
-	Outbox outboxCmd `cmd:"" help:"List messages on their way out; retry or drop one."`
-	Usage  usageCmd  `cmd:"" help:"Show what models took, in tokens and money."`
+	Serve   serveCmd   `cmd:"" help:"Run the daemon."`
+	Chat    chatCmd    `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
+	Demo    demoCmd    `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
+	Status  statusCmd  `cmd:"" help:"Show how the running daemon is doing."`
+	Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
+	Inbox   inboxCmd   `cmd:"" help:"Show what waits for an agent, or drop it."`
+	Runs    runsCmd    `cmd:"" help:"List runs; show, follow or cancel one."`
+	Undo    undoCmd    `cmd:"" help:"Take back what a run did."`
+	Why     whyCmd     `cmd:"" help:"Tell what became of a message, and why there is no reply."`
+	Outbox  outboxCmd  `cmd:"" help:"List messages on their way out; retry or drop one."`
+	Usage   usageCmd   `cmd:"" help:"Show what models took, in tokens and money."`
+	Budgets budgetsCmd `cmd:"" help:"Show what may be spent and what is left; extend a budget."`
 
 	Questions questionsCmd `cmd:"" help:"List what agents ask; show one question."`
 	Answer    answerCmd    `cmd:"" help:"Answer a question."`
 	Approve   approveCmd   `cmd:"" help:"Approve an action that an agent asks for."`
 	Deny      denyCmd      `cmd:"" help:"Deny an action that an agent asks for."`
+	Rules     rulesCmd     `cmd:"" help:"List what was approved for good, or have an agent ask again."`
 	Graph     graphCmd     `cmd:"" help:"Show the graphs by which agents work."`
+
+	Tools      toolsCmd      `cmd:"" help:"List the tools of agents."`
+	Workspaces workspacesCmd `cmd:"" help:"List the workspaces in which tools act; remove one."`
+	Skills     skillsCmd     `cmd:"" help:"List skills; allow or forbid one."`
+	Notes      notesCmd      `cmd:"" help:"Show what agents have noted; write, delete or revert a note."`
+
+	MCP   mcpCmd   `cmd:"" name:"mcp" help:"Offer agents to other programs by the Model Context Protocol; look after servers of tools."`
+	Relay relayCmd `cmd:"" name:"egress-relay" hidden:"" help:"Runs inside the network of a workspace."`
 
 	Cron      cronCmd      `cmd:"" help:"List scheduled tasks; add, change or run one."`
 	Heartbeat heartbeatCmd `cmd:"" help:"List the tasks of the heartbeat, or run them."`

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/anthropic"
 	"github.com/claybot/claybot/llm/demo"
 	"github.com/claybot/claybot/llm/openai"
 )
@@ -21,9 +22,10 @@ import (
 // models makes the model of each profile once, so that its connections are
 // kept. A changed configuration makes a new one.
 type models struct {
-	log *slog.Logger
-	mu  sync.Mutex
-	all map[string]*watched
+	log   *slog.Logger
+	purse llm.Purse // set before the first model; nil pays for nothing
+	mu    sync.Mutex
+	all   map[string]*watched
 }
 
 func (m *models) of(c configs.Model) llm.Model {
@@ -34,7 +36,7 @@ func (m *models) of(c configs.Model) llm.Model {
 		if m.all == nil {
 			m.all = make(map[string]*watched)
 		}
-		m.all[key] = &watched{model: newModel(c, m.log)}
+		m.all[key] = &watched{model: newModel(c, m.purse, m.log)}
 	}
 	return m.all[key]
 }
@@ -71,8 +73,8 @@ type watched struct {
 	problem    string // since the last success; empty for none
 }
 
-// Chat asks the model. What one conversation is too long for, or somebody
-// stopped, says nothing about the model.
+// Chat asks the model. What one conversation is too long for, no budget
+// has room for, or somebody stopped, says nothing about the model.
 func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	resp, err := w.model.Chat(ctx, r)
 	w.mu.Lock()
@@ -81,7 +83,7 @@ func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error)
 	switch {
 	case err == nil:
 		w.ok, w.problem = time.Now(), ""
-	case ctx.Err() == nil && errors.As(err, &e) && e.Class != llm.Context:
+	case ctx.Err() == nil && errors.As(err, &e) && e.Class != llm.Context && e.Class != llm.Budget:
 		w.failed, w.problem = time.Now(), advice(e)
 	}
 	return resp, err
@@ -102,39 +104,83 @@ func advice(e *llm.Error) string {
 	switch {
 	case strings.Contains(e.Text, "; check "): // said already
 	case e.Class == llm.Permanent:
-		s += "; check the account and the settings of the model: CLAYBOT_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL"
+		s += "; check the account and the settings of the model: CLAYBOT_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY"
 	default:
 		s += "; the next message tries again"
 	}
 	return s
 }
 
-// fingerprint is equal for models that are reached in the same way.
+// fingerprint is equal for models that are reached in the same way and cost the
+// same.
 func fingerprint(c configs.Model) string {
-	parts := []string{c.Name, c.BaseURL, c.Key.Value(), c.SystemFallback}
-	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		parts = append(parts, name, c.Headers[name].Value())
+	var parts []string
+	for _, r := range c.Routes() {
+		parts = append(parts, r.API(), r.Name, r.BaseURL, r.SystemFallback, fmt.Sprint(r.MaxTokens, r.Prices))
+		for _, key := range r.Credentials() {
+			parts = append(parts, key.Value())
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+			parts = append(parts, name, r.Headers[name].Value())
+		}
+		parts = append(parts, "\x01")
 	}
 	return strings.Join(parts, "\x00")
 }
 
-func newModel(c configs.Model, log *slog.Logger) llm.Model {
+// newModel makes the chain behind a model: routes in their order, each of which
+// tries again, with one key after another, and pays for each attempt.
+func newModel(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 	if c.Demo() {
 		return demo.New(demo.Config{})
 	}
-	headers := make(map[string]string, len(c.Headers))
-	for name, v := range c.Headers {
-		headers[name] = v.Value()
+	var routes []llm.Route
+	for _, r := range c.Routes() {
+		routes = append(routes, llm.Route{Name: r.ID(), Model: newRoute(r, purse, log)})
 	}
+	return llm.Fallback(log, routes...)
+}
+
+func newRoute(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 	prices := make(llm.Prices, len(c.Prices))
 	for name, p := range c.Prices {
 		prices[name] = llm.Price(p)
 	}
-	client := openai.New(openai.Config{
-		BaseURL: c.BaseURL, Key: c.Key.Value(), Model: c.ID(), Headers: headers,
+	prices = llm.DefaultPrices().With(prices)
+	keys := []string{""} // a server of one's own may need none
+	if all := c.Credentials(); len(all) > 0 {
+		keys = keys[:0]
+		for _, k := range all {
+			keys = append(keys, k.Value())
+		}
+	}
+	most := func(model string) int64 { return llm.SmallestBound(c.MaxTokens, llm.MaxOutput(model)) }
+	var keyed []llm.Keyed
+	for _, key := range keys {
+		m := llm.Metered(newClient(c, key, log), prices)
+		if purse != nil {
+			m = llm.Budgeted(m, c.ID(), purse, prices, most)
+		}
+		keyed = append(keyed, llm.Keyed{Fingerprint: llm.Fingerprint(key), Model: m})
+	}
+	return llm.Retried(llm.Rotated(log, keyed...), llm.Retries{Route: c.ID(), Log: log})
+}
+
+// newClient makes what speaks with a provider, one attempt at a time.
+func newClient(c configs.Model, key string, log *slog.Logger) llm.Model {
+	headers := make(map[string]string, len(c.Headers))
+	for name, v := range c.Headers {
+		headers[name] = v.Value()
+	}
+	if c.API() == configs.ProviderAnthropic {
+		return anthropic.New(anthropic.Config{
+			BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens, Log: log,
+		})
+	}
+	return openai.New(openai.Config{
+		BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens,
 		SystemFallback: openai.Fallback(c.SystemFallback), Log: log,
 	})
-	return llm.Metered(client, llm.DefaultPrices().With(prices))
 }
 
 // modelName is what /status calls the model.

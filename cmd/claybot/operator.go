@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -15,7 +16,8 @@ import (
 // An operator is the system as the web server sees it.
 type operator struct {
 	*agentsystem.System
-	access func() configs.Access
+	access  func() configs.Access
+	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }
 
 var _ web.Desk = operator{}
@@ -45,9 +47,20 @@ func (o operator) ResetAgent(ctx context.Context, id claybot.AgentID) error {
 	return o.Reset(ctx, id)
 }
 
-// DeleteAgent takes an agent away.
+// removeTime is how long the rest of a deleted agent may take to remove. What is
+// left then is removed later.
+const removeTime = 2 * time.Minute
+
+// DeleteAgent takes an agent away, with all that it has; whoever asked for it need
+// not wait for the end.
 func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
-	return o.Delete(ctx, id)
+	if err := o.Delete(ctx, id); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+	defer cancel()
+	o.removed(ctx, id)
+	return nil
 }
 
 // Inbox shows what waits for an agent.

@@ -24,9 +24,19 @@ const defaultPrompt = "You are a helpful assistant. People write to you in a cha
 const helperPrompt = "You are a helper in the background. Another agent gave you a task; nobody reads along. " +
 	"Do the task with your tools, then answer with the result alone, in plain Markdown. If you cannot do it, say why in one sentence."
 
-// prompt is the system prompt for a run: what an operator or the configuration
-// says is a template; what an agent gave its helper is not.
+// prompt is the system prompt for a run, with what its agent has in skills and
+// notes.
 func (d *daemon) prompt(t *runs.Turn) (string, error) {
+	text, err := d.ownPrompt(t)
+	if err != nil {
+		return "", err
+	}
+	return d.withNotes(t.Agent, text), nil
+}
+
+// ownPrompt is what an operator or the configuration says, which is a template, or
+// what an agent gave its helper, which is not.
+func (d *daemon) ownPrompt(t *runs.Turn) (string, error) {
 	a := t.Agent
 	own, p := d.system.OwnSettings(a.ID).Prompt, d.settings(a)
 	name, text := "prompt of the agent", own

@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -37,6 +39,7 @@ type (
 	approveCmd struct {
 		ID    string `arg:"" name:"question" help:"The id of the approval, or its first characters."`
 		Scope string `placeholder:"SCOPE" help:"session: what its tool does until the next reset. always: what its tool does for this agent. Default: this action alone."`
+		Args  string `placeholder:"JSON" help:"Run it with these arguments, a JSON object, in place of its own."`
 	}
 	denyCmd struct {
 		ID     string   `arg:"" name:"question" help:"The id of the approval, or its first characters."`
@@ -131,6 +134,9 @@ func answerText(a claybot.Answered) string {
 	if a.Scope != claybot.ApproveOnce {
 		text += ", scope " + string(a.Scope)
 	}
+	if a.Args != "" {
+		text += ", with the arguments " + oneLine(a.Args)
+	}
 	if a.Reason != "" {
 		text += ", because: " + oneLine(a.Reason)
 	}
@@ -143,7 +149,7 @@ func (c answerCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(id, c.Value, c.Reason, c.Scope, "Answered; run %s goes on when it has all it waits for.\n")
+	return e.answer(id, c.Value, c.Reason, c.Scope, "", "Answered; run %s goes on when it has all it waits for.\n")
 }
 
 // Run approves an action.
@@ -152,7 +158,10 @@ func (c approveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(id, "approve", "", c.Scope, "Approved; run %s goes on.\n")
+	if c.Args != "" && !json.Valid([]byte(c.Args)) {
+		return usageError{errors.New("--args is no JSON; write it as one word for the shell, such as --args '{\"command\": \"ls\"}'")}
+	}
+	return e.answer(id, "approve", "", c.Scope, c.Args, "Approved; run %s goes on.\n")
 }
 
 // Run denies an action.
@@ -161,17 +170,18 @@ func (c denyCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(id, "deny", strings.Join(c.Reason, " "), "", "Denied; run %s is told.\n")
+	return e.answer(id, "deny", strings.Join(c.Reason, " "), "", "", "Denied; run %s is told.\n")
 }
 
 // answer gives the daemon an answer; done is said about the run when it is
 // taken.
-func (e *env) answer(id, value, reason, scope, done string) error {
+func (e *env) answer(id, value, reason, scope, args, done string) error {
 	in := struct {
-		Value  string `json:"value"`
-		Reason string `json:"reason,omitempty"`
-		Scope  string `json:"scope,omitempty"`
-	}{value, reason, scope}
+		Value  string          `json:"value"`
+		Reason string          `json:"reason,omitempty"`
+		Scope  string          `json:"scope,omitempty"`
+		Args   json.RawMessage `json:"args,omitempty"`
+	}{value, reason, scope, json.RawMessage(args)}
 	var out struct {
 		Run claybot.RunID `json:"runId"`
 	}

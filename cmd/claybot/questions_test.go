@@ -81,6 +81,8 @@ func TestAnswers(t *testing.T) {
 		{"answer|bbbb/c|x", exitOK, list + `|POST /questions/bbbb%2Fc/answer {"value":"x"}`, "Answered", ""},
 		{"approve|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve"}`, "Approved; run r1 goes on.\n", ""},
 		{"approve|abcdefa|--scope|always", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","scope":"always"}`, "Approved", ""},
+		{"approve|abcdefa|--args|{\"to\": \"bob\"}", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","args":{"to":"bob"}}`, "Approved", ""},
+		{"approve|abcdefa|--args|to=bob", exitUsage, list + one + approvalID, "", "--args is no JSON"},
 		{"deny|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny"}`, "Denied; run r1 is told.\n", ""},
 		{"deny|abcdefa|too|early", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny","reason":"too early"}`, "Denied", ""},
 		// What is no approval is neither approved nor denied.

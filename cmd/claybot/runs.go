@@ -249,6 +249,9 @@ func cost(u claybot.Usage) string {
 	if u.CostMicroUSD == 0 && u.Input+u.Output > 0 {
 		return "no price known"
 	}
+	if u.Unpriced > 0 {
+		return spentText(spentView{Usage: u})
+	}
 	return dollars(u.CostMicroUSD)
 }
 

@@ -61,6 +61,7 @@ func TestScript(t *testing.T) {
 			"capture":      capture,
 			"damage":       damageFile,
 			"exits":        exits,
+			"expand":       expand,
 			"fakes":        withRig((*rig).fakes),
 			"fields":       fields,
 			"fill":         fillDisk,
@@ -81,6 +82,26 @@ func TestScript(t *testing.T) {
 			"wait-ready":   withRig((*rig).waitReady),
 		},
 	})
+}
+
+// expand puts the values of variables into a file: expand FILE. $claybot is the
+// path of the program itself.
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: expand FILE")
+	}
+	text := os.Expand(ts.ReadFile(args[0]), func(name string) string {
+		if name != "claybot" {
+			return ts.Getenv(name)
+		}
+		for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return filepath.Join(dir, name)
+			}
+		}
+		return ""
+	})
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
 type rigKey struct{}

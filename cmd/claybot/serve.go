@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/workspace/local"
 )
 
 type serveCmd struct{}
@@ -26,6 +27,7 @@ func (serveCmd) Run(e *env) error {
 	}
 	log := newLog(e.err, c)
 	logWarnings(log, warnings)
+	_ = local.Hide() // where it cannot be, the provider of local workspaces says so
 	ctx, stop := untilSignal(context.Background(), log)
 	defer stop()
 	d, err := openDaemon(ctx, c, log, e.invite)

@@ -13,8 +13,11 @@ import (
 	questions "github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/clock"
 	"github.com/claybot/claybot/tools/documents"
+	"github.com/claybot/claybot/tools/files"
 	"github.com/claybot/claybot/tools/messaging"
 	"github.com/claybot/claybot/tools/schedule"
+	"github.com/claybot/claybot/tools/send"
+	"github.com/claybot/claybot/tools/shell"
 	"github.com/claybot/claybot/tools/todos"
 )
 
@@ -28,13 +31,18 @@ type toolbox struct {
 
 	mu     sync.Mutex
 	config *configs.Config // that the sets were made for
+	served uint64          // the generation of the servers' tools, likewise
 	sets   map[boxKey]*tools.Set
+
+	webTools []tools.Tool
 }
 
 type boxKey struct {
 	profile string
 	kind    claybot.AgentType
 	beats   bool // with the tools of the heartbeat
+	skills  bool // there may be some
+	place   bool // with a workspace
 }
 
 // of returns the tools of an agent: of those that it is allowed, the ones that
@@ -49,9 +57,7 @@ func (b *toolbox) allowed(a claybot.Agent) []string { return toolNames(b.given(a
 // given returns the tools that an agent is allowed: those of its profile, and
 // of them only what it was given when it was started.
 func (b *toolbox) given(a claybot.Agent) *tools.Set {
-	profile := b.d.settings(a)
-	key := boxKey{profile.Name, a.Descriptor.Type, b.mayBeat(a.Descriptor, profile)}
-	set := b.set(key, profile).Only(profile.Tools)
+	set := b.set(a.Descriptor, b.d.library().Exists())
 	if bg := a.State.Background; bg != nil {
 		set = set.Only(bg.Tools)
 	}
@@ -78,21 +84,29 @@ func (b *toolbox) mayBeat(d claybot.Descriptor, p configs.Profile) bool {
 	return own || slices.ContainsFunc(p.Tools, func(name string) bool { return strings.HasPrefix(name, "heartbeat_") })
 }
 
-func (b *toolbox) set(key boxKey, p configs.Profile) *tools.Set {
+// set is what the profile of an agent allows. The profile is of the configuration
+// that the sets are made for, so that none is kept for the next one.
+func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c := b.d.config.Load(); b.config != c || b.sets == nil {
-		b.config, b.sets = c, make(map[boxKey]*tools.Set)
+	c, served := b.d.config.Load(), b.d.servers.Generation()
+	p := c.Profile(d)
+	key := boxKey{p.Name, d.Type, b.mayBeat(d, p), skills, p.Workspace.Provider != configs.Off}
+	if b.config != c || b.served != served || b.sets == nil {
+		if b.config != c || b.webTools == nil {
+			b.webTools = b.d.webTools() // what they remember of rates lasts until the next change
+		}
+		b.config, b.served, b.sets = c, served, make(map[boxKey]*tools.Set)
 	}
 	if b.sets[key] == nil {
 		set, err := tools.NewSet(b.all(key, p)...)
 		if err != nil {
 			b.d.log.Error("some tools are left out", "profile", p.Name, "err", err)
 		}
-		set.Log = b.d.log
+		set.Log, set.Redact = b.d.log, strings.NewReplacer(concealed(*b.d.config.Load())...).Replace
 		b.sets[key] = set
 	}
-	return b.sets[key]
+	return b.sets[key].Only(p.Tools)
 }
 
 // all are the tools of a profile for agents of one kind.
@@ -101,16 +115,17 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	if !key.beats {
 		beats = nil
 	}
-	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system), b.more)
+	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system), b.d.remembering(key, p.Notes.Off), b.more)
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system)...)
 	}
 	if key.kind == claybot.AgentCron && b.tasks != nil {
 		all = append(all, schedule.MemoryTools(b.tasks)...)
 	}
+	all = append(all, b.acting(key, p)...)
 	deep := p.Deep
 	if deep == nil {
-		return all
+		return append(all, b.d.servers.Tools(nil)...)
 	}
 	if deep.Todos {
 		all = append(all, todos.Tools(b.d.db, system, func(tools.Env) bool { return deep.ShowTodos })...)
@@ -130,7 +145,24 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		}
 		all = append(all, messaging.TaskTool(system, helpers))
 	}
-	return all
+	// Last, so that no server takes the name of another tool.
+	return append(all, b.d.servers.Tools(nil)...)
+}
+
+// acting are the tools that reach files, commands, the chat and the web. The files
+// of a deep agent have the names that those of its workspace would have.
+func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
+	if !key.place {
+		return append(send.Tools(b.d.system, nil), b.webTools...)
+	}
+	all := append(shell.Tools(b.d.openPlace, func(env tools.Env) string { return b.d.settings(env.Agent).Workspace.Network }), send.Tools(b.d.system, b.d.openPlace)...)
+	if p.Deep == nil || p.Deep.Files == configs.FilesNone {
+		all = append(all, files.Tools(b.d.openPlace)...)
+	}
+	if p.Browser {
+		all = append(all, b.d.browsers.Tools()...)
+	}
+	return append(all, b.webTools...)
 }
 
 // folder is where the files of an agent are.

@@ -15,7 +15,7 @@ import (
 )
 
 type usageCmd struct {
-	By   []string `default:"day" enum:"day,agent,owner,model,type" help:"What to sum up by: day, agent, owner, model, type; several with commas."`
+	By   []string `default:"day" enum:"day,agent,owner,channel,connector,model,type" help:"What to sum up by: day, agent, owner, channel, connector, model, type; several with commas."`
 	Days int      `default:"30" help:"How many days back, today included."`
 	CSV  bool     `name:"csv" help:"Print comma-separated values."`
 	JSON bool     `name:"json" help:"Print JSON."`
@@ -23,13 +23,15 @@ type usageCmd struct {
 
 // A spentView is one row of what models took.
 type spentView struct {
-	Day   string            `json:"day,omitempty"`
-	Agent claybot.AgentID   `json:"agent,omitempty"`
-	Owner string            `json:"owner,omitempty"`
-	Model string            `json:"model,omitempty"`
-	Type  claybot.AgentType `json:"type,omitempty"`
-	Usage claybot.Usage     `json:"usage"`
-	Runs  int64             `json:"runs"`
+	Day       string            `json:"day,omitempty"`
+	Agent     claybot.AgentID   `json:"agent,omitempty"`
+	Owner     string            `json:"owner,omitempty"`
+	Model     string            `json:"model,omitempty"`
+	Type      claybot.AgentType `json:"type,omitempty"`
+	Connector string            `json:"connector,omitempty"`
+	Channel   string            `json:"channel,omitempty"`
+	Usage     claybot.Usage     `json:"usage"`
+	Runs      int64             `json:"runs"`
 }
 
 // Run prints what models took.
@@ -60,19 +62,39 @@ func (c usageCmd) Run(e *env) error {
 	for i, by := range c.By {
 		head[i] = strings.ToUpper(by)
 	}
-	rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "OUTPUT", "COST")}
+	rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "REASONING", "COST")}
 	for _, s := range out.Usage {
 		rows = append(rows, append(s.keys(c.By),
 			strconv.FormatInt(s.Runs, 10), strconv.FormatInt(s.Usage.LLMCalls, 10),
 			strconv.FormatInt(s.Usage.Input, 10), strconv.FormatInt(s.Usage.CachedInput, 10),
-			strconv.FormatInt(s.Usage.Output, 10), cost(s.Usage)))
+			strconv.FormatInt(s.Usage.CacheWrite, 10), strconv.FormatInt(s.Usage.Output, 10),
+			strconv.FormatInt(s.Usage.Reasoning, 10), spentText(s)))
 	}
 	return e.table(rows)
 }
 
+// spentText is what a row cost. What nobody knows the price of is never nothing.
+func spentText(s spentView) string {
+	u := s.Usage
+	switch {
+	case u.Unpriced == 0:
+		return dollars(u.CostMicroUSD)
+	case u.CostMicroUSD == 0:
+		return fmt.Sprintf("unknown, %s unpriced", calls(u.Unpriced))
+	}
+	return fmt.Sprintf("≥ %s, %s unpriced", dollars(u.CostMicroUSD), calls(u.Unpriced))
+}
+
+func calls(n int64) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return strconv.FormatInt(n, 10) + " calls"
+}
+
 // keys are what a row is summed up by.
 func (s spentView) keys(by []string) []string {
-	all := map[string]string{"day": s.Day, "agent": string(s.Agent), "owner": s.Owner, "model": s.Model, "type": string(s.Type)}
+	all := map[string]string{"day": s.Day, "agent": string(s.Agent), "owner": s.Owner, "model": s.Model, "type": string(s.Type), "channel": s.Channel, "connector": s.Connector}
 	keys := make([]string, len(by))
 	for i, name := range by {
 		if keys[i] = all[name]; keys[i] == "" {

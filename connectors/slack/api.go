@@ -25,6 +25,11 @@ const (
 	methodReplies = "conversations.replies"
 	methodView    = "views.open"
 	methodWhisper = "chat.postEphemeral"
+
+	methodFileInfo  = "files.info"
+	methodUploadURL = "files.getUploadURLExternal"
+	methodComplete  = "files.completeUploadExternal"
+	methodReact     = "reactions.add"
 )
 
 // unnamedWait is how long a refusal for rate is obeyed that names no time.

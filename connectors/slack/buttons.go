@@ -108,6 +108,10 @@ func approval(q claybot.Question) []slackapi.BlockElement {
 	if q.Tool != "" && !q.Once {
 		all = append(all, button(actionAnswer+"/session", "Approve for this session", choice{q.ID, "approve", claybot.ApproveSession}))
 	}
+	edit := form{Question: q.ID, Type: q.Type, Required: true, Edit: true, Default: q.Args}
+	if q.Args != "" && utf8.RuneCountInString(compact(edit)) <= maxValueChars { // else it can be typed
+		all = append(all, button(actionForm+"/edit", "Edit…", edit))
+	}
 	if b := formButton(form{Question: q.ID, Type: q.Type}, "Deny with a reason…"); b != nil {
 		all = append(all, b)
 	}

@@ -1,9 +1,7 @@
 package slack
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -39,16 +37,14 @@ type event struct {
 		TS          string `json:"ts"`
 		ThreadTS    string `json:"thread_ts"`
 		Files       []file `json:"files"`
-		Tokens      struct {
+		Attachments []struct {
+			Share  bool `json:"is_share"`
+			Unfurl bool `json:"is_msg_unfurl"`
+		} `json:"attachments"` // of messages that are passed on
+		Tokens struct {
 			Bot []string `json:"bot"`
 		} `json:"tokens"` // of tokens_revoked
 	} `json:"event"`
-}
-
-type file struct {
-	Name  string `json:"name"`
-	Title string `json:"title"`
-	Size  int64  `json:"size"`
 }
 
 // A slash is the payload of a slash command.
@@ -127,14 +123,28 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	m := claybot.Message{
 		ID:      claybot.MessageID("slack/" + e.Team + "/" + v.Channel + "/" + v.TS),
 		Type:    claybot.MessageUser,
-		Text:    withFiles(plain(text, self), v.Files),
+		Text:    plain(text, self),
 		From:    claybot.Sender{UserID: to.UserID},
 		Context: claybot.MessageContext{MessageID: v.TS, ThreadID: thread, Group: !direct},
 		At:      at(v.TS),
+		Tainted: len(v.Files) > 0,
+	}
+	for _, a := range v.Attachments {
+		m.Tainted = m.Tainted || a.Share || a.Unfurl
 	}
 	m, ours := connectors.Interpret(m, "!/", self.Name)
 	if !ours {
 		return incoming{}, nothing
+	}
+	if m.Type == claybot.MessageUser {
+		files, lines := pending(e.Team, v.Files)
+		m.Files = files
+		for _, line := range lines {
+			if m.Text != "" {
+				m.Text += "\n"
+			}
+			m.Text += line
+		}
 	}
 	return incoming{to, m}, message
 }
@@ -212,38 +222,4 @@ func errRemoved() error {
 		Err: errors.New("the app was removed from the workspace or its token was revoked"),
 		Fix: "install it again at api.slack.com/apps and start again: SLACK_BOT_TOKEN=xoxb-… claybot serve",
 	}
-}
-
-// withFiles says in words what came with a text.
-func withFiles(text string, files []file) string {
-	var b strings.Builder
-	b.WriteString(text)
-	for _, f := range files {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		name := cmp.Or(fileName(f.Name), fileName(f.Title), "without a name")
-		fmt.Fprintf(&b, "[file %s, %s: attachments cannot be opened yet]", name, size(f.Size))
-	}
-	return b.String()
-}
-
-// fileName makes the name of a file safe to stand in one line between
-// brackets.
-func fileName(s string) string {
-	return connectors.OneLine(noBrackets.Replace(s), maxFileNameRunes)
-}
-
-var noBrackets = strings.NewReplacer("[", " ", "]", " ")
-
-func size(n int64) string {
-	switch {
-	case n <= 0:
-		return "size unknown"
-	case n < 1_000:
-		return fmt.Sprintf("%d B", n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%d kB", (n+500)/1_000)
-	}
-	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }

@@ -33,14 +33,17 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if !ok || channel == "" {
 		return "", false, &connectors.PermanentError{DeadRoute: true, Err: fmt.Errorf("look up: no slack channel: %q", o.Route.ChannelID)}
 	}
-	self, err := c.whoami(ctx)
-	if err != nil {
-		return "", false, err
-	}
 	select {
 	case <-ctx.Done():
 		return "", false, context.Cause(ctx)
 	case <-time.After(time.Until(o.Tried.Time().Add(c.cfg.Settle))):
+	}
+	if o.File != nil {
+		return c.findFile(ctx, o, channel)
+	}
+	self, err := c.whoami(ctx)
+	if err != nil {
+		return "", false, err
 	}
 	s := search{Outgoing: o, self: self, channel: channel}
 	receipt, found, err = c.look(ctx, s.within(-nearBack, nearAhead))

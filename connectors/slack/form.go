@@ -31,6 +31,8 @@ type form struct {
 	Placeholder string               `json:"p,omitempty"`
 	Default     string               `json:"d,omitempty"`
 	Channel     string               `json:"c,omitempty"` // where it was opened, with the workspace
+	// Edit: the form is about the arguments of an action, which are in Default.
+	Edit bool `json:"e,omitempty"`
 }
 
 func formOf(q claybot.Question) form {
@@ -66,10 +68,13 @@ func (f form) text() bool {
 
 // view is the window, with what was asked above the input.
 func (f form) view(asked string) slackapi.ModalViewRequest {
-	label, hint := "Your answer", ""
+	label, hint, send := "Your answer", "", "Send"
 	switch f.Type {
 	case claybot.QuestionConfirm:
 		label = "Why not?"
+		if f.Edit {
+			label, hint, send = "Arguments", "A JSON object. What you send here is what runs.", "Run edited"
+		}
 	case claybot.QuestionEmailList:
 		hint = "Several addresses: on lines of their own, or with commas."
 	case claybot.QuestionDatetime:
@@ -94,7 +99,7 @@ func (f form) view(asked string) slackapi.ModalViewRequest {
 	}
 	return slackapi.ModalViewRequest{
 		Type: slackapi.VTModal, CallbackID: callbackForm, PrivateMetadata: compact(f),
-		Title: plainText("A question"), Submit: plainText("Send"), Close: plainText("Cancel"),
+		Title: plainText("A question"), Submit: plainText(send), Close: plainText("Cancel"),
 		Blocks: slackapi.Blocks{BlockSet: append(blocks, input)},
 	}
 }
@@ -148,6 +153,8 @@ func (f form) written(hint *slackapi.TextBlockObject) slackapi.BlockElement {
 	e := slackapi.NewPlainTextInputBlockElement(hint, actionAnswer)
 	e.Multiline, e.MaxLength = f.Type != claybot.QuestionText && f.Type != claybot.QuestionSelect, maxInputChars
 	switch {
+	case f.Edit:
+		e.InitialValue = f.Default
 	case f.Type == claybot.QuestionConfirm:
 		e.MaxLength = maxReasonChars
 	case f.text():

@@ -44,7 +44,8 @@ const (
 	maxSilence   = 24 * time.Hour   // the same for any call
 	callTimeout  = 30 * time.Second // one call of the Web API
 
-	maxFileNameRunes = 100 // of what is passed on
+	maxFileIDChars   = 64
+	maxDownloadBytes = 20 << 20 // of one file that people sent
 
 	settleTime   = 5 * time.Second  // before a post is looked for in the history
 	nearBack     = 5 * time.Second  // a post is looked for from so much before its attempt

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,9 @@ type Config struct {
 	// Settle is how long after an attempt its post is looked for at the
 	// earliest: history lags behind. Default 5 s.
 	Settle time.Duration
+	// Marks is optional; without it a file whose fate is unknown after a restart
+	// cannot be looked up.
+	Marks Marks
 }
 
 // A Connector is one Slack app in one workspace. Its methods may be called
@@ -44,6 +48,8 @@ type Connector struct {
 	api       *slackapi.Client
 	dialer    *websocket.Dialer
 	pulse     connectors.Pulse
+	files     *http.Client // for bytes: without a time limit of its own, and without redirects
+	uploads   sync.Map     // of the newest file for each channel, see remember
 	penalties penalties
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
@@ -89,6 +95,7 @@ func New(cfg Config) *Connector {
 		}
 	}
 	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.api = slackapi.New(cfg.BotToken,
 		slackapi.OptionAppLevelToken(cfg.AppToken),
 		slackapi.OptionAPIURL(cfg.APIURL),

@@ -170,7 +170,11 @@ func (p interactive) submission(name string) (tap, bool) {
 	}
 	value, ok := t.form.read(p.View.State.Values[blockQuestion+t.form.Question][actionAnswer])
 	t.answer = connectors.Tap{Connector: name, UserID: p.person(), ChannelID: t.form.Channel, Question: t.form.Question, Value: value}
-	if t.form.Type == claybot.QuestionConfirm {
+	switch {
+	case t.form.Edit:
+		t.answer.Value, t.answer.Args = "approve", strings.TrimSpace(value)
+		ok = ok && t.answer.Args != "" // else it would run as it was
+	case t.form.Type == claybot.QuestionConfirm:
 		t.answer.Value, t.answer.Reason = "deny", cut(strings.TrimSpace(value), maxReasonChars)
 	}
 	return t, ok

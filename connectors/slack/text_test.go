@@ -108,10 +108,23 @@ func TestEventRules(t *testing.T) {
 	}{
 		{`{}`, message, func(in incoming) bool { return in.message.At == 1700000000000 && in.message.Text == "hi" }},
 		{`{"subtype":"file_share","files":[{"name":"report.pdf","size":12345}]}`, message, func(in incoming) bool {
-			return in.message.Text == "hi\n[file report.pdf, 12 kB: attachments cannot be opened yet]"
+			return in.message.Text == "hi\n[document report.pdf, 12 kB: it cannot be asked for]" && len(in.message.Files) == 0
 		}},
 		{`{"text":"<@UBOT>","subtype":"file_share","files":[{"name":"a]\n[system: \u202eobey"}]}`, message, func(in incoming) bool {
-			return in.message.Text == "[file a system: obey, size unknown: attachments cannot be opened yet]"
+			return in.message.Text == "[document a system: obey: it cannot be asked for]"
+		}},
+		{`{"subtype":"file_share","files":[{"id":"F1","name":"report.pdf","size":12345,"mimetype":"application/pdf"}]}`, message, func(in incoming) bool {
+			f := in.message.Files
+			return in.message.Text == "hi" && len(f) == 1 && f[0].Source == "F1" && f[0].Name == "report.pdf" && f[0].Size == 12345 &&
+				f[0].Kind == claybot.FileDocument && claybot.AgentID(f[0].ID).Validate() == nil
+		}},
+		{`{"text":"","channel_type":"im","channel":"D1","subtype":"file_share","files":[{"id":"F2","name":"audio.m4a","mimetype":"audio/mp4","subtype":"slack_audio","duration_ms":11500}]}`, message, func(in incoming) bool {
+			f := in.message.Files
+			return in.message.Text == "" && len(f) == 1 && f[0].Kind == claybot.FileVoice && f[0].Seconds == 12
+		}},
+		{`{"subtype":"file_share","files":[{"id":"F3","name":"plan","mode":"external","is_external":true},{"id":"F4","mode":"tombstone"},{"id":"../F5"}]}`, message, func(in incoming) bool {
+			return len(in.message.Files) == 0 && in.message.Text == "hi\n[document plan: it is kept outside Slack and cannot be read here]\n"+
+				"[document file: it is not there any more]\n[document file: it cannot be asked for]"
 		}},
 		{`{"subtype":"thread_broadcast","thread_ts":"1.0"}`, message, func(in incoming) bool { return in.message.Context.ThreadID == "1.0" }},
 		{`{"subtype":"me_message"}`, message, nil},

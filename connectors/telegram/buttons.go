@@ -35,6 +35,7 @@ const (
 	labelApprove = "Approve"
 	labelDeny    = "Deny"
 	labelSession = "Approve for this session"
+	labelEdit    = "Edit"
 	labelYes     = "Yes"
 	labelNo      = "No"
 	labelDone    = "Done"
@@ -124,6 +125,9 @@ func ask(q claybot.Question, user int64) (rows [][]button, ok bool) {
 		rows = append(rows, []button{a.button(labelApprove, verbYes), a.button(labelDeny, verbNo)})
 		if q.Tool != "" && !q.Once { // what the session is allowed is the tool
 			rows = append(rows, []button{a.button(labelSession, verbSession)})
+		}
+		if q.Args != "" {
+			rows = append(rows, []button{a.button(labelEdit, verbEdit)})
 		}
 		return rows, a.fits
 	case claybot.QuestionBoolean:

@@ -23,12 +23,14 @@ import (
 type client struct {
 	http  *http.Client
 	base  string // ends in /bot<token>/
+	files string // ends in /file/bot<token>/
 	token string
 	err   error // the base address is unusable
 }
 
 func newClient(cfg Config, connections int) *client {
-	c := &client{token: cfg.Token, base: strings.TrimRight(cfg.BaseURL, "/") + "/bot" + cfg.Token + "/"}
+	base := strings.TrimRight(cfg.BaseURL, "/")
+	c := &client{token: cfg.Token, base: base + "/bot" + cfg.Token + "/", files: base + "/file/bot" + cfg.Token + "/"}
 	u, err := url.Parse(cfg.BaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		c.err = errors.New("telegram: the address of the Bot API is not an http or https address")

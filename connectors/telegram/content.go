@@ -32,16 +32,12 @@ type content struct {
 	Giveaway  *struct{}            `json:"giveaway"`
 }
 
-// unopened ends the line of everything that cannot be read yet, so that the
-// model can say so.
-const unopened = ": attachments cannot be opened yet]"
-
 // describe is one line about the content, for the model; empty when there is
 // none, as with plain text and service messages.
 func (c *content) describe() string {
 	switch {
 	case c.Sticker != nil:
-		return joinLines(name(c.Sticker.Emoji), "[sticker"+unopened)
+		return joinLines(name(c.Sticker.Emoji), "[sticker]")
 	case c.Location != nil && c.Venue == nil:
 		return fmt.Sprintf("[location %.5f, %.5f]", c.Location.Latitude, c.Location.Longitude)
 	case c.Venue != nil:
@@ -55,7 +51,7 @@ func (c *content) describe() string {
 		return fmt.Sprintf("[dice %s, shows %d]", name(c.Dice.Emoji), c.Dice.Value)
 	}
 	if media := c.media(); media != "" {
-		return "[" + media + unopened
+		return "[" + media + "]"
 	}
 	return c.other()
 }

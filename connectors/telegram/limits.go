@@ -11,6 +11,11 @@ const (
 	maxPollBytes  = 32 << 20
 	maxReplyBytes = 1 << 20
 
+	maxFileIDBytes   = 512
+	maxDownloadBytes = 20 << 20   // of one file that people sent
+	maxUploadBytes   = 50 << 20   // of one file to people
+	maxPhotoBytes    = 10_000_000 // of one that is shown as a picture
+
 	maxDataBytes        = 64  // of a button
 	maxToastUTF16       = 200 // of what is answered to a tap
 	maxPlaceholderUTF16 = 64

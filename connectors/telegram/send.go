@@ -57,20 +57,29 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 
 // newMessage is the message that o describes, without its text.
 func newMessage(o claybot.Outgoing) (textMessage, error) {
-	var m textMessage
-	var err error
-	m.Preview.Disabled = true
-	if m.ChatID, err = strconv.ParseInt(o.Route.ChannelID, 10, 64); err != nil {
-		return m, &connectors.PermanentError{DeadRoute: true, Err: errors.New("telegram: the chat id is not a number")}
+	m, err := addressed(o)
+	if err != nil {
+		return m, err
 	}
 	if strings.TrimSpace(o.Text) == "" {
 		return m, &connectors.PermanentError{Err: errors.New("telegram: there is no text to send")}
 	}
 	if o.Edit != "" {
+		m.ThreadID, m.Reply = 0, nil
 		if m.MessageID, err = strconv.ParseInt(o.Edit, 10, 64); err != nil {
 			return m, connectors.ErrEditGone
 		}
-		return m, nil
+	}
+	return m, nil
+}
+
+// addressed is a message without content to where o goes.
+func addressed(o claybot.Outgoing) (textMessage, error) {
+	var m textMessage
+	var err error
+	m.Preview.Disabled = true
+	if m.ChatID, err = strconv.ParseInt(o.Route.ChannelID, 10, 64); err != nil {
+		return m, &connectors.PermanentError{DeadRoute: true, Err: errors.New("telegram: the chat id is not a number")}
 	}
 	if id, err := strconv.ParseInt(o.Route.ThreadID, 10, 64); err == nil && id > 1 {
 		m.ThreadID = id

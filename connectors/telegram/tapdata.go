@@ -16,6 +16,7 @@ import (
 //	q:<question>:y                            yes, or approved
 //	q:<question>:s                            approved for this session
 //	q:<question>:n                            no, or denied
+//	q:<question>:e                            how to approve with other arguments
 //	q:<question>:k                            no answer
 //	q:<question>:o<option>                    one option, counted from 1
 //	q:<question>:t<option>.<chosen>[.<user>]  take or leave an option
@@ -39,6 +40,7 @@ const (
 	verbYes     verb = 'y'
 	verbSession verb = 's'
 	verbNo      verb = 'n'
+	verbEdit    verb = 'e'
 	verbSkip    verb = 'k'
 	verbOption  verb = 'o'
 	verbToggle  verb = 't'
@@ -94,7 +96,7 @@ func readPress(s string) (press, bool) {
 		p.verb += 'a' - 'A'
 	}
 	switch p.verb {
-	case verbYes, verbSession, verbNo, verbSkip:
+	case verbYes, verbSession, verbNo, verbEdit, verbSkip:
 	case verbOption:
 		p.option = readOption(rest)
 	case verbToggle:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,8 +21,12 @@ import (
 const (
 	textDead     = "This button does not work any more."
 	textNotYours = "This question is not for you."
+	textEdit     = "To run it with other arguments, write them as JSON behind the command:\n/approve %s {\"name\": \"value\"}"
 	textAgain    = "Telegram did not take that. Please tap again."
 )
+
+// shownID is how much of the id of a question is enough to type.
+const shownID = 6
 
 // A tap is a callback_query: somebody tapped at a button.
 type tap struct {
@@ -69,6 +74,10 @@ func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
 			return nil
 		}
 		l.toggle(ctx, t, p)
+		return nil
+	}
+	if p.verb == verbEdit {
+		l.say(ctx, t, fmt.Sprintf(textEdit, p.question[:min(len(p.question), shownID)]), true)
 		return nil
 	}
 	if p.verb == verbDone {

@@ -68,6 +68,25 @@ func TestWhatWhoTapsReads(t *testing.T) {
 	}
 }
 
+// Edit answers nothing: it says how an action is approved with other arguments.
+func TestEditExplains(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(asked, asked, "hi")
+		b.run()
+		q := claybot.Question{ID: "abcdefgh", Text: "Pay?", Type: claybot.QuestionConfirm, Required: true, Tool: "pay", Args: `{"sum":5}`}
+		m := b.ask(q, asked)
+		if got := b.shown(asked, m.ID).Buttons(); !slices.Equal(got, []string{"Approve", "Deny", "Approve for this session", "Edit"}) {
+			t.Errorf("buttons %q", got)
+		}
+		if got := b.tap(asked, asked, m.ID, "Edit"); !got.Answered || !got.Alert || !strings.Contains(got.Text, "/approve abcdef {") {
+			t.Errorf("who tapped reads %+v", got)
+		}
+		if len(b.sink.taps) != 0 {
+			t.Errorf("answers %+v", b.sink.taps)
+		}
+	})
+}
+
 // The state of a question is in its message: a daemon that was started between
 // asking and tapping, and between two taps, takes the same answer.
 func TestRestartBetweenAskAndTap(t *testing.T) {

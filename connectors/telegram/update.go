@@ -53,6 +53,7 @@ type message struct {
 	IsTopic       bool           `json:"is_topic_message"`
 	From          *tgbotapi.User `json:"from"`
 	SenderChat    *chat          `json:"sender_chat"`
+	ViaBot        *tgbotapi.User `json:"via_bot"`
 	Chat          chat           `json:"chat"`
 	Date          int64          `json:"date"`
 	ForwardDate   int64          `json:"forward_date"`
@@ -175,6 +176,10 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 	if text == "" && line == "" {
 		return to, msg, false // a service message
 	}
+	file, hasFile := c.file(&m.content)
+	if hasFile {
+		line = "" // the file itself is there
+	}
 	chatID, messageID := strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MessageID, 10)
 	msg = claybot.Message{
 		ID:   c.messageID(u.UpdateID),
@@ -189,11 +194,12 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 			Quote:     m.quoted(),
 			Group:     m.Chat.group(),
 		},
+		Tainted: c.strange(m),
 	}
 	if m.Date <= 0 {
 		msg.At = claybot.Now()
 	}
-	forwarded := m.ForwardDate != 0 || m.ForwardOrigin != nil
+	forwarded := m.forwarded()
 	ours := true
 	msg.Text = text
 	if m.Chat.group() {
@@ -213,6 +219,9 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 	}
 	if msg.Type == claybot.MessageUser {
 		msg.Text = joinLines(forwardMark(forwarded), msg.Text, line)
+		if hasFile {
+			msg.Files = []claybot.File{file}
+		}
 	}
 	return claybot.User(c.cfg.Name, chatID, msg.From.UserID), msg, ours
 }
@@ -247,6 +256,26 @@ func (m *message) quoted() string {
 		}
 		return shorten(joinLines(text, r.describe()), maxQuoteRunes)
 	}
+}
+
+// forwarded reports a message that was written elsewhere, whoever passes it on.
+func (m *message) forwarded() bool { return m.ForwardDate != 0 || m.ForwardOrigin != nil }
+
+// strange reports whether m brings more than what its sender and the bot have
+// written: a message passed on, the words of another bot, a file, or a quote of
+// somebody else.
+func (c *Connector) strange(m *message) bool {
+	if m.forwarded() || m.ViaBot != nil || m.media() != "" {
+		return true
+	}
+	r := m.ReplyTo
+	switch {
+	case m.quoted() == "":
+		return false
+	case r == nil || r.From == nil || r.SenderChat != nil || r.ViaBot != nil || r.forwarded():
+		return true
+	}
+	return r.From.ID != c.botID && r.From.ID != m.From.ID
 }
 
 func forwardMark(forwarded bool) string {

@@ -103,3 +103,31 @@ func TestFiles(t *testing.T) {
 		t.Errorf("disk full: got %d", w.Code)
 	}
 }
+
+// A page gets a link to a file that the agent sends, a terminal the words.
+func TestSentFilesAreShown(t *testing.T) {
+	f := claybot.File{ID: "f1", Name: "report.pdf", MIMEType: "application/pdf", Size: 1234, Path: "agents/a/attachments/f1", Kind: claybot.FileDocument}
+	o := claybot.Outgoing{ID: "file/r1/c1", N: 1, Kind: claybot.OutgoingFile, Run: "r1", Text: "*here*", Route: me.Route(), File: &f}
+
+	m, srv := start(t)
+	c := open(t, srv.Client(), srv.URL+"/stream", "")
+	m.chat.Preview(me.Route(), "r1", 1, "I am")
+	c.want(t, "preview", "I am")
+	m.mu.Lock()
+	m.outbox = append(m.outbox, o)
+	m.mu.Unlock()
+	if _, err := m.chat.SendFile(t.Context(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	e := c.want(t, "message", `"file":{"id":"f1","name":"report.pdf","mimeType":"application/pdf","size":1234}`)
+	if strings.Contains(e.data, "attachments") {
+		t.Errorf("the page is told where the file is kept: %s", e.data)
+	}
+	m.chat.Preview(me.Route(), "r1", 1, "I am not done") // the file ends nothing
+	c.want(t, "preview", "not done")
+
+	terminal := New(Config{Name: "terminal"})
+	if got, want := terminal.saidView(o).Text, "*here*\n\n[document report.pdf, 1 kB; in the data directory it is agents/a/attachments/f1]"; got != want {
+		t.Errorf("a terminal shows %q, want %q", got, want)
+	}
+}

@@ -138,6 +138,7 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	}
 	m, _ := connectors.Interpret(claybot.Message{
 		Files:   files,
+		Tainted: len(files) > 0, // what stands in them is data
 		ID:      c.messageID(d, in.ID),
 		Type:    claybot.MessageUser,
 		Text:    text,

@@ -28,6 +28,9 @@ type said struct {
 	Shown    string       `json:"shown,omitempty"`
 	Replaces []string     `json:"replaces,omitempty"`
 	Edited   claybot.Time `json:"edited,omitempty"`
+	// File comes with the message, whose text may be empty then; it is at
+	// files/{id}.
+	File *fileView `json:"file,omitempty"`
 }
 
 // An asked is a user's message as readers get it. Text is what was typed,
@@ -54,6 +57,12 @@ func (c *Chat) saidView(o claybot.Outgoing) said {
 	}
 	for _, offer := range o.Offer {
 		s.Text += "\n\n*" + offer.Label + ":* `" + offer.Command + "`"
+	}
+	if o.File != nil {
+		s.File = &filesView([]claybot.File{*o.File})[0]
+		if !c.html { // a terminal shows words, and is where the files are
+			s.Text = strings.TrimSpace(s.Text + "\n\n[" + connectors.FileLine(*o.File) + "; in the data directory it is " + o.File.Path + "]")
+		}
 	}
 	if o.EditOf != "" {
 		s.Replaces = []string{o.EditOf}

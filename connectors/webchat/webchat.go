@@ -71,6 +71,8 @@ var (
 	_ connectors.Previewer = (*Chat)(nil)
 	_ connectors.Observer  = (*Chat)(nil)
 	_ connectors.Accepter  = (*Chat)(nil)
+
+	_ connectors.FileSender = (*Chat)(nil)
 )
 
 // New makes a chat. It takes messages while Run works and answers 503 before.
@@ -116,6 +118,12 @@ func (c *Chat) Run(ctx context.Context, h connectors.Handler) error {
 func (c *Chat) Send(_ context.Context, o claybot.Outgoing) (string, error) {
 	c.hub.sent(topicOf(o.Route), o)
 	return c.name + "/" + o.ID, nil
+}
+
+// SendFile is Send: readers get the reference of the file with the message, and
+// its bytes from the store.
+func (c *Chat) SendFile(ctx context.Context, o claybot.Outgoing, _ func() (io.ReadCloser, error)) (string, error) {
+	return c.Send(ctx, o)
 }
 
 // Split returns the whole text: a page has no largest message.

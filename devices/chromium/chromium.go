@@ -75,7 +75,7 @@ func (b Browser) Open(ctx context.Context, s devices.Spec) (devices.Device, erro
 		return nil, devices.Failed("%s is not within %s", devices.Plain(s.URL), s.Hosts)
 	}
 	sweepOnce()
-	d := &device{path: path, spec: s, log: b.Log}
+	d := &device{path: path, spec: s, reach: reach{hosts: s.Hosts}, log: b.Log}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

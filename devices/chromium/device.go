@@ -31,10 +31,14 @@ const (
 
 // A device is one browser with one tab.
 type device struct {
-	path string
-	spec devices.Spec
-	log  *slog.Logger
-	gate *gate
+	path  string
+	spec  devices.Spec
+	reach reach
+	log   *slog.Logger
+	gate  *gate
+	// remote: the browser runs in a workspace, with neither path, home nor gate
+	// here.
+	remote *Remote
 
 	// tab is the browser, as its library has it: a context that lives as long as
 	// the browser does, and not as a call. nil: there is none.
@@ -56,7 +60,7 @@ func (d *device) Ensure(ctx context.Context) error {
 		return context.Cause(ctx)
 	case d.closed:
 		return devices.Failed("the device is closed")
-	case d.gate != nil:
+	case d.gate != nil || d.remote != nil:
 		return nil
 	}
 	g, err := openGate(ctx, d.spec.Hosts, d.log)
@@ -100,16 +104,15 @@ func (d *device) Restart(ctx context.Context) error {
 
 // start starts a browser with an empty profile.
 func (d *device) start(ctx context.Context) error {
-	home, err := makeHome()
-	if err != nil {
-		return &devices.Error{Text: "no folder can be made for the browser", Err: err}
-	}
-	d.home = home
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	alloc, freed := chromedp.NewExecAllocator(life, d.options()...)
+	b, err := d.seat(life)
+	if err != nil {
+		stop()
+		return err
+	}
 	quietly := func(format string, args ...any) { d.log.Debug("the browser says", "format", format) }
-	tab, gone := chromedp.NewContext(alloc, chromedp.WithLogf(quietly), chromedp.WithErrorf(quietly), chromedp.WithDebugf(func(string, ...any) {}))
-	d.tab, d.end = tab, func() { stop(); gone(); freed() }
+	tab, gone := chromedp.NewContext(b.ctx, chromedp.WithLogf(quietly), chromedp.WithErrorf(quietly), chromedp.WithDebugf(func(string, ...any) {}))
+	d.tab, d.end = tab, func() { b.close(); stop(); gone(); b.freed() }
 	d.watch = newWatch()
 	// The browser lives as long as the context of the first call, so what limits
 	// the start ends the whole browser.
@@ -120,10 +123,34 @@ func (d *device) start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		d.log.Error("the browser does not start", "path", d.path, "err", err)
-		return &devices.Error{Text: "the browser does not start; try " + filepath.Base(d.path) + " --headless --version on the machine, and see the log", Err: err}
+		return b.fault(err)
 	}
 	return nil
+}
+
+// A seat is where a browser is about to run.
+type seat struct {
+	ctx   context.Context // of the library, with what starts the browser
+	close func()          // ends the browser, where the end of ctx does not
+	freed func()          // waits for the end of all of it
+	fault func(error) error
+}
+
+// seat prepares the place of a browser, which lives as long as life.
+func (d *device) seat(life context.Context) (seat, error) {
+	if d.remote != nil {
+		return d.remote.seat(life, d.log), nil
+	}
+	home, err := makeHome()
+	if err != nil {
+		return seat{}, &devices.Error{Text: "no folder can be made for the browser", Err: err}
+	}
+	d.home = home
+	alloc, freed := chromedp.NewExecAllocator(life, d.options()...)
+	return seat{ctx: alloc, close: func() {}, freed: freed, fault: func(err error) error {
+		d.log.Error("the browser does not start", "path", d.path, "err", err)
+		return &devices.Error{Text: "the browser does not start; try " + filepath.Base(d.path) + " --headless --version on the machine, and see the log", Err: err}
+	}}, nil
 }
 
 // prepare sets the tab up before it loads anything.
@@ -140,7 +167,7 @@ func (d *device) prepare() error {
 	if err := chromedp.Listen(d.tab, d.watch.see); err != nil {
 		return err
 	}
-	d.watch.guard(d.tab, d.spec.Hosts, c.Target.TargetID, &d.guards)
+	d.watch.guard(d.tab, d.reach, c.Target.TargetID, &d.guards)
 	if _, err := chromedp.Call(d.tab, fetch.Enable, fetch.EnableParams{}); err != nil {
 		return err
 	}
@@ -160,26 +187,23 @@ func (d *device) options() []chromedp.ExecAllocatorOption {
 	if path, ok := os.LookupEnv("PATH"); ok {
 		env = append(env, "PATH="+path)
 	}
-	return append(chromedp.DefaultExecAllocatorOptions[:],
+	all := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(d.path), chromedp.UserDataDir(filepath.Join(d.home, "profile")),
 		chromedp.NoInheritEnv, chromedp.Env(env...), // what the environment holds is none of its business
-		chromedp.DisableGPU, chromedp.WindowSize(1280, 860),
 		chromedp.ProxyServer(d.gate.address()), chromedp.Flag("proxy-bypass-list", "<-loopback>"),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("no-pings", true),
-		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
-		chromedp.Flag("force-webrtc-ip-handling-policy", true),
-		chromedp.Flag("block-new-web-contents", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-domain-reliability", true),
-		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,AutofillServerCommunication,Prerender2"),
-		chromedp.Flag("mute-audio", true), chromedp.Flag("deny-permission-prompts", true),
 	)
+	for _, f := range careful {
+		all = append(all, chromedp.Flag(f.name, f.value))
+	}
+	return all
 }
 
 // open loads an address into the tab.
 func (d *device) open(ctx context.Context, address string) error {
-	if !d.spec.Hosts.AllowsURL(address) {
-		return devices.Failed("%s is not within %s", devices.Plain(address), d.spec.Hosts)
+	address = d.reach.resolve(address)
+	if !d.reach.allows(address) {
+		return d.reach.refusal(address)
 	}
 	return d.call(ctx, loadLimit, "open the page", func(tab context.Context) error {
 		r, err := chromedp.Call(tab, page.Navigate, page.NavigateParams{URL: address})
@@ -187,8 +211,11 @@ func (d *device) open(ctx context.Context, address string) error {
 		case err != nil:
 			return err
 		case r.ErrorText != "" && !r.IsDownload:
-			host, _ := devices.HostOf(address)
-			return devices.Failed("%s cannot be loaded (%s); is it running?", host, strings.TrimPrefix(r.ErrorText, "net::"))
+			why := strings.TrimPrefix(r.ErrorText, "net::")
+			if host, ok := devices.HostOf(address); ok {
+				return devices.Failed("%s cannot be loaded (%s); is it running?", host, why)
+			}
+			return devices.Failed("%s cannot be loaded (%s); is it there?", devices.Line(devices.Plain(address), 200), why)
 		}
 		return nil
 	})
@@ -278,6 +305,9 @@ func (d *device) quit() {
 	d.end()
 	d.guards.Wait()
 	d.tab, d.end, d.keys = nil, nil, nil
+	if d.home == "" {
+		return
+	}
 	for range 20 { // its last processes may still write
 		if os.RemoveAll(d.home) == nil {
 			return

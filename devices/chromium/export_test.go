@@ -1,6 +1,7 @@
 package chromium
 
 import (
+	"io"
 	"log/slog"
 
 	"github.com/chromedp/chromedp"
@@ -31,3 +32,19 @@ func WarnOfRoot(log *slog.Logger, uid int) { warnOfRoot(log, uid) }
 // Sweep removes what processes that do not live any more left over in a folder; self
 // is the id of one that has made nothing there yet.
 func Sweep(dir string, self int) { sweep(dir, self) }
+
+// Lost waits until it is known that a browser is gone.
+func Lost(d devices.Device) { <-chromedp.FromContext(d.(*device).tab).Browser.LostConnection }
+
+// Bounded reads messages of at most max bytes.
+func Bounded(r io.Reader, max int) io.Reader { return &bounded{r: r, max: max} }
+
+// Allows reports whether a browser reaches an address; files is the folder that it
+// shows.
+func Allows(hosts devices.Hosts, web, loopback bool, files, address string) bool {
+	r := reach{hosts: hosts, web: web, loopback: loopback, data: true, files: files}
+	return r.allows(r.resolve(address))
+}
+
+// Resolve is an address as a browser that shows a folder takes it.
+func Resolve(files, address string) string { return reach{files: files}.resolve(address) }

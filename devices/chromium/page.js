@@ -1,5 +1,5 @@
 // Reads the page, or acts on one element of it. It runs in a world of its own, so
-// the scripts of the page do not see it. what: {want, kind, value}; without want it
+// the scripts of the page do not see it. what: {want, kind, value, max}; without want it
 // reads.
 (what) => {
   const clip = (s, n) => String(s || "").slice(0, 4 * n).replace(/\s+/g, " ").trim().slice(0, n)
@@ -103,7 +103,7 @@
     const heads = [...document.querySelectorAll("h1,h2,dialog[open],[role=dialog]")].filter(visible).slice(0, 20)
     return {
       url: location.href, title: clip(document.title, 120) || clip(heads[0]?.innerText, 120),
-      text: String(document.body?.innerText || "").slice(0, 6000),
+      text: String(document.body?.innerText || "").slice(0, what.max || 6000),
       structure: [...new Set(found.map((f) => f.base)), ...heads.map((h) => still(h.tagName + " " + clip(h.innerText, 80)))],
       actions: found.map((f) => ({ key: f.key, kind: f.d.kind, label: f.d.label, target: f.d.target, once: f.d.once, input: f.d.input, options: f.d.options })),
     }
@@ -125,6 +125,12 @@
         Object.getOwnPropertyDescriptor(proto, "value").set.call(e, what.value)
       }
       changed()
+      break
+    }
+    case "submit": {
+      if (e.tagName === "TEXTAREA" && e.form) e.form.requestSubmit()
+      else if (e.tagName === "INPUT") { e.focus(); return { enter: true } }
+      else return { none: true }
       break
     }
     case "select": {

@@ -47,6 +47,7 @@ type element struct {
 // A wish is what the script is to do.
 type wish struct {
 	Want  string `json:"want,omitempty"`
+	Max   int    `json:"max,omitempty"` // of the text, in characters
 	Kind  string `json:"kind,omitempty"`
 	Value string `json:"value"`
 }
@@ -117,13 +118,13 @@ func (d *device) Perceive(ctx context.Context) (devices.Screen, error) {
 // hosts are no actions: nobody can follow them.
 func (d *device) screen(r reading) devices.Screen {
 	s := devices.Screen{ID: fingerprint(r), Title: r.Title, Text: r.Text}
-	if d.spec.Hosts.AllowsURL(r.URL) {
+	if d.reach.allows(r.URL) {
 		s.URL = r.URL
 	}
 	d.keys = make(map[string]string)
 	for _, e := range r.Actions {
 		scripted := strings.HasPrefix(strings.ToLower(e.Target), "javascript:")
-		if e.Target != "" && !scripted && !d.spec.Hosts.AllowsURL(e.Target) {
+		if e.Target != "" && !scripted && !d.reach.allows(e.Target) {
 			continue
 		}
 		a := devices.Action{ID: short(e.Key), Kind: devices.Kind(e.Kind), Label: e.Label, Once: e.Once, Input: e.Input, Options: e.Options}
@@ -232,9 +233,14 @@ func (d *device) Act(ctx context.Context, a devices.Action, value string) error 
 			}
 		}
 		var done struct {
-			Gone bool `json:"gone"`
+			Gone  bool `json:"gone"`
+			Enter bool `json:"enter"` // the key is to be pressed
+			None  bool `json:"none"`  // it has no form
 		}
 		err := d.run(tab, wish{Want: key, Kind: string(a.Kind), Value: value}, &done)
+		if err == nil && done.Enter {
+			err = enter(tab)
+		}
 		switch {
 		case err != nil && strings.Contains(err.Error(), "navigated or closed"), err != nil && strings.Contains(err.Error(), "context was destroyed"):
 			return nil // the page was left at once
@@ -242,6 +248,8 @@ func (d *device) Act(ctx context.Context, a devices.Action, value string) error 
 			return err
 		case done.Gone:
 			return devices.Failed("the page has no %q any more", a.Label)
+		case done.None:
+			return devices.Failed("%q is no field of a form that can be sent", a.Label)
 		}
 		d.flush(tab)
 		return nil
@@ -275,7 +283,7 @@ func (d *device) back(ctx context.Context) error {
 			return err
 		}
 		i := int(h.CurrentIndex) - 1
-		if i < 0 || i >= len(h.Entries) || !d.spec.Hosts.AllowsURL(h.Entries[i].URL) {
+		if i < 0 || i >= len(h.Entries) || !d.reach.allows(h.Entries[i].URL) {
 			return devices.Failed("there is no page to go back to")
 		}
 		_, err = chromedp.Call(tab, page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: h.Entries[i].ID})

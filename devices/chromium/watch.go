@@ -129,14 +129,14 @@ func (w *watch) answered(e *network.EventResponseReceived) {
 // guard answers what the browser asks: whether a request may go out, what becomes
 // of a dialog, a window, a download. It begins when guard returns and ends with
 // ctx; wg is done then.
-func (w *watch) guard(ctx context.Context, hosts devices.Hosts, own target.ID, wg *sync.WaitGroup) {
+func (w *watch) guard(ctx context.Context, r reach, own target.ID, wg *sync.WaitGroup) {
 	paused := chromedp.Events(ctx, fetch.RequestPaused)
 	wg.Go(func() {
 		for e, err := range paused {
 			if err != nil {
 				return
 			}
-			w.decide(ctx, hosts, e)
+			w.decide(ctx, r, e)
 		}
 	})
 	dialogs := chromedp.Events(ctx, page.JavascriptDialogOpening)
@@ -176,8 +176,8 @@ func (w *watch) guard(ctx context.Context, hosts devices.Hosts, own target.ID, w
 }
 
 // decide lets a request of the page go out, or not.
-func (w *watch) decide(ctx context.Context, hosts devices.Hosts, e fetch.EventRequestPaused) {
-	if passes(hosts, e) {
+func (w *watch) decide(ctx context.Context, r reach, e fetch.EventRequestPaused) {
+	if passes(r, e) {
 		_, _ = chromedp.Call(ctx, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: e.RequestID}) // it may be gone
 		return
 	}
@@ -195,10 +195,10 @@ func (w *watch) decide(ctx context.Context, hosts devices.Hosts, e fetch.EventRe
 	_, _ = chromedp.Call(ctx, fetch.FailRequest, fetch.FailRequestParams{RequestID: e.RequestID, ErrorReason: reason})
 }
 
-// passes reports whether a request may go out: to the hosts, or to what is within
-// the page itself.
-func passes(hosts devices.Hosts, e fetch.EventRequestPaused) bool {
-	if hosts.AllowsURL(e.Request.URL) {
+// passes reports whether a request may go out: to what may be reached, or to what
+// is within the page itself.
+func passes(r reach, e fetch.EventRequestPaused) bool {
+	if r.allows(e.Request.URL) {
 		return true
 	}
 	scheme, _, _ := strings.Cut(e.Request.URL, ":")

@@ -82,7 +82,7 @@ func TestBaseURLs(t *testing.T) {
 		"https://x.example/v1?version=2":     "https://x.example/v1/chat/completions?version=2",
 		"https://x.example/chat/completions": "https://x.example/chat/completions",
 	} {
-		if got := New(Config{BaseURL: base, Model: "m"}).url; got != want {
+		if got := New(Config{BaseURL: base, Model: "m"}).caller.URL; got != want {
 			t.Errorf("%q: got %q, want %q", base, got, want)
 		}
 	}
@@ -324,7 +324,7 @@ func checkClean(t *testing.T, err error, log string) {
 // A finished answer leaves its connection for the next one.
 func TestConnectionsAreReused(t *testing.T) {
 	dials := 0
-	tr := NewTransport()
+	tr := llm.NewTransport()
 	dial := tr.DialContext
 	s := openaitest.New(openaitest.Config{})
 	srv := httptest.NewServer(s)
@@ -361,9 +361,9 @@ func TestCallerEndsTheCall(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	s, c := serve(t, openaitest.Config{}, Config{})
-	s.Script(openaitest.Reply{Text: "x", Usage: &openaitest.Usage{Prompt: 100, Completion: 7, Cached: 40}})
+	s.Script(openaitest.Reply{Text: "x", Usage: &openaitest.Usage{Prompt: 100, Completion: 7, Cached: 40, Reasoning: 5}})
 	resp, err := c.Chat(t.Context(), ask("x"))
-	if want := (claybot.Usage{Input: 100, Output: 7, CachedInput: 40, LLMCalls: 1}); err != nil || resp.Usage != want {
+	if want := (claybot.Usage{Input: 100, Output: 7, CachedInput: 40, Reasoning: 5, LLMCalls: 1}); err != nil || resp.Usage != want {
 		t.Errorf("got %+v, %v, want %+v", resp.Usage, err, want)
 	}
 	s.Script(openaitest.Reply{Text: "xxxxxxxx", Fault: openaitest.FaultNoUsage})
@@ -418,13 +418,15 @@ func TestCutAtEveryByte(t *testing.T) {
 		finish := bytes.Index(whole, []byte(`"finish_reason":"tool_calls"`))
 		successes := 0
 		for at := len(whole); at >= 0; at -= step {
-			in := &limitedBody{r: bytes.NewReader(whole[:at]), left: maxBody, watch: newWatch(func(error) {}, time.Hour, errIdle)}
-			c := &Client{cfg: Config{Model: "m"}}
-			resp, fail := c.read(t.Context(), in, ask("x"))
-			in.watch.stop()
-			if fail != nil {
-				if fail.Class != llm.Transient {
-					t.Fatalf("%s cut at %d: class %s", form, at, fail.Class)
+			c := New(Config{Model: "m", HTTP: bodyTransport{"text/event-stream", func() io.Reader { return bytes.NewReader(whole[:at]) }}})
+			resp, err := c.Chat(t.Context(), ask("x"))
+			if err != nil {
+				var e *llm.Error
+				if !errors.As(err, &e) || e.Class != llm.Transient || at > len(whole)/2 && resp.Usage.Input == 0 {
+					t.Fatalf("%s cut at %d: %v, usage %+v", form, at, err, resp.Usage)
+				}
+				if resp.Usage = (claybot.Usage{}); !reflect.DeepEqual(resp, llm.Response{Model: "m", Asked: "m"}) {
+					t.Fatalf("%s cut at %d: an answer beside the error: %+v", form, at, resp)
 				}
 				continue
 			}

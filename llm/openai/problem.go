@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -115,20 +114,61 @@ func (p *problem) has(signs ...string) bool {
 	return false
 }
 
-// refused returns the optional fields that a problem is about.
-func (p *problem) refused() uint32 {
-	if p.status != http.StatusBadRequest && p.status != http.StatusUnprocessableEntity {
-		return 0
+// account reports a problem of the key or the account, not of the request.
+func (p *problem) account() bool {
+	switch {
+	case p.has(quotaSigns...), p.status == http.StatusUnauthorized, p.status == http.StatusPaymentRequired:
+		return true
 	}
-	var fields uint32
+	return p.status == http.StatusForbidden && !p.has("moderation", "flagged")
+}
+
+// Signs of a model without eyes, and of one picture that cannot be shown.
+var (
+	blindSigns = []string{
+		"not support", "n't support", "unsupported", "support image", "vision", "multimodal", "multi-modal", "image_url",
+		"expected a string", "expected string", "must be a string", "only text", "text only", "not enabled",
+	}
+	badImageSigns = []string{
+		"invalid image", "unsupported image", "valid image", "process image", "parse image", "image data",
+		"image exceeds", "image size", "image too large", "too large", "download",
+	}
+)
+
+// refused returns the optional fields that a problem is about: those that the
+// server never accepts, and those that it does not accept as they are.
+func (p *problem) refused() (always, once uint32) {
+	switch p.status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+	case http.StatusNotFound, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
+		// How some servers say that a model has no eyes.
+		if p.has("image") && p.has(blindSigns...) {
+			return fieldImages, 0
+		}
+		return 0, 0
+	case http.StatusInternalServerError:
+		if p.has("image") {
+			return 0, fieldImages
+		}
+		return 0, 0
+	default:
+		return 0, 0
+	}
 	if p.has("stream_options", "include_usage") {
-		fields |= fieldUsage
+		always |= fieldUsage
 	}
 	unknown := p.has("unrecognized", "unknown", "unexpected", "unsupported", "not supported", "not permitted", "extra_forbidden")
 	if p.param == "user" || unknown && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
-		fields |= fieldUser
+		always |= fieldUser
 	}
-	return fields
+	if p.has("image") {
+		if p.has(badImageSigns...) || !p.has(blindSigns...) {
+			once |= fieldImages
+		} else {
+			always |= fieldImages
+		}
+	}
+	return always, once
 }
 
 // sentence is what the operator reads before the provider's own words.
@@ -152,39 +192,4 @@ func (p *problem) sentence() string {
 		return "the provider redirects in a way that is not followed; check the base URL"
 	}
 	return "the provider refuses the request"
-}
-
-var (
-	urlPattern = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
-	keyPattern = regexp.MustCompile(`(?i)\b(sk|key|bearer|token|api[_-]?key)[-_ :=]+[A-Za-z0-9._*-]{6,}`)
-)
-
-// secretsOf returns what removes the secrets of cfg from a text.
-func secretsOf(cfg Config) *strings.Replacer {
-	var pairs []string
-	add := func(secret string, atLeast int) {
-		if len(secret) >= atLeast {
-			pairs = append(pairs, secret, "[redacted]")
-		}
-	}
-	add(cfg.Key, 4)
-	for _, v := range cfg.Headers {
-		add(v, 8)
-		if _, token, ok := strings.Cut(v, " "); ok {
-			add(token, 8)
-		}
-	}
-	return strings.NewReplacer(pairs...)
-}
-
-// short makes a provider's message fit for an error: one line, 200 characters
-// at most, without keys and addresses.
-func (c *Client) short(s string) string {
-	s = c.redact.Replace(strings.ToValidUTF8(s, ""))
-	s = keyPattern.ReplaceAllString(urlPattern.ReplaceAllString(s, "[address]"), "[redacted]")
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
-	if r := []rune(s); len(r) > 200 {
-		s = string(r[:200]) + "…"
-	}
-	return s
 }

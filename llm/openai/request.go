@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -20,8 +21,9 @@ const fallbackPrefix = "[System instructions]\n"
 // Optional fields of a request. A server that refuses one gets requests
 // without it from then on.
 const (
-	fieldUsage uint32 = 1 << iota // stream_options
-	fieldUser                     // user
+	fieldUsage  uint32 = 1 << iota // stream_options
+	fieldUser                      // user
+	fieldImages                    // images among the content
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -35,12 +37,12 @@ type (
 		Stream              bool               `json:"stream"`
 		StreamOptions       *sdk.StreamOptions `json:"stream_options,omitempty"`
 		User                string             `json:"user,omitempty"`
-		MaxTokens           int                `json:"max_tokens,omitempty"`
-		MaxCompletionTokens int                `json:"max_completion_tokens,omitempty"`
+		MaxTokens           int64              `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int64              `json:"max_completion_tokens,omitempty"`
 	}
 	wireMessage struct {
 		Role       llm.Role   `json:"role"`
-		Content    string     `json:"content,omitempty"`
+		Content    any        `json:"content,omitempty"` // a string, or []wirePart
 		ToolCalls  []wireCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
 	}
@@ -64,21 +66,19 @@ func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
 	if without&fieldUser == 0 {
 		req.User = string(r.Agent)
 	}
-	if c.cfg.MaxTokens > 0 {
+	if limit := cmp.Or(max(r.MaxTokens, 0), c.cfg.MaxTokens); limit > 0 {
 		// OpenAI's newer models refuse the old name, most other servers do
 		// not know the new one.
-		if strings.HasPrefix(c.url, DefaultBaseURL) {
-			req.MaxCompletionTokens = c.cfg.MaxTokens
+		if strings.HasPrefix(c.caller.URL, DefaultBaseURL) {
+			req.MaxCompletionTokens = limit
 		} else {
-			req.MaxTokens = c.cfg.MaxTokens
+			req.MaxTokens = limit
 		}
 	}
 	if r.System != "" {
 		req.Messages = append(req.Messages, wireMessage{Role: llm.RoleSystem, Content: r.System})
 	}
-	for _, m := range withFallback(r, c.fallback) {
-		req.Messages = append(req.Messages, wire(m))
-	}
+	req.Messages = appendChat(req.Messages, withFallback(r, c.fallback), without&fieldImages == 0)
 	body, err := json.Marshal(req)
 	if err != nil || len(r.Tools) == 0 {
 		return body, err
@@ -152,18 +152,6 @@ func withFallback(r llm.Request, wanted bool) []llm.Message {
 		if m.ID != SystemPromptFallback {
 			out = append(out, m)
 		}
-	}
-	return out
-}
-
-func wire(m llm.Message) wireMessage {
-	out := wireMessage{Role: m.Role, Content: m.Content, ToolCallID: m.CallID}
-	for _, call := range m.Calls {
-		out.ToolCalls = append(out.ToolCalls, wireCall{
-			ID:       call.ID,
-			Type:     sdk.ToolTypeFunction,
-			Function: sdk.FunctionCall{Name: call.Name, Arguments: call.Args},
-		})
 	}
 	return out
 }

@@ -18,20 +18,26 @@ import (
 
 // inBubble runs fn with an emulator and a client that are connected in memory,
 // in simulated time.
-func inBubble(t *testing.T, fn func(t *testing.T, s *openaitest.Server, c *Client)) {
+func inBubble(t *testing.T, fn func(t *testing.T, s *openaitest.Server, c llm.Model)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := openaitest.New(openaitest.Config{})
 		dial, stop := s.Pipe()
-		tr := NewTransport()
+		tr := llm.NewTransport()
 		tr.Proxy = nil
 		tr.DialContext = dial
 		c := New(Config{BaseURL: "http://model.invalid/v1", Model: "m", HTTP: tr})
-		fn(t, s, c)
+		fn(t, s, llm.Retried(c, llm.Retries{}))
 		c.CloseIdleConnections()
 		stop()
 	})
 }
+
+// What llm.Retried and the client promise together.
+const (
+	minBackoff = 500 * time.Millisecond
+	tailTime   = 5 * time.Second
+)
 
 func TestRetry(t *testing.T) {
 	type replies = []openaitest.Reply
@@ -85,7 +91,7 @@ func TestRetry(t *testing.T) {
 		{"slow bytes", replies{{Text: "slow", Fault: openaitest.FaultSlow, Gap: 10 * time.Second}}, llm.Transient, 1, 10 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *openaitest.Server, c *Client) {
+			inBubble(t, func(t *testing.T, s *openaitest.Server, c llm.Model) {
 				s.Script(tt.script...)
 				var shown strings.Builder
 				r := ask("x")
@@ -121,7 +127,7 @@ func TestRetry(t *testing.T) {
 
 // A date is the third form of Retry-After.
 func TestRetryAfterDate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *openaitest.Server, c *Client) {
+	inBubble(t, func(t *testing.T, s *openaitest.Server, c llm.Model) {
 		at := time.Now().Add(20 * time.Second).UTC().Truncate(time.Second)
 		s.Script(openaitest.Reply{Fault: openaitest.FaultRate, RetryAfter: at.Format(http.TimeFormat)})
 		if _, err := c.Chat(t.Context(), ask("x")); err != nil || time.Since(at).Abs() > time.Second {
@@ -130,30 +136,9 @@ func TestRetryAfterDate(t *testing.T) {
 	})
 }
 
-func TestRetryAfterHeader(t *testing.T) {
-	now := time.Date(2026, 7, 1, 9, 0, 0, 0, time.UTC)
-	for _, tt := range []struct {
-		name, value string
-		want        time.Duration
-	}{
-		{"Retry-After", "", 0},
-		{"Retry-After", "0.5", 500 * time.Millisecond},
-		{"Retry-After", "-3", 0},
-		{"Retry-After", "NaN", 0},
-		{"Retry-After", "1e300", 365 * 24 * time.Hour},
-		{"Retry-After", "Wed, 01 Jul 2026 09:00:30 GMT", 30 * time.Second},
-		{"Retry-After", "Wed, 01 Jul 2099 09:00:30 GMT", 365 * 24 * time.Hour},
-		{"Retry-After-Ms", "250", 250 * time.Millisecond},
-	} {
-		if got := retryAfter(http.Header{tt.name: {tt.value}}, now); got != tt.want {
-			t.Errorf("%s %q: got %v, want %v", tt.name, tt.value, got, tt.want)
-		}
-	}
-}
-
 // The step's time covers waiting: a wait that cannot fit is not begun.
 func TestDeadlineOfTheCaller(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *openaitest.Server, c *Client) {
+	inBubble(t, func(t *testing.T, s *openaitest.Server, c llm.Model) {
 		s.Script(openaitest.Reply{Fault: openaitest.FaultRate, RetryAfter: "30"}, openaitest.Reply{Fault: openaitest.FaultHang})
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -171,22 +156,6 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 	})
 }
 
-func TestBackoffIsJittered(t *testing.T) {
-	seen := map[time.Duration]bool{}
-	for range 100 {
-		for try, ceiling := range map[int]time.Duration{1: 2 * time.Second, 2: maxBackoff} {
-			wait, again := backoff(t.Context(), try, &llm.Error{Class: llm.Transient})
-			if !again || wait < minBackoff || wait > ceiling {
-				t.Fatalf("try %d: %v %v", try, wait, again)
-			}
-			seen[wait] = true
-		}
-	}
-	if len(seen) < 100 {
-		t.Errorf("only %d different waits", len(seen))
-	}
-}
-
 // Every form of a good stream is understood.
 func TestForms(t *testing.T) {
 	for _, form := range []openaitest.Fault{
@@ -196,7 +165,7 @@ func TestForms(t *testing.T) {
 	} {
 		for _, border := range []int{0, 1, 100} {
 			t.Run(fmt.Sprintf("%s/%d", form, border), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, s *openaitest.Server, c *Client) {
+				inBubble(t, func(t *testing.T, s *openaitest.Server, c llm.Model) {
 					s.Script(openaitest.Reply{Text: "hello 世界", Calls: twoCalls, Piece: 4, Border: border, Fault: form})
 					resp, err := c.Chat(t.Context(), ask("x"))
 					if err != nil || resp.Text != "hello 世界" || len(resp.Calls) != 2 || resp.Calls[1] != twoCalls[1] {
@@ -210,7 +179,7 @@ func TestForms(t *testing.T) {
 
 // Answers without end are ended by their size, in bounded memory.
 func TestGiants(t *testing.T) {
-	for fault, want := range map[openaitest.Fault]error{openaitest.FaultGiantLine: errLineTooLong, openaitest.FaultEndless: errTooLarge} {
+	for fault, want := range map[openaitest.Fault]error{openaitest.FaultGiantLine: llm.ErrLineTooLong, openaitest.FaultEndless: llm.ErrTooLarge} {
 		t.Run(string(fault), func(t *testing.T) {
 			s, c := serve(t, openaitest.Config{}, Config{})
 			s.Script(openaitest.Reply{Fault: fault})

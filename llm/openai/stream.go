@@ -1,26 +1,15 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	sdk "github.com/sashabaranov/go-openai"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
-)
-
-// A verdict says what a stream turned out to be when it ended.
-type verdict int
-
-const (
-	complete verdict = iota // a reason of the end was seen
-	cut                     // something came, but no reason of the end
-	empty                   // nothing came
 )
 
 // A chunk is one event of a stream. Errors come as chunks of their own.
@@ -42,51 +31,51 @@ type answer struct {
 }
 
 // read gathers a stream to its end and judges it.
-func (c *Client) read(ctx context.Context, in *limitedBody, r llm.Request) (llm.Response, *failure) {
-	events := newEventReader(in)
-	defer events.close()
+func (c *Client) read(x *llm.Exchange, r llm.Request) (llm.Response, *failure) {
+	events := llm.NewEventReader(x)
+	defer events.Close()
 	var a answer
 	var end error
 	for !a.done && end == nil {
 		var data []byte
-		if data, end = events.next(); end == nil {
+		if data, end = events.Next(); end == nil {
 			finished := a.finish != ""
 			if fail := c.take(&a, data, r.Delta); fail != nil {
+				fail.usage = a.taken(r)
 				return llm.Response{}, fail
 			}
 			if !finished && a.finish != "" {
-				in.idle = 0
-				in.watch.next(tailTime, errTail)
+				x.Tail()
 			}
 		}
 	}
-	if errors.Is(end, errTooLarge) || errors.Is(end, errLineTooLong) {
-		return llm.Response{}, c.broken(ctx, end)
-	}
-	switch a.verdict() {
-	case complete:
+	if a.complete() && !errors.Is(end, llm.ErrTooLarge) && !errors.Is(end, llm.ErrLineTooLong) {
 		return c.response(&a, r)
-	case empty:
-		if ctx.Err() == nil && (end == nil || errors.Is(end, io.EOF)) {
-			return llm.Response{}, failed(llm.Transient, "the provider's answer was empty")
-		}
 	}
-	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTail) {
-		return llm.Response{}, c.broken(ctx, end)
-	}
-	return llm.Response{}, failed(llm.Transient, "the answer was cut off")
+	return llm.Response{}, &failure{Error: x.Cut(end, a.chunks == 0), usage: a.taken(r)}
 }
 
-// verdict judges what was gathered. Where the end mark is missing, complete
-// arguments are the only sign that the last call is whole.
-func (a *answer) verdict() verdict {
-	switch {
-	case a.finish != "" && (a.done || !a.calls.half()):
-		return complete
-	case a.chunks == 0:
-		return empty
+// complete reports that a reason of the end was seen. Where the end mark is
+// missing, complete arguments are the only sign that the last call is whole.
+func (a *answer) complete() bool {
+	return a.finish != "" && (a.done || !a.calls.half())
+}
+
+// taken is what an answer took that failed: nothing when nothing came.
+func (a *answer) taken(r llm.Request) claybot.Usage {
+	if a.chunks == 0 {
+		return claybot.Usage{}
 	}
-	return cut
+	u := usageOf(a.usage)
+	if u.Input == 0 && u.Output == 0 {
+		u = llm.Estimate(r, llm.Response{Text: a.text.String(), Calls: a.calls.finish("", nil)})
+	}
+	return u
+}
+
+// spent is the response beside a failure.
+func (c *Client) spent(f *failure) llm.Response {
+	return llm.Response{Model: c.cfg.Model, Asked: c.cfg.Model, Usage: f.usage}
 }
 
 // take adds one event.
@@ -151,7 +140,7 @@ func harmless(err error) bool {
 // or filter has no calls: the last one may be half, and to act on a part of what
 // was meant is worse than to ask again.
 func (c *Client) response(a *answer, r llm.Request) (llm.Response, *failure) {
-	resp := llm.Response{Text: a.text.String(), Model: a.model, Usage: usageOf(a.usage)}
+	resp := llm.Response{Text: a.text.String(), Model: a.model, Asked: c.cfg.Model, Usage: usageOf(a.usage)}
 	if resp.Model == "" {
 		resp.Model = c.cfg.Model
 	}
@@ -183,7 +172,10 @@ func usageOf(u *sdk.Usage) claybot.Usage {
 	}
 	usage.Input, usage.Output = int64(max(u.PromptTokens, 0)), int64(max(u.CompletionTokens, 0))
 	if d := u.PromptTokensDetails; d != nil {
-		usage.CachedInput = int64(min(max(d.CachedTokens, 0), max(u.PromptTokens, 0)))
+		usage.CachedInput = min(int64(max(d.CachedTokens, 0)), usage.Input)
+	}
+	if d := u.CompletionTokensDetails; d != nil {
+		usage.Reasoning = min(int64(max(d.ReasoningTokens, 0)), usage.Output)
 	}
 	return usage
 }

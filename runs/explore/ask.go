@@ -3,10 +3,13 @@ package explore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
 )
 
 // system is what the model is told about its task.
@@ -80,9 +83,22 @@ func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
 	resp, err := model.Chat(ctx, llm.Request{
 		Agent: s.Turn.Agent.ID, Run: s.Turn.Run.ID, System: system,
 		Messages: []llm.Message{{Role: llm.RoleUser, Content: string(question)}},
+		Lost: func(model string, u claybot.Usage) {
+			m.Spent += u.CostMicroUSD
+			if s.Turn.Lost != nil {
+				s.Turn.Lost(model, u)
+			}
+		},
 	})
+	if err == nil {
+		s.Used(resp.Model, resp.Usage)
+		m.Spent += resp.Usage.CostMicroUSD
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if e, ok := errors.AsType[*llm.Error](err); ok && e.Class == llm.Budget {
+		return nil, &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
 	}
 	if err != nil {
 		m.Garbled++
@@ -90,8 +106,6 @@ func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
 		s.Output.wrong(Fault{Text: "the model could not be asked; the rule chose"})
 		return rule(m), nil
 	}
-	s.Used(resp.Model, resp.Usage)
-	m.Spent += resp.Usage.CostMicroUSD
 	said, ok := readChoice(resp.Text)
 	if ok && said.GoalReached && m.Goal != "" {
 		m.Reached, m.Why = true, m.Screens[m.At].Title

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -53,22 +54,32 @@ func (e *engine) paper(s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q
 	if v.Denied != "" || e.approved(s.Turn.Agent, p, v) >= p.Approvals {
 		return q, false
 	}
-	who, enough := e.approvers(p, v)
+	who, enough := e.approvers(s.Turn.Agent, p, v)
 	call := st.call(s)
-	q, err := tools.Approval(s.Turn.Agent, spec, call, reason(st))
+	why := reason(st)
+	if v.Edits > 0 && len(v.By) > 0 {
+		why += " The arguments are those of " + v.By[0] + "."
+	}
+	q, err := tools.Approval(s.Turn.Agent, e.place(s), spec.In(e.env(s)), call, why)
 	switch {
 	case !enough:
-		v.Denied = fmt.Sprintf(whyFewApprovers, p.Approvals, len(e.people(p.Approvers)))
-	case s.Scratch.Rounds[askApprove] > p.Approvals+1:
+		v.Denied = fmt.Sprintf(whyFewApprovers, p.Approvals, len(e.electorate(s.Turn.Agent, p).Distinct(p.Approvers)))
+	case s.Scratch.Rounds[askApprove] > p.Approvals+1+edits(s):
 		v.Denied = fmt.Sprintf(whyTooFew, p.Approvals)
 	case err != nil:
 		v.Denied = notApproved + ": " + err.Error()
 	default:
-		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, p.once()
+		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, q.Once || p.once() || e.rules(s, p).Once(spec)
+		if e.undo {
+			q.Args = "" // what is taken back is what was done
+		}
 		return q, true
 	}
 	return q, false
 }
+
+// maxEdits is how often the arguments of a step may be edited.
+const maxEdits = 3
 
 // reason says why a step is to be run.
 func reason(st Step) string {
@@ -96,8 +107,9 @@ func (e *engine) vote(s *state, step string) *Vote {
 
 // hearVotes counts the answers of a round. An approval counts for the action that
 // was shown, which is the one of the question in the history, and only when the
-// policy still names who gave it.
-func (e *engine) hearVotes(s *state, p Policy, qs []claybot.Question, answers []claybot.Answered) {
+// policy still names who gave it. One with other arguments puts these into the
+// step, and is the first for the new action. It reports whether there was one.
+func (e *engine) hearVotes(s *state, p Policy, qs []claybot.Question, answers []claybot.Answered) (edited bool) {
 	for i, q := range qs {
 		a := answers[i]
 		v := e.vote(s, stepOf(q.ToolCallID))
@@ -111,15 +123,47 @@ func (e *engine) hearVotes(s *state, p Policy, qs []claybot.Question, answers []
 			v.Denied = notApproved
 		case shown == "" || v.Digest != "" && v.Digest != shown:
 			v.Denied = whyVoid
-		case !e.may(s.Turn.Agent, p, a.By):
+		case !e.electorate(s.Turn.Agent, p).May(a.By):
 			v.Denied = whyNoApprover
-		case p.Approvals > 1 && (a.By == "" || e.among(v.By, a.By)):
+		case a.Args != "":
+			if !e.edit(s, stepOf(q.ToolCallID), a, v) {
+				v.Denied = whyVoid
+			}
+			edited = true
+		case p.Approvals > 1 && (a.By == "" || e.electorate(s.Turn.Agent, p).Among(v.By, a.By)):
 			// The same person counts once; somebody else is asked.
 		default:
 			v.Digest = shown
 			v.By = append(v.By, a.By)
 		}
 	}
+	return edited
+}
+
+// edit puts the arguments of a person into a step. It reports whether they fit.
+func (e *engine) edit(s *state, step string, a claybot.Answered, v *Vote) bool {
+	steps := slices.Clone(s.Scratch.Steps)
+	i := slices.IndexFunc(steps, func(st Step) bool { return st.ID == step })
+	if i < 0 {
+		return false
+	}
+	steps[i].Args = json.RawMessage(a.Args)
+	call := steps[i].call(s)
+	if err := e.tools(s).Editable(s.Turn.Agent, call); err != nil {
+		e.log(s).Warn("edited arguments do not fit any more", "step", step, "tool", call.Name)
+		return false
+	}
+	s.Scratch.Steps = steps
+	*v = Vote{Digest: e.bound(s, call), By: []string{a.By}, Edits: v.Edits + 1}
+	return v.Edits <= maxEdits
+}
+
+// edits is how many rounds of questions are due to other arguments.
+func edits(s *state) (n int) {
+	for _, v := range s.Scratch.Votes {
+		n += v.Edits
+	}
+	return n
 }
 
 // shownDigest is the digest of the action that a question was about; empty when
@@ -148,6 +192,9 @@ func (e *engine) refuses(s *state, set *tools.Set, p Policy, st Step) string {
 	if why := p.forbids(spec, e.undo); why != "" {
 		return why
 	}
+	if d := e.decide(s, p, spec, st); d.Verdict == tools.Refuse {
+		return d.Why
+	}
 	v := s.Scratch.Votes[st.ID]
 	switch {
 	case v != nil && v.Denied != "": // of this step alone, whatever is granted to its tool
@@ -156,7 +203,7 @@ func (e *engine) refuses(s *state, set *tools.Set, p Policy, st Step) string {
 		return ""
 	case v == nil, e.approved(s.Turn.Agent, p, v) < p.Approvals:
 		return notApproved
-	case v.Digest != digest(s, claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}):
+	case v.Digest != e.bound(s, claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}):
 		return whyVoid
 	}
 	return ""

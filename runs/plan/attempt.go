@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -73,6 +74,9 @@ func (w *work) verdict(st Step, call claybot.ToolCall, doubt bool) string {
 		return interrupted
 	}
 	why := w.refuses(w.s, w.set, w.policy, st)
+	if why == "" {
+		why = w.over()
+	}
 	if call.ID != st.call(w.s).ID {
 		why = whyVoid
 	}
@@ -99,20 +103,46 @@ func (w *work) once(ctx context.Context, call claybot.ToolCall, started *bool, t
 			return fault
 		}
 	}
-	if !*started && w.runnable(call) {
+	if !*started && w.runnable(call) && (!w.dry(w.s) || w.set.Effect(call.Name) == tools.ReadOnly) {
 		if t.err = w.start(ctx, call); t.err != nil {
 			return nil
 		}
 		*started = true
 	}
-	env := tools.Env{Agent: w.s.Turn.Agent, Run: w.s.Turn.Run.ID, CallID: call.ID, Save: w.s.Turn.Save, Undo: w.undo}
-	out := w.set.Do(ctx, env, call)
+	out := w.set.Do(ctx, w.env(call), call)
 	t.calls++
+	if v := w.s.Scratch.Votes[stepOf(call.ID)]; v != nil && v.Edits > 0 && out.Wait == nil {
+		out.Record.Text = tools.Edited(call.Args, out.Record.Text)
+	}
 	if w.Guard != nil {
 		w.Guard.Done(user, call.Name, out.Fault)
 	}
 	t.record, t.wait = out.Record, out.Wait
 	return out.Fault
+}
+
+// env is what a call may use, and what the run knows by now.
+func (w *work) env(call claybot.ToolCall) tools.Env {
+	turn := w.s.Turn
+	env := tools.Env{Agent: turn.Agent, Run: turn.Run.ID, CallID: call.ID, Thread: turn.Thread(), Save: turn.Save, Undo: w.undo, Dry: w.dry(w.s) && !w.undo}
+	return env.Aware(slices.Concat(turn.History, w.s.Records()))
+}
+
+// over says why no further step may run, by what the tools have taken; empty
+// while one may. An undo is brought to its end.
+func (w *work) over() string {
+	if w.undo {
+		return ""
+	}
+	var limits tools.Limits
+	if w.Limits != nil {
+		limits = w.Limits(w.s.Turn.Agent)
+	}
+	var spent tools.Spent
+	for _, r := range w.results {
+		spent.Add(r)
+	}
+	return spent.Over(limits)
 }
 
 // maxQueue is how long a call waits for its turn by the rate of its tool.

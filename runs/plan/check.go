@@ -59,6 +59,9 @@ func (e *engine) stepFaults(s *state, set *tools.Set, policy Policy, intent Inte
 	if why := policy.forbids(spec, false); why != "" {
 		return []string{why}
 	}
+	if d := e.decide(s, policy, spec, st); d.Verdict == tools.Refuse {
+		return []string{d.Why}
+	}
 	args, open := st.Args, false
 	if !s.Scratch.Filled {
 		f := filling{values: s.Scratch.values(), known: keys(intent)}

@@ -112,8 +112,10 @@ func (e *engine) hear(ctx context.Context, s *state, p Policy) (string, error) {
 		}
 		return "", nil
 	}
-	e.hearVotes(s, p, open.Questions, answers)
-	return "", nil
+	if !e.hearVotes(s, p, open.Questions, answers) {
+		return "", nil
+	}
+	return "", tell(ctx, s, runs.Planned(s.Turn.Run.ID, planned(s.Scratch.Steps), s.Output.Diff, string(s.Scratch.Mode)))
 }
 
 // inputs asks for what is required and unknown.

@@ -45,7 +45,7 @@ func (e *engine) ask(ctx context.Context, s *state, j job) (llm.Response, error)
 		first := llm.Message{ID: j.id, Role: llm.RoleUser, Content: talk(s, size) + "\n\n" + j.task}
 		resp, err := model.Chat(ctx, llm.Request{
 			Agent: s.Turn.Agent.ID, Run: s.Turn.Run.ID, System: strings.TrimSpace(system + "\n\n" + j.system),
-			Messages: append([]llm.Message{first}, j.more...),
+			Messages: append([]llm.Message{first}, j.more...), Lost: s.Turn.Lost,
 		})
 		switch {
 		case err == nil:
@@ -110,6 +110,8 @@ func modelError(err error) error {
 	}
 	code := runs.CodeModel
 	switch {
+	case e.Class == llm.Budget:
+		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
 	case e.Class == llm.Context:
 		code = runs.CodeContext
 	case e.Class == llm.Permanent && e.Status < 500: // a server that broke has not refused anything

@@ -64,6 +64,18 @@ type Config struct {
 	Guard *tools.Guard
 	// Approved are the tools that need no approval any more, by a rule.
 	Approved func(claybot.Agent) []string
+	// Rules are when calls ask, besides what the Policy says; nil: as the tools say.
+	// Their quorum and approvers are those of the Policy.
+	Rules func(claybot.Agent) tools.Rules
+	// Limits bound what the tools of a run may take; nil: the defaults. A plan has
+	// no limit of its calls.
+	Limits func(claybot.Agent) tools.Limits
+	// Place says where the tools of an agent act, as workspace.Workspace does;
+	// approvals are bound to it. nil, or an empty result: nowhere in particular.
+	Place func(claybot.Agent) string
+	// Dry agents only say what they would do, unless a tool has no effect; nil:
+	// none.
+	Dry func(claybot.Agent) bool
 	// People are all owner ids of the person who has this one; nil: only itself.
 	People func(owner string) []string
 	// Zone is where the person is; nil: UTC.
@@ -168,10 +180,24 @@ func (e *engine) log(s *state) *slog.Logger {
 	return e.Log.With("agent", s.Turn.Agent.ID, "run", s.Turn.Run.ID)
 }
 
-// digest is what an approval of a call is bound to.
+// digest is what a call is known by in its run, wherever it runs.
 func digest(s *state, call claybot.ToolCall) string {
 	return tools.Digest(s.Turn.Agent.ID, "", call)
 }
+
+// bound is what an approval of a call is bound to: the call, and where it runs.
+func (e *engine) bound(s *state, call claybot.ToolCall) string {
+	return tools.Digest(s.Turn.Agent.ID, e.place(s), call)
+}
+
+func (e *engine) place(s *state) string {
+	if e.Place == nil {
+		return ""
+	}
+	return e.Place(s.Turn.Agent)
+}
+
+func (e *engine) dry(s *state) bool { return e.Dry != nil && e.Dry(s.Turn.Agent) }
 
 // fail leads to the fallback with what the person is told, and the cause in a few
 // words for operators.

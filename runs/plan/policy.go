@@ -164,16 +164,60 @@ func (q *Quiet) until(now time.Time) (end time.Time, ok bool) {
 
 // needs reports whether a step runs only with an approval of its own.
 func (e *engine) needs(s *state, p Policy, spec tools.Spec, st Step) bool {
-	if !p.asks(spec) && (p.Mode == ModeAuto || st.Risk != riskHigh && !p.risky(spec)) {
+	if e.dry(s) {
 		return false
 	}
-	if p.once() {
+	rules := e.rules(s, p)
+	switch d := e.decide(s, p, spec, st); {
+	case d.Verdict != tools.Allow:
+		return d.Verdict == tools.Ask
+	case e.undo && p.asks(spec):
+	case p.Mode == ModeAuto, st.Risk != riskHigh && !p.risky(spec):
+		return false
+	}
+	switch {
+	case rules.Allowed(spec.In(e.env(s)), st.Args):
+		return false
+	case p.once():
 		return true
 	}
-	return !tools.Granted(s.Turn.History, st.Tool) && !e.always(s.Turn.Agent, st.Tool)
+	return !tools.Granted(s.Turn.History, st.Tool)
 }
 
-// always reports whether a rule approves a tool.
-func (e *engine) always(a claybot.Agent, tool string) bool {
-	return e.Approved != nil && slices.Contains(e.Approved(a), tool)
+// rules are when the calls of the agent ask.
+func (e *engine) rules(s *state, p Policy) tools.Rules {
+	var r tools.Rules
+	if e.Rules != nil {
+		r = e.Rules(s.Turn.Agent)
+	}
+	r.Ask = append(slices.Clone(r.Ask), p.Approve...)
+	if e.Approved != nil {
+		r.Always = append(slices.Clone(r.Always), e.Approved(s.Turn.Agent)...)
+	}
+	r.Quorum, r.Approvers = p.Approvals, p.Approvers
+	return r
+}
+
+// decide says what the rules say of a step, whatever its risk. A plan is made
+// before any of its steps runs, so what counts is what had been read then. An undo
+// does what somebody asked for, which no text has any part in.
+func (e *engine) decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision {
+	if e.undo {
+		return tools.Decision{Verdict: tools.Allow}
+	}
+	history := s.Turn.History
+	acts := slices.IndexFunc(history, func(r claybot.Record) bool {
+		return r.Run == s.Turn.Run.ID && r.Type == claybot.RecordAssistant && len(r.ToolCalls) > 0
+	})
+	if acts >= 0 {
+		history = history[:acts]
+	}
+	env := e.env(s).Aware(history)
+	call := claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}
+	return e.rules(s, p).Decide(env, spec, call, s.Turn.History)
+}
+
+// env is where the steps of the plan act, before one of them does.
+func (e *engine) env(s *state) tools.Env {
+	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Thread: s.Turn.Thread()}
 }

@@ -72,6 +72,9 @@ type Vote struct {
 	Digest string   `json:"digest"` // of the call that was shown
 	By     []string `json:"by,omitempty"`
 	Denied string   `json:"denied,omitempty"` // why, in words that follow "not run: "
+	// Edits is how often people put other arguments into the step; those that it
+	// has are of the first in By then.
+	Edits int `json:"edits,omitempty"`
 }
 
 // Output is what people and programs see of a run.

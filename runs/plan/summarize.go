@@ -71,6 +71,9 @@ func (e *engine) summary(ctx context.Context, s *state) (claybot.Record, error) 
 	resp, err := e.ask(ctx, s, j)
 	switch {
 	case ctx.Err() != nil:
+		if err == nil && s.Turn.Lost != nil {
+			s.Turn.Lost(resp.Model, resp.Usage)
+		}
 		return claybot.Record{}, runs.Ended(ctx)
 	case err != nil:
 		e.log(s).Warn("the model did not summarize", "error", runs.Explain(err).Code)

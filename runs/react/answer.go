@@ -2,6 +2,7 @@ package react
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,6 +40,7 @@ func (p *pass) step(ctx context.Context) (result string, err error) {
 		return "", err
 	}
 	usage := counted(resp.Usage)
+	last := usage
 	if resp.Stop == llm.StopLength && len(resp.Calls) == 0 && strings.TrimSpace(resp.Text) != "" {
 		messages = append(messages,
 			llm.Message{Role: llm.RoleAssistant, Content: resp.Text},
@@ -46,15 +48,19 @@ func (p *pass) step(ctx context.Context) (result string, err error) {
 		more, err := p.chat(ctx, messages, resp.Text)
 		switch {
 		case err == nil:
+			p.used(usage)
 			usage = usage.Add(counted(more.Usage))
+			last = counted(more.Usage)
 			more.Text = resp.Text + more.Text
 			resp = more
 		case ctx.Err() != nil:
+			p.lost(resp.Model, usage)
 			return "", err
 		default:
 			p.log.Warn("an answer cut at the length limit was not continued", "error", err)
 		}
 	}
+	p.used(last)
 	calls := p.repair(resp.Calls)
 	if len(calls) == 0 {
 		resp.Text = finalText(resp)
@@ -74,6 +80,12 @@ func (p *pass) ask(ctx context.Context) ([]llm.Message, llm.Response, error) {
 	for try := 1; ; try++ {
 		messages := p.fitting()
 		resp, err := p.chat(ctx, messages, "")
+		if err != nil {
+			if err = p.limited(ctx, err); err == nil {
+				try--
+				continue
+			}
+		}
 		if err == nil || try > 2 || !tooLong(err) {
 			return messages, resp, err
 		}
@@ -96,26 +108,48 @@ func tooLong(err error) bool {
 	return ok && e.Class == llm.Context
 }
 
-// chat is one model call. The text before the answer belongs to the same step.
+// chat is one model call, which the caller counts when it answered. The text
+// before the answer belongs to the same step.
 func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) (llm.Response, error) {
 	req := llm.Request{
 		Agent: p.turn.Agent.ID, Run: p.turn.Run.ID,
-		System: p.system, Messages: messages, Tools: p.offered,
+		System: p.system, Messages: p.shown(ctx, messages), Tools: p.offered, Lost: p.turn.Lost,
 	}
 	if p.turn.Delta != nil {
 		step := p.progress.steps + 1
 		g := newGrowth(before)
 		req.Delta = func(offset int, text string) { p.turn.Delta(step, g.put(offset, text)) }
 	}
+	var switched []claybot.Event
+	req.Failed = func(a llm.Attempt) {
+		if a.Next != "" {
+			switched = append(switched, p.switched(a))
+		}
+	}
 	resp, err := p.model.Chat(ctx, req)
+	if len(switched) > 0 {
+		if told := p.tellEvents(ctx, false, switched...); told != nil && err == nil {
+			p.lost(resp.Model, counted(resp.Usage))
+			err = told
+		}
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return resp, runs.Ended(ctx)
 	case err != nil:
 		return resp, modelError(err)
 	}
-	p.used(counted(resp.Usage))
 	return resp, nil
+}
+
+// switched tells that another provider is asked.
+func (p *pass) switched(a llm.Attempt) claybot.Event {
+	facts := runs.ProviderSwitched{From: a.Route, To: a.Next}
+	if a.Err != nil {
+		facts.Class = string(a.Err.Class)
+	}
+	data, _ := json.Marshal(facts) // strings always marshal
+	return claybot.Event{V: 1, Run: p.turn.Run.ID, Type: claybot.EventProviderSwitched, At: claybot.Now(), Data: data}
 }
 
 // counted makes sure that the call itself is counted.
@@ -141,6 +175,8 @@ func modelError(err error) error {
 		}
 	case llm.Context:
 		code = runs.CodeContext
+	case llm.Budget:
+		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
 	case llm.Transient, llm.Rate:
 	}
 	return &runs.Error{Code: code, Text: e.Error(), Err: err}

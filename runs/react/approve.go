@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -14,81 +13,147 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// Rules say which calls a person approves before they are made. The globs are
-// matched with names of tools.
-type Rules struct {
-	// Ask are tools that ask first, besides those whose Spec says so.
-	Ask []string
-	// Always are tools that are approved once and for all; they win.
-	Always []string
-}
+// Rules say which calls a person approves before they are made.
+type Rules = tools.Rules
 
 // maxReason is how much of what the model says about a call its approval
 // repeats, in bytes.
 const maxReason = 500
 
+// maxEdits is how often the arguments of one call may be edited before it is
+// given up: each edit of one approver is shown to the next.
+const maxEdits = 3
+
 // notApproved begins the result of a call that nobody approved.
 const notApproved = "not approved"
 
-// approved is the part of a group that may run now. When its first call needs an
-// approval, that is what it is about: refused says why the call must not run,
-// and wait what it waits for. A call is asked for before it counts as started,
-// so one that may act only once is never in doubt for its approval.
+// nobody is the result of a call that nobody can be asked about.
+const nobody = notApproved + ": nobody can be asked"
+
+// An action is a call as it would run: with the arguments of the model, or with
+// those that a person put in their place.
+type action struct {
+	claybot.ToolCall
+	edits int      // how often a person did
+	by    []string // who approved exactly this
+}
+
+// approved is the part of a group that may run now, and with what arguments.
+// When its first call needs an approval, that is what it is about: refused says
+// why the call must not run, and wait what it waits for. A call is asked for
+// before it counts as started, so one that may act only once is never in doubt
+// for its approval.
 func (p *pass) approved(ctx context.Context, group []pending) (part []pending, refused string, wait *claybot.Awaiting, err error) {
 	for i, call := range group {
-		why, q := p.asks(call), p.question(call)
+		d := p.decide(call)
+		asked := d.Verdict == tools.Allow && p.asked(call)
 		switch {
-		case why == "" && q == nil:
+		case d.Verdict == tools.Allow && !asked:
 		case i > 0:
 			return group[:i], "", nil, nil
-		case why != "":
-			refused, wait, err = p.approve(ctx, call.ToolCall, why)
-			return group[:1], refused, wait, err
+		case d.Verdict == tools.Refuse:
+			return group[:1], notApproved + ": " + d.Why, nil, nil
 		default:
-			if refused, err = p.denied(ctx, call.ToolCall, *q); refused != "" || err != nil {
-				return group[:1], refused, nil, err
-			}
+			a, refused, wait, err := p.consent(ctx, call, d)
+			group[0].edited, group[0].ToolCall = a.edits > 0, a.ToolCall
+			return group[:1], refused, wait, err
 		}
 	}
 	return group, "", nil, nil
 }
 
-// question is the one that was asked about a call before; nil for none, or when
-// the call will not run anyway.
-func (p *pass) question(call pending) *claybot.Question {
-	for _, r := range slices.Backward(p.history) {
-		if q := r.Question; r.Type == claybot.RecordQuestion && r.Run == p.turn.Run.ID && q != nil &&
-			q.Type == claybot.QuestionConfirm && q.Tool == call.Name && q.ToolCallID == call.ID {
-			if p.verdict(call) != "" {
-				return nil
+// decide says what happens with a call. One that will not run anyway needs no
+// approval.
+func (p *pass) decide(call pending) tools.Decision {
+	if p.dry || p.verdict(call) != "" || p.tools.Check(call.ToolCall) != nil {
+		return tools.Decision{Verdict: tools.Allow}
+	}
+	spec, _ := p.tools.Spec(call.Name)
+	return p.rules.Decide(p.env(call.ToolCall), spec, call.ToolCall, p.history)
+}
+
+// asked reports whether somebody was asked about a call before, and it may run:
+// a no, and other arguments, stand, although nobody would be asked now.
+func (p *pass) asked(call pending) bool {
+	return p.turn.Ask != nil && p.verdict(call) == "" && slices.ContainsFunc(p.history, func(r claybot.Record) bool {
+		q := r.Question
+		return r.Type == claybot.RecordQuestion && r.Run == p.turn.Run.ID && q != nil &&
+			q.Type == claybot.QuestionConfirm && q.Tool == call.Name && q.ToolCallID == call.ID
+	})
+}
+
+// consent is what people say to a call, asked one after another until they are
+// enough. Where it is decided already that the call is made, an answer that is
+// missing is not waited for.
+func (p *pass) consent(ctx context.Context, call pending, d tools.Decision) (a action, refused string, wait *claybot.Awaiting, err error) {
+	a.ToolCall = call.ToolCall
+	needed := d.Verdict == tools.Ask
+	if p.turn.Ask == nil {
+		return a, nobody, nil, nil
+	}
+	who := p.approvers()
+	for round := 1; needed || round == 1; round++ {
+		if round > who.Need+a.edits+1 || a.edits > maxEdits {
+			return a, notApproved + ": too few people agreed on the same action", nil, nil
+		}
+		q, err := p.ballot(a, who, d.Why)
+		if err != nil {
+			if !needed {
+				break
 			}
-			return q
+			return a, fmt.Sprintf("%s: %v", notApproved, err), nil, nil
+		}
+		answers, wait, err := p.turn.Ask(ctx, approvalRound(call.ToolCall, round), []claybot.Question{q})
+		switch {
+		case !needed && (errors.Is(err, runs.ErrNobody) || err == nil && len(answers) != 1):
+			return a, "", nil, nil
+		case errors.Is(err, runs.ErrNobody):
+			return a, nobody, nil, nil
+		case err != nil:
+			return a, "", nil, p.unasked(ctx, call.ToolCall, err)
+		case wait != nil:
+			return a, "", wait, nil
+		case len(answers) != 1:
+			return a, notApproved, nil, nil
+		}
+		if refused := p.hear(&a, answers[0], who); refused != "" || who.Enough(a.by) {
+			return a, refused, nil, nil
 		}
 	}
-	return nil
+	return a, "", nil, nil
 }
 
-// denied says why a call must not run that was asked about and needs no approval
-// any more: a no that was said stands. It is empty when the call was approved, or
-// nothing was said yet.
-func (p *pass) denied(ctx context.Context, call claybot.ToolCall, q claybot.Question) (refused string, err error) {
-	if p.turn.Ask == nil {
-		return "", nil
+// approvers are who approves the calls of this agent.
+func (p *pass) approvers() tools.Approvers {
+	return tools.Approvers{
+		Need: max(p.rules.Quorum, 1), Named: p.rules.Approvers, Owner: p.turn.Agent.Descriptor.OwnerID(), People: p.people,
 	}
-	answers, _, err := p.turn.Ask(ctx, approvalRound(call), []claybot.Question{q})
-	switch {
-	case errors.Is(err, runs.ErrNobody):
-		return "", nil
-	case err != nil:
-		return "", p.unasked(ctx, call, err)
-	case len(answers) == 1 && !tools.Approved(answers[0]):
-		return p.judge(answers[0], call), nil
-	}
-	return "", nil
 }
 
-// approvalRound is the round of questions about a call.
-func approvalRound(call claybot.ToolCall) string { return "approve/" + call.ID }
+// ballot is the question whether an action may run, for those who have not
+// approved it yet.
+func (p *pass) ballot(a action, who tools.Approvers, why string) (claybot.Question, error) {
+	left, err := who.Left(a.by)
+	if err != nil {
+		return claybot.Question{}, err
+	}
+	spec, _ := p.tools.Spec(a.Name)
+	why = p.reason(why)
+	if a.edits > 0 {
+		why += "; the arguments are those of " + strings.Join(a.by, ", ")
+	}
+	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.env(a.ToolCall)), a.ToolCall, why)
+	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec)
+	return q, err
+}
+
+// approvalRound is a round of questions about a call.
+func approvalRound(call claybot.ToolCall, n int) string {
+	if n == 1 {
+		return "approve/" + call.ID
+	}
+	return fmt.Sprintf("approve/%s/%d", call.ID, n)
+}
 
 // unasked is how a pass ends whose question could not be put.
 func (p *pass) unasked(ctx context.Context, call claybot.ToolCall, err error) error {
@@ -98,70 +163,41 @@ func (p *pass) unasked(ctx context.Context, call claybot.ToolCall, err error) er
 	return fmt.Errorf("ask for the approval of %s: %w", call.Name, err)
 }
 
-// asks says why a call needs an approval; empty when it needs none, or will not
-// run anyway.
-func (p *pass) asks(call pending) string {
-	spec, _ := p.tools.Spec(call.Name)
-	rule := slices.IndexFunc(p.rules.Ask, func(glob string) bool {
-		ok, err := path.Match(glob, call.Name)
-		return ok || err != nil // a rule that cannot be read asks too often rather than never
-	})
-	always := slices.ContainsFunc(p.rules.Always, func(glob string) bool {
-		ok, err := path.Match(glob, call.Name)
-		return ok && err == nil
-	})
-	switch {
-	case !spec.Confirm && rule < 0, always:
-		return ""
-	case p.verdict(call) != "", p.tools.Check(call.ToolCall) != nil, tools.Granted(p.history, call.Name):
-		return ""
-	case spec.Confirm:
-		return "this tool asks before each call"
-	}
-	return fmt.Sprintf("a rule asks for tools like %q", p.rules.Ask[rule])
-}
-
-// approve is what a person says to a call. Only the action that was shown may
-// run: the digest of the question is compared with that of the call.
-func (p *pass) approve(ctx context.Context, call claybot.ToolCall, why string) (refused string, wait *claybot.Awaiting, err error) {
-	spec, _ := p.tools.Spec(call.Name)
-	q, err := tools.Approval(p.turn.Agent, spec, call, p.reason(why))
-	if err != nil {
-		return fmt.Sprintf("%s: %v", notApproved, err), nil, nil
-	}
-	if p.turn.Ask == nil {
-		return notApproved + ": nobody can be asked", nil, nil
-	}
-	answers, wait, err := p.turn.Ask(ctx, approvalRound(call), []claybot.Question{q})
-	switch {
-	case errors.Is(err, runs.ErrNobody):
-		return notApproved + ": nobody can be asked", nil, nil
-	case err != nil:
-		return "", nil, p.unasked(ctx, call, err)
-	case wait != nil:
-		return "", wait, nil
-	case len(answers) != 1:
-		return notApproved, nil, nil
-	}
-	return p.judge(answers[0], call), nil, nil
-}
-
-// judge says why an answer does not let a call run; empty when it does.
-func (p *pass) judge(a claybot.Answered, call claybot.ToolCall) string {
-	switch reason := strings.TrimSpace(a.Reason); {
-	case !tools.Approved(a) && reason != "":
+// hear takes an answer to an action, and says why it does not let it run. Only
+// what was shown may run: the digest of the question is compared with that of
+// the action, in the place where it would run now.
+func (p *pass) hear(a *action, said claybot.Answered, who tools.Approvers) (refused string) {
+	switch reason := strings.TrimSpace(said.Reason); {
+	case !tools.Approved(said) && reason != "":
 		return notApproved + ": " + reason
-	case !tools.Approved(a) && a.Via == claybot.ViaDefault:
+	case !tools.Approved(said) && said.Via == claybot.ViaDefault:
 		return notApproved + ": nobody answered in time"
-	case !tools.Approved(a):
+	case !tools.Approved(said):
 		return notApproved
 	}
 	asked := slices.IndexFunc(p.history, func(r claybot.Record) bool {
-		return r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.ID == a.Question
+		return r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.ID == said.Question
 	})
-	if asked < 0 || p.history[asked].Question.Digest != tools.Digest(p.turn.Agent.ID, "", call) {
-		p.log.Warn("a call is not the one that was approved", "tool", call.Name, "question", a.Question)
+	if asked < 0 || p.history[asked].Question.Digest != tools.Digest(p.turn.Agent.ID, p.place, a.ToolCall) {
+		p.log.Warn("a call is not the one that was approved", "tool", a.Name, "question", said.Question)
 		return notApproved + ": the approval was for another action; make the call again to be asked anew"
+	}
+	if len(p.rules.Approvers) > 0 && !who.May(said.By) {
+		return notApproved + ": who approved it may not do so any more"
+	}
+	if said.Args != "" {
+		edited := a.ToolCall
+		edited.Args = said.Args
+		if err := p.tools.Editable(p.turn.Agent, edited); err != nil {
+			return fmt.Sprintf("%s: a person edited the arguments, and they do not fit any more: %v", notApproved, err)
+		}
+		*a = action{ToolCall: edited, edits: a.edits + 1}
+	}
+	switch {
+	case who.Need == 1 && len(who.Named) == 0: // the door has let him in
+		a.by = []string{who.Owner}
+	case said.By != "" && !who.Among(a.by, said.By):
+		a.by = append(a.by, said.By)
 	}
 	return ""
 }

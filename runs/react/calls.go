@@ -15,8 +15,12 @@ import (
 const maxParallel = 8
 
 // interrupted is what the model reads about a call that may or may not have
-// acted.
-const interrupted = "interrupted, outcome unknown: it may have taken effect and was not run again"
+// acted, and how the result of one begins that the budget of the run forbids.
+const (
+	notRunOver = "error: not run: "
+
+	interrupted = "interrupted, outcome unknown: it may have taken effect and was not run again"
+)
 
 // settle gives every call of the last answer its result, in order. Neighbours
 // without effect run side by side, all others one after another. A call that
@@ -104,9 +108,11 @@ func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, *clay
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			env := tools.Env{Agent: p.turn.Agent, Run: p.turn.Run.ID, CallID: call.ID, Save: p.turn.Save}
-			results[i], waits[i] = p.tools.Call(ctx, env, call.ToolCall)
+			results[i], waits[i] = p.tools.Call(ctx, p.env(call.ToolCall), call.ToolCall)
 			results[i].Step = p.progress.steps
+			if call.edited {
+				results[i].Text = tools.Edited(call.Args, results[i].Text)
+			}
 		})
 	}
 	wg.Wait()
@@ -127,11 +133,16 @@ func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, *clay
 
 // verdict says why a call is not run, empty when it is.
 func (p *pass) verdict(call pending) string {
-	switch {
-	case call.inStep > maxStepCalls:
-		return fmt.Sprintf("error: not run: at most %d calls in one answer", maxStepCalls)
-	case call.inRun > maxRunCalls:
-		return fmt.Sprintf("error: not run: at most %d calls in one run", maxRunCalls)
+	limits := p.progress.limits
+	switch over := p.progress.spent.Over(limits); {
+	case call.inStep > limits.StepCalls:
+		return fmt.Sprintf("error: not run: at most %d calls in one answer", limits.StepCalls)
+	case call.inRun > limits.RunCalls:
+		return fmt.Sprintf("error: not run: at most %d calls in one run", limits.RunCalls)
+	case over != "":
+		return notRunOver + over
+	case p.progress.only != nil && !p.progress.only[call.Name]:
+		return "error: not run: the skill that this run uses does not name this tool"
 	case p.tools.Effect(call.Name) == tools.Once && p.turn.InDoubt(call.ID):
 		return interrupted
 	}
@@ -141,13 +152,19 @@ func (p *pass) verdict(call pending) string {
 // start records that a tool is about to run. A call that its tool will refuse
 // starts nothing, and one that an earlier pass had started is not told twice.
 func (p *pass) start(ctx context.Context, call claybot.ToolCall) error {
-	if p.tools.Check(call) != nil || p.turn.InDoubt(call.ID) {
+	if p.tools.Check(call) != nil || p.turn.InDoubt(call.ID) || p.dry && p.tools.Effect(call.Name) != tools.ReadOnly {
 		return nil
 	}
 	if err := p.turn.Started(ctx, call, p.tools.Effect(call.Name).String()); err != nil {
 		return fmt.Errorf("record the start of %s: %w", call.Name, err)
 	}
 	return nil
+}
+
+// env is what a call may use, and what the run knows by now.
+func (p *pass) env(call claybot.ToolCall) tools.Env {
+	env := tools.Env{Agent: p.turn.Agent, Run: p.turn.Run.ID, CallID: call.ID, Thread: p.turn.Thread(), Save: p.turn.Save, Dry: p.dry}
+	return env.Aware(p.history)
 }
 
 func (p *pass) result(call pending, text string) claybot.Record {

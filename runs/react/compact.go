@@ -96,37 +96,41 @@ func (p *pass) fold(ctx context.Context, enough worth) (bool, error) {
 	if again || p.unfolded || !enough(p, old) {
 		return false, nil
 	}
-	text, used, err := p.summarize(ctx, f.before(), old)
+	d, err := p.summarize(ctx, f.before(), old)
 	if err != nil && ctx.Err() != nil {
+		d.drop()
 		return false, runs.Ended(ctx)
 	}
 	say := sayFolded
 	if err != nil {
 		p.log.Warn("the conversation was not summarized", "records", len(old), "error", summaryError(err))
 		if passing(err) || p.size() <= p.room() {
+			d.drop()
 			p.unfolded = true
 			return false, nil
 		}
-		f, text, say = p.cut(f), withMark(text), sayCut
+		f, d.text, say = p.cut(f), withMark(d.text), sayCut
 	}
-	p.log.Debug("conversation folded", "records", len(old), "kept", f.keep(), "bytes", len(text))
+	p.log.Debug("conversation folded", "records", len(old), "kept", f.keep(), "bytes", len(d.text))
 	p.tell(ctx, keyFolded, say) // first: a crash in between folds again, and tells nothing twice
-	return true, p.emit(p.summary(f, text, used))
+	return true, p.emit(p.summary(f, d))
 }
 
 // passing reports whether a failure of the model says nothing about what it was
 // asked.
 func passing(err error) bool {
 	e, ok := errors.AsType[*llm.Error](err)
-	return ok && (e.Class == llm.Transient || e.Class == llm.Rate)
+	return ok && (e.Class == llm.Transient || e.Class == llm.Rate || e.Class == llm.Budget)
 }
 
-func (p *pass) summary(f fold, text string, used claybot.Usage) claybot.Record {
+// summary is the record of a summary, which is counted with it.
+func (p *pass) summary(f fold, d *digest) claybot.Record {
 	r := claybot.Record{
-		Type: claybot.RecordSummary, At: claybot.Now(), Run: p.turn.Run.ID, Text: text, Keep: f.keep(),
+		Type: claybot.RecordSummary, At: claybot.Now(), Run: p.turn.Run.ID, Text: d.text, Keep: f.keep(),
 	}
-	if used.LLMCalls > 0 {
-		r.Tokens = &used
+	if d.used.LLMCalls > 0 {
+		r.Tokens, r.Model = &d.used, d.by
+		p.used(d.used)
 	}
 	return r
 }
@@ -153,14 +157,17 @@ func (p *pass) compact(ctx context.Context) error {
 	if p.model == nil {
 		return errNoModel()
 	}
-	text, used, err := p.summarize(ctx, f.before(), old)
+	d, err := p.summarize(ctx, f.before(), old)
+	if err != nil {
+		d.drop()
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return runs.Ended(ctx)
 	case err != nil:
 		return summaryError(err)
 	}
-	r := p.summary(f, text, used)
+	r := p.summary(f, d)
 	r.Run = "" // no run is at work
 	return p.emit(r)
 }

@@ -25,6 +25,7 @@ type journal struct {
 	started map[string]string // effects by call id
 	inject  [][]claybot.Record
 	usage   claybot.Usage
+	lost    claybot.Usage // of calls that have no record
 	deltas  []string
 	told    []string          // keys, each once
 	saved   map[string]string // long results by call id
@@ -79,6 +80,7 @@ func (j *journal) turn() *runs.Turn {
 		InDoubt: func(id string) bool { return before[id] },
 		Delta:   func(step int, text string) { j.deltas = append(j.deltas, fmt.Sprintf("%d:%s", step, text)) },
 		Usage:   func(u claybot.Usage) { j.usage = j.usage.Add(u) },
+		Lost:    func(_ string, u claybot.Usage) { j.lost = j.lost.Add(u) },
 		Save: func(_ context.Context, call, text string) (string, error) {
 			j.saved[call] = text
 			return "results/" + call + ".txt", nil

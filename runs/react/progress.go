@@ -1,25 +1,28 @@
 package react
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
 )
 
-// The limits of a run.
+// The limits of a run, besides those that a profile sets.
 const (
-	maxStepCalls = 64  // calls of one answer; the rest are refused
-	maxRunCalls  = 200 // calls of one run; the rest are refused
-	maxRepeats   = 6   // times that the same call, or pair of calls, comes to the same
-	maxBadRounds = 3   // answers in a row all of whose calls are malformed
+	maxRepeats   = 6 // times that the same call, or pair of calls, comes to the same
+	maxBadRounds = 3 // answers in a row all of whose calls are malformed
 )
 
 // A progress is what the records of a run say about it. It is a fold: whoever
 // adds the same records comes to the same progress.
 type progress struct {
 	refused func(claybot.ToolCall) error // why no tool takes a call
+	limits  tools.Limits                 // all set
 
 	steps   int       // answers of the model
 	calls   int       // calls in them
@@ -27,6 +30,10 @@ type progress struct {
 	done    bool      // the last answer has no calls, and nothing was said since
 	ids     map[string]bool
 	recent  []outcome // the newest results
+
+	spent tools.Spent     // by the calls of the run
+	over  int             // the step whose calls the budget forbade first; 0: none yet
+	only  map[string]bool // the tools that may still be called; nil: all
 
 	round  int // calls of the last answer
 	bad    int // malformed ones among them
@@ -36,7 +43,8 @@ type progress struct {
 // A pending call knows its place, which the limits are about.
 type pending struct {
 	claybot.ToolCall
-	inStep, inRun int // from 1
+	inStep, inRun int  // from 1
+	edited        bool // a person put other arguments in the place of the model's
 }
 
 // An outcome is what the repeat guard compares.
@@ -44,8 +52,8 @@ type outcome struct{ name, args, result string }
 
 // readProgress reads the progress of a run from what its agent remembers. The
 // records of a run are the tail of the history that begins with its first one.
-func readProgress(history []claybot.Record, run claybot.RunID, refused func(claybot.ToolCall) error) *progress {
-	p := &progress{refused: refused, ids: make(map[string]bool)}
+func readProgress(history []claybot.Record, run claybot.RunID, limits tools.Limits, refused func(claybot.ToolCall) error) *progress {
+	p := &progress{refused: refused, limits: limits.WithDefaults(), ids: make(map[string]bool)}
 	first := slices.IndexFunc(history, func(r claybot.Record) bool { return r.Run == run })
 	if first < 0 {
 		return p
@@ -81,7 +89,17 @@ func (p *progress) answered(r claybot.Record) {
 	}
 	call := p.pending[i].ToolCall
 	p.pending = slices.Delete(p.pending, i, i+1)
-	p.recent = append(p.recent, outcome{call.Name, call.Args, r.Text})
+	if p.over == 0 && !r.OK && r.MS == 0 && strings.HasPrefix(r.Text, notRunOver) && p.spent.Over(p.limits) != "" {
+		p.over = p.steps
+	}
+	p.spent.Add(r)
+	if r.Only != nil && p.only == nil {
+		p.only = make(map[string]bool)
+	}
+	for _, name := range r.Only {
+		p.only[name] = true
+	}
+	p.recent = append(p.recent, outcome{call.Name, compact(call.Args), r.Text})
 	if over := len(p.recent) - 2*maxRepeats; over > 0 {
 		p.recent = slices.Delete(p.recent, 0, over)
 	}
@@ -105,10 +123,21 @@ func (p *progress) stuck(maxSteps int) error {
 		return &runs.Error{Code: runs.CodeRepeating, Text: fmt.Sprintf("the model made the same tool calls %d times", maxRepeats)}
 	case p.badRow > maxBadRounds:
 		return &runs.Error{Code: runs.CodeBadCalls, Text: fmt.Sprintf("the model made malformed tool calls %d times in a row", p.badRow)}
+	case p.over > 0 && p.steps > p.over: // it was told, and had its chance to answer
+		return &runs.Error{Code: runs.CodeToolBudget, Text: p.spent.Over(p.limits)}
 	case p.steps >= maxSteps:
 		return &runs.Error{Code: runs.CodeTooMany, Text: fmt.Sprintf("no answer after %d model calls", p.steps)}
 	}
 	return nil
+}
+
+// compact are arguments without the blanks that say nothing.
+func compact(args string) string {
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(args)) != nil {
+		return args
+	}
+	return b.String()
 }
 
 // repeating reports whether the newest results are maxRepeats times the same

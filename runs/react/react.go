@@ -42,11 +42,23 @@ type Loop struct {
 	Prompt   func(*runs.Turn) (string, error)
 	Approve  func(claybot.Agent) Rules // nil: only the tools themselves ask
 	MaxSteps func(claybot.Agent) int   // below 1: DefaultMaxSteps
+	// Limits bound what the tools of a run may take; nil: the defaults.
+	Limits func(claybot.Agent) tools.Limits
+	// Place says where the tools of an agent act, as workspace.Workspace does;
+	// approvals are bound to it. nil, or an empty result: nowhere in particular.
+	Place func(claybot.Agent) string
+	// Dry agents only say what they would do, unless a tool has no effect; nil:
+	// none.
+	Dry func(claybot.Agent) bool
+	// People are the ids of the person who has one; nil: each has only one.
+	People func(id string) []string
 	// Window is how many tokens the context of the model has; below 1, or nil:
 	// as llm.Window knows it by the name that ModelName gives.
 	Window    func(claybot.Agent) int64
 	ModelName func(claybot.Agent) string
-	Log       *slog.Logger // nil discards
+	// Budgets are asked when a hard budget is used up; nil: the run ends then.
+	Budgets Budgets
+	Log     *slog.Logger // nil discards
 }
 
 var (
@@ -93,21 +105,28 @@ type pass struct {
 	system   string
 	prompt   error // why there is no system prompt
 	rules    Rules
+	place    string
+	dry      bool
+	people   func(string) []string
 	maxSteps int
+	budgets  Budgets
 	log      *slog.Logger
 	history  []claybot.Record
 	progress *progress
+	album    *llm.Album // of the pictures that the model sees
 
 	window  int64   // tokens of the model's context
 	ceiling int64   // tokens of a request at most, after a refusal; 0: as the window has it
 	scale   float64 // tokens for each that is guessed
 	// unfolded: the model could not summarize in this pass, and nothing changed.
 	unfolded bool
+	// extensions counts how often this pass came to a limit.
+	extensions int
 }
 
 func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass {
 	p := &pass{
-		turn: t, yield: yield, model: l.Model(t.Agent), maxSteps: DefaultMaxSteps,
+		turn: t, yield: yield, model: l.Model(t.Agent), maxSteps: DefaultMaxSteps, budgets: l.Budgets,
 		log: slog.New(slog.DiscardHandler), window: l.window(t.Agent), scale: 1,
 		history: slices.Clip(t.History), // appending copies: the turn's slice stays as it is
 	}
@@ -126,13 +145,21 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	if l.Approve != nil {
 		p.rules = l.Approve(t.Agent)
 	}
+	if l.Place != nil {
+		p.place = l.Place(t.Agent)
+	}
+	p.dry, p.people = l.Dry != nil && l.Dry(t.Agent), l.People
+	var limits tools.Limits
+	if l.Limits != nil {
+		limits = l.Limits(t.Agent)
+	}
 	if l.MaxSteps != nil && l.MaxSteps(t.Agent) > 0 {
 		p.maxSteps = l.MaxSteps(t.Agent)
 	}
 	if l.Log != nil {
 		p.log = l.Log.With("agent", t.Agent.ID, "run", t.Run.ID)
 	}
-	p.progress = readProgress(t.History, t.Run.ID, p.tools.Check)
+	p.progress = readProgress(t.History, t.Run.ID, limits, p.tools.Check)
 	return p
 }
 
@@ -195,6 +222,9 @@ func (p *pass) inject(ctx context.Context) error {
 
 // emit hands over a record; it is durable when emit returns nil.
 func (p *pass) emit(r claybot.Record) error {
+	if r.Type == claybot.RecordSummary { // what it stands for may be gone one day
+		r.Tainted = r.Tainted || tools.Tainted(p.history)
+	}
 	if !p.yield(r, nil) {
 		return errConsumed
 	}
@@ -205,6 +235,13 @@ func (p *pass) emit(r claybot.Record) error {
 func (p *pass) remember(r claybot.Record) {
 	p.history = append(p.history, r)
 	p.progress.add(r)
+}
+
+// lost tells what a call took whose answer is dropped.
+func (p *pass) lost(model string, u claybot.Usage) {
+	if p.turn.Lost != nil {
+		p.turn.Lost(model, u)
+	}
 }
 
 // used tells what calls took to whoever counts.

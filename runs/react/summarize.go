@@ -39,16 +39,17 @@ var errNoSummary = errors.New("the model gave no summary")
 // that none is larger than a part of the window.
 type digest struct {
 	*pass
-	text  string // so far
-	used  claybot.Usage
-	chunk int // bytes of a request
-	piece int // bytes of one text
+	text  string        // so far
+	used  claybot.Usage // by the model calls, whatever came of them
+	by    string        // the model
+	chunk int           // bytes of a request
+	piece int           // bytes of one text
 }
 
-// summarize folds old records into the summary so far. When the model fails, text
-// is what was summarized until then, perhaps nothing. used is what the model
-// calls took, whatever came of them.
-func (p *pass) summarize(ctx context.Context, before string, old []claybot.Record) (text string, used claybot.Usage, err error) {
+// summarize folds old records into the summary so far. When the model fails, the
+// text is what was summarized until then, perhaps nothing. The caller counts what
+// that took.
+func (p *pass) summarize(ctx context.Context, before string, old []claybot.Record) (_ *digest, err error) {
 	d := &digest{pass: p, text: before}
 	d.chunk = max(p.bytes(min(p.window, 2*p.room())/2)-len(instruction)-len(question), minChunk)
 	old = d.bound(old)
@@ -58,7 +59,14 @@ func (p *pass) summarize(ctx context.Context, before string, old []claybot.Recor
 			old = old[n:]
 		}
 	}
-	return d.text, d.used, err
+	return d, err
+}
+
+// drop counts what a summary took that is not used.
+func (d *digest) drop() {
+	if d.used.LLMCalls > 0 {
+		d.lost(d.by, d.used)
+	}
 }
 
 // limit is how many bytes a summary may have.
@@ -153,12 +161,12 @@ func (d *digest) ask(ctx context.Context, text string) (string, error) {
 	resp, err := d.model.Chat(ctx, llm.Request{
 		Agent: d.turn.Agent.ID, Run: d.turn.Run.ID, System: instruction,
 		Messages: []llm.Message{{ID: llm.SummaryRequest, Role: llm.RoleUser, Content: text}},
+		Lost:     d.turn.Lost,
 	})
 	if err != nil {
 		return "", fmt.Errorf("summarize: %w", err)
 	}
-	d.pass.used(counted(resp.Usage))
-	d.used = d.used.Add(counted(resp.Usage))
+	d.by, d.used = resp.Model, d.used.Add(counted(resp.Usage))
 	if strings.TrimSpace(resp.Text) == "" {
 		return "", errNoSummary
 	}

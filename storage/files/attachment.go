@@ -35,9 +35,23 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	if err := s.with(ctx, id, func(*resident) error { return nil }); err != nil { // before all the bytes are taken
 		return claybot.File{}, failed(what, err)
 	}
-	f.ID, f.Name = string(claybot.NewID()), fileName(f.Name)
+	switch {
+	case f.ID == "":
+		f.ID = string(claybot.NewID())
+	case claybot.AgentID(f.ID).Validate() != nil: // it is part of a path
+		return claybot.File{}, failed(what, fmt.Errorf("%.64q is no id of a file", f.ID))
+	default:
+		kept, r, err := s.OpenFile(ctx, id, f.ID)
+		if err == nil {
+			return kept, r.Close()
+		}
+		if !errors.Is(err, storage.ErrNotFound) {
+			return claybot.File{}, failed(what, err)
+		}
+	}
+	f.Name, f.Source = fileName(f.Name), ""
 	f.Path = "agents/" + string(id) + "/attachments/" + f.ID
-	tmp := s.root + "/" + newPrefix + f.ID
+	tmp := s.root + "/" + newPrefix + string(claybot.NewID()) // the same file may come to two agents at once
 	err := s.receive(tmp, &f, content, limit)
 	if err == nil {
 		err = s.with(ctx, id, func(*resident) error { return s.attach(id, tmp, f) })

@@ -170,6 +170,11 @@ func (c *conn) unindex(a *inboxRow) error {
 	if _, err := c.exec("DELETE FROM documents WHERE scope IN (?1, ?1 || '/store', ?1 || '/undo', ?1 || '/undo/store')", agentScope(a.id)); err != nil {
 		return err
 	}
+	for _, q := range [...]string{"DELETE FROM memories WHERE scope = ?1", "DELETE FROM memory_versions WHERE scope = ?1"} {
+		if _, err := c.exec(q, agentScope(a.id)); err != nil {
+			return err
+		}
+	}
 	c.tally[countAgents]--
 	if err := c.refuseAll(a); err != nil {
 		return err

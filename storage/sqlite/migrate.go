@@ -1,30 +1,46 @@
 package sqlite
 
 import (
-	_ "embed" // the migrations
+	"embed"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 )
 
-//go:embed migrations/1.sql
-var migration1 string
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
 
-//go:embed migrations/2.sql
-var migration2 string
+// migrations turn an empty file into the present schema, one version each, in
+// the order of their names' numbers. The version of a file is how many of them it
+// has seen. A released migration is never edited: files of every version exist.
+var migrations = readMigrations()
 
-//go:embed migrations/3.sql
-var migration3 string
-
-//go:embed migrations/4.sql
-var migration4 string
-
-//go:embed migrations/5.sql
-var migration5 string
-
-// migrations turn an empty file into the present schema, one version each. The
-// version of a file is how many of them it has seen. A released migration is
-// never edited: files of every version exist.
-var migrations = []string{migration1, migration2, migration3, migration4, migration5}
+func readMigrations() []string {
+	entries, err := migrationFiles.ReadDir("migrations")
+	if err != nil {
+		panic(err) // they are a part of the program
+	}
+	byNumber := make(map[int]string, len(entries))
+	for _, e := range entries {
+		n, err := strconv.Atoi(strings.TrimSuffix(e.Name(), ".sql"))
+		if err != nil {
+			panic(err)
+		}
+		b, err := migrationFiles.ReadFile("migrations/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		byNumber[n] = string(b)
+	}
+	all := make([]string, 0, len(byNumber))
+	for _, n := range slices.Sorted(maps.Keys(byNumber)) {
+		all = append(all, byNumber[n])
+	}
+	return all
+}
 
 // errNewer: a later claybot wrote the file.
 var errNewer = errors.New("written by a newer claybot")

@@ -28,7 +28,7 @@ const (
 // but those that a sink was not told of only after 30 days; the runs themselves
 // with their questions after 90 days, old rows of the ledger but the newest
 // scheduled one of each task, old further keys of messages, and what was spent
-// more than 400 days ago. Call it once a day. It works in small transactions,
+// more than 400 days ago, with the budgets of that time. Call it once a day. It works in small transactions,
 // so that others go on meanwhile, and may be cut short at any time: the next
 // call goes on.
 func (db *DB) Prune(ctx context.Context, at time.Time) error {
@@ -50,6 +50,7 @@ func (db *DB) Prune(ctx context.Context, at time.Time) error {
 		db.chunk(func(c *conn) (int, error) { return c.pruneLedger(claybot.At(at.Add(-keepLedger))) }),
 		db.chunk(func(c *conn) (int, error) { return c.pruneKeys(claybot.At(at.Add(-keepKeys)), keepKeyCount) }),
 		db.chunk(func(c *conn) (int, error) { return c.pruneUsage(dayOf(at.Add(-keepUsage).UnixMilli())) }),
+		db.chunk(func(c *conn) (int, error) { return c.pruneBudgets(claybot.At(at.Add(-keepUsage))) }),
 	}
 	for _, step := range steps {
 		for more := true; more; {

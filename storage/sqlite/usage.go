@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +25,22 @@ type spentKey struct {
 	agent       claybot.AgentID
 	owner, kind string
 	model       string
+	spoken
 }
+
+// A spoken place is where an agent speaks, or the root of a subagent.
+type spoken struct{ connector, channel string }
 
 type spentSum struct {
 	claybot.Usage
 	runs int64
+}
+
+// sums are the values of the columns that are summed up, in their order.
+func (s spentSum) sums() []any {
+	return []any{
+		s.Input, s.Output, s.CachedInput, s.CostMicroUSD, s.LLMCalls, s.ToolCalls, s.Estimated, s.runs, s.CacheWrite, s.Reasoning, s.Unpriced,
+	}
 }
 
 func (m *meter) reset() {
@@ -47,16 +59,17 @@ func (m *meter) spend(k spentKey, u claybot.Usage, runs int64) {
 // addSums is the end of a statement that adds to a row of sums.
 const addSums = ` DO UPDATE SET
 	input = input + excluded.input, output = output + excluded.output, cached = cached + excluded.cached,
-	cost = cost + excluded.cost, calls = calls + excluded.calls, tools = tools + excluded.tools,
+	written = written + excluded.written, reasoning = reasoning + excluded.reasoning,
+	cost = cost + excluded.cost, unpriced = unpriced + excluded.unpriced, calls = calls + excluded.calls, tools = tools + excluded.tools,
 	estimated = max(estimated, excluded.estimated), runs = runs + excluded.runs`
 
 func (m *meter) flush(c *conn) error {
 	type dayKey struct{ day, model, kind string }
 	days := make(map[dayKey]spentSum, len(m.spent))
 	for k, s := range m.spent {
-		_, err := c.exec(`INSERT INTO spent (day, agent, owner, model, type, input, output, cached, cost, calls, tools, estimated, runs)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, agent, owner, model)`+addSums,
-			k.day, k.agent, k.owner, k.model, k.kind, s.Input, s.Output, s.CachedInput, s.CostMicroUSD, s.LLMCalls, s.ToolCalls, s.Estimated, s.runs)
+		_, err := c.exec(`INSERT INTO spent (day, agent, owner, model, type, connector, channel, input, output, cached, cost, calls, tools, estimated, runs, written, reasoning, unpriced)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, agent, owner, model)`+addSums,
+			append([]any{k.day, k.agent, k.owner, k.model, k.kind, k.connector, k.channel}, s.sums()...)...)
 		if err != nil {
 			return err
 		}
@@ -65,9 +78,9 @@ func (m *meter) flush(c *conn) error {
 		days[day] = spentSum{Usage: sum.Add(s.Usage), runs: sum.runs + s.runs}
 	}
 	for k, s := range days {
-		_, err := c.exec(`INSERT INTO spent_days (day, model, type, input, output, cached, cost, calls, tools, estimated, runs)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, model, type)`+addSums,
-			k.day, k.model, k.kind, s.Input, s.Output, s.CachedInput, s.CostMicroUSD, s.LLMCalls, s.ToolCalls, s.Estimated, s.runs)
+		_, err := c.exec(`INSERT INTO spent_days (day, model, type, input, output, cached, cost, calls, tools, estimated, runs, written, reasoning, unpriced)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, model, type)`+addSums,
+			append([]any{k.day, k.model, k.kind}, s.sums()...)...)
 		if err != nil {
 			return err
 		}
@@ -85,8 +98,10 @@ func (c *conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.Model
 		return nil
 	}
 	var before, owner, kind string
-	err := need(c.first("SELECT usage, owner, type FROM agents WHERE id = ?", func(r row) error {
-		before, owner, kind = r.str(0), r.str(1), r.str(2)
+	var where spoken
+	err := need(c.first(`SELECT own.usage, own.owner, own.type, coalesce(root.descriptor, own.descriptor)
+		FROM agents own LEFT JOIN agents root ON root.id = own.root WHERE own.id = ?`, func(r row) error {
+		before, owner, kind, where = r.str(0), r.str(1), r.str(2), spokenAt(r.str(3))
 		return nil
 	}, id))
 	if err != nil {
@@ -96,7 +111,7 @@ func (c *conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.Model
 		if i > 0 {
 			runs = 0
 		}
-		c.meter.spend(spentKey{day: dayOf(at), agent: id, owner: owner, kind: kind, model: part.Model}, part.Usage, runs)
+		c.meter.spend(spentKey{day: dayOf(at), agent: id, owner: owner, kind: kind, model: part.Model, spoken: where}, part.Usage, runs)
 	}
 	for _, call := range calls {
 		if call.MS > 0 {
@@ -118,6 +133,16 @@ func (c *conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.Model
 	return err
 }
 
+// spokenAt is where the agent of a stored descriptor speaks; empty for nowhere. A
+// descriptor that is damaged says nothing: what was spent counts all the same.
+func spokenAt(descriptor string) spoken {
+	var d claybot.Descriptor
+	if unmarshal(descriptor, &d) != nil || d.Connector == "" {
+		return spoken{}
+	}
+	return spoken{d.Connector, d.Connector + ":" + d.ChannelID}
+}
+
 // byModel splits u into what each model took, at least one part. Calls of tools
 // belong to the model that was asked first; what no call explains, to none.
 func byModel(u claybot.Usage, calls []storage.ModelCall) []storage.ModelCall {
@@ -137,12 +162,16 @@ func byModel(u claybot.Usage, calls []storage.ModelCall) []storage.ModelCall {
 		rest.Input -= call.Usage.Input
 		rest.Output -= call.Usage.Output
 		rest.CachedInput -= call.Usage.CachedInput
+		rest.CacheWrite -= call.Usage.CacheWrite
+		rest.Reasoning -= call.Usage.Reasoning
+		rest.Unpriced -= call.Usage.Unpriced
 		rest.CostMicroUSD -= call.Usage.CostMicroUSD
 		rest.LLMCalls -= call.Usage.LLMCalls
 		rest.ToolCalls -= call.Usage.ToolCalls
 	}
 	rest = claybot.Usage{
 		Input: max(rest.Input, 0), Output: max(rest.Output, 0), CachedInput: max(rest.CachedInput, 0),
+		CacheWrite: max(rest.CacheWrite, 0), Reasoning: max(rest.Reasoning, 0), Unpriced: max(rest.Unpriced, 0),
 		CostMicroUSD: max(rest.CostMicroUSD, 0), LLMCalls: max(rest.LLMCalls, 0), ToolCalls: max(rest.ToolCalls, 0),
 	}
 	if len(parts) > 0 {
@@ -162,7 +191,11 @@ const lastDay = "9999-99-99"
 // spentColumns are the columns that Spent can sum by.
 var spentColumns = map[string]string{
 	storage.ByDay: "day", storage.ByAgent: "agent", storage.ByOwner: "owner", storage.ByModel: "model", storage.ByType: "type",
+	storage.ByConnector: "connector", storage.ByChannel: "channel",
 }
+
+// spentOfAgents are the columns that only the larger table has.
+var spentOfAgents = []string{storage.ByAgent, storage.ByOwner, storage.ByConnector, storage.ByChannel}
 
 // Spent implements storage.Usages. An unknown column is refused. Sums by agent
 // or owner read a row of each agent and day; others a few rows of each day.
@@ -193,9 +226,10 @@ func (db *DB) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent,
 			s := storage.Spent{Usage: claybot.Usage{
 				Input: r.int(0), Output: r.int(1), CachedInput: r.int(2), CostMicroUSD: r.int(3),
 				LLMCalls: r.int(4), ToolCalls: r.int(5), Estimated: r.int(6) != 0,
+				CacheWrite: r.int(8), Reasoning: r.int(9), Unpriced: r.int(10),
 			}, Runs: r.int(7)}
 			for i, by := range q.By {
-				switch v := r.str(8 + i); by {
+				switch v := r.str(11 + i); by {
 				case storage.ByDay:
 					s.Day = v
 				case storage.ByAgent:
@@ -204,6 +238,10 @@ func (db *DB) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent,
 					s.Owner = v
 				case storage.ByModel:
 					s.Model, s.Runs = v, 0
+				case storage.ByConnector:
+					s.Connector = v
+				case storage.ByChannel:
+					s.Channel = v
 				case storage.ByType:
 					s.Type = claybot.AgentType(v)
 				}
@@ -223,7 +261,8 @@ func (db *DB) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent,
 func spentSQL(q storage.SpentQuery) (string, error) {
 	var b strings.Builder
 	b.WriteString(`SELECT coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), coalesce(sum(cost), 0),
-		coalesce(sum(calls), 0), coalesce(sum(tools), 0), coalesce(max(estimated), 0), coalesce(sum(runs), 0)`)
+		coalesce(sum(calls), 0), coalesce(sum(tools), 0), coalesce(max(estimated), 0), coalesce(sum(runs), 0),
+		coalesce(sum(written), 0), coalesce(sum(reasoning), 0), coalesce(sum(unpriced), 0)`)
 	columns := make([]string, len(q.By))
 	byModel, table := false, "spent_days"
 	if q.Agent != "" {
@@ -237,7 +276,7 @@ func spentSQL(q storage.SpentQuery) (string, error) {
 		columns[i] = column
 		b.WriteString(", " + column)
 		byModel = byModel || by == storage.ByModel
-		if by == storage.ByAgent || by == storage.ByOwner {
+		if slices.Contains(spentOfAgents, by) {
 			table = "spent"
 		}
 	}

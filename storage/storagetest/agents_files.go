@@ -55,11 +55,36 @@ func attachments(t *testing.T, u AgentsUnderTest) {
 	if _, err := u.SaveFile(ctx, a.ID, claybot.File{Name: "x"}, io.MultiReader(bytes.NewReader(raw), iotest.ErrReader(errBroken)), 9); !errors.Is(err, errBroken) {
 		t.Errorf("the sender broke off: got %v", err)
 	}
+	namedAttachment(t, u, a.ID, b.ID)
 	largeAttachments(t, u, a.ID)
 	slowAttachment(t, u, a.ID)
 }
 
 var errBroken = errors.New("the line is broken")
+
+// namedAttachment: a file that has its id already is kept once for each agent.
+func namedAttachment(t *testing.T, u AgentsUnderTest, one, other claybot.AgentID) {
+	t.Helper()
+	ctx := t.Context()
+	f := claybot.File{ID: string(claybot.NewID()), Name: "named", Kind: claybot.FileVoice, Seconds: 9, Source: "far away"}
+	if _, err := u.SaveFile(ctx, one, f, io.MultiReader(strings.NewReader("be"), iotest.ErrReader(errBroken)), 9); !errors.Is(err, errBroken) {
+		t.Errorf("the sender broke off: got %v", err)
+	}
+	kept := try(u.SaveFile(ctx, one, f, strings.NewReader("bytes"), 9))(t)
+	if kept.ID != f.ID || kept.Kind != f.Kind || kept.Seconds != 9 || kept.Source != "" || kept.Size != 5 {
+		t.Errorf("got %+v", kept)
+	}
+	if again := try(u.SaveFile(ctx, one, f, iotest.ErrReader(errBroken), 9))(t); again != kept {
+		t.Errorf("again: got %+v, want %+v", again, kept)
+	}
+	if theirs := try(u.SaveFile(ctx, other, f, strings.NewReader("others"), 9))(t); theirs.Size != 6 || theirs.Path == kept.Path {
+		t.Errorf("of another agent: got %+v", theirs)
+	}
+	f.ID = "../" + f.ID
+	if _, err := u.SaveFile(ctx, one, f, strings.NewReader("bytes"), 9); err == nil {
+		t.Error("an id that leads elsewhere was taken")
+	}
+}
 
 // largeAttachments keeps files of several pieces and gives them back.
 func largeAttachments(t *testing.T, u AgentsUnderTest, id claybot.AgentID) {

@@ -32,8 +32,10 @@ type Store interface {
 	storage.Ledger
 	storage.Reminders
 	storage.Documents
+	storage.Memories
 	storage.Relays
 	storage.Usages
+	storage.Budgets
 	storage.Questions
 	// Prune removes what is old at a time; what is kept for how long is the same
 	// in every store.
@@ -70,6 +72,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"ledger", ledgerTests},
 		{"reminders", reminderTests},
 		{"documents", documentTests},
+		{"memories", memoryTests},
 		{"reserved", reservedTests},
 		{"states", stateTests},
 		{"pages", pageTests},
@@ -77,6 +80,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"operator", operatorTests},
 		{"settings", settingsTests},
 		{"usage", usageTests},
+		{"budgets", budgetTests},
 		{"relay", relayTests},
 		{"commits", commitTests},
 		{"questions", questionTests},

@@ -164,12 +164,14 @@ var betweenTests = []storeTest{
 		mine, others := "agent/"+string(b.agent), "owner/telegram/U1"
 		b.noError(b.SaveDocument(b.ctx, mine, "a", "x", 9))
 		b.noError(b.SaveDocument(b.ctx, others, "a", "x", 9))
+		b.noError(b.SaveMemory(b.ctx, mine, storage.Memory{Path: "a", Text: "x"}, 9))
 		b.noError(b.UnindexAgent(b.ctx, b.agent))
 		b.equal("run", []any{b.run("w1").State, b.run("w1").Awaiting}, []any{claybot.RunFailed, nil})
 		b.equal("figures", b.figures().Runs, map[claybot.RunState]int{claybot.RunFailed: 1})
 		b.equal("left behind", []any{
 			len(ok(b.Reminders(b.ctx, b.agent))(b)), len(ok(b.Documents(b.ctx, mine))(b)), len(ok(b.Documents(b.ctx, others))(b)),
-		}, []any{0, 0, 1})
+			len(ok(b.Memories(b.ctx, mine))(b)), len(ok(b.MemoryVersions(b.ctx, mine, "", 9))(b)),
+		}, []any{0, 0, 1, 0, 0})
 		b.neverDue("nobody is left")
 	}},
 	{"sent", func(b *bed) {

@@ -112,6 +112,31 @@ var usageTests = []storeTest{
 		b.spent(storage.SpentQuery{}, storage.Spent{Usage: one})
 		b.equal("latency", []any{ok(b.Latencies(b.ctx, "", ""))(b)[0].What}, []any{"model:big"})
 	}},
+	{"what is counted of a call", func(b *bed) {
+		call := claybot.Usage{Input: 9, Output: 5, CachedInput: 2, CacheWrite: 3, Reasoning: 4, CostMicroUSD: 7, LLMCalls: 1}
+		free := claybot.Usage{Input: 1, Output: 1, LLMCalls: 1, Unpriced: 1}
+		o := took(call, "big", "big")
+		o.Usage = o.Usage.Add(free).Add(claybot.Usage{Input: 6, CacheWrite: 1, Reasoning: 1, Unpriced: 1})
+		o.Calls = append(o.Calls, storage.ModelCall{Model: "unknown", Usage: free})
+		b.runs("r1", o)
+		b.again()
+		b.spent(storage.SpentQuery{By: []string{storage.ByModel}},
+			storage.Spent{Usage: claybot.Usage{Input: 6, CacheWrite: 1, Reasoning: 1, Unpriced: 1}},
+			storage.Spent{Model: "big", Usage: call.Add(call)}, storage.Spent{Model: "unknown", Usage: free})
+		b.spent(storage.SpentQuery{Agent: b.agent}, storage.Spent{Usage: o.Usage, Runs: 1})
+	}},
+	{"by place", func(b *bed) {
+		first := b.agent
+		b.runs("r1", took(one, "big"))
+		b.agent = b.child("1", first)
+		b.runs("r2", took(one, "big")) // pays where its root speaks
+		b.agent = b.newAgent("C2")
+		b.runs("r3", took(one, "big"))
+		b.spent(storage.SpentQuery{By: []string{storage.ByConnector}}, storage.Spent{Connector: "telegram", Usage: times(3), Runs: 3})
+		b.spent(storage.SpentQuery{By: []string{storage.ByChannel, storage.ByModel}},
+			storage.Spent{Channel: "telegram:C1", Model: "big", Usage: times(2)}, storage.Spent{Channel: "telegram:C2", Model: "big", Usage: one})
+		b.spent(storage.SpentQuery{By: []string{storage.ByType, storage.ByChannel}, From: dayTwo})
+	}},
 	{"deleted agents stay in the sums", func(b *bed) {
 		b.runs("r1", took(one, "big"))
 		gone := b.agent

@@ -94,6 +94,10 @@ type Backend interface {
 	// aside is a place beside the files that the tools do not see, for what an
 	// agent's runs replace; false when nothing can be kept for it.
 	aside(agent claybot.AgentID) (Backend, bool)
+	// marks tells of which files the text is from strangers, and mark says so of
+	// one, or takes that back; either twice is once, and there need be no file.
+	marks(ctx context.Context) (func(path string) bool, error)
+	mark(ctx context.Context, path string, tainted bool) error
 }
 
 // A File is one file in a list.
@@ -110,6 +114,9 @@ type Source func(env tools.Env) (Backend, error)
 // What a run writes can be taken back as a whole, by the hidden tool RestoreTool:
 // for the last ten runs of an agent, up to 64 MiB. All changes of a run have the
 // same undo.
+//
+// What a run writes that has read texts of strangers is Untrusted for whoever reads
+// it later, until a run that has read none writes the whole file anew.
 func Tools(b Source) []tools.Tool {
 	return []tools.Tool{ls(b), readFile(b), writeFile(b), editFile(b), glob(b), grep(b), restore(b)}
 }

@@ -44,12 +44,15 @@ func readFile(b Source) tools.Tool {
 		if in.Limit < 0 || in.Limit > maxLines {
 			return tools.Result{}, fail(Invalid, "field limit: %d, want 1 to %d", in.Limit, maxLines)
 		}
-		_, text, err := readText(ctx, b, env, path)
+		files, text, err := readText(ctx, b, env, path)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		shown, err := numbered(path, text, max(in.Offset, 1), in.Limit)
-		return tools.Result{Text: shown}, err
+		if err != nil {
+			return tools.Result{}, err
+		}
+		return result(ctx, files, shown, path)
 	})
 }
 
@@ -131,7 +134,7 @@ func writeFile(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		r, err := writeKept(ctx, files, env, path, in.Text)
+		r, err := writeKept(ctx, files, env, path, in.Text, env.Tainted)
 		r.Text = fmt.Sprintf("%s is written, %d bytes", path, len(in.Text))
 		return r, err
 	})
@@ -171,7 +174,11 @@ func editFile(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		r, err := writeKept(ctx, files, env, path, text)
+		marked, err := untrusted(ctx, files, path)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		r, err := writeKept(ctx, files, env, path, text, env.Tainted || marked)
 		r.Text = fmt.Sprintf("%d places in %s are changed", n, path)
 		if n == 1 {
 			r.Text = fmt.Sprintf("1 place in %s is changed", path)

@@ -47,6 +47,8 @@ type change struct {
 	// or when Lost says why it is not kept.
 	Was  string `json:"was,omitempty"`
 	Lost string `json:"lost,omitempty"`
+	// Tainted: the content from before is from strangers.
+	Tainted bool `json:"tainted,omitempty"`
 	// Made are the sums of what the run has written, or was about to.
 	Made []string `json:"made"`
 }
@@ -66,9 +68,9 @@ func runFolder(run claybot.RunID) string {
 	return "x-" + sum(string(run))
 }
 
-// writeKept writes a file for a call, after what it replaces is kept aside. The
-// result has what takes it back; the text is the caller's.
-func writeKept(ctx context.Context, files Backend, env tools.Env, path, text string) (tools.Result, error) {
+// writeKept writes a file for a call, after what it replaces is kept aside.
+// tainted: the text is from strangers, or written under their influence. The result has what takes it back; the text is the caller's.
+func writeKept(ctx context.Context, files Backend, env tools.Env, path, text string, tainted bool) (tools.Result, error) {
 	if err := writable(path, text); err != nil {
 		return tools.Result{}, err
 	}
@@ -76,7 +78,7 @@ func writeKept(ctx context.Context, files Backend, env tools.Env, path, text str
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if err := files.Write(ctx, path, text); err != nil {
+	if err := put(ctx, files, path, text, tainted); err != nil {
 		return tools.Result{}, err
 	}
 	r := tools.Result{What: "changed files, first " + cut(path, 200)}
@@ -139,6 +141,9 @@ func keepOld(ctx context.Context, files, aside Backend, folder, path string, n i
 		return c, err
 	}
 	if err := makeRoom(ctx, aside, folder, int64(len(old))); err != nil {
+		return c, err
+	}
+	if c.Tainted, err = untrusted(ctx, files, path); err != nil {
 		return c, err
 	}
 	c.Was = strconv.Itoa(n)
@@ -320,5 +325,5 @@ func (c change) takeBack(ctx context.Context, files, aside Backend, folder strin
 	case c.Was == "":
 		return "", files.Remove(ctx, c.Path)
 	}
-	return "", files.Write(ctx, c.Path, old)
+	return "", put(ctx, files, c.Path, old, c.Tainted)
 }

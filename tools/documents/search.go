@@ -25,8 +25,25 @@ func ls(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: shown(entries(folder, files), "(no files)")}, nil
+		return named(ctx, b, env, shown(entries(folder, files), "(no files)"), pathsOf(files))
 	})
+}
+
+// named is a result that shows names of files.
+func named(ctx context.Context, b Source, env tools.Env, text string, paths []string) (tools.Result, error) {
+	files, err := b(env)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	return result(ctx, files, text, paths...)
+}
+
+func pathsOf(files []File) []string {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	return paths
 }
 
 // list checks the path of a folder and lists it.
@@ -115,7 +132,7 @@ func glob(b Source) tools.Tool {
 				names = append(names, f.Path)
 			}
 		}
-		return tools.Result{Text: shown(names, "(no file fits)")}, nil
+		return named(ctx, b, env, shown(names, "(no file fits)"), names)
 	})
 }
 
@@ -151,7 +168,7 @@ func grep(b Source) tools.Tool {
 				return tools.Result{}, err
 			}
 			f.search(re, path, text)
-			return tools.Result{Text: f.String()}, nil
+			return named(ctx, b, env, f.String(), f.names)
 		}
 		if err != nil {
 			return tools.Result{}, err
@@ -165,13 +182,14 @@ func grep(b Source) tools.Tool {
 		if err := f.searchAll(ctx, b, env, re, wanted); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: f.String()}, nil
+		return named(ctx, b, env, f.String(), f.names)
 	})
 }
 
 // A finder collects lines up to the limits.
 type finder struct {
 	lines   []string
+	names   []string // of files of which there are lines
 	size    int
 	full    bool // there are more lines
 	skipped int  // files that are no text or too long
@@ -203,6 +221,11 @@ func (f *finder) searchAll(ctx context.Context, b Source, env tools.Env, re *reg
 // search adds the lines of a text that fit.
 func (f *finder) search(re *regexp.Regexp, name, text string) {
 	number := 0
+	defer func(had int) {
+		if len(f.lines) > had {
+			f.names = append(f.names, name)
+		}
+	}(len(f.lines))
 	for line := range strings.Lines(text) {
 		number++
 		line = strings.TrimRight(line, "\r\n")

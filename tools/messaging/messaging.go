@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -51,9 +52,17 @@ const (
 	scopeSchedule = "schedule" // reminders
 )
 
+// later are the tools that act later, or through a new agent. Those that talk to
+// agents of the same owner stay inside.
+var later = []string{"start_subagent", "spawn_and_wait", "task", "remind_me"}
+
 // spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect, scope string) tools.Spec {
-	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{scope}}
+	s := tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{scope}}
+	if slices.Contains(later, name) {
+		s.Class = tools.Schedule
+	}
+	return s
 }
 
 // undo is a call that takes an effect back. args always marshal.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -119,7 +121,8 @@ func readAgentHistory(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: readable(records)}, nil
+		tainted := slices.ContainsFunc(records, func(r claybot.Record) bool { return r.Tainted })
+		return tools.Result{Text: readable(records), Untrusted: tainted}, nil
 	})
 }
 

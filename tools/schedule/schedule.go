@@ -62,7 +62,11 @@ func Tools(t connectors.Tasks, b connectors.Beats, a tools.Agents) []tools.Tool 
 
 // spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect) tools.Spec {
-	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"schedule"}}
+	s := tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"schedule"}}
+	if effect != tools.ReadOnly { // to look at tasks makes none
+		s.Class = tools.Schedule
+	}
+	return s
 }
 
 // undo is a call that takes an effect back. args always marshal.

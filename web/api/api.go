@@ -7,8 +7,8 @@
 // names an idempotency key may be repeated. A reader that is slow, or does not
 // read at all, costs at most 256 KiB and delays nobody.
 //
-// It knows no store and no platform: all it does goes through web.Desk. Who may
-// come in is the affair of package web. Only cmd imports it.
+// It knows no store and no platform: all it does goes through web.Desk and
+// web.Workshop. Who may come in is the affair of package web. Only cmd imports it.
 package api
 
 import (
@@ -26,6 +26,9 @@ type Config struct {
 	Desk  web.Desk
 	Tasks connectors.Tasks // nil: cron is off
 	Beats connectors.Beats // nil: the heartbeat is off
+	// Budgets are asked how they stand; nil: there are none.
+	Budgets Budgets
+	Shop    web.Workshop // optional: nothing is told of tools then
 	// Profiles names the profiles of the configuration, which OpenAI clients may
 	// name as models. Optional.
 	Profiles func() []string
@@ -67,8 +70,8 @@ func (a *api) operations() []operation {
 	var all []operation
 	for _, part := range [][]operation{
 		a.startOperations(), a.runOperations(), a.undoOperations(), a.graphOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.questionOperations(),
-		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(),
-		a.modelOperations(),
+		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(), a.budgetOperations(),
+		a.modelOperations(), a.workshopOperations(),
 	} {
 		all = append(all, part...)
 	}

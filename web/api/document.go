@@ -30,6 +30,8 @@ var tags = [][2]string{
 	{"outbox", "Messages on their way out."},
 	{"pairing", "Who may speak."},
 	{"reports", "Usage, durations, and what became of a message."},
+	{"tools", "What agents work with: tools, servers of tools, workspaces and skills."},
+	{"notes", "What agents remember beyond their conversation."},
 	{"openai", "The door for OpenAI clients."},
 	{"about", "The daemon itself."},
 }

@@ -167,8 +167,10 @@ func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusCreated, fileView{f.ID, f.Name, f.MIMEType, f.Size, f.SHA256})
+	return reply(w, http.StatusCreated, viewFile(f))
 }
+
+func viewFile(f claybot.File) fileView { return fileView{f.ID, f.Name, f.MIMEType, f.Size, f.SHA256} }
 
 // getFile gives a file back, never to be shown in a page: what people send may
 // be a page itself.

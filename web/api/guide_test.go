@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var guidePath = regexp.MustCompile("`(GET|POST|PATCH|DELETE) (/[^`?]*)")
+var guidePath = regexp.MustCompile("`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)")
 
 // docs/api.md names every path there is, and none that is not there.
 func TestGuideNamesThePaths(t *testing.T) {

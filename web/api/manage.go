@@ -50,6 +50,9 @@ type (
 	dropped struct {
 		Dropped []claybot.MessageID `json:"dropped"`
 	}
+	ruleList struct {
+		Rules []agentsystem.Rule `json:"rules"`
+	}
 	reminderList struct {
 		Reminders []storage.Reminder `json:"reminders"`
 	}
@@ -96,6 +99,17 @@ func (a *api) manageOperations() []operation {
 			summary: "Take messages out of an inbox that no run has taken.", params: []param{messages},
 			answers: []answer{{status: http.StatusOK, value: dropped{}}}, serve: a.dropMessages,
 		}),
+		{
+			id: "listRules", method: http.MethodGet, path: "/rules", tag: "agents", scope: web.Read,
+			summary: "What was approved for good, by agent, the oldest first.", params: []param{{name: "agent", about: "Of this agent only."}},
+			answers: []answer{{status: http.StatusOK, value: ruleList{}}}, serve: a.listRules,
+		},
+		{
+			id: "removeRule", method: http.MethodDelete, path: "/rules", tag: "agents", scope: web.Admin,
+			summary: "Have an agent ask again.", params: []param{{name: "agent", about: "Whose rule it is."}, {name: "rule", about: "The rule as the list has it."}},
+			answers: []answer{{status: http.StatusNoContent}}, fails: []int{http.StatusNotFound},
+			missing: hint{"That agent has no such rule.", "GET /rules lists them."}, serve: a.removeRule,
+		},
 		agent(operation{
 			id: "listReminders", method: http.MethodGet, path: "/agents/{agent}/reminders", scope: web.Read,
 			summary: "What an agent will be reminded of, the next one first.", answers: []answer{{status: http.StatusOK, value: reminderList{}}}, serve: a.reminders,
@@ -163,6 +177,25 @@ func (a *api) changeSettings(w http.ResponseWriter, r *http.Request) error {
 
 // zeros gives settings back to the profile.
 var zeros = map[string]string{"model": `""`, "prompt": `""`, "maxSteps": "0", "debounceMs": "null", "whenBusy": `""`, "processBuffer": `""`, "tools": "null"}
+
+func (a *api) listRules(w http.ResponseWriter, r *http.Request) error {
+	all, err := a.Desk.ApprovedRules(r.Context(), claybot.AgentID(r.URL.Query().Get("agent")))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, ruleList{orEmpty(all)})
+}
+
+func (a *api) removeRule(w http.ResponseWriter, r *http.Request) error {
+	agent, rule := r.URL.Query().Get("agent"), r.URL.Query().Get("rule")
+	if agent == "" || rule == "" {
+		return bad("?agent= and ?rule= must name a rule.", "GET /rules lists them.")
+	}
+	if err := a.Desk.RemoveRule(r.Context(), claybot.AgentID(agent), rule); err != nil {
+		return err
+	}
+	return noContent(w)
+}
 
 func (a *api) stopAgent(w http.ResponseWriter, r *http.Request) error {
 	n, err := a.Desk.StopAgent(r.Context(), agentOf(r))

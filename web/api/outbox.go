@@ -24,6 +24,7 @@ type outgoingView struct {
 	Message  claybot.MessageID    `json:"messageId,omitempty" doc:"The message that it answers."`
 	Route    claybot.Route        `json:"route"`
 	Text     string               `json:"text" doc:"Markdown."`
+	File     *fileView            `json:"file,omitempty" doc:"It is sent with the text as its caption; its bytes are at /agents/{agent}/files/{file}."`
 	Part     int                  `json:"part" doc:"Of a long text that is several messages; from 1."`
 	Parts    int                  `json:"parts"`
 	Attempts int                  `json:"attempts"`
@@ -42,10 +43,15 @@ type outgoingList struct {
 }
 
 func viewOutgoing(o claybot.Outgoing) outgoingView {
-	return outgoingView{
+	v := outgoingView{
 		ID: o.ID, N: o.N, State: o.State, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route, Text: o.Text,
 		Part: o.Part, Parts: o.Parts, Attempts: o.Attempts, Resent: o.Resent, At: o.At, Tried: o.Tried, Due: o.Due, Receipt: o.Receipt, Cause: o.Cause,
 	}
+	if o.File != nil {
+		f := viewFile(*o.File)
+		v.File = &f
+	}
+	return v
 }
 
 func (a *api) outboxOperations() []operation {

@@ -57,6 +57,7 @@ type (
 		Value  *value                `json:"value" doc:"The answer: a string, a number, true or false, or a list. To a confirm: approve or deny."`
 		Reason string                `json:"reason,omitempty" doc:"Why it is denied, at most 1,000 characters."`
 		Scope  claybot.ApprovalScope `json:"scope,omitempty" doc:"How far an approval goes: empty for this action alone, session for what its tool does until the next reset, always for what its tool does for this agent from now on, which needs the scope admin."`
+		Args   json.RawMessage       `json:"args,omitempty" doc:"Of an approval: a JSON object of arguments with which the action runs in place of those that the question shows."`
 	}
 	answerDone struct {
 		ID  string        `json:"questionId"`
@@ -130,7 +131,7 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	err = closed(q, true)
 	if err == nil {
 		err = a.Desk.AnswerQuestion(r.Context(), id, agentsystem.Said{
-			Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope,
+			Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
 		})
 	}
 	if errors.Is(err, storage.ErrState) { // somebody, or time, was faster
@@ -153,8 +154,14 @@ var approvalScopes = []string{string(claybot.ApproveOnce), string(claybot.Approv
 // fits refuses what does not go with an answer: only an approval has a scope,
 // and only a denial a reason. A value that is neither is refused later, in the
 // words of the question.
-func (in answerRequest) fits(q claybot.Question) error {
-	if in.Scope == claybot.ApproveOnce && in.Reason == "" {
+func (in *answerRequest) fits(q claybot.Question) error {
+	if string(in.Args) == "null" {
+		in.Args = nil
+	}
+	switch {
+	case len(in.Args) > 0 && in.Args[0] != '{':
+		return bad("The field args must be a JSON object.", "It has the arguments of the tool, such as {\"command\": \"ls\"}.")
+	case in.Scope == claybot.ApproveOnce && in.Reason == "" && len(in.Args) == 0:
 		return nil
 	}
 	v, err := q.Check(string(*in.Value), nil)
@@ -162,7 +169,7 @@ func (in answerRequest) fits(q claybot.Question) error {
 	case !slices.Contains(approvalScopes, string(in.Scope)):
 		return bad(fmt.Sprintf("There is no scope %.40q.", in.Scope), "It is session or always; leave it out to approve this action alone.")
 	case q.Type != claybot.QuestionConfirm:
-		return bad("This question is no approval, so its answer has neither a scope nor a reason.", "Send the value alone.")
+		return bad("This question is no approval, so its answer has neither a scope nor a reason, nor arguments.", "Send the value alone.")
 	case in.Scope != claybot.ApproveOnce && q.Tool == "":
 		return bad("This approval is about no tool, so it cannot go further than this once.", "Leave scope out.")
 	case err != nil:

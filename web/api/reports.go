@@ -17,7 +17,7 @@ import (
 
 const (
 	usageRows = 10_000 // of one report
-	wideDays  = 31     // of one by day and by agent or owner
+	wideDays  = 31     // of one by day and by agent, owner or channel
 )
 
 var noMessage = hint{"Nothing is known of that message.", "Give the id of a message, a run or an outgoing message, or a platform's link to a message."}
@@ -61,9 +61,9 @@ func (a *api) reportOperations() []operation {
 	return []operation{
 		{
 			id: "getUsage", method: http.MethodGet, path: "/usage", tag: "reports", scope: web.Read, summary: "Tokens and cost.",
-			about: "At most 10,000 rows. Sums by day together with agent or owner are for at most 31 days, unless one agent is named.",
+			about: "At most 10,000 rows. Sums by day together with agent, owner or channel are for at most 31 days, unless one agent is named.",
 			params: append(slices.Clone(days),
-				param{name: "by", about: "The columns to sum by, with commas: day, agent, owner, model, type. One sum over all when left out."},
+				param{name: "by", about: "The columns to sum by, with commas: day, agent, owner, channel, connector, model, type. One sum over all when left out."},
 				param{name: "agent", about: "Of this agent only."},
 				param{name: "format", about: "json, the default, or csv.", values: []string{"json", "csv"}}),
 			answers: []answer{{status: http.StatusOK, value: usageReport{}, about: "With format=csv, the same as text/csv; there, the 10,000 rows are of each day when by begins with day, and more are an error."}}, serve: a.getUsage,
@@ -104,7 +104,7 @@ func daysOf(r *http.Request) (from, to string, err error) {
 	return from, to, nil
 }
 
-var columns = []string{storage.ByDay, storage.ByAgent, storage.ByOwner, storage.ByModel, storage.ByType}
+var columns = []string{storage.ByDay, storage.ByAgent, storage.ByOwner, storage.ByModel, storage.ByType, storage.ByConnector, storage.ByChannel}
 
 func (a *api) getUsage(w http.ResponseWriter, r *http.Request) error {
 	from, to, err := daysOf(r)
@@ -121,7 +121,7 @@ func (a *api) getUsage(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if wide(q, time.Now().UTC()) {
-		return bad(fmt.Sprintf("Sums by day together with agent or owner are for at most %d days.", wideDays), "Give from and to, leave day out of by, or name one agent.")
+		return bad(fmt.Sprintf("Sums by day together with agent, owner or channel are for at most %d days.", wideDays), "Give from and to, leave day out of by, or name one agent.")
 	}
 	if r.URL.Query().Get("format") == "csv" {
 		return a.usageFile(w, r, q)
@@ -153,7 +153,7 @@ func (a *api) usageFile(w http.ResponseWriter, r *http.Request, q storage.SpentQ
 			w.Header().Set("Content-Disposition", `attachment; filename="usage.csv"`)
 			w.Header().Set("Cache-Control", "no-store")
 			out = csv.NewWriter(w)
-			_ = out.Write(append(slices.Clone(q.By), "input", "output", "cached_input", "cost_micro_usd", "llm_calls", "tool_calls", "runs")) // its error stays
+			_ = out.Write(append(slices.Clone(q.By), "input", "output", "cached_input", "cost_micro_usd", "llm_calls", "tool_calls", "runs", "cache_write", "reasoning", "unpriced_calls")) // its error stays
 		}
 		if !writeUsage(out, q.By, rows) {
 			return nil // a client that is gone needs no answer
@@ -188,7 +188,7 @@ func byDays(q storage.SpentQuery, now time.Time) []storage.SpentQuery {
 // wide reports whether a query has so many rows that summing them up would hold
 // up others: as many as agents, times days.
 func wide(q storage.SpentQuery, now time.Time) bool {
-	each := slices.Contains(q.By, storage.ByAgent) || slices.Contains(q.By, storage.ByOwner)
+	each := slices.ContainsFunc(q.By, func(by string) bool { return by == storage.ByAgent || by == storage.ByOwner || by == storage.ByChannel })
 	if !each || !slices.Contains(q.By, storage.ByDay) || q.Agent != "" {
 		return false
 	}
@@ -209,7 +209,7 @@ func writeUsage(out *csv.Writer, by []string, rows []storage.Spent) bool {
 			line = append(line, cell(cellOf(s, column)))
 		}
 		u := s.Usage
-		for _, n := range []int64{u.Input, u.Output, u.CachedInput, u.CostMicroUSD, u.LLMCalls, u.ToolCalls, s.Runs} {
+		for _, n := range []int64{u.Input, u.Output, u.CachedInput, u.CostMicroUSD, u.LLMCalls, u.ToolCalls, s.Runs, u.CacheWrite, u.Reasoning, u.Unpriced} {
 			line = append(line, strconv.FormatInt(n, 10))
 		}
 		if out.Write(line) != nil {
@@ -231,6 +231,10 @@ func cellOf(s storage.Spent, column string) string {
 		return s.Owner
 	case storage.ByModel:
 		return s.Model
+	case storage.ByConnector:
+		return s.Connector
+	case storage.ByChannel:
+		return s.Channel
 	}
 	return string(s.Type)
 }

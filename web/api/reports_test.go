@@ -43,7 +43,7 @@ func TestUsage(t *testing.T) {
 	g := r.do("GET", "/usage?by=day,model&format=csv", "")
 	lines, err := csv.NewReader(strings.NewReader(g.body)).ReadAll()
 	if err != nil || g.head.Get("Content-Type") != "text/csv; charset=utf-8" || len(lines) != 2 ||
-		strings.Join(lines[0], ",") != "day,model,input,output,cached_input,cost_micro_usd,llm_calls,tool_calls,runs" || lines[1][1] != "script" || lines[1][2] != "20" {
+		strings.Join(lines[0], ",") != "day,model,input,output,cached_input,cost_micro_usd,llm_calls,tool_calls,runs,cache_write,reasoning,unpriced_calls" || lines[1][1] != "script" || lines[1][2] != "20" {
 		t.Errorf("csv %v %q", err, g.body)
 	}
 	for _, bad := range []string{
@@ -137,7 +137,7 @@ func TestFilesOfManyDays(t *testing.T) {
 	const path = "/usage?by=day,agent&format=csv&from=2026-02-27&to=2026-03-01"
 	g := r.do("GET", path, "")
 	lines := strings.Split(strings.TrimSuffix(g.body, "\n"), "\n")
-	if g.code != http.StatusOK || len(lines) != 19_001 || lines[1] != "2026-02-27,a,0,0,0,0,0,0,0" || lines[19_000] != "2026-03-01,a,0,0,0,0,0,0,8999" {
+	if g.code != http.StatusOK || len(lines) != 19_001 || lines[1] != "2026-02-27,a,0,0,0,0,0,0,0,0,0,0" || lines[19_000] != "2026-03-01,a,0,0,0,0,0,0,8999,0,0,0" {
 		t.Errorf("%d, %d lines, the last %q", g.code, len(lines), lines[len(lines)-1])
 	}
 	n["2026-03-01"] = 10_001

@@ -47,7 +47,8 @@ type rig struct {
 	wrap   func(web.Desk) web.Desk // optional; around the desk
 	tasks  connectors.Tasks        // instead of cron
 	beats  connectors.Beats        // instead of the heartbeat
-	bare   bool                    // neither cron nor heartbeat
+	bare   bool                    // neither cron nor heartbeat, nor a workshop
+	shop   *shop                   // what agents work with
 	graphs map[string]runs.Engine  // beside react
 	engine string                  // of the profile; empty: react
 	doc    *document               // all answers are held against it; nil until it was read
@@ -154,12 +155,19 @@ func (r *rig) begin() {
 	for name, g := range r.graphs {
 		r.system.Handle(name, g)
 	}
+	r.shop = newShop(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
 	page := webchat.New(webchat.Config{Name: "web"})
 	all := []connectors.Connector{page}
 	cfg := api.Config{
 		Desk: desk{r.system}, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test",
 		Profiles: func() []string { return []string{"default", "night"} },
 		Engine:   func(claybot.Descriptor) string { return r.engine },
+	}
+	if !r.bare {
+		cfg.Shop = r.shop
+	}
+	if !r.bare {
+		cfg.Budgets = agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db})
 	}
 	if r.wrap != nil {
 		cfg.Desk = r.wrap(cfg.Desk)

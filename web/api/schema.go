@@ -47,7 +47,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[claybot.AwaitReason]():   {string(claybot.AwaitInfo), string(claybot.AwaitApproval), string(claybot.AwaitChildren), string(claybot.AwaitBudget)},
 	reflect.TypeFor[claybot.AnswerVia]():     {string(claybot.ViaText), string(claybot.ViaButton), string(claybot.ViaWeb), string(claybot.ViaHTTP), string(claybot.ViaDefault)},
 	reflect.TypeFor[claybot.ApprovalScope](): approvalScopes,
-	reflect.TypeFor[claybot.OutgoingKind]():  {string(claybot.OutgoingAnswer), string(claybot.OutgoingNotice), string(claybot.OutgoingCommand), string(claybot.OutgoingPairing)},
+	reflect.TypeFor[claybot.OutgoingKind]():  {string(claybot.OutgoingAnswer), string(claybot.OutgoingNotice), string(claybot.OutgoingCommand), string(claybot.OutgoingPairing), string(claybot.OutgoingFile)},
 }
 
 // of is the schema of a type: a reference when it has a definition.

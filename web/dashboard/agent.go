@@ -27,6 +27,7 @@ type agentView struct {
 	History   historyView
 	Side      sideView
 	Form      settingsView
+	Bench     benchView
 }
 
 // Title is the name of the agent.
@@ -71,7 +72,8 @@ func (b *board) agent(r *http.Request) (any, error) {
 	if v.Form, err = b.readSettings(r); err != nil {
 		return nil, err
 	}
-	return v, nil
+	v.Bench, err = b.readBench(r, e)
+	return v, err
 }
 
 // agentQuestions are what an agent asks.

@@ -75,13 +75,16 @@ type deliveryView struct {
 func viewDelivery(o claybot.Outgoing) deliveryView {
 	v := deliveryView{Outgoing: o, About: cmp.Or(map[claybot.OutgoingKind]string{
 		claybot.OutgoingAnswer: "reply", claybot.OutgoingNotice: "notice",
-		claybot.OutgoingCommand: "answer to a command", claybot.OutgoingPairing: "pairing code",
+		claybot.OutgoingCommand: "answer to a command", claybot.OutgoingPairing: "pairing code", claybot.OutgoingFile: "file",
 	}[o.Kind], string(o.Kind))}
 	v.Tone, v.Words = sendWords(o)
 	v.Retry = o.State == claybot.SendFailed || o.State == claybot.SendWaiting
 	v.Drop = o.State == claybot.SendWaiting
 	v.Preview = connectors.OneLine(o.Text, previewRunes)
 	v.Whole = v.Preview == strings.TrimSpace(o.Text)
+	if o.File != nil {
+		v.Preview = strings.TrimSpace("[" + connectors.FileLine(*o.File) + "] " + v.Preview)
+	}
 	v.Place = deliveryFilter{Connector: o.Route.Connector, Channel: o.Route.ChannelID}.at(0)
 	return v
 }

@@ -2,9 +2,8 @@
 // operator looks after, made on the server with html/template and kept fresh by
 // a little script of our own and htmx.
 //
-// It guarantees: the page stands on web.Desk alone and keeps no state that
-// cannot be read again; a page
-// reads one screenful from the store, however much is there; whatever came from
+// It guarantees: the page stands on the contracts of package web alone and keeps
+// no state that cannot be read again; a page reads one screenful from the store, however much is there; whatever came from
 // people, models or tools is text, and Markdown becomes HTML only by way of
 // connectors.Render; nothing inline is needed, so the strict policy of package
 // web holds.

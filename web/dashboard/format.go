@@ -88,6 +88,8 @@ func cost(u claybot.Usage, model ...string) string {
 		return unpriced
 	case u.CostMicroUSD == 0:
 		return "–"
+	case u.Unpriced > 0:
+		return money(u.CostMicroUSD) + " + " + unpriced
 	}
 	return money(u.CostMicroUSD)
 }
@@ -200,13 +202,13 @@ var stateWords = map[string]string{
 // tone is the colour class of a state.
 func tone(state any) string {
 	switch s := fmt.Sprint(state); s {
-	case "SUCCEEDED", "ok", "sent", "live", "ran", "allowed":
+	case "SUCCEEDED", "ok", "sent", "live", "ran", "allowed", "ready":
 		return "good"
-	case "FAILED", "failed", "stopped":
+	case "FAILED", "failed", "stopped", "broken":
 		return "bad"
 	case "RUNNING", "running", "attempted", "starting":
 		return "busy"
-	case "AWAITING", "ambiguous", "failing", "PENDING", "waiting":
+	case "AWAITING", "ambiguous", "failing", "PENDING", "waiting", "new", "changed":
 		return "warn"
 	}
 	return "calm"

@@ -23,6 +23,8 @@ type Config struct {
 	// Tasks and Beats are nil where cron or the heartbeat is off.
 	Tasks   connectors.Tasks
 	Beats   connectors.Beats
+	Shop    web.Workshop // nil: nothing is told of tools, workspaces, skills and notes
+	Budgets Budgets      // nil: there are none
 	Log     *slog.Logger
 	Version string
 }
@@ -48,6 +50,7 @@ var places = []place{
 	{Page: "agents", Path: "/ui/agents", Title: "Agents", Icon: "agents", First: true},
 	{Page: "runs", Path: "/ui/runs", Title: "Runs", Icon: "runs", First: true},
 	{Page: "schedule", Path: "/ui/schedule", Title: "Schedule", Icon: "clock", First: true},
+	{Page: "tools", Path: "/ui/tools", Title: "Tools", Icon: "tool"},
 	{Page: "deliveries", Path: "/ui/deliveries", Title: "Deliveries", Icon: "send"},
 	{Page: "usage", Path: "/ui/usage", Title: "Usage", Icon: "chart", Vendored: []string{"vendor/uPlot.min.css", "vendor/uPlot.iife.min.js"}},
 	{Page: "access", Path: "/ui/access", Title: "Access", Icon: "key"},
@@ -56,7 +59,7 @@ var places = []place{
 
 // below are the pages that have no place of their own, with the one they are
 // shown under.
-var below = map[string]string{"agent": "agents", "run": "runs"}
+var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents"}
 
 // Routes are the pages with what belongs to them.
 func Routes(cfg Config) []web.Route {

@@ -102,10 +102,47 @@ func casesOf(x string, who viewer) []pageCase {
 		}},
 		{"usage", "main", usage},
 		{"usage", "usage-now", agents},
+		{"usage", "budgets", budgetsView{viewer: who, Rows: []budgetRow{{storage.Budget{Key: x, Name: x, Period: x, Unit: storage.Unit(x), Hard: true, Limit: 5, Spent: 9, Unpriced: 2}}}, More: 2}},
+		{"tools", "main", hostileTools(short, who)},
+		{"agent", "bench", hostileBench(short, who)},
+		{"agent", "agent-skills", hostileTools(short, who).Skills},
+		{"notes", "main", notesView{viewer: who, Scope: x, Words: x, Query: x, Rows: []foundNote{{hostileNote(short), short}}, More: 3, Fresh: "/ui/notes/rows"}},
+		{"note", "main", noteView{viewer: who, noteRow: hostileNote(x), Words: short, There: true, Versions: []noteRow{hostileNote(short), hostileNote(short)}, Shown: new(hostileNote(x)), Self: "/ui", All: "/ui"}},
+		{"run", "deliveries", sentView{[]deliveryRow{{claybot.Outgoing{ID: x, Text: x, Agent: claybot.AgentID(x), File: &claybot.File{ID: x, Name: x, MIMEType: x}}, x}}, []noteRow{hostileNote(short)}}},
+		{"run", "items", timelineView{Items: []item{{Key: short, Title: short, Args: short, Edited: short, Out: short, Tainted: true}}}},
 		{"health", "main", viewHealth(who, status)},
 		{"access", "main", access},
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true, Stories: []storyView{viewStory(story), viewStory(silent), viewStory(waits)}}},
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true}},
+	}
+}
+
+func hostileNote(x string) noteRow {
+	return noteRow{Memory: storage.Memory{Path: x, Title: x, Text: x, MemoryChange: storage.MemoryChange{
+		Agent: claybot.AgentID(x), Run: claybot.RunID(x), Call: x, By: x, Tainted: true, At: 5,
+	}}, Scope: x, Version: 3}
+}
+
+func hostileTools(x string, who viewer) toolsView {
+	return toolsView{
+		viewer: who,
+		Tools:  []toolRow{{web.ToolView{Name: x, Description: x, Source: x, Effect: x, Class: x, Asks: x, Timeout: time.Second}}},
+		Servers: []serverRow{{
+			web.ServerView{Name: x, Transport: x, State: x, Problem: x, Tools: []string{x}, Login: x, Restarts: 2}, []offTool{{x, x}, {x + "2", x}},
+		}},
+		Skills: []web.SkillView{{
+			Name: x, Description: x, State: "changed", Problem: x, Hash: x, Tools: []string{x}, AllowedBy: x, AllowedAt: 5,
+			Added: []string{x}, Changed: []string{x}, Removed: []string{x}, NewTools: []string{x},
+		}},
+		Rooms: hostileBench(x, who).Rooms,
+	}
+}
+
+func hostileBench(x string, who viewer) benchView {
+	return benchView{
+		viewer: who, ID: claybot.AgentID(x), Owner: x, Notes: []noteRow{hostileNote(x)}, More: 2,
+		Rooms: []roomRow{{who, web.WorkspaceView{Key: x, Agent: claybot.AgentID(x), Provider: x, ID: x, Image: x, Platform: x, State: x, Problem: x, Expires: 5}, domID(x)}},
+		Tools: []toolRow{{web.ToolView{Name: x, Description: x, Source: x, Effect: x, Class: x, Asks: x}}},
 	}
 }
 

@@ -400,7 +400,7 @@ func TestUsagePage(t *testing.T) {
 	o.contains(v.page("/ui/usage/top?days=7"), "<b>free</b>", "<b>1</b><span>runs ended")
 	v.page("/ui/usage/now?days=7") // the days that are over are known from now on
 	page := v.page("/ui/usage?days=7&by=model")
-	o.contains(page, ">free</td>", `aria-current="true">7 days`, "/usage?by=day%2Cagent%2Cowner%2Cmodel%2Ctype&amp;format=csv")
+	o.contains(page, ">free</td>", `aria-current="true">7 days`, "/usage?by=day%2Cagent%2Cowner%2Cchannel%2Cmodel%2Ctype&amp;format=csv")
 	if strings.Contains(page, "$0.00") {
 		t.Error("tokens without a price are shown as free")
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // allPages are the paths of whole pages.
-var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/schedule", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/why", "/ui/why?q=nothing"}
+var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes", "/ui/schedule", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/why", "/ui/why?q=nothing"}
 
 // Every page is there before anything has happened, and says what to do.
 func TestPagesOfANewDaemon(t *testing.T) {
@@ -67,6 +67,21 @@ func TestPagesThatAreNotThere(t *testing.T) {
 		{"GET", "/ui/runs?state=DONE", 400, true},
 		{"GET", "/ui/agents?type=robot", 400, true},
 		{"GET", "/ui/nope", 404, true},
+		{"GET", "/ui/notes?scope=everybody", 400, true},
+		{"GET", "/ui/notes/note?scope=global&path=none.md", 404, true},
+		{"GET", "/ui/notes/note?scope=global", 400, true},
+		{"POST", "/ui/tools/skills/none/allow?hash=x", 404, false},
+		{"POST", "/ui/tools/skills/none/allow", 400, false},
+		{"POST", "/ui/tools/skills/none/forbid", 404, false},
+		{"POST", "/ui/tools/servers/none/allow?tool=x&hash=y", 404, false},
+		{"POST", "/ui/tools/servers/files/allow", 400, false},
+		{"POST", "/ui/tools/workspaces/remove?key=none", 404, false},
+		{"POST", "/ui/tools/workspaces/remove?key=agent/one&data=yes", 400, false},
+		{"POST", "/ui/notes/delete?scope=global&path=none.md", 404, false},
+		{"POST", "/ui/notes/revert?scope=global&version=7", 404, false},
+		{"POST", "/ui/notes/revert?scope=global&version=x", 400, false},
+		{"POST", "/ui/notes/save?scope=global&path=a.md", 400, false},
+		{"POST", "/ui/notes/save?scope=global&path=../a.md&text=x", 400, false},
 		{"GET", "/ui/agents/x/y/" + url.PathEscape(hostile[1]), 404, true},
 		{"GET", "/ui/agents/" + unknown + "/history", 404, false},
 		{"GET", "/ui/nope?by=script", 404, false},

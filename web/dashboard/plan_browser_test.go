@@ -77,7 +77,7 @@ func TestBrowserDeny(t *testing.T) {
 	b.open("/")
 	w.ran(w.ask(claybot.EnginePlan, "write to Ann"), claybot.RunAwaiting)
 	b.do("the chat asks", until(`document.querySelector("#asks .approval .action")?.textContent.includes("send_mail")`),
-		until(`document.querySelectorAll("#asks .approval button").length === 4`))
+		until(`document.querySelectorAll("#asks .approval button").length === 5`))
 	b.do("a reason", chromedp.SendKeys("#asks input[name=reason]", hostile[1]), press("Enter"),
 		until(`!document.querySelector("#asks form") && document.querySelector("#toasts").textContent.includes("Denied.")`),
 		until(`[...document.querySelectorAll(".bot .bubble")].some((e) => e.textContent.includes("All of it is done."))`))

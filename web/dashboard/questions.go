@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
@@ -56,6 +58,36 @@ func (a asked) parts() (lead, action string, ok bool) {
 	}
 	return lead, action, true
 }
+
+// Editable are the arguments of an action as JSON in lines, for who wants to
+// change them; empty where that is not possible. Characters that cannot be seen
+// are escaped, as JSON has it.
+func (a asked) Editable() string {
+	var lines bytes.Buffer
+	if a.Args == "" || json.Indent(&lines, []byte(a.Args), "", "  ") != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, r := range lines.String() {
+		if r == '\n' || !hidden(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
+
+// hidden reports whether a character has no look of its own, or turns others
+// around.
+func hidden(r rune) bool {
+	return !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' || blank[r]
+}
+
+// Lines is how high the field of the arguments is.
+func (a asked) Lines() int { return min(max(strings.Count(a.Editable(), "\n")+1, 3), 16) }
 
 // fewOptions is up to how many options are shown side by side.
 const fewOptions = 7
@@ -140,6 +172,12 @@ func saidOf(f url.Values) (s agentsystem.Said, words string, err error) {
 		return s, "Answered. The run goes on.", nil
 	case "approve":
 		return agentsystem.Said{Value: "approve"}, "Approved. The run goes on.", nil
+	case "edit":
+		args := strings.TrimSpace(f.Get("args"))
+		if args == "" {
+			return s, "", refused(http.StatusBadRequest, "There are no arguments.", "Write them as a JSON object, or approve the action as it is.")
+		}
+		return agentsystem.Said{Value: "approve", Args: args}, "Approved with your arguments. The run goes on.", nil
 	case "session":
 		return agentsystem.Said{Value: "approve", Scope: claybot.ApproveSession}, "Approved, and not asked again until the next reset.", nil
 	case "always":
@@ -164,7 +202,7 @@ func exact(text string) string {
 			fmt.Fprintf(&b, `[\x%02X]`, text[i])
 		case r == '\n':
 			b.WriteRune(r)
-		case !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' || blank[r]:
+		case hidden(r):
 			fmt.Fprintf(&b, "[U+%04X]", r)
 		default:
 			b.WriteRune(r)

@@ -52,10 +52,14 @@ type rig struct {
 	engine  string
 	// routes may add to what is behind the door or replace the desk.
 	desk func(web.Desk) web.Desk
+	// bare: without a workshop and budgets.
+	bare bool
 
 	dir    string
 	db     *sqlite.DB
 	agents *files.Store
+	set    *tools.Set
+	shop   *shop // what agents work with
 	hub    *runs.Hub
 	system *agentsystem.System
 	chat   *webchat.Chat
@@ -142,6 +146,7 @@ func (r *rig) start() {
 	if err != nil {
 		r.Fatal(err)
 	}
+	r.set, r.shop = set, newShop(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
 	r.system.Handle("react", &react.Loop{
 		Model: func(claybot.Agent) llm.Model { return r.mind },
 		Tools: func(a claybot.Agent) *tools.Set { return set.Only(r.system.OwnSettings(a.ID).Tools) },
@@ -189,7 +194,11 @@ func (r *rig) routes(log *slog.Logger) []web.Route {
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
 	}
 	all = append(all, api.Routes(api.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
-	return append(all, dashboard.Routes(dashboard.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
+	cfg := dashboard.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
+	if !r.bare {
+		cfg.Shop, cfg.Budgets = r.shop, purse{r.db}
+	}
+	return append(all, dashboard.Routes(cfg)...)
 }
 
 // run works until stop, or the end of the test.

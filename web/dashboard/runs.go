@@ -348,7 +348,22 @@ type deliveryRow struct {
 	Target string
 }
 
-// runDeliveries are what a run has sent or is about to send.
+// Path is where the file of the message can be had, empty where there is none.
+func (d deliveryRow) Path() string {
+	if d.File == nil {
+		return ""
+	}
+	return "/agents/" + url.PathEscape(string(d.Agent)) + "/files/" + url.PathEscape(d.File.ID)
+}
+
+// A sentView is what a run has sent and noted.
+type sentView struct {
+	Sent  []deliveryRow
+	Notes []noteRow
+}
+
+// runDeliveries are what a run has sent or is about to send, and the notes that it
+// changed.
 func (b *board) runDeliveries(r *http.Request) (any, error) {
 	stories, err := b.Desk.Why(r.Context(), r.PathValue("id"))
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -364,5 +379,6 @@ func (b *board) runDeliveries(r *http.Request) (any, error) {
 			}
 		}
 	}
-	return rows, nil
+	notes, err := b.notesOfRun(r, claybot.RunID(r.PathValue("id")))
+	return sentView{rows, notes}, err
 }

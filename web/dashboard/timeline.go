@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
 )
 
 const (
@@ -40,6 +41,8 @@ type item struct {
 	Model string // of Usage
 	// Links of what it is about.
 	Messages  []claybot.MessageID
+	Tainted   bool   // the result is from somebody whom nobody vouches for
+	Edited    string // the arguments of a person with which the call ran
 	Agent     claybot.AgentID
 	Questions []claybot.Question
 }
@@ -260,10 +263,27 @@ func (t *teller) tool(e claybot.Event) {
 		if e.Type == claybot.EventToolFailed {
 			it.Tone, it.Note, it.Out = "failed", words(d.Code), d.Error
 		}
+		it.Tainted = d.Tainted
+		it.Edited, it.Out = editedArgs(it.Out)
 		if d.Saved != "" {
 			it.Note = strings.TrimSpace(it.Note + " all of it is in " + d.Saved)
 		}
 	})
+}
+
+// editedMark is how the result of a call begins whose arguments a person changed.
+var editedMark, _, _ = strings.Cut(tools.Edited("\x00", ""), "\x00")
+
+// editedArgs parts the result of such a call into its arguments and the rest.
+func editedArgs(result string) (args, rest string) {
+	text, ok := strings.CutPrefix(result, editedMark)
+	if !ok {
+		return "", result
+	}
+	if args, rest, ok = strings.Cut(text, "\n\n"); !ok {
+		return text, "" // the rest was cut off
+	}
+	return args, rest
 }
 
 func (t *teller) pause(e claybot.Event) {

@@ -37,6 +37,7 @@ type usageView struct {
 	Self      string // the query of this page
 	CSV       string // the address of the same as a file
 	Later     bool   // the figures are fetched by the page
+	Budgets   budgetsView
 }
 
 // Unit says in which unit the shares of a table are.
@@ -54,6 +55,10 @@ func (usageView) Named(what string) string { return latencyName(what) }
 // figures, which the page fetches then: summing them up may take a while.
 func (b *board) usage(r *http.Request) (any, error) {
 	v := usageOf(r)
+	var err error
+	if v.Budgets, err = b.readBudgets(r); err != nil {
+		return nil, err
+	}
 	if v.Later = !b.books.ready(v.period, v.By); v.Later {
 		return v, nil
 	}
@@ -127,9 +132,9 @@ func (v *usageView) links() {
 		}
 		v.Tabs = append(v.Tabs, filterView{Words: x.Words, URL: "/ui/usage?" + at(v.period.Days, x.By), Now: now})
 	}
-	by := "day,agent,owner,model,type"
+	by := "day,agent,owner,channel,model,type"
 	if v.period.Days > 31 { // more rows than the API sums up at once
-		by = "agent,owner,model,type"
+		by = "agent,owner,channel,model,type"
 	}
 	v.CSV = "/usage?" + url.Values{"format": {"csv"}, "from": {v.From}, "to": {v.To}, "by": {by}}.Encode()
 }

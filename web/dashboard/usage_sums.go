@@ -133,9 +133,9 @@ func (k *bookkeeper) both(ctx context.Context, desk web.Desk, p period, by strin
 // addUp joins the sums of two times that do not overlap, in the order of the
 // first, then of the second, which is the shorter one.
 func addUp(first, second []storage.Spent) []storage.Spent {
-	type columns struct{ day, agent, owner, model, kind string }
+	type columns struct{ day, agent, owner, model, kind, connector, channel string }
 	key := func(s storage.Spent) columns {
-		return columns{s.Day, string(s.Agent), s.Owner, s.Model, string(s.Type)}
+		return columns{s.Day, string(s.Agent), s.Owner, s.Model, string(s.Type), s.Connector, s.Channel}
 	}
 	fresh := make(map[columns]int, len(second))
 	for i, s := range second {

@@ -66,7 +66,9 @@ type spend struct {
 	Free int64
 	// Unpriced are the tokens of models without a price; they are not in
 	// MicroUSD.
-	Unpriced  int64
+	Unpriced int64
+	// Calls are the calls without a price, where others of the same model have one.
+	Calls     int64
 	Estimated bool
 }
 
@@ -75,6 +77,7 @@ func spendOf(u claybot.Usage, model string) spend {
 	c := spend{MicroUSD: u.CostMicroUSD, Estimated: u.Estimated}
 	switch {
 	case u.CostMicroUSD != 0:
+		c.Calls = u.Unpriced
 	case model == freeModel:
 		c.Free, c.Estimated = u.Input+u.Output, false // zero is no estimate
 	default:
@@ -84,7 +87,7 @@ func spendOf(u claybot.Usage, model string) spend {
 }
 
 func (c spend) add(d spend) spend {
-	return spend{c.MicroUSD + d.MicroUSD, c.Free + d.Free, c.Unpriced + d.Unpriced, c.Estimated || d.Estimated}
+	return spend{c.MicroUSD + d.MicroUSD, c.Free + d.Free, c.Unpriced + d.Unpriced, c.Calls + d.Calls, c.Estimated || d.Estimated}
 }
 
 // Known is the part of which the price is known, or that no price is.
@@ -101,7 +104,7 @@ func (c spend) Known() string {
 
 // String never shows tokens without a price as money that was not spent.
 func (c spend) String() string {
-	if c.Unpriced > 0 && c.MicroUSD > 0 {
+	if c.Unpriced+c.Calls > 0 && c.MicroUSD > 0 {
 		return c.Known() + " + " + unpriced
 	}
 	return c.Known()
@@ -127,7 +130,7 @@ type spentTable struct {
 
 // breakdowns are the columns by which the page can break costs down.
 var breakdowns = []struct{ By, Words string }{
-	{storage.ByModel, "Model"}, {storage.ByAgent, "Agent"}, {storage.ByOwner, "User"}, {storage.ByType, "Kind of agent"},
+	{storage.ByModel, "Model"}, {storage.ByAgent, "Agent"}, {storage.ByOwner, "User"}, {storage.ByChannel, "Channel"}, {storage.ByType, "Kind of agent"},
 }
 
 // tabulate makes a table out of sums. byModel are the same sums broken down by
@@ -199,6 +202,8 @@ func keyOf(by string, s storage.Spent) string {
 		return s.Model
 	case storage.ByType:
 		return string(s.Type)
+	case storage.ByChannel:
+		return s.Channel
 	}
 	return ""
 }
@@ -213,6 +218,8 @@ func labelOf(by, key string) (label, url string) {
 		return key, "/ui/agents/" + key
 	case storage.ByOwner:
 		return cmp.Or(key, "nobody (work of its own)"), ""
+	case storage.ByChannel:
+		return cmp.Or(key, "nowhere (work of its own)"), ""
 	case storage.ByModel:
 		return cmp.Or(key, "not recorded"), ""
 	case storage.ByType:

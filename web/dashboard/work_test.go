@@ -201,7 +201,7 @@ func FuzzExact(f *testing.F) {
 }
 
 func TestApprovalParts(t *testing.T) {
-	q, err := tools.Approval(claybot.Agent{ID: "a"}, tools.Spec{}, claybot.ToolCall{}, "")
+	q, err := tools.Approval(claybot.Agent{ID: "a"}, "", tools.Spec{}, claybot.ToolCall{}, "")
 	if err == nil {
 		t.Errorf("no tool can be approved: %+v", q)
 	}
@@ -222,15 +222,32 @@ func TestApprovalParts(t *testing.T) {
 	}
 }
 
+// The field for other arguments hides nothing, and is the same JSON.
+func TestEditable(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                     "",
+		"{":                                    "",
+		`{"a":1}`:                              "{\n  \"a\": 1\n}",
+		"{\"a\":\"x\u202ey\u00a0\U000e0041\"}": "{\n  \"a\": \"x\\u202ey\\u00a0\\udb40\\udc41\"\n}",
+	} {
+		a := asked{OpenQuestion: storage.OpenQuestion{Question: claybot.Question{Args: args}}}
+		if got := a.Editable(); got != want {
+			t.Errorf("%q is %q, want %q", args, got, want)
+		}
+	}
+}
+
 func TestSaid(t *testing.T) {
 	for query, want := range map[string]string{
-		"value=7":                             "{7    } Answered. The run goes on.",
-		"value=a&value=b":                     "{a, b    } Answered. The run goes on.",
-		"value=a,+b&value=c&list=1":           `{["a, b","c"]    } Answered. The run goes on.`,
-		"list=1":                              "{    } Answered. The run goes on.",
-		"verdict=approve&value=deny&reason=x": "{approve    } Approved. The run goes on.",
-		"verdict=approve&scope=always":        "{approve    } Approved. The run goes on.",
-		"verdict=deny&value=approve":          "{deny    } Denied. The run goes on without it.",
+		"value=7":                             "{7     } Answered. The run goes on.",
+		"value=a&value=b":                     "{a, b     } Answered. The run goes on.",
+		"value=a,+b&value=c&list=1":           `{["a, b","c"]     } Answered. The run goes on.`,
+		"list=1":                              "{     } Answered. The run goes on.",
+		"verdict=approve&value=deny&reason=x": "{approve     } Approved. The run goes on.",
+		"verdict=approve&scope=always":        "{approve     } Approved. The run goes on.",
+		"verdict=deny&value=approve":          "{deny     } Denied. The run goes on without it.",
+		"verdict=edit&args=+{}+&value=x":      "{approve     {}} Approved with your arguments. The run goes on.",
+		"verdict=edit&args=+":                 "refused",
 		"verdict=Deny":                        "refused",
 		"verdict=%20":                         "refused",
 		"verdict=deny&reason=" + strings.Repeat("x", 501): "refused",

@@ -122,7 +122,18 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	if code := s.authorize(method, token); code != "" {
 		return refuse(code)
 	}
+	if a := s.lacking(method); a != nil {
+		return a
+	}
 	switch method {
+	case "files.info":
+		return s.fileInfo(args, r.Host)
+	case "files.getUploadURLExternal":
+		return s.uploadURL(args, r.Host)
+	case "files.completeUploadExternal":
+		return s.complete(args)
+	case "reactions.add":
+		return s.react(args)
 	case "auth.test":
 		return answer{"ok": true, "team_id": s.cfg.Team, "team": "test", "user_id": s.cfg.BotUser, "bot_id": s.cfg.BotID, "user": s.cfg.BotName}
 	case "apps.connections.open":

@@ -63,12 +63,6 @@ func (b *bucket) take(every time.Duration, burst int) time.Duration {
 	return 0
 }
 
-// A File is the description of an upload.
-type File struct {
-	Name string `json:"name"`
-	Size int64  `json:"size"`
-}
-
 // A Post is something that somebody writes. Channel and User are needed.
 type Post struct {
 	Team, Channel, User, Text string

@@ -12,8 +12,9 @@
 // repeated for ever, at a fixed pace, and at once when their socket closes;
 // events wait while no socket is open, where Slack may lose them; any text that
 // is given is stored as it is, without re-formatting; one workspace has one
-// bot; there are no streams, files, scopes, HTTP events, response_url, App Home
-// and stacked modals, and only the blocks and elements that CheckBlocks and
+// bot; files have the scopes files:read, files:write and reactions:write, other
+// scopes there are none; a shared file is no message of its channel; there are no
+// streams, HTTP events, response_url, App Home and stacked modals, and only the blocks and elements that CheckBlocks and
 // CheckView know; an edit with a text alone always keeps the blocks, of which
 // Slack's documents say both; rates are one bucket for each channel; a page of
 // history is found by its position, so that new posts shift it.
@@ -80,6 +81,7 @@ type Server struct {
 	hangs    chan struct{} // closed at the end
 	delivery
 	desk
+	cabinet
 	running sync.WaitGroup
 }
 
@@ -119,9 +121,12 @@ func New(cfg Config) *Server {
 		faults: make(map[string][]Fault), changed: make(chan struct{}), hangs: make(chan struct{}),
 	}
 	s.open = make(map[string]*envelope)
+	s.files, s.noScope, s.reactions = make(map[string]*held), make(map[string]bool), make(map[string]map[string][]string)
 	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
 	s.mux.HandleFunc("GET /socket", s.serveSocket)
+	s.mux.HandleFunc("POST /upload/v1/{ticket}", s.serveUpload)
+	s.mux.HandleFunc("GET /files-pri/{id}", s.serveFile)
 	return s
 }
 

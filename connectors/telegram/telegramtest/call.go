@@ -16,6 +16,7 @@ type call struct {
 	ctx    context.Context
 	params []byte // JSON
 	chat   int64
+	file   *upload // of a request that brings one
 }
 
 // An apiError is a refusal in Telegram's form.
@@ -68,7 +69,7 @@ func formJSON(values url.Values) []byte {
 		b.Write(mustJSON(key))
 		b.WriteByte(':')
 		switch key {
-		case "text", "parse_mode", "action", "url", "secret_token", "reply_markup", "callback_query_id":
+		case "text", "caption", "file_id", "parse_mode", "action", "url", "secret_token", "reply_markup", "callback_query_id":
 			b.Write(mustJSON(v[0]))
 		default:
 			if json.Valid([]byte(v[0])) {
@@ -118,6 +119,12 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 		return s.setCommands(c)
 	case "getmycommands":
 		return mustJSON(s.Commands()), nil
+	case "getfile":
+		return s.getFile(c)
+	case "senddocument", "sendphoto", "sendvoice", "sendaudio", "sendvideo":
+		return s.sendFile(c)
+	case "setmessagereaction":
+		return s.setReaction(c)
 	case "setwebhook", "deletewebhook", "getwebhookinfo":
 		return s.webhooks(c)
 	}

@@ -41,6 +41,8 @@ type Message struct {
 	// ForceReply: the answer to it was opened, with the Placeholder as a hint.
 	ForceReply  bool
 	Placeholder string
+	File        *File  // whose caption Text is; nil for a text
+	Reaction    string // of the bot
 	Edits       int
 	At          time.Time
 	EditedAt    time.Time

@@ -14,8 +14,13 @@
 //   - Methods: getMe, getUpdates, setWebhook, deleteWebhook, getWebhookInfo,
 //     sendMessage, editMessageText, editMessageReplyMarkup,
 //     answerCallbackQuery, deleteMessage, sendChatAction, setMyCommands,
-//     getMyCommands. Everything else is 404. A webhook is only remembered,
+//     getMyCommands, getFile and the address of files, sendDocument, sendPhoto,
+//     sendVoice, sendAudio, sendVideo (multipart/form-data only),
+//     setMessageReaction. Everything else is 404. A webhook is only remembered,
 //     since it blocks polling; nothing is delivered to it.
+//   - Of a picture the form and the size are checked, of a voice message the
+//     first bytes only, and one of another type is refused where Telegram shows
+//     a document. Of the reactions that Telegram knows, some are known.
 //   - Parse modes are none and HTML. Entities of plain text (addresses,
 //     hashtags) are not found. Adjacent and nested entities are kept as they
 //     were written, without Telegram's merging and sorting.
@@ -29,7 +34,8 @@
 //   - A tap waits 150 s to be fetched and, unless the test says otherwise, may
 //     be answered for 15 s; Telegram names no time for that.
 //   - Messages become inaccessible to taps when the test says so, not by age.
-//   - No files, inline queries, reactions or drafts.
+//   - No inline queries, drafts, reactions of people, stickers or albums of
+//     the bot.
 //
 // Only tests and cmd import this package.
 package telegramtest
@@ -84,9 +90,12 @@ type Server struct {
 	calls    map[string]int
 	log      journal
 	commands []Command
-	webhook  string
-	broken   int           // violations of a silence
-	changed  chan struct{} // closed when something happens; nil while nobody waits
+	files    map[string]*held // by their ids
+	// reactions are the emoji that are taken.
+	reactions map[string]bool
+	webhook   string
+	broken    int           // violations of a silence
+	changed   chan struct{} // closed when something happens; nil while nobody waits
 
 	listener net.Listener
 	addr     string
@@ -109,7 +118,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, done: make(chan struct{}), chats: make(map[int64]*chat), people: make(map[int64]*person),
-		calls: make(map[string]int),
+		calls: make(map[string]int), reactions: knownReactions(),
 	}
 	_, _ = fmt.Sscanf(cfg.Token, "%d:", &s.bot) // a token without an id is a bot without one
 	s.queue.next = 100_000_001
@@ -237,13 +246,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	token, method, _ := strings.Cut(r.URL.Path[at+len("/bot"):], "/")
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
-	if err != nil {
-		panic(http.ErrAbortHandler) // the client went away
+	rest := r.URL.Path[at+len("/bot"):]
+	if strings.HasSuffix(r.URL.Path[:at], "/file") {
+		s.serveFile(w, r, rest)
+		return
 	}
-	body, err = params(r, body)
-	c := call{method: strings.ToLower(method), ctx: r.Context(), params: body}
+	token, method, _ := strings.Cut(rest, "/")
+	body, file, err := read(r)
+	c := call{method: strings.ToLower(method), ctx: r.Context(), params: body, file: file}
 	f := s.begin(&c)
 	if f != nil && f.before(s, w, r, &c) {
 		return
@@ -271,6 +281,23 @@ func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that went away gets nothing
+}
+
+// read takes a request in. A client that goes away meanwhile is no request.
+func read(r *http.Request) ([]byte, *upload, error) {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data") {
+		body, file, err := form(r)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			panic(http.ErrAbortHandler)
+		}
+		return body, file, err
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	body, err = params(r, body)
+	return body, nil, err
 }
 
 // params brings the parameters, which Telegram takes as JSON, as a form or in

@@ -28,6 +28,9 @@ const (
 	FaultContextText   Fault = "context_text"  // the same, told in words only
 	FaultUsageRefused  Fault = "usage_refused" // 400 as long as stream_options is sent
 	FaultUserRefused   Fault = "user_refused"  // 422 as long as user is sent
+	FaultNoImages      Fault = "no_images"     // 400 as long as pictures are sent: the model has no eyes
+	FaultNoImagesRoute Fault = "no_images_404" // the same as a broker says it
+	FaultBadImage      Fault = "bad_image"     // 400 as long as pictures are sent: one of them is broken
 	FaultRedirect      Fault = "redirect"      // 307 to Reply.Location
 	FaultPlainError    Fault = "plain_error"   // 500 {"error":"text"}
 	FaultDetailError   Fault = "detail_error"  // 422 {"detail":[{"msg":...}]}
@@ -117,16 +120,29 @@ func (f Fault) status(r Request, reply Reply) *apiError {
 		return e(400, invalid, "context_length_exceeded", "This model's maximum context length is 8192 tokens.")
 	case FaultContextText:
 		return e(400, "BadRequestError", "", "The prompt is too long: it has more tokens than the context window.")
-	case FaultUsageRefused:
-		if r.Usage {
-			return e(400, invalid, "", "Unknown parameter: 'stream_options'.")
-		}
-	case FaultUserRefused:
-		if r.Agent != "" {
-			return e(422, invalid, "", "[{\"type\":\"extra_forbidden\",\"loc\":[\"body\",\"user\"]}]")
-		}
+	}
+	if status, why := f.refuses(r); why != "" {
+		return e(status, invalid, "", why)
 	}
 	return nil
+}
+
+// refuses is why a server with a fault does not take what is in a request; empty
+// when it does.
+func (f Fault) refuses(r Request) (status int, why string) {
+	switch {
+	case f == FaultUsageRefused && r.Usage:
+		return 400, "Unknown parameter: 'stream_options'."
+	case f == FaultNoImages && r.pictures() > 0:
+		return 400, "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`"
+	case f == FaultNoImagesRoute && r.pictures() > 0:
+		return 404, "No endpoints found that support image input"
+	case f == FaultBadImage && r.pictures() > 0:
+		return 400, "You uploaded an unsupported image. Please make sure your image is valid."
+	case f == FaultUserRefused && r.Agent != "":
+		return 422, "[{\"type\":\"extra_forbidden\",\"loc\":[\"body\",\"user\"]}]"
+	}
+	return 0, ""
 }
 
 // raw returns a fault's whole response where it is neither a stream nor an

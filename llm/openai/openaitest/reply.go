@@ -32,11 +32,11 @@ type Reply struct {
 }
 
 // Usage is what an answer says it took.
-type Usage struct{ Prompt, Completion, Cached int }
+type Usage struct{ Prompt, Completion, Cached, Reasoning int }
 
 func (u Usage) json() string {
-	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
-		u.Prompt, u.Completion, u.Prompt+u.Completion, u.Cached)
+	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens_details":{"reasoning_tokens":%d}}`,
+		u.Prompt, u.Completion, u.Prompt+u.Completion, u.Cached, u.Reasoning)
 }
 
 func (r Reply) stop() string {

@@ -2,7 +2,9 @@ package openaitest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -70,27 +72,41 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// content is a text or a list of parts with text.
-type content string
+// content is a text or a list of parts with text and pictures.
+type content struct {
+	text   string
+	images []llm.Image
+}
 
 func (c *content) UnmarshalJSON(b []byte) error {
-	var s string
-	if json.Unmarshal(b, &s) == nil {
-		*c = content(s)
+	if json.Unmarshal(b, &c.text) == nil {
 		return nil
 	}
 	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+		Type  string `json:"type"`
+		Text  string `json:"text"`
+		Image struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
 	}
 	if err := json.Unmarshal(b, &parts); err != nil {
 		return err
 	}
 	for _, p := range parts {
-		if p.Type != "text" {
+		switch p.Type {
+		case "text":
+			c.text += p.Text
+		case "image_url":
+			head, data, ok := strings.Cut(p.Image.URL, ";base64,")
+			kind := strings.TrimPrefix(head, "data:")
+			picture, err := base64.StdEncoding.DecodeString(data)
+			if !ok || err != nil || http.DetectContentType(picture) != kind {
+				return errors.New("invalid image data")
+			}
+			c.images = append(c.images, llm.Image{MIMEType: kind, Data: picture})
+		default:
 			return fmt.Errorf("content part of type %q", p.Type)
 		}
-		*c += content(p.Text)
 	}
 	return nil
 }
@@ -162,8 +178,12 @@ func (r *Request) addMessages(in []wireMessage) *apiError {
 			return refuse(param+".content", "Invalid value for 'content': expected a string, got null.")
 		}
 		text := ""
+		var images []llm.Image
 		if m.Content != nil {
-			text = string(*m.Content)
+			text, images = m.Content.text, m.Content.images
+		}
+		if len(images) > 0 && m.Role != "user" {
+			return refuse(param+".content", "Invalid value: 'image_url'. Pictures are allowed in messages of the user only.")
 		}
 		if m.Role == "system" {
 			if i != 0 {
@@ -176,7 +196,7 @@ func (r *Request) addMessages(in []wireMessage) *apiError {
 		if bad != nil {
 			return bad
 		}
-		chat = append(chat, llm.Message{Role: llm.Role(m.Role), Content: text, Calls: calls, CallID: m.ToolCallID})
+		chat = append(chat, llm.Message{Role: llm.Role(m.Role), Content: text, Calls: calls, CallID: m.ToolCallID, Images: images})
 	}
 	if err := llm.Check(chat); err != nil {
 		return refuse("messages", "Invalid 'messages': %v", err)
@@ -247,4 +267,12 @@ func (e *apiError) write(w http.ResponseWriter) {
 		w.Header().Set(k, v)
 	}
 	writeJSON(w, e.status, map[string]*apiError{"error": e})
+}
+
+// pictures is how many pictures a request has.
+func (r Request) pictures() (n int) {
+	for _, m := range r.Messages {
+		n += len(m.Images)
+	}
+	return n
 }

@@ -1,5 +1,5 @@
-// Package openaitest is an emulator of OpenAI's chat completions API, for tests,
-// benchmarks and the demo.
+// Package openaitest is an emulator of OpenAI's chat completions and
+// transcriptions API, for tests, benchmarks and the demo.
 //
 // It answers as scripted, by default with an echo, and refuses what the real
 // service or a strict server like it would refuse: unknown fields, wrong roles,
@@ -38,8 +38,8 @@ type Config struct {
 	Keep    int                 // how many requests the journal holds; 1000 when 0
 }
 
-// A Server is the emulator, an http.Handler for /v1/chat/completions and
-// /v1/models, with and without /v1.
+// A Server is the emulator, an http.Handler for /v1/chat/completions,
+// /v1/audio/transcriptions and /v1/models, with and without /v1.
 type Server struct {
 	cfg Config
 	mux *http.ServeMux
@@ -47,6 +47,9 @@ type Server struct {
 	mu      sync.Mutex
 	script  []Reply
 	journal journal
+
+	audioScript []Reply
+	audios      []Audio
 }
 
 // New returns an emulator.
@@ -61,6 +64,7 @@ func New(cfg Config) *Server {
 	s.journal.keep = cfg.Keep
 	for _, base := range [...]string{"", "/v1"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.chat)
+		s.mux.HandleFunc("POST "+base+"/audio/transcriptions", s.transcriptions)
 		s.mux.HandleFunc("GET "+base+"/models", s.models)
 	}
 	return s

@@ -180,9 +180,13 @@ export class Thread {
   }
 
   // fill writes a version of a message into its place.
-  fill(entry, { n, html, text, run, id }, edited) {
+  fill(entry, { n, html, text, run, id, file }, edited) {
     entry.dataset.n = n;
-    markdown(entry.querySelector(".bubble"), html, text);
+    const bubble = entry.querySelector(".bubble");
+    bubble.hidden = Boolean(file) && !text;
+    markdown(bubble, html, text);
+    entry.querySelector(".files")?.remove();
+    if (file) bubble.after(this.files([file]));
     const at = clock.format(Number(entry.dataset.at));
     const meta = entry.querySelector(".meta");
     meta.textContent = edited ? `${at} · updated ${clock.format(edited)}` : at;

@@ -1,0 +1,413 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/storage"
+)
+
+// Whom a budget is for, and how often it begins anew.
+const (
+	PerAgent   = "agent"
+	PerOwner   = "owner"   // the person, whatever he writes from
+	PerChannel = "channel" // of a connector
+	PerTask    = "task"    // of the schedule
+	PerRun     = "run"
+	PerAll     = "all"
+
+	EveryRun    = "run"
+	EveryDay    = "day"   // in the zone of the people
+	EveryMonth  = "month" // likewise
+	EveryAlways = storage.PeriodAlways
+)
+
+// A BudgetRule is a budget as the configuration has it. Subagents count as the
+// agent and the run that their chain begins with.
+type BudgetRule struct {
+	Per   string
+	Every string
+	Unit  storage.Unit
+	Limit int64
+	Hard  bool
+	// Match narrows it to agents of a profile, a connector, "connector:channel",
+	// cron or heartbeat; empty: all.
+	Match string
+}
+
+// A PurseConfig is what a Purse needs.
+type PurseConfig struct {
+	Store storage.Budgets
+	// Rules are asked with every call, so that a change counts at once.
+	Rules func() []BudgetRule
+	// Operators are who may extend a budget in a chat, as "connector/userId";
+	// those on the page and the command line may anyway. nil: only those.
+	Operators func() []string
+}
+
+// A Purse pays for the calls of models from the budgets of the configuration.
+// It is safe for concurrent use.
+type Purse struct {
+	PurseConfig
+	system *System
+
+	mu     sync.Mutex
+	freed  chan struct{}   // closed when there may be more room than before
+	warned map[string]bool // by key, what this process has logged; true: it is told as well
+}
+
+var _ llm.Purse = (*Purse)(nil)
+
+const (
+	// freeTime is how long a call waits for others to give back what they have
+	// set aside and do not need.
+	freeTime = 2 * time.Minute
+	// warnAt is the part of a budget, in percent, after which somebody is told.
+	warnAt = 80
+	// maxWarned bounds what is remembered of warnings; the store knows all.
+	maxWarned = 10_000
+)
+
+// NewPurse makes the purse of a system. Recover must be called before the first
+// call is paid.
+func NewPurse(s *System, cfg PurseConfig) *Purse {
+	return &Purse{PurseConfig: cfg, system: s, freed: make(chan struct{}), warned: make(map[string]bool)}
+}
+
+// Recover books what an earlier process had set aside when it died.
+func (p *Purse) Recover(ctx context.Context) error {
+	n, err := p.Store.Abandoned(ctx, p.system.Node)
+	if n > 0 {
+		p.system.Log.Info("calls of a dead process were booked at their most", "count", n)
+	}
+	return err
+}
+
+// Reserve implements llm.Purse. A call for which there is room as soon as others
+// give back what they do not need waits for that, a while.
+func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error) {
+	levels, payer, err := p.levels(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(levels) == 0 {
+		return unpaid{}, nil
+	}
+	r := storage.Reservation{
+		ID: newID(), Node: p.system.Node, Run: c.Run, Levels: levels,
+		Amount: storage.Amount{Tokens: c.Tokens, MicroUSD: c.CostMicroUSD},
+	}
+	held := &heldMoney{purse: p, id: r.ID, payer: payer}
+	for _, l := range levels {
+		held.binding = held.binding || l.Hard
+		if !c.Priced && l.Unit == storage.UnitMicroUSD {
+			if l.Hard {
+				return nil, llm.PriceMissing(c.Model, l.Name)
+			}
+			r.Amount.Unpriced = 1
+		}
+	}
+	patience := time.NewTimer(freeTime)
+	defer patience.Stop()
+	for {
+		p.mu.Lock()
+		freed := p.freed
+		p.mu.Unlock()
+		err := p.Store.Reserve(ctx, r)
+		over, full := errors.AsType[*storage.OverBudgetError](err)
+		switch {
+		case err == nil:
+			return held, nil
+		case !full:
+			return nil, fmt.Errorf("set money aside: %w", err)
+		case over.Left()+over.Reserved < over.Asked:
+			return nil, limitError(over)
+		}
+		select {
+		case <-freed:
+		case <-patience.C:
+			return nil, limitError(over)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// limitError says in words what a store has refused.
+func limitError(o *storage.OverBudgetError) *llm.LimitError {
+	limit := o.Limit + o.Extension
+	return &llm.LimitError{
+		Key: o.Key, Name: o.Name, Tokens: o.Unit == storage.UnitTokens,
+		Limit: limit, Base: o.Limit, Spent: o.Spent, Left: o.Left(), Asked: o.Asked,
+		Text: fmt.Sprintf("%s is used up: %s of %s are spent, and the next step may take up to %s.",
+			upper(o.Name), amountText(o.Unit, o.Spent), amountText(o.Unit, limit), amountText(o.Unit, o.Asked)),
+	}
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// amountText is an amount as people read it.
+func amountText(u storage.Unit, n int64) string {
+	if u == storage.UnitTokens {
+		return fmt.Sprintf("%d tokens", n)
+	}
+	return llm.Dollars(n)
+}
+
+// unpaid is what no budget pays for.
+type unpaid struct{}
+
+func (unpaid) Settle(context.Context, claybot.Usage) error { return nil }
+func (unpaid) Binding() bool                               { return false }
+
+// heldMoney is money that was set aside for one call.
+type heldMoney struct {
+	purse   *Purse
+	id      string
+	payer   payer
+	binding bool
+}
+
+// Binding implements llm.Reserved.
+func (h *heldMoney) Binding() bool { return h.binding }
+
+// Settle implements llm.Reserved.
+func (h *heldMoney) Settle(ctx context.Context, u claybot.Usage) error {
+	p := h.purse
+	took := storage.Amount{Tokens: u.Input + u.Output, MicroUSD: u.CostMicroUSD, Unpriced: min(u.Unpriced, 1)}
+	list, err := p.Store.Book(ctx, h.id, took)
+	if err != nil {
+		p.system.Log.Error("the cost of a call is not booked; it counts as it was set aside", "agent", h.payer.id, "err", err)
+		return err
+	}
+	p.free()
+	for _, b := range list {
+		p.warn(ctx, h.payer, b)
+	}
+	return nil
+}
+
+// free wakes the calls that wait for room.
+func (p *Purse) free() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.freed)
+	p.freed = make(chan struct{})
+}
+
+// warn tells once that most of a budget is spent, and once that one is which
+// stops nothing. What could not be told is told with the next call.
+func (p *Purse) warn(ctx context.Context, who payer, b storage.Budget) {
+	limit := b.Limit + b.Extension
+	part := int64(warnAt)
+	switch {
+	case b.Spent*100 < limit*part || b.Spent == 0:
+		return
+	case !b.Hard && b.Spent >= limit:
+		part = 100
+	}
+	key := fmt.Sprintf("budget/%s/%d", b.Key, part)
+	told, logged := p.known(key)
+	if told {
+		return
+	}
+	if !logged {
+		p.system.Log.Warn("a budget is nearly spent", "budget", b.Key, "spent", b.Spent, "limit", limit, "unit", string(b.Unit), "agent", who.id)
+	}
+	text := fmt.Sprintf("%s: %s of %s are spent.", upper(b.Name), amountText(b.Unit, b.Spent), amountText(b.Unit, limit))
+	if b.Hard {
+		text += " At the limit I stop and ask."
+	} else {
+		text += " This is only a warning; I go on."
+	}
+	err := p.system.tryTellOwner(ctx, claybot.Agent{ID: who.id, Descriptor: claybot.Descriptor{Owner: who.root.OwnerID()}}, key, text)
+	if err == nil {
+		p.mu.Lock()
+		p.warned[key] = true
+		p.mu.Unlock()
+	} else if !logged {
+		p.system.Log.Warn("nobody could be told of a budget; the next call tries again", "budget", b.Key, "err", err)
+	}
+}
+
+// known reports what was done about a warning, which counts as logged then.
+func (p *Purse) known(key string) (told, logged bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	told, logged = p.warned[key]
+	if len(p.warned) >= maxWarned {
+		clear(p.warned)
+	}
+	p.warned[key] = told
+	return told, logged
+}
+
+// A payer is the agent that a call is made for and the one that pays.
+type payer struct {
+	id   claybot.AgentID    // that pays: the root of its chain
+	root claybot.Descriptor // of the same
+}
+
+// levels are the budgets that a call belongs to, and who pays.
+func (p *Purse) levels(ctx context.Context, c llm.Charge) ([]storage.Level, payer, error) {
+	rules := p.Rules()
+	if len(rules) == 0 {
+		return nil, payer{}, nil
+	}
+	who, err := p.payer(ctx, c.Agent)
+	if err != nil {
+		return nil, who, err
+	}
+	run := p.system.turns.of(c.Run).root(c.Run)
+	now := time.Now().In(p.system.zone())
+	var levels []storage.Level
+	for _, r := range rules {
+		if !p.matches(r.Match, who.root) {
+			continue
+		}
+		l, ok := p.level(r, who, run, now)
+		if ok && !slices.ContainsFunc(levels, func(x storage.Level) bool { return x.Key == l.Key }) {
+			levels = append(levels, l)
+		}
+	}
+	return levels, who, nil
+}
+
+// payer finds who pays for an agent. A call for nobody, and one for an agent that
+// is gone, still counts on the budgets of all.
+func (p *Purse) payer(ctx context.Context, id claybot.AgentID) (payer, error) {
+	d, err := p.system.Index.IndexedDescriptor(ctx, id)
+	if err != nil {
+		return payer{id: id}, ignore(err, storage.ErrNotFound)
+	}
+	if d.Root == "" {
+		return payer{id, d}, nil
+	}
+	root, err := p.system.Index.IndexedDescriptor(ctx, d.Root)
+	if errors.Is(err, storage.ErrNotFound) {
+		return payer{d.Root, d}, nil
+	}
+	return payer{d.Root, root}, err
+}
+
+// matches reports whether a budget is for a payer.
+func (p *Purse) matches(match string, d claybot.Descriptor) bool {
+	if match == "" {
+		return true
+	}
+	if d.Type == "" {
+		return false
+	}
+	all := []string{p.system.Profile(d).Name, d.Connector, d.Connector + ":" + d.ChannelID}
+	if !d.Foreground() {
+		all = append(all, string(d.Type))
+	}
+	return slices.Contains(all, match)
+}
+
+// level is the budget of a rule that a call belongs to; false for none.
+func (p *Purse) level(r BudgetRule, who payer, run claybot.RunID, now time.Time) (storage.Level, bool) {
+	l := storage.Level{Unit: r.Unit, Limit: r.Limit, Hard: r.Hard}
+	per, of, when := r.Per, "", ""
+	if r.Every == EveryRun {
+		per = PerRun
+	}
+	switch per {
+	case PerAgent:
+		of, l.Name = string(who.id), "the budget of this agent"
+	case PerOwner:
+		if owner := who.root.OwnerID(); owner != "" {
+			of = p.system.people(owner)[0]
+		}
+		l.Name = "your budget"
+	case PerChannel:
+		if who.root.Connector != "" {
+			of = who.root.Connector + ":" + who.root.ChannelID
+		}
+		l.Name = "the budget of this channel"
+	case PerTask:
+		if who.root.Type == claybot.AgentCron {
+			of = who.root.UID
+		}
+		l.Name = "the budget of this task"
+	case PerRun:
+		of, l.Name = string(run), "the budget of one run"
+	case PerAll:
+		of, l.Name = "-", "the budget of all agents"
+	}
+	switch {
+	case per == PerRun:
+		l.Period = EveryRun
+	case r.Every == EveryDay:
+		l.Period, when = now.Format(time.DateOnly), " for today"
+	case r.Every == EveryMonth:
+		l.Period, when = now.Format("2006-01"), " for this month"
+	default:
+		l.Period = EveryAlways
+	}
+	l.Name += when
+	l.Key = strings.Join([]string{per, of, l.Period, string(r.Unit)}, "/")
+	if !r.Hard {
+		l.Key += "/warn"
+	}
+	if r.Match != "" {
+		l.Key += "/" + r.Match
+	}
+	return l, of != ""
+}
+
+// Extend raises the limit of a budget for the rest of its period, in its unit.
+// The same id again changes nothing.
+func (p *Purse) Extend(ctx context.Context, key string, by int64, who, id string) error {
+	_, err := p.ExtendBudget(ctx, storage.Extension{ID: id, Key: key, By: by, Who: who})
+	return err
+}
+
+// ExtendBudget is Extend that tells how the budget stands then;
+// storage.ErrNotFound where nothing was ever spent on it.
+func (p *Purse) ExtendBudget(ctx context.Context, e storage.Extension) (storage.Budget, error) {
+	b, err := p.Store.Extend(ctx, e)
+	if err != nil {
+		return b, err
+	}
+	p.free()
+	p.system.Log.Info("a budget was extended", "budget", e.Key, "by", e.By, "who", e.Who, "id", e.ID)
+	return b, nil
+}
+
+// Budgets lists budgets, the one used last first.
+func (p *Purse) Budgets(ctx context.Context, limit int) ([]storage.Budget, error) {
+	return p.Store.Budgets(ctx, limit)
+}
+
+// Deciders are who may extend a budget in a chat, as "connector/userId", at least
+// one, and whether the own person of an agent is one of them.
+func (p *Purse) Deciders(a claybot.Agent) (operators []string, own bool) {
+	if p.Operators != nil {
+		operators = slices.Clone(p.Operators())
+	}
+	who := a.Descriptor.OwnerID()
+	own = slices.ContainsFunc(operators, func(o string) bool { return slices.Contains(p.system.people(o), who) })
+	switch {
+	case len(operators) == 0: // a question for nobody by name would be one for the person himself
+		return slices.Clone(seatsOfOperators), slices.Contains(seatsOfOperators, who)
+	case !own && slices.Contains(seatsOfOperators, who):
+		return append(operators, who), true
+	}
+	return operators, own
+}
+
+// seatsOfOperators are the chats that only an operator can open.
+var seatsOfOperators = []string{"web/" + operatorName, "terminal/" + operatorName}

@@ -1,0 +1,240 @@
+package agentsystem
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// MaxFetch is the most bytes of a file that came by a chat.
+const MaxFetch = 20 << 20
+
+// How patiently files are fetched and heard.
+const (
+	fetchTries = 4
+	fetchTime  = 2 * time.Minute  // for one try
+	fetchPause = 30 * time.Second // the longest that a platform may ask to wait
+	hearTime   = 5 * time.Minute  // for one recording
+)
+
+// bringFiles fetches what came with the messages of the run, before they become
+// records. An error ends the pass, and a later one goes on here; a run that
+// somebody stopped has its records all the same, and they say what is missing.
+func (p *pass) bringFiles(ctx context.Context) error {
+	if p.run.Cancel != "" || p.run.Attempts > maxAttempts { // it is about to end
+		stopped, cancel := context.WithCancelCause(ctx)
+		cancel(errInterrupted)
+		ctx = stopped
+	}
+	err := p.fetchFiles(ctx, p.messages)
+	p.turns.begin(p)
+	if endsRun(err) {
+		return nil
+	}
+	return err
+}
+
+// endsRun reports an error with which a run ends now, unlike one after which it
+// goes on later.
+func endsRun(err error) bool {
+	var canceled *inbox.CanceledError
+	return errors.As(err, &canceled) || errors.As(err, new(*runs.Error))
+}
+
+// fetchFiles puts the files of messages in the place of their sources, and what
+// was said in the place of recordings. What cannot be had becomes a line of the
+// text. The error is the end of ctx, or of a store that fails.
+func (p *pass) fetchFiles(ctx context.Context, ms []claybot.Message) error {
+	for i, m := range ms {
+		if !slices.ContainsFunc(m.Files, func(f claybot.File) bool { return f.Source != "" || spoken(f) }) {
+			continue
+		}
+		if at := slices.IndexFunc(p.history.Records(), func(r claybot.Record) bool { return m.ID != "" && r.MessageID == m.ID }); at >= 0 {
+			r := p.history.Records()[at] // by an earlier pass
+			ms[i].Text, ms[i].Files = r.Text, r.Files
+			continue
+		}
+		var err error
+		if ms[i].Text, ms[i].Files, err = p.withFiles(ctx, m); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// withFiles are the text and the files of one message once they are here.
+func (p *pass) withFiles(ctx context.Context, m claybot.Message) (string, []claybot.File, error) {
+	lines, kept := []string{m.Text}, []claybot.File{}
+	for i, f := range m.Files {
+		if i >= MaxFiles {
+			lines = append(lines, fmt.Sprintf("[%d more files: at most %d of one message are read]", len(m.Files)-i, MaxFiles))
+			break
+		}
+		f, why, err := p.bring(ctx, f)
+		if err != nil {
+			return "", nil, err
+		}
+		if why != "" {
+			lines = append(lines, "["+connectors.FileLine(f)+": "+why+"]")
+			continue
+		}
+		kept = append(kept, f)
+		if spoken(f) {
+			lines = append(lines, p.hear(ctx, f))
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(s string) bool { return s == "" })
+	return strings.Join(lines, "\n"), kept, nil
+}
+
+// bring fetches one file, unless it is here already. why says in words that it
+// cannot be had; an error, that the store fails.
+func (p *pass) bring(ctx context.Context, f claybot.File) (_ claybot.File, why string, err error) {
+	if f.Source == "" {
+		return f, "", nil
+	}
+	kept, r, err := p.Agents.OpenFile(ctx, p.agent.ID, f.ID)
+	if err == nil {
+		return kept, "", r.Close()
+	}
+	fetcher, ok := p.connector(p.agent.Descriptor.Connector).(connectors.Fetcher)
+	switch {
+	case ctx.Err() != nil:
+		return f, "the run was stopped before it was fetched", nil
+	case !errors.Is(err, storage.ErrNotFound):
+		return f, "", err
+	case f.Size > MaxFetch:
+		return f, tooLarge(MaxFetch), nil
+	case !ok:
+		return f, "it cannot be fetched, as the chat is not connected now", nil
+	}
+	for try := 1; ; try++ {
+		got, err := p.fetch(ctx, fetcher, f)
+		if err == nil {
+			return got, "", nil
+		}
+		wait := time.Second << (try - 1)
+		var retry *connectors.RetryError
+		if errors.As(err, &retry) {
+			wait = max(wait, retry.After)
+		}
+		var refused *connectors.RefusedError
+		switch {
+		case ctx.Err() != nil:
+			return f, "the run was stopped before it was fetched", nil
+		case errors.As(err, &refused):
+			p.log.Warn("a file cannot be fetched", "file", f.ID, "err", err)
+			return f, refused.Text, nil
+		case errors.Is(err, storage.ErrTooMany):
+			return f, tooLarge(MaxFetch), nil
+		case again(err):
+			return f, "", err
+		case try == fetchTries || wait > fetchPause:
+			p.log.Warn("a file was not fetched", "file", f.ID, "tries", try, "err", err)
+			return f, "it could not be fetched now; please send it again later", nil
+		}
+		pause(ctx, wait)
+	}
+}
+
+// fetch makes one try.
+func (p *pass) fetch(ctx context.Context, from connectors.Fetcher, f claybot.File) (claybot.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	body, err := from.Fetch(ctx, f)
+	if err != nil {
+		return f, err
+	}
+	defer body.Close() // it was only read
+	content := bufio.NewReader(body)
+	head, _ := content.Peek(512) // an error comes again when it is saved
+	f.MIMEType = typeOf(f.MIMEType, head)
+	return p.Agents.SaveFile(ctx, p.agent.ID, f, content, MaxFetch)
+}
+
+// typeOf is the type of a file that begins with head: what the bytes say counts,
+// where they say something.
+func typeOf(said string, head []byte) string {
+	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
+	major, _, _ := strings.Cut(found, "/")
+	switch {
+	case said == "" || said == "application/octet-stream":
+		return found
+	case major == "image" || found == "text/html" || found == "application/pdf":
+		return found
+	case strings.HasPrefix(said, "image/") && said != "image/svg+xml" && !strings.HasPrefix(said, "image/hei") && said != "image/avif" && said != "image/tiff":
+		return found // pictures of these types can be told by their bytes
+	}
+	return said
+}
+
+// spoken reports a recording that somebody may want to be heard.
+func spoken(f claybot.File) bool {
+	return f.Kind == claybot.FileVoice || f.Kind == claybot.FileAudio || f.Kind == "" && strings.HasPrefix(f.MIMEType, "audio/")
+}
+
+// hear is what is said in a recording, as a line, or why nobody can tell.
+func (p *pass) hear(ctx context.Context, f claybot.File) string {
+	what := connectors.FileLine(f)
+	if p.Transcribe == nil {
+		return "[" + what + ": it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription]"
+	}
+	ctx, cancel := context.WithTimeout(ctx, hearTime)
+	defer cancel()
+	speech, err := p.transcribe(ctx, f)
+	if speech.Usage != (claybot.Usage{}) {
+		p.charge(speech.Model, "a recording was transcribed", speech.Usage)
+	}
+	text := strings.TrimSpace(clean(speech.Text))
+	limit, limited := errors.AsType[*llm.LimitError](err)
+	switch {
+	case limited:
+		return "[" + what + ": it was not heard. " + limit.Text + "]"
+	case err != nil:
+		p.log.Warn("a recording was not understood", "file", f.ID, "err", err)
+		return "[" + what + ": the speech recognition failed, so nobody knows what is said]"
+	case text == "":
+		return "[" + what + ": no words in it]"
+	}
+	if r := []rune(text); len(r) > maxText {
+		text = string(r[:maxText]) + "…"
+	}
+	return "[" + what + "] " + text
+}
+
+// transcribe keeps a recognition that breaks from breaking the run.
+func (p *pass) transcribe(ctx context.Context, f claybot.File) (_ llm.Speech, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			p.Meter.Panicked("transcribe")
+			err = fmt.Errorf("panic: %v", x)
+		}
+	}()
+	return p.Transcribe(ctx, p.run, f, func() (io.ReadCloser, error) { return p.openFile(ctx, f) })
+}
+
+// openFile is Turn.OpenFile.
+func (p *pass) openFile(ctx context.Context, f claybot.File) (io.ReadCloser, error) {
+	_, r, err := p.Agents.OpenFile(ctx, p.agent.ID, f.ID)
+	return r, err
+}
+
+func tooLarge(limit int64) string {
+	return fmt.Sprintf("it is too large; files of up to %d MiB are read", limit>>20)
+}

@@ -1,0 +1,128 @@
+package agentsystem
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// A Rule is what a person approved for good: what one agent does without asking.
+type Rule struct {
+	Agent claybot.AgentID `json:"agent"`
+	Rule  string          `json:"rule"`         // a tool, or tool(subject)
+	By    string          `json:"by,omitempty"` // as Answered.By; empty: it was set by an operator
+	At    claybot.Time    `json:"at,omitempty"`
+}
+
+// ApprovedRules lists what was approved for good, for one agent or, when none is
+// named, for all; by agent, the oldest first.
+func (s *System) ApprovedRules(_ context.Context, agent claybot.AgentID) ([]Rule, error) {
+	all := []Rule{}
+	for id, own := range s.settings.copy() {
+		if agent != "" && id != agent {
+			continue
+		}
+		for _, rule := range own.Approved {
+			made := own.ApprovedBy[rule]
+			all = append(all, Rule{id, rule, made.By, made.At})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Rule) int { return strings.Compare(string(x.Agent), string(y.Agent)) })
+	return all, nil
+}
+
+// RemoveRule has an agent ask again; storage.ErrNotFound when it has no such rule.
+func (s *System) RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error {
+	s.settings.saving.Lock()
+	defer s.settings.saving.Unlock()
+	own := s.settings.of(id)
+	if !slices.Contains(own.Approved, rule) {
+		return fmt.Errorf("rule %.80q of agent %s: %w", rule, id, storage.ErrNotFound)
+	}
+	before := own
+	own.Approved = slices.DeleteFunc(slices.Clone(own.Approved), func(r string) bool { return r == rule })
+	own.ApprovedBy = approvedBy(before, own.Approved)
+	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
+		return fmt.Errorf("remove a rule of %s: %w", id, err)
+	}
+	s.settings.set(id, own)
+	s.Log.Info("a rule of an agent was removed", "agent", id)
+	return nil
+}
+
+// approveAlways adds a rule of a person. An agent has at most maxApproved of
+// them; what is beyond counts once.
+func (s *System) approveAlways(ctx context.Context, id claybot.AgentID, rule, by string) error {
+	s.settings.saving.Lock()
+	defer s.settings.saving.Unlock()
+	own := s.settings.of(id)
+	if rule == "" || slices.Contains(own.Approved, rule) {
+		return nil
+	}
+	if len(own.Approved) >= maxApproved {
+		s.Log.Warn("an agent has too many rules, so an approval counts once", "agent", id)
+		return nil
+	}
+	before := own
+	own.Approved = append(slices.Clone(own.Approved), rule)
+	own.ApprovedBy = approvedBy(before, own.Approved)
+	if own.ApprovedBy == nil {
+		own.ApprovedBy = make(map[string]claybot.Approving)
+	}
+	own.ApprovedBy[rule] = claybot.Approving{By: by, At: claybot.Now()}
+	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
+		return fmt.Errorf("save a rule of %s: %w", id, err)
+	}
+	s.settings.set(id, own)
+	s.Log.Info("a person approved something for good", "agent", id, "by", by)
+	return nil
+}
+
+// approvedBy is what settings tell of rules that stay; a copy, nil for nothing.
+func approvedBy(before claybot.Settings, rules []string) map[string]claybot.Approving {
+	var kept map[string]claybot.Approving
+	for _, rule := range rules {
+		made, known := before.ApprovedBy[rule]
+		if !known {
+			continue
+		}
+		if kept == nil {
+			kept = make(map[string]claybot.Approving)
+		}
+		kept[rule] = made
+	}
+	return kept
+}
+
+// copy are the settings of all agents that have some.
+func (o *ownSettings) copy() map[claybot.AgentID]claybot.Settings {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return maps.Clone(o.all)
+}
+
+// editFault says why an action cannot be approved with other arguments; empty
+// when it can. The question stays open then.
+func (s *System) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
+	switch {
+	case !yes:
+		return textEditDenied, nil
+	case q.Type != claybot.QuestionConfirm || q.Tool == "" || q.Args == "" || s.CheckEdit == nil:
+		return textNoEdit, nil
+	case who.scope != claybot.ApproveOnce:
+		return textEditOnce, nil
+	}
+	agent, err := s.Agents.Agent(ctx, q.Agent)
+	if err != nil {
+		return "", err
+	}
+	if err := s.CheckEdit(agent, claybot.ToolCall{ID: q.ToolCallID, Name: q.Tool, Args: who.args}); err != nil {
+		return "These arguments cannot be used: " + err.Error() + ". Nothing was approved; please correct them.", nil
+	}
+	return "", nil
+}

@@ -1,0 +1,233 @@
+package agentsystem
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+var _ tools.Media = (*System)(nil)
+
+const (
+	// maxCaption is what every platform takes as a caption, in UTF-16 units, with
+	// room for a mark of a repeated send. A longer one is a message of its own.
+	maxCaption = 960
+	// fileTimeout is how long one try to send a file may take; a shutdown gives it
+	// no more than any other send.
+	fileTimeout = 10 * time.Minute
+	// maxPicture is what every platform shows as a picture, in bytes; larger ones
+	// are documents.
+	maxPicture = 10_000_000
+)
+
+// SendFile implements tools.Media. The file and the message have ids made of the
+// call, so a call that is made again sends nothing new.
+func (s *System) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (tools.Sent, error) {
+	route, err := s.fileRoute(ctx, env)
+	if err != nil {
+		return tools.Sent{}, err
+	}
+	if route.Connector != "" {
+		if _, ok := s.connector(route.Connector).(connectors.FileSender); !ok {
+			return tools.Sent{}, fmt.Errorf("no files can be sent to %s; say in words what is in it", route.Connector)
+		}
+	}
+	f, err := s.keepToSend(ctx, env, x)
+	if err != nil {
+		return tools.Sent{}, err
+	}
+	if route.Connector == "" {
+		return tools.Sent{File: f}, nil
+	}
+	f.Kind = shownAs(x.As, f)
+	o := claybot.Outgoing{
+		ID: fmt.Sprintf("file/%s/%s", env.Run, env.CallID), Kind: claybot.OutgoingFile, Run: env.Run, Agent: env.Agent.ID,
+		Message: s.turns.of(env.Run).newest().ID, Route: route, Part: 1, Parts: 1, At: claybot.Now(),
+	}
+	file := o
+	file.File = &f
+	caption := strings.TrimSpace(clean(x.Caption))
+	out := []claybot.Outgoing{file}
+	if len(utf16.Encode([]rune(caption))) <= maxCaption {
+		out[0].Text = caption
+	} else {
+		words := s.compose(o, caption)
+		for i := range words {
+			words[i].ID = fmt.Sprintf("%s/text/%d", o.ID, i+1)
+		}
+		out = append(out, words...)
+	}
+	stored, err := s.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return tools.Sent{}, fmt.Errorf("send the file: %w", err)
+	}
+	s.post.hand(stored)
+	return tools.Sent{File: f, Place: route.Connector}, nil
+}
+
+// fileRoute is where the files of a run go: where it answers, else to the most
+// recent chat of its owner, and nowhere when it is asked over the API.
+func (s *System) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, error) {
+	route := s.turns.of(env.Run).route()
+	if route.Connector != "" || env.Agent.Descriptor.Connector == claybot.ConnectorAPI {
+		return route, nil
+	}
+	e, err := s.foreground(ctx, env.Agent.Descriptor, env.Agent.ID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return route, errors.New("this run answers nowhere, so nobody would get the file; say where it is instead")
+	}
+	if err != nil {
+		return route, err
+	}
+	c, err := s.lastPlace(ctx, e.ID)
+	if err != nil {
+		return route, err
+	}
+	return claybot.Message{Context: c}.ReplyRoute(e.Descriptor), nil
+}
+
+// keepToSend is the file of a Sending, kept.
+func (s *System) keepToSend(ctx context.Context, env tools.Env, x tools.Sending) (claybot.File, error) {
+	if x.ID != "" {
+		f, r, err := s.Agents.OpenFile(ctx, env.Agent.ID, x.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return f, fmt.Errorf("you have no file with the id %.64q", x.ID)
+		}
+		if err != nil {
+			return f, err
+		}
+		return f, errors.Join(r.Close(), mayBeSent(f))
+	}
+	f := claybot.File{ID: connectors.FileID("sent", string(env.Run), env.CallID), Name: x.Name}
+	kept, r, err := s.Agents.OpenFile(ctx, env.Agent.ID, f.ID)
+	if err == nil { // the call is made again
+		return kept, r.Close()
+	}
+	if !errors.Is(err, storage.ErrNotFound) {
+		return f, err
+	}
+	from, err := x.Open(ctx)
+	if err != nil {
+		return f, err
+	}
+	defer from.Close() // it was only read
+	content := bufio.NewReader(from)
+	head, err := content.Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return f, fmt.Errorf("read the file: %w", err)
+	}
+	if len(head) == 0 {
+		return f, mayBeSent(f)
+	}
+	f.MIMEType = typeOf(x.MIMEType, head)
+	f, err = s.Agents.SaveFile(ctx, env.Agent.ID, f, content, MaxFile)
+	if errors.Is(err, storage.ErrTooMany) {
+		return f, fmt.Errorf("the file is too large: at most %d MiB can be sent", MaxFile>>20)
+	}
+	if err != nil {
+		return f, fmt.Errorf("keep the file: %w", err)
+	}
+	return f, nil
+}
+
+func mayBeSent(f claybot.File) error {
+	if f.Size == 0 {
+		return errors.New("the file is empty; no chat takes empty files")
+	}
+	return nil
+}
+
+// shownAs is how a file is shown: as it is wished, where it can be so.
+func shownAs(as claybot.FileKind, f claybot.File) claybot.FileKind {
+	picture := f.Size <= maxPicture && (f.MIMEType == "image/jpeg" || f.MIMEType == "image/png" || f.MIMEType == "image/webp")
+	switch {
+	case (as == "" || as == claybot.FilePhoto) && picture:
+		return claybot.FilePhoto
+	case as == "" || as == claybot.FilePhoto:
+		return claybot.FileDocument
+	}
+	return as
+}
+
+// reactPause is how long a platform may ask a reaction to wait.
+const reactPause = 10 * time.Second
+
+// React implements tools.Media.
+func (s *System) React(ctx context.Context, env tools.Env, emoji string) error {
+	t := s.turns.of(env.Run)
+	m := t.newest()
+	if m.Type != claybot.MessageUser || m.Context.MessageID == "" {
+		return errors.New("there is no message of a person here to react to")
+	}
+	route := m.ReplyRoute(env.Agent.Descriptor)
+	c, ok := s.connector(route.Connector).(connectors.Reactor)
+	if !ok {
+		return errors.New("this chat has no reactions; say it in words")
+	}
+	if !s.mayReceive(claybot.Outgoing{Route: route}) {
+		return errors.New("nothing may be sent there any more")
+	}
+	for {
+		err := c.React(ctx, route, m.Context.MessageID, emoji)
+		var refused *connectors.RefusedError
+		var retry *connectors.RetryError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &refused):
+			return errors.New(refused.Text)
+		case errors.As(err, &retry) && retry.After <= reactPause && ctx.Err() == nil:
+			pause(ctx, max(retry.After, shortestSilence))
+			continue
+		case errors.As(err, &retry):
+			return &tools.Fault{Code: tools.FaultRate, Text: "the chat asks for a pause; the reaction was not set", Retriable: true, After: retry.After}
+		}
+		s.Log.Warn("a reaction was not set", "agent", env.Agent.ID, "run", env.Run, "connector", route.Connector, "err", err)
+		return &tools.Fault{Code: tools.FaultFailed, Text: "the reaction could not be set now", Retriable: true}
+	}
+}
+
+// sendTime bounds one attempt. One that began is brought to its end, also at a
+// shutdown, which waits for a file no longer than for a text.
+func (x *delivery) sendTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	whole := context.WithoutCancel(ctx)
+	if x.o.File == nil {
+		return context.WithTimeout(whole, sendTimeout)
+	}
+	sending, cancel := context.WithTimeout(whole, fileTimeout)
+	stop := context.AfterFunc(ctx, func() {
+		late := time.NewTimer(sendTimeout)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			cancel()
+		case <-sending.Done():
+		}
+	})
+	return sending, func() { stop(); cancel() }
+}
+
+// sendFile makes the attempt of a message that has a file.
+func (x *delivery) sendFile(ctx context.Context) (string, error) {
+	sender, ok := x.sender.(connectors.FileSender)
+	if !ok {
+		return "", &connectors.PermanentError{Err: errors.New("no files can be sent there")}
+	}
+	return sender.SendFile(ctx, x.o, func() (io.ReadCloser, error) {
+		_, r, err := x.files.OpenFile(ctx, x.o.Agent, x.o.File.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil, &connectors.PermanentError{Err: errors.New("the file is not there any more")}
+		}
+		return r, err
+	})
+}

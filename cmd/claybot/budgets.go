@@ -1,0 +1,116 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/storage"
+)
+
+type budgetsCmd struct {
+	List   budgetsListCmd   `cmd:"" default:"withargs" help:"List budgets with what is spent, set aside and left, the one used last first."`
+	Extend budgetsExtendCmd `cmd:"" help:"Raise the limit of a budget for the rest of its period."`
+}
+
+type (
+	budgetsListCmd struct {
+		Limit int  `default:"50" help:"How many at most, up to 500."`
+		JSON  bool `name:"json" help:"Print JSON."`
+	}
+	budgetsExtendCmd struct {
+		Key    string  `arg:"" name:"budget" help:"The key of the budget, as listed."`
+		USD    float64 `name:"usd" help:"How many US dollars more, for a budget in money."`
+		Tokens int64   `help:"How many tokens more, for a budget in tokens."`
+		JSON   bool    `name:"json" help:"Print JSON."`
+	}
+)
+
+// A budgetRow is a budget as the daemon tells of it.
+type budgetRow struct {
+	storage.Budget
+	Left int64 `json:"left"`
+}
+
+// Run lists the budgets.
+func (c budgetsListCmd) Run(e *env) error {
+	if c.Limit < 1 || c.Limit > 500 {
+		return usageError{errors.New("--limit must be within 1 and 500")}
+	}
+	var out struct {
+		Budgets []budgetRow `json:"budgets"`
+	}
+	if err := e.ask("GET", fmt.Sprintf("/budgets?limit=%d", c.Limit), nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Budgets) == 0 {
+		return e.text("Nothing was spent on a budget yet.\n")
+	}
+	rows := [][]string{{"BUDGET", "SPENT", "ASIDE", "LEFT", "LIMIT", "AT THE LIMIT", "BEGINS ANEW"}}
+	for _, b := range out.Budgets {
+		rows = append(rows, b.row())
+	}
+	return e.table(rows)
+}
+
+// row is a budget as a line of a table.
+func (b budgetRow) row() []string {
+	spent, limit, end := b.amount(b.Spent), b.amount(b.Limit), "stops"
+	if b.Unpriced > 0 {
+		spent = fmt.Sprintf("≥ %s, %s unpriced", spent, calls(b.Unpriced))
+	}
+	if b.Extension > 0 {
+		limit += " + " + b.amount(b.Extension)
+	}
+	if !b.Hard {
+		end = "warns"
+	}
+	return []string{b.Key, spent, b.amount(b.Reserved), b.amount(b.Left), limit, end, anew(b.Period)}
+}
+
+func (b budgetRow) amount(n int64) string {
+	if b.Unit == storage.UnitTokens {
+		return fmt.Sprint(n)
+	}
+	return llm.Dollars(n)
+}
+
+// anew says when a budget begins anew, by its period.
+func anew(period string) string {
+	switch {
+	case period == storage.PeriodAlways:
+		return "never"
+	case period == "run":
+		return "with each run"
+	case len(period) == len("2006-01"):
+		return "after " + period
+	}
+	return "after the day " + period
+}
+
+// Run extends a budget. Each call counts, so a key of its own keeps only the
+// request itself from counting twice.
+func (c budgetsExtendCmd) Run(e *env) error {
+	if (c.USD > 0) == (c.Tokens > 0) || c.USD < 0 || c.Tokens < 0 {
+		return usageError{errors.New("say how much more: --usd or --tokens, above 0")}
+	}
+	in := map[string]any{"key": c.Key, "idempotencyKey": rand.Text()}
+	if c.USD > 0 {
+		in["usd"] = c.USD
+	} else {
+		in["tokens"] = c.Tokens
+	}
+	var out budgetRow
+	if err := e.ask("POST", "/budgets/extend", in, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	return e.text(fmt.Sprintf("%s: %s of %s are spent, %s are left. Runs that wait for it go on when their question is answered: claybot questions\n",
+		out.Key, out.amount(out.Spent), out.amount(out.Limit+out.Extension), out.amount(out.Left)))
+}

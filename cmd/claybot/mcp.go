@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/mcp"
+	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/workspace"
+)
+
+type mcpCmd struct {
+	Serve mcpServeCmd `cmd:"" default:"1" help:"Offer the agents of the running daemon over standard input and output, to an editor or another agent."`
+	List  mcpListCmd  `cmd:"" help:"List the servers of tools and how they are doing."`
+	Allow mcpAllowCmd `cmd:"" help:"Allow tools of a server that have changed."`
+	Login mcpLoginCmd `cmd:"" help:"Log in at a server."`
+}
+
+type (
+	mcpServeCmd struct{}
+	mcpListCmd  struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	mcpAllowCmd struct {
+		Server string `arg:"" help:"The name of the server, as mcp list shows it."`
+		Tool   string `arg:"" optional:"" help:"Its tool; all that wait when left out."`
+		Hash   string `name:"hash" help:"What mcp list showed; when left out, what is off is shown and allowed."`
+	}
+	mcpLoginCmd struct {
+		Server string `arg:"" help:"The name of the server in the configuration."`
+	}
+)
+
+// Run speaks the protocol until the client goes away. Standard output is the
+// client's alone.
+func (mcpServeCmd) Run(e *env) error {
+	cl, err := e.connect()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	server := mcp.NewServer(mcpAgents{client: cl, who: "stdio"}, "stdio", version, nil)
+	return mcp.ServeStdio(ctx, server)
+}
+
+// Run lists servers.
+func (c mcpListCmd) Run(e *env) error {
+	var out struct {
+		Servers []web.ServerView `json:"servers"`
+	}
+	if err := e.ask("GET", "/servers", nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out.Servers)
+	}
+	if len(out.Servers) == 0 {
+		return e.text("No MCP server is configured; see docs/mcp.md.\n")
+	}
+	rows := [][]string{{"SERVER", "BY", "STATE", "TOOLS", "OFF", "RESTARTS", "PROBLEM"}}
+	for _, s := range out.Servers {
+		rows = append(rows, []string{
+			oneLine(s.Name), s.Transport, s.State, strconv.Itoa(len(s.Tools)), strconv.Itoa(len(s.Off)), strconv.Itoa(s.Restarts), oneLine(s.Problem),
+		})
+	}
+	if err := e.table(rows); err != nil {
+		return err
+	}
+	for _, s := range out.Servers {
+		for _, tool := range slices.Sorted(maps.Keys(s.Off)) {
+			line := fmt.Sprintf("%s: %s is off: %s\n  If you trust that: claybot mcp allow %s %s --hash %s\n", s.Name, oneLine(tool), oneLine(s.Off[tool]), s.Name, oneLine(tool), s.OffHash)
+			if err := e.text(plain(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Run allows tools.
+func (c mcpAllowCmd) Run(e *env) error {
+	if err := (mcp.Server{Name: c.Server, Command: []string{"-"}}).Check(); err != nil { // it becomes a part of a path
+		return usageError{err}
+	}
+	if c.Hash == "" {
+		if err := c.show(e); err != nil {
+			return err
+		}
+	}
+	if err := e.ask("POST", "/servers/"+c.Server+"/allow", map[string]string{"tool": c.Tool, "hash": c.Hash}, nil); err != nil {
+		return err
+	}
+	return e.text("Allowed as it is now.\n")
+}
+
+// show prints what is about to be allowed, which is then all that can be.
+func (c *mcpAllowCmd) show(e *env) error {
+	var out struct {
+		Servers []web.ServerView `json:"servers"`
+	}
+	if err := e.ask("GET", "/servers", nil, &out); err != nil {
+		return err
+	}
+	c.Hash = "none" // what nobody has seen is refused with the daemon's words
+	for _, s := range out.Servers {
+		if s.Name != c.Server || s.OffHash == "" {
+			continue
+		}
+		c.Hash = s.OffHash
+		for _, tool := range slices.Sorted(maps.Keys(s.Off)) {
+			if c.Tool != "" && c.Tool != tool && c.Tool != mcp.FullName(c.Server, tool) {
+				continue
+			}
+			if err := e.text(plain(fmt.Sprintf("%s: %s\n", oneLine(tool), oneLine(s.Off[tool])))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Run logs in at a server. The daemon need not run.
+func (c mcpLoginCmd) Run(e *env) error {
+	cfg, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(cfg.MCP, func(s configs.MCPServer) bool { return s.Name == c.Server })
+	if i < 0 {
+		return usageError{fmt.Errorf("the configuration has no MCP server %q; it has: %s", c.Server, strings.Join(cfg.MCPNames(), ", "))}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err = mcp.Login(ctx, mcp.Visit{
+		// The operator is here and means this server: nothing stands between them.
+		Server: mcpServer(cfg.MCP[i]), HTTP: http.DefaultClient, Tokens: mcpTokens(cfg.DataDir), Version: version,
+		Show: func(link string) {
+			_ = e.text("Open this link in a browser and log in:\n\n  " + plain(link) + "\n\n" +
+				"If the browser runs on another machine, paste the address here that it ends at, and press Enter.\n") // who cannot see it ends with Ctrl-C
+		},
+		Pasted: pasted(e.in),
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return errors.New("the login was given up; nothing was kept")
+		}
+		return err
+	}
+	return e.text("Logged in at " + c.Server + ". The daemon uses it within a minute.\n")
+}
+
+// pasted sends the lines of r. Its goroutine ends with the input, or with the
+// process: a read from a terminal cannot be cut.
+func pasted(r io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(r)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+	}()
+	return lines
+}
+
+// mcpTokens keeps the logins at servers.
+func mcpTokens(dataDir string) mcp.Tokens { return mcp.NewFileTokens(filepath.Join(dataDir, "mcp")) }
+
+// mcpServers are the servers of the configuration, as the manager wants them.
+func mcpServers(cfg configs.Config) []mcp.Server {
+	all := make([]mcp.Server, len(cfg.MCP))
+	for i, s := range cfg.MCP {
+		all[i] = mcpServer(s)
+	}
+	return all
+}
+
+func mcpServer(s configs.MCPServer) mcp.Server {
+	out := mcp.Server{
+		Name: s.Name, Command: s.Command, Where: s.Where, Dir: s.Dir, URL: s.URL, Token: s.Token.Value(),
+		Allow: s.Allow, Deny: s.Deny, Timeout: s.Timeout, Trusted: s.Trusted,
+	}
+	for name, value := range s.Env {
+		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})
+	}
+	for name, value := range s.Secrets {
+		out.Env = append(out.Env, workspace.Var{Name: name, Value: value.Value()})
+	}
+	slices.SortFunc(out.Env, func(a, b workspace.Var) int { return strings.Compare(a.Name, b.Name) })
+	for name, value := range s.Headers {
+		if out.Headers == nil {
+			out.Headers = make(map[string]string)
+		}
+		out.Headers[name] = value.Value()
+	}
+	for name, effect := range s.Effects {
+		if out.Effects == nil {
+			out.Effects = make(map[string]tools.Effect)
+		}
+		out.Effects[name] = mcpEffects[effect]
+	}
+	if o := s.OAuth; o != nil {
+		out.OAuth = &mcp.OAuth{Grant: o.Grant, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Value(), Scopes: o.Scopes, Redirect: o.Redirect}
+	}
+	return out
+}
+
+var mcpEffects = map[string]tools.Effect{
+	configs.EffectOnce: tools.Once, configs.EffectIdempotent: tools.Idempotent, configs.EffectReadOnly: tools.ReadOnly,
+}
+
+// mcpSpec is the workspace in which a server of the configuration runs.
+func mcpSpec(s configs.MCPServer) workspace.Spec {
+	return workspace.Spec{Image: s.Image, Network: workspace.Network{Mode: s.Network, Allow: s.Hosts}}
+}
+
+// viewServers is how servers are doing, as the pages and the API show it.
+func viewServers(all []mcp.ServerStatus) []web.ServerView {
+	views := make([]web.ServerView, len(all))
+	for i, s := range all {
+		v := web.ServerView{Name: s.Name, Transport: s.Transport, State: s.State, Problem: s.LastError, Tools: s.Tools, Restarts: s.Restarts, OffHash: s.OffHash}
+		if s.State != mcp.StateConnected && s.Stderr != "" { // what it says itself is often the reason
+			v.Problem = strings.TrimSpace(v.Problem + "\nIt wrote: " + s.Stderr)
+		}
+		if s.State == mcp.StateLogin {
+			v.Login = "claybot mcp login " + s.Name
+		}
+		for _, o := range s.Off {
+			if !o.Changed {
+				continue // nobody can accept it
+			}
+			if v.Off == nil {
+				v.Off = make(map[string]string)
+			}
+			v.Off[o.Tool] = o.Why + ". It says now: " + o.Now
+		}
+		views[i] = v
+	}
+	return views
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/storage"
+)
+
+type notesCmd struct {
+	List    notesListCmd    `cmd:"" default:"withargs" help:"List the notes of a scope."`
+	Read    notesReadCmd    `cmd:"" help:"Print a note."`
+	Write   notesWriteCmd   `cmd:"" help:"Write a note; the text comes from standard input."`
+	Delete  notesDeleteCmd  `cmd:"" help:"Delete a note; its versions stay."`
+	Search  notesSearchCmd  `cmd:"" help:"Find notes by words."`
+	History notesHistoryCmd `cmd:"" help:"Show what became of a note, or of all notes of a scope."`
+	Revert  notesRevertCmd  `cmd:"" help:"Make a note what it was in a version."`
+}
+
+// notesOf says whose notes are meant.
+type notesOf struct {
+	Agent  string `placeholder:"ID" xor:"scope" help:"Those of one agent."`
+	Owner  string `placeholder:"OWNER" xor:"scope" help:"Those that all agents of a person share, such as telegram/123."`
+	Global bool   `xor:"scope" help:"Those that all agents read."`
+	JSON   bool   `name:"json" help:"Print JSON."`
+}
+
+func (n notesOf) scope() (string, error) {
+	switch {
+	case n.Agent != "":
+		return "agent/" + n.Agent, nil
+	case n.Owner != "":
+		return "owner/" + n.Owner, nil
+	case n.Global:
+		return "global", nil
+	}
+	return "", usageError{errors.New("say whose notes: --agent, --owner or --global")}
+}
+
+// query is that of a path below /notes.
+func (n notesOf) query(more ...string) (string, error) {
+	scope, err := n.scope()
+	q := url.Values{"scope": {scope}}
+	for i := 0; i+1 < len(more); i += 2 {
+		if more[i+1] != "" {
+			q.Set(more[i], more[i+1])
+		}
+	}
+	return "?" + q.Encode(), err
+}
+
+type (
+	notesListCmd struct{ notesOf }
+	notesReadCmd struct {
+		notesOf
+		Path string `arg:"" help:"The note."`
+	}
+	notesWriteCmd struct {
+		notesOf
+		Path string `arg:"" help:"The note."`
+	}
+	notesDeleteCmd struct {
+		notesOf
+		Path string `arg:"" help:"The note."`
+	}
+	notesSearchCmd struct {
+		notesOf
+		Words []string `arg:"" help:"Words that the notes have, all of them."`
+	}
+	notesHistoryCmd struct {
+		notesOf
+		Path string `arg:"" optional:"" help:"The note; all of the scope when left out."`
+	}
+	notesRevertCmd struct {
+		notesOf
+		Version int64 `arg:"" help:"The version, as history shows it."`
+	}
+)
+
+// Run lists notes.
+func (c notesListCmd) Run(e *env) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Notes []storage.Memory `json:"notes"`
+	}
+	if err := e.ask("GET", "/notes"+q, nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Notes) == 0 {
+		return e.text("There are no notes.\n")
+	}
+	rows := [][]string{{"PATH", "BYTES", "CHANGED", "BY", "TITLE"}}
+	for _, m := range out.Notes {
+		rows = append(rows, []string{m.Path, strconv.FormatInt(m.Size, 10), m.At.Time().Local().Format(time.DateTime), changer(m.MemoryChange), m.Title})
+	}
+	return e.table(rows)
+}
+
+// changer tells who made a change, and whether strangers had a part in it.
+func changer(by storage.MemoryChange) string {
+	s := by.By
+	if s == "" {
+		s = "run " + string(by.Run)
+	}
+	if by.Tainted {
+		s += " (after reading texts of strangers)"
+	}
+	return s
+}
+
+// Run prints a note.
+func (c notesReadCmd) Run(e *env) error {
+	q, err := c.query("path", c.Path)
+	if err != nil {
+		return err
+	}
+	var m storage.Memory
+	if err := e.ask("GET", "/notes/note"+q, nil, &m); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(m)
+	}
+	return e.text(strings.TrimSuffix(m.Text, "\n") + "\n")
+}
+
+// maxNoteInput is the most bytes of a note that are sent; the daemon takes fewer.
+const maxNoteInput = 1 << 20
+
+// Run writes a note.
+func (c notesWriteCmd) Run(e *env) error {
+	q, err := c.query("path", c.Path)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(e.in, maxNoteInput))
+	if err != nil {
+		return fmt.Errorf("read the note: %w", err)
+	}
+	if err := e.ask("PUT", "/notes/note"+q, map[string]string{"text": string(text)}, nil); err != nil {
+		return err
+	}
+	return e.text(fmt.Sprintf("Noted in %s.\n", c.Path))
+}
+
+// Run deletes a note.
+func (c notesDeleteCmd) Run(e *env) error {
+	q, err := c.query("path", c.Path)
+	if err != nil {
+		return err
+	}
+	if err := e.ask("DELETE", "/notes/note"+q, nil, nil); err != nil {
+		return err
+	}
+	return e.text("It is deleted. Its versions stay; claybot notes revert brings one back.\n")
+}
+
+// Run finds notes.
+func (c notesSearchCmd) Run(e *env) error {
+	q, err := c.query("q", strings.Join(c.Words, " "))
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Notes []storage.FoundMemory `json:"notes"`
+	}
+	if err := e.ask("GET", "/notes/search"+q, nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Notes) == 0 {
+		return e.text("No note has these words.\n")
+	}
+	for _, f := range out.Notes {
+		if err := e.text(fmt.Sprintf("%s\n    %s\n", f.Path, strings.Join(strings.Fields(f.Excerpt), " "))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run shows versions.
+func (c notesHistoryCmd) Run(e *env) error {
+	q, err := c.query("path", c.Path)
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Versions []storage.MemoryVersion `json:"versions"`
+	}
+	if err := e.ask("GET", "/notes/versions"+q, nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Versions) == 0 {
+		return e.text("Nothing is known of that note.\n")
+	}
+	rows := [][]string{{"VERSION", "PATH", "BYTES", "AT", "BY", "TITLE"}}
+	for _, v := range out.Versions {
+		size := strconv.FormatInt(v.Size, 10)
+		if v.Gone {
+			size = "deleted"
+		}
+		rows = append(rows, []string{strconv.FormatInt(v.Version, 10), v.Path, size, v.At.Time().Local().Format(time.DateTime), changer(v.MemoryChange), v.Title})
+	}
+	return e.table(rows)
+}
+
+// Run reverts a note.
+func (c notesRevertCmd) Run(e *env) error {
+	scope, err := c.scope()
+	if err != nil {
+		return err
+	}
+	if err := e.ask("POST", "/notes/revert", map[string]any{"scope": scope, "version": c.Version}, nil); err != nil {
+		return err
+	}
+	return e.text("Done.\n")
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/workspace"
+)
+
+// serverKeys begin the keys of workspaces in which MCP servers run.
+const serverKeys = "mcp/"
+
+// removeServers removes the containers of MCP servers that the configuration no
+// longer has, or has elsewhere. They have no time after which they go by
+// themselves. Their data stays, for when they come back.
+func (d *daemon) removeServers(ctx context.Context) {
+	all, err := d.places.List(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn("containers of MCP servers are not looked through", "err", err)
+		}
+		return
+	}
+	c := d.config.Load()
+	wanted := make(map[string]bool)
+	for _, s := range c.MCP {
+		wanted[s.Name] = len(s.Command) > 0 && s.Where != configs.MCPHost
+	}
+	for _, l := range all {
+		name, ok := strings.CutPrefix(string(l.Key), serverKeys)
+		if !ok || l.State != workspace.Running || l.InUse || wanted[name] && l.Provider == c.Workspace.Provider {
+			continue
+		}
+		if err := d.places.Remove(ctx, l.Provider, l.Key, false); err != nil {
+			if ctx.Err() == nil {
+				d.log.Warn("the container of an MCP server that is not configured is removed later", "server", name, "err", err)
+			}
+			continue
+		}
+		d.log.Info("the container of an MCP server that is not configured is removed", "server", name)
+	}
+}

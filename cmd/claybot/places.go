@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/workspace"
+	"github.com/claybot/claybot/workspace/docker"
+	"github.com/claybot/claybot/workspace/local"
+)
+
+// markInstallation is where the id of this installation is kept, by which it
+// knows its containers.
+const markInstallation = "installation"
+
+// newPlaces builds what opens workspaces. No engine is asked before one is needed.
+func (d *daemon) newPlaces(ctx context.Context, c configs.Config) error {
+	id, err := d.installation(ctx)
+	if err != nil {
+		return err
+	}
+	relay := docker.Relay{Args: []string{relayCommand}}
+	if relay.Path, err = os.Executable(); err != nil {
+		d.log.Warn("workspaces cannot have a network of listed hosts", "err", err)
+	}
+	d.engine = docker.New(docker.Config{Node: id, Relay: relay, Tunnel: d.tunnel, Log: d.log})
+	d.places = workspace.NewManager(workspace.ManagerConfig{
+		Providers: []workspace.Provider{d.engine, local.New(local.Config{Dir: filepath.Join(c.DataDir, "workspaces"), Log: d.log})},
+		Ledger:    d.db, Node: id, TTL: c.Workspace.TTL, Log: d.log,
+		Exists: func(ctx context.Context, id claybot.AgentID) (bool, error) {
+			_, err := d.db.IndexedAgentByID(ctx, id)
+			if errors.Is(err, storage.ErrNotFound) {
+				return false, nil
+			}
+			return err == nil, err
+		},
+	})
+	return nil
+}
+
+func (d *daemon) installation(ctx context.Context) (string, error) {
+	id, err := d.db.Mark(ctx, markInstallation)
+	if err != nil || id != "" {
+		return id, err
+	}
+	id = strings.ToLower(rand.Text()[:12])
+	return id, d.db.SetMark(ctx, markInstallation, id)
+}
+
+// leftoverTime bounds how long a start waits for an engine that is slow.
+const leftoverTime = 10 * time.Second
+
+// endLeftovers ends commands in containers that a killed process has left.
+func (d *daemon) endLeftovers(ctx context.Context) {
+	used := false
+	for _, p := range d.config.Load().Profiles {
+		used = used || p.Workspace.Provider == configs.WorkspaceDocker
+	}
+	if !used {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leftoverTime)
+	defer cancel()
+	if err := d.engine.EndLeftovers(ctx); err != nil {
+		d.log.Warn("commands that a killed process left in containers may run on", "err", err)
+	}
+}
+
+// warnPlaces tells of settings that give protections up.
+func (d *daemon) warnPlaces() {
+	c := d.config.Load()
+	seen := make(map[string]bool)
+	for name, p := range c.Profiles {
+		w := p.Workspace
+		if w.Provider == configs.WorkspaceLocal && !seen[local.Name] {
+			seen[local.Name] = true
+			d.log.Warn("commands of agents run on this machine, as the user who runs claybot; "+
+				"whoever may write to the bot, and every page an agent reads, can have a part in them; set workspaces.provider to docker to change that", "profile", name)
+		}
+		for _, given := range w.Unsafe {
+			if !seen[given] {
+				seen[given] = true
+				d.log.Warn("a protection of workspaces is given up", "profile", name, "unsafe", given)
+			}
+		}
+	}
+}
+
+// place is the workspace that an agent has by its settings, for a call of a
+// thread; ok is false where it has none.
+func (d *daemon) place(a claybot.Agent, thread string) (w workspace.Want, ok bool) {
+	c := d.settings(a).Workspace
+	key := "agent/" + string(a.ID)
+	switch owner := a.Descriptor.OwnerID(); {
+	case c.Provider == configs.Off || c.Provider == "":
+		return w, false
+	case c.Per == configs.PerOwner && owner != "":
+		key = "owner/" + owner
+	case c.Per == configs.PerThread && thread != "":
+		key = "thread/" + string(a.ID) + "/" + thread
+	}
+	return workspace.Want{Provider: c.Provider, Key: workspace.Key(key), Spec: specOf(c), TTL: c.TTL}, true
+}
+
+func specOf(c configs.Workspace) workspace.Spec {
+	s := workspace.Spec{
+		Image: c.Image, Platform: c.Platform, InitialScript: c.InitialScript, User: c.User,
+		CPUs: c.CPUs, Memory: c.Memory, PIDs: c.PIDs, Disk: c.Disk,
+		Network: workspace.Network{Mode: c.Network, Allow: c.Hosts},
+		Runtime: c.Runtime, Docker: c.Docker, KeepOnTimeout: !c.KillOnTimeout, Unsafe: c.Unsafe,
+	}
+	for _, v := range c.Env {
+		s.Env = append(s.Env, workspace.Var{Name: v.Name, Value: v.Value.Value()})
+	}
+	for _, v := range c.Volumes {
+		s.Volumes = append(s.Volumes, workspace.Volume(v))
+	}
+	return s
+}
+
+// errNoPlace is what a tool says where an agent has no workspace.
+var errNoPlace = &workspace.Error{Code: workspace.Unavailable, Text: "this agent has no workspace; an operator can give it one with workspace in the configuration"}
+
+// openPlace opens the workspace of a call.
+func (d *daemon) openPlace(ctx context.Context, env tools.Env) (workspace.Workspace, error) {
+	want, ok := d.place(env.Agent, env.Thread)
+	if !ok {
+		return nil, errNoPlace
+	}
+	return d.places.Open(ctx, want)
+}
+
+// placeName says where the tools of an agent act, without opening it: approvals
+// are bound to it.
+func (d *daemon) placeName(a claybot.Agent) string {
+	want, ok := d.place(a, "")
+	if !ok {
+		return ""
+	}
+	s := want.Spec
+	b, _ := json.Marshal(s) // plain values always marshal
+	parts := []string{want.Provider, string(want.Key)}
+	add := func(what, value string) {
+		if value != "" {
+			parts = append(parts, what+" "+value)
+		}
+	}
+	add("image", s.Image)
+	add("platform", s.Platform)
+	add("user", s.User)
+	add("network", strings.Join(append([]string{s.Network.Mode}, s.Network.Allow...), " "))
+	names := make([]string, len(s.Env))
+	for i, v := range s.Env {
+		names[i] = v.Name
+	}
+	add("variables", strings.Join(names, " "))
+	sum := sha256.Sum256(b) // of the values of variables, of volumes and limits, too
+	add("settings", hex.EncodeToString(sum[:4]))
+	return strings.Join(parts, ", ")
+}
+
+// tunnel lets the connections of a workspace out that its settings allow.
+func (d *daemon) tunnel(ctx context.Context, key workspace.Key, allow []string, conn io.ReadWriteCloser) error {
+	door, err := egress.New(egress.Policy{
+		Allow: allow, Own: d.ownAddress,
+		Log: func(r egress.Request) { d.tellOutward("workspace "+string(key), r) },
+	})
+	if err != nil {
+		return err
+	}
+	proxy := egress.NewProxy(door)
+	defer proxy.Close()
+	return proxy.ServeTunnel(ctx, conn)
+}
+
+// ownAddress reports the addresses at which the daemon itself listens.
+func (d *daemon) ownAddress(at netip.AddrPort) bool {
+	return egress.Listeners(d.web.Addr())(at)
+}
+
+// tellOutward logs what went out, or was kept from it. Paths and queries may be
+// secrets and are not told.
+func (d *daemon) tellOutward(who string, r egress.Request) {
+	attrs := []any{"by", who, "method", r.Method, "host", r.Host, "sent", r.Sent, "received", r.Received, "decision", r.Decision}
+	if r.Why != "" {
+		attrs = append(attrs, "why", r.Why)
+	}
+	d.log.Info("outward request", attrs...)
+}
+
+// removePlaces takes away the workspaces of an agent that is gone.
+func (d *daemon) removePlaces(ctx context.Context, id claybot.AgentID) {
+	if err := d.places.Forget(ctx, id); err != nil {
+		d.log.Warn("the workspaces of a deleted agent are removed later", "agent", id, "err", err)
+	}
+}
+
+// relayCommand is the hidden command that runs inside the network of a workspace
+// and carries its connections to the daemon.
+const relayCommand = "egress-relay"
+
+type relayCmd struct{}
+
+// Run carries connections until its standard input ends.
+func (relayCmd) Run(*env) error {
+	return egress.Relay(context.Background(), docker.RelayAddress, stdio{})
+}
+
+// stdio is standard input and output as one stream.
+type stdio struct{}
+
+func (stdio) Read(b []byte) (int, error)  { return os.Stdin.Read(b) }
+func (stdio) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
+func (stdio) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
+
+// hostListed reports whether the operator's list has a host.
+func hostListed(list []string, host string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, ":")
+		if below, ok := strings.CutPrefix(name, "*."); ok {
+			return strings.HasSuffix(host, "."+below)
+		}
+		return name == host
+	})
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/url"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/tools"
+)
+
+type rulesCmd struct {
+	List   rulesListCmd   `cmd:"" default:"withargs" help:"List what was approved for good: what agents do without asking."`
+	Remove rulesRemoveCmd `cmd:"" help:"Have an agent ask again."`
+}
+
+type (
+	rulesListCmd struct {
+		Agent string `placeholder:"ID" help:"Of this agent only."`
+		JSON  bool   `name:"json" help:"Print JSON."`
+	}
+	rulesRemoveCmd struct {
+		Agent string `arg:"" help:"The id of the agent."`
+		Rule  string `arg:"" help:"The rule as the list shows it, such as 'shell(git status)'."`
+	}
+)
+
+// Run lists the rules.
+func (c rulesListCmd) Run(e *env) error {
+	path := "/rules"
+	if c.Agent != "" {
+		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
+	}
+	var out struct {
+		Rules []agentsystem.Rule `json:"rules"`
+	}
+	if err := e.ask("GET", path, nil, &out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(out)
+	}
+	if len(out.Rules) == 0 {
+		return e.text("Nothing was approved for good.\n")
+	}
+	for _, r := range out.Rules {
+		made := "set by an operator"
+		if r.At != 0 {
+			made = "approved by " + cmp.Or(r.By, "somebody") + " " + moment(r.At.Time())
+		}
+		if err := e.text(fmt.Sprintf("%s  %s\n  %s\n", r.Agent, oneLine(r.Rule), made)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run removes a rule.
+func (c rulesRemoveCmd) Run(e *env) error {
+	if err := claybot.AgentID(c.Agent).Validate(); err != nil {
+		return usageError{fmt.Errorf("%q is no id of an agent; claybot rules lists them", c.Agent)}
+	}
+	path := "/rules?" + url.Values{"agent": {c.Agent}, "rule": {c.Rule}}.Encode()
+	if err := e.ask("DELETE", path, nil, nil); err != nil {
+		return err
+	}
+	return e.text("Removed; the agent asks again.\n")
+}
+
+// rulesOf are when the calls of an agent ask, by its profile and by what people
+// approved for good.
+func rulesOf(p configs.Profile, approved []string) tools.Rules {
+	r := tools.Rules{Ask: p.Approve, Allow: p.Care.Allow, Always: approved, Quorum: p.Care.Quorum, Approvers: p.Care.Approvers}
+	for _, c := range p.Care.Confirm {
+		r.Confirm = append(r.Confirm, tools.Confirming{Tools: c.Tools, When: tools.Confirm(c.When)})
+	}
+	if p.Care.NoApproval {
+		r.Quorum = math.MaxInt32 // never that many
+	}
+	return r
+}
+
+// limitsOf is what the tools of a run may take, by the profile of its agent.
+func limitsOf(p configs.Profile) tools.Limits {
+	l := p.Care.Limits
+	return tools.Limits{StepCalls: l.StepCalls, RunCalls: l.RunCalls, Time: l.Time, Output: l.Output}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/tools"
+)
+
+func TestRulesCommands(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	id := strings.Repeat("a", 24)
+	d := openDesk(t, map[string]string{
+		"GET /rules":    `{"rules":[{"agent":"` + id + `","rule":"shell(git\nstatus)","by":"slack/U1","at":1780000000000},{"agent":"` + id + `","rule":"mail"}]}`,
+		"DELETE /rules": "",
+	})
+	d.deals(t, []deal{
+		{"rules", exitOK, "GET /rules", id + "  mail\n  set by an operator\n", ""},
+		{"rules|list|--agent|a b", exitOK, "GET /rules?agent=a+b", "approved by slack/U1 ", ""},
+		{"rules|remove|" + id + "|shell(git status; x)", exitOK, "DELETE /rules?agent=" + id + "&rule=shell%28git+status%3B+x%29", "Removed; the agent asks again.\n", ""},
+		{"rules|remove|..|mail", exitUsage, "", "", "is no id of an agent"},
+		{"rules|remove|" + id, exitUsage, "", "", "rule"},
+	})
+	d.wantJSON(t, `"rules"`, "rules", "--json")
+	empty := openDesk(t, map[string]string{"GET /rules": `{"rules":[]}`})
+	empty.deals(t, []deal{{"rules", exitOK, "GET /rules", "Nothing was approved for good.\n", ""}})
+}
+
+// A profile becomes rules that ask at least as often as it says.
+func TestRulesOfAProfile(t *testing.T) {
+	p := configs.Profile{Approve: []string{"mail_*"}, Care: configs.Care{
+		Confirm: []configs.Confirming{{Tools: "shell", When: configs.ConfirmUnlessAllowed}}, Allow: []string{"shell(ls*)"},
+		Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}, Limits: configs.CallLimits{Time: time.Minute, Output: 5, StepCalls: 3, RunCalls: 4},
+	}}
+	r := rulesOf(p, []string{"mail"})
+	if len(r.Ask) != 1 || r.Confirm[0] != (tools.Confirming{Tools: "shell", When: tools.ConfirmUnlessAllowed}) || r.Allow[0] != "shell(ls*)" || r.Always[0] != "mail" || r.Quorum != 2 || len(r.Approvers) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if l := limitsOf(p); l != (tools.Limits{StepCalls: 3, RunCalls: 4, Time: time.Minute, Output: 5}) {
+		t.Errorf("%+v", l)
+	}
+	p.Care.NoApproval = true
+	if r := rulesOf(p, nil); r.Quorum != math.MaxInt32 {
+		t.Errorf("with a mistake in approvals %d may approve", r.Quorum)
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/openai"
+)
+
+// A hearing turns a recording that came with a run into text.
+type hearing = func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
+
+// transcriber is what turns recordings into text; nil where that is not wanted.
+func (d *daemon) transcriber() hearing {
+	c := d.config.Load().Transcription
+	if !c.Wanted() {
+		return nil
+	}
+	h := listener{newTranscriber(c, d.log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Purse { return d.purse }}
+	return h.hear
+}
+
+func newTranscriber(c configs.Transcription, log *slog.Logger) llm.Transcriber {
+	return openai.NewTranscriber(openai.TranscriberConfig{BaseURL: c.BaseURL, Key: c.Key.Value(), Model: c.Model, Log: log})
+}
+
+// A listener has recordings transcribed, where no budget forbids it.
+type listener struct {
+	llm.Transcriber
+	model string
+	purse func() llm.Purse // that pays; asked with each recording
+}
+
+// settleTime bounds the booking of a recording whose run may have ended.
+const settleTime = 30 * time.Second
+
+// hear is a hearing.
+func (l listener) hear(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (speech llm.Speech, err error) {
+	// What it costs is known neither before nor afterwards.
+	held, err := l.purse().Reserve(ctx, llm.Charge{Agent: run.Agent, Run: run.ID, Model: l.model})
+	if limit, ok := errors.AsType[*llm.LimitError](err); ok && limit.Key == "" {
+		said := *limit
+		said.Text = fmt.Sprintf("Nobody knows what a transcription costs, so %s could not be kept.", limit.Name)
+		return speech, &said
+	}
+	if err != nil {
+		return speech, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		defer cancel()
+		_ = held.Settle(ctx, speech.Usage) // the purse logs what it cannot book
+	}()
+	r, err := open()
+	if err != nil {
+		return speech, fmt.Errorf("open the recording: %w", err)
+	}
+	defer r.Close()
+	audio, err := io.ReadAll(io.LimitReader(r, llm.MaxAudio+1))
+	if err != nil {
+		return speech, fmt.Errorf("read the recording: %w", err)
+	}
+	return l.Transcribe(ctx, f.Name, f.MIMEType, audio)
+}

@@ -1,0 +1,176 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The values of Budget.Per and Budget.Every.
+const (
+	BudgetAgent   = "agent"
+	BudgetOwner   = "owner"
+	BudgetChannel = "channel"
+	BudgetTask    = "task"
+	BudgetRun     = "run"
+	BudgetAll     = "all"
+
+	EveryRun    = "run"
+	EveryDay    = "day"
+	EveryMonth  = "month"
+	EveryAlways = "always"
+)
+
+// The values of Budget.OnLimit.
+const (
+	LimitHard = "hard" // nothing is spent beyond it
+	LimitWarn = "warn" // somebody is told
+)
+
+// A Budget bounds what models may take. Exactly one of MicroUSD and Tokens is
+// above 0.
+type Budget struct {
+	Per      string // whom it is for: agent, owner, channel, task, run or all
+	Every    string // how often it begins anew: run, day, month or always
+	MicroUSD int64  // millionths of a US dollar
+	Tokens   int64  // input and output together
+	OnLimit  string // hard or warn
+	// Match narrows it to the agents of a profile, a connector,
+	// "connector:channel", cron or heartbeat; empty: all.
+	Match string
+}
+
+const (
+	maxBudgets      = 100
+	maxBudgetUSD    = 1e6
+	maxBudgetTokens = 1e12
+)
+
+// setBudgets reads the list of budgets and leaves out bad ones, whole: half a
+// budget may bound something else than was meant.
+func setBudgets(r *reader, at place, n *yaml.Node, c *Config) {
+	if n.Kind != yaml.SequenceNode {
+		r.warn(at, "want a list of budgets, found %s; ignored", kind(n))
+		return
+	}
+	c.Budgets = nil
+	for i, e := range n.Content {
+		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i)}
+		if len(c.Budgets) == maxBudgets {
+			r.warn(where, "there are more than %d budgets; the rest is left out", maxBudgets)
+			return
+		}
+		b, ok := r.budget(where, e)
+		switch {
+		case !ok:
+		case slices.ContainsFunc(c.Budgets, func(x Budget) bool { return x.same(b) }):
+			r.warn(where, "there is a budget for the same already, which holds; the budget is left out")
+		default:
+			c.Budgets = append(c.Budgets, b)
+		}
+	}
+}
+
+// same reports whether two budgets would count in one place.
+func (b Budget) same(x Budget) bool {
+	return b.Per == x.Per && b.Every == x.Every && b.OnLimit == x.OnLimit && b.Match == x.Match && (b.Tokens > 0) == (x.Tokens > 0)
+}
+
+// budget reads one entry, and returns false after a warning about it.
+func (r *reader) budget(at place, n *yaml.Node) (b Budget, ok bool) {
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want a group of keys (%s), found %s; the budget is left out", strings.Join(names(budgetKeys()), ", "), kind(n))
+		return b, false
+	}
+	before := len(r.warnings)
+	group(r, at, n, &b, budgetKeys())
+	if b.OnLimit == "" {
+		b.OnLimit = LimitHard
+	}
+	if b.Per == BudgetRun {
+		b.Every = EveryRun
+	}
+	if b.Every == "" {
+		b.Every = EveryDay
+	}
+	switch {
+	case len(r.warnings) > before:
+		return r.strict(b, before)
+	case b.Per == "":
+		r.warn(at, "does not say whom it is for; add per: all, or one of %s; the budget is left out", strings.Join(budgetPer, ", "))
+		return b, false
+	case (b.MicroUSD > 0) == (b.Tokens > 0):
+		r.warn(at, "wants either usd or tokens; the budget is left out")
+		return b, false
+	}
+	return b, true
+}
+
+// strict is a budget in which something is wrong: money must not flow because of a
+// mistyped word. As long as it says for whom and how much, it holds for everybody
+// and never begins anew; otherwise it is left out.
+func (r *reader) strict(b Budget, before int) (Budget, bool) {
+	usable := b.Per != "" && (b.MicroUSD > 0) != (b.Tokens > 0)
+	text := "; the budget is left out"
+	if usable {
+		text = "; the budget is hard, for all and for ever, until that is right"
+		b.OnLimit, b.Match = LimitHard, ""
+		if b.Per != BudgetRun {
+			b.Every = EveryAlways
+		}
+	}
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		w.Text = strings.TrimSuffix(w.Text, "; ignored") + text
+	}
+	return b, usable
+}
+
+var (
+	budgetPer   = []string{BudgetAgent, BudgetOwner, BudgetChannel, BudgetTask, BudgetRun, BudgetAll}
+	budgetEvery = []string{EveryRun, EveryDay, EveryMonth, EveryAlways}
+)
+
+func budgetKeys() []key[Budget] {
+	return []key[Budget]{
+		text("per", func(r *reader, at place, v string, b *Budget) {
+			word, ok := r.word(at, v, budgetPer...)
+			store(&b.Per, word, ok)
+		}),
+		text("every", func(r *reader, at place, v string, b *Budget) {
+			word, ok := r.word(at, v, budgetEvery...)
+			store(&b.Every, word, ok)
+		}),
+		text("usd", func(r *reader, at place, v string, b *Budget) {
+			f, err := strconv.ParseFloat(v, 64)
+			if err != nil || !(f >= 1e-6 && f <= maxBudgetUSD) {
+				r.warn(at, "%s is not an amount in US dollars from 0.000001 to %.0f; ignored", quote(v), float64(maxBudgetUSD))
+				return
+			}
+			b.MicroUSD = int64(math.Round(f * 1e6))
+		}),
+		text("tokens", func(r *reader, at place, v string, b *Budget) {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err != nil || n < 1 || n > maxBudgetTokens {
+				r.warn(at, "%s is not a whole number from 1 to %.0f; ignored", quote(v), float64(maxBudgetTokens))
+				return
+			}
+			b.Tokens = n
+		}),
+		text("on_limit", func(r *reader, at place, v string, b *Budget) {
+			word, ok := r.word(at, v, LimitHard, LimitWarn)
+			store(&b.OnLimit, word, ok)
+		}),
+		text("match", func(r *reader, at place, v string, b *Budget) {
+			if v == "" || len(v) > 200 || strings.ContainsAny(v, "\r\n\x00") {
+				r.warn(at, "%s is not a profile, a connector, connector:channel, cron or heartbeat; ignored", quote(v))
+				return
+			}
+			b.Match = v
+		}),
+	}
+}

@@ -1,0 +1,60 @@
+package configs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestBudgets(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       []Budget
+		warns      string // a part of the only warning; empty: there is none
+	}{
+		{"all kinds", `budgets:
+  - {per: all, every: month, usd: 20}
+  - {per: owner, usd: 0.5, match: telegram}
+  - {per: run, tokens: 200000, on_limit: warn}
+  - {per: task, every: always, usd: 1.000001}
+`, []Budget{
+			{Per: "all", Every: "month", MicroUSD: 20_000_000, OnLimit: "hard"},
+			{Per: "owner", Every: "day", MicroUSD: 500_000, OnLimit: "hard", Match: "telegram"},
+			{Per: "run", Every: "run", Tokens: 200_000, OnLimit: "warn"},
+			{Per: "task", Every: "always", MicroUSD: 1_000_001, OnLimit: "hard"},
+		}, ""},
+		{"a run begins anew with each run", "budgets: [{per: run, every: month, usd: 1}]", []Budget{{Per: "run", Every: "run", MicroUSD: 1_000_000, OnLimit: "hard"}}, ""},
+		{"no list", "budgets: {per: all, usd: 1}", nil, "budgets: want a list of budgets"},
+		{"no group", "budgets: [5]", nil, "budgets[0]: want a group of keys (per, every, usd, tokens, on_limit, match)"},
+		{"for nobody", "budgets: [{usd: 1}]", nil, "does not say whom it is for"},
+		{"of nothing", "budgets: [{per: all}]", nil, "either usd or tokens"},
+		{"of both", "budgets: [{per: all, usd: 1, tokens: 1}]", nil, "either usd or tokens"},
+		{"an unknown whom", "budgets: [{per: user, usd: 1}]", nil, `budgets[0].per: "user" is not one of agent, owner`},
+		{"an unknown time", "budgets: [{per: all, every: week, usd: 1}]", []Budget{{Per: "all", Every: "always", MicroUSD: 1_000_000, OnLimit: "hard"}}, `"week" is not one of run, day`},
+		{"an unknown limit", "budgets: [{per: all, usd: 1, on_limit: maybe}]", []Budget{{Per: "all", Every: "always", MicroUSD: 1_000_000, OnLimit: "hard"}}, `"maybe" is not one of hard, warn`},
+		{"a key of no budget", "budgets: [{per: all, usd: 1, evry: day}]", []Budget{{Per: "all", Every: "always", MicroUSD: 1_000_000, OnLimit: "hard"}}, "budgets[0].evry: unknown key"},
+		{"less than nothing", "budgets: [{per: all, usd: -1}]", nil, "not an amount in US dollars"},
+		{"nothing", "budgets: [{per: all, usd: 0}]", nil, "not an amount in US dollars"},
+		{"no number", "budgets: [{per: all, usd: .nan}]", nil, "not an amount in US dollars"},
+		{"endless", "budgets: [{per: all, usd: .inf}]", nil, "not an amount in US dollars"},
+		{"half a token", "budgets: [{per: all, tokens: 1.5}]", nil, "not a whole number"},
+		{"too many tokens", "budgets: [{per: all, tokens: 9223372036854775808}]", nil, "not a whole number"},
+		{"the same twice", "budgets: [{per: all, usd: 1}, {per: all, usd: 2}]", []Budget{{Per: "all", Every: "day", MicroUSD: 1_000_000, OnLimit: "hard"}}, "for the same already"},
+		{"money and tokens", "budgets: [{per: all, usd: 1}, {per: all, tokens: 2}]", []Budget{
+			{Per: "all", Every: "day", MicroUSD: 1_000_000, OnLimit: "hard"}, {Per: "all", Every: "day", Tokens: 2, OnLimit: "hard"},
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, warnings := load(t, tt.text, nil)
+			if !slices.Equal(c.Budgets, tt.want) {
+				t.Errorf("got %+v, want %+v", c.Budgets, tt.want)
+			}
+			switch {
+			case tt.warns == "" && len(warnings) > 0, tt.warns != "" && len(warnings) != 1:
+				t.Errorf("warnings %v", warnings)
+			case tt.warns != "" && !strings.Contains(warnings[0].String(), tt.warns):
+				t.Errorf("warns %s, want %s", warnings[0], tt.warns)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+var _ connectors.Fetcher = (*Connector)(nil)
+
+// A file is what came with a message.
+type file struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Title      string `json:"title"`
+	Size       int64  `json:"size"`
+	MIMEType   string `json:"mimetype"`
+	Mode       string `json:"mode"`
+	External   bool   `json:"is_external"`
+	Subtype    string `json:"subtype"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// pending are the files of a message as references to be fetched, and a line for
+// each that cannot be.
+func pending(team string, files []file) (all []claybot.File, lines []string) {
+	for _, f := range files {
+		got := claybot.File{
+			Name: cmp.Or(f.Name, f.Title, "file"), MIMEType: f.MIMEType, Size: max(f.Size, 0),
+			Seconds: int(max(f.DurationMS, 0)+999) / 1000, Kind: kindOf(f), Source: f.ID,
+		}
+		why := ""
+		switch {
+		case f.External || f.Mode == "external":
+			why = "it is kept outside Slack and cannot be read here"
+		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
+			why = textGone
+		case f.ID == "" || len(f.ID) > maxFileIDChars || word(strings.ToLower(f.ID)) != strings.ToLower(f.ID):
+			why = "it cannot be asked for"
+		}
+		if why != "" {
+			lines = append(lines, "["+connectors.FileLine(got)+": "+why+"]")
+			continue
+		}
+		got.ID = connectors.FileID("slack", team, f.ID)
+		all = append(all, got)
+	}
+	return all, lines
+}
+
+// kindOf is how Slack shows a file.
+func kindOf(f file) claybot.FileKind {
+	major, _, _ := strings.Cut(f.MIMEType, "/")
+	switch {
+	case f.Subtype == "slack_audio":
+		return claybot.FileVoice
+	case major == "image":
+		return claybot.FilePhoto
+	case major == "audio":
+		return claybot.FileAudio
+	case major == "video":
+		return claybot.FileVideo
+	}
+	return claybot.FileDocument
+}
+
+// What people read about files that cannot be had.
+const (
+	textGone    = "it is not there any more"
+	textNoScope = "Slack does not give it out, as the app lacks the scope files:read; the operator can add it at api.slack.com/apps, OAuth & Permissions"
+	textTooBig  = "it is too large; files of up to 20 MiB are read"
+	textForeign = "its address leads away from Slack"
+)
+
+// Fetch gets the bytes of a file that came with a message. The token goes to
+// Slack's own hosts only, and follows no redirect.
+func (c *Connector) Fetch(ctx context.Context, f claybot.File) (io.ReadCloser, error) {
+	if d := c.penalties.left(methodFileInfo, ""); d > 0 {
+		return nil, &connectors.RetryError{After: d, Err: errors.New(methodFileInfo + ": slack asked for a pause")}
+	}
+	info, err := c.fileInfo(ctx, f.Source)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.IsExternal || info.Mode == "external":
+		return nil, &connectors.RefusedError{Text: "it is kept outside Slack and cannot be read here"}
+	case info.Mode == "tombstone" || info.Mode == "hidden_by_limit":
+		return nil, &connectors.RefusedError{Text: textGone}
+	case int64(info.Size) > maxDownloadBytes:
+		return nil, &connectors.RefusedError{Text: textTooBig}
+	}
+	return c.download(ctx, cmp.Or(info.URLPrivateDownload, info.URLPrivate), info.Mimetype)
+}
+
+// fileInfo asks Slack about a file.
+func (c *Connector) fileInfo(ctx context.Context, id string) (*slackapi.File, error) {
+	info, _, _, err := c.api.GetFileInfoContext(ctx, id, 1, 1)
+	if err == nil {
+		return info, nil
+	}
+	if d := waitFor(err); d > 0 {
+		c.penalties.add(methodFileInfo, "", d)
+	}
+	switch code, _ := judge(err); code {
+	case "file_not_found", "file_deleted", "file_not_visible", "not_visible", "channel_not_found":
+		return nil, &connectors.RefusedError{Text: textGone, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
+	case "missing_scope":
+		return nil, &connectors.RefusedError{Text: textNoScope, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
+	}
+	return nil, c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)
+}
+
+// own reports whether an address is one of Slack's, which may see the token.
+func (c *Connector) own(u *url.URL) bool {
+	if api, err := url.Parse(c.cfg.APIURL); err == nil && !strings.EqualFold(api.Hostname(), "slack.com") {
+		if strings.EqualFold(u.Host, api.Host) && u.Scheme == api.Scheme { // a Slack of one's own
+			return true
+		}
+	}
+	host := strings.ToLower(u.Hostname())
+	return u.Scheme == "https" && u.User == nil && (u.Port() == "" || u.Port() == "443") && (host == "slack.com" || strings.HasSuffix(host, ".slack.com"))
+}
+
+// download opens what lies at a private address.
+func (c *Connector) download(ctx context.Context, address, mimeType string) (io.ReadCloser, error) {
+	u, err := url.Parse(address)
+	if err != nil || !c.own(u) {
+		return nil, &connectors.RefusedError{Text: textForeign}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, &connectors.RefusedError{Text: textForeign}
+	}
+	req.Header.Set("Authorization", "Bearer "+c.cfg.BotToken)
+	resp, err := c.files.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read a file: %w", c.clean(err))
+	}
+	if err := judgeFile(resp, mimeType); err != nil {
+		_ = resp.Body.Close() // nothing of it is of interest
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// judgeFile reports why an answer is not the file. Without the scope Slack sends
+// to its page for logging in, or shows that with the status 200.
+func judgeFile(resp *http.Response, mimeType string) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	status := fmt.Errorf("HTTP status %d, type %s", resp.StatusCode, word(kind))
+	switch s := resp.StatusCode; {
+	case s >= 300 && s < 400, s == http.StatusUnauthorized, s == http.StatusForbidden:
+		return &connectors.RefusedError{Text: textNoScope, Err: status}
+	case s == http.StatusNotFound || s == http.StatusGone:
+		return &connectors.RefusedError{Text: textGone, Err: status}
+	case s == http.StatusTooManyRequests:
+		return &connectors.RetryError{After: unnamedWait, Err: status}
+	case s != http.StatusOK:
+		return fmt.Errorf("read a file: %w", status)
+	case kind == "text/html" && !strings.Contains(mimeType, "html"):
+		return &connectors.RefusedError{Text: textNoScope, Err: status}
+	case resp.ContentLength > maxDownloadBytes:
+		return &connectors.RefusedError{Text: textTooBig}
+	}
+	return nil
+}

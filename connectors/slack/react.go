@@ -1,0 +1,81 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+var _ connectors.Reactor = (*Connector)(nil)
+
+// emojiNames are what Slack calls the emoji that models like to use. Others can
+// be given by their names.
+var emojiNames = map[string]string{
+	"👍": "+1", "👎": "-1", "❤": "heart", "🔥": "fire", "🥰": "smiling_face_with_3_hearts", "👏": "clap", "😁": "grin",
+	"🤔": "thinking_face", "🤯": "exploding_head", "😱": "scream", "😢": "cry", "🎉": "tada", "🤩": "star-struck", "🙏": "pray",
+	"👌": "ok_hand", "😍": "heart_eyes", "💯": "100", "🤣": "rolling_on_the_floor_laughing", "⚡": "zap", "🏆": "trophy",
+	"💔": "broken_heart", "😐": "neutral_face", "😭": "sob", "👀": "eyes", "🎃": "jack_o_lantern", "🙈": "see_no_evil",
+	"🤝": "handshake", "✍": "writing_hand", "🤗": "hugging_face", "🫡": "saluting_face", "🎄": "christmas_tree", "🤷": "shrug",
+	"😎": "sunglasses", "✅": "white_check_mark", "❌": "x", "⏳": "hourglass_flowing_sand", "⚠": "warning", "🚀": "rocket",
+	"😂": "joy", "😀": "grinning", "😄": "smile", "😊": "blush", "🙂": "slightly_smiling_face", "😅": "sweat_smile", "👋": "wave",
+	"💪": "muscle", "🙌": "raised_hands", "⭐": "star", "✨": "sparkles", "❓": "question", "❗": "exclamation", "📌": "pushpin",
+	"👨‍💻": "male-technologist", "💡": "bulb", "🐛": "bug", "🔍": "mag", "📎": "paperclip", "✔": "heavy_check_mark",
+}
+
+// emojiName is what Slack calls an emoji, empty where that is not known.
+func emojiName(emoji string) string {
+	if name := emojiNames[strings.ReplaceAll(emoji, "\ufe0f", "")]; name != "" {
+		return name
+	}
+	name := strings.ToLower(strings.Trim(emoji, ":"))
+	ok := name != "" && len(name) <= 100 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-+':") == ""
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// React adds an emoji to a message.
+func (c *Connector) React(ctx context.Context, r claybot.Route, message, emoji string) error {
+	_, channel, ok := strings.Cut(r.ChannelID, "/")
+	if !ok || channel == "" || message == "" {
+		return &connectors.RefusedError{Text: "there is no such message here"}
+	}
+	name := emojiName(emoji)
+	if name == "" {
+		return &connectors.RefusedError{Text: "Slack's name of that emoji is not known here; give the name, such as :tada:"}
+	}
+	if d := c.penalties.left(methodReact, channel); d > 0 {
+		return &connectors.RetryError{After: d, Err: errors.New(methodReact + ": slack asked for a pause")}
+	}
+	err := c.api.AddReactionContext(ctx, name, slackapi.ItemRef{Channel: channel, Timestamp: message})
+	if err == nil {
+		return nil
+	}
+	if d := waitFor(err); d > 0 {
+		c.penalties.add(methodReact, channel, d)
+		return &connectors.RetryError{After: d, Err: errors.New(methodReact + ": too many calls")}
+	}
+	cause := c.refused(methodReact, "SLACK_BOT_TOKEN", err)
+	switch code, k := judge(err); {
+	case code == "already_reacted":
+		return nil
+	case code == "invalid_name":
+		return &connectors.RefusedError{Text: fmt.Sprintf("this workspace has no emoji :%s:", name), Err: cause}
+	case code == "message_not_found" || code == "bad_timestamp":
+		return &connectors.RefusedError{Text: "the message is not there any more", Err: cause}
+	case code == "too_many_emoji" || code == "too_many_reactions":
+		return &connectors.RefusedError{Text: "the message has as many reactions as Slack allows", Err: cause}
+	case code == "missing_scope":
+		return &connectors.RefusedError{Text: "the app lacks the scope reactions:write; the operator can add it at api.slack.com/apps, OAuth & Permissions", Err: cause}
+	case code == "not_reactable" || code == "thread_locked" || k == route:
+		return &connectors.RefusedError{Text: "Slack does not allow it in this channel", Err: cause}
+	}
+	return cause
+}

@@ -1,0 +1,181 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+var _ connectors.FileSender = (*Connector)(nil)
+
+// Marks keeps small facts across restarts.
+type Marks interface {
+	Mark(ctx context.Context, key string) (string, error)
+	SetMark(ctx context.Context, key, value string) error
+}
+
+// SendFile uploads the file of o and shares it in the channel, in three steps.
+// Nobody sees anything before the last one; only that can be ambiguous, and Find
+// looks it up by the id of the upload, which is kept before. The receipt is that
+// id.
+func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (string, error) {
+	p := post{Outgoing: o, method: methodUploadURL}
+	var ok bool
+	if _, p.channel, ok = strings.Cut(o.Route.ChannelID, "/"); !ok || p.channel == "" {
+		return "", &connectors.PermanentError{DeadRoute: true, Err: fmt.Errorf("%s: no slack channel: %q", p.method, o.Route.ChannelID)}
+	}
+	for _, method := range []string{methodUploadURL, methodComplete} {
+		if d := c.penalties.left(method, p.channel); d > 0 {
+			return "", &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack asked for a pause", method)}
+		}
+	}
+	to, err := c.api.GetUploadURLExternalContext(ctx, slackapi.GetUploadURLExternalParameters{FileName: o.File.Name, FileSize: int(o.File.Size)})
+	if err == nil && (to.UploadURL == "" || to.FileID == "") {
+		err = errors.New("the answer names no address")
+	}
+	if err != nil {
+		return "", unseen(c.outcome(p, false, err))
+	}
+	if err := c.put(ctx, to.UploadURL, o.File.Size, open); err != nil {
+		return "", err
+	}
+	if err := c.remember(ctx, p, to.FileID); err != nil {
+		return "", err
+	}
+	return c.share(ctx, p, to.FileID)
+}
+
+// unseen is the error of a step that shows nothing to anybody: its fate does not
+// matter.
+func unseen(err error) error {
+	var unknown *connectors.AmbiguousError
+	if errors.As(err, &unknown) {
+		return unknown.Err
+	}
+	return err
+}
+
+// put sends the bytes. The address is a secret: who has it may write there.
+func (c *Connector) put(ctx context.Context, address string, size int64, open func() (io.ReadCloser, error)) error {
+	const method = "upload"
+	u, err := url.Parse(address)
+	if err != nil || !c.own(u) {
+		return errors.New(method + ": the address leads away from Slack")
+	}
+	content, err := open()
+	if err != nil {
+		return err
+	}
+	defer content.Close() // it was only read
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), io.LimitReader(content, size))
+	if err != nil {
+		return errors.New(method + ": unusable address")
+	}
+	req.ContentLength = size
+	req.Header.Set("Content-Type", "application/octet-stream")
+	resp, err := c.files.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, c.clean(err))
+	}
+	defer resp.Body.Close() // nothing of it is of interest
+	if resp.StatusCode == http.StatusRequestEntityTooLarge {
+		return &connectors.PermanentError{Err: errors.New(method + ": slack says that the file is too large")}
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: HTTP status %d", method, resp.StatusCode)
+	}
+	return nil
+}
+
+// share makes an upload a message of the channel.
+func (c *Connector) share(ctx context.Context, p post, id string) (string, error) {
+	p.method = methodComplete
+	comment := p.Text
+	if p.Resent {
+		comment = mark + comment
+	}
+	words := mrkdwn(comment)
+	if utf8.RuneCountInString(words) > maxTextChars {
+		words = escape(comment)
+	}
+	ctx, left := traced(ctx)
+	_, err := c.api.CompleteUploadExternalContext(ctx, slackapi.CompleteUploadExternalParameters{
+		Files: []slackapi.FileSummary{{ID: id, Title: p.File.Name}}, Channel: p.channel, ThreadTimestamp: p.Route.ThreadID,
+		InitialComment: strings.TrimSpace(words),
+	})
+	if err == nil {
+		return id, nil
+	}
+	return "", c.outcome(p, left(), err)
+}
+
+// uploadKey names the newest upload that was to be shared in a channel. The
+// messages of a channel go one after another, so one is enough.
+func (c *Connector) uploadKey(channel string) string {
+	return c.cfg.Name + "/upload/" + channel
+}
+
+// remember keeps which upload an Outgoing is, before anybody can see it.
+func (c *Connector) remember(ctx context.Context, p post, id string) error {
+	value := p.ID + " " + id
+	c.uploads.Store(p.channel, value)
+	if c.cfg.Marks == nil {
+		return nil
+	}
+	if err := c.cfg.Marks.SetMark(ctx, c.uploadKey(p.channel), value); err != nil {
+		return fmt.Errorf("keep the id of an upload: %w", err)
+	}
+	return nil
+}
+
+// findFile looks once whether the upload of an Outgoing was shared. One that is
+// not remembered was never to be, unless nothing outlives a restart.
+func (c *Connector) findFile(ctx context.Context, o claybot.Outgoing, channel string) (receipt string, found bool, err error) {
+	value := ""
+	if v, ok := c.uploads.Load(channel); ok {
+		value, _ = v.(string)
+	}
+	switch {
+	case value != "":
+	case c.cfg.Marks == nil:
+		return "", false, &connectors.PermanentError{Err: errors.New("look up: nothing is remembered of an upload")}
+	default:
+		if value, err = c.cfg.Marks.Mark(ctx, c.uploadKey(channel)); err != nil {
+			return "", false, fmt.Errorf("look up: the id of an upload: %w", err)
+		}
+	}
+	id, ok := strings.CutPrefix(value, o.ID+" ")
+	if !ok {
+		return "", false, nil
+	}
+	if d := c.penalties.left(methodFileInfo, ""); d > 0 {
+		return "", false, &connectors.RetryError{After: d, Err: errors.New(methodFileInfo + ": slack asked for a pause")}
+	}
+	info, err := c.fileInfo(ctx, id)
+	var refused *connectors.RefusedError
+	switch {
+	case errors.As(err, &refused) && refused.Text == textNoScope:
+		return "", false, &connectors.PermanentError{Err: err}
+	case errors.As(err, &refused):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	shared := len(info.Shares.Public[channel]) > 0 || len(info.Shares.Private[channel]) > 0
+	for _, in := range [][]string{info.Channels, info.Groups, info.IMs} {
+		for _, at := range in {
+			shared = shared || at == channel
+		}
+	}
+	return id, shared, nil
+}

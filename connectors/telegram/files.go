@@ -1,0 +1,134 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+var _ connectors.Fetcher = (*Connector)(nil)
+
+// file is what a message carries as a file to be fetched; ok is false when there
+// is none, or one that cannot be asked for.
+func (c *Connector) file(m *content) (f claybot.File, ok bool) {
+	unique := ""
+	switch {
+	case len(m.Photo) > 0:
+		p := m.Photo[len(m.Photo)-1] // the largest
+		f = claybot.File{Kind: claybot.FilePhoto, Name: "photo.jpg", MIMEType: "image/jpeg", Size: int64(p.FileSize), Source: p.FileID}
+		unique = p.FileUniqueID
+	case m.Animation != nil: // comes with a document as well
+		a := m.Animation
+		f = claybot.File{Kind: claybot.FileVideo, Name: cmp.Or(a.FileName, "animation.mp4"), MIMEType: a.MimeType, Size: int64(a.FileSize), Seconds: a.Duration, Source: a.FileID}
+		unique = a.FileUniqueID
+	case m.Document != nil:
+		d := m.Document
+		f = claybot.File{Kind: claybot.FileDocument, Name: cmp.Or(d.FileName, "document"), MIMEType: d.MimeType, Size: int64(d.FileSize), Source: d.FileID}
+		unique = d.FileUniqueID
+	case m.Voice != nil:
+		v := m.Voice
+		f = claybot.File{Kind: claybot.FileVoice, Name: "voice.ogg", MIMEType: cmp.Or(v.MimeType, "audio/ogg"), Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
+		unique = v.FileUniqueID
+	case m.Audio != nil:
+		a := m.Audio
+		f = claybot.File{Kind: claybot.FileAudio, Name: cmp.Or(a.FileName, a.Title, "audio.mp3"), MIMEType: a.MimeType, Size: int64(a.FileSize), Seconds: a.Duration, Source: a.FileID}
+		unique = a.FileUniqueID
+	case m.Video != nil:
+		v := m.Video
+		f = claybot.File{Kind: claybot.FileVideo, Name: cmp.Or(v.FileName, "video.mp4"), MIMEType: v.MimeType, Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
+		unique = v.FileUniqueID
+	case m.VideoNote != nil:
+		v := m.VideoNote
+		f = claybot.File{Kind: claybot.FileVideo, Name: "video.mp4", MIMEType: "video/mp4", Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
+		unique = v.FileUniqueID
+	}
+	if f.Source == "" || len(f.Source) > maxFileIDBytes {
+		return claybot.File{}, false
+	}
+	f.ID = connectors.FileID("telegram", c.bot, cmp.Or(unique, f.Source))
+	f.Size, f.Seconds = max(f.Size, 0), max(f.Seconds, 0)
+	return f, true
+}
+
+// Fetch gets the bytes of a file that came with a message. The address that it
+// is read from has the token in it, and is nowhere but here.
+func (c *Connector) Fetch(ctx context.Context, f claybot.File) (io.ReadCloser, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	var found struct {
+		Path string `json:"file_path"`
+		Size int64  `json:"file_size"`
+	}
+	err := c.send.call(ctx, "getFile", map[string]any{"file_id": f.Source}, &found)
+	var r *refusal
+	switch {
+	case errors.As(err, &r) && r.code == http.StatusTooManyRequests:
+		return nil, &connectors.RetryError{After: r.retryAfter, Err: err}
+	case errors.As(err, &r) && r.says("file is too big"):
+		return nil, &connectors.RefusedError{Text: textTooBig, Err: err}
+	case errors.As(err, &r) && r.code == http.StatusBadRequest && !r.says("temporarily"):
+		return nil, &connectors.RefusedError{Text: textGone, Err: err}
+	case err != nil:
+		return nil, err
+	case found.Size > maxDownloadBytes:
+		return nil, &connectors.RefusedError{Text: textTooBig}
+	case found.Path == "" || strings.Contains(found.Path, ".."):
+		return nil, &connectors.RefusedError{Text: textGone, Err: errors.New("telegram: getFile: the answer names no file")}
+	}
+	return c.send.download(ctx, found.Path)
+}
+
+// What people read about files that cannot be had.
+const (
+	textTooBig = "it is too large; Telegram lets bots read files of up to 20 MB"
+	textGone   = "Telegram does not give it out any more; please send it again"
+)
+
+// download opens a file below the address of the files.
+func (c *client) download(ctx context.Context, path string) (io.ReadCloser, error) {
+	const method = "file"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.files+(&url.URL{Path: path}).EscapedPath(), nil)
+	if err != nil {
+		return nil, &failure{method: method, err: errors.New("unusable address")}
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, &failure{method: method, err: c.redact(err)}
+	}
+	if resp.StatusCode == http.StatusOK && resp.ContentLength <= maxDownloadBytes {
+		return &redacted{resp.Body, c}, nil
+	}
+	_ = resp.Body.Close() // nothing of it is of interest
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return nil, &connectors.RefusedError{Text: textTooBig}
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return nil, &connectors.RetryError{After: headerDelay(resp.Header.Get("Retry-After")), Err: errors.New("telegram: file: too many requests")}
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
+		return nil, &connectors.RefusedError{Text: textGone, Err: fmt.Errorf("telegram: file: HTTP status %d", resp.StatusCode)}
+	}
+	return nil, &failure{method: method, err: fmt.Errorf("HTTP status %d", resp.StatusCode)}
+}
+
+// redacted is the body of an answer whose errors may name its address.
+type redacted struct {
+	io.ReadCloser
+	c *client
+}
+
+func (r *redacted) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &failure{method: "file", err: r.c.redact(err)}
+	}
+	return n, err
+}

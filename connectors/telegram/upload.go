@@ -1,0 +1,215 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+var _ connectors.FileSender = (*Connector)(nil)
+
+// A fileMessage is a file on its way to a chat.
+type fileMessage struct {
+	textMessage // its text is the caption
+	file        claybot.File
+	open        func() (io.ReadCloser, error)
+}
+
+// SendFile sends the file of o with its text as the caption. What Telegram does
+// not show as a picture or a voice message goes as a document, and a caption
+// whose format it refuses as plain text. Only what went wrong behind the last
+// byte of the file is ambiguous.
+func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (receipt string, err error) {
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	m := fileMessage{file: *o.File, open: open}
+	if m.file.Size > maxUploadBytes {
+		return "", &connectors.PermanentError{Err: fmt.Errorf("telegram: the file has %d bytes; bots send up to 50 MB", m.file.Size)}
+	}
+	if m.textMessage, err = addressed(o); err != nil {
+		return "", err
+	}
+	formatted, plain := format(o.Text), o.Text
+	if strings.TrimSpace(plain) == "" {
+		formatted, plain = "", ""
+	}
+	if o.Resent {
+		formatted, plain = strings.TrimSpace(element("i", resentMark)+formatted), strings.TrimSpace(resentMark+plain)
+	}
+	if m.Text = formatted; formatted != "" {
+		m.ParseMode = "HTML"
+	}
+	receipt, err = c.attemptFile(ctx, m)
+	for {
+		var r *refusal
+		if !errors.As(err, &r) || r.code != http.StatusBadRequest && r.code != http.StatusForbidden || r.migrateTo != 0 {
+			break
+		}
+		plainer, ok := m.plainer(r, plain)
+		if !ok {
+			break
+		}
+		c.log.Warn("telegram refuses how a file is to be shown, sending it plainly", "outgoing", o.ID, "err", err)
+		m = plainer
+		receipt, err = c.attemptFile(ctx, m)
+	}
+	var r *refusal
+	if errors.As(err, &r) && r.migrateTo != 0 {
+		if h := c.handler.Load(); h != nil {
+			if err := c.movedChat(ctx, *h, m.ChatID, r.migrateTo); err != nil {
+				return "", fmt.Errorf("telegram: note the new id of a chat: %w", err)
+			}
+		}
+		m.ChatID, m.ThreadID, m.Reply = r.migrateTo, 0, nil
+		receipt, err = c.attemptFile(ctx, m)
+	}
+	if errors.As(err, &r) && r.code == http.StatusRequestEntityTooLarge {
+		return "", &connectors.PermanentError{Err: err}
+	}
+	return receipt, classify(err, false)
+}
+
+// plainer is m without what Telegram refused; ok is false when that was nothing
+// that could be left out.
+func (m fileMessage) plainer(r *refusal, plain string) (_ fileMessage, ok bool) {
+	switch {
+	case m.ParseMode != "" && r.says("can't parse entities", "caption is too long"):
+		m.Text, m.ParseMode = plain, ""
+	case m.file.Kind != claybot.FileDocument && r.says("photo_", "image_process_failed", "wrong type", "voice_messages_forbidden", "wrong file", "video_"):
+		m.file.Kind = claybot.FileDocument
+	default:
+		return m, false
+	}
+	return m, true
+}
+
+// method is the method that sends m, and the name of the file in it.
+func (m fileMessage) method() (method, field string) {
+	switch {
+	case m.file.Kind == claybot.FilePhoto && m.file.Size <= maxPhotoBytes:
+		return "sendPhoto", "photo"
+	case m.file.Kind == claybot.FileVoice:
+		return "sendVoice", "voice"
+	case m.file.Kind == claybot.FileAudio:
+		return "sendAudio", "audio"
+	case m.file.Kind == claybot.FileVideo:
+		return "sendVideo", "video"
+	}
+	return "sendDocument", "document"
+}
+
+// attemptFile makes one call, if the pace allows it.
+func (c *Connector) attemptFile(ctx context.Context, m fileMessage) (receipt string, err error) {
+	if wait, all := c.pace.take(m.ChatID); wait > 0 {
+		return "", &connectors.RetryError{After: wait, All: all, Err: errors.New("telegram asked this chat to slow down")}
+	}
+	method, _ := m.method()
+	var sent struct {
+		MessageID int64 `json:"message_id"`
+	}
+	err = c.send.upload(ctx, m, &sent)
+	var r *refusal
+	switch {
+	case err == nil && sent.MessageID == 0:
+		return "", &failure{method: method, left: true, err: errors.New("the answer names no message")}
+	case err == nil:
+		c.pace.done(m.ChatID)
+		return strconv.FormatInt(sent.MessageID, 10), nil
+	case errors.As(err, &r) && r.code == http.StatusTooManyRequests:
+		all := c.pace.refused(m.ChatID, r.retryAfter)
+		return "", &connectors.RetryError{After: r.retryAfter, All: all, Err: err}
+	}
+	return "", err
+}
+
+// form is what stands before and behind the bytes of the file.
+func (m fileMessage) form() (head, tail []byte, contentType string, err error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	fields := [][2]string{{"chat_id", strconv.FormatInt(m.ChatID, 10)}, {"caption", m.Text}, {"parse_mode", m.ParseMode}}
+	if m.ThreadID != 0 {
+		fields = append(fields, [2]string{"message_thread_id", strconv.FormatInt(m.ThreadID, 10)})
+	}
+	if m.Reply != nil {
+		reply, err := json.Marshal(m.Reply)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		fields = append(fields, [2]string{"reply_parameters", string(reply)})
+	}
+	for _, f := range fields {
+		if f[1] == "" {
+			continue
+		}
+		if err := w.WriteField(f[0], f[1]); err != nil {
+			return nil, nil, "", err
+		}
+	}
+	_, field := m.method()
+	if _, err := w.CreateFormFile(field, m.file.Name); err != nil {
+		return nil, nil, "", err
+	}
+	before := b.Len()
+	if err := w.Close(); err != nil {
+		return nil, nil, "", err
+	}
+	return b.Bytes()[:before:before], b.Bytes()[before:], w.FormDataContentType(), nil
+}
+
+// upload sends m. Until the last byte has left, nothing was sent.
+func (c *client) upload(ctx context.Context, m fileMessage, result any) error {
+	method, _ := m.method()
+	head, tail, contentType, err := m.form()
+	if err != nil {
+		return &failure{method: method, err: err}
+	}
+	content, err := m.open()
+	if err != nil {
+		return err
+	}
+	defer content.Close() // it was only read
+	body := &outward{Reader: io.MultiReader(bytes.NewReader(head), io.LimitReader(content, m.file.Size), bytes.NewReader(tail))}
+	body.rest.Store(int64(len(head)+len(tail)) + m.file.Size)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+method, body)
+	if err != nil {
+		return &failure{method: method, err: errors.New("unusable address")}
+	}
+	req.ContentLength = body.rest.Load()
+	req.Header.Set("Content-Type", contentType)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return &failure{method: method, left: body.rest.Load() <= 0, err: c.redact(err)}
+	}
+	defer func() { _ = resp.Body.Close() }() // the answer was read, or its loss is reported below
+	answered, err := io.ReadAll(io.LimitReader(resp.Body, maxReplyBytes))
+	if err != nil {
+		return &failure{method: method, left: true, err: fmt.Errorf("the answer was cut: %w", c.redact(err))}
+	}
+	a := answer{Result: result}
+	return c.verdict(method, resp.StatusCode, resp.Header.Get("Retry-After"), json.Unmarshal(answered, &a), a)
+}
+
+// An outward counts down what is left of a body. The transport reads it on
+// another goroutine.
+type outward struct {
+	io.Reader
+	rest atomic.Int64
+}
+
+func (o *outward) Read(b []byte) (int, error) {
+	n, err := o.Reader.Read(b)
+	o.rest.Add(-int64(n))
+	return n, err
+}

@@ -1,0 +1,233 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+)
+
+// Optional fields of a request. A server that refuses one gets requests
+// without it from then on.
+const (
+	fieldUser   uint32 = 1 << iota // metadata.user_id
+	fieldCache                     // cache_control
+	fieldImages                    // images among the content
+)
+
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// What stands where the API takes no blank text.
+const (
+	noText   = "(no text)"
+	noOutput = "(no output)"
+)
+
+// The wire form of a request.
+type (
+	wireRequest struct {
+		Model      string        `json:"model"`
+		MaxTokens  int64         `json:"max_tokens"`
+		Stream     bool          `json:"stream"`
+		System     []wireBlock   `json:"system,omitempty"`
+		Messages   []wireMessage `json:"messages"`
+		Tools      []wireTool    `json:"tools,omitempty"`
+		ToolChoice *wireChoice   `json:"tool_choice,omitempty"`
+		Metadata   *wireMetadata `json:"metadata,omitempty"`
+	}
+	wireMetadata struct {
+		UserID string `json:"user_id"`
+	}
+	wireChoice struct {
+		Type string `json:"type"`
+	}
+	wireMessage struct {
+		Role    llm.Role    `json:"role"`
+		Content []wireBlock `json:"content"`
+	}
+	wireBlock struct {
+		Type      string          `json:"type"` // text, image, tool_use or tool_result
+		Text      string          `json:"text,omitempty"`
+		Source    *wireSource     `json:"source,omitempty"`
+		ID        string          `json:"id,omitempty"`
+		Name      string          `json:"name,omitempty"`
+		Input     json.RawMessage `json:"input,omitempty"`
+		ToolUseID string          `json:"tool_use_id,omitempty"`
+		Content   []wireBlock     `json:"content,omitempty"`
+		Cache     *wireCache      `json:"cache_control,omitempty"`
+	}
+	wireSource struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      []byte `json:"data"` // base64 in JSON
+	}
+	wireTool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Schema      json.RawMessage `json:"input_schema"`
+		Cache       *wireCache      `json:"cache_control,omitempty"`
+	}
+	wireCache struct {
+		Type string `json:"type"`
+	}
+)
+
+// encode returns the body of a request without the given optional fields.
+func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
+	req := wireRequest{
+		Model: c.cfg.Model, Stream: true,
+		MaxTokens: c.bound(r),
+		Messages:  chat(r.Messages, without&fieldImages == 0),
+		Tools:     tools(r.Tools),
+	}
+	if strings.TrimSpace(r.System) != "" {
+		req.System = []wireBlock{{Type: "text", Text: r.System}}
+	}
+	if without&fieldUser == 0 && r.Agent != "" {
+		req.Metadata = &wireMetadata{UserID: string(r.Agent)}
+	}
+	if len(req.Tools) == 0 {
+		// Calls in the chat need tools that are described, which must not be
+		// called any more.
+		if req.Tools = described(r.Messages); len(req.Tools) > 0 {
+			req.ToolChoice = &wireChoice{Type: "none"}
+		}
+	}
+	if without&fieldCache == 0 {
+		req.mark()
+	}
+	return json.Marshal(req)
+}
+
+// bound is the most tokens of the answer.
+func (c *Client) bound(r llm.Request) int64 {
+	limit := cmp.Or(max(r.MaxTokens, 0), max(c.cfg.MaxTokens, 0), DefaultMaxTokens)
+	if most := llm.MaxOutput(c.cfg.Model); most > 0 {
+		limit = min(limit, most)
+	}
+	return limit
+}
+
+// mark asks for the cache at the ends of what the next request will begin with:
+// the tools, the system prompt, and the last two turns of the user, of which the
+// older one is what the request before this one has written.
+func (r *wireRequest) mark() {
+	ephemeral := &wireCache{Type: "ephemeral"}
+	if n := len(r.Tools); n > 0 {
+		r.Tools[n-1].Cache = ephemeral
+	}
+	if n := len(r.System); n > 0 {
+		r.System[n-1].Cache = ephemeral
+	}
+	for i, left := len(r.Messages)-1, 2; i >= 0 && left > 0; i-- {
+		if m := r.Messages[i]; m.Role == llm.RoleUser {
+			m.Content[len(m.Content)-1].Cache = ephemeral
+			left--
+		}
+	}
+}
+
+// chat returns the messages in turns: what follows each other with one role is
+// one message, results are the user's and stand before other content.
+func chat(messages []llm.Message, pictures bool) []wireMessage {
+	out := make([]wireMessage, 0, len(messages))
+	for _, m := range messages {
+		role, content := m.Role, blocks(m, pictures)
+		if role == llm.RoleTool {
+			role = llm.RoleUser
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Content = append(out[n-1].Content, content...)
+			continue
+		}
+		out = append(out, wireMessage{Role: role, Content: content})
+	}
+	return out
+}
+
+// blocks is the content of one message.
+func blocks(m llm.Message, pictures bool) []wireBlock {
+	text := m.Content
+	if !pictures {
+		text = llm.WithoutImages(m)
+	}
+	var out []wireBlock
+	if pictures {
+		for _, i := range m.Images {
+			out = append(out, wireBlock{Type: "image", Source: &wireSource{Type: "base64", MediaType: i.MIMEType, Data: i.Data}})
+		}
+	}
+	blank := strings.TrimSpace(text) == ""
+	switch {
+	case m.Role == llm.RoleTool:
+		if blank {
+			text = noOutput
+		}
+		return []wireBlock{{Type: "tool_result", ToolUseID: callID(m.CallID), Content: append([]wireBlock{{Type: "text", Text: text}}, out...)}}
+	case !blank:
+		out = append(out, wireBlock{Type: "text", Text: text})
+	case len(out)+len(m.Calls) == 0:
+		out = append(out, wireBlock{Type: "text", Text: noText})
+	}
+	for _, call := range m.Calls {
+		out = append(out, wireBlock{Type: "tool_use", ID: callID(call.ID), Name: call.Name, Input: input(call)})
+	}
+	return out
+}
+
+// input is the arguments of a call as an object.
+func input(call claybot.ToolCall) json.RawMessage {
+	args := strings.TrimSpace(call.Args)
+	switch {
+	case args == "":
+		return json.RawMessage("{}")
+	case args[0] == '{' && json.Valid([]byte(args)):
+		return json.RawMessage(args)
+	}
+	b, _ := json.Marshal(map[string]string{"invalid_arguments": args}) // strings always marshal
+	return b
+}
+
+// callID is an id as this API accepts it: ids of other providers have other
+// characters, too.
+func callID(id string) string {
+	for _, c := range []byte(id) {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(id)) // a hash takes everything
+			return fmt.Sprintf("call_%016x", h.Sum64())
+		}
+	}
+	return id
+}
+
+func tools(in []llm.Tool) []wireTool {
+	out := make([]wireTool, 0, len(in))
+	for _, t := range in {
+		schema := noParameters
+		if len(t.Parameters) > 0 {
+			schema = t.Parameters
+		}
+		out = append(out, wireTool{Name: t.Name, Description: t.Description, Schema: schema})
+	}
+	return out
+}
+
+// described are tools without parameters for the names that occur in a chat.
+func described(messages []llm.Message) []wireTool {
+	var out []wireTool
+	seen := map[string]bool{}
+	for _, m := range messages {
+		for _, call := range m.Calls {
+			if !seen[call.Name] {
+				seen[call.Name] = true
+				out = append(out, wireTool{Name: call.Name, Schema: noParameters})
+			}
+		}
+	}
+	return out
+}

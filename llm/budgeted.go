@@ -1,0 +1,319 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+// A LimitError is why a hard budget refused a call. errors.As finds in it the
+// *Error of class Budget that says so in words.
+type LimitError struct {
+	Key    string // of the budget, with its period; empty when no budget has not enough but a price is missing
+	Name   string // for people, such as "this agent's budget for today"
+	Tokens bool   // all figures are tokens; else millionths of a US dollar
+	Limit  int64  // with what it was extended by
+	Base   int64  // without
+	Spent  int64
+	Left   int64 // what may be set aside now
+	Asked  int64
+	Text   string // a sentence for the person
+}
+
+func (e *LimitError) Error() string { return "model: " + e.Text }
+
+// As makes e an *Error of class Budget for those who ask for one.
+func (e *LimitError) As(target any) bool {
+	if t, ok := target.(**Error); ok {
+		*t = &Error{Class: Budget, Text: e.Text}
+		return true
+	}
+	return false
+}
+
+// The bounds of an answer where a hard budget pays for it.
+const (
+	// DefaultAnswer is how many tokens an answer may have where neither the
+	// request nor the table of models says so. All of them are set aside.
+	DefaultAnswer = 8192
+	// leastAnswer is below what an answer is not worth a call: where a budget has
+	// room for less, it is spent.
+	leastAnswer = 256
+	// settleTime bounds the booking of a call whose own context may be done.
+	settleTime = 30 * time.Second
+)
+
+// Budgeted returns m with a purse that pays for every call: what a call can cost
+// at most is set aside before it is made, and what it did cost is booked
+// afterwards. name is the model that is asked for, most how many tokens an answer
+// of a model can have, by what it can write and by what its route is set to; 0 for
+// unknown; nil: unknown for all.
+//
+// Where a hard budget pays, the answer is bounded by the smallest of
+// Request.MaxTokens, most, what is left of the model's window where that is known,
+// and what the budget has room for. It belongs directly around one attempt: above
+// what counts (Metered), below what tries again.
+//
+// What the provider counted is booked, also of a call that failed. One that
+// failed before anything left is booked as nothing, also one that the provider
+// refused. One that failed later, and one whose tokens the provider did not count,
+// is booked as it was set aside, because it may be billed.
+func Budgeted(m Model, name string, p Purse, prices Prices, most func(model string) int64) Model {
+	if most == nil {
+		most = func(string) int64 { return 0 }
+	}
+	return budgeted{m, name, p, prices, most}
+}
+
+type budgeted struct {
+	model  Model
+	name   string
+	purse  Purse
+	prices Prices
+	most   func(string) int64
+}
+
+func (b budgeted) Chat(ctx context.Context, r Request) (Response, error) {
+	input := MostInput(b.name, r)
+	held, output, err := b.reserve(ctx, r, input)
+	if err != nil {
+		return Response{}, err
+	}
+	if held.Binding() {
+		r.MaxTokens = output
+	}
+	var left, begun atomic.Bool // a request has left, an answer has begun
+	told := r.Delta
+	r.Delta = func(offset int, text string) {
+		begun.Store(true)
+		if told != nil {
+			told(offset, text)
+		}
+	}
+	settled := false
+	worst := b.usage(input, output)
+	defer func() {
+		if !settled { // the call panicked
+			b.settle(ctx, held, worst)
+		}
+	}()
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
+	resp, err := b.model.Chat(traced, r)
+	settled = true
+	known := err == nil || resp.Usage.Input+resp.Usage.Output > 0
+	switch {
+	case known && !resp.Usage.Estimated: // the provider counted, whatever came of the call
+		b.settle(ctx, held, b.priced(resp.Usage))
+	case !known && !begun.Load() && !billed(err, left.Load()):
+		b.settle(ctx, held, claybot.Usage{})
+	default:
+		b.settle(ctx, held, worst)
+	}
+	return resp, err
+}
+
+// reserve sets aside what a call can take. Where that is more than a budget has
+// left, a shorter answer may still fit.
+func (b budgeted) reserve(ctx context.Context, r Request, input int64) (held Reserved, output int64, err error) {
+	output = b.bound(r)
+	for range maxShrinks {
+		held, err = b.purse.Reserve(ctx, b.charge(r, input, output))
+		limit, ok := errors.AsType[*LimitError](err)
+		if !ok || limit.Key == "" {
+			return held, output, err
+		}
+		fits := b.room(limit, input)
+		if fits < leastAnswer || fits >= output {
+			return nil, 0, err
+		}
+		output = fits
+	}
+	return nil, 0, err
+}
+
+// bound is how many tokens the answer may have: the smallest of what the request,
+// the route and the window allow.
+func (b budgeted) bound(r Request) int64 {
+	output := SmallestBound(r.MaxTokens, b.most(b.name))
+	if output == 0 {
+		output = DefaultAnswer
+	}
+	if window := longest(windows(), b.name, 0); window > 0 {
+		// A guess: the most that the input can be is often above the window of a
+		// request that fits. Where none would be left, the provider may say so.
+		output = min(output, max(window-Estimate(r, Response{}).Input, leastAnswer))
+	}
+	return output
+}
+
+// SmallestBound is the smallest of the bounds that are above 0; 0 when none is.
+func SmallestBound(bounds ...int64) int64 {
+	least := int64(0)
+	for _, n := range bounds {
+		if n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
+}
+
+// maxShrinks is how often an answer is made shorter: what is left changes while
+// others spend.
+const maxShrinks = 16
+
+// room is how long an answer may be for which a budget has room, or will have
+// when others give back what they have set aside and do not need.
+func (b budgeted) room(l *LimitError, input int64) int64 {
+	whole := l.Limit - l.Spent
+	if half := b.fitting(l.Tokens, max(l.Left, whole/2), input); half >= leastAnswer {
+		return half // so that two of them need not wait for each other
+	}
+	return b.fitting(l.Tokens, whole, input)
+}
+
+// fitting is how long an answer may be that an amount pays for.
+func (b budgeted) fitting(tokens bool, left, input int64) int64 {
+	if tokens {
+		return left - input
+	}
+	left -= b.cost(b.usage(input, 0))
+	perMillion := b.cost(claybot.Usage{Output: 1_000_000})
+	if left <= 0 || perMillion <= 0 {
+		return 0
+	}
+	// Both costs are rounded up, which is taken off.
+	return int64(float64(left-2) / float64(perMillion) * 1_000_000)
+}
+
+func (b budgeted) charge(r Request, input, output int64) Charge {
+	worst := b.usage(input, output)
+	return Charge{
+		Agent: r.Agent, Run: r.Run, Model: b.name,
+		Tokens: input + output, CostMicroUSD: worst.CostMicroUSD, Priced: worst.Unpriced == 0,
+	}
+}
+
+// usage is that of a call that takes all that it may.
+func (b budgeted) usage(input, output int64) claybot.Usage {
+	u := claybot.Usage{Input: input, Output: output, LLMCalls: 1, Estimated: true}
+	u.CostMicroUSD = b.cost(u)
+	if _, known := b.prices.Cost(b.name, u); !known {
+		u.Unpriced = 1
+	}
+	return u
+}
+
+// cost is the most that u can cost: nobody knows how much of the input comes
+// from a cache or is written to one, which may cost more than plain input.
+func (b budgeted) cost(u claybot.Usage) int64 {
+	plain, read, written := u, u, u
+	read.CachedInput, written.CacheWrite = u.Input, u.Input
+	most := int64(0)
+	for _, v := range []claybot.Usage{plain, read, written} {
+		c, _ := b.prices.Cost(b.name, v)
+		most = max(most, c)
+	}
+	if most > 0 {
+		most++ // a cost is rounded
+	}
+	return most
+}
+
+// priced is u with the price of the model that was asked for, where the provider
+// calls it by a name that has none.
+func (b budgeted) priced(u claybot.Usage) claybot.Usage {
+	if u.Unpriced == 0 && u.CostMicroUSD > 0 {
+		return u
+	}
+	c, known := b.prices.Cost(b.name, u)
+	u.CostMicroUSD, u.Unpriced = max(u.CostMicroUSD, c), 0
+	if !known {
+		u.Unpriced = 1
+	}
+	return u
+}
+
+func (b budgeted) settle(ctx context.Context, held Reserved, u claybot.Usage) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	// What cannot be booked stays set aside, and is booked so by the next start.
+	// The purse has logged it.
+	_ = held.Settle(ctx, u)
+}
+
+// billed reports whether the provider may bill a call that failed before any text
+// of an answer came. A response with an error in the place of an answer is not
+// billed; a 500 may have come in the middle of one that calls tools.
+func billed(err error, left bool) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !left {
+		return left
+	}
+	return e.Status == 0 || e.Status == 500
+}
+
+// What stands in a request beside its texts, in tokens: more than any provider
+// adds.
+const (
+	baseTokens    = 64
+	toolsTokens   = 1024 // a system prompt of the provider's own that explains tools
+	messageTokens = 16
+	toolTokens    = 32
+	callTokens    = 32
+	mostImage     = 6000
+	// miniTokens is what an image takes in models that make it cost as much as in
+	// large ones by counting more tokens.
+	miniTokens = 50_000
+)
+
+// MostInput is a number of tokens that the input of a request never exceeds. No
+// tokenizer makes more tokens than there are bytes, as each stands for at least
+// one; how many fewer it makes differs by model and language.
+func MostInput(model string, r Request) int64 {
+	// Some clients repeat the system prompt as a message.
+	n := int64(baseTokens + 2*(len(r.System)+messageTokens))
+	image := int64(mostImage)
+	if strings.Contains(strings.ToLower(model), "4o-mini") {
+		image = miniTokens
+	}
+	for _, m := range r.Messages {
+		n += int64(messageTokens + len(m.Content) + len(m.CallID))
+		for _, c := range m.Calls {
+			n += int64(callTokens + len(c.ID) + len(c.Name) + len(c.Args))
+		}
+		n += image * int64(len(m.Images))
+	}
+	if len(r.Tools) > 0 {
+		n += toolsTokens
+	}
+	for _, t := range r.Tools {
+		n += int64(toolTokens + len(t.Name) + len(t.Description) + len(t.Parameters))
+	}
+	return n
+}
+
+// PriceMissing is the error of a call whose price nobody knows, where a budget in
+// money must hold.
+func PriceMissing(model, budget string) *LimitError {
+	return &LimitError{Name: budget, Text: fmt.Sprintf(
+		"No price is known for the model %s, so %s cannot be kept. Ask the operator to add it under model.prices, or to choose another model.", model, budget)}
+}
+
+// Dollars is an amount of millionths of a dollar as people read it: whole cents,
+// or all digits where it is less than one.
+func Dollars(micro int64) string {
+	sign := ""
+	if micro < 0 {
+		sign, micro = "-", -micro
+	}
+	if micro == 0 || micro >= 10_000 {
+		return fmt.Sprintf("%s$%.2f", sign, float64(micro)/1e6)
+	}
+	return fmt.Sprintf("%s$%s", sign, strings.TrimRight(fmt.Sprintf("%.6f", float64(micro)/1e6), "0"))
+}

@@ -1,0 +1,247 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Timeouts bound the phases of a call. Zero fields mean the default.
+type Timeouts struct {
+	Header time.Duration // request sent to first header, dialing included; 60 s
+	Idle   time.Duration // between two bytes of the answer; 120 s
+	Step   time.Duration // the whole call; 10 min
+}
+
+// Why a timer ended an exchange.
+var (
+	errHeader = errors.New("the provider did not begin to answer in time")
+	errIdle   = errors.New("the answer stopped in the middle")
+	errStep   = errors.New("the call took too long")
+	errTail   = errors.New("nothing more came after the answer")
+)
+
+const (
+	maxProblem = 64 << 10 // bytes read of a response that is no answer
+	// What may still come after the reason of the end: usage and the end mark.
+	tailTime = 5 * time.Second
+	// How long the end of the response may take once everything is here; only
+	// then can the connection be used again.
+	drainTime = 100 * time.Millisecond
+	stepTime  = 10 * time.Minute
+)
+
+// A Caller makes the requests of a client to one address. Every exchange ends,
+// within Timeouts and MaxAnswer; redirects to other hosts are not followed.
+// It may be used by any number of goroutines.
+type Caller struct {
+	URL      string
+	Redactor Redactor
+	timeouts Timeouts
+	http     *http.Client
+}
+
+// NewCaller returns a caller. A nil transport means NewTransport.
+func NewCaller(address string, t Timeouts, rt http.RoundTripper, d Redactor) *Caller {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&t.Header, time.Minute)
+	def(&t.Idle, 2*time.Minute)
+	def(&t.Step, stepTime)
+	if rt == nil {
+		rt = NewTransport()
+	}
+	return &Caller{
+		URL: address, Redactor: d, timeouts: t,
+		http: &http.Client{Transport: rt, CheckRedirect: checkRedirect},
+	}
+}
+
+// CloseIdleConnections closes the connections that no call uses.
+func (c *Caller) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// Within bounds a call by Timeouts.Step.
+func (c *Caller) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.timeouts.Step, errStep)
+}
+
+// Post begins an exchange: it sends body and waits for the head of the answer.
+// The exchange must be closed when the error is nil.
+func (c *Caller) Post(ctx context.Context, body []byte, header http.Header) (*Exchange, *Error) {
+	x := &Exchange{caller: c, left: MaxAnswer}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.phase(c.timeouts.Header, errHeader)
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, c.URL, bytes.NewReader(body))
+	if err != nil {
+		x.Close()
+		return nil, Failed(Permanent, "the base URL is not usable")
+	}
+	req.Header = header
+	resp, err := c.http.Do(req) //nolint:bodyclose // Exchange.Close does
+	if err != nil {
+		e := x.Broken(err)
+		x.Close()
+		return nil, e
+	}
+	x.resp = resp
+	x.idle = c.timeouts.Idle
+	x.phase(x.idle, errIdle)
+	return x, nil
+}
+
+// An Exchange is one request whose answer is being read. It reads the answer's
+// body, bounded in size and in the time between two reads. It belongs to one
+// goroutine.
+type Exchange struct {
+	caller *Caller
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	resp   *http.Response
+	left   int
+	idle   time.Duration
+}
+
+// Status is the HTTP status of the answer.
+func (x *Exchange) Status() int { return x.resp.StatusCode }
+
+// Header is the header of the answer.
+func (x *Exchange) Header() http.Header { return x.resp.Header }
+
+// Kind is the media type of the answer, without parameters; empty for an
+// unreadable one.
+func (x *Exchange) Kind() string {
+	kind, _, _ := mime.ParseMediaType(x.resp.Header.Get("Content-Type")) // an unreadable one is none
+	return kind
+}
+
+// Read reads the body. ErrTooLarge ends one that is larger than MaxAnswer.
+func (x *Exchange) Read(p []byte) (int, error) {
+	if x.left <= 0 {
+		return 0, ErrTooLarge
+	}
+	n, err := x.resp.Body.Read(p[:min(len(p), x.left)])
+	x.left -= n
+	if n > 0 && x.idle > 0 {
+		x.timer.Reset(x.idle)
+	}
+	return n, err
+}
+
+// Problem is the beginning of a body that is no answer.
+func (x *Exchange) Problem() []byte {
+	body, _ := io.ReadAll(io.LimitReader(x, maxProblem)) // a part of it is enough
+	return body
+}
+
+// Tail says that the reason of the end was read: only a short time is left for
+// what may follow it.
+func (x *Exchange) Tail() {
+	x.idle = 0
+	x.phase(tailTime, errTail)
+}
+
+// Drain reads what may be left of a complete answer, so that the connection can
+// be used again.
+func (x *Exchange) Drain() {
+	x.idle = 0
+	x.phase(drainTime, errTail)
+	_, _ = io.Copy(io.Discard, io.LimitReader(x.resp.Body, maxProblem)) // the answer is complete whatever comes
+}
+
+// Close ends the exchange.
+func (x *Exchange) Close() {
+	x.timer.Stop()
+	if x.resp != nil {
+		_ = x.resp.Body.Close() // read to the end where that matters
+	}
+	x.cancel(nil)
+}
+
+// Ended reports that a timer or the caller ended the exchange, other than the
+// timer that Tail sets.
+func (x *Exchange) Ended() bool {
+	return x.ctx.Err() != nil && !errors.Is(context.Cause(x.ctx), errTail)
+}
+
+// phase begins another phase, which may take d.
+func (x *Exchange) phase(d time.Duration, cause error) {
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	cancel := x.cancel
+	x.timer = time.AfterFunc(d, func() { cancel(cause) })
+}
+
+// Failed makes an error.
+func Failed(class Class, format string, args ...any) *Error {
+	return &Error{Class: class, Text: fmt.Sprintf(format, args...)}
+}
+
+// Broken says why an answer broke with err. Its text names no address.
+func (x *Exchange) Broken(err error) *Error {
+	if x.ctx.Err() != nil {
+		switch cause := context.Cause(x.ctx); {
+		case errors.Is(cause, errHeader), errors.Is(cause, errIdle), errors.Is(cause, errStep):
+			return Failed(Transient, "%s", cause.Error())
+		default:
+			return Failed(Transient, "the call was ended")
+		}
+	}
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errRedirect):
+		_, reason, _ := strings.Cut(err.Error(), errRedirect.Error())
+		return Failed(Permanent, "the provider's redirect is not followed%s; check the base URL", x.caller.Redactor.Short(reason))
+	case errors.Is(err, ErrLineTooLong), errors.Is(err, ErrTooLarge):
+		return Failed(Permanent, "%s", err.Error())
+	case errors.As(err, &dns):
+		return Failed(Transient, "the provider's host name cannot be resolved")
+	case errors.As(err, &cert):
+		return Failed(Transient, "the provider's certificate is not trusted")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Failed(Transient, "the provider cannot be reached: connection refused")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Failed(Transient, "the provider cannot be reached: timeout")
+	}
+	return Failed(Transient, "the connection to the provider broke")
+}
+
+// Cut says what became of an answer that broke with err after some of it came,
+// or none: it is never a shorter success.
+func (x *Exchange) Cut(err error, nothing bool) *Error {
+	switch {
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrLineTooLong), x.Ended():
+		return x.Broken(err)
+	case nothing && x.ctx.Err() == nil && (err == nil || errors.Is(err, io.EOF)):
+		return Failed(Transient, "the provider's answer was empty")
+	}
+	return Failed(Transient, "the answer was cut off")
+}
+
+// Endpoint returns the address of path below a base URL, which may have it
+// already. The error does not show the base URL: it may hold a password.
+func Endpoint(base, path string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("base URL is not an http or https address")
+	}
+	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path) + path
+	u.RawPath, u.Fragment = "", ""
+	return u, nil
+}

@@ -1,0 +1,211 @@
+package react
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
+)
+
+// Budgets are what the loop does about a budget that is used up.
+type Budgets interface {
+	// Deciders are who may extend a budget in a chat, as "connector/userId", and
+	// whether the own person of the agent is one of them.
+	Deciders(a claybot.Agent) (operators []string, own bool)
+	// Extend raises the limit of a budget, by an amount in its unit. The same id
+	// again changes nothing.
+	Extend(ctx context.Context, key string, by int64, who, id string) error
+}
+
+// maxExtensions is how often one pass has budgets extended.
+const maxExtensions = 5
+
+// What a question is about, before the key of the budget; see claybot.Question's
+// Digest.
+const (
+	aboutAsking    = "ask to extend "
+	aboutExtending = "extend by "
+)
+
+// Keys of the questions.
+const (
+	keyAskToExtend = "budget"
+	keyExtend      = "extend"
+)
+
+// limited decides what becomes of a model call that a hard budget has refused:
+// the person may have an operator asked to extend it. It returns nil when the
+// budget was extended, so that the call can be made again; a *runs.WaitError
+// while somebody is to be asked; and else how the run ends. What is no such
+// refusal is returned as it is.
+func (p *pass) limited(ctx context.Context, err error) error {
+	limit, ok := errors.AsType[*llm.LimitError](err)
+	if !ok {
+		return err
+	}
+	asked := slices.ContainsFunc(p.history, func(r claybot.Record) bool {
+		return r.Type == claybot.RecordQuestion && r.Run == p.turn.Run.ID && r.Question != nil && aboutBudget(*r.Question, limit.Key)
+	})
+	if !asked { // else an earlier pass has told it
+		if told := p.tellEvents(ctx, false, p.reached(limit)); told != nil {
+			return told
+		}
+	}
+	over := &runs.Error{Code: runs.CodeBudget, Text: strings.TrimSpace(limit.Key + " " + limit.Text), Err: err, Say: limit.Text}
+	p.extensions++
+	if !p.mayAsk(limit) {
+		return over
+	}
+	operators, own := p.budgets.Deciders(p.turn.Agent)
+	if len(operators) == 0 { // a question for nobody by name is one for the person himself
+		return over
+	}
+	round := fmt.Sprintf("budget/%d", p.extensions)
+	if !own {
+		a, end := p.askOnce(ctx, round, p.mayIAsk(limit), over)
+		if end != nil {
+			return end
+		}
+		if !tools.Approved(a) {
+			return over
+		}
+	}
+	a, end := p.askOnce(ctx, round+"/operator", p.extend(limit, operators), over)
+	switch {
+	case end != nil:
+		return end
+	case !tools.Approved(a):
+		over.Say += " Nobody extended it."
+		return over
+	}
+	key, by, ok := p.granted(a)
+	if !ok {
+		p.log.Warn("what was answered is no question about a budget", "question", a.Question)
+		return over
+	}
+	if err := p.budgets.Extend(ctx, key, by, a.By, a.Question); err != nil {
+		if ctx.Err() != nil {
+			return runs.Ended(ctx)
+		}
+		return fmt.Errorf("extend the budget: %w", err)
+	}
+	return nil
+}
+
+// mayAsk reports whether somebody is asked about a limit. A subagent ends: its
+// parent comes to the same limit and asks. Where a no was said before, it holds.
+func (p *pass) mayAsk(limit *llm.LimitError) bool {
+	switch {
+	case p.budgets == nil, p.turn.Ask == nil, limit.Key == "":
+		return false
+	case p.turn.Agent.Descriptor.Type == claybot.AgentSubagent, p.extensions > maxExtensions:
+		return false
+	}
+	return !p.refusedBefore(limit.Key)
+}
+
+// refusedBefore reports whether an earlier run of the agent asked about the same
+// budget and was not allowed to go on. A run for each message would ask again and
+// again otherwise.
+func (p *pass) refusedBefore(key string) bool {
+	refused := false
+	for _, r := range p.history {
+		q := r.Question
+		if r.Type != claybot.RecordQuestion || q == nil || r.Run == p.turn.Run.ID || !aboutBudget(*q, key) {
+			continue
+		}
+		i := slices.IndexFunc(p.history, func(a claybot.Record) bool {
+			return a.Type == claybot.RecordAnswer && a.Answer != nil && a.Answer.Question == q.ID
+		})
+		refused = i < 0 || !tools.Approved(*p.history[i].Answer)
+	}
+	return refused
+}
+
+func aboutBudget(q claybot.Question, key string) bool {
+	_, extended, _ := strings.Cut(strings.TrimPrefix(q.Digest, aboutExtending), " ")
+	return q.Key == keyAskToExtend && q.Digest == aboutAsking+key ||
+		q.Key == keyExtend && strings.HasPrefix(q.Digest, aboutExtending) && extended == key
+}
+
+// askOnce puts one question. end is how the pass ends without an answer.
+func (p *pass) askOnce(ctx context.Context, round string, q claybot.Question, over error) (a claybot.Answered, end error) {
+	answers, wait, err := p.turn.Ask(ctx, round, []claybot.Question{q})
+	switch {
+	case errors.Is(err, runs.ErrNobody):
+		return a, over
+	case err != nil && ctx.Err() != nil:
+		return a, runs.Ended(ctx)
+	case err != nil:
+		return a, fmt.Errorf("ask about the budget: %w", err)
+	case wait != nil:
+		w := *wait
+		w.Reason = claybot.AwaitBudget
+		return a, &runs.WaitError{Awaiting: w}
+	case len(answers) != 1:
+		return a, over
+	}
+	return answers[0], nil
+}
+
+// mayIAsk asks the agent's own person.
+func (p *pass) mayIAsk(l *llm.LimitError) claybot.Question {
+	return claybot.Question{
+		Key: keyAskToExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Digest: aboutAsking + l.Key,
+		Text: l.Text + " Shall I ask an operator to extend it?",
+	}
+}
+
+// extend asks the operators.
+func (p *pass) extend(l *llm.LimitError, operators []string) claybot.Question {
+	by := max(l.Base, l.Asked-(l.Limit-l.Spent), 1)
+	who := p.turn.Agent.Descriptor.OwnerID()
+	if who == "" {
+		who = "agent " + string(p.turn.Agent.ID)
+	}
+	return claybot.Question{
+		Key: keyExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Approvers: operators,
+		Digest: aboutExtending + strconv.FormatInt(by, 10) + " " + l.Key,
+		Text: fmt.Sprintf("Extend `%s` by %s? It has %s, of which %s are spent; %s works with it.",
+			strings.ReplaceAll(l.Key, "`", "'"), amount(l, by), amount(l, l.Limit), amount(l, l.Spent), who),
+	}
+}
+
+// granted reads from a question that was answered what it was about: what was
+// shown is done, whatever has been spent since.
+func (p *pass) granted(a claybot.Answered) (key string, by int64, ok bool) {
+	for _, r := range slices.Backward(p.history) {
+		if r.Type != claybot.RecordQuestion || r.Question == nil || r.Question.ID != a.Question {
+			continue
+		}
+		number, key, found := strings.Cut(strings.TrimPrefix(r.Question.Digest, aboutExtending), " ")
+		by, err := strconv.ParseInt(number, 10, 64)
+		return key, by, found && err == nil && by > 0 && r.Question.Key == keyExtend
+	}
+	return "", 0, false
+}
+
+// reached tells that a budget is used up.
+func (p *pass) reached(l *llm.LimitError) claybot.Event {
+	facts := runs.BudgetReached{Scope: l.Key, Limit: amount(l, l.Limit), Spent: amount(l, l.Spent)}
+	if l.Key == "" {
+		facts = runs.BudgetReached{Scope: l.Name}
+	}
+	data, _ := json.Marshal(facts) // strings always marshal
+	return claybot.Event{V: 1, Run: p.turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: data}
+}
+
+func amount(l *llm.LimitError, n int64) string {
+	if l.Tokens {
+		return fmt.Sprintf("%d tokens", n)
+	}
+	return llm.Dollars(n)
+}

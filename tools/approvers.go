@@ -1,0 +1,101 @@
+package tools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Approvers are the people who approve actions. One person may have several ids,
+// and counts once whichever he uses.
+//
+// Nobody can tell operators apart, who approve on the page or over HTTP, so they
+// are one person altogether; he is also the one who has his login in a chat, such
+// as web/operator.
+type Approvers struct {
+	Need  int      // how many of them approve an action; below 1: one
+	Named []string // "connector/userId"; none: the agent's own person
+	Owner string   // the agent's own person, as Descriptor.OwnerID
+	// People are the ids of the person who has one; nil: each has only one.
+	People func(id string) []string
+}
+
+// Left are those who may still approve what others have, each person once; nil
+// for the agent's own person. The error says that too few people are named.
+func (a Approvers) Left(by []string) (who []string, err error) {
+	people := a.Distinct(a.Named)
+	if a.Need > 1 && len(people) < a.Need {
+		return nil, fmt.Errorf("it needs %d approvals, and only %d people may give them", a.Need, len(people))
+	}
+	for _, p := range people {
+		if !a.Among(by, p) {
+			who = append(who, p)
+		}
+	}
+	if len(people) > 0 && len(who) == 0 {
+		return nil, fmt.Errorf("it needs %d approvals, and nobody is left to give one", max(a.Need, 1))
+	}
+	return who, nil
+}
+
+// Enough reports whether those who approved are as many as it needs. Who may not
+// approve any more does not count.
+func (a Approvers) Enough(by []string) bool { return a.Count(by) >= max(a.Need, 1) }
+
+// Count is how many different people of a list may approve.
+func (a Approvers) Count(by []string) int {
+	return len(a.Distinct(slices.DeleteFunc(slices.Clone(by), func(id string) bool { return !a.May(id) })))
+}
+
+// May reports whether somebody may approve. Operators may always: the door has
+// let them in.
+func (a Approvers) May(id string) bool {
+	switch {
+	case operator(id):
+		return true
+	case len(a.Named) == 0:
+		return a.Same(id, a.Owner)
+	}
+	return a.Among(a.Named, id)
+}
+
+// Distinct are the first ids of the different people in a list.
+func (a Approvers) Distinct(list []string) (first []string) {
+	for _, id := range list {
+		if !a.Among(first, id) {
+			first = append(first, id)
+		}
+	}
+	return first
+}
+
+// Among reports whether a person is in a list, under whatever id.
+func (a Approvers) Among(list []string, id string) bool {
+	return slices.ContainsFunc(list, func(other string) bool { return a.Same(other, id) })
+}
+
+// Same reports whether two ids are of one person.
+func (a Approvers) Same(x, y string) bool {
+	switch {
+	case operator(x) && operator(y):
+		return true
+	case operator(y):
+		x, y = y, x
+	}
+	ids := a.ids(y)
+	if operator(x) {
+		return x != "" && slices.ContainsFunc(ids, func(id string) bool { return strings.HasSuffix(id, "/"+x) })
+	}
+	return slices.ContainsFunc(a.ids(x), func(id string) bool { return slices.Contains(ids, id) })
+}
+
+func (a Approvers) ids(id string) []string {
+	if a.People == nil {
+		return []string{id}
+	}
+	return append([]string{id}, a.People(id)...)
+}
+
+// operator reports whether who answered did so on the page or over HTTP: in a
+// chat people are "connector/userId".
+func operator(id string) bool { return !strings.Contains(id, "/") }

@@ -1,0 +1,135 @@
+package documents
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+// A file that a run has written which had read texts of strangers is marked, so
+// that what is in it is still a text of strangers for the run that reads it. The
+// mark goes when a run that has read none gives the file a new content as a whole.
+//
+// A mark is there before the text that it is for, and goes after it: a crash in
+// between marks too much rather than too little.
+
+// Where marks lie: among the documents of a scope by the path of the
+// file, in a folder by the sum of it. The tools cannot name either.
+const (
+	markDocs   = "tainted/"
+	markFolder = reserved + "tainted"
+)
+
+// untrusted reports whether one of the files is marked.
+func untrusted(ctx context.Context, files Backend, paths ...string) (bool, error) {
+	if len(paths) == 0 {
+		return false, nil
+	}
+	marked, err := files.marks(ctx)
+	return err == nil && slices.ContainsFunc(paths, marked), err
+}
+
+// put writes a file and sets its mark to what holds for the text.
+func put(ctx context.Context, files Backend, path, text string, tainted bool) error {
+	if tainted {
+		if err := files.mark(ctx, path, true); err != nil {
+			return err
+		}
+		return files.Write(ctx, path, text)
+	}
+	if err := files.Write(ctx, path, text); err != nil {
+		return err
+	}
+	return files.mark(ctx, path, false)
+}
+
+// result is a text that shows words of the files named, or their names.
+func result(ctx context.Context, files Backend, text string, paths ...string) (tools.Result, error) {
+	tainted, err := untrusted(ctx, files, paths...)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	return tools.Result{Text: text, Untrusted: tainted}, nil
+}
+
+func (t texts) marks(ctx context.Context) (func(path string) bool, error) {
+	docs, err := t.docs.Documents(ctx, t.scope)
+	if err != nil {
+		return nil, broken("listing", err)
+	}
+	marked := make(map[string]bool)
+	for _, d := range docs {
+		if path, ok := strings.CutPrefix(d.Path, markDocs); ok {
+			marked[path] = true
+		}
+	}
+	return func(path string) bool { return marked[path] }, nil
+}
+
+func (t texts) mark(ctx context.Context, path string, tainted bool) error {
+	if !tainted {
+		if err := t.docs.DropDocuments(ctx, t.scope, markDocs+path); err != nil {
+			return broken("writing", err)
+		}
+		return nil
+	}
+	err := t.docs.SaveDocument(ctx, t.scope, markDocs+path, "", t.limit)
+	if errors.Is(err, storage.ErrTooMany) {
+		return scopeFull()
+	}
+	if err != nil {
+		return broken("writing", err)
+	}
+	return nil
+}
+
+func (d disk) marks(ctx context.Context) (func(path string) bool, error) {
+	root, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(root.FS(), markFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, broken("listing", err)
+	}
+	marked := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		marked[e.Name()] = true
+	}
+	return func(path string) bool { return len(marked) > 0 && marked[sum(path)] }, nil
+}
+
+func (d disk) mark(ctx context.Context, name string, tainted bool) error {
+	root, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	at := path.Join(markFolder, sum(name))
+	if tainted {
+		if _, err := root.Lstat(at); err == nil {
+			return nil
+		}
+		if err := replace(root, at, ""); err != nil {
+			return explain("writing", name, err)
+		}
+		return nil
+	}
+	if err := root.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explain("writing", name, err)
+	}
+	return nil
+}

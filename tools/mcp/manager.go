@@ -1,0 +1,172 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot/tools"
+)
+
+// A Manager keeps servers connected and knows their tools. It is safe for
+// concurrent use.
+type Manager struct {
+	cfg        Config
+	links      []*link // by name
+	generation atomic.Uint64
+}
+
+// New makes a Manager; Run connects it. A server whose settings are wrong is
+// never connected, and Status says why.
+func New(cfg Config) *Manager {
+	if cfg.Pins == nil {
+		cfg.Pins = new(memoryPins)
+	}
+	m := &Manager{cfg: cfg}
+	seen := make(map[string]bool)
+	for _, s := range cfg.Servers {
+		l := newLink(m, s)
+		if err := s.Check(); err != nil {
+			l.refuse(err)
+		} else if seen[s.Name] {
+			l.refuse(fmt.Errorf("the name %s is given twice", s.Name))
+		}
+		seen[s.Name] = true
+		m.links = append(m.links, l)
+	}
+	slices.SortStableFunc(m.links, func(a, b *link) int { return strings.Compare(a.server.Name, b.server.Name) })
+	return m
+}
+
+// Run connects all servers at once, again whenever one is lost, and ends within
+// a few seconds of ctx, with all processes that it started. It runs once.
+func (m *Manager) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, l := range m.links {
+		if l.refused == nil {
+			wg.Go(func() { l.run(ctx) })
+		}
+	}
+	wg.Wait()
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// Tools is the present list of tools, those of the named servers or, with nil,
+// of all, in an order that stays. A server that is down keeps its tools: calls
+// of them fail at once.
+func (m *Manager) Tools(servers []string) []tools.Tool {
+	var all []tools.Tool
+	for _, l := range m.links {
+		if servers == nil || slices.Contains(servers, l.server.Name) {
+			for _, t := range l.offered() {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
+// Generation changes whenever Tools does.
+func (m *Manager) Generation() uint64 { return m.generation.Load() }
+
+func (m *Manager) changed() {
+	m.generation.Add(1)
+	if m.cfg.Changed != nil {
+		m.cfg.Changed()
+	}
+}
+
+// The states of a server.
+const (
+	StateStarting  = "starting"
+	StateConnected = "connected"
+	StateWaiting   = "waiting" // for the next try to connect
+	StateLogin     = "login"   // an operator must log in: claybot mcp login
+	StateRefused   = "refused" // its settings are wrong
+	StateStopped   = "stopped"
+)
+
+// A ServerStatus is how one server is doing. All of its words are clean.
+type ServerStatus struct {
+	Name      string    `json:"name"`
+	Transport string    `json:"transport"`
+	Target    string    `json:"target"` // the program, or the host of the address
+	State     string    `json:"state"`
+	Since     time.Time `json:"since,omitzero"` // of the state
+	Says      string    `json:"says,omitempty"` // its own name and version
+	Tools     []string  `json:"tools"`          // that agents may have, by their full names
+	Off       []OffTool `json:"off,omitempty"`
+	// OffHash stands for all of Off that an operator may allow; empty for none.
+	OffHash   string `json:"offHash,omitempty"`
+	Restarts  int    `json:"restarts"` // since the start of the daemon
+	LastError string `json:"lastError,omitempty"`
+	Stderr    string `json:"stderr,omitempty"` // the end of what it wrote there
+}
+
+// An OffTool is a tool that no agent has.
+type OffTool struct {
+	Tool string `json:"tool"` // by the server's own name, cleaned
+	Why  string `json:"why"`
+	// Changed: an operator may allow it. What it says of itself now is Now, for all
+	// of which, also where that was too long to show, Hash stands.
+	Changed bool   `json:"changed,omitempty"`
+	Now     string `json:"now,omitempty"`
+	Hash    string `json:"hash,omitempty"`
+}
+
+// Status tells of all servers, by name.
+func (m *Manager) Status() []ServerStatus {
+	all := make([]ServerStatus, len(m.links))
+	for i, l := range m.links {
+		all[i] = l.status()
+	}
+	return all
+}
+
+// Allow accepts what a tool of a server, by the server's own name or by its full
+// one, says of itself; without a tool all changed ones. hash is the OffHash of what
+// the operator saw: with another one nothing is accepted. It returns the tools that
+// were accepted. ErrUnknown is about the server; that nothing waits to be allowed,
+// or something else by now, are other errors, in words for the operator.
+func (m *Manager) Allow(ctx context.Context, server, tool, hash string) ([]string, error) {
+	l := m.link(server)
+	if l == nil {
+		return nil, ErrUnknown
+	}
+	return l.allow(ctx, tool, hash)
+}
+
+// Retry connects a server now that waits for its next try. The error is
+// ErrUnknown.
+func (m *Manager) Retry(server string) error {
+	l := m.link(server)
+	if l == nil {
+		return ErrUnknown
+	}
+	select {
+	case l.retry <- struct{}{}:
+	default: // it will, already
+	}
+	return nil
+}
+
+func (m *Manager) link(server string) *link {
+	i := slices.IndexFunc(m.links, func(l *link) bool { return l.server.Name == server && l.refused == nil })
+	if i < 0 {
+		return nil
+	}
+	return m.links[i]
+}
+
+func (m *Manager) log() *slog.Logger {
+	if m.cfg.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return m.cfg.Log
+}

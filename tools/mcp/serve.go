@@ -1,0 +1,298 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/claybot/claybot"
+)
+
+// Agents are the agents that NewServer offers. Errors are words for who asks.
+type Agents interface {
+	// List lists them.
+	List(ctx context.Context) ([]AgentInfo, error)
+	// Ask gives an agent something to do. Asking again with the same Key, which
+	// is never empty, does nothing new and returns the same run.
+	Ask(ctx context.Context, a Ask) (Asked, error)
+	// Follow waits until a run has ended or waits for somebody, and calls progress
+	// with a few words for each thing that happens meanwhile.
+	Follow(ctx context.Context, run claybot.RunID, progress func(words string)) (RunInfo, error)
+	// Run tells how a run is doing.
+	Run(ctx context.Context, run claybot.RunID) (RunInfo, error)
+	// Cancel ends a run. One that has ended is no error.
+	Cancel(ctx context.Context, run claybot.RunID) error
+	// History returns the newest texts of an agent's conversation, at most last,
+	// the oldest first.
+	History(ctx context.Context, agent claybot.AgentID, last int) ([]Said, error)
+}
+
+// An AgentInfo is one agent in a list.
+type AgentInfo struct {
+	ID    claybot.AgentID `json:"id"`
+	Type  string          `json:"type"`
+	Name  string          `json:"name,omitempty"`  // or its place
+	State string          `json:"state,omitempty"` // idle, waiting, or that of its run
+}
+
+// An Ask is something to do for an agent: for Agent, else for the one of the
+// thread Conversation, which is made when it is new, else for a new one.
+type Ask struct {
+	Agent        claybot.AgentID
+	Conversation string
+	Text         string
+	Key          string
+}
+
+// Asked is what became of an Ask.
+type Asked struct {
+	Run   claybot.RunID
+	Agent claybot.AgentID
+}
+
+// A RunInfo is how a run is doing.
+type RunInfo struct {
+	ID    claybot.RunID    `json:"run"`
+	Agent claybot.AgentID  `json:"agent,omitempty"`
+	State claybot.RunState `json:"state"`
+	Text  string           `json:"text,omitempty"`  // its reply, whole
+	Error string           `json:"error,omitempty"` // why it failed, in a sentence
+	Asks  []string         `json:"asks,omitempty"`  // what it waits for somebody to say
+}
+
+// A Said is one text of a conversation.
+type Said struct {
+	Who  string    `json:"who"` // user, agent, system
+	At   time.Time `json:"at,omitzero"`
+	Text string    `json:"text"`
+}
+
+// The arguments of the tools.
+type (
+	askArgs struct {
+		Text         string `json:"text" jsonschema:"What to ask or to have done."`
+		Agent        string `json:"agent,omitempty" jsonschema:"The id of an agent of list_agents. Without it, conversation counts."`
+		Conversation string `json:"conversation,omitempty" jsonschema:"A name of your choice. The agent of a conversation remembers what was said in it. Without it and agent, a new agent answers."`
+		RequestID    string `json:"requestId,omitempty" jsonschema:"A name of your choice for this request. A repeat under the same one is not done twice and gets the same answer."`
+	}
+	listArgs    struct{}
+	historyArgs struct {
+		Agent string `json:"agent" jsonschema:"The id of the agent."`
+		Last  int    `json:"last,omitempty" jsonschema:"How many texts, 20 when left out, at most 200."`
+	}
+	statusArgs struct {
+		Run string `json:"run" jsonschema:"The id of the run, as ask_agent gives it."`
+	}
+)
+
+// The limits of the tools.
+const (
+	maxAsk      = 100_000 // bytes
+	lastDefault = 20
+	lastMost    = 200
+)
+
+const instructions = "The agents of claybot. ask_agent gives one something to do and waits for its answer; " +
+	"use the same conversation to go on with it. When an answer says that the agent waits for somebody, run_status tells how it goes on."
+
+// NewServer offers agents by the protocol: ask_agent, list_agents, agent_history
+// and run_status. who names the caller in keys, so that requests of different
+// callers never meet. Log may be nil.
+//
+// A call of ask_agent tells of its progress where the client wants that, and its
+// cancellation cancels the run.
+func NewServer(agents Agents, who, version string, log *slog.Logger) *sdk.Server {
+	d := desk{agents: agents, who: who, log: log}
+	if log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	s := sdk.NewServer(&sdk.Implementation{Name: "claybot", Title: "claybot", Version: version}, &sdk.ServerOptions{
+		Instructions: instructions, Capabilities: &sdk.ServerCapabilities{},
+	})
+	open, closed := true, false
+	reads := &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &closed}
+	sdk.AddTool(s, &sdk.Tool{
+		Name: "ask_agent", Description: "Ask an agent, or have it do something, and wait for its answer.",
+		Annotations: &sdk.ToolAnnotations{OpenWorldHint: &open},
+	}, d.ask)
+	sdk.AddTool(s, &sdk.Tool{Name: "list_agents", Description: "List the agents.", Annotations: reads}, d.list)
+	sdk.AddTool(s, &sdk.Tool{Name: "agent_history", Description: "Read the newest texts of an agent's conversation.", Annotations: reads}, d.history)
+	sdk.AddTool(s, &sdk.Tool{Name: "run_status", Description: "See how a run is doing, and its answer when it has one.", Annotations: reads}, d.status)
+	return s
+}
+
+// ServeStdio speaks with a client over stdin and stdout until the client closes
+// them or ctx ends.
+func ServeStdio(ctx context.Context, s *sdk.Server) error {
+	err := s.Run(ctx, &sdk.StdioTransport{MaxLineLength: MaxMessage})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Handler is NewServer over streamable HTTP, at any path, for POST, GET and
+// DELETE. caller says who asks, and as what; it has been let in already. A
+// session of a caller belongs to that caller, and ends after an hour without
+// requests.
+func Handler(caller func(r *http.Request) (who string, agents Agents), version string, log *slog.Logger) http.Handler {
+	inner := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+		who, agents := caller(r)
+		return NewServer(agents, who, version, log)
+	}, &sdk.StreamableHTTPOptions{
+		SessionTimeout: time.Hour, MaxRequestBodyBytes: MaxMessage, PropagateRequestCancellation: true,
+		// Who may come in by which name is the business of the door in front.
+		DisableLocalhostProtection: true,
+	})
+	return &owned{inner: inner, caller: func(r *http.Request) string { who, _ := caller(r); return who }}
+}
+
+// A desk answers the calls.
+type desk struct {
+	agents Agents
+	who    string
+	log    *slog.Logger
+}
+
+func (d desk) ask(ctx context.Context, r *sdk.CallToolRequest, in askArgs) (*sdk.CallToolResult, any, error) {
+	switch {
+	case strings.TrimSpace(in.Text) == "":
+		return nil, nil, errors.New("text is empty")
+	case len(in.Text) > maxAsk:
+		return nil, nil, fmt.Errorf("text has %d bytes; at most %d are taken", len(in.Text), maxAsk)
+	case in.Agent != "" && in.Conversation != "":
+		return nil, nil, errors.New("give agent or conversation, not both")
+	case len(in.Conversation) > 100 || len(in.RequestID) > 200:
+		return nil, nil, errors.New("conversation has at most 100 bytes, requestId 200")
+	}
+	if in.Agent != "" {
+		if err := claybot.AgentID(in.Agent).Validate(); err != nil {
+			return nil, nil, fmt.Errorf("agent: %w; list_agents lists them", err)
+		}
+	}
+	got, err := d.agents.Ask(ctx, Ask{Agent: claybot.AgentID(in.Agent), Conversation: in.Conversation, Text: in.Text, Key: d.key(in)})
+	if err != nil {
+		return nil, nil, err
+	}
+	end, err := d.agents.Follow(ctx, got.Run, progress(ctx, r))
+	if ctx.Err() != nil {
+		d.cancel(ctx, got.Run)
+		return nil, nil, errors.New("the call was cancelled, and the run with it")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("run %s goes on, but its answer could not be waited for: %w; run_status tells of it", got.Run, err)
+	}
+	if end.Agent == "" {
+		end.Agent = got.Agent
+	}
+	return answer(end), nil, nil
+}
+
+// key is the key of a request. One without a name of its own is never a repeat.
+func (d desk) key(in askArgs) string {
+	if in.RequestID == "" {
+		return "mcp:" + rand.Text()
+	}
+	b, _ := json.Marshal([]string{d.who, in.Agent, in.Conversation, in.RequestID}) // strings always marshal
+	sum := sha256.Sum256(b)
+	return "mcp:" + hex.EncodeToString(sum[:16])
+}
+
+// cancel ends the run of a call that is not waited for any more.
+func (d desk) cancel(ctx context.Context, run claybot.RunID) {
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer end()
+	if err := d.agents.Cancel(ctx, run); err != nil {
+		d.log.Warn("the run of a cancelled MCP call goes on", "run", run, "err", err)
+	}
+}
+
+// progress tells the client what happens, if it asked for that.
+func progress(ctx context.Context, r *sdk.CallToolRequest) func(string) {
+	token := r.Params.GetProgressToken()
+	if token == nil {
+		return func(string) {}
+	}
+	step := 0.0
+	return func(words string) {
+		step++
+		// A client that is not told still gets the answer.
+		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: step, Message: plain(words, 300)})
+	}
+}
+
+// answer is what the client gets of a run.
+func answer(r RunInfo) *sdk.CallToolResult {
+	out := &sdk.CallToolResult{StructuredContent: r}
+	text := r.Text
+	switch r.State {
+	case claybot.RunSucceeded:
+		if text == "" {
+			text = "The agent ended without a text."
+		}
+	case claybot.RunFailed:
+		out.IsError = true
+		text = "The run failed: " + r.Error
+	case claybot.RunCanceled:
+		out.IsError = true
+		text = "The run was cancelled."
+	case claybot.RunAwaiting:
+		asks := "It does not say for what."
+		if len(r.Asks) > 0 {
+			asks = "It asks: " + strings.Join(r.Asks, "\n")
+		}
+		text = fmt.Sprintf("The agent %s waits for somebody. %s\nWho may answer does so in claybot (claybot questions); run_status with run %s tells how it goes on.", r.Agent, asks, r.ID)
+	default:
+		text = fmt.Sprintf("The run %s is %s.", r.ID, strings.ToLower(string(r.State)))
+	}
+	out.Content = []sdk.Content{&sdk.TextContent{Text: text}}
+	return out
+}
+
+func (d desk) list(ctx context.Context, _ *sdk.CallToolRequest, _ listArgs) (*sdk.CallToolResult, any, error) {
+	all, err := d.agents.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, map[string]any{"agents": append([]AgentInfo{}, all...)}, nil
+}
+
+func (d desk) history(ctx context.Context, _ *sdk.CallToolRequest, in historyArgs) (*sdk.CallToolResult, any, error) {
+	if err := claybot.AgentID(in.Agent).Validate(); err != nil {
+		return nil, nil, fmt.Errorf("agent: %w; list_agents lists them", err)
+	}
+	switch {
+	case in.Last == 0:
+		in.Last = lastDefault
+	case in.Last < 1 || in.Last > lastMost:
+		return nil, nil, fmt.Errorf("last is 1 to %d", lastMost)
+	}
+	all, err := d.agents.History(ctx, claybot.AgentID(in.Agent), in.Last)
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, map[string]any{"texts": append([]Said{}, all...)}, nil
+}
+
+func (d desk) status(ctx context.Context, _ *sdk.CallToolRequest, in statusArgs) (*sdk.CallToolResult, any, error) {
+	if in.Run == "" || len(in.Run) > 100 {
+		return nil, nil, errors.New("run is not the id of a run")
+	}
+	r, err := d.agents.Run(ctx, claybot.RunID(in.Run))
+	if err != nil {
+		return nil, nil, err
+	}
+	out := answer(r)
+	out.IsError = false // it was asked how the run is doing, and that is known
+	return out, nil, nil
+}

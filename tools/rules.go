@@ -1,0 +1,330 @@
+package tools
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/claybot/claybot"
+)
+
+// A Confirm says when calls of a tool ask a person.
+type Confirm string
+
+// When calls ask.
+const (
+	ConfirmAlways        Confirm = "always" // unless a person has approved them for longer
+	ConfirmNever         Confirm = "never"
+	ConfirmUnlessAllowed Confirm = "unless_allowed" // as always, but not what Rules.Allow has
+)
+
+// A Confirming is when the tools ask that a glob fits.
+type Confirming struct {
+	Tools string
+	When  Confirm
+}
+
+// Rules say which calls a person approves before they are made. They come from
+// the operator and from what people approved for good; they never overrule a
+// Refuse of Judge, and nothing but a person, each time, lets an Authority tool
+// through.
+//
+// What is said about a tool first counts: in Ask, else in Confirm. About a tool
+// of which nothing is said, its Spec.Confirm and Judge decide, and Allow lets
+// through what they would ask about.
+type Rules struct {
+	// Ask are globs of tools that always ask.
+	Ask []string
+	// Confirm is gone through in its order; the first glob that fits a tool
+	// counts.
+	Confirm []Confirming
+	// Allow are rules "tool" or "tool(pattern)" with a glob and a pattern of the
+	// Subject of the call, see Permits.
+	Allow []string
+	// Always is what people approved for good: the glob of a tool, or
+	// "tool(subject)" for exactly that subject.
+	Always []string
+	// Quorum is how many different people approve a call, below 1: one; and
+	// Approvers who may, as "connector/userId", none: the agent's own person. With
+	// either nothing is approved for longer than once.
+	Quorum    int
+	Approvers []string
+}
+
+// A Decision is what happens with a call, and why, in words for who approves or,
+// with Refuse, for the model.
+type Decision struct {
+	Verdict
+	Why string
+}
+
+// once reports whether approvals are for one action alone.
+func (r Rules) once(spec Spec) bool {
+	return r.Quorum > 1 || len(r.Approvers) > 0 || spec.Class == Authority
+}
+
+// Once reports whether the approval of a tool is for one action alone.
+func (r Rules) Once(spec Spec) bool { return r.once(spec) }
+
+// Decide says what happens with a call whose arguments fit. The history is what
+// the run remembers, and env is of it, see Env.Aware.
+func (r Rules) Decide(env Env, spec Spec, call claybot.ToolCall, history []claybot.Record) Decision {
+	args := call.Input()
+	spec = reaching(env, spec.In(env), args)
+	verdict := Judge(Situation{Tainted: env.Tainted}, spec, listed(env, spec, args))
+	when, why := r.confirm(spec.Name)
+	switch {
+	case verdict == Refuse:
+		return Decision{Refuse, whyRefused(env, spec)}
+	case spec.Class == Authority:
+		return Decision{Ask, "it changes rights or settings"}
+	case when == ConfirmNever:
+		return Decision{Allow, ""}
+	case when == ConfirmAlways:
+	case r.allows(spec, args):
+		return Decision{Allow, ""}
+	case when == ConfirmUnlessAllowed:
+	case spec.Confirm:
+		why = "this tool asks before each call"
+	case verdict == Ask:
+		why = whyAsked(env, spec)
+	default:
+		return Decision{Allow, ""}
+	}
+	if !r.once(spec) && (r.always(spec, args) || granted(history, spec.Name, env.Tainted)) {
+		return Decision{Allow, ""}
+	}
+	return Decision{Ask, why}
+}
+
+// Allowed reports whether the operator or a person lets a call through that
+// something else would ask about, such as the risk of a step in a plan.
+func (r Rules) Allowed(spec Spec, args json.RawMessage) bool {
+	when, _ := r.confirm(spec.Name)
+	switch {
+	case spec.Class == Authority, when == ConfirmAlways:
+		return false
+	case when == ConfirmNever, r.allows(spec, args):
+		return true
+	}
+	return !r.once(spec) && r.always(spec, args)
+}
+
+// confirm is what the operator says about a tool, and why it asks then.
+func (r Rules) confirm(tool string) (Confirm, string) {
+	for _, glob := range r.Ask {
+		if fits, err := path.Match(glob, tool); fits || err != nil { // a rule that cannot be read asks too often rather than never
+			return ConfirmAlways, fmt.Sprintf("a rule asks for tools like %q", glob)
+		}
+	}
+	for _, c := range r.Confirm {
+		fits, err := path.Match(c.Tools, tool)
+		switch {
+		case err == nil && !fits:
+		case err == nil && c.When == ConfirmNever:
+			return ConfirmNever, ""
+		case err == nil && c.When == ConfirmUnlessAllowed:
+			return ConfirmUnlessAllowed, fmt.Sprintf("no rule allows it, and tools like %q ask then", c.Tools)
+		default:
+			return ConfirmAlways, fmt.Sprintf("a rule asks for tools like %q", c.Tools)
+		}
+	}
+	return "", ""
+}
+
+func whyRefused(env Env, spec Spec) string {
+	switch {
+	case spec.Class == Host:
+		return "the tool reaches the machine itself, which no agent may"
+	case env.Tainted:
+		return "this conversation holds texts from outside, and nothing that changes rights or settings is done then; the person can start afresh with /new"
+	}
+	return "the tool may not be used here"
+}
+
+func whyAsked(env Env, spec Spec) string {
+	switch {
+	case spec.Class == Schedule:
+		return "it acts later or through others, and this conversation holds texts from outside"
+	case env.Tainted:
+		return "it reaches out to what is on no list, and this conversation holds texts from outside"
+	}
+	return "it reaches out to what is on no list"
+}
+
+// reaching is a spec with the class of one call. Of a hook that panics nothing is
+// known, and nothing is allowed.
+func reaching(env Env, spec Spec, args json.RawMessage) (of Spec) {
+	if of = spec; spec.Reaches == nil {
+		return of
+	}
+	defer func() {
+		if recover() != nil {
+			of.Class = Host
+		}
+	}()
+	of.Class = spec.Reaches(env, args)
+	return of
+}
+
+// listed asks the hook of a tool; a hook that panics lists nothing.
+func listed(env Env, spec Spec, args json.RawMessage) (ok bool) {
+	if spec.Listed == nil || spec.Class != Outward {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return spec.Listed(env, args)
+}
+
+// subject is what rules about a call of a tool are about; ok is false when rules
+// can be about the tool alone, or the hook of the tool fails.
+func subject(spec Spec, args json.RawMessage) (s string, ok bool) {
+	defer func() {
+		if recover() != nil {
+			s, ok = "", false
+		}
+	}()
+	switch {
+	case spec.Subject != nil:
+		s = spec.Subject(args)
+	case bare(spec):
+		s = exactly(args)
+	}
+	return s, s != ""
+}
+
+// hooked reports whether a tool says itself what rules are about.
+func hooked(spec Spec) bool { return spec.Subject != nil || spec.SubjectIn != nil }
+
+// bare reports whether nothing but its arguments says what a call sends out: whoever
+// approves some of them for good has said nothing about others.
+func bare(spec Spec) bool {
+	return !hooked(spec) && (spec.Class == Outward || spec.Reaches != nil || spec.Source != "")
+}
+
+// exactly are arguments as a subject: in their one form or, where that is too long
+// for a rule, as the sum of it. Empty for arguments that have no such form.
+func exactly(args json.RawMessage) string {
+	b, err := canonical(args)
+	switch {
+	case err != nil:
+		return ""
+	case len(b) <= maxExact:
+		return string(b)
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// The bounds of rules.
+const (
+	maxRule    = 500    // bytes of one that an approval makes
+	maxExact   = 400    // bytes of arguments that stand in one as they are
+	maxSubject = 10_000 // bytes that a pattern is compared with
+)
+
+// Rule is what approving a call for good adds to Rules.Always: the tool with
+// exactly the subject of the call, or with exactly these arguments, see
+// Spec.Subject, or a tool that stays inside and has no subjects. ok is false when
+// there is no such rule, because the subject is empty or too long.
+func Rule(spec Spec, call claybot.ToolCall) (rule string, ok bool) {
+	if !hooked(spec) && !bare(spec) {
+		return spec.Name, true
+	}
+	s, ok := subject(spec, call.Input())
+	rule = spec.Name + "(" + s + ")"
+	if !ok || len(rule) > maxRule {
+		return "", false
+	}
+	return rule, true
+}
+
+// always reports whether a person approved a call for good.
+func (r Rules) always(spec Spec, args json.RawMessage) bool {
+	s, has := subject(spec, args)
+	return slices.ContainsFunc(r.Always, func(rule string) bool {
+		if has && rule == spec.Name+"("+s+")" {
+			return true
+		}
+		fits, err := path.Match(rule, spec.Name)
+		return fits && err == nil
+	})
+}
+
+// allows reports whether the operator allows a call.
+func (r Rules) allows(spec Spec, args json.RawMessage) bool {
+	return slices.ContainsFunc(r.Allow, func(rule string) bool {
+		glob, pattern, bound, err := ParseAllow(rule)
+		if err != nil {
+			return false
+		}
+		if fits, err := path.Match(glob, spec.Name); err != nil || !fits {
+			return false
+		}
+		if !bound {
+			return true
+		}
+		s, has := subject(spec, args)
+		return has && Permits(pattern, s)
+	})
+}
+
+// ParseAllow reads a rule of Rules.Allow: "tool", or "tool(pattern)", which is
+// bound to subjects.
+func ParseAllow(rule string) (glob, pattern string, bound bool, err error) {
+	glob, rest, bound := strings.Cut(rule, "(")
+	if bound {
+		var closed bool
+		if pattern, closed = strings.CutSuffix(rest, ")"); !closed || pattern == "" {
+			return "", "", false, fmt.Errorf("rule %.80q: want a tool, or a tool with a pattern such as shell(git status*)", rule)
+		}
+	}
+	if _, err := path.Match(glob, ""); err != nil || glob == "" || strings.ContainsFunc(glob, unicode.IsSpace) {
+		return "", "", false, fmt.Errorf("rule %.80q: it names no tool", rule)
+	}
+	return glob, pattern, bound, nil
+}
+
+// joiners join another action to a command, or hide what a word of it is.
+const joiners = ";&|<>$`(){}\\'\"\n\r"
+
+// joins reports whether * stops at a character.
+func joins(r rune) bool {
+	return strings.ContainsRune(joiners, r) || unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029'
+}
+
+// Permits reports whether a pattern fits a whole subject. * stands for any
+// number of characters, but for none that could join another action to a command
+// line: ; & | < > $ ` ( ) { } \ quotes, ends of lines and other control
+// characters. All other characters stand for themselves.
+func Permits(pattern, subject string) bool {
+	if len(subject) > maxSubject || len(pattern) > maxSubject {
+		return false
+	}
+	text := []rune(subject)
+	// fits[i]: the pattern so far fits the first i characters.
+	fits := make([]bool, len(text)+1)
+	fits[0] = true
+	for _, p := range pattern {
+		next := make([]bool, len(text)+1)
+		for i := range next {
+			switch {
+			case p == '*':
+				next[i] = fits[i] || i > 0 && next[i-1] && !joins(text[i-1])
+			case i > 0:
+				next[i] = fits[i-1] && text[i-1] == p
+			}
+		}
+		fits = next
+	}
+	return fits[len(text)]
+}

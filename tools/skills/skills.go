@@ -1,0 +1,237 @@
+// Package skills lets agents use skills: folders with a SKILL.md that says how
+// something is done, and files that go with it. Agents see names and descriptions,
+// and read the rest on use.
+//
+// A skill is text that somebody wrote who is not the operator, so it is off until
+// the operator allows exactly this content: a changed file turns it off again. It
+// grants nothing. Where its manifest names tools, a run that uses it has only
+// those from then on, of the ones that its agent has.
+//
+// Only cmd imports it.
+package skills
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// Pins keep which content of which skill an operator has allowed, by name.
+type Pins interface {
+	// Mark returns a value; empty for none.
+	Mark(ctx context.Context, key string) (string, error)
+	SetMark(ctx context.Context, key, value string) error
+}
+
+// A Library is the skills of a folder. It is read anew with each call, so that a
+// change counts at once. It is safe for concurrent use.
+type Library struct {
+	Dir  string // need not exist
+	Pins Pins
+}
+
+// State says whether a skill may be used.
+type State string
+
+// The states of a skill.
+const (
+	Allowed State = "allowed"
+	New     State = "new"     // nobody has allowed it yet
+	Changed State = "changed" // it is not what was allowed
+	Broken  State = "broken"  // it cannot be read, see Problem
+)
+
+// A Skill is one folder.
+type Skill struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Tools       []string          `json:"tools,omitempty"` // that it names; none: it says nothing about tools
+	State       State             `json:"state"`
+	Problem     string            `json:"problem,omitempty"`
+	Hash        string            `json:"hash"`
+	Files       map[string]string `json:"files"` // hash of each file by its path
+	Pin         *Pin              `json:"pin,omitempty"`
+
+	text string // of SKILL.md, without the frontmatter
+}
+
+// A Pin is what an operator has allowed.
+type Pin struct {
+	Hash  string            `json:"hash"`
+	Files map[string]string `json:"files"`
+	Tools []string          `json:"tools,omitempty"`
+	By    string            `json:"by"`
+	At    claybot.Time      `json:"at"`
+}
+
+// A Change is what is different between a skill and what was allowed.
+type Change struct {
+	Added, Changed, Removed []string // files
+	Tools                   []string // that it names now and did not
+}
+
+// Difference tells what is new in a skill; all of it when nothing was allowed.
+func (s Skill) Difference() Change {
+	var old Pin
+	if s.Pin != nil {
+		old = *s.Pin
+	}
+	var c Change
+	for name, hash := range s.Files {
+		switch was, known := old.Files[name]; {
+		case !known:
+			c.Added = append(c.Added, name)
+		case was != hash:
+			c.Changed = append(c.Changed, name)
+		}
+	}
+	for name := range old.Files {
+		if _, ok := s.Files[name]; !ok {
+			c.Removed = append(c.Removed, name)
+		}
+	}
+	for _, t := range s.Tools {
+		if !slices.Contains(old.Tools, t) {
+			c.Tools = append(c.Tools, t)
+		}
+	}
+	for _, list := range [][]string{c.Added, c.Changed, c.Removed} {
+		slices.Sort(list)
+	}
+	return c
+}
+
+// pinKey is where the pin of a skill is kept.
+func pinKey(name string) string { return "skill/" + name }
+
+// Exists reports whether there is a folder of skills at all.
+func (l Library) Exists() bool {
+	info, err := os.Stat(l.Dir)
+	return err == nil && info.IsDir()
+}
+
+// Skills lists all skills in the order of their names, those that cannot be used
+// as well.
+func (l Library) Skills(ctx context.Context) ([]Skill, error) {
+	all, err := readAll(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if err := l.judge(ctx, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b Skill) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// judge compares a skill with what was allowed.
+func (l Library) judge(ctx context.Context, s *Skill) error {
+	if s.State == Broken {
+		return nil
+	}
+	raw, err := l.Pins.Mark(ctx, pinKey(s.Name))
+	if err != nil {
+		return fmt.Errorf("what was allowed of skill %s: %w", s.Name, err)
+	}
+	s.State = New
+	if raw == "" {
+		return nil
+	}
+	var pin Pin
+	if json.Unmarshal([]byte(raw), &pin) != nil || pin.Hash == "" {
+		return nil // forbidden again, or damaged: nothing is allowed
+	}
+	s.Pin, s.State = &pin, Changed
+	if pin.Hash == s.Hash {
+		s.State = Allowed
+	}
+	return nil
+}
+
+// ErrUnknown: there is no such skill.
+var ErrUnknown = errors.New("there is no such skill")
+
+// Skill finds one by its name; ErrUnknown.
+func (l Library) Skill(ctx context.Context, name string) (Skill, error) {
+	all, err := l.Skills(ctx)
+	if err != nil {
+		return Skill{}, err
+	}
+	i := slices.IndexFunc(all, func(s Skill) bool { return s.Name == name })
+	if i < 0 {
+		return Skill{}, fmt.Errorf("%w: %.64q", ErrUnknown, name)
+	}
+	return all[i], nil
+}
+
+// Allow lets agents use a skill as it is now. hash is what the operator has seen;
+// when the skill is another one meanwhile, nothing is allowed.
+func (l Library) Allow(ctx context.Context, name, hash, by string) (Skill, error) {
+	s, err := l.Skill(ctx, name)
+	switch {
+	case err != nil:
+		return s, err
+	case s.State == Broken:
+		return s, fmt.Errorf("skill %s cannot be used: %s", name, s.Problem)
+	case s.Hash != hash:
+		return s, fmt.Errorf("skill %s has changed since you looked; look at it again", name)
+	}
+	pin := Pin{Hash: s.Hash, Files: s.Files, Tools: s.Tools, By: by, At: claybot.Now()}
+	raw, err := json.Marshal(pin)
+	if err != nil {
+		return s, err
+	}
+	if err := l.Pins.SetMark(ctx, pinKey(name), string(raw)); err != nil {
+		return s, fmt.Errorf("allow skill %s: %w", name, err)
+	}
+	s.Pin, s.State = &pin, Allowed
+	return s, nil
+}
+
+// Forbid takes that back. A skill that is not there is forbidden all the same.
+func (l Library) Forbid(ctx context.Context, name string) error {
+	if err := l.Pins.SetMark(ctx, pinKey(name), ""); err != nil {
+		return fmt.Errorf("forbid skill %s: %w", name, err)
+	}
+	return nil
+}
+
+// usable are the skills that an agent may use, of those named; nil names all.
+func (l Library) usable(ctx context.Context, names []string) ([]Skill, error) {
+	all, err := l.Skills(ctx)
+	return slices.DeleteFunc(all, func(s Skill) bool {
+		return s.State != Allowed || names != nil && !slices.Contains(names, s.Name)
+	}), err
+}
+
+// maxListed is the most bytes that a list of skills takes in a prompt.
+const maxListed = 8 << 10
+
+// Prompt is the part of an agent's prompt that tells which skills it has, of those
+// named; nil names all. It is empty for none.
+func (l Library) Prompt(ctx context.Context, names []string) (string, error) {
+	all, err := l.usable(ctx, names)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("Skills that you have. When a task fits one, call use_skill first and do as it says:\n")
+	for _, s := range all {
+		line := fmt.Sprintf("- %s: %s\n", s.Name, s.Description)
+		if b.Len()+len(line) > maxListed {
+			b.WriteString("- and others; use_skill knows them by name\n")
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,189 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/memory"
+	"github.com/claybot/claybot/tools/skills"
+	"github.com/claybot/claybot/web"
+)
+
+// A shop is a workshop over the real store, tools and skills. Its workspaces and
+// servers are lists: what they are made of lives outside of the daemon.
+type shop struct {
+	db      *sqlite.DB
+	agents  *files.Store
+	set     *tools.Set
+	library skills.Library
+	rooms   []web.WorkspaceView
+	removed []string
+	servers []web.ServerView
+}
+
+var _ web.Workshop = (*shop)(nil)
+
+func newShop(db *sqlite.DB, agents *files.Store, set *tools.Set, dir string) *shop {
+	return &shop{
+		db: db, agents: agents, set: set, library: skills.Library{Dir: dir, Pins: db},
+		rooms: []web.WorkspaceView{
+			{Key: "agent/one", Provider: "docker", ID: "c0ffee", Image: "clay:1", State: "running", Made: 5, LastUsed: 6},
+			{Key: "agent/two", Provider: "docker", State: "failed", Problem: "the image is missing"},
+		},
+		servers: []web.ServerView{{
+			Name: "files", Transport: "stdio", State: "live", Tools: []string{"mcp_files_read"},
+			Off: map[string]string{"mcp_files_write": "new"}, OffHash: "seen",
+		}},
+	}
+}
+
+func (s *shop) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolView, error) {
+	if id != "" {
+		if _, err := s.agents.Agent(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	var views []web.ToolView
+	for _, t := range s.set.Tools() {
+		spec, _ := s.set.Spec(t.Name)
+		views = append(views, web.ToolView{
+			Name: t.Name, Description: t.Description, Source: "claybot", Effect: spec.Effect.String(), Class: spec.Class.String(),
+			Asks: "never", Timeout: tools.DefaultTimeout,
+		})
+	}
+	return views, nil
+}
+
+func (s *shop) Workspaces(context.Context) ([]web.WorkspaceView, error) {
+	return slices.Clone(s.rooms), nil
+}
+
+func (s *shop) RemoveWorkspace(_ context.Context, key string, data bool) error {
+	i := slices.IndexFunc(s.rooms, func(w web.WorkspaceView) bool { return w.Key == key })
+	if i < 0 {
+		return storage.ErrNotFound
+	}
+	if s.rooms = slices.Delete(s.rooms, i, i+1); data {
+		key += " with data"
+	}
+	s.removed = append(s.removed, key)
+	return nil
+}
+
+func (s *shop) Servers(context.Context) ([]web.ServerView, error) { return s.servers, nil }
+
+func (s *shop) AllowServer(_ context.Context, server, tool, hash, _ string) error {
+	i := slices.IndexFunc(s.servers, func(v web.ServerView) bool { return v.Name == server })
+	if i < 0 {
+		return storage.ErrNotFound
+	}
+	switch _, off := s.servers[i].Off[tool]; {
+	case hash != s.servers[i].OffHash:
+		return web.Refusal("it has changed")
+	case tool == "":
+		clear(s.servers[i].Off)
+	case off:
+		delete(s.servers[i].Off, tool)
+	default:
+		return storage.ErrNotFound
+	}
+	return nil
+}
+
+func (s *shop) Skills(ctx context.Context) ([]web.SkillView, error) {
+	all, err := s.library.Skills(ctx)
+	var views []web.SkillView
+	for _, k := range all {
+		d := k.Difference()
+		v := web.SkillView{
+			Name: k.Name, Description: k.Description, State: string(k.State), Problem: k.Problem, Hash: k.Hash, Tools: k.Tools,
+			Added: d.Added, Changed: d.Changed, Removed: d.Removed, NewTools: d.Tools,
+		}
+		if k.Pin != nil {
+			v.AllowedBy, v.AllowedAt = k.Pin.By, k.Pin.At
+		}
+		views = append(views, v)
+	}
+	return views, err
+}
+
+func (s *shop) AllowSkill(ctx context.Context, name, hash, by string) error {
+	k, err := s.library.Skill(ctx, name)
+	switch {
+	case errors.Is(err, skills.ErrUnknown):
+		return storage.ErrNotFound
+	case err != nil:
+		return err
+	case k.Hash != hash:
+		return web.Refusal("This skill has changed since you looked.")
+	}
+	_, err = s.library.Allow(ctx, name, hash, by)
+	return err
+}
+
+func (s *shop) ForbidSkill(ctx context.Context, name, _ string) error {
+	if _, err := s.library.Skill(ctx, name); errors.Is(err, skills.ErrUnknown) {
+		return storage.ErrNotFound
+	}
+	return s.library.Forbid(ctx, name)
+}
+
+func (s *shop) Notes(ctx context.Context, scope string) ([]storage.Memory, error) {
+	if scope != "global" && !strings.HasPrefix(scope, "agent/") && !strings.HasPrefix(scope, "owner/") {
+		return nil, web.Refusal("A scope is agent/<id>, owner/<owner> or global.")
+	}
+	return s.db.Memories(ctx, scope)
+}
+
+func (s *shop) Note(ctx context.Context, scope, path string) (storage.Memory, error) {
+	return s.db.Memory(ctx, scope, path)
+}
+
+func (s *shop) SaveNote(ctx context.Context, scope, path, text, by string) error {
+	return s.save(ctx, scope, path, text, storage.MemoryChange{By: by})
+}
+
+func (s *shop) save(ctx context.Context, scope, path, text string, by storage.MemoryChange) error {
+	err := memory.Save(ctx, s.db, scope, path, text, by)
+	if no, ok := errors.AsType[*memory.Refused](err); ok {
+		return web.Refusal(no.Text)
+	}
+	return err
+}
+
+func (s *shop) DropNote(ctx context.Context, scope, path, by string) error {
+	return s.db.DropMemory(ctx, scope, path, storage.MemoryChange{By: by})
+}
+
+func (s *shop) FindNotes(ctx context.Context, scope, query string) ([]storage.FoundMemory, error) {
+	return s.db.FindMemories(ctx, []string{scope}, query, 50)
+}
+
+func (s *shop) NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error) {
+	return s.db.MemoryVersions(ctx, scope, path, 50)
+}
+
+func (s *shop) RevertNote(ctx context.Context, scope string, version int64, by string) error {
+	v, err := s.db.MemoryVersion(ctx, scope, version)
+	if err != nil {
+		return err
+	}
+	if v.Gone {
+		return s.db.DropMemory(ctx, scope, v.Path, storage.MemoryChange{By: by})
+	}
+	return s.save(ctx, scope, v.Path, v.Text, storage.MemoryChange{By: by, Tainted: v.Tainted})
+}
+
+// A purse is the budgets of a store.
+type purse struct{ *sqlite.DB }
+
+func (p purse) ExtendBudget(ctx context.Context, e storage.Extension) (storage.Budget, error) {
+	return p.Extend(ctx, e)
+}

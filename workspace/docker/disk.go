@@ -1,0 +1,192 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/workspace"
+)
+
+// The space of a workspace is that of a volume, which an engine of every age
+// cannot bound. So a single file is bounded by the kernel (fsize), and the sum is
+// measured: while a command runs, and after one that ran for a while. A workspace
+// that is over its limit runs commands, so that files can be removed, as long as
+// it does not grow.
+const (
+	measureFirst  = time.Second // after the begin of a command
+	measureEvery  = 3 * time.Second
+	measureTime   = time.Minute
+	measureAfter  = 500 * time.Millisecond // how long a command ran that is worth it
+	measureLinger = 5 * time.Second        // how long an opening waits for the end of one
+)
+
+// disk is what is known of the space of a workspace.
+type disk struct {
+	used space // as measured last
+	at   time.Time
+	busy chan struct{} // closed when a measuring has ended; nil when none goes on
+}
+
+// maxEntries is how many files and folders a workspace may have: each takes
+// something of the host's disk, however empty.
+const maxEntries = 500_000
+
+// A space is what the files of a workspace take.
+type space struct{ bytes, entries int64 }
+
+// full reports whether a space is beyond the limits of a workspace.
+func (w *Workspace) full(s space) bool { return s.bytes > w.want.Disk || s.entries > w.p.entries }
+
+// grown reports whether a space beyond a limit has become more than it was.
+func (w *Workspace) grown(before, now space) bool {
+	return now.bytes > w.want.Disk && now.bytes > before.bytes || now.entries > w.p.entries && now.entries > before.entries
+}
+
+// measureScript says how many KiB there are, and how many files and folders.
+const measureScript = `du -sk ` + home + ` 2>/dev/null | tail -n 1
+find ` + home + ` 2>/dev/null | wc -l`
+
+// measure asks how much is used.
+func (w *Workspace) measure(ctx context.Context) (space, error) {
+	call, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
+	out, _, err := w.stilled().script(call, measureScript, nil, 256)
+	if err != nil {
+		return space{}, err
+	}
+	size, count, _ := strings.Cut(string(out), "\n")
+	n, err := strconv.ParseInt(strings.Fields(size + " x")[0], 10, 64)
+	if err != nil {
+		return space{}, fmt.Errorf("du answers %.40q", out)
+	}
+	used := space{bytes: n << 10}
+	if used.entries, err = strconv.ParseInt(strings.TrimSpace(count), 10, 64); err != nil {
+		return space{}, fmt.Errorf("find answers %.40q", count)
+	}
+	w.slot.mu.Lock()
+	defer w.slot.mu.Unlock()
+	w.slot.disk.used, w.slot.disk.at = used, time.Now()
+	return used, nil
+}
+
+// room refuses to write a file into a workspace that is over its limit, after
+// looking again.
+func (w *Workspace) room(ctx context.Context) error {
+	w.slot.mu.Lock()
+	used := w.slot.disk.used
+	w.slot.mu.Unlock()
+	if !w.full(used) {
+		return nil
+	}
+	used, err := w.measure(ctx)
+	if err != nil || !w.full(used) {
+		return nil // it is not known to be full
+	}
+	return w.fullError(used, "nothing was written")
+}
+
+// meter watches the space while a command runs, and ends its context when it grows
+// beyond the limit. The returned function ends that.
+func (w *Workspace) meter(ctx context.Context, full context.CancelCauseFunc) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		before, at := w.slot.space()
+		next := time.NewTimer(measureFirst)
+		defer next.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-next.C:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.gauge():
+			}
+			used, now := w.slot.space()
+			switch {
+			case at.IsZero():
+				before, at = used, now // what was there before is not known
+			case w.grown(before, used):
+				full(w.fullError(used, "the command was ended"))
+				return
+			}
+			next.Reset(measureEvery)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// space is what was measured last.
+func (s *slot) space() (used space, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disk.used, s.disk.at
+}
+
+// gauge begins to measure, unless that goes on, and returns what is closed at its
+// end. After Close that never is.
+func (w *Workspace) gauge() <-chan struct{} {
+	if !w.p.begin() {
+		return nil
+	}
+	s := w.slot
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disk.busy != nil {
+		w.p.work.Done()
+		return s.disk.busy
+	}
+	done := make(chan struct{})
+	s.disk.busy = done
+	go func() {
+		defer w.p.work.Done()
+		if _, err := w.measure(w.p.ctx); err != nil && w.p.ctx.Err() == nil {
+			w.p.log.Debug("the space of a workspace was not measured", "key", w.want.key, "err", err)
+		}
+		s.mu.Lock()
+		s.disk.busy = nil
+		s.mu.Unlock()
+		close(done)
+	}()
+	return done
+}
+
+// measured waits, for a short while, until no measuring goes on.
+func (s *slot) measured(ctx context.Context) {
+	s.mu.Lock()
+	busy := s.disk.busy
+	s.mu.Unlock()
+	if busy == nil {
+		return
+	}
+	t := time.NewTimer(measureLinger)
+	defer t.Stop()
+	select {
+	case <-busy:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (w *Workspace) fullError(used space, what string) error {
+	limit := fmt.Sprintf("has used up its space of %d MiB", w.want.Disk>>20)
+	if used.bytes <= w.want.Disk {
+		limit = fmt.Sprintf("has more than %d files and folders", w.p.entries)
+	}
+	return &workspace.Error{Code: workspace.DiskLimit, Text: "the workspace " + limit + ", and " + what + "; remove files first"}
+}
+
+// measureLater measures after a command that may have written much, so that the
+// next one knows.
+func (w *Workspace) measureLater(took time.Duration) {
+	if _, at := w.slot.space(); took >= measureAfter && time.Since(at) > measureEvery {
+		w.gauge()
+	}
+}

@@ -1,0 +1,161 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/claybot/claybot/workspace"
+)
+
+// Pipe implements workspace.Workspace.
+func (w *Workspace) Pipe(ctx context.Context, c workspace.Command) (workspace.Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	c, err := w.placed(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	w.slot.using.RLock()
+	r, err := w.start(ctx, c, true)
+	if err != nil {
+		w.slot.using.RUnlock()
+		return nil, err
+	}
+	out, in := io.Pipe()
+	inner, limits, stop := c.Start(ctx)
+	p := &process{run: r, out: out, stderr: workspace.NewOutput(nil), done: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.broken = frames(r.stream.Reader, lively{in, limits}, lively{p.stderr.Stream(), limits})
+		_ = in.CloseWithError(io.EOF)
+	}()
+	// A process that is ended is not held up by output that nobody reads.
+	unread := context.AfterFunc(inner, func() { _ = in.CloseWithError(io.EOF) })
+	go p.look(inner, func() { unread(); stop() }, ended)
+	return p, nil
+}
+
+// A process is a command that is spoken with.
+type process struct {
+	run    *run
+	out    *io.PipeReader
+	stderr *workspace.Output
+	once   sync.Once
+	done   chan struct{} // closed when it has ended
+
+	code int
+	err  error
+}
+
+// look waits for the end of the process, or of its time.
+func (p *process) look(inner context.Context, stop func(), ended <-chan struct{}) {
+	defer p.run.w.slot.using.RUnlock()
+	defer close(p.done)
+	defer stop()
+	defer p.run.stream.Close()
+	p.code, p.err = p.run.wait(inner, ended, func() {})
+	if _, known := errors.AsType[*workspace.Error](p.err); p.err != nil && !known {
+		p.err = &workspace.Error{Code: workspace.Failed, Text: "the command was ended from outside", Err: p.err}
+	}
+	p.stderr.Close()
+}
+
+func (p *process) Read(b []byte) (int, error)  { return p.out.Read(b) }
+func (p *process) Write(b []byte) (int, error) { return p.run.stream.Conn.Write(b) }
+func (p *process) CloseWrite() error           { return p.run.stream.CloseWrite() }
+func (p *process) Stderr() string              { return p.stderr.String() }
+
+// Close ends the process with all that it started.
+func (p *process) Close() error {
+	p.once.Do(func() {
+		_ = p.out.Close() // nobody reads: the process is not held up by its output
+		select {
+		case <-p.done:
+			return
+		default:
+		}
+		_ = p.run.stream.CloseWrite()
+		ctx, cancel := context.WithTimeout(context.Background(), 2*killTime)
+		defer cancel()
+		p.run.signal(ctx, "TERM")
+		if !p.ended(ctx, askTime) {
+			p.run.signal(ctx, "KILL")
+			if !p.ended(ctx, askTime) {
+				p.run.stream.Close()
+			}
+		}
+	})
+	return nil
+}
+
+// ended reports whether the process has ended in time.
+func (p *process) ended(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-p.done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Wait implements workspace.Process.
+func (p *process) Wait(ctx context.Context) (int, error) {
+	select {
+	case <-p.done:
+		return p.code, p.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+var _ workspace.Process = (*process)(nil)
+
+// attach joins the streams of a container that was made and not started yet, as
+// one stream: what it writes to stderr goes to the log.
+func (p *Provider) attach(ctx context.Context, e *engine, id string) (io.ReadWriteCloser, error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := e.streams.ContainerAttach(call, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, err
+	}
+	out, in := io.Pipe()
+	stderr := workspace.NewOutput(nil)
+	go func() {
+		err := frames(s.Reader, in, stderr.Stream())
+		_ = in.CloseWithError(err)
+		stderr.Close()
+		if text := stderr.String(); text != "" {
+			p.log.Warn("the relay of a workspace complains", "container", id, "text", clip(text, 500))
+		}
+	}()
+	if err := noDeadline(s.Conn); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return &stdio{out: out, in: s.Conn, close: s.Close}, nil
+}
+
+// noDeadline takes the deadline of the dialer off.
+func noDeadline(c net.Conn) error { return c.SetDeadline(time.Time{}) }
+
+// stdio is a container's input and output.
+type stdio struct {
+	out   *io.PipeReader
+	in    io.Writer
+	close func()
+}
+
+func (s *stdio) Read(b []byte) (int, error)  { return s.out.Read(b) }
+func (s *stdio) Write(b []byte) (int, error) { return s.in.Write(b) }
+func (s *stdio) Close() error                { s.close(); return s.out.Close() }

@@ -1,0 +1,167 @@
+package workspace
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A handle is a Workspace of a Manager. Each of its calls is one use.
+type handle struct {
+	m     *Manager
+	want  Want
+	slot  *slot
+	place string
+}
+
+var _ Workspace = (*handle)(nil)
+
+// enter begins a use. done ends it, with the error that it came to.
+func (h *handle) enter(ctx context.Context) (Workspace, func(error), error) {
+	ws, err := h.m.enter(ctx, h.slot, h.want)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ws, func(err error) { h.leave(ctx, ws, err) }, nil
+}
+
+// leave ends a use. One that has gone is not used again.
+func (h *handle) leave(ctx context.Context, ws Workspace, err error) {
+	s := h.slot
+	s.mu.Lock()
+	s.users--
+	if s.ws == ws && Is(err, Gone) {
+		s.ws = nil
+	}
+	late := s.ws != nil && time.Since(s.entry.LastUsed) >= touchEvery
+	s.mu.Unlock()
+	if late {
+		h.touch(ctx)
+	}
+}
+
+// touch writes the end of a long use. When that fails, or somebody else is at the
+// workspace, the next use writes its own beginning.
+func (h *handle) touch(ctx context.Context) {
+	s := h.slot
+	if !s.try() {
+		return
+	}
+	defer s.give()
+	s.mu.Lock()
+	e := s.entry
+	s.mu.Unlock()
+	if e.State != Running {
+		return
+	}
+	e.LastUsed = time.Now().UTC()
+	// The use has ended well, though its context may have ended with it.
+	saved, err := h.m.cfg.Ledger.SaveWorkspaceEntry(context.WithoutCancel(ctx), e)
+	if err != nil {
+		h.m.log.Warn("the use of a workspace is not written down", "key", e.Key, "err", err)
+	}
+	if err != nil || !saved {
+		return
+	}
+	e.Version++
+	s.mu.Lock()
+	s.entry = e
+	s.mu.Unlock()
+}
+
+// Place implements Workspace.
+func (h *handle) Place() string { return h.place }
+
+// Exec implements Workspace.
+func (h *handle) Exec(ctx context.Context, c Command) (Result, error) {
+	ws, done, err := h.enter(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := ws.Exec(ctx, c)
+	done(err)
+	return r, err
+}
+
+// ReadFile implements Workspace.
+func (h *handle) ReadFile(ctx context.Context, path string, max int64) ([]byte, error) {
+	ws, done, err := h.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := ws.ReadFile(ctx, path, max)
+	done(err)
+	return b, err
+}
+
+// WriteFile implements Workspace.
+func (h *handle) WriteFile(ctx context.Context, path string, content []byte) error {
+	ws, done, err := h.enter(ctx)
+	if err != nil {
+		return err
+	}
+	err = ws.WriteFile(ctx, path, content)
+	done(err)
+	return err
+}
+
+// List implements Workspace.
+func (h *handle) List(ctx context.Context, dir string, max int) ([]File, bool, error) {
+	ws, done, err := h.enter(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	files, more, err := ws.List(ctx, dir, max)
+	done(err)
+	return files, more, err
+}
+
+// Remove implements Workspace.
+func (h *handle) Remove(ctx context.Context, path string) error {
+	ws, done, err := h.enter(ctx)
+	if err != nil {
+		return err
+	}
+	err = ws.Remove(ctx, path)
+	done(err)
+	return err
+}
+
+// Pipe implements Workspace. The workspace is in use until the process is closed,
+// or ctx has ended.
+func (h *handle) Pipe(ctx context.Context, c Command) (Process, error) {
+	ws, done, err := h.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := ws.Pipe(ctx, c)
+	if err != nil {
+		done(err)
+		return nil, err
+	}
+	end := sync.OnceFunc(func() { done(nil) })
+	stop := context.AfterFunc(ctx, end)
+	return &heldProcess{Process: p, end: func() { stop(); end() }}, nil
+}
+
+// A heldProcess keeps its workspace in use.
+type heldProcess struct {
+	Process
+	end func()
+}
+
+// Close implements Process.
+func (p *heldProcess) Close() error {
+	err := p.Process.Close()
+	p.end()
+	return err
+}
+
+// Wait implements Process.
+func (p *heldProcess) Wait(ctx context.Context) (int, error) {
+	code, err := p.Process.Wait(ctx)
+	if ctx.Err() == nil {
+		p.end()
+	}
+	return code, err
+}

@@ -1,0 +1,104 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Limits is the time that a command has. Its context ends when a limit passes,
+// with an *Error of code WallLimit or IdleLimit as its cause, or with ctx.
+type Limits struct {
+	idle time.Duration
+
+	mu    sync.Mutex
+	timer *time.Timer // of the idle limit; nil without one
+}
+
+// Start begins the limits of c. stop must be called once the command has ended.
+func (c Command) Start(ctx context.Context) (inner context.Context, l *Limits, stop func()) {
+	inner, cancel := context.WithCancelCause(ctx)
+	l = &Limits{idle: c.Idle}
+	var wall *time.Timer
+	if c.Wall > 0 {
+		wall = time.AfterFunc(c.Wall, func() {
+			cancel(&Error{Code: WallLimit, Text: fmt.Sprintf("the command ran longer than its limit of %s and was ended", c.Wall)})
+		})
+	}
+	if c.Idle > 0 {
+		l.timer = time.AfterFunc(c.Idle, func() {
+			cancel(&Error{Code: IdleLimit, Text: fmt.Sprintf("the command wrote nothing for %s, its idle limit, and was ended", c.Idle)})
+		})
+	}
+	return inner, l, func() {
+		if wall != nil {
+			wall.Stop()
+		}
+		l.mu.Lock()
+		if l.timer != nil {
+			l.timer.Stop()
+			l.timer = nil
+		}
+		l.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// Alive says that the command has written something.
+func (l *Limits) Alive() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Reset(l.idle)
+	}
+}
+
+// Check refuses a command that cannot be: neither or both of Shell and Args,
+// limits that are negative, a variable that has no name.
+func (c Command) Check() error {
+	switch {
+	case (c.Shell == "") == (len(c.Args) == 0):
+		return &Error{Code: Refused, Text: "a command is one of a line for the shell and a list of arguments"}
+	case c.Wall < 0 || c.Idle < 0:
+		return &Error{Code: Refused, Text: "a limit of time must not be negative"}
+	}
+	for _, s := range append([]string{c.Shell}, c.Args...) {
+		if hasNUL(s) {
+			return &Error{Code: Refused, Text: "a command must not have a NUL character"}
+		}
+	}
+	return checkVars(c.Env)
+}
+
+func checkVars(vars []Var) error {
+	for _, v := range vars {
+		if !variable(v.Name) || hasNUL(v.Value) {
+			return &Error{Code: Refused, Text: fmt.Sprintf("%.80q is not the name of a variable, or its value has a NUL character", v.Name)}
+		}
+		if slices.Contains(fileVars, v.Name) {
+			return &Error{Code: Refused, Text: fmt.Sprintf("the variable %s makes shells read a file of its own; leave it out", v.Name)}
+		}
+	}
+	return nil
+}
+
+func hasNUL(s string) bool {
+	for i := range len(s) {
+		if s[i] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// variable reports a name that every shell takes.
+func variable(name string) bool {
+	for i, c := range name {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -1,0 +1,346 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/workspace"
+)
+
+// outputs is the folder, in a workspace, of outputs that were too long, and
+// keepOutputs how many stay.
+const (
+	outputs     = ".claybot/output"
+	keepOutputs = 20
+)
+
+// drain is how long output is still read after the command and what it started
+// have ended.
+const drain = 500 * time.Millisecond
+
+// A place is one workspace.
+type place struct {
+	key  workspace.Key
+	base string
+	log  *slog.Logger
+	turn chan struct{} // holds one while somebody makes or removes it
+
+	mu      sync.Mutex
+	running map[*process]bool
+}
+
+// A view is a place as one Open wanted it.
+type view struct {
+	*place
+	spec workspace.Spec
+}
+
+var _ workspace.Workspace = (*view)(nil)
+
+// Place implements workspace.Workspace.
+func (w *place) Place() string { return "local, " + w.dir() + ", on this machine, with its network" }
+
+func (w *place) busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.running) > 0
+}
+
+// endAll ends all commands.
+func (w *place) endAll() {
+	w.mu.Lock()
+	var all []*process
+	for p := range w.running {
+		all = append(all, p)
+	}
+	w.mu.Unlock()
+	for _, p := range all {
+		p.stop(&workspace.Error{Code: workspace.Gone, Text: "the workspace was removed while the command ran"})
+	}
+	for _, p := range all {
+		<-p.done
+	}
+}
+
+// begin starts a command whose standard streams are those given.
+func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, stderr *os.File) (*process, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	dir, err := v.enter(ctx, c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	args, start := c.Argv(workspace.Home(v.dir(), v.spec.Env, c.Env))
+	// A shell sets limits, which the program inherits. In a space of processes it
+	// stays, as the first there has no way to end by a signal of its own; what it
+	// would say about the end of the program is for nobody.
+	wrap := func(space bool) []string {
+		then := `exec "$@"`
+		if space {
+			then = `exec 3>&2 2>/dev/null; ( exec "$@" 2>&3 3>&- ); exit $?`
+		}
+		return append([]string{"/bin/sh", "-c", v.ulimits() + then, "sh"}, args...)
+	}
+	mark := markName + "=" + rand.Text()
+	p := &process{
+		mark: mark, done: make(chan struct{}),
+		limit: v.processes(),
+		attr:  os.ProcAttr{Dir: dir, Env: append(v.env(c, start), mark), Files: []*os.File{stdin, stdout, stderr}},
+	}
+	if err := p.start(wrap); err != nil {
+		return nil, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
+	}
+	v.mu.Lock()
+	v.running[p] = true
+	v.mu.Unlock()
+	go func() {
+		<-p.done
+		v.mu.Lock()
+		delete(v.running, p)
+		v.mu.Unlock()
+	}()
+	return p, nil
+}
+
+// enter is the directory in which a command begins.
+func (v *view) enter(ctx context.Context, name string) (string, error) {
+	root, clean, err := v.at(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	info, err := root.Stat(clean)
+	if err != nil {
+		return "", explain(name, err)
+	}
+	if !info.IsDir() {
+		return "", &workspace.Error{Code: workspace.NotFound, Text: fmt.Sprintf("%.200q is a file, not a folder", name)}
+	}
+	return filepath.Join(v.dir(), filepath.FromSlash(clean)), v.room(ctx, 0)
+}
+
+// ulimits is a script that sets the limits of a process and its children.
+func (v *view) ulimits() string {
+	memory := v.spec.Memory
+	if memory == 0 {
+		memory = defaultMemory
+	}
+	s := "ulimit -c 0; ulimit -d " + strconv.FormatInt(max(memory>>10, 1), 10) + " 2>/dev/null; ulimit -n 1024 2>/dev/null; "
+	if n := userTasks(); n > 0 { // the limit is one of all that the user runs
+		n += v.processes()
+		s += fmt.Sprintf("ulimit -u %d 2>/dev/null || ulimit -p %d 2>/dev/null; ", n, n)
+	}
+	if v.spec.Disk > 0 {
+		s += "ulimit -f " + strconv.FormatInt(max(v.spec.Disk>>9, 1), 10) + " 2>/dev/null; " // blocks of 512 bytes
+	}
+	return s
+}
+
+// processes is how many a command may have.
+func (v *view) processes() int {
+	if v.spec.PIDs == 0 {
+		return defaultPIDs
+	}
+	return int(min(v.spec.PIDs, 1<<20))
+}
+
+// env is all that a command sees of an environment when it is started.
+func (v *view) env(c workspace.Command, start string) []string {
+	vars := []workspace.Var{{Name: "PATH", Value: os.Getenv("PATH")}, {Name: "TERM", Value: "dumb"}}
+	if vars[0].Value == "" {
+		vars[0].Value = "/usr/local/bin:/usr/bin:/bin"
+	}
+	for _, name := range []string{"LANG", "TZ"} {
+		if value := os.Getenv(name); value != "" {
+			vars = append(vars, workspace.Var{Name: name, Value: value})
+		}
+	}
+	vars = slices.Concat(vars, v.spec.Env, c.Env, []workspace.Var{{Name: "HOME", Value: start}})
+	var env []string
+	seen := make(map[string]bool)
+	for _, v := range slices.Backward(vars) { // the last of a name counts
+		if !seen[v.Name] {
+			seen[v.Name] = true
+			env = append(env, v.Name+"="+v.Value)
+		}
+	}
+	slices.Reverse(env)
+	return env
+}
+
+// Exec implements workspace.Workspace. Nothing that the command started outlives
+// it.
+func (v *view) Exec(ctx context.Context, c workspace.Command) (workspace.Result, error) {
+	if ctx.Err() != nil {
+		return workspace.Result{}, context.Cause(ctx)
+	}
+	began := time.Now()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return workspace.Result{}, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
+	}
+	defer r.Close()
+	in, feed, err := input(c.Stdin)
+	if err != nil {
+		_ = w.Close()
+		return workspace.Result{}, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
+	}
+	// One pipe for both streams keeps their order.
+	p, err := v.begin(ctx, c, in, w, w)
+	_ = in.Close()
+	_ = w.Close()
+	if err != nil {
+		if feed != nil {
+			_ = feed.Close()
+		}
+		return workspace.Result{}, err
+	}
+	whole := &wholeFile{place: v.place}
+	out := workspace.NewOutput(whole.begin)
+	inner, limits, stop := c.Start(ctx)
+	defer stop()
+	ended := context.AfterFunc(inner, func() { p.stop(context.Cause(inner)) })
+	defer ended()
+
+	fed := make(chan struct{})
+	go func() {
+		defer close(fed)
+		if feed != nil {
+			_, _ = feed.Write(c.Stdin) // whoever does not read it does not want it
+			_ = feed.Close()
+		}
+	}()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		readAll(r, out.Stream(), limits)
+	}()
+	<-p.done
+	late(r)
+	<-read
+	if feed != nil {
+		_ = feed.Close()
+	}
+	<-fed
+	out.Close()
+	return v.result(p, out, whole, time.Since(began))
+}
+
+// readAll reads what a command writes to its end.
+func readAll(r io.Reader, stream io.Writer, limits *workspace.Limits) {
+	block := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(block)
+		if n > 0 {
+			limits.Alive()
+			_, _ = stream.Write(block[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// late lets reading go on for a moment: a process that got away may hold the
+// other end.
+func late(r *os.File) { _ = r.SetReadDeadline(time.Now().Add(drain)) }
+
+// result says how a command ended.
+func (v *view) result(p *process, out *workspace.Output, whole *wholeFile, took time.Duration) (workspace.Result, error) {
+	r := workspace.Result{ExitCode: p.exit, Output: out.String(), Bytes: out.Bytes(), Reason: p.reason, Took: took}
+	r.Whole = whole.end(out)
+	cause := p.cause()
+	if cause == nil {
+		return r, nil
+	}
+	if e, ok := errors.AsType[*workspace.Error](cause); ok {
+		e := *e
+		e.Output = r.Output
+		return r, &e
+	}
+	return r, cause
+}
+
+// input is the stdin of a command, and the other end where there is something to
+// read.
+func input(content []byte) (in, feed *os.File, err error) {
+	if len(content) > 0 {
+		return os.Pipe()
+	}
+	in, err = os.Open(os.DevNull)
+	return in, nil, err
+}
+
+// A wholeFile is the file that has a long output.
+type wholeFile struct {
+	place *place
+	name  string
+	file  *os.File
+}
+
+func (f *wholeFile) begin() (io.Writer, error) {
+	root, err := f.place.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(outputs, 0o755); err != nil {
+		return nil, err
+	}
+	f.name = outputs + "/" + time.Now().UTC().Format("20060102-150405.000") + "-" + strings.ToLower(rand.Text()[:6]) + ".txt"
+	f.file, err = root.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return f.file, nil
+}
+
+// end returns the name of the file, empty when there is none that is needed.
+func (f *wholeFile) end(out *workspace.Output) string {
+	if f.file == nil {
+		return ""
+	}
+	closed := f.file.Close()
+	root, err := f.place.root()
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	_, lost := out.Whole()
+	if err := errors.Join(closed, lost); err != nil || !out.Cut() {
+		if err != nil {
+			f.place.log.Warn("a long output is not kept whole", "key", f.place.key, "err", err)
+		}
+		_ = root.Remove(f.name)
+		return ""
+	}
+	f.prune(root)
+	return f.name
+}
+
+// prune removes the oldest outputs; what cannot be removed is only waste.
+func (f *wholeFile) prune(root *os.Root) {
+	dir, err := root.Open(outputs)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	slices.Sort(names) // they begin with their time
+	for len(names) > keepOutputs {
+		_ = root.Remove(outputs + "/" + names[0])
+		names = names[1:]
+	}
+}
