@@ -36,6 +36,9 @@ func newWire(t *testing.T) *wire {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	url, err := client.ParseHostURL(raw(t).DaemonHost())
 	if err != nil || url.Scheme != "unix" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("with CI=true all tests run, and this engine is not on this machine")
+		}
 		t.Skip("the engine has no socket")
 	}
 	w := &wire{path: filepath.Join(dir, "s"), engine: url.Host, conns: make(map[net.Conn]bool)}
