@@ -21,7 +21,7 @@ import (
 
 // The time limits of a device. A page that takes longer counts as crashed.
 const (
-	launchLimit = 60 * time.Second
+	launchLimit = 100 * time.Second // on a loaded machine; a call of a tool has two minutes
 	loadLimit   = 40 * time.Second
 	lookLimit   = 30 * time.Second
 	actLimit    = 30 * time.Second

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -21,15 +22,19 @@ const maxMessage = 64 << 20
 var errTooLong = errors.New("a message of the browser is too long")
 
 // endLimit is how long a browser may take to end by itself when its pipe is
-// closed, and goodbye how long one that is to say how it ended.
+// closed. goodbye is how long it may take until the workspace says how one has
+// ended that speaks no more: a busy engine is late.
 const (
 	endLimit = 2 * time.Second
-	goodbye  = 5 * time.Second
+	goodbye  = 20 * time.Second
 )
 
 // A piped starts one browser in a workspace.
 type piped struct {
-	start func(ctx context.Context) (workspace.Process, error)
+	// start begins the browser. It must not run under the library's context, which
+	// ends as soon as the pipe does: the workspace would then end a command whose
+	// exit code it is about to tell, and the code would be lost.
+	start func() (workspace.Process, error)
 
 	mu   sync.Mutex
 	p    workspace.Process // nil: it was not started
@@ -47,7 +52,7 @@ func (a *piped) Attaches() bool { return true }
 
 // Allocate implements chromedp.Allocator.
 func (a *piped) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
-	p, err := a.start(ctx)
+	p, err := a.start()
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +61,18 @@ func (a *piped) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*
 	a.mu.Lock()
 	a.p, a.halt, a.done = p, halt, make(chan struct{})
 	a.mu.Unlock()
-	b, err := chromedp.NewBrowserTransport(run, chromedp.NewPipeConn(&bounded{r: p, max: maxMessage}, unclosed{p}), opts...)
+	out := &bounded{r: p, max: maxMessage}
+	b, err := chromedp.NewBrowserTransport(run, chromedp.NewPipeConn(out, unclosed{p}), opts...)
 	if err != nil {
 		close(a.done)
 		return nil, err
 	}
 	go func() {
+		defer close(a.done)
 		<-b.LostConnection
-		close(a.done)
+		if !out.over.Load() { // nobody listens any more to one that may speak on
+			_ = p.Close()
+		}
 	}()
 	return b, nil
 }
@@ -119,6 +128,8 @@ type bounded struct {
 	r   io.Reader
 	max int
 	n   int // of the message so far
+	// over: there is no more, as the other side has ended or closed its output.
+	over atomic.Bool
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -126,6 +137,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, errTooLong
 	}
 	n, err := b.r.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.over.Store(true)
+	}
 	if i := bytes.LastIndexByte(p[:n], 0); i >= 0 {
 		b.n = n - i - 1
 	} else {

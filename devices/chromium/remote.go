@@ -138,7 +138,7 @@ func (r *Remote) command() workspace.Command {
 
 // seat prepares the pipe to a browser.
 func (r *Remote) seat(life context.Context, log *slog.Logger) seat {
-	p := &piped{start: func(ctx context.Context) (workspace.Process, error) { return r.Workspace.Pipe(ctx, r.command()) }}
+	p := &piped{start: func() (workspace.Process, error) { return r.Workspace.Pipe(life, r.command()) }}
 	alloc, cancel := chromedp.NewAllocatorContext(life, p)
 	return seat{ctx: alloc, close: p.close, freed: func() { cancel(); p.Wait() }, fault: func(err error) error {
 		if e, ok := errors.AsType[*workspace.Error](err); ok {

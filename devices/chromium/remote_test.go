@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/devices/chromium"
@@ -316,6 +317,60 @@ func TestRemoteNoBrowser(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// A tardy workspace tells how a command has ended some time after its output has,
+// as a busy engine does, unless the command is ended from outside before.
+type tardy struct {
+	workspace.Workspace
+	by time.Duration
+}
+
+func (w tardy) Pipe(ctx context.Context, c workspace.Command) (workspace.Process, error) {
+	p, err := w.Workspace.Pipe(ctx, c)
+	return tardyProcess{p, ctx, w.by}, err
+}
+
+type tardyProcess struct {
+	workspace.Process
+	started context.Context
+	by      time.Duration
+}
+
+func (p tardyProcess) Wait(ctx context.Context) (int, error) {
+	code, err := p.Process.Wait(ctx)
+	if err != nil {
+		return code, err
+	}
+	select {
+	case <-time.After(p.by):
+		return code, nil
+	case <-p.started.Done():
+		return 0, context.Cause(p.started)
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// What there is in place of a browser is told also when its exit code comes later
+// than the end of its output.
+func TestRemoteNoBrowserLate(t *testing.T) {
+	bin := t.TempDir()
+	for _, tool := range []string{"sh", "rm", "grep"} {
+		if err := os.Symlink(which(t, tool), filepath.Join(bin, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ws := tardy{place(t, workspace.Var{Name: "PATH", Value: bin}), 300 * time.Millisecond}
+	d, err := chromium.Remote{Workspace: ws, Machine: true}.Open(t.Context(), devices.Spec{URL: "data:text/html,hi"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var fault *devices.Error
+	if err := d.Launch(t.Context()); !errors.As(err, &fault) || !strings.Contains(fault.Text, "its image is without Chromium") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -199,7 +199,7 @@ func (w *Workspace) Exec(ctx context.Context, c workspace.Command) (workspace.Re
 	defer w.slot.using.RUnlock()
 	for try := 0; ; try++ {
 		r, err := w.exec(ctx, c)
-		if err != nil || try == maxStarts || w.still || r.ExitCode != notStarted || !strings.HasPrefix(r.Output, stoppedText) {
+		if err != nil || try == maxStarts || w.still || r.ExitCode != notStarted || !notBegun(r.Output) {
 			return r, err
 		}
 		if !pause(ctx) {
@@ -208,13 +208,17 @@ func (w *Workspace) Exec(ctx context.Context, c workspace.Command) (workspace.Re
 	}
 }
 
-// The engine says with this exit code and text that a command has not begun, as
-// its container has just ended.
+// The engine says with this exit code, and one of some texts, that a command has not
+// begun, as its container has just ended.
 const (
-	notStarted  = 126
-	stoppedText = "cannot exec in a " // stopped or deleted state
-	maxStarts   = 5
+	notStarted = 126
+	maxStarts  = 5
 )
+
+func notBegun(output string) bool {
+	output = strings.TrimSpace(output)
+	return strings.HasPrefix(output, "cannot exec in a ") /* stopped or deleted state */ || output == "container is not running"
+}
 
 // exec is Exec, which holds the lock.
 func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Result, error) {

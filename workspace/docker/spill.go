@@ -18,7 +18,7 @@ const (
 
 // spillTime is how long the file of an output may take after the end of its
 // command. Whoever stops the program that writes it waits no longer.
-const spillTime = 10 * time.Second
+const spillTime = 20 * time.Second
 
 // spillScript writes stdin to $1, and removes the oldest files beside it.
 const spillScript = `mkdir -p "${1%/*}" && cat > "$1" || exit 1
