@@ -13,8 +13,10 @@ go.mod: module m|require (|	example.com/sdk v1.0.0|	example.com/sdk/v2 v2.0.0|	p
 doc.go: // Package claybot is it.|package claybot|import "fmt"
 storage/s.go: // Package storage is a contract.|package storage|import "m"
 storage/storagetest/t.go: // Package storagetest is a suite.|package storagetest|import ("m"; "m/storage"; "testing")
-storage/sqlite/s.go: // Package sqlite is one.|package sqlite|import ("m/storage"; "example.com/sdk/driver"; "golang.org/x/sync/errgroup")
-storage/sqlite/s_test.go: package sqlite|import ("m/storage/storagetest"; "m/agentsystem"; "pgregory.net/rapid")
+storage/relational/r.go: // Package relational is a footing.|package relational|import ("m"; "m/storage"; "m/llm")
+storage/sqlite/s.go: // Package sqlite is one.|package sqlite|import ("m/storage"; "m/storage/relational"; "example.com/sdk/driver"; "golang.org/x/sync/errgroup")
+storage/sqlite/s_test.go: package sqlite|import ("m/storage/storagetest"; "m/storage/relational"; "m/agentsystem"; "pgregory.net/rapid")
+storage/relational/r_test.go: package relational_test|import ("m/storage/relational"; "m/storage/sqlite")
 llm/l.go: // Package llm is a contract.|package llm
 tools/t.go: // Package tools is a contract.|package tools|import "m/llm"
 tools/clock/c.go: // Package clock is one.|package clock|import "m/tools"
@@ -56,6 +58,15 @@ func TestFloorsFindPlantedViolations(t *testing.T) {
 		{"implementation outside cmd", `web/bad.go: package web|import "m/storage/sqlite"`, []string{"web/bad.go", "only commands import an implementation"}},
 		{"sibling implementation", `connectors/slack/bad.go: package slack|import "m/storage/sqlite"`, []string{"only commands import an implementation"}},
 		{"contract imports its implementation", `storage/bad.go: package storage|import "m/storage/sqlite"`, []string{"only commands import an implementation"}},
+		{"contract on a footing", `storage/bad.go: package storage|import "m/storage/relational"`, []string{"storage/bad.go", "only implementations of storage stand on it"}},
+		{"command on a footing", `cmd/claybot/bad.go: package main|import "m/storage/relational"`, []string{"only implementations of storage stand on it"}},
+		{"another contract on a footing", `llm/bad.go: package llm|import "m/storage/relational"`, []string{"only implementations of storage stand on it"}},
+		{"implementation of another contract on a footing", `connectors/slack/bad.go: package slack|import "m/storage/relational"`, []string{"only implementations of storage stand on it"}},
+		{"helper on a footing", `storage/storagetest/bad.go: package storagetest|import "m/storage/relational"`, []string{"only implementations of storage stand on it"}},
+		{"footing imports an implementation", `storage/relational/bad.go: package relational|import "m/storage/sqlite"`, []string{"only commands import an implementation"}},
+		{"footing imports up", `storage/relational/bad.go: package relational|import "m/agentsystem"`, []string{"floor 2 imports floor 4"}},
+		{"footing imports itself", `storage/relational/bad.go: package relational|import "m/storage/relational"`, []string{"only implementations of storage stand on it"}},
+		{"library of a footing and of what stands on it", `storage/relational/bad.go: package relational|import "example.com/sdk/deep"`, []string{"storage/relational and storage/sqlite"}},
 		{"helper outside tests", `agentsystem/bad.go: package agentsystem|import "m/storage/storagetest"`, []string{"only tests and commands import a helper"}},
 		{"helper imports up", `storage/storagetest/bad.go: package storagetest|import "m/agentsystem"`, []string{"floor 1 imports floor 4"}},
 		{"emulator imports another implementation", `connectors/slack/slacktest/bad.go: package slacktest|import "m/storage/sqlite"`, []string{"only commands import an implementation"}},

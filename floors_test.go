@@ -37,8 +37,8 @@ func TestFloors(t *testing.T) {
 // implementations of x.
 var floors = map[string]int{
 	".":       0,
-	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "nodes": 1, "configs": 1, "devices": 1, "egress": 1,
-	"inbox": 2, "runs": 2, "tools": 2,
+	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "configs": 1, "devices": 1, "egress": 1,
+	"inbox": 2, "runs": 2, "tools": 2, "nodes": 2,
 	"storage/*": 2, "connectors/*": 2, "llm/*": 2, "workspace/*": 2, "devices/*": 2,
 	"runs/*": 3, "tools/*": 3,
 	"agentsystem": 4,
@@ -46,6 +46,10 @@ var floors = map[string]int{
 	"web/*":       6,
 	"cmd/*":       7,
 }
+
+// footings are folders that implementations of one contract stand on. They lie between
+// the contract and these, and nobody else imports them.
+var footings = []string{"storage/relational"}
 
 // forbidden are folder names that say nothing about what is inside.
 var forbidden = []string{"pkg", "internal", "util", "utils", "common", "types", "models", "events", "interfaces", "manager"}
@@ -227,6 +231,13 @@ func implementation(dir string) bool {
 	return !helper(dir) && strings.Contains(dir, "/") && !command(dir)
 }
 
+func footing(dir string) bool { return slices.Contains(footings, dir) }
+
+// standsOn reports whether dir is an implementation of the same contract as a footing.
+func standsOn(dir, on string) bool {
+	return implementation(dir) && !footing(dir) && path.Dir(dir) == path.Dir(on)
+}
+
 func command(dir string) bool { return strings.HasPrefix(dir, "cmd/") }
 
 // importFault says why a file of the folder dir must not import a package,
@@ -250,6 +261,10 @@ func (t *tree) importFault(dir, imported string) string {
 	switch {
 	case !known || !targetKnown:
 		return "one of the two folders has no floor"
+	case footing(to):
+		if !standsOn(dir, to) {
+			return "only implementations of " + path.Dir(to) + " stand on it"
+		}
 	case command(dir):
 		if command(to) && !strings.HasPrefix(to, dir+"/") {
 			return "commands do not import each other"

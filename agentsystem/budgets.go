@@ -69,25 +69,55 @@ const (
 	// freeTime is how long a call waits for others to give back what they have
 	// set aside and do not need.
 	freeTime = 2 * time.Minute
+	// freeElsewhere is how often it looks whether another node has given some back.
+	freeElsewhere = 2 * time.Second
 	// warnAt is the part of a budget, in percent, after which somebody is told.
 	warnAt = 80
 	// maxWarned bounds what is remembered of warnings; the store knows all.
 	maxWarned = 10_000
 )
 
-// NewPurse makes the purse of a system. Recover must be called before the first
-// call is paid.
+// NewPurse makes the purse of a system. Of a process that has its store for itself,
+// Recover must be called before the first call is paid; of others, Follow is to run
+// beside the system.
 func NewPurse(s *System, cfg PurseConfig) *Purse {
 	return &Purse{PurseConfig: cfg, system: s, freed: make(chan struct{}), warned: make(map[string]bool)}
 }
 
-// Recover books what an earlier process had set aside when it died.
+// Recover books what processes had set aside that are not there any more.
 func (p *Purse) Recover(ctx context.Context) error {
-	n, err := p.Store.Abandoned(ctx, p.system.Node)
+	n, err := p.Store.Abandoned(ctx, p.system.Members.Node())
 	if n > 0 {
 		p.system.Log.Info("calls of a dead process were booked at their most", "count", n)
+		p.free() // it may be less
 	}
 	return err
+}
+
+// Follow recovers whenever a node has gone, until ctx is done. A process that has
+// the store for itself needs it not. It begins when the node has joined.
+func (p *Purse) Follow(ctx context.Context) error {
+	m := p.system.Members
+	if m.IsAlone() {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	for ctx.Err() == nil {
+		changed := m.Changed()
+		var later <-chan time.Time
+		if m.Term() != nil {
+			if err := p.Recover(ctx); err != nil && ctx.Err() == nil {
+				p.system.Log.Warn("cannot book the calls of nodes that have gone; trying again", "err", err)
+				later = time.After(freeElsewhere)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-later:
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // Reserve implements llm.Purse. A call for which there is room as soon as others
@@ -101,7 +131,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 		return unpaid{}, nil
 	}
 	r := storage.Reservation{
-		ID: newID(), Node: p.system.Node, Run: c.Run, Levels: levels,
+		ID: newID(), Run: c.Run, Levels: levels,
 		Amount: storage.Amount{Tokens: c.Tokens, MicroUSD: c.CostMicroUSD},
 	}
 	held := &heldMoney{purse: p, id: r.ID, payer: payer}
@@ -120,24 +150,40 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 		p.mu.Lock()
 		freed := p.freed
 		p.mu.Unlock()
-		err := p.Store.Reserve(ctx, r)
+		err := p.reserve(ctx, r)
 		over, full := errors.AsType[*storage.OverBudgetError](err)
+		var elsewhere <-chan time.Time
 		switch {
 		case err == nil:
 			return held, nil
-		case !full:
+		case !full && (p.system.Members.IsAlone() || !again(err)):
 			return nil, fmt.Errorf("set money aside: %w", err)
-		case over.Left()+over.Reserved < over.Asked:
+		case full && over.Left()+over.Reserved < over.Asked:
 			return nil, limitError(over)
+		case !p.system.Members.IsAlone():
+			elsewhere = time.After(freeElsewhere)
 		}
 		select {
 		case <-freed:
+		case <-elsewhere:
 		case <-patience.C:
+			if !full {
+				return nil, fmt.Errorf("set money aside: %w", err)
+			}
 			return nil, limitError(over)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// reserve sets money aside for this node. Between two terms there is none: whoever
+// looks for what dead nodes left would take it for such.
+func (p *Purse) reserve(ctx context.Context, r storage.Reservation) error {
+	if r.Node = p.system.Members.Node(); r.Node == "" && !p.system.Members.IsAlone() {
+		return fmt.Errorf("this node is not there at the moment: %w", storage.ErrBusy)
+	}
+	return p.Store.Reserve(ctx, r)
 }
 
 // limitError says in words what a store has refused.
@@ -187,7 +233,7 @@ func (h *heldMoney) Binding() bool { return h.binding }
 func (h *heldMoney) Settle(ctx context.Context, u claybot.Usage) error {
 	p := h.purse
 	took := storage.Amount{Tokens: u.Input + u.Output, MicroUSD: u.CostMicroUSD, Unpriced: min(u.Unpriced, 1)}
-	list, err := p.Store.Book(ctx, h.id, took)
+	list, err := p.book(ctx, h.id, took)
 	if err != nil {
 		p.system.Log.Error("the cost of a call is not booked; it counts as it was set aside", "agent", h.payer.id, "err", err)
 		return err
@@ -197,6 +243,20 @@ func (h *heldMoney) Settle(ctx context.Context, u claybot.Usage) error {
 		p.warn(ctx, h.payer, b)
 	}
 	return nil
+}
+
+// bookTime is how long the cost of a call is booked again and again in a store that
+// does not answer.
+const bookTime = 30 * time.Second
+
+// book enters what a call took; to enter it again changes nothing.
+func (p *Purse) book(ctx context.Context, id string, took storage.Amount) ([]storage.Budget, error) {
+	for until := time.Now().Add(bookTime); ; pause(ctx, time.Second) {
+		list, err := p.Store.Book(ctx, id, took)
+		if err == nil || p.system.Members.IsAlone() || !again(err) || ctx.Err() != nil || time.Now().After(until) {
+			return list, err
+		}
+	}
 }
 
 // free wakes the calls that wait for room.

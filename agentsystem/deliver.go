@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -23,6 +24,10 @@ const (
 
 // A deliverer sends what is in the outbox: one lane for each destination,
 // oldest first. A lane lives as long as it has something to send.
+//
+// Where several nodes share the store, a lane works on a claim of its
+// destination, and the store is the only queue: what stands first there may have
+// been put there by another node.
 type deliverer struct {
 	outbox    storage.Outbox
 	connector func(string) connectors.Connector
@@ -30,35 +35,51 @@ type deliverer struct {
 	allowed   func(claybot.Outgoing) bool
 	meter     Meter
 	log       *slog.Logger
+	members   *nodes.Membership
 	slots     chan struct{}
 	quiet     silences
 	idle      chan struct{} // gets a word when the last lane closes
+	missed    missed
+	freed     signal // another node has yielded what is no destination, or may have
 
-	mu     sync.Mutex
-	ctx    context.Context // of the lanes; nil before begin
-	cancel context.CancelCauseFunc
-	lanes  map[string]*lane
-	wg     sync.WaitGroup
+	mu        sync.Mutex
+	ctx       context.Context // of the lanes; nil before begin
+	cancel    context.CancelCauseFunc
+	lanes     map[string]*lane
+	elsewhere map[string]refusal // destinations that are left to others for now
+	wg        sync.WaitGroup
 }
 
 // A lane is the queue of one destination.
 type lane struct {
 	dest    string
+	shared  bool // with other nodes: the store is asked from the beginning, always
 	queue   []claybot.Outgoing
-	last    int64 // the newest position that was in the queue
+	last    int64 // the newest position that was in the queue; 0 when shared
 	more    bool  // the store has, or may have, messages behind last
 	reading bool  // the store is being asked right now
+	wanted  bool  // another node has stored something since the lane opened
 	// stir ends the wait of the message that is on its way: somebody changed
 	// it.
 	stir chan struct{}
+
+	// Below is the lane's own goroutine's.
+	hold *nodes.Hold
+	lost bool // the claim has ended before its time
 }
 
-func newLane(dest string) *lane { return &lane{dest: dest, stir: make(chan struct{}, 1)} }
+func (d *deliverer) newLane(dest string) *lane {
+	return &lane{dest: dest, shared: !d.members.IsAlone(), stir: make(chan struct{}, 1)}
+}
 
 // rewind makes the lane ask the store again for what stands at n or later, once
 // it has sent what stands before.
 func (l *lane) rewind(n int64) {
 	l.more = true
+	if l.shared {
+		l.queue = nil
+		return
+	}
 	if n > l.last {
 		return
 	}
@@ -68,12 +89,13 @@ func (l *lane) rewind(n int64) {
 	l.last = n - 1
 }
 
-func newDeliverer(o storage.Outbox, c func(string) connectors.Connector, allowed func(claybot.Outgoing) bool, meter Meter, log *slog.Logger) *deliverer {
+func newDeliverer(cfg Config, c func(string) connectors.Connector, allowed func(claybot.Outgoing) bool) *deliverer {
 	return &deliverer{
-		outbox: o, connector: c, allowed: allowed, meter: meter, log: log,
-		slots: make(chan struct{}, sendsAtOnce),
-		idle:  make(chan struct{}, 1),
-		lanes: make(map[string]*lane),
+		outbox: cfg.Outbox, files: cfg.Agents, connector: c, allowed: allowed, meter: cfg.Meter, log: cfg.Log, members: cfg.Members,
+		slots:     make(chan struct{}, sendsAtOnce),
+		idle:      make(chan struct{}, 1),
+		lanes:     make(map[string]*lane),
+		elsewhere: make(map[string]refusal),
 	}
 }
 
@@ -87,7 +109,7 @@ func (d *deliverer) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, dest := range dests {
-		d.lanes[dest] = newLane(dest)
+		d.lanes[dest] = d.newLane(dest)
 		d.lanes[dest].more = true
 	}
 	d.ctx, d.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -102,6 +124,14 @@ func (d *deliverer) open(l *lane) {
 	d.lanes[l.dest] = l
 	ctx := d.ctx
 	d.wg.Go(func() { d.run(ctx, l) })
+}
+
+// openFor starts a lane that reads the store from its beginning. Called under the
+// lock.
+func (d *deliverer) openFor(dest string) {
+	l := d.newLane(dest)
+	l.more = true
+	d.open(l)
 }
 
 // closeLane forgets a lane. Called under the lock.
@@ -127,14 +157,18 @@ func (d *deliverer) hand(out []claybot.Outgoing) {
 		l := d.lanes[dest]
 		switch {
 		case d.ctx == nil:
-			d.lanes[dest] = newLane(dest)
+			d.lanes[dest] = d.newLane(dest)
 			d.lanes[dest].more = true
 		case d.ctx.Err() != nil:
 			return // the next start finds them in the store
+		case l == nil && !d.members.IsAlone():
+			d.openFor(dest)
 		case l == nil:
-			l = newLane(dest)
+			l = d.newLane(dest)
 			l.queue, l.last = []claybot.Outgoing{o}, o.N
 			d.open(l)
+		case l.shared:
+			l.more = true
 		case l.more || l.reading || o.N <= l.last || len(l.queue) >= laneMemory:
 			l.rewind(o.N)
 		default:
@@ -154,12 +188,19 @@ func (d *deliverer) again(o claybot.Outgoing) {
 		if d.ctx == nil || d.ctx.Err() != nil {
 			return // the start finds it in the store
 		}
-		l = newLane(dest)
-		l.last, l.more = o.N-1, true
+		l = d.newLane(dest)
+		if l.more = true; !l.shared {
+			l.last = o.N - 1
+		}
 		d.open(l)
 		return
 	}
 	l.rewind(o.N)
+	l.stirUp()
+}
+
+// stirUp ends the wait of the message that is on its way.
+func (l *lane) stirUp() {
 	select {
 	case l.stir <- struct{}{}:
 	default:
@@ -213,31 +254,51 @@ func (d *deliverer) drain(limit time.Duration) {
 	}
 }
 
-// run sends the messages of one lane until none is left.
+// run sends the messages of one lane until none is left. It stays known as the
+// lane of its destination until its claim is yielded, so that the next one does
+// not stand on what this one gives back.
 func (d *deliverer) run(ctx context.Context, l *lane) {
-	for ctx.Err() == nil {
+	for {
+		d.serve(ctx, l)
+		d.mu.Lock()
+		if l.hold == nil || l.lost || ctx.Err() != nil || len(l.queue) == 0 && !l.more {
+			d.closeLane(l)
+			d.mu.Unlock()
+			return
+		}
+		d.mu.Unlock()
+	}
+}
+
+// serve claims the destination of a lane, sends what it has, and yields.
+func (d *deliverer) serve(life context.Context, l *lane) {
+	l.hold, l.lost = d.claim(life, l), false
+	if l.hold == nil {
+		return
+	}
+	ctx, free := l.hold.Context(life)
+	defer d.yield(life, l)
+	defer free()
+	for ctx.Err() == nil && !l.lost {
 		o, ok := d.next(ctx, l)
 		if !ok {
 			return
 		}
-		if known := d.deliver(ctx, o, l.stir); !known {
+		if known := d.deliver(ctx, o, l); !known {
 			d.mu.Lock()
 			l.rewind(o.N)
 			d.mu.Unlock()
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closeLane(l)
+	l.lost = l.lost || life.Err() == nil
 }
 
-// next takes the oldest message of a lane. False means that the lane is closed.
+// next takes the oldest message of a lane. False means that there is none.
 func (d *deliverer) next(ctx context.Context, l *lane) (claybot.Outgoing, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(l.queue) == 0 {
 		if !l.more || ctx.Err() != nil {
-			d.closeLane(l)
 			return claybot.Outgoing{}, false
 		}
 		d.fill(ctx, l)
@@ -264,56 +325,10 @@ func (d *deliverer) fill(ctx context.Context, l *lane) {
 	case err != nil:
 		l.more = true
 	case l.last == after && len(found) > 0: // otherwise rewound meanwhile, or at the end
-		l.queue, l.last = found, found[len(found)-1].N
+		l.queue = found
+		if !l.shared {
+			l.last = found[len(found)-1].N
+		}
 		l.more = l.more || len(found) == laneMemory
 	}
-}
-
-// silences are the times until which platforms asked not to be written to, by
-// scope: a destination or a whole connector. The zero value is ready.
-type silences struct {
-	mu    sync.Mutex
-	until map[string]time.Time
-}
-
-// keep holds a scope silent until a time, or longer if it is so already.
-func (s *silences) keep(scope string, until time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.until == nil {
-		s.until = make(map[string]time.Time)
-	}
-	if until.After(s.until[scope]) {
-		s.until[scope] = until
-	}
-}
-
-// obey notes the silence that a refusal asks for on a route and says when it
-// ends.
-func (s *silences) obey(r claybot.Route, e *connectors.RetryError) time.Time {
-	end := time.Now().Add(max(e.After, shortestSilence))
-	scope := r.Dest()
-	if e.All {
-		scope = r.Connector
-	}
-	s.keep(scope, end)
-	return end
-}
-
-// over is when a route may be written to; a past time means now.
-func (s *silences) over(r claybot.Route) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var last time.Time
-	for _, scope := range []string{r.Connector, r.Dest()} {
-		end, ok := s.until[scope]
-		switch {
-		case !ok:
-		case !end.After(time.Now()):
-			delete(s.until, scope)
-		case end.After(last):
-			last = end
-		}
-	}
-	return last
 }

@@ -34,7 +34,7 @@ type delivery struct {
 	*deliverer
 	o       claybot.Outgoing
 	sender  connectors.Sender
-	stir    <-chan struct{}
+	lane    *lane
 	lookups int // that found nothing
 	unknown int // that failed
 	// took is how long the platform took over the attempt that is not resolved
@@ -67,8 +67,9 @@ func fieldsOf(o claybot.Outgoing) []any {
 }
 
 // deliver takes one message to a final state, or as far as it came when ctx
-// ended. It reports false when the store must be asked what became of it.
-func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, stir <-chan struct{}) (known bool) {
+// ended or the claim of its lane was lost. It reports false when the store must be
+// asked what became of it.
+func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
 	sender, ok := d.connector(o.Route.Connector).(connectors.Sender)
 	if !ok {
 		// The connector is not configured now. The message stays in the store;
@@ -76,7 +77,13 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, stir <-chan
 		about(d.log, o).Warn("a message waits for a connector that is not configured")
 		return true
 	}
-	x := &delivery{deliverer: d, o: o, sender: sender, stir: stir}
+	x := &delivery{deliverer: d, o: o, sender: sender, lane: l}
+	if r, ok := d.missed.take(o); ok { // not recorded then, but known
+		x.resolve(ctx, r)
+		if l.lost || r.State == claybot.SendSent || r.State == claybot.SendFailed {
+			return true
+		}
+	}
 	if o.EditOf != "" && o.Edit == "" {
 		receipt, err := d.outbox.Sent(ctx, o.EditOf)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -93,13 +100,18 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, stir <-chan
 		pause(ctx, time.Second)
 		return false
 	}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !l.lost {
 		if !d.allowed(x.o) {
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})
 			return true
 		}
 		done, err := x.advance(ctx)
 		if errors.Is(err, errStirred) {
+			return false
+		}
+		if errors.Is(err, storage.ErrLeaseLost) {
+			about(d.log, o).Info("another node sends to the destination now")
+			l.lost = true
 			return false
 		}
 		if err != nil {
@@ -149,11 +161,16 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	defer func() { <-x.slots }()
-	if err := x.outbox.Attempt(ctx, x.o.ID); err != nil {
+	if err := x.outbox.Attempt(ctx, x.lane.hold.Claim, x.o.ID); err != nil {
 		return false, err
 	}
 	x.o.Attempts++
 	x.o.Tried = claybot.Now()
+	if x.lane.hold.Trusted() != nil { // the last look before bytes leave
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Free: true})
+		x.lane.lost = true
+		return false, nil
+	}
 	// A send that began is brought to its end, also at a shutdown.
 	sendCtx, cancel := x.sendTime(ctx)
 	defer cancel()
@@ -171,7 +188,7 @@ func (x *delivery) rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	case <-x.stir:
+	case <-x.lane.stir:
 		return errStirred
 	}
 	return nil
@@ -331,8 +348,10 @@ func (x *delivery) notice(ctx context.Context, text string) {
 }
 
 // resolve records the end of an attempt. The bookkeeping is repeated until the
-// store takes it: a lost receipt would mean a second send.
+// store takes it: a lost receipt would mean a second send. When the claim has
+// ended, it is remembered for the next one.
 func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
+	attempts := x.o.Attempts
 	x.o.State, x.o.Due, x.o.Resent = r.State, claybot.At(r.Due), x.o.Resent || r.Resent
 	if r.Free {
 		x.o.Attempts--
@@ -344,8 +363,17 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	x.took = 0
 	try := context.WithoutCancel(ctx)
 	for {
-		err := x.outbox.Resolve(try, x.o.ID, r)
+		err := x.outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
 		if err == nil {
+			return
+		}
+		gone := errors.Is(err, storage.ErrLeaseLost)
+		if (gone || x.lane.hold.Trusted() != nil) && r.State != claybot.SendAmbiguous {
+			x.missed.keep(x.o.ID, attempts, r)
+		}
+		if gone {
+			about(x.log, x.o).Warn("a send could not be recorded: another node has the destination now", "state", r.State)
+			x.lane.lost = true
 			return
 		}
 		about(x.log, x.o).Error("cannot record how a send ended; trying again", "state", r.State, "err", err)

@@ -79,16 +79,16 @@ type diskOutbox struct {
 	*disk
 }
 
-func (o diskOutbox) Attempt(ctx context.Context, id string) error {
+func (o diskOutbox) Attempt(ctx context.Context, c storage.Claim, id string) error {
 	if err := o.err(); err != nil {
 		return err
 	}
-	return o.Outbox.Attempt(ctx, id)
+	return o.Outbox.Attempt(ctx, c, id)
 }
 
-func (o diskOutbox) Resolve(ctx context.Context, id string, r storage.Resolution) error {
+func (o diskOutbox) Resolve(ctx context.Context, c storage.Claim, id string, r storage.Resolution) error {
 	if err := o.err(); err != nil {
 		return err
 	}
-	return o.Outbox.Resolve(ctx, id, r)
+	return o.Outbox.Resolve(ctx, c, id, r)
 }

@@ -231,10 +231,10 @@ func (o fusedOutbox) Enqueue(ctx context.Context, out ...claybot.Outgoing) (stor
 	return stored, err
 }
 
-func (o fusedOutbox) Attempt(ctx context.Context, id string) error {
-	return o.f.step("attempt", func() error { return o.Outbox.Attempt(ctx, id) })
+func (o fusedOutbox) Attempt(ctx context.Context, c storage.Claim, id string) error {
+	return o.f.step("attempt", func() error { return o.Outbox.Attempt(ctx, c, id) })
 }
 
-func (o fusedOutbox) Resolve(ctx context.Context, id string, r storage.Resolution) error {
-	return o.f.step("resolve", func() error { return o.Outbox.Resolve(ctx, id, r) })
+func (o fusedOutbox) Resolve(ctx context.Context, c storage.Claim, id string, r storage.Resolution) error {
+	return o.f.step("resolve", func() error { return o.Outbox.Resolve(ctx, c, id, r) })
 }

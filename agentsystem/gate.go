@@ -63,6 +63,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	grants  map[subject]storage.Grant
+	changes int                   // of grants by this process
 	asked   map[subject]time.Time // when a stranger last got a code
 	refused int64                 // messages of strangers since the start
 	wrong   []time.Time           // wrong codes within the window
@@ -83,18 +84,41 @@ func newGate(cfg Config) *gate {
 	}
 }
 
-// load reads the grants of earlier days.
+// load reads the grants of earlier days, and of other nodes. What this process
+// changes meanwhile counts.
 func (g *gate) load(ctx context.Context) error {
-	grants, err := g.store.Grants(ctx)
-	if err != nil {
-		return fmt.Errorf("load grants: %w", err)
+	for {
+		g.mu.Lock()
+		changes := g.changes
+		g.mu.Unlock()
+		grants, err := g.store.Grants(ctx)
+		if err != nil {
+			return fmt.Errorf("load grants: %w", err)
+		}
+		all := make(map[subject]storage.Grant, len(grants))
+		for _, x := range grants {
+			all[subject{x.Connector, x.Subject}] = x
+		}
+		if g.replace(all, changes) {
+			return nil
+		}
 	}
+}
+
+// replace takes grants over that were read, unless some were changed since.
+func (g *gate) replace(all map[subject]storage.Grant, changes int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, x := range grants {
-		g.grants[subject{x.Connector, x.Subject}] = x
+	if g.changes != changes {
+		return false
 	}
-	return nil
+	for who := range g.grants {
+		if _, still := all[who]; !still {
+			delete(g.asked, who)
+		}
+	}
+	g.grants = all
+	return true
 }
 
 // allowed reports whether messages of d may come in. In a group the group
@@ -269,6 +293,7 @@ func (g *gate) grant(ctx context.Context, x storage.Grant) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.grants[subject{x.Connector, x.Subject}] = x
+	g.changes++
 	return nil
 }
 
@@ -279,6 +304,7 @@ func (g *gate) revoke(ctx context.Context, connector, id string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.grants, subject{connector, id})
+	g.changes++
 	delete(g.asked, subject{connector, id})
 	return nil
 }

@@ -216,7 +216,7 @@ func (l *live) show(ctx context.Context) {
 // leave and again with its receipt. A destination that has other messages to
 // send gets no draft, so that nothing overtakes them.
 func (l *live) send(ctx context.Context, text string) error {
-	if l.current == nil && l.p.post.busy(l.route.Dest()) {
+	if l.current == nil && (l.p.post.busy(l.route.Dest()) || l.p.queuedElsewhere(ctx, l.route.Dest())) {
 		return nil
 	}
 	if l.current != nil && l.current.Receipt == "" {
@@ -237,6 +237,9 @@ func (l *live) send(ctx context.Context, text string) error {
 		o.ID, o.Edit = l.current.Outgoing, l.current.Receipt
 	} else if err := l.save(ctx, &claybot.Draft{Outgoing: o.ID, Tried: claybot.Now()}); err != nil {
 		return err
+	}
+	if err := l.p.box.Trusted(); err != nil {
+		return err // another node may go on with the run: no old text over its own
 	}
 	receipt, err := l.sender.Send(ctx, o)
 	var ambiguous *connectors.AmbiguousError
@@ -261,6 +264,16 @@ func (l *live) send(ctx context.Context, text string) error {
 		return errors.Join(err, l.save(ctx, nil))
 	}
 	return err
+}
+
+// queuedElsewhere reports whether a destination has messages to send that other
+// nodes may have put there. Not to know it counts as such: no draft is lost.
+func (s *System) queuedElsewhere(ctx context.Context, dest string) bool {
+	if s.Members.IsAlone() {
+		return false
+	}
+	waiting, err := s.Outbox.Unsent(ctx, dest, 0, 1)
+	return err != nil || len(waiting) > 0
 }
 
 // save records the draft with the run; nil records that there is none.

@@ -332,7 +332,7 @@ func (p *pass) show(events ...claybot.Event) {
 		p.seq++
 		e.Seq = p.seq
 		p.Meter.Event(p.agent.ID, e)
-		if ok {
+		if ok && (p.Members.IsAlone() || p.System.shown.first(e)) {
 			o.Observe(p.route(), e)
 		}
 	}

@@ -19,12 +19,19 @@ const (
 	remindAtMost  = 366 * 24 * time.Hour
 	lateReminder  = time.Minute // later than this, a reminder says so
 	lookReminders = 30 * time.Second
+	// lookShared is how often a node looks for reminders that another one keeps
+	// time for: so late they come when that one is gone.
+	lookShared = 10 * time.Second
 	// leastReminder keeps an agent from waking itself again and again.
 	leastReminder = time.Minute
 )
 
 // remindAll posts reminders when they are due, until ctx is done. It looks at
 // the clock again and again while some are left, as the clock may be set.
+//
+// Several nodes do so side by side, without a leader: the store takes a reminder
+// out of its table in the transaction that posts it, so one of them posts it and
+// the others find nothing.
 func (s *System) remindAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		posted, next, err := s.Later.Remind(ctx, claybot.Now(), func(r storage.Reminder) (storage.Posting, error) {
@@ -48,6 +55,8 @@ func (s *System) remindAll(ctx context.Context) {
 		}
 		if err != nil {
 			look = time.After(time.Second)
+		} else if !s.Members.IsAlone() {
+			look = time.After(min(lookShared, max(time.Second/20, untilNext(next))))
 		}
 		select {
 		case <-ctx.Done():
@@ -55,6 +64,14 @@ func (s *System) remindAll(ctx context.Context) {
 		case <-look:
 		}
 	}
+}
+
+// untilNext is the time until the next reminder; very long when there is none.
+func untilNext(next claybot.Time) time.Duration {
+	if next == 0 {
+		return lookReminders
+	}
+	return time.Until(next.Time())
 }
 
 // reminderMessage is a reminder as its agent gets it.

@@ -22,6 +22,7 @@ import (
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/postgres/postgrestest"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/ask"
@@ -63,15 +64,19 @@ type rig struct {
 	starts  int
 }
 
-// emptyDir is a data directory as a first start makes it, to be copied: making
-// the tables takes longer than most tests.
-var emptyDir string
+// rootDir has the data directories of all tests. emptyDir is one as a first start
+// makes it, to be copied: making the tables takes longer than most tests.
+var rootDir, emptyDir string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "agentsystem")
+	root, err := makeRoot()
+	if err == nil {
+		rootDir, emptyDir = root, filepath.Join(root, "empty")
+		err = os.Mkdir(emptyDir, 0o700)
+	}
 	if err == nil {
 		var db *sqlite.DB
-		if db, err = sqlite.Open(context.Background(), filepath.Join(dir, "claybot.db"), sqlite.Config{}); err == nil {
+		if db, err = sqlite.Open(context.Background(), filepath.Join(emptyDir, "claybot.db"), sqlite.Config{}); err == nil {
 			err = db.Close()
 		}
 	}
@@ -79,17 +84,41 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	emptyDir = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir) // a rest in the temporary directory does no harm
+	code := postgrestest.Main(m)
+	_ = os.RemoveAll(root) // a rest in the temporary directory does no harm
 	os.Exit(code)
+}
+
+// makeRoot makes the folder for all data directories, in memory where there is such
+// a place. Most of the time of these tests would be waiting for a disk, and none of
+// them is about one: where a process dies, what it has written stays.
+func makeRoot() (string, error) {
+	if dir, err := os.MkdirTemp("/dev/shm", "agentsystem"); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "agentsystem")
+}
+
+// newDir is an empty folder below it, which is removed after the test.
+func newDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(rootDir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // bubble runs a test with virtual time and a rig that is not started.
 func bubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, chat: new(chat), mind: newMind(t), dir: t.TempDir(), blowAfter: -1}
+		r := &rig{T: t, chat: new(chat), mind: newMind(t), dir: newDir(t), blowAfter: -1}
 		if err := os.CopyFS(r.dir, os.DirFS(emptyDir)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +204,7 @@ func (r *rig) stop() {
 func (r *rig) crash() {
 	r.Helper()
 	r.fuse.blow()
-	copied := r.TempDir()
+	copied := newDir(r.T)
 	if err := os.CopyFS(copied, os.DirFS(r.dir)); err != nil {
 		r.Fatal(err)
 	}

@@ -21,7 +21,10 @@ type Rule struct {
 
 // ApprovedRules lists what was approved for good, for one agent or, when none is
 // named, for all; by agent, the oldest first.
-func (s *System) ApprovedRules(_ context.Context, agent claybot.AgentID) ([]Rule, error) {
+func (s *System) ApprovedRules(ctx context.Context, agent claybot.AgentID) ([]Rule, error) {
+	if err := s.refresh(ctx); err != nil {
+		return nil, err
+	}
 	all := []Rule{}
 	for id, own := range s.settings.copy() {
 		if agent != "" && id != agent {
@@ -40,6 +43,9 @@ func (s *System) ApprovedRules(_ context.Context, agent claybot.AgentID) ([]Rule
 func (s *System) RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
+	if err := s.refresh(ctx); err != nil {
+		return err
+	}
 	own := s.settings.of(id)
 	if !slices.Contains(own.Approved, rule) {
 		return fmt.Errorf("rule %.80q of agent %s: %w", rule, id, storage.ErrNotFound)
@@ -60,6 +66,9 @@ func (s *System) RemoveRule(ctx context.Context, id claybot.AgentID, rule string
 func (s *System) approveAlways(ctx context.Context, id claybot.AgentID, rule, by string) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
+	if err := s.refresh(ctx); err != nil { // a rule that was removed elsewhere must not come back
+		return err
+	}
 	own := s.settings.of(id)
 	if rule == "" || slices.Contains(own.Approved, rule) {
 		return nil

@@ -27,19 +27,37 @@ const (
 type ownSettings struct {
 	saving sync.Mutex // held from the check of a change until it applies
 
-	mu  sync.RWMutex
-	all map[claybot.AgentID]claybot.Settings
+	mu      sync.RWMutex
+	all     map[claybot.AgentID]claybot.Settings
+	changes int // by this process
 }
 
+// load reads what is stored, of other nodes, too. What this process changes
+// meanwhile counts.
 func (o *ownSettings) load(ctx context.Context, index storage.Index) error {
-	all, err := index.AgentSettings(ctx)
-	if err != nil {
-		return fmt.Errorf("read the settings of agents: %w", err)
+	for {
+		o.mu.RLock()
+		changes := o.changes
+		o.mu.RUnlock()
+		all, err := index.AgentSettings(ctx)
+		if err != nil {
+			return fmt.Errorf("read the settings of agents: %w", err)
+		}
+		if o.replace(all, changes) {
+			return nil
+		}
 	}
+}
+
+// replace takes settings over that were read, unless some were changed since.
+func (o *ownSettings) replace(all map[claybot.AgentID]claybot.Settings, changes int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.changes != changes {
+		return false
+	}
 	o.all = all
-	return nil
+	return true
 }
 
 func (o *ownSettings) of(id claybot.AgentID) claybot.Settings {
@@ -55,6 +73,7 @@ func (o *ownSettings) set(id claybot.AgentID, s claybot.Settings) {
 		o.all = make(map[claybot.AgentID]claybot.Settings)
 	}
 	o.all[id] = s
+	o.changes++
 }
 
 // forget takes the settings of an agent away that is gone.
@@ -62,6 +81,7 @@ func (o *ownSettings) forget(id claybot.AgentID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.all, id)
+	o.changes++
 }
 
 // OwnSettings are what was changed for one agent alone.
@@ -88,6 +108,9 @@ func (s *System) waitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
 // storage.ErrNotFound.
 func (s *System) Settings(ctx context.Context, id claybot.AgentID) (SettingsView, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+		return SettingsView{}, err
+	}
+	if err := s.refresh(ctx); err != nil { // who reads them may be about to change them
 		return SettingsView{}, err
 	}
 	agent, err := s.Agents.Agent(ctx, id)

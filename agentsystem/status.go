@@ -29,6 +29,7 @@ type Status struct {
 	Duplicates int64                     `json:"duplicates"` // repeats that were dropped since the start
 	Ambiguous  int64                     `json:"ambiguous"`  // sends whose fate was unknown at first
 	Disk       *DiskStatus               `json:"disk,omitempty"`
+	Node       *NodeStatus               `json:"node,omitempty"`  // that says all this
 	Sinks      []runs.SinkHealth         `json:"sinks,omitempty"` // outside, see runs.Relay
 }
 
@@ -36,6 +37,17 @@ type Status struct {
 type DiskStatus struct {
 	Free  int64 `json:"free"`
 	Total int64 `json:"total"`
+}
+
+// NodeStatus is the node that says all this, among those that share the store.
+// What is counted since the start is of this node alone. While Err is set, the
+// figures of the store are the last that were read.
+type NodeStatus struct {
+	ID    string `json:"id,omitempty"` // empty while it is none
+	Name  string `json:"name"`
+	Nodes int    `json:"nodes"` // that are there, this one included
+	OK    bool   `json:"ok"`    // the store answers
+	Err   string `json:"error,omitempty"`
 }
 
 // InboxStatus counts the messages that no run has taken yet.
@@ -67,7 +79,7 @@ type AccessStatus struct {
 
 // Status reads how the daemon is doing.
 func (s *System) Status(ctx context.Context) (Status, error) {
-	counts, err := s.Counts.Figures(ctx)
+	counts, fresh, err := s.figures(ctx)
 	if err != nil {
 		return Status{}, fmt.Errorf("read figures: %w", err)
 	}
@@ -81,6 +93,10 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		Connectors: s.health(),
 		Duplicates: counts.Duplicates,
 		Ambiguous:  counts.Ambiguous,
+		Node:       s.nodeStatus(),
+	}
+	if !fresh && st.Node.OK {
+		st.Node.OK, st.Node.Err = false, noFigures
 	}
 	if s.Sinks != nil {
 		st.Sinks = s.Sinks()
@@ -110,11 +126,14 @@ func (s *System) health() []ConnectorStatus {
 	return all
 }
 
-// Ready reports whether every connector has had its first success, and if not,
-// what is missing.
+// Ready reports whether every connector has had its first success or stands by,
+// and the store answers; if not, what is missing.
 func (s *System) Ready() (bool, string) {
+	if !s.Members.IsAlone() && s.Members.Answering() != nil {
+		return false, noDatabase
+	}
 	for _, c := range s.health() {
-		if c.LastOK.IsZero() {
+		if c.LastOK.IsZero() && c.State != connectors.StateStandby {
 			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))
 		}
 	}

@@ -8,7 +8,8 @@
 // other; a destination gets its messages in order.
 //
 // Goroutines: Run starts one per connector, the dispatcher, the deliverer, one
-// for reminders, one that stops what a crash left behind, one that puts open questions into their chats; the dispatcher starts one worker per held agent, which has one more for typing
+// for reminders, and one or two that mend what a crash left behind; where several nodes share the store one that follows who
+// is there, and one that looks for what others left unsent; the dispatcher starts one worker per held agent, which has one more for typing
 // and drafts; the deliverer starts one lane per destination with something to
 // send. Run waits for all of them.
 //
@@ -22,6 +23,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +32,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -59,14 +62,23 @@ type Stores struct {
 	Texts  storage.Documents
 	Asked  storage.Questions
 	Usages storage.Usages
+	// Nodes tells who shares the store; needed where Members is not alone.
+	Nodes storage.Nodes
+	// Shared is of a store that several nodes share; nil: the process has the store
+	// for itself.
+	Shared storage.Versions
 }
 
 // Config is what New needs. Zero values mean the defaults named.
 type Config struct {
 	Stores
 	Log     *slog.Logger
-	Node    string // unique for every process
+	Node    string // unique for every process; the id of Members when empty
 	Version string
+	// Members is the place of this process among those that share the store. Its
+	// Run is to begin before that of the System and to end after it. nil: the
+	// process has the store for itself.
+	Members *nodes.Membership
 	// Profile is read at every decision, so that a change counts at once.
 	Profile func(claybot.Descriptor) Profile
 	// Admission is read with every message.
@@ -106,6 +118,8 @@ type Config struct {
 	MaxRuns  int           // agents at work at the same time; 1,000
 	MaxBatch int           // the largest batch of any profile; inbox.DefaultMaxBatch
 	Grace    time.Duration // for runs in flight at shutdown; 30 s
+	HandOver time.Duration // the same, when other nodes are there to go on with them; 5 s
+	Lease    time.Duration // of an agent; inbox.DefaultTTL
 }
 
 // A Profile is how the agents of one kind behave.
@@ -143,7 +157,12 @@ type System struct {
 	turns    turns
 	speech   speech
 	settings ownSettings
+	memory   memory
 	began    time.Time
+
+	elsewhere signal // another node has written something
+	shown     shown
+	counted   atomic.Pointer[storage.Counts] // the last figures of a shared store
 
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector
@@ -165,13 +184,19 @@ func New(cfg Config) *System {
 	if cfg.Grace == 0 {
 		cfg.Grace = 30 * time.Second
 	}
+	if cfg.HandOver == 0 {
+		cfg.HandOver = 5 * time.Second
+	}
 	if cfg.Meter == nil {
 		cfg.Meter = noMeter{}
+	}
+	if cfg.Members == nil {
+		cfg.Members = nodes.Alone(storage.Node{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
 	}
 	s := &System{
 		Config:     cfg,
 		engines:    make(map[string]runs.Engine),
-		boxes:      inbox.New(cfg.Inbox, cfg.Node),
+		boxes:      newBoxes(cfg),
 		began:      time.Now(),
 		connectors: make(map[string]connectors.Connector),
 		remind:     make(chan struct{}, 1),
@@ -184,8 +209,7 @@ func New(cfg Config) *System {
 		s.Society = func() Society { return DefaultSociety }
 	}
 	s.gate = newGate(cfg)
-	s.post = newDeliverer(cfg.Outbox, s.connector, s.mayReceive, cfg.Meter, cfg.Log)
-	s.post.files = cfg.Agents
+	s.post = newDeliverer(s.Config, s.connector, s.mayReceive)
 	return s
 }
 
@@ -202,6 +226,10 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 		s.connectors[c.Name()] = c
 	}
 	s.mu.Unlock()
+	if _, err := s.Members.Joined(ctx); err != nil {
+		return nil // ended before it began
+	}
+	defer context.AfterFunc(ctx, s.Members.Drain)()
 	if err := s.gate.load(ctx); err != nil {
 		return err
 	}
@@ -217,8 +245,16 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	}
 	group.Go(func() error { return s.dispatch(working) })
 	group.Go(func() error { s.remindAll(working); return nil })
-	group.Go(func() error { s.stopOrphans(working); return nil })
-	group.Go(func() error { s.takeTyped(working); return nil })
+	if s.Members.IsAlone() {
+		group.Go(func() error { s.stopOrphans(working); return nil })
+		group.Go(func() error { s.takeTyped(working); return nil })
+	} else {
+		group.Go(func() error { s.followNodes(working); return nil })
+		group.Go(func() error { s.mendAll(working); return nil })
+		group.Go(func() error { s.post.watch(working); return nil })
+		group.Go(func() error { s.heed(working); return nil })
+		group.Go(func() error { s.mirrorAll(working); return nil })
+	}
 	err := group.Wait() // the dispatcher has waited for its workers
 	s.waiters.shutdown()
 	s.post.end(drainTime)
@@ -246,7 +282,7 @@ func (s *System) dispatch(ctx context.Context) error {
 				workers.start(b, s.work)
 			}
 			return context.Cause(ctx)
-		case err != nil && !again(err):
+		case err != nil && !again(err) && s.Members.IsAlone(): // else it may be the way to the store
 			if failures++; failures == 3 {
 				return fmt.Errorf("the store fails: %w", err)
 			}
@@ -263,10 +299,15 @@ func (s *System) dispatch(ctx context.Context) error {
 	}
 }
 
-// endWork gives the workers their grace, then cuts them.
+// endWork gives the workers their grace, then cuts them. It is short when others
+// are there to go on: what is cut here is resumed there at once.
 func (s *System) endWork(workers *crew) {
 	close(s.draining)
-	if !workers.wait(s.Grace) {
+	grace := s.Grace
+	if s.Members.Others() > 0 {
+		grace = min(grace, s.HandOver)
+	}
+	if !workers.wait(grace) {
 		workers.end(ErrShutdown)
 		workers.wait(0)
 	}

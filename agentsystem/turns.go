@@ -16,6 +16,7 @@ type turns struct {
 
 // A turn is what a run works on.
 type turn struct {
+	pass     *pass
 	agent    claybot.Agent
 	messages []claybot.Message // never changed
 	add      func(...claybot.Event)
@@ -36,13 +37,15 @@ func (t *turns) begin(p *pass) {
 	if t.all == nil {
 		t.all = make(map[claybot.RunID]turn)
 	}
-	t.all[p.run.ID] = turn{p.agent, slices.Clone(p.messages), p.add, p.round}
+	t.all[p.run.ID] = turn{p, p.agent, slices.Clone(p.messages), p.add, p.round}
 }
 
 func (t *turns) end(p *pass) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.all, p.run.ID)
+	if t.all[p.run.ID].pass == p { // the run may go on in a later pass already
+		delete(t.all, p.run.ID)
+	}
 }
 
 // of returns the turn of a run, an empty one when it is not at work here.
@@ -91,7 +94,7 @@ func (t turn) newest() claybot.Message {
 }
 
 // work is what the pass works on.
-func (p *pass) work() turn { return turn{p.agent, p.messages, p.add, p.round} }
+func (p *pass) work() turn { return turn{p, p.agent, p.messages, p.add, p.round} }
 
 // route is where the turn answers.
 func (t turn) route() claybot.Route {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
@@ -60,13 +61,74 @@ func (s *System) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybo
 		}
 	}
 	for _, t := range tokens {
-		select {
-		case <-t.settled:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := s.await(ctx, t); err != nil {
+			return nil, err
 		}
 	}
 	return s.waiters.collect(ms, tokens)
+}
+
+// await waits until a token is settled. Where other nodes work on messages, too, it
+// looks into the store by itself: soon after a hint, and every two seconds.
+func (s *System) await(ctx context.Context, t *token) error {
+	var look <-chan time.Time
+	for {
+		var heard <-chan struct{}
+		if !s.Members.IsAlone() {
+			heard = s.elsewhere.next()
+			if look == nil {
+				look = time.After(lookEnds)
+			}
+		}
+		select {
+		case <-t.settled:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-heard:
+			look = time.After(lookSoon)
+			select {
+			case <-t.settled:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-look:
+			}
+		case <-look:
+		}
+		look = nil
+		if err := s.endedElsewhere(ctx, t); err != nil {
+			s.Log.Warn("cannot look for the end of messages; trying again", "err", err)
+		}
+	}
+}
+
+// endedElsewhere notes the ends of messages of a token that came without this
+// process. The run that is at work here tells its own, and has the whole text.
+func (s *System) endedElsewhere(ctx context.Context, t *token) error {
+	for _, id := range s.waiters.open(t) {
+		r, err := s.Inbox.Receipt(ctx, id)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // not posted yet
+		}
+		if err != nil {
+			return fmt.Errorf("read the receipt of %s: %w", id, err)
+		}
+		if r.Run != nil && s.turns.of(r.Run.ID).agent.ID != "" {
+			continue
+		}
+		res, ended := resultOf(r)
+		if !ended {
+			continue
+		}
+		doomed := []claybot.MessageID(nil)
+		if res.Err != nil {
+			doomed = s.dropDoomed(r.Agent, []claybot.MessageID{id})
+		}
+		s.waiters.ended(res, id)
+		s.waiters.ended(Result{Err: ErrDropped}, doomed...)
+	}
+	return nil
 }
 
 // catchUp settles the waiter of a message that was posted before and may have
@@ -78,18 +140,62 @@ func (s *System) catchUp(ctx context.Context, id claybot.MessageID) error {
 		s.waiters.ended(Result{Err: ErrDropped}, id)
 	case err != nil:
 		return fmt.Errorf("read the receipt of %s: %w", id, err)
-	case r.Skipped != "":
-		s.waiters.ended(Result{Err: ErrDropped}, id)
-	case r.Run != nil && r.Run.State.Ended():
-		res := Result{Run: r.Run.ID, State: r.Run.State, Text: r.Run.Output}
-		if r.Run.State == claybot.RunFailed && r.Run.Error != nil {
-			res.Err = &RunFailedError{Run: r.Run.ID, Code: r.Run.Error.Code}
-		} else if r.Run.State != claybot.RunSucceeded {
-			res.Err = ErrCanceled
+	default:
+		if res, ended := resultOf(r); ended {
+			s.waiters.ended(res, id)
 		}
-		s.waiters.ended(res, id)
 	}
 	return nil
+}
+
+// resultOf is how a message ended, as the store has it: the text is that of the
+// run, shortened. False while it has not.
+func resultOf(r storage.Receipt) (Result, bool) {
+	switch {
+	case r.Skipped != "":
+		return Result{Err: errSkipped(r)}, true
+	case r.Run == nil || !r.Run.State.Ended():
+		return Result{}, false
+	}
+	res := Result{Run: r.Run.ID, State: r.Run.State, Text: r.Run.Output}
+	switch {
+	case r.Run.State == claybot.RunFailed && r.Run.Error != nil:
+		res.Err = &RunFailedError{Run: r.Run.ID, Code: r.Run.Error.Code}
+	case r.Run.State != claybot.RunSucceeded && r.Run.Cancel == "reset":
+		res.Err = ErrReset
+	case r.Run.State != claybot.RunSucceeded:
+		res.Err = ErrCanceled
+	}
+	return res, true
+}
+
+// errSkipped is why a message that no run took did not end well; nil where its end
+// is what it asked for.
+func errSkipped(r storage.Receipt) error {
+	switch r.Skipped {
+	case "command", skippedAnswer, skippedUnfit:
+		return nil
+	case "reset":
+		if r.Message.Type == claybot.MessageReset {
+			return nil
+		}
+		return ErrReset
+	case "canceled":
+		return ErrCanceled
+	}
+	return ErrDropped
+}
+
+// open are the messages of a token that have no result yet.
+func (w *waiters) open(t *token) (ids []claybot.MessageID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range t.ids {
+		if _, known := t.results[id]; !known {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // collect puts the results of settled tokens into the order of the messages.

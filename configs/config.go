@@ -78,6 +78,9 @@ type Config struct {
 	MCP       []MCPServer
 	// Workspace is where the commands of all profiles run that say nothing else.
 	Workspace Workspace
+	Files     Files
+	Storage   Storage
+	Node      Node
 	Skills    string // the folder of skills; empty: DefaultSkillsDir below the data directory
 
 	routes    map[string]string // match -> profile name
@@ -197,9 +200,12 @@ func Default() Config {
 		Cron:            Cron{Enabled: true, Gates: true, Zone: time.UTC},
 		Heartbeat:       Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
 		Metrics:         true,
+		Storage:         Storage{Listen: true, Connections: DefaultConnections},
+		Node:            defaultNode(),
 		OTLP:            OTLP{Interval: DefaultExport},
 	}
 	c.Workspace = plainWorkspace()
+	c.Files.MaxInline = DefaultInline
 	c.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
 	return c
 }

@@ -175,6 +175,9 @@ func TestEnvironmentOverFile(t *testing.T) {
 		"TELEGRAM_BOT_TOKEN": "1:t", "TELEGRAM_API_URL": "http://t", "SLACK_BOT_TOKEN": "xoxb-2",
 		"SLACK_APP_TOKEN": "xapp-2", "SLACK_API_URL": "http://s/api",
 		"CLAYBOT_PPROF": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://o/", "OTEL_EXPORTER_OTLP_HEADERS": "a=b",
+		"CLAYBOT_FILES_URL": "s3://env", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t",
+		"CLAYBOT_STORAGE_URL": " postgres://p ", "CLAYBOT_STORAGE_POOLER": "true", "CLAYBOT_STORAGE_LISTEN": "off",
+		"CLAYBOT_NODE_NAME": "n1", "CLAYBOT_NODE_LEASE": "3s", "CLAYBOT_NODE_MAX_RUNS": "7", "CLAYBOT_NODE_HANDOVER": "1s",
 	}
 	c, warnings := load(t, `
 data_dir: file
@@ -188,15 +191,20 @@ telegram: {token: env:OTHER, api_url: http://file}
 slack: {bot_token: env:OTHER, app_token: env:OTHER, api_url: http://file}
 pprof: false
 otlp: {endpoint: http://file, headers: {file: file}}
+files: {url: "s3://file"}
+storage: {url: env:OTHER, pooler: false, listen: true}
+node: {name: file, lease: 20s, max_runs: 9, handover: 2s}
 `, vars)
 	got := fmt.Sprint(c.DataDir, c.HTTP, c.HTTPHosts, c.HTTPGuard, c.Access, c.Log, c.LogLevel, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
 		c.Telegram.Token.Value(), c.Telegram.APIURL, c.Slack.BotToken.Value(), c.Slack.AppToken.Value(), c.Slack.APIURL,
-		c.Pprof, c.OTLP.Endpoint, len(c.OTLP.Headers), c.OTLP.Headers["a"].Value())
-	want := "/d:0[a.example.org b:1]{c.pem /k.pem true [10.0.0.5/32 fd00::/8]}{allowlist [{telegram 123} {slack U1}]}textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1b"
+		c.Pprof, c.OTLP.Endpoint, len(c.OTLP.Headers), c.OTLP.Headers["a"].Value(),
+		c.Files.Bucket, c.Files.AccessKey.Value(), c.Files.SecretKey.Value(), c.Files.SessionToken.Value(),
+		c.Storage.URL.Value(), c.Storage.Pooler, c.Storage.Listen, c.Node)
+	want := "/d:0[a.example.org b:1]{c.pem /k.pem true [10.0.0.5/32 fd00::/8]}{allowlist [{telegram 123} {slack U1}]}textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if n := len(warnings); n != 4 { // the file asks for OTHER, which is not set
+	if n := len(warnings); n != 5 { // the file asks for OTHER, which is not set
 		t.Errorf("%d warnings: %v", n, warnings)
 	}
 	for _, v := range variables() {
@@ -295,7 +303,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "ANALYTICS_SECRET": "not-real", "BRAVE_API_KEY": "not-real"}
+	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "ANALYTICS_SECRET": "not-real", "BRAVE_API_KEY": "not-real", "AWS_ACCESS_KEY_ID": "not-real", "AWS_SECRET_ACCESS_KEY": "not-real", "AWS_SESSION_TOKEN": "not-real", "CLAYBOT_STORAGE_URL": "postgres://claybot@db.example.org/claybot"}
 	c, warnings, err := Load("claybot.example.yaml", environ(vars))
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,7 +40,7 @@ func variables() []variable {
 		{"SLACK_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.BotToken = NewSecret(at.key, v) }},
 		{"SLACK_APP_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.AppToken = NewSecret(at.key, v) }},
 		{"SLACK_API_URL", func(r *reader, at place, v string, c *Config) { r.slackURL(at, v, &c.Slack) }},
-	}, telemetryVariables()...)
+	}, slices.Concat(telemetryVariables(), fileVariables(), storageVariables())...)
 }
 
 // commas splits a list of values with commas between them.

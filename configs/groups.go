@@ -36,6 +36,9 @@ func rootKeys() []key[Config] {
 		{"budgets", setBudgets},
 		{"mcp", setMCP},
 		{"workspaces", func(r *reader, at place, n *yaml.Node, c *Config) { setWorkspace(r, at, n, &c.Workspace) }},
+		{"files", setFiles},
+		{"storage", setStorage},
+		{"node", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Node, nodeKeys()) }},
 		text("skills_dir", func(r *reader, at place, v string, c *Config) { c.Skills = r.path(v) }),
 	}, telemetryKeys()...)
 }

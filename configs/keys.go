@@ -161,28 +161,39 @@ func Keys() []string {
 			add("web.search[].", names(searchKeys()))
 		case "workspaces":
 			add("workspaces.", names(workspaceKeys()))
+		case "files":
+			add("files.", names(fileKeys()))
+		case "storage":
+			add("storage.", names(storageKeys()))
+		case "node":
+			add("node.", names(nodeKeys()))
 		case "relay":
 			add("relay[].", names(sinkKeys()))
 		case "otlp":
 			add("otlp.", names(otlpKeys()))
 		case "agents":
-			const profile = "agents." + DefaultProfile + "."
-			all = append(all, "agents."+foregroundScope)
-			groups := []string{"deep", "plan", "explore", "approvals", "limits"}
-			add(profile, slices.DeleteFunc(names(profileKeys()), func(n string) bool { return slices.Contains(groups, n) }))
-			add(profile+"deep.", names(deepKeys()))
-			add(profile+"deep.subagents[].", names(helperKeys()))
-			add(profile+"plan.", names(planKeys()))
-			add(profile+"plan.intents[].", names(intentKeys()))
-			add(profile+"plan.intents[].inputs[].", names(inputKeys()))
-			add(profile+"explore.", names(exploreKeys()))
-			add(profile+"approvals.", names(approvalKeys()))
-			add(profile+"limits.", names(limitKeys()))
+			addProfile(add)
 		default:
 			all = append(all, name)
 		}
 	}
 	return all
+}
+
+// addProfile adds the keys of agents.
+func addProfile(add func(prefix string, names []string)) {
+	const profile = "agents." + DefaultProfile + "."
+	add("agents.", []string{foregroundScope})
+	groups := []string{"deep", "plan", "explore", "approvals", "limits"}
+	add(profile, slices.DeleteFunc(names(profileKeys()), func(n string) bool { return slices.Contains(groups, n) }))
+	add(profile+"deep.", names(deepKeys()))
+	add(profile+"deep.subagents[].", names(helperKeys()))
+	add(profile+"plan.", names(planKeys()))
+	add(profile+"plan.intents[].", names(intentKeys()))
+	add(profile+"plan.intents[].inputs[].", names(inputKeys()))
+	add(profile+"explore.", names(exploreKeys()))
+	add(profile+"approvals.", names(approvalKeys()))
+	add(profile+"limits.", names(limitKeys()))
 }
 
 // scalar returns a single value as it was written.

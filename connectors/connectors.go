@@ -161,6 +161,26 @@ type Accepter interface {
 	Accepted(d claybot.Descriptor, m claybot.Message)
 }
 
+// An Exclusive connector is run by one node at a time, where several share a
+// store: the platform allows one reader. Optional. It sends on all nodes,
+// whether Run works there or not.
+type Exclusive interface {
+	// Exclusive names what only one node may use. The name is made of the identity
+	// that the platform knows, and of no secret.
+	Exclusive() string
+	// Standby tells that another node has it now, by its name, which may be empty.
+	// Until that changes Run is not called.
+	Standby(holder string)
+}
+
+// A Looker shows what is in the outbox of its channels, whichever node has sent
+// it. Optional.
+type Looker interface {
+	// Look tells that the outbox may have something new for a channel. It must not
+	// block.
+	Look(channel string)
+}
+
 // A Linker knows the links that its platform gives to messages. Optional.
 type Linker interface {
 	// Refs are the names under which the store may know the message that a link

@@ -11,6 +11,7 @@ const (
 	StateLive     = "live"
 	StateFailing  = "failing" // tries again by itself
 	StateStopped  = "stopped" // a permanent error; needs the operator
+	StateStandby  = "standby" // another node does the work, and this one takes over when that ends
 )
 
 // Health is how a connector is doing. Err is one sentence with the next step,
@@ -20,6 +21,15 @@ type Health struct {
 	LastOK time.Time `json:"lastOk,omitzero"`
 	Err    string    `json:"error"`
 }
+
+// Settled reports whether the connector has come as far as it comes by itself: it
+// has had a success, has given up, or stands by.
+func (h Health) Settled() bool {
+	return !h.LastOK.IsZero() || h.State == StateStopped || h.State == StateStandby
+}
+
+// Well reports whether nothing is the matter: it works, or stands by.
+func (h Health) Well() bool { return h.State == StateLive || h.State == StateStandby }
 
 // A Pulse keeps the Health of a connector; its zero value is starting. It is
 // safe for concurrent use.
@@ -40,6 +50,19 @@ func (p *Pulse) Fail(sentence string) { p.set(StateFailing, sentence) }
 
 // Stop notes an error after which it does not.
 func (p *Pulse) Stop(sentence string) { p.set(StateStopped, sentence) }
+
+// Start notes that the work begins, after a Standby.
+func (p *Pulse) Start() { p.set(StateStarting, "") }
+
+// Standby notes that another node does the work; holder is its name, empty when
+// it is not known.
+func (p *Pulse) Standby(holder string) {
+	sentence := "another node has the connection; this one takes over when it ends"
+	if holder != "" {
+		sentence = "node " + holder + " has the connection; this one takes over when it ends"
+	}
+	p.set(StateStandby, sentence)
+}
 
 func (p *Pulse) set(state, sentence string) {
 	p.mu.Lock()

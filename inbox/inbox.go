@@ -14,22 +14,18 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 
-// The lease of an agent and how it is kept: renewed at a third of its length,
-// trusted no longer than its end less the margin.
+// What a Config means where it says nothing.
 const (
-	leaseTTL    = 10 * time.Second
-	leaseRenew  = leaseTTL / 3
-	leaseMargin = 2 * time.Second
+	DefaultTTL  = 10 * time.Second
+	DefaultPoll = 5 * time.Second
 )
-
-// pollEvery bounds how long a message waits whose wake-up was missed.
-const pollEvery = 5 * time.Second
 
 // ErrLapsed is the cause with which the work on an agent ends when its lease
 // could not be prolonged in time: the store did not answer. Whether somebody
@@ -42,31 +38,44 @@ type CanceledError struct{ By string } // user, reset, operator
 
 func (e *CanceledError) Error() string { return "canceled by " + e.By }
 
+// Config is what New needs. Zero durations mean the defaults.
+type Config struct {
+	Store storage.Inbox
+	// Node is the id under which agents are held from now on, new for every
+	// process. Empty: none are taken at present.
+	Node func() string
+	// TTL is the length of a lease. It is renewed at a third of it, and trusted no
+	// longer than its end less a fifth.
+	TTL time.Duration
+	// Poll bounds how long a message waits whose wake-up was missed.
+	Poll time.Duration
+}
+
 // Inboxes hands out the agents that are due. It is safe for concurrent use.
 type Inboxes struct {
-	store storage.Inbox
-	node  string
-	wake  chan struct{}
+	Config
+	wake chan struct{}
 
 	mu   sync.Mutex
 	held map[claybot.AgentID]*Box
 }
 
-// New returns the inboxes of one node. The name of the node must be new for
-// every process.
-func New(s storage.Inbox, node string) *Inboxes {
+// New returns the inboxes of one node.
+func New(cfg Config) *Inboxes {
+	cfg.TTL, cfg.Poll = cmp.Or(cfg.TTL, DefaultTTL), cmp.Or(cfg.Poll, DefaultPoll)
 	return &Inboxes{
-		store: s,
-		node:  node,
-		wake:  make(chan struct{}, 1),
-		held:  make(map[claybot.AgentID]*Box),
+		Config: cfg,
+		wake:   make(chan struct{}, 1),
+		held:   make(map[claybot.AgentID]*Box),
 	}
 }
+
+func (i *Inboxes) renewal() time.Duration { return i.TTL / 3 }
 
 // Post stores a message, wakes whoever waits in Next, and ends the run in
 // flight when the message asks for that.
 func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
-	done, err := i.store.Post(ctx, p)
+	done, err := i.Store.Post(ctx, p)
 	if err != nil {
 		return done, fmt.Errorf("post %s: %w", p.Message.ID, err)
 	}
@@ -116,7 +125,12 @@ func (i *Inboxes) Busy(id claybot.AgentID) bool {
 func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*Box, error) {
 	for {
 		began := time.Now()
-		held, next, err := i.store.Acquire(ctx, i.node, leaseTTL, limit, batch)
+		var held []storage.Held
+		var next time.Time
+		var err error
+		if node := i.Node(); node != "" {
+			held, next, err = i.Store.Acquire(ctx, node, i.TTL, limit, batch)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("acquire agents: %w", err)
 		}
@@ -127,7 +141,7 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*Box, error) {
 			}
 			return boxes, nil
 		}
-		pause := pollEvery
+		pause := i.Poll
 		if !next.IsZero() {
 			pause = min(pause, max(0, time.Until(next)))
 		}
@@ -144,17 +158,45 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*Box, error) {
 }
 
 func (i *Inboxes) open(ctx context.Context, h storage.Held, began time.Time) *Box {
-	b := &Box{Held: h, boxes: i, trusted: began.Add(leaseTTL - leaseMargin)}
+	b := &Box{Held: h, boxes: i}
+	b.trust(began)
 	// The work outlives the intake: a shutdown stops Next at once and gives
 	// runs in flight their grace.
 	b.ctx, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	b.mu.Lock()
-	b.keeper = time.AfterFunc(leaseRenew, b.renew)
+	b.keeper = time.AfterFunc(i.renewal(), b.renew)
 	b.mu.Unlock()
 	i.mu.Lock()
+	old := i.held[h.Lease.Agent]
 	i.held[h.Lease.Agent] = b
 	i.mu.Unlock()
+	if old != nil { // its lease has run out unnoticed
+		old.cancel(storage.ErrLeaseLost)
+	}
+	if i.Node() != h.Lease.Node { // it ended while the store was asked
+		b.cancel(ErrLapsed)
+	}
 	return b
+}
+
+// Lapse ends with ErrLapsed the work on agents that are held under another id
+// than the present one: the node that they were given to is none any more.
+func (i *Inboxes) Lapse() {
+	node := i.Node()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, b := range i.held {
+		if b.Lease.Node != node {
+			b.cancel(ErrLapsed)
+		}
+	}
+}
+
+// Working is how many agents this node works on.
+func (i *Inboxes) Working() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.held)
 }
 
 // A Box is one held agent: its lease, its unfinished run and what waits. Its
@@ -165,9 +207,9 @@ type Box struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	keeper  *time.Timer
-	trusted time.Time
+	trusted atomic.Pointer[time.Time] // written under mu only
 
-	mu     sync.Mutex // held during a renewal; guards keeper, trusted and closed
+	mu     sync.Mutex // held during a renewal; guards keeper and closed
 	closed bool
 
 	runMu  sync.Mutex
@@ -182,6 +224,28 @@ func (b *Box) Context() context.Context { return b.ctx }
 
 // End asks the worker to stop with a cause.
 func (b *Box) End(cause error) { b.cancel(cause) }
+
+// Trusted is nil while the lease is trusted, whatever else may have ended the
+// work. It looks at the clock, so it is right also in a process that was stopped a
+// moment ago. Ask before anything leaves that no token of the store guards.
+func (b *Box) Trusted() error {
+	if b.lapsed() {
+		b.cancel(ErrLapsed)
+		return ErrLapsed
+	}
+	if cause := context.Cause(b.ctx); errors.Is(cause, ErrLapsed) || errors.Is(cause, storage.ErrLeaseLost) {
+		return cause
+	}
+	return nil
+}
+
+func (b *Box) lapsed() bool { return !time.Now().Before(*b.trusted.Load()) }
+
+// trust prolongs the trust in a lease that was asked for at a time.
+func (b *Box) trust(began time.Time) {
+	end := began.Add(b.boxes.TTL - b.boxes.TTL/5)
+	b.trusted.Store(&end)
+}
 
 // Begun tells which run the work is on. A cancellation names its run, because
 // by the time it arrives the agent may be at work on the next one.
@@ -214,21 +278,21 @@ func (b *Box) renew() {
 	}
 	began := time.Now()
 	// Work that was told to end still needs its lease until it has ended.
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(b.ctx), b.trusted)
-	_, by, err := b.boxes.store.Renew(ctx, b.Lease, leaseTTL)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(b.ctx), *b.trusted.Load())
+	_, by, err := b.boxes.Store.Renew(ctx, b.Lease, b.boxes.TTL)
 	cancel()
-	again := leaseRenew
+	again := b.boxes.renewal()
 	switch {
 	case err == nil:
-		b.trusted = began.Add(leaseTTL - leaseMargin)
+		b.trust(began)
 	case errors.Is(err, storage.ErrLeaseLost):
 		b.cancel(storage.ErrLeaseLost)
 		return
-	case !time.Now().Before(b.trusted):
+	case b.lapsed():
 		b.cancel(ErrLapsed)
 		return
 	default:
-		again = min(time.Second, time.Until(b.trusted))
+		again = min(time.Second, b.boxes.TTL/10, time.Until(*b.trusted.Load()))
 	}
 	if by != "" {
 		b.cancel(&CanceledError{By: by})

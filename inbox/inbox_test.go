@@ -40,7 +40,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 			}
 		}()
 		r := &rig{T: t, db: db, store: &faulty{Inbox: db}}
-		r.boxes = inbox.New(r.store, "node")
+		r.boxes = inboxOf(r.store, "node")
 		for i := range 3 {
 			a := claybot.Agent{ID: claybot.NewID(), Descriptor: claybot.User("chat", "c", fmt.Sprint(i))}
 			if err := db.IndexAgents(t.Context(), a); err != nil {
@@ -50,6 +50,10 @@ func bubble(t *testing.T, test func(r *rig)) {
 		}
 		test(r)
 	})
+}
+
+func inboxOf(s storage.Inbox, node string) *inbox.Inboxes {
+	return inbox.New(inbox.Config{Store: s, Node: func() string { return node }})
 }
 
 // A faulty store fails its renewals when told to.
@@ -194,7 +198,7 @@ func TestLeaseIsKept(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.post(0, claybot.MessageUser, 0)
 		b := r.hold(time.Second)
-		other := inbox.New(r.db, "other")
+		other := inboxOf(r.db, "other")
 		for range 5 {
 			time.Sleep(10 * time.Second)
 			if b.Context().Err() != nil {
@@ -264,7 +268,7 @@ func TestCanceledWorkKeepsItsLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
-		if boxes, err := inbox.New(r.db, "other").Next(ctx, 1, 1); err == nil {
+		if boxes, err := inboxOf(r.db, "other").Next(ctx, 1, 1); err == nil {
 			t.Errorf("another node holds %d agents", len(boxes))
 		}
 		r.release(b)
@@ -363,7 +367,7 @@ func TestBoxOutlivesNext(t *testing.T) {
 // Two nodes share the agents; nobody holds one twice.
 func TestNodesShare(t *testing.T) {
 	bubble(t, func(r *rig) {
-		nodes := []*inbox.Inboxes{r.boxes, inbox.New(r.db, "other")}
+		nodes := []*inbox.Inboxes{r.boxes, inboxOf(r.db, "other")}
 		var holders [3]atomic.Int64
 		var all sync.WaitGroup
 		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
@@ -405,5 +409,64 @@ func TestNodesShare(t *testing.T) {
 		if err != nil || counts.Waiting != 0 {
 			t.Errorf("%d messages still wait, %v", counts.Waiting, err)
 		}
+	})
+}
+
+// A node that is given up gives up its agents, and takes none while it has no id.
+func TestNodeChanges(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var id atomic.Pointer[string]
+		set := func(s string) { id.Store(&s) }
+		set("one")
+		r.boxes = inbox.New(inbox.Config{Store: r.store, Node: func() string { return *id.Load() }, TTL: 3 * time.Second, Poll: time.Second})
+		r.post(0, claybot.MessageUser, 0)
+		b := r.hold(time.Second)
+		if b.Lease.Node != "one" || b.Trusted() != nil || r.boxes.Working() != 1 {
+			t.Errorf("held as %q, %v", b.Lease.Node, b.Trusted())
+		}
+		r.boxes.Lapse()
+		if b.Context().Err() != nil {
+			t.Error("given up although nothing has changed")
+		}
+		set("")
+		r.boxes.Lapse()
+		if err := context.Cause(b.Context()); !errors.Is(err, inbox.ErrLapsed) || b.Trusted() == nil {
+			t.Errorf("not given up: %v", err)
+		}
+		r.release(b)
+		b.Close()
+		r.none(time.Minute)
+		set("two")
+		again := r.hold(2 * time.Second) // nobody told it
+		if again.Lease.Node != "two" || r.boxes.Working() != 1 {
+			t.Errorf("held as %q", again.Lease.Node)
+		}
+		r.release(again)
+		again.Close()
+	})
+}
+
+// The length of a lease is settable, and a process that was stopped sees by the
+// clock that it has lost it. A person who ends the work does not end the lease.
+func TestTrusted(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.boxes = inbox.New(inbox.Config{Store: r.store, Node: func() string { return "node" }, TTL: 3 * time.Second})
+		r.post(0, claybot.MessageUser, 0)
+		b := r.hold(time.Second)
+		r.begin(b, "run")
+		time.Sleep(time.Minute)
+		if b.Trusted() != nil {
+			t.Errorf("not trusted although it is renewed: %v", b.Trusted())
+		}
+		r.boxes.Cancel(r.agents[0], "run", "user")
+		if b.Context().Err() == nil || b.Trusted() != nil {
+			t.Errorf("canceled: %v, %v", context.Cause(b.Context()), b.Trusted())
+		}
+		r.store.fail(errors.New("gone"))
+		time.Sleep(3 * time.Second)
+		if !errors.Is(b.Trusted(), inbox.ErrLapsed) {
+			t.Errorf("trusted without a renewal: %v", b.Trusted())
+		}
+		b.Close()
 	})
 }

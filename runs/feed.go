@@ -15,6 +15,7 @@ import (
 const (
 	ringEvents = 256
 	ringBytes  = 1 << 20
+	endedSteps = 32 // whose text is complete are remembered
 )
 
 // A feed is what a Hub knows of one run that is watched, or writes a text.
@@ -33,6 +34,16 @@ type feed struct {
 
 	texts  []*growing
 	looked time.Time // when a reader last looked into the store for all
+
+	// What follows is of stores that several nodes share.
+	shared  bool
+	look    bool      // another node has, or may have, written to the run
+	here    time.Time // when a text of the run last grew on this node
+	over    []int     // steps whose text is complete, the newest last
+	said    time.Time // when the others were last told that the run is read here
+	lost    int       // a piece of text is missing: so often are they told sooner
+	telling bool      // the growth of texts is being told to the others, or will be
+	toldAt  time.Time // when it was last
 }
 
 // A growing is the text of a step that is being written.
@@ -41,6 +52,13 @@ type growing struct {
 	step, attempt int
 	text          string
 	at            time.Time // when it last grew
+
+	// from is the node that writes the text, as which of its attempts; empty for
+	// this one. Of a text of this node, told is how much the others were told of
+	// attempt toldAttempt.
+	from              string
+	fromAttempt       int
+	told, toldAttempt int
 }
 
 // A mark is how much of a text a reader has.
@@ -121,11 +139,12 @@ func (f *feed) missing(last int64) int64 {
 }
 
 // covers reports whether a reader that has the events up to after gets all
-// others from the feed.
-func (f *feed) covers(after int64) bool {
+// others from the feed, of a run that has them up to last in the store. Another
+// process may have written what the feed does not know.
+func (f *feed) covers(after, last int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last > 0 && after <= f.last && after >= f.last-int64(len(f.ring))
+	return f.last > 0 && f.last >= last && after <= f.last && after >= f.last-int64(len(f.ring))
 }
 
 // claim reports whether the caller is the one who looks into the store for all
@@ -160,6 +179,9 @@ func (f *feed) grow(node string, step int, text string) bool {
 	if f.ended {
 		return false
 	}
+	if f.shared {
+		f.here = time.Now()
+	}
 	i := slices.IndexFunc(f.texts, func(g *growing) bool { return g.node == node && g.step == step })
 	if i < 0 {
 		if text == "" {
@@ -169,6 +191,14 @@ func (f *feed) grow(node string, step int, text string) bool {
 		return true
 	}
 	g := f.texts[i]
+	if g.from != "" { // the run has come here
+		g.from, g.told, g.toldAttempt = "", 0, 0
+		if g.text != "" {
+			g.attempt++
+		}
+		g.text, g.at = text, time.Now()
+		return true
+	}
 	if len(g.text) == len(text) && g.text == text {
 		return false
 	}
@@ -179,13 +209,17 @@ func (f *feed) grow(node string, step int, text string) bool {
 	return true
 }
 
-// endText drops the texts that an event brings to their end.
+// endText drops the texts that an event brings to their end. Pieces of them that
+// come from other nodes later are known to be late.
 func (f *feed) endText(e claybot.Event) {
-	if len(f.texts) == 0 {
+	if len(f.texts) == 0 && !f.shared {
 		return
 	}
 	switch {
 	case e.Type.Ends() || e.Type == claybot.EventAwaitingInput:
+		for _, g := range f.texts {
+			f.stepOver(g.step)
+		}
 		f.texts = nil
 	case e.Type == claybot.EventAssistantMessage:
 		var said struct {
@@ -193,8 +227,26 @@ func (f *feed) endText(e claybot.Event) {
 		}
 		if json.Unmarshal(e.Data, &said) == nil {
 			f.texts = slices.DeleteFunc(f.texts, func(g *growing) bool { return g.step == said.Step })
+			f.stepOver(said.Step)
 		}
 	}
+}
+
+func (f *feed) stepOver(step int) {
+	if !f.shared || f.readers == 0 || slices.Contains(f.over, step) {
+		return
+	}
+	if len(f.over) == endedSteps {
+		f.over = f.over[1:]
+	}
+	f.over = append(f.over, step)
+}
+
+// dropRemote drops the texts that other nodes write: without a reader, nobody is
+// asked for their pieces.
+func (f *feed) dropRemote() {
+	f.texts = slices.DeleteFunc(f.texts, func(g *growing) bool { return g.from != "" })
+	f.over, f.look, f.lost = nil, false, 0
 }
 
 // news returns what a reader with these marks does not have of the texts, and

@@ -10,8 +10,16 @@ import (
 
 // A Hub tells those who watch runs that there is something new. A store tells
 // the Hub of its commits, engines of the text they write; Watch and Relay
-// listen. A Hub has no goroutine of its own and keeps nothing of a run that
+// listen. A Hub has no goroutine that stays and keeps nothing of a run that
 // nobody watches and that writes no text.
+//
+// Where several nodes share the store, each has a Hub. The store tells a Hub of
+// what the others have committed (Heard), and its readers look there; the ring of
+// newest events is good for what was seen to follow without a gap, whoever wrote
+// it. A text is told to the other nodes only while it is read there: a node says
+// so when a reader begins and every 5 s from then on, and is told the text so far
+// and then its growth, in pieces with their offsets. What is lost on the way comes
+// with the event that ends the step.
 //
 // What a Hub says are hints: a reader that misses one looks into the store
 // within a second. All methods may be called by many goroutines.
@@ -21,6 +29,11 @@ type Hub struct {
 	sweep   int           // the number of feeds at which abandoned texts are looked for
 	changed chan struct{} // closed with the next commit; nil while nobody waits
 	events  chan struct{} // the same for commits with events
+
+	// Of a Hub that is one of several; see NewSharedHub.
+	tellOthers func(storage.Hint)
+	crowds     map[claybot.RunID]audience
+	crowdSweep int // the number of crowds at which old ones are looked for
 }
 
 const (
@@ -105,10 +118,17 @@ func (h *Hub) Grow(run claybot.RunID, node string, step int, text string) {
 		f = h.open(run)
 	}
 	f.mu.Lock()
-	h.mu.Unlock()
 	defer f.mu.Unlock()
+	if h.tellOthers == nil {
+		h.mu.Unlock()
+	} else {
+		defer h.mu.Unlock() // who reads elsewhere is looked up
+	}
 	if f.grow(node, step, text) {
 		release(&f.grew)
+		if h.tellOthers != nil {
+			h.tellSoon(run, f)
+		}
 	}
 }
 
@@ -118,7 +138,7 @@ func (h *Hub) open(run claybot.RunID) *feed {
 		h.forget(time.Now().Add(-abandoned))
 		h.sweep = max(firstSweep, 2*len(h.feeds))
 	}
-	f := new(feed)
+	f := &feed{shared: h.tellOthers != nil}
 	h.feeds[run] = f
 	return f
 }
@@ -159,6 +179,7 @@ func (h *Hub) leave(run claybot.RunID, f *feed) {
 	if f.readers == 0 {
 		// Nobody tells the feed of events from now on: what it knows grows old.
 		f.ring, f.bytes, f.last, f.ended = nil, 0, 0, false
+		f.dropRemote()
 	}
 	if f.idle() && h.feeds[run] == f {
 		delete(h.feeds, run)

@@ -106,7 +106,7 @@ func TestRing(t *testing.T) {
 		after int64
 		want  bool
 	}{{1010, false}, {1011, true}, {1012, false}} {
-		if got := f.covers(tt.after); got != tt.want {
+		if got := f.covers(tt.after, 0); got != tt.want {
 			t.Errorf("covers %d: %v", tt.after, got)
 		}
 	}

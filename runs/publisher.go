@@ -63,17 +63,46 @@ func (h *heldRun) halve(n int) { h.most, h.wins = n/2, 0 }
 var errStore = errors.New("the store")
 
 func (p *publisher) run(ctx context.Context) {
+	every := relayEvery
+	if p.relay.Turn != nil {
+		every = sharedEvery
+	}
 	for ctx.Err() == nil {
 		woken := p.relay.Hub.happened()
-		if p.round(ctx) {
-			continue
-		}
-		if d := time.Until(p.until); d > 0 {
+		worked, mine := p.turn(ctx)
+		switch d := time.Until(p.until); {
+		case worked:
+		case !mine:
+			rest(ctx, every, nil)
+		case d > 0:
 			rest(ctx, d, nil)
-			continue
+		default:
+			rest(ctx, every, woken)
 		}
-		rest(ctx, relayEvery, woken)
 	}
+}
+
+// turn is a round, if it is this node's turn.
+func (p *publisher) turn(ctx context.Context) (worked, mine bool) {
+	if p.relay.Turn == nil {
+		return p.round(ctx), true
+	}
+	held, free, err := p.relay.Turn(ctx, SinkClaim(p.name))
+	if err != nil {
+		// Whoever has it makes its own batches.
+		clear(p.held)
+		p.fails, p.until = 0, time.Time{}
+		p.relay.report(p.name, func(h *SinkHealth) {
+			*h = SinkHealth{Standby: errors.Is(err, storage.ErrHeld)}
+			if !h.Standby {
+				h.Error = "it cannot be claimed: " + err.Error()
+			}
+		})
+		return false, false
+	}
+	defer free()
+	p.relay.report(p.name, func(h *SinkHealth) { h.Standby = false })
+	return p.round(held), true
 }
 
 // round publishes one batch of each run of the backlog and reports whether it

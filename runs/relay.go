@@ -48,6 +48,7 @@ const (
 	batchBytes     = 1 << 20 // of data
 	growAfter      = 8       // batches that are taken, one that was made smaller grows
 	relayEvery     = 200 * time.Millisecond
+	sharedEvery    = 2 * time.Second // where several nodes share the store
 	shortestPause  = 200 * time.Millisecond
 	longestPause   = time.Minute
 	longestAsked   = time.Hour // of a Retry-After
@@ -69,10 +70,19 @@ type Relay struct {
 	Hub   *Hub
 	Sinks map[string]Sink // by a name that stays the same across restarts
 	Log   *slog.Logger    // nil: silent
+	// Turn is asked before each round where several nodes share the store: one of
+	// them may tell a sink at a time (SinkClaim). It claims the right and returns a
+	// context that is done when that ends, and a function that lets the context go;
+	// while another node has the right, the error is storage.ErrHeld. nil: there
+	// are no others.
+	Turn func(ctx context.Context, claim string) (context.Context, func(), error)
 
 	mu     sync.Mutex
 	health map[string]SinkHealth
 }
+
+// SinkClaim is the name of the claim of whoever tells a sink.
+func SinkClaim(sink string) string { return "sink/" + sink }
 
 // A SinkHealth is how a sink is doing.
 type SinkHealth struct {
@@ -86,6 +96,8 @@ type SinkHealth struct {
 	Oldest  claybot.Time `json:"oldest,omitempty"`
 	// Error is what is wrong, in words; empty when nothing is.
 	Error string `json:"error,omitempty"`
+	// Standby: another node tells the sink, and knows the rest.
+	Standby bool `json:"standby,omitempty"`
 }
 
 // Run names the sinks to the store and publishes until ctx is done. It returns

@@ -118,7 +118,7 @@ func (r *reader) read(ctx context.Context, id claybot.RunID) error {
 			return err
 		}
 	}
-	if run.State.Ended() || !r.feed.covers(r.after) {
+	if run.State.Ended() || !r.feed.covers(r.after, run.LastSeq) {
 		if err := r.stored(ctx, run); err != nil || r.done() {
 			return err
 		}
@@ -201,7 +201,9 @@ func (r *reader) follow(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n := r.next(time.Now())
+		now := time.Now()
+		r.hub.attend(r.run, r.feed, now)
+		n := r.next(now)
 		for i, s := range r.buf[:n.events] {
 			r.buf[i] = nil
 			if r.tell(s); r.done() {
@@ -222,6 +224,11 @@ func (r *reader) follow(ctx context.Context) error {
 			}
 		case n.over || n.behind && n.ended:
 			return nil
+		case n.look:
+			if err := r.refresh(ctx); err != nil {
+				r.feed.lookAgain()
+				return err
+			}
 		case len(n.deltas) == 0:
 			if err := r.pause(ctx, n); err != nil {
 				return err
@@ -288,6 +295,7 @@ type next struct {
 	deltas []*Delta
 	last   int64 // the highest seq that the feed knows
 	behind bool  // the events that follow are in the store alone
+	look   bool  // there may be more in the store, and the reader is to look for all
 	ended  bool  // the run has ended
 	over   bool  // and the reader has all of it
 
@@ -308,6 +316,10 @@ func (r *reader) next(now time.Time) next {
 		}
 	}
 	n.over = f.ended && !n.behind
+	if !n.behind && f.look {
+		f.look, n.look = false, true
+		return n
+	}
 	if !n.behind {
 		if now.Before(r.due) {
 			n.pause = min(n.pause, r.due.Sub(now))

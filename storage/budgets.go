@@ -19,9 +19,11 @@ type Budgets interface {
 	// and tells how its budgets stand. An id that is not set aside, or not any
 	// more, changes nothing and tells nothing.
 	Book(ctx context.Context, id string, actual Amount) ([]Budget, error)
-	// Abandoned enters what other nodes than this one have set aside, as it was
-	// set aside, and returns how many reservations that were. Call it at start,
-	// when the other nodes are known to be dead.
+	// Abandoned enters what nodes have set aside that are not there any more, as it
+	// was set aside, and returns how many reservations that were. Those are, besides
+	// this one, the nodes whose beat has run out or that have left, and in a store
+	// that one process uses alone all others. Call it at start and whenever a node
+	// has gone.
 	Abandoned(ctx context.Context, node string) (int, error)
 	// Extend raises the limit of a budget for the rest of its period.
 	// ErrNotFound when nothing was ever asked of it, ErrState when it

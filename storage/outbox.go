@@ -20,10 +20,11 @@ type Outbox interface {
 	Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error)
 	// UnsentDests lists the destinations that have unfinished messages.
 	UnsentDests(ctx context.Context) ([]string, error)
-	// Attempt records that the bytes are about to leave.
-	Attempt(ctx context.Context, id string) error
-	// Resolve records how an attempt or a lookup ended.
-	Resolve(ctx context.Context, id string, r Resolution) error
+	// Attempt records that the bytes are about to leave. c is the claim of the
+	// destination (DestClaim); ErrLeaseLost when it has ended.
+	Attempt(ctx context.Context, c Claim, id string) error
+	// Resolve records how an attempt or a lookup ended; ErrLeaseLost as Attempt.
+	Resolve(ctx context.Context, c Claim, id string, r Resolution) error
 	// Transcript returns the newest limit messages that people wrote to an
 	// agent, commands included, and messages sent to dest, oldest first: what a
 	// chat window shows.

@@ -252,8 +252,9 @@ type Inbox interface {
 	// message makes no agent due.
 	Post(ctx context.Context, p Posting) (Posted, error)
 	// Acquire leases up to limit due agents to node, longest due first, with at
-	// most batch waiting messages each. It never returns an agent that node
-	// holds already. next is when another agent will be due, zero for never.
+	// most batch waiting messages each. In a store that one process uses alone it
+	// never returns an agent that node holds already. next is when another agent
+	// will be due, zero for never.
 	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (held []Held, next time.Time, err error)
 	// Renew prolongs a lease and reports who asked to cancel the agent's run,
 	// empty for nobody.

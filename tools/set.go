@@ -323,7 +323,7 @@ func (s *Set) contain(ctx context.Context, e entry, env Env, args json.RawMessag
 		}
 		done <- o
 	}()
-	o.result, o.err = e.tool.Call(ctx, env, args)
+	o.result, o.err = patiently(ctx, e, env, args)
 }
 
 func (s *Set) log() *slog.Logger {

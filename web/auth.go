@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -61,13 +62,17 @@ func (h *hash) UnmarshalText(text []byte) error {
 //	web.tokens.json    tokens of programs: name, scope, hash, times
 //	web.sessions.json  browsers that logged in, by the hash of their cookie
 //
+// Nodes that share a store have these files, and the hashes of login codes, there
+// (see shared); web.token is then a copy for people to read.
+//
 // Whoever is let in is registered until his request has ended, in one step with
 // the check: a credential that ends takes everything with it that goes on in its
 // name.
 type auth struct {
-	dir   string
-	log   *slog.Logger
-	guess guesses
+	dir    string
+	log    *slog.Logger
+	guess  guesses
+	shared *shared // nil: all that counts is in dir
 
 	disk sync.Mutex // held while a file is written; taken before mu
 
@@ -80,10 +85,10 @@ type auth struct {
 	under    holders
 }
 
-// newAuth reads what a data directory has. Sessions that cannot be read are
+// newAuth reads what a data directory has, or the tree that nodes share. Sessions that cannot be read are
 // forgotten: people log in again. So are the tokens of programs, but their file
 // is kept aside and the log says so.
-func newAuth(dir string, log *slog.Logger) (*auth, error) {
+func newAuth(dir string, tree *storage.Mirror, log *slog.Logger) (*auth, error) {
 	secret, err := loadOwner(filepath.Join(dir, ownerName))
 	if err != nil {
 		return nil, err
@@ -91,6 +96,12 @@ func newAuth(dir string, log *slog.Logger) (*auth, error) {
 	a := &auth{
 		dir: dir, log: log, owner: digest(secret),
 		codes: make(map[hash]time.Time), sessions: make(map[hash]session), under: make(holders),
+	}
+	if tree != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), sharedTime)
+		defer cancel()
+		a.shared = newShared(tree)
+		return a, a.join(ctx, secret)
 	}
 	if b, err := os.ReadFile(a.path(sessionName)); err == nil {
 		if err := json.Unmarshal(b, &a.sessions); err != nil || a.sessions == nil {
@@ -114,7 +125,7 @@ func loadOwner(path string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	if secret := strings.TrimSpace(string(b)); err == nil && len(secret) >= base64.RawURLEncoding.EncodedLen(tokenBytes) {
+	if secret := strings.TrimSpace(string(b)); err == nil && usable(secret) {
 		return secret, os.Chmod(path, 0o600)
 	}
 	secret := random()
@@ -122,6 +133,20 @@ func loadOwner(path string) (string, error) {
 		return "", err
 	}
 	return secret, nil
+}
+
+// usable reports whether a text is long enough for a token.
+func usable(text string) bool {
+	return len(strings.TrimSpace(text)) >= base64.RawURLEncoding.EncodedLen(tokenBytes)
+}
+
+// copyOwner writes the owner's token where people look for it, when it is not
+// there.
+func copyOwner(path, secret string) error {
+	if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == secret {
+		return nil
+	}
+	return replace(path, []byte(secret+"\n"))
 }
 
 // random returns 256 random bits that fit into URLs and headers.
@@ -154,6 +179,14 @@ func replace(path string, b []byte) error {
 // ends first goes.
 func (a *auth) newCode() string {
 	code := random()
+	a.addCode(digest(code))
+	if a.shared != nil {
+		a.publish()
+	}
+	return code
+}
+
+func (a *auth) addCode(code hash) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire()
@@ -166,8 +199,7 @@ func (a *auth) newCode() string {
 		}
 		delete(a.codes, first)
 	}
-	a.codes[digest(code)] = time.Now().Add(codeLife)
-	return code
+	a.codes[code] = time.Now().Add(codeLife)
 }
 
 // login exchanges a code, or the owner's token if that is to be taken, for the
@@ -175,14 +207,8 @@ func (a *auth) newCode() string {
 // locks nobody out.
 func (a *auth) login(secret string, token bool) (cookie string, ok bool) {
 	sum := digest(secret)
+	ok = a.useCode(sum)
 	a.mu.Lock()
-	a.expire()
-	for k := range a.codes {
-		if k.is(sum) {
-			ok = true
-			delete(a.codes, k)
-		}
-	}
 	if ok = ok || token && a.owner.is(sum); ok {
 		cookie = a.begin(random())
 	}
@@ -193,13 +219,27 @@ func (a *auth) login(secret string, token bool) (cookie string, ok bool) {
 	return cookie, ok
 }
 
+// useCode reports whether there is such a code; from now on there is not.
+func (a *auth) useCode(sum hash) (ok bool) {
+	a.mu.Lock()
+	a.expire()
+	for k := range a.codes {
+		if k.is(sum) {
+			ok = true
+			delete(a.codes, k)
+		}
+	}
+	a.mu.Unlock()
+	return ok && (a.shared == nil || a.spend(sum))
+}
+
 // rotateOwner makes a new token for the owner. It ends what was done with the
 // old one, and every session and link: they came from whoever had it. When the
 // token cannot be written, nothing changes; errReturns is about the sessions.
 func (a *auth) rotateOwner() error {
 	secret := random()
 	a.disk.Lock()
-	err := replace(a.path(ownerName), []byte(secret+"\n"))
+	err := a.writeOwner(secret)
 	if err != nil {
 		a.disk.Unlock()
 		return err
@@ -211,7 +251,10 @@ func (a *auth) rotateOwner() error {
 	a.endSessions()
 	a.mu.Unlock()
 	a.disk.Unlock()
-	return a.forget()
+	if a.shared != nil {
+		a.publish()
+	}
+	return a.forgetAll()
 }
 
 // expire forgets what has ended; mu is held.

@@ -25,6 +25,9 @@ type Desk interface {
 
 	// Status tells how everything is doing.
 	Status(ctx context.Context) (agentsystem.Status, error)
+	// Nodes lists who shares the store: all nodes of the last day, the newest
+	// first.
+	Nodes(ctx context.Context) ([]storage.Node, error)
 	// Why tells what became of the messages that ref names, oldest first:
 	// a platform's link to a message, the id of a message, a run or an outgoing
 	// message.

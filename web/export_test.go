@@ -22,7 +22,7 @@ type AuthForTest struct {
 
 // NewAuthForTest opens the logins of a data directory.
 func NewAuthForTest(t *testing.T, dir string) AuthForTest {
-	a, err := newAuth(dir, slog.New(slog.DiscardHandler))
+	a, err := newAuth(dir, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

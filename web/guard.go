@@ -189,7 +189,11 @@ func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 // admit finds out who makes a request, or answers why he is not let in.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end context.CancelCauseFunc) (pass, bool) {
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {
-		if p, ok := s.auth.bySession(c.Value, end); ok {
+		p, ok := s.auth.bySession(c.Value, end)
+		if !ok && s.auth.catchUp(r.Context(), c.Value) {
+			p, ok = s.auth.bySession(c.Value, end)
+		}
+		if ok {
 			if p.full && !route.brief {
 				return crowded(w)
 			}
@@ -206,7 +210,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end 
 			tooMany(w, wait)
 			return pass{}, false
 		}
-		if p, ok := s.auth.byToken(secret, end); ok {
+		p, ok := s.auth.byToken(secret, end)
+		if !ok && s.auth.catchUp(r.Context(), secret) {
+			p, ok = s.auth.byToken(secret, end)
+		}
+		if ok {
 			if p.full && !route.brief {
 				return crowded(w)
 			}

@@ -111,7 +111,11 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		in.Token = after
 	}
 	wait := s.auth.guess.locked(caller(r))
-	cookie, ok := s.auth.login(strings.TrimSpace(in.Token), wait == 0)
+	secret := strings.TrimSpace(in.Token)
+	cookie, ok := s.auth.login(secret, wait == 0)
+	if !ok && s.auth.catchUp(r.Context(), secret) {
+		cookie, ok = s.auth.login(secret, wait == 0)
+	}
 	switch {
 	case !ok && wait > 0:
 		tooMany(w, wait)
@@ -158,11 +162,14 @@ func (s *Server) loginLink(w http.ResponseWriter, _ *http.Request) {
 }
 
 // cookieName has the port in it: browsers share cookies between all ports of a
-// host, and two daemons must not log each other out. Over TLS it begins so that
+// host, and two daemons must not log each other out. Nodes that share logins have
+// one name, whatever their ports behind a proxy are. Over TLS it begins so that
 // browsers take it from nobody but this host.
 func (s *Server) cookieName(r *http.Request) string {
 	name := "claybot"
-	if _, port, err := net.SplitHostPort(s.Addr()); err == nil {
+	if s.auth.shared != nil {
+		name += "-nodes"
+	} else if _, port, err := net.SplitHostPort(s.Addr()); err == nil {
 		name += "-" + port
 	}
 	if secure(r) {

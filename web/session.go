@@ -33,6 +33,10 @@ type session struct {
 	Login string `json:"login"`
 }
 
+func (s session) same(other session) bool {
+	return s.Login == other.Login && s.Since.Equal(other.Since) && s.Until.Equal(other.Until)
+}
+
 func sessionKey(login string) string { return "session:" + login }
 
 // begin adds a session and returns its cookie; mu is held.
@@ -119,7 +123,7 @@ func (a *auth) logoutAll() error {
 	a.mu.Lock()
 	a.endSessions()
 	a.mu.Unlock()
-	return a.forget()
+	return a.forgetAll()
 }
 
 // endLogin ends the sessions of a login; mu is held.
@@ -156,6 +160,9 @@ func (a *auth) forget() error {
 	if err == nil {
 		return nil
 	}
+	if a.shared != nil {
+		return fmt.Errorf("%w: %w", errReturns, err)
+	}
 	a.disk.Lock()
 	defer a.disk.Unlock()
 	a.mu.Lock()
@@ -174,6 +181,9 @@ func (a *auth) forget() error {
 // save writes the sessions as they are now. The file is small and written when
 // somebody logs in or out.
 func (a *auth) save() error {
+	if a.shared != nil {
+		return a.saveShared()
+	}
 	a.disk.Lock()
 	defer a.disk.Unlock()
 	a.mu.Lock()

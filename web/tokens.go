@@ -133,6 +133,9 @@ func (a *auth) revoke(name string) error {
 // the token of that name. The file comes first: what it does not have would
 // return with the next start.
 func (a *auth) change(name string, edit func(all []token, at int, found bool) ([]token, error)) error {
+	if a.shared != nil {
+		return a.changeShared(name, edit)
+	}
 	a.disk.Lock()
 	defer a.disk.Unlock()
 	all := a.list()

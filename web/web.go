@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 )
 
 const (
@@ -52,6 +53,9 @@ type Config struct {
 	Hosts []string
 	// Dir is the data directory; it holds the socket, tokens and sessions.
 	Dir string
+	// Tree is where nodes that share a store keep tokens and sessions, which
+	// are then good on all of them; somebody must Run it. nil: Dir holds them.
+	Tree *storage.Mirror
 	// TLSCert and TLSKey are PEM files; with both the page speaks TLS alone. They
 	// are read again when they change.
 	TLSCert, TLSKey string
@@ -105,7 +109,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	var err error
-	if s.auth, err = newAuth(cfg.Dir, s.log); err != nil {
+	if s.auth, err = newAuth(cfg.Dir, cfg.Tree, s.log); err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	return s, nil
@@ -170,6 +174,9 @@ func (s *Server) Run(ctx context.Context) error {
 				s.log.Error("the command line cannot reach this daemon any more", "err", err)
 			}
 		})
+	}
+	if s.auth.shared != nil {
+		wg.Go(func() { s.auth.follow(ctx) })
 	}
 	if s.cfg.Addr == Off {
 		s.pulse.OK()

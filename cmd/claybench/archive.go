@@ -15,9 +15,18 @@ import (
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
-// An archive is what a daemon left on disk.
+// A ledger is a store of messages as the judges read it.
+type ledger interface {
+	storage.Index
+	storage.Inbox
+	storage.Runs
+	storage.Ledger
+}
+
+// An archive is what a daemon left in its store.
 type archive struct {
-	db       *sqlite.DB
+	db       ledger
+	close    func() error
 	children map[string][]storage.IndexEntry // subagents by name
 	// told counts in which histories a message stands, and how often.
 	told map[claybot.MessageID]map[claybot.AgentID]int
@@ -38,16 +47,20 @@ func openArchive(ctx context.Context, dir string) (*archive, error) {
 		return nil, err
 	}
 	a := &archive{
-		db: db, children: make(map[string][]storage.IndexEntry),
+		db: db, close: db.Close, children: make(map[string][]storage.IndexEntry),
 		told: make(map[claybot.MessageID]map[claybot.AgentID]int), results: make(map[callKey][]string),
 	}
-	if err := a.read(ctx, data); err != nil {
+	err = a.read(ctx, func(id claybot.AgentID) error {
+		return a.readHistory(id, filepath.Join(data, "agents", string(id), "history.jsonl"))
+	})
+	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return a, nil
 }
 
-func (a *archive) read(ctx context.Context, data string) error {
+// read reads all agents, the history of each by history.
+func (a *archive) read(ctx context.Context, history func(id claybot.AgentID) error) error {
 	for e, err := range a.db.IndexedAgents(ctx) {
 		if err != nil {
 			return err
@@ -55,7 +68,7 @@ func (a *archive) read(ctx context.Context, data string) error {
 		if e.Descriptor.Type == claybot.AgentSubagent {
 			a.children[e.Descriptor.Name] = append(a.children[e.Descriptor.Name], e)
 		}
-		if err := a.readHistory(e.ID, filepath.Join(data, "agents", string(e.ID), "history.jsonl")); err != nil {
+		if err := history(e.ID); err != nil {
 			return err
 		}
 	}
@@ -78,18 +91,23 @@ func (a *archive) readHistory(id claybot.AgentID, path string) error {
 		if err := json.Unmarshal(line, &r); err != nil {
 			return fmt.Errorf("%s: %w in %q", path, err, line)
 		}
-		if r.MessageID != "" {
-			if a.told[r.MessageID] == nil {
-				a.told[r.MessageID] = make(map[claybot.AgentID]int)
-			}
-			a.told[r.MessageID][id]++
-		}
-		if r.Type == claybot.RecordTool {
-			k := callKey{r.Run, r.ToolCallID}
-			a.results[k] = append(a.results[k], r.Text)
-		}
+		a.note(id, r)
 	}
 	return nil
+}
+
+// note takes one record of an agent in.
+func (a *archive) note(id claybot.AgentID, r claybot.Record) {
+	if r.MessageID != "" {
+		if a.told[r.MessageID] == nil {
+			a.told[r.MessageID] = make(map[claybot.AgentID]int)
+		}
+		a.told[r.MessageID][id]++
+	}
+	if r.Type == claybot.RecordTool {
+		k := callKey{r.Run, r.ToolCallID}
+		a.results[k] = append(a.results[k], r.Text)
+	}
 }
 
 // heard is how often an agent's history has a message, and how often those of
@@ -104,5 +122,3 @@ func (a *archive) heard(agent claybot.AgentID, id claybot.MessageID) (here, else
 	}
 	return here, elsewhere
 }
-
-func (a *archive) close() error { return a.db.Close() }

@@ -45,16 +45,16 @@ func crash(ctx context.Context, o options, dir string) error {
 		return err
 	}
 	defer stopModel()
-	chats, env, stop, err := openChats(chatsEach)
+	places, err := openPlaces(chatsEach)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	env = append(env, "OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL="+modelURL)
+	defer places.close()
+	chats, env := places.chats, append(places.env, "OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL="+modelURL)
 	if err := configure(dir, "off"); err != nil {
 		return err
 	}
-	table, err := newTimetable(dir)
+	table, err := newTimetable(ctx, dir, taskFolder{dir})
 	if err != nil {
 		return err
 	}
@@ -106,6 +106,9 @@ type chat struct {
 	name    string
 	say     func(text string) claybot.MessageID
 	replies func() []string // visible texts, in the order in which they were first sent
+	// place is where in the order a message belongs; nil: by the number in its
+	// marker.
+	place func(marker string) int
 	// mayDouble: the platform cannot be asked whether a send arrived, so a
 	// marked second copy is allowed.
 	mayDouble bool
@@ -262,7 +265,7 @@ func (r *crashRig) wait(ctx context.Context, c *console) error {
 		for _, c := range r.chats {
 			open += len(c.said) - len(c.counts())
 		}
-		tasks := r.table.open()
+		tasks := r.table.open(ctx)
 		now := fmt.Sprint(open, " messages without a reply, ", tasks, " tasks to come, ", figures)
 		if now != last {
 			last, changed = now, time.Now()
@@ -292,6 +295,18 @@ func (c *chat) counts() map[string]int {
 		for _, m := range marker.FindAllString(text, -1) {
 			n[m]++
 		}
+	}
+	return n
+}
+
+// order is where in the order of its chat a message belongs; 0 for anywhere.
+func (c *chat) order(marker string) int {
+	if c.place != nil {
+		return c.place(marker)
+	}
+	var chat, n int
+	if _, err := fmt.Sscanf(marker, "m%d-%d", &chat, &n); err != nil {
+		return 0
 	}
 	return n
 }
@@ -373,29 +388,33 @@ func toldAll(replies []claybot.Outgoing) bool {
 	return len(replies) > 0
 }
 
-// order counts doubled and overtaken replies of one chat.
+// order counts doubled and overtaken replies of one chat. A second copy is explained
+// when one of the two is marked as sent again: the one that was thought lost may come
+// last.
 func (v *verdict) order(c *chat) {
-	seen := make(map[string]bool)
+	copies := make(map[string]int)
+	plain := make(map[string]bool) // of these, one is not marked
 	newest := 0
 	for _, text := range c.replies() {
 		again := strings.Contains(text, resentMark)
 		for _, m := range marker.FindAllString(text, -1) {
-			if seen[m] {
-				if again && c.mayDouble {
-					v.explained++
-				} else {
-					v.unexplained++
-					v.story("%s: %s is visible twice: %q", c.name, m, text)
+			copies[m]++
+			known := plain[m]
+			plain[m] = known || !again
+			switch {
+			case copies[m] == 1:
+				n := c.order(m)
+				if n < newest {
+					v.disorder++
+					v.story("%s: %s comes after %d", c.name, m, newest)
 				}
-				continue
+				newest = max(newest, n)
+			case c.mayDouble && (again || !known):
+				v.explained++
+			default:
+				v.unexplained++
+				v.story("%s: %s is visible again: %q", c.name, m, text)
 			}
-			seen[m] = true
-			var chat, n int
-			if _, err := fmt.Sscanf(m, "m%d-%d", &chat, &n); err == nil && n < newest {
-				v.disorder++
-				v.story("%s: %s comes after %d", c.name, m, newest)
-			}
-			newest = max(newest, n)
 		}
 	}
 }

@@ -149,10 +149,14 @@ func (f *filler) life(ctx context.Context, h storage.Held, n int) error {
 	if _, err := f.db.Finish(ctx, h.Lease, id, out); err != nil {
 		return err
 	}
-	if err := f.db.Attempt(ctx, reply.ID); err != nil {
+	claim, err := f.db.Claim(ctx, "bench", storage.DestClaim(reply.Route.Dest()))
+	if err != nil {
 		return err
 	}
-	return f.db.Resolve(ctx, reply.ID, storage.Resolution{State: claybot.SendSent, Receipt: fmt.Sprint(n)})
+	if err := f.db.Attempt(ctx, claim, reply.ID); err != nil {
+		return err
+	}
+	return f.db.Resolve(ctx, claim, reply.ID, storage.Resolution{State: claybot.SendSent, Receipt: fmt.Sprint(n)})
 }
 
 // longRun makes a run of many events, and an agent that remembers something.

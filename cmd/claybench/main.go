@@ -5,6 +5,8 @@
 //	claybench -crash N    N kills at random moments under load; counts what was lost
 //	claybench -burst N    N subagents at once: time, peak memory, notices
 //	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
+//	claybench -crash-nodes  kills, freezes, cuts and restarts of three nodes over one PostgreSQL; counts what was lost
+//	claybench -bench-nodes  one node and three over PostgreSQL against one over SQLite
 //
 // The binary is built from the tree this runs in. Traffic stays on the loopback
 // address.
@@ -32,6 +34,9 @@ func main() {
 	flag.DurationVar(&o.idle, "idle", 5*time.Second, "how long an idle daemon is left alone before its memory is read")
 	flag.IntVar(&o.agents, "agents", 10_000, "how many idle agents the memory figures end with; with -watch, how many are in the store")
 	flag.StringVar(&o.out, "out", "docs/BENCHMARKS.md", "file for the table; empty prints only")
+	flag.BoolVar(&o.crashNodes, "crash-nodes", false, "strike three nodes over one PostgreSQL instead of measuring")
+	flag.BoolVar(&o.benchNodes, "bench-nodes", false, "measure many nodes and nothing else")
+	o.many.flags()
 	flag.StringVar(&o.bin, "bin", "", "binary to measure; built when empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -44,10 +49,14 @@ func main() {
 
 // options are the flags.
 type options struct {
-	crash  int
-	burst  int // 0: everything is measured, with a burst of the usual size
-	watch  bool
-	kills  int // with watch
+	crash int
+	burst int // 0: everything is measured, with a burst of the usual size
+	watch bool
+	kills int // with watch
+
+	crashNodes, benchNodes bool
+	many                   nodesOptions // with one of these
+
 	seed   int64
 	span   time.Duration
 	idle   time.Duration
@@ -70,6 +79,12 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.crash > 0 {
 		return crash(ctx, o, dir)
+	}
+	if o.crashNodes {
+		return crashNodes(ctx, o, dir)
+	}
+	if o.benchNodes {
+		return benchNodes(ctx, o, dir)
 	}
 	if o.watch {
 		return watch(ctx, o, dir, watchBars(o))

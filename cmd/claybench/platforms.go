@@ -12,30 +12,43 @@ import (
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 )
 
-// openChats starts both platforms with n conversations each and returns the
-// environment that leads the daemon to them. stop ends them.
-func openChats(n int) (chats []*chat, env []string, stop func(), err error) {
-	tg := telegramtest.New(telegramtest.Config{NoJournal: true})
-	tgURL, err := tg.Start()
+// places are the emulated platforms with their conversations.
+type places struct {
+	telegram  *telegramtest.Server
+	slack     *slacktest.Server
+	stopSlack func()
+	chats     []*chat
+	env       []string // leads the daemon there
+}
+
+// openPlaces starts both platforms with n conversations each.
+func openPlaces(n int) (*places, error) {
+	p := &places{telegram: telegramtest.New(telegramtest.Config{NoJournal: true}), slack: slacktest.New(slacktest.Config{})}
+	tgURL, err := p.telegram.Start()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	sl := slacktest.New(slacktest.Config{})
-	slURL, stopSlack, err := listen(sl)
+	slURL, stop, err := listen(p.slack)
 	if err != nil {
-		tg.Close()
-		return nil, nil, nil, err
+		p.telegram.Close()
+		return nil, err
 	}
+	p.stopSlack = stop
 	bot, _, _ := strings.Cut(telegramtest.Token, ":")
 	for i := range n {
-		chats = append(chats, telegramChat(tg, bot, int64(1001+i)), slackChat(sl, fmt.Sprintf("U%d", 1+i)))
+		p.chats = append(p.chats, telegramChat(p.telegram, bot, int64(1001+i)), slackChat(p.slack, fmt.Sprintf("U%d", 1+i)))
 	}
-	env = []string{
+	p.env = []string{
 		"TELEGRAM_BOT_TOKEN=" + telegramtest.Token, "TELEGRAM_API_URL=" + tgURL,
 		"SLACK_BOT_TOKEN=xoxb-test", "SLACK_APP_TOKEN=xapp-test", "SLACK_API_URL=" + slURL + "/api/",
 	}
-	return chats, env, func() { tg.Close(); sl.Close(); stopSlack() }, nil
+	return p, nil
 }
+
+// pending is how many messages the daemon has not confirmed to the platforms.
+func (p *places) pending() int { return len(p.telegram.Pending()) + len(p.slack.Unacked()) }
+
+func (p *places) close() { p.telegram.Close(); p.slack.Close(); p.stopSlack() }
 
 func telegramChat(s *telegramtest.Server, bot string, user int64) *chat {
 	return &chat{

@@ -42,31 +42,60 @@ func (t *table) markdown() string {
 	return b.String()
 }
 
-// watchHeading begins what -watch writes. The rest of the file is the other
-// figures'.
-const watchHeading = "\n## Runs that are watched\n"
+// The headings of what the other commands write. What stands before the first
+// heading is that of the plain one.
+const (
+	watchHeading = "\n## Runs that are watched\n"
+	nodesHeading = "\n## Many nodes\n"
+)
 
-// writeSection replaces what stands before a heading in a file, and keeps the
-// rest.
+const anyHeading = "\n## "
+
+// writeSection replaces what stands below a heading in a file, up to the next one,
+// or the beginning of the file when heading is empty. All else is kept. A heading
+// that is not there yet comes last.
 func writeSection(path, text, heading string) error {
-	old, err := os.ReadFile(path)
+	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, rest, found := strings.Cut(string(old), heading); found {
-		text += heading + rest
+	before, rest, _ := strings.Cut(string(b), heading)
+	if heading == "" {
+		before, rest = "", string(b)
 	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	if _, after, found := strings.Cut(rest, anyHeading); found {
+		text += anyHeading + after
+	}
+	return os.WriteFile(path, []byte(before+heading+text), 0o644)
+}
+
+// writeNodesReport keeps the last result of -bench-nodes.
+func writeNodesReport(o options, table string) error {
+	lease := "the default lease"
+	if o.many.benchLease > 0 {
+		lease = fmt.Sprintf("a lease of %v", o.many.benchLease)
+	}
+	text := fmt.Sprintf(`
+The last run of `+"`make bench-nodes`"+`. The real binary, one process or three, with
+a store in SQLite or in one PostgreSQL server whose every commit is synced. The
+setups take turns, each with a world of its own; a figure is the median of %d
+rounds of %v. Nodes, database, emulators and model share the machine: where the
+model answers at once, they compete for its processors, and more nodes bring
+nothing. Where it waits and each node works on %d runs at most, the nodes are what
+limits. Acquire is timed in process, in turn with few and with many agents.
+Statements of idle nodes are counted in the log of the server. The takeovers are
+those of runs whose node was killed, with %s, and nothing else happened to
+meanwhile.
+
+Conditions: %s, %s/%s, %d processors, %s.
+
+%s`, o.many.rounds, o.span, nodesAtOnce, lease, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), table)
+	return writeSection(o.out, text, nodesHeading)
 }
 
 // writeWatchReport keeps the last result of -watch, below the other figures.
 func writeWatchReport(o options, size watchSize, table string) error {
-	old, err := os.ReadFile(o.out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	before, _, _ := strings.Cut(string(old), watchHeading)
-	text := before + watchHeading + fmt.Sprintf(`
+	text := fmt.Sprintf(`
 The last run of `+"`make bench-watch`"+`. The real binary serves %d agents and
 %d runs; readers, writers, sinks and the model are programs on the same machine,
 which come in over HTTP on the loopback address with a bearer token. So the
@@ -87,7 +116,7 @@ Conditions: %s, %s/%s, %d processors, %s, rounds of %v.
 
 %s`, size.agents, size.runs, 2*size.rounds, size.every, size.steps, size.thought, size.steady, size.hopping, size.asleep,
 		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), size.span, table)
-	return os.WriteFile(o.out, []byte(text), 0o644)
+	return writeSection(o.out, text, watchHeading)
 }
 
 // writeReport keeps the last result with its conditions.
@@ -115,5 +144,5 @@ refused, which its parent must hear of once.
 Conditions: %s, %s/%s, %d processors, %s, %v for each figure.
 
 %s`, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), o.span, table)
-	return writeSection(o.out, text, watchHeading)
+	return writeSection(o.out, text, "")
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +25,8 @@ const (
 // A timetable is the scheduled tasks of the crash rig: files that an operator
 // writes and changes while the daemon lives and dies.
 type timetable struct {
-	dir    string // of the rig
+	dir    string // of a daemon, whose console is asked
+	files  taskFiles
 	tasks  []*timed
 	byHand *timed // one of them
 }
@@ -47,8 +45,8 @@ type timed struct {
 
 // The tasks that are there from the beginning: two that recur, with different
 // rules for missed instants, and one that is only run by hand.
-func newTimetable(dir string) (*timetable, error) {
-	t := &timetable{dir: dir}
+func newTimetable(ctx context.Context, dir string, files taskFiles) (*timetable, error) {
+	t := &timetable{dir: dir, files: files}
 	for _, x := range []timed{
 		{job: job{name: "tick"}, when: "every: 1s", every: time.Second, rest: "misfire: skip\n"},
 		{job: job{name: "tock"}, when: "every: 2s", every: 2 * time.Second, rest: "misfire: run_once\n"},
@@ -56,7 +54,7 @@ func newTimetable(dir string) (*timetable, error) {
 	} {
 		x.uid = string(claybot.NewID())
 		t.tasks = append(t.tasks, &x)
-		if err := t.write(&x, x.rest); err != nil {
+		if err := t.write(ctx, &x, x.rest); err != nil {
 			return nil, err
 		}
 		t.byHand = &x // the last one
@@ -64,29 +62,13 @@ func newTimetable(dir string) (*timetable, error) {
 	return t, nil
 }
 
-func (t *timetable) folder() string { return filepath.Join(t.dir, "data", "cron") }
-
-// write makes or replaces the file of a task, so that nobody sees half of it.
-func (t *timetable) write(x *timed, rest string) error {
+// write makes or replaces the file of a task.
+func (t *timetable) write(ctx context.Context, x *timed, rest string) error {
 	text := fmt.Sprintf("---\nuid: %s\nname: %s\n%s\n%s---\n%s\n", x.uid, x.name, x.when, rest, x.task())
-	draft := filepath.Join(t.dir, "draft-"+x.name)
-	folder := filepath.Join(t.folder(), x.name)
-	if err := os.MkdirAll(t.folder(), 0o700); err != nil {
-		return err
+	if err := t.files.put(ctx, x.name, text); err != nil {
+		return fmt.Errorf("write the task %s: %w", x.name, err)
 	}
-	if _, err := os.Stat(folder); err == nil {
-		if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
-			return err
-		}
-		return os.Rename(draft, filepath.Join(folder, "TASK.md"))
-	}
-	if err := os.Mkdir(draft, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(draft, "TASK.md"), []byte(text), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(draft, folder)
+	return nil
 }
 
 // load makes tasks for one instant, and runs one by hand, until ctx is done.
@@ -99,8 +81,11 @@ func (t *timetable) load(ctx context.Context) error {
 			job: job{fmt.Sprint("once", n), n%4 == 0}, uid: string(claybot.NewID()), once: true,
 			when: "at: " + time.Now().Add(time.Second).UTC().Format(time.RFC3339), rest: "once: true\n",
 		}
-		if err := t.write(x, x.rest); err != nil {
-			return fmt.Errorf("write the task %s: %w", x.name, err)
+		if err := t.write(ctx, x, x.rest); err != nil {
+			if ctx.Err() != nil {
+				return nil // it may be there, and nobody counts on it
+			}
+			return err
 		}
 		t.tasks = append(t.tasks, x)
 	}
@@ -131,7 +116,7 @@ func (t *timetable) rest(ctx context.Context, c *console) error {
 	for _, x := range t.tasks {
 		if x.every > 0 {
 			recurring[x.uid] = true
-			if err := t.write(x, x.rest+"enabled: false\n"); err != nil {
+			if err := t.write(ctx, x, x.rest+"enabled: false\n"); err != nil {
 				return err
 			}
 		}
@@ -145,26 +130,27 @@ func (t *timetable) rest(ctx context.Context, c *console) error {
 			return err
 		}
 		live := slices.ContainsFunc(all.Tasks, func(x connectors.Task) bool { return recurring[x.UID] && x.Enabled })
+		last := time.Now().After(deadline) || !pause(ctx, 50*time.Millisecond)
 		switch {
-		case len(all.Problems) > 0:
-			return fmt.Errorf("the daemon cannot read its tasks: %+v", all.Problems)
-		case !live:
+		case !live && len(all.Problems) == 0: // a file that is just being moved away is one for a moment
 			return nil
-		case time.Now().After(deadline) || !pause(ctx, 50*time.Millisecond):
+		case last && len(all.Problems) > 0:
+			return fmt.Errorf("the daemon cannot read its tasks: %+v", all.Problems)
+		case last:
 			return errors.New("the daemon does not notice that tasks were switched off")
 		}
 	}
 }
 
 // open counts the tasks for one instant that are not over yet.
-func (t *timetable) open() int {
-	entries, err := os.ReadDir(t.folder())
+func (t *timetable) open(ctx context.Context) int {
+	names, err := t.files.names(ctx)
 	if err != nil {
 		return -1
 	}
 	n := 0
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "once") {
+	for _, name := range names {
+		if strings.HasPrefix(name, "once") {
 			n++
 		}
 	}
@@ -196,8 +182,12 @@ func (p *punctuality) story(count *int, format string, args ...any) {
 // judge reads the ledger of every task.
 func (t *timetable) judge(ctx context.Context, a *archive) (*punctuality, error) {
 	p := &punctuality{tasks: len(t.tasks)}
-	if _, err := os.Stat(t.folder()); errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("the folder of the scheduled tasks is gone")
+	names, err := t.files.names(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the folder of the scheduled tasks: %w", err)
+	}
+	if !slices.Contains(names, t.byHand.name) {
+		return nil, errors.New("a scheduled task is gone")
 	}
 	for _, x := range t.tasks {
 		rows, err := a.db.Firings(ctx, x.uid, allRows)

@@ -24,6 +24,9 @@ func TestWatch(t *testing.T) {
 		agents: 20, runs: 60, events: 2000, steady: 8, hopping: 4, asleep: 4, rounds: 1, span: 500 * time.Millisecond, every: 50 * time.Millisecond,
 		steps: 3, thought: 20 * time.Millisecond, passes: 2, gets: 2, kills: 8, writers: 4,
 	}
+	if raced {
+		size.kills = 4
+	}
 	if testing.Short() {
 		size.kills = 2
 	}
@@ -67,8 +70,10 @@ func TestReports(t *testing.T) {
 	for _, step := range []func() error{
 		func() error { return writeReport(o, "first table\n") },
 		func() error { return writeWatchReport(o, watchSize{}, "watch table\n") },
+		func() error { return writeNodesReport(o, "nodes table\n") },
 		func() error { return writeReport(o, "second table\n") },
 		func() error { return writeWatchReport(o, watchSize{}, "later watch table\n") },
+		func() error { return writeNodesReport(o, "later nodes table\n") },
 	} {
 		if err := step(); err != nil {
 			t.Fatal(err)
@@ -81,6 +86,7 @@ func TestReports(t *testing.T) {
 	text := string(b)
 	for part, want := range map[string]int{
 		"first table": 0, "second table": 1, "\nwatch table": 0, "later watch table": 1, watchHeading: 1, "# Benchmarks\n": 1,
+		"\nnodes table": 0, "later nodes table": 1, nodesHeading: 1,
 	} {
 		if got := strings.Count(text, part); got != want {
 			t.Errorf("%q stands %d times in the file, want %d:\n%s", part, got, want, text)

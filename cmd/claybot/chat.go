@@ -127,7 +127,7 @@ type talk struct {
 	failed bool    // one of them did
 }
 
-var errGone = errors.New("the daemon is gone; what you sent is kept and answered after its next start")
+var errGone = errors.New("the daemon is gone; what you sent is kept, and answered by another node if there is one, else after its next start")
 
 // The frames of the chat's stream, as far as the terminal shows them.
 type (

@@ -28,8 +28,8 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
-	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools/browser"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
@@ -49,23 +49,23 @@ type daemon struct {
 	templates templates
 	lock      *files.DirLock
 	hub       *runs.Hub // who watches runs
-	db        *sqlite.DB
-	agents    *files.Store
-	system    *agentsystem.System
-	purse     *agentsystem.Purse
-	engine    *docker.Provider // of workspaces
-	places    *workspace.Manager
-	servers   *mcp.Manager // of tools
-	browsers  *browser.Browsers
-	box       *toolbox
-	web       *web.Server
-	page      *webchat.Chat
-	relay     *runs.Relay
-	metrics   *metrics.Metrics
-	chats     []connectors.Connector
-	damaged   chan damage
-	device    devices.Open // that is explored; nil: a browser
-	link      func(string) // told the login links when the page is up
+	stores
+	built    atomic.Bool // the system is there
+	system   *agentsystem.System
+	purse    *agentsystem.Purse
+	engine   *docker.Provider // of workspaces
+	places   *workspace.Manager
+	servers  *mcp.Manager // of tools
+	browsers *browser.Browsers
+	box      *toolbox
+	web      *web.Server
+	page     *webchat.Chat
+	relay    *runs.Relay
+	metrics  *metrics.Metrics
+	chats    []connectors.Connector
+	damaged  chan damage
+	device   devices.Open // that is explored; nil: a browser
+	link     func(string) // told the login links when the page is up
 }
 
 // A damage is something broken that was found in an agent's files.
@@ -93,8 +93,9 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 // works before run. link is told the login links, each on a line, whenever the
 // web page has come up.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(string)) (_ *daemon, err error) {
-	d := &daemon{log: log, link: link, models: &models{log: log}, hub: runs.NewHub(), damaged: make(chan damage, 64)}
+	d := &daemon{log: log, link: link, models: &models{log: log}, damaged: make(chan damage, 64)}
 	d.config.Store(&c)
+	d.hub = d.newHub(c)
 	defer func() {
 		if err != nil {
 			d.close()
@@ -103,11 +104,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	if d.lock, err = files.Lock(c.DataDir); err != nil {
 		return nil, err
 	}
-	if d.db, err = sqlite.Open(ctx, filepath.Join(c.DataDir, "claybot.db"), sqlite.Config{Log: log, Committed: d.hub.Committed}); err != nil {
-		return nil, err
-	}
-	d.agents, err = files.Open(files.Config{Dir: c.DataDir, Index: d.db, Log: log, OnDamage: d.onDamage})
-	if err != nil {
+	if err := d.openStores(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := d.newPlaces(ctx, c); err != nil {
@@ -117,11 +114,14 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.newBrowsers()
 	d.box = &toolbox{d: d}
 	d.metrics = d.newMetrics(c)
-	d.system = agentsystem.New(d.systemConfig())
+	d.system = agentsystem.New(d.systemConfig(c))
+	d.built.Store(true)
 	d.purse = d.newPurse()
 	d.models.purse = d.purse
-	if err := d.purse.Recover(ctx); err != nil {
-		return nil, err
+	if d.shared == nil { // else it is done for each node that is gone
+		if err := d.purse.Recover(ctx); err != nil {
+			return nil, err
+		}
 	}
 	d.relay = d.newRelay(c)
 	d.handle()
@@ -130,17 +130,21 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	return d, d.connect(c)
 }
 
-func (d *daemon) systemConfig() agentsystem.Config {
+func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
+	var shared storage.Versions
+	if d.shared != nil {
+		shared = d.shared
+	}
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
-			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db,
+			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db, Shared: shared, Nodes: d.db,
 		},
 		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
 		CheckPrompt: checkPrompt,
 		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return d.box.of(a).Editable(a, c) },
 		Transcribe:  d.transcriber(),
-		Log:         d.log, Node: nodeName(), Version: version, Hub: d.hub, Meter: d.metrics,
+		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: c.Node.MaxRuns, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
 		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
 		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
 		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
@@ -153,9 +157,9 @@ func (d *daemon) systemConfig() agentsystem.Config {
 // server that carries two of them.
 func (d *daemon) connect(c configs.Config) error {
 	d.page = webchat.New(webchat.Config{
-		Name: "web", HTML: true, Log: d.log, Door: func() connectors.Health { return d.web.Health() },
+		Name: "web", HTML: true, Log: d.log, Poll: d.lookEvery(c), Door: func() connectors.Health { return d.web.Health() },
 	})
-	terminal := webchat.New(webchat.Config{Name: "terminal", Log: d.log})
+	terminal := webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.lookEvery(c)})
 	d.chats = []connectors.Connector{d.page, terminal}
 	if c.Telegram.Wanted() {
 		d.chats = append(d.chats, telegram.New(telegram.Config{
@@ -166,6 +170,7 @@ func (d *daemon) connect(c configs.Config) error {
 	if c.Slack.Wanted() {
 		d.chats = append(d.chats, slack.New(slack.Config{
 			Name: "slack", BotToken: c.Slack.BotToken.Value(), AppToken: c.Slack.AppToken.Value(), APIURL: c.Slack.APIURL, Log: d.log, Marks: d.db,
+			Nodes: d.mates,
 		}))
 	}
 	d.schedule(c)
@@ -176,14 +181,14 @@ func (d *daemon) connect(c configs.Config) error {
 func (d *daemon) schedule(c configs.Config) {
 	if c.Cron.Enabled {
 		tasks := cron.New(cron.Config{
-			Dir: filepath.Join(c.DataDir, "cron"), Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, "cron"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
 			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.Notify,
 		})
 		d.chats, d.box.tasks = append(d.chats, tasks), tasks
 	}
 	if c.Heartbeat.Enabled {
 		beats := heartbeat.New(heartbeat.Config{
-			Dir: filepath.Join(c.DataDir, "heartbeat"), Marks: d.db, Receipts: d.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, "heartbeat"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Marks: d.db, Receipts: d.db, Log: d.log,
 			Place:  d.system.Foreground,
 			Notice: func(ctx context.Context, key, text string) error { return d.system.Notify(ctx, "", key, text) },
 			Settings: func() heartbeat.Settings {
@@ -217,6 +222,11 @@ func (d *daemon) run(life context.Context) error {
 		defer closeDoors()
 		return d.system.Run(ctx, d.chats...)
 	})
+	group.Go(func() error { return d.members.Run(serving) }) // until the last claim is yielded
+	if d.shared != nil {
+		group.Go(func() error { return untilDone(ctx, d.purse.Follow(ctx)) })
+		group.Go(func() error { return untilDone(serving, d.tree.Run(serving)) })
+	}
 	group.Go(func() error {
 		if err := d.web.Run(serving); serving.Err() == nil {
 			return err
@@ -260,12 +270,7 @@ func (d *daemon) close() {
 	if d.engine != nil {
 		all = append(all, d.engine)
 	}
-	if d.agents != nil {
-		all = append(all, d.agents)
-	}
-	if d.db != nil {
-		all = append(all, d.db)
-	}
+	all = append(all, d.stores.close...)
 	if d.lock != nil {
 		all = append(all, d.lock)
 	}
@@ -309,8 +314,8 @@ func (d *daemon) settled() (settled bool, failing []string) {
 	settled = true
 	for _, c := range d.chats {
 		h := c.Health()
-		settled = settled && (!h.LastOK.IsZero() || h.State == connectors.StateStopped || h.State == connectors.StateFailing && c == d.page)
-		if h.State != connectors.StateLive {
+		settled = settled && (h.Settled() || h.State == connectors.StateFailing && c == d.page)
+		if !h.Well() {
 			failing = append(failing, c.Name()+": "+h.Err)
 		}
 	}
@@ -331,7 +336,7 @@ func (d *daemon) upkeep(ctx context.Context) {
 				d.log.Warn("cannot tell about damage", "agent", x.agent, "err", err)
 			}
 		case now := <-prune.C:
-			if err := d.db.Prune(ctx, now); err != nil {
+			if err := d.prune(ctx, now); err != nil {
 				d.log.Warn("cannot remove old events", "err", err)
 			}
 		}
@@ -406,12 +411,8 @@ func (d *daemon) maxBatch() int {
 	return n
 }
 
-// nodeName is new for every process, so that a lease of an earlier one is never
-// taken for its own.
-func nodeName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "node"
-	}
-	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:8])
+// nodeID is new for every process and for every term of it, so that a lease of an
+// earlier one is never taken for its own.
+func nodeID(c configs.Config) string {
+	return fmt.Sprintf("%s/%d/%s", c.Node.Name, os.Getpid(), rand.Text()[:8])
 }

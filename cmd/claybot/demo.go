@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,13 +49,21 @@ func scenes() []scene {
 }
 
 type demoCmd struct {
-	Scene string `placeholder:"NAME" default:"chats" help:"What to play; list shows all."`
+	Scene string `placeholder:"NAME" help:"What to play; list shows all. Default: chats."`
+	Nodes int    `placeholder:"N" help:"Play with 2 to 9 nodes over one PostgreSQL: some are killed, some freeze."`
 }
 
 // Run plays a scene: the real daemon, emulated platforms, scripted people. It
 // fails when the scene did not go as it should.
 func (c demoCmd) Run(e *env) error {
+	if c.Nodes != 0 {
+		if c.Scene != "" {
+			return usageError{errors.New("--nodes is a scene of its own; leave --scene out")}
+		}
+		return playNodes(e, c.Nodes)
+	}
 	all := scenes()
+	c.Scene = cmp.Or(c.Scene, all[0].name)
 	if c.Scene == "list" {
 		for _, s := range all {
 			fmt.Fprintf(e.out, "%-10s %s\n", s.name, s.about)

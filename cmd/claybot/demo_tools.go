@@ -54,7 +54,7 @@ func toolsScene() scene {
 
 // play goes through the acts. The last one takes away what they made.
 func (t *toolsPlay) play(ctx context.Context, s *stage) (err error) {
-	if t.node, err = s.daemon.installation(ctx); err != nil {
+	if t.node, err = s.daemon.installation(ctx, *s.daemon.config.Load()); err != nil {
 		return err
 	}
 	for _, act := range []func(context.Context, *stage) error{t.report, t.breakOut, t.injection, t.edited, t.served, t.budget, t.ledger, t.clear} {

@@ -60,7 +60,7 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
 	var err error
 	d.web, err = web.New(web.Config{
-		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Log: d.log, Ready: d.system.Ready, Routes: routes,
+		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: d.tree, Log: d.log, Ready: d.system.Ready, Routes: routes,
 		TLSCert: c.HTTPGuard.TLSCert, TLSKey: c.HTTPGuard.TLSKey, Insecure: c.HTTPGuard.Insecure, Proxies: c.HTTPGuard.Proxies,
 		Announce: func(links []string) { d.link(strings.Join(links, "\n")) },
 	})

@@ -51,7 +51,10 @@ func isTerminal(w any) bool {
 
 // secretsOf are the live secrets of a configuration.
 func secretsOf(c configs.Config) []configs.Secret {
-	all := []configs.Secret{c.Telegram.Token, c.Slack.BotToken, c.Slack.AppToken, c.Transcription.Key}
+	all := []configs.Secret{
+		c.Telegram.Token, c.Slack.BotToken, c.Slack.AppToken, c.Transcription.Key,
+		c.Files.AccessKey, c.Files.SecretKey, c.Files.SessionToken, c.Storage.URL, passwordOf(c.Storage.URL),
+	}
 	all = append(all, c.Model.Secrets()...)
 	for _, p := range c.Profiles {
 		all = append(all, p.Model.Secrets()...)
@@ -70,6 +73,21 @@ func secretsOf(c configs.Config) []configs.Secret {
 		}
 	}
 	return slices.AppendSeq(all, maps.Values(c.OTLP.Headers))
+}
+
+// passwordOf is the password in an address, which may be told without the rest. One
+// that is also another part of the address, as on machines for trying things out,
+// would be found in every line.
+func passwordOf(address configs.Secret) configs.Secret {
+	u, err := url.Parse(address.Value())
+	if err != nil {
+		return configs.Secret{}
+	}
+	password, _ := u.User.Password()
+	if strings.Contains(u.User.Username()+"/"+u.Host+"/"+u.Path, password) {
+		return configs.Secret{}
+	}
+	return configs.NewSecret(address.String(), password)
 }
 
 // leastSecret is the length, in bytes, below which a value is too common to be

@@ -46,6 +46,8 @@ type cli struct {
 	Chat    chatCmd    `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
 	Demo    demoCmd    `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
 	Status  statusCmd  `cmd:"" help:"Show how the running daemon is doing."`
+	Nodes   nodesCmd   `cmd:"" help:"List the processes that share the store."`
+	Doctor  doctorCmd  `cmd:"" help:"Look for what is wrong with this installation; needs no running daemon."`
 	Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
 	Inbox   inboxCmd   `cmd:"" help:"Show what waits for an agent, or drop it."`
 	Runs    runsCmd    `cmd:"" help:"List runs; show, follow or cancel one."`
@@ -73,6 +75,9 @@ type cli struct {
 	Cron      cronCmd      `cmd:"" help:"List scheduled tasks; add, change or run one."`
 	Heartbeat heartbeatCmd `cmd:"" help:"List the tasks of the heartbeat, or run them."`
 	Reminders remindersCmd `cmd:"" help:"List what an agent will be reminded of."`
+
+	Export exportCmd `cmd:"" help:"Copy all that is stored into a data directory, or the files of one agent."`
+	Import importCmd `cmd:"" help:"Copy a data directory into the store that is configured, which is empty."`
 
 	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
 	Token   tokenCmd   `cmd:"" help:"Make tokens for programs that use the API; list, rotate or revoke them."`

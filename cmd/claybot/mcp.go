@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
@@ -146,9 +147,14 @@ func (c mcpLoginCmd) Run(e *env) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	tokens, release, err := loginTokens(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer release()
 	err = mcp.Login(ctx, mcp.Visit{
 		// The operator is here and means this server: nothing stands between them.
-		Server: mcpServer(cfg.MCP[i]), HTTP: http.DefaultClient, Tokens: mcpTokens(cfg.DataDir), Version: version,
+		Server: mcpServer(cfg.MCP[i]), HTTP: http.DefaultClient, Tokens: tokens, Version: version,
 		Show: func(link string) {
 			_ = e.text("Open this link in a browser and log in:\n\n  " + plain(link) + "\n\n" +
 				"If the browser runs on another machine, paste the address here that it ends at, and press Enter.\n") // who cannot see it ends with Ctrl-C
@@ -178,7 +184,30 @@ func pasted(r io.Reader) <-chan string {
 	return lines
 }
 
-// mcpTokens keeps the logins at servers.
+// mcpTokens keeps the logins at servers: for all nodes, where they share a store.
+func (d *daemon) mcpTokens(c configs.Config) mcp.Tokens {
+	if d.tree != nil {
+		return mcp.NewTreeTokens(d.tree)
+	}
+	return mcpTokens(c.DataDir)
+}
+
+// loginTokens is where a login is kept that somebody makes beside the daemon.
+func loginTokens(ctx context.Context, c configs.Config) (_ mcp.Tokens, release func(), err error) {
+	if !c.Storage.Shared() {
+		return mcpTokens(c.DataDir), func() {}, nil
+	}
+	db, err := postgres.Open(ctx, postgres.Config{URL: c.Storage.URL.Value(), NoListen: true, Conns: 2})
+	if setup := (*postgres.SetupError)(nil); errors.As(err, &setup) {
+		return nil, nil, configError{err}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return mcp.NewTreeTokens(db.Tree()), func() { _ = db.Close() }, nil // every write has committed
+}
+
+// mcpTokens keeps the logins at servers in a data directory.
 func mcpTokens(dataDir string) mcp.Tokens { return mcp.NewFileTokens(filepath.Join(dataDir, "mcp")) }
 
 // mcpServers are the servers of the configuration, as the manager wants them.

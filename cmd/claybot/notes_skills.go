@@ -15,10 +15,15 @@ import (
 // readTime bounds what a prompt waits for its notes and skills.
 const readTime = 10 * time.Second
 
-// library is the skills of this installation.
+// library is the skills of this installation. Nodes that share a store have them
+// there, unless the configuration names a folder, which all of them need then.
 func (d *daemon) library() skills.Library {
 	c := d.config.Load()
 	dir := c.Skills
+	if dir == "" && d.tree != nil {
+		d.box.shelving.Do(func() { d.box.shelf = skills.NewShelf(d.tree) })
+		return skills.Library{Pins: d.db, Shelf: d.box.shelf}
+	}
 	if dir == "" {
 		dir = filepath.Join(c.DataDir, "skills")
 	}

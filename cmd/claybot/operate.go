@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -109,6 +110,7 @@ func (c statusCmd) Run(e *env) error {
 	rows := [][]string{
 		{"version", st.Version},
 		{"uptime", st.Uptime},
+		{"node", nodeLine(cmp.Or(st.Node, new(agentsystem.NodeStatus)))},
 		{"access", string(st.Access.Mode)},
 		{"model", modelLine(st.Model)},
 		{"agents", fmt.Sprint(st.Agents)},

@@ -56,7 +56,7 @@ func (d *daemon) listed(env tools.Env, host string) bool {
 // newServers builds what keeps the servers of tools connected.
 func (d *daemon) newServers(c configs.Config) {
 	d.servers = mcp.New(mcp.Config{
-		Servers: mcpServers(c), Pins: d.db, Tokens: mcpTokens(c.DataDir), Version: version, Log: d.log,
+		Servers: mcpServers(c), Pins: d.db, Tokens: d.mcpTokens(c), Version: version, Log: d.log,
 		Pipe: func(ctx context.Context, server string, cmd workspace.Command) (workspace.Process, error) {
 			return d.serverPipe(ctx, c, server, cmd)
 		},

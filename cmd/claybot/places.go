@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -31,7 +33,7 @@ const markInstallation = "installation"
 
 // newPlaces builds what opens workspaces. No engine is asked before one is needed.
 func (d *daemon) newPlaces(ctx context.Context, c configs.Config) error {
-	id, err := d.installation(ctx)
+	id, err := d.installation(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -54,14 +56,38 @@ func (d *daemon) newPlaces(ctx context.Context, c configs.Config) error {
 	return nil
 }
 
-func (d *daemon) installation(ctx context.Context) (string, error) {
+// installation is the id by which containers of this data directory are known. Nodes
+// that share a database have one each: what runs in the containers of one is none
+// of the others' business.
+func (d *daemon) installation(ctx context.Context, c configs.Config) (string, error) {
+	if d.shared != nil {
+		return installationOf(filepath.Join(c.DataDir, "installation"))
+	}
 	id, err := d.db.Mark(ctx, markInstallation)
 	if err != nil || id != "" {
 		return id, err
 	}
-	id = strings.ToLower(rand.Text()[:12])
+	id = newInstallation()
 	return id, d.db.SetMark(ctx, markInstallation, id)
 }
+
+// installationOf reads the id from a file, or makes it.
+func installationOf(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(b)); err == nil && id != "" {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the id of this installation: %w", err)
+	}
+	id := newInstallation()
+	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("the id of this installation: %w", err)
+	}
+	return id, nil
+}
+
+func newInstallation() string { return strings.ToLower(rand.Text()[:12]) }
 
 // leftoverTime bounds how long a start waits for an engine that is slow.
 const leftoverTime = 10 * time.Second

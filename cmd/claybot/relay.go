@@ -18,5 +18,9 @@ func (d *daemon) newRelay(c configs.Config) *runs.Relay {
 			sinks[s.Name] = webhook.New(webhook.Config{Name: s.Name, URL: s.URL, Secret: s.Secret.Value()})
 		}
 	}
-	return &runs.Relay{Store: d.db, Hub: d.hub, Sinks: sinks, Log: d.log}
+	relay := &runs.Relay{Store: d.db, Hub: d.hub, Sinks: sinks, Log: d.log}
+	if d.shared != nil {
+		relay.Turn = d.system.Turn
+	}
+	return relay
 }

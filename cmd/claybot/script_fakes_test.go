@@ -19,6 +19,7 @@ import (
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/storage/postgres/postgrestest"
 	"github.com/claybot/claybot/tools/web/webtest"
 )
 
@@ -29,6 +30,7 @@ type rig struct {
 	telegram *telegramtest.Server
 	slack    *slacktest.Server
 	model    *openaitest.Server
+	postgres *postgrestest.Server
 	stops    []func()
 
 	last int64          // the update that was made last

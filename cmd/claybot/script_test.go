@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 // platforms, which live in the test. testdata/script/README.md lists the
 // commands.
 func TestScript(t *testing.T) {
+	endScriptServer(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
@@ -70,6 +71,7 @@ func TestScript(t *testing.T) {
 			"insert":       insertMember,
 			"model":        withRig((*rig).modelCommand),
 			"moment":       setMoment,
+			"postgres":     withRig((*rig).postgresCommand),
 			"private":      private,
 			"settle":       withRig((*rig).settle),
 			"signal":       sendSignal,
@@ -254,10 +256,17 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// untilStatus waits until the daemon's status matches: until REGEXP.
+// untilStatus waits until the daemon's status matches, and tells how long that took:
+// until [-within=5s] REGEXP.
 func untilStatus(ts *testscript.TestScript, neg bool, args []string) {
+	began, within := time.Now(), patience
+	if len(args) > 0 && strings.HasPrefix(args[0], "-within=") {
+		d, err := time.ParseDuration(strings.TrimPrefix(args[0], "-within="))
+		ts.Check(err)
+		within, args = d, args[1:]
+	}
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: until REGEXP")
+		ts.Fatalf("usage: until [-within=DURATION] REGEXP")
 	}
 	re, err := regexp.Compile(args[0])
 	ts.Check(err)
@@ -268,6 +277,11 @@ func untilStatus(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return re.Match(st), "the status is " + string(st)
 	})
+	took := time.Since(began)
+	ts.Logf("after %v", took.Round(time.Millisecond))
+	if took > within {
+		ts.Fatalf("took %v, want at most %v", took, within)
+	}
 }
 
 // exits runs a command and checks its exit code: exits [-within=1s] CODE

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/tools/schedule"
 	"github.com/claybot/claybot/tools/send"
 	"github.com/claybot/claybot/tools/shell"
+	"github.com/claybot/claybot/tools/skills"
 	"github.com/claybot/claybot/tools/todos"
 )
 
@@ -35,6 +36,9 @@ type toolbox struct {
 	sets   map[boxKey]*tools.Set
 
 	webTools []tools.Tool
+
+	shelving sync.Once
+	shelf    *skills.Shelf // of nodes that share their skills
 }
 
 type boxKey struct {
@@ -136,7 +140,11 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	case configs.FilesStore:
 		all = append(all, documents.Tools(documents.Store(b.d.db))...)
 	case configs.FilesFilesystem:
-		all = append(all, documents.Tools(documents.Filesystem(b.folder))...)
+		source := documents.Filesystem(b.folder)
+		if b.d.tree != nil { // the next run may be on another machine
+			source = documents.Folder(b.d.db)
+		}
+		all = append(all, documents.Tools(source)...)
 	}
 	if len(deep.Subagents) > 0 {
 		helpers := make([]messaging.Helper, len(deep.Subagents))

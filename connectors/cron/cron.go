@@ -26,7 +26,17 @@ const (
 
 // Config is what a Cron works with. Dir, Ledger, Marks and Index are needed.
 type Config struct {
-	Dir    string                // of the tasks; made when it is not there
+	// Dir has the tasks; it is made when it is not there. With a Tree it is where
+	// gate commands run.
+	Dir string
+	// Tree has the tasks of nodes that share a store; somebody must Run it. nil:
+	// they are in Dir.
+	Tree *storage.Mirror
+	// Claims keep several nodes from asking one gate at once, with Node as the id
+	// of this one at the moment; needed with a Tree when there are Gates.
+	Claims storage.Claims
+	Node   func() string
+
 	Zone   func() *time.Location // of tasks without one; nil: UTC
 	Ledger storage.Ledger
 	Marks  storage.Marks // keeps since when tasks are known, and pauses
@@ -86,7 +96,7 @@ var (
 type running struct {
 	ctx     context.Context
 	handler connectors.Handler
-	folder  *folder
+	folder  shelf
 	jobs    chan *task
 	gates   chan struct{}  // one for each gate that runs
 	work    sync.WaitGroup // of workers and gates
@@ -158,7 +168,7 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 	c.mu.Unlock()
 	cancel()
 	r.work.Wait()
-	if closing := c.locked(context.Background(), r.folder.root.Close); closing != nil {
+	if closing := c.locked(context.Background(), r.folder.close); closing != nil {
 		c.log.Warn("cannot close the folder of the tasks", "err", closing)
 	}
 	return err
@@ -166,7 +176,7 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 
 // start reads what survived: the marks, the ledger and the files.
 func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error) {
-	f, err := openFolder(c.cfg.Dir)
+	f, err := c.open()
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +196,20 @@ func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.root.Close())
+		return nil, errors.Join(err, f.close())
 	}
 	c.mu.Lock()
 	c.live = r
 	c.mu.Unlock()
 	return r, nil
+}
+
+// open finds the tasks.
+func (c *Cron) open() (shelf, error) {
+	if c.cfg.Tree != nil {
+		return newTreeShelf(c.cfg.Tree, c.cfg.Dir), nil
+	}
+	return openFolder(c.cfg.Dir)
 }
 
 // locked does what reads or writes files.
@@ -207,7 +225,7 @@ func (c *Cron) locked(ctx context.Context, do func() error) error {
 
 // loop hands out what is due until ctx is done.
 func (c *Cron) loop(r *running) error {
-	scanned, upkept := time.Now(), time.Now() // not c.now: a clock that is set must not keep files from being seen
+	scanned, upkept, followed := time.Now(), time.Now(), time.Now() // not c.now: a clock that is set must not keep files from being seen
 	last := c.now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -225,6 +243,10 @@ func (c *Cron) loop(r *running) error {
 		if time.Since(upkept) >= upkeepTime {
 			upkept = time.Now()
 			c.upkeep(r)
+		}
+		if time.Since(followed) >= followEvery {
+			followed = time.Now()
+			c.follow(r)
 		}
 		c.settle(r)
 		now := c.now()

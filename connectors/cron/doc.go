@@ -20,6 +20,32 @@
 // only. An `every` counts from the moment the task was first seen or enabled.
 // Nothing adds intervals: each step asks the wall clock anew.
 //
+// # Nodes
+//
+// With Config.Tree the folders are in a store that several nodes share, and every
+// node fires every task: none leads, so none is missed. What keeps it to once:
+//
+//   - A message has the id of its task and instant, and the ledger one row for it.
+//     Whoever comes second finds the row (past.taken) and takes over what it says.
+//   - The instants are the same on all nodes: those of an `every` count from a moment
+//     in cron/<slug>/facts.json, which the node that first sees a change of TASK.md
+//     decides and the others take over, because it is written by compare-and-set.
+//     Pauses are there, too.
+//   - Before a node gives up an instant as missed, or runs one late, it reads in the
+//     ledger what others did while it slept.
+//   - The agent system tells the end of a run on the node that did it. The others ask
+//     the ledger every followEvery, while a task waits for an end from which
+//     something follows: another attempt, whose message has an id of its own, or the
+//     move of its folder to .done, which happens once, and only to the TASK.md that
+//     was seen.
+//   - A gate is asked by the node that has a claim on it; the others wait for its
+//     row, and give nothing up meanwhile.
+//   - Notices have keys made of the task and the instant. Problems of files are in
+//     the log of each node.
+//
+// A change made on one node counts on the others within two looks: storage.LookEvery
+// and Config.Poll; until then an instant may still fire as before.
+//
 // # Goroutines
 //
 // One loop looks at the files, at most every two seconds and by stat alone, and

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,7 @@ func (c *Cron) settle(r *running) {
 // attempt, or for a task that runs once, nothing any more. It is called with c.mu
 // held.
 func (c *Cron) conclude(t *task, e ending) {
+	t.unsettled = false
 	switch {
 	case e.state == claybot.RunFailed && e.attempt <= t.def.spec.Retries:
 		t.retry = &retry{planned: t.last, attempt: e.attempt + 1, at: e.at.Add(backoff(e.attempt))}
@@ -98,10 +100,13 @@ func (c *Cron) resume(t *task, row storage.LedgerRow) {
 	f := c.facts[t.def.uid]
 	at := t.def.plan.at
 	switch {
+	case row.State == stateSkipped && row.Instant == instantOf(t.last): // by another node
+		t.spent, t.unsettled = false, false
 	case row.State == stateSkipped, row.Planned.Time().Unix() < f.Since, row.Instant != instantOf(t.last):
 	case !at.IsZero() && row.Instant != instantOf(at): // of another instant, before a change
 	case row.Open():
 		t.spent = t.def.spec.Once
+		t.unsettled = true
 	default:
 		t.spent = t.def.spec.Once
 		c.conclude(t, ending{attempt: max(row.Attempt, 1), state: claybot.RunState(row.State), at: row.Ended.Time()})
@@ -115,11 +120,12 @@ func (c *Cron) putAside(r *running, t *task) {
 	err := c.locked(r.ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone || !t.spent
+		seen := c.files[slug].seen.info
 		c.mu.Unlock()
 		if gone {
 			return nil
 		}
-		if err := r.folder.done(slug, c.now()); err != nil {
+		if err := r.folder.done(r.ctx, slug, c.now(), seen); err != nil && !errors.Is(err, errMoved) {
 			return err
 		}
 		return c.scan(r, nil, true)

@@ -58,6 +58,15 @@ func (c *Cron) fire(r *running, t *task) {
 		c.done(r, t, last, nil)
 		return
 	}
+	if c.cfg.Tree != nil && (d.missed > 0 || d.late || !d.skip.IsZero()) {
+		if wait, err := c.refresh(r, t); err != nil || wait {
+			c.wait(r, t, last, err)
+			return
+		}
+		c.mu.Lock()
+		last, again, d = t.last, t.retry, t.decide(now)
+		c.mu.Unlock()
+	}
 	if !d.skip.IsZero() {
 		if err := c.skip(r.ctx, def.uid, d.skip, fmt.Sprintf("%s (%d)", reasonMissed, min(d.missed, maxCount))); err != nil {
 			c.done(r, t, last, err)
@@ -87,20 +96,14 @@ func (c *Cron) fire(r *running, t *task) {
 // through its gate, or is posted.
 func (c *Cron) judged(r *running, s shot, last time.Time) {
 	switch {
+	case c.cfg.Tree != nil && s.past.taken != nil && s.past.taken.Attempt >= s.attempt:
+		c.taken(r, s, last, *s.past.taken)
 	case s.past.dead != "":
-		c.rest(r.ctx, s)
-		c.done(r, s.task, last, nil)
+		c.done(r, s.task, last, c.rest(r, s))
 	case s.past.open && s.attempt == 1:
 		c.done(r, s.task, later(last, s.planned), c.skip(r.ctx, s.def.uid, s.planned, reasonOverlap))
 	case s.def.gate != "" && c.cfg.Gates:
-		r.work.Go(func() {
-			stop, err := c.gate(r, &s)
-			if err == nil && !stop {
-				c.shoot(r, s, last)
-				return
-			}
-			c.done(r, s.task, later(last, s.planned), err)
-		})
+		r.work.Go(func() { c.gated(r, s, last) })
 	default:
 		c.ungated(&s)
 		c.shoot(r, s, last)
@@ -116,6 +119,11 @@ func (c *Cron) shoot(r *running, s shot, last time.Time) {
 		c.mu.Unlock()
 	}
 	c.done(r, s.task, later(last, s.planned), err)
+	if sent {
+		c.mu.Lock()
+		s.task.unsettled = true
+		c.mu.Unlock()
+	}
 }
 
 // ungated notes that a gate was not asked.
@@ -177,7 +185,7 @@ func (c *Cron) send(ctx context.Context, r *running, s shot) (sent bool, err err
 // message is what a shot posts.
 func (c *Cron) message(r *running, s shot) claybot.Message {
 	b := briefing{
-		def: s.def, slug: s.slug, dir: c.cfg.Dir, planned: s.planned, now: s.now, manual: s.manual,
+		def: s.def, slug: s.slug, dir: c.taskDir(), planned: s.planned, now: s.now, manual: s.manual,
 		late: s.late, attempt: s.attempt, missed: s.missed, verdict: s.verdict,
 	}
 	if s.def.agent != "" || s.def.route.agent != "" || s.def.route.place.Connector != "" {
@@ -241,8 +249,8 @@ func (c *Cron) agent(ctx context.Context, s shot) (d claybot.Descriptor, found b
 
 // recall is the memory of a task. Whoever fires the task has it cached.
 func (c *Cron) recall(r *running, s shot) (string, error) {
-	if s.manual {
-		return r.folder.memory(s.slug)
+	if s.manual || r.folder.shared() { // another node may have written it this moment
+		return readMemory(r.ctx, r.folder, s.slug)
 	}
 	mem := &s.task.mem
 	info, err := r.folder.stat(s.slug + "/" + memoryFile)
@@ -253,32 +261,35 @@ func (c *Cron) recall(r *running, s shot) (string, error) {
 		return mem.text, nil
 	}
 	*mem = cachedMemory{seen: look(info, time.Now())}
-	mem.text, err = r.folder.memory(s.slug)
+	mem.text, err = readMemory(r.ctx, r.folder, s.slug)
 	mem.ok = err == nil
 	return mem.text, err
 }
 
-// rest pauses a task whose output does not arrive, and tells its owner so.
-func (c *Cron) rest(ctx context.Context, s shot) {
-	c.markResting(s)
-	if c.cfg.Notice == nil {
-		return
+// rest pauses a task whose output does not arrive, and tells its owner so. All
+// nodes that find it tell it with one key.
+func (c *Cron) rest(r *running, s shot) error {
+	if err := c.markResting(r, s); err != nil || c.cfg.Notice == nil {
+		return err
 	}
-	key := fmt.Sprintf("cron/rest/%s/%d", s.def.uid, s.now.Unix())
+	ctx := r.ctx
+	key := fmt.Sprintf("cron/rest/%s/%d", s.def.uid, s.planned.Unix())
 	text := fmt.Sprintf("The scheduled task “%s” rests: what it said last did not arrive at %s. Change it or enable it again when that works.",
 		connectors.OneLine(s.def.spec.Name, 80), s.def.spec.Route)
 	if err := c.cfg.Notice(ctx, s.def.spec.Owner, key, text); err != nil {
 		c.log.Warn("cannot tell the owner that a task rests", "task", s.slug, "err", err)
 	}
+	return nil
 }
 
-func (c *Cron) markResting(s shot) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f := c.facts[s.def.uid]
-	f.Paused, f.PausedText = "the output of its last two runs did not arrive: "+s.past.dead, s.def.text
-	c.facts[s.def.uid], c.unsaved = f, true
+func (c *Cron) markResting(r *running, s shot) error {
+	if err := c.mark(r.ctx, r, s.slug, s.def.uid, func(f *fact) {
+		f.Paused, f.PausedText = "the output of its last two runs did not arrive: "+s.past.dead, s.def.text
+	}); err != nil {
+		return err
+	}
 	c.log.Warn("a task is paused because its output does not arrive; change it or enable it again", "task", s.slug, "owner", s.def.spec.Owner, "cause", s.past.dead)
+	return nil
 }
 
 // done gives a task back after firing. With an error nothing happened, and it is
@@ -306,7 +317,9 @@ func (c *Cron) done(r *running, t *task, last time.Time, err error) {
 	if t.retry != nil && !c.now().Before(t.retry.at) || last.After(t.last) {
 		t.retry = nil
 	}
-	t.last = later(t.last, last)
+	if last.After(t.last) {
+		t.last, t.unsettled = last, false
+	}
 	c.plan(t)
 }
 

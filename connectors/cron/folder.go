@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ func openFolder(dir string) (*folder, error) {
 		return nil, err
 	}
 	f := &folder{root, dir}
-	names, err := f.names()
+	names, err := f.names(context.Background())
 	for _, name := range names {
 		if err == nil && strings.HasPrefix(name, newPrefix) {
 			err = root.RemoveAll(name)
@@ -63,7 +64,7 @@ func openFolder(dir string) (*folder, error) {
 }
 
 // names lists what lies in the directory, sorted.
-func (f *folder) names() ([]string, error) {
+func (f *folder) names(context.Context) ([]string, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
@@ -86,7 +87,7 @@ func (f *folder) stat(name string) (fs.FileInfo, error) {
 
 // read returns a regular file of at most limit bytes; more is cut off, and said
 // so.
-func (f *folder) read(name string, limit int64) (text string, cut bool, err error) {
+func (f *folder) read(_ context.Context, name string, limit int64) (text string, cut bool, err error) {
 	// Not to block, should it have become a pipe.
 	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -141,7 +142,7 @@ func (f *folder) sync(name string) error {
 
 // make makes the folder of a new task: all of it or nothing. Its name is slug, or
 // slug with a number behind it when that is taken.
-func (f *folder) make(slug, task string) (string, error) {
+func (f *folder) make(_ context.Context, slug, task string) (string, error) {
 	tmp := newPrefix + string(claybot.NewID())
 	err := f.root.Mkdir(tmp, 0o700)
 	if err == nil {
@@ -190,7 +191,7 @@ func (f *folder) free(dir, name string) (string, error) {
 }
 
 // done puts a task's folder aside.
-func (f *folder) done(slug string, now time.Time) error {
+func (f *folder) done(_ context.Context, slug string, now time.Time, _ fs.FileInfo) error {
 	if err := f.root.Mkdir(doneDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -207,21 +208,27 @@ func (f *folder) done(slug string, now time.Time) error {
 	return err
 }
 
-// memory reads MEMORY.md of a task; a task without one has no memory.
-func (f *folder) memory(slug string) (string, error) {
-	text, cut, err := f.read(path.Join(slug, memoryFile), maxMemory)
-	if errors.Is(err, fs.ErrNotExist) {
-		return noMemory, nil
+// edit replaces a file by what change makes of it.
+func (f *folder) edit(ctx context.Context, name string, limit int64, change func(string, bool, error) (string, error)) error {
+	text, cut, err := f.read(ctx, name, limit)
+	if text, err = change(text, cut, err); err != nil {
+		return err
 	}
-	text = strings.TrimSpace(strings.ToValidUTF8(text, ""))
-	if cut {
-		text += "\n[the rest of MEMORY.md is left out: it is longer than 16 KiB]"
+	if err := f.write(name, text); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if text == "" {
-		text = noMemory
-	}
-	return text, err
+	return nil
 }
+
+// isFolder follows a link only when it stays inside.
+func (f *folder) isFolder(slug string) (bool, error) {
+	info, err := f.root.Stat(slug)
+	return err == nil && info.IsDir(), err
+}
+
+func (f *folder) fetch(context.Context, []string) error { return nil }
+func (f *folder) shared() bool                          { return false }
+func (f *folder) close() error                          { return f.root.Close() }
 
 // workspace is where the gate of a task runs.
 func (f *folder) workspace(slug string) (string, error) {
@@ -258,6 +265,10 @@ func look(info fs.FileInfo, now time.Time) seen {
 func (s seen) same(info fs.FileInfo) bool {
 	if s.info == nil || info == nil {
 		return s.info == nil && info == nil
+	}
+	if v, ok := s.info.(versioned); ok {
+		now, ok := info.(versioned)
+		return ok && now.Version() == v.Version()
 	}
 	return !s.fresh && s.info.Size() == info.Size() && s.info.ModTime().Equal(info.ModTime()) && os.SameFile(s.info, info)
 }

@@ -32,6 +32,8 @@ type past struct {
 	// missed is the newest row of what was given up since the last run; nil for
 	// none.
 	missed *storage.LedgerRow
+	// taken is the row that the instant has already; nil for none.
+	taken *storage.LedgerRow
 }
 
 // past reads as much of the ledger as it takes. Rows of the instant are left
@@ -57,6 +59,9 @@ func judge(rows []storage.LedgerRow, instant string, lifted claybot.Time, now ti
 	streak, runs := true, 0
 	for i := range rows {
 		r := &rows[i]
+		if r.Instant == instant && p.taken == nil {
+			p.taken = r
+		}
 		if slices.Contains(latest, r.Instant) {
 			continue
 		}

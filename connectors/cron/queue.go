@@ -25,6 +25,11 @@ type task struct {
 	// and then its folder is put aside.
 	spent bool
 
+	// unsettled: the end of its newest run is not known here. On a node that did
+	// not run it nobody tells.
+	unsettled bool
+	fact      fact // that it was planned with
+
 	mem   cachedMemory
 	steps [2]step
 }
@@ -84,6 +89,8 @@ type fact struct {
 	Anchor int64  `json:"anchor"` // unix seconds: an every counts from here
 	Off    bool   `json:"off,omitempty"`
 	Gone   int64  `json:"gone,omitempty"` // unix seconds: its folder is not there since
+	// Epoch counts how often its instants began to count anew.
+	Epoch int `json:"epoch,omitempty"`
 
 	Paused     string       `json:"paused,omitempty"`     // why it rests
 	PausedText string       `json:"pausedText,omitempty"` // hash of the file that is paused

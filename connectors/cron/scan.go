@@ -34,6 +34,8 @@ const (
 // A file is a TASK.md as it was last read.
 type file struct {
 	seen  seen
+	facts int64 // the version of what all nodes know of it
+	fact  fact
 	def   *definition // nil: it cannot be used
 	uid   string      // also of a file that cannot be used, where it is known
 	notes []connectors.Problem
@@ -41,6 +43,9 @@ type file struct {
 
 func (c *Cron) loadFacts(ctx context.Context) (map[string]fact, error) {
 	facts := make(map[string]fact)
+	if c.cfg.Tree != nil {
+		return facts, nil // they come with the tasks
+	}
 	text, err := c.cfg.Marks.Mark(ctx, factsMark)
 	if err != nil || text == "" {
 		return facts, err
@@ -56,7 +61,7 @@ func (c *Cron) loadFacts(ctx context.Context) (map[string]fact, error) {
 // saved is tried again with the next look at the files.
 func (c *Cron) saveFacts(ctx context.Context) error {
 	c.mu.Lock()
-	if !c.unsaved {
+	if !c.unsaved || c.cfg.Tree != nil { // each task has its own
 		c.mu.Unlock()
 		return nil
 	}
@@ -79,25 +84,31 @@ func (c *Cron) saveFacts(ctx context.Context) error {
 // tasks, where they are known; force does all that follows also when no file has
 // changed. It is called with edits held.
 func (c *Cron) scan(r *running, rows map[string]storage.LedgerRow, force bool) error {
-	names, err := r.folder.names()
+	names, err := r.folder.names(r.ctx)
 	if err != nil {
 		return err
 	}
 	now, zone := time.Now(), c.zone()
 	files, changed := make(map[string]file, len(names)), force
+	if err := c.fetch(r, names, zone); err != nil {
+		return err
+	}
 	for _, name := range names {
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
 		old, known := c.files[name] // only written with edits held
 		info, err := r.folder.stat(path.Join(name, taskFile))
-		if known && err == nil && old.seen.same(info) && (old.def == nil || old.def.zone == zone.String()) {
+		if known && err == nil && old.current(info, zone) && old.facts == r.factsOf(name) {
 			files[name] = old
 			continue
 		}
 		f, is := c.readFile(r, name, zone, look(info, now))
 		if !is {
 			continue
+		}
+		if err := c.agree(r, name, &f); err != nil {
+			return err
 		}
 		files[name] = f
 		changed = changed || !known || !sameFile(old, f)
@@ -132,25 +143,25 @@ func sameFile(a, b file) bool {
 		}
 		b.def = a.def
 	}
-	return a.def == b.def && a.uid == b.uid && slices.Equal(a.notes, b.notes)
+	return a.def == b.def && a.uid == b.uid && a.facts == b.facts && slices.Equal(a.notes, b.notes)
 }
 
 // readFile reads the task of a folder; is is false for what is no folder.
 func (c *Cron) readFile(r *running, slug string, zone *time.Location, s seen) (f file, is bool) {
 	name := path.Join(slug, taskFile)
 	f.seen = s
-	info, err := r.folder.root.Stat(slug)
+	folder, err := r.folder.isFolder(slug)
 	switch {
 	case err != nil:
 		f.problem(slug, 0, "the folder cannot be used: "+reason(err))
 		return f, !errors.Is(err, fs.ErrNotExist)
-	case !info.IsDir():
+	case !folder:
 		return f, false
 	case len(slug) > 64 || !slugForm.MatchString(slug):
 		f.problem(slug, 0, "the name of a task's folder has only a-z, 0-9, dots, - and _, and at most 64 of them")
 		return f, true
 	}
-	text, cut, err := r.folder.read(name, maxTask)
+	text, cut, err := r.folder.read(r.ctx, name, maxTask)
 	switch {
 	case err != nil:
 		f.problem(name, 0, reason(err))
@@ -245,6 +256,9 @@ func (c *Cron) adopt(files map[string]file, rows map[string]storage.LedgerRow) {
 			continue
 		}
 		if f.def != nil {
+			if f.facts != 0 {
+				c.facts[f.def.uid] = f.fact
+			}
 			c.take(slug, f, rows, now)
 		}
 	}
@@ -268,9 +282,10 @@ func (c *Cron) take(slug string, f file, rows map[string]storage.LedgerRow, now 
 	t, fc := c.tasks[d.uid], c.facts[d.uid]
 	was := fc
 	restart := c.remember(&fc, &d, f.seen, now)
-	if t != nil && t.def.text == d.text && t.slug == slug && t.def.timing == d.timing && fc == was {
+	if t != nil && t.def.text == d.text && t.slug == slug && t.def.timing == d.timing && fc == was && fc == t.fact {
 		return
 	}
+	restart = restart || t != nil && t.fact.Epoch != fc.Epoch // another node has seen to it
 	if fc != was {
 		c.facts[d.uid], c.unsaved = fc, true
 	}
@@ -294,7 +309,7 @@ func (c *Cron) take(slug string, f file, rows map[string]storage.LedgerRow, now 
 	if restart {
 		t.tries = 0
 	}
-	t.slug, t.def, t.steps = slug, &d, [2]step{}
+	t.slug, t.def, t.fact, t.steps = slug, &d, fc, [2]step{}
 	c.plan(t)
 }
 
@@ -322,6 +337,9 @@ func (c *Cron) remember(fc *fact, d *definition, s seen, now time.Time) bool {
 		fc.Since = 0 // a single instant is not lost, however late its file is seen
 	}
 	fc.Timing, fc.Off, fc.Gone = d.timing, !d.enabled, 0
+	if renewed || enabled || back || lifted {
+		fc.Epoch++
+	}
 	return renewed || enabled || back || lifted
 }
 
@@ -338,6 +356,8 @@ func (c *Cron) miss(here map[string]bool, now time.Time) {
 	for uid, f := range c.facts {
 		switch {
 		case here[uid]:
+		case c.cfg.Tree != nil: // they went with the folder
+			delete(c.facts, uid)
 		case f.Gone == 0:
 			f.Gone = now.Unix()
 			c.facts[uid], c.unsaved = f, true
@@ -369,7 +389,7 @@ func (c *Cron) upkeep(r *running) {
 	c.mu.Lock()
 	for uid, t := range c.tasks {
 		f := c.facts[uid]
-		if last := t.last.Unix(); last > f.Since {
+		if last := t.last.Unix(); last > f.Since && c.cfg.Tree == nil {
 			f.Since = last
 			c.facts[uid], c.unsaved = f, true
 		}
@@ -378,6 +398,7 @@ func (c *Cron) upkeep(r *running) {
 		}
 	}
 	c.mu.Unlock()
+	c.settled(r)
 	if err := c.saveFacts(r.ctx); err != nil {
 		c.log.Warn("cannot save what is known of the tasks", "err", err)
 	}

@@ -200,7 +200,7 @@ func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec) (connectors.Task,
 		return connectors.Task{}, err
 	}
 	if err := c.edit(ctx, func(r *running) error {
-		_, err := r.folder.make(slugOf(d.spec.Name), text)
+		_, err := r.folder.make(ctx, slugOf(d.spec.Name), text)
 		return err
 	}); err != nil {
 		return connectors.Task{}, fmt.Errorf("add task %q: %w", d.spec.Name, err)
@@ -236,11 +236,7 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 			return err
 		}
 		if ch.Enabled != nil && *ch.Enabled {
-			c.mu.Lock()
-			f := c.facts[uid]
-			f.PausedText = ""
-			c.facts[uid] = f
-			c.mu.Unlock()
+			return c.lift(ctx, r, slug, uid)
 		}
 		return nil
 	})
@@ -253,29 +249,22 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 // rewrite changes the file of a task.
 func (c *Cron) rewrite(ctx context.Context, r *running, slug string, ch connectors.TaskChange) error {
 	name := path.Join(slug, taskFile)
-	old, cut, err := r.folder.read(name, maxTask)
-	if err != nil || cut {
-		return fmt.Errorf("read %s: %w", name, cmp.Or(err, errors.New("the file is too long")))
-	}
-	f, err := configs.ReadFrontmatter(old)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	change(&f, ch)
-	text := f.String()
-	d, err := c.check(ctx, text)
-	if err != nil {
-		return err
-	}
-	if ch.At != nil {
-		if err := c.passed(d); err != nil {
-			return err
+	return r.folder.edit(ctx, name, maxTask, func(old string, cut bool, err error) (string, error) {
+		if old, err = readTask(name, old, cut, err); err != nil {
+			return "", err
 		}
-	}
-	if err := r.folder.write(name, text); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+		f, err := configs.ReadFrontmatter(old)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		change(&f, ch)
+		text := f.String()
+		d, err := c.check(ctx, text)
+		if err == nil && ch.At != nil {
+			err = c.passed(d)
+		}
+		return text, err
+	})
 }
 
 // Remove implements connectors.Tasks.
@@ -291,7 +280,7 @@ func (c *Cron) Remove(ctx context.Context, ref string) error {
 		if gone {
 			return nil
 		}
-		if err := r.folder.done(slug, c.now()); err != nil {
+		if err := r.folder.done(ctx, slug, c.now(), nil); err != nil && !errors.Is(err, errMoved) {
 			return fmt.Errorf("remove task %s: %w", slug, err)
 		}
 		return nil
@@ -356,8 +345,8 @@ func (c *Cron) byHand(ctx context.Context, r *running, s shot) (err error) {
 
 // Memory implements connectors.Tasks.
 func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) {
-	err = c.inFolder(ctx, ref, func(f *folder, slug string) (err error) {
-		text, err = f.memory(slug)
+	err = c.inFolder(ctx, ref, func(f shelf, slug string) (err error) {
+		text, err = readMemory(ctx, f, slug)
 		return err
 	})
 	return text, err
@@ -366,26 +355,27 @@ func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) 
 // Remember implements connectors.Tasks. What is written stays short enough to be
 // read as a whole.
 func (c *Cron) Remember(ctx context.Context, ref, text string, add bool) error {
-	return c.inFolder(ctx, ref, func(f *folder, slug string) error {
-		text := strings.TrimSpace(strings.ToValidUTF8(text, ""))
-		if add {
-			old, err := f.memory(slug)
-			if err != nil {
-				return err
+	return c.inFolder(ctx, ref, func(f shelf, slug string) error {
+		return f.edit(ctx, path.Join(slug, memoryFile), maxMemory, func(old string, cut bool, err error) (string, error) {
+			text := strings.TrimSpace(strings.ToValidUTF8(text, ""))
+			if add {
+				if old, err = memoryText(old, cut, err); err != nil {
+					return "", err
+				}
+				if old != noMemory {
+					text = strings.TrimSpace(old + "\n" + text)
+				}
 			}
-			if old != noMemory {
-				text = strings.TrimSpace(old + "\n" + text)
+			if len(text) > maxMemory {
+				return "", fmt.Errorf("MEMORY.md would have %d bytes; at most %d are kept, so replace it with something shorter", len(text), maxMemory)
 			}
-		}
-		if len(text) > maxMemory {
-			return fmt.Errorf("MEMORY.md would have %d bytes; at most %d are kept, so replace it with something shorter", len(text), maxMemory)
-		}
-		return f.write(path.Join(slug, memoryFile), cmp.Or(text, noMemory)+"\n")
+			return cmp.Or(text, noMemory) + "\n", nil
+		})
 	})
 }
 
 // inFolder does something with the folder of a task.
-func (c *Cron) inFolder(ctx context.Context, ref string, do func(f *folder, slug string) error) error {
+func (c *Cron) inFolder(ctx context.Context, ref string, do func(f shelf, slug string) error) error {
 	t, err := c.find(ref)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 type briefing struct {
 	def     *definition
 	slug    string
-	dir     string // of all tasks
+	dir     string // of all tasks; empty: there is none to look into
 	planned time.Time
 	now     time.Time
 	manual  bool
@@ -42,7 +42,11 @@ func (b briefing) text() string {
 	if b.manual {
 		when = "run by hand at " + planned.Format("2006-01-02 15:04:05 MST")
 	}
-	fmt.Fprintf(&s, "Task %q (%s), %s. Its folder is %s.\n", b.def.spec.Name, b.slug, when, filepath.Join(b.dir, b.slug))
+	fmt.Fprintf(&s, "Task %q (%s), %s.", b.def.spec.Name, b.slug, when)
+	if b.dir != "" {
+		fmt.Fprintf(&s, " Its folder is %s.", filepath.Join(b.dir, b.slug))
+	}
+	s.WriteString("\n")
 	if b.late {
 		fmt.Fprintf(&s, "This run is late: %s.\n", b.lateness())
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +35,7 @@ func (h *Heartbeat) fresh(ctx context.Context, do func(*running) error) error {
 		if err != nil {
 			return err
 		}
-		if err := h.scan(); err != nil {
+		if err := h.scan(ctx); err != nil {
 			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
 		}
 		return do(r)
@@ -94,17 +93,17 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 		if id == "" {
 			id = h.freeID(idOf(cmp.Or(strings.TrimSpace(b.Title), heading(b.Prompt))))
 		}
-		t, err := h.check(id, b)
+		t, err := h.check(ctx, id, b)
 		if err != nil {
 			return err
 		}
 		name := id + extension
-		if err := writeFile(h.cfg.Dir, name, t.text); err != nil {
-			return fmt.Errorf("the task cannot be saved: %s", reason(err))
+		if err := h.store(ctx, name, t.text); err != nil {
+			return fmt.Errorf("the task cannot be saved: %s", reasonOf(err))
 		}
 		delete(h.files, name) // to be read again, whatever its times say
 		h.folder = seen{}
-		if err := h.scan(); err != nil {
+		if err := h.scan(ctx); err != nil {
 			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
 		}
 		s := h.settings()
@@ -132,7 +131,7 @@ func (h *Heartbeat) freeID(id string) string {
 }
 
 // check makes the file of a task and reads it as it will be read later.
-func (h *Heartbeat) check(id string, b connectors.Beat) (task, error) {
+func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (task, error) {
 	every, hours := strings.TrimSpace(b.Every), strings.TrimSpace(b.ActiveHours)
 	if every != "" {
 		d, err := parseEvery(every)
@@ -147,7 +146,7 @@ func (h *Heartbeat) check(id string, b connectors.Beat) (task, error) {
 	front.Set(keyTitle, connectors.OneLine(b.Title, maxTitle))
 	front.Set(keyEvery, every)
 	front.Set(keyHours, hours)
-	front.Set(keyGate, strings.TrimSpace(cmp.Or(b.Gate, h.gateOf(id))))
+	front.Set(keyGate, strings.TrimSpace(cmp.Or(b.Gate, h.gateOf(ctx, id))))
 	if !b.Enabled {
 		front.Set(keyEnabled, "false")
 	}
@@ -173,13 +172,8 @@ func (h *Heartbeat) check(id string, b connectors.Beat) (task, error) {
 }
 
 // gateOf is the gate in the file of a task, also when it has mistakes.
-func (h *Heartbeat) gateOf(id string) string {
-	root, err := os.OpenRoot(h.cfg.Dir)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = root.Close() }()
-	text, err := readText(root, id+extension)
+func (h *Heartbeat) gateOf(ctx context.Context, id string) string {
+	text, err := h.textOf(ctx, id+extension)
 	if err != nil {
 		return ""
 	}
@@ -193,7 +187,7 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 		return noTaskError{id}
 	}
 	return h.fresh(ctx, func(*running) error {
-		err := removeFile(h.cfg.Dir, id+extension)
+		err := h.remove(ctx, id+extension)
 		if errors.Is(err, fs.ErrNotExist) {
 			return noTaskError{id}
 		}
@@ -208,7 +202,7 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 		}
 		h.unsaved = true
 		h.mu.Unlock()
-		return errors.Join(h.scan(), h.save(ctx))
+		return errors.Join(h.scan(ctx), h.save(ctx))
 	})
 }
 
@@ -222,6 +216,9 @@ func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int,
 	}
 	err = h.fresh(ctx, func(r *running) error {
 		items, err := h.choose(ids)
+		if err == nil {
+			err = h.pull(ctx, true)
+		}
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,18 @@
 // that the model refused, the heartbeat rests until somebody writes. It says so
 // once.
 //
+// # Nodes
+//
+// With Config.Tree the files are in a store that several nodes share, and the mark
+// is there as heartbeat/state.json, written by compare-and-set. All nodes watch the
+// tasks; a tick belongs to the node that wrote its message down first, and the
+// others see that and wait. A message of another node that is not stored may still
+// come: it is given up when it has been known for askEvery. Should its node have
+// slept for longer between the two steps, there is one beat more, with another
+// id. Changes of two nodes are merged (see merge), so that a beat whose end both
+// noticed is counted once; the rest is told with one key. Gates are asked by the
+// node that has the claim on the tick.
+//
 // # Goroutines
 //
 // One loop looks at the files, follows what became of the message under way and

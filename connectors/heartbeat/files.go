@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,9 +30,10 @@ const (
 
 // A file is one that was looked at.
 type file struct {
-	seen  seen
-	task  *task // nil: there is none in it
-	notes []connectors.Problem
+	seen    seen
+	version int64 // of a shared one
+	task    *task // nil: there is none in it
+	notes   []connectors.Problem
 }
 
 // A seen is a file or folder as it was when it was last read.
@@ -52,7 +54,10 @@ func (s seen) same(info fs.FileInfo) bool {
 
 // scan reads the files that have changed. A folder in which there was nothing
 // and that is unchanged is not even opened. It is called with edits held.
-func (h *Heartbeat) scan() error {
+func (h *Heartbeat) scan(ctx context.Context) error {
+	if h.cfg.Tree != nil {
+		return h.scanTree(ctx)
+	}
 	info, err := os.Stat(h.cfg.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		h.folder = seen{}
@@ -119,6 +124,12 @@ func (h *Heartbeat) readFile(root *os.Root, name string, info fs.FileInfo, err e
 	if err == nil {
 		text, err = readText(root, name)
 	}
+	f.parse(name, text, err)
+	return f
+}
+
+// parse takes the task out of a text; err is why there is none.
+func (f *file) parse(name, text string, err error) {
 	if err == nil {
 		var t task
 		if t, f.notes, err = readTask(strings.TrimSuffix(name, extension), text); err == nil && t.prompt != "" {
@@ -136,8 +147,9 @@ func (h *Heartbeat) readFile(root *os.Root, name string, info fs.FileInfo, err e
 		}
 		f.notes = append(f.notes, p)
 	}
-	return f
 }
+
+var errTooLong = fmt.Errorf("the file is longer than %d KiB", maxFile>>10)
 
 // readText reads a regular file that is not too long.
 func readText(root *os.Root, name string) (string, error) {
@@ -152,7 +164,7 @@ func readText(root *os.Root, name string) (string, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("the file is longer than %d KiB", maxFile>>10)
+		err = errTooLong
 	}
 	return string(b), err
 }

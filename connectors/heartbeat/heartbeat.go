@@ -28,7 +28,18 @@ const (
 
 // Config is what a Heartbeat works with. Dir, Marks and Receipts are needed.
 type Config struct {
-	Dir      string          // of the tasks' files; it need not exist
+	// Dir has the tasks' files; it need not exist. With a Tree it is where gates
+	// run.
+	Dir string
+	// Tree has the files and the memory of nodes that share a store; somebody must
+	// Run it. nil: Dir and Marks have them.
+	Tree *storage.Mirror
+	// Claims let one node at a time begin a tick, with Node as the id of this one at the
+	// moment.
+	// Without them, several may ask gates, and one posts.
+	Claims storage.Claims
+	Node   func() string
+
 	Settings func() Settings // asked at each tick; nil: the defaults
 	Marks    storage.Marks   // keeps what must survive
 	// Receipts tells what became of a message; storage.Inbox has it.
@@ -70,6 +81,7 @@ type Heartbeat struct {
 
 	// Of whoever holds edits.
 
+	shared   shared
 	folder   seen
 	files    map[string]file // by name
 	unsure   bool            // whether the pending message was posted
@@ -195,6 +207,7 @@ func (h *Heartbeat) start(r *running) error {
 			return err
 		}
 		h.folder, h.files, h.unsure = seen{}, nil, true
+		h.notePending()
 		h.asked, h.told = time.Time{}, time.Time{}
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -286,6 +299,11 @@ func (h *Heartbeat) report(r *running, err error, told string) string {
 // step does what there is to do, and returns when the next task is due, zero for
 // nothing to wait for. It is called with edits held.
 func (h *Heartbeat) step(r *running, looks bool) (due time.Time, err error) {
+	if looks {
+		if err := h.pull(r.ctx, false); err != nil {
+			return due, err
+		}
+	}
 	h.settle()
 	h.follow(r.ctx)
 	h.tell(r.ctx)
@@ -293,7 +311,7 @@ func (h *Heartbeat) step(r *running, looks bool) (due time.Time, err error) {
 		return due, err
 	}
 	if looks {
-		if err := h.scan(); err != nil {
+		if err := h.scan(r.ctx); err != nil {
 			return due, fmt.Errorf("read the tasks: %w", err)
 		}
 	}

@@ -54,6 +54,16 @@ type rest struct {
 // load reads the memory. One that cannot be understood begins anew.
 func (h *Heartbeat) load(ctx context.Context) (memory, error) {
 	m := memory{}
+	if h.cfg.Tree != nil {
+		h.shared = shared{version: -1}
+		h.mu.Lock()
+		h.mem = m.clone()
+		h.mu.Unlock()
+		err := h.pull(ctx, true)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.mem, err
+	}
 	text, err := h.cfg.Marks.Mark(ctx, markKey)
 	if err != nil {
 		return m, fmt.Errorf("read what the heartbeat remembers: %w", err)
@@ -81,7 +91,10 @@ func (h *Heartbeat) save(ctx context.Context) error {
 	h.unsaved = false
 	b, err := json.Marshal(h.mem)
 	h.mu.Unlock()
-	if err == nil {
+	switch {
+	case h.cfg.Tree != nil:
+		err = h.push(ctx)
+	case err == nil:
 		err = h.cfg.Marks.SetMark(ctx, markKey, string(b))
 	}
 	if err != nil {

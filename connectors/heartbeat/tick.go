@@ -53,7 +53,17 @@ func (h *Heartbeat) beat(r *running, due []*task, s Settings) (pause time.Durati
 	if err != nil || rests {
 		return wordEvery, err
 	}
-	verdicts, err := askGates(r.ctx, h.cfg.Dir, due, s)
+	due, yield, err := h.claimTick(r.ctx, due, s)
+	if err != nil || len(due) == 0 {
+		yield()
+		return gateAgain, err
+	}
+	defer yield()
+	dir, err := h.gateDir()
+	if err != nil {
+		return 0, err
+	}
+	verdicts, err := askGates(r.ctx, dir, due, s)
 	if err != nil {
 		return 0, err
 	}
@@ -215,7 +225,13 @@ func (h *Heartbeat) send(r *running, key string, items []item, route *claybot.Ro
 		h.drop(p)
 		return 0, err
 	}
-	h.asked = time.Now()
+	h.mu.Lock()
+	first := h.mem.pendingID() == p.ID
+	h.mu.Unlock()
+	if !first { // another node was
+		return 0, nil
+	}
+	h.asked, h.shared.own = time.Now(), p.ID
 	m := claybot.Message{
 		ID: p.ID, Type: claybot.MessageSystem, Kind: claybot.KindHeartbeat, From: claybot.Sender{Name: Name},
 		Text: text, At: now, Route: route,
@@ -232,7 +248,7 @@ func (h *Heartbeat) send(r *running, key string, items []item, route *claybot.Ro
 func (h *Heartbeat) drop(p *pending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.mem.Pending == p {
+	if h.mem.pendingID() == p.ID {
 		h.mem.Pending, h.unsaved = nil, true
 	}
 }
@@ -283,6 +299,7 @@ func (h *Heartbeat) follow(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
+	case errors.Is(err, storage.ErrNotFound) && h.mayBePosted(p.ID):
 	case errors.Is(err, storage.ErrNotFound): // died before it was posted
 		h.mem.Pending, h.unsaved = nil, true
 	case errors.Is(err, storage.ErrDamaged), err == nil && rec.Skipped != "": // no run will end

@@ -3,9 +3,11 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -27,7 +29,9 @@ type link struct {
 	leaving           bool // current has to go; its successor comes first
 	dialing           bool
 	failures          int // in a row
-	shared            bool
+
+	nodes func() int              // that use the app together; nil is one
+	crowd *atomic.Pointer[string] // told when others use it
 
 	retry, refresh, drained <-chan time.Time
 }
@@ -50,7 +54,10 @@ const (
 )
 
 func newLink(dial func(context.Context) (*socket, error), take func(context.Context, *socket, frame) error, log *slog.Logger, pulse *connectors.Pulse) *link {
-	return &link{dial: dial, take: take, log: log, pulse: pulse, news: make(chan news), ended: make(chan struct{})}
+	return &link{
+		dial: dial, take: take, log: log, pulse: pulse, crowd: new(atomic.Pointer[string]),
+		news: make(chan news), ended: make(chan struct{}),
+	}
 }
 
 // run works until ctx is done or a permanent error. Then it calls settle, which
@@ -143,6 +150,10 @@ func (l *link) hear(n news) error {
 		if err := dismissed(n.reason); err != nil {
 			return err
 		}
+		if n.reason == reasonCrowded {
+			text := errCrowded.Error()
+			l.crowd.Store(&text)
+		}
 		if n.socket == l.current && !l.leaving {
 			l.leave(word(n.reason))
 		}
@@ -163,13 +174,27 @@ func (l *link) promote(s *socket) {
 	if d := s.lifetime(); d > 0 {
 		l.refresh = time.After(d * 9 / 10)
 	}
-	if s.hello.NumConnections > own && !l.shared {
-		l.shared = true
-		l.log.Warn("another process may use this slack app: messages are shared out between its sockets",
-			"sockets", s.hello.NumConnections, "own", own)
-	}
+	l.count(s.hello.NumConnections, own)
 	l.pulse.OK()
 	l.log.Debug("slack socket is open", "lifetime", s.lifetime())
+}
+
+// count compares the sockets of the app with those that are its own: of this
+// node, and at most two of each other one.
+func (l *link) count(sockets, own int) {
+	ours := own
+	if l.nodes != nil {
+		ours += 2 * max(0, l.nodes()-1)
+	}
+	if sockets <= ours {
+		l.crowd.Store(nil)
+		return
+	}
+	if l.crowd.Load() == nil {
+		l.log.Warn("another process may use this slack app: messages are shared out between its sockets", "sockets", sockets, "own", own)
+	}
+	text := fmt.Sprintf("%d sockets use this Slack app, and at most %d are of this claybot: some messages go to another program, perhaps a second claybot; stop it, or make an app of your own", sockets, ours)
+	l.crowd.Store(&text)
 }
 
 // leave asks for a successor of the current socket.

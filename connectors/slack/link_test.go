@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -259,5 +260,78 @@ func TestManyCuts(t *testing.T) {
 		if n := len(w.inbox.texts()); n != 100 || w.slack.Traffic().Most > 2 {
 			t.Errorf("%d messages, %+v", n, w.slack.Traffic())
 		}
+	})
+}
+
+// Sockets that are not of this claybot are named, and those of its other nodes
+// are not mistaken for them.
+func TestSocketsOfOthers(t *testing.T) {
+	tests := []struct {
+		name  string
+		nodes int
+		other int // sockets open before
+		named bool
+	}{
+		{"none", 1, 0, false},
+		{"another program", 1, 1, true},
+		{"the other node", 2, 1, false},
+		{"the other node at a hand-over", 2, 2, false},
+		{"another program besides", 2, 3, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+				w.Connector.cfg.Nodes = func() int { return tt.nodes }
+				another := New(w.cfg)
+				for range tt.other {
+					s, err := another.open(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					done := make(chan struct{})
+					go func() { defer close(done); _ = s.read(func(frame) error { return nil }) }()
+					defer func() { s.close(); <-done }()
+				}
+				w.start(t)
+				h := w.Health()
+				if named := strings.Contains(h.Err, "perhaps a second claybot"); named != tt.named || h.State != connectors.StateLive {
+					t.Errorf("%+v, want named: %v", h, tt.named)
+				}
+			})
+		})
+	}
+}
+
+// More sockets than Slack allows are named as such, and the connector goes on as
+// soon as there is room.
+func TestTooManySockets(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		var crowd []func()
+		another := New(w.cfg)
+		for range 10 {
+			s, err := another.open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() { defer close(done); _ = s.read(func(frame) error { return nil }) }()
+			crowd = append(crowd, func() { s.close(); <-done })
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx, w.inbox) }()
+		time.Sleep(5 * time.Second)
+		if h := w.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "run fewer nodes") {
+			t.Errorf("%+v", h)
+		}
+		for _, leave := range crowd {
+			leave()
+		}
+		time.Sleep(time.Minute)
+		if h := w.Health(); h.State != connectors.StateLive || h.Err != "" {
+			t.Errorf("with room again: %+v", h)
+		}
+		cancel()
+		<-ended
 	})
 }

@@ -38,6 +38,9 @@ type Config struct {
 	// Marks is optional; without it a file whose fate is unknown after a restart
 	// cannot be looked up.
 	Marks Marks
+	// Nodes tells how many nodes use the app together, each with sockets of its own;
+	// nil is one. Slack hands each message to any one socket, and allows 10.
+	Nodes func() int
 }
 
 // A Connector is one Slack app in one workspace. Its methods may be called
@@ -53,6 +56,7 @@ type Connector struct {
 	penalties penalties
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
+	crowd     atomic.Pointer[string] // what is wrong with the number of sockets; nil or empty for nothing
 }
 
 var (
@@ -118,7 +122,14 @@ func New(cfg Config) *Connector {
 func (c *Connector) Name() string { return c.cfg.Name }
 
 // Health derives from sockets that said hello, and from frames and pings read.
-func (c *Connector) Health() connectors.Health { return c.pulse.Health() }
+// It tells as well when others have sockets of the same app.
+func (c *Connector) Health() connectors.Health {
+	h := c.pulse.Health()
+	if crowd := c.crowd.Load(); crowd != nil && h.State != connectors.StateStopped && h.Err == "" {
+		h.Err = *crowd
+	}
+	return h
+}
 
 // Ignored counts what was acknowledged without being understood: unknown
 // envelopes and events that cannot be decoded.
@@ -152,6 +163,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	work := newLanes(maxPending)
 	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: h, work: work, log: c.log, ignored: &c.ignored}
 	l := newLink(c.open, r.take, c.log, &c.pulse)
+	l.nodes, l.crowd = c.cfg.Nodes, &c.crowd
 	return l.run(ctx, work.close)
 }
 

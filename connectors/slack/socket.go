@@ -17,6 +17,12 @@ import (
 // errClosed says that a socket ended before an acknowledgement was written.
 var errClosed = errors.New("socket is closed")
 
+// reasonCrowded is the reason of a disconnect when the app has more sockets than
+// Slack allows.
+const reasonCrowded = "too_many_websockets"
+
+var errCrowded = errors.New("slack allows an app 10 sockets, and more are asked for: run fewer nodes with this app, or stop the other program that uses it")
+
 // A frame is what Slack sends on a socket: the fields of all kinds of it.
 type frame struct {
 	Type       string          `json:"type"`
@@ -99,6 +105,9 @@ func (s *socket) greet(ctx context.Context) error {
 	if f.Type == "disconnect" {
 		if err := dismissed(f.Reason); err != nil {
 			return err
+		}
+		if f.Reason == reasonCrowded {
+			return errCrowded
 		}
 		return fmt.Errorf("wait for hello: dismissed: %s", word(f.Reason))
 	}

@@ -284,11 +284,11 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 // bot. A webhook blocks until somebody removes it, so it is reported at once;
 // it is cleared once, as a leftover of our own, and whoever sets it again means
 // it. Another poller may be our predecessor on its way out: that is reported
-// when it stays.
+// when it stays. It is no other node of ours, as those stand by.
 func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 	l.conflicts++
 	webhook := strings.Contains(r.description, "webhook")
-	cause := "telegram: another program polls with the same bot token (409); stop it, or create a bot of your own with @BotFather"
+	cause := "telegram: another program polls with the same bot token (409), perhaps a second claybot; stop it, or create a bot of your own with @BotFather"
 	if webhook {
 		cause = "telegram: a webhook is set for this bot, which blocks polling (409); remove it where it was set"
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 )
@@ -153,7 +154,7 @@ func TestSecondPoller(t *testing.T) {
 		}
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
-		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "another program") {
+		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "another program") || !strings.Contains(h.Err, "a second claybot") {
 			t.Errorf("after three conflicts: %+v", h)
 		}
 		_ = b.server.WaitCalls(t.Context(), "getUpdates", 5)
@@ -243,6 +244,43 @@ func TestWebhookIsNamedAtOnce(t *testing.T) {
 		synctest.Wait()
 		if h := b.conn.Health(); h.State != connectors.StateLive || b.server.Calls("deleteWebhook") != 2 {
 			t.Errorf("%+v after %d removals", h, b.server.Calls("deleteWebhook"))
+		}
+	})
+}
+
+// A bot is polled by one node. Its claim is named after the bot, and tells nothing
+// of the token, also where tokens have no form.
+func TestExclusive(t *testing.T) {
+	a, b := New(Config{Token: "42:first-secret"}), New(Config{Token: "42:second-secret"})
+	if a.Exclusive() != "telegram/42" || a.Exclusive() != b.Exclusive() {
+		t.Errorf("%q and %q", a.Exclusive(), b.Exclusive())
+	}
+	odd := New(Config{Token: "odd-secret", BaseURL: "http://127.0.0.1:1"}).Exclusive()
+	if strings.Contains(odd, "odd") || strings.Contains(odd, "secret") || odd == a.Exclusive() {
+		t.Errorf("%q", odd)
+	}
+	a.Standby("here")
+	if h := a.Health(); h.State != connectors.StateStandby || !strings.Contains(h.Err, "here") || !h.Settled() || !h.Well() {
+		t.Errorf("%+v", h)
+	}
+}
+
+// One that stood by begins to poll, and can send all the time.
+func TestAfterStandby(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.AddPerson(7, "Ann", "ann")
+		b.server.Say(7, 7, "hi")
+		b.conn.Standby("other")
+		if _, err := b.conn.Send(t.Context(), claybot.Outgoing{ID: "o1", Text: "hello", Route: claybot.Route{Connector: "telegram", ChannelID: "7"}}); err != nil {
+			t.Error(err)
+		}
+		if h := b.conn.Health(); h.State != connectors.StateStandby {
+			t.Errorf("after a send: %+v", h)
+		}
+		b.run()
+		synctest.Wait()
+		if h := b.conn.Health(); h.State != connectors.StateLive || h.Err != "" {
+			t.Errorf("%+v", h)
 		}
 	})
 }

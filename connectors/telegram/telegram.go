@@ -99,6 +99,7 @@ var (
 	_ connectors.Typer     = (*Connector)(nil)
 	_ connectors.Streamer  = (*Connector)(nil)
 	_ connectors.Resender  = (*Connector)(nil)
+	_ connectors.Exclusive = (*Connector)(nil)
 )
 
 // officialURL is where Telegram itself answers. A server of one's own may give
@@ -144,6 +145,13 @@ func (c *Connector) Health() connectors.Health {
 	return h
 }
 
+// Exclusive names the bot: Telegram lets one poll at a time. Sending needs no
+// poll.
+func (c *Connector) Exclusive() string { return "telegram/" + c.bot }
+
+// Standby notes that another node polls.
+func (c *Connector) Standby(holder string) { c.pulse.Standby(holder) }
+
 // Figures counts what became of updates since the start: Posted messages and
 // answers, Ignored ones (by bots, not addressed to us, service messages, buttons
 // that work no more) and Broken ones, which could not be read.
@@ -182,6 +190,9 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if err := c.check(); err != nil {
 		c.pulse.Stop(err.Error())
 		return err
+	}
+	if c.pulse.Health().State == connectors.StateStandby {
+		c.pulse.Start()
 	}
 	c.handler.Store(&h)
 	run, stop := context.WithCancel(ctx)

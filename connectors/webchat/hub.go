@@ -133,6 +133,21 @@ func (h *hub) sent(t topic, o claybot.Outgoing) {
 	h.each(t, func(r *reader) { r.more = true })
 }
 
+// look wakes all readers of a channel, whoever they are, to read the outbox.
+func (h *hub) look(channel string) {
+	h.mu.Lock()
+	var found []topic
+	for t := range h.topics {
+		if t.channel == channel {
+			found = append(found, t)
+		}
+	}
+	h.mu.Unlock()
+	for _, t := range found {
+		h.each(t, func(r *reader) { r.more = true })
+	}
+}
+
 // grow replaces the growing text of a topic.
 func (h *hub) grow(t topic, p preview) {
 	h.mu.Lock()

@@ -80,6 +80,7 @@ type stream struct {
 	reader *reader
 	after  int64     // position in the outbox
 	text   time.Time // when the next growing text may be shown
+	look   bool      // into the outbox at the next step, told or not
 }
 
 // run writes what comes until ctx is done. Nothing it started outlives it.
@@ -89,6 +90,12 @@ func (s *stream) run(ctx context.Context) error {
 	soon := time.NewTimer(time.Hour) // for a text that is not due yet
 	soon.Stop()
 	defer soon.Stop()
+	var look <-chan time.Time
+	if s.chat.poll > 0 {
+		ticker := time.NewTicker(s.chat.poll)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	// The end must not cut what was said just before it: a client that is gone
 	// fails the write instead.
 	reads := context.WithoutCancel(ctx)
@@ -100,6 +107,8 @@ func (s *stream) run(ctx context.Context) error {
 			s.out.ping()
 		case <-s.reader.wake:
 		case <-soon.C:
+		case <-look:
+			s.look = true
 		}
 		wait, err := s.step(reads)
 		if err != nil {
@@ -141,7 +150,8 @@ func (s *stream) step(ctx context.Context) (time.Duration, error) {
 		s.grow(*b.text)
 		s.text = now.Add(pause(len(b.text.Text)))
 	}
-	if b.more {
+	if b.more || s.look {
+		s.look = false
 		if err := s.backlog(ctx); err != nil {
 			return 0, err
 		}

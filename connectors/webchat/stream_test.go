@@ -374,3 +374,53 @@ func TestPause(t *testing.T) {
 		}
 	}
 }
+
+// put is say by another node: this one sends nothing.
+func (m *memory) put(d claybot.Descriptor, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := int64(len(m.outbox) + 1)
+	m.outbox = append(m.outbox, claybot.Outgoing{ID: fmt.Sprintf("out-%d", n), N: n, Kind: claybot.OutgoingAnswer, Route: d.Route(), Text: text, At: claybot.Time(n)})
+}
+
+// What another node has put into the outbox is shown when this one is told to
+// look, to all readers of the channel and nobody twice.
+func TestLook(t *testing.T) {
+	m, srv := start(t)
+	c := open(t, srv.Client(), srv.URL+"/stream", "")
+	m.say(t, me, "r", "first")
+	c.want(t, "message", "first")
+	for i := range 20 {
+		m.put(me, fmt.Sprint("elsewhere ", i))
+		m.chat.Look(me.ChannelID)
+		m.chat.Look(me.ChannelID)
+		m.chat.Look("nobody's")
+		c.want(t, "message", fmt.Sprint("elsewhere ", i))
+	}
+}
+
+// Without hints a stream looks by itself.
+func TestPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{chat: New(Config{Poll: 2 * time.Second})}
+		ctx, cancel := context.WithCancel(t.Context())
+		m.chat.gate.open(m)
+		w := httptest.NewRecorder()
+		done := make(chan error, 1)
+		go func() {
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/stream", nil)
+			done <- m.chat.stream(w, r, me, m)
+		}()
+		synctest.Wait()
+		m.put(me, "elsewhere")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(w.Body.String(), "elsewhere"); n != 1 {
+			t.Errorf("shown %d times:\n%s", n, w.Body)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -49,6 +50,9 @@ type Config struct {
 	// Door tells how the place is doing where Handler is served, if that can
 	// fail by itself. While it is not live, the chat is not either. Optional.
 	Door func() connectors.Health
+	// Poll is how often an open stream looks into the outbox without being told:
+	// where other nodes send, too, and hints of theirs may be lost. 0: never.
+	Poll time.Duration
 	Log  *slog.Logger
 }
 
@@ -57,6 +61,7 @@ type Chat struct {
 	name  string
 	html  bool
 	door  func() connectors.Health
+	poll  time.Duration
 	log   *slog.Logger
 	pulse connectors.Pulse
 	gate  gate
@@ -73,6 +78,7 @@ var (
 	_ connectors.Accepter  = (*Chat)(nil)
 
 	_ connectors.FileSender = (*Chat)(nil)
+	_ connectors.Looker     = (*Chat)(nil)
 )
 
 // New makes a chat. It takes messages while Run works and answers 503 before.
@@ -83,7 +89,7 @@ func New(cfg Config) *Chat {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Chat{name: cfg.Name, html: cfg.HTML, door: cfg.Door, log: cfg.Log.With("connector", cfg.Name)}
+	return &Chat{name: cfg.Name, html: cfg.HTML, door: cfg.Door, poll: cfg.Poll, log: cfg.Log.With("connector", cfg.Name)}
 }
 
 // Name is the configured name.
@@ -119,6 +125,10 @@ func (c *Chat) Send(_ context.Context, o claybot.Outgoing) (string, error) {
 	c.hub.sent(topicOf(o.Route), o)
 	return c.name + "/" + o.ID, nil
 }
+
+// Look makes the open streams of a conversation look into the outbox: another
+// node has put something there.
+func (c *Chat) Look(channel string) { c.hub.look(channel) }
 
 // SendFile is Send: readers get the reference of the file with the message, and
 // its bytes from the store.

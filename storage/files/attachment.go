@@ -10,22 +10,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 
-const (
-	// textLimit is the longest text file that is kept as a text, in bytes.
-	textLimit = 64 << 10
-	// fileNameLimit is the longest name of a file, in bytes.
-	fileNameLimit = 120
-	// referenceLimit is the longest reference, in bytes: its text escaped.
-	referenceLimit = 8 * textLimit
-)
+// referenceLimit is the longest reference, in bytes: its text escaped.
+const referenceLimit = 8 * storage.TextLimit
 
 // SaveFile implements storage.Agents. The bytes go through a file of their own,
 // outside the gate of the agent: a slow sender holds up nobody, and a large file
@@ -49,7 +40,7 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 			return claybot.File{}, failed(what, err)
 		}
 	}
-	f.Name, f.Source = fileName(f.Name), ""
+	f.Name, f.Source = storage.FileName(f.Name), ""
 	f.Path = "agents/" + string(id) + "/attachments/" + f.ID
 	tmp := s.root + "/" + newPrefix + string(claybot.NewID()) // the same file may come to two agents at once
 	err := s.receive(tmp, &f, content, limit)
@@ -79,7 +70,7 @@ func (s *Store) receive(tmp string, f *claybot.File, content io.Reader, limit in
 		return errors.Join(err, file.Close())
 	}
 	f.SHA256, f.Text = hex.EncodeToString(sum.Sum(nil)), ""
-	if len(start) <= textLimit && plainText(start) {
+	if len(start) <= storage.TextLimit && storage.PlainText(start) {
 		f.Text = string(start)
 	}
 	return errors.Join(file.Sync(), file.Close())
@@ -90,7 +81,7 @@ func (s *Store) receive(tmp string, f *claybot.File, content io.Reader, limit in
 type head []byte
 
 func (h *head) Write(b []byte) (int, error) {
-	*h = append(*h, b[:min(len(b), textLimit+1-len(*h))]...)
+	*h = append(*h, b[:min(len(b), storage.TextLimit+1-len(*h))]...)
 	return len(b), nil
 }
 
@@ -154,41 +145,4 @@ func (s *Store) OpenFile(ctx context.Context, id claybot.AgentID, file string) (
 type attachment struct {
 	io.Reader
 	io.Closer
-}
-
-// fileName makes a name harmless that somebody else gave: no folders, no
-// control characters, no leading dots, at most fileNameLimit bytes.
-func fileName(name string) string {
-	name = strings.ToValidUTF8(name, "")
-	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
-		name = name[i+1:]
-	}
-	name = strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) { // also those that turn the direction of writing
-			return -1
-		}
-		return c
-	}, name)
-	name = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(name), "."))
-	for len(name) > fileNameLimit {
-		_, size := utf8.DecodeLastRuneInString(name)
-		name = name[:len(name)-size]
-	}
-	if name == "" {
-		return "file"
-	}
-	return name
-}
-
-// plainText reports text that a model can read.
-func plainText(data []byte) bool {
-	if !utf8.Valid(data) {
-		return false
-	}
-	for _, c := range string(data) {
-		if unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' {
-			return false
-		}
-	}
-	return len(data) > 0
 }

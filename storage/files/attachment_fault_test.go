@@ -205,7 +205,7 @@ func (zeroReader) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 func TestAttachedTextIsBounded(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir(), FS: hastyFS{}})
 	a := agentFor(t, s, someone)
-	for n, kept := range map[int]bool{1: true, textLimit - 1: true, textLimit: true, textLimit + 1: false, 3 * textLimit: false} {
+	for n, kept := range map[int]bool{1: true, storage.TextLimit - 1: true, storage.TextLimit: true, storage.TextLimit + 1: false, 3 * storage.TextLimit: false} {
 		text := strings.Repeat("é", n/2) + strings.Repeat("e", n%2)
 		f, err := s.SaveFile(t.Context(), a.ID, claybot.File{Name: "f"}, iotest.OneByteReader(strings.NewReader(text)), 1<<20)
 		if err != nil || (f.Text == text) != kept || !kept && f.Text != "" || f.Size != int64(n) {

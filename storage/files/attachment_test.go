@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/claybot/claybot/storage"
 )
 
 func TestFileName(t *testing.T) {
@@ -21,7 +23,7 @@ func TestFileName(t *testing.T) {
 		{"Grüße.txt", "Grüße.txt"},
 	}
 	for _, tt := range tests {
-		if got := fileName(tt.name); got != tt.want {
+		if got := storage.FileName(tt.name); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -32,8 +34,8 @@ func FuzzFileName(f *testing.F) {
 	f.Add(strings.Repeat("é", 200))
 	f.Add("../..\\x\x00")
 	f.Fuzz(func(t *testing.T, name string) {
-		got := fileName(name)
-		if got == "" || len(got) > fileNameLimit || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\x00\n\r") || got[0] == '.' {
+		got := storage.FileName(name)
+		if got == "" || len(got) > 120 || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\x00\n\r") || got[0] == '.' {
 			t.Fatalf("%q became %q", name, got)
 		}
 	})

@@ -119,11 +119,11 @@ func FuzzResultName(f *testing.F) {
 		f.Add(call, call+".")
 	}
 	f.Fuzz(func(t *testing.T, one, two string) {
-		name := resultName(one)
+		name := storage.ResultName(one)
 		if name != filepath.Base(name) || !filepath.IsLocal(name) || len(name) > 128 || name[0] == '.' || !strings.HasSuffix(name, ".txt") {
 			t.Errorf("%q is kept as %q", one, name)
 		}
-		if one != two && name == resultName(two) {
+		if one != two && name == storage.ResultName(two) {
 			t.Errorf("%q and %q are both kept as %q", one, two, name)
 		}
 	})
@@ -328,7 +328,7 @@ func FuzzSummaries(f *testing.F) {
 				all, want = append(all, claybot.Record{Type: claybot.RecordReset, At: 2}), nil
 			case b >= 0x80:
 				r = claybot.Record{Type: claybot.RecordSummary, Text: fmt.Sprint("summary ", i), Keep: int(b&0x7f) - 2}
-				all, want = append(all, r), summarized(want, r)
+				all, want = append(all, r), storage.Summarized(want, r)
 			default:
 				all, want = append(all, r), append(want, r)
 			}

@@ -42,7 +42,7 @@ func TestDocumentsTornAtEveryByte(t *testing.T) {
 			got := agentFor(t, s, someone)
 			want := custom
 			if file == "state.json" && cut < len(whole)-1 { // the last byte is a newline
-				want = newState(a.CreatedAt)
+				want = storage.NewState(a.CreatedAt)
 				want.UpdatedAt = got.State.UpdatedAt
 			}
 			if got.ID != a.ID || got.Descriptor != someone || got.CreatedAt != a.CreatedAt || got.State != want {

@@ -240,7 +240,7 @@ func (h *history) add(ctx context.Context, records []claybot.Record, durable boo
 		case rec.Marker():
 			h.marker, h.records, h.from = rec, nil, start
 		case rec.Type == claybot.RecordSummary:
-			h.marker, h.records = claybot.Record{}, summarized(h.records, rec)
+			h.marker, h.records = claybot.Record{}, storage.Summarized(h.records, rec)
 			h.from = start // less the few that stay: only the cache's bookkeeping
 		default:
 			h.records = append(h.records, rec)

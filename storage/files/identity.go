@@ -29,10 +29,10 @@ func (s *Store) NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Ba
 }
 
 func (s *Store) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
-	if a, ok := s.residents.find(d); ok && renamed(a.Descriptor, d) == a.Descriptor {
+	if a, ok := s.residents.find(d); ok && storage.Renamed(a.Descriptor, d) == a.Descriptor {
 		return a, nil
 	}
-	if err := checkDescriptor(d); err != nil {
+	if err := storage.CheckDescriptor(d); err != nil {
 		return claybot.Agent{}, err
 	}
 	leave, err := s.keys.enter(ctx, d)
@@ -40,7 +40,7 @@ func (s *Store) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.B
 		return claybot.Agent{}, fmt.Errorf("agent for %s: %w", d.Key(), err)
 	}
 	defer leave()
-	if a, ok := s.residents.find(d); ok && renamed(a.Descriptor, d) == a.Descriptor {
+	if a, ok := s.residents.find(d); ok && storage.Renamed(a.Descriptor, d) == a.Descriptor {
 		return a, nil
 	}
 	a, err := s.known(ctx, d)
@@ -51,18 +51,6 @@ func (s *Store) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.B
 		return claybot.Agent{}, failed("agent for "+d.Key(), err)
 	}
 	return a, nil
-}
-
-// renamed is the descriptor of an agent that has had old and is now asked for
-// as d: a background agent takes over the name and owner, a moved one the
-// identity. What a subagent was born with stays.
-func renamed(old, d claybot.Descriptor) claybot.Descriptor {
-	r := d.Identity()
-	r.Name, r.Owner, r.Root, r.Depth, r.Profile = old.Name, old.Owner, old.Root, old.Depth, old.Profile
-	if !d.Foreground() {
-		r.Name, r.Owner = d.Name, d.Owner
-	}
-	return r
 }
 
 // known finds the agent of d by the index; storage.ErrNotFound. It needs the
@@ -82,7 +70,7 @@ func (s *Store) known(ctx context.Context, d claybot.Descriptor) (claybot.Agent,
 	if err != nil {
 		return a, err
 	}
-	d = renamed(a.Descriptor, d)
+	d = storage.Renamed(a.Descriptor, d)
 	if a.Descriptor == d {
 		return a, nil
 	}
@@ -103,7 +91,7 @@ func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Bac
 	s.mu.Unlock()
 	if !made {
 		id, now := claybot.NewID(), claybot.Now()
-		a = claybot.Agent{ID: id, Descriptor: d, CreatedAt: now, State: newState(now)}
+		a = claybot.Agent{ID: id, Descriptor: d, CreatedAt: now, State: storage.NewState(now)}
 		a.State.Background = b
 		a = cloned(a) // b is the caller's
 		if err := s.build(a); err != nil {
@@ -354,7 +342,7 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 		}
 		st, err := s.peekState(id)
 		if err != nil {
-			st = newState(d.CreatedAt) // repaired when the agent is loaded
+			st = storage.NewState(d.CreatedAt) // repaired when the agent is loaded
 		}
 		found[d.Descriptor.Identity()] = claybot.Agent{ID: id, Descriptor: d.Descriptor, CreatedAt: d.CreatedAt, State: st}
 	}

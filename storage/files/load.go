@@ -16,9 +16,6 @@ const (
 	saidHistory = "A part of this conversation could not be read and was set aside; the rest is kept."
 )
 
-// defaultEngine is the engine of an agent that names none.
-const defaultEngine = "react"
-
 // load makes r known from its files. It needs the gate.
 func (s *Store) load(ctx context.Context, r *resident) error {
 	if s.residents.agent(r) != nil {
@@ -91,7 +88,7 @@ func (s *Store) parseDescriptor(id claybot.AgentID) (d descriptorFile, extra ext
 		return d, nil, data, nil, damage
 	}
 	if damage == nil {
-		damage = checkDescriptor(d.Descriptor)
+		damage = storage.CheckDescriptor(d.Descriptor)
 	}
 	if damage == nil && d.ID != id {
 		damage = fmt.Errorf("the id is %.40q", string(d.ID))
@@ -126,7 +123,7 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.State, err
 	}
 	if damage == nil {
 		if f.Engine == "" {
-			f.Engine = defaultEngine
+			f.Engine = storage.DefaultEngine
 		}
 		return f.State, nil
 	}
@@ -135,7 +132,7 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.State, err
 			return claybot.State{}, err
 		}
 	}
-	st := newState(created)
+	st := storage.NewState(created)
 	if err := s.writeState(r, st); err != nil {
 		return claybot.State{}, err
 	}
@@ -161,13 +158,4 @@ func (s *Store) writeState(r *resident, st claybot.State) error {
 		return err
 	}
 	return replace(s.fs, s.dir(r.id), "state.json", data)
-}
-
-// newState is the state of an agent made at created.
-func newState(created claybot.Time) claybot.State {
-	now := claybot.Now()
-	if created == 0 {
-		created = now
-	}
-	return claybot.State{Engine: defaultEngine, CreatedAt: created, UpdatedAt: now}
 }

@@ -28,14 +28,17 @@ func Lock(dir string) (*DirLock, error) {
 	if err := prepare(dir); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "claybot.lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err := checkFinished(dir); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, failed("lock data directory", err)
 	}
-	if err := flock(f); err != nil {
+	if err := flock(f, syscall.LOCK_EX); err != nil {
 		defer func() { _ = f.Close() }() // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s is held by %s", storage.ErrLocked, dir, holder(f))
+			return nil, fmt.Errorf("%w: %s is held by %s", storage.ErrLocked, dir, holderOf(f))
 		}
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
@@ -68,6 +71,11 @@ func prepare(dir string) error {
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	return refuse(dir, info)
+}
+
+// refuse says why a directory may not be a data directory.
+func refuse(dir string, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return fmt.Errorf("data directory %s is a symlink, which others could point elsewhere; "+
@@ -88,17 +96,17 @@ func target(link string) string {
 	return link
 }
 
-func flock(f *os.File) error {
+func flock(f *os.File, how int) error {
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}
 }
 
-// holder names the process that wrote its pid into f.
-func holder(f *os.File) string {
+// holderOf names the process that wrote its pid into f.
+func holderOf(f *os.File) string {
 	var buf [32]byte
 	n, _ := f.ReadAt(buf[:], 0) // short files end in io.EOF
 	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))

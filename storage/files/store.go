@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -192,34 +191,4 @@ func (s *Store) leave(r *resident) {
 	if !told {
 		s.onDamage(r.id, strings.Join(reports, " "))
 	}
-}
-
-// checkDescriptor refuses what could not be found again: an empty id, or one
-// that JSON would change.
-func checkDescriptor(d claybot.Descriptor) error {
-	user, sub := d.Type == claybot.AgentUser, d.Type == claybot.AgentSubagent
-	parts := []struct {
-		name, value string
-		needed      bool
-	}{
-		{"type", string(d.Type), true},
-		{"connector", d.Connector, user},
-		{"channelId", d.ChannelID, user},
-		{"userId", d.UserID, user},
-		{"uid", d.UID, sub || d.Type == claybot.AgentCron},
-		{"parent", string(d.Parent), sub},
-		{"name", d.Name, false},
-		{"owner", d.Owner, false},
-		{"root", string(d.Root), false},
-		{"profile", d.Profile, false},
-	}
-	for _, p := range parts {
-		if p.value == "" && p.needed {
-			return fmt.Errorf("descriptor: %s is empty", p.name)
-		}
-		if !utf8.ValidString(p.value) {
-			return fmt.Errorf("descriptor: %s %.80q is not UTF-8", p.name, p.value)
-		}
-	}
-	return nil
 }

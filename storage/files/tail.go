@@ -94,13 +94,6 @@ func (t *tail) damage(line fileLine, last, whole bool) {
 	t.damaged = append(t.damaged, d)
 }
 
-// summarized is what is remembered of records once summary is appended to them.
-func summarized(records []claybot.Record, summary claybot.Record) []claybot.Record {
-	kept := slices.DeleteFunc(slices.Clone(records), func(r claybot.Record) bool { return r.Type == claybot.RecordSummary })
-	kept = kept[len(kept)-min(max(summary.Keep, 0), len(kept)):]
-	return append(slices.Clone(kept), summary) // a copy: the folded ones are let go
-}
-
 // checkVersion refuses a history whose start record tells of a newer format.
 func checkVersion(r io.ReaderAt, size int64) error {
 	head := make([]byte, min(size, 512)) // a start record is far shorter

@@ -7,30 +7,53 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/relational"
 )
 
 // A conn is one connection to the file with its prepared statements, used by
 // one goroutine at a time. It stands on the driver directly: database/sql would
 // double the cost of a statement.
 type conn struct {
+	*relational.Conn
 	c     driver.Conn
 	stmts map[string]driver.Stmt
 	// until is the context of the read that runs, which ends with it. Writes are
 	// not cut short, so theirs never ends.
 	until context.Context
-	// wrote says that a statement of the running call changed something.
-	wrote bool
-	tally tally
-	meter meter
-	// journal is what the running transaction did, sinks who is told of events.
-	journal journal
-	sinks   []string
+}
+
+// dialect is SQLite's: the statements of package relational are written in it,
+// and one goroutine writes, so nothing needs a lock.
+var dialect = relational.Dialect{
+	Alone: true,
+	Clock: func() int64 { return time.Now().UnixMilli() },
+	Words: relational.Words{
+		Match: matchAll,
+		Find: `%s, snippet(memories_words, 1, '', '', ' … ', 24)
+			FROM memories_words w JOIN memories m ON m.n = w.rowid JOIN memory_versions v USING (version)
+			WHERE memories_words MATCH ? AND m.scope IN (%s)
+			ORDER BY bm25(memories_words, 4.0, 1.0), m.path LIMIT 0+?`,
+	},
+}
+
+// matchAll is the expression of the full-text index for notes that have all words,
+// or words that begin so. Each is quoted, so nothing in it is syntax.
+func matchAll(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(`"` + w + `"*`)
+	}
+	return b.String()
 }
 
 // pragmas of every connection. The caches are small because the kernel caches
@@ -41,7 +64,12 @@ var (
 )
 
 func connect(ctx context.Context, path string, pragmas []string) (*conn, error) {
-	q := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "temp_store(MEMORY)"}, pragmas...)}
+	return connectWith(ctx, path, pragmas, url.Values{})
+}
+
+// connectWith is connect with parameters for SQLite, which become part of q.
+func connectWith(ctx context.Context, path string, pragmas []string, q url.Values) (*conn, error) {
+	q["_pragma"] = append([]string{"busy_timeout(5000)", "temp_store(MEMORY)"}, pragmas...)
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}
 	connector, err := sqlite.NewConnector(u.String())
 	if err != nil {
@@ -51,7 +79,9 @@ func connect(ctx context.Context, path string, pragmas []string) (*conn, error) 
 	if err != nil {
 		return nil, classify(err)
 	}
-	return &conn{c: c, stmts: make(map[string]driver.Stmt), until: context.Background()}, nil
+	conn := &conn{c: c, stmts: make(map[string]driver.Stmt), until: context.Background()}
+	conn.Conn = relational.NewConn(conn, &dialect, true)
+	return conn, nil
 }
 
 func (c *conn) close() error {
@@ -73,22 +103,17 @@ func (c *conn) prepare(q string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// exec runs a statement that changes rows and returns how many.
-func (c *conn) exec(q string, args ...any) (int64, error) {
+// Exec implements relational.Session.
+func (c *conn) Exec(q string, args []any) (int64, error) {
 	s, err := c.prepare(q)
 	if err != nil {
 		return 0, err
 	}
-	res, err := s.(driver.StmtExecContext).ExecContext(context.Background(), values(args))
+	res, err := s.(driver.StmtExecContext).ExecContext(context.Background(), named(args))
 	if err != nil {
-		c.wrote = true // it may have
 		return 0, classify(err)
 	}
-	n, err := res.RowsAffected()
-	if n > 0 {
-		c.wrote = true
-	}
-	return n, err
+	return res.RowsAffected()
 }
 
 // control runs a transaction statement or pragma.
@@ -101,18 +126,22 @@ func (c *conn) control(q string) error {
 	return classify(err)
 }
 
-// each calls f for every row of a query. f must not run the same query. It ends
+// Do implements relational.Session. It is Exec: a statement costs no way to
+// anywhere.
+func (c *conn) Do(q string, args []any) (changed bool, err error) {
+	n, err := c.Exec(q, args)
+	return n > 0, err
+}
+
+// Each implements relational.Session. f must not run the same query. It ends
 // with the cause of c.until when that is done, also in the middle of a sum over
 // many rows.
-//
-// Queries say LIMIT 0+? because SQLite compiles a statement anew whenever a
-// parameter that is the whole limit is bound.
-func (c *conn) each(q string, f func(r row) error, args ...any) (err error) {
+func (c *conn) Each(q string, f func(r relational.Row) error, args []any) (err error) {
 	s, err := c.prepare(q)
 	if err != nil {
 		return err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(c.until, values(args))
+	rows, err := s.(driver.StmtQueryContext).QueryContext(c.until, named(args))
 	if err != nil {
 		return c.ended(classify(err))
 	}
@@ -121,13 +150,17 @@ func (c *conn) each(q string, f func(r row) error, args ...any) (err error) {
 			err = classify(cerr)
 		}
 	}()
-	r := make(row, len(rows.Columns()))
+	values := make([]driver.Value, len(rows.Columns()))
+	r := make(relational.Row, len(values))
 	for {
-		switch err := rows.Next(r); {
+		switch err := rows.Next(values); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return c.ended(classify(err))
+		}
+		for i, v := range values {
+			r[i] = v
 		}
 		if err := f(r); err != nil {
 			return err
@@ -148,86 +181,21 @@ func (c *conn) ended(err error) error {
 	return err
 }
 
-// first calls f for the first row of a query and reports whether there was one.
-func (c *conn) first(q string, f func(r row) error, args ...any) (found bool, err error) {
-	err = c.each(q, func(r row) error {
-		if found {
-			return nil
-		}
-		found = true
-		return f(r)
-	}, args...)
-	return found, err
+// number is the one number that a query finds; 0 for none.
+func (c *conn) number(q string) (n int64, err error) {
+	err = c.Each(q, func(r relational.Row) error { n, _ = r[0].(int64); return nil }, nil)
+	return n, err
 }
 
-// A row is one row of a result, read by position. Strings are copies.
-type row []driver.Value
-
-func (r row) str(i int) string {
-	s, _ := r[i].(string)
-	return s
-}
-
-func (r row) int(i int) int64 {
-	n, _ := r[i].(int64)
-	return n
-}
-
-func (r row) null(i int) bool { return r[i] == nil }
-
-// text is s, or null for the empty string.
-func text(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-func values(args []any) []driver.NamedValue {
+func named(args []any) []driver.NamedValue {
 	if len(args) == 0 {
 		return nil
 	}
 	v := make([]driver.NamedValue, len(args))
 	for i, a := range args {
-		v[i] = driver.NamedValue{Ordinal: i + 1, Value: value(a)}
+		v[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
 	}
 	return v
-}
-
-func value(a any) driver.Value {
-	switch a := a.(type) {
-	case int:
-		return int64(a)
-	case bool:
-		if a {
-			return int64(1)
-		}
-		return int64(0)
-	case uint32:
-		return int64(a)
-	case []byte:
-		return string(a) // all columns are text or integers
-	case claybot.AgentID:
-		return string(a)
-	case claybot.RunID:
-		return string(a)
-	case claybot.MessageID:
-		return string(a)
-	case claybot.AgentType:
-		return string(a)
-	case claybot.MessageType:
-		return string(a)
-	case claybot.RunState:
-		return string(a)
-	case claybot.SendState:
-		return string(a)
-	case claybot.EventType:
-		return string(a)
-	case claybot.Time:
-		return int64(a)
-	default:
-		return a
-	}
 }
 
 // classify gives errors of SQLite the meaning that package storage names.

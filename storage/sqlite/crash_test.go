@@ -121,9 +121,9 @@ func TestCopyAtEveryStep(t *testing.T) {
 			})
 			return err
 		}, 0, claybot.RunSucceeded, claybot.SendWaiting},
-		{"attempt", func() error { return db.Attempt(ctx, "o1") }, 0, claybot.RunSucceeded, claybot.SendAmbiguous},
+		{"attempt", func() error { return db.Attempt(ctx, storage.Claim{}, "o1") }, 0, claybot.RunSucceeded, claybot.SendAmbiguous},
 		{"resolve", func() error {
-			return db.Resolve(ctx, "o1", storage.Resolution{State: claybot.SendSent})
+			return db.Resolve(ctx, storage.Claim{}, "o1", storage.Resolution{State: claybot.SendSent})
 		}, 0, claybot.RunSucceeded, claybot.SendSent},
 	}
 	for _, s := range steps {

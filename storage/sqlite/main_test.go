@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,16 +116,13 @@ func TestKill(t *testing.T) {
 // waitingIDs lists what waits for theAgent, in order.
 func waitingIDs(t *testing.T, db *DB) []claybot.MessageID {
 	t.Helper()
-	var ids []claybot.MessageID
-	err := db.read(t.Context(), func(c *conn) error {
-		return c.each("SELECT body, crc FROM messages WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n", func(r row) error {
-			m, err := decodeMessage(r, 0)
-			ids = append(ids, m.ID)
-			return err
-		}, theAgent.ID)
-	})
+	waiting, err := db.Waiting(t.Context(), theAgent.ID, math.MaxInt32)
 	if err != nil {
 		t.Fatal(err)
+	}
+	ids := make([]claybot.MessageID, len(waiting))
+	for i, m := range waiting {
+		ids[i] = m.ID
 	}
 	return ids
 }

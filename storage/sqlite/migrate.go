@@ -47,10 +47,11 @@ var errNewer = errors.New("written by a newer claybot")
 
 // migrate brings the file to the present version, in one transaction.
 func migrate(c *conn) (err error) {
-	var version int
-	if _, err := c.first("PRAGMA user_version", func(r row) error { version = int(r.int(0)); return nil }); err != nil {
+	at, err := c.number("PRAGMA user_version")
+	if err != nil {
 		return err
 	}
+	version := int(at)
 	if version > len(migrations) {
 		return fmt.Errorf("%w: its schema is version %d and this claybot knows %d; start that version or a later one",
 			errNewer, version, len(migrations))

@@ -17,13 +17,13 @@ func fill(b *testing.B, script ...string) *DB {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = db.Close() })
-	_, err = write(b.Context(), db, func(c *conn) (struct{}, error) {
+	err = db.change(b.Context(), func(c *conn) error {
 		for _, q := range script {
 			if _, err := c.exec(q); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, nil
+		return nil
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -92,10 +92,7 @@ func BenchmarkAgentPage(b *testing.B) {
 // BenchmarkOutgoingPage reads pages of 100,000 outgoing messages, of which one
 // in a thousand failed and one in ten thousand waits.
 func BenchmarkOutgoingPage(b *testing.B) {
-	body, crc, err := encode(claybot.Outgoing{ID: "o", Text: "Sunny, 21 degrees.", Part: 1, Parts: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	body, crc := stored(b, claybot.Outgoing{ID: "o", Text: "Sunny, 21 degrees.", Part: 1, Parts: 1})
 	db := fill(b, fmt.Sprintf(count100000+`INSERT INTO outbox (id, dest, state, open, at, body, crc)
 		SELECT 'o' || i, 'd' || (i %% 100), CASE WHEN i %% 10000 = 1 THEN 'waiting' WHEN i %% 1000 = 7 THEN 'failed' ELSE 'sent' END,
 			i %% 10000 = 1, i, '%s', %d FROM k`, body, crc))

@@ -3,13 +3,9 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"reflect"
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -89,94 +85,4 @@ func TestReportsKeepToThemselves(t *testing.T) {
 	}
 	db.readers <- first
 	db.readers <- second
-}
-
-// spend puts sums into the store as the runs of one transaction do.
-func spend(t *testing.T, db *DB, keys ...spentKey) {
-	t.Helper()
-	_, err := write(t.Context(), db, func(c *conn) (struct{}, error) {
-		for i, k := range keys {
-			u := claybot.Usage{Input: int64(i), Output: 1, CachedInput: 2, CostMicroUSD: int64(i % 7), LLMCalls: 1, ToolCalls: int64(i % 3), Estimated: i%50 == 0}
-			c.meter.spend(k, u, int64(i%2))
-		}
-		return struct{}{}, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestSpentIsBounded(t *testing.T) {
-	db := openFresh(t)
-	keys := make([]spentKey, storage.SpentRows)
-	for i := range keys {
-		keys[i] = spentKey{day: "2026-01-01", agent: claybot.AgentID(fmt.Sprint("a", i)), kind: "user", model: "big"}
-	}
-	spend(t, db, keys...)
-	byAgent := storage.SpentQuery{By: []string{storage.ByAgent}}
-	check := func(limit, want int) {
-		t.Helper()
-		byAgent.Limit = limit
-		switch list, err := db.Spent(t.Context(), byAgent); {
-		case want == 0 && (!errors.Is(err, storage.ErrTooMany) || list != nil):
-			t.Errorf("at most %d: %d rows, %v", limit, len(list), err)
-		case want > 0 && (err != nil || len(list) != want):
-			t.Errorf("at most %d: %d rows, %v", limit, len(list), err)
-		}
-	}
-	check(0, storage.SpentRows)
-	check(storage.SpentRows, storage.SpentRows)
-	check(storage.SpentRows-1, storage.SpentRows-1)
-	check(1, 1)
-	spend(t, db, spentKey{day: "2026-01-01", agent: "another", kind: "user", model: "big"})
-	check(0, 0)
-	check(-1, 0)
-	check(storage.SpentRows, storage.SpentRows)
-	check(storage.SpentRows+1, storage.SpentRows+1)
-	check(2*storage.SpentRows, storage.SpentRows+1)
-	if list, err := db.Spent(t.Context(), storage.SpentQuery{By: []string{storage.ByDay}, Limit: 1}); err != nil || len(list) != 1 {
-		t.Errorf("one day: %+v, %v", list, err)
-	}
-}
-
-// TestSumsAgree: sums that are kept by day are those of the rows of the agents.
-func TestSumsAgree(t *testing.T) {
-	db := openFresh(t)
-	draw := rand.New(rand.NewPCG(5, 4))
-	for range 30 {
-		keys := make([]spentKey, 1+draw.IntN(60))
-		for i := range keys {
-			agent := draw.IntN(40)
-			keys[i] = spentKey{
-				day: fmt.Sprintf("2026-01-%02d", 1+draw.IntN(9)), agent: claybot.AgentID(fmt.Sprint("a", agent)), owner: fmt.Sprint("o", agent%5),
-				kind: []string{"user", "cron", "subagent"}[agent%3], model: []string{"", "big", "small"}[draw.IntN(3)],
-			}
-		}
-		spend(t, db, keys...)
-	}
-	if n, err := write(t.Context(), db, func(c *conn) (int, error) { return c.pruneUsage("2026-01-02") }); err != nil || n == 0 {
-		t.Fatalf("removed %d, %v", n, err)
-	}
-	sums := func(table string) (list [][]any) {
-		t.Helper()
-		err := db.read(t.Context(), func(c *conn) error {
-			return c.each(`SELECT day, model, type, sum(input), sum(output), sum(cached), sum(cost), sum(calls), sum(tools), max(estimated), sum(runs)
-				FROM `+table+" GROUP BY day, model, type ORDER BY day, model, type", func(r row) error {
-				line := make([]any, len(r))
-				for i, v := range r {
-					line[i] = v
-				}
-				list = append(list, line)
-				return nil
-			})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
-	}
-	detail, kept := sums("spent"), sums("spent_days")
-	if len(detail) != 8*9 || !reflect.DeepEqual(detail, kept) {
-		t.Errorf("got\n%v\nwant\n%v", kept, detail)
-	}
 }

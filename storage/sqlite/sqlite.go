@@ -9,30 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/relational"
 )
 
-var (
-	_ storage.Index   = (*DB)(nil)
-	_ storage.Inbox   = (*DB)(nil)
-	_ storage.Runs    = (*DB)(nil)
-	_ storage.Outbox  = (*DB)(nil)
-	_ storage.Access  = (*DB)(nil)
-	_ storage.Marks   = (*DB)(nil)
-	_ storage.Figures = (*DB)(nil)
-
-	_ storage.Ledger    = (*DB)(nil)
-	_ storage.Reminders = (*DB)(nil)
-	_ storage.Documents = (*DB)(nil)
-
-	_ storage.Relays    = (*DB)(nil)
-	_ storage.Usages    = (*DB)(nil)
-	_ storage.Questions = (*DB)(nil)
-)
+var _ relational.Driver = (*DB)(nil)
 
 // readers is how many reads run side by side, besides one report.
 const readers = 2
@@ -48,6 +30,7 @@ type Config struct {
 
 // A DB is an open claybot.db. Its methods may be used by many goroutines.
 type DB struct {
+	*relational.Store
 	path string
 	log  *slog.Logger
 
@@ -63,9 +46,8 @@ type DB struct {
 	// committed is Config.Committed.
 	committed func(storage.Commit)
 
-	readers    chan *conn // idle readers; nil stands for one not yet opened
-	reporter   chan *conn // the same for the one of reports, which may take long
-	duplicates atomic.Int64
+	readers  chan *conn // idle readers; nil stands for one not yet opened
+	reporter chan *conn // the same for the one of reports, which may take long
 }
 
 // Open opens the file at path, creating or upgrading it, and takes back every
@@ -86,6 +68,7 @@ func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
+	db.Store = relational.New(db, &dialect, db.log)
 	for range readers {
 		db.readers <- nil
 	}
@@ -114,7 +97,7 @@ func (db *DB) open(ctx context.Context) error {
 	if err := migrate(c); err != nil {
 		return err
 	}
-	if db.sinks, err = loadSinks(c); err != nil {
+	if db.sinks, err = relational.LoadSinks(c.Conn); err != nil {
 		return err
 	}
 	return db.recoverAll()
@@ -147,15 +130,14 @@ func (db *DB) shut() error {
 	return nil
 }
 
-// read runs fn on a reading connection, until ctx is done.
-func (db *DB) read(ctx context.Context, fn func(c *conn) error) error {
-	return db.readFrom(ctx, db.readers, fn)
+// Read implements relational.Driver.
+func (db *DB) Read(ctx context.Context, fn func(c *relational.Conn) error) error {
+	return db.readFrom(ctx, db.readers, func(c *conn) error { return fn(c.Conn) })
 }
 
-// report is read for what may read very many rows: reports wait for each other
-// and for nobody else, and nobody waits for them.
-func (db *DB) report(ctx context.Context, fn func(c *conn) error) error {
-	return db.readFrom(ctx, db.reporter, fn)
+// Report implements relational.Driver.
+func (db *DB) Report(ctx context.Context, fn func(c *relational.Conn) error) error {
+	return db.readFrom(ctx, db.reporter, func(c *conn) error { return fn(c.Conn) })
 }
 
 func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) error) error {
@@ -188,30 +170,15 @@ func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) er
 	return err
 }
 
-// recover ends what the last process held: leases, and sends of unknown fate.
-func (db *DB) recover(c *conn) error {
-	_, err := c.exec(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE coalesce(resume_at, 0) END
-		WHERE wake_at IS NOT NULL AND node IS NOT NULL`)
-	if err != nil {
-		return err
-	}
-	n, err := c.exec("UPDATE outbox SET state = ?, cause = 'interrupted' WHERE open = 1 AND state = ?",
-		claybot.SendAmbiguous, claybot.SendAttempted)
-	if err != nil {
-		return err
-	}
-	for range n {
-		c.tally.send(claybot.SendAttempted, claybot.SendAmbiguous)
-	}
-	if n > 0 {
-		db.log.Info("sends were interrupted", "count", n)
-	}
-	return nil
-}
-
-// recoverAll runs recover as one transaction, before there is a writer.
+// recoverAll ends what the last process held, before there is a writer.
 func (db *DB) recoverAll() error {
-	cl := &call{run: db.recover}
+	cl := &call{run: func(c *relational.Conn) error {
+		n, err := c.Recover()
+		if n > 0 {
+			db.log.Info("sends were interrupted", "count", n)
+		}
+		return err
+	}}
 	if err := db.transaction([]*call{cl}); err != nil {
 		return err
 	}
@@ -248,6 +215,3 @@ func prepareFile(path string) error {
 	}
 	return nil
 }
-
-// now is the present moment as the tables keep it.
-func now() int64 { return time.Now().UnixMilli() }

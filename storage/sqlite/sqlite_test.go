@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,7 @@ func post(t *testing.T, db *DB, id claybot.MessageID) {
 // change runs a statement behind the store's back.
 func change(t *testing.T, db *DB, q string, args ...any) {
 	t.Helper()
-	_, err := write(t.Context(), db, func(c *conn) (int64, error) { return c.exec(q, args...) })
+	err := db.change(t.Context(), func(c *conn) error { _, err := c.exec(q, args...); return err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +151,7 @@ func TestUpgradeV1(t *testing.T) {
 		}
 	}
 	for i, m := range []claybot.Message{textMessage("m1"), textMessage("m2")} {
-		body, crc, err := encode(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body, crc := stored(t, m)
 		run := []any{"r1", nil}[i]
 		if _, err := c.exec("INSERT INTO messages VALUES (?, ?, ?, 'user', 50, NULL, ?, NULL, ?, ?)", m.ID, theAgent.ID, i+1, run, body, crc); err != nil {
 			t.Fatal(err)
@@ -265,31 +263,47 @@ func TestBatch(t *testing.T) { synctest.Test(t, testBatch) }
 func testBatch(t *testing.T) {
 	db := openFresh(t)
 	bad := errors.New("bad")
-	insert := func(c *conn, key string) error {
-		c.tally[countAgents]++
-		_, err := c.exec("INSERT INTO marks (key, value) VALUES (?, 'x')", key)
-		return err
+	index := func(ctx context.Context, name string, end func(c *conn) error) error {
+		a := claybot.Agent{ID: claybot.AgentID(name), Descriptor: claybot.User("telegram", name, "U1")}
+		return db.ending(end).IndexAgents(ctx, a)
 	}
-	calls := map[string]func(c *conn) error{
-		"good 1":  func(c *conn) error { return insert(c, "good 1") },
-		"refused": func(*conn) error { return bad },
-		"damaged": func(*conn) error { return storage.ErrDamaged },
-		"wrote and failed": func(c *conn) error {
-			return errors.Join(insert(c, "wrote and failed"), bad)
+	well := func(*conn) error { return nil }
+	calls := map[string]func(ctx context.Context, name string) error{
+		"good 1": func(ctx context.Context, name string) error { return index(ctx, name, well) },
+		"good 2": func(ctx context.Context, name string) error { return index(ctx, name, well) },
+		"refused": func(ctx context.Context, _ string) error {
+			return db.change(ctx, func(*conn) error { return bad })
 		},
-		"panic":    func(c *conn) error { _ = insert(c, "panic"); panic("oh") },
-		"conflict": func(c *conn) error { return errors.Join(insert(c, "conflict"), insert(c, "conflict")) },
-		"good 2":   func(c *conn) error { return insert(c, "good 2") },
+		"damaged": func(ctx context.Context, _ string) error {
+			return db.change(ctx, func(*conn) error { return storage.ErrDamaged })
+		},
+		"wrote and failed": func(ctx context.Context, name string) error {
+			return index(ctx, name, func(*conn) error { return bad })
+		},
+		"panic": func(ctx context.Context, name string) error {
+			return index(ctx, name, func(*conn) error { panic("oh") })
+		},
+		"panic that nobody saw writing": func(ctx context.Context, _ string) error {
+			return db.change(ctx, func(c *conn) error {
+				_, _ = c.Exec("INSERT INTO agents (id, key, descriptor) VALUES ('unseen', 'unseen', '')", nil)
+				panic("oh")
+			})
+		},
+		"conflict": func(ctx context.Context, name string) error {
+			return index(ctx, name, func(c *conn) error {
+				_, err := c.exec("INSERT INTO agents (id, key, descriptor) VALUES (?, ?, '')", name, name)
+				return err
+			})
+		},
 	}
 	var group sync.WaitGroup
 	gate := make(chan struct{})
 	group.Go(func() { // keeps the writer busy until all others queue
-		_, _ = write(t.Context(), db, func(*conn) (int, error) { <-gate; return 0, nil })
+		_ = db.change(t.Context(), func(*conn) error { <-gate; return nil })
 	})
-	for name, fn := range calls {
+	for name, do := range calls {
 		group.Go(func() {
-			_, err := write(t.Context(), db, func(c *conn) (int, error) { return 0, fn(c) })
-			if (err == nil) != strings.HasPrefix(name, "good") {
+			if err := do(t.Context(), name); (err == nil) != strings.HasPrefix(name, "good") {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
@@ -297,8 +311,7 @@ func testBatch(t *testing.T) {
 	synctest.Wait() // all of them queue
 	ctx, cancel := context.WithCancel(t.Context())
 	group.Go(func() {
-		_, err := write(ctx, db, func(c *conn) (int, error) { return 0, insert(c, "withdrawn") })
-		if !errors.Is(err, context.Canceled) {
+		if err := index(ctx, "withdrawn", well); !errors.Is(err, context.Canceled) {
 			t.Errorf("withdrawn: %v", err)
 		}
 	})
@@ -307,14 +320,12 @@ func testBatch(t *testing.T) {
 	synctest.Wait()
 	close(gate)
 	group.Wait()
-	var keys []string
+	var got []string
 	err := db.read(t.Context(), func(c *conn) error {
-		return c.each("SELECT key FROM marks ORDER BY key", func(r row) error { keys = append(keys, r.str(0)); return nil })
+		return c.each("SELECT id FROM agents ORDER BY id", func(r row) error { got = append(got, r.Str(0)); return nil })
 	})
-	if got := strings.Join(keys, ","); err != nil || got != "good 1,good 2" {
-		t.Errorf("stored %q, %v", got, err)
+	if want := []string{string(theAgent.ID), "good 1", "good 2"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("stored %q, %v, want %q", got, err, want)
 	}
-	if f, err := db.Figures(t.Context()); err != nil || f.Agents != 3 {
-		t.Errorf("the tally is %+v, %v: want that of the good calls", f, err)
-	}
+	checkFigures(t, db) // the tally is that of the good calls
 }

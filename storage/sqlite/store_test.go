@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,8 +12,12 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	empty := emptyFile(t)
 	storagetest.TestStore(t, func(t *testing.T, committed func(storage.Commit)) (storagetest.Store, func() storagetest.Store) {
 		path := filepath.Join(t.TempDir(), "claybot.db")
+		if err := os.WriteFile(path, empty, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		db := openWith(t, path, Config{Committed: committed})
 		t.Cleanup(func() { checkFigures(t, db) }) // before it is closed
 		return db, func() storagetest.Store {
@@ -24,6 +29,21 @@ func TestStore(t *testing.T) {
 			return db
 		}
 	})
+}
+
+// emptyFile is what the file of a store is at first: to copy it is much quicker than
+// to go through all migrations in each of hundreds of tests.
+func emptyFile(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "claybot.db")
+	if err := openAt(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func openAt(t *testing.T, path string) *DB {
@@ -49,27 +69,9 @@ func openWith(t *testing.T, path string, cfg Config) *DB {
 func checkFigures(t *testing.T, db *DB) {
 	t.Helper()
 	err := db.read(context.Background(), func(c *conn) error { // also while the test ends
-		return c.each(`WITH counted (name, n) AS (
-				SELECT 'agents', count(*) FROM agents
-				UNION ALL SELECT 'waiting', count(*) FROM messages WHERE run IS NULL AND skipped IS NULL
-				UNION ALL SELECT 'agents.waiting', coalesce(sum(waiting), 0) FROM agents
-				UNION ALL SELECT 'agents.busy', count(*) FROM agents WHERE busy = 1
-				UNION ALL SELECT 'questions.open', count(*) FROM questions WHERE open = 1
-				UNION ALL SELECT 'run:' || state, count(*) FROM runs GROUP BY state
-				UNION ALL SELECT 'send:' || state, count(*) FROM outbox GROUP BY state)
-			SELECT name, n, CASE name
-				WHEN 'agents.waiting' THEN coalesce((SELECT n FROM counters WHERE name = 'waiting'), 0)
-				WHEN 'agents.busy' THEN (SELECT count(*) FROM agents WHERE run IS NOT NULL OR first_n > 0)
-				WHEN 'questions.open' THEN (SELECT count(*) FROM questions q JOIN runs r ON r.id = q.run AND r.state = 'AWAITING'
-					WHERE EXISTS (SELECT 1 FROM json_each(r.awaiting, '$.questions') WHERE value ->> 'id' = q.id)
-					AND NOT EXISTS (SELECT 1 FROM messages WHERE id = 'answer/' || q.id))
-				ELSE coalesce((SELECT n FROM counters k WHERE k.name = counted.name), 0) END FROM counted`,
-			func(r row) error {
-				if r.int(1) != r.int(2) {
-					t.Errorf("counter %s is %d, counted %d", r.str(0), r.int(2), r.int(1))
-				}
-				return nil
-			})
+		return storagetest.Figures(t, func(q string, f func(row []any) error) error {
+			return c.each(q, func(r row) error { return f(r) })
+		})
 	})
 	if err != nil && !errors.Is(err, errClosed) {
 		t.Error(err)

@@ -37,10 +37,7 @@ func TestUpgradeV3(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	body, crc, err := encode(textMessage("m4"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body, crc := stored(t, textMessage("m4"))
 	if _, err := c.exec("INSERT INTO messages (id, agent, n, type, at, body, crc) VALUES ('m4', 'a2', 2, 'user', 50, ?, ?)", body, crc); err != nil {
 		t.Fatal(err)
 	}

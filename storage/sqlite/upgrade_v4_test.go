@@ -42,15 +42,9 @@ func writeV4(t *testing.T, path string) {
 	}
 	m := textMessage("m1")
 	m.Keys = []string{"tg/1/501", "second"}
-	body, crc, err := encode(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body, crc := stored(t, m)
 	o := claybot.Outgoing{ID: "o1", Message: "m1", Text: "late", Route: claybot.Route{Connector: "tg", ChannelID: "1"}}
-	obody, ocrc, err := encode(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	obody, ocrc := stored(t, o)
 	for _, s := range []struct {
 		q    string
 		args []any

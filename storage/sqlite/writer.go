@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
+
+	"github.com/claybot/claybot/storage/relational"
 )
 
 // errClosed is returned by calls on a closed store.
@@ -22,7 +24,7 @@ const (
 // must not change anything but the database and what its caller reads after
 // the answer.
 type call struct {
-	run func(c *conn) error
+	run func(c *relational.Conn) error
 	// soft calls lose nothing worth keeping when power fails before the next
 	// commit; a batch of them alone is not synced.
 	soft  bool
@@ -31,48 +33,31 @@ type call struct {
 	done  chan struct{}
 }
 
-// write runs fn in a transaction and returns its result once that is durable.
-func write[T any](ctx context.Context, db *DB, fn func(c *conn) (T, error)) (T, error) {
-	return submit(ctx, db, false, fn)
-}
-
-// lightly is write for what need not survive a loss of power: leases, all of
-// which end with the process anyway.
-func lightly[T any](ctx context.Context, db *DB, fn func(c *conn) (T, error)) (T, error) {
-	return submit(ctx, db, true, fn)
-}
-
-func submit[T any](ctx context.Context, db *DB, soft bool, fn func(c *conn) (T, error)) (T, error) {
-	var result, zero T
-	cl := &call{soft: soft, done: make(chan struct{}), run: func(c *conn) (err error) {
-		result, err = fn(c)
-		return err
-	}}
+// Write implements relational.Driver. A batch of soft calls alone is not synced.
+func (db *DB) Write(ctx context.Context, soft bool, fn func(c *relational.Conn) error) error {
+	cl := &call{soft: soft, done: make(chan struct{}), run: fn}
 	select {
 	case <-db.stop:
-		return zero, errClosed
+		return errClosed
 	case <-ctx.Done():
-		return zero, context.Cause(ctx)
+		return context.Cause(ctx)
 	case db.queue <- cl:
 	}
 	select {
 	case <-cl.done:
 	case <-ctx.Done():
 		if cl.state.CompareAndSwap(0, 2) {
-			return zero, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		<-cl.done
 	case <-db.stopped:
 		select {
 		case <-cl.done:
 		default:
-			return zero, errClosed
+			return errClosed
 		}
 	}
-	if cl.err != nil {
-		return zero, cl.err
-	}
-	return result, nil
+	return cl.err
 }
 
 // writeAll is the writer: it commits what queues up until the store closes.
@@ -156,45 +141,53 @@ func (db *DB) transaction(calls []*call) (err error) {
 			db.abandon(c, err)
 		}
 	}()
-	c.begin(db.sinks)
+	c.Begin(db.sinks)
 	for _, cl := range calls {
-		c.wrote = false
+		c.Call()
 		cl.err = db.try(c, cl)
-		if cl.err != nil && (c.wrote || storeFailed(cl.err)) {
+		if cl.err != nil && (c.Wrote() || storeFailed(cl.err)) {
 			return cl.err
 		}
-		c.journal.changed = c.journal.changed || c.wrote && !cl.soft
+		if c.Wrote() && !cl.soft {
+			c.Changed()
+		}
 	}
-	if err := c.tally.flush(c); err != nil {
-		return err
-	}
-	if err := c.meter.flush(c); err != nil {
+	if err := c.Flush(); err != nil {
 		return err
 	}
 	if err := c.control("COMMIT"); err != nil {
 		return err
 	}
-	db.tell(c.journal)
+	db.tell(c.Done())
 	return nil
 }
 
-// begin forgets what the last try has collected.
-func (c *conn) begin(sinks []string) {
-	c.tally.reset()
-	c.meter.reset()
-	c.journal, c.sinks = journal{}, sinks
+// tell is called after each commit. A hook that panics does not end the writer.
+func (db *DB) tell(done relational.Done) {
+	if done.Sinks != nil {
+		db.sinks = *done.Sinks
+	}
+	if db.committed == nil || !done.Worth {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			db.log.Error("panic in a watcher of the store", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	db.committed(done.Commit)
 }
 
 // try runs one call. A panic in it becomes its error: the writer outlives it.
 func (db *DB) try(c *conn, cl *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.wrote = true // so that whatever it did is rolled back
+			c.Spoiled() // so that whatever it did is rolled back
 			err = fmt.Errorf("panic in the store: %v", p)
 			db.log.Error("panic in the store", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	return cl.run(c)
+	return cl.run(c.Conn)
 }
 
 // abandon ends a failed transaction. After an I/O error the connection is not

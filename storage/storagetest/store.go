@@ -37,6 +37,10 @@ type Store interface {
 	storage.Usages
 	storage.Budgets
 	storage.Questions
+	storage.Nodes
+	storage.Claims
+	// Alone says that one process uses the store: it opens it with nothing held.
+	Alone() bool
 	// Prune removes what is old at a time; what is kept for how long is the same
 	// in every store.
 	Prune(ctx context.Context, at time.Time) error
@@ -84,6 +88,8 @@ func TestStore(t *testing.T, open Opener) {
 		{"relay", relayTests},
 		{"commits", commitTests},
 		{"questions", questionTests},
+		{"nodes", nodeTests},
+		{"versions", versionTests},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
@@ -116,6 +122,8 @@ type bed struct {
 	agent  claybot.AgentID
 	// commits are those that the store has told of.
 	commits commits
+	sender  int           // how many nodes have sent before this one
+	away    time.Duration // how long again has waited
 }
 
 // commits collects what a store tells of its commits.
@@ -187,7 +195,57 @@ func (b *bed) equal(what string, got, want any) {
 	}
 }
 
-func (b *bed) again() { b.Store = b.reopen() }
+// again opens the store as the next process does, once what the last one held has
+// run out.
+func (b *bed) again() {
+	b.Helper()
+	b.Store = b.reopen()
+	if b.Alone() {
+		return
+	}
+	time.Sleep(ttl)
+	b.away += ttl
+	b.noError(b.Leave(b.ctx, b.senderID()))
+	b.sender++
+	b.claim()
+}
+
+// Acquire is that of the store, for a node of the present process.
+func (b *bed) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+	if b.sender > 0 {
+		node = fmt.Sprint(node, "/", b.sender)
+	}
+	return b.Store.Acquire(ctx, node, ttl, limit, batch)
+}
+
+func (b *bed) senderID() string { return fmt.Sprint("sender", b.sender) }
+
+// claim is the claim of dest, of a node that stays.
+func (b *bed) claim() storage.Claim { return b.claimOf(dest) }
+
+func (b *bed) claimOf(dest string) storage.Claim {
+	b.Helper()
+	id := b.senderID()
+	ok(b.Beat(b.ctx, storage.Node{ID: id, Name: id}, 100*365*24*time.Hour))(b)
+	return ok(b.Claim(b.ctx, id, storage.DestClaim(dest)))(b)
+}
+
+// attempt and resolveErr are those of the store by whoever has the claim of the
+// message's destination.
+func (b *bed) attempt(id string) error { return b.Attempt(b.ctx, b.claimFor(id), id) }
+
+func (b *bed) resolveErr(id string, r storage.Resolution) error {
+	return b.Resolve(b.ctx, b.claimFor(id), id, r)
+}
+
+func (b *bed) claimFor(id string) storage.Claim {
+	b.Helper()
+	o, err := b.OutgoingByID(b.ctx, id)
+	if err != nil {
+		return b.claim()
+	}
+	return b.claimOf(o.Route.Dest())
+}
 
 func (b *bed) newAgent(channel string) claybot.AgentID {
 	b.Helper()

@@ -176,8 +176,8 @@ var betweenTests = []storeTest{
 	}},
 	{"sent", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2"), reply("o3")))(b)
-		b.noError(b.Resolve(b.ctx, "o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"}))
-		b.noError(b.Resolve(b.ctx, "o2", storage.Resolution{State: claybot.SendFailed, Cause: "no"}))
+		b.noError(b.resolveErr("o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"}))
+		b.noError(b.resolveErr("o2", storage.Resolution{State: claybot.SendFailed, Cause: "no"}))
 		b.equal("receipt", ok(b.Sent(b.ctx, "o1"))(b), "77")
 		for _, id := range []string{"o2", "o3", "o4", ""} {
 			_, err := b.Sent(b.ctx, id)

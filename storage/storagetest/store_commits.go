@@ -46,7 +46,7 @@ var commitTests = []storeTest{
 		b.noError(b.SaveAgentSettings(b.ctx, b.agent, claybot.Settings{Model: "big"}))
 		b.equal("settings", len(b.commits.take()), 1)
 		b.post("m1", minute)
-		b.is(b.Attempt(b.ctx, "unknown"), storage.ErrNotFound)
+		b.is(b.attempt("unknown"), storage.ErrNotFound)
 		time.Sleep(time.Hour)
 		l := b.hold(nodeOne).Lease
 		if _, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1", "unknown"}, ""); err == nil {

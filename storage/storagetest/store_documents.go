@@ -19,8 +19,8 @@ var documentTests = []storeTest{
 		time.Sleep(time.Second)
 		b.noError(b.SaveDocument(b.ctx, "s", "b/c", "three", 10_000))
 		b.noError(b.SaveDocument(b.ctx, "other", "a", "x", 1))
-		b.again()
 		at := claybot.Now()
+		b.again()
 		b.equal("list", ok(b.Documents(b.ctx, "s"))(b), []storage.Document{
 			{Path: "a", At: at - 1000}, {Path: "a ", Size: 3000, At: at - 1000}, {Path: "b/c", Size: 5, At: at}, {Path: "ü", Size: 3, At: at - 1000},
 		})

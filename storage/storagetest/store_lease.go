@@ -29,7 +29,20 @@ var leaseTests = []storeTest{
 		b.equal("for others when the first lease ends", next.After(time.Now()) && !next.After(time.Now().Add(ttl)), true)
 		_, next, err = b.Acquire(b.ctx, nodeOne, ttl, 10, 10)
 		b.noError(err)
-		b.equal("for the holder nothing is due", next.IsZero(), true)
+		b.equal("for the holder nothing is due now", next.IsZero() || next.After(time.Now()), true)
+	}},
+	{"a lease of which nobody heard ends", func(b *bed) {
+		b.post("m1", instant)
+		b.hold(nodeOne) // as if the answer got lost: nobody renews it
+		b.post("m2", instant)
+		b.acquire(nodeOne, 0)
+		time.Sleep(ttl)
+		if b.Alone() { // a process that has the store for itself hears all answers
+			b.acquire(nodeOne, 0)
+			return
+		}
+		h := b.hold(nodeOne)
+		b.equal("all that waits", ids(h.Waiting), []claybot.MessageID{"m1", "m2"})
 	}},
 	{"batch", func(b *bed) {
 		for _, id := range []string{"m1", "m2", "m3"} {
@@ -49,7 +62,9 @@ var leaseTests = []storeTest{
 		time.Sleep(ttl - ms)
 		b.acquire(nodeTwo, 0)
 		time.Sleep(ms)
-		b.acquire(nodeOne, 0) // it holds the agent already, as far as it knows
+		if b.Alone() {
+			b.acquire(nodeOne, 0) // it holds the agent already, as far as it knows
+		}
 		h := b.hold(nodeTwo)
 		b.equal("run", []any{h.Run.ID, h.Run.State, ids(h.Bound), ids(h.Waiting)},
 			[]any{"r1", claybot.RunRunning, []claybot.MessageID{"m-r1"}, []claybot.MessageID{"m2"}})
@@ -123,6 +138,9 @@ var leaseTests = []storeTest{
 		b.equal("a lost pass is one", b.run("r1").Attempts, 1)
 	}},
 	{"the next process takes all leases back", func(b *bed) {
+		if !b.Alone() {
+			b.TB.Skip("leases of a process among several end with their time")
+		}
 		lease, _ := b.begin("r1")
 		second := b.newAgent("C2")
 		ok(b.Post(b.ctx, storage.Posting{To: second, Message: userMessage("m2"), Wait: instant}))(b)

@@ -101,9 +101,9 @@ var ledgerTests = []storeTest{
 		got := b.row()
 		got.Error = o.Error
 		b.equal("ended", []any{got, got.Open()}, []any{want, false})
-		b.noError(b.Resolve(b.ctx, "o1", storage.Resolution{State: claybot.SendSent}))
+		b.noError(b.resolveErr("o1", storage.Resolution{State: claybot.SendSent}))
 		b.equal("delivered so far", b.row().Undelivered, "")
-		b.noError(b.Resolve(b.ctx, "o2", storage.Resolution{State: claybot.SendFailed, Cause: "chat not found"}))
+		b.noError(b.resolveErr("o2", storage.Resolution{State: claybot.SendFailed, Cause: "chat not found"}))
 		b.equal("undelivered", b.row().Undelivered, "chat not found")
 	}},
 	{"what does not run", func(b *bed) {

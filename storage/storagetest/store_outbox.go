@@ -20,7 +20,7 @@ func (b *bed) unsent() claybot.Outgoing {
 
 func (b *bed) resolve(id string, r storage.Resolution) {
 	b.Helper()
-	b.noError(b.Resolve(b.ctx, id, r))
+	b.noError(b.resolveErr(id, r))
 }
 
 var outboxTests = []storeTest{
@@ -44,13 +44,13 @@ var outboxTests = []storeTest{
 	{"sent", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
 		time.Sleep(time.Second)
-		b.noError(b.Attempt(b.ctx, "o1"))
+		b.noError(b.attempt("o1"))
 		o := b.unsent()
 		b.equal("attempted", []any{o.State, o.Attempts, o.Tried}, []any{claybot.SendAttempted, 1, claybot.Now()})
 		b.resolve("o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"})
 		b.equal("unsent", len(ok(b.Unsent(b.ctx, dest, 0, 10))(b)), 0)
 		b.resolve("o1", storage.Resolution{State: claybot.SendSent, Receipt: "78"}) // bookkeeping that came twice
-		if b.Resolve(b.ctx, "o1", storage.Resolution{State: claybot.SendWaiting}) == nil || b.Attempt(b.ctx, "o1") == nil {
+		if b.resolveErr("o1", storage.Resolution{State: claybot.SendWaiting}) == nil || b.attempt("o1") == nil {
 			b.Fatal("a sent message was opened again")
 		}
 		sent := ok(b.SentAfter(b.ctx, dest, 0, 10))(b)
@@ -59,11 +59,11 @@ var outboxTests = []storeTest{
 	{"not sent, again later", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
 		due := time.Now().Add(time.Minute)
-		b.noError(b.Attempt(b.ctx, "o1"))
+		b.noError(b.attempt("o1"))
 		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Due: due, Cause: "dns"})
 		o := b.unsent()
 		b.equal("deferred", []any{o.State, o.Attempts, o.Due, o.Cause}, []any{claybot.SendWaiting, 1, claybot.At(due), "dns"})
-		b.noError(b.Attempt(b.ctx, "o1"))
+		b.noError(b.attempt("o1"))
 		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Due: due, Free: true})
 		o = b.unsent()
 		b.equal("a 429 costs no attempt", []any{o.Attempts, o.Cause}, []any{1, "dns"})
@@ -71,13 +71,13 @@ var outboxTests = []storeTest{
 	{"ambiguous", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2")))(b)
 		for _, id := range []string{"o1", "o2"} {
-			b.noError(b.Attempt(b.ctx, id))
+			b.noError(b.attempt(id))
 			b.resolve(id, storage.Resolution{State: claybot.SendAmbiguous, Cause: "cut"})
 		}
 		b.resolve("o2", storage.Resolution{State: claybot.SendSent, Receipt: "found"})
 		b.equal("state", b.unsent().State, claybot.SendAmbiguous)
 		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Resent: true})
-		b.noError(b.Attempt(b.ctx, "o1"))
+		b.noError(b.attempt("o1"))
 		o := b.unsent()
 		b.equal("marked", []any{o.Resent, o.Text, o.Attempts}, []any{true, "text of o1", 2})
 		f := b.figures()
@@ -101,7 +101,7 @@ var outboxTests = []storeTest{
 	}},
 	{"attempts cut by a crash are ambiguous", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2")))(b)
-		b.noError(b.Attempt(b.ctx, "o1"))
+		b.noError(b.attempt("o1"))
 		b.again()
 		out := ok(b.Unsent(b.ctx, dest, 0, 10))(b)
 		b.equal("states", []any{out[0].State, out[0].Attempts, out[1].State}, []any{claybot.SendAmbiguous, 1, claybot.SendWaiting})
@@ -112,13 +112,13 @@ var outboxTests = []storeTest{
 		o.Edit = "55"
 		ok(b.Enqueue(b.ctx, o))(b)
 		b.equal("edits", b.unsent().Edit, "55")
-		b.noError(b.Attempt(b.ctx, "o1"))
+		b.noError(b.attempt("o1"))
 		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, NoEdit: true})
 		b.equal("sends afresh", []any{b.unsent().Edit, b.unsent().Resent}, []any{"", false})
 	}},
 	{"an edit of a message that was found", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
-		b.noError(b.Attempt(b.ctx, "o1"))
+		b.noError(b.attempt("o1"))
 		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Edit: "55"})
 		b.again()
 		o := b.unsent()
@@ -127,11 +127,11 @@ var outboxTests = []storeTest{
 		b.equal("another one", b.unsent().Edit, "56")
 	}},
 	{"unknown and impossible", func(b *bed) {
-		b.is(b.Attempt(b.ctx, "o1"), storage.ErrNotFound)
-		b.is(b.Resolve(b.ctx, "o1", storage.Resolution{State: claybot.SendSent}), storage.ErrNotFound)
+		b.is(b.attempt("o1"), storage.ErrNotFound)
+		b.is(b.resolveErr("o1", storage.Resolution{State: claybot.SendSent}), storage.ErrNotFound)
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
 		for _, s := range []claybot.SendState{"", claybot.SendAttempted, "delivered"} {
-			if b.Resolve(b.ctx, "o1", storage.Resolution{State: s}) == nil {
+			if b.resolveErr("o1", storage.Resolution{State: s}) == nil {
 				b.Fatalf("an attempt ended as %q", s)
 			}
 		}

@@ -209,7 +209,7 @@ var pageTests = []storeTest{
 			ok(b.Enqueue(b.ctx, o))(b)
 			state := states[i%len(states)]
 			if state != claybot.SendWaiting {
-				b.noError(b.Attempt(b.ctx, o.ID))
+				b.noError(b.attempt(o.ID))
 			}
 			if state != claybot.SendWaiting && state != claybot.SendAttempted {
 				b.resolve(o.ID, storage.Resolution{State: state, Receipt: "77", Cause: "because"})

@@ -73,7 +73,7 @@ var receiptTests = []storeTest{
 		b.found("o1", "m1", "m2")
 		b.found("o2", "m2")
 		for id, receipt := range map[string]string{"o1": "77", "o2": "thread/78"} {
-			b.noError(b.Attempt(b.ctx, id))
+			b.noError(b.attempt(id))
 			b.resolve(id, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
 		}
 		b.found("telegram/C1/77", "m1", "m2")
@@ -85,7 +85,7 @@ var receiptTests = []storeTest{
 		p := b.typed(claybot.MessageCommand, "help")
 		p.Replies = []claybot.Outgoing{slack}
 		b.deliver(p)
-		b.noError(b.Attempt(b.ctx, "o3"))
+		b.noError(b.attempt("o3"))
 		b.resolve("o3", storage.Resolution{State: claybot.SendSent, Receipt: "1.5"})
 		b.found("slack/T/C/9/1.5", "help")
 		b.found("o3", "help")

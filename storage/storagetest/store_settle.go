@@ -61,8 +61,8 @@ var settleTests = []storeTest{
 		h := b.hold(nodeOne)
 		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
 		b.succeed(h.Lease, "r1", reply("o1"), reply("o2"))
-		b.noError(b.Attempt(b.ctx, "o1"))
-		b.noError(b.Resolve(b.ctx, "o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"}))
+		b.noError(b.attempt("o1"))
+		b.noError(b.resolveErr("o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"}))
 		r = ok(b.Receipt(b.ctx, "m1"))(b)
 		b.equal("answered", []any{r.Run.State, outIDs(r.Replies), r.Replies[0].State, r.Replies[0].Receipt, r.Replies[1].State},
 			[]any{claybot.RunSucceeded, []string{"o1", "o2"}, claybot.SendSent, "77", claybot.SendWaiting})

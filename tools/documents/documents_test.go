@@ -80,6 +80,7 @@ type m = map[string]any
 func everywhere(t *testing.T, test func(t *testing.T, a agent)) {
 	for name, source := range map[string]func(t *testing.T) documents.Source{
 		"state":      func(t *testing.T) documents.Source { return documents.State(store(t)) },
+		"folder":     func(t *testing.T) documents.Source { return documents.Folder(store(t)) },
 		"store":      func(t *testing.T) documents.Source { return documents.Store(new(memory)) },
 		"filesystem": func(t *testing.T) documents.Source { return folder(t.TempDir()) },
 	} {

@@ -48,6 +48,18 @@ func Store(docs storage.Documents) Source {
 	}
 }
 
+// Folder keeps the files of an agent in docs instead of a folder of the machine,
+// for nodes that share a store: in "agent/<id>/store", apart from those of Store.
+// They go with the agent.
+func Folder(docs storage.Documents) Source {
+	return func(env tools.Env) (Backend, error) {
+		if env.Agent.ID == "" {
+			return nil, fail(Unavailable, "this agent has no files")
+		}
+		return texts{docs, "agent/" + string(env.Agent.ID) + "/store", "folder/", MaxScope, undoStore}, nil
+	}
+}
+
 // texts is a Backend on the documents of one scope whose paths begin with below.
 type texts struct {
 	docs  storage.Documents

@@ -147,12 +147,13 @@ func (k *keptLogin) load() error {
 
 // keeping is a source of tokens that keeps each new one.
 func keeping(ctx context.Context, tokens Tokens, server string, g grant) oauth2.TokenSource {
-	fresh := &freshTokens{source: g.config().TokenSource(ctx, g.Token), tokens: tokens, server: server, grant: g}
+	fresh := &freshTokens{ctx: ctx, source: g.config().TokenSource(ctx, g.Token), tokens: tokens, server: server, grant: g}
 	return oauth2.ReuseTokenSource(g.Token, fresh) // which lets one at a time ask
 }
 
 // freshTokens are asked for one at a time, when the token before has expired.
 type freshTokens struct {
+	ctx    context.Context //nolint:containedctx // a token source has no other way in
 	source oauth2.TokenSource
 	tokens Tokens
 	server string
@@ -161,6 +162,20 @@ type freshTokens struct {
 
 // Token implements oauth2.TokenSource.
 func (f *freshTokens) Token() (*oauth2.Token, error) {
+	turner, shared := f.tokens.(Turner)
+	if shared {
+		ctx, cancel := context.WithTimeout(f.ctx, turnLost)
+		defer cancel()
+		done, err := turner.Turn(ctx, f.server)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		f.catchUp()
+		if f.grant.Token.Valid() {
+			return f.grant.Token, nil
+		}
+	}
 	t, err := f.source.Token()
 	if err != nil {
 		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
@@ -173,6 +188,17 @@ func (f *freshTokens) Token() (*oauth2.Token, error) {
 	}
 	f.grant.Token = t
 	return t, f.grant.keep(f.tokens, f.server)
+}
+
+// catchUp takes the token that another node has got meanwhile. What cannot be
+// read changes nothing: the login is asked as before.
+func (f *freshTokens) catchUp() {
+	b, err := f.tokens.Get(f.server)
+	var g grant
+	if err != nil || json.Unmarshal(b, &g) != nil || g.Token == nil || g.URL != f.grant.URL || g.Token.AccessToken == f.grant.Token.AccessToken {
+		return
+	}
+	f.grant, f.source = g, g.config().TokenSource(f.ctx, g.Token)
 }
 
 func (g grant) keep(tokens Tokens, server string) error {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -83,4 +84,11 @@ func (f *FileTokens) Set(server string, secret []byte) error {
 		return fmt.Errorf("keep the tokens: %w", errors.Join(err, os.Remove(tmp.Name())))
 	}
 	return nil
+}
+
+// A Turner is Tokens that several processes share: they take turns in getting new
+// ones, because many servers accept the secret for that only once.
+type Turner interface {
+	// Turn waits until nobody else gets a new token for the server, or ctx ends.
+	Turn(ctx context.Context, server string) (done func(), err error)
 }

@@ -29,6 +29,11 @@ const (
 	manifest       = "SKILL.md"
 )
 
+var (
+	errBadName  = errors.New("the name of its folder must be of a-z, 0-9 and -, at most 64 of them")
+	errTooLarge = fmt.Errorf("it has more than %d files or %d MiB", maxFiles, maxSkill>>20)
+)
+
 var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
 
 // readAll reads the folders of a library. What is wrong with one says so in its
@@ -69,7 +74,7 @@ func readAll(dir string) ([]Skill, error) {
 // readSkill reads one folder.
 func readSkill(root *os.Root, name string) (Skill, error) {
 	if !nameForm.MatchString(name) {
-		return Skill{}, errors.New("the name of its folder must be of a-z, 0-9 and -, at most 64 of them")
+		return Skill{}, errBadName
 	}
 	s := Skill{Name: name, Files: make(map[string]string)}
 	total := int64(0)
@@ -86,7 +91,7 @@ func readSkill(root *os.Root, name string) (Skill, error) {
 			return err
 		}
 		if total += int64(len(content)); total > maxSkill || len(s.Files) == maxFiles {
-			return fmt.Errorf("it has more than %d files or %d MiB", maxFiles, maxSkill>>20)
+			return errTooLarge
 		}
 		s.Files[rel] = sum(content)
 		if rel == manifest {
@@ -97,6 +102,11 @@ func readSkill(root *os.Root, name string) (Skill, error) {
 	if err != nil {
 		return Skill{}, err
 	}
+	return s.whole()
+}
+
+// whole is a skill of which all files were read.
+func (s Skill) whole() (Skill, error) {
 	if s.Description == "" {
 		return Skill{}, fmt.Errorf("it has no %s", manifest)
 	}

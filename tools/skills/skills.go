@@ -35,6 +35,8 @@ type Pins interface {
 type Library struct {
 	Dir  string // need not exist
 	Pins Pins
+	// Shelf has the skills of nodes that share a store, instead of Dir.
+	Shelf *Shelf
 }
 
 // State says whether a skill may be used.
@@ -113,6 +115,9 @@ func pinKey(name string) string { return "skill/" + name }
 
 // Exists reports whether there is a folder of skills at all.
 func (l Library) Exists() bool {
+	if l.Shelf != nil {
+		return l.Shelf.any()
+	}
 	info, err := os.Stat(l.Dir)
 	return err == nil && info.IsDir()
 }
@@ -120,7 +125,7 @@ func (l Library) Exists() bool {
 // Skills lists all skills in the order of their names, those that cannot be used
 // as well.
 func (l Library) Skills(ctx context.Context) ([]Skill, error) {
-	all, err := readAll(l.Dir)
+	all, err := l.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +136,14 @@ func (l Library) Skills(ctx context.Context) ([]Skill, error) {
 	}
 	slices.SortFunc(all, func(a, b Skill) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// read reads all folders.
+func (l Library) read(ctx context.Context) ([]Skill, error) {
+	if l.Shelf != nil {
+		return l.Shelf.all(ctx)
+	}
+	return readAll(l.Dir)
 }
 
 // judge compares a skill with what was allowed.

@@ -91,12 +91,7 @@ func readFile(l Library, names func(tools.Env) []string) tools.Tool {
 		if !ok {
 			return tools.Result{}, &tools.Fault{Code: "not_found", Text: fmt.Sprintf("the skill %s has no file %.200q", skill.Name, in.File)}
 		}
-		root, err := os.OpenRoot(l.Dir)
-		if err != nil {
-			return tools.Result{}, fmt.Errorf("the skills cannot be read now: %w", err)
-		}
-		defer root.Close()
-		content, err := readRegular(root, path.Join(skill.Name, in.File), in.File)
+		content, err := l.file(ctx, skill.Name, in.File)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -109,4 +104,17 @@ func readFile(l Library, names func(tools.Env) []string) tools.Tool {
 		}
 		return tools.Result{Text: string(content)}, nil
 	})
+}
+
+// file reads a file of a skill.
+func (l Library) file(ctx context.Context, skill, rel string) ([]byte, error) {
+	if l.Shelf != nil {
+		return l.Shelf.file(ctx, skill, rel)
+	}
+	root, err := os.OpenRoot(l.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("the skills cannot be read now: %w", err)
+	}
+	defer root.Close()
+	return readRegular(root, path.Join(skill, rel), rel)
 }

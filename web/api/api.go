@@ -70,7 +70,7 @@ func (a *api) operations() []operation {
 	var all []operation
 	for _, part := range [][]operation{
 		a.startOperations(), a.runOperations(), a.undoOperations(), a.graphOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.questionOperations(),
-		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(), a.budgetOperations(),
+		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(), a.nodeOperations(), a.budgetOperations(),
 		a.modelOperations(), a.workshopOperations(),
 	} {
 		all = append(all, part...)

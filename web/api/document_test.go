@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,8 @@ type document struct {
 
 	mu   sync.Mutex
 	seen map[string]bool // operationId and status
-	defs string          // all definitions, strict
+	// strict are the definitions, with other references, as they are compiled.
+	strict map[string]json.RawMessage
 }
 
 type described struct {
@@ -68,11 +70,32 @@ func (r *rig) readDocument() *document {
 	for _, def := range defs {
 		strict(def)
 	}
-	if b, err = json.Marshal(defs); err != nil {
-		r.Fatal(err)
+	d.strict = make(map[string]json.RawMessage)
+	for name, def := range defs {
+		if b, err = json.Marshal(def); err != nil {
+			r.Fatal(err)
+		}
+		d.strict[name] = json.RawMessage(inDefs(string(b)))
 	}
-	d.defs = strings.ReplaceAll(string(b), "#/components/schemas/", "#/$defs/")
 	return d
+}
+
+// inDefs is a schema with its references as they are below $defs.
+func inDefs(s string) string {
+	return strings.ReplaceAll(s, "#/components/schemas/", "#/$defs/")
+}
+
+var references = regexp.MustCompile(`"#/\$defs/([^"/]+)"`)
+
+// needs adds the definitions that a schema leads to. One that is not there is left
+// out, so that compiling fails.
+func (d *document) needs(s string, all map[string]json.RawMessage) {
+	for _, m := range references.FindAllStringSubmatch(s, -1) {
+		if def, there := d.strict[m[1]]; there && all[m[1]] == nil {
+			all[m[1]] = def
+			d.needs(string(def), all)
+		}
+	}
 }
 
 // strict makes objects refuse what the document does not name, so that a field
@@ -102,20 +125,25 @@ func (d *document) schema(t testing.TB, s json.RawMessage) *jsonschema.Resolved 
 	t.Helper()
 	compiling.Lock()
 	defer compiling.Unlock()
-	if r := compiled[d.defs+string(s)]; r != nil {
+	text := inDefs(string(s))
+	defs := make(map[string]json.RawMessage)
+	d.needs(text, defs)
+	whole, err := json.Marshal(map[string]any{"allOf": []json.RawMessage{json.RawMessage(text)}, "$defs": defs})
+	if err != nil {
+		t.Fatalf("schema %s: %v", text, err)
+	}
+	if r := compiled[string(whole)]; r != nil {
 		return r
 	}
-	text := strings.ReplaceAll(string(s), "#/components/schemas/", "#/$defs/")
-	whole := `{"allOf":[` + text + `],"$defs":` + d.defs + `}`
 	var parsed jsonschema.Schema
-	if err := json.Unmarshal([]byte(whole), &parsed); err != nil {
+	if err := json.Unmarshal(whole, &parsed); err != nil {
 		t.Fatalf("schema %s: %v", text, err)
 	}
 	r, err := parsed.Resolve(nil)
 	if err != nil {
 		t.Fatalf("schema %s: %v", text, err)
 	}
-	compiled[d.defs+string(s)] = r
+	compiled[string(whole)] = r
 	return r
 }
 

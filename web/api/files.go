@@ -158,6 +158,12 @@ func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	f, err := a.Desk.SaveFile(r.Context(), to, f, r.Body)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
 	var big *http.MaxBytesError
+	if errors.Is(err, storage.ErrTooMany) && r.ContentLength <= agentsystem.MaxFile {
+		return &problem{
+			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+			Message: "The file is larger than what is kept here (files.max_inline, or the limit of all files).",
+		}
+	}
 	if errors.As(err, &big) || errors.Is(err, storage.ErrTooMany) {
 		return &problem{
 			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",

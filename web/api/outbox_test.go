@@ -32,13 +32,13 @@ func TestOutbox(t *testing.T) {
 	if _, err := r.db.Enqueue(t.Context(), all...); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.db.Resolve(t.Context(), "tell/0", storage.Resolution{State: claybot.SendFailed, Cause: "blocked"}); err != nil {
+	if err := r.db.Resolve(t.Context(), storage.Claim{}, "tell/0", storage.Resolution{State: claybot.SendFailed, Cause: "blocked"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.db.Attempt(t.Context(), "tell/1"); err != nil {
+	if err := r.db.Attempt(t.Context(), storage.Claim{}, "tell/1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.db.Resolve(t.Context(), "tell/1", storage.Resolution{State: claybot.SendSent, Receipt: "42"}); err != nil {
+	if err := r.db.Resolve(t.Context(), storage.Claim{}, "tell/1", storage.Resolution{State: claybot.SendSent, Receipt: "42"}); err != nil {
 		t.Fatal(err)
 	}
 	var seen []string

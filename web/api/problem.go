@@ -76,7 +76,7 @@ func explain(o operation, err error) *problem {
 	case errors.Is(err, agentsystem.ErrCodesLocked):
 		return &problem{status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes; try again in some minutes."}
 	case errors.Is(err, storage.ErrBusy):
-		return &problem{status: http.StatusServiceUnavailable, Code: "busy", Message: "The agent is busy right now. Try again in a moment."}
+		return &problem{status: http.StatusServiceUnavailable, Code: "busy", Message: "The store does not answer right now, and nothing was stored. Try again in a moment."}
 	case errors.Is(err, storage.ErrFull):
 		return &problem{status: http.StatusServiceUnavailable, Code: "disk_full", Message: "The data directory is full or read-only. Try again when there is space."}
 	}

@@ -108,7 +108,7 @@ func start(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	tr := &http.Transport{MaxIdleConnsPerHost: 4}
 	t.Cleanup(tr.CloseIdleConnections)
-	r := &rig{T: t, dir: t.TempDir(), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
+	r := &rig{T: t, dir: newData(t), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
 	for _, c := range change {
 		c(r)
 	}
@@ -182,6 +182,19 @@ func (r *rig) begin() {
 		r.Fatal(err)
 	}
 	r.serve(all)
+	if !r.bare && r.tasks == nil {
+		r.planned(cfg)
+	}
+}
+
+// planned waits until what happens by the clock is read.
+func (r *rig) planned(cfg api.Config) {
+	r.Helper()
+	r.until("the tasks and the heartbeats are read", func() bool {
+		_, _, err := cfg.Tasks.Tasks(r.Context())
+		_, _, err2 := cfg.Beats.Beats(r.Context())
+		return err == nil && err2 == nil
+	})
 }
 
 // serve runs what begin opened.

@@ -59,7 +59,7 @@ var places = []place{
 
 // below are the pages that have no place of their own, with the one they are
 // shown under.
-var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents"}
+var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "nodes": "health"}
 
 // Routes are the pages with what belongs to them.
 func Routes(cfg Config) []web.Route {

@@ -51,6 +51,8 @@ func viewSink(h runs.SinkHealth) sinkView {
 	switch {
 	case h.Error != "":
 		v.Words, v.Tone = "fails and tries again", "warn"
+	case h.Standby:
+		v.Words, v.Tone = "is told by another node", "calm"
 	case h.Backlog > 0:
 		v.Words, v.Tone = "is catching up", "busy"
 	case h.Success == 0:
@@ -113,6 +115,8 @@ func viewConnector(c agentsystem.ConnectorStatus) connectorView {
 		v.Words, v.Tone = "fails and tries again", "warn"
 	case connectors.StateStopped:
 		v.Words, v.Tone = "stopped, needs you", "bad"
+	case connectors.StateStandby:
+		v.Words, v.Tone = "stands by", "calm"
 	default:
 		v.Words, v.Tone = c.State, "calm"
 	}
@@ -181,9 +185,12 @@ func (v healthView) sum() (tone, text string) {
 			lagging++
 		}
 	}
+	gone := v.Node != nil && v.Node.Err != ""
 	full := v.Disk != nil && v.Disk.Tone == "bad"
 	failed := v.Status.Outbox[claybot.SendFailed]
 	switch {
+	case gone:
+		return "bad", sentence(v.Node.Err)
 	case full:
 		return "bad", "The disk is almost full."
 	case bad > 0:

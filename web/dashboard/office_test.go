@@ -106,6 +106,11 @@ func startOffice(t *testing.T) *office {
 		return d
 	}
 	o.start()
+	o.eventually("the tasks and the heartbeats are read", func() bool {
+		_, _, err := o.tasks.Tasks(t.Context())
+		_, _, err2 := o.beats.Beats(t.Context())
+		return err == nil && err2 == nil
+	})
 	return o
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // allPages are the paths of whole pages.
-var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes", "/ui/schedule", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/why", "/ui/why?q=nothing"}
+var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes", "/ui/schedule", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/nodes", "/ui/why", "/ui/why?q=nothing"}
 
 // Every page is there before anything has happened, and says what to do.
 func TestPagesOfANewDaemon(t *testing.T) {

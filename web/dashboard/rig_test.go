@@ -72,7 +72,7 @@ type rig struct {
 
 // newRig makes a rig that is not started.
 func newRig(t *testing.T) *rig {
-	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: t.TempDir(), addr: "127.0.0.1:0"}
+	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: newData(t), addr: "127.0.0.1:0"}
 }
 
 // startRig makes a rig and starts it.

@@ -16,5 +16,6 @@ var sections = []func(*board) []web.Route{
 	(*board).budgetRoutes,
 	(*board).accessRoutes,
 	(*board).healthRoutes,
+	(*board).nodeRoutes,
 	(*board).whyRoutes,
 }

@@ -1,0 +1,440 @@
+package agentsystem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+// A pair is two systems over one store: desk takes messages in and works on none,
+// mill does the work. What commits comes to both as a hint, unless that is lost.
+type pair struct {
+	*testing.T
+	db         *sqlite.DB
+	versions   *versions
+	desk, mill *agentsystem.System
+	page       *page // of the desk
+	access     agentsystem.Access
+	loss       float64
+}
+
+// idle is an inbox that has no work for its node.
+type idle struct{ storage.Inbox }
+
+func (idle) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Held, time.Time, error) {
+	return nil, time.Time{}, nil
+}
+
+// versions count what a store that several nodes share would count.
+type versions struct {
+	storage.Index
+	storage.Access
+	mu    sync.Mutex
+	now   storage.Version
+	asked int
+}
+
+func (v *versions) Versions(context.Context) (storage.Version, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.asked++
+	return v.now, nil
+}
+
+func (v *versions) count(err error, n func(*storage.Version) *int64) error {
+	if err == nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		*n(&v.now)++
+	}
+	return err
+}
+
+func settings(v *storage.Version) *int64 { return &v.Settings }
+func access(v *storage.Version) *int64   { return &v.Access }
+
+func (v *versions) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
+	return v.count(v.Index.SaveAgentSettings(ctx, id, s), settings)
+}
+
+func (v *versions) Grant(ctx context.Context, g storage.Grant) error {
+	return v.count(v.Access.Grant(ctx, g), access)
+}
+
+func (v *versions) Revoke(ctx context.Context, connector, subject string) error {
+	return v.count(v.Access.Revoke(ctx, connector, subject), access)
+}
+
+// A page is a connector with one open window, of Ann.
+type page struct {
+	mu     sync.Mutex
+	closed bool
+	seen   []string
+	texts  []string
+}
+
+func (*page) Name() string { return "chat" }
+func (*page) Run(ctx context.Context, _ connectors.Handler) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+func (*page) Health() connectors.Health { return connectors.Health{State: connectors.StateLive} }
+
+func (p *page) Windows() []claybot.Route {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	return []claybot.Route{ann.Route()}
+}
+
+func (p *page) note(to *[]string, format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*to = append(*to, fmt.Sprintf(format, args...))
+}
+
+func (p *page) Observe(_ claybot.Route, e claybot.Event) {
+	p.note(&p.seen, "%s %d %s", e.Run, e.Seq, e.Type)
+}
+
+func (p *page) Preview(_ claybot.Route, _ claybot.RunID, step int, text string) {
+	p.note(&p.texts, "%d %s", step, text)
+}
+
+// speller is an engine that says what it was told, a word in a second; "bad" fails.
+type speller struct{}
+
+func (speller) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
+	return func(yield func(claybot.Record, error) bool) {
+		said := t.Messages[len(t.Messages)-1].Text
+		text := ""
+		for word := range strings.FieldsSeq(said) {
+			timer := time.NewTimer(time.Second)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				yield(claybot.Record{}, context.Cause(ctx))
+				return
+			case <-timer.C:
+			}
+			text += word + "!"
+			t.Delta(1, text)
+		}
+		if strings.Contains(said, "bad") {
+			yield(claybot.Record{}, errors.New("bad"))
+			return
+		}
+		yield(claybot.Record{Type: claybot.RecordAssistant, Text: text, Step: 1, At: claybot.Now()}, nil)
+	}
+}
+
+func inPair(t *testing.T, loss float64, test func(p *pair)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pair{T: t, page: new(page), loss: loss, access: agentsystem.Access{Mode: agentsystem.AccessOpen}}
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(emptyDir)); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if p.db, err = sqlite.Open(t.Context(), filepath.Join(dir, "claybot.db"), sqlite.Config{Committed: p.committed}); err != nil {
+			t.Fatal(err)
+		}
+		defer p.db.Close()
+		p.versions = &versions{Index: p.db, Access: p.db}
+		agents, err := files.Open(files.Config{Dir: dir, Index: p.db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer agents.Close()
+		ctx, stop := context.WithCancel(context.Background())
+		var ended sync.WaitGroup
+		defer ended.Wait()
+		defer stop()
+		start := func(name string, in storage.Inbox, c connectors.Connector) *agentsystem.System {
+			members := nodes.New(nodes.Config{Store: p.db, Claims: p.db, Self: storage.Node{Name: name}})
+			s := agentsystem.New(agentsystem.Config{
+				Stores: agentsystem.Stores{
+					Agents: agents, Index: p.versions, Inbox: in, Runs: p.db, Outbox: p.db, Access: p.versions, Counts: p.db,
+					Later: p.db, Texts: p.db, Asked: p.db, Usages: p.db, Shared: p.versions,
+				},
+				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
+				Hub:       runs.NewSharedHub(func(h storage.Hint) { p.tell(name, h) }),
+				Models:    func() []string { return []string{"small", "large"} },
+				Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{Policy: oneByOne} },
+				Admission: func() agentsystem.Access { return p.access },
+			})
+			s.Handle("react", speller{})
+			ended.Go(func() {
+				if err := s.Run(ctx, c); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			joined, leave := context.WithCancel(context.Background())
+			ended.Go(func() { _ = members.Run(joined) })
+			context.AfterFunc(ctx, leave)
+			return s
+		}
+		p.desk = start("desk", idle{p.db}, p.page)
+		p.mill = start("mill", p.db, &line{name: "chat", chat: new(chat), fuse: newFuse(-1)})
+		synctest.Wait()
+		test(p)
+	})
+}
+
+// committed tells both nodes what a store that is shared tells of each other.
+func (p *pair) committed(c storage.Commit) {
+	h := storage.Hint{Due: true, Runs: slices.Clone(c.Joined)}
+	for _, e := range c.Events {
+		h.Runs = append(h.Runs, e.Run)
+	}
+	p.tell("", h)
+}
+
+func (p *pair) tell(from string, h storage.Hint) {
+	h.Node = from
+	for name, s := range map[string]*agentsystem.System{"desk": p.desk, "mill": p.mill} {
+		if s != nil && name != from && (rand.Float64() >= p.loss) {
+			s.Heard(h)
+		}
+	}
+}
+
+// TestEndsElsewhere: whoever waits on one node for messages that another one works
+// on is told of every kind of end, with hints and without.
+func TestEndsElsewhere(t *testing.T) {
+	for _, loss := range []float64{0, 0.5, 1} {
+		t.Run(fmt.Sprint(loss), func(t *testing.T) {
+			inPair(t, loss, func(p *pair) {
+				slack := 300 * time.Millisecond
+				if loss > 0 {
+					slack = 4500 * time.Millisecond // mill looks every 2 s, and so does whoever waits
+				}
+				invoke := func(id, text string, meanwhile func()) (agentsystem.Result, time.Duration) {
+					began := time.Now()
+					var res []agentsystem.Result
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						res, _ = p.desk.Invoke(p.Context(), ann, msg(id, text))
+					}()
+					if meanwhile != nil {
+						time.Sleep(2500 * time.Millisecond)
+						meanwhile()
+					}
+					<-done
+					if len(res) != 1 {
+						p.Fatalf("%s: %d results", id, len(res))
+					}
+					return res[0], time.Since(began)
+				}
+				res, took := invoke("m1", "one two", nil)
+				if res.Err != nil || res.Text != "one!two!" || res.State != claybot.RunSucceeded || res.Run == "" || took > 2*time.Second+slack {
+					p.Errorf("a good end: %+v after %v", res, took)
+				}
+				if res, took = invoke("m2", "bad", nil); !failedRun(res.Err) || took > time.Second+slack {
+					p.Errorf("a failure: %+v after %v", res, took)
+				}
+				id, err := p.db.IndexedAgent(p.Context(), ann)
+				if err != nil {
+					p.Fatal(err)
+				}
+				long := "a b c d e f g h i j k l m n o p q r s t"
+				res, took = invoke("m3", long, func() {
+					if _, err := p.desk.Stop(p.Context(), id); err != nil {
+						p.Error(err)
+					}
+				})
+				if !errors.Is(res.Err, agentsystem.ErrCanceled) || took > 2500*time.Millisecond+slack+4*time.Second {
+					p.Errorf("a cancel: %+v after %v", res, took)
+				}
+				res, took = invoke("m4", long, func() {
+					if err := p.mill.Post(p.Context(), ann, typed("r1", claybot.MessageReset, "")); err != nil {
+						p.Error(err)
+					}
+				})
+				if !errors.Is(res.Err, agentsystem.ErrReset) || took > 2500*time.Millisecond+slack {
+					p.Errorf("a reset: %+v after %v", res, took)
+				}
+				go func() { _, _ = p.desk.Invoke(p.Context(), ann, msg("m5", long)) }()
+				time.Sleep(3 * time.Second)
+				res, _ = invoke("m6", "waits", func() {
+					if _, err := p.mill.Drop(p.Context(), id, "m6"); err != nil {
+						p.Error(err)
+					}
+				})
+				if !errors.Is(res.Err, agentsystem.ErrDropped) {
+					p.Errorf("dropped: %+v", res)
+				}
+			})
+		})
+	}
+}
+
+// TestWindowElsewhere: a page on one node shows the runs of another one, each event
+// once and in order, and the text as it grows.
+func TestWindowElsewhere(t *testing.T) {
+	for _, loss := range []float64{0, 0.5, 1} {
+		t.Run(fmt.Sprint(loss), func(t *testing.T) {
+			inPair(t, loss, func(p *pair) {
+				post := func(id, text string) {
+					if err := p.desk.Post(p.Context(), ann, msg(id, text)); err != nil {
+						p.Fatal(err)
+					}
+				}
+				post("m1", "one two three")
+				post("m2", "four")
+				post("m3", "five")
+				time.Sleep(15 * time.Second)
+				synctest.Wait()
+				var want []string
+				for _, id := range []claybot.MessageID{"m1", "m2", "m3"} {
+					r, err := p.db.Receipt(p.Context(), id)
+					if err != nil || r.Run == nil {
+						p.Fatalf("%s: %+v, %v", id, r.Run, err)
+					}
+					for e, err := range p.db.Events(p.Context(), r.Run.ID, 0) {
+						if err != nil {
+							p.Fatal(err)
+						}
+						want = append(want, fmt.Sprintf("%s %d %s", e.Run, e.Seq, e.Type))
+					}
+				}
+				p.page.mu.Lock()
+				defer p.page.mu.Unlock()
+				if !slices.Equal(p.page.seen, want) {
+					p.Errorf("seen\n%s\nwant\n%s", strings.Join(p.page.seen, "\n"), strings.Join(want, "\n"))
+				}
+				if loss == 0 && !slices.Contains(p.page.texts, "1 one!two!") {
+					p.Errorf("texts %q", p.page.texts)
+				}
+			})
+		})
+	}
+}
+
+// TestMemoryElsewhere: settings and grants that one node changes count on the other
+// within two seconds, without a hint and at little cost.
+func TestMemoryElsewhere(t *testing.T) {
+	inPair(t, 1, func(p *pair) {
+		ctx := p.Context()
+		if err := p.desk.Post(ctx, ann, msg("m1", "hi")); err != nil {
+			p.Fatal(err)
+		}
+		id, err := p.db.IndexedAgent(ctx, ann)
+		if err != nil {
+			p.Fatal(err)
+		}
+		if err := p.mill.Configure(ctx, id, claybot.Settings{Model: "large", Approved: []string{"pay"}}); err != nil {
+			p.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if own := p.desk.OwnSettings(id); own.Model != "large" {
+			p.Errorf("settings on the other node: %+v", own)
+		}
+		// At once, a change stands on what is stored and not on what is remembered.
+		if err := p.mill.RemoveRule(ctx, id, "pay"); err != nil {
+			p.Fatal(err)
+		}
+		if v, err := p.desk.Settings(ctx, id); err != nil || len(v.Own.Approved) > 0 {
+			p.Errorf("a rule that was removed is back: %+v, %v", v.Own, err)
+		}
+		if err := p.desk.RemoveRule(ctx, id, "pay"); !errors.Is(err, storage.ErrNotFound) {
+			p.Errorf("removed twice: %v", err)
+		}
+
+		p.access.Mode = agentsystem.AccessAllowlist
+		bob := claybot.User("chat", "dm-bob", "bob")
+		comesIn := func(m string) bool {
+			if err := p.desk.Post(ctx, bob, msg(m, m)); err != nil {
+				p.Fatal(err)
+			}
+			_, err := p.db.Receipt(ctx, claybot.MessageID(m))
+			return err == nil
+		}
+		if comesIn("b1") {
+			p.Error("a stranger comes in")
+		}
+		if err := p.mill.Allow(ctx, "chat", "bob"); err != nil {
+			p.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if !comesIn("b2") {
+			p.Error("let in on one node, a stranger on the other")
+		}
+		if err := p.mill.Revoke(ctx, "chat", "bob"); err != nil {
+			p.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if comesIn("b3") {
+			p.Error("revoked on one node, let in on the other")
+		}
+
+		p.versions.mu.Lock()
+		before := p.versions.asked
+		p.versions.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.versions.mu.Lock()
+		defer p.versions.mu.Unlock()
+		if n := p.versions.asked - before; n > 2*41 {
+			p.Errorf("two nodes ask %d times in a minute", n)
+		}
+	})
+}
+
+// TestRoomElsewhere: a call waits for money that another node has set aside, and
+// gets it when that node gives it back.
+func TestRoomElsewhere(t *testing.T) {
+	inPair(t, 1, func(p *pair) {
+		rules := func() []agentsystem.BudgetRule {
+			return []agentsystem.BudgetRule{{
+				Per: agentsystem.PerAll, Every: agentsystem.EveryAlways, Unit: storage.UnitTokens, Limit: 100, Hard: true,
+			}}
+		}
+		cfg := agentsystem.PurseConfig{Store: p.db, Rules: rules}
+		here, there := agentsystem.NewPurse(p.desk, cfg), agentsystem.NewPurse(p.mill, cfg)
+		call := llm.Charge{Tokens: 80}
+		held, err := there.Reserve(p.Context(), call)
+		if err != nil {
+			p.Fatal(err)
+		}
+		began := time.Now()
+		got := make(chan error, 1)
+		go func() {
+			_, err := here.Reserve(p.Context(), call)
+			got <- err
+		}()
+		time.Sleep(10 * time.Second)
+		if err := held.Settle(p.Context(), claybot.Usage{Input: 5}); err != nil {
+			p.Fatal(err)
+		}
+		if err := <-got; err != nil || time.Since(began) > 12*time.Second {
+			p.Errorf("room comes after %v: %v", time.Since(began), err)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/claybot/claybot/storage"
+)
+
+// figuresTime bounds how long a status waits for the figures of a store that
+// several nodes share, and that may not answer.
+const figuresTime = 3 * time.Second
+
+// What is said of a store that does not answer, or not this time.
+const (
+	noDatabase = "the database does not answer; nothing new is taken in until it does"
+	noFigures  = "the database did not give its figures in time; they are the last that were read"
+)
+
+// Nodes lists who shares the store: all nodes of the last day, the newest first. A
+// process that has the store for itself is the only one, and has no beats.
+func (s *System) Nodes(ctx context.Context) ([]storage.Node, error) {
+	if !s.Members.IsAlone() && s.Stores.Nodes != nil {
+		return s.Stores.Nodes.Nodes(ctx)
+	}
+	all := s.Members.Alive()
+	if s.Members.IsAlone() {
+		for i := range all {
+			all[i].Working, all[i].MaxRuns = s.Working(), s.MaxRuns
+		}
+	}
+	return all, nil
+}
+
+// nodeStatus tells of this node.
+func (s *System) nodeStatus() *NodeStatus {
+	m := s.Members
+	st := &NodeStatus{ID: m.Node(), Name: m.Name(), Nodes: len(m.Alive()), OK: true}
+	if !m.IsAlone() && m.Answering() != nil {
+		st.OK, st.Err = false, noDatabase
+	}
+	return st
+}
+
+// figures are those of the store. Of one that nodes share and that does not answer
+// they are the last that were read, and fresh is false: a status is asked for then
+// above all.
+func (s *System) figures(ctx context.Context) (counts storage.Counts, fresh bool, err error) {
+	if s.Members.IsAlone() {
+		counts, err = s.Counts.Figures(ctx)
+		return counts, err == nil, err
+	}
+	last := s.counted.Load()
+	if last != nil && s.Members.Answering() != nil {
+		return *last, false, nil
+	}
+	short, cancel := context.WithTimeoutCause(ctx, figuresTime, errors.New(noDatabase))
+	defer cancel()
+	counts, err = s.Counts.Figures(short)
+	switch {
+	case err == nil:
+		s.counted.Store(&counts)
+		return counts, true, nil
+	case last != nil && ctx.Err() == nil:
+		return *last, false, nil
+	}
+	return counts, false, err
+}

@@ -1,0 +1,135 @@
+package agentsystem_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/storage"
+)
+
+// accounts is the contract under a name that its own method does not hide.
+type accounts = storage.Figures
+
+type waysideFigures struct {
+	accounts
+	*way
+}
+
+func (f waysideFigures) Figures(ctx context.Context) (storage.Counts, error) {
+	if err := f.err(); err != nil {
+		return storage.Counts{}, err
+	}
+	return f.accounts.Figures(ctx)
+}
+
+// Each node tells of all of them, and of what it claims; one that loses its way to
+// the store says so within five seconds, with the figures that it had.
+func TestNodeStatus(t *testing.T) {
+	nodesInBubble(t, 2, nil, func(c *cluster) {
+		first, second := c.nodes[0], c.nodes[1]
+		first.say("ann", "hello")
+		c.wants(5*time.Second, "ann", "re: hello")
+		time.Sleep(nodeTTL) // both know of each other
+		status := func(m *member) agentsystem.Status {
+			st, err := m.system.Status(c.Context())
+			if err != nil {
+				c.Fatal(err)
+			}
+			return st
+		}
+		for _, m := range c.nodes {
+			st := status(m)
+			if n := st.Node; n == nil || n.ID != m.members.Node() || n.Name != m.name || n.Nodes != 2 || !n.OK || n.Err != "" || st.Agents != 1 {
+				c.Errorf("%s: %+v of %d agents", m.name, n, st.Agents)
+			}
+		}
+		all, err := first.system.Nodes(c.Context())
+		if err != nil || len(all) != 2 {
+			c.Fatalf("nodes: %v %+v", err, all)
+		}
+		for _, n := range all {
+			if n.State != storage.NodeLive || n.Version != "test" {
+				c.Errorf("%+v", n)
+			}
+		}
+
+		second.way.cut(true)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		st := status(second)
+		if n := st.Node; n.OK || !strings.Contains(n.Err, "the database does not answer") || st.Agents != 1 || st.Runs[claybot.RunSucceeded] != 1 {
+			c.Errorf("without the store: %+v, %+v", n, st)
+		}
+		if ok, words := second.system.Ready(); ok || !strings.Contains(words, "the database does not answer") {
+			c.Errorf("ready %v: %s", ok, words)
+		}
+		if ok, words := first.system.Ready(); !ok {
+			c.Errorf("the other one is not ready: %s", words)
+		}
+		time.Sleep(2 * nodeTTL)
+		second.way.cut(false)
+		time.Sleep(2 * nodeTTL)
+		if n := status(second).Node; !n.OK || n.Nodes != 2 {
+			c.Errorf("afterwards: %+v", n)
+		}
+		if ok, words := second.system.Ready(); !ok {
+			c.Errorf("not ready afterwards: %s", words)
+		}
+		// The node was lost and came back as another one.
+		all, err = first.system.Nodes(c.Context())
+		count := make(map[storage.NodeState]int)
+		for _, n := range all {
+			count[n.State]++
+		}
+		if err != nil || count[storage.NodeLive] != 2 || len(all) != 3 {
+			c.Errorf("nodes: %v %+v", err, all)
+		}
+	})
+}
+
+// While beats arrive, figures that fail are told as the last that were read; without
+// any there is no status.
+func TestStatusWithoutFigures(t *testing.T) {
+	nodesInBubble(t, 1, nil, func(c *cluster) {
+		m := c.nodes[0]
+		m.say("ann", "hello")
+		c.wants(5*time.Second, "ann", "re: hello")
+		lame := &way{fuse: m.fuse}
+		cfg := m.system.Config
+		cfg.Counts = waysideFigures{m.db, lame}
+		s := agentsystem.New(cfg)
+		lame.cut(true)
+		if _, err := s.Status(c.Context()); err == nil {
+			c.Error("a status without figures")
+		}
+		lame.cut(false)
+		if st, err := s.Status(c.Context()); err != nil || !st.Node.OK || st.Agents != 1 {
+			c.Errorf("with figures: %v %+v", err, st.Node)
+		}
+		lame.cut(true)
+		if st, err := s.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "did not give its figures") || st.Agents != 1 {
+			c.Errorf("with old figures: %v %+v", err, st.Node)
+		}
+	})
+}
+
+// A process that has its store for itself is the only node.
+func TestAloneAsNode(t *testing.T) {
+	s := agentsystem.New(agentsystem.Config{
+		MaxRuns: 7, Members: nodes.Alone(storage.Node{ID: "a/1", Name: "a", Version: "v"}),
+		Admission: func() agentsystem.Access { return agentsystem.Access{} },
+	})
+	all, err := s.Nodes(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v %+v", err, all)
+	}
+	if n := all[0]; n.ID != "a/1" || n.Name != "a" || n.Version != "v" || n.State != storage.NodeLive || n.MaxRuns != 7 || n.Started == 0 || n.Seen != 0 {
+		t.Errorf("%+v", n)
+	}
+}

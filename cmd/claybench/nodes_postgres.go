@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/claybot/claybot/storage/postgres/postgrestest"
+)
+
+// A database is a PostgreSQL server of the rig's own, and the one database in it
+// that all nodes share.
+type database struct {
+	*postgrestest.Server
+	url string // as its owner
+}
+
+// openDatabase starts a server with the settings of production: each commit is
+// synced. Each node has a role of its own that acts as the owner of the tables,
+// so that the database can tell who wrote what.
+func openDatabase(ctx context.Context, nodes ...string) (db *database, err error) {
+	s, err := postgrestest.Start(ctx, postgrestest.Config{Settings: map[string]string{"track_commit_timestamp": "on", "shared_buffers": "256MB"}})
+	if err != nil {
+		return nil, err
+	}
+	db = &database{Server: s}
+	defer func() {
+		if err != nil {
+			_ = s.Close() // the first error is the one to tell
+		}
+	}()
+	if db.url, err = s.Create(ctx); err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		role := nodeRole(n)
+		q := fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s' IN ROLE %s; ALTER ROLE %[1]s SET role = %[3]s", role, postgrestest.Password, postgrestest.User)
+		if _, err := db.query(ctx, q); err != nil {
+			return nil, fmt.Errorf("make the role of node %s: %w", n, err)
+		}
+	}
+	return db, nil
+}
+
+func nodeRole(node string) string { return "node_" + node }
+
+// through is where a node finds the database, by way of another address.
+func (db *database) through(addr, node string) string {
+	u, err := url.Parse(db.url)
+	if err != nil {
+		panic(err) // it was made by Create
+	}
+	u.User, u.Host = url.UserPassword(nodeRole(node), postgrestest.Password), addr
+	return u.String()
+}
+
+// query runs statements and returns the rows of the last one as texts.
+func (db *database) query(ctx context.Context, sql string) ([][]string, error) {
+	return db.Query(ctx, db.url, sql)
+}
+
+// count runs a query that yields one number.
+func (db *database) count(ctx context.Context, sql string) (int64, error) {
+	rows, err := db.query(ctx, sql)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return 0, fmt.Errorf("%d rows instead of one number from %.100s", len(rows), strings.TrimSpace(sql))
+	}
+	return strconv.ParseInt(rows[0][0], 10, 64)
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/postgres"
+)
+
+type exportCmd struct {
+	Agent string `placeholder:"ID" help:"Only the files of this agent: descriptor.json, state.json, history.jsonl and what was sent to it. Of a database, nodes may go on."`
+	Dir   string `arg:"" help:"An empty directory, or one that does not exist."`
+}
+
+// Run copies the configured store into an empty data directory.
+func (c exportCmd) Run(e *env) error {
+	conf, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if c.Agent != "" {
+		return c.agent(ctx, e, conf)
+	}
+	if err := apart(c.Dir, conf); err != nil {
+		return err
+	}
+	from, err := openSource(ctx, conf, false)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	to, err := createDirectory(ctx, c.Dir)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	if err := e.carry(ctx, from, to); err != nil {
+		return fmt.Errorf("export: %w; %s is not usable: remove it and export again", err, c.Dir)
+	}
+	_, err = fmt.Fprintf(e.out, "%s is a whole data directory. Start claybot with --data-dir, or read it into another store: claybot import %s\n", c.Dir, c.Dir)
+	return err
+}
+
+// apart refuses to copy the data directory onto or out of itself.
+func apart(dir string, conf configs.Config) error {
+	if conf.Storage.Shared() {
+		return nil
+	}
+	a, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	b, err := filepath.Abs(conf.DataDir)
+	if err != nil {
+		return err
+	}
+	if a == b || strings.HasPrefix(a, b+string(filepath.Separator)) {
+		return usageError{fmt.Errorf("%s is the configured data directory, or lies in it; name another one", dir)}
+	}
+	return nil
+}
+
+// agent writes the files of one agent.
+func (c exportCmd) agent(ctx context.Context, e *env, conf configs.Config) error {
+	if err := claybot.AgentID(c.Agent).Validate(); err != nil {
+		return usageError{err}
+	}
+	from, err := openSource(ctx, conf, true)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	entries, err := os.ReadDir(c.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.MkdirAll(c.Dir, 0o700)
+	case err == nil && len(entries) > 0:
+		err = fmt.Errorf("%s is not empty; name an empty directory, or one that does not exist", c.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	err = files.WriteAgent(ctx, filepath.Clean(c.Dir), from, c.Agent)
+	if errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("there is no agent %s; claybot agents lists them", c.Agent)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "The files of agent %s are in %s.\n", c.Agent, c.Dir)
+	return err
+}
+
+// A carrier is a store that is being copied. finish makes a copy durable; close lets
+// it go, finished or not, and may be called again.
+type carrier struct {
+	storage.Portable
+	finish func(ctx context.Context) error
+	close  func()
+}
+
+// openSource opens the configured store to be read.
+func openSource(ctx context.Context, conf configs.Config, live bool) (*carrier, error) {
+	if !conf.Storage.Shared() {
+		return openDirectory(ctx, conf.DataDir)
+	}
+	pc, err := archiveConfig(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	a, err := postgres.OpenArchive(ctx, pc, live)
+	if err != nil {
+		return nil, databaseError(err)
+	}
+	return &carrier{Portable: a, close: func() { _ = a.Close(ctx) }}, nil // nothing was written
+}
+
+// archiveConfig is how the configured database is reached.
+func archiveConfig(ctx context.Context, conf configs.Config) (postgres.Config, error) {
+	address := conf.Storage.URL.Value()
+	if address == "" {
+		return postgres.Config{}, configError{fmt.Errorf("the storage URL is named (%s) and cannot be read: give it a value, or leave storage.url out to use the data directory", conf.Storage.URL)}
+	}
+	blobs, err := openBlobs(ctx, conf.Files)
+	return postgres.Config{URL: address, Pooler: conf.Storage.Pooler, Blobs: blobs, MaxInline: conf.Files.MaxInline}, err
+}
+
+// databaseError gives an error of opening a database its exit code.
+func databaseError(err error) error {
+	if errors.Is(err, postgres.ErrInUse) {
+		return fmt.Errorf("%w: %w", storage.ErrLocked, err)
+	}
+	if setup := (*postgres.SetupError)(nil); errors.As(err, &setup) {
+		return configError{err}
+	}
+	return err
+}
+
+// carry copies everything, prints what it was, and makes it durable.
+func (e *env) carry(ctx context.Context, from, to *carrier) error {
+	var all []storage.Copied
+	err := storage.Copy(ctx, from, to, func(c storage.Copied) { all = append(all, c) })
+	if err == nil {
+		err = to.finish(ctx)
+	}
+	if ctx.Err() != nil && err != nil {
+		return errors.New("it was interrupted")
+	}
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TABLE\tROWS\tCHECKSUM\tDAMAGED")
+	for _, c := range all {
+		damaged := "-"
+		if c.Broken > 0 {
+			damaged = strconv.FormatInt(c.Broken, 10)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", c.Table, c.Rows, c.Sum, damaged)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(e.out, "Both sides have the same rows and checksums.")
+	for _, c := range all {
+		if c.Broken > 0 {
+			fmt.Fprintf(e.out, "Damaged, and copied as they are: %s: %s\n", c.Table, plain(strings.Join(c.Damaged, "; ")))
+		}
+	}
+	remarks(e.out, from.Remarks())
+	remarks(e.out, to.Remarks())
+	return nil
+}
+
+func remarks(w io.Writer, all []string) {
+	for _, r := range all {
+		fmt.Fprintln(w, "Note:", plain(r))
+	}
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/cron"
+	"github.com/claybot/claybot/connectors/heartbeat"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/postgres"
+	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools/documents"
+)
+
+type importCmd struct {
+	Dir string `arg:"" help:"A data directory that no daemon uses, for example one that claybot export has made."`
+}
+
+// Run copies a data directory into the configured store, which is empty.
+func (c importCmd) Run(e *env) error {
+	conf, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := apart(c.Dir, conf); err != nil {
+		return err
+	}
+	from, err := openDirectory(ctx, c.Dir)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	to, err := createTarget(ctx, conf)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	if err := e.carry(ctx, from, to); err != nil {
+		if conf.Storage.Shared() {
+			return fmt.Errorf("import: %w; nothing was stored, import again", err)
+		}
+		return fmt.Errorf("import: %w; %s is not usable: remove it and import again", err, conf.DataDir)
+	}
+	_, err = fmt.Fprintf(e.out, "All of %s is in the configured store. Start it with: claybot serve. Do not start %s again: two installations must not share a bot.\n", c.Dir, c.Dir)
+	return err
+}
+
+// createTarget opens the configured store, which must be empty, to be written.
+func createTarget(ctx context.Context, conf configs.Config) (*carrier, error) {
+	if !conf.Storage.Shared() {
+		return createDirectory(ctx, conf.DataDir)
+	}
+	pc, err := archiveConfig(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	a, err := postgres.CreateArchive(ctx, pc)
+	if err != nil {
+		return nil, databaseError(err)
+	}
+	return &carrier{Portable: a, finish: a.Commit, close: func() { _ = a.Close(ctx) }}, nil // it was committed, or is to be forgotten
+}
+
+// openDirectory opens a data directory to be read, brought to what a start of the daemon
+// would make of it: the present version, no leases, sends that were under way
+// ambiguous.
+func openDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
+	path := filepath.Join(dir, "claybot.db")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{fmt.Errorf("%s is no data directory of claybot: it has no claybot.db; name the one that has", dir)}
+	}
+	lock, err := files.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = lock.Close() // err says what matters
+		}
+	}()
+	if err := recovered(ctx, dir); err != nil {
+		return nil, err
+	}
+	db, err := sqlite.OpenArchive(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	a, err := files.OpenArchive(archiveOf(dir, db))
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &carrier{Portable: a, close: func() {
+		_ = db.Close() // nothing was written
+		_ = lock.Close()
+	}}, nil
+}
+
+// recovered opens the stores of a data directory as a daemon does, and closes them.
+func recovered(ctx context.Context, dir string) error {
+	db, err := sqlite.Open(ctx, filepath.Join(dir, "claybot.db"), sqlite.Config{})
+	if err != nil {
+		return err
+	}
+	agents, err := files.Open(files.Config{Dir: dir, Index: db})
+	if err == nil {
+		err = agents.Close()
+	}
+	return errors.Join(err, db.Close())
+}
+
+// createDirectory makes a data directory to be written.
+func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
+	dir = filepath.Clean(dir)
+	lock, err := files.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	release := func() { _ = lock.Close() } // nothing is written to it
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	if err := files.Prepare(dir); err != nil {
+		return nil, err
+	}
+	db, err := sqlite.CreateArchive(ctx, filepath.Join(dir, "claybot.db"))
+	if err != nil {
+		return nil, err
+	}
+	a, err := files.OpenArchive(archiveOf(dir, db))
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	open := true
+	shut := func() error {
+		if !open {
+			return nil
+		}
+		open = false
+		return db.Close()
+	}
+	return &carrier{
+		Portable: a,
+		finish: func(ctx context.Context) error {
+			err := shut()
+			if err == nil {
+				err = recovered(ctx, dir) // leases are not carried over
+			}
+			if err == nil {
+				err = files.Finish(dir)
+			}
+			return err
+		},
+		close: func() {
+			_ = shut() // finish has closed it, or it is not used
+			release()
+		},
+	}, nil
+}
+
+// archiveOf says where a data directory has what nodes share as a tree.
+func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
+	return files.ArchiveConfig{
+		Dir: dir, Tables: db,
+		Documents: documents.Copier{},
+		Folders:   []string{"cron", "heartbeat", "skills", "mcp"},
+		Names:     map[string]string{"web/token": "web.token", "web/tokens.json": "web.tokens.json", "web/sessions.json": "web.sessions.json"},
+		Marks:     []string{cron.Mark, heartbeat.Mark},
+		Gathered:  func(path string, body []byte) bool { return path == heartbeat.SharedFile || cron.IsFacts(path, body) },
+		Spread: func(marks map[string]string, all map[string][]byte) map[string][]byte {
+			made := make(map[string][]byte)
+			if m, ok := marks[heartbeat.Mark]; ok {
+				made[heartbeat.SharedFile] = []byte(m)
+			}
+			if m, ok := marks[cron.Mark]; ok {
+				maps.Copy(made, cron.FactsOfMark(m, all))
+			}
+			return made
+		},
+		Gather: func(all map[string][]byte) map[string]string {
+			marks := make(map[string]string)
+			facts := maps.Clone(all)
+			if m, ok := facts[heartbeat.SharedFile]; ok {
+				marks[heartbeat.Mark] = string(m)
+				delete(facts, heartbeat.SharedFile)
+			}
+			if len(facts) > 0 {
+				marks[cron.Mark] = cron.MarkOfFacts(facts)
+			}
+			return marks
+		},
+	}
+}

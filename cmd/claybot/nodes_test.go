@@ -1,0 +1,47 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+)
+
+func TestNodeTable(t *testing.T) {
+	now := time.Now()
+	at := func(ago time.Duration) claybot.Time { return claybot.At(now.Add(-ago)) }
+	since := moment(at(0).Time())
+	for name, tt := range map[string]struct {
+		node nodeRow
+		want []string
+	}{
+		"live": {
+			nodeRow{ID: "a/1", Name: "a", State: storage.NodeLive, Version: "v1", Seen: at(2 * time.Second), Working: 3, MaxRuns: 9, Claims: []string{"telegram/42", "mend"}, Destinations: 1},
+			[]string{"a", "live", "v1", since, "2s ago", "3 of 9", "ok", "telegram/42, mend, sends to 1 destination", "a/1"},
+		},
+		"ahead":              {nodeRow{Name: "b", State: storage.NodeDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
+		"behind":             {nodeRow{Name: "b", State: storage.NodeLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
+		"lost":               {nodeRow{Name: "c", State: storage.NodeLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
+		"a beat that is new": {nodeRow{Name: "d", State: storage.NodeGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
+	} {
+		tt.node.Started = at(0)
+		if got := nodeTable([]nodeRow{tt.node}, now)[1]; !slices.Equal(got, tt.want) {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestNodeLine(t *testing.T) {
+	for want, n := range map[string]agentsystem.NodeStatus{
+		"a":                               {Name: "a", Nodes: 1, OK: true},
+		"a, one of 3":                     {Name: "a", Nodes: 3, OK: true},
+		"a: the database does not answer": {Name: "a", Nodes: 3, Err: "the database does not answer"},
+	} {
+		if got := nodeLine(&n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

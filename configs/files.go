@@ -1,0 +1,185 @@
+package configs
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The bounds of Files.MaxInline, in bytes.
+const (
+	DefaultInline = 20 << 20
+	mostInline    = 256 << 20
+)
+
+// The values of Files.Addressing.
+const (
+	AddressingPath = "path" // https://endpoint/bucket/key
+	AddressingHost = "host" // https://bucket.endpoint/key
+)
+
+// Files is where the bytes of files are that people and agents send, where
+// PostgreSQL keeps everything else. The zero Bucket means PostgreSQL, too.
+type Files struct {
+	// Bucket is one of a store that speaks the protocol of Amazon S3.
+	Bucket     string
+	Prefix     string // before the names of all files; empty, or ends with a slash
+	Endpoint   string // with scheme, without a path; empty: that of Amazon
+	Region     string // empty: whatever the store takes by default
+	Addressing string // AddressingPath, AddressingHost, or empty: as the store likes it
+	// The key of the store, from the environment or from files, never from
+	// addresses.
+	AccessKey, SecretKey, SessionToken Secret
+	// MaxInline is the size of the largest file that PostgreSQL keeps itself.
+	MaxInline int64
+	// Fault says what is wrong with an address that was given. No file may be kept
+	// elsewhere then: it would not be found again once the address is right.
+	Fault string
+}
+
+// Wanted reports whether files are to be in a store of their own, even if its
+// address cannot be used.
+func (f Files) Wanted() bool { return f.Bucket != "" || f.Fault != "" }
+
+func fileKeys() []key[Files] {
+	return []key[Files]{
+		text("url", func(r *reader, at place, v string, f *Files) { r.filesURL(at, v, f) }),
+		text("access_key", func(r *reader, at place, v string, f *Files) { f.AccessKey = r.reference(at, v) }),
+		text("secret_key", func(r *reader, at place, v string, f *Files) { f.SecretKey = r.reference(at, v) }),
+		text("session_token", func(r *reader, at place, v string, f *Files) { f.SessionToken = r.reference(at, v) }),
+		text("max_inline", func(r *reader, at place, v string, f *Files) {
+			n := f.MaxInline
+			if r.size(at, v, 1, &n); n > mostInline {
+				r.warn(at, "%s is more than %dm; ignored", quote(v), mostInline>>20)
+				return
+			}
+			f.MaxInline = n
+		}),
+	}
+}
+
+// setFiles reads an address alone, or the group of keys.
+func setFiles(r *reader, at place, n *yaml.Node, c *Config) {
+	if n.Kind == yaml.ScalarNode {
+		r.filesURL(at, strings.TrimSpace(n.Value), &c.Files)
+		return
+	}
+	before := len(r.warnings)
+	group(r, at, n, &c.Files, fileKeys())
+	key := at.sub("url", 0).key
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		text, ok := ignored(*w)
+		if n.Kind != yaml.MappingNode || ok && (w.Key == key || w.Near == key) { // an address was meant
+			c.Files.Fault = w.Key + ": " + text
+			w.Text = text + noFile
+		}
+	}
+}
+
+// noFile ends a warning about the address.
+const noFile = "; no file can be kept until it is mended"
+
+func fileVariables() []variable {
+	return []variable{
+		{"CLAYBOT_FILES_URL", func(r *reader, at place, v string, c *Config) { r.filesURL(at, v, &c.Files) }},
+		// The parts of a key belong together: one of the environment leaves nothing of
+		// that of the file.
+		{"AWS_ACCESS_KEY_ID", func(_ *reader, at place, v string, c *Config) {
+			c.Files.AccessKey, c.Files.SecretKey, c.Files.SessionToken = NewSecret(at.key, v), Secret{}, Secret{}
+		}},
+		{"AWS_SECRET_ACCESS_KEY", func(_ *reader, at place, v string, c *Config) { c.Files.SecretKey = NewSecret(at.key, v) }},
+		{"AWS_SESSION_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Files.SessionToken = NewSecret(at.key, v) }},
+	}
+}
+
+// filesURL reads s3://bucket/prefix?endpoint=https://host&region=name&path_style=true.
+// Nothing of an address is repeated in a warning: it may hold a key.
+func (r *reader) filesURL(at place, v string, f *Files) {
+	f.Bucket, f.Prefix, f.Endpoint, f.Region, f.Addressing, f.Fault = "", "", "", "", "", ""
+	if v == "" {
+		return
+	}
+	next := *f
+	if fault := next.parse(v); fault != "" {
+		f.Fault = at.key + ": " + fault
+		r.warn(at, "%s"+noFile, fault)
+		return
+	}
+	*f = next
+}
+
+var (
+	bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	prefixForm = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+	regionForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+)
+
+const filesExample = "such as s3://bucket/prefix?endpoint=https://host"
+
+// parse reads an address, and returns what is wrong with it.
+func (f *Files) parse(v string) (fault string) {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "" {
+		return "the value is not an address " + filesExample
+	}
+	if u.User != nil {
+		return "an address must not hold a key; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+	}
+	if f.Bucket = u.Host; !bucketForm.MatchString(f.Bucket) || strings.Contains(f.Bucket, "..") {
+		return "an address wants the name of a bucket, " + filesExample
+	}
+	if prefix := strings.Trim(u.Path, "/"); prefix != "" {
+		if len(prefix) > 200 || !prefixForm.MatchString(prefix) || slices.ContainsFunc(strings.Split(prefix, "/"), dots) {
+			return "what stands before the names of files may have letters, digits, and -_. between slashes"
+		}
+		f.Prefix = prefix + "/"
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "what follows the ? cannot be read; write name=value with & between"
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			return "what follows the ? says something twice"
+		}
+		if fault := f.parameter(name, values[0]); fault != "" {
+			return fault
+		}
+	}
+	return ""
+}
+
+func dots(segment string) bool { return segment == "." || segment == ".." }
+
+// parameter reads one of the values behind the question mark.
+func (f *Files) parameter(name, value string) (fault string) {
+	switch name {
+	case "endpoint":
+		u, err := url.Parse(value)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+			strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+			return "the endpoint is not an address such as https://host, without a path or a key"
+		}
+		f.Endpoint = u.Scheme + "://" + u.Host
+	case "region":
+		if f.Region = value; !regionForm.MatchString(value) {
+			return "the region is not a name such as eu-central-1"
+		}
+	case "path_style":
+		yes, ok := parseTruth(value)
+		if !ok {
+			return "path_style is not one of true, false"
+		}
+		f.Addressing = AddressingHost
+		if yes {
+			f.Addressing = AddressingPath
+		}
+	default:
+		return "behind the ? there may be endpoint, region and path_style only; a key never"
+	}
+	return ""
+}

@@ -1,0 +1,280 @@
+package heartbeat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/heartbeat"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+)
+
+// claims are those of a store that several nodes share.
+type claims struct {
+	mu  sync.Mutex
+	has map[string]string
+}
+
+func (c *claims) Claim(_ context.Context, node, name string) (storage.Claim, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if has := c.has[name]; has != "" && has != node {
+		return storage.Claim{}, storage.ErrHeld
+	}
+	c.has[name] = node
+	return storage.Claim{Name: name, Node: node}, nil
+}
+
+func (c *claims) Yield(_ context.Context, x storage.Claim) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.has, x.Name)
+	return nil
+}
+
+func (c *claims) Holder(_ context.Context, name string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.has[name], nil
+}
+
+// A node is one of several with one heart.
+type node struct {
+	*rig
+	i      int
+	tree   *files.Tree
+	claims storage.Claims
+	mirror *storage.Mirror
+	heart  *heartbeat.Heartbeat
+	halt   func()
+	post   func(ctx context.Context, to claybot.Descriptor, m claybot.Message) error // nil: that of the rig
+}
+
+// Post implements connectors.Handler. The node itself is the one that is told of
+// the end.
+func (x *node) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+	if x.post != nil {
+		return x.post(ctx, to, m)
+	}
+	x.mu.Lock()
+	x.rig.heart = x.heart
+	x.mu.Unlock()
+	return x.rig.Post(ctx, to, m)
+}
+
+func team(r *rig, n int, held storage.Claims) []*node {
+	r.Helper()
+	tree, err := files.OpenTree(filepath.Join(r.dir, "shared"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	var all []*node
+	for i := range n {
+		x := &node{rig: r, i: i, tree: tree, claims: held, mirror: storage.NewMirror(tree)}
+		x.begin()
+		all = append(all, x)
+	}
+	r.Cleanup(func() { _ = tree.Close() })
+	return all
+}
+
+// begin starts a node; halt ends it.
+func (x *node) begin() {
+	r := x.rig
+	ctx, cancel := context.WithCancelCause(context.Background())
+	x.heart = heartbeat.New(heartbeat.Config{
+		Dir: filepath.Join(r.dir, fmt.Sprint("node", x.i)), Tree: x.mirror, Claims: x.claims, Node: func() string { return fmt.Sprint(x.i) },
+		Marks: (*marks)(r), Receipts: (*receipts)(r), Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Settings: func() heartbeat.Settings { r.mu.Lock(); defer r.mu.Unlock(); return r.settings },
+		Place:    r.place, Notice: r.notice,
+	})
+	var work sync.WaitGroup
+	work.Go(func() { _ = x.mirror.Run(ctx) })
+	work.Go(func() {
+		if err := x.heart.Run(ctx, x); !errors.Is(err, errStopped) {
+			r.Errorf("Run returned %v", err)
+		}
+	})
+	x.halt = func() { cancel(errStopped); work.Wait(); x.halt = func() {} }
+	synctest.Wait()
+}
+
+func (x *node) put(name, text string) {
+	x.Helper()
+	_, err := storage.EditFile(x.Context(), x.mirror, "heartbeat/"+name, func(storage.TreeFile) ([]byte, error) { return []byte(text), nil })
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+// moments are when messages were posted, since the test began.
+func (r *rig) moments() []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []time.Duration
+	for _, m := range r.posts {
+		all = append(all, m.At.Time().Sub(r.began))
+	}
+	return all
+}
+
+// Several nodes are one heart: a tick is one message, gates are asked by one
+// node, and beats without a word of a person are counted together, also while
+// nodes come and go; with claims or without.
+func TestNodesBeatOnce(t *testing.T) {
+	for _, held := range []storage.Claims{&claims{has: make(map[string]string)}, nil} {
+		bubble(t, func(r *rig) {
+			asked := filepath.Join(t.TempDir(), "asked")
+			r.settings = heartbeat.Settings{Every: 10 * time.Minute, MaxUnattended: 6, Gates: true}
+			r.takes = time.Minute
+			r.write()
+			nodes := team(r, 3, held)
+			defer func() {
+				for _, x := range nodes {
+					x.halt()
+				}
+			}()
+			nodes[0].put("a.md", "---\nwhen: echo x >> "+asked+"\n---\nlook\n")
+			for i := range 16 {
+				time.Sleep(4 * time.Minute)
+				x := nodes[i%3]
+				x.halt()
+				time.Sleep(time.Minute)
+				x.begin()
+			}
+			synctest.Wait()
+			all := r.moments()
+			if len(all) != 6 {
+				t.Errorf("%d beats in 80 minutes, want 6 and then a rest: %v", len(all), all)
+			}
+			for i := 1; i < len(all); i++ {
+				if gap := all[i] - all[i-1]; gap < 10*time.Minute || gap > 12*time.Minute {
+					t.Errorf("beats at %v", all)
+				}
+			}
+			r.mu.Lock()
+			told := slices.Compact(slices.Sorted(slices.Values(r.notices)))
+			r.mu.Unlock()
+			if len(told) != 1 {
+				t.Errorf("a person is told of the rest in %d ways: %q", len(told), told)
+			}
+			if b, err := os.ReadFile(asked); held != nil && (err != nil || len(b) != 2*6) {
+				t.Errorf("the gate was asked %d times, %v", len(b)/2, err)
+			}
+			r.write()
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if n := len(r.moments()); n != 7 {
+				t.Errorf("%d beats after somebody wrote", n)
+			}
+		})
+	}
+}
+
+// A node that dies between writing a tick down and posting it costs a minute or
+// two, and no second message: the others wait whether it comes.
+func TestNodeDiesBeforeThePost(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.settings = heartbeat.Settings{Every: 30 * time.Minute}
+		r.write()
+		nodes := team(r, 3, &claims{has: make(map[string]string)})
+		defer func() {
+			for _, x := range nodes {
+				x.halt()
+			}
+		}()
+		reached := make(chan *node, 3)
+		for _, x := range nodes {
+			x.post = func(ctx context.Context, _ claybot.Descriptor, _ claybot.Message) error {
+				reached <- x
+				<-ctx.Done() // it hangs, and is killed
+				return context.Cause(ctx)
+			}
+		}
+		nodes[0].put("a.md", "look\n")
+		first := <-reached
+		time.Sleep(45 * time.Second)
+		if n := len(r.moments()) + len(reached); n != 0 {
+			t.Errorf("%d messages while one is under way", n)
+		}
+		for _, x := range nodes {
+			x.post = nil
+		}
+		first.halt()
+		if err := first.claims.Yield(t.Context(), storage.Claim{Name: "heartbeat/tick"}); err != nil { // as its beat has run out
+			t.Error(err)
+		}
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if all := r.moments(); len(all) != 1 {
+			t.Errorf("beats at %v, want one by another node", all)
+		}
+	})
+}
+
+// What is added, changed and removed on one node counts on all.
+func TestNodesShareBeats(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.write()
+		nodes := team(r, 2, &claims{has: make(map[string]string)})
+		defer func() {
+			for _, x := range nodes {
+				x.halt()
+			}
+		}()
+		ctx := r.Context()
+		if _, err := nodes[0].heart.AddBeat(ctx, connectors.Beat{Title: "Mail", Prompt: "look", Enabled: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if _, err := nodes[1].heart.AddBeat(ctx, connectors.Beat{ID: "mail", Title: "Mail", Prompt: "look twice", Enabled: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		for i, x := range nodes {
+			all, problems, err := x.heart.Beats(ctx)
+			if err != nil || len(problems) != 0 || len(all) != 1 || all[0].Prompt != "look twice" || all[0].LastRun.IsZero() {
+				t.Errorf("node %d: %+v, %v, %v", i, all, problems, err)
+			}
+		}
+		if n, err := nodes[0].heart.Beat(ctx, "key", "mail"); err != nil || n != 1 {
+			t.Errorf("Beat = %d, %v", n, err)
+		}
+		time.Sleep(3 * time.Second)
+		if n, err := nodes[1].heart.Beat(ctx, "key", "mail"); err != nil || n != 1 {
+			t.Errorf("the same Beat elsewhere = %d, %v", n, err)
+		}
+		synctest.Wait()
+		if n := len(r.moments()); n != 2 {
+			t.Errorf("%d messages, want the first tick and one by hand", n)
+		}
+		if err := nodes[1].heart.RemoveBeat(ctx, "mail"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		if all, _, err := nodes[0].heart.Beats(ctx); err != nil || len(all) != 0 {
+			t.Errorf("there is still %+v, %v", all, err)
+		}
+		if err := nodes[0].heart.RemoveBeat(ctx, "mail"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("removed twice: %v", err)
+		}
+		nodes[0].put("bad.md", "---\nevery: [\n---\nx\n")
+		nodes[0].put("long.md", strings.Repeat("x", 70_000))
+		time.Sleep(4 * time.Second)
+		if _, problems, err := nodes[1].heart.Beats(ctx); err != nil || len(problems) != 2 {
+			t.Errorf("problems %v, %v", problems, err)
+		}
+	})
+}

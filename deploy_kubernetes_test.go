@@ -1,0 +1,422 @@
+package claybot_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The kinds of deploy/kubernetes.yaml with the fields that it uses, by the API of
+// Kubernetes 1.30: apps/v1, v1, policy/v1, networking.k8s.io/v1.
+type (
+	kubeLabels map[string]string
+
+	kubeMeta struct {
+		Name, Namespace     string
+		Labels, Annotations kubeLabels
+	}
+
+	kubeHead struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string
+		Metadata   kubeMeta
+	}
+
+	kubeSelector struct {
+		MatchLabels kubeLabels
+	}
+
+	kubeData struct {
+		kubeHead
+		Type       string
+		Data       map[string]string
+		StringData map[string]string
+	}
+
+	kubePort struct {
+		Name, Protocol, TargetPort string
+		Port, ContainerPort        int
+	}
+
+	kubeService struct {
+		kubeHead
+		Spec struct {
+			ClusterIP string
+			Selector  kubeLabels
+			Ports     []kubePort
+		}
+	}
+
+	kubeProbe struct {
+		Exec                                            struct{ Command []string }
+		PeriodSeconds, TimeoutSeconds, FailureThreshold int
+	}
+
+	kubeContainer struct {
+		Name, Image string
+		Ports       []kubePort
+		Env         []struct {
+			Name, Value string
+			ValueFrom   struct {
+				FieldRef     struct{ FieldPath string }
+				SecretKeyRef struct{ Name, Key string }
+			}
+		}
+		StartupProbe, LivenessProbe, ReadinessProbe *kubeProbe
+		Resources                                   struct{ Requests, Limits map[string]string }
+		SecurityContext                             struct {
+			AllowPrivilegeEscalation *bool
+			ReadOnlyRootFilesystem   bool
+			Capabilities             struct{ Drop []string }
+		}
+		VolumeMounts []struct {
+			Name, MountPath string
+			ReadOnly        bool
+		}
+	}
+
+	kubePod struct {
+		TerminationGracePeriodSeconds int
+		AutomountServiceAccountToken  *bool
+		EnableServiceLinks            *bool
+		SecurityContext               struct {
+			RunAsNonRoot          bool
+			RunAsUser, RunAsGroup int
+			FSGroup               int `json:"fsGroup"`
+			SeccompProfile        struct{ Type string }
+		}
+		TopologySpreadConstraints []struct {
+			MaxSkew                        int
+			TopologyKey, WhenUnsatisfiable string
+			LabelSelector                  kubeSelector
+		}
+		Containers []kubeContainer
+		Volumes    []struct {
+			Name      string
+			ConfigMap struct{ Name string }
+			EmptyDir  *struct{}
+		}
+	}
+
+	kubeSet struct {
+		kubeHead
+		Spec struct {
+			ServiceName, PodManagementPolicy string
+			Replicas                         int
+			UpdateStrategy                   struct{ Type string }
+			Selector                         kubeSelector
+			Template                         struct {
+				Metadata kubeMeta
+				Spec     kubePod
+			}
+			VolumeClaimTemplates []struct {
+				Metadata kubeMeta
+				Spec     struct {
+					AccessModes []string
+					Resources   struct{ Requests map[string]string }
+				}
+			}
+		}
+	}
+
+	kubeBudget struct {
+		kubeHead
+		Spec struct {
+			MaxUnavailable int
+			Selector       kubeSelector
+		}
+	}
+
+	kubePolicy struct {
+		kubeHead
+		Spec struct {
+			PodSelector kubeSelector
+			PolicyTypes []string
+			Ingress     []struct {
+				From []struct {
+					PodSelector, NamespaceSelector kubeSelector
+				}
+				Ports []kubePort
+			}
+		}
+	}
+
+	kubeIngress struct {
+		kubeHead
+		Spec struct {
+			IngressClassName string
+			TLS              []struct {
+				Hosts      []string
+				SecretName string
+			}
+			Rules []struct {
+				Host string
+				HTTP struct {
+					Paths []struct {
+						Path, PathType string
+						Backend        struct {
+							Service struct {
+								Name string
+								Port struct{ Name string }
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+)
+
+// A kube is what deploy/kubernetes.yaml has.
+type kube struct {
+	namespaces []kubeData
+	secrets    []kubeData
+	settings   []kubeData
+	services   []kubeService
+	sets       []kubeSet
+	budgets    []kubeBudget
+	policies   []kubePolicy
+	ingresses  []kubeIngress
+}
+
+// readKube reads the manifests. A field that is not in the types above is an error,
+// as it is for kubectl.
+func readKube(t *testing.T) *kube {
+	t.Helper()
+	text, err := os.ReadFile("deploy/kubernetes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := new(kube)
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var node yaml.Node
+		if err := documents.Decode(&node); errors.Is(err, io.EOF) {
+			return k
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var head kubeHead
+		into(t, &node, &head)
+		switch head.APIVersion + " " + head.Kind {
+		case "v1 Namespace":
+			add(t, &node, &k.namespaces)
+		case "v1 Secret":
+			add(t, &node, &k.secrets)
+		case "v1 ConfigMap":
+			add(t, &node, &k.settings)
+		case "v1 Service":
+			add(t, &node, &k.services)
+		case "apps/v1 StatefulSet":
+			add(t, &node, &k.sets)
+		case "policy/v1 PodDisruptionBudget":
+			add(t, &node, &k.budgets)
+		case "networking.k8s.io/v1 NetworkPolicy":
+			add(t, &node, &k.policies)
+		case "networking.k8s.io/v1 Ingress":
+			add(t, &node, &k.ingresses)
+		default:
+			t.Errorf("%s %s is not known", head.APIVersion, head.Kind)
+		}
+		if head.Kind != "Namespace" && head.Metadata.Namespace != "claybot" {
+			t.Errorf("%s %s is in the namespace %q", head.Kind, head.Metadata.Name, head.Metadata.Namespace)
+		}
+	}
+}
+
+func add[T any](t *testing.T, node *yaml.Node, list *[]T) {
+	t.Helper()
+	var one T
+	unknown(t, node, reflect.TypeFor[T](), reflect.TypeFor[T]().Name())
+	into(t, node, &one)
+	*list = append(*list, one)
+}
+
+// into decodes a document by the rules of JSON, which is what a cluster is sent.
+func into(t *testing.T, node *yaml.Node, v any) {
+	t.Helper()
+	var tree any
+	err := node.Decode(&tree)
+	if err == nil {
+		var text []byte
+		if text, err = json.Marshal(tree); err == nil {
+			err = json.Unmarshal(text, v)
+		}
+	}
+	if err != nil {
+		t.Errorf("line %d: %v", node.Line, err)
+	}
+}
+
+// unknown reports the fields of a document that a type does not have, by letter.
+func unknown(t *testing.T, node *yaml.Node, in reflect.Type, path string) {
+	t.Helper()
+	for in.Kind() == reflect.Pointer {
+		in = in.Elem()
+	}
+	switch {
+	case node.Kind == yaml.DocumentNode:
+		unknown(t, node.Content[0], in, path)
+	case node.Kind == yaml.SequenceNode && in.Kind() == reflect.Slice:
+		for _, item := range node.Content {
+			unknown(t, item, in.Elem(), path+"[]")
+		}
+	case node.Kind == yaml.MappingNode && in.Kind() == reflect.Struct:
+		fields := fieldsOf(in)
+		for i := 0; i < len(node.Content); i += 2 {
+			name := node.Content[i].Value
+			field, ok := fields[name]
+			if !ok {
+				t.Errorf("line %d: %s has no field %s", node.Content[i].Line, path, name)
+				continue
+			}
+			unknown(t, node.Content[i+1], field, path+"."+name)
+		}
+	}
+}
+
+// fieldsOf are the fields of a type by their names in JSON.
+func fieldsOf(in reflect.Type) map[string]reflect.Type {
+	fields := make(map[string]reflect.Type)
+	for _, f := range reflect.VisibleFields(in) {
+		name := f.Tag.Get("json")
+		if name == "" {
+			name = strings.ToLower(f.Name[:1]) + f.Name[1:]
+		}
+		if strings.ToUpper(f.Name) == f.Name {
+			name = strings.ToLower(f.Name)
+		}
+		if !f.Anonymous {
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
+
+// has reports whether pods with labels are selected.
+func (s kubeLabels) has(pods kubeLabels) bool {
+	for k, v := range s {
+		if pods[k] != v {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+func TestKubernetes(t *testing.T) {
+	k := readKube(t)
+	if len(k.namespaces) != 1 || len(k.sets) != 2 || len(k.budgets) != 1 || len(k.ingresses) != 1 || len(k.secrets) != 1 || len(k.settings) != 1 {
+		t.Fatalf("%d namespaces, %d sets, %d budgets, %d ingresses, %d secrets, %d maps of settings",
+			len(k.namespaces), len(k.sets), len(k.budgets), len(k.ingresses), len(k.secrets), len(k.settings))
+	}
+	for _, set := range k.sets {
+		k.checkSet(t, set)
+	}
+	for _, selector := range k.selectors() {
+		if !slices.ContainsFunc(k.sets, func(s kubeSet) bool { return selector.has(s.Spec.Template.Metadata.Labels) }) {
+			t.Errorf("nothing has the labels %v", selector)
+		}
+	}
+	nodes := k.sets[0]
+	if nodes.Metadata.Name != "claybot" || nodes.Spec.Replicas != 3 || !k.budgets[0].Spec.Selector.MatchLabels.has(nodes.Spec.Template.Metadata.Labels) {
+		t.Errorf("the nodes are %d of %s", nodes.Spec.Replicas, nodes.Metadata.Name)
+	}
+	if grace := time.Duration(nodes.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second; grace <= runGrace {
+		t.Errorf("a node is killed after %v; its end may take %v", grace, runGrace)
+	}
+	k.checkNode(t, nodes.Spec.Template.Spec.Containers[0])
+	c := checkSettings(t, "the ConfigMap", k.settings[0].Data["claybot.yaml"])
+	host := k.ingresses[0].Spec.Rules[0].Host
+	if !slices.Contains(c.HTTPHosts, host) || !slices.Contains(k.ingresses[0].Spec.TLS[0].Hosts, host) {
+		t.Errorf("people see %s; the nodes know %v, the certificate %v", host, c.HTTPHosts, k.ingresses[0].Spec.TLS[0].Hosts)
+	}
+	if to := k.ingresses[0].Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name; !slices.ContainsFunc(k.services, func(s kubeService) bool { return s.Metadata.Name == to }) {
+		t.Errorf("the Ingress leads to %s", to)
+	}
+}
+
+// selectors are all that must select somebody.
+func (k *kube) selectors() (all []kubeLabels) {
+	for _, s := range k.services {
+		all = append(all, s.Spec.Selector)
+	}
+	for _, b := range k.budgets {
+		all = append(all, b.Spec.Selector.MatchLabels)
+	}
+	for _, p := range k.policies {
+		all = append(all, p.Spec.PodSelector.MatchLabels)
+	}
+	return all
+}
+
+// checkSet checks what holds for nodes and the database.
+func (k *kube) checkSet(t *testing.T, set kubeSet) {
+	t.Helper()
+	name, pod := set.Metadata.Name, set.Spec.Template.Spec
+	if !set.Spec.Selector.MatchLabels.has(set.Spec.Template.Metadata.Labels) {
+		t.Errorf("%s does not select its own pods", name)
+	}
+	if !slices.ContainsFunc(k.services, func(s kubeService) bool { return s.Metadata.Name == set.Spec.ServiceName && s.Spec.ClusterIP == "None" }) {
+		t.Errorf("%s has no service %s of its own", name, set.Spec.ServiceName)
+	}
+	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser == 0 || pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {
+		t.Errorf("%s may run as root: %+v", name, pod.SecurityContext)
+	}
+	var volumes []string
+	for _, v := range pod.Volumes {
+		volumes = append(volumes, v.Name)
+		if v.ConfigMap.Name != "" && v.ConfigMap.Name != k.settings[0].Metadata.Name {
+			t.Errorf("%s: no settings %s", name, v.ConfigMap.Name)
+		}
+	}
+	for _, v := range set.Spec.VolumeClaimTemplates {
+		volumes = append(volumes, v.Metadata.Name)
+	}
+	for _, c := range pod.Containers {
+		if c.SecurityContext.AllowPrivilegeEscalation == nil || *c.SecurityContext.AllowPrivilegeEscalation || !slices.Contains(c.SecurityContext.Capabilities.Drop, "ALL") {
+			t.Errorf("%s may get more rights", name)
+		}
+		for _, v := range c.VolumeMounts {
+			if !slices.Contains(volumes, v.Name) {
+				t.Errorf("%s: no volume %s", name, v.Name)
+			}
+		}
+		for _, e := range c.Env {
+			if ref := e.ValueFrom.SecretKeyRef; ref.Name != "" {
+				if _, ok := k.secrets[0].StringData[ref.Key]; !ok || ref.Name != k.secrets[0].Metadata.Name {
+					t.Errorf("%s: no secret %s of %s for %s", name, ref.Key, ref.Name, e.Name)
+				}
+			}
+		}
+	}
+}
+
+// checkNode checks the container of a node.
+func (k *kube) checkNode(t *testing.T, c kubeContainer) {
+	t.Helper()
+	names := make(map[string]bool)
+	for _, e := range c.Env {
+		names[e.Name] = true
+	}
+	checkVariables(t, "the StatefulSet", slices.Sorted(maps.Keys(names)))
+	for path, probe := range map[string]*kubeProbe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+		if probe == nil || !strings.HasSuffix(probe.Exec.Command[len(probe.Exec.Command)-1], ":8420"+path) {
+			t.Errorf("%s is not asked: %+v", path, probe)
+		}
+	}
+	for name, value := range k.secrets[0].StringData {
+		if value != "" && !strings.Contains(value, "change-me") {
+			t.Errorf("the secret %s has a value", name)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot/storage"
+)
+
+// Run joins, beats, and joins again under a new id when a term is over, until
+// ctx is done. Then it leaves, and returns nil. Run is to end after everything
+// that stands on claims has ended.
+func (m *Membership) Run(ctx context.Context) error {
+	if m.alone != nil {
+		<-ctx.Done()
+		return nil
+	}
+	for ctx.Err() == nil {
+		t := m.join(ctx)
+		if t == nil {
+			break
+		}
+		m.keep(ctx, t)
+		cause := context.Cause(t.ctx)
+		m.retire(t)
+		if ctx.Err() == nil {
+			m.cfg.Log.Warn("this node was given up; it joins again as a new one", "node", t.id, "err", cause)
+		}
+	}
+	return nil
+}
+
+// join beats under new ids until one is good; nil when ctx is done before.
+func (m *Membership) join(ctx context.Context) *Term {
+	for {
+		id := m.cfg.NewID()
+		began := time.Now()
+		alive, err := m.beat(ctx, id, began.Add(m.interval()))
+		if err == nil {
+			t := newTerm(id, m.trust(began))
+			m.mu.Lock()
+			m.term = t
+			m.mu.Unlock()
+			m.learn(id, began, alive, true)
+			m.cfg.Log.Info("joined", "node", id, "name", m.Name(), "nodes", len(alive))
+			return t
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		// The beat may have been kept although nobody heard so.
+		m.leave(ctx, id)
+		m.cfg.Log.Error("cannot join the other nodes; trying again", "err", err)
+		if !m.rest(ctx, m.patience()) {
+			return nil
+		}
+	}
+}
+
+// keep beats until the term is over or ctx is done.
+func (m *Membership) keep(ctx context.Context, t *Term) {
+	wait := m.interval()
+	for {
+		if timer := time.NewTimer(wait); !m.await(ctx, t, timer) {
+			timer.Stop()
+			return
+		}
+		began := time.Now()
+		limit := began.Add(m.interval())
+		if end := t.deadline(); end.Before(limit) {
+			limit = end
+		}
+		alive, err := m.beat(ctx, t.id, limit)
+		switch {
+		case err == nil:
+			if t.prolong(m.trust(began)) != nil {
+				return
+			}
+			m.learn(t.id, began, alive, false)
+			wait = m.interval()
+		case errors.Is(err, storage.ErrLeaseLost):
+			t.close(ErrExpired)
+			return
+		default:
+			if ctx.Err() == nil {
+				m.cfg.Log.Warn("the store did not take the beat of this node; trying again", "node", t.id, "err", err)
+			}
+			wait = m.patience()
+		}
+	}
+}
+
+// await waits for the next beat. False means that there is none.
+func (m *Membership) await(ctx context.Context, t *Term, timer *time.Timer) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.ctx.Done():
+		return false
+	case <-timer.C:
+	case <-m.kick:
+		timer.Stop()
+	}
+	return t.Trusted() == nil
+}
+
+// beat makes one beat and notes how the store answers.
+func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]storage.Node, error) {
+	m.mu.Lock()
+	n := m.self
+	n.ID = id
+	n.State = storage.NodeLive
+	if m.draining {
+		n.State = storage.NodeDraining
+	}
+	m.tried = time.Now()
+	m.mu.Unlock()
+	if m.cfg.Working != nil {
+		n.Working = m.cfg.Working()
+	}
+	ctx, cancel := context.WithDeadline(ctx, limit)
+	defer cancel()
+	alive, err := m.cfg.Store.Beat(ctx, n, m.cfg.TTL)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tried, m.failed = time.Time{}, err
+	return alive, err
+}
+
+// learn keeps what a good beat has told: who is there, until when by our clock,
+// and how far our clock is from the store's.
+func (m *Membership) learn(id string, began time.Time, alive []storage.Node, joined bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	ends := make(map[string]time.Time, len(alive))
+	if i := slices.IndexFunc(alive, func(n storage.Node) bool { return n.ID == id }); i >= 0 {
+		seen := alive[i].Seen
+		m.self.Skew = began.Add(now.Sub(began)/2).UnixMilli() - int64(seen)
+		for _, n := range alive {
+			if n.ID != id && n.Until != 0 {
+				ends[n.ID] = now.Add(time.Duration(n.Until-seen) * time.Millisecond)
+			}
+		}
+	}
+	same := !joined && len(alive) == len(m.alive)
+	for _, n := range alive {
+		same = same && slices.ContainsFunc(m.alive, func(o storage.Node) bool { return o.ID == n.ID && o.State == n.State })
+	}
+	m.alive, m.ends = alive, ends
+	if !same {
+		m.change()
+	}
+}
+
+// retire ends a term here and, when the store answers, there.
+func (m *Membership) retire(t *Term) {
+	t.close(ErrLeft)
+	m.mu.Lock()
+	m.term, m.alive, m.ends = nil, nil, nil
+	m.change()
+	m.mu.Unlock()
+	m.leave(context.Background(), t.id)
+}
+
+// leave tells the store that a term is over. What it does not hear it finds out
+// by itself.
+func (m *Membership) leave(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(leaveTime, m.cfg.TTL))
+	defer cancel()
+	if err := m.cfg.Store.Leave(ctx, id); err != nil {
+		m.cfg.Log.Debug("cannot leave in order", "node", id, "err", err)
+	}
+}
+
+// trust is when a term may not be trusted any more that was prolonged by a beat
+// that began at a time.
+func (m *Membership) trust(began time.Time) time.Time { return began.Add(m.cfg.TTL - m.cfg.TTL/5) }
+
+// interval is a third of the ttl, but of a long one so short that a store that does
+// not answer is noticed as soon as with the default.
+func (m *Membership) interval() time.Duration { return min(m.cfg.TTL, DefaultTTL) / 3 }
+
+// patience is the pause behind a beat that failed.
+func (m *Membership) patience() time.Duration { return min(time.Second, m.cfg.TTL/10) }
+
+// rest waits for d; false when ctx is done.
+func (m *Membership) rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,238 @@
+package nodes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// DefaultTTL is how long a beat counts.
+const DefaultTTL = 10 * time.Second
+
+// leaveTime bounds the farewell: a store that does not answer finds out by itself.
+const leaveTime = 3 * time.Second
+
+// Config is what New needs. Zero fields mean the defaults named.
+type Config struct {
+	Store  storage.Nodes
+	Claims storage.Claims // of the same store
+	Hints  storage.Hints  // optional: others are told at once what is free
+	// Self is what is known of the process: Name, Addr, Version, Started and
+	// MaxRuns. The rest is filled in with each beat.
+	Self storage.Node
+	// NewID makes the id of a term; claybot.NewID.
+	NewID func() string
+	TTL   time.Duration // of a beat; DefaultTTL
+	// Working tells how many agents the node works on; optional.
+	Working func() int
+	Log     *slog.Logger
+}
+
+// A Membership is the place of this process among those that share a store. Its
+// methods are safe for concurrent use.
+type Membership struct {
+	cfg   Config
+	alone *Term // of a process that has the store for itself
+	kick  chan struct{}
+
+	mu       sync.Mutex
+	self     storage.Node
+	term     *Term                // nil while there is none
+	alive    []storage.Node       // as of the last good beat
+	ends     map[string]time.Time // of the beats of others, by our clock
+	tried    time.Time            // when the beat that is under way began; zero for none
+	failed   error                // of the newest beat; nil when it was good
+	draining bool
+	changed  chan struct{}
+}
+
+// New makes the membership of a process that joins when Run begins.
+func New(cfg Config) *Membership {
+	if cfg.NewID == nil {
+		cfg.NewID = func() string { return string(claybot.NewID()) }
+	}
+	if cfg.TTL <= 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Self.Started == 0 {
+		cfg.Self.Started = claybot.Now()
+	}
+	return &Membership{cfg: cfg, self: cfg.Self, kick: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+// Alone is the membership of a process that has its store for itself, under the
+// id of self. It needs no Run.
+func Alone(self storage.Node) *Membership {
+	if self.Started == 0 {
+		self.Started = claybot.Now()
+	}
+	self.State = storage.NodeLive
+	t := endless(self.ID)
+	return &Membership{self: self, alone: t, term: t, alive: []storage.Node{self}, changed: make(chan struct{})}
+}
+
+// IsAlone reports whether the process has the store for itself, for as long as
+// it lives.
+func (m *Membership) IsAlone() bool { return m.alone != nil }
+
+// Name is what an operator calls the node.
+func (m *Membership) Name() string { return cmp.Or(m.cfg.Self.Name, m.self.Name) }
+
+// Node is the id of the present term; empty while there is none.
+func (m *Membership) Node() string {
+	if t := m.Term(); t != nil {
+		return t.id
+	}
+	return ""
+}
+
+// Term is the present term; nil while there is none. It may end at any time.
+func (m *Membership) Term() *Term {
+	m.mu.Lock()
+	t := m.term
+	m.mu.Unlock()
+	if t == nil || t.Trusted() != nil {
+		return nil
+	}
+	return t
+}
+
+// Joined blocks until there is a term. The error is the cause of ctx.
+func (m *Membership) Joined(ctx context.Context) (*Term, error) {
+	for {
+		changed := m.Changed()
+		if t := m.Term(); t != nil {
+			return t, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// Trusted is nil while there is a term that is trusted at this moment.
+func (m *Membership) Trusted() error {
+	m.mu.Lock()
+	t := m.term
+	m.mu.Unlock()
+	if t == nil {
+		return ErrLapsed
+	}
+	return t.Trusted()
+}
+
+// Alive are the nodes that were there at the last good beat and whose beats have
+// not run out since, this one among them.
+func (m *Membership) Alive() []storage.Node {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(m.alive), func(n storage.Node) bool { return m.runOut(n.ID) })
+}
+
+// Others is how many other nodes are there and stay: those that drain are not
+// counted.
+func (m *Membership) Others() int {
+	own, n := m.Node(), 0
+	for _, x := range m.Alive() {
+		if x.ID != own && x.State != storage.NodeDraining {
+			n++
+		}
+	}
+	return n
+}
+
+// Gone reports whether a node is known not to be there any more.
+func (m *Membership) Gone(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := slices.ContainsFunc(m.alive, func(n storage.Node) bool { return n.ID == id })
+	return !known || m.runOut(id)
+}
+
+// NameOf is the name of a node that is there; its id when it is not known.
+func (m *Membership) NameOf(id string) string {
+	for _, n := range m.Alive() {
+		if n.ID == id {
+			return cmp.Or(n.Name, id)
+		}
+	}
+	return id
+}
+
+// runOut reports whether the beat of another node has ended by our clock.
+// Called under the lock.
+func (m *Membership) runOut(id string) bool {
+	end, ok := m.ends[id]
+	return ok && !time.Now().Before(end)
+}
+
+// Changed is closed at the next change: a term begins or ends, a node comes or
+// goes.
+func (m *Membership) Changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
+}
+
+// Answering is nil while the store answers beats. An error comes within half a
+// ttl after it has stopped doing so, and within five seconds however long that is.
+func (m *Membership) Answering() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failed != nil {
+		return m.failed
+	}
+	if !m.tried.IsZero() && time.Since(m.tried) > min(m.cfg.TTL, DefaultTTL)/8 {
+		return errSilent
+	}
+	return nil
+}
+
+// errSilent: a beat is under way for longer than one should take.
+var errSilent = errors.New("the store does not answer")
+
+// Drain says that the node takes no more work and leaves soon. The others are
+// told at once. Twice is once.
+func (m *Membership) Drain() {
+	m.mu.Lock()
+	m.draining = true
+	m.mu.Unlock()
+	if m.alone == nil {
+		m.beatNow()
+	}
+}
+
+// Draining reports whether the node takes no more work and others are there
+// that do.
+func (m *Membership) Draining() bool {
+	m.mu.Lock()
+	d := m.draining
+	m.mu.Unlock()
+	return d && m.Others() > 0
+}
+
+// beatNow makes the next beat come at once.
+func (m *Membership) beatNow() {
+	select {
+	case m.kick <- struct{}{}:
+	default:
+	}
+}
+
+// change lets whoever waits for a change look. Called under the lock.
+func (m *Membership) change() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}

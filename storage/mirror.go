@@ -1,0 +1,248 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// LookEvery is how old the knowledge of a Mirror is at most, besides the time
+// that a query takes. A credential that was revoked elsewhere must end within two
+// seconds.
+const LookEvery = 1500 * time.Millisecond
+
+// lookGap is how far apart looks begin that somebody waits for.
+const lookGap = 100 * time.Millisecond
+
+// editTries is how often EditFile begins anew: as many as there may be nodes that
+// change a file at the same moment, and more.
+const editTries = 50
+
+// A Mirror knows which files a Tree has, for all who follow some of them in one
+// process: they share one query every LookEvery. It is a Tree itself, and what
+// was changed by way of it is known at once. It is safe for concurrent use.
+type Mirror struct {
+	Tree
+	turn chan struct{} // held by whoever asks the tree
+
+	mu      sync.Mutex
+	files   map[string]TreeFile
+	point   int64
+	looked  time.Time     // when the last good look began; zero: never
+	dirty   bool          // something was changed by way of the mirror since
+	changed chan struct{} // closed with the next change
+}
+
+var _ Tree = (*Mirror)(nil)
+
+// NewMirror makes a Mirror of a Tree. Run keeps it up to date; without, each
+// Entries asks when its knowledge is old.
+func NewMirror(t Tree) *Mirror {
+	return &Mirror{Tree: t, turn: make(chan struct{}, 1), files: make(map[string]TreeFile), changed: make(chan struct{})}
+}
+
+// Run looks every LookEvery until ctx is done, and returns its cause. While the
+// tree cannot be asked, what is known stays.
+func (m *Mirror) Run(ctx context.Context) error {
+	tick := time.NewTicker(LookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			_ = m.refresh(ctx, 0) // whoever needs it gets the error himself
+		}
+	}
+}
+
+// Changed is closed when the mirror next learns of a change.
+func (m *Mirror) Changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
+}
+
+// Look learns what was changed up to now. Calls that come together share a query.
+func (m *Mirror) Look(ctx context.Context) error {
+	begun := time.Now()
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.leave()
+	m.mu.Lock()
+	looked, dirty := m.looked, m.dirty
+	m.mu.Unlock()
+	if !dirty && looked.After(begun) {
+		return nil // somebody else has just done it
+	}
+	if wait := time.Until(looked.Add(lookGap)); !dirty && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return m.ask(ctx)
+}
+
+// refresh looks when the last look is older than age, or something was changed
+// here since.
+func (m *Mirror) refresh(ctx context.Context, age time.Duration) error {
+	if m.known(age) {
+		return nil
+	}
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.leave()
+	if m.known(age) {
+		return nil
+	}
+	return m.ask(ctx)
+}
+
+func (m *Mirror) known(age time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.dirty && !m.looked.IsZero() && time.Since(m.looked) < age
+}
+
+func (m *Mirror) enter(ctx context.Context) error {
+	select {
+	case m.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (m *Mirror) leave() { <-m.turn }
+
+// ask takes over what has changed. It is called with the turn held.
+func (m *Mirror) ask(ctx context.Context) error {
+	m.mu.Lock()
+	begun, point := time.Now(), m.point
+	wasDirty := m.dirty
+	m.dirty = false // what is changed from here on may be seen or not
+	m.mu.Unlock()
+	d, err := m.Changes(ctx, point)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.dirty = m.dirty || wasDirty
+		return err
+	}
+	m.looked, m.point = begun, d.Point
+	news := false
+	if d.Whole {
+		news = len(d.Files) != len(m.files)
+		old := m.files
+		m.files = make(map[string]TreeFile, len(d.Files))
+		for _, f := range d.Files {
+			m.files[f.Path] = f
+			news = news || old[f.Path].Version != f.Version
+		}
+	} else {
+		for _, f := range d.Files {
+			news = news || m.files[f.Path].Version != f.Version
+			if f.Version == 0 {
+				delete(m.files, f.Path)
+			} else {
+				m.files[f.Path] = f
+			}
+		}
+	}
+	if news {
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
+	return nil
+}
+
+// Entries lists the files below a folder by path, without what is put aside. It
+// asks the tree when what is known is older than twice LookEvery, which it is not
+// while Run runs.
+func (m *Mirror) Entries(ctx context.Context, folder string) ([]TreeFile, error) {
+	if err := m.refresh(ctx, 2*LookEvery); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []TreeFile
+	for path, f := range m.files {
+		if strings.HasPrefix(path, folder+"/") {
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b TreeFile) int { return strings.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+// Entry is what is known of one file, as of Entries; of Version 0 when there is
+// none.
+func (m *Mirror) Entry(ctx context.Context, path string) (TreeFile, error) {
+	if err := m.refresh(ctx, 2*LookEvery); err != nil {
+		return TreeFile{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files[path], nil
+}
+
+// touched notes that something may have been changed.
+func (m *Mirror) touched() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dirty = true
+}
+
+// Write implements Tree.
+func (m *Mirror) Write(ctx context.Context, path string, body []byte, was int64) (int64, error) {
+	defer m.touched()
+	return m.Tree.Write(ctx, path, body, was)
+}
+
+// Remove implements Tree.
+func (m *Mirror) Remove(ctx context.Context, path string, was int64) error {
+	defer m.touched()
+	return m.Tree.Remove(ctx, path, was)
+}
+
+// Move implements Tree.
+func (m *Mirror) Move(ctx context.Context, from, to string, guard TreeFile) error {
+	defer m.touched()
+	return m.Tree.Move(ctx, from, to, guard)
+}
+
+// EditFile replaces a file of a Tree by what edit makes of it, again when somebody
+// else was faster. edit gets a file of Version 0 when there is none; its error ends
+// it, and so does a nil body, which changes nothing.
+func EditFile(ctx context.Context, t Tree, path string, edit func(old TreeFile) ([]byte, error)) (TreeFile, error) {
+	for try := 0; ; try++ {
+		found, err := t.Read(ctx, path)
+		if err != nil {
+			return TreeFile{}, err
+		}
+		old := TreeFile{Path: path}
+		if len(found) > 0 {
+			old = found[0]
+		}
+		body, err := edit(old)
+		if err != nil || body == nil {
+			return old, err
+		}
+		version, err := t.Write(ctx, path, body, old.Version)
+		if err == nil {
+			return TreeFile{Path: path, Version: version, Size: len(body), At: old.At, Body: body}, nil
+		}
+		if try == editTries || !errors.Is(err, ErrStale) {
+			return TreeFile{}, err
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/postgres/postgrestest"
+	"github.com/claybot/claybot/storage/storagetest"
+)
+
+func TestAgents(t *testing.T) {
+	address := postgrestest.Shared(t).Database(t)
+	storagetest.TestAgents(t, func(t *testing.T) storagetest.AgentsUnderTest {
+		cfg := Config{URL: schemaOf(t, address), NoListen: true}
+		db := openWith(t, cfg)
+		return storagetest.AgentsUnderTest{
+			Agents: db.Agents,
+			Lease:  func(id claybot.AgentID) storage.Lease { return leaseOf(t, db, id) },
+			Reopen: func() storage.Agents {
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				db = openWith(t, cfg)
+				return db.Agents
+			},
+		}
+	})
+}
+
+// leaseOf gives an agent to a node, as Acquire does when it is due.
+func leaseOf(t *testing.T, db *DB, id claybot.AgentID) storage.Lease {
+	t.Helper()
+	l := storage.Lease{Agent: id, Node: "node"}
+	err := db.pool.QueryRow(t.Context(), "UPDATE agents SET node = 'node', token = token + 1 WHERE id = $1 RETURNING token", string(id)).Scan(&l.Token)
+	if err != nil && err != pgx.ErrNoRows { //nolint:errorlint // pgx returns it as it is
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestHistoryMoved: an append whose answer got lost has happened. What was to be saved
+// with it is not saved again, and the next append says so.
+func TestHistoryMoved(t *testing.T) {
+	db := openWith(t, Config{URL: schemaOf(t, postgrestest.Shared(t).Database(t)), NoListen: true})
+	ctx := t.Context()
+	id := agentAt(t, db, "C1")
+	l := leaseOf(t, db, id)
+	record := func(text string) claybot.Record { return claybot.Record{Type: claybot.RecordUser, At: 1, Text: text} }
+	unaware, err := db.Agents.OpenHistory(ctx, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unaware.Buffer(ctx, record("one")); err != nil {
+		t.Fatal(err)
+	}
+	aware, err := db.Agents.OpenHistory(ctx, l) // stands for the append whose answer is lost
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := aware.Append(ctx, record("one"), record("two")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unaware.Append(ctx, record("two")); err == nil {
+		t.Error("the append was made twice")
+	}
+	for _, h := range []storage.History{unaware, aware} {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	records, err := db.Agents.Records(ctx, id)
+	if err != nil || len(records) != 2 || records[0].Text != "one" || records[1].Text != "two" {
+		t.Errorf("got %+v, %v", records, err)
+	}
+}

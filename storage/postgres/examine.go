@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Finding is one thing that Examine has looked at.
+type Finding struct {
+	What string `json:"what"`
+	// Level is ok, warning (claybot works, but not as it could or promises), or
+	// problem (it does not work).
+	Level string `json:"level"`
+	Text  string `json:"text"`
+	Next  string `json:"next,omitempty"` // what to do about it
+}
+
+// The levels of findings.
+const (
+	LevelOK      = "ok"
+	LevelWarning = "warning"
+	LevelProblem = "problem"
+)
+
+const (
+	mostSkew      = time.Second
+	connectTime   = 5 * time.Second
+	leastTimeout  = 10 * time.Second // of the server, for statements
+	nodesExpected = 3                // for which the server should have connections
+)
+
+// An examination collects findings over one connection.
+type examination struct {
+	conn *pgx.Conn
+	cc   *pgx.ConnConfig
+	cfg  Config
+	trip time.Duration // of one question and its answer
+	all  []Finding
+}
+
+func (x *examination) say(what, level, text, next string) {
+	x.all = append(x.all, Finding{what, level, text, next})
+}
+
+// Examine looks at a database as claybot would use it, changes nothing of it, and
+// tells what it finds: reachability, version, rights, settings that break the
+// promise, clocks, what stands between, and how quick it is. It takes a minute at
+// most, and no finding has a secret in it.
+func Examine(ctx context.Context, cfg Config) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	x := &examination{cfg: cfg}
+	cc, err := pgx.ParseConfig(cfg.URL)
+	if err == nil {
+		// Whatever stands before the server is to let this in, and to answer it.
+		cc.DefaultQueryExecMode = pgx.QueryExecModeExec
+		if cc.ConnectTimeout == 0 {
+			cc.ConnectTimeout = connectTime
+		}
+		x.cc = cc
+		x.conn, err = pgx.ConnectConfig(ctx, cc.Copy())
+	}
+	if err != nil {
+		x.setup("connection", err)
+		return x.all
+	}
+	defer func() { _ = x.conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	x.secrecy()
+	s, err := survey(ctx, x.conn)
+	if err != nil {
+		x.setup("server", err)
+		return x.all
+	}
+	x.server(s)
+	x.schema(ctx)
+	x.rights(ctx, s)
+	x.clock(ctx)
+	x.trips(ctx)
+	x.commits(ctx, s)
+	if x.conn.IsClosed() {
+		return x.all // which was told
+	}
+	x.timeouts(ctx)
+	x.connections(ctx, s)
+	x.nodes(ctx)
+	x.pooler(ctx, s) // last: a wait in vain ends the connection
+	return x.all
+}
+
+// setup tells of an error with which claybot does not start.
+func (x *examination) setup(what string, err error) {
+	err = explain(x.cfg.URL, err)
+	var setup *SetupError
+	if errors.As(err, &setup) {
+		x.say(what, LevelProblem, setup.Problem, setup.Next)
+		return
+	}
+	x.say(what, LevelProblem, err.Error(), "")
+}
+
+func (x *examination) server(s surveyed) {
+	if err := s.check(); err != nil {
+		x.setup("server", err)
+	} else {
+		x.say("server", LevelOK, "PostgreSQL "+s.name, "")
+	}
+	if !s.fsync || !s.fullPageWrites {
+		x.say("durability", LevelProblem, "the server does not write through to the disk (fsync or full_page_writes is off): a power cut loses or damages what was confirmed", "set both to on")
+		return
+	}
+	switch s.synchronousCommit {
+	case "off", "local":
+		x.say("durability", LevelWarning, "synchronous_commit is "+s.synchronousCommit+"; claybot sets it to on for its own transactions", "set it to on for the role of claybot")
+	default:
+		x.say("durability", LevelOK, "commits reach the disk before they are confirmed", "")
+	}
+}
+
+func (x *examination) schema(ctx context.Context) {
+	version, oldest, err := schemaVersion(ctx, x.conn)
+	switch {
+	case err != nil:
+		x.setup("schema", err)
+	case checkVersion(version, oldest) != nil:
+		x.setup("schema", checkVersion(version, oldest))
+	case version == 0:
+		x.say("schema", LevelOK, "there is none yet; the first start makes it", "")
+	case version < len(migrations):
+		x.say("schema", LevelOK, fmt.Sprintf("version %d; the next start of this claybot makes it %d", version, len(migrations)), "")
+	case version > len(migrations):
+		x.say("schema", LevelWarning, fmt.Sprintf("version %d is newer than this claybot, which can work with it", version), "finish the upgrade of all nodes")
+	default:
+		x.say("schema", LevelOK, fmt.Sprintf("version %d", version), "")
+	}
+}
+
+func (x *examination) rights(ctx context.Context, s surveyed) {
+	if s.schema == "" {
+		return // was told with the server
+	}
+	if err := checkRights(ctx, x.conn, s.schema); err != nil {
+		x.setup("rights", err)
+		return
+	}
+	var create bool
+	if err := x.conn.QueryRow(ctx, "SELECT has_schema_privilege(current_schema(), 'CREATE')").Scan(&create); err != nil {
+		x.setup("rights", err)
+		return
+	}
+	if version, _, err := schemaVersion(ctx, x.conn); !create && err == nil && version == 0 {
+		x.say("rights", LevelProblem, "the role may not make tables in the schema "+s.schema+", and there are none yet", "GRANT CREATE ON SCHEMA "+pgx.Identifier{s.schema}.Sanitize()+" to it")
+		return
+	}
+	if !create {
+		x.say("rights", LevelWarning, "the role may not make tables in the schema "+s.schema+", so an upgrade of claybot may not start", "let the owner of the schema run: GRANT CREATE ON SCHEMA "+pgx.Identifier{s.schema}.Sanitize()+" TO <role>")
+		return
+	}
+	x.say("rights", LevelOK, "the role may read, write and make tables in the schema "+s.schema, "")
+}
+
+func (x *examination) clock(ctx context.Context) {
+	var c clock
+	if err := c.measure(ctx, x.conn); err != nil {
+		x.setup("clock", err)
+		return
+	}
+	skew := c.skew()
+	if skew.Abs() > mostSkew {
+		x.say("clock", LevelWarning, fmt.Sprintf("the clock of this machine is %v off that of the server; leases go by the server's, logs and schedules by this one", skew.Round(time.Millisecond)),
+			"synchronise both with NTP")
+		return
+	}
+	x.say("clock", LevelOK, fmt.Sprintf("%v off that of the server", skew.Round(time.Millisecond)), "")
+}
+
+// timeouts looks for limits of the server that would cut claybot's work.
+func (x *examination) timeouts(ctx context.Context) {
+	rows, err := x.conn.Query(ctx, `SELECT name, CAST(setting AS BIGINT) FROM pg_settings
+		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout') AND unit = 'ms' AND setting <> '0' ORDER BY name`)
+	if err != nil {
+		x.setup("timeouts", err)
+		return
+	}
+	defer rows.Close()
+	var name string
+	var ms int64
+	for rows.Next() {
+		if err := rows.Scan(&name, &ms); err != nil {
+			x.setup("timeouts", err)
+			return
+		}
+		limit := time.Duration(ms) * time.Millisecond
+		switch {
+		case name == "idle_session_timeout":
+			x.say("timeouts", LevelWarning, fmt.Sprintf("the server ends connections that are idle for %v", limit), "set idle_session_timeout to 0 for the role of claybot")
+		case limit < leastTimeout:
+			x.say("timeouts", LevelWarning, fmt.Sprintf("%s is %v: reports and the first start may be cut short", name, limit), "set it to 0 for the role of claybot")
+		}
+	}
+	if err := rows.Err(); err != nil {
+		x.setup("timeouts", err)
+	}
+}
+
+// connections looks whether there are enough for claybot and whoever else is there.
+func (x *examination) connections(ctx context.Context, s surveyed) {
+	each := x.cfg.Conns
+	if each == 0 {
+		each = defaultConns
+	}
+	var used, reserved, role, database int
+	err := x.conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+		CAST(current_setting('superuser_reserved_connections') AS INTEGER),
+		coalesce((SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), -1),
+		(SELECT datconnlimit FROM pg_database WHERE datname = current_database())`).Scan(&used, &reserved, &role, &database)
+	if err != nil {
+		x.setup("connections", err)
+		return
+	}
+	limit, of := s.maxConnections-reserved, "the server"
+	if role >= 0 && role < limit {
+		limit, of = role, "the role"
+	}
+	if database >= 0 && database < limit {
+		limit, of = database, "the database"
+	}
+	node, need := each+1, nodesExpected*(each+1)
+	switch {
+	case x.cfg.Pooler:
+		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; how many of them nodes get, the pooler decides", of, limit), "")
+	case limit < node:
+		x.say("connections", LevelProblem, fmt.Sprintf("%s takes %d connections, and one node wants up to %d", of, limit, node), "raise that limit, or lower storage.connections")
+	case limit < need:
+		x.say("connections", LevelWarning, fmt.Sprintf("%s takes %d connections, and %d nodes want up to %d", of, limit, nodesExpected, need), "raise that limit, or lower storage.connections")
+	case of == "the server" && used > limit*9/10:
+		x.say("connections", LevelWarning, fmt.Sprintf("%d of %d connections of the server are in use", used, limit), "raise max_connections, or see who has them in pg_stat_activity")
+	default:
+		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; %d of the server are in use", of, limit, used), "")
+	}
+}
+
+// nodes looks at who shares the database now.
+func (x *examination) nodes(ctx context.Context) {
+	rows, err := x.conn.Query(ctx, `SELECT name, version, skew FROM nodes WHERE until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) ORDER BY name`)
+	if err != nil {
+		return // there are no tables yet, or they may not be read, which was told
+	}
+	defer rows.Close()
+	names, versions := make(map[string]int), make(map[string]bool)
+	var list, skewed []string
+	for rows.Next() {
+		var name, version string
+		var skew int64
+		if rows.Scan(&name, &version, &skew) != nil {
+			return
+		}
+		names[name]++
+		versions[version] = true
+		list = append(list, name)
+		if d := time.Duration(skew) * time.Millisecond; d.Abs() > mostSkew {
+			skewed = append(skewed, fmt.Sprintf("%s by %v", name, d))
+		}
+	}
+	if rows.Err() != nil || len(list) == 0 {
+		return
+	}
+	x.say("nodes", LevelOK, fmt.Sprintf("%d are there: %s", len(list), strings.Join(list, ", ")), "")
+	for name, n := range names {
+		if n > 1 {
+			x.say("nodes", LevelWarning, fmt.Sprintf("%d nodes are called %s", n, name), "give each a node.name (CLAYBOT_NODE_NAME) of its own")
+		}
+	}
+	if len(versions) > 1 {
+		x.say("nodes", LevelWarning, "they run different versions of claybot", "finish the upgrade")
+	}
+	if len(skewed) > 0 {
+		x.say("nodes", LevelWarning, "clocks are off: "+strings.Join(skewed, ", "), "synchronise them with NTP")
+	}
+}

@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	slowTrip   = 20 * time.Millisecond
+	slowCommit = 20 * time.Millisecond
+	measured   = 15 // commits and questions
+	notifyTime = 3 * time.Second
+	turns      = 6 // that two connections take, to be seen sharing a session
+)
+
+// secrecy looks who could read along on the way to the server.
+func (x *examination) secrecy() {
+	conn := x.conn.PgConn().Conn()
+	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // a socket of this machine has none
+	ip := net.ParseIP(host)
+	_, encrypted := conn.(*tls.Conn)
+	switch {
+	case encrypted && x.cc.TLSConfig != nil && x.cc.TLSConfig.InsecureSkipVerify && x.cc.TLSConfig.VerifyPeerCertificate == nil:
+		x.say("connection", LevelWarning, "the server answers; the connection is encrypted, but whether it is the right server is not verified", "add sslmode=verify-full to the storage URL, and sslrootcert where its authority is your own")
+	case encrypted:
+		x.say("connection", LevelOK, "the server answers; the connection is encrypted", "")
+	case ip != nil && !ip.IsLoopback():
+		x.say("connection", LevelWarning, "the server answers; the connection is not encrypted: whoever is on the way can read and change everything", "add sslmode=verify-full to the storage URL, unless the network between is your own")
+	default:
+		x.say("connection", LevelOK, "the server answers; it is on this machine", "")
+	}
+}
+
+// trips measures how far the server is away.
+func (x *examination) trips(ctx context.Context) {
+	took := make([]time.Duration, 0, measured)
+	for range measured {
+		began := time.Now()
+		if _, err := x.conn.Exec(ctx, "SELECT 1"); err != nil {
+			x.setup("distance", err)
+			return
+		}
+		took = append(took, time.Since(began))
+	}
+	x.trip = slices.Min(took)
+	if x.trip > slowTrip {
+		x.say("distance", LevelWarning, fmt.Sprintf("a question to the server takes %v", x.trip.Round(time.Millisecond)), "a message costs some thirty of them: bring claybot and its database closer together")
+		return
+	}
+	x.say("distance", LevelOK, fmt.Sprintf("a question to the server takes %v", x.trip.Round(10*time.Microsecond)), "")
+}
+
+// commits measures how long a commit takes to reach the disk, without the way to the
+// server: of transactions that write to its log, and to nothing else.
+func (x *examination) commits(ctx context.Context, s surveyed) {
+	if s.standby || s.readOnly || x.trip == 0 {
+		return // was told before
+	}
+	took := make([]time.Duration, 0, measured)
+	for range measured {
+		d, err := x.commit(ctx)
+		if codeOf(err) == codeProtocol && x.conn.IsClosed() {
+			x.say("pooler", LevelProblem, "a pooler stands before the server that allows no transactions (pool_mode = statement)", "set its pool_mode to transaction, and storage.pooler (CLAYBOT_STORAGE_POOLER) to true; or name the server itself in the storage URL")
+			return
+		}
+		if err != nil {
+			x.say("commits", LevelWarning, "how long a commit takes could not be measured: "+(redacted{err, x.cfg.URL}).Error(), "")
+			return
+		}
+		took = append(took, max(0, d-x.trip))
+	}
+	slices.Sort(took)
+	each := took[measured/2]
+	if each > slowCommit {
+		x.say("commits", LevelWarning, fmt.Sprintf("a commit takes %v: the disk of the server, or a replica that it waits for, is slow", each.Round(time.Millisecond)), "put the write-ahead log on a quicker disk, or look at synchronous_standby_names and commit_delay")
+		return
+	}
+	x.say("commits", LevelOK, fmt.Sprintf("a commit takes %v", each.Round(10*time.Microsecond)), "")
+}
+
+// commit is how long one commit took.
+func (x *examination) commit(ctx context.Context) (time.Duration, error) {
+	tx, err := x.conn.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // after Commit it does nothing
+	for _, q := range []string{
+		"SET LOCAL synchronous_commit = on", // as claybot does
+		"SELECT pg_current_xact_id()",
+		"SELECT pg_logical_emit_message(true, 'claybot', 'doctor')", // so that the commit has something to flush
+	} {
+		if _, err := tx.Exec(ctx, q); err != nil {
+			return 0, err
+		}
+	}
+	began := time.Now()
+	err = tx.Commit(ctx)
+	return time.Since(began), err
+}
+
+// pooler finds out what stands between, and whether notifications arrive.
+func (x *examination) pooler(ctx context.Context, s surveyed) {
+	other, err := pgx.ConnectConfig(ctx, x.cc.Copy())
+	if err != nil {
+		x.setup("pooler", fmt.Errorf("a second connection: %w", err))
+		return
+	}
+	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	shares, between, err := x.shares(ctx, other)
+	if err != nil {
+		x.setup("pooler", err)
+		return
+	}
+	var port string
+	_ = x.conn.QueryRow(ctx, "SELECT coalesce(current_setting('port'), '')").Scan(&port) // only for people
+	switch {
+	case shares && !x.cfg.Pooler:
+		x.say("pooler", LevelProblem, "a pooler gives connections away per transaction", "set storage.pooler (CLAYBOT_STORAGE_POOLER) to true, or name the server itself in the storage URL (its port is "+port+")")
+		return
+	case x.cfg.Pooler && shares:
+		x.say("pooler", LevelOK, "it gives connections away per transaction, as storage.pooler says: nodes look every second or two", "")
+		return
+	case x.cfg.Pooler:
+		x.say("pooler", LevelOK, "storage.pooler is set, and connections were not seen to be given away: without it, nodes hear of each other at once", "")
+		return
+	}
+	what := "nothing stands before the server"
+	if between {
+		what = "a pooler or proxy stands before the server, with a session for each connection"
+	}
+	switch {
+	case x.cfg.NoListen:
+		x.say("pooler", LevelOK, what+"; storage.listen is off: nodes look every second or two", "")
+	case s.standby || s.readOnly:
+		x.say("pooler", LevelOK, what, "")
+	case x.notified(ctx, other):
+		x.say("pooler", LevelOK, what+"; notifications arrive", "")
+	default:
+		x.say("pooler", LevelWarning, what+"; notifications do not arrive, so nodes hear of each other late", "name the server itself in the storage URL (its port is "+port+"), or set storage.listen (CLAYBOT_STORAGE_LISTEN) to false, so that nodes look by themselves")
+	}
+}
+
+// shares reports whether two connections were seen to use the same session of the
+// server, which only a pooler does that gives sessions away, and whether anything is
+// between at all: who forwards connections tells the session's number wrongly.
+func (x *examination) shares(ctx context.Context, other *pgx.Conn) (shares, between bool, err error) {
+	seen := [2]map[uint32]bool{make(map[uint32]bool), make(map[uint32]bool)}
+	conns := [2]*pgx.Conn{x.conn, other}
+	for turn := range turns {
+		// The first ends its transaction before the second begins, and in every other
+		// turn the other way round, so that a pooler may give the one what the other
+		// had.
+		for i := range conns {
+			me := (i + turn/2) % 2
+			var pid uint32
+			if err := conns[me].QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+				return false, false, err
+			}
+			seen[me][pid] = true
+			between = between || pid != conns[me].PgConn().PID()
+		}
+	}
+	for pid := range seen[0] {
+		shares = shares || seen[1][pid]
+	}
+	return shares || len(seen[0]) > 1 || len(seen[1]) > 1, between, nil
+}
+
+// notified reports whether the one connection hears what the other one tells. A wait
+// in vain ends the first.
+func (x *examination) notified(ctx context.Context, other *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	if _, err := x.conn.Exec(ctx, "LISTEN claybot_doctor"); err != nil {
+		return false
+	}
+	if _, err := other.Exec(ctx, "NOTIFY claybot_doctor"); err != nil {
+		return false
+	}
+	if _, err := x.conn.WaitForNotification(ctx); err != nil {
+		return false
+	}
+	_, err := x.conn.Exec(ctx, "UNLISTEN claybot_doctor")
+	return err == nil
+}

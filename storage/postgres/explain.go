@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A SetupError says what is wrong with the database or the way to it, and what to do
+// next. It has no secret in it.
+type SetupError struct {
+	Problem string
+	Next    string
+	Err     error // what the server or the network said; may be nil
+}
+
+func (e *SetupError) Error() string { return "PostgreSQL: " + e.Problem + "; " + e.Next }
+
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// explain turns an error of Open into a *SetupError.
+func explain(rawURL string, err error) error {
+	if setup := (*SetupError)(nil); errors.As(err, &setup) {
+		return setup
+	}
+	say := func(problem, next string) error {
+		return &SetupError{Problem: problem, Next: next, Err: redacted{err, rawURL}}
+	}
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) || !understood(rawURL) {
+		return say("the storage URL cannot be understood", "write it as postgres://user:password@host:5432/database, with special characters of the password as %XX")
+	}
+	if errors.Is(err, errNewer) {
+		return say(err.Error(), "start that version of claybot or a later one; nothing was changed")
+	}
+	where := hostOf(rawURL)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return explainServer(pg, where, say)
+	}
+	var dns *net.DNSError
+	switch {
+	case refusesTLS(err):
+		return say("the encrypted connection to "+where+" cannot be made", "set sslmode, and sslrootcert where the authority is your own, in the storage URL as the server needs them")
+	case errors.As(err, &dns):
+		return say(fmt.Sprintf("the host %s is not known", where), "correct the host in the storage URL, or the name service")
+	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
+		return say(fmt.Sprintf("%s does not answer in time", where), "look whether the server is up and a firewall lets this machine through")
+	case isGone(err):
+		return say(fmt.Sprintf("%s cannot be reached", where), "look whether the server is up, and whether host and port in the storage URL are right")
+	}
+	return say("it cannot be used: "+redacted{err, rawURL}.Error(), "run `claybot doctor` for more")
+}
+
+// understood reports whether an address is one of a database: pgx takes an address that
+// is none, such as one with a # in the password, for one without a host.
+func understood(rawURL string) bool {
+	if !strings.Contains(rawURL, "://") {
+		return true // settings, which pgx has read
+	}
+	u, err := url.Parse(rawURL)
+	return err == nil && u.Fragment == "" && (u.Host != "" || u.Query().Has("host"))
+}
+
+// refusesTLS reports that encryption could not be agreed on.
+func refusesTLS(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var header tls.RecordHeaderError
+	var alert tls.AlertError
+	return errors.As(err, &verify) || errors.As(err, &header) || errors.As(err, &alert) || strings.Contains(err.Error(), "server refused TLS connection") // pgx has no value for it
+}
+
+func explainServer(pg *pgconn.PgError, where string, say func(problem, next string) error) error {
+	switch pg.Code {
+	case codeNoPassword:
+		return say("the password for "+where+" is wrong", "correct it in CLAYBOT_STORAGE_URL")
+	case codeNoRole:
+		return say("the role of the storage URL may not log in at "+where, "create it, or let pg_hba.conf allow it: "+pg.Message)
+	case codeNoDatabase:
+		return say(pg.Message, "create it with: CREATE DATABASE … OWNER … ENCODING 'UTF8' TEMPLATE template0, or correct its name in the storage URL")
+	case codeNoRight:
+		return say("a right is missing: "+pg.Message, "let the role of the storage URL own the database, or GRANT CREATE, USAGE ON SCHEMA and ALL ON ALL TABLES to it")
+	case codeReadOnly:
+		return say("the database only reads", "let the URL name the primary, for example with target_session_attrs=read-write")
+	case codeTooMany:
+		return say("the server has no connection left", "raise max_connections, or lower storage.connections of each node")
+	case codeDiskFull:
+		return say("the server's disk is full", "free some space there")
+	}
+	if pg.Code == codeProtocol && strings.Contains(pg.Message, "startup parameter") {
+		return say("a pooler stands before the server and does not take this: "+pg.Message, "set storage.pooler (CLAYBOT_STORAGE_POOLER) to true, or name the server itself in the storage URL")
+	}
+	if strings.HasPrefix(pg.Code, "57P") {
+		return say("the server is starting or stopping", "try again in a moment")
+	}
+	return say(fmt.Sprintf("the server refuses: %s (SQLSTATE %s)", pg.Message, pg.Code), "see the log of the server")
+}
+
+// hostOf is the host of a URL, for people. Of a URL without a user, or one that is
+// none, no part is told: a password with odd characters may end up anywhere.
+func hostOf(rawURL string) string {
+	if u, err := url.Parse(rawURL); err == nil && u.Host != "" && u.User != nil {
+		return u.Host
+	}
+	return "the server"
+}
+
+// redacted is an error without the passwords of a URL.
+type redacted struct {
+	err error
+	url string
+}
+
+func (r redacted) Error() string {
+	s := strings.ReplaceAll(r.err.Error(), r.url, "<storage URL>")
+	for _, p := range passwordsOf(r.url) {
+		for _, form := range []string{p, url.QueryEscape(p), url.PathEscape(p)} {
+			s = strings.ReplaceAll(s, form, "xxxxx")
+		}
+	}
+	return s
+}
+
+func (r redacted) Unwrap() error { return r.err }
+
+// assigned is a password in a storage URL that is none, but a list of settings.
+var assigned = regexp.MustCompile(`(?i)password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)`)
+
+// passwordsOf are the passwords that stand in a storage URL, in whatever form.
+func passwordsOf(rawURL string) (all []string) {
+	if u, err := url.Parse(rawURL); err == nil {
+		p, _ := u.User.Password()
+		q := u.Query()
+		all = append(all, p, q.Get("password"), q.Get("sslpassword"))
+	} else if _, rest, ok := strings.Cut(rawURL, "://"); ok { // with characters that belong into %XX
+		if i := strings.LastIndex(rest, "@"); i > 0 {
+			_, p, _ := strings.Cut(rest[:i], ":")
+			all = append(all, p)
+		}
+	}
+	for _, m := range assigned.FindAllStringSubmatch(rawURL, -1) {
+		all = append(all, m[1], strings.Trim(m[1], "'"))
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}

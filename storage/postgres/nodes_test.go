@@ -1,0 +1,339 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/postgres/postgrestest"
+)
+
+// A crew is several open stores on one database, as several nodes have it.
+type crew struct {
+	*testing.T
+	dbs   []*DB
+	hints []chan storage.Hint
+}
+
+func newCrew(t *testing.T, url string, n int) *crew {
+	t.Helper()
+	c := &crew{T: t}
+	for i := range n {
+		heard := make(chan storage.Hint, 1000)
+		db := openWith(t, Config{URL: url, Heard: func(h storage.Hint) {
+			select {
+			case heard <- h:
+			default: // a hint may be lost
+			}
+		}})
+		c.dbs, c.hints = append(c.dbs, db), append(c.hints, heard)
+		if _, err := db.Beat(t.Context(), storage.Node{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, db := range c.dbs { // now each knows of all
+		if _, err := db.Beat(t.Context(), storage.Node{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func (c *crew) node(i int) string { return fmt.Sprint("node", i) }
+
+// hears waits for a hint of which want is true.
+func (c *crew) hears(i int, what string, want func(h storage.Hint) bool) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			c.Fatalf("node %d does not hear of %s", i, what)
+		case h := <-c.hints[i]:
+			if h.Node == c.node(i) {
+				c.Errorf("node %d hears itself: %+v", i, h)
+			}
+			if want(h) {
+				return
+			}
+		}
+	}
+}
+
+func agentAt(t *testing.T, db *DB, channel string) claybot.AgentID {
+	t.Helper()
+	a, err := db.Agents.AgentFor(t.Context(), claybot.User("telegram", channel, "U1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.ID
+}
+
+func note(id string) claybot.Message {
+	return claybot.Message{ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: "text of " + id, From: claybot.Sender{UserID: "U1"}}
+}
+
+func TestHints(t *testing.T) {
+	c := newCrew(t, postgrestest.Shared(t).Database(t), 2)
+	ctx := t.Context()
+	c.hears(1, "a beginning", func(h storage.Hint) bool { return h.Node == "" })
+	id := agentAt(t, c.dbs[0], "C1")
+	if _, err := c.dbs[0].Post(ctx, storage.Posting{To: id, Message: note("m1")}); err != nil {
+		t.Fatal(err)
+	}
+	c.hears(1, "an agent that is due", func(h storage.Hint) bool { return h.Due })
+	held, _, err := c.dbs[0].Acquire(ctx, c.node(0), time.Minute, 1, 1)
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
+	}
+	run, err := c.dbs[0].Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m1"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.hears(1, "a run", func(h storage.Hint) bool { return slices.Contains(h.Runs, run.ID) })
+	if _, err := c.dbs[1].Post(ctx, storage.Posting{To: id, Message: claybot.Message{ID: "stop", Type: claybot.MessageCancel}}); err != nil {
+		t.Fatal(err)
+	}
+	c.hears(0, "a stop", func(h storage.Hint) bool {
+		return len(h.Cancel) == 1 && h.Cancel[0] == storage.CancelHint{Agent: id, Run: "r1", By: "user"}
+	})
+	out := claybot.Outgoing{ID: "o1", Kind: claybot.OutgoingNotice, Route: claybot.Route{Connector: "telegram", ChannelID: "C1"}, Text: "x", Part: 1, Parts: 1}
+	if _, err := c.dbs[0].Enqueue(ctx, out); err != nil {
+		t.Fatal(err)
+	}
+	c.hears(1, "something to send", func(h storage.Hint) bool { return slices.Contains(h.Dests, out.Route.Dest()) })
+	// Many and long ones go in pieces, growing text among them.
+	var runs []claybot.RunID
+	for i := range 500 {
+		runs = append(runs, claybot.RunID(fmt.Sprintf("%04d%s", i, strings.Repeat("x", 50))))
+	}
+	c.dbs[0].Tell(storage.Hint{Runs: runs, Grown: []storage.Growth{{Run: "r1", Step: 1, Text: strings.Repeat("é", 2000)}, {Run: "r1", Text: strings.Repeat("x", 9000)}}})
+	left := len(runs)
+	grown := 0
+	c.hears(1, "all runs", func(h storage.Hint) bool {
+		left -= len(h.Runs)
+		grown += len(h.Grown)
+		return left <= 0 && grown == 1
+	})
+}
+
+// TestNodesShare has three nodes work on the messages of many agents: each runs once,
+// in order.
+func TestNodesShare(t *testing.T) {
+	const agents, each = 20, 8
+	c := newCrew(t, postgrestest.Shared(t).Database(t), 3)
+	ctx := t.Context()
+	var mu sync.Mutex
+	runs := make(map[claybot.MessageID]int)
+	last := make(map[claybot.AgentID]int)
+	var posting, working sync.WaitGroup
+	done, stop := context.WithCancel(ctx)
+	defer stop()
+	for i := range agents {
+		id := agentAt(t, c.dbs[i%3], fmt.Sprint("C", i))
+		posting.Go(func() {
+			for k := range each {
+				m := note(fmt.Sprintf("%s-%d", id, k))
+				for _, db := range []*DB{c.dbs[(i+k)%3], c.dbs[(i+k+1)%3]} { // twice, as platforms do
+					if _, err := db.Post(ctx, storage.Posting{To: id, Message: m}); err != nil {
+						t.Errorf("post: %v", err)
+					}
+				}
+			}
+		})
+	}
+	for n, db := range c.dbs {
+		for range 2 {
+			working.Go(func() {
+				for done.Err() == nil {
+					held, _, err := db.Acquire(ctx, c.node(n), time.Minute, 4, 1)
+					if err != nil {
+						t.Errorf("acquire: %v", err)
+						return
+					}
+					for _, h := range held {
+						m := h.Waiting[0].ID
+						run, err := db.Begin(ctx, h.Lease, claybot.RunID("run-"+m), []claybot.MessageID{m}, "")
+						if err != nil {
+							t.Errorf("begin: %v", err)
+							continue
+						}
+						mu.Lock()
+						runs[m]++
+						var k int
+						if _, err := fmt.Sscanf(string(m)[len(h.Lease.Agent)+1:], "%d", &k); err != nil || k != last[h.Lease.Agent] {
+							t.Errorf("message %s ran when number %d was next", m, last[h.Lease.Agent])
+						}
+						last[h.Lease.Agent] = k + 1
+						mu.Unlock()
+						_, err = db.Finish(ctx, h.Lease, run.ID, storage.Outcome{State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}})
+						if err != nil {
+							t.Errorf("finish: %v", err)
+						}
+					}
+					mu.Lock()
+					all := len(runs)
+					mu.Unlock()
+					if all == agents*each {
+						stop()
+					}
+				}
+			})
+		}
+	}
+	posting.Wait()
+	working.Wait()
+	for m, n := range runs {
+		if n != 1 {
+			t.Errorf("message %s ran %d times", m, n)
+		}
+	}
+	if len(runs) != agents*each {
+		t.Errorf("%d messages ran, want %d", len(runs), agents*each)
+	}
+	checkFigures(t, c.dbs[0])
+}
+
+// TestCutConnections ends connections and restarts the server under writers: what
+// was confirmed is there, in order, once.
+func TestCutConnections(t *testing.T) {
+	server := postgrestest.New(t, postgrestest.Config{})
+	url := server.Database(t)
+	db := openWith(t, Config{URL: url})
+	id := agentAt(t, db, "C1")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	const writers = 4
+	confirmed := make([][]claybot.MessageID, writers)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				m := note(fmt.Sprintf("%d-%d", w, i))
+				for {
+					_, err := db.Post(t.Context(), storage.Posting{To: id, Message: m})
+					if err == nil {
+						confirmed[w] = append(confirmed[w], m.ID)
+						break
+					}
+					if !errors.Is(err, storage.ErrBusy) {
+						t.Errorf("%s: %v, want %v", m.ID, err, storage.ErrBusy)
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := range 12 {
+		var err error
+		switch i % 6 {
+		case 3:
+			err = server.Restart(t.Context(), postgrestest.Immediate)
+		case 5:
+			if err = server.Kill(t.Context()); err == nil {
+				err = server.Start(t.Context())
+			}
+		default:
+			_, err = server.Terminate(t.Context(), "application_name = 'claybot'")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	wg.Wait()
+	waiting, err := db.Waiting(t.Context(), id, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(map[claybot.MessageID]int)
+	for i, m := range waiting {
+		if next[m.ID] != 0 {
+			t.Errorf("%s is there twice", m.ID)
+		}
+		next[m.ID] = i + 1
+	}
+	for _, list := range confirmed {
+		place := 0
+		for _, m := range list {
+			if next[m] == 0 {
+				t.Fatalf("%s was confirmed and is lost", m)
+			}
+			if next[m] < place {
+				t.Fatalf("%s is out of order", m)
+			}
+			place = next[m]
+		}
+	}
+	t.Logf("%d messages", len(waiting))
+}
+
+// TestOpenTogether has processes make the schema at the same time.
+func TestOpenTogether(t *testing.T) {
+	url := postgrestest.Shared(t).Database(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			db, err := Open(t.Context(), Config{URL: url, NoListen: true})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestSchemaVersions: a newer schema is refused, unless it says that this version can
+// work with it.
+func TestSchemaVersions(t *testing.T) {
+	url := postgrestest.Shared(t).Database(t)
+	db := openWith(t, Config{URL: url, NoListen: true})
+	set := func(oldest int) {
+		t.Helper()
+		_, err := db.pool.Exec(t.Context(), "INSERT INTO schema_versions (version, oldest) VALUES ($1, $2) ON CONFLICT (version) DO UPDATE SET oldest = $2", len(migrations)+1, oldest)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(len(migrations))
+	openWith(t, Config{URL: url, NoListen: true})
+	set(len(migrations) + 1)
+	_, err := Open(t.Context(), Config{URL: url, NoListen: true})
+	var setup *SetupError
+	if !errors.As(err, &setup) || !strings.Contains(err.Error(), "newer than this claybot") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPooler works without anything that lives for a session.
+func TestPooler(t *testing.T) {
+	db := openWith(t, Config{URL: postgrestest.Shared(t).Database(t), Pooler: true})
+	id := agentAt(t, db, "C1")
+	if _, err := db.Post(t.Context(), storage.Posting{To: id, Message: note("m1")}); err != nil {
+		t.Fatal(err)
+	}
+	held, _, err := db.Acquire(t.Context(), "n", time.Minute, 10, 10)
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
+	}
+	run, err := db.Begin(t.Context(), held[0].Lease, "r", []claybot.MessageID{"m1"}, "react")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Finish(t.Context(), held[0].Lease, run.ID, storage.Outcome{State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}}); err != nil {
+		t.Fatal(err)
+	}
+	checkFigures(t, db)
+}

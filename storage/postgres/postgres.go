@@ -1,0 +1,282 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/relational"
+)
+
+var (
+	_ relational.Driver = (*DB)(nil)
+	_ relational.Driver = line{}
+	_ storage.Hints     = (*DB)(nil)
+)
+
+const (
+	defaultConns = 16
+	vitalConns   = 2 // for beats and leases
+	shards       = 32
+	// openTime bounds how long a start waits for the server, and for another
+	// process that migrates.
+	openTime = time.Minute
+	// pingAfter is how long a connection may be idle before it is asked whether it
+	// still is one.
+	pingAfter = 30 * time.Second
+	// idleInTransaction is after what time the server ends a transaction whose
+	// process does nothing, for example because it is frozen. It is less than a
+	// lease, so that whoever takes over does not meet its locks.
+	idleInTransaction = 5 * time.Second
+)
+
+// Config of a DB; the zero value works but for URL.
+type Config struct {
+	URL string // postgres://user:password@host:port/database?sslmode=...; a secret
+	Log *slog.Logger
+	// Committed is told what each commit of this process changed, after it is
+	// durable; commits of one run in their order. It must be quick and must not use
+	// the store. nil: nobody is told.
+	Committed func(storage.Commit)
+	// Heard is told the hints of other nodes, and an empty hint when some may have
+	// been lost. It must be quick and must not use the store. nil: nobody is told.
+	Heard func(storage.Hint)
+	// Pooler says that a pooler stands before the server which gives connections
+	// away per transaction: no LISTEN, no prepared statements, nothing that lives
+	// for a session.
+	Pooler bool
+	// NoListen goes without hints.
+	NoListen bool
+	Conns    int // at most, besides three for hints, beats and leases; 16
+	// Blobs keeps the bytes of agents' files; nil keeps them in the database, of at
+	// most MaxInline bytes each; 0: as large as they may be anyway.
+	Blobs     storage.Blobs
+	MaxInline int64
+	// Clock replaces the clock of the server, in unix milliseconds. For tests whose
+	// time is not that of the server.
+	Clock func() int64
+}
+
+// A DB is claybot's tables in a PostgreSQL database. Its methods may be used by
+// many goroutines.
+type DB struct {
+	*relational.Store
+	Agents *relational.Agents // all of storage.Agents
+	cfg    Config
+	log    *slog.Logger
+	pool   *pgxpool.Pool
+	// vital is a store of its own connections: what keeps this node alive must not
+	// wait behind what it does.
+	vital     *relational.Store
+	vitalPool *pgxpool.Pool
+	dialect   relational.Dialect
+	clock     clock
+	// settings are what each transaction begins with.
+	settings []string
+
+	reports chan struct{} // one report at a time
+	sinks   atomic.Pointer[[]string]
+	horn    *horn // nil without hints
+	mates   mates
+	kept    kept
+	found   atomic.Bool // the last look for due agents found some
+
+	close func()
+	wg    sync.WaitGroup
+}
+
+// Open connects, brings the schema to the present version and begins to listen.
+// What is wrong with the URL, the server or the rights is told in one sentence with
+// the next step, as a *SetupError.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	db := &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1)}
+	if err := db.open(ctx); err != nil {
+		for _, p := range []*pgxpool.Pool{db.pool, db.vitalPool} {
+			if p != nil {
+				p.Close()
+			}
+		}
+		return nil, explain(cfg.URL, err)
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	if !cfg.NoListen && !cfg.Pooler {
+		db.horn = newHorn(db)
+		db.wg.Go(func() { db.horn.listen(life) })
+		db.wg.Go(func() { db.horn.blow(life) })
+	}
+	db.close = sync.OnceFunc(func() {
+		end()
+		db.wg.Wait()
+		db.pool.Close()
+		db.vitalPool.Close()
+	})
+	return db, nil
+}
+
+func (db *DB) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	pc, err := db.poolConfig()
+	if err != nil {
+		return err
+	}
+	if err := db.prepare(ctx, pc.ConnConfig); err != nil {
+		return err
+	}
+	if db.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
+		return err
+	}
+	db.dialect = relational.Dialect{
+		Clock: db.clock.now, Lock: " FOR UPDATE", Skip: " FOR UPDATE SKIP LOCKED",
+		LockName: "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(?, 0))",
+		Shards:   shards, Words: words,
+	}
+	if db.cfg.Clock != nil {
+		db.dialect.Clock = db.cfg.Clock
+	}
+	vital := pc.Copy()
+	vital.MaxConns = vitalConns
+	if db.vitalPool, err = pgxpool.NewWithConfig(ctx, vital); err != nil {
+		return err
+	}
+	db.vital = relational.New(line{db, db.vitalPool}, &db.dialect, db.log)
+	db.Store = relational.New(db, &db.dialect, db.log)
+	db.Agents = &relational.Agents{Store: db.Store, Blobs: db.cfg.Blobs, MaxInline: db.cfg.MaxInline}
+	return db.loadSinks(ctx)
+}
+
+// prepare looks at the server and migrates, on a connection of its own.
+func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, cc.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	s, err := survey(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	if err := migrate(ctx, conn); err != nil {
+		return err
+	}
+	if err := checkRights(ctx, conn, s.schema); err != nil {
+		return err
+	}
+	if db.cfg.Pooler { // else it holds for the connection
+		db.settings = append(db.settings, fmt.Sprintf("set local idle_in_transaction_session_timeout = %d", idleInTransaction.Milliseconds()))
+	}
+	if s.synchronousCommit == "off" || s.synchronousCommit == "local" {
+		db.settings = append(db.settings, "set local synchronous_commit = on") // what is confirmed must be durable
+	}
+	return db.clock.measure(ctx, conn)
+}
+
+func (db *DB) poolConfig() (*pgxpool.Config, error) {
+	pc, err := pgxpool.ParseConfig(db.cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if db.cfg.Pooler {
+		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	} else {
+		pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(idleInTransaction.Milliseconds())
+	}
+	pc.MaxConns = defaultConns
+	if db.cfg.Conns > 0 {
+		pc.MaxConns = int32(min(db.cfg.Conns, 1000)) //nolint:gosec // bounded
+	}
+	if pc.ConnConfig.ConnectTimeout == 0 {
+		pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	if _, named := pc.ConnConfig.RuntimeParams["application_name"]; !named && !db.cfg.Pooler {
+		pc.ConnConfig.RuntimeParams["application_name"] = "claybot"
+	}
+	pc.MaxConnIdleTime = 5 * time.Minute
+	pc.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
+	return pc, nil
+}
+
+// Close ends the hints and all connections. Calls made later fail. Calling it again
+// changes nothing.
+func (db *DB) Close() error {
+	db.close()
+	return nil
+}
+
+func (db *DB) loadSinks(ctx context.Context) error {
+	return db.Read(ctx, func(c *relational.Conn) error {
+		names, err := relational.LoadSinks(c)
+		db.sinks.Store(&names)
+		return err
+	})
+}
+
+// Skew is how far the clock of this machine is ahead of the server's.
+func (db *DB) Skew() time.Duration { return db.clock.skew() }
+
+// Beat implements storage.Nodes: with the beat, the clocks are compared again.
+func (db *DB) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+	if db.cfg.Clock == nil {
+		if err := db.compareClocks(ctx); err != nil {
+			return nil, fmt.Errorf("beat of node %s: %w", n.ID, err)
+		}
+	}
+	n.Skew = db.clock.skew().Milliseconds()
+	alive, err := db.vital.Beat(ctx, n, ttl)
+	if err == nil {
+		db.mates.set(n.ID, alive)
+		if lerr := db.loadSinks(ctx); lerr != nil { // another node may have named one
+			db.log.Debug("cannot look for sinks; trying again", "err", lerr)
+		}
+		if len(alive) > 1 {
+			db.yieldKept(ctx, n.ID)
+		}
+	}
+	return alive, err
+}
+
+// Renew implements storage.Inbox.
+func (db *DB) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
+	return db.vital.Renew(ctx, l, ttl)
+}
+
+func (db *DB) compareClocks(ctx context.Context) error {
+	conn, err := acquire(ctx, db.vitalPool)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return classify(db.clock.measure(ctx, conn.Conn()))
+}
+
+// mates are the nodes that share the store, as the last beat has found them.
+type mates struct {
+	mu     sync.Mutex
+	self   string
+	others int
+}
+
+func (m *mates) set(self string, alive []storage.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.self, m.others = self, max(0, len(alive)-1)
+}
+
+func (m *mates) get() (self string, others int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.self, m.others
+}

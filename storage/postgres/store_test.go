@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/postgres/postgrestest"
+	"github.com/claybot/claybot/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
+
+// bubbleTime is the clock of a test: time in a bubble is not that of the server.
+func bubbleTime() int64 { return time.Now().UnixMilli() }
+
+func TestStore(t *testing.T) {
+	address := postgrestest.Shared(t).Database(t)
+	storagetest.TestStore(t, func(t *testing.T, committed func(storage.Commit)) (storagetest.Store, func() storagetest.Store) {
+		cfg := Config{URL: schemaOf(t, address), Committed: committed, Clock: bubbleTime, NoListen: true}
+		db := openWith(t, cfg)
+		t.Cleanup(func() { checkFigures(t, db) }) // before it is closed
+		return db, func() storagetest.Store {
+			checkFigures(t, db)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			db = openWith(t, cfg)
+			return db
+		}
+	})
+}
+
+// schemaOf makes a schema for a test in a database, which is quicker than a database.
+func schemaOf(t *testing.T, databaseURL string) string {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	name := "t" + strings.ToLower(rand.Text())
+	if _, err := conn.Exec(ctx, "CREATE SCHEMA "+name); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", name)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func openWith(t *testing.T, cfg Config) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// checkFigures compares the counters with what they count.
+func checkFigures(t *testing.T, db *DB) {
+	t.Helper()
+	rows, err := db.pool.Query(context.WithoutCancel(t.Context()), `WITH counted (name, n) AS (
+			SELECT 'agents', count(*) FROM agents
+			UNION ALL SELECT 'waiting', count(*) FROM messages WHERE run IS NULL AND skipped IS NULL
+			UNION ALL SELECT 'run:' || state, count(*) FROM runs GROUP BY state
+			UNION ALL SELECT 'send:' || state, count(*) FROM outbox GROUP BY state)
+		SELECT name, n, coalesce((SELECT sum(k.n) FROM counters k WHERE k.name = counted.name), 0)::bigint FROM counted
+		UNION ALL SELECT 'agents.waiting', (SELECT coalesce(sum(waiting), 0)::bigint FROM agents), (SELECT coalesce(sum(n), 0)::bigint FROM counters WHERE name = 'waiting')
+		UNION ALL SELECT 'agents.busy', (SELECT count(*) FROM agents WHERE busy = 1), (SELECT count(*) FROM agents WHERE run IS NOT NULL OR first_n > 0)`)
+	if err != nil {
+		if db.pool.Stat().TotalConns() > 0 {
+			t.Error(err)
+		}
+		return // it is closed
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var counted, kept int64
+		if err := rows.Scan(&name, &counted, &kept); err != nil {
+			t.Error(err)
+		}
+		if counted != kept {
+			t.Errorf("counter %s is %d, counted %d", name, kept, counted)
+		}
+	}
+}

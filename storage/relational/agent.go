@@ -1,0 +1,211 @@
+package relational
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// albumQuiet and albumMax say how long the parts of an album are waited for
+// (IN-14): they reach a bot one by one.
+const (
+	albumQuiet = 750 * time.Millisecond
+	albumMax   = 5 * time.Second
+)
+
+// never is a time column's null: no such moment.
+const never = -1
+
+// An inboxRow is the state of one agent's inbox, as the agents table has it.
+type inboxRow struct {
+	id                             claybot.AgentID
+	n                              int64
+	waiting                        int64
+	firstN, firstAt, lastAt        int64 // of the messages that are not silent; firstN 0: there are none
+	urgentN, holdAt, dueAt, wakeAt int64
+	node                           string
+	token                          int64
+	run                            claybot.RunID
+	lastUserAt, lastUserN          int64
+	resumeAt                       int64 // when a paused run goes on; never: it is not paused
+	refused                        []refusal
+	// shown is what the row says now of the place of a in lists.
+	shown shown
+}
+
+// shown are the columns that lists of agents are sorted by. They are in many
+// indexes and change seldom, so they are written only when they do.
+type shown struct {
+	userAt, userN int64
+	busy          bool
+}
+
+func (a *inboxRow) show() shown {
+	return shown{userAt: a.lastUserAt, userN: a.lastUserN, busy: a.run != "" || a.firstN > 0}
+}
+
+func (c *Conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
+	a := &inboxRow{id: id}
+	found, err := c.first(`SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
+		last_user_at, last_user_n, resume_at, busy
+		FROM agents WHERE id = ?`+c.locked(), func(r Row) error {
+		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt = r.Int(0), r.Int(1), r.Int(2), r.Int(3), r.Int(4)
+		a.urgentN, a.holdAt, a.dueAt, a.wakeAt = r.Int(5), r.Int(6), never, never
+		if !r.Null(7) {
+			a.dueAt = r.Int(7)
+		}
+		if !r.Null(8) {
+			a.wakeAt = r.Int(8)
+		}
+		a.node, a.token, a.run, a.lastUserAt, a.lastUserN = r.Str(9), r.Int(10), claybot.RunID(r.Str(11)), r.Int(12), r.Int(13)
+		a.resumeAt = never
+		if !r.Null(14) {
+			a.resumeAt = r.Int(14)
+		}
+		a.shown = shown{userAt: a.lastUserAt, userN: a.lastUserN, busy: r.Int(15) != 0}
+		return nil
+	}, id)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("agent %s: %w", id, storage.ErrNotFound)
+	}
+	return a, nil
+}
+
+// The statements that save an inbox. The columns of lists are in indexes, so
+// they are named only when they change.
+const (
+	inboxColumns = `n = ?2, waiting = ?3, first_n = ?4, first_at = ?5, last_at = ?6, urgent_n = ?7, hold_at = ?8,
+		due_at = ?9, wake_at = ?10, node = ?11, token = ?12, run = ?13, resume_at = ?14`
+	saveSame  = "UPDATE agents SET " + inboxColumns + " WHERE id = ?1"
+	saveBusy  = "UPDATE agents SET " + inboxColumns + ", busy = ?15 WHERE id = ?1"
+	saveShown = "UPDATE agents SET " + inboxColumns + ", busy = ?15, last_user_at = ?16, last_user_n = ?17 WHERE id = ?1"
+)
+
+// saveInbox writes a, and then the answers that it owes.
+func (c *Conn) saveInbox(a *inboxRow) error {
+	q := saveSame
+	args := []any{
+		a.id, a.n, a.waiting, a.firstN, a.firstAt, a.lastAt, a.urgentN, a.holdAt,
+		moment(a.dueAt), moment(a.wakeAt), text(a.node), a.token, text(string(a.run)), moment(a.resumeAt),
+	}
+	s := a.show()
+	switch {
+	case s == a.shown:
+	case s.userAt == a.shown.userAt && s.userN == a.shown.userN:
+		q, args = saveBusy, append(args, s.busy)
+	default:
+		q, args = saveShown, append(args, s.busy, s.userAt, s.userN)
+	}
+	if err := c.do(q, args...); err != nil {
+		return err
+	}
+	if a.node == "" && a.wakeAt != never {
+		c.journal.hint.Due = true
+	}
+	a.shown = s
+	return c.refuseAll(a)
+}
+
+// moment is t, or null for never.
+func moment(t int64) any {
+	if t == never {
+		return nil
+	}
+	return t
+}
+
+// leased loads the inbox of l's agent and refuses when l is not its lease.
+func (c *Conn) leased(l storage.Lease) (*inboxRow, error) {
+	a, err := c.loadInbox(l.Agent)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("agent %s was removed: %w", l.Agent, storage.ErrLeaseLost)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.node == "" || a.node != l.Node || a.token != l.Token {
+		return nil, fmt.Errorf("agent %s, token %d: %w", l.Agent, l.Token, storage.ErrLeaseLost)
+	}
+	return a, nil
+}
+
+// due is when the waiting messages may be taken under w (IN-11, IN-12, IN-14).
+// Silent ones are taken with others and never make an agent due (SA-04).
+func (a *inboxRow) due(w storage.Wait) int64 {
+	if a.firstN == 0 {
+		return never
+	}
+	if a.firstN <= a.urgentN {
+		return a.firstAt
+	}
+	return max(min(a.lastAt+w.Quiet.Milliseconds(), a.firstAt+w.Max.Milliseconds()), a.holdAt)
+}
+
+// arrive counts message n, which waits from at on.
+func (a *inboxRow) arrive(at int64, silent bool) {
+	a.waiting++
+	if silent {
+		return
+	}
+	if a.firstN == 0 {
+		a.firstN, a.firstAt = a.n, at
+	}
+	a.lastAt = at
+}
+
+// rouse makes an agent due whose run is paused.
+func (a *inboxRow) rouse(at int64) {
+	if a.run != "" && a.resumeAt != never {
+		a.resumeAt = min(a.resumeAt, at)
+		a.wake()
+	}
+}
+
+// wake sets when Acquire may take an agent that nobody holds.
+func (a *inboxRow) wake() {
+	switch {
+	case a.node != "":
+	case a.run != "" && a.resumeAt != never:
+		a.wakeAt = a.resumeAt
+	case a.run != "":
+		a.wakeAt = 0
+	default:
+		a.wakeAt = a.dueAt
+	}
+}
+
+// free ends the lease; what waits is due as w says.
+func (a *inboxRow) free(w storage.Wait) {
+	a.node = ""
+	a.dueAt = a.due(w)
+	a.wake()
+}
+
+// left tells the inbox that k messages wait no longer.
+func (c *Conn) left(a *inboxRow, k int) error {
+	if k == 0 {
+		return nil
+	}
+	a.waiting -= int64(k)
+	c.tally[countWaiting] -= int64(k)
+	return c.front(a)
+}
+
+// front finds the first message that makes a due.
+func (c *Conn) front(a *inboxRow) error {
+	found, err := c.first(`SELECT n, at FROM messages INDEXED BY messages_waiting
+		WHERE agent = ? AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1`, func(r Row) error { a.firstN, a.firstAt = r.Int(0), r.Int(1); return nil }, a.id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		a.firstN, a.firstAt, a.holdAt, a.dueAt = 0, 0, 0, never
+	}
+	return nil
+}

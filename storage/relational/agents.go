@@ -1,0 +1,246 @@
+package relational
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+var _ storage.Agents = (*Agents)(nil)
+
+// An Agents keeps agents in the tables of a Store: who they are in agents, what they
+// remember in records, what was sent to them in attachments. Every write of a
+// lease locks the agent's row and looks whether the lease still counts, so what one
+// process writes is whole before another one reads on.
+type Agents struct {
+	*Store
+	// Blobs keeps the bytes of files; nil keeps them in the table chunks, of at most
+	// MaxInline bytes each.
+	Blobs     storage.Blobs
+	MaxInline int64
+}
+
+// AgentFor implements storage.Agents.
+func (s *Agents) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+	return s.agentFor(ctx, d, nil)
+}
+
+// NewAgent implements storage.Agents.
+func (s *Agents) NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (claybot.Agent, error) {
+	return s.agentFor(ctx, d, &b)
+}
+
+func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
+	if err := storage.CheckDescriptor(d); err != nil {
+		return claybot.Agent{}, err
+	}
+	what := "agent for " + d.Key()
+	var a claybot.Agent
+	err := s.read(ctx, func(c *Conn) (err error) { a, err = c.agent("key", d.Key()); return err })
+	if err == nil && storage.Renamed(a.Descriptor, d) == a.Descriptor {
+		return a, nil
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
+	}
+	a, err = write(ctx, s.Store, func(c *Conn) (claybot.Agent, error) { return c.makeAgent(d, b) })
+	if err != nil {
+		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return a, nil
+}
+
+// makeAgent finds the agent of d, gives it the name that it is asked for by, or
+// makes it.
+func (c *Conn) makeAgent(d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
+	if err := c.lock("agent/" + d.Key()); err != nil {
+		return claybot.Agent{}, err
+	}
+	a, err := c.agent("key", d.Key())
+	if err == nil {
+		if d = storage.Renamed(a.Descriptor, d); d == a.Descriptor {
+			return a, nil
+		}
+		a.Descriptor = d
+		return a, c.indexAgent(a)
+	}
+	if !errors.Is(err, storage.ErrNotFound) {
+		return a, err
+	}
+	at := claybot.Time(c.now())
+	a = claybot.Agent{ID: claybot.NewID(), Descriptor: d, CreatedAt: at, State: storage.NewState(at)}
+	a.State.Background = b
+	if err := c.indexAgent(a); err != nil {
+		return a, err
+	}
+	if err := c.saveState(a.ID, a.State); err != nil {
+		return a, err
+	}
+	if err := c.addRecords(a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
+		return a, err
+	}
+	return c.agent("id", string(a.ID)) // b is the caller's
+}
+
+// agent loads one by its id or key. A damaged state is the one that an agent
+// begins with.
+func (c *Conn) agent(column, value string) (a claybot.Agent, err error) {
+	err = need(c.first("SELECT id, descriptor, created_at, state FROM agents WHERE "+column+" = ?"+c.locked(), func(r Row) error {
+		a.ID, a.CreatedAt = claybot.AgentID(r.Str(0)), claybot.Time(r.Int(2))
+		a.State = storage.NewState(a.CreatedAt)
+		if !r.Null(3) {
+			var st claybot.State
+			if unmarshal(r.Str(3), &st) == nil {
+				a.State = st
+			}
+			if a.State.Engine == "" {
+				a.State.Engine = storage.DefaultEngine
+			}
+		}
+		return unmarshal(r.Str(1), &a.Descriptor)
+	}, value))
+	return a, err
+}
+
+// Agent implements storage.Agents.
+func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent, err error) {
+	err = s.read(ctx, func(c *Conn) (err error) { a, err = c.agent("id", string(id)); return err })
+	if err != nil {
+		return claybot.Agent{}, fmt.Errorf("agent %s: %w", id, err)
+	}
+	return a, nil
+}
+
+// SaveState implements storage.Agents. Members that this version does not know are
+// kept.
+func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.State) error {
+	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
+		if _, err := c.leased(l); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, c.saveState(l.Agent, st)
+	})
+	if err != nil {
+		return fmt.Errorf("save state of agent %s: %w", l.Agent, err)
+	}
+	return nil
+}
+
+func (c *Conn) saveState(id claybot.AgentID, st claybot.State) error {
+	var before string
+	_, err := c.first("SELECT state FROM agents WHERE id = ?", func(r Row) error { before = r.Str(0); return nil }, id)
+	if err != nil {
+		return err
+	}
+	b, err := overlaid(before, st)
+	if err != nil {
+		return err
+	}
+	err = c.do("UPDATE agents SET state = ? WHERE id = ?", b, id)
+	return err
+}
+
+// overlaid is st as JSON with the members of before that claybot.State does not
+// know: a later version wrote them, and works beside this one.
+func overlaid(before string, st claybot.State) ([]byte, error) {
+	b, err := json.Marshal(st)
+	if err != nil || before == "" {
+		return b, err
+	}
+	var old, known map[string]json.RawMessage
+	var was claybot.State
+	if json.Unmarshal([]byte(before), &old) != nil || json.Unmarshal([]byte(before), &was) != nil {
+		return b, nil
+	}
+	reread, err := json.Marshal(was)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(json.Unmarshal(reread, &known), json.Unmarshal(b, &known)); err != nil { // the members of both
+		return nil, err
+	}
+	maps.DeleteFunc(old, func(name string, _ json.RawMessage) bool {
+		for k := range known {
+			if strings.EqualFold(k, name) {
+				return true
+			}
+		}
+		return false
+	})
+	if len(old) == 0 {
+		return b, nil
+	}
+	all := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, err
+	}
+	maps.Copy(all, old)
+	return json.Marshal(all)
+}
+
+// MoveChannel implements storage.Agents. An agent whose new descriptor is taken
+// stays where it is.
+func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) error {
+	if from == to {
+		return nil
+	}
+	for e, err := range s.IndexedAgents(ctx) {
+		if err != nil {
+			return fmt.Errorf("move channel of %s: %w", connector, err)
+		}
+		if e.Descriptor.Connector != connector || e.Descriptor.ChannelID != from {
+			continue
+		}
+		_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) { return struct{}{}, s.move(c, e.ID, to) })
+		if err != nil {
+			return fmt.Errorf("move channel of agent %s: %w", e.ID, err)
+		}
+	}
+	return nil
+}
+
+func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
+	a, err := c.agent("id", string(id))
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	a.Descriptor.ChannelID = to
+	if err := c.lock("agent/" + a.Descriptor.Key()); err != nil {
+		return err
+	}
+	taken, err := c.first("SELECT 1 FROM agents WHERE key = ?", func(Row) error { return nil }, a.Descriptor.Key())
+	if err != nil {
+		return err
+	}
+	if taken {
+		s.log.Warn("channel moved, but the agent there is another one", "agent", id)
+		return nil
+	}
+	return c.indexAgent(a)
+}
+
+// Delete implements storage.Agents. What the agent remembered and was sent stays
+// for 30 days, see Prune.
+func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
+	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
+		a, err := c.loadInbox(id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		err = c.do("INSERT INTO quarantine (agent, at, descriptor, state) SELECT id, CAST(? AS BIGINT), descriptor, state FROM agents WHERE id = ?", c.now(), id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, c.unindex(a)
+	})
+	if err != nil {
+		return fmt.Errorf("delete agent %s: %w", id, err)
+	}
+	return nil
+}

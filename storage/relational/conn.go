@@ -1,0 +1,248 @@
+package relational
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// A Session runs statements on one connection. The statements are written in the
+// part of SQL that SQLite and PostgreSQL share, but for what Dialect says;
+// parameters are ? or ?N.
+type Session interface {
+	// Exec runs a statement that changes rows and returns how many.
+	Exec(q string, args []any) (int64, error)
+	// Do runs a statement of which nobody needs to know how many rows it changes,
+	// or notes it down to be run before the next one that has a result, and before
+	// the commit. changed is false when it is known to have changed none.
+	Do(q string, args []any) (changed bool, err error)
+	// Each calls f for every row of a query, and ends early with the error of f or
+	// of the connection. f may run other statements.
+	Each(q string, f func(r Row) error, args []any) error
+}
+
+// A Dialect is how a database differs from the others.
+type Dialect struct {
+	// Alone says that one process uses the store.
+	Alone bool
+	// Clock is the present moment in unix milliseconds, by the clock that all
+	// nodes share.
+	Clock func() int64
+	// Lock ends a query of rows that the transaction is going to change, Skip one
+	// that leaves out the rows that another transaction has locked.
+	Lock, Skip string
+	// LockName, when there is one, is the statement that makes transactions
+	// wait for each other that name the same thing.
+	LockName string
+	// Shards is among how many rows a sum is divided that many transactions add
+	// to; 0 for one.
+	Shards int
+	// Words finds notes by their words.
+	Words Words
+}
+
+// A Conn is what the methods of a Store work in: a session, and what the running
+// transaction collects. It is used by one goroutine at a time.
+type Conn struct {
+	session Session
+	dialect *Dialect
+	// wrote says that a statement of the running call changed something.
+	wrote bool
+	// writes says that the connection may write, and so locks what it reads.
+	writes bool
+	tally  tally
+	meter  meter
+	// journal is what the running transaction did, sinks who is told of events.
+	journal journal
+	sinks   []string
+}
+
+// NewConn returns a Conn over a session; writes is false for one that only reads.
+func NewConn(s Session, d *Dialect, writes bool) *Conn {
+	return &Conn{session: s, dialect: d, writes: writes}
+}
+
+// Begin forgets what the last try has collected. sinks are those that are told of
+// events.
+func (c *Conn) Begin(sinks []string) {
+	c.wrote = false
+	c.tally.reset()
+	c.meter.reset()
+	c.journal, c.sinks = journal{}, sinks
+}
+
+// Call begins the next of several calls in one transaction.
+func (c *Conn) Call() { c.wrote = false }
+
+// Wrote reports whether the call has changed something, or may have.
+func (c *Conn) Wrote() bool { return c.wrote }
+
+// Spoiled notes that the call may have changed something that must not stay.
+func (c *Conn) Spoiled() { c.wrote = true }
+
+// Changed notes that the transaction is worth telling of.
+func (c *Conn) Changed() { c.journal.changed = true }
+
+// Flush writes the sums that the transaction has collected. Nothing else may be
+// written after it.
+func (c *Conn) Flush() error {
+	if err := c.tally.flush(c); err != nil {
+		return err
+	}
+	return c.meter.flush(c)
+}
+
+func (c *Conn) now() int64 { return c.dialect.Clock() }
+
+// exec runs a statement that changes rows and returns how many.
+func (c *Conn) exec(q string, args ...any) (int64, error) {
+	n, err := c.session.Exec(q, Values(args))
+	c.wrote = c.wrote || n > 0 || err != nil // an error may come after a change
+	return n, err
+}
+
+// do is exec where the number does not matter. Its error may come with a later
+// statement: the transaction fails either way.
+func (c *Conn) do(q string, args ...any) error {
+	changed, err := c.session.Do(q, Values(args))
+	c.wrote = c.wrote || changed || err != nil
+	return err
+}
+
+// each calls f for every row of a query.
+//
+// Queries say LIMIT 0+? because SQLite compiles a statement anew whenever a
+// parameter that is the whole limit is bound.
+func (c *Conn) each(q string, f func(r Row) error, args ...any) error {
+	return c.session.Each(q, f, Values(args))
+}
+
+// first calls f for the first row of a query and reports whether there was one.
+func (c *Conn) first(q string, f func(r Row) error, args ...any) (found bool, err error) {
+	err = c.each(q, func(r Row) error {
+		if found {
+			return nil
+		}
+		found = true
+		return f(r)
+	}, args...)
+	return found, err
+}
+
+// insert runs a statement that adds a row, or changes one, and RETURNS some
+// of it. found is false when it did neither.
+func (c *Conn) insert(q string, f func(r Row) error, args ...any) (found bool, err error) {
+	found, err = c.first(q, f, args...)
+	c.wrote = c.wrote || found || err != nil
+	return found, err
+}
+
+// locked is the end of a query whose rows the transaction is going to change.
+func (c *Conn) locked() string {
+	if !c.writes {
+		return ""
+	}
+	return c.dialect.Lock
+}
+
+// skipping is locked for rows of which any will do.
+func (c *Conn) skipping() string {
+	if !c.writes {
+		return ""
+	}
+	return c.dialect.Skip
+}
+
+// lock makes the transaction wait for others that lock the same name, until
+// its end. It is for what has no row yet.
+func (c *Conn) lock(name string) error {
+	if c.dialect.LockName == "" {
+		return nil
+	}
+	return c.each(c.dialect.LockName, func(Row) error { return nil }, name)
+}
+
+// sharded completes the statement that adds to a row of sums: columns and key are
+// those of the table, without the shard.
+func (c *Conn) sharded(columns, key string, values int) (into, conflict string, shard []any) {
+	marks := strings.Repeat(", ?", values)[2:]
+	if c.dialect.Shards == 0 {
+		return fmt.Sprintf("(%s) VALUES (%s)", columns, marks), key, nil
+	}
+	return fmt.Sprintf("(%s, shard) VALUES (%s, ?)", columns, marks), key + ", shard", []any{int(rand.Int32N(int32(c.dialect.Shards)))}
+}
+
+// A Row is one row of a result, read by position: strings, int64 and nil.
+type Row []any
+
+// Str is a text; empty for null.
+func (r Row) Str(i int) string {
+	s, _ := r[i].(string)
+	return s
+}
+
+// Int is a number; 0 for null.
+func (r Row) Int(i int) int64 {
+	n, _ := r[i].(int64)
+	return n
+}
+
+// Null reports whether there is no value.
+func (r Row) Null(i int) bool { return r[i] == nil }
+
+// text is s, or null for the empty string.
+func text(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// Values are parameters as drivers take them: string, int64 and nil.
+func Values(args []any) []any {
+	v := make([]any, len(args))
+	for i, a := range args {
+		v[i] = value(a)
+	}
+	return v
+}
+
+func value(a any) any {
+	switch a := a.(type) {
+	case int:
+		return int64(a)
+	case bool:
+		if a {
+			return int64(1)
+		}
+		return int64(0)
+	case uint32:
+		return int64(a)
+	case Bytes:
+		return []byte(a)
+	case []byte:
+		return string(a) // all columns are text or integers
+	case claybot.AgentID:
+		return string(a)
+	case claybot.RunID:
+		return string(a)
+	case claybot.MessageID:
+		return string(a)
+	case claybot.AgentType:
+		return string(a)
+	case claybot.MessageType:
+		return string(a)
+	case claybot.RunState:
+		return string(a)
+	case claybot.SendState:
+		return string(a)
+	case claybot.EventType:
+		return string(a)
+	case claybot.Time:
+		return int64(a)
+	default:
+		return a
+	}
+}

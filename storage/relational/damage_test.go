@@ -1,0 +1,93 @@
+package relational_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+func TestDamagedMessage(t *testing.T) {
+	db := openFresh(t)
+	ctx := t.Context()
+	post(t, db, "m1")
+	post(t, db, "m2")
+	spoil(t, db, "messages", "m1")
+	if _, err := db.Receipt(ctx, "m1"); !errors.Is(err, storage.ErrDamaged) {
+		t.Errorf("receipt: %v", err)
+	}
+	if _, err := db.Receipt(ctx, "m2"); err != nil {
+		t.Errorf("receipt of another: %v", err)
+	}
+	if p, err := db.Post(ctx, storage.Posting{To: theAgent.ID, Message: textMessage("m1")}); err != nil || p.Added {
+		t.Errorf("a damaged message is known all the same: %+v, %v", p, err)
+	}
+	if e, err := db.Transcript(ctx, theAgent.ID, "", 10); err != nil || len(e) != 1 {
+		t.Errorf("transcript %v, %v", e, err)
+	}
+	held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+	if err != nil || len(held) != 1 || len(held[0].Waiting) != 1 || held[0].Waiting[0].ID != "m2" {
+		t.Fatalf("held %+v, %v", held, err)
+	}
+	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m2"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	// A run goes on without the text of a message it has taken.
+	spoil(t, db, "messages", "m2")
+	if err := db.Release(ctx, held[0].Lease, storage.Wait{}, true); err != nil {
+		t.Fatal(err)
+	}
+	held, _, err = db.Acquire(ctx, "n", time.Hour, 1, 10)
+	if err != nil || len(held) != 1 || held[0].Run == nil || len(held[0].Bound) != 0 {
+		t.Fatalf("held %+v, %v", held, err)
+	}
+	checkFigures(t, db)
+}
+
+// TestOnlyDamagedWaits: nothing is left to hold the agent for.
+func TestOnlyDamagedWaits(t *testing.T) {
+	db := openFresh(t)
+	post(t, db, "m1")
+	spoil(t, db, "messages", "m1")
+	held, next, err := db.Acquire(t.Context(), "n", time.Hour, 1, 10)
+	if err != nil || len(held) != 0 || !next.IsZero() {
+		t.Fatalf("held %+v, next %v, %v", held, next, err)
+	}
+	post(t, db, "m2")
+	if held, _, err = db.Acquire(t.Context(), "n", time.Hour, 1, 10); err != nil || len(held) != 1 {
+		t.Fatalf("held %+v, %v", held, err)
+	}
+	checkFigures(t, db)
+}
+
+func TestDamagedOutgoing(t *testing.T) {
+	db := openFresh(t)
+	ctx := t.Context()
+	route := theAgent.Descriptor.Route()
+	for _, id := range []string{"o1", "o2", "o3"} {
+		if _, err := db.Enqueue(ctx, claybot.Outgoing{ID: id, Route: route, Text: "text"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil(t, db, "outbox", "o1")
+	spoil(t, db, "outbox", "o2")
+	// The window is filled by damaged ones alone, and still the good one comes.
+	out, err := db.Unsent(ctx, route.Dest(), 0, 2)
+	if err != nil || len(out) != 1 || out[0].ID != "o3" {
+		t.Fatalf("unsent %+v, %v", out, err)
+	}
+	f, err := db.Figures(ctx)
+	if err != nil || f.Outbox[claybot.SendFailed] != 2 {
+		t.Errorf("figures %+v, %v", f, err)
+	}
+	if out, err := db.SentAfter(ctx, route.Dest(), 0, 10); err != nil || len(out) != 1 {
+		t.Errorf("sent %+v, %v", out, err)
+	}
+	spoil(t, db, "outbox", "o3")
+	err = db.Resolve(ctx, storage.Claim{}, "o3", storage.Resolution{State: claybot.SendWaiting, Resent: true})
+	if !errors.Is(err, storage.ErrDamaged) {
+		t.Errorf("a damaged text was changed: %v", err)
+	}
+}

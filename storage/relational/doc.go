@@ -1,0 +1,113 @@
+// Package relational is claybot's tables in a database: inbox, runs, outbox, agent
+// index, access, marks, the ledger of cron, reminders, documents, notes, sums, nodes
+// and, with Agents, what agents remember. Its statements are written once, in the part of SQL that SQLite and
+// PostgreSQL share, so that the two cannot differ in what they do. Packages
+// storage/sqlite and storage/postgres bring the transactions, the schema, and in
+// their Dialect the little that has to be said differently; only they may import
+// it.
+//
+// It guarantees what package storage asks, as far as its Driver keeps what Driver
+// promises: a method returns nil only after the commit that carries its effect, and
+// one that returns an error has changed nothing. The work of a method may be done
+// more than once before it is committed, so it changes nothing but the rows and what
+// its caller reads after the end: whom others are told of goes into the journal of
+// the Conn, figures into its tally, sums into its meter, and each begins anew with
+// every try.
+//
+// # Tables
+//
+//	agents    one row per agent: descriptor, figures, the state of its inbox, its lease
+//	messages  every message ever posted; waiting while run and skipped are null
+//	keys      further identities of messages, for a week at least
+//	settings  what an operator changed for one agent; goes with it
+//	runs      every run, for 90 days after its end; one_unfinished_run allows an
+//	          agent one that has not ended
+//	events    what happened in a run, seq 1..n, for a week after its end
+//	questions what paused runs asked; open = 1 while one waits for the answer
+//	sinks, relays   who is told of events, and up to which one, of each run that
+//	          has not ended or of which a sink does not know all
+//	spent, spent_days, latencies   what models took and how long things took, summed up by
+//	          day, for 400 days
+//	budgets, reservations, extensions   limits on money, what is set aside on them for
+//	          calls that are under way, and what was allowed on top
+//	outbox    every outgoing message in order; open = 1 until it is sent or failed
+//	ledger    one row per instant of a cron task, for 90 days; the newest for good
+//	reminders, documents      what agents put aside; those of an agent go with it
+//	memories, memory_versions notes, as they are and as they were
+//	workspaces                what each node knows of the places where its tools act
+//	grants, pairings, marks   who may speak, who asked, small facts
+//	counters  the figures of status, moved by the commits that change them
+//	nodes, claims             which processes share the store, and who alone may do
+//	          what; a store that one process uses alone writes neither
+//	records, attachments, chunks, results, quarantine   histories and files of
+//	          agents, where those are in the database (Agents)
+//
+// # Locks
+//
+// One goroutine writes to SQLite, so there everything below is true by itself and
+// costs nothing. In PostgreSQL transactions run side by side, and these rules
+// make them come to the same:
+//
+//   - Whoever writes for an agent locks its row first (loadInbox, FOR UPDATE) and
+//     reads and writes all else behind it: messages, runs, events, its lease. So the
+//     order of an agent's messages and events is that of the commits, and a token
+//     that was looked at under the lock is still the right one at the commit.
+//   - What has no row yet, or no single one, is locked by name (Conn.lock) until the
+//     end of the transaction: a destination ("out/") while messages are added to
+//     it, so that their positions come in the order of the commits; a budget
+//     ("budget/"); the scope of notes ("memories/") and of documents ("documents/"),
+//     whose sizes are summed up.
+//   - Another agent, when there is one to be told (a parent, whoever waits for an
+//     answer), comes after the first, and names come after rows; several budgets,
+//     counters and sums are locked in the order of their names.
+//   - Rows that many add to (counters, sums of the day) are divided into shards, and
+//     written at the very end, by Conn.Flush.
+//   - Acquire passes over agents whose rows another transaction has locked (Skip):
+//     they are being taken, or looked at again soon.
+//
+// Two transactions may still meet the wrong way round: two agents that answer each
+// other. Then the database ends one of them, and the driver makes it again.
+//
+// A write with a lease, a claim or a node that has ended is refused with
+// storage.ErrLeaseLost in the transaction that would have written.
+//
+// # Damage
+//
+// A row that cannot be read affects its own agent or destination alone: a
+// message is skipped, an outgoing message fails, and an unfinished run ends as
+// failed when its agent is acquired, with a notice to the chat it came from, or
+// to the parent of a subagent. Whoever waits for a message that no run will
+// answer gets an answer of the store's own that says so.
+//
+// # Lists
+//
+// Every list by pages has an index in its order, and goes on behind the last row
+// of the page before. The columns of agents by which they are listed are written
+// only when they change, because each is in many indexes. INDEXED BY names the
+// index for SQLite, which would rather guess; PostgreSQL does not read it.
+//
+// # Reserved runs
+//
+// A message may reserve the id of the run that will take it. Until then the run
+// is PENDING, in messages alone; a run that begins with the message has the id,
+// another run that takes the message is found by it; and a message that ends
+// without a run leaves a row in runs that is CANCELED.
+//
+// # When an agent is due
+//
+// due_at is when its waiting messages may be taken, null when none waits but
+// silent ones. resume_at is when a paused run goes on: at its end at the latest,
+// at once when it has all its answers or somebody asked to cancel it. wake_at is
+// when Acquire may take the agent:
+//
+//	               wake_at              node
+//	idle           null                 null
+//	waiting        due_at               null
+//	unfinished run 0                    null
+//	paused run     resume_at            null
+//	held           end of the lease     the holder
+//
+// A message that arrives while the agent is held moves due_at alone; Finish,
+// Settle and Release copy it to wake_at. Times are unix milliseconds, by the clock
+// of the Dialect.
+package relational

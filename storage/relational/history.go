@@ -1,0 +1,227 @@
+package relational
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// recordPage is how many records are read at a time, from the newest on.
+const recordPage = 200
+
+// errMoved: an append whose answer got lost has happened. Whoever opens the history
+// again sees it.
+var errMoved = errors.New("the history is longer than it was: it must be opened again")
+
+// addRecords appends to what an agent remembers, of which there are n records. Its row
+// is locked.
+func (c *Conn) addRecords(id claybot.AgentID, n int64, records ...claybot.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	changed, err := c.exec("UPDATE agents SET records = ? WHERE id = ? AND records = ?", n+int64(len(records)), id, n)
+	if err != nil {
+		return err
+	}
+	if changed == 0 {
+		return errMoved
+	}
+	for _, r := range records {
+		body, crc, err := encode(r)
+		if err != nil {
+			return fmt.Errorf("encode record: %w", err)
+		}
+		n++
+		if err := c.do("INSERT INTO records (agent, n, body, crc) VALUES (?, ?, ?, ?)", id, n, body, crc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A recall is what an agent remembers, read from the newest record on: what follows
+// the newest marker, or what the newest summary keeps and what follows it. An
+// older summary among what it keeps is left out, and what that one did not keep
+// stays folded.
+type recall struct {
+	n       int64 // of the newest record; 0 for none
+	marker  claybot.Record
+	records []claybot.Record // the newest first
+	summary bool
+	kept    int // how many more records the summary keeps
+}
+
+// add takes the next older record and reports whether it was the last that counts.
+func (m *recall) add(r claybot.Record) (done bool) {
+	if r.Marker() {
+		if !m.summary {
+			m.marker = r
+		}
+		return true
+	}
+	switch keeps := max(r.Keep, 0); {
+	case r.Type != claybot.RecordSummary:
+		m.records = append(m.records, r)
+		m.kept--
+	case m.summary:
+		m.kept = min(m.kept, keeps)
+	default:
+		m.summary, m.kept = true, keeps
+		m.records = append(m.records, r)
+	}
+	return m.summary && m.kept <= 0
+}
+
+// remembered reads what an agent remembers; known says that it is there. Damaged
+// records are left out.
+func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, known bool) (recall, error) {
+	var m recall
+	before, done := int64(1)<<62, false
+	for !done {
+		rows := 0
+		err := s.read(ctx, func(c *Conn) error {
+			if !known { // an agent without records is not the same as none
+				if err := need(c.first("SELECT 1 FROM agents WHERE id = ?", func(Row) error { known = true; return nil }, id)); err != nil {
+					return err
+				}
+			}
+			return c.each("SELECT body, crc, n FROM records WHERE agent = ? AND n < ? ORDER BY n DESC LIMIT 0+?", func(r Row) error {
+				rows++
+				before = r.Int(2)
+				m.n = max(m.n, before)
+				var rec claybot.Record
+				if err := decode(r.Str(0), r.Int(1), &rec); err != nil {
+					s.log.Error("a record of an agent is damaged", "agent", id, "record", before, "err", err)
+					return nil
+				}
+				done = done || m.add(rec)
+				return nil
+			}, id, before, recordPage)
+		})
+		if err != nil {
+			return m, err
+		}
+		done = done || rows < recordPage
+	}
+	slices.Reverse(m.records)
+	return m, nil
+}
+
+// Records implements storage.Agents.
+func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
+	m, err := s.remembered(ctx, id, false)
+	if err != nil {
+		return nil, fmt.Errorf("records of agent %s: %w", id, err)
+	}
+	return m.records, nil
+}
+
+// OpenHistory implements storage.Agents.
+func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
+	h := &history{s: s, lease: l}
+	if err := h.check(ctx); err != nil {
+		return nil, fmt.Errorf("open history of agent %s: %w", l.Agent, err)
+	}
+	m, err := s.remembered(ctx, l.Agent, true)
+	if err != nil {
+		return nil, fmt.Errorf("open history of agent %s: %w", l.Agent, err)
+	}
+	h.n, h.marker, h.records = m.n, m.marker, m.records
+	return h, nil
+}
+
+// A history is what an agent remembers while a worker works on it.
+type history struct {
+	s       *Agents
+	lease   storage.Lease
+	n       int64 // records that are saved
+	marker  claybot.Record
+	records []claybot.Record
+	pending []claybot.Record // buffered
+	closed  bool
+}
+
+// check refuses when the lease has ended. Nothing is locked: a write looks again.
+func (h *history) check(ctx context.Context) error {
+	return h.s.read(ctx, func(c *Conn) error {
+		_, err := c.leased(h.lease)
+		return err
+	})
+}
+
+func (h *history) Records() []claybot.Record { return h.records }
+
+func (h *history) Marker() claybot.Record { return h.marker }
+
+func (h *history) Append(ctx context.Context, records ...claybot.Record) error {
+	if h.closed {
+		return fmt.Errorf("append to history of agent %s: %w", h.lease.Agent, fs.ErrClosed)
+	}
+	if err := h.save(ctx, append(h.pending[:len(h.pending):len(h.pending)], records...)); err != nil {
+		return fmt.Errorf("append to history of agent %s: %w", h.lease.Agent, err)
+	}
+	h.pending = nil
+	h.take(records)
+	return nil
+}
+
+func (h *history) Buffer(ctx context.Context, records ...claybot.Record) error {
+	err := h.check(ctx)
+	if h.closed {
+		err = fs.ErrClosed
+	}
+	if err != nil {
+		return fmt.Errorf("append to history of agent %s: %w", h.lease.Agent, err)
+	}
+	h.pending = append(h.pending, records...)
+	h.take(records)
+	return nil
+}
+
+// save adds records, at once or not at all.
+func (h *history) save(ctx context.Context, records []claybot.Record) error {
+	_, err := write(ctx, h.s.Store, func(c *Conn) (struct{}, error) {
+		if _, err := c.leased(h.lease); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, c.addRecords(h.lease.Agent, h.n, records...)
+	})
+	if err == nil {
+		h.n += int64(len(records))
+	}
+	return err
+}
+
+func (h *history) take(records []claybot.Record) {
+	for _, r := range records {
+		switch {
+		case r.Marker():
+			h.marker, h.records = r, nil
+		case r.Type == claybot.RecordSummary:
+			h.marker, h.records = claybot.Record{}, storage.Summarized(h.records, r)
+		default:
+			h.records = append(h.records, r)
+		}
+	}
+}
+
+// Close saves what is buffered. Whoever has lost the lease has nothing to save.
+func (h *history) Close() error {
+	if h.closed {
+		return nil
+	}
+	h.closed = true
+	if len(h.pending) == 0 {
+		return nil
+	}
+	err := h.save(context.Background(), h.pending)
+	if err != nil && !errors.Is(err, storage.ErrLeaseLost) && !errors.Is(err, errMoved) {
+		return fmt.Errorf("close history of agent %s: %w", h.lease.Agent, err)
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// skippedDamaged is the skip reason of a message whose stored text is broken.
+const skippedDamaged = "damaged"
+
+// Acquire implements storage.Inbox.
+func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+	type acquired struct {
+		held []storage.Held
+		next time.Time
+	}
+	a, err := lightly(ctx, db, func(c *Conn) (a acquired, err error) {
+		at := c.now()
+		a.held, err = db.acquire(c, node, at, ttl, limit, batch)
+		if err != nil {
+			return a, err
+		}
+		_, err = c.first("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+c.ofOthers()+" ORDER BY wake_at LIMIT 1", func(r Row) error {
+			a.next = time.UnixMilli(max(r.Int(0), 1)) // 0 would be the zero time, which means never
+			return nil
+		}, c.others(node)...)
+		return a, err
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
+	}
+	return a.held, a.next, nil
+}
+
+func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limit, batch int) ([]storage.Held, error) {
+	var ids []claybot.AgentID
+	args := append(append([]any{at}, c.others(node)...), limit)
+	err := c.each("SELECT id FROM agents WHERE wake_at IS NOT NULL AND wake_at <= ?"+c.ofOthers()+" ORDER BY wake_at LIMIT 0+?"+c.skipping(), func(r Row) error {
+		ids = append(ids, claybot.AgentID(r.Str(0)))
+		return nil
+	}, args...)
+	if err != nil {
+		return nil, err
+	}
+	held := make([]storage.Held, 0, len(ids))
+	for _, id := range ids {
+		h, err := db.hold(c, id, node, at, ttl, batch)
+		if err != nil {
+			return nil, err
+		}
+		if h.Run != nil || len(h.Waiting) > 0 {
+			held = append(held, h)
+		}
+	}
+	return held, nil
+}
+
+// ofOthers leaves out the agents that a node holds, if it has the store for
+// itself: a lease that has run out is still its own then. Among several nodes a lease
+// that has run out is nobody's: it may be one whose holder never heard that he
+// got it.
+func (c *Conn) ofOthers() string {
+	if c.dialect.Alone {
+		return " AND (node IS NULL OR node <> ?)"
+	}
+	return ""
+}
+
+// others are the parameters of ofOthers.
+func (c *Conn) others(node string) []any {
+	if c.dialect.Alone {
+		return []any{node}
+	}
+	return nil
+}
+
+// hold gives one agent to node. When all that made it due was damaged there is
+// nothing to hold it for, and it is let go again.
+func (db *Store) hold(c *Conn, id claybot.AgentID, node string, at int64, ttl time.Duration, batch int) (h storage.Held, err error) {
+	a, err := c.loadInbox(id)
+	if err != nil {
+		return h, err
+	}
+	a.token++
+	if !c.dialect.Alone {
+		// A lease that a loss of power took back must not be given again under the
+		// same token: time goes on.
+		a.token = max(a.token, at)
+	}
+	a.node, a.wakeAt = node, at+ttl.Milliseconds()
+	h.Lease = storage.Lease{Agent: id, Node: node, Token: a.token, Until: time.UnixMilli(a.wakeAt)}
+	if a.run != "" {
+		if h.Run, err = db.unfinishedRun(c, a); err != nil {
+			return h, err
+		}
+		if h.Run == nil && (a.dueAt == never || a.dueAt > at) {
+			a.node = "" // it was due for that run alone
+			a.wake()
+			return h, c.saveInbox(a)
+		}
+	}
+	if h.Run != nil {
+		if h.Bound, err = db.boundMessages(c, *h.Run); err != nil {
+			return h, err
+		}
+	}
+	if h.Waiting, err = db.waitingMessages(c, a, batch); err != nil {
+		return h, err
+	}
+	if h.Run == nil && (len(h.Waiting) == 0 || a.firstN == 0) {
+		h.Waiting = nil // silent ones wait for company
+		a.node = ""
+		a.wake()
+	}
+	return h, c.saveInbox(a)
+}
+
+// boundMessages returns the messages of a run in the order they joined it. A
+// damaged one is left out: the run goes on with what it has recorded.
+func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.Message, error) {
+	bound := make([]claybot.Message, 0, len(run.Messages))
+	for _, id := range run.Messages {
+		_, err := c.first("SELECT body, crc FROM messages WHERE id = ?", func(r Row) error {
+			m, err := decodeMessage(r, 0)
+			if err != nil {
+				db.log.Error("a message of a run is damaged", "message", id, "run", run.ID, "err", err)
+				return nil
+			}
+			bound = append(bound, m)
+			return nil
+		}, id)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return bound, nil
+}
+
+// waitingMessages returns up to limit waiting messages, oldest first. Damaged
+// ones are ended, so that they cannot hold up those behind them. The caller
+// saves a.
+func (db *Store) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.Message, error) {
+	var (
+		waiting []claybot.Message
+		damaged []claybot.MessageID
+	)
+	// Silent messages go with what comes after them, so they do not count.
+	err := c.each(`SELECT body, crc, id FROM messages INDEXED BY messages_waiting
+		WHERE agent = ?1 AND run IS NULL AND skipped IS NULL AND n <= coalesce(
+			(SELECT n FROM messages INDEXED BY messages_waiting
+			WHERE agent = ?1 AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1 OFFSET 0+?2), 9223372036854775807)
+		ORDER BY n`, func(r Row) error {
+		m, err := decodeMessage(r, 0)
+		if err != nil {
+			db.log.Error("a waiting message is damaged and will not run", "message", r.Str(2), "agent", a.id, "err", err)
+			damaged = append(damaged, claybot.MessageID(r.Str(2)))
+			return nil
+		}
+		waiting = append(waiting, m)
+		return nil
+	}, a.id, max(limit, 1)-1)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range damaged {
+		if err := c.skip(a, id, skippedDamaged); err != nil {
+			return nil, err
+		}
+	}
+	return waiting, c.left(a, len(damaged))
+}
+
+// Renew implements storage.Inbox.
+func (db *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
+	type renewal struct {
+		lease  storage.Lease
+		cancel string
+	}
+	r, err := lightly(ctx, db, func(c *Conn) (renewal, error) {
+		a, err := c.leased(l)
+		if err != nil {
+			return renewal{}, err
+		}
+		a.wakeAt = c.now() + ttl.Milliseconds()
+		var done renewal
+		if a.run != "" {
+			_, err := c.first("SELECT cancel FROM runs WHERE id = ?", func(r Row) error { done.cancel = r.Str(0); return nil }, a.run)
+			if err != nil {
+				return renewal{}, err
+			}
+		}
+		done.lease = l
+		done.lease.Until = time.UnixMilli(a.wakeAt)
+		err = c.do("UPDATE agents SET wake_at = ? WHERE id = ?", a.wakeAt, a.id)
+		return done, err
+	})
+	if err != nil {
+		return storage.Lease{}, "", fmt.Errorf("renew lease: %w", err)
+	}
+	return r.lease, r.cancel, nil
+}
+
+// Release implements storage.Inbox.
+func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		a, err := c.leased(l)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if a.run != "" && orderly {
+			if err := c.do("UPDATE runs SET attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END WHERE id = ?", a.run); err != nil {
+				return struct{}{}, err
+			}
+		}
+		a.free(w)
+		return struct{}{}, c.saveInbox(a)
+	})
+	if err != nil {
+		return fmt.Errorf("release lease: %w", err)
+	}
+	return nil
+}
+
+// Settle implements storage.Inbox. A message that does not wait is refused with
+// storage.ErrNotFound; posts whose ids are known are ignored.
+func (db *Store) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
+	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
+		a, err := c.leased(l)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := c.mustWait(a.id, id); err != nil {
+			return nil, err
+		}
+		return c.settle(a, id, s)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("settle %s: %w", id, err)
+	}
+	return out, nil
+}
+
+func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
+	reason := s.Reason
+	if reason == "" {
+		reason = "settled"
+	}
+	if err := c.skip(a, id, reason); err != nil {
+		return nil, err
+	}
+	if err := c.left(a, 1); err != nil {
+		return nil, err
+	}
+	at := c.now()
+	if err := c.charge(a.id, s.Usage, s.Calls, 0, at); err != nil {
+		return nil, err
+	}
+	for _, m := range s.Posts {
+		repeat, err := c.name(&m)
+		if err != nil {
+			return nil, err
+		}
+		if repeat {
+			continue
+		}
+		if m.At == 0 {
+			m.At = claybot.Time(at)
+		}
+		if err := c.insertMessage(a, m, at, "", ""); err != nil {
+			return nil, err
+		}
+		if !silent(m) {
+			a.urgentN = a.n
+		}
+	}
+	a.free(s.Wait)
+	if err := c.saveInbox(a); err != nil {
+		return nil, err
+	}
+	return c.enqueue(at, string(id), s.Replies)
+}
+
+// mustWait refuses a message that is not waiting for agent, and returns the run
+// id that it reserved.
+func (c *Conn) mustWait(agent claybot.AgentID, id claybot.MessageID) (reserved claybot.RunID, err error) {
+	found, err := c.first("SELECT reserved FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL",
+		func(r Row) error { reserved = claybot.RunID(r.Str(0)); return nil }, id, agent)
+	if err == nil && !found {
+		return "", fmt.Errorf("message %s does not wait: %w", id, storage.ErrNotFound)
+	}
+	return reserved, err
+}
+
+// Recover ends what the last process held that used the store alone: leases, and
+// sends, whose fate nobody knows. It returns how many sends.
+func (c *Conn) Recover() (sends int64, err error) {
+	err = c.do(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE coalesce(resume_at, 0) END
+		WHERE wake_at IS NOT NULL AND node IS NOT NULL`)
+	if err != nil {
+		return 0, err
+	}
+	sends, err = c.exec("UPDATE outbox SET state = ?, cause = 'interrupted' WHERE open = 1 AND state = ?",
+		claybot.SendAmbiguous, claybot.SendAttempted)
+	for range sends {
+		c.tally.send(claybot.SendAttempted, claybot.SendAmbiguous)
+	}
+	return sends, err
+}

@@ -1,0 +1,305 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+var _ storage.Memories = (*Store)(nil)
+
+// maxTitle is the most bytes of a note's first line that lists show.
+const maxTitle = 100
+
+// Memory implements storage.Memories.
+func (db *Store) Memory(ctx context.Context, scope, path string) (m storage.Memory, err error) {
+	err = db.read(ctx, func(c *Conn) (err error) {
+		var found bool
+		m, found, err = c.memory(scope, path)
+		return need(found, err)
+	})
+	if err != nil {
+		return m, fmt.Errorf("memory %s of %s: %w", path, scope, err)
+	}
+	return m, nil
+}
+
+func (c *Conn) memory(scope, path string) (m storage.Memory, found bool, err error) {
+	found, err = c.first(memoryColumns+", m.text FROM memories m JOIN memory_versions v USING (version) WHERE m.scope = ? AND m.path = ?",
+		func(r Row) error { m = readMemory(r); m.Text = r.Str(9); return nil }, scope, path)
+	return m, found, err
+}
+
+// memoryColumns begin the queries that readMemory reads.
+const memoryColumns = "SELECT m.path, m.title, m.size, m.tainted, v.agent, v.run, v.call, v.by, v.at"
+
+func readMemory(r Row) storage.Memory {
+	return storage.Memory{Path: r.Str(0), Title: r.Str(1), Size: r.Int(2), MemoryChange: storage.MemoryChange{
+		Tainted: r.Int(3) != 0, Agent: claybot.AgentID(r.Str(4)), Run: claybot.RunID(r.Str(5)),
+		Call: r.Str(6), By: r.Str(7), At: claybot.Time(r.Int(8)),
+	}}
+}
+
+// Memories implements storage.Memories.
+func (db *Store) Memories(ctx context.Context, scope string) ([]storage.Memory, error) {
+	var list []storage.Memory
+	err := db.read(ctx, func(c *Conn) error {
+		return c.each(memoryColumns+" FROM memories m JOIN memory_versions v USING (version) WHERE m.scope = ? ORDER BY m.path",
+			func(r Row) error { list = append(list, readMemory(r)); return nil }, scope)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("memories of %s: %w", scope, err)
+	}
+	return list, nil
+}
+
+// SaveMemory implements storage.Memories. The limit counts the texts.
+func (db *Store) SaveMemory(ctx context.Context, scope string, m storage.Memory, limit int64) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		if err := c.lock("memories/" + scope); err != nil {
+			return struct{}{}, err
+		}
+		if same, err := c.sameMemory(scope, m); err != nil || same {
+			return struct{}{}, err
+		}
+		return struct{}{}, c.saveMemory(scope, m, limit)
+	})
+	if err != nil {
+		return fmt.Errorf("save memory %s of %s: %w", m.Path, scope, err)
+	}
+	return nil
+}
+
+// ChangeMemory implements storage.Memories.
+func (db *Store) ChangeMemory(ctx context.Context, scope, path string, by storage.MemoryChange, limit int64, change func(storage.Memory, bool) (string, bool, error)) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		if err := c.lock("memories/" + scope); err != nil {
+			return struct{}{}, err
+		}
+		if done, err := c.changedMemory(scope, path, by); err != nil || done {
+			return struct{}{}, err
+		}
+		old, found, err := c.memory(scope, path)
+		if err != nil {
+			return struct{}{}, err
+		}
+		m := storage.Memory{Path: path, MemoryChange: by}
+		if m.Text, m.Tainted, err = change(old, found); err != nil {
+			return struct{}{}, err
+		}
+		m.Tainted = m.Tainted || by.Tainted
+		return struct{}{}, c.saveMemory(scope, m, limit)
+	})
+	if err != nil {
+		return fmt.Errorf("change memory %s of %s: %w", path, scope, err)
+	}
+	return nil
+}
+
+// changedMemory reports whether a call has changed a note before.
+func (c *Conn) changedMemory(scope, path string, by storage.MemoryChange) (bool, error) {
+	if by.Call == "" {
+		return false, nil
+	}
+	return c.first("SELECT 1 FROM memory_versions WHERE scope = ? AND path = ? AND run = ? AND call = ?",
+		func(Row) error { return nil }, scope, path, by.Run, by.Call)
+}
+
+// sameMemory reports whether a note is as its call has written it before.
+func (c *Conn) sameMemory(scope string, m storage.Memory) (bool, error) {
+	if m.Call == "" {
+		return false, nil
+	}
+	return c.first(`SELECT 1 FROM memories m JOIN memory_versions v USING (version)
+		WHERE m.scope = ? AND m.path = ? AND m.text = ? AND v.run = ? AND v.call = ?`,
+		func(Row) error { return nil }, scope, m.Path, m.Text, m.Run, m.Call)
+}
+
+// saveMemory writes a note, with a version.
+func (c *Conn) saveMemory(scope string, m storage.Memory, limit int64) error {
+	if m.Path == "" {
+		return errNoPath
+	}
+	if err := c.fitsMemory(scope, m, limit); err != nil {
+		return err
+	}
+	version, err := c.addVersion(scope, m.Path, m.Text, m.MemoryChange, false)
+	if err != nil {
+		return err
+	}
+	err = c.do(`INSERT INTO memories (scope, path, title, text, size, tainted, version) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (scope, path) DO UPDATE SET title = excluded.title, text = excluded.text, size = excluded.size,
+			tainted = excluded.tainted, version = excluded.version`,
+		scope, m.Path, titleOf(m.Text), m.Text, len(m.Text), m.Tainted, version)
+	if w := c.dialect.Words; err == nil && w.Save != "" {
+		err = c.do(w.Save, w.Fold(m.Path), w.Fold(m.Text), scope, m.Path)
+	}
+	return err
+}
+
+// fitsMemory refuses a note that is too much for its scope.
+func (c *Conn) fitsMemory(scope string, m storage.Memory, limit int64) error {
+	size, others := int64(len(m.Text)), int64(0)
+	_, err := c.first("SELECT coalesce(sum(size), 0), count(*) FROM memories WHERE scope = ? AND path <> ?",
+		func(r Row) error { size += r.Int(0); others = r.Int(1); return nil }, scope, m.Path)
+	switch {
+	case err != nil:
+		return err
+	case size > limit:
+		return fmt.Errorf("%w: %d of %d bytes", storage.ErrTooMany, size, limit)
+	case others >= storage.MaxMemories:
+		return fmt.Errorf("%w: %d notes", storage.ErrTooMany, others)
+	}
+	return nil
+}
+
+// addVersion enters a change, and forgets those of the note that are too many.
+func (c *Conn) addVersion(scope, path, text string, by storage.MemoryChange, gone bool) (version int64, err error) {
+	at := by.At
+	if at == 0 {
+		at = claybot.Now()
+	}
+	_, err = c.insert(`INSERT INTO memory_versions (scope, path, gone, text, agent, run, call, by, tainted, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		RETURNING version`, func(r Row) error { version = r.Int(0); return nil },
+		scope, path, gone, text, by.Agent, by.Run, by.Call, by.By, by.Tainted, at)
+	if err != nil {
+		return 0, err
+	}
+	err = c.do(`DELETE FROM memory_versions WHERE scope = ?1 AND path = ?2 AND version <=
+		(SELECT version FROM memory_versions WHERE scope = ?1 AND path = ?2 ORDER BY version DESC LIMIT 1 OFFSET 0+?3)`,
+		scope, path, storage.MaxMemoryVersions)
+	return version, err
+}
+
+// titleOf is the first line of a note that says something, without the marks of a
+// heading.
+func titleOf(s string) string {
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#"))
+		if line == "" {
+			continue
+		}
+		if len(line) <= maxTitle {
+			return line
+		}
+		end := maxTitle
+		for !utf8.RuneStart(line[end]) {
+			end--
+		}
+		return line[:end] + "…"
+	}
+	return ""
+}
+
+// DropMemory implements storage.Memories.
+func (db *Store) DropMemory(ctx context.Context, scope, path string, by storage.MemoryChange) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		n, err := c.exec("DELETE FROM memories WHERE scope = ? AND path = ?", scope, path)
+		if err == nil && n == 0 {
+			err = storage.ErrNotFound
+		}
+		if err == nil {
+			_, err = c.addVersion(scope, path, "", by, true)
+		}
+		return struct{}{}, err
+	})
+	if err != nil {
+		return fmt.Errorf("drop memory %s of %s: %w", path, scope, err)
+	}
+	return nil
+}
+
+// FindMemories implements storage.Memories, by the full-text index.
+func (db *Store) FindMemories(ctx context.Context, scopes []string, query string, limit int) ([]storage.FoundMemory, error) {
+	words, w := wordsOf(query), db.dialect.Words
+	if len(words) == 0 || len(scopes) == 0 {
+		return nil, nil
+	}
+	args := []any{w.Match(words)}
+	for _, s := range scopes {
+		args = append(args, s)
+	}
+	args = append(args, limit)
+	var found []storage.FoundMemory
+	err := db.read(ctx, func(c *Conn) error {
+		q := fmt.Sprintf(w.Find, memoryColumns+", m.scope", "?"+strings.Repeat(", ?", len(scopes)-1))
+		return c.each(q, func(r Row) error {
+			excerpt := r.Str(10)
+			if w.Excerpt != nil {
+				excerpt = w.Excerpt(excerpt, words)
+			}
+			found = append(found, storage.FoundMemory{Memory: readMemory(r), Scope: r.Str(9), Excerpt: excerpt})
+			return nil
+		}, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find memories: %w", err)
+	}
+	return found, nil
+}
+
+// maxWords is how many words of a query count.
+const maxWords = 20
+
+// Words is how a database finds the notes that have all words of a query, the
+// beginnings of words included.
+type Words struct {
+	// Match is the parameter of Find for words of letters and numbers alone.
+	Match func(words []string) string
+	// Find is the query: the first verb of its format are the columns it begins
+	// with (of memories m and memory_versions v), the second the parameters that
+	// are the scopes. Its last column is the excerpt, or the text that Excerpt
+	// makes it of.
+	Find    string
+	Excerpt func(text string, words []string) string
+	// Save, when there is one, keeps path and text of a note as Fold makes them,
+	// for the note of a scope and path.
+	Save string
+	Fold func(text string) string
+}
+
+// wordsOf are the words of a query.
+func wordsOf(query string) []string {
+	words := strings.FieldsFunc(strings.ToValidUTF8(query, " "), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	return words[:min(len(words), maxWords)]
+}
+
+// MemoryVersions implements storage.Memories.
+func (db *Store) MemoryVersions(ctx context.Context, scope, path string, limit int) ([]storage.MemoryVersion, error) {
+	var list []storage.MemoryVersion
+	err := db.read(ctx, func(c *Conn) error {
+		return c.each(versionColumns+" WHERE scope = ?1 AND (path = ?2 OR CAST(?2 AS TEXT) = '') ORDER BY version DESC LIMIT 0+?3",
+			func(r Row) error { list = append(list, readVersion(r)); return nil }, scope, path, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("versions of memory %s of %s: %w", path, scope, err)
+	}
+	return list, nil
+}
+
+// MemoryVersion implements storage.Memories.
+func (db *Store) MemoryVersion(ctx context.Context, scope string, version int64) (v storage.MemoryVersion, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return need(c.first(versionColumns+" WHERE scope = ? AND version = ?", func(r Row) error { v = readVersion(r); return nil }, scope, version))
+	})
+	if err != nil {
+		return v, fmt.Errorf("version %d of a memory of %s: %w", version, scope, err)
+	}
+	return v, nil
+}
+
+const versionColumns = "SELECT version, path, gone, text, agent, run, call, by, tainted, at FROM memory_versions"
+
+func readVersion(r Row) storage.MemoryVersion {
+	body := r.Str(3)
+	return storage.MemoryVersion{Version: r.Int(0), Gone: r.Int(2) != 0, Memory: storage.Memory{
+		Path: r.Str(1), Title: titleOf(body), Text: body, Size: int64(len(body)), MemoryChange: storage.MemoryChange{
+			Agent: claybot.AgentID(r.Str(4)), Run: claybot.RunID(r.Str(5)), Call: r.Str(6), By: r.Str(7), Tainted: r.Int(8) != 0, At: claybot.Time(r.Int(9)),
+		},
+	}}
+}

@@ -1,0 +1,299 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+var (
+	_ storage.Nodes  = (*Store)(nil)
+	_ storage.Claims = (*Store)(nil)
+)
+
+const (
+	keepNodes  = 24 * time.Hour // after their last beat
+	keepClaims = 24 * time.Hour // that nobody has
+)
+
+// A lone is the one node of a store that one process uses alone: it has every
+// claim, and nothing of it is written.
+type lone struct {
+	mu   sync.Mutex
+	node storage.Node
+}
+
+const nodeColumns = "id, name, addr, version, started, seen, until, draining, working, max_runs, skew"
+
+func decodeNode(r Row, now int64) storage.Node {
+	n := storage.Node{
+		ID: r.Str(0), Name: r.Str(1), Addr: r.Str(2), Version: r.Str(3), Started: claybot.Time(r.Int(4)), Seen: claybot.Time(r.Int(5)),
+		Until: claybot.Time(r.Int(6)), Working: int(r.Int(8)), MaxRuns: int(r.Int(9)), Skew: r.Int(10),
+	}
+	switch {
+	case n.Until == 0:
+		n.State = storage.NodeGone
+	case int64(n.Until) <= now:
+		n.State = storage.NodeLost
+	case r.Int(7) != 0:
+		n.State = storage.NodeDraining
+	default:
+		n.State = storage.NodeLive
+	}
+	return n
+}
+
+// Beat implements storage.Nodes.
+func (db *Store) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+	if db.dialect.Alone {
+		return []storage.Node{db.lone.beat(n, db.now(), ttl)}, nil
+	}
+	alive, err := write(ctx, db, func(c *Conn) ([]storage.Node, error) { return c.beat(n, ttl) })
+	if err != nil {
+		return nil, fmt.Errorf("beat of node %s: %w", n.ID, err)
+	}
+	return alive, nil
+}
+
+func (l *lone) beat(n storage.Node, now int64, ttl time.Duration) storage.Node {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n.Seen, n.Until = claybot.Time(now), claybot.Time(now+ttl.Milliseconds())
+	if n.State != storage.NodeDraining {
+		n.State = storage.NodeLive
+	}
+	l.node = n
+	return n
+}
+
+func (c *Conn) beat(n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+	now := c.now()
+	done, err := c.exec(`INSERT INTO nodes (`+nodeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET addr = excluded.addr, seen = excluded.seen, until = excluded.until, draining = excluded.draining,
+			working = excluded.working, max_runs = excluded.max_runs, skew = excluded.skew WHERE nodes.until > excluded.seen`,
+		n.ID, n.Name, n.Addr, n.Version, n.Started, now, now+ttl.Milliseconds(), n.State == storage.NodeDraining, n.Working, n.MaxRuns, n.Skew)
+	if err != nil {
+		return nil, err
+	}
+	if done == 0 {
+		return nil, fmt.Errorf("it has run out: %w", storage.ErrLeaseLost)
+	}
+	var alive []storage.Node
+	err = c.each("SELECT "+nodeColumns+" FROM nodes WHERE until > ? ORDER BY id",
+		func(r Row) error { alive = append(alive, decodeNode(r, now)); return nil }, now)
+	return alive, err
+}
+
+// Leave implements storage.Nodes.
+func (db *Store) Leave(ctx context.Context, id string) error {
+	if db.dialect.Alone {
+		return nil
+	}
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		if err := c.do("UPDATE nodes SET until = 0 WHERE id = ? AND until > 0", id); err != nil {
+			return struct{}{}, err
+		}
+		err := c.do("UPDATE claims SET node = '', at = ? WHERE node = ?", c.now(), id)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return fmt.Errorf("leave as node %s: %w", id, err)
+	}
+	return nil
+}
+
+// Nodes implements storage.Nodes.
+func (db *Store) Nodes(ctx context.Context) ([]storage.Node, error) {
+	if db.dialect.Alone {
+		db.lone.mu.Lock()
+		defer db.lone.mu.Unlock()
+		return []storage.Node{db.lone.node}, nil
+	}
+	var list []storage.Node
+	err := db.read(ctx, func(c *Conn) error {
+		now := c.now()
+		err := c.each("SELECT "+nodeColumns+" FROM nodes WHERE seen > ? ORDER BY started DESC, id LIMIT 0+?",
+			func(r Row) error { list = append(list, decodeNode(r, now)); return nil }, now-keepNodes.Milliseconds(), 1000)
+		if err != nil {
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		return c.claimed(list)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nodes: %w", err)
+	}
+	return list, nil
+}
+
+// claimed adds to nodes what they have claimed. Destinations are as many as chats,
+// so they are only counted.
+func (c *Conn) claimed(list []storage.Node) error {
+	claims, dests := make(map[string][]string), make(map[string]int)
+	out := storage.DestClaim("")
+	err := c.each("SELECT name, node FROM claims WHERE node <> '' AND substr(name, 1, ?) <> ? ORDER BY name LIMIT 0+?",
+		func(r Row) error { claims[r.Str(1)] = append(claims[r.Str(1)], r.Str(0)); return nil }, len(out), out, 1000)
+	if err != nil {
+		return err
+	}
+	err = c.each("SELECT node, count(*) FROM claims WHERE node <> '' AND substr(name, 1, ?) = ? GROUP BY node",
+		func(r Row) error { dests[r.Str(0)] = int(r.Int(1)); return nil }, len(out), out)
+	for i := range list {
+		list[i].Claims, list[i].Dests = claims[list[i].ID], dests[list[i].ID]
+	}
+	return err
+}
+
+// Claim implements storage.Claims. A node without a beat is refused with
+// storage.ErrLeaseLost.
+func (db *Store) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
+	if db.dialect.Alone {
+		return storage.Claim{Name: name, Node: node, Token: 1}, nil
+	}
+	claim, err := lightly(ctx, db, func(c *Conn) (storage.Claim, error) { return c.claim(node, name) })
+	if err != nil {
+		return storage.Claim{}, fmt.Errorf("claim %s: %w", name, err)
+	}
+	return claim, nil
+}
+
+func (c *Conn) claim(node, name string) (storage.Claim, error) {
+	claim, now := storage.Claim{Name: name, Node: node}, c.now()
+	var holder string
+	var alive bool
+	known, err := c.first("SELECT node, token FROM claims WHERE name = ?"+c.locked(),
+		func(r Row) error { holder, claim.Token = r.Str(0), r.Int(1); return nil }, name)
+	if err != nil {
+		return claim, err
+	}
+	if node == "" {
+		return claim, fmt.Errorf("there is no node: %w", storage.ErrLeaseLost)
+	}
+	// The node itself must be there, and who has the claim must not.
+	mine := false
+	err = c.each("SELECT id FROM nodes WHERE id IN (?, ?) AND until > ?", func(r Row) error {
+		mine, alive = mine || r.Str(0) == node, alive || r.Str(0) == holder
+		return nil
+	}, node, holder, now)
+	switch {
+	case err != nil:
+		return claim, err
+	case !mine:
+		return claim, fmt.Errorf("node %s has no beat: %w", node, storage.ErrLeaseLost)
+	case alive && holder != node:
+		return claim, storage.ErrHeld
+	}
+	// Also for the node that has it: what still stands on its earlier claim must
+	// not end this one.
+	claim.Token++
+	q := "UPDATE claims SET node = ?, token = ?, at = ? WHERE name = ?"
+	if !known {
+		q = "INSERT INTO claims (node, token, at, name) VALUES (?, ?, ?, ?)"
+	}
+	if err := c.do(q, node, claim.Token, now, name); err != nil {
+		return claim, err
+	}
+	if dest, ok := strings.CutPrefix(name, storage.DestClaim("")); ok && holder != node {
+		return claim, c.interrupted(dest)
+	}
+	return claim, nil
+}
+
+// interrupted notes that whoever sent to a destination does so no more, and that
+// nobody knows what became of what was under way.
+func (c *Conn) interrupted(dest string) error {
+	n, err := c.exec("UPDATE outbox SET state = ?, cause = 'interrupted' WHERE open = 1 AND dest = ? AND state = ?",
+		claybot.SendAmbiguous, dest, claybot.SendAttempted)
+	for range n {
+		c.tally.send(claybot.SendAttempted, claybot.SendAmbiguous)
+	}
+	return err
+}
+
+// Yield implements storage.Claims.
+func (db *Store) Yield(ctx context.Context, claim storage.Claim) error {
+	if db.dialect.Alone {
+		return nil
+	}
+	_, err := lightly(ctx, db, func(c *Conn) (int64, error) {
+		return c.exec("UPDATE claims SET node = '', at = ? WHERE name = ? AND node = ? AND token = ?", c.now(), claim.Name, claim.Node, claim.Token)
+	})
+	if err != nil {
+		return fmt.Errorf("yield %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// Holder implements storage.Claims.
+func (db *Store) Holder(ctx context.Context, name string) (node string, err error) {
+	if db.dialect.Alone {
+		db.lone.mu.Lock()
+		defer db.lone.mu.Unlock()
+		return db.lone.node.ID, nil
+	}
+	err = db.read(ctx, func(c *Conn) error {
+		_, err := c.first("SELECT n.id FROM claims c JOIN nodes n ON n.id = c.node AND n.until > ? WHERE c.name = ?",
+			func(r Row) error { node = r.Str(0); return nil }, c.now(), name)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("holder of %s: %w", name, err)
+	}
+	return node, nil
+}
+
+// outgoing returns the state of an outgoing message, and its destination. A claim
+// that is not zero must be that of the destination.
+func (c *Conn) outgoing(claim storage.Claim, id string) (s claybot.SendState, dest string, err error) {
+	found := true
+	if !c.dialect.Alone && claim != (storage.Claim{}) { // first, as whoever claims does
+		found, err = c.first("SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?"+c.locked(),
+			func(Row) error { return nil }, claim.Name, claim.Node, claim.Token)
+		if err != nil {
+			return "", "", err
+		}
+	}
+	err = need(c.first("SELECT state, dest FROM outbox WHERE id = ?"+c.locked(),
+		func(r Row) error { s, dest = claybot.SendState(r.Str(0)), r.Str(1); return nil }, id))
+	if err != nil || c.dialect.Alone || claim == (storage.Claim{}) {
+		return s, dest, err
+	}
+	if !found || claim.Name != storage.DestClaim(dest) {
+		err = fmt.Errorf("the claim of %s: %w", dest, storage.ErrLeaseLost)
+	}
+	return s, dest, err
+}
+
+// beating refuses a node whose beat has run out.
+func (c *Conn) beating(node string) error {
+	if c.dialect.Alone {
+		return nil
+	}
+	found, err := c.first("SELECT 1 FROM nodes WHERE id = ? AND until > ?", func(Row) error { return nil }, node, c.now())
+	if err == nil && !found {
+		err = fmt.Errorf("the beat of node %s: %w", node, storage.ErrLeaseLost)
+	}
+	return err
+}
+
+// pruneNodes removes nodes that are long gone, and claims that nobody has had for
+// long. Tokens may begin anew then: node ids never come back.
+func (c *Conn) pruneNodes(now claybot.Time) (int, error) {
+	if c.dialect.Alone {
+		return 0, nil
+	}
+	n, err := c.exec("DELETE FROM nodes WHERE until < ?2 AND seen < ?1", int64(now)-keepNodes.Milliseconds(), now)
+	if err != nil {
+		return 0, err
+	}
+	m, err := c.exec(`DELETE FROM claims WHERE at < ? AND NOT EXISTS (SELECT 1 FROM nodes WHERE id = claims.node AND until > ?)`,
+		int64(now)-keepClaims.Milliseconds(), now)
+	return int(n + m), err
+}

@@ -1,0 +1,287 @@
+package relational
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// causeDamaged is why an outgoing message with a broken text is not sent.
+const causeDamaged = "the stored text is damaged"
+
+// enqueue adds outgoing messages with the run or message they answer, and
+// returns those that were new, as stored. A state other than waiting is only
+// taken for a send whose fate is unknown already: the beginning of an answer.
+func (c *Conn) enqueue(at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
+	if err := c.lockDests(out); err != nil {
+		return nil, err
+	}
+	added := make([]claybot.Outgoing, 0, len(out))
+	for _, o := range out {
+		if o.ID == "" {
+			return nil, fmt.Errorf("outgoing message: %w", errNoID)
+		}
+		if o.State == "" {
+			o.State = claybot.SendWaiting
+		}
+		if o.State != claybot.SendWaiting && o.State != claybot.SendAmbiguous {
+			return nil, fmt.Errorf("outgoing message %s cannot begin as %q", o.ID, o.State)
+		}
+		if o.At == 0 {
+			o.At = claybot.Time(at)
+		}
+		o.Receipt, o.Cause = "", ""
+		isNew, err := c.insertOutgoing(at, origin, &o)
+		if err != nil {
+			return nil, err
+		}
+		if isNew {
+			c.tally.send("", o.State)
+			added = append(added, o)
+		}
+	}
+	return added, nil
+}
+
+// lockDests makes others wait who add messages for the same destinations: the order
+// of a destination is that of the commits. In one order, so that no two wait for
+// each other.
+func (c *Conn) lockDests(out []claybot.Outgoing) error {
+	if c.dialect.LockName == "" {
+		return nil
+	}
+	dests := make([]string, len(out))
+	for i, o := range out {
+		dests[i] = o.Route.Dest()
+	}
+	slices.Sort(dests)
+	for _, dest := range slices.Compact(dests) {
+		if err := c.lock("out/" + dest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertOutgoing adds o and sets its N, unless its id is known.
+func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) (isNew bool, err error) {
+	body, crc, err := encode(o)
+	if err != nil {
+		return false, err
+	}
+	if origin == "" {
+		origin = string(o.Run)
+	}
+	dest := o.Route.Dest()
+	isNew, err = c.insert(`INSERT INTO outbox (id, dest, origin, state, open, at, attempts, tried_at, due_at, body, crc)
+		VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING n`,
+		func(r Row) error { o.N = r.Int(0); return nil },
+		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
+	if isNew {
+		c.journal.hint.Dests = append(c.journal.hint.Dests, dest)
+	}
+	return isNew, err
+}
+
+// Sent implements storage.Outbox. A message that was sent without a receipt has
+// the empty one.
+func (db *Store) Sent(ctx context.Context, id string) (receipt string, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return need(c.first("SELECT receipt FROM outbox WHERE id = ? AND state = ?",
+			func(r Row) error { receipt = r.Str(0); return nil }, id, claybot.SendSent))
+	})
+	if err != nil {
+		return "", fmt.Errorf("receipt of outgoing message %s: %w", id, err)
+	}
+	return receipt, nil
+}
+
+// Enqueue implements storage.Outbox.
+func (db *Store) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return c.enqueue(c.now(), "", o) })
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	return added, nil
+}
+
+// Unsent implements storage.Outbox. A message whose stored text is damaged is
+// marked failed, so that it does not hold up those behind it.
+func (db *Store) Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error) {
+	for {
+		out, damaged, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
+			" FROM outbox WHERE open = 1 AND dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, after, limit)
+		if err != nil {
+			return nil, fmt.Errorf("unsent messages: %w", err)
+		}
+		for _, id := range damaged {
+			if err := db.Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: causeDamaged}); err != nil {
+				return nil, err
+			}
+		}
+		if len(out) > 0 || len(damaged) == 0 {
+			return out, nil
+		}
+	}
+}
+
+// outgoings reads rows of outgoingColumns. Those with a damaged body are told
+// apart and logged.
+func (db *Store) outgoings(ctx context.Context, q string, args ...any) (out []claybot.Outgoing, damaged []string, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each(q, func(r Row) error {
+			o, err := decodeOutgoing(r)
+			if err != nil {
+				db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
+				damaged = append(damaged, o.ID)
+				return nil
+			}
+			out = append(out, o)
+			return nil
+		}, args...)
+	})
+	return out, damaged, err
+}
+
+// UnsentDests implements storage.Outbox.
+func (db *Store) UnsentDests(ctx context.Context) ([]string, error) {
+	var dests []string
+	err := db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT DISTINCT dest FROM outbox WHERE open = 1 ORDER BY dest",
+			func(r Row) error { dests = append(dests, r.Str(0)); return nil })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("unsent destinations: %w", err)
+	}
+	return dests, nil
+}
+
+// errEnded: the outgoing message was sent or failed before.
+var errEnded = errors.New("has ended already")
+
+func open(s claybot.SendState) bool { return s != claybot.SendSent && s != claybot.SendFailed }
+
+// Attempt implements storage.Outbox. One that was sent or failed is refused.
+func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		s, _, err := c.outgoing(claim, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if err := c.beating(claim.Node); err != nil {
+			return struct{}{}, err
+		}
+		if !open(s) {
+			return struct{}{}, errEnded
+		}
+		c.tally.send(s, claybot.SendAttempted)
+		err = c.do("UPDATE outbox SET state = ?, attempts = attempts + 1, tried_at = ? WHERE id = ?",
+			claybot.SendAttempted, c.now(), id)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return fmt.Errorf("attempt %s: %w", id, err)
+	}
+	return nil
+}
+
+// Resolve implements storage.Outbox. Recording the end of an ended message once
+// more in the same state changes nothing; another state is refused.
+func (db *Store) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.resolve(claim, id, res) })
+	if err != nil {
+		return fmt.Errorf("resolve %s: %w", id, err)
+	}
+	return nil
+}
+
+func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) error {
+	switch res.State {
+	case claybot.SendSent, claybot.SendFailed, claybot.SendAmbiguous, claybot.SendWaiting:
+	default:
+		return fmt.Errorf("an attempt cannot end as %q", res.State)
+	}
+	s, dest, err := c.outgoing(claim, id)
+	switch {
+	case err != nil:
+		return err
+	case !open(s) && s == res.State:
+		return nil
+	case !open(s):
+		return errEnded
+	}
+	// One that is given up while nobody knows whether it arrived carries the
+	// mark, should somebody want it to be sent again.
+	lost := s == claybot.SendAmbiguous && res.State == claybot.SendFailed
+	if lost || res.Resent || res.NoEdit || res.Edit != "" {
+		marked := res
+		marked.Resent = res.Resent || lost
+		if err := c.amend(id, marked); err != nil && !(lost && errors.Is(err, storage.ErrDamaged)) {
+			return err
+		}
+	}
+	free := 0
+	if res.Free {
+		free = 1
+	}
+	isOpen := 0
+	if open(res.State) {
+		isOpen = 1
+	}
+	c.tally.send(s, res.State)
+	if res.State == claybot.SendSent {
+		c.journal.hint.Sent = append(c.journal.hint.Sent, dest)
+	}
+	err = c.do(`UPDATE outbox SET state = ?1, open = ?2, attempts = CASE WHEN attempts > ?3 THEN attempts - ?3 ELSE 0 END, due_at = ?4,
+		receipt = coalesce(?5, receipt), cause = coalesce(?6, cause) WHERE id = ?7`,
+		res.State, isOpen, free, claybot.At(res.Due), text(res.Receipt), text(res.Cause), id)
+	return err
+}
+
+// amend changes the stored message for its next send.
+func (c *Conn) amend(id string, res storage.Resolution) error {
+	var o claybot.Outgoing
+	err := need(c.first("SELECT body, crc FROM outbox WHERE id = ?",
+		func(r Row) error { return decode(r.Str(0), r.Int(1), &o) }, id))
+	if err != nil {
+		return err
+	}
+	o.Resent = o.Resent || res.Resent
+	if res.NoEdit {
+		o.Edit = ""
+	}
+	if res.Edit != "" {
+		o.Edit = res.Edit
+	}
+	body, crc, err := encode(o)
+	if err != nil {
+		return err
+	}
+	err = c.do("UPDATE outbox SET body = ?, crc = ? WHERE id = ?", body, crc, id)
+	return err
+}
+
+// SentAfter implements storage.Outbox. Damaged messages are left out.
+func (db *Store) SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error) {
+	out, _, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
+		" FROM outbox WHERE dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, n, limit)
+	if err != nil {
+		return nil, fmt.Errorf("sent messages: %w", err)
+	}
+	return out, nil
+}
+
+// LastN implements storage.Outbox. Damaged messages count.
+func (db *Store) LastN(ctx context.Context, dest string) (n int64, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return need(c.first("SELECT coalesce(max(n), 0) FROM outbox WHERE dest = ?", func(r Row) error { n = r.Int(0); return nil }, dest))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("last position: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,350 @@
+package relational
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Reasons why a message is stored as skipped.
+const (
+	skippedCommand   = "command"
+	skippedReset     = "reset"
+	skippedInboxFull = "inbox_full"
+)
+
+// errNoID refuses what could not be told from its repeats.
+var errNoID = errors.New("it has no id")
+
+// Post implements storage.Inbox. An agent that is not in the index is refused
+// with storage.ErrNotFound.
+func (db *Store) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+	posted, err := write(ctx, db, func(c *Conn) (storage.Posted, error) { return c.post(p) })
+	if err != nil {
+		return storage.Posted{}, fmt.Errorf("post %s: %w", p.Message.ID, err)
+	}
+	if !posted.Added {
+		db.duplicates.Add(1)
+	}
+	return posted, nil
+}
+
+func (c *Conn) post(p storage.Posting) (storage.Posted, error) {
+	var done storage.Posted
+	m := p.Message
+	if m.ID == "" {
+		return done, errNoID
+	}
+	// The agent comes first: whoever posts the same message at the same time waits
+	// here, and finds it known then.
+	a, gone := c.loadInbox(p.To)
+	if gone != nil && !errors.Is(gone, storage.ErrNotFound) {
+		return done, gone
+	}
+	if repeat, err := c.name(&m); err != nil || repeat {
+		return done, err
+	}
+	if m.Firing != nil {
+		if known, err := c.entered(*m.Firing); err != nil || known {
+			return done, err
+		}
+	}
+	if gone != nil {
+		return done, gone
+	}
+	at := c.now()
+	if m.At == 0 {
+		m.At = claybot.Time(at)
+	}
+	done, replies, err := c.admit(a, p, at)
+	if err != nil {
+		return done, err
+	}
+	done.Added = true
+	if err := c.receive(a, m, done.Skipped, p.Wait, at); err != nil {
+		return done, err
+	}
+	if err := c.saveInbox(a); err != nil {
+		return done, err
+	}
+	done.Outbox, err = c.enqueue(at, string(m.ID), replies)
+	return done, err
+}
+
+// admit decides whether a message waits, and does what it does when it is
+// posted. replies are those that go with it.
+func (c *Conn) admit(a *inboxRow, p storage.Posting, at int64) (done storage.Posted, replies []claybot.Outgoing, err error) {
+	replies = p.Replies
+	switch m := p.Message; {
+	case p.Skip != "":
+		done.Skipped = p.Skip
+	case m.Type == claybot.MessageCancel:
+		done.Skipped = skippedCommand
+		if a.run == "" || m.Run != "" && m.Run != a.run { // nothing, or not what is to end
+			replies = p.IfIdle
+		} else {
+			done.Canceled, err = a.run, c.askCancel(a, cmp.Or(p.By, "user"), at)
+		}
+	case m.Type == claybot.MessageCommand:
+		done.Skipped = skippedCommand
+	case m.Type == claybot.MessageReset:
+		done, err = c.reset(a, at)
+	case m.Type == claybot.MessageAnswer:
+		if a.run == "" || a.run != m.Run {
+			done.Skipped = skippedRunEnded
+		}
+	case p.MaxWaiting > 0 && a.waiting >= int64(p.MaxWaiting):
+		done.Skipped = skippedInboxFull
+	}
+	return done, replies, err
+}
+
+// receive stores a message that was admitted, and says when a is due for it.
+// The caller saves a.
+func (c *Conn) receive(a *inboxRow, m claybot.Message, skipped string, w storage.Wait, at int64) error {
+	if skipped != "" && m.Awaited != nil {
+		a.refuse(*m.Awaited, skipped)
+	}
+	if m.Type == claybot.MessageAnswer {
+		var run claybot.RunID
+		if skipped == "" {
+			run = m.Run
+		}
+		if err := c.insertMessage(a, m, at, skipped, run); err != nil || a.run == "" || a.run != m.Run {
+			return err
+		}
+		return c.joinAnswer(a, m.ID, run != "", at)
+	}
+	if err := c.insertMessage(a, m, at, skipped, ""); err != nil {
+		return err
+	}
+	if m.Firing != nil {
+		if err := c.enter(*m.Firing, m.ID, m.Firing.Late, at); err != nil {
+			return err
+		}
+	}
+	if m.Type == claybot.MessageReset && skipped == "" {
+		a.urgentN = a.n
+		if err := c.moveBehind(a, a.n); err != nil {
+			return err
+		}
+	}
+	if skipped != "" || silent(m) {
+		return nil
+	}
+	if err := c.holdAlbum(a, m, at); err != nil {
+		return err
+	}
+	a.dueAt = a.due(w)
+	a.wake()
+	return nil
+}
+
+// silent reports whether m is only recorded.
+func silent(m claybot.Message) bool { return m.Silent && m.Type == claybot.MessageSystem }
+
+// moveBehind gives the messages that wait before number n new numbers behind
+// it, in their order.
+func (c *Conn) moveBehind(a *inboxRow, n int64) error {
+	var ids []claybot.MessageID
+	err := c.each("SELECT id FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND n < ? ORDER BY n",
+		func(r Row) error { ids = append(ids, claybot.MessageID(r.Str(0))); return nil }, a.id, n)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		a.n++
+		if err := c.do("UPDATE messages SET n = ? WHERE id = ?", a.n, id); err != nil {
+			return err
+		}
+	}
+	return c.front(a)
+}
+
+// name settles under which id m is stored, or that it is a repeat.
+func (c *Conn) name(m *claybot.Message) (repeat bool, err error) {
+	for _, key := range m.Keys {
+		known, err := c.first("SELECT 1 FROM keys WHERE key = ?", func(Row) error { return nil }, key)
+		if err != nil || known {
+			return known, err
+		}
+	}
+	stored, known, err := c.keysOf(m.ID)
+	if err != nil || !known {
+		return false, err
+	}
+	if len(m.Keys) == 0 || len(stored) == 0 || slices.ContainsFunc(m.Keys, func(k string) bool { return slices.Contains(stored, k) }) {
+		return true, nil
+	}
+	m.ID += claybot.MessageID("#" + m.Keys[0])
+	_, known, err = c.keysOf(m.ID)
+	return known, err
+}
+
+// keysOf returns the keys with which a message was posted. The row keeps them
+// for good, the keys table does not.
+func (c *Conn) keysOf(id claybot.MessageID) (keys []string, known bool, err error) {
+	known, err = c.first("SELECT body, crc FROM messages WHERE id = ?", func(r Row) error {
+		m, err := decodeMessage(r, 0)
+		if err != nil {
+			return nil // a damaged message is still a known one
+		}
+		keys = m.Keys
+		return nil
+	}, id)
+	return keys, known, err
+}
+
+// insertMessage adds m as the agent's next message. It waits unless it is
+// skipped or belongs to a run.
+func (c *Conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped string, run claybot.RunID) error {
+	body, crc, err := encode(m)
+	if err != nil {
+		return err
+	}
+	awaited, err := awaitedColumn(m)
+	if err != nil {
+		return err
+	}
+	reserved := reservedBy(m)
+	if err := c.checkReserved(reserved); err != nil {
+		return err
+	}
+	a.n++
+	var place int64 // among all messages; they are never deleted
+	_, err = c.insert(`INSERT INTO messages (id, agent, n, type, at, album, run, skipped, silent, awaited, reserved, body, crc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rowid`,
+		func(r Row) error { place = r.Int(0); return nil },
+		m.ID, a.id, a.n, m.Type, at, text(m.Context.GroupID), text(string(run)), text(skipped), silent(m), awaited, text(string(reserved)), body, crc)
+	if err != nil {
+		return err
+	}
+	if skipped != "" && reserved != "" {
+		if err := c.cancelReserved(a.id, reserved, m.ID, skipped); err != nil {
+			return err
+		}
+	}
+	if m.Type == claybot.MessageUser {
+		a.lastUserAt, a.lastUserN = max(a.lastUserAt, at), place
+	}
+	for _, key := range m.Keys {
+		if err := c.do("INSERT INTO keys (key, at, message) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING", key, at, m.ID); err != nil {
+			return err
+		}
+	}
+	if skipped == "" && run == "" {
+		a.arrive(at, silent(m))
+		c.tally[countWaiting]++
+	}
+	return nil
+}
+
+// reset cancels the unfinished run and drops what the person said before.
+func (c *Conn) reset(a *inboxRow, at int64) (done storage.Posted, err error) {
+	if a.run != "" {
+		if err := c.askCancel(a, "reset", at); err != nil {
+			return done, err
+		}
+		done.Canceled = a.run
+	}
+	done.Dropped, err = c.drop(a, skippedReset, func(_ claybot.MessageID, t claybot.MessageType) bool {
+		return t == claybot.MessageUser || t == claybot.MessageCommand || t == claybot.MessageReset || t == claybot.MessageCompact
+	})
+	return done, err
+}
+
+// askCancel marks the unfinished run, and wakes it when it is paused. A reset
+// outweighs a stop, as it is what its waiters are told; else the first counts.
+func (c *Conn) askCancel(a *inboxRow, by string, at int64) error {
+	a.rouse(at)
+	c.journal.hint.Cancel = append(c.journal.hint.Cancel, storage.CancelHint{Agent: a.id, Run: a.run, By: by})
+	err := c.do("UPDATE runs SET cancel = ?1 WHERE id = ?2 AND (cancel IS NULL OR ?1 = 'reset')", by, a.run)
+	return err
+}
+
+// holdAlbum keeps the agent from being due while parts of m's album may come.
+func (c *Conn) holdAlbum(a *inboxRow, m claybot.Message, at int64) error {
+	album := m.Context.GroupID
+	if album == "" {
+		return nil
+	}
+	first := at
+	_, err := c.first(`SELECT min(at) FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND album = ?`,
+		func(r Row) error { first = r.Int(0); return nil }, a.id, album)
+	if err != nil {
+		return err
+	}
+	a.holdAt = max(a.holdAt, min(at+albumQuiet.Milliseconds(), first+albumMax.Milliseconds()))
+	return nil
+}
+
+// drop ends the waiting messages that which picks, nil for all, and returns
+// them in order. The caller saves a.
+func (c *Conn) drop(a *inboxRow, reason string, which func(claybot.MessageID, claybot.MessageType) bool) ([]claybot.MessageID, error) {
+	var dropped []claybot.MessageID
+	err := c.each("SELECT id, type FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n", func(r Row) error {
+		if id := claybot.MessageID(r.Str(0)); which == nil || which(id, claybot.MessageType(r.Str(1))) {
+			dropped = append(dropped, id)
+		}
+		return nil
+	}, a.id)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range dropped {
+		if err := c.skip(a, id, reason); err != nil {
+			return nil, err
+		}
+	}
+	return dropped, c.left(a, len(dropped))
+}
+
+// skip ends one waiting message of a. Whoever awaits it is answered when a is
+// saved; the run whose id it reserved is canceled.
+func (c *Conn) skip(a *inboxRow, id claybot.MessageID, reason string) error {
+	var reserved claybot.RunID
+	_, err := c.first("SELECT awaited, reserved FROM messages WHERE id = ? AND (awaited IS NOT NULL OR reserved IS NOT NULL)", func(r Row) error {
+		reserved = claybot.RunID(r.Str(1))
+		var w claybot.Awaited
+		if !r.Null(0) && unmarshal(r.Str(0), &w) == nil { // else nobody knows whom to tell
+			a.refuse(w, reason)
+		}
+		return nil
+	}, id)
+	if err != nil {
+		return err
+	}
+	if err := c.do("UPDATE messages SET skipped = ? WHERE id = ?", reason, id); err != nil || reserved == "" {
+		return err
+	}
+	return c.cancelReserved(a.id, reserved, id, reason)
+}
+
+// Drop implements storage.Inbox. An unknown agent has nothing to drop.
+func (db *Store) Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
+	dropped, err := write(ctx, db, func(c *Conn) ([]claybot.MessageID, error) {
+		a, err := c.loadInbox(agent)
+		if err != nil {
+			return nil, ignoreNotFound(err)
+		}
+		var which func(claybot.MessageID, claybot.MessageType) bool
+		if len(ids) > 0 {
+			which = func(id claybot.MessageID, _ claybot.MessageType) bool { return slices.Contains(ids, id) }
+		}
+		dropped, err := c.drop(a, reason, which)
+		if err != nil || len(dropped) == 0 {
+			return nil, err
+		}
+		a.wake()
+		return dropped, c.saveInbox(a)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("drop messages of agent %s: %w", agent, err)
+	}
+	return dropped, nil
+}

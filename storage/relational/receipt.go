@@ -1,0 +1,152 @@
+package relational
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Receipt implements storage.Inbox. A message whose stored text is damaged is
+// reported with an error that wraps storage.ErrDamaged. Of a run that was
+// pruned only the id is known.
+func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
+	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+" FROM messages WHERE id = ?", string(id))
+	if err != nil {
+		return storage.Receipt{}, fmt.Errorf("receipt of %s: %w", id, err)
+	}
+	return rec, nil
+}
+
+// LastReceipt implements storage.Inbox.
+func (db *Store) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
+	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+` FROM messages INDEXED BY messages_user
+		WHERE agent = ? AND type = 'user' ORDER BY n DESC LIMIT 1`, string(agent))
+	if err != nil {
+		return storage.Receipt{}, fmt.Errorf("receipt of the last message of agent %s: %w", agent, err)
+	}
+	return rec, nil
+}
+
+// receiptColumns are those of a message that receipt reads.
+const receiptColumns = "id, agent, run, skipped, body, crc, at, n"
+
+// firstBefore is how many of the messages before one a receipt names.
+const firstBefore = 10
+
+// queue tells what the message n of an agent waits for.
+func (c *Conn) queue(rec *storage.Receipt, n int64) error {
+	_, err := c.first("SELECT due_at, run FROM agents WHERE id = ?", func(r Row) error {
+		rec.Due, rec.Busy = claybot.Time(r.Int(0)), claybot.RunID(r.Str(1))
+		return nil
+	}, rec.Agent)
+	if err != nil {
+		return err
+	}
+	return c.each("SELECT id FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND n < ? ORDER BY n", func(r Row) error {
+		if rec.Ahead++; rec.Ahead <= firstBefore {
+			rec.Before = append(rec.Before, claybot.MessageID(r.Str(0)))
+		}
+		return nil
+	}, rec.Agent, n)
+}
+
+// receipt finishes what q finds: one row of receiptColumns.
+func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, error) {
+	var rec storage.Receipt
+	err := db.read(ctx, func(c *Conn) error {
+		var run claybot.RunID
+		var origin string
+		var n int64
+		err := need(c.first(q, func(r Row) (err error) {
+			origin, rec.Agent, run, rec.Skipped = r.Str(0), claybot.AgentID(r.Str(1)), claybot.RunID(r.Str(2)), r.Str(3)
+			rec.Stored, n = claybot.Time(r.Int(6)), r.Int(7)
+			rec.Message, err = decodeMessage(r, 4)
+			return err
+		}, arg))
+		if err != nil {
+			return err
+		}
+		if run == "" && rec.Skipped == "" {
+			if err := c.queue(&rec, n); err != nil {
+				return err
+			}
+		}
+		if run != "" {
+			loaded, err := c.loadRun(run)
+			if errors.Is(err, storage.ErrNotFound) { // it ended long ago, see Prune
+				loaded, err = claybot.Run{ID: run, Agent: rec.Agent}, nil
+			}
+			if err != nil {
+				return err
+			}
+			rec.Run, origin = &loaded, string(run)
+		}
+		return c.each("SELECT "+outgoingColumns+" FROM outbox WHERE origin = ? ORDER BY n", func(r Row) error {
+			o, err := decodeOutgoing(r)
+			if err != nil {
+				o.Cause = causeDamaged // its fate is known all the same
+			}
+			rec.Replies = append(rec.Replies, o)
+			return nil
+		}, origin)
+	})
+	return rec, err
+}
+
+// Transcript implements storage.Outbox. Damaged entries are left out.
+func (db *Store) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
+	// A line is an entry and when it came to be.
+	type line struct {
+		at int64
+		storage.Entry
+	}
+	var said, sent []line
+	err := db.read(ctx, func(c *Conn) error {
+		err := c.each("SELECT body, crc, at, id FROM messages WHERE agent = ? AND type NOT IN ('system', 'answer') ORDER BY n DESC LIMIT 0+?", func(r Row) error {
+			m, err := decodeMessage(r, 0)
+			if err != nil {
+				db.log.Error("a message is damaged", "message", r.Str(3), "err", err)
+				return nil
+			}
+			said = append(said, line{r.Int(2), storage.Entry{Message: &m}})
+			return nil
+		}, agent, limit)
+		if err != nil {
+			return err
+		}
+		return c.each("SELECT "+outgoingColumns+", at FROM outbox WHERE dest = ? ORDER BY n DESC LIMIT 0+?", func(r Row) error {
+			o, err := decodeOutgoing(r)
+			if err != nil {
+				db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
+				return nil
+			}
+			sent = append(sent, line{r.Int(10), storage.Entry{Outgoing: &o}})
+			return nil
+		}, dest, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("transcript of agent %s: %w", agent, err)
+	}
+	lines := append(said, sent...)
+	slices.Reverse(lines) // now each kind is in its own order, and what was sent stands first
+	slices.SortStableFunc(lines, func(a, b line) int {
+		switch {
+		case a.at != b.at:
+			return int(a.at - b.at)
+		case a.Message != nil && b.Outgoing != nil:
+			return -1 // an answer follows what it answers
+		case a.Outgoing != nil && b.Message != nil:
+			return 1
+		}
+		return 0
+	})
+	entries := make([]storage.Entry, 0, limit)
+	for _, l := range lines[max(0, len(lines)-limit):] {
+		entries = append(entries, l.Entry)
+	}
+	return entries, nil
+}

@@ -1,0 +1,145 @@
+package relational
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// errNoName refuses a sink without a name.
+var errNoName = errors.New("a sink has no name")
+
+// LoadSinks lists the sinks that are told of events.
+func LoadSinks(c *Conn) (names []string, err error) {
+	err = c.each("SELECT name FROM sinks ORDER BY name", func(r Row) error { names = append(names, r.Str(0)); return nil })
+	return names, err
+}
+
+// Sinks implements storage.Relays. The names stay across restarts, so a process
+// names those that it has at each start.
+func (db *Store) Sinks(ctx context.Context, names ...string) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.nameSinks(names) })
+	if err != nil {
+		return fmt.Errorf("sinks: %w", err)
+	}
+	return nil
+}
+
+func (c *Conn) nameSinks(names []string) error {
+	if slices.Contains(names, "") {
+		return errNoName
+	}
+	known, err := LoadSinks(c)
+	if err != nil {
+		return err
+	}
+	others, err := c.inCompany()
+	if err != nil {
+		return err
+	}
+	for _, name := range known {
+		if others || slices.Contains(names, name) { // another node may have it still
+			continue
+		}
+		for _, q := range []string{"DELETE FROM sinks WHERE name = ?", "DELETE FROM relays WHERE sink = ?"} {
+			if err := c.do(q, name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range names {
+		if err := c.do("INSERT INTO sinks (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name); err != nil {
+			return err
+		}
+	}
+	now, err := LoadSinks(c)
+	c.sinks, c.journal.sinks = now, &now
+	return err
+}
+
+// inCompany reports whether other nodes are there.
+func (c *Conn) inCompany() (bool, error) {
+	if c.dialect.Alone {
+		return false, nil
+	}
+	n := 0
+	err := c.each("SELECT 1 FROM nodes WHERE until > ? LIMIT 0+?", func(Row) error { n++; return nil }, c.now(), 2)
+	return n > 1, err
+}
+
+// owe notes that every sink is to be told the events of a run after known, the
+// first of which happened at a time.
+func (c *Conn) owe(run claybot.RunID, known int64, at claybot.Time) error {
+	for _, sink := range c.sinks {
+		err := c.do(`INSERT INTO relays (run, sink, seq, since) VALUES (?, ?, ?, ?)
+			ON CONFLICT (run, sink) DO UPDATE SET since = coalesce(relays.since, excluded.since)`, run, sink, known, at)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const backlogQuery = `SELECT run, seq, since FROM relays INDEXED BY relays_backlog
+	WHERE sink = ? AND since IS NOT NULL ORDER BY since, run LIMIT 0+?`
+
+// Backlog implements storage.Relays.
+func (db *Store) Backlog(ctx context.Context, sink string, limit int) ([]storage.Unpublished, error) {
+	var list []storage.Unpublished
+	err := db.read(ctx, func(c *Conn) error {
+		return c.each(backlogQuery, func(r Row) error {
+			list = append(list, storage.Unpublished{Run: claybot.RunID(r.Str(0)), After: r.Int(1), Since: claybot.Time(r.Int(2))})
+			return nil
+		}, sink, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("backlog of sink %s: %w", sink, err)
+	}
+	return list, nil
+}
+
+// Published implements storage.Relays. A sink or run that is not known changes
+// nothing. It survives the end of the process at once, a loss of power only
+// with the next commit of anything else: then a sink is told again, which it
+// must bear anyway.
+func (db *Store) Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error {
+	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.published(sink, run, seq) })
+	if err != nil {
+		return fmt.Errorf("published to sink %s, run %s: %w", sink, run, err)
+	}
+	return nil
+}
+
+func (c *Conn) published(sink string, id claybot.RunID, seq int64) error {
+	var (
+		last  int64
+		ended bool
+		next  claybot.Time
+	)
+	// With this lock, whoever appends events sees what is written here, or the other
+	// way round.
+	found, err := c.first("SELECT 1 FROM relays WHERE run = ? AND sink = ? AND seq < ?"+c.locked(), func(Row) error { return nil }, id, sink, seq)
+	if err != nil || !found {
+		return err
+	}
+	found, err = c.first(`SELECT runs.last_seq, runs.ended, events.at FROM runs
+		LEFT JOIN events ON events.run = runs.id AND events.seq = ?2 + 1 WHERE runs.id = ?1`, func(r Row) error {
+		last, ended, next = r.Int(0), r.Int(1) > 0, claybot.Time(r.Int(2))
+		return nil
+	}, id, seq)
+	switch {
+	case err != nil || !found:
+		return err
+	case seq < last:
+		err = c.do("UPDATE relays SET seq = ?, since = ?, published_at = ? WHERE run = ? AND sink = ?", seq, next, c.now(), id, sink)
+	case ended:
+		err = c.do("DELETE FROM relays WHERE run = ? AND sink = ?", id, sink)
+	default:
+		err = c.do("UPDATE relays SET seq = ?, since = NULL, published_at = ? WHERE run = ? AND sink = ?", last, c.now(), id, sink)
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package relational
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// remindAtOnce is how many reminders one call of Remind posts at most.
+const remindAtOnce = 100
+
+const reminderColumns = "id, agent, due, note, made, context, route"
+
+func decodeReminder(r Row) (storage.Reminder, error) {
+	m := storage.Reminder{
+		ID: r.Str(0), Agent: claybot.AgentID(r.Str(1)), Due: claybot.Time(r.Int(2)), Note: r.Str(3), Made: claybot.Time(r.Int(4)),
+	}
+	err := unmarshal(r.Str(5), &m.Context)
+	if !r.Null(6) {
+		err = errors.Join(err, unmarshal(r.Str(6), &m.Route))
+	}
+	if err != nil {
+		return m, fmt.Errorf("reminder %s: %w", m.ID, err)
+	}
+	return m, nil
+}
+
+// AddReminder implements storage.Reminders. An unknown agent is refused with
+// storage.ErrNotFound.
+func (db *Store) AddReminder(ctx context.Context, r storage.Reminder, limit int) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.addReminder(r, limit) })
+	if err != nil {
+		return fmt.Errorf("add reminder %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+func (c *Conn) addReminder(r storage.Reminder, limit int) error {
+	if r.ID == "" {
+		return errNoID
+	}
+	known, err := c.first("SELECT 1 FROM reminders WHERE agent = ? AND id = ?", func(Row) error { return nil }, r.Agent, r.ID)
+	if err != nil || known {
+		return err
+	}
+	if _, err := c.loadInbox(r.Agent); err != nil {
+		return err
+	}
+	var n int64
+	_, err = c.first("SELECT count(*) FROM reminders WHERE agent = ?", func(r Row) error { n = r.Int(0); return nil }, r.Agent)
+	if err != nil {
+		return err
+	}
+	if n >= int64(limit) {
+		return fmt.Errorf("%w: %d of %d", storage.ErrTooMany, n, limit)
+	}
+	at, err := json.Marshal(r.Context)
+	if err != nil {
+		return err
+	}
+	var route any
+	if r.Route != nil {
+		if route, err = json.Marshal(r.Route); err != nil {
+			return err
+		}
+	}
+	if r.Made == 0 {
+		r.Made = claybot.Time(c.now())
+	}
+	err = c.do("INSERT INTO reminders ("+reminderColumns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
+		r.ID, r.Agent, r.Due, r.Note, r.Made, at, route)
+	return err
+}
+
+// Reminders implements storage.Reminders.
+func (db *Store) Reminders(ctx context.Context, agent claybot.AgentID) ([]storage.Reminder, error) {
+	list, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders WHERE agent = ? ORDER BY due, made, id", agent)
+	if err != nil {
+		return nil, fmt.Errorf("reminders of agent %s: %w", agent, err)
+	}
+	return list, nil
+}
+
+// NextReminders implements storage.Reminders.
+func (db *Store) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+	list, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders INDEXED BY reminders_due ORDER BY due LIMIT 0+?", limit)
+	if err != nil {
+		return nil, fmt.Errorf("next reminders: %w", err)
+	}
+	return list, nil
+}
+
+func (db *Store) reminders(ctx context.Context, q string, args ...any) (list []storage.Reminder, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each(q, func(r Row) error {
+			m, err := decodeReminder(r)
+			if err != nil { // it must not hold up the others
+				db.log.Error("a reminder is damaged", "agent", m.Agent, "reminder", m.ID, "err", err)
+				m.Context, m.Route = claybot.MessageContext{}, nil
+			}
+			list = append(list, m)
+			return nil
+		}, args...)
+	})
+	return list, err
+}
+
+// CancelReminder implements storage.Reminders.
+func (db *Store) CancelReminder(ctx context.Context, agent claybot.AgentID, id string) error {
+	if err := db.deleteOne(ctx, "DELETE FROM reminders WHERE agent = ? AND id = ?", agent, id); err != nil {
+		return fmt.Errorf("cancel reminder %s: %w", id, err)
+	}
+	return nil
+}
+
+// Remind implements storage.Reminders. Each reminder is a transaction of its
+// own, so that one which cannot be posted holds up no other; next is not after
+// now when more are due. That of an agent that is gone is removed.
+func (db *Store) Remind(ctx context.Context, at claybot.Time, posting func(storage.Reminder) (storage.Posting, error)) (posted int, next claybot.Time, err error) {
+	due, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders WHERE due <= ? ORDER BY due, made, id LIMIT 0+?", at, remindAtOnce)
+	if err != nil {
+		return 0, 0, fmt.Errorf("remind: %w", err)
+	}
+	var errs []error
+	for _, r := range due {
+		p, err := posting(r) // not in the writer: it is the caller's code
+		added := false
+		if err == nil || errors.Is(err, storage.ErrNotFound) { // of an agent that is gone, it is removed only
+			p.To = r.Agent
+			added, err = write(ctx, db, func(c *Conn) (bool, error) { return c.remind(r, p) })
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("remind agent %s of %s: %w", r.Agent, r.ID, err))
+		}
+		if added {
+			posted++
+		}
+	}
+	err = db.read(ctx, func(c *Conn) error {
+		_, err := c.first("SELECT min(due) FROM reminders", func(r Row) error { next = claybot.Time(r.Int(0)); return nil })
+		return err
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("remind: %w", err))
+	}
+	return posted, next, errors.Join(errs...)
+}
+
+// remind posts a reminder that was not canceled meanwhile.
+func (c *Conn) remind(r storage.Reminder, p storage.Posting) (added bool, err error) {
+	n, err := c.exec("DELETE FROM reminders WHERE agent = ? AND id = ?", r.Agent, r.ID)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	done, err := c.post(p)
+	return done.Added, ignoreNotFound(err)
+}

@@ -1,0 +1,379 @@
+package relational
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Begin implements storage.Runs. An empty batch without an unfinished run is
+// refused, and so is a batch with a message that does not wait.
+func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
+	run, err := write(ctx, db, func(c *Conn) (claybot.Run, error) {
+		a, err := c.leased(l)
+		if err != nil {
+			return claybot.Run{}, err
+		}
+		var reserved []claybot.RunID
+		for i, m := range batch {
+			if slices.Contains(batch[:i], m) {
+				return claybot.Run{}, fmt.Errorf("message %s is twice in the batch", m)
+			}
+			r, err := c.mustWait(a.id, m)
+			if err != nil {
+				return claybot.Run{}, err
+			}
+			if r != "" {
+				reserved = append(reserved, r)
+			}
+		}
+		if a.run != "" {
+			return c.resume(a, batch, reserved)
+		}
+		return c.start(a, id, batch, reserved, engine)
+	})
+	if err != nil {
+		return claybot.Run{}, fmt.Errorf("begin run: %w", err)
+	}
+	return run, nil
+}
+
+func (c *Conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, reserved []claybot.RunID, engine string) (claybot.Run, error) {
+	if len(batch) == 0 {
+		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
+	}
+	run := claybot.Run{Agent: a.id, State: claybot.RunRunning, Attempts: 1, Engine: engine, Started: claybot.Time(c.now())}
+	begun, err := json.Marshal(outcome{Engine: engine})
+	if err != nil {
+		return claybot.Run{}, err
+	}
+	for i, candidate := range append(slices.Clone(reserved), id) {
+		own := i < len(reserved)
+		n, err := c.exec(`INSERT INTO runs (id, agent, state, attempts, started, outcome) SELECT ?1, ?2, ?3, 1, CAST(?4 AS BIGINT), ?6
+			WHERE CAST(?5 AS BIGINT) = 1 OR NOT EXISTS (SELECT 1 FROM messages WHERE reserved = ?1) ON CONFLICT (id) DO NOTHING`,
+			candidate, a.id, run.State, run.Started, own, begun)
+		if err != nil {
+			return claybot.Run{}, err
+		}
+		if n > 0 {
+			run.ID = candidate
+			break
+		}
+	}
+	if run.ID == "" {
+		return claybot.Run{}, fmt.Errorf("run %s exists already", id)
+	}
+	c.tally.run("", run.State)
+	a.run = run.ID
+	if err := c.bind(a, &run, batch, reserved); err != nil {
+		return claybot.Run{}, err
+	}
+	told := map[string]any{"agent": a.id, "messages": batch, "attempt": run.Attempts}
+	if engine != "" {
+		told["engine"] = engine
+	}
+	return run, c.append(&run, event(claybot.EventRunStarted, told))
+}
+
+func (c *Conn) resume(a *inboxRow, batch []claybot.MessageID, reserved []claybot.RunID) (claybot.Run, error) {
+	run, err := c.loadRun(a.run)
+	if err != nil {
+		return claybot.Run{}, err
+	}
+	reason, err := c.whyResumed(run)
+	if err != nil {
+		return claybot.Run{}, err
+	}
+	if run.State != claybot.RunRunning {
+		if err := checkMove(run.State, claybot.RunRunning); err != nil {
+			return claybot.Run{}, err
+		}
+		c.tally.run(run.State, claybot.RunRunning)
+		run.State = claybot.RunRunning
+	}
+	if run.Awaiting != nil && len(run.Awaiting.Questions) > 0 {
+		if err := c.closeQuestions(run.ID); err != nil {
+			return claybot.Run{}, err
+		}
+	}
+	run.Attempts++
+	run.Awaiting, a.resumeAt = nil, never
+	err = c.do("UPDATE runs SET state = ?, attempts = ?, awaiting = NULL WHERE id = ?", run.State, run.Attempts, run.ID)
+	if err != nil {
+		return claybot.Run{}, err
+	}
+	data := map[string]any{"attempt": run.Attempts, "reason": reason}
+	if len(batch) > 0 {
+		data["messages"] = batch
+	}
+	if err := c.bind(a, &run, batch, reserved); err != nil {
+		return claybot.Run{}, err
+	}
+	return run, c.append(&run, event(claybot.EventRunResumed, data))
+}
+
+// bind gives waiting messages, and the run ids that they reserved, to a run and
+// saves the inbox.
+func (c *Conn) bind(a *inboxRow, run *claybot.Run, batch []claybot.MessageID, reserved []claybot.RunID) error {
+	c.journal.joined(run.ID, reserved)
+	for _, m := range batch {
+		if err := c.do("UPDATE messages SET run = ? WHERE id = ?", run.ID, m); err != nil {
+			return err
+		}
+	}
+	run.Messages = append(run.Messages, batch...)
+	ids, err := json.Marshal(run.Messages)
+	if err != nil {
+		return err
+	}
+	if err := c.do("UPDATE runs SET messages = ? WHERE id = ?", ids, run.ID); err != nil {
+		return err
+	}
+	if err := c.left(a, len(batch)); err != nil {
+		return err
+	}
+	return c.saveInbox(a)
+}
+
+// Take implements storage.Inbox. accept may be nil; it is called while other
+// writes wait, perhaps twice for one message, and must not use the store.
+func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.Message) bool) ([]claybot.Message, error) {
+	taken, err := write(ctx, db, func(c *Conn) ([]claybot.Message, error) {
+		a, run, err := c.running(l, id)
+		if err != nil {
+			return nil, err
+		}
+		if limit <= 0 || a.dueAt == never || a.dueAt > c.now() {
+			return nil, nil
+		}
+		waiting, err := db.waitingMessages(c, a, limit)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]claybot.MessageID, 0, len(waiting))
+		var reserved []claybot.RunID
+		for i, m := range waiting {
+			if m.Type == claybot.MessageReset || accept != nil && !accept(m) {
+				waiting = waiting[:i]
+				break
+			}
+			ids = append(ids, m.ID)
+			if id := reservedBy(m); id != "" {
+				reserved = append(reserved, id)
+			}
+		}
+		if len(ids) == 0 {
+			return nil, c.saveInbox(a) // damaged messages may have been ended
+		}
+		if err := c.bind(a, &run, ids, reserved); err != nil {
+			return nil, err
+		}
+		return waiting, c.append(&run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take messages into run %s: %w", id, err)
+	}
+	return taken, nil
+}
+
+// running loads the inbox and the unfinished run of a lease's agent, and
+// refuses any other run.
+func (c *Conn) running(l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Run, error) {
+	a, err := c.leased(l)
+	if err != nil {
+		return nil, claybot.Run{}, err
+	}
+	run, err := c.loadRun(id)
+	switch {
+	case err != nil:
+		return nil, claybot.Run{}, err
+	case run.Agent != a.id:
+		return nil, claybot.Run{}, fmt.Errorf("run %s belongs to another agent: %w", id, storage.ErrNotFound)
+	case run.State.Ended():
+		return nil, claybot.Run{}, fmt.Errorf("run %s is %s already", id, run.State)
+	}
+	return a, run, nil
+}
+
+// Append implements storage.Runs. Terminal events are refused: only Finish
+// ends a run.
+func (db *Store) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		_, run, err := c.running(l, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if err := checkOpen(ev); err != nil {
+			return struct{}{}, err
+		}
+		if progress {
+			if err := c.do("UPDATE runs SET attempts = 0 WHERE id = ?", id); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, c.append(&run, ev...)
+	})
+	if err != nil {
+		return fmt.Errorf("append to run %s: %w", id, err)
+	}
+	return nil
+}
+
+// event makes an event of the store's own.
+func event(t claybot.EventType, data map[string]any) claybot.Event {
+	b, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	return claybot.Event{Type: t, Data: b}
+}
+
+// append adds events behind run.LastSeq and moves it. Sinks are owed them, and
+// watchers are told after the commit.
+func (c *Conn) append(run *claybot.Run, ev ...claybot.Event) error {
+	if len(ev) == 0 {
+		return nil
+	}
+	known := run.LastSeq
+	for _, e := range ev {
+		run.LastSeq++
+		e.Run, e.Seq = run.ID, run.LastSeq
+		if e.V == 0 {
+			e.V = 1
+		}
+		if e.At == 0 {
+			e.At = claybot.Time(c.now())
+		}
+		err := c.do("INSERT INTO events (run, seq, v, type, at, data) VALUES (?, ?, ?, ?, ?, ?)",
+			run.ID, run.LastSeq, e.V, e.Type, e.At, text(string(e.Data)))
+		if err != nil {
+			return err
+		}
+		c.journal.commit.Events = append(c.journal.commit.Events, e)
+	}
+	first := c.journal.commit.Events[len(c.journal.commit.Events)-len(ev)].At
+	if err := c.owe(run.ID, known, first); err != nil {
+		return err
+	}
+	err := c.do("UPDATE runs SET last_seq = ? WHERE id = ?", run.LastSeq, run.ID)
+	return err
+}
+
+// SaveDraft implements storage.Runs.
+func (db *Store) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		if _, _, err := c.running(l, id); err != nil {
+			return struct{}{}, err
+		}
+		b, err := json.Marshal(d)
+		if err != nil {
+			return struct{}{}, err
+		}
+		err = c.do("UPDATE runs SET draft = ? WHERE id = ?", b, id)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return fmt.Errorf("save draft of run %s: %w", id, err)
+	}
+	return nil
+}
+
+// Finish implements storage.Runs. The state must be terminal and the last
+// event the one that belongs to it. A run that somebody asked to cancel may fail
+// or be canceled, but not succeed. Posts whose ids are known are ignored; the
+// replies of the others are returned behind those of the run.
+func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
+	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
+		a, run, err := c.running(l, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkOutcome(run.State, o); err != nil {
+			return nil, err
+		}
+		if o.State == claybot.RunSucceeded && run.Cancel != "" {
+			return nil, fmt.Errorf("asked by %s: %w", run.Cancel, storage.ErrCanceled)
+		}
+		posts, err := c.reachable(o.Posts)
+		if err != nil {
+			return nil, err
+		}
+		return c.finish(a, &run, o, posts)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("finish run %s: %w", id, err)
+	}
+	return out, nil
+}
+
+func (c *Conn) finish(a *inboxRow, run *claybot.Run, o storage.Outcome, posts []storage.Posting) ([]claybot.Outgoing, error) {
+	at := c.now()
+	if err := c.end(run, o, at); err != nil {
+		return nil, err
+	}
+	if err := c.charge(a.id, o.Usage, o.Calls, 1, at); err != nil {
+		return nil, err
+	}
+	c.meter.took(at, storage.LatencyRun, at-int64(run.Started))
+	a.run, a.resumeAt = "", never
+	a.free(o.Wait)
+	if err := c.saveInbox(a); err != nil {
+		return nil, err
+	}
+	out, err := c.enqueue(at, string(run.ID), o.Replies)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range posts {
+		posted, err := c.post(p)
+		if err != nil {
+			return nil, fmt.Errorf("post %s: %w", p.Message.ID, err)
+		}
+		out = append(out, posted.Outbox...)
+	}
+	return out, nil
+}
+
+// reachable leaves out the answers to agents that are gone, and refuses all
+// other posts to such.
+func (c *Conn) reachable(posts []storage.Posting) ([]storage.Posting, error) {
+	kept := make([]storage.Posting, 0, len(posts))
+	for _, p := range posts {
+		_, err := c.loadInbox(p.To)
+		switch {
+		case errors.Is(err, storage.ErrNotFound) && p.Message.Type == claybot.MessageAnswer:
+		case err != nil:
+			return nil, fmt.Errorf("post %s: %w", p.Message.ID, err)
+		default:
+			kept = append(kept, p)
+		}
+	}
+	return kept, nil
+}
+
+// end writes the end of a run.
+func (c *Conn) end(run *claybot.Run, o storage.Outcome, at int64) error {
+	if err := c.append(run, o.Events...); err != nil {
+		return err
+	}
+	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error, Engine: o.Engine, Result: o.Result, Undo: o.Undo, UndoOf: o.UndoOf})
+	if err != nil {
+		return err
+	}
+	err = c.do("UPDATE runs SET state = ?, outcome = ?, awaiting = NULL, ended = ? WHERE id = ?", o.State, b, at, run.ID)
+	if err != nil {
+		return err
+	}
+	if run.State == claybot.RunAwaiting {
+		if err := c.closeQuestions(run.ID); err != nil {
+			return err
+		}
+	}
+	c.tally.run(run.State, o.State)
+	return c.settleLedger(run, o, at)
+}

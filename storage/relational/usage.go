@@ -1,0 +1,313 @@
+package relational
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// A meter collects what the runs of one transaction took, so that a commit of
+// many calls writes each row once.
+type meter struct {
+	spent map[spentKey]spentSum
+	spans map[spanKey]int64
+}
+
+// A spentKey is a row of spent. The type of an agent never changes.
+type spentKey struct {
+	day         string
+	agent       claybot.AgentID
+	owner, kind string
+	model       string
+	spoken
+}
+
+// A spoken place is where an agent speaks, or the root of a subagent.
+type spoken struct{ connector, channel string }
+
+type spentSum struct {
+	claybot.Usage
+	runs int64
+}
+
+// sums are the values of the columns that are summed up, in their order.
+func (s spentSum) sums() []any {
+	return []any{
+		s.Input, s.Output, s.CachedInput, s.CostMicroUSD, s.LLMCalls, s.ToolCalls, s.Estimated, s.runs, s.CacheWrite, s.Reasoning, s.Unpriced,
+	}
+}
+
+func (m *meter) reset() {
+	if m.spent == nil {
+		m.spent, m.spans = make(map[spentKey]spentSum), make(map[spanKey]int64)
+	}
+	clear(m.spent)
+	clear(m.spans)
+}
+
+func (m *meter) spend(k spentKey, u claybot.Usage, runs int64) {
+	s := m.spent[k]
+	m.spent[k] = spentSum{Usage: s.Add(u), runs: s.runs + runs}
+}
+
+// addSums is the end of a statement that adds to a row of sums.
+const addSums = ` DO UPDATE SET
+	input = t.input + excluded.input, output = t.output + excluded.output, cached = t.cached + excluded.cached,
+	written = t.written + excluded.written, reasoning = t.reasoning + excluded.reasoning,
+	cost = t.cost + excluded.cost, unpriced = t.unpriced + excluded.unpriced, calls = t.calls + excluded.calls, tools = t.tools + excluded.tools,
+	estimated = CASE WHEN t.estimated > excluded.estimated THEN t.estimated ELSE excluded.estimated END, runs = t.runs + excluded.runs`
+
+// A dayKey is a row of spent_days.
+type dayKey struct{ day, model, kind string }
+
+func (k dayKey) compare(o dayKey) int {
+	return cmp.Or(cmp.Compare(k.day, o.day), cmp.Compare(k.model, o.model), cmp.Compare(k.kind, o.kind))
+}
+
+func (k spentKey) compare(o spentKey) int {
+	return cmp.Or(cmp.Compare(k.day, o.day), cmp.Compare(k.agent, o.agent), cmp.Compare(k.owner, o.owner), cmp.Compare(k.model, o.model))
+}
+
+func (m *meter) flush(c *Conn) error {
+	if len(m.spent) == 0 {
+		return m.flushSpans(c)
+	}
+	days := make(map[dayKey]spentSum, len(m.spent))
+	for _, k := range slices.SortedFunc(maps.Keys(m.spent), spentKey.compare) { // in one order, so that no two wait for each other
+		s := m.spent[k]
+		err := c.do(`INSERT INTO spent AS t (day, agent, owner, model, type, connector, channel, input, output, cached, cost, calls, tools, estimated, runs, written, reasoning, unpriced)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, agent, owner, model)`+addSums,
+			append([]any{k.day, k.agent, k.owner, k.model, k.kind, k.connector, k.channel}, s.sums()...)...)
+		if err != nil {
+			return err
+		}
+		day := dayKey{k.day, k.model, k.kind}
+		sum := days[day]
+		days[day] = spentSum{Usage: sum.Add(s.Usage), runs: sum.runs + s.runs}
+	}
+	into, conflict, shard := c.sharded("day, model, type, input, output, cached, cost, calls, tools, estimated, runs, written, reasoning, unpriced",
+		"day, model, type", 14)
+	q := "INSERT INTO spent_days AS t " + into + " ON CONFLICT (" + conflict + ")" + addSums
+	for _, k := range slices.SortedFunc(maps.Keys(days), dayKey.compare) {
+		if err := c.do(q, append(append([]any{k.day, k.model, k.kind}, days[k].sums()...), shard...)...); err != nil {
+			return err
+		}
+	}
+	return m.flushSpans(c)
+}
+
+// dayOf is the day of a moment in UTC.
+func dayOf(at int64) string { return time.UnixMilli(at).UTC().Format(time.DateOnly) }
+
+// charge adds what somebody took to the totals of an agent and to those of the
+// day, and counts the runs that ended.
+func (c *Conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) error {
+	if u == (claybot.Usage{}) && len(calls) == 0 && runs == 0 {
+		return nil
+	}
+	var before, owner, kind string
+	var where spoken
+	err := need(c.first(`SELECT own.usage, own.owner, own.type, coalesce(root.descriptor, own.descriptor)
+		FROM agents own LEFT JOIN agents root ON root.id = own.root WHERE own.id = ?`, func(r Row) error {
+		before, owner, kind, where = r.Str(0), r.Str(1), r.Str(2), spokenAt(r.Str(3))
+		return nil
+	}, id))
+	if err != nil {
+		return err
+	}
+	for i, part := range byModel(u, calls) {
+		if i > 0 {
+			runs = 0
+		}
+		c.meter.spend(spentKey{day: dayOf(at), agent: id, owner: owner, kind: kind, model: part.Model, spoken: where}, part.Usage, runs)
+	}
+	for _, call := range calls {
+		if call.MS > 0 {
+			c.meter.took(at, storage.LatencyModel+call.Model, call.MS)
+		}
+	}
+	if u == (claybot.Usage{}) {
+		return nil
+	}
+	var total claybot.Usage
+	if err := unmarshal(before, &total); err != nil {
+		return err
+	}
+	b, err := json.Marshal(total.Add(u))
+	if err != nil {
+		return err
+	}
+	err = c.do("UPDATE agents SET usage = ? WHERE id = ?", b, id)
+	return err
+}
+
+// spokenAt is where the agent of a stored descriptor speaks; empty for nowhere. A
+// descriptor that is damaged says nothing: what was spent counts all the same.
+func spokenAt(descriptor string) spoken {
+	var d claybot.Descriptor
+	if unmarshal(descriptor, &d) != nil || d.Connector == "" {
+		return spoken{}
+	}
+	return spoken{d.Connector, d.Connector + ":" + d.ChannelID}
+}
+
+// byModel splits u into what each model took, at least one part. Calls of tools
+// belong to the model that was asked first; what no call explains, to none.
+func byModel(u claybot.Usage, calls []storage.ModelCall) []storage.ModelCall {
+	var parts []storage.ModelCall
+	add := func(model string, v claybot.Usage) {
+		for i := range parts {
+			if parts[i].Model == model {
+				parts[i].Usage = parts[i].Usage.Add(v)
+				return
+			}
+		}
+		parts = append(parts, storage.ModelCall{Model: model, Usage: v})
+	}
+	rest := u
+	for _, call := range calls {
+		add(call.Model, call.Usage)
+		rest.Input -= call.Usage.Input
+		rest.Output -= call.Usage.Output
+		rest.CachedInput -= call.Usage.CachedInput
+		rest.CacheWrite -= call.Usage.CacheWrite
+		rest.Reasoning -= call.Usage.Reasoning
+		rest.Unpriced -= call.Usage.Unpriced
+		rest.CostMicroUSD -= call.Usage.CostMicroUSD
+		rest.LLMCalls -= call.Usage.LLMCalls
+		rest.ToolCalls -= call.Usage.ToolCalls
+	}
+	rest = claybot.Usage{
+		Input: max(rest.Input, 0), Output: max(rest.Output, 0), CachedInput: max(rest.CachedInput, 0),
+		CacheWrite: max(rest.CacheWrite, 0), Reasoning: max(rest.Reasoning, 0), Unpriced: max(rest.Unpriced, 0),
+		CostMicroUSD: max(rest.CostMicroUSD, 0), LLMCalls: max(rest.LLMCalls, 0), ToolCalls: max(rest.ToolCalls, 0),
+	}
+	if len(parts) > 0 {
+		parts[0].Usage.ToolCalls += rest.ToolCalls
+		rest.ToolCalls = 0
+	}
+	if rest != (claybot.Usage{}) || len(parts) == 0 {
+		rest.Estimated = u.Estimated
+		add("", rest)
+	}
+	return parts
+}
+
+// lastDay is behind every day.
+const lastDay = "9999-99-99"
+
+// spentColumns are the columns that Spent can sum by.
+var spentColumns = map[string]string{
+	storage.ByDay: "day", storage.ByAgent: "agent", storage.ByOwner: "owner", storage.ByModel: "model", storage.ByType: "type",
+	storage.ByConnector: "connector", storage.ByChannel: "channel",
+}
+
+// spentOfAgents are the columns that only the larger table has.
+var spentOfAgents = []string{storage.ByAgent, storage.ByOwner, storage.ByConnector, storage.ByChannel}
+
+// Spent implements storage.Usages. An unknown column is refused. Sums by agent
+// or owner read a row of each agent and day; others a few rows of each day.
+func (db *Store) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
+	query, err := spentSQL(q)
+	if err != nil {
+		return nil, fmt.Errorf("spent: %w", err)
+	}
+	to := q.To
+	if to == "" {
+		to = lastDay
+	}
+	args := []any{q.From, to}
+	if q.Agent != "" {
+		args = append(args, q.Agent)
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = storage.SpentRows + 1 // one more tells that there are too many
+	}
+	args = append(args, limit)
+	var sums []storage.Spent
+	err = db.report(ctx, func(c *Conn) error {
+		return c.each(query, func(r Row) error {
+			if q.Limit <= 0 && len(sums) == storage.SpentRows {
+				return fmt.Errorf("%w: more than %d rows; ask for fewer days, or sum up by fewer columns", storage.ErrTooMany, storage.SpentRows)
+			}
+			s := storage.Spent{Usage: claybot.Usage{
+				Input: r.Int(0), Output: r.Int(1), CachedInput: r.Int(2), CostMicroUSD: r.Int(3),
+				LLMCalls: r.Int(4), ToolCalls: r.Int(5), Estimated: r.Int(6) != 0,
+				CacheWrite: r.Int(8), Reasoning: r.Int(9), Unpriced: r.Int(10),
+			}, Runs: r.Int(7)}
+			for i, by := range q.By {
+				switch v := r.Str(11 + i); by {
+				case storage.ByDay:
+					s.Day = v
+				case storage.ByAgent:
+					s.Agent = claybot.AgentID(v)
+				case storage.ByOwner:
+					s.Owner = v
+				case storage.ByModel:
+					s.Model, s.Runs = v, 0
+				case storage.ByConnector:
+					s.Connector = v
+				case storage.ByChannel:
+					s.Channel = v
+				case storage.ByType:
+					s.Type = claybot.AgentType(v)
+				}
+			}
+			sums = append(sums, s)
+			return nil
+		}, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("spent: %w", err)
+	}
+	return sums, nil
+}
+
+// spentSQL is the query for q. Its parameters are the days, the agent if one is
+// named, and the limit.
+func spentSQL(q storage.SpentQuery) (string, error) {
+	var b strings.Builder
+	b.WriteString(`SELECT coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), coalesce(sum(cost), 0),
+		coalesce(sum(calls), 0), coalesce(sum(tools), 0), coalesce(max(estimated), 0), coalesce(sum(runs), 0),
+		coalesce(sum(written), 0), coalesce(sum(reasoning), 0), coalesce(sum(unpriced), 0)`)
+	columns := make([]string, len(q.By))
+	byModel, table := false, "spent_days"
+	if q.Agent != "" {
+		table = "spent"
+	}
+	for i, by := range q.By {
+		column, ok := spentColumns[by]
+		if !ok {
+			return "", fmt.Errorf("there is no column %q", by)
+		}
+		columns[i] = column
+		b.WriteString(", " + column)
+		byModel = byModel || by == storage.ByModel
+		if slices.Contains(spentOfAgents, by) {
+			table = "spent"
+		}
+	}
+	b.WriteString(" FROM " + table + " WHERE day >= ? AND day <= ?")
+	if q.Agent != "" {
+		b.WriteString(" AND agent = ?")
+	}
+	if len(columns) > 0 {
+		list := strings.Join(columns, ", ")
+		b.WriteString(" GROUP BY " + list)
+		if byModel { // not of runs that asked no model
+			b.WriteString(" HAVING sum(input) + sum(output) + sum(cached) + sum(cost) + sum(calls) + sum(tools) > 0")
+		}
+		b.WriteString(" ORDER BY " + list)
+	}
+	b.WriteString(" LIMIT 0+?")
+	return b.String(), nil
+}

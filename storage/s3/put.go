@@ -1,0 +1,149 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/claybot/claybot/storage"
+)
+
+// abortTime is how long giving an upload up may take.
+const abortTime = 10 * time.Second
+
+// Put is that of storage.Blobs. A content that is shorter or longer than size is
+// an error, and nothing is kept. It reads content once, so a part that has to be
+// sent again waits in memory.
+func (s *Store) Put(ctx context.Context, key string, content io.Reader, size int64) error {
+	if err := storage.CheckBlobKey(key); err != nil {
+		return fmt.Errorf("put file: %w", err)
+	}
+	if err := s.put(ctx, key, content, size); err != nil {
+		return fmt.Errorf("put file %.80q: %w", key, err)
+	}
+	return nil
+}
+
+func (s *Store) put(ctx context.Context, key string, content io.Reader, size int64) error {
+	if size < 0 || size > MaxSize {
+		return fmt.Errorf("%d bytes are not from 0 to %d", size, int64(MaxSize))
+	}
+	held := min(size, s.part)
+	if err := s.memory.Acquire(ctx, held); err != nil {
+		return context.Cause(ctx)
+	}
+	defer s.memory.Release(held)
+	buffer := make([]byte, held)
+	if size > s.part {
+		return s.putParts(ctx, key, content, size, buffer)
+	}
+	if err := fill(buffer, content, true); err != nil {
+		return err
+	}
+	opts := minio.PutObjectOptions{ContentType: contentType, DisableContentSha256: true}
+	return s.try(ctx, size, func(ctx context.Context) error {
+		_, err := s.core.PutObject(ctx, s.bucket, s.prefix+key, bytes.NewReader(buffer), size, "", sum(buffer), opts)
+		return err
+	})
+}
+
+// contentType is that of all files: who reads them knows their type, and a
+// bucket that is open by mistake should not serve pages.
+const contentType = "application/octet-stream"
+
+// putParts sends more than one part. Until the end the store shows nothing.
+func (s *Store) putParts(ctx context.Context, key string, content io.Reader, size int64, buffer []byte) (err error) {
+	name, id := s.prefix+key, ""
+	err = s.try(ctx, 0, func(ctx context.Context) (err error) {
+		id, err = s.core.NewMultipartUpload(ctx, s.bucket, name, minio.PutObjectOptions{ContentType: contentType})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		// Parts that stay behind are never seen, but cost. It is tried although ctx
+		// may have ended; that nothing was kept is said already.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
+		defer cancel()
+		_ = s.try(ctx, 0, func(ctx context.Context) error {
+			return s.core.AbortMultipartUpload(ctx, s.bucket, name, id)
+		})
+	}()
+	var parts []minio.CompletePart
+	for sent := int64(0); sent < size; sent += int64(len(buffer)) {
+		buffer = buffer[:min(size-sent, s.part)]
+		if err := fill(buffer, content, sent+int64(len(buffer)) == size); err != nil {
+			return err
+		}
+		part, err := s.putPart(ctx, name, id, len(parts)+1, buffer)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, part)
+	}
+	return s.complete(ctx, name, id, parts, size)
+}
+
+func (s *Store) putPart(ctx context.Context, name, id string, number int, buffer []byte) (part minio.CompletePart, err error) {
+	size := int64(len(buffer))
+	opts := minio.PutObjectPartOptions{Sha256Hex: sum(buffer), DisableContentSha256: true}
+	err = s.try(ctx, size, func(ctx context.Context) error {
+		p, err := s.core.PutObjectPart(ctx, s.bucket, name, id, number, bytes.NewReader(buffer), size, opts)
+		part = minio.CompletePart{PartNumber: number, ETag: p.ETag}
+		return err
+	})
+	return part, err
+}
+
+// complete makes the parts a file. When the answer to that was lost, the upload
+// is gone at the next try, and the file is there.
+func (s *Store) complete(ctx context.Context, name, id string, parts []minio.CompletePart, size int64) error {
+	again := false
+	return s.try(ctx, 0, func(ctx context.Context) error {
+		_, err := s.core.CompleteMultipartUpload(ctx, s.bucket, name, id, parts, minio.PutObjectOptions{})
+		if r, ok := errors.AsType[*refusal](s.fault(err)); ok && again && r.code == minio.NoSuchUpload {
+			info, found := s.core.StatObject(ctx, s.bucket, name, minio.StatObjectOptions{})
+			if found == nil && info.Size == size {
+				return nil
+			}
+		}
+		again = true
+		return err
+	})
+}
+
+// fill reads a part, and for the last one looks that nothing follows.
+func fill(buffer []byte, content io.Reader, last bool) error {
+	if _, err := io.ReadFull(content, buffer); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("the content is shorter than was said: %w", io.ErrUnexpectedEOF)
+		}
+		return fmt.Errorf("read the content: %w", err)
+	}
+	if !last {
+		return nil
+	}
+	switch n, err := io.ReadFull(content, make([]byte, 1)); {
+	case n > 0:
+		return errors.New("the content is longer than was said")
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("read the content: %w", err)
+	}
+	return nil
+}
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}

@@ -1,0 +1,47 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// A crowded desk shares its store with other nodes.
+type crowded struct{ web.Desk }
+
+func (crowded) Nodes(context.Context) ([]storage.Node, error) {
+	return []storage.Node{
+		{ID: "a/2", Name: "a", State: storage.NodeLive, Version: "v2", Seen: 1000, Working: 3, MaxRuns: 10, Skew: -7, Claims: []string{"mend", "telegram/42"}, Dests: 12},
+		{ID: "a/1", Name: "a", State: storage.NodeLost, Version: "v1"},
+	}, nil
+}
+
+func TestNodes(t *testing.T) {
+	type node struct {
+		ID, Name, State, Version string
+		Working, MaxRuns         int
+		SkewMS                   int64
+		Claims                   []string
+		Destinations             int
+	}
+	var got struct{ Nodes []node }
+	alone := start(t)
+	alone.ask("GET", "/nodes", "", http.StatusOK, &got)
+	if len(got.Nodes) != 1 || got.Nodes[0].State != "live" || got.Nodes[0].MaxRuns != 1000 || got.Nodes[0].ID == "" || got.Nodes[0].Claims == nil {
+		t.Errorf("alone: %+v", got)
+	}
+	alone.refused("GET", "/nodes?x=1", "", 400, "bad_request", "")
+	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return crowded{d} } })
+	r.ask("GET", "/nodes", "", http.StatusOK, &got)
+	if len(got.Nodes) != 2 || got.Nodes[1].State != "lost" {
+		t.Fatalf("%+v", got)
+	}
+	n := got.Nodes[0]
+	if n.ID != "a/2" || n.Working != 3 || n.SkewMS != -7 || !slices.Equal(n.Claims, []string{"mend", "telegram/42"}) || n.Destinations != 12 {
+		t.Errorf("%+v", n)
+	}
+}

@@ -1,0 +1,120 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// nodeRoutes are the page of who shares the store.
+func (b *board) nodeRoutes() []web.Route {
+	return []web.Route{
+		b.screen("/ui/nodes", "nodes", b.nodes),
+		b.part("/ui/nodes/now", "nodes", "nodes-now", b.nodes),
+	}
+}
+
+// skewNoted is how far a clock may be off before the page says so.
+const skewNoted = time.Second
+
+// A nodesView is who shares the store.
+type nodesView struct {
+	viewer
+	Tone, Verdict string
+	Nodes         []nodeView
+}
+
+// A nodeView is one of them.
+type nodeView struct {
+	storage.Node
+	Tone, Words string
+	Load        int    // percent
+	Clock       string // how far it is off
+	ClockTone   string
+	Claims      []string // in words
+}
+
+func (b *board) nodes(r *http.Request) (any, error) {
+	all, err := b.Desk.Nodes(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return viewNodes(viewerOf(r), all), nil
+}
+
+func viewNodes(who viewer, all []storage.Node) nodesView {
+	v := nodesView{viewer: who, Tone: "good"}
+	there, versions := 0, make(map[string]bool)
+	names, twice, off := make(map[string]bool), "", ""
+	for _, n := range all {
+		x := viewNode(n)
+		v.Nodes = append(v.Nodes, x)
+		if n.State != storage.NodeLive && n.State != storage.NodeDraining {
+			continue
+		}
+		there++
+		versions[n.Version] = true
+		if names[n.Name] {
+			twice = n.Name
+		}
+		names[n.Name] = true
+		if x.ClockTone == "warn" {
+			off = n.Name
+		}
+	}
+	v.Verdict = plural(there, "node is there.", "nodes are there.")
+	var more []string
+	if twice != "" {
+		more = append(more, "Several are called "+twice+": give each a node.name of its own.")
+	}
+	if len(versions) > 1 {
+		more = append(more, "They run different versions: finish the upgrade.")
+	}
+	if off != "" {
+		more = append(more, "The clock of "+off+" is off: synchronise it with NTP.")
+	}
+	if len(more) > 0 {
+		v.Tone, v.Verdict = "warn", v.Verdict+" "+strings.Join(more, " ")
+	}
+	if there == 0 { // whoever answers is one of them
+		v.Tone, v.Verdict = "bad", "No node is known to be there: the beat of this one is not kept."
+	}
+	return v
+}
+
+func viewNode(n storage.Node) nodeView {
+	v := nodeView{Node: n}
+	switch n.State {
+	case storage.NodeLive:
+		v.Words, v.Tone = "works", "good"
+	case storage.NodeDraining:
+		v.Words, v.Tone = "is leaving", "busy"
+	case storage.NodeGone:
+		v.Words, v.Tone = "has left", "calm"
+	case storage.NodeLost:
+		v.Words, v.Tone = "was lost", "bad"
+	default:
+		v.Words, v.Tone = string(n.State), "calm"
+	}
+	if n.MaxRuns > 0 {
+		v.Load = min(100, n.Working*100/n.MaxRuns)
+	}
+	v.Clock, v.ClockTone = "as the database's", "calm"
+	switch skew := time.Duration(n.Skew) * time.Millisecond; {
+	case skew >= skewNoted:
+		v.Clock, v.ClockTone = fmt.Sprintf("%v ahead", skew.Round(100*time.Millisecond)), "warn"
+	case skew <= -skewNoted:
+		v.Clock, v.ClockTone = fmt.Sprintf("%v behind", -skew.Round(100*time.Millisecond)), "warn"
+	}
+	v.Claims = n.Claims
+	return v
+}
+
+// There reports whether a node is at work.
+func (n nodeView) There() bool {
+	return n.State == storage.NodeLive || n.State == storage.NodeDraining
+}
