@@ -197,27 +197,39 @@ func (w *Workspace) Exec(ctx context.Context, c workspace.Command) (workspace.Re
 	}
 	w.slot.using.RLock()
 	defer w.slot.using.RUnlock()
-	for try := 0; ; try++ {
-		r, err := w.exec(ctx, c)
-		if err != nil || try == maxStarts || w.still || r.ExitCode != notStarted || !notBegun(r.Output) {
-			return r, err
-		}
-		if !pause(ctx) {
-			return r, context.Cause(ctx)
-		}
+	var r workspace.Result
+	err = w.again(ctx, func() (err error) {
+		r, err = w.exec(ctx, c)
+		return err
+	})
+	if errors.Is(err, errNotBegun) { // as often as it is tried: the engine says why
+		return r, nil
 	}
+	return r, err
 }
 
-// The engine says with this exit code, and one of some texts, that a command has not
-// begun, as its container has just ended.
-const (
-	notStarted = 126
-	maxStarts  = 5
-)
+// errNotBegun is of a command that the engine could not begin: its container has
+// just ended, or the system has no room for it.
+var errNotBegun = errors.New("the command has not begun")
 
-func notBegun(output string) bool {
-	output = strings.TrimSpace(output)
-	return strings.HasPrefix(output, "cannot exec in a ") /* stopped or deleted state */ || output == "container is not running"
+// notStarted is the exit code that the engine gives to a command it could not begin.
+// Such a one never had a process, which tells it from a command with this code.
+const notStarted = 126
+
+// maxStarts is how often a command that has not begun is tried again.
+const maxStarts = 5
+
+// again calls do until its command has begun.
+func (w *Workspace) again(ctx context.Context, do func() error) error {
+	for try := 0; ; try++ {
+		err := do()
+		if try == maxStarts || w.still || !errors.Is(err, errNotBegun) {
+			return err
+		}
+		if !pause(ctx) {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // exec is Exec, which holds the lock.
@@ -252,6 +264,9 @@ func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Re
 	out.Close()
 	res := workspace.Result{ExitCode: code, Output: out.String(), Bytes: out.Bytes(), Took: time.Since(began)}
 	res.Whole = whole.close(out, spillTime)
+	if errors.Is(err, errNotBegun) {
+		return res, err
+	}
 	if err != nil {
 		return workspace.Result{}, withOutput(err, res)
 	}
@@ -290,7 +305,7 @@ func (r *run) wait(inner context.Context, ended <-chan struct{}, flush func()) (
 	select {
 	case <-ended:
 		code, err := r.exit(inner)
-		if err == nil || inner.Err() == nil {
+		if err == nil || inner.Err() == nil || errors.Is(err, errNotBegun) {
 			return code, err
 		}
 	case <-inner.Done():
@@ -299,7 +314,7 @@ func (r *run) wait(inner context.Context, ended <-chan struct{}, flush func()) (
 }
 
 // exit waits until a command whose output has ended has ended too, which is at
-// once for most, and returns its exit code.
+// once for most, and returns its exit code; errNotBegun comes with notStarted.
 func (r *run) exit(ctx context.Context) (int, error) {
 	if r.broken != nil {
 		r.w.slot.lose(r.mark)
@@ -315,6 +330,8 @@ func (r *run) exit(ctx context.Context) (int, error) {
 				r.w.slot.lose(r.mark)
 			}
 			return 0, r.gone(ctx, err)
+		case !got.Running && got.ExitCode == notStarted && got.Pid == 0:
+			return notStarted, errNotBegun
 		case !got.Running:
 			return got.ExitCode, nil
 		}

@@ -48,12 +48,16 @@ outside "$p" && exit 65
 // script runs a script and returns what it wrote, at most max bytes, and its exit
 // code, which is an error unless the script says 0. Where it comes from stdin, see
 // scriptFrom.
-func (w *Workspace) script(ctx context.Context, text string, stdin []byte, max int64, args ...string) ([]byte, int, error) {
-	var in io.Reader
-	if stdin != nil {
-		in = bytes.NewReader(stdin)
-	}
-	return w.scriptFrom(ctx, text, in, max, args...)
+func (w *Workspace) script(ctx context.Context, text string, stdin []byte, max int64, args ...string) (out []byte, code int, err error) {
+	err = w.again(ctx, func() (err error) {
+		var in io.Reader
+		if stdin != nil {
+			in = bytes.NewReader(stdin)
+		}
+		out, code, err = w.scriptFrom(ctx, text, in, max, args...)
+		return err
+	})
+	return out, code, err
 }
 
 func (w *Workspace) scriptFrom(ctx context.Context, text string, stdin io.Reader, max int64, args ...string) ([]byte, int, error) {
@@ -81,6 +85,9 @@ func (w *Workspace) scriptFrom(ctx context.Context, text string, stdin io.Reader
 	}
 	errs.Close()
 	code, err := r.exit(ctx)
+	if errors.Is(err, errNotBegun) {
+		err = &workspace.Error{Code: workspace.Gone, Text: "the workspace was stopped meanwhile; try again", Err: err}
+	}
 	if err != nil {
 		return nil, 0, err
 	}

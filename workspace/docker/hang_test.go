@@ -161,9 +161,33 @@ func TestFileOfOutput(t *testing.T) {
 		t.Errorf("it took %v, %v", took, err)
 	}
 	sh(t, w, "kill -KILL -1; true")
-	if r := sh(t, w, "echo again"); r.Output != "again\n" {
+	if r := afterAll(t, w); r.Output != "again\n" {
 		t.Errorf("the next command: %+v", r)
 	}
+}
+
+// TestDying has each command run also in a container that is ending just then, as
+// somebody ended all that ran in it. It may be ended with it, but then it says so.
+func TestDying(t *testing.T) {
+	t.Parallel()
+	w := opened(t, provider(t), "agent/dying", workspace.Spec{})
+	for i := range 20 {
+		sh(t, w, "kill -KILL -1; true")
+		if r := afterAll(t, w); r.Output != "again\n" {
+			t.Errorf("round %d: %+v", i, r)
+		}
+	}
+}
+
+// afterAll is the result of a command after one that ended all processes, and so,
+// soon, the container.
+func afterAll(t *testing.T, w *Workspace) workspace.Result {
+	t.Helper()
+	r := sh(t, w, "echo again")
+	for try := 0; try < 3 && r.ExitCode == 137; try++ { // it had begun
+		r = sh(t, w, "echo again")
+	}
+	return r
 }
 
 // TestEnds has the ends of commands that are named.
