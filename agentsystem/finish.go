@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -180,6 +181,12 @@ func (p *pass) finish(o storage.Outcome) error {
 		defer p.waiters.ended(Result{Err: ErrDropped}, doomed...)
 	}
 	out, err := p.commitEnd(ctx, o)
+	if unsure(err) && !p.Members.IsAlone() {
+		if out, err = p.commitEndAgain(o); err == nil {
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+			defer cancel()
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -192,6 +199,37 @@ func (p *pass) finish(o storage.Outcome) error {
 	p.log.Debug("run ended", "state", o.State, "cost", p.usage.CostMicroUSD)
 	p.waiters.ended(result, ids...)
 	return nil
+}
+
+// unsure reports that a commit may have happened although its answer was an error.
+func unsure(err error) bool {
+	return errors.Is(err, storage.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// commitEndAgain commits an end whose first commit has an unknown fate, until the
+// store answers or a shutdown begins: an end that is refused because the lease went
+// with the first one is good. Nobody else would do what follows an end.
+func (p *pass) commitEndAgain(o storage.Outcome) (out []claybot.Outgoing, err error) {
+	for {
+		p.restWhileUp(time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.box.Context()), storeTime)
+		out, err = p.commitEnd(ctx, o)
+		if errors.Is(err, storage.ErrLeaseLost) {
+			run, lookErr := p.Runs.Run(ctx, p.run.ID)
+			switch {
+			case unsure(lookErr):
+				err = lookErr
+			case lookErr == nil && run.State == o.State && run.Output == o.Output: // if another node did it, it did the same
+				p.post.look(o.Replies)
+				p.boxes.Wake()
+				err = nil
+			}
+		}
+		cancel()
+		if !unsure(err) || p.isDraining() {
+			return out, err
+		}
+	}
 }
 
 // result is what the waiters of the run's messages are told.

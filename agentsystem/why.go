@@ -86,6 +86,13 @@ func (s *System) story(ctx context.Context, id claybot.MessageID) (Story, error)
 		}
 	}
 	t.tell()
+	if t.open() {
+		node, err := s.WorksOn(ctx, t.Agent)
+		if err != nil {
+			return Story{}, err
+		}
+		t.where(node)
+	}
 	return t, nil
 }
 

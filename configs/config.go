@@ -4,7 +4,8 @@
 // It guarantees that a mistake costs as little as possible. An unknown key or
 // a bad value disables the smallest feature it belongs to and comes back as a
 // Warning that names file, line, key, rule and the nearest known key; only a
-// file that cannot be read as YAML is an error. A setting that decides who may
+// file that cannot be read as YAML is an error, and a bad value of a variable that
+// makes a process one of several nodes. A setting that decides who may
 // speak falls back to the closed side. Secrets enter by environment or by
 // reference, are of type Secret, and never print.
 //

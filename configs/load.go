@@ -27,8 +27,9 @@ const maxFile = 1 << 20
 //
 // The Config is complete and usable whenever the error is nil, however many
 // warnings there are. An error means that the file was named but is missing,
-// that it cannot be read as YAML (it names the file and the line), or that the
-// data directory is unknown: ~ without HOME.
+// that it cannot be read as YAML (it names the file and the line), that the data
+// directory is unknown (~ without HOME), or that a variable CLAYBOT_NODE_* or
+// CLAYBOT_STORAGE_* breaks its rule.
 func Load(path string, env func(string) (string, bool)) (Config, []Warning, error) {
 	r := &reader{env: env}
 	named := path != ""

@@ -34,7 +34,9 @@ func setProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 
 // finish puts the environment above the file and completes the profiles.
 func (r *reader) finish(c Config) (_ Config, err error) {
-	r.environment(&c)
+	if r.environment(&c); r.rejected != nil {
+		return Config{}, r.rejected
+	}
 	c.Model.environ()
 	c.Transcription.environ(c.Model.env)
 	c.home, _ = r.lookup("HOME")

@@ -62,12 +62,20 @@ type reader struct {
 	// profiles are read.
 	person func(id string) string
 
+	rejected  error           // the first setting that stops the start
 	promptEnv []item          // of prompts.env
 	secrets   map[string]bool // variables that secrets are read from
 }
 
 func (r *reader) warn(at place, format string, args ...any) {
 	r.warnings = append(r.warnings, Warning{File: at.file, Line: at.line, Key: at.key, Text: fmt.Sprintf(format, args...)})
+}
+
+// reject notes a setting without which nothing may start. The first one is told.
+func (r *reader) reject(err error) {
+	if r.rejected == nil {
+		r.rejected = err
+	}
 }
 
 // lookup returns the variable name, trimmed; empty counts as not set.

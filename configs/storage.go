@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -112,8 +113,11 @@ func (r *reader) span(at place, v string, least, most time.Duration, to *time.Du
 	*to = d
 }
 
+// storageVariables are those of the store and of this node in it. A value of them that
+// is not understood is an error and no warning: they are what makes a process one of
+// several, which must agree on them, and whoever set one for this process meant it.
 func storageVariables() []variable {
-	return []variable{
+	all := []variable{
 		{"CLAYBOT_STORAGE_URL", func(_ *reader, at place, v string, c *Config) {
 			c.Storage.URL = NewSecret(at.key, strings.TrimSpace(v))
 		}},
@@ -127,4 +131,16 @@ func storageVariables() []variable {
 		}},
 		{"CLAYBOT_NODE_HANDOVER", func(r *reader, at place, v string, c *Config) { r.span(at, v, 0, mostHandover, &c.Node.Handover) }},
 	}
+	for i, v := range all {
+		all[i].set = func(r *reader, at place, value string, c *Config) {
+			before := len(r.warnings)
+			v.set(r, at, value, c)
+			for _, w := range r.warnings[before:] {
+				text, _ := ignored(w)
+				r.reject(fmt.Errorf("%s: %s", w.Key, text))
+			}
+			r.warnings = r.warnings[:before]
+		}
+	}
+	return all
 }

@@ -57,7 +57,7 @@ func (p *Pulse) Start() { p.set(StateStarting, "") }
 // Standby notes that another node does the work; holder is its name, empty when
 // it is not known.
 func (p *Pulse) Standby(holder string) {
-	sentence := "another node has the connection; this one takes over when it ends"
+	sentence := "another node may have the connection; this one takes it when it is free"
 	if holder != "" {
 		sentence = "node " + holder + " has the connection; this one takes over when it ends"
 	}

@@ -45,6 +45,7 @@ func (m *Membership) join(ctx context.Context) *Term {
 			m.mu.Unlock()
 			m.learn(id, began, alive, true)
 			m.cfg.Log.Info("joined", "node", id, "name", m.Name(), "nodes", len(alive))
+			m.doubt(id, alive, true)
 			return t
 		}
 		if ctx.Err() != nil {
@@ -79,6 +80,7 @@ func (m *Membership) keep(ctx context.Context, t *Term) {
 				return
 			}
 			m.learn(t.id, began, alive, false)
+			m.doubt(t.id, alive, false)
 			wait = m.interval()
 		case errors.Is(err, storage.ErrLeaseLost):
 			t.close(ErrExpired)
@@ -123,10 +125,27 @@ func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]st
 	ctx, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
 	alive, err := m.cfg.Store.Beat(ctx, n, m.cfg.TTL)
+	err = storage.InTime(err)
+	if away := m.answered(err); away > 0 {
+		m.cfg.Log.Info(answersAgain, "after", away)
+	}
+	return alive, err
+}
+
+// answered notes how the store answered a beat. After some that it did not answer it
+// returns for how long that was.
+func (m *Membership) answered(err error) (away time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	silent := err != nil && !errors.Is(err, storage.ErrLeaseLost) // which is an answer
+	switch {
+	case silent && m.silent.IsZero():
+		m.silent = m.tried
+	case !silent && !m.silent.IsZero():
+		away, m.silent = time.Since(m.silent), time.Time{}
+	}
 	m.tried, m.failed = time.Time{}, err
-	return alive, err
+	return away
 }
 
 // learn keeps what a good beat has told: who is there, until when by our clock,

@@ -49,6 +49,8 @@ type Membership struct {
 	ends     map[string]time.Time // of the beats of others, by our clock
 	tried    time.Time            // when the beat that is under way began; zero for none
 	failed   error                // of the newest beat; nil when it was good
+	silent   time.Time            // when the first of the beats began that were not answered; zero when the newest was
+	doubted  map[string]bool      // what the log was told of other nodes
 	draining bool
 	changed  chan struct{}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 )
 
 // Codes of the errors that end a run.
@@ -45,5 +46,5 @@ func Explain(err error) claybot.RunError {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return claybot.RunError{Code: e.Code, Text: e.Text}
 	}
-	return claybot.RunError{Code: CodeUnexpected, Text: err.Error()}
+	return claybot.RunError{Code: CodeUnexpected, Text: storage.Plain(err)}
 }

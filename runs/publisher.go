@@ -95,7 +95,7 @@ func (p *publisher) turn(ctx context.Context) (worked, mine bool) {
 		p.relay.report(p.name, func(h *SinkHealth) {
 			*h = SinkHealth{Standby: errors.Is(err, storage.ErrHeld)}
 			if !h.Standby {
-				h.Error = "it cannot be claimed: " + err.Error()
+				h.Error = "it cannot be claimed: " + storage.Plain(err)
 			}
 		})
 		return false, false

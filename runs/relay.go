@@ -120,7 +120,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			log.Error("the store does not take the names of the sinks", "err", err)
 		}
 		for _, name := range names {
-			r.report(name, func(h *SinkHealth) { h.Error = "the store does not take its name: " + err.Error() })
+			r.report(name, func(h *SinkHealth) { h.Error = "the store does not take its name: " + storage.Plain(err) })
 		}
 		if !rest(ctx, pauseAfter(fails), nil) {
 			return context.Cause(ctx)

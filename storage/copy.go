@@ -44,8 +44,8 @@ type Row = []any
 type Table struct {
 	Name    string
 	Columns []string
-	// Sums are columns that a store may divide among several rows; Rows yields the
-	// sums.
+	// Sums are columns that a store may divide among several rows; Rows yields them
+	// summed up.
 	Sums []string
 	// Serial is the column that the store counts up by itself; it goes on behind
 	// the largest number.
@@ -111,7 +111,7 @@ func Tables() []Table {
 		table(TableDocuments, "", "scope path text size at"),
 		table("sinks", "", "name"),
 		table("relays", "", "run sink seq since published_at"),
-		table("spent", "", "day agent owner model type connector channel "+amounts),
+		summed("spent", "day agent owner model type", "connector channel "+amounts),
 		summed("spent_days", "day model type", amounts),
 		summed("latencies", "day what bucket", "n"),
 		table("workspaces", "", "node provider key agent state image platform last_used ttl data tries next_try problem changed version"),

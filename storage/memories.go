@@ -12,9 +12,9 @@ import (
 type Memories interface {
 	// Memory reads a note; ErrNotFound.
 	Memory(ctx context.Context, scope, path string) (Memory, error)
-	// Memories lists the notes of a scope in the order of their paths, without
-	// their texts.
-	Memories(ctx context.Context, scope string) ([]Memory, error)
+	// Memories lists the notes of scopes in the order in which these are named, those
+	// of a scope in the order of their paths, without their texts.
+	Memories(ctx context.Context, scopes ...string) ([]Memory, error)
 	// SaveMemory adds or replaces a note, with a version. ErrTooMany when the
 	// scope would hold more than limit bytes or more than MaxMemories notes. The
 	// same text of the same call again changes nothing.
@@ -45,6 +45,7 @@ const MaxMemoryVersions = 20
 
 // A Memory is one note.
 type Memory struct {
+	Scope string `json:"-"` // set by Memories alone
 	Path  string `json:"path"`
 	Title string `json:"title,omitempty"` // its first line, shortened
 	Text  string `json:"text,omitempty"`

@@ -25,6 +25,14 @@ type Nodes interface {
 	Nodes(ctx context.Context) ([]Node, error)
 }
 
+// Holders tells which node works on an agent. Optional: what a store that is asked for
+// Nodes may also be.
+type Holders interface {
+	// HeldBy is the id of the node that has the lease of an agent, and is there, at
+	// this moment; empty for nobody, and for an agent that is not known.
+	HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error)
+}
+
 // A Node is one process that shares the store.
 type Node struct {
 	ID      string       `json:"id"`             // new for every process
@@ -41,6 +49,15 @@ type Node struct {
 	Claims  []string     `json:"claims,omitempty"`       // but for those of destinations
 	Dests   int          `json:"destinations,omitempty"` // that it has claimed
 }
+
+// Lease is how long a beat of the node counts, which it sets itself; 0 when it is not
+// known.
+func (n Node) Lease() time.Duration {
+	return time.Duration(max(0, n.Until-n.Seen)) * time.Millisecond
+}
+
+// There reports whether the node is there, for some time at least.
+func (n Node) There() bool { return n.State == NodeLive || n.State == NodeDraining }
 
 // A NodeState is whether a node is there.
 type NodeState string

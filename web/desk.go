@@ -28,6 +28,9 @@ type Desk interface {
 	// Nodes lists who shares the store: all nodes of the last day, the newest
 	// first.
 	Nodes(ctx context.Context) ([]storage.Node, error)
+	// WorksOn is the name of the node that works on an agent now, where several share
+	// the store; empty for none.
+	WorksOn(ctx context.Context, id claybot.AgentID) (string, error)
 	// Why tells what became of the messages that ref names, oldest first:
 	// a platform's link to a message, the id of a message, a run or an outgoing
 	// message.

@@ -84,7 +84,7 @@ func crashNodes(ctx context.Context, o options, dir string) error {
 
 // strikeNodes is crashNodes without its report.
 func strikeNodes(ctx context.Context, o options, dir string) (v *nodesVerdict, err error) {
-	db, err := openDatabase(ctx, nodeNames...)
+	db, err := openDatabase(ctx, []string{provable}, nodeNames...)
 	if err != nil {
 		return nil, err
 	}

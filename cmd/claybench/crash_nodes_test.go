@@ -14,7 +14,7 @@ import (
 func server(t *testing.T, nodes ...string) *database {
 	t.Helper()
 	needServer(t)
-	db, err := openDatabase(t.Context(), nodes...)
+	db, err := openDatabase(t.Context(), []string{provable}, nodes...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func (b *nodesBencher) raise(ctx context.Context, s setup, t *town, model string
 		}
 		return []*process{p}, p.term, nil
 	}
-	db, err := openDatabase(ctx, nodeNames...)
+	db, err := openDatabase(ctx, nil, nodeNames...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -218,7 +218,7 @@ func (b *nodesBencher) rest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db, err := openDatabase(ctx, nodeNames...)
+	db, err := openDatabase(ctx, nil, nodeNames...)
 	if err != nil {
 		return err
 	}

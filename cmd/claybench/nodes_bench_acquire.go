@@ -25,7 +25,7 @@ type shelf struct {
 // acquire measures what it costs to get an agent to work on, with few and with many
 // agents in the store, in turn.
 func (b *nodesBencher) acquire(ctx context.Context) (err error) {
-	db, err := openDatabase(ctx)
+	db, err := openDatabase(ctx, nil)
 	if err != nil {
 		return err
 	}

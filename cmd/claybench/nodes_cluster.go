@@ -88,12 +88,12 @@ func (n *node) login(ctx context.Context) error {
 }
 
 func (n *node) environment() []string {
-	addr := n.wire.Addr()
-	if n.direct {
-		addr = n.db.Addr()
+	store := n.db.local(n.name)
+	if !n.direct {
+		store = n.db.through(n.wire.Addr(), n.name)
 	}
 	env := append([]string{
-		"CLAYBOT_STORAGE_URL=" + n.db.through(addr, n.name), "CLAYBOT_NODE_NAME=" + n.name, "CLAYBOT_HTTP_ADDR=127.0.0.1:0",
+		"CLAYBOT_STORAGE_URL=" + store, "CLAYBOT_NODE_NAME=" + n.name, "CLAYBOT_HTTP_ADDR=127.0.0.1:0",
 	}, n.env...)
 	if n.lease > 0 {
 		env = append(env, "CLAYBOT_NODE_LEASE="+n.lease.String())

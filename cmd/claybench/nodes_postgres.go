@@ -17,11 +17,18 @@ type database struct {
 	url string // as its owner
 }
 
+// provable has a database remember when each row was written.
+const provable = "track_commit_timestamp"
+
 // openDatabase starts a server with the settings of production: each commit is
-// synced. Each node has a role of its own that acts as the owner of the tables,
+// synced. More settings are those that are to be on. Each node has a role of its own that acts as the owner of the tables,
 // so that the database can tell who wrote what.
-func openDatabase(ctx context.Context, nodes ...string) (db *database, err error) {
-	s, err := postgrestest.Start(ctx, postgrestest.Config{Settings: map[string]string{"track_commit_timestamp": "on", "shared_buffers": "256MB"}})
+func openDatabase(ctx context.Context, on []string, nodes ...string) (db *database, err error) {
+	settings := map[string]string{"shared_buffers": "256MB"}
+	for _, name := range on {
+		settings[name] = "on"
+	}
+	s, err := postgrestest.Start(ctx, postgrestest.Config{Settings: settings})
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +60,19 @@ func (db *database) through(addr, node string) string {
 		panic(err) // it was made by Create
 	}
 	u.User, u.Host = url.UserPassword(nodeRole(node), postgrestest.Password), addr
+	return u.String()
+}
+
+// local is where a node on the machine of the server finds it: by its socket.
+func (db *database) local(node string) string {
+	u, err := url.Parse(db.url)
+	if err != nil {
+		panic(err) // it was made by Create
+	}
+	q := u.Query()
+	q.Set("host", db.Sockets())
+	q.Set("port", u.Port())
+	u.User, u.Host, u.RawQuery = url.UserPassword(nodeRole(node), postgrestest.Password), "", q.Encode()
 	return u.String()
 }
 

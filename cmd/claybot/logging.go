@@ -19,10 +19,12 @@ import (
 	"github.com/lmittmann/tint"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
 )
 
 // newLog makes the log: JSON lines for machines, colours on a terminal. Known
-// secrets never get through it, whoever put them into a line.
+// secrets never get through it, whoever put them into a line. A database that does
+// not answer is told in plain words, and not each second (nodes.Quiet).
 func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	format := c.Log
 	if format == "" {
@@ -37,7 +39,7 @@ func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.LogLevel})
 	}
-	return slog.New(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)})
+	return slog.New(nodes.Quiet(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)}))
 }
 
 func isTerminal(w any) bool {

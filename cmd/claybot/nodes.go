@@ -28,6 +28,8 @@ type nodeRow struct {
 	Skew         int64             `json:"skewMs"`
 	Claims       []string          `json:"claims"`
 	Destinations int               `json:"destinations"`
+	Lease        int64             `json:"leaseMs,omitempty"`
+	Doubt        string            `json:"doubt,omitempty"`
 }
 
 // Run lists the processes that share the store.
@@ -41,7 +43,24 @@ func (c nodesCmd) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(out)
 	}
-	return e.table(nodeTable(out.Nodes, time.Now()))
+	if err := e.table(nodeTable(out.Nodes, time.Now())); err != nil {
+		return err
+	}
+	return e.text(nodeDoubts(out.Nodes))
+}
+
+// nodeDoubts says what is wrong with the nodes that are marked in the table.
+func nodeDoubts(all []nodeRow) string {
+	var b strings.Builder
+	for _, n := range all {
+		if n.Doubt != "" {
+			fmt.Fprintf(&b, "\n! %s (%s): %s", n.Name, n.ID, n.Doubt)
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 // nodeTable are nodes for a person to read.
@@ -52,8 +71,12 @@ func nodeTable(all []nodeRow, now time.Time) [][]string {
 		if n.State == storage.NodeGone || n.State == storage.NodeLost {
 			works, clock = "-", "-"
 		}
+		state := string(n.State)
+		if n.Doubt != "" {
+			state += " !"
+		}
 		rows = append(rows, []string{
-			n.Name, string(n.State), n.Version, moment(n.Started.Time()), beaten(n.Seen, now), works, clock, n.alone(), n.ID,
+			n.Name, state, n.Version, moment(n.Started.Time()), beaten(n.Seen, now), works, clock, n.alone(), n.ID,
 		})
 	}
 	return rows

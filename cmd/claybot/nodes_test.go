@@ -25,12 +25,23 @@ func TestNodeTable(t *testing.T) {
 		"ahead":              {nodeRow{Name: "b", State: storage.NodeDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
 		"behind":             {nodeRow{Name: "b", State: storage.NodeLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
 		"lost":               {nodeRow{Name: "c", State: storage.NodeLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
+		"set up wrongly":     {nodeRow{Name: "e", State: storage.NodeLive, Doubt: "x."}, []string{"e", "live !", "", since, "-", "0 of 0", "ok", "-", ""}},
 		"a beat that is new": {nodeRow{Name: "d", State: storage.NodeGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
 	} {
 		tt.node.Started = at(0)
 		if got := nodeTable([]nodeRow{tt.node}, now)[1]; !slices.Equal(got, tt.want) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, tt.want)
 		}
+	}
+}
+
+func TestNodeDoubts(t *testing.T) {
+	got := nodeDoubts([]nodeRow{{Name: "a", ID: "a/1"}, {Name: "b", ID: "b/1", Doubt: "Mend it."}, {Name: "c", ID: "c/1", Doubt: "And this."}})
+	if want := "\n! b (b/1): Mend it.\n! c (c/1): And this.\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := nodeDoubts([]nodeRow{{Name: "a"}}); got != "" {
+		t.Errorf("nothing is wrong: %q", got)
 	}
 }
 

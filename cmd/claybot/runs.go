@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,6 +56,7 @@ type runView struct {
 	Usage   claybot.Usage     `json:"usage"`
 	Error   *claybot.RunError `json:"error,omitempty"`
 	Engine  string            `json:"engine,omitempty"`
+	Node    string            `json:"node,omitempty"`
 	Undo    []effectView      `json:"undo,omitempty"`
 	UndoOf  claybot.RunID     `json:"undoOf,omitempty"`
 	Started claybot.Time      `json:"started,omitempty"`
@@ -155,9 +157,13 @@ func (c runsShowCmd) Run(e *env) error {
 			{"agent", string(v.Agent)},
 			{"engine", cmp.Or(v.Engine, "-")},
 			{"state", string(v.State)},
+			{"node", v.Node},
 			{"took", v.took()},
 			{"tokens", fmt.Sprintf("%d in, %d out, in %s of the model", v.Usage.Input, v.Usage.Output, count(int(v.Usage.LLMCalls), "call"))},
 			{"cost", cost(v.Usage)},
+		}
+		if v.Node == "" { // it has ended, it waits, or there is only one
+			rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "node" })
 		}
 		if err := e.table(append(rows, v.effects()...)); err != nil {
 			return err

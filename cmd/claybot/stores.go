@@ -199,11 +199,11 @@ func (d *daemon) lookEvery(c configs.Config) time.Duration {
 	return lookUntold
 }
 
-// mates is how many nodes share the store, this one included; 0 for a store that one
-// process has for itself.
-func (d *daemon) mates() int {
+// mates counts the nodes that share the store, this one included; 0 while that is not
+// known. nil for a store that one process has for itself.
+func (d *daemon) mates() func() int {
 	if d.shared == nil {
-		return 0
+		return nil
 	}
-	return len(d.members.Alive())
+	return func() int { return len(d.members.Alive()) }
 }

@@ -154,7 +154,7 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 	if err != nil {
 		cancel()
 		if context.Cause(ctx) == nil || !errors.Is(err, context.Cause(ctx)) {
-			c.pulse.Fail("the tasks cannot be read: " + err.Error())
+			c.pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
 		}
 		return fmt.Errorf("start cron: %w", err)
 	}
@@ -274,7 +274,7 @@ func (c *Cron) look(r *running) {
 	case r.ctx.Err() != nil:
 	case err != nil:
 		c.log.Warn("cannot read the tasks", "err", err)
-		c.pulse.Fail("the tasks cannot be read: " + err.Error())
+		c.pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
 	case failing != "":
 		c.pulse.Fail("a task cannot be started: " + failing)
 	default:

@@ -306,7 +306,7 @@ func (c *Cron) done(r *running, t *task, last time.Time, err error) {
 			return
 		}
 		c.log.Warn("a task cannot be started", "task", t.slug, "err", err)
-		c.failing, c.failedAt = err.Error(), time.Now()
+		c.failing, c.failedAt = storage.Plain(err), time.Now()
 		pause := min(firstPause<<min(t.tries, 10), mostPause)
 		t.tries++
 		t.again = c.now().Add(pause)

@@ -210,7 +210,7 @@ func reason(err error) string {
 	case errors.As(err, &p):
 		return p.Err.Error()
 	}
-	return err.Error()
+	return storage.Plain(err)
 }
 
 // lastRows are the newest scheduled firings of the tasks that are new here.

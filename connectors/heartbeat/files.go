@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 )
 
 const (
@@ -178,7 +179,7 @@ func reason(err error) string {
 	case errors.As(err, &p):
 		return p.Err.Error()
 	}
-	return err.Error()
+	return storage.Plain(err)
 }
 
 // adopt makes the files the tasks in memory, and tells new problems, each once.

@@ -186,7 +186,7 @@ func (h *Heartbeat) Run(ctx context.Context, handler connectors.Handler) error {
 	r := &running{ctx: ctx, handler: handler}
 	if err := h.start(r); err != nil {
 		if ctx.Err() == nil {
-			h.pulse.Fail("the heartbeat cannot start: " + err.Error())
+			h.pulse.Fail("the heartbeat cannot start: " + storage.Plain(err))
 		}
 		return fmt.Errorf("start the heartbeat: %w", err)
 	}
@@ -283,11 +283,11 @@ func (h *Heartbeat) report(r *running, err error, told string) string {
 	switch {
 	case r.ctx.Err() != nil:
 	case err != nil:
-		h.pulse.Fail("the heartbeat does not work: " + err.Error())
-		if err.Error() != told {
+		h.pulse.Fail("the heartbeat does not work: " + storage.Plain(err))
+		if storage.Plain(err) != told {
 			h.log.Warn("the heartbeat does not work", "err", err)
 		}
-		return err.Error()
+		return storage.Plain(err)
 	case failing != "":
 		h.pulse.Fail("the heartbeat cannot beat: " + failing)
 	default:

@@ -32,7 +32,7 @@ func (h *Heartbeat) tick(r *running, due []*task, s Settings) {
 	case err != nil:
 		h.again = time.Now().Add(min(firstPause<<min(h.failures, 10), mostPause))
 		h.failures++
-		h.failing = err.Error()
+		h.failing = storage.Plain(err)
 		h.log.Warn("the heartbeat cannot beat", "err", err)
 	default:
 		h.failing, h.failures = "", 0

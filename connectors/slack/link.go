@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -30,8 +29,7 @@ type link struct {
 	dialing           bool
 	failures          int // in a row
 
-	nodes func() int              // that use the app together; nil is one
-	crowd *atomic.Pointer[string] // told when others use it
+	crowd crowd // whose sockets are open
 
 	retry, refresh, drained <-chan time.Time
 }
@@ -55,7 +53,7 @@ const (
 
 func newLink(dial func(context.Context) (*socket, error), take func(context.Context, *socket, frame) error, log *slog.Logger, pulse *connectors.Pulse) *link {
 	return &link{
-		dial: dial, take: take, log: log, pulse: pulse, crowd: new(atomic.Pointer[string]),
+		dial: dial, take: take, log: log, pulse: pulse, crowd: crowd{told: new(atomic.Pointer[string]), log: log},
 		news: make(chan news), ended: make(chan struct{}),
 	}
 }
@@ -82,6 +80,8 @@ func (l *link) run(ctx context.Context, settle func()) error {
 			return context.Cause(ctx)
 		case <-l.retry:
 			l.retry = nil
+		case <-l.crowd.again:
+			l.crowd.look()
 		case <-l.refresh:
 			l.refresh = nil
 			l.leave("its time is nearly over")
@@ -152,7 +152,7 @@ func (l *link) hear(n news) error {
 		}
 		if n.reason == reasonCrowded {
 			text := errCrowded.Error()
-			l.crowd.Store(&text)
+			l.crowd.told.Store(&text)
 		}
 		if n.socket == l.current && !l.leaving {
 			l.leave(word(n.reason))
@@ -174,27 +174,9 @@ func (l *link) promote(s *socket) {
 	if d := s.lifetime(); d > 0 {
 		l.refresh = time.After(d * 9 / 10)
 	}
-	l.count(s.hello.NumConnections, own)
+	l.crowd.counted(s.hello.NumConnections, own)
 	l.pulse.OK()
 	l.log.Debug("slack socket is open", "lifetime", s.lifetime())
-}
-
-// count compares the sockets of the app with those that are its own: of this
-// node, and at most two of each other one.
-func (l *link) count(sockets, own int) {
-	ours := own
-	if l.nodes != nil {
-		ours += 2 * max(0, l.nodes()-1)
-	}
-	if sockets <= ours {
-		l.crowd.Store(nil)
-		return
-	}
-	if l.crowd.Load() == nil {
-		l.log.Warn("another process may use this slack app: messages are shared out between its sockets", "sockets", sockets, "own", own)
-	}
-	text := fmt.Sprintf("%d sockets use this Slack app, and at most %d are of this claybot: some messages go to another program, perhaps a second claybot; stop it, or make an app of your own", sockets, ours)
-	l.crowd.Store(&text)
 }
 
 // leave asks for a successor of the current socket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -293,9 +294,71 @@ func TestSocketsOfOthers(t *testing.T) {
 					defer func() { s.close(); <-done }()
 				}
 				w.start(t)
+				if h := w.Health(); h.Err != "" {
+					t.Errorf("named before the nodes could know of each other: %+v", h)
+				}
+				time.Sleep(explainTime + crowdEvery)
 				h := w.Health()
 				if named := strings.Contains(h.Err, "perhaps a second claybot"); named != tt.named || h.State != connectors.StateLive {
 					t.Errorf("%+v, want named: %v", h, tt.named)
+				}
+			})
+		})
+	}
+}
+
+// Nodes that start together, or in the place of one that was killed, are not taken for
+// another program: whether a socket is that of a node is known only a beat later, and
+// that of a node which is gone is counted by Slack for longer than by claybot.
+func TestSocketsOfNodes(t *testing.T) {
+	tests := []struct {
+		name  string
+		other int
+		nodes func(time.Duration) int // at a time
+		named time.Duration           // 0: never
+	}{
+		{"not joined yet", 1, func(d time.Duration) int { return map[bool]int{true: 2}[d >= 2*time.Second] }, 0},
+		{"joined alone at first", 2, func(d time.Duration) int { return 1 + int(min(d, 10*time.Second)/(5*time.Second)) }, 0},
+		{"the other one is lost", 1, func(d time.Duration) int { return map[bool]int{true: 2, false: 1}[d < time.Second] }, 0},
+		{"a cluster without its database", 1, func(time.Duration) int { return 0 }, 0},
+		{"a stranger, and one node", 1, func(time.Duration) int { return 1 }, explainTime},
+		{"a stranger, and two nodes", 3, func(time.Duration) int { return 2 }, explainTime},
+		{"a node that comes late", 1, func(d time.Duration) int { return map[bool]int{true: 2, false: 1}[d > time.Minute] }, explainTime},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+				var log strings.Builder
+				began := time.Now()
+				w.Connector.cfg.Nodes = func() int { return tt.nodes(time.Since(began)) }
+				w.Connector.log = slog.New(slog.NewTextHandler(&log, nil))
+				another := New(w.cfg)
+				for range tt.other {
+					s, err := another.open(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					done := make(chan struct{})
+					go func() { defer close(done); _ = s.read(func(frame) error { return nil }) }()
+					defer func() { s.close(); <-done }()
+				}
+				w.start(t)
+				named := time.Duration(0)
+				for range 100 {
+					if named == 0 && w.Health().Err != "" {
+						named = time.Since(began)
+					}
+					time.Sleep(time.Second)
+				}
+				if named < tt.named || (named > 0) != (tt.named > 0) {
+					t.Errorf("named after %v, want %v", named, tt.named)
+				}
+				synctest.Wait()
+				if n := strings.Count(log.String(), "another process may use"); n != min(1, int(tt.named/time.Second)) {
+					t.Errorf("the log was told %d times", n)
+				}
+				if late := w.Health().Err; tt.nodes(100*time.Second) == 2 && tt.other == 1 && late != "" {
+					t.Errorf("still named when it is explained: %s", late)
 				}
 			})
 		})

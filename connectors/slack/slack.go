@@ -38,8 +38,9 @@ type Config struct {
 	// Marks is optional; without it a file whose fate is unknown after a restart
 	// cannot be looked up.
 	Marks Marks
-	// Nodes tells how many nodes use the app together, each with sockets of its own;
-	// nil is one. Slack hands each message to any one socket, and allows 10.
+	// Nodes tells how many nodes use the app together, each with sockets of its own; 0
+	// while it is not known. nil is one. Slack hands each message to any one socket,
+	// and allows 10.
 	Nodes func() int
 }
 
@@ -163,7 +164,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	work := newLanes(maxPending)
 	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: h, work: work, log: c.log, ignored: &c.ignored}
 	l := newLink(c.open, r.take, c.log, &c.pulse)
-	l.nodes, l.crowd = c.cfg.Nodes, &c.crowd
+	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd
 	return l.run(ctx, work.close)
 }
 

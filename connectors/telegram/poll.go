@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 )
 
 // A loop is the polling of one Run.
@@ -259,7 +260,7 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	var u *unstored
 	switch {
 	case errors.As(err, &u):
-		l.pulse.Fail("telegram: messages cannot be stored and wait at Telegram: " + err.Error())
+		l.pulse.Fail("telegram: messages cannot be stored and wait at Telegram: " + storage.Plain(err))
 	case refusesToken(err):
 		errors.As(err, &r)
 		stop := &connectors.PermanentError{

@@ -164,8 +164,12 @@ func (a *Archive) empty(ctx context.Context) error {
 			}
 		}
 	}
-	_, err := a.conn.Exec(ctx, "DELETE FROM tree") // what was removed long ago
-	return err
+	for _, q := range []string{"DELETE FROM tree" /* what was removed long ago */, "DELETE FROM sums"} {
+		if _, err := a.conn.Exec(ctx, q); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Remarks implements storage.Portable.
@@ -214,14 +218,17 @@ func selection(t storage.Table) string {
 	var list []string
 	key := 0
 	for _, c := range t.Columns {
-		if slices.Contains(t.Sums, c) {
-			list = append(list, "CAST(sum("+c+") AS BIGINT)")
-		} else {
+		switch {
+		case !slices.Contains(t.Sums, c):
 			list = append(list, c)
 			key++
+		case c == "estimated" || c == "connector" || c == "channel": // the same, or any
+			list = append(list, "max("+c+")")
+		default:
+			list = append(list, "CAST(sum("+c+") AS BIGINT)")
 		}
 	}
-	return "SELECT " + strings.Join(list, ", ") + " FROM " + t.Name + " GROUP BY " + strings.Join(t.Columns[:key], ", ")
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + t.Name + "_now GROUP BY " + strings.Join(t.Columns[:key], ", ")
 }
 
 // only is the query for the rows of one agent.

@@ -24,10 +24,7 @@ func (a *Archive) Load(ctx context.Context, t storage.Table, rows iter.Seq2[stor
 		return a.loadSequences(ctx, rows)
 	}
 	columns, more := slices.Clone(t.Columns), []any(nil)
-	switch {
-	case len(t.Sums) > 0:
-		columns, more = append(columns, "shard"), []any{int64(0)}
-	case t.Name == storage.TableTree:
+	if t.Name == storage.TableTree {
 		columns, more = append(columns, "version"), []any{int64(0)}
 	}
 	next, stop := iter.Pull2(rows)

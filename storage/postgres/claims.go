@@ -84,7 +84,7 @@ func (db *DB) yieldKept(ctx context.Context, node string) {
 	for i, c := range all {
 		names[i], tokens[i] = storable(c.Name), c.Token
 	}
-	_, err := db.pool.Exec(ctx, `UPDATE claims c SET node = '', at = $1 FROM unnest($2::text[], $3::bigint[]) k (name, token)
+	_, err := db.vitalPool.Exec(ctx, `UPDATE claims c SET node = '', at = $1 FROM unnest($2::text[], $3::bigint[]) k (name, token)
 		WHERE c.name = k.name AND c.token = k.token AND c.node = $4`, db.dialect.Clock(), names, tokens, node)
 	if err != nil {
 		db.log.Debug("cannot yield what was kept; trying again", "err", err)

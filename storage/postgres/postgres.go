@@ -24,7 +24,9 @@ var (
 const (
 	defaultConns = 16
 	vitalConns   = 2 // for beats and leases
-	shards       = 32
+	// lookForSinks is after how many beats a node looks for sinks that another one
+	// has named.
+	lookForSinks = 3
 	// openTime bounds how long a start waits for the server, and for another
 	// process that migrates.
 	openTime = time.Minute
@@ -86,7 +88,9 @@ type DB struct {
 	horn    *horn // nil without hints
 	mates   mates
 	kept    kept
-	found   atomic.Bool // the last look for due agents found some
+	beats   atomic.Int64
+	found   atomic.Bool   // the last look for due agents found some
+	left    chan struct{} // something was left to be added up
 
 	close func()
 	wg    sync.WaitGroup
@@ -99,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1)}
+	db := &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1), left: make(chan struct{}, 1)}
 	if err := db.open(ctx); err != nil {
 		for _, p := range []*pgxpool.Pool{db.pool, db.vitalPool} {
 			if p != nil {
@@ -114,6 +118,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		db.wg.Go(func() { db.horn.listen(life) })
 		db.wg.Go(func() { db.horn.blow(life) })
 	}
+	db.wg.Go(func() { db.addUpLater(life) })
 	db.close = sync.OnceFunc(func() {
 		end()
 		db.wg.Wait()
@@ -139,7 +144,7 @@ func (db *DB) open(ctx context.Context) error {
 	db.dialect = relational.Dialect{
 		Clock: db.clock.now, Lock: " FOR UPDATE", Skip: " FOR UPDATE SKIP LOCKED",
 		LockName: "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(?, 0))",
-		Shards:   shards, Words: words,
+		Leave:    db.leave, Summed: "_now", Words: words,
 	}
 	if db.cfg.Clock != nil {
 		db.dialect.Clock = db.cfg.Clock
@@ -217,11 +222,15 @@ func (db *DB) Close() error {
 }
 
 func (db *DB) loadSinks(ctx context.Context) error {
-	return db.Read(ctx, func(c *relational.Conn) error {
-		names, err := relational.LoadSinks(c)
-		db.sinks.Store(&names)
+	var names []string
+	err := line{db, db.vitalPool}.Read(ctx, func(c *relational.Conn) (err error) {
+		names, err = relational.LoadSinks(c)
 		return err
 	})
+	if err == nil {
+		db.sinks.Store(&names)
+	}
+	return err
 }
 
 // Skew is how far the clock of this machine is ahead of the server's.
@@ -238,8 +247,10 @@ func (db *DB) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]st
 	alive, err := db.vital.Beat(ctx, n, ttl)
 	if err == nil {
 		db.mates.set(n.ID, alive)
-		if lerr := db.loadSinks(ctx); lerr != nil { // another node may have named one
-			db.log.Debug("cannot look for sinks; trying again", "err", lerr)
+		if db.beats.Add(1)%lookForSinks == 0 {
+			if lerr := db.loadSinks(ctx); lerr != nil {
+				db.log.Debug("cannot look for sinks; trying again", "err", lerr)
+			}
 		}
 		if len(alive) > 1 {
 			db.yieldKept(ctx, n.ID)

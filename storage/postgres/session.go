@@ -2,13 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -27,24 +22,46 @@ type session struct {
 	ctx   context.Context //nolint:containedctx // of the one transaction or read that it lives for
 	conn  *pgx.Conn
 	noted pgx.Batch
+	rows  rows
 	sent  bool // something has gone to the server
 }
 
 // note keeps a statement for the next time that something goes to the server.
-func (s *session) note(q string, args ...any) { s.noted.Queue(q, args...) }
+func (s *session) note(q string, args ...any) {
+	s.noteRows()
+	s.noted.Queue(q, args...)
+}
 
-// Do implements relational.Session.
+// Do implements relational.Session. Rows that follow each other into one table go
+// there by one statement.
 func (s *session) Do(q string, args []any) (changed bool, err error) {
 	t := translate(q)
-	s.note(t.sql, t.parameters(args)...)
-	return true, nil // nobody knows yet
+	if t.values == "" {
+		s.note(t.sql, t.parameters(args)...)
+		return true, nil // nobody knows yet
+	}
+	if s.rows.sql != t.sql || s.rows.n == maxRows {
+		s.noteRows()
+		s.rows.statement = t
+	}
+	s.rows.n++
+	s.rows.args = append(s.rows.args, t.parameters(args)...)
+	return true, nil
+}
+
+// noteRows notes the rows that were collected.
+func (s *session) noteRows() {
+	if s.rows.n > 0 {
+		s.noted.Queue(s.rows.insert(), s.rows.args...)
+	}
+	s.rows = rows{}
 }
 
 // Exec implements relational.Session.
 func (s *session) Exec(q string, args []any) (n int64, err error) {
 	t := translate(q)
 	s.note(t.sql, t.parameters(args)...)
-	err = s.send(func(results pgx.BatchResults) error {
+	err = s.send(1, func(results pgx.BatchResults) error {
 		tag, err := results.Exec()
 		n = tag.RowsAffected()
 		return err
@@ -55,44 +72,63 @@ func (s *session) Exec(q string, args []any) (n int64, err error) {
 // Each implements relational.Session. All rows are read before f sees the first,
 // because a connection answers one query at a time.
 func (s *session) Each(q string, f func(r relational.Row) error, args []any) error {
-	t := translate(q)
-	s.note(t.sql, t.parameters(args)...)
-	var all []relational.Row
-	err := s.send(func(results pgx.BatchResults) error {
-		rows, err := results.Query()
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			values, err := rows.Values()
-			if err != nil {
-				return err
-			}
-			for i, v := range values {
-				if values[i], err = plain(v); err != nil {
-					return err
-				}
-			}
-			all = append(all, values)
-		}
-		return rows.Err()
+	return s.Ask([]relational.Ask{{Query: q, Row: f, Args: args}})
+}
+
+// Ask implements relational.Session.
+func (s *session) Ask(asks []relational.Ask) error {
+	if len(asks) == 0 {
+		return nil
+	}
+	for _, a := range asks {
+		t := translate(a.Query)
+		s.note(t.sql, t.parameters(a.Args)...)
+	}
+	all := make([][]relational.Row, 0, len(asks))
+	err := s.send(len(asks), func(results pgx.BatchResults) error {
+		rows, err := allRows(results)
+		all = append(all, rows)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, r := range all {
-		if err := f(r); err != nil {
-			return err
+	for i, a := range asks {
+		for _, r := range all[i] {
+			if err := a.Row(r); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// allRows reads the rows of the next result.
+func allRows(results pgx.BatchResults) (all []relational.Row, err error) {
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range values {
+			if values[i], err = plain(v); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, values)
+	}
+	return all, rows.Err()
+}
+
 // commit sends what is noted, and the end of the transaction.
 func (s *session) commit() error {
 	s.note("commit")
-	return s.send(func(results pgx.BatchResults) error {
+	return s.send(1, func(results pgx.BatchResults) error {
 		tag, err := results.Exec()
 		if err == nil && tag.String() != "COMMIT" {
 			err = fmt.Errorf("the transaction ended with %s", tag)
@@ -101,21 +137,26 @@ func (s *session) commit() error {
 	})
 }
 
-// send brings all that is noted to the server and lets last read the result of the
-// last statement.
-func (s *session) send(last func(results pgx.BatchResults) error) error {
+// send brings all that is noted to the server and lets read read the results of the
+// last k statements, one after the other.
+func (s *session) send(k int, read func(results pgx.BatchResults) error) error {
 	batch := &pgx.Batch{QueuedQueries: s.noted.QueuedQueries}
 	n := batch.Len()
 	s.sent = true
 	s.noted.QueuedQueries = nil
 	results := s.conn.SendBatch(s.ctx, batch)
 	err := func() error {
-		for range n - 1 {
+		for range n - k {
 			if _, err := results.Exec(); err != nil {
 				return err
 			}
 		}
-		return last(results)
+		for range k {
+			if err := read(results); err != nil {
+				return err
+			}
+		}
+		return nil
 	}()
 	if cerr := results.Close(); err == nil {
 		err = cerr
@@ -193,79 +234,4 @@ func restored(s string) string {
 		return unescapes.Replace(s)
 	}
 	return s
-}
-
-// A statement is one of package relational in PostgreSQL's dialect.
-type statement struct {
-	sql   string
-	lists []int // parameters that are lists, as JSON
-}
-
-// parameters are args as the server takes them.
-func (t statement) parameters(args []any) []any {
-	for i, a := range args {
-		s, ok := a.(string)
-		if !ok {
-			continue
-		}
-		if !slices.Contains(t.lists, i) {
-			args[i] = storable(s)
-			continue
-		}
-		var list []string
-		if json.Unmarshal([]byte(s), &list) != nil {
-			list = nil // it was made right here
-		}
-		for k := range list {
-			list[k] = storable(list[k])
-		}
-		args[i] = list
-	}
-	return args
-}
-
-// translated has each statement once; there are some hundred.
-var translated sync.Map
-
-func translate(q string) statement {
-	if t, ok := translated.Load(q); ok {
-		return t.(statement) //nolint:forcetypeassert // nothing else is in it
-	}
-	t := toPostgres(q)
-	translated.Store(q, t)
-	return t
-}
-
-var (
-	indexedBy = regexp.MustCompile(` INDEXED BY \w+`)
-	jsonEach  = regexp.MustCompile(`json_each\(\$(\d+)\)`)
-	// marked is a placeholder, or a text in which one would be none.
-	marked = regexp.MustCompile(`'[^']*'|\?\d*`)
-)
-
-// toPostgres writes $1 for ? and ?1, leaves out hints for the planner, and takes
-// lists as arrays.
-func toPostgres(q string) statement {
-	n := 0
-	q = marked.ReplaceAllStringFunc(q, func(m string) string {
-		switch {
-		case m[0] == '\'':
-			return m
-		case m == "?":
-			n++
-			return "$" + strconv.Itoa(n)
-		}
-		return "$" + m[1:]
-	})
-	var t statement
-	for _, m := range jsonEach.FindAllStringSubmatch(q, -1) {
-		i, err := strconv.Atoi(m[1])
-		if err != nil {
-			panic(err) // digits
-		}
-		t.lists = append(t.lists, i-1)
-	}
-	q = indexedBy.ReplaceAllString(q, "")
-	t.sql = jsonEach.ReplaceAllString(q, "unnest(CAST($$$1 AS TEXT[])) AS list (value)")
-	return t
 }

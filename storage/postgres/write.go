@@ -260,7 +260,7 @@ func classify(err error) error {
 	// The connection is gone, or the server is about to go: 08 and 57P are those.
 	var connect *pgconn.ConnectError
 	if pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.As(err, &connect) || isGone(err) || code != "" && (code[:2] == "08" || code[:3] == "57P") {
-		return fmt.Errorf("%w: the database does not answer: %w", storage.ErrBusy, err)
+		return storage.Unanswered(err)
 	}
 	return err
 }

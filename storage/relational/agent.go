@@ -1,8 +1,8 @@
 package relational
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -32,6 +32,9 @@ type inboxRow struct {
 	lastUserAt, lastUserN          int64
 	resumeAt                       int64 // when a paused run goes on; never: it is not paused
 	refused                        []refusal
+	found                          bool // it was loaded
+	// usage is what the agent took until now, as JSON, when it has changed.
+	usage []byte
 	// shown is what the row says now of the place of a in lists.
 	shown shown
 }
@@ -49,9 +52,17 @@ func (a *inboxRow) show() shown {
 
 func (c *Conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 	a := &inboxRow{id: id}
-	found, err := c.first(`SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
+	if err := c.ask(c.askInbox(a)); err != nil {
+		return nil, err
+	}
+	return a, a.there()
+}
+
+// askInbox loads the inbox of a.id.
+func (c *Conn) askInbox(a *inboxRow) Ask {
+	return Ask{Query: `SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
 		last_user_at, last_user_n, resume_at, busy
-		FROM agents WHERE id = ?`+c.locked(), func(r Row) error {
+		FROM agents WHERE id = ?` + c.locked(), Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
 		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt = r.Int(0), r.Int(1), r.Int(2), r.Int(3), r.Int(4)
 		a.urgentN, a.holdAt, a.dueAt, a.wakeAt = r.Int(5), r.Int(6), never, never
 		if !r.Null(7) {
@@ -67,14 +78,15 @@ func (c *Conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 		}
 		a.shown = shown{userAt: a.lastUserAt, userN: a.lastUserN, busy: r.Int(15) != 0}
 		return nil
-	}, id)
-	if err != nil {
-		return nil, err
+	})}
+}
+
+// there refuses an inbox that was asked for and is none.
+func (a *inboxRow) there() error {
+	if !a.found {
+		return fmt.Errorf("agent %s: %w", a.id, storage.ErrNotFound)
 	}
-	if !found {
-		return nil, fmt.Errorf("agent %s: %w", id, storage.ErrNotFound)
-	}
-	return a, nil
+	return nil
 }
 
 // The statements that save an inbox. The columns of lists are in indexes, so
@@ -102,6 +114,10 @@ func (c *Conn) saveInbox(a *inboxRow) error {
 	default:
 		q, args = saveShown, append(args, s.busy, s.userAt, s.userN)
 	}
+	if a.usage != nil {
+		q, args = strings.Replace(q, " WHERE", fmt.Sprintf(", usage = ?%d WHERE", len(args)+1), 1), append(args, a.usage)
+		a.usage = nil
+	}
 	if err := c.do(q, args...); err != nil {
 		return err
 	}
@@ -122,12 +138,18 @@ func moment(t int64) any {
 
 // leased loads the inbox of l's agent and refuses when l is not its lease.
 func (c *Conn) leased(l storage.Lease) (*inboxRow, error) {
-	a, err := c.loadInbox(l.Agent)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("agent %s was removed: %w", l.Agent, storage.ErrLeaseLost)
-	}
-	if err != nil {
+	return c.leasedWith(l)
+}
+
+// leasedWith is leased, with queries that go with it. Their results count only
+// without an error.
+func (c *Conn) leasedWith(l storage.Lease, asks ...Ask) (*inboxRow, error) {
+	a := &inboxRow{id: l.Agent}
+	if err := c.ask(append([]Ask{c.askInbox(a)}, asks...)...); err != nil {
 		return nil, err
+	}
+	if !a.found {
+		return nil, fmt.Errorf("agent %s was removed: %w", l.Agent, storage.ErrLeaseLost)
 	}
 	if a.node == "" || a.node != l.Node || a.token != l.Token {
 		return nil, fmt.Errorf("agent %s, token %d: %w", l.Agent, l.Token, storage.ErrLeaseLost)
@@ -199,6 +221,10 @@ func (c *Conn) left(a *inboxRow, k int) error {
 
 // front finds the first message that makes a due.
 func (c *Conn) front(a *inboxRow) error {
+	if a.waiting <= 0 {
+		a.firstN, a.firstAt, a.holdAt, a.dueAt = 0, 0, 0, never
+		return nil
+	}
 	found, err := c.first(`SELECT n, at FROM messages INDEXED BY messages_waiting
 		WHERE agent = ? AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1`, func(r Row) error { a.firstN, a.firstAt = r.Int(0), r.Int(1); return nil }, a.id)
 	if err != nil {

@@ -1,12 +1,6 @@
 package relational
 
-import (
-	"fmt"
-	"math/rand/v2"
-	"strings"
-
-	"github.com/claybot/claybot"
-)
+import "github.com/claybot/claybot"
 
 // A Session runs statements on one connection. The statements are written in the
 // part of SQL that SQLite and PostgreSQL share, but for what Dialect says;
@@ -21,6 +15,28 @@ type Session interface {
 	// Each calls f for every row of a query, and ends early with the error of f or
 	// of the connection. f may run other statements.
 	Each(q string, f func(r Row) error, args []any) error
+	// Ask runs queries that do not depend on each other, one after the other, like
+	// Each; over a network they go there and back at once. No Row may run another
+	// statement. They see what the ones before have locked.
+	Ask(asks []Ask) error
+}
+
+// An Ask is a query, and what is called for each of its rows.
+type Ask struct {
+	Query string
+	Row   func(r Row) error
+	Args  []any
+}
+
+// once is a Row for the first row alone, which it notes in found.
+func once(found *bool, f func(r Row) error) func(r Row) error {
+	return func(r Row) error {
+		if *found {
+			return nil
+		}
+		*found = true
+		return f(r)
+	}
 }
 
 // A Dialect is how a database differs from the others.
@@ -36,9 +52,12 @@ type Dialect struct {
 	// LockName, when there is one, is the statement that makes transactions
 	// wait for each other that name the same thing.
 	LockName string
-	// Shards is among how many rows a sum is divided that many transactions add
-	// to; 0 for one.
-	Shards int
+	// Leave, when there is one, is the statement by which a transaction leaves what
+	// it adds to sums to be added up later, so that it does not wait for others that
+	// add to the same ones. Summed ends the name of a table of sums in queries, with
+	// what was left to be added.
+	Leave  func(s Sums) (q string, arg any, err error)
+	Summed string
 	// Words finds notes by their words.
 	Words Words
 }
@@ -88,6 +107,9 @@ func (c *Conn) Changed() { c.journal.changed = true }
 // Flush writes the sums that the transaction has collected. Nothing else may be
 // written after it.
 func (c *Conn) Flush() error {
+	if c.dialect.Leave != nil {
+		return c.leave()
+	}
 	if err := c.tally.flush(c); err != nil {
 		return err
 	}
@@ -121,14 +143,16 @@ func (c *Conn) each(q string, f func(r Row) error, args ...any) error {
 
 // first calls f for the first row of a query and reports whether there was one.
 func (c *Conn) first(q string, f func(r Row) error, args ...any) (found bool, err error) {
-	err = c.each(q, func(r Row) error {
-		if found {
-			return nil
-		}
-		found = true
-		return f(r)
-	}, args...)
+	err = c.each(q, once(&found, f), args...)
 	return found, err
+}
+
+// ask runs queries that do not depend on each other.
+func (c *Conn) ask(asks ...Ask) error {
+	for i := range asks {
+		asks[i].Args = Values(asks[i].Args)
+	}
+	return c.session.Ask(asks)
 }
 
 // insert runs a statement that adds a row, or changes one, and RETURNS some
@@ -161,17 +185,8 @@ func (c *Conn) lock(name string) error {
 	if c.dialect.LockName == "" {
 		return nil
 	}
-	return c.each(c.dialect.LockName, func(Row) error { return nil }, name)
-}
-
-// sharded completes the statement that adds to a row of sums: columns and key are
-// those of the table, without the shard.
-func (c *Conn) sharded(columns, key string, values int) (into, conflict string, shard []any) {
-	marks := strings.Repeat(", ?", values)[2:]
-	if c.dialect.Shards == 0 {
-		return fmt.Sprintf("(%s) VALUES (%s)", columns, marks), key, nil
-	}
-	return fmt.Sprintf("(%s, shard) VALUES (%s, ?)", columns, marks), key + ", shard", []any{int(rand.Int32N(int32(c.dialect.Shards)))}
+	_, err := c.session.Do(c.dialect.LockName, Values([]any{name}))
+	return err
 }
 
 // A Row is one row of a result, read by position: strings, int64 and nil.

@@ -24,12 +24,8 @@ func (c *Conn) addRecords(id claybot.AgentID, n int64, records ...claybot.Record
 	if len(records) == 0 {
 		return nil
 	}
-	changed, err := c.exec("UPDATE agents SET records = ? WHERE id = ? AND records = ?", n+int64(len(records)), id, n)
-	if err != nil {
+	if err := c.do("UPDATE agents SET records = ? WHERE id = ?", n+int64(len(records)), id); err != nil {
 		return err
-	}
-	if changed == 0 {
-		return errMoved
 	}
 	for _, r := range records {
 		body, crc, err := encode(r)
@@ -77,20 +73,15 @@ func (m *recall) add(r claybot.Record) (done bool) {
 	return m.summary && m.kept <= 0
 }
 
-// remembered reads what an agent remembers; known says that it is there. Damaged
+// remembered reads what an agent remembers, page by page, each by calling ask. Damaged
 // records are left out.
-func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, known bool) (recall, error) {
+func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c *Conn, page Ask) error) (recall, error) {
 	var m recall
 	before, done := int64(1)<<62, false
 	for !done {
 		rows := 0
 		err := s.read(ctx, func(c *Conn) error {
-			if !known { // an agent without records is not the same as none
-				if err := need(c.first("SELECT 1 FROM agents WHERE id = ?", func(Row) error { known = true; return nil }, id)); err != nil {
-					return err
-				}
-			}
-			return c.each("SELECT body, crc, n FROM records WHERE agent = ? AND n < ? ORDER BY n DESC LIMIT 0+?", func(r Row) error {
+			return ask(c, Ask{Args: []any{id, before, recordPage}, Query: "SELECT body, crc, n FROM records WHERE agent = ? AND n < ? ORDER BY n DESC LIMIT 0+?", Row: func(r Row) error {
 				rows++
 				before = r.Int(2)
 				m.n = max(m.n, before)
@@ -101,7 +92,7 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, known bool)
 				}
 				done = done || m.add(rec)
 				return nil
-			}, id, before, recordPage)
+			}})
 		})
 		if err != nil {
 			return m, err
@@ -114,7 +105,11 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, known bool)
 
 // Records implements storage.Agents.
 func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
-	m, err := s.remembered(ctx, id, false)
+	m, err := s.remembered(ctx, id, func(c *Conn, page Ask) error {
+		known := false // an agent without records is not the same as none
+		err := c.ask(Ask{Query: "SELECT 1 FROM agents WHERE id = ?", Args: []any{id}, Row: once(&known, func(Row) error { return nil })}, page)
+		return need(known, err)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("records of agent %s: %w", id, err)
 	}
@@ -124,10 +119,10 @@ func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Rec
 // OpenHistory implements storage.Agents.
 func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
 	h := &history{s: s, lease: l}
-	if err := h.check(ctx); err != nil {
-		return nil, fmt.Errorf("open history of agent %s: %w", l.Agent, err)
-	}
-	m, err := s.remembered(ctx, l.Agent, true)
+	m, err := s.remembered(ctx, l.Agent, func(c *Conn, page Ask) error {
+		_, err := c.leasedWith(l, page) // nothing is locked: a write looks again
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open history of agent %s: %w", l.Agent, err)
 	}
@@ -186,8 +181,16 @@ func (h *history) Buffer(ctx context.Context, records ...claybot.Record) error {
 // save adds records, at once or not at all.
 func (h *history) save(ctx context.Context, records []claybot.Record) error {
 	_, err := write(ctx, h.s.Store, func(c *Conn) (struct{}, error) {
-		if _, err := c.leased(h.lease); err != nil {
+		var n int64
+		_, err := c.leasedWith(h.lease, Ask{
+			Query: "SELECT records FROM agents WHERE id = ?", Args: []any{h.lease.Agent},
+			Row: func(r Row) error { n = r.Int(0); return nil },
+		})
+		if err != nil {
 			return struct{}{}, err
+		}
+		if n != h.n {
+			return struct{}{}, errMoved
 		}
 		return struct{}{}, c.addRecords(h.lease.Agent, h.n, records...)
 	})

@@ -24,13 +24,9 @@ func (m *meter) took(at int64, what string, ms int64) {
 }
 
 func (m *meter) flushSpans(c *Conn) error {
-	if len(m.spans) == 0 {
-		return nil
-	}
-	into, conflict, shard := c.sharded("day, what, bucket, n", "day, what, bucket", 4)
-	q := "INSERT INTO latencies " + into + " ON CONFLICT (" + conflict + ") DO UPDATE SET n = latencies.n + excluded.n"
+	const q = "INSERT INTO latencies (day, what, bucket, n) VALUES (?, ?, ?, ?) ON CONFLICT (day, what, bucket) DO UPDATE SET n = latencies.n + excluded.n"
 	for _, k := range slices.SortedFunc(maps.Keys(m.spans), spanKey.compare) {
-		if err := c.do(q, append([]any{k.day, k.what, k.bucket, m.spans[k]}, shard...)...); err != nil {
+		if err := c.do(q, k.day, k.what, k.bucket, m.spans[k]); err != nil {
 			return err
 		}
 	}
@@ -86,8 +82,6 @@ func (s spread) at(p int64) int64 {
 	return 0
 }
 
-const latenciesQuery = "SELECT day, what, bucket, n FROM latencies WHERE day >= ? AND day <= ? ORDER BY day, what, bucket"
-
 // Latencies implements storage.Usages, by day and then by thing.
 func (db *Store) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
 	if to == "" {
@@ -104,7 +98,7 @@ func (db *Store) Latencies(ctx context.Context, from, to string) ([]storage.Late
 		}
 	}
 	err := db.report(ctx, func(c *Conn) error {
-		return c.each(latenciesQuery, func(r Row) error {
+		return c.each("SELECT day, what, bucket, n FROM latencies"+c.dialect.Summed+" WHERE day >= ? AND day <= ? ORDER BY day, what, bucket", func(r Row) error {
 			day, what := r.Str(0), r.Str(1)
 			if len(list) == 0 || list[len(list)-1].Day != day || list[len(list)-1].What != what {
 				close()

@@ -47,8 +47,17 @@ func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 		return nil, err
 	}
 	held := make([]storage.Held, 0, len(ids))
-	for _, id := range ids {
-		h, err := db.hold(c, id, node, at, ttl, batch)
+	boxes, waiting := make([]inboxRow, len(ids)), make([]waitingList, len(ids))
+	asks := make([]Ask, 0, 2*len(ids))
+	for i, id := range ids {
+		boxes[i].id = id
+		asks = append(asks, c.askInbox(&boxes[i]), waiting[i].ask(id, batch))
+	}
+	if err := c.ask(asks...); err != nil {
+		return nil, err
+	}
+	for i := range ids {
+		h, err := db.hold(c, &boxes[i], &waiting[i], node, at, ttl)
 		if err != nil {
 			return nil, err
 		}
@@ -80,9 +89,8 @@ func (c *Conn) others(node string) []any {
 
 // hold gives one agent to node. When all that made it due was damaged there is
 // nothing to hold it for, and it is let go again.
-func (db *Store) hold(c *Conn, id claybot.AgentID, node string, at int64, ttl time.Duration, batch int) (h storage.Held, err error) {
-	a, err := c.loadInbox(id)
-	if err != nil {
+func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Held, err error) {
+	if err := a.there(); err != nil {
 		return h, err
 	}
 	a.token++
@@ -92,7 +100,7 @@ func (db *Store) hold(c *Conn, id claybot.AgentID, node string, at int64, ttl ti
 		a.token = max(a.token, at)
 	}
 	a.node, a.wakeAt = node, at+ttl.Milliseconds()
-	h.Lease = storage.Lease{Agent: id, Node: node, Token: a.token, Until: time.UnixMilli(a.wakeAt)}
+	h.Lease = storage.Lease{Agent: a.id, Node: node, Token: a.token, Until: time.UnixMilli(a.wakeAt)}
 	if a.run != "" {
 		if h.Run, err = db.unfinishedRun(c, a); err != nil {
 			return h, err
@@ -108,7 +116,7 @@ func (db *Store) hold(c *Conn, id claybot.AgentID, node string, at int64, ttl ti
 			return h, err
 		}
 	}
-	if h.Waiting, err = db.waitingMessages(c, a, batch); err != nil {
+	if h.Waiting, err = db.sound(c, a, waiting); err != nil {
 		return h, err
 	}
 	if h.Run == nil && (len(h.Waiting) == 0 || a.firstN == 0) {
@@ -144,34 +152,50 @@ func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.Message, err
 // ones are ended, so that they cannot hold up those behind them. The caller
 // saves a.
 func (db *Store) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.Message, error) {
-	var (
-		waiting []claybot.Message
-		damaged []claybot.MessageID
-	)
+	var w waitingList
+	if err := c.ask(w.ask(a.id, limit)); err != nil {
+		return nil, err
+	}
+	return db.sound(c, a, &w)
+}
+
+// A waitingList is the messages that wait for an agent.
+type waitingList struct {
+	sound   []claybot.Message
+	damaged []damagedMessage
+}
+
+type damagedMessage struct {
+	id  claybot.MessageID
+	err error
+}
+
+func (w *waitingList) ask(agent claybot.AgentID, limit int) Ask {
 	// Silent messages go with what comes after them, so they do not count.
-	err := c.each(`SELECT body, crc, id FROM messages INDEXED BY messages_waiting
+	return Ask{Args: []any{agent, max(limit, 1) - 1}, Query: `SELECT body, crc, id FROM messages INDEXED BY messages_waiting
 		WHERE agent = ?1 AND run IS NULL AND skipped IS NULL AND n <= coalesce(
 			(SELECT n FROM messages INDEXED BY messages_waiting
 			WHERE agent = ?1 AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1 OFFSET 0+?2), 9223372036854775807)
-		ORDER BY n`, func(r Row) error {
+		ORDER BY n`, Row: func(r Row) error {
 		m, err := decodeMessage(r, 0)
 		if err != nil {
-			db.log.Error("a waiting message is damaged and will not run", "message", r.Str(2), "agent", a.id, "err", err)
-			damaged = append(damaged, claybot.MessageID(r.Str(2)))
+			w.damaged = append(w.damaged, damagedMessage{claybot.MessageID(r.Str(2)), err})
 			return nil
 		}
-		waiting = append(waiting, m)
+		w.sound = append(w.sound, m)
 		return nil
-	}, a.id, max(limit, 1)-1)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range damaged {
-		if err := c.skip(a, id, skippedDamaged); err != nil {
+	}}
+}
+
+// sound returns those of the waiting messages that can be read, and ends the others.
+func (db *Store) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.Message, error) {
+	for _, m := range w.damaged {
+		db.log.Error("a waiting message is damaged and will not run", "message", m.id, "agent", a.id, "err", m.err)
+		if err := c.skip(a, m.id, skippedDamaged); err != nil {
 			return nil, err
 		}
 	}
-	return waiting, c.left(a, len(damaged))
+	return w.sound, c.left(a, len(w.damaged))
 }
 
 // Renew implements storage.Inbox.
@@ -287,12 +311,31 @@ func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 // mustWait refuses a message that is not waiting for agent, and returns the run
 // id that it reserved.
 func (c *Conn) mustWait(agent claybot.AgentID, id claybot.MessageID) (reserved claybot.RunID, err error) {
-	found, err := c.first("SELECT reserved FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL",
-		func(r Row) error { reserved = claybot.RunID(r.Str(0)); return nil }, id, agent)
-	if err == nil && !found {
-		return "", fmt.Errorf("message %s does not wait: %w", id, storage.ErrNotFound)
+	var w waits
+	if err := c.ask(w.ask(agent, id)); err != nil {
+		return "", err
 	}
-	return reserved, err
+	if !w.found {
+		return "", notWaiting(id)
+	}
+	return w.reserved, nil
+}
+
+// A waits is what a message that waits has reserved.
+type waits struct {
+	reserved claybot.RunID
+	found    bool // it waits
+}
+
+func (w *waits) ask(agent claybot.AgentID, id claybot.MessageID) Ask {
+	return Ask{
+		Query: "SELECT reserved FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL", Args: []any{id, agent},
+		Row: once(&w.found, func(r Row) error { w.reserved = claybot.RunID(r.Str(0)); return nil }),
+	}
+}
+
+func notWaiting(id claybot.MessageID) error {
+	return fmt.Errorf("message %s does not wait: %w", id, storage.ErrNotFound)
 }
 
 // Recover ends what the last process held that used the store alone: leases, and

@@ -46,14 +46,22 @@ func readMemory(r Row) storage.Memory {
 }
 
 // Memories implements storage.Memories.
-func (db *Store) Memories(ctx context.Context, scope string) ([]storage.Memory, error) {
+func (db *Store) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
 	var list []storage.Memory
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each(memoryColumns+" FROM memories m JOIN memory_versions v USING (version) WHERE m.scope = ? ORDER BY m.path",
-			func(r Row) error { list = append(list, readMemory(r)); return nil }, scope)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("memories of %s: %w", scope, err)
+	asks := make([]Ask, len(scopes))
+	for i, scope := range scopes {
+		asks[i] = Ask{
+			Query: memoryColumns + " FROM memories m JOIN memory_versions v USING (version) WHERE m.scope = ? ORDER BY m.path", Args: []any{scope},
+			Row: func(r Row) error {
+				m := readMemory(r)
+				m.Scope = scope
+				list = append(list, m)
+				return nil
+			},
+		}
+	}
+	if err := db.read(ctx, func(c *Conn) error { return c.ask(asks...) }); err != nil {
+		return nil, fmt.Errorf("memories of %s: %w", strings.Join(scopes, ", "), err)
 	}
 	return list, nil
 }

@@ -251,18 +251,23 @@ func (db *Store) Holder(ctx context.Context, name string) (node string, err erro
 
 // outgoing returns the state of an outgoing message, and its destination. A claim
 // that is not zero must be that of the destination.
-func (c *Conn) outgoing(claim storage.Claim, id string) (s claybot.SendState, dest string, err error) {
-	found := true
-	if !c.dialect.Alone && claim != (storage.Claim{}) { // first, as whoever claims does
-		found, err = c.first("SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?"+c.locked(),
-			func(Row) error { return nil }, claim.Name, claim.Node, claim.Token)
-		if err != nil {
-			return "", "", err
-		}
+func (c *Conn) outgoing(claim storage.Claim, id string, more ...Ask) (s claybot.SendState, dest string, err error) {
+	unclaimed := c.dialect.Alone || claim == (storage.Claim{})
+	var there, found bool
+	asks := []Ask{{
+		Query: "SELECT state, dest FROM outbox WHERE id = ?" + c.locked(), Args: []any{id},
+		Row: once(&there, func(r Row) error { s, dest = claybot.SendState(r.Str(0)), r.Str(1); return nil }),
+	}}
+	if !unclaimed { // first, as whoever claims does
+		asks = append([]Ask{{
+			Query: "SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?" + c.locked(), Args: []any{claim.Name, claim.Node, claim.Token},
+			Row: once(&found, func(Row) error { return nil }),
+		}}, asks...)
 	}
-	err = need(c.first("SELECT state, dest FROM outbox WHERE id = ?"+c.locked(),
-		func(r Row) error { s, dest = claybot.SendState(r.Str(0)), r.Str(1); return nil }, id))
-	if err != nil || c.dialect.Alone || claim == (storage.Claim{}) {
+	if err := c.ask(append(asks, more...)...); err != nil {
+		return "", "", err
+	}
+	if err := need(there, nil); err != nil || unclaimed {
 		return s, dest, err
 	}
 	if !found || claim.Name != storage.DestClaim(dest) {
@@ -271,16 +276,16 @@ func (c *Conn) outgoing(claim storage.Claim, id string) (s claybot.SendState, de
 	return s, dest, err
 }
 
-// beating refuses a node whose beat has run out.
-func (c *Conn) beating(node string) error {
+// askBeating finds out whether a node has a beat that has not run out.
+func (c *Conn) askBeating(node string, beating *bool) []Ask {
 	if c.dialect.Alone {
+		*beating = true
 		return nil
 	}
-	found, err := c.first("SELECT 1 FROM nodes WHERE id = ? AND until > ?", func(Row) error { return nil }, node, c.now())
-	if err == nil && !found {
-		err = fmt.Errorf("the beat of node %s: %w", node, storage.ErrLeaseLost)
-	}
-	return err
+	return []Ask{{
+		Query: "SELECT 1 FROM nodes WHERE id = ? AND until > ?", Args: []any{node, c.now()},
+		Row: once(beating, func(Row) error { return nil }),
+	}}
 }
 
 // pruneNodes removes nodes that are long gone, and claims that nobody has had for

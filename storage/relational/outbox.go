@@ -168,12 +168,13 @@ func open(s claybot.SendState) bool { return s != claybot.SendSent && s != clayb
 // Attempt implements storage.Outbox. One that was sent or failed is refused.
 func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		s, _, err := c.outgoing(claim, id)
+		var beating bool
+		s, _, err := c.outgoing(claim, id, c.askBeating(claim.Node, &beating)...)
 		if err != nil {
 			return struct{}{}, err
 		}
-		if err := c.beating(claim.Node); err != nil {
-			return struct{}{}, err
+		if !beating {
+			return struct{}{}, fmt.Errorf("the beat of node %s: %w", claim.Node, storage.ErrLeaseLost)
 		}
 		if !open(s) {
 			return struct{}{}, errEnded

@@ -42,11 +42,8 @@ func (c *Conn) post(p storage.Posting) (storage.Posted, error) {
 	}
 	// The agent comes first: whoever posts the same message at the same time waits
 	// here, and finds it known then.
-	a, gone := c.loadInbox(p.To)
-	if gone != nil && !errors.Is(gone, storage.ErrNotFound) {
-		return done, gone
-	}
-	if repeat, err := c.name(&m); err != nil || repeat {
+	a := &inboxRow{id: p.To}
+	if repeat, err := c.name(&m, c.askInbox(a)); err != nil || repeat {
 		return done, err
 	}
 	if m.Firing != nil {
@@ -54,8 +51,8 @@ func (c *Conn) post(p storage.Posting) (storage.Posted, error) {
 			return done, err
 		}
 	}
-	if gone != nil {
-		return done, gone
+	if err := a.there(); err != nil {
+		return done, err
 	}
 	at := c.now()
 	if m.At == 0 {
@@ -166,38 +163,38 @@ func (c *Conn) moveBehind(a *inboxRow, n int64) error {
 	return c.front(a)
 }
 
-// name settles under which id m is stored, or that it is a repeat.
-func (c *Conn) name(m *claybot.Message) (repeat bool, err error) {
+// name settles under which id m is stored, or that it is a repeat. first goes before
+// all that it asks.
+func (c *Conn) name(m *claybot.Message, first ...Ask) (repeat bool, err error) {
+	var stored []string
+	var known bool
+	asks := first
 	for _, key := range m.Keys {
-		known, err := c.first("SELECT 1 FROM keys WHERE key = ?", func(Row) error { return nil }, key)
-		if err != nil || known {
-			return known, err
-		}
+		asks = append(asks, Ask{Query: "SELECT 1 FROM keys WHERE key = ?", Args: []any{key}, Row: once(&repeat, func(Row) error { return nil })})
 	}
-	stored, known, err := c.keysOf(m.ID)
-	if err != nil || !known {
-		return false, err
+	if err := c.ask(append(asks, askKeys(m.ID, &stored, &known))...); err != nil || repeat || !known {
+		return repeat, err
 	}
 	if len(m.Keys) == 0 || len(stored) == 0 || slices.ContainsFunc(m.Keys, func(k string) bool { return slices.Contains(stored, k) }) {
 		return true, nil
 	}
 	m.ID += claybot.MessageID("#" + m.Keys[0])
-	_, known, err = c.keysOf(m.ID)
+	known = false
+	err = c.ask(askKeys(m.ID, &stored, &known))
 	return known, err
 }
 
-// keysOf returns the keys with which a message was posted. The row keeps them
-// for good, the keys table does not.
-func (c *Conn) keysOf(id claybot.MessageID) (keys []string, known bool, err error) {
-	known, err = c.first("SELECT body, crc FROM messages WHERE id = ?", func(r Row) error {
+// askKeys finds the keys with which a message was posted. The row keeps them for
+// good, the keys table does not.
+func askKeys(id claybot.MessageID, keys *[]string, known *bool) Ask {
+	return Ask{Query: "SELECT body, crc FROM messages WHERE id = ?", Args: []any{id}, Row: once(known, func(r Row) error {
 		m, err := decodeMessage(r, 0)
 		if err != nil {
 			return nil // a damaged message is still a known one
 		}
-		keys = m.Keys
+		*keys = m.Keys
 		return nil
-	}, id)
-	return keys, known, err
+	})}
 }
 
 // insertMessage adds m as the agent's next message. It waits unless it is

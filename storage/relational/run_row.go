@@ -43,10 +43,18 @@ func decodeRun(r Row) (claybot.Run, error) {
 }
 
 func (c *Conn) loadRun(id claybot.RunID) (run claybot.Run, err error) {
-	err = need(c.first("SELECT "+runColumns+" FROM runs WHERE id = ?",
-		func(r Row) (err error) { run, err = decodeRun(r); return err }, id))
-	if err != nil {
+	var found bool
+	err = c.ask(askRun(id, &run, &found))
+	if err = need(found, err); err != nil {
 		return claybot.Run{}, fmt.Errorf("run %s: %w", id, err)
 	}
 	return run, nil
+}
+
+// askRun loads a run.
+func askRun(id claybot.RunID, run *claybot.Run, found *bool) Ask {
+	return Ask{
+		Query: "SELECT " + runColumns + " FROM runs WHERE id = ?", Args: []any{id},
+		Row: once(found, func(r Row) (err error) { *run, err = decodeRun(r); return err }),
+	}
 }

@@ -15,20 +15,24 @@ import (
 // refused, and so is a batch with a message that does not wait.
 func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
 	run, err := write(ctx, db, func(c *Conn) (claybot.Run, error) {
-		a, err := c.leased(l)
+		waits := make([]waits, len(batch))
+		asks := make([]Ask, len(batch))
+		for i, m := range batch {
+			if slices.Contains(batch[:i], m) {
+				return claybot.Run{}, fmt.Errorf("message %s is twice in the batch", m)
+			}
+			asks[i] = waits[i].ask(l.Agent, m)
+		}
+		a, err := c.leasedWith(l, asks...)
 		if err != nil {
 			return claybot.Run{}, err
 		}
 		var reserved []claybot.RunID
 		for i, m := range batch {
-			if slices.Contains(batch[:i], m) {
-				return claybot.Run{}, fmt.Errorf("message %s is twice in the batch", m)
+			if !waits[i].found {
+				return claybot.Run{}, notWaiting(m)
 			}
-			r, err := c.mustWait(a.id, m)
-			if err != nil {
-				return claybot.Run{}, err
-			}
-			if r != "" {
+			if r := waits[i].reserved; r != "" {
 				reserved = append(reserved, r)
 			}
 		}
@@ -52,11 +56,16 @@ func (c *Conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, r
 	if err != nil {
 		return claybot.Run{}, err
 	}
+	ids, err := json.Marshal(batch)
+	if err != nil {
+		return claybot.Run{}, err
+	}
 	for i, candidate := range append(slices.Clone(reserved), id) {
 		own := i < len(reserved)
-		n, err := c.exec(`INSERT INTO runs (id, agent, state, attempts, started, outcome) SELECT ?1, ?2, ?3, 1, CAST(?4 AS BIGINT), ?6
+		n, err := c.exec(`INSERT INTO runs (id, agent, state, attempts, started, outcome, messages, last_seq)
+			SELECT ?1, ?2, ?3, 1, CAST(?4 AS BIGINT), ?6, ?7, 1
 			WHERE CAST(?5 AS BIGINT) = 1 OR NOT EXISTS (SELECT 1 FROM messages WHERE reserved = ?1) ON CONFLICT (id) DO NOTHING`,
-			candidate, a.id, run.State, run.Started, own, begun)
+			candidate, a.id, run.State, run.Started, own, begun, ids)
 		if err != nil {
 			return claybot.Run{}, err
 		}
@@ -70,14 +79,15 @@ func (c *Conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, r
 	}
 	c.tally.run("", run.State)
 	a.run = run.ID
-	if err := c.bind(a, &run, batch, reserved); err != nil {
+	run.Messages = batch
+	if err := c.bind(a, run.ID, batch, reserved); err != nil {
 		return claybot.Run{}, err
 	}
 	told := map[string]any{"agent": a.id, "messages": batch, "attempt": run.Attempts}
 	if engine != "" {
 		told["engine"] = engine
 	}
-	return run, c.append(&run, event(claybot.EventRunStarted, told))
+	return run, c.tell(&run, event(claybot.EventRunStarted, told))
 }
 
 func (c *Conn) resume(a *inboxRow, batch []claybot.MessageID, reserved []claybot.RunID) (claybot.Run, error) {
@@ -111,21 +121,14 @@ func (c *Conn) resume(a *inboxRow, batch []claybot.MessageID, reserved []claybot
 	if len(batch) > 0 {
 		data["messages"] = batch
 	}
-	if err := c.bind(a, &run, batch, reserved); err != nil {
+	if err := c.join(a, &run, batch, reserved); err != nil {
 		return claybot.Run{}, err
 	}
 	return run, c.append(&run, event(claybot.EventRunResumed, data))
 }
 
-// bind gives waiting messages, and the run ids that they reserved, to a run and
-// saves the inbox.
-func (c *Conn) bind(a *inboxRow, run *claybot.Run, batch []claybot.MessageID, reserved []claybot.RunID) error {
-	c.journal.joined(run.ID, reserved)
-	for _, m := range batch {
-		if err := c.do("UPDATE messages SET run = ? WHERE id = ?", run.ID, m); err != nil {
-			return err
-		}
-	}
+// join adds waiting messages to those of a run that is there, see bind.
+func (c *Conn) join(a *inboxRow, run *claybot.Run, batch []claybot.MessageID, reserved []claybot.RunID) error {
 	run.Messages = append(run.Messages, batch...)
 	ids, err := json.Marshal(run.Messages)
 	if err != nil {
@@ -133,6 +136,18 @@ func (c *Conn) bind(a *inboxRow, run *claybot.Run, batch []claybot.MessageID, re
 	}
 	if err := c.do("UPDATE runs SET messages = ? WHERE id = ?", ids, run.ID); err != nil {
 		return err
+	}
+	return c.bind(a, run.ID, batch, reserved)
+}
+
+// bind gives waiting messages, and the run ids that they reserved, to a run and
+// saves the inbox.
+func (c *Conn) bind(a *inboxRow, run claybot.RunID, batch []claybot.MessageID, reserved []claybot.RunID) error {
+	c.journal.joined(run, reserved)
+	for _, m := range batch {
+		if err := c.do("UPDATE messages SET run = ? WHERE id = ?", run, m); err != nil {
+			return err
+		}
 	}
 	if err := c.left(a, len(batch)); err != nil {
 		return err
@@ -170,7 +185,7 @@ func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 		if len(ids) == 0 {
 			return nil, c.saveInbox(a) // damaged messages may have been ended
 		}
-		if err := c.bind(a, &run, ids, reserved); err != nil {
+		if err := c.join(a, &run, ids, reserved); err != nil {
 			return nil, err
 		}
 		return waiting, c.append(&run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
@@ -184,14 +199,21 @@ func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 // running loads the inbox and the unfinished run of a lease's agent, and
 // refuses any other run.
 func (c *Conn) running(l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Run, error) {
-	a, err := c.leased(l)
+	return c.runningWith(l, id)
+}
+
+// runningWith is running, with queries that go with it. Their results count only
+// without an error.
+func (c *Conn) runningWith(l storage.Lease, id claybot.RunID, asks ...Ask) (*inboxRow, claybot.Run, error) {
+	var run claybot.Run
+	var found bool
+	a, err := c.leasedWith(l, append([]Ask{askRun(id, &run, &found)}, asks...)...)
 	if err != nil {
 		return nil, claybot.Run{}, err
 	}
-	run, err := c.loadRun(id)
 	switch {
-	case err != nil:
-		return nil, claybot.Run{}, err
+	case !found:
+		return nil, claybot.Run{}, fmt.Errorf("run %s: %w", id, storage.ErrNotFound)
 	case run.Agent != a.id:
 		return nil, claybot.Run{}, fmt.Errorf("run %s belongs to another agent: %w", id, storage.ErrNotFound)
 	case run.State.Ended():
@@ -233,9 +255,20 @@ func event(t claybot.EventType, data map[string]any) claybot.Event {
 	return claybot.Event{Type: t, Data: b}
 }
 
-// append adds events behind run.LastSeq and moves it. Sinks are owed them, and
-// watchers are told after the commit.
+// append adds events behind run.LastSeq and moves it, see tell.
 func (c *Conn) append(run *claybot.Run, ev ...claybot.Event) error {
+	if len(ev) == 0 {
+		return nil
+	}
+	if err := c.tell(run, ev...); err != nil {
+		return err
+	}
+	return c.do("UPDATE runs SET last_seq = ? WHERE id = ?", run.LastSeq, run.ID)
+}
+
+// tell adds events behind run.LastSeq and moves it, but not in the run's row: the
+// caller does. Sinks are owed the events, and watchers are told after the commit.
+func (c *Conn) tell(run *claybot.Run, ev ...claybot.Event) error {
 	if len(ev) == 0 {
 		return nil
 	}
@@ -257,11 +290,7 @@ func (c *Conn) append(run *claybot.Run, ev ...claybot.Event) error {
 		c.journal.commit.Events = append(c.journal.commit.Events, e)
 	}
 	first := c.journal.commit.Events[len(c.journal.commit.Events)-len(ev)].At
-	if err := c.owe(run.ID, known, first); err != nil {
-		return err
-	}
-	err := c.do("UPDATE runs SET last_seq = ? WHERE id = ?", run.LastSeq, run.ID)
-	return err
+	return c.owe(run.ID, known, first)
 }
 
 // SaveDraft implements storage.Runs.
@@ -289,7 +318,8 @@ func (db *Store) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunI
 // replies of the others are returned behind those of the run.
 func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
-		a, run, err := c.running(l, id)
+		var p payer
+		a, run, err := c.runningWith(l, id, p.ask(l.Agent))
 		if err != nil {
 			return nil, err
 		}
@@ -303,7 +333,7 @@ func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, 
 		if err != nil {
 			return nil, err
 		}
-		return c.finish(a, &run, o, posts)
+		return c.finish(a, &run, p, o, posts)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("finish run %s: %w", id, err)
@@ -311,12 +341,13 @@ func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, 
 	return out, nil
 }
 
-func (c *Conn) finish(a *inboxRow, run *claybot.Run, o storage.Outcome, posts []storage.Posting) ([]claybot.Outgoing, error) {
+func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting) ([]claybot.Outgoing, error) {
 	at := c.now()
 	if err := c.end(run, o, at); err != nil {
 		return nil, err
 	}
-	if err := c.charge(a.id, o.Usage, o.Calls, 1, at); err != nil {
+	var err error
+	if a.usage, err = c.chargeTo(p, a.id, o.Usage, o.Calls, 1, at); err != nil {
 		return nil, err
 	}
 	c.meter.took(at, storage.LatencyRun, at-int64(run.Started))
@@ -358,14 +389,14 @@ func (c *Conn) reachable(posts []storage.Posting) ([]storage.Posting, error) {
 
 // end writes the end of a run.
 func (c *Conn) end(run *claybot.Run, o storage.Outcome, at int64) error {
-	if err := c.append(run, o.Events...); err != nil {
+	if err := c.tell(run, o.Events...); err != nil {
 		return err
 	}
 	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error, Engine: o.Engine, Result: o.Result, Undo: o.Undo, UndoOf: o.UndoOf})
 	if err != nil {
 		return err
 	}
-	err = c.do("UPDATE runs SET state = ?, outcome = ?, awaiting = NULL, ended = ? WHERE id = ?", o.State, b, at, run.ID)
+	err = c.do("UPDATE runs SET state = ?, outcome = ?, awaiting = NULL, ended = ?, last_seq = ? WHERE id = ?", o.State, b, at, run.LastSeq, run.ID)
 	if err != nil {
 		return err
 	}

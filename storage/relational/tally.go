@@ -37,13 +37,11 @@ func (t tally) flush(c *Conn) error {
 	if len(t) == 0 {
 		return nil
 	}
-	into, conflict, shard := c.sharded("name, n", "name", 2)
 	for _, name := range slices.Sorted(maps.Keys(t)) { // in one order, so that no two wait for each other
 		if t[name] == 0 {
 			continue
 		}
-		err := c.do("INSERT INTO counters "+into+" ON CONFLICT ("+conflict+") DO UPDATE SET n = counters.n + excluded.n",
-			append([]any{name, t[name]}, shard...)...)
+		err := c.do("INSERT INTO counters (name, n) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET n = counters.n + excluded.n", name, t[name])
 		if err != nil {
 			return err
 		}
@@ -81,7 +79,7 @@ func (db *Store) Figures(ctx context.Context) (storage.Counts, error) {
 		if err != nil {
 			return err
 		}
-		return c.each("SELECT name, sum(n) FROM counters GROUP BY name", func(r Row) error {
+		return c.each("SELECT name, sum(n) FROM counters"+c.dialect.Summed+" GROUP BY name", func(r Row) error {
 			name, n := r.Str(0), r.Int(1)
 			if s, ok := strings.CutPrefix(name, countRun); ok && n != 0 {
 				f.Runs[claybot.RunState(s)] = int(n)

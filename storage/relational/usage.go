@@ -93,11 +93,10 @@ func (m *meter) flush(c *Conn) error {
 		sum := days[day]
 		days[day] = spentSum{Usage: sum.Add(s.Usage), runs: sum.runs + s.runs}
 	}
-	into, conflict, shard := c.sharded("day, model, type, input, output, cached, cost, calls, tools, estimated, runs, written, reasoning, unpriced",
-		"day, model, type", 14)
-	q := "INSERT INTO spent_days AS t " + into + " ON CONFLICT (" + conflict + ")" + addSums
+	const q = `INSERT INTO spent_days AS t (day, model, type, input, output, cached, cost, calls, tools, estimated, runs, written, reasoning, unpriced)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, model, type)` + addSums
 	for _, k := range slices.SortedFunc(maps.Keys(days), dayKey.compare) {
-		if err := c.do(q, append(append([]any{k.day, k.model, k.kind}, days[k].sums()...), shard...)...); err != nil {
+		if err := c.do(q, append([]any{k.day, k.model, k.kind}, days[k].sums()...)...); err != nil {
 			return err
 		}
 	}
@@ -113,21 +112,44 @@ func (c *Conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.Model
 	if u == (claybot.Usage{}) && len(calls) == 0 && runs == 0 {
 		return nil
 	}
-	var before, owner, kind string
-	var where spoken
-	err := need(c.first(`SELECT own.usage, own.owner, own.type, coalesce(root.descriptor, own.descriptor)
-		FROM agents own LEFT JOIN agents root ON root.id = own.root WHERE own.id = ?`, func(r Row) error {
-		before, owner, kind, where = r.Str(0), r.Str(1), r.Str(2), spokenAt(r.Str(3))
-		return nil
-	}, id))
-	if err != nil {
+	var p payer
+	if err := c.ask(p.ask(id)); err != nil {
 		return err
+	}
+	total, err := c.chargeTo(p, id, u, calls, runs, at)
+	if err != nil || total == nil {
+		return err
+	}
+	return c.do("UPDATE agents SET usage = ? WHERE id = ?", total, id)
+}
+
+// A payer is the agent that something is charged to.
+type payer struct {
+	before, owner, kind string // what it took until now, as JSON; its columns
+	where               spoken
+	found               bool
+}
+
+// ask loads the payer.
+func (p *payer) ask(id claybot.AgentID) Ask {
+	return Ask{Query: `SELECT own.usage, own.owner, own.type, coalesce(root.descriptor, own.descriptor)
+		FROM agents own LEFT JOIN agents root ON root.id = own.root WHERE own.id = ?`, Args: []any{id}, Row: once(&p.found, func(r Row) error {
+		p.before, p.owner, p.kind, p.where = r.Str(0), r.Str(1), r.Str(2), spokenAt(r.Str(3))
+		return nil
+	})}
+}
+
+// chargeTo is charge for a payer that was loaded in this transaction. The caller
+// saves what the payer took until now, unless it is nil: that did not change.
+func (c *Conn) chargeTo(p payer, id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) (total []byte, err error) {
+	if err := need(p.found, nil); err != nil {
+		return nil, err
 	}
 	for i, part := range byModel(u, calls) {
 		if i > 0 {
 			runs = 0
 		}
-		c.meter.spend(spentKey{day: dayOf(at), agent: id, owner: owner, kind: kind, model: part.Model, spoken: where}, part.Usage, runs)
+		c.meter.spend(spentKey{day: dayOf(at), agent: id, owner: p.owner, kind: p.kind, model: part.Model, spoken: p.where}, part.Usage, runs)
 	}
 	for _, call := range calls {
 		if call.MS > 0 {
@@ -135,18 +157,13 @@ func (c *Conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.Model
 		}
 	}
 	if u == (claybot.Usage{}) {
-		return nil
+		return nil, nil
 	}
-	var total claybot.Usage
-	if err := unmarshal(before, &total); err != nil {
-		return err
+	var sum claybot.Usage
+	if err := unmarshal(p.before, &sum); err != nil {
+		return nil, err
 	}
-	b, err := json.Marshal(total.Add(u))
-	if err != nil {
-		return err
-	}
-	err = c.do("UPDATE agents SET usage = ? WHERE id = ?", b, id)
-	return err
+	return json.Marshal(sum.Add(u))
 }
 
 // spokenAt is where the agent of a stored descriptor speaks; empty for nowhere. A
@@ -216,7 +233,7 @@ var spentOfAgents = []string{storage.ByAgent, storage.ByOwner, storage.ByConnect
 // Spent implements storage.Usages. An unknown column is refused. Sums by agent
 // or owner read a row of each agent and day; others a few rows of each day.
 func (db *Store) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
-	query, err := spentSQL(q)
+	query, err := spentSQL(q, db.dialect.Summed)
 	if err != nil {
 		return nil, fmt.Errorf("spent: %w", err)
 	}
@@ -274,7 +291,7 @@ func (db *Store) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spe
 
 // spentSQL is the query for q. Its parameters are the days, the agent if one is
 // named, and the limit.
-func spentSQL(q storage.SpentQuery) (string, error) {
+func spentSQL(q storage.SpentQuery, summed string) (string, error) {
 	var b strings.Builder
 	b.WriteString(`SELECT coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), coalesce(sum(cost), 0),
 		coalesce(sum(calls), 0), coalesce(sum(tools), 0), coalesce(max(estimated), 0), coalesce(sum(runs), 0),
@@ -296,7 +313,7 @@ func spentSQL(q storage.SpentQuery) (string, error) {
 			table = "spent"
 		}
 	}
-	b.WriteString(" FROM " + table + " WHERE day >= ? AND day <= ?")
+	b.WriteString(" FROM " + table + summed + " WHERE day >= ? AND day <= ?")
 	if q.Agent != "" {
 		b.WriteString(" AND agent = ?")
 	}

@@ -187,6 +187,16 @@ func (c *conn) number(q string) (n int64, err error) {
 	return n, err
 }
 
+// Ask implements relational.Session.
+func (c *conn) Ask(asks []relational.Ask) error {
+	for _, a := range asks {
+		if err := c.Each(a.Query, a.Row, a.Args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func named(args []any) []driver.NamedValue {
 	if len(args) == 0 {
 		return nil

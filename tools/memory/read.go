@@ -137,23 +137,21 @@ func scopesOf(a claybot.Agent) []string {
 func Index(ctx context.Context, notes storage.Memories, a claybot.Agent) (string, error) {
 	var b strings.Builder
 	left := 0
-	for _, scope := range scopesOf(a) {
-		all, err := notes.Memories(ctx, scope)
-		if err != nil {
-			return "", fmt.Errorf("index of memory: %w", err)
+	all, err := notes.Memories(ctx, scopesOf(a)...)
+	if err != nil {
+		return "", fmt.Errorf("index of memory: %w", err)
+	}
+	for _, m := range all {
+		tree, _, _ := strings.Cut(m.Scope, "/")
+		line := fmt.Sprintf("- %s: %s%s\n", tree, m.Path, title(m))
+		if m.Tainted { // its words are data, and its name says enough
+			line = fmt.Sprintf("- %s: a note of %d bytes from an outside source\n", tree, m.Size)
 		}
-		tree, _, _ := strings.Cut(scope, "/")
-		for _, m := range all {
-			line := fmt.Sprintf("- %s: %s%s\n", tree, m.Path, title(m))
-			if m.Tainted { // its words are data, and its name says enough
-				line = fmt.Sprintf("- %s: a note of %d bytes from an outside source\n", tree, m.Size)
-			}
-			if b.Len()+len(line) > MaxIndex-300 {
-				left++
-				continue
-			}
-			b.WriteString(line)
+		if b.Len()+len(line) > MaxIndex-300 {
+			left++
+			continue
 		}
+		b.WriteString(line)
 	}
 	if b.Len() == 0 {
 		return "", nil

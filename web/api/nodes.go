@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -24,6 +25,8 @@ type nodeView struct {
 	Working      int               `json:"working" doc:"Agents that it worked on at its last beat."`
 	MaxRuns      int               `json:"maxRuns" doc:"Agents that it works on at the same time, at most."`
 	Skew         int64             `json:"skewMs" doc:"Milliseconds that its clock is ahead of the store's."`
+	Lease        int64             `json:"leaseMs,omitempty" doc:"Milliseconds after which others take over from it when it is not heard of; left out where it has the store for itself."`
+	Doubt        string            `json:"doubt,omitempty" doc:"What is wrong with how it is set up beside the others: a name that another node has, another lease."`
 	Claims       []string          `json:"claims" doc:"What it alone does now: connections to platforms, sinks of events, mending."`
 	Destinations int               `json:"destinations" doc:"How many destinations it alone sends to now."`
 }
@@ -31,7 +34,7 @@ type nodeView struct {
 func viewNode(n storage.Node) nodeView {
 	return nodeView{
 		ID: n.ID, Name: n.Name, Addr: n.Addr, State: n.State, Version: n.Version, Started: n.Started, Seen: n.Seen,
-		Working: n.Working, MaxRuns: n.MaxRuns, Skew: n.Skew, Claims: orEmpty(n.Claims), Destinations: n.Dests,
+		Working: n.Working, MaxRuns: n.MaxRuns, Skew: n.Skew, Claims: orEmpty(n.Claims), Destinations: n.Dests, Lease: n.Lease().Milliseconds(),
 	}
 }
 
@@ -50,8 +53,11 @@ func (a *api) getNodes(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := nodeList{Nodes: make([]nodeView, 0, len(all))}
+	doubts := nodes.Doubts(all)
 	for _, n := range all {
-		list.Nodes = append(list.Nodes, viewNode(n))
+		v := viewNode(n)
+		v.Doubt = doubts[n.ID]
+		list.Nodes = append(list.Nodes, v)
 	}
 	return reply(w, http.StatusOK, list)
 }

@@ -15,7 +15,8 @@ type crowded struct{ web.Desk }
 
 func (crowded) Nodes(context.Context) ([]storage.Node, error) {
 	return []storage.Node{
-		{ID: "a/2", Name: "a", State: storage.NodeLive, Version: "v2", Seen: 1000, Working: 3, MaxRuns: 10, Skew: -7, Claims: []string{"mend", "telegram/42"}, Dests: 12},
+		{ID: "b/1", Name: "b", State: storage.NodeLive, Version: "v2", Started: 7, Seen: 1000, Until: 6000},
+		{ID: "a/2", Name: "a", State: storage.NodeLive, Version: "v2", Seen: 1000, Until: 11_000, Working: 3, MaxRuns: 10, Skew: -7, Claims: []string{"mend", "telegram/42"}, Dests: 12},
 		{ID: "a/1", Name: "a", State: storage.NodeLost, Version: "v1"},
 	}, nil
 }
@@ -27,6 +28,8 @@ func TestNodes(t *testing.T) {
 		SkewMS                   int64
 		Claims                   []string
 		Destinations             int
+		LeaseMS                  int64
+		Doubt                    string
 	}
 	var got struct{ Nodes []node }
 	alone := start(t)
@@ -37,11 +40,14 @@ func TestNodes(t *testing.T) {
 	alone.refused("GET", "/nodes?x=1", "", 400, "bad_request", "")
 	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return crowded{d} } })
 	r.ask("GET", "/nodes", "", http.StatusOK, &got)
-	if len(got.Nodes) != 2 || got.Nodes[1].State != "lost" {
+	if len(got.Nodes) != 3 || got.Nodes[2].State != "lost" {
 		t.Fatalf("%+v", got)
 	}
-	n := got.Nodes[0]
-	if n.ID != "a/2" || n.Working != 3 || n.SkewMS != -7 || !slices.Equal(n.Claims, []string{"mend", "telegram/42"}) || n.Destinations != 12 {
+	if n := got.Nodes[0]; n.LeaseMS != 5000 || n.Doubt != "its node.lease is 5s, and that of others 10s: give all nodes the same." {
+		t.Errorf("another lease: %+v", n)
+	}
+	n := got.Nodes[1]
+	if n.ID != "a/2" || n.Working != 3 || n.SkewMS != -7 || !slices.Equal(n.Claims, []string{"mend", "telegram/42"}) || n.Destinations != 12 || n.LeaseMS != 10_000 || n.Doubt != "" {
 		t.Errorf("%+v", n)
 	}
 }

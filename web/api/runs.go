@@ -29,6 +29,7 @@ type runView struct {
 	Result   json.RawMessage     `json:"result,omitempty" doc:"What a graph has put out so far, an object. Not in lists."`
 	Undo     []effectView        `json:"undo,omitempty" doc:"What it did that people may want to take back. Not in lists."`
 	UndoOf   claybot.RunID       `json:"undoOf,omitempty" doc:"The run whose effects this one takes back."`
+	Node     string              `json:"node,omitempty" doc:"The name of the node that works on it now, where several share the store. Not in lists."`
 	Started  claybot.Time        `json:"started,omitempty"`
 	Ended    claybot.Time        `json:"ended,omitempty"`
 	Stream   string              `json:"stream"`
@@ -164,7 +165,13 @@ func (a *api) getRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, viewRun(run))
+	v := viewRun(run)
+	if !run.State.Ended() {
+		if v.Node, err = a.Desk.WorksOn(r.Context(), run.Agent); err != nil {
+			return err
+		}
+	}
+	return reply(w, http.StatusOK, v)
 }
 
 func (a *api) cancelRun(w http.ResponseWriter, r *http.Request) error {

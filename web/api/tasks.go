@@ -141,6 +141,8 @@ func sentence(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, storage.ErrBusy):
+		return err // it has an answer of its own
 	case errors.Is(err, storage.ErrNotFound):
 		return &problem{status: http.StatusNotFound, Code: "not_found", Message: err.Error()}
 	}

@@ -3,9 +3,11 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -36,6 +38,7 @@ type nodeView struct {
 	Clock       string // how far it is off
 	ClockTone   string
 	Claims      []string // in words
+	Doubt       string   // what is wrong with how it is set up beside the others
 }
 
 func (b *board) nodes(r *http.Request) (any, error) {
@@ -49,19 +52,22 @@ func (b *board) nodes(r *http.Request) (any, error) {
 func viewNodes(who viewer, all []storage.Node) nodesView {
 	v := nodesView{viewer: who, Tone: "good"}
 	there, versions := 0, make(map[string]bool)
-	names, twice, off := make(map[string]bool), "", ""
+	doubts := nodes.Doubts(all)
+	twice, off, lease, leases := "", "", time.Duration(0), false
 	for _, n := range all {
 		x := viewNode(n)
+		x.Doubt = doubts[n.ID]
 		v.Nodes = append(v.Nodes, x)
-		if n.State != storage.NodeLive && n.State != storage.NodeDraining {
+		if !n.There() {
 			continue
 		}
 		there++
 		versions[n.Version] = true
-		if names[n.Name] {
+		if slices.ContainsFunc(all, func(o storage.Node) bool { return o.There() && nodes.Namesakes(n, o) }) {
 			twice = n.Name
 		}
-		names[n.Name] = true
+		leases = leases || n.Lease() > 0 && lease > 0 && n.Lease() != lease
+		lease = max(lease, n.Lease())
 		if x.ClockTone == "warn" {
 			off = n.Name
 		}
@@ -70,6 +76,9 @@ func viewNodes(who viewer, all []storage.Node) nodesView {
 	var more []string
 	if twice != "" {
 		more = append(more, "Several are called "+twice+": give each a node.name of its own.")
+	}
+	if leases {
+		more = append(more, "They have different leases: give all the same node.lease.")
 	}
 	if len(versions) > 1 {
 		more = append(more, "They run different versions: finish the upgrade.")
@@ -112,9 +121,4 @@ func viewNode(n storage.Node) nodeView {
 	}
 	v.Claims = n.Claims
 	return v
-}
-
-// There reports whether a node is at work.
-func (n nodeView) There() bool {
-	return n.State == storage.NodeLive || n.State == storage.NodeDraining
 }

@@ -1,6 +1,9 @@
 package dashboard
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -34,8 +37,30 @@ func TestNodesPage(t *testing.T) {
 		"a clock":  {[]storage.Node{{Name: "x", State: storage.NodeLive, Skew: 1500}}, "warn", []string{"The clock of x is off", "1.5s ahead"}, nil},
 		"behind":   {[]storage.Node{{Name: "x", State: storage.NodeLive, Skew: -2000}}, "warn", []string{"2s behind"}, nil},
 		"versions": {[]storage.Node{{Name: "x", State: storage.NodeLive}, {Name: "y", State: storage.NodeLive, Version: "2"}}, "warn", []string{"finish the upgrade"}, nil},
-		"one name": {[]storage.Node{{Name: "x", State: storage.NodeLive}, {Name: "x", State: storage.NodeLive}}, "warn", []string{"Several are called x"}, nil},
-		"nobody":   {[]storage.Node{{Name: "x", State: storage.NodeLost}}, "bad", []string{"No node is known to be there"}, nil},
+		"one name": {
+			[]storage.Node{{ID: "x/2", Name: "x", Started: 2000, Seen: 9000, State: storage.NodeLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 9000, State: storage.NodeLive}},
+			"warn",
+			[]string{"Several are called x", "set up wrongly", "another node is called x as well"},
+			[]string{"lease"},
+		},
+		"in the place of one that was killed": {
+			[]storage.Node{{ID: "x/2", Name: "x", Started: 8000, Seen: 9000, State: storage.NodeLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 7000, State: storage.NodeLive}},
+			"good",
+			[]string{"2 nodes are there."},
+			[]string{"set up wrongly", "Several"},
+		},
+		"leases": {
+			[]storage.Node{
+				{ID: "a", Name: "a", Started: 1, Seen: 1000, Until: 11_000, State: storage.NodeLive},
+				{ID: "b", Name: "b", Started: 2, Seen: 1000, Until: 6000, State: storage.NodeDraining},
+				{ID: "c", Name: "c", Started: 3, Seen: 1000, Until: 4000, State: storage.NodeLost},
+				{ID: "d", Name: "d", Started: 4, Seen: 1000, State: storage.NodeGone},
+			},
+			"warn",
+			[]string{"They have different leases", "its node.lease is 5s, and that of others 10s"},
+			[]string{"3s", "its node.lease is 10s"},
+		},
+		"nobody": {[]storage.Node{{Name: "x", State: storage.NodeLost}}, "bad", []string{"No node is known to be there"}, nil},
 	} {
 		v := viewNodes(who, tt.all)
 		html := rendered(t, b, pageCase{"nodes", "main", v})
@@ -65,5 +90,15 @@ func TestHealthWithoutDatabase(t *testing.T) {
 	html := rendered(t, b, pageCase{"health", "main", v})
 	if v.Tone != "bad" || v.Verdict != "The database does not answer." || !strings.Contains(html, "3 nodes") || !strings.Contains(html, "as of its last beat; this is n2") {
 		t.Errorf("%s: %s\n%s", v.Tone, v.Verdict, html)
+	}
+}
+
+// What cannot be shown because the database is away is told in words, without those
+// of its driver.
+func TestDatabaseAway(t *testing.T) {
+	err := fmt.Errorf("read: %w", storage.Unanswered(errors.New("dial tcp 10.1.2.3:5432: connection refused")))
+	p := explain(err)
+	if p == nil || p.Status != http.StatusServiceUnavailable || strings.Contains(p.Message+p.Fix, "10.1.2.3") || !strings.Contains(p.Message, "does not answer") {
+		t.Errorf("%+v", p)
 	}
 }

@@ -249,6 +249,8 @@ func explain(err error) *problem {
 		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}
 	case errors.Is(err, storage.ErrState):
 		return &problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible any more: it has changed meanwhile.", Fix: "Look at how it stands now."}
+	case errors.Is(err, storage.ErrBusy):
+		return &problem{Status: http.StatusServiceUnavailable, Code: "busy", Message: "The database does not answer right now, and nothing was stored.", Fix: "Try again in a moment."}
 	case errors.Is(err, storage.ErrFull):
 		return &problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Make room and try again."}
 	case errors.Is(err, context.Canceled):

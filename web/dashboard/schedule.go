@@ -107,12 +107,12 @@ func (b *board) schedule(r *http.Request) (any, error) {
 	if b.Tasks == nil {
 		v.TasksOff = "Tasks are off: cron is not enabled in the configuration."
 	} else if err := v.readTasks(r.Context(), b.Tasks); err != nil {
-		v.TasksOff = sentence(err.Error())
+		v.TasksOff = sentence(storage.Plain(err))
 	}
 	if b.Beats == nil {
 		v.BeatsOff = "The heartbeat is off: it is not enabled in the configuration."
 	} else if err := v.readBeats(r.Context(), b.Beats); err != nil {
-		v.BeatsOff = sentence(err.Error())
+		v.BeatsOff = sentence(storage.Plain(err))
 	}
 	return v, nil
 }

@@ -1,6 +1,6 @@
 -- The tables of package storage/relational. Times are unix milliseconds by the clock
--- of the server, texts compare by their bytes. What many transactions add to
--- is divided among shards, so that they do not wait for each other.
+-- of the server, texts compare by their bytes. What many transactions add to is
+-- left in sums, so that they do not wait for each other, and added up later.
 CREATE TABLE schema_versions (
 	version INTEGER PRIMARY KEY,
 	oldest  INTEGER NOT NULL, -- schema version of the oldest binary that can work with it
@@ -176,11 +176,9 @@ CREATE TABLE marks (
 );
 
 CREATE TABLE counters (
-	name  TEXT COLLATE "C" NOT NULL,
-	shard BIGINT NOT NULL,
-	n     BIGINT NOT NULL,
-	PRIMARY KEY (name, shard)
-) WITH (fillfactor = 50);
+	name TEXT COLLATE "C" PRIMARY KEY,
+	n    BIGINT NOT NULL
+);
 
 CREATE TABLE ledger (
 	n         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -267,7 +265,6 @@ CREATE TABLE spent_days ( -- sums of spent, for who does not ask by agent or own
 	day       TEXT COLLATE "C" NOT NULL,
 	model     TEXT COLLATE "C" NOT NULL,
 	type      TEXT COLLATE "C" NOT NULL,
-	shard     BIGINT NOT NULL,
 	input     BIGINT NOT NULL,
 	output    BIGINT NOT NULL,
 	cached    BIGINT NOT NULL,
@@ -279,17 +276,35 @@ CREATE TABLE spent_days ( -- sums of spent, for who does not ask by agent or own
 	tools     BIGINT NOT NULL,
 	estimated BIGINT NOT NULL,
 	runs      BIGINT NOT NULL,
-	PRIMARY KEY (day, model, type, shard)
-) WITH (fillfactor = 50);
+	PRIMARY KEY (day, model, type)
+);
 
 CREATE TABLE latencies (
 	day    TEXT COLLATE "C" NOT NULL,
 	what   TEXT COLLATE "C" NOT NULL,
 	bucket BIGINT NOT NULL,
-	shard  BIGINT NOT NULL,
 	n      BIGINT NOT NULL,
-	PRIMARY KEY (day, what, bucket, shard)
-) WITH (fillfactor = 50);
+	PRIMARY KEY (day, what, bucket)
+);
+
+-- What transactions add to counters, spent, spent_days and latencies: rows of these
+-- tables by their names, as JSON. Each table_now is the table with what is left here.
+CREATE TABLE sums (
+	body TEXT NOT NULL
+);
+CREATE VIEW counters_now AS
+	SELECT name, n FROM counters
+	UNION ALL SELECT r.name, r.n FROM sums, json_populate_recordset(NULL::counters, sums.body::json -> 'counters') r;
+CREATE VIEW spent_now AS
+	SELECT * FROM spent
+	UNION ALL SELECT r.* FROM sums, json_populate_recordset(NULL::spent, sums.body::json -> 'spent') r;
+CREATE VIEW spent_days_now AS
+	SELECT day, model, type, input, output, cached, written, reasoning, cost, unpriced, calls, tools, estimated, runs FROM spent_days
+	UNION ALL SELECT r.day, r.model, r.type, r.input, r.output, r.cached, r.written, r.reasoning, r.cost, r.unpriced, r.calls, r.tools, r.estimated, r.runs
+		FROM sums, json_populate_recordset(NULL::spent, sums.body::json -> 'spent') r;
+CREATE VIEW latencies_now AS
+	SELECT day, what, bucket, n FROM latencies
+	UNION ALL SELECT r.day, r.what, r.bucket, r.n FROM sums, json_populate_recordset(NULL::latencies, sums.body::json -> 'latencies') r;
 
 CREATE TABLE workspaces ( -- where tools act, and when they are removed
 	node      TEXT COLLATE "C" NOT NULL,

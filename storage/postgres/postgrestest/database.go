@@ -42,7 +42,7 @@ func (s *Server) Query(ctx context.Context, database, sql string) ([][]string, e
 		database = "postgres"
 	}
 	conn, err := pgconn.Connect(ctx, fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable application_name=postgrestest options='-c default_transaction_read_only=off'",
-		quote(s.sockets()), s.port, User, quote(database)))
+		quote(s.Sockets()), s.port, User, quote(database)))
 	if err != nil {
 		return nil, err
 	}

@@ -155,8 +155,9 @@ func (s *Server) startAnywhere(ctx context.Context) error {
 
 func (s *Server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// sockets is the folder of the Unix socket.
-func (s *Server) sockets() string { return filepath.Join(s.folder.path, "run") }
+// Sockets is the folder of the server's socket: the host of a connection on this
+// machine that does without TCP.
+func (s *Server) Sockets() string { return filepath.Join(s.folder.path, "run") }
 
 // configure writes what the whole life of a server holds; ALTER SYSTEM may change it
 // afterwards (Configure).
@@ -187,7 +188,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return nil
 	}
 	p, err := s.programs.start(s.folder.log, "postgres", "-D", s.data, "-p", strconv.Itoa(s.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+s.sockets())
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+s.Sockets())
 	if err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}

@@ -18,7 +18,7 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	}
 	c := &Server{config: s.config, programs: s.programs, folder: f, data: filepath.Join(f.path, "data"), primary: s}
 	err = s.programs.run(ctx, "pg_basebackup", "-D", c.data, "-R", "-X", "stream", "--checkpoint=fast", "--no-sync",
-		"-d", fmt.Sprintf("host=%s port=%d user=%s", quote(s.sockets()), s.port, User))
+		"-d", fmt.Sprintf("host=%s port=%d user=%s", quote(s.Sockets()), s.port, User))
 	if err == nil {
 		err = c.startAnywhere(ctx)
 	}

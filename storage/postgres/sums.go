@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/claybot/claybot/storage/relational"
+)
+
+// What many transactions add to is left by each in a row of its own, in the table
+// sums: they need not wait for each other, and one statement is less work than one
+// for each sum. A node that has left something adds up what was left, by whomever,
+// some seconds later. Queries read both, by the views whose names end with _now.
+
+const (
+	addAfter = 5 * time.Second
+	// addAtOnce is how many rows are added up in one transaction.
+	addAtOnce = 10_000
+)
+
+// leave implements relational.Dialect.Leave.
+func (db *DB) leave(s relational.Sums) (q string, arg any, err error) {
+	for i := range s.Counters { // JSON would hide what the server does not store
+		s.Counters[i].Name = storable(s.Counters[i].Name)
+	}
+	for i := range s.Latencies {
+		s.Latencies[i].What = storable(s.Latencies[i].What)
+	}
+	for i := range s.Spent {
+		r := &s.Spent[i]
+		for _, text := range []*string{&r.Agent, &r.Owner, &r.Model, &r.Type, &r.Connector, &r.Channel} {
+			*text = storable(*text)
+		}
+	}
+	select {
+	case db.left <- struct{}{}:
+	default:
+	}
+	body, err := json.Marshal(s)
+	return "INSERT INTO sums (body) VALUES (?)", string(body), err
+}
+
+// take takes away some of what was left. One transaction does so at a time, and
+// others do not wait for it: they find nothing.
+const take = `DELETE FROM sums WHERE ctid = ANY (ARRAY(
+	SELECT ctid FROM sums WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('sums', 0))) LIMIT $1)) RETURNING body`
+
+// addUp adds relational.Sums, as JSON, to the tables.
+const addUp = `WITH left_spent AS (
+	SELECT * FROM json_populate_recordset(NULL::spent, $1::json -> 'spent')
+), to_counters AS (
+	INSERT INTO counters (name, n) SELECT name, n FROM json_populate_recordset(NULL::counters, $1::json -> 'counters')
+	ON CONFLICT (name) DO UPDATE SET n = counters.n + excluded.n
+), to_latencies AS (
+	INSERT INTO latencies (day, what, bucket, n) SELECT day, what, bucket, n FROM json_populate_recordset(NULL::latencies, $1::json -> 'latencies')
+	ON CONFLICT (day, what, bucket) DO UPDATE SET n = latencies.n + excluded.n
+), to_spent AS (
+	INSERT INTO spent AS t (day, agent, owner, model, type, connector, channel, ` + amounts + `)
+	SELECT day, agent, owner, model, type, connector, channel, ` + amounts + ` FROM left_spent
+	ON CONFLICT (day, agent, owner, model) ` + addAmounts + `
+) INSERT INTO spent_days AS t (day, model, type, ` + amounts + `)
+	SELECT day, model, type, ` + summedAmounts + ` FROM left_spent GROUP BY day, model, type
+	ON CONFLICT (day, model, type) ` + addAmounts + ``
+
+const (
+	amounts       = "input, output, cached, written, reasoning, cost, unpriced, calls, tools, runs, estimated"
+	summedAmounts = `sum(input), sum(output), sum(cached), sum(written), sum(reasoning), sum(cost), sum(unpriced), sum(calls), sum(tools), sum(runs), max(estimated)`
+	addAmounts    = `DO UPDATE SET input = t.input + excluded.input, output = t.output + excluded.output, cached = t.cached + excluded.cached,
+	written = t.written + excluded.written, reasoning = t.reasoning + excluded.reasoning, cost = t.cost + excluded.cost,
+	unpriced = t.unpriced + excluded.unpriced, calls = t.calls + excluded.calls, tools = t.tools + excluded.tools, runs = t.runs + excluded.runs,
+	estimated = greatest(t.estimated, excluded.estimated)`
+)
+
+// addUpNow adds up all that was left.
+func (db *DB) addUpNow(ctx context.Context) error {
+	for {
+		n, err := db.addUpSome(ctx)
+		if err != nil || n < addAtOnce {
+			return err
+		}
+	}
+}
+
+func (db *DB) addUpSome(ctx context.Context) (n int, err error) {
+	conn, err := acquire(ctx, db.pool)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	ctx, cancel := ending(ctx)
+	defer cancel()
+	err = pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) (err error) {
+		// A loss of power takes back the whole: nothing is added twice or lost.
+		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, take, addAtOnce)
+		if err != nil {
+			return err
+		}
+		bodies, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(bodies) == 0 {
+			return err
+		}
+		n = len(bodies)
+		all, err := total(bodies)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, addUp, all)
+		return err
+	})
+	return n, classify(err)
+}
+
+// total is the sum of Sums, all as JSON.
+func total(bodies []string) (string, error) {
+	var t relational.Total
+	for _, b := range bodies {
+		var s relational.Sums
+		if err := json.Unmarshal([]byte(b), &s); err != nil {
+			return "", err
+		}
+		t.Add(s)
+	}
+	all, err := json.Marshal(t.Sums())
+	return string(all), err
+}
+
+// addUpLater adds up after this process has left something, until ctx is done.
+func (db *DB) addUpLater(ctx context.Context) {
+	pause := time.NewTimer(0) // what a process that is no more has left
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+		if err := db.addUpNow(ctx); err != nil {
+			if errors.Is(err, context.Canceled) {
+				return
+			}
+			db.log.Debug("cannot add up what was left; trying again", "err", err)
+		} else {
+			select {
+			case <-db.left:
+			case <-ctx.Done():
+				return
+			}
+		}
+		pause.Reset(addAfter)
+	}
+}

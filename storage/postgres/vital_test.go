@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/postgres/postgrestest"
+)
+
+// Beats and leases are answered while all connections of the pool are taken: a node
+// that has much to do is not given up for that.
+func TestVitalCallsWaitForNobody(t *testing.T) {
+	const conns = 2
+	url := postgrestest.Shared(t).Database(t)
+	db, other := openWith(t, Config{URL: url, Conns: conns}), openWith(t, Config{URL: url})
+	ctx, cancel := context.WithTimeout(t.Context(), writeTime/2) // whoever waits for a connection gives up behind that
+	defer cancel()
+	beat := func(db *DB, node string) []storage.Node {
+		t.Helper()
+		alive, err := db.Beat(ctx, storage.Node{ID: node, Name: node}, time.Hour)
+		if err != nil {
+			t.Fatalf("beat of %s: %v", node, err)
+		}
+		return alive
+	}
+	beat(db, "here")
+	beat(other, "there")
+	if _, err := other.Post(ctx, storage.Posting{To: agentAt(t, other, "C1"), Message: note("m1")}); err != nil {
+		t.Fatal(err)
+	}
+	held, _, err := db.Acquire(ctx, "here", time.Hour, 1, 1)
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
+	}
+	for range conns {
+		conn, err := db.pool.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+	}
+	lease := held[0].Lease
+	for range 10 { // what is done with some beats only is done with one of them
+		if alive := beat(db, "here"); len(alive) != 2 {
+			t.Fatalf("alive %+v", alive)
+		}
+		var by string
+		if lease, by, err = db.Renew(ctx, lease, time.Hour); err != nil || by != "" {
+			t.Fatalf("renew: %+v, %q, %v", lease, by, err)
+		}
+	}
+	if n := db.pool.Stat().CanceledAcquireCount(); n != 0 || ctx.Err() != nil {
+		t.Errorf("%d calls waited in vain for a connection that was taken", n)
+	}
+}

@@ -1,0 +1,138 @@
+package relational
+
+// Sums are what transactions add to the tables that are summed up, with the names of
+// their columns. What is added to spent belongs to spent_days, too.
+type Sums struct {
+	Counters  []CounterSum `json:"counters,omitempty"`
+	Spent     []SpentSum   `json:"spent,omitempty"`
+	Latencies []LatencySum `json:"latencies,omitempty"`
+}
+
+// A CounterSum is added to a row of counters.
+type CounterSum struct {
+	Name string `json:"name"`
+	N    int64  `json:"n"`
+}
+
+// A SpentSum is added to a row of spent. Estimated is no sum: the largest counts.
+type SpentSum struct {
+	Day       string `json:"day"`
+	Agent     string `json:"agent"`
+	Owner     string `json:"owner"`
+	Model     string `json:"model"`
+	Type      string `json:"type"`
+	Connector string `json:"connector"`
+	Channel   string `json:"channel"`
+	Input     int64  `json:"input"`
+	Output    int64  `json:"output"`
+	Cached    int64  `json:"cached"`
+	Written   int64  `json:"written"`
+	Reasoning int64  `json:"reasoning"`
+	Cost      int64  `json:"cost"`
+	Unpriced  int64  `json:"unpriced"`
+	Calls     int64  `json:"calls"`
+	Tools     int64  `json:"tools"`
+	Runs      int64  `json:"runs"`
+	Estimated int64  `json:"estimated"`
+}
+
+// A LatencySum is added to a row of latencies.
+type LatencySum struct {
+	Day    string `json:"day"`
+	What   string `json:"what"`
+	Bucket int    `json:"bucket"`
+	N      int64  `json:"n"`
+}
+
+// Empty reports whether there is nothing to add.
+func (s Sums) Empty() bool { return len(s.Counters)+len(s.Spent)+len(s.Latencies) == 0 }
+
+// leave notes what the transaction has collected, to be added up later.
+func (c *Conn) leave() error {
+	var s Sums
+	for name, n := range c.tally {
+		if n != 0 {
+			s.Counters = append(s.Counters, CounterSum{name, n})
+		}
+	}
+	for k, v := range c.meter.spent {
+		s.Spent = append(s.Spent, spentSumOf(k, v))
+	}
+	for k, n := range c.meter.spans {
+		s.Latencies = append(s.Latencies, LatencySum{k.day, k.what, k.bucket, n})
+	}
+	if s.Empty() {
+		return nil
+	}
+	q, arg, err := c.dialect.Leave(s)
+	if err != nil {
+		return err
+	}
+	return c.do(q, arg)
+}
+
+func spentSumOf(k spentKey, v spentSum) SpentSum {
+	s := SpentSum{
+		Day: k.day, Agent: string(k.agent), Owner: k.owner, Model: k.model, Type: k.kind, Connector: k.connector, Channel: k.channel,
+		Input: v.Input, Output: v.Output, Cached: v.CachedInput, Written: v.CacheWrite, Reasoning: v.Reasoning, Cost: v.CostMicroUSD,
+		Unpriced: v.Unpriced, Calls: v.LLMCalls, Tools: v.ToolCalls, Runs: v.runs,
+	}
+	if v.Estimated {
+		s.Estimated = 1
+	}
+	return s
+}
+
+// A Total adds up Sums. The zero value is ready.
+type Total struct {
+	counters map[string]int64
+	spent    map[[4]string]SpentSum
+	spans    map[LatencySum]int64 // by rows whose n is 0
+}
+
+// Add adds the sums of one transaction.
+func (t *Total) Add(s Sums) {
+	if t.counters == nil {
+		t.counters, t.spent, t.spans = make(map[string]int64), make(map[[4]string]SpentSum), make(map[LatencySum]int64)
+	}
+	for _, r := range s.Counters {
+		t.counters[r.Name] += r.N
+	}
+	for _, r := range s.Latencies {
+		n := r.N
+		r.N = 0
+		t.spans[r] += n
+	}
+	for _, r := range s.Spent {
+		key := [4]string{r.Day, r.Agent, r.Owner, r.Model}
+		sum, known := t.spent[key]
+		if !known {
+			t.spent[key] = r
+			continue
+		}
+		sum.add(r)
+		t.spent[key] = sum
+	}
+}
+
+// Sums returns what was added, with one row for each of a table.
+func (t *Total) Sums() Sums {
+	var s Sums
+	for name, n := range t.counters {
+		s.Counters = append(s.Counters, CounterSum{name, n})
+	}
+	for r, n := range t.spans {
+		r.N = n
+		s.Latencies = append(s.Latencies, r)
+	}
+	for _, r := range t.spent {
+		s.Spent = append(s.Spent, r)
+	}
+	return s
+}
+
+func (s *SpentSum) add(r SpentSum) {
+	s.Input, s.Output, s.Cached, s.Written = s.Input+r.Input, s.Output+r.Output, s.Cached+r.Cached, s.Written+r.Written
+	s.Reasoning, s.Cost, s.Unpriced = s.Reasoning+r.Reasoning, s.Cost+r.Cost, s.Unpriced+r.Unpriced
+	s.Calls, s.Tools, s.Runs, s.Estimated = s.Calls+r.Calls, s.Tools+r.Tools, s.Runs+r.Runs, max(s.Estimated, r.Estimated)
+}
