@@ -81,8 +81,8 @@ a store in SQLite or in one PostgreSQL server whose every commit is synced. The
 setups take turns, each with a world of its own; a figure is the median of %d
 rounds of %v. Nodes, database, emulators and model share the machine: where the
 model answers at once, they compete for its processors, and more nodes bring
-nothing. Where it waits and each node works on %d runs at most, the nodes are what
-limits. Acquire is timed in process, in turn with few and with many agents.
+nothing. The nodes reach the database by its Unix socket. Where the model waits and
+each node works on %d runs at most, the nodes are what limits. Acquire is timed in process, in turn with few and with many agents.
 Statements of idle nodes are counted in the log of the server. The takeovers are
 those of runs whose node was killed, with %s, and nothing else happened to
 meanwhile.

@@ -58,10 +58,12 @@
 //     ("budget/"); the scope of notes ("memories/") and of documents ("documents/"),
 //     whose sizes are summed up.
 //   - Another agent, when there is one to be told (a parent, whoever waits for an
-//     answer), comes after the first, and names come after rows; several budgets,
-//     counters and sums are locked in the order of their names.
-//   - Rows that many add to (counters, sums of the day) are divided into shards, and
-//     written at the very end, by Conn.Flush.
+//     answer), comes after the first, and names come after rows; several budgets and
+//     counters are locked in the order of their names.
+//   - What many add to (counters, sums of the day) is collected, and written at the very
+//     end, by Conn.Flush. Among several nodes it is left in a row of its own
+//     (Dialect.Leave), so that nobody waits, and added up later.
+//   - Of a claim and what it is for (an outgoing message), the claim comes first.
 //   - Acquire passes over agents whose rows another transaction has locked (Skip):
 //     they are being taken, or looked at again soon.
 //
