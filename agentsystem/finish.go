@@ -2,6 +2,7 @@ package agentsystem
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -206,6 +207,16 @@ func unsure(err error) bool {
 	return errors.Is(err, storage.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// asStored is a text as the store gives it back: JSON has no bytes that are not UTF-8.
+func asStored(text string) string {
+	var back string
+	b, err := json.Marshal(text)
+	if err != nil || json.Unmarshal(b, &back) != nil {
+		return text
+	}
+	return back
+}
+
 // commitEndAgain commits an end whose first commit has an unknown fate, until the
 // store answers or a shutdown begins: an end that is refused because the lease went
 // with the first one is good. Nobody else would do what follows an end.
@@ -219,7 +230,7 @@ func (p *pass) commitEndAgain(o storage.Outcome) (out []claybot.Outgoing, err er
 			switch {
 			case unsure(lookErr):
 				err = lookErr
-			case lookErr == nil && run.State == o.State && run.Output == o.Output: // if another node did it, it did the same
+			case lookErr == nil && run.State == o.State && run.Output == asStored(o.Output): // if another node did it, it did the same
 				p.post.look(o.Replies)
 				p.boxes.Wake()
 				err = nil

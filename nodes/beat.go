@@ -127,7 +127,7 @@ func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]st
 	alive, err := m.cfg.Store.Beat(ctx, n, m.cfg.TTL)
 	err = storage.InTime(err)
 	if away := m.answered(err); away > 0 {
-		m.cfg.Log.Info(answersAgain, "after", away)
+		m.cfg.Log.Warn(answersAgain, "after", away)
 	}
 	return alive, err
 }

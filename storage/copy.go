@@ -111,7 +111,7 @@ func Tables() []Table {
 		table(TableDocuments, "", "scope path text size at"),
 		table("sinks", "", "name"),
 		table("relays", "", "run sink seq since published_at"),
-		summed("spent", "day agent owner model type", "connector channel "+amounts),
+		summed("spent", "day agent owner model", "type connector channel "+amounts),
 		summed("spent_days", "day model type", amounts),
 		summed("latencies", "day what bucket", "n"),
 		table("workspaces", "", "node provider key agent state image platform last_used ttl data tries next_try problem changed version"),

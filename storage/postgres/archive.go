@@ -222,7 +222,7 @@ func selection(t storage.Table) string {
 		case !slices.Contains(t.Sums, c):
 			list = append(list, c)
 			key++
-		case c == "estimated" || c == "connector" || c == "channel": // the same, or any
+		case slices.Contains([]string{"estimated", "type", "connector", "channel"}, c): // the same, or any
 			list = append(list, "max("+c+")")
 		default:
 			list = append(list, "CAST(sum("+c+") AS BIGINT)")

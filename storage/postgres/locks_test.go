@@ -214,3 +214,51 @@ func TestClaimsWithoutDeadlocks(t *testing.T) {
 		t.Errorf("%d deadlocks", n)
 	}
 }
+
+// A send whose record had to wait for others is refused when the beat of its node
+// ran out meanwhile.
+func TestAttemptWaitsTooLong(t *testing.T) {
+	url := postgrestest.Shared(t).Database(t)
+	var now atomic.Int64
+	now.Store(time.Now().UnixMilli())
+	db, ctx := openWith(t, Config{URL: url, NoListen: true, Clock: now.Load}), t.Context()
+	if _, err := db.Beat(ctx, storage.Node{ID: "here", Name: "here"}, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	out := outgoing("o1", "C1")
+	if _, err := db.Enqueue(ctx, out); err != nil {
+		t.Fatal(err)
+	}
+	claim, err := db.Claim(ctx, "here", storage.DestClaim(out.Route.Dest()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.WithoutCancel(ctx))
+	tx, err := holder.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "SELECT 1 FROM outbox WHERE id = $1 FOR UPDATE", out.ID); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- db.Attempt(ctx, claim, out.ID) }()
+	waitFor(t, func() bool {
+		rows, err := postgrestest.Shared(t).Query(ctx, url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows[0][0] == "1"
+	})
+	now.Add(11_000)
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, storage.ErrLeaseLost) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +27,7 @@ const (
 	defaultConns = 16
 	vitalConns   = 2 // for beats and leases
 	// lookForSinks is after how many beats a node looks for sinks that another one
-	// has named.
+	// has named. While a node is new, it does so with each.
 	lookForSinks = 3
 	// openTime bounds how long a start waits for the server, and for another
 	// process that migrates.
@@ -88,7 +90,7 @@ type DB struct {
 	horn    *horn // nil without hints
 	mates   mates
 	kept    kept
-	beats   atomic.Int64
+	news    news
 	found   atomic.Bool   // the last look for due agents found some
 	left    chan struct{} // something was left to be added up
 
@@ -221,6 +223,34 @@ func (db *DB) Close() error {
 	return nil
 }
 
+// news is what Beat knows of sinks that others may name.
+type news struct {
+	mu          sync.Mutex
+	ids         string // of the nodes at the last beat
+	fresh, beat int    // beats since the nodes have changed; since the last look
+}
+
+// sinksDue reports whether to look for sinks with a beat that has found these nodes.
+func (db *DB) sinksDue(alive []storage.Node) bool {
+	ids := make([]string, len(alive))
+	for i, n := range alive {
+		ids[i] = n.ID
+	}
+	slices.Sort(ids)
+	db.news.mu.Lock()
+	defer db.news.mu.Unlock()
+	n := &db.news
+	if all := strings.Join(ids, " "); all != n.ids {
+		n.ids, n.fresh = all, 0
+	}
+	n.fresh, n.beat = n.fresh+1, n.beat+1
+	if n.fresh > lookForSinks && n.beat < lookForSinks {
+		return false
+	}
+	n.beat = 0
+	return true
+}
+
 func (db *DB) loadSinks(ctx context.Context) error {
 	var names []string
 	err := line{db, db.vitalPool}.Read(ctx, func(c *relational.Conn) (err error) {
@@ -247,7 +277,7 @@ func (db *DB) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]st
 	alive, err := db.vital.Beat(ctx, n, ttl)
 	if err == nil {
 		db.mates.set(n.ID, alive)
-		if db.beats.Add(1)%lookForSinks == 0 {
+		if db.sinksDue(alive) {
 			if lerr := db.loadSinks(ctx); lerr != nil {
 				db.log.Debug("cannot look for sinks; trying again", "err", lerr)
 			}

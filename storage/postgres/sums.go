@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,13 +42,13 @@ func (db *DB) leave(s relational.Sums) (q string, arg any, err error) {
 	default:
 	}
 	body, err := json.Marshal(s)
-	return "INSERT INTO sums (body) VALUES (?)", string(body), err
+	return "INSERT INTO sums (body) VALUES (CAST(? AS JSON))", string(body), err
 }
 
 // take takes away some of what was left. One transaction does so at a time, and
 // others do not wait for it: they find nothing.
 const take = `DELETE FROM sums WHERE ctid = ANY (ARRAY(
-	SELECT ctid FROM sums WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('sums', 0))) LIMIT $1)) RETURNING body`
+	SELECT ctid FROM sums WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('sums', 0))) ORDER BY n LIMIT $1)) RETURNING body::text`
 
 // addUp adds relational.Sums, as JSON, to the tables.
 const addUp = `WITH left_spent AS (
@@ -93,10 +94,12 @@ func (db *DB) addUpSome(ctx context.Context) (n int, err error) {
 	defer conn.Release()
 	ctx, cancel := ending(ctx)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) (err error) {
+	err = pgx.BeginTxFunc(ctx, conn.Conn(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		// A loss of power takes back the whole: nothing is added twice or lost.
-		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
-			return err
+		for _, q := range append(slices.Clone(db.settings), "SET LOCAL synchronous_commit = off") {
+			if _, err := tx.Exec(ctx, q); err != nil {
+				return err
+			}
 		}
 		rows, err := tx.Query(ctx, take, addAtOnce)
 		if err != nil {
@@ -107,7 +110,7 @@ func (db *DB) addUpSome(ctx context.Context) (n int, err error) {
 			return err
 		}
 		n = len(bodies)
-		all, err := total(bodies)
+		all, err := db.total(bodies)
 		if err != nil {
 			return err
 		}
@@ -117,13 +120,15 @@ func (db *DB) addUpSome(ctx context.Context) (n int, err error) {
 	return n, classify(err)
 }
 
-// total is the sum of Sums, all as JSON.
-func total(bodies []string) (string, error) {
+// total is the sum of Sums, all as JSON. What cannot be read is lost: it must not
+// hold up what can.
+func (db *DB) total(bodies []string) (string, error) {
 	var t relational.Total
 	for _, b := range bodies {
 		var s relational.Sums
 		if err := json.Unmarshal([]byte(b), &s); err != nil {
-			return "", err
+			db.log.Error("figures that were left to be added up are damaged and lost", "err", err)
+			continue
 		}
 		t.Add(s)
 	}
@@ -135,6 +140,7 @@ func total(bodies []string) (string, error) {
 func (db *DB) addUpLater(ctx context.Context) {
 	pause := time.NewTimer(0) // what a process that is no more has left
 	defer pause.Stop()
+	told := false // that it fails
 	for {
 		select {
 		case <-ctx.Done():
@@ -145,8 +151,12 @@ func (db *DB) addUpLater(ctx context.Context) {
 			if errors.Is(err, context.Canceled) {
 				return
 			}
-			db.log.Debug("cannot add up what was left; trying again", "err", err)
+			if !told {
+				db.log.Warn("cannot add up the figures that were left; trying again", "err", err)
+			}
+			told = true
 		} else {
+			told = false
 			select {
 			case <-db.left:
 			case <-ctx.Done():

@@ -123,6 +123,26 @@ func TestSumsSame(t *testing.T) {
 	}
 }
 
+// TestSumsDamaged has what cannot be read not hold up what can.
+func TestSumsDamaged(t *testing.T) {
+	db := openWith(t, Config{URL: schemaOf(t, postgrestest.Shared(t).Database(t)), NoListen: true})
+	if _, err := db.pool.Exec(t.Context(), `INSERT INTO sums (body) VALUES ('[]'), ('{"counters": [{"name": "waiting", "n": 3}]}'), ('{"counters": 7}')`); err == nil {
+		err = db.addUpNow(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+	} else {
+		t.Error(err)
+	}
+	f, err := db.Figures(t.Context())
+	if err != nil || f.Waiting != 3 || left(t, db) != 0 {
+		t.Errorf("%+v, %v, %d rows left", f, err, left(t, db))
+	}
+	if _, err := db.pool.Exec(t.Context(), "DELETE FROM counters"); err != nil {
+		t.Fatal(err) // what the other tests count is right again
+	}
+}
+
 // TestRowsTogether has rows that follow each other go by one statement, and others
 // by their own.
 func TestRowsTogether(t *testing.T) {

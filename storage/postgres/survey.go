@@ -58,7 +58,7 @@ func (s surveyed) check() error {
 func checkRights(ctx context.Context, conn *pgx.Conn, schema string) error {
 	var table, right string
 	err := conn.QueryRow(ctx, `SELECT t.relname, p.name FROM pg_class t CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (name)
-		WHERE t.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND t.relkind IN ('r', 'p')
+		WHERE t.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND (t.relkind IN ('r', 'p') OR t.relkind = 'v' AND p.name = 'SELECT')
 		AND NOT has_table_privilege(t.oid, p.name) ORDER BY 1, 2 LIMIT 1`, schema).Scan(&table, &right)
 	if err == pgx.ErrNoRows { //nolint:errorlint // pgx returns it as it is
 		return nil

@@ -101,6 +101,7 @@ const (
 
 // saveInbox writes a, and then the answers that it owes.
 func (c *Conn) saveInbox(a *inboxRow) error {
+	c.saved++
 	q := saveSame
 	args := []any{
 		a.id, a.n, a.waiting, a.firstN, a.firstAt, a.lastAt, a.urgentN, a.holdAt,
@@ -221,10 +222,6 @@ func (c *Conn) left(a *inboxRow, k int) error {
 
 // front finds the first message that makes a due.
 func (c *Conn) front(a *inboxRow) error {
-	if a.waiting <= 0 {
-		a.firstN, a.firstAt, a.holdAt, a.dueAt = 0, 0, 0, never
-		return nil
-	}
 	found, err := c.first(`SELECT n, at FROM messages INDEXED BY messages_waiting
 		WHERE agent = ? AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1`, func(r Row) error { a.firstN, a.firstAt = r.Int(0), r.Int(1); return nil }, a.id)
 	if err != nil {

@@ -72,6 +72,7 @@ type Conn struct {
 	// writes says that the connection may write, and so locks what it reads.
 	writes bool
 	tally  tally
+	saved  int // inboxes
 	meter  meter
 	// journal is what the running transaction did, sinks who is told of events.
 	journal journal

@@ -56,11 +56,20 @@ func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 	if err := c.ask(asks...); err != nil {
 		return nil, err
 	}
-	for i := range ids {
+	stale := false // an agent's damage was mended, and others were told of it
+	for i, id := range ids {
+		if stale {
+			boxes[i], waiting[i] = inboxRow{id: id}, waitingList{}
+			if err := c.ask(c.askInbox(&boxes[i]), waiting[i].ask(id, batch)); err != nil {
+				return nil, err
+			}
+		}
+		before := c.saved
 		h, err := db.hold(c, &boxes[i], &waiting[i], node, at, ttl)
 		if err != nil {
 			return nil, err
 		}
+		stale = stale || c.saved > before+1
 		if h.Run != nil || len(h.Waiting) > 0 {
 			held = append(held, h)
 		}

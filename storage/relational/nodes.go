@@ -283,8 +283,8 @@ func (c *Conn) askBeating(node string, beating *bool) []Ask {
 		return nil
 	}
 	return []Ask{{
-		Query: "SELECT 1 FROM nodes WHERE id = ? AND until > ?", Args: []any{node, c.now()},
-		Row: once(beating, func(Row) error { return nil }),
+		Query: "SELECT until FROM nodes WHERE id = ?", Args: []any{node},
+		Row: func(r Row) error { *beating = r.Int(0) > c.now(); return nil }, // after what is locked was waited for
 	}}
 }
 

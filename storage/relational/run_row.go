@@ -43,18 +43,30 @@ func decodeRun(r Row) (claybot.Run, error) {
 }
 
 func (c *Conn) loadRun(id claybot.RunID) (run claybot.Run, err error) {
-	var found bool
-	err = c.ask(askRun(id, &run, &found))
-	if err = need(found, err); err != nil {
+	var l loadedRun
+	if err := c.ask(l.ask(id)); err != nil {
 		return claybot.Run{}, fmt.Errorf("run %s: %w", id, err)
 	}
-	return run, nil
+	return l.get(id)
 }
 
-// askRun loads a run.
-func askRun(id claybot.RunID, run *claybot.Run, found *bool) Ask {
+// A loadedRun is a run that was asked for.
+type loadedRun struct {
+	run   claybot.Run
+	found bool
+	err   error // it is damaged
+}
+
+func (l *loadedRun) ask(id claybot.RunID) Ask {
 	return Ask{
 		Query: "SELECT " + runColumns + " FROM runs WHERE id = ?", Args: []any{id},
-		Row: once(found, func(r Row) (err error) { *run, err = decodeRun(r); return err }),
+		Row: once(&l.found, func(r Row) error { l.run, l.err = decodeRun(r); return nil }),
 	}
+}
+
+func (l *loadedRun) get(id claybot.RunID) (claybot.Run, error) {
+	if err := need(l.found, l.err); err != nil {
+		return claybot.Run{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return l.run, nil
 }

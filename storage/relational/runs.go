@@ -205,15 +205,15 @@ func (c *Conn) running(l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Ru
 // runningWith is running, with queries that go with it. Their results count only
 // without an error.
 func (c *Conn) runningWith(l storage.Lease, id claybot.RunID, asks ...Ask) (*inboxRow, claybot.Run, error) {
-	var run claybot.Run
-	var found bool
-	a, err := c.leasedWith(l, append([]Ask{askRun(id, &run, &found)}, asks...)...)
+	var loaded loadedRun
+	a, err := c.leasedWith(l, append([]Ask{loaded.ask(id)}, asks...)...)
 	if err != nil {
 		return nil, claybot.Run{}, err
 	}
+	run, err := loaded.get(id)
 	switch {
-	case !found:
-		return nil, claybot.Run{}, fmt.Errorf("run %s: %w", id, storage.ErrNotFound)
+	case err != nil:
+		return nil, claybot.Run{}, err
 	case run.Agent != a.id:
 		return nil, claybot.Run{}, fmt.Errorf("run %s belongs to another agent: %w", id, storage.ErrNotFound)
 	case run.State.Ended():

@@ -290,21 +290,22 @@ CREATE TABLE latencies (
 -- What transactions add to counters, spent, spent_days and latencies: rows of these
 -- tables by their names, as JSON. Each table_now is the table with what is left here.
 CREATE TABLE sums (
-	body TEXT NOT NULL
+	n    BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	body JSON NOT NULL
 );
 CREATE VIEW counters_now AS
 	SELECT name, n FROM counters
-	UNION ALL SELECT r.name, r.n FROM sums, json_populate_recordset(NULL::counters, sums.body::json -> 'counters') r;
+	UNION ALL SELECT r.name, r.n FROM sums, json_populate_recordset(NULL::counters, sums.body -> 'counters') r;
 CREATE VIEW spent_now AS
 	SELECT * FROM spent
-	UNION ALL SELECT r.* FROM sums, json_populate_recordset(NULL::spent, sums.body::json -> 'spent') r;
+	UNION ALL SELECT r.* FROM sums, json_populate_recordset(NULL::spent, sums.body -> 'spent') r;
 CREATE VIEW spent_days_now AS
 	SELECT day, model, type, input, output, cached, written, reasoning, cost, unpriced, calls, tools, estimated, runs FROM spent_days
 	UNION ALL SELECT r.day, r.model, r.type, r.input, r.output, r.cached, r.written, r.reasoning, r.cost, r.unpriced, r.calls, r.tools, r.estimated, r.runs
-		FROM sums, json_populate_recordset(NULL::spent, sums.body::json -> 'spent') r;
+		FROM sums, json_populate_recordset(NULL::spent, sums.body -> 'spent') r;
 CREATE VIEW latencies_now AS
 	SELECT day, what, bucket, n FROM latencies
-	UNION ALL SELECT r.day, r.what, r.bucket, r.n FROM sums, json_populate_recordset(NULL::latencies, sums.body::json -> 'latencies') r;
+	UNION ALL SELECT r.day, r.what, r.bucket, r.n FROM sums, json_populate_recordset(NULL::latencies, sums.body -> 'latencies') r;
 
 CREATE TABLE workspaces ( -- where tools act, and when they are removed
 	node      TEXT COLLATE "C" NOT NULL,
