@@ -336,6 +336,45 @@ func TestWindowElsewhere(t *testing.T) {
 	}
 }
 
+// TestWindowOpenedLate: what a run of another node did between the moment when a page
+// was opened and the first look at its window is shown, and nothing from before.
+func TestWindowOpenedLate(t *testing.T) {
+	inPair(t, 0, func(p *pair) {
+		open := func(is bool) {
+			p.page.mu.Lock()
+			defer p.page.mu.Unlock()
+			p.page.closed = !is
+		}
+		runOf := func(id claybot.MessageID, text string) claybot.RunID {
+			if err := p.desk.Post(p.Context(), ann, msg(string(id), text)); err != nil {
+				p.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			r, err := p.db.Receipt(p.Context(), id)
+			if err != nil || r.Run == nil || !r.Run.State.Ended() {
+				p.Fatalf("%s: %+v, %v", id, r.Run, err)
+			}
+			return r.Run.ID
+		}
+		open(false)
+		time.Sleep(2 * time.Second)
+		before := runOf("m1", "one")
+		if err := p.desk.Opened(p.Context(), ann); err != nil {
+			p.Fatal(err)
+		}
+		after := runOf("m2", "two")
+		open(true)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		p.page.mu.Lock()
+		defer p.page.mu.Unlock()
+		seen := strings.Join(p.page.seen, "\n")
+		if !strings.Contains(seen, string(after)+" 1 ") || !strings.Contains(seen, string(claybot.EventRunFinished)) || strings.Contains(seen, string(before)) {
+			p.Errorf("seen\n%s\nwant all of %s and nothing of %s", seen, after, before)
+		}
+	})
+}
+
 // TestMemoryElsewhere: settings and grants that one node changes count on the other
 // within two seconds, without a hint and at little cost.
 func TestMemoryElsewhere(t *testing.T) {

@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -72,6 +73,7 @@ func (x *shown) after(run claybot.RunID) (seq int64, over bool) {
 type window struct {
 	who     claybot.Descriptor
 	agent   claybot.AgentID
+	before  map[claybot.RunID]bool // that had ended when it was opened; nil: all that have
 	known   map[claybot.RunID]bool // that are shown, or ended before
 	looked  bool
 	ctx     context.Context // of what is followed for it
@@ -120,7 +122,7 @@ func (s *System) windows(ctx context.Context, open map[string]*window, following
 			key := who.Key()
 			still[key] = true
 			if open[key] == nil {
-				w := &window{who: who, known: make(map[claybot.RunID]bool), watcher: c, queue: make(chan claybot.RunID, windowRuns)}
+				w := &window{who: who, before: s.openings.take(key), known: make(map[claybot.RunID]bool), watcher: c, queue: make(chan claybot.RunID, windowRuns)}
 				w.ctx, w.close = context.WithCancel(ctx)
 				open[key] = w
 				following.Go(func() { s.followAll(w) })
@@ -174,7 +176,7 @@ func (s *System) mirror(w *window) error {
 		_, over := s.shown.after(run.ID)
 		switch {
 		case w.known[run.ID] || run.State == claybot.RunPending:
-		case over || run.State.Ended() && !w.looked:
+		case over || run.State.Ended() && !w.looked && (w.before == nil || w.before[run.ID]):
 			w.known[run.ID] = true
 		case s.turns.of(run.ID).agent.ID != "": // it is shown as it works here
 		default:
@@ -202,14 +204,20 @@ func (s *System) followAll(w *window) {
 		case <-w.ctx.Done():
 			return
 		case run := <-w.queue:
-			after, _ := s.shown.after(run)
-			s.follow(w, run, after)
+			for !s.follow(w, run) && w.ctx.Err() == nil {
+				pause(w.ctx, lookWindows)
+			}
 		}
 	}
 }
 
-// follow shows a run in a window until it ends or the window is closed.
-func (s *System) follow(w *window, run claybot.RunID, after int64) {
+// follow shows a run in a window, from what was not shown of it, until it ends or the
+// window is closed. It says false when the rest is to be tried again.
+func (s *System) follow(w *window, run claybot.RunID) bool {
+	after, over := s.shown.after(run)
+	if over {
+		return true
+	}
 	route := w.who.Route()
 	observer, _ := w.watcher.(connectors.Observer)
 	previewer, _ := w.watcher.(connectors.Previewer)
@@ -218,9 +226,9 @@ func (s *System) follow(w *window, run claybot.RunID, after int64) {
 		switch {
 		case err != nil:
 			if w.ctx.Err() == nil {
-				s.Log.Debug("a run of another node is not shown any more", "run", run, "err", err)
+				s.Log.Debug("a run of another node cannot be read", "run", run, "err", err)
 			}
-			return
+			return errors.Is(err, storage.ErrNotFound) // it is gone for good
 		case u.Event != nil:
 			if observer != nil && s.shown.first(*u.Event) {
 				s.tellOther(w, *u.Event)
@@ -232,6 +240,75 @@ func (s *System) follow(w *window, run claybot.RunID, after int64) {
 			previewer.Preview(route, run, d.Step, texts[d.Step])
 		}
 	}
+	return true
+}
+
+// openings are the conversations that somebody has begun to look at and whose window
+// was not looked at yet. The zero value is ready.
+type openings struct {
+	mu  sync.Mutex
+	all map[string]opening
+}
+
+type opening struct {
+	ended map[claybot.RunID]bool
+	at    time.Time
+}
+
+// openingFor is how long after it was opened a window is looked at, at the latest.
+const openingFor = 10 * time.Second
+
+// note keeps what had ended when a conversation was opened. One that was opened
+// shortly before, and not looked at yet, has less that had ended.
+func (o *openings) note(key string, ended map[claybot.RunID]bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k, old := range o.all {
+		if time.Since(old.at) > openingFor {
+			delete(o.all, k)
+		}
+	}
+	if _, known := o.all[key]; known {
+		return
+	}
+	if o.all == nil {
+		o.all = make(map[string]opening)
+	}
+	o.all[key] = opening{ended: ended, at: time.Now()}
+}
+
+func (o *openings) take(key string) map[claybot.RunID]bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ended := o.all[key].ended
+	delete(o.all, key)
+	return ended
+}
+
+// Opened is called before somebody begins to look at d's conversation on this node.
+// What its runs do from now on is shown there, on whatever node they work, also those
+// that have ended again before anybody looked.
+func (s *System) Opened(ctx context.Context, d claybot.Descriptor) error {
+	if s.Shared == nil {
+		return nil
+	}
+	ended := make(map[claybot.RunID]bool)
+	id, err := s.Index.IndexedAgent(ctx, d)
+	switch {
+	case errors.Is(err, storage.ErrNotFound): // all its runs are new
+	case err != nil:
+		return fmt.Errorf("open the conversation: %w", err)
+	default:
+		page, err := s.Runs.RunPage(ctx, storage.RunQuery{Agent: id, Limit: windowRuns})
+		if err != nil {
+			return fmt.Errorf("open the conversation: %w", err)
+		}
+		for _, run := range page {
+			ended[run.ID] = run.State.Ended()
+		}
+	}
+	s.openings.note(d.Key(), ended)
+	return nil
 }
 
 // tellOther shows the messages that a run takes, which may have been accepted on

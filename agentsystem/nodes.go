@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot/storage"
@@ -18,11 +19,32 @@ const (
 	noFigures  = "the database did not give its figures in time; they are the last that were read"
 )
 
-// Nodes lists who shares the store: all nodes of the last day, the newest first. A
-// process that has the store for itself is the only one, and has no beats.
+// worthShowing puts the nodes that are there before those that were, and leaves out
+// what a process was called before it joined again.
+func worthShowing(all []storage.Node) []storage.Node {
+	var there, were []storage.Node
+	for _, n := range all {
+		if n.There() {
+			there = append(there, n)
+			continue
+		}
+		again := slices.ContainsFunc(all, func(o storage.Node) bool {
+			return o.ID != n.ID && o.Name == n.Name && o.Started == n.Started && (o.There() || o.Seen > n.Seen)
+		})
+		if !again {
+			were = append(were, n)
+		}
+	}
+	return append(there, were...)
+}
+
+// Nodes lists who shares the store: all nodes of the last day, those that are there
+// first, and then the newest first. A process that has the store for itself is the
+// only one, and has no beats.
 func (s *System) Nodes(ctx context.Context) ([]storage.Node, error) {
 	if !s.Members.IsAlone() && s.Stores.Nodes != nil {
-		return s.Stores.Nodes.Nodes(ctx)
+		all, err := s.Stores.Nodes.Nodes(ctx)
+		return worthShowing(all), err
 	}
 	all := s.Members.Alive()
 	if s.Members.IsAlone() {

@@ -162,6 +162,7 @@ type System struct {
 
 	elsewhere signal // another node has written something
 	shown     shown
+	openings  openings
 	counted   atomic.Pointer[storage.Counts] // the last figures of a shared store
 
 	mu         sync.Mutex

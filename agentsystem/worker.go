@@ -80,7 +80,11 @@ func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error) {
 		log.Warn("another node has the agent; leaving it alone")
 		return
 	case errors.Is(err, ErrShutdown):
-		log.Info("run interrupted by the shutdown; it goes on at the next start")
+		if s.Members.Others() > 0 {
+			log.Info("run interrupted by the shutdown; it goes on at another node")
+		} else {
+			log.Info("run interrupted by the shutdown; it goes on at the next start")
+		}
 		wait = 0
 	default:
 		log.Error("a pass was given up; trying again", "err", err, "in", wait)

@@ -168,9 +168,28 @@ func (m *Membership) learn(id string, began time.Time, alive []storage.Node, joi
 	for _, n := range alive {
 		same = same && slices.ContainsFunc(m.alive, func(o storage.Node) bool { return o.ID == n.ID && o.State == n.State })
 	}
+	before := m.alive
 	m.alive, m.ends = alive, ends
 	if !same {
 		m.change()
+		m.tell(id, before, alive)
+	}
+}
+
+// tell logs which nodes have come and gone.
+func (m *Membership) tell(id string, before, alive []storage.Node) {
+	among := func(all []storage.Node, n storage.Node) bool {
+		return slices.ContainsFunc(all, func(o storage.Node) bool { return o.ID == n.ID })
+	}
+	for _, n := range before {
+		if n.ID != id && !among(alive, n) {
+			m.cfg.Log.Info("a node is gone; the others take over what it had", "name", n.Name, "node", n.ID)
+		}
+	}
+	for _, n := range alive {
+		if n.ID != id && !among(before, n) {
+			m.cfg.Log.Info("a node shares the store", "name", n.Name, "node", n.ID)
+		}
 	}
 }
 

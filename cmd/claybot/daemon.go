@@ -76,6 +76,9 @@ type damage struct {
 
 // load reads the configuration and says what is wrong with it.
 func (e *env) load() (configs.Config, []configs.Warning, error) {
+	if err := configs.CheckNames(os.Environ()); err != nil {
+		return configs.Config{}, nil, configError{err}
+	}
 	c, warnings, err := configs.Load(e.Config, e.lookup)
 	if err != nil {
 		return c, nil, configError{err}

@@ -64,6 +64,8 @@ func (m *memory) Post(_ context.Context, to claybot.Descriptor, msg claybot.Mess
 
 func (m *memory) Moved(context.Context, string, string, string) error { return nil }
 
+func (m *memory) Opened(context.Context, claybot.Descriptor) error { return nil }
+
 func (m *memory) Transcript(_ context.Context, d claybot.Descriptor, limit int) ([]storage.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -43,7 +43,7 @@ var (
 	errStopped = &problem{http.StatusServiceUnavailable, "not_ready", "The chat is starting or stopping. Try again in a moment."}
 	errStore   = &problem{http.StatusServiceUnavailable, "not_stored", "The message could not be stored. Nothing was lost: send it again in a moment."}
 	errFull    = &problem{http.StatusServiceUnavailable, "disk_full", "The message could not be stored: the data directory is full or read-only. Send it again when there is space."}
-	errRead    = &problem{http.StatusServiceUnavailable, "not_readable", "The conversation could not be read. Try again in a moment."}
+	errRead    = &problem{http.StatusServiceUnavailable, "not_readable", "The conversation cannot be read right now, and nothing was stored. Try again in a moment."}
 )
 
 func bad(message string) *problem {

@@ -43,6 +43,9 @@ func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descript
 		return nil
 	}
 
+	if err := t.Opened(r.Context(), d); err != nil {
+		return err
+	}
 	out := newWriter(w)
 	where := topic{d.ChannelID, d.UserID}
 	reader := c.hub.join(where, out.abort)

@@ -26,6 +26,9 @@ import (
 
 // Transcripts is what the chat reads: the durable side of a conversation.
 type Transcripts interface {
+	// Opened is called before somebody begins to look at d's conversation here: what
+	// its runs do from now on is shown, on whatever node they work.
+	Opened(ctx context.Context, d claybot.Descriptor) error
 	// Transcript returns the newest limit entries of d's conversation, oldest
 	// first.
 	Transcript(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Entry, error)
