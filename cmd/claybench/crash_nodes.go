@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm/openai/openaitest"
 )
@@ -70,6 +71,7 @@ type nodesRig struct {
 	table  *timetable
 	*cluster
 	storm *storm
+	ends  map[claybot.RunID]time.Time // of runs, as the database has committed them
 }
 
 // crashNodes lets faults happen to three nodes under load, and then looks for what

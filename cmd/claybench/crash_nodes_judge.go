@@ -34,6 +34,9 @@ func (r *nodesRig) judge(ctx context.Context) (v *nodesVerdict, err error) {
 	for _, b := range r.storm.blows {
 		v.Faults[b.fault.String()]++
 	}
+	if r.ends, err = endings(ctx, r.db, r.schema); err != nil {
+		return nil, err
+	}
 	for _, step := range []func(context.Context, *archive, *nodesVerdict) error{r.judgeChats, r.judgeWeb, r.judgeStore, r.judgeTakeovers} {
 		if err := step(ctx, a, v); err != nil {
 			return nil, err
@@ -193,12 +196,33 @@ func outputs(runs map[claybot.RunID]claybot.Run) []string {
 	return texts
 }
 
+// endings are when the ends of runs were committed, by the clock of this machine: a
+// node's own idea of the database's clock is off by some milliseconds.
+func endings(ctx context.Context, db *database, schema string) (map[claybot.RunID]time.Time, error) {
+	rows, err := db.query(ctx, `SELECT id, CAST(extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000000 AS BIGINT) FROM `+schema+`.runs WHERE ended > 0`)
+	if err != nil {
+		return nil, err
+	}
+	ends := make(map[claybot.RunID]time.Time, len(rows))
+	for _, r := range rows {
+		us, err := strconv.ParseInt(r[1], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		ends[claybot.RunID(r[0])] = time.UnixMicro(us)
+	}
+	return ends, nil
+}
+
 // late counts the questions to the model about a message whose run had ended.
 func (r *nodesRig) late(v *nodesVerdict, marker string, run claybot.Run) {
 	if run.Ended == 0 {
 		return
 	}
-	end := run.Ended.Time().Add(time.Millisecond) // it is cut to a millisecond
+	end, known := r.ends[run.ID]
+	if !known {
+		end = run.Ended.Time().Add(time.Millisecond) // it is cut to a millisecond
+	}
 	for _, at := range r.asks.times(marker) {
 		switch {
 		case !at.After(end):

@@ -28,7 +28,13 @@ type wait struct {
 	// are the messages that ask, put those of them that were shown.
 	open []string
 	put  map[string]string
+	// early is what runs have said of which it is not known yet whether they took
+	// the message: what another node's run does is heard after what it says, perhaps.
+	early map[claybot.RunID][]saidFrame
 }
+
+// mostEarly bounds of how many runs that is kept.
+const mostEarly = 64
 
 // newWait follows the message that a text became. What stands behind /new is a
 // message of its own.
@@ -53,23 +59,27 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 		}
 		switch {
 		case s.Shown != "":
-		case !w.order && w.run == "" && s.Message == w.id && s.Kind == claybot.OutgoingNotice:
+		case !w.order && w.run == "" && s.Message == w.id && s.Kind == claybot.OutgoingNotice && (s.Run == "" || strings.HasPrefix(s.ID, unfitPrefix)):
 			return true, s.Text, false // no run takes it: claybot itself has answered
-		case s.Run == "" || s.Run != w.run:
-		case strings.HasPrefix(s.ID, questionPrefix):
-			if w.put == nil {
-				w.put = make(map[string]string)
+		case s.Run == "":
+		case w.run == "":
+			if w.early == nil || len(w.early) >= mostEarly {
+				w.early = make(map[claybot.RunID][]saidFrame)
 			}
-			w.put[s.ID] = s.Text
-		case s.Kind == claybot.OutgoingNotice:
-			w.notice, w.noticed = s.Text, true
+			w.early[s.Run] = append(w.early[s.Run], s)
 		default:
-			w.reply, w.said = s.Text, true
+			w.hear(s)
 		}
 	case "event":
 		var e claybot.Event
 		if json.Unmarshal(ev.data, &e) == nil {
 			w.event(e)
+		}
+		if w.run != "" {
+			for _, s := range w.early[w.run] {
+				w.hear(s)
+			}
+			w.early = nil
 		}
 	}
 	if text, asked := w.asked(); asked {
@@ -82,8 +92,27 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 	return done, w.reply, w.ended != claybot.EventRunFinished
 }
 
+// hear takes what a run said.
+func (w *wait) hear(s saidFrame) {
+	switch {
+	case s.Run != w.run:
+	case strings.HasPrefix(s.ID, questionPrefix):
+		if w.put == nil {
+			w.put = make(map[string]string)
+		}
+		w.put[s.ID] = s.Text
+	case s.Kind == claybot.OutgoingNotice:
+		w.notice, w.noticed = s.Text, true
+	default:
+		w.reply, w.said = s.Text, true
+	}
+}
+
 // questionPrefix begins the ids of messages that ask something.
 const questionPrefix = "question/"
+
+// unfitPrefix begins the ids of notices that a message is no answer to what was asked.
+const unfitPrefix = "unfit/"
 
 // asked reports whether the run waits for an answer to what was shown, and what
 // that is.
