@@ -122,9 +122,6 @@ func (db *Store) Nodes(ctx context.Context) ([]storage.Node, error) {
 		if err != nil {
 			return err
 		}
-		if err != nil {
-			return err
-		}
 		return c.claimed(list)
 	})
 	if err != nil {
