@@ -83,6 +83,30 @@ func BenchmarkFifty(b *testing.B) {
 	}
 }
 
+// BenchmarkHang says how long after its limit each command of hanging has ended,
+// with its container and without: 2 s is the bar.
+func BenchmarkHang(b *testing.B) {
+	const limit = time.Second
+	for _, kept := range []bool{false, true} {
+		w := opened(b, provider(b), workspace.Key(fmt.Sprintf("agent/bench-hang-%t", kept)), workspace.Spec{PIDs: 64, KeepOnTimeout: kept})
+		for _, h := range hanging {
+			b.Run(fmt.Sprintf("%s, kept=%t", h.name, kept), func(b *testing.B) {
+				var late []time.Duration
+				for b.Loop() {
+					sh(b, w, "rm -f in")
+					start := time.Now()
+					if r, err := w.Exec(b.Context(), workspace.Command{Shell: h.line, Wall: limit}); err == nil {
+						b.Fatalf("it has ended by itself: %+v", r)
+					}
+					late = append(late, time.Since(start)-limit)
+				}
+				b.ReportMetric(float64(slices.Max(late).Milliseconds()), "ms-late-at-most")
+				b.ReportMetric(float64(median(late).Milliseconds()), "ms-late")
+			})
+		}
+	}
+}
+
 // residentMiB is the largest memory that this process had; 0 where nobody says.
 func residentMiB() float64 {
 	text, err := os.ReadFile("/proc/self/status")

@@ -88,7 +88,7 @@ func (w *Workspace) start(ctx context.Context, c workspace.Command, stdin bool) 
 	}
 	var err error
 	for try := 0; ; try++ {
-		if err = r.begin(ctx, o); err == nil || try == maxStarts || !stopping(err) || w.still {
+		if err = r.begin(ctx, o); err == nil || !stopping(err) || w.still || time.Since(r.began) > endingTime {
 			break
 		}
 		if try > 0 && !pause(ctx) {
@@ -202,7 +202,7 @@ func (w *Workspace) Exec(ctx context.Context, c workspace.Command) (workspace.Re
 		r, err = w.exec(ctx, c)
 		return err
 	})
-	if errors.Is(err, errNotBegun) { // as often as it is tried: the engine says why
+	if errors.Is(err, errNotBegun) { // for as long as it is tried: the engine says why
 		return r, nil
 	}
 	return r, err
@@ -216,14 +216,15 @@ var errNotBegun = errors.New("the command has not begun")
 // Such a one never had a process, which tells it from a command with this code.
 const notStarted = 126
 
-// maxStarts is how often a command that has not begun is tried again.
-const maxStarts = 5
+// endingTime is how long a command that has not begun is tried again: a busy engine
+// takes seconds to see that a container has ended.
+const endingTime = 10 * time.Second
 
 // again calls do until its command has begun.
 func (w *Workspace) again(ctx context.Context, do func() error) error {
-	for try := 0; ; try++ {
+	for start := time.Now(); ; {
 		err := do()
-		if try == maxStarts || w.still || !errors.Is(err, errNotBegun) {
+		if !errors.Is(err, errNotBegun) || w.still || time.Since(start) > endingTime {
 			return err
 		}
 		if !pause(ctx) {

@@ -32,8 +32,7 @@ func (r *run) killed(inner context.Context, ended <-chan struct{}, flush func())
 	}()
 	wait(ended, askTime)
 	if !stopAll {
-		r.signal(ctx, "KILL")
-		stopAll = !wait(ended, askTime/2) || r.lives(ctx)
+		stopAll = r.signal(ctx, "KILL") == unknown || !wait(ended, askTime/2) || r.lives(ctx)
 	}
 	if stopAll {
 		flush()
@@ -84,6 +83,9 @@ i=0
 while [ $sig = KILL ] && [ $n -gt 0 ] && [ $i -lt 5 ]; do pass; i=$((i+1)); done
 echo $n`
 
+// unknown is said of processes that nobody could count.
+const unknown = "?"
+
 // signal sends a signal to the processes of a command.
 func (r *run) signal(ctx context.Context, name string) (left string) {
 	const late = time.Second // until the script looks
@@ -91,13 +93,14 @@ func (r *run) signal(ctx context.Context, name string) (left string) {
 }
 
 // signal sends a signal to the processes of a mark, and to those without one that
-// are younger than an age. It says how many there were, or "?".
+// are younger than an age. It says how many there were, or unknown: the script did
+// not run, as in a workspace whose processes are at their limit.
 func (w *Workspace) signal(ctx context.Context, name, mark string, age time.Duration) string {
 	call, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	out, _, err := w.stilled().script(call, signalScript, nil, 64, name, mark, strconv.FormatInt(age.Milliseconds()/10, 10))
 	if err != nil {
-		return "?"
+		return unknown
 	}
 	return string(out)
 }
@@ -132,7 +135,7 @@ func (w *Workspace) endLost(ctx context.Context) {
 	w.slot.lost = nil
 	w.slot.mu.Unlock()
 	for _, mark := range lost {
-		if w.signal(ctx, "KILL", mark, 0) == "?" {
+		if w.signal(ctx, "KILL", mark, 0) == unknown {
 			w.slot.lose(mark)
 		}
 	}
