@@ -106,7 +106,8 @@ type History interface {
 	// returns.
 	Append(ctx context.Context, r ...claybot.Record) error
 	// Buffer adds records that a crash may lose. Only for what can be made
-	// again from the inbox: the messages of an unfinished run.
+	// again from the inbox: the messages of an unfinished run. It may take them
+	// although the lease has ended; they are not saved then.
 	Buffer(ctx context.Context, r ...claybot.Record) error
 	Close() error
 }

@@ -22,6 +22,7 @@ type session struct {
 	ctx   context.Context //nolint:containedctx // of the one transaction or read that it lives for
 	conn  *pgx.Conn
 	noted pgx.Batch
+	told  []func(r relational.Row) error // who is told the rows of what is noted; nil: nobody
 	rows  rows
 	sent  bool // something has gone to the server
 }
@@ -29,7 +30,12 @@ type session struct {
 // note keeps a statement for the next time that something goes to the server.
 func (s *session) note(q string, args ...any) {
 	s.noteRows()
+	s.queue(nil, q, args...)
+}
+
+func (s *session) queue(told func(r relational.Row) error, q string, args ...any) {
 	s.noted.Queue(q, args...)
+	s.told = append(s.told, told)
 }
 
 // Do implements relational.Session. Rows that follow each other into one table go
@@ -52,9 +58,17 @@ func (s *session) Do(q string, args []any) (changed bool, err error) {
 // noteRows notes the rows that were collected.
 func (s *session) noteRows() {
 	if s.rows.n > 0 {
-		s.noted.Queue(s.rows.insert(), s.rows.args...)
+		s.queue(nil, s.rows.insert(), s.rows.args...)
 	}
 	s.rows = rows{}
+}
+
+// Later implements relational.Session.
+func (s *session) Later(a relational.Ask) error {
+	t := translate(a.Query)
+	s.noteRows()
+	s.queue(a.Row, t.sql, t.parameters(a.Args)...)
+	return nil
 }
 
 // Exec implements relational.Session.
@@ -141,13 +155,13 @@ func (s *session) commit() error {
 // last k statements, one after the other.
 func (s *session) send(k int, read func(results pgx.BatchResults) error) error {
 	batch := &pgx.Batch{QueuedQueries: s.noted.QueuedQueries}
-	n := batch.Len()
+	told := s.told[:batch.Len()-k]
 	s.sent = true
-	s.noted.QueuedQueries = nil
+	s.noted.QueuedQueries, s.told = nil, nil
 	results := s.conn.SendBatch(s.ctx, batch)
 	err := func() error {
-		for range n - k {
-			if _, err := results.Exec(); err != nil {
+		for _, row := range told {
+			if err := tell(results, row); err != nil {
 				return err
 			}
 		}
@@ -162,6 +176,24 @@ func (s *session) send(k int, read func(results pgx.BatchResults) error) error {
 		err = cerr
 	}
 	return classify(err)
+}
+
+// tell reads the next result; row is told its rows, unless it is nil.
+func tell(results pgx.BatchResults, row func(r relational.Row) error) error {
+	if row == nil {
+		_, err := results.Exec()
+		return err
+	}
+	rows, err := allRows(results)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := row(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plain is a value as relational knows it: string, int64, []byte or nil.

@@ -29,8 +29,9 @@ type inboxRow struct {
 	node                           string
 	token                          int64
 	run                            claybot.RunID
-	lastUserAt, lastUserN          int64
-	resumeAt                       int64 // when a paused run goes on; never: it is not paused
+	lastUserAt                     int64
+	lastUser                       claybot.MessageID // its newest user message, when this transaction has it
+	resumeAt                       int64             // when a paused run goes on; never: it is not paused
 	refused                        []refusal
 	found                          bool // it was loaded
 	// usage is what the agent took until now, as JSON, when it has changed.
@@ -42,12 +43,12 @@ type inboxRow struct {
 // shown are the columns that lists of agents are sorted by. They are in many
 // indexes and change seldom, so they are written only when they do.
 type shown struct {
-	userAt, userN int64
-	busy          bool
+	user claybot.MessageID
+	busy bool
 }
 
 func (a *inboxRow) show() shown {
-	return shown{userAt: a.lastUserAt, userN: a.lastUserN, busy: a.run != "" || a.firstN > 0}
+	return shown{user: a.lastUser, busy: a.run != "" || a.firstN > 0}
 }
 
 func (c *Conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
@@ -61,7 +62,7 @@ func (c *Conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
 // askInbox loads the inbox of a.id.
 func (c *Conn) askInbox(a *inboxRow) Ask {
 	return Ask{Query: `SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
-		last_user_at, last_user_n, resume_at, busy
+		last_user_at, resume_at, busy
 		FROM agents WHERE id = ?` + c.locked(), Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
 		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt = r.Int(0), r.Int(1), r.Int(2), r.Int(3), r.Int(4)
 		a.urgentN, a.holdAt, a.dueAt, a.wakeAt = r.Int(5), r.Int(6), never, never
@@ -71,12 +72,12 @@ func (c *Conn) askInbox(a *inboxRow) Ask {
 		if !r.Null(8) {
 			a.wakeAt = r.Int(8)
 		}
-		a.node, a.token, a.run, a.lastUserAt, a.lastUserN = r.Str(9), r.Int(10), claybot.RunID(r.Str(11)), r.Int(12), r.Int(13)
+		a.node, a.token, a.run, a.lastUserAt = r.Str(9), r.Int(10), claybot.RunID(r.Str(11)), r.Int(12)
 		a.resumeAt = never
-		if !r.Null(14) {
-			a.resumeAt = r.Int(14)
+		if !r.Null(13) {
+			a.resumeAt = r.Int(13)
 		}
-		a.shown = shown{userAt: a.lastUserAt, userN: a.lastUserN, busy: r.Int(15) != 0}
+		a.shown = shown{busy: r.Int(14) != 0}
 		return nil
 	})}
 }
@@ -94,9 +95,12 @@ func (a *inboxRow) there() error {
 const (
 	inboxColumns = `n = ?2, waiting = ?3, first_n = ?4, first_at = ?5, last_at = ?6, urgent_n = ?7, hold_at = ?8,
 		due_at = ?9, wake_at = ?10, node = ?11, token = ?12, run = ?13, resume_at = ?14`
-	saveSame  = "UPDATE agents SET " + inboxColumns + " WHERE id = ?1"
-	saveBusy  = "UPDATE agents SET " + inboxColumns + ", busy = ?15 WHERE id = ?1"
-	saveShown = "UPDATE agents SET " + inboxColumns + ", busy = ?15, last_user_at = ?16, last_user_n = ?17 WHERE id = ?1"
+	ofInbox  = " WHERE id = ?1"
+	saveSame = "UPDATE agents SET " + inboxColumns + ofInbox
+	saveBusy = "UPDATE agents SET " + inboxColumns + ", busy = ?15" + ofInbox
+	// The place of a message among those of all agents is that of its row: messages
+	// are never deleted.
+	saveShown = "UPDATE agents SET " + inboxColumns + ", busy = ?15, last_user_at = ?16, last_user_n = (SELECT rowid FROM messages WHERE id = ?17)" + ofInbox
 )
 
 // saveInbox writes a, and then the answers that it owes.
@@ -110,13 +114,13 @@ func (c *Conn) saveInbox(a *inboxRow) error {
 	s := a.show()
 	switch {
 	case s == a.shown:
-	case s.userAt == a.shown.userAt && s.userN == a.shown.userN:
+	case s.user == a.shown.user:
 		q, args = saveBusy, append(args, s.busy)
 	default:
-		q, args = saveShown, append(args, s.busy, s.userAt, s.userN)
+		q, args = saveShown, append(args, s.busy, a.lastUserAt, s.user)
 	}
 	if a.usage != nil {
-		q, args = strings.Replace(q, " WHERE", fmt.Sprintf(", usage = ?%d WHERE", len(args)+1), 1), append(args, a.usage)
+		q, args = strings.TrimSuffix(q, ofInbox)+fmt.Sprintf(", usage = ?%d", len(args)+1)+ofInbox, append(args, a.usage)
 		a.usage = nil
 	}
 	if err := c.do(q, args...); err != nil {
@@ -215,20 +219,48 @@ func (c *Conn) left(a *inboxRow, k int) error {
 	if k == 0 {
 		return nil
 	}
-	a.waiting -= int64(k)
-	c.tally[countWaiting] -= int64(k)
-	return c.front(a)
-}
-
-// front finds the first message that makes a due.
-func (c *Conn) front(a *inboxRow) error {
-	found, err := c.first(`SELECT n, at FROM messages INDEXED BY messages_waiting
-		WHERE agent = ? AND run IS NULL AND skipped IS NULL AND silent = 0 ORDER BY n LIMIT 1`, func(r Row) error { a.firstN, a.firstAt = r.Int(0), r.Int(1); return nil }, a.id)
-	if err != nil {
+	var f front
+	if err := c.ask(f.ask(a.id)); err != nil {
 		return err
 	}
-	if !found {
+	c.leftBefore(a, k, f)
+	return nil
+}
+
+// leftBefore is left where it is known what is the first message then.
+func (c *Conn) leftBefore(a *inboxRow, k int, f front) {
+	if k == 0 {
+		return
+	}
+	a.waiting -= int64(k)
+	c.tally[countWaiting] -= int64(k)
+	a.begin(f)
+}
+
+// A front is the first of the messages that make an agent due.
+type front struct {
+	n, at int64
+	found bool
+}
+
+// ask finds the front among all that wait.
+func (f *front) ask(agent claybot.AgentID) Ask { return f.query("", agent) }
+
+// askBut finds the front among all that wait but those of a JSON list of ids.
+func (f *front) askBut(agent claybot.AgentID, ids []byte) Ask {
+	return f.query(" AND id NOT IN (SELECT value FROM json_each(?))", agent, ids)
+}
+
+func (f *front) query(but string, args ...any) Ask {
+	return Ask{Args: args, Query: `SELECT n, at FROM messages INDEXED BY messages_waiting
+		WHERE agent = ? AND run IS NULL AND skipped IS NULL AND silent = 0` + but + " ORDER BY n LIMIT 1",
+		Row: once(&f.found, func(r Row) error { f.n, f.at = r.Int(0), r.Int(1); return nil })}
+}
+
+// begin has a's messages begin with f.
+func (a *inboxRow) begin(f front) {
+	a.firstN, a.firstAt = f.n, f.at
+	if !f.found {
 		a.firstN, a.firstAt, a.holdAt, a.dueAt = 0, 0, 0, never
 	}
-	return nil
 }

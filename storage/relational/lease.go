@@ -18,13 +18,12 @@ func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, li
 		held []storage.Held
 		next time.Time
 	}
-	a, err := lightly(ctx, db, func(c *Conn) (a acquired, err error) {
-		at := c.now()
-		a.held, err = db.acquire(c, node, at, ttl, limit, batch)
-		if err != nil {
-			return a, err
+	a, err := lightly(ctx, db, func(c *Conn) (a *acquired, err error) {
+		a = new(acquired) // told of the next with the commit
+		if a.held, err = db.acquire(c, node, c.now(), ttl, limit, batch); err != nil {
+			return nil, err
 		}
-		_, err = c.first("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+c.ofOthers()+" ORDER BY wake_at LIMIT 1", func(r Row) error {
+		err = c.later("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+c.ofOthers()+" ORDER BY wake_at LIMIT 1", func(r Row) error {
 			a.next = time.UnixMilli(max(r.Int(0), 1)) // 0 would be the zero time, which means never
 			return nil
 		}, c.others(node)...)
@@ -333,13 +332,15 @@ func (c *Conn) mustWait(agent claybot.AgentID, id claybot.MessageID) (reserved c
 // A waits is what a message that waits has reserved.
 type waits struct {
 	reserved claybot.RunID
+	taken    bool // what it reserved is a run's
 	found    bool // it waits
 }
 
 func (w *waits) ask(agent claybot.AgentID, id claybot.MessageID) Ask {
 	return Ask{
-		Query: "SELECT reserved FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL", Args: []any{id, agent},
-		Row: once(&w.found, func(r Row) error { w.reserved = claybot.RunID(r.Str(0)); return nil }),
+		Query: `SELECT reserved, reserved IS NOT NULL AND EXISTS (SELECT 1 FROM runs WHERE id = messages.reserved)
+			FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL`, Args: []any{id, agent},
+		Row: once(&w.found, func(r Row) error { w.reserved, w.taken = claybot.RunID(r.Str(0)), r.Int(1) != 0; return nil }),
 	}
 }
 

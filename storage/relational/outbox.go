@@ -13,14 +13,40 @@ import (
 // causeDamaged is why an outgoing message with a broken text is not sent.
 const causeDamaged = "the stored text is damaged"
 
+// stored are the ids of outgoing messages that are there already.
+type stored map[string]bool
+
+// ask finds out which of some are.
+func (s stored) ask(out []claybot.Outgoing) []Ask {
+	asks := make([]Ask, len(out))
+	for i, o := range out {
+		asks[i] = Ask{Query: "SELECT 1 FROM outbox WHERE id = ?", Args: []any{o.ID}, Row: func(Row) error { s[o.ID] = true; return nil }}
+	}
+	return asks
+}
+
 // enqueue adds outgoing messages with the run or message they answer, and
-// returns those that were new, as stored. A state other than waiting is only
-// taken for a send whose fate is unknown already: the beginning of an answer.
+// returns those that were new, as stored. Their N is set when the transaction has
+// committed: until then nobody may copy them.
 func (c *Conn) enqueue(at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
+	if len(out) == 0 {
+		return nil, nil
+	}
+	known := make(stored)
+	if err := c.ask(known.ask(out)...); err != nil {
+		return nil, err
+	}
+	return c.enqueueNew(at, origin, out, known)
+}
+
+// enqueueNew is enqueue where it is known which ones are there. One that another
+// transaction adds meanwhile has this one made again. A state other than waiting is
+// only taken for a send whose fate is unknown already: the beginning of an answer.
+func (c *Conn) enqueueNew(at int64, origin string, out []claybot.Outgoing, known stored) ([]claybot.Outgoing, error) {
 	if err := c.lockDests(out); err != nil {
 		return nil, err
 	}
-	added := make([]claybot.Outgoing, 0, len(out))
+	added := make([]claybot.Outgoing, 0, len(out)) // it does not move: rows are told to it later
 	for _, o := range out {
 		if o.ID == "" {
 			return nil, fmt.Errorf("outgoing message: %w", errNoID)
@@ -35,13 +61,13 @@ func (c *Conn) enqueue(at int64, origin string, out []claybot.Outgoing) ([]clayb
 			o.At = claybot.Time(at)
 		}
 		o.Receipt, o.Cause = "", ""
-		isNew, err := c.insertOutgoing(at, origin, &o)
-		if err != nil {
-			return nil, err
+		if known[o.ID] {
+			continue
 		}
-		if isNew {
-			c.tally.send("", o.State)
-			added = append(added, o)
+		known[o.ID] = true
+		added = append(added, o)
+		if err := c.insertOutgoing(at, origin, &added[len(added)-1]); err != nil {
+			return nil, err
 		}
 	}
 	return added, nil
@@ -67,24 +93,23 @@ func (c *Conn) lockDests(out []claybot.Outgoing) error {
 	return nil
 }
 
-// insertOutgoing adds o and sets its N, unless its id is known.
-func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) (isNew bool, err error) {
+// insertOutgoing adds o and sets its N, at the latest when the transaction commits.
+func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) error {
 	body, crc, err := encode(o)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if origin == "" {
 		origin = string(o.Run)
 	}
 	dest := o.Route.Dest()
-	isNew, err = c.insert(`INSERT INTO outbox (id, dest, origin, state, open, at, attempts, tried_at, due_at, body, crc)
-		VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING n`,
+	c.tally.send("", o.State)
+	c.journal.hint.Dests = append(c.journal.hint.Dests, dest)
+	c.wrote = true
+	return c.later(`INSERT INTO outbox (id, dest, origin, state, open, at, attempts, tried_at, due_at, body, crc)
+		VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) RETURNING n`,
 		func(r Row) error { o.N = r.Int(0); return nil },
 		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
-	if isNew {
-		c.journal.hint.Dests = append(c.journal.hint.Dests, dest)
-	}
-	return isNew, err
 }
 
 // Sent implements storage.Outbox. A message that was sent without a receipt has

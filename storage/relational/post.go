@@ -160,7 +160,10 @@ func (c *Conn) moveBehind(a *inboxRow, n int64) error {
 			return err
 		}
 	}
-	return c.front(a)
+	var f front
+	err = c.ask(f.ask(a.id))
+	a.begin(f)
+	return err
 }
 
 // name settles under which id m is stored, or that it is a repeat. first goes before
@@ -213,10 +216,8 @@ func (c *Conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped s
 		return err
 	}
 	a.n++
-	var place int64 // among all messages; they are never deleted
-	_, err = c.insert(`INSERT INTO messages (id, agent, n, type, at, album, run, skipped, silent, awaited, reserved, body, crc)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rowid`,
-		func(r Row) error { place = r.Int(0); return nil },
+	err = c.do(`INSERT INTO messages (id, agent, n, type, at, album, run, skipped, silent, awaited, reserved, body, crc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ID, a.id, a.n, m.Type, at, text(m.Context.GroupID), text(string(run)), text(skipped), silent(m), awaited, text(string(reserved)), body, crc)
 	if err != nil {
 		return err
@@ -227,7 +228,7 @@ func (c *Conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped s
 		}
 	}
 	if m.Type == claybot.MessageUser {
-		a.lastUserAt, a.lastUserN = max(a.lastUserAt, at), place
+		a.lastUserAt, a.lastUser = max(a.lastUserAt, at), m.ID
 	}
 	for _, key := range m.Keys {
 		if err := c.do("INSERT INTO keys (key, at, message) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING", key, at, m.ID); err != nil {

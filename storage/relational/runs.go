@@ -15,31 +15,27 @@ import (
 // refused, and so is a batch with a message that does not wait.
 func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
 	run, err := write(ctx, db, func(c *Conn) (claybot.Run, error) {
-		waits := make([]waits, len(batch))
-		asks := make([]Ask, len(batch))
-		for i, m := range batch {
-			if slices.Contains(batch[:i], m) {
-				return claybot.Run{}, fmt.Errorf("message %s is twice in the batch", m)
-			}
-			asks[i] = waits[i].ask(l.Agent, m)
-		}
-		a, err := c.leasedWith(l, asks...)
+		b, asks, err := newBatch(l.Agent, batch)
 		if err != nil {
 			return claybot.Run{}, err
 		}
-		var reserved []claybot.RunID
-		for i, m := range batch {
-			if !waits[i].found {
-				return claybot.Run{}, notWaiting(m)
-			}
-			if r := waits[i].reserved; r != "" {
-				reserved = append(reserved, r)
-			}
+		taken := false
+		a, err := c.leasedWith(l, append(asks, askTaken(id, &taken))...)
+		if err != nil {
+			return claybot.Run{}, err
+		}
+		if err := b.check(); err != nil {
+			return claybot.Run{}, err
 		}
 		if a.run != "" {
-			return c.resume(a, batch, reserved)
+			return c.resume(a, b)
 		}
-		return c.start(a, id, batch, reserved, engine)
+		if b.run != "" {
+			id = b.run
+		} else if taken {
+			return claybot.Run{}, fmt.Errorf("run %s exists already", id)
+		}
+		return c.start(a, id, b, engine)
 	})
 	if err != nil {
 		return claybot.Run{}, fmt.Errorf("begin run: %w", err)
@@ -47,50 +43,42 @@ func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, b
 	return run, nil
 }
 
-func (c *Conn) start(a *inboxRow, id claybot.RunID, batch []claybot.MessageID, reserved []claybot.RunID, engine string) (claybot.Run, error) {
-	if len(batch) == 0 {
+// askTaken finds out whether a run with an id exists, or a message has reserved it.
+func askTaken(id claybot.RunID, taken *bool) Ask {
+	return Ask{
+		Query: "SELECT 1 FROM runs WHERE id = ?1 UNION ALL SELECT 1 FROM messages WHERE reserved = ?1", Args: []any{id},
+		Row: func(Row) error { *taken = true; return nil },
+	}
+}
+
+// start begins a run whose id nobody has.
+func (c *Conn) start(a *inboxRow, id claybot.RunID, b *batch, engine string) (claybot.Run, error) {
+	if len(b.ids) == 0 {
 		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
 	}
-	run := claybot.Run{Agent: a.id, State: claybot.RunRunning, Attempts: 1, Engine: engine, Started: claybot.Time(c.now())}
+	run := claybot.Run{ID: id, Agent: a.id, State: claybot.RunRunning, Attempts: 1, Messages: b.ids, Engine: engine, Started: claybot.Time(c.now())}
 	begun, err := json.Marshal(outcome{Engine: engine})
 	if err != nil {
 		return claybot.Run{}, err
 	}
-	ids, err := json.Marshal(batch)
+	err = c.do("INSERT INTO runs (id, agent, state, attempts, started, outcome, messages, last_seq) VALUES (?, ?, ?, 1, ?, ?, ?, 1)",
+		id, a.id, run.State, run.Started, begun, b.list)
 	if err != nil {
 		return claybot.Run{}, err
 	}
-	for i, candidate := range append(slices.Clone(reserved), id) {
-		own := i < len(reserved)
-		n, err := c.exec(`INSERT INTO runs (id, agent, state, attempts, started, outcome, messages, last_seq)
-			SELECT ?1, ?2, ?3, 1, CAST(?4 AS BIGINT), ?6, ?7, 1
-			WHERE CAST(?5 AS BIGINT) = 1 OR NOT EXISTS (SELECT 1 FROM messages WHERE reserved = ?1) ON CONFLICT (id) DO NOTHING`,
-			candidate, a.id, run.State, run.Started, own, begun, ids)
-		if err != nil {
-			return claybot.Run{}, err
-		}
-		if n > 0 {
-			run.ID = candidate
-			break
-		}
-	}
-	if run.ID == "" {
-		return claybot.Run{}, fmt.Errorf("run %s exists already", id)
-	}
 	c.tally.run("", run.State)
-	a.run = run.ID
-	run.Messages = batch
-	if err := c.bind(a, run.ID, batch, reserved); err != nil {
+	a.run = id
+	if err := c.bind(a, id, b); err != nil {
 		return claybot.Run{}, err
 	}
-	told := map[string]any{"agent": a.id, "messages": batch, "attempt": run.Attempts}
+	told := map[string]any{"agent": a.id, "messages": b.ids, "attempt": run.Attempts}
 	if engine != "" {
 		told["engine"] = engine
 	}
 	return run, c.tell(&run, event(claybot.EventRunStarted, told))
 }
 
-func (c *Conn) resume(a *inboxRow, batch []claybot.MessageID, reserved []claybot.RunID) (claybot.Run, error) {
+func (c *Conn) resume(a *inboxRow, b *batch) (claybot.Run, error) {
 	run, err := c.loadRun(a.run)
 	if err != nil {
 		return claybot.Run{}, err
@@ -118,18 +106,18 @@ func (c *Conn) resume(a *inboxRow, batch []claybot.MessageID, reserved []claybot
 		return claybot.Run{}, err
 	}
 	data := map[string]any{"attempt": run.Attempts, "reason": reason}
-	if len(batch) > 0 {
-		data["messages"] = batch
+	if len(b.ids) > 0 {
+		data["messages"] = b.ids
 	}
-	if err := c.join(a, &run, batch, reserved); err != nil {
+	if err := c.join(a, &run, b); err != nil {
 		return claybot.Run{}, err
 	}
 	return run, c.append(&run, event(claybot.EventRunResumed, data))
 }
 
 // join adds waiting messages to those of a run that is there, see bind.
-func (c *Conn) join(a *inboxRow, run *claybot.Run, batch []claybot.MessageID, reserved []claybot.RunID) error {
-	run.Messages = append(run.Messages, batch...)
+func (c *Conn) join(a *inboxRow, run *claybot.Run, b *batch) error {
+	run.Messages = append(run.Messages, b.ids...)
 	ids, err := json.Marshal(run.Messages)
 	if err != nil {
 		return err
@@ -137,21 +125,19 @@ func (c *Conn) join(a *inboxRow, run *claybot.Run, batch []claybot.MessageID, re
 	if err := c.do("UPDATE runs SET messages = ? WHERE id = ?", ids, run.ID); err != nil {
 		return err
 	}
-	return c.bind(a, run.ID, batch, reserved)
+	return c.bind(a, run.ID, b)
 }
 
 // bind gives waiting messages, and the run ids that they reserved, to a run and
 // saves the inbox.
-func (c *Conn) bind(a *inboxRow, run claybot.RunID, batch []claybot.MessageID, reserved []claybot.RunID) error {
-	c.journal.joined(run, reserved)
-	for _, m := range batch {
+func (c *Conn) bind(a *inboxRow, run claybot.RunID, b *batch) error {
+	c.journal.joined(run, b.reserved)
+	for _, m := range b.ids {
 		if err := c.do("UPDATE messages SET run = ? WHERE id = ?", run, m); err != nil {
 			return err
 		}
 	}
-	if err := c.left(a, len(batch)); err != nil {
-		return err
-	}
+	c.leftBefore(a, len(b.ids), b.next)
 	return c.saveInbox(a)
 }
 
@@ -171,21 +157,21 @@ func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 			return nil, err
 		}
 		ids := make([]claybot.MessageID, 0, len(waiting))
-		var reserved []claybot.RunID
 		for i, m := range waiting {
 			if m.Type == claybot.MessageReset || accept != nil && !accept(m) {
 				waiting = waiting[:i]
 				break
 			}
 			ids = append(ids, m.ID)
-			if id := reservedBy(m); id != "" {
-				reserved = append(reserved, id)
-			}
 		}
 		if len(ids) == 0 {
 			return nil, c.saveInbox(a) // damaged messages may have been ended
 		}
-		if err := c.join(a, &run, ids, reserved); err != nil {
+		b, err := c.loadBatch(a.id, ids)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.join(a, &run, b); err != nil {
 			return nil, err
 		}
 		return waiting, c.append(&run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
@@ -317,9 +303,10 @@ func (db *Store) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunI
 // or be canceled, but not succeed. Posts whose ids are known are ignored; the
 // replies of the others are returned behind those of the run.
 func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
-	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
+	out, err := write(ctx, db, func(c *Conn) ([][]claybot.Outgoing, error) {
 		var p payer
-		a, run, err := c.runningWith(l, id, p.ask(l.Agent))
+		known := make(stored)
+		a, run, err := c.runningWith(l, id, append(known.ask(o.Replies), p.ask(l.Agent))...)
 		if err != nil {
 			return nil, err
 		}
@@ -333,20 +320,21 @@ func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, 
 		if err != nil {
 			return nil, err
 		}
-		return c.finish(a, &run, p, o, posts)
+		return c.finish(a, &run, p, o, posts, known)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("finish run %s: %w", id, err)
 	}
-	return out, nil
+	return slices.Concat(out...), nil
 }
 
-func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting) ([]claybot.Outgoing, error) {
+// finish ends a run and returns what it and each of its posts have added to the outbox,
+// see enqueue.
+func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting, known stored) (out [][]claybot.Outgoing, err error) {
 	at := c.now()
 	if err := c.end(run, o, at); err != nil {
 		return nil, err
 	}
-	var err error
 	if a.usage, err = c.chargeTo(p, a.id, o.Usage, o.Calls, 1, at); err != nil {
 		return nil, err
 	}
@@ -356,16 +344,17 @@ func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome,
 	if err := c.saveInbox(a); err != nil {
 		return nil, err
 	}
-	out, err := c.enqueue(at, string(run.ID), o.Replies)
+	added, err := c.enqueueNew(at, string(run.ID), o.Replies, known)
 	if err != nil {
 		return nil, err
 	}
+	out = append(out, added)
 	for _, p := range posts {
 		posted, err := c.post(p)
 		if err != nil {
 			return nil, fmt.Errorf("post %s: %w", p.Message.ID, err)
 		}
-		out = append(out, posted.Outbox...)
+		out = append(out, posted.Outbox)
 	}
 	return out, nil
 }

@@ -197,6 +197,9 @@ func (c *conn) Ask(asks []relational.Ask) error {
 	return nil
 }
 
+// Later implements relational.Session.
+func (c *conn) Later(a relational.Ask) error { return c.Each(a.Query, a.Row, a.Args) }
+
 func named(args []any) []driver.NamedValue {
 	if len(args) == 0 {
 		return nil

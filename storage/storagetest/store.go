@@ -89,6 +89,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"commits", commitTests},
 		{"questions", questionTests},
 		{"nodes", nodeTests},
+		{"races", raceTests},
 		{"versions", versionTests},
 	}
 	for _, g := range groups {
