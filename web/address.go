@@ -45,6 +45,13 @@ func (c *Config) proxied(addr string) bool {
 	return exposed(addr) && c.TLSCert == "" && !c.Insecure && len(c.Proxies) > 0
 }
 
+// fronted reports whether a proxy is known by the name that people see.
+func (s *Server) fronted() bool { return len(s.cfg.Proxies) > 0 && len(s.cfg.Hosts) > 0 }
+
+// front is where people find the page behind a proxy: proxies bring TLS, and the
+// first name is theirs.
+func (s *Server) front() string { return "https://" + s.cfg.Hosts[0] }
+
 // links lists where browsers find the page, without a slash at the end: first
 // for this machine, then for others where that is known.
 func (s *Server) links(addr string, own []net.Addr) []string {
@@ -57,8 +64,8 @@ func (s *Server) links(addr string, own []net.Addr) []string {
 		slices.SortStableFunc(at, func(a, b string) int { return cmp.Compare(s.foreign(a), s.foreign(b)) })
 		at = slices.Compact(at)
 		at = at[:min(len(at), 2)]
-	case len(s.cfg.Proxies) > 0 && len(s.cfg.Hosts) > 0:
-		return []string{scheme + at[0], "https://" + s.cfg.Hosts[0]}
+	case s.fronted():
+		return []string{scheme + at[0], s.front()}
 	case s.cfg.proxied(addr):
 		at = at[:1] // others cannot come straight here
 	}

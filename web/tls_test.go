@@ -238,6 +238,47 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// A fresh link has the name that people see, where a proxy has one; and it counts
+// for whoever comes by way of that.
+func TestLoginLinkBehindAProxy(t *testing.T) {
+	cert, key, _ := certify(t, t.TempDir(), 1, "127.0.0.1")
+	proxy := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	names := []string{"chat.example.org", "other.example.org:8443"}
+	for name, tc := range map[string]struct {
+		change func(*web.Config)
+		want   string // "": this machine's
+	}{
+		"proxy":                  {func(c *web.Config) { c.Proxies, c.Hosts = proxy, names }, "https://chat.example.org/login?token="},
+		"proxy at another port":  {func(c *web.Config) { c.Proxies, c.Hosts = proxy, names[1:] }, "https://other.example.org:8443/login?token="},
+		"proxy and TLS behind":   {func(c *web.Config) { c.Proxies, c.Hosts, c.TLSCert, c.TLSKey = proxy, names, cert, key }, "https://chat.example.org/login?token="},
+		"proxy without a name":   {func(c *web.Config) { c.Proxies = proxy }, ""},
+		"a name without a proxy": {func(c *web.Config) { c.Hosts = names }, ""},
+		"neither":                {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := start(t, t.TempDir(), tc.change)
+			want := tc.want
+			if want == "" {
+				want = "http://" + w.srv.Addr() + "/login?token="
+			}
+			var link struct{ URL string }
+			decode(t, w.ask(t, "POST", "/login-link", "").body, &link)
+			code, ok := strings.CutPrefix(link.URL, want)
+			if !ok || code == "" {
+				t.Fatalf("the link is %s, want %s…", link.URL, want)
+			}
+			if tc.want == "" {
+				return
+			}
+			host := strings.TrimSuffix(strings.TrimPrefix(want, "https://"), "/login?token=")
+			got := sent(t, w.srv, "192.0.2.7:1", "POST", "/login", `{"token":"`+code+`"}`, "Host", host, "X-Forwarded-Proto", "https", "Content-Type", "application/json")
+			if got.code != http.StatusNoContent {
+				t.Errorf("login by way of the proxy = %d %s", got.code, got.body)
+			}
+		})
+	}
+}
+
 // from makes a request to a page that listens on every interface.
 func from(t *testing.T, srv *web.Server, addr, path string, head ...string) answer {
 	t.Helper()

@@ -146,12 +146,16 @@ func (s *Server) Addr() string {
 	return s.addr.String()
 }
 
-// NewLoginLink makes a link that logs one browser in, once, within 15 minutes.
-// It is empty while the page is not up.
+// NewLoginLink makes a link that logs one browser in, once, within 15 minutes: by
+// the name that people see where a proxy with a name stands in front, else for this
+// machine. It is empty while the page is not up.
 func (s *Server) NewLoginLink() string {
 	addr := s.Addr()
-	if addr == "" {
+	switch {
+	case addr == "":
 		return ""
+	case s.fronted():
+		return s.linkTo(s.front())
 	}
 	return s.linkTo(s.links(addr, nil)[0])
 }
