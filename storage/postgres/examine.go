@@ -209,46 +209,84 @@ func (x *examination) timeouts(ctx context.Context) {
 
 // connections looks whether there are enough for claybot and whoever else is there.
 func (x *examination) connections(ctx context.Context, s surveyed) {
-	each := x.cfg.Conns
-	if each == 0 {
-		each = defaultConns
-	}
-	var used, reserved, role, database int
-	err := x.conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-		CAST(current_setting('superuser_reserved_connections') AS INTEGER),
-		coalesce((SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), -1),
-		(SELECT datconnlimit FROM pg_database WHERE datname = current_database())`).Scan(&used, &reserved, &role, &database)
+	node := x.wanted()
+	need := nodesExpected * node
+	l, err := x.limit(ctx, s, need)
 	if err != nil {
 		x.setup("connections", err)
 		return
 	}
-	limit, of := s.maxConnections-reserved, "the server"
-	if role >= 0 && role < limit {
-		limit, of = role, "the role"
-	}
-	if database >= 0 && database < limit {
-		limit, of = database, "the database"
-	}
-	node, need := each+1, nodesExpected*(each+1)
 	switch {
 	case x.cfg.Pooler:
-		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; how many of them nodes get, the pooler decides", of, limit), "")
-	case limit < node:
-		x.say("connections", LevelProblem, fmt.Sprintf("%s takes %d connections, and one node wants up to %d", of, limit, node), "raise that limit, or lower storage.connections")
-	case limit < need:
-		x.say("connections", LevelWarning, fmt.Sprintf("%s takes %d connections, and %d nodes want up to %d", of, limit, nodesExpected, need), "raise that limit, or lower storage.connections")
-	case of == "the server" && used > limit*9/10:
-		x.say("connections", LevelWarning, fmt.Sprintf("%d of %d connections of the server are in use", used, limit), "raise max_connections, or see who has them in pg_stat_activity")
+		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; how many of them nodes get, the pooler decides", l.of, l.most), "")
+	case l.most < node:
+		x.say("connections", LevelProblem, fmt.Sprintf("%s takes %d connections, and one node wants up to %d", l.of, l.most, node), l.raise+", or lower storage.connections")
+	case l.most < need:
+		x.say("connections", LevelWarning, fmt.Sprintf("%s takes %d connections, and %d nodes want up to %d", l.of, l.most, nodesExpected, need), l.raise+", or lower storage.connections")
+	case l.used > l.most*9/10:
+		x.say("connections", LevelWarning, fmt.Sprintf("%d of the %d connections that %s takes are in use", l.used, l.most, l.of), l.raise+", or see who has them in pg_stat_activity")
 	default:
-		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; %d of the server are in use", of, limit, used), "")
+		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; %d are in use", l.of, l.most, l.used), "")
 	}
+}
+
+// wanted is how many connections one node takes at most.
+func (x *examination) wanted() int {
+	each := x.cfg.Conns
+	if each == 0 {
+		each = defaultConns
+	}
+	if x.cfg.Pooler || x.cfg.NoListen {
+		return each + vitalConns
+	}
+	return each + vitalConns + 1
+}
+
+// A limit is how many connections there are, by whose rule, and how to have more.
+type limit struct {
+	of         string
+	most, used int
+	raise      string
+}
+
+// limit finds the one that is reached first. need is what raise asks for.
+func (x *examination) limit(ctx context.Context, s surveyed, need int) (limit, error) {
+	var root bool
+	var reserved int
+	var name, base string
+	server, role, database := limit{of: "the server", raise: "raise max_connections"}, limit{of: "the role"}, limit{of: "the database"}
+	err := x.conn.QueryRow(ctx, `SELECT r.rolname, d.datname, r.rolsuper, r.rolconnlimit, d.datconnlimit,
+		CAST(current_setting('superuser_reserved_connections') AS INTEGER) + CAST(coalesce(current_setting('reserved_connections', true), '0') AS INTEGER),
+		a.server, a.role, a.base
+		FROM pg_roles r, pg_database d, (SELECT count(*) AS server, count(*) FILTER (WHERE usename = session_user) AS role,
+			count(*) FILTER (WHERE datname = current_database()) AS base FROM pg_stat_activity WHERE backend_type = 'client backend') a
+		WHERE r.rolname = session_user AND d.datname = current_database()`).
+		Scan(&name, &base, &root, &role.most, &database.most, &reserved, &server.used, &role.used, &database.used)
+	if err != nil {
+		return limit{}, err
+	}
+	server.most = s.maxConnections - reserved
+	role.raise = fmt.Sprintf("raise that with: ALTER ROLE %s CONNECTION LIMIT %d", pgx.Identifier{name}.Sanitize(), need)
+	database.raise = fmt.Sprintf("raise that with: ALTER DATABASE %s CONNECTION LIMIT %d", pgx.Identifier{base}.Sanitize(), need)
+	least := server
+	for _, l := range []limit{role, database} {
+		if l.most >= 0 && l.most < least.most && !root { // below 0: none; a superuser is not held to them
+			least = l
+		}
+	}
+	return least, nil
 }
 
 // nodes looks at who shares the database now.
 func (x *examination) nodes(ctx context.Context) {
+	var readable bool
+	err := x.conn.QueryRow(ctx, "SELECT coalesce(has_table_privilege(to_regclass('nodes'), 'SELECT'), false)").Scan(&readable)
+	if err != nil || !readable {
+		return // there are no tables yet, or they may not be read, which was told
+	}
 	rows, err := x.conn.Query(ctx, `SELECT name, version, skew FROM nodes WHERE until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) ORDER BY name`)
 	if err != nil {
-		return // there are no tables yet, or they may not be read, which was told
+		return // of another version, which was told
 	}
 	defer rows.Close()
 	names, versions := make(map[string]int), make(map[string]bool)

@@ -104,7 +104,7 @@ func TestExamineWell(t *testing.T) {
 	all := examined(t, Config{URL: role})
 	for what, words := range map[string]string{
 		"connection": "on this machine", "server": "PostgreSQL ", "durability": "reach the disk", "schema": "none yet", "rights": "may read, write and make", "clock": "off that of the server",
-		"connections": "takes 197", "pooler": "nothing stands before the server; notifications arrive",
+		"connections": "takes 197; ", "pooler": "nothing stands before the server; notifications arrive",
 	} {
 		finds(t, all, what, LevelOK, words)
 	}
@@ -113,6 +113,13 @@ func TestExamineWell(t *testing.T) {
 	}
 	if len(all) != 10 {
 		t.Errorf("%d findings", len(all))
+	}
+	log, err := os.ReadFile(s.Log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Split(log, []byte("\n")); slices.ContainsFunc(lines, func(l []byte) bool { return bytes.Contains(l, []byte("ERROR:")) }) {
+		t.Errorf("the server complains of what it was asked:\n%s", log)
 	}
 	rows, err := s.Query(t.Context(), database, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace")
 	if err != nil || rows[0][0] != "0" {
@@ -152,6 +159,10 @@ func TestExamineUnreachable(t *testing.T) {
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"PGUSER", "PGSERVICE", "PGPASSWORD"} {
+		t.Setenv(name, "")
+	}
+	const noUser = "the storage URL names no user, and the server does not let in the one who runs claybot → write it as postgres://user:"
 	for name, tt := range map[string]struct{ address, words string }{
 		"wrong password":   {as(t, database, url.UserPassword(postgrestest.User, "hunter2")), "the password for " + u.Host + " is wrong → correct it in CLAYBOT_STORAGE_URL"},
 		"no password":      {as(t, database, url.User(postgrestest.User)), "is wrong → correct it"},
@@ -163,6 +174,11 @@ func TestExamineUnreachable(t *testing.T) {
 		"not a URL":        {"postgres://claybot:hunt#er2@db/claybot", "cannot be understood → write it as postgres://"},
 		"another port":     {"postgres://claybot:hunter2@db:port/claybot", "cannot be understood"},
 		"another scheme":   {"mysql://claybot:hunter2@db/claybot", "cannot be understood"},
+		"no user":          {as(t, database, nil), noUser},
+		"an empty user":    {as(t, database, url.UserPassword("", "hunter2")), noUser},
+		"no user, options": {with(t, as(t, database, nil), "password", "hunter2"), noUser},
+		"no user, settings": {"host=" + u.Hostname() + " port=" + u.Port() + " password=hunter2 dbname=claybot", noUser},
+		"user by option":   {with(t, as(t, database, nil), "user", "nobody"), "the password for the server is wrong"},
 		"settings":         {"host=" + u.Hostname() + " port=" + u.Port() + " user=claybot password=hunter2 dbname=claybot", "the password for the server is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,6 +227,15 @@ func databaseName(t *testing.T, address string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
+func userName(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.User.Username()
+}
+
 // What a server lacks, or is set to, is named with its next step.
 func TestExamineSettings(t *testing.T) {
 	s := postgrestest.Shared(t)
@@ -245,7 +270,7 @@ func TestExamineSettings(t *testing.T) {
 			query(t, s, "", "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0")
 			t.Cleanup(func() { _ = s.Drop(context.WithoutCancel(t.Context()), "latin") })
 			return s.URL("latin")
-		}, "server", LevelProblem, "encoding is LATIN1 → make one with: CREATE DATABASE"},
+		}, "server", LevelProblem, "encoding is LATIN1, and claybot needs UTF8 → an encoding cannot be changed: make another database with: CREATE DATABASE <name> OWNER <role> ENCODING 'UTF8' LC_COLLATE"},
 		"loose commits": {func(t *testing.T, database string) string {
 			query(t, s, database, "ALTER DATABASE "+databaseName(t, database)+" SET synchronous_commit = off")
 			return database
@@ -260,23 +285,41 @@ func TestExamineSettings(t *testing.T) {
 		}, "timeouts", LevelWarning, "idle for 5m0s"},
 		"few connections for the role": {func(t *testing.T, database string) string {
 			address := role(t, s, database, "CREATE, USAGE ON SCHEMA public")
-			u, err := url.Parse(address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			query(t, s, database, "ALTER ROLE "+u.User.Username()+" CONNECTION LIMIT 20")
+			query(t, s, database, "ALTER ROLE "+userName(t, address)+" CONNECTION LIMIT 20")
 			return address
-		}, "connections", LevelWarning, "the role takes 20 connections, and 3 nodes want up to 51"},
+		}, "connections", LevelWarning, "the role takes 20 connections, and 3 nodes want up to 57 → raise that with: ALTER ROLE "},
 		"too few for the database": {func(t *testing.T, database string) string {
 			query(t, s, "", "ALTER DATABASE "+databaseName(t, database)+" CONNECTION LIMIT 5")
+			return role(t, s, database, "CREATE, USAGE ON SCHEMA public")
+		}, "connections", LevelProblem, "the database takes 5 connections, and one node wants up to 19 → raise that with: ALTER DATABASE "},
+		"none left for the role": {func(t *testing.T, database string) string {
+			address := role(t, s, database)
+			query(t, s, database, "ALTER ROLE "+userName(t, address)+" CONNECTION LIMIT 0")
+			return address
+		}, "connection", LevelProblem, "the role of the storage URL has no connection left → raise its limit with: ALTER ROLE <role> CONNECTION LIMIT <number>, or lower"},
+		"none left for the database": {func(t *testing.T, database string) string {
+			query(t, s, "", "ALTER DATABASE "+databaseName(t, database)+" CONNECTION LIMIT 0")
+			return role(t, s, database)
+		}, "connection", LevelProblem, "the database has no connection left → raise its limit with: ALTER DATABASE <name> CONNECTION LIMIT <number>, or lower"},
+		"a limit that does not hold for a superuser": {func(t *testing.T, database string) string {
+			query(t, s, "", "ALTER DATABASE "+databaseName(t, database)+" CONNECTION LIMIT 5")
 			return database
-		}, "connections", LevelProblem, "the database takes 5 connections, and one node wants up to 17"},
+		}, "connections", LevelOK, "the server takes 197; "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			database := s.Database(t)
 			finds(t, examined(t, Config{URL: tt.prepare(t, database)}), tt.what, tt.level, tt.words)
 		})
 	}
+}
+
+// What the doctor tells to make a database with is understood, and claybot can use it.
+func TestExamineMadeDatabase(t *testing.T) {
+	s := postgrestest.Shared(t)
+	query(t, s, "", strings.NewReplacer("<name>", "made", "<role>", postgrestest.User).Replace(createDatabase))
+	t.Cleanup(func() { _ = s.Drop(context.WithoutCancel(t.Context()), "made") })
+	openWith(t, Config{URL: s.URL("made")})
+	finds(t, examined(t, Config{URL: s.URL("made")}), "server", LevelOK, "PostgreSQL ")
 }
 
 func role(t *testing.T, s *postgrestest.Server, database string, grants ...string) string {

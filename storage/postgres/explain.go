@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func explain(rawURL string, err error) error {
 	where := hostOf(rawURL)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return explainServer(pg, where, say)
+		return explainServer(pg, rawURL, say)
 	}
 	var dns *net.DNSError
 	switch {
@@ -78,20 +79,24 @@ func refusesTLS(err error) bool {
 	return errors.As(err, &verify) || errors.As(err, &header) || errors.As(err, &alert) || strings.Contains(err.Error(), "server refused TLS connection") // pgx has no value for it
 }
 
-func explainServer(pg *pgconn.PgError, where string, say func(problem, next string) error) error {
+func explainServer(pg *pgconn.PgError, rawURL string, say func(problem, next string) error) error {
+	where := hostOf(rawURL)
+	if (pg.Code == codeNoPassword || pg.Code == codeNoRole) && !namesUser(rawURL) {
+		return say("the storage URL names no user, and the server does not let in the one who runs claybot", "write it as postgres://user:password@host:5432/database")
+	}
 	switch pg.Code {
 	case codeNoPassword:
 		return say("the password for "+where+" is wrong", "correct it in CLAYBOT_STORAGE_URL")
 	case codeNoRole:
 		return say("the role of the storage URL may not log in at "+where, "create it, or let pg_hba.conf allow it: "+pg.Message)
 	case codeNoDatabase:
-		return say(pg.Message, "create it with: CREATE DATABASE … OWNER … ENCODING 'UTF8' TEMPLATE template0, or correct its name in the storage URL")
+		return say(pg.Message, "create it with: "+createDatabase+", or correct its name in the storage URL")
 	case codeNoRight:
 		return say("a right is missing: "+pg.Message, "let the role of the storage URL own the database, or GRANT CREATE, USAGE ON SCHEMA and ALL ON ALL TABLES to it")
 	case codeReadOnly:
 		return say("the database only reads", "let the URL name the primary, for example with target_session_attrs=read-write")
 	case codeTooMany:
-		return say("the server has no connection left", "raise max_connections, or lower storage.connections of each node")
+		return explainFull(pg, say)
 	case codeDiskFull:
 		return say("the server's disk is full", "free some space there")
 	}
@@ -102,6 +107,36 @@ func explainServer(pg *pgconn.PgError, where string, say func(problem, next stri
 		return say("the server is starting or stopping", "try again in a moment")
 	}
 	return say(fmt.Sprintf("the server refuses: %s (SQLSTATE %s)", pg.Message, pg.Code), "see the log of the server")
+}
+
+// explainFull says whose limit of connections is reached. What the server says about it
+// is in its own language; which of its functions says so is not.
+func explainFull(pg *pgconn.PgError, say func(problem, next string) error) error {
+	const lower = ", or lower storage.connections of each node"
+	switch pg.Routine {
+	case "InitializeSessionUserId":
+		return say("the role of the storage URL has no connection left", "raise its limit with: ALTER ROLE <role> CONNECTION LIMIT <number>"+lower)
+	case "CheckMyDatabase":
+		return say("the database has no connection left", "raise its limit with: ALTER DATABASE <name> CONNECTION LIMIT <number>"+lower)
+	}
+	return say("the server has no connection left", "raise max_connections"+lower)
+}
+
+// named is a user, or where one is found, in a storage URL that is none, but a list of
+// settings.
+var named = regexp.MustCompile(`(?i)\b(?:user|service)\s*=\s*[^\s']`)
+
+// namesUser reports whether a storage URL says who logs in, or the environment does for
+// it. Else it is the user of this process.
+func namesUser(rawURL string) bool {
+	if os.Getenv("PGUSER") != "" || os.Getenv("PGSERVICE") != "" {
+		return true
+	}
+	if !strings.Contains(rawURL, "://") {
+		return named.MatchString(rawURL)
+	}
+	u, err := url.Parse(rawURL)
+	return err != nil || u.User.Username() != "" || u.Query().Get("user") != "" || u.Query().Get("service") != ""
 }
 
 // hostOf is the host of a URL, for people. Of a URL without a user, or one that is

@@ -11,6 +11,11 @@ import (
 // later would do, 13 is the oldest that is tested by anybody.
 const oldestServer = 13
 
+// createDatabase makes a database for claybot on every server: one whose locale has
+// another encoding takes UTF8 only with a locale that has none. Tables have an order of
+// their own.
+const createDatabase = "CREATE DATABASE <name> OWNER <role> ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+
 // A surveyed server is what a connection has found out about it.
 type surveyed struct {
 	version           int // 150004 is 15.4
@@ -46,7 +51,10 @@ func (s surveyed) check() error {
 	case s.readOnly:
 		return &SetupError{Problem: "the database only reads", Next: "set default_transaction_read_only to off for the role and the database of the URL"}
 	case s.encoding != "UTF8":
-		return &SetupError{Problem: "the database's encoding is " + s.encoding, Next: "make one with: CREATE DATABASE claybot ENCODING 'UTF8' TEMPLATE template0"}
+		return &SetupError{
+			Problem: "the database's encoding is " + s.encoding + ", and claybot needs UTF8",
+			Next:    "an encoding cannot be changed: make another database with: " + createDatabase + ", and name that one in the storage URL",
+		}
 	case s.schema == "":
 		return &SetupError{Problem: "no schema of the search path exists that the role may use", Next: "create one, or GRANT USAGE, CREATE on it to the role, or name another one by ?search_path= in the URL"}
 	}
