@@ -28,7 +28,7 @@ type client struct {
 func dial(dir string) (*client, error) {
 	c, base, err := web.Dial(dir)
 	if err != nil {
-		return nil, err
+		return nil, unreached(dir, err)
 	}
 	return &client{c, base}, nil
 }

@@ -104,7 +104,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 			d.close()
 		}
 	}()
-	if d.lock, err = files.Lock(c.DataDir); err != nil {
+	if d.lock, err = lockDirectory(c.DataDir); err != nil {
 		return nil, err
 	}
 	if err := d.openStores(ctx, c); err != nil {

@@ -33,6 +33,9 @@ func (d *doctor) directory(ctx context.Context) {
 	case errors.Is(err, fs.ErrPermission):
 		d.say(what, levelProblem, dir+" cannot be read by this user", "run the doctor as the user who runs claybot, or give the directory to that user with chown")
 		return
+	case errors.Is(err, files.ErrUnfinished):
+		d.say(what, levelProblem, dir+" is a copy that was not finished", "remove it and copy again")
+		return
 	case err != nil:
 		d.advice(what, err)
 		return

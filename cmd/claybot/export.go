@@ -91,7 +91,7 @@ func (c exportCmd) agent(ctx context.Context, e *env, conf configs.Config) error
 	case errors.Is(err, fs.ErrNotExist):
 		err = os.MkdirAll(c.Dir, 0o700)
 	case err == nil && len(entries) > 0:
-		err = fmt.Errorf("%s is not empty; name an empty directory, or one that does not exist", c.Dir)
+		err = configError{fmt.Errorf("%s is not empty; name an empty directory, or one that does not exist", c.Dir)}
 	}
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func openDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, usageError{fmt.Errorf("%s is no data directory of claybot: it has no claybot.db; name the one that has", dir)}
 	}
-	lock, err := files.Lock(dir)
+	lock, err := lockDirectory(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func openDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 
 // recovered opens the stores of a data directory as a daemon does, and closes them.
 func recovered(ctx context.Context, dir string) error {
-	db, err := sqlite.Open(ctx, filepath.Join(dir, "claybot.db"), sqlite.Config{})
+	db, err := openDatabase(ctx, dir, sqlite.Config{})
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func recovered(ctx context.Context, dir string) error {
 // createDirectory makes a data directory to be written.
 func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	dir = filepath.Clean(dir)
-	lock, err := files.Lock(dir)
+	lock, err := lockDirectory(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 		}
 	}()
 	if err := files.Prepare(dir); err != nil {
-		return nil, err
+		return nil, unfit(err)
 	}
 	db, err := sqlite.CreateArchive(ctx, filepath.Join(dir, "claybot.db"))
 	if err != nil {

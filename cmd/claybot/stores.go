@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -60,7 +59,7 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 	if c.Storage.Shared() {
 		return d.openShared(ctx, c)
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(c.DataDir, "claybot.db"), sqlite.Config{Log: d.log, Committed: d.hub.Committed})
+	db, err := openDatabase(ctx, c.DataDir, sqlite.Config{Log: d.log, Committed: d.hub.Committed})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ func Look(dir string) (there bool, holder string, err error) {
 	if err := refuse(dir, info); err != nil {
 		return true, "", err
 	}
+	if err := checkFinished(dir); err != nil {
+		return true, "", err
+	}
 	f, err := os.OpenFile(filepath.Join(dir, "claybot.lock"), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, "", nil

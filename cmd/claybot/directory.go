@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+// lockDirectory takes a data directory. What nobody but the operator can mend is a
+// configError: with such a directory nothing can start, whichever command asks.
+func lockDirectory(dir string) (*files.DirLock, error) {
+	lock, err := files.Lock(dir)
+	return lock, unfit(err)
+}
+
+// openDatabase opens the database of a data directory. One that a newer claybot has
+// written is a configError, as it is where nodes share one.
+func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB, error) {
+	path := filepath.Join(dir, "claybot.db")
+	db, err := sqlite.Open(ctx, path, c)
+	if err == nil || errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrFull) {
+		return db, err
+	}
+	if s, _ := sqlite.Look(ctx, path, false); s.Version > s.Known { // err says what is wrong
+		return nil, configError{err}
+	}
+	return nil, err
+}
+
+// unfit is the error of a directory that cannot be used. One that another process holds,
+// or a full disk, is no matter of the configuration.
+func unfit(err error) error {
+	if err == nil || errors.Is(err, storage.ErrLocked) || errors.Is(err, storage.ErrFull) {
+		return err
+	}
+	return configError{err}
+}
+
+// unreached says why the daemon of a data directory cannot be asked. Of a directory that
+// none can have, the reason is told instead.
+func unreached(dir string, err error) error {
+	_, _, look := files.Look(dir)
+	switch {
+	case errors.Is(look, fs.ErrPermission) || errors.Is(err, fs.ErrPermission):
+		return configError{fmt.Errorf("data directory %s cannot be read by this user; run this as the user who runs claybot", dir)}
+	case look != nil:
+		return configError{look}
+	}
+	return err
+}
