@@ -9,13 +9,16 @@ N        ?= 50
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test unit race lint fuzz crash crash-nodes bench bench-watch bench-nodes vuln clean
+.PHONY: help build image run demo test unit race lint fuzz crash crash-nodes bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build one static binary, bin/claybot
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/claybot ./cmd/claybot
+
+image: ## build the image of one node, claybot
+	docker build -f deploy/Dockerfile -t claybot --build-arg VERSION=$(VERSION) .
 
 run: build ## build and start the daemon: web chat and terminal, a demo model without a key
 	./bin/claybot serve

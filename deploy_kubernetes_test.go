@@ -69,7 +69,10 @@ type (
 			Name, Value string
 			ValueFrom   struct {
 				FieldRef     struct{ FieldPath string }
-				SecretKeyRef struct{ Name, Key string }
+				SecretKeyRef struct {
+					Name, Key string
+					Optional  bool
+				}
 			}
 		}
 		StartupProbe, LivenessProbe, ReadinessProbe *kubeProbe
@@ -393,8 +396,13 @@ func (k *kube) checkSet(t *testing.T, set kubeSet) {
 		}
 		for _, e := range c.Env {
 			if ref := e.ValueFrom.SecretKeyRef; ref.Name != "" {
-				if _, ok := k.secrets[0].StringData[ref.Key]; !ok || ref.Name != k.secrets[0].Metadata.Name {
+				value, ok := k.secrets[0].StringData[ref.Key]
+				if !ok || ref.Name != k.secrets[0].Metadata.Name {
 					t.Errorf("%s: no secret %s of %s for %s", name, ref.Key, ref.Name, e.Name)
+				}
+				// A Secret that is made by other means need not have what nobody needs.
+				if ref.Optional != (value == "") {
+					t.Errorf("%s: %s is optional: %v; the secret %s is empty: %v", name, e.Name, ref.Optional, ref.Key, value == "")
 				}
 			}
 		}

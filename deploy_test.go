@@ -54,6 +54,12 @@ func knownVariables(t *testing.T) map[string]bool {
 // nodeNeeds are the variables without which a node of several cannot be one.
 var nodeNeeds = []string{"CLAYBOT_CONFIG", "CLAYBOT_STORAGE_URL", "CLAYBOT_NODE_NAME"}
 
+// nodeOffers are the variables that users of both deployments fill in.
+var nodeOffers = []string{
+	"CLAYBOT_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "TELEGRAM_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN",
+	"CLAYBOT_FILES_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+}
+
 func checkVariables(t *testing.T, what string, names []string) {
 	t.Helper()
 	known := knownVariables(t)
@@ -62,7 +68,7 @@ func checkVariables(t *testing.T, what string, names []string) {
 			t.Errorf("%s sets %s, which claybot does not know", what, name)
 		}
 	}
-	for _, name := range nodeNeeds {
+	for _, name := range slices.Concat(nodeNeeds, nodeOffers) {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s does not set %s", what, name)
 		}
@@ -103,7 +109,10 @@ type composeFile struct {
 }
 
 type composeService struct {
-	Build       *struct{ Context, Dockerfile string }
+	Build *struct {
+		Context, Dockerfile string
+		Args                map[string]string
+	}
 	Image       string
 	Restart     string
 	Environment map[string]string
@@ -173,6 +182,9 @@ func TestCompose(t *testing.T) {
 			continue
 		}
 		upstreams = append(upstreams, name+":8420")
+		if got := s.Build.Args["VERSION"]; got != "${VERSION:-dev}" {
+			t.Errorf("%s is built with the version %q", name, got)
+		}
 		if _, err := os.Stat(filepath.Join(s.Build.Context, s.Build.Dockerfile)); err != nil {
 			t.Error(err)
 		}
@@ -193,6 +205,25 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSettings(t, "deploy/claybot.yaml", string(text))
+}
+
+// The image takes its version from whoever builds it, and each way to build it that is
+// told passes one on.
+func TestImageVersion(t *testing.T) {
+	for file, wants := range map[string][]string{
+		"deploy/Dockerfile": {"\nARG VERSION=dev\n", "-X main.version=${VERSION}", `--build-arg VERSION="$(git describe `},
+		"Makefile":          {"\tdocker build -f deploy/Dockerfile -t claybot --build-arg VERSION=$(VERSION) .\n"},
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not have %q", file, want)
+			}
+		}
+	}
 }
 
 // checkProxy compares the proxy with the nodes: it knows them, and they it.
