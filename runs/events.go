@@ -38,7 +38,7 @@ func EventOf(r claybot.Record) (ev claybot.Event, ok bool) {
 		if r.Next == r.Name {
 			return claybot.Event{}, false // it waits
 		}
-		return event(r.Run, claybot.EventEdgeTaken, r.At, EdgeTaken{From: r.Name, To: r.Next, Reason: Preview(r.Text)}), true
+		return event(r.Run, claybot.EventEdgeTaken, r.At, EdgeTaken{From: r.Name, To: r.Next, Reason: Preview(r.Text), Tokens: r.Tokens}), true
 	case claybot.RecordSummary:
 		return event(r.Run, claybot.EventContextCompacted, r.At, ContextCompacted{How: "summary", Keep: r.Keep, Tokens: r.Tokens}), true
 	case claybot.RecordAnswer:

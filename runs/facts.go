@@ -21,11 +21,13 @@ type (
 		Result    string `json:"result,omitempty"` // short
 		MS        int64  `json:"ms"`
 	}
-	// EdgeTaken: a graph goes from one node to another.
+	// EdgeTaken: a graph goes from one node to another. Tokens are what the models
+	// of the node took, beside those that other events of it have.
 	EdgeTaken struct {
-		From   string `json:"from"`
-		To     string `json:"to"`
-		Reason string `json:"reason,omitempty"`
+		From   string         `json:"from"`
+		To     string         `json:"to"`
+		Reason string         `json:"reason,omitempty"`
+		Tokens *claybot.Usage `json:"tokens,omitempty"`
 	}
 	// AssistantMessage: the model has answered a step.
 	AssistantMessage struct {

@@ -97,6 +97,20 @@ func (v runView) took() string {
 	return v.Ended.Time().Sub(v.Started.Time()).Round(time.Millisecond).String()
 }
 
+// tokens is what the run read and wrote.
+func (v runView) tokens() string {
+	u := v.Usage
+	return v.soFar(fmt.Sprintf("%d in, %d out, in %s of the model", u.Input, u.Output, count(int(u.LLMCalls), "call")))
+}
+
+// soFar marks a figure that grows until the run ends.
+func (v runView) soFar(figure string) string {
+	if v.State.Ended() {
+		return figure
+	}
+	return figure + ", so far"
+}
+
 // runPath is the path of a run of the daemon.
 func runPath(id string, more ...string) (string, error) {
 	if id == "" || id == "." || id == ".." { // in a path they mean something else
@@ -159,8 +173,8 @@ func (c runsShowCmd) Run(e *env) error {
 			{"state", string(v.State)},
 			{"node", v.Node},
 			{"took", v.took()},
-			{"tokens", fmt.Sprintf("%d in, %d out, in %s of the model", v.Usage.Input, v.Usage.Output, count(int(v.Usage.LLMCalls), "call"))},
-			{"cost", cost(v.Usage)},
+			{"tokens", v.tokens()},
+			{"cost", v.soFar(cost(v.Usage))},
 		}
 		if v.Node == "" { // it has ended, it waits, or there is only one
 			rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "node" })

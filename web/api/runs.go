@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -23,7 +24,7 @@ type runView struct {
 	Cancel   string              `json:"cancel,omitempty" doc:"Who asked for its end."`
 	Awaiting *awaitingView       `json:"awaiting,omitempty"`
 	Output   string              `json:"output,omitempty" doc:"The reply, at most 2 KiB of it; all of it is in the history of the agent."`
-	Usage    claybot.Usage       `json:"usage"`
+	Usage    claybot.Usage       `json:"usage" doc:"Of a run under way: so far. In lists and in answers to changes, that is up to its last pause."`
 	Error    *claybot.RunError   `json:"error,omitempty"`
 	Engine   string              `json:"engine,omitempty" doc:"What advances it: react, plan, explore or undo. In lists, it is known from the first pause or the end on."`
 	Result   json.RawMessage     `json:"result,omitempty" doc:"What a graph has put out so far, an object. Not in lists."`
@@ -163,6 +164,9 @@ func runOf(r *http.Request) claybot.RunID { return claybot.RunID(r.PathValue("ru
 func (a *api) getRun(w http.ResponseWriter, r *http.Request) error {
 	run, err := a.Desk.Run(r.Context(), runOf(r))
 	if err != nil {
+		return err
+	}
+	if run.Usage, err = runs.SoFar(run, a.Desk.Events(r.Context(), run.ID, 0)); err != nil {
 		return err
 	}
 	v := viewRun(run)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
 )
 
 // A runRow is a run as the API shows it.
@@ -389,4 +390,19 @@ func TestReservedIdsOfOneBatch(t *testing.T) {
 		t.Errorf("the streams differ:\n%v\n%v", one, two)
 	}
 	r.ask("DELETE", "/agents/runs/"+c.Run, "", http.StatusOK, nil)
+}
+
+// A run under way tells what it has taken so far.
+func TestUsageOfARunUnderWay(t *testing.T) {
+	r := start(t)
+	r.mind.plan("take your time", llm.Use(claybot.ToolCall{ID: "w", Name: "wait", Args: `{"seconds":300}`}))
+	a := r.say("take your time")
+	r.until("the model has answered", func() bool { return r.run(a.Run).Usage.Input == 10 })
+	if run := r.run(a.Run); run.State != "RUNNING" {
+		t.Errorf("run %+v", run)
+	}
+	r.ask("DELETE", "/agents/runs/"+a.Run, "", http.StatusAccepted, nil)
+	if got := r.ended(a.Run); got != "CANCELED" || r.run(a.Run).Usage.Input != 10 {
+		t.Errorf("the run %s with %+v", got, r.run(a.Run).Usage)
+	}
 }

@@ -212,10 +212,8 @@ func (b *board) run(r *http.Request) (any, error) {
 	if v.Name, err = b.agentName(ctx, run.Agent); err != nil {
 		return nil, err
 	}
-	if !run.State.Ended() {
-		if v.Usage, err = b.soFar(ctx, run); err != nil {
-			return nil, err
-		}
+	if v.Usage, err = runs.SoFar(run, b.Desk.Events(ctx, run.ID, 0)); err != nil {
+		return nil, err
 	}
 	if v.Model, err = b.modelOf(ctx, v.Run); err != nil {
 		return nil, err
@@ -291,32 +289,6 @@ func wordsOf(m claybot.Message) string {
 		_ = one.UnmarshalJSON(value) // it takes any JSON
 		return string(one)
 	}
-}
-
-// soFarEvents is how many events of a run are read for what it has taken.
-const soFarEvents = 2000
-
-// soFar is what a run has taken that has not ended: the store has the sum only
-// at its end.
-func (b *board) soFar(ctx context.Context, run claybot.Run) (claybot.Usage, error) {
-	var sum claybot.Usage
-	for e, err := range b.Desk.Events(ctx, run.ID, 0) {
-		if err != nil {
-			return sum, err
-		}
-		switch e.Type {
-		case claybot.EventAssistantMessage:
-			if u := facts[runs.AssistantMessage](e).Tokens; u != nil {
-				sum = sum.Add(*u)
-			}
-		case claybot.EventToolCalled:
-			sum.ToolCalls++
-		}
-		if e.Seq >= soFarEvents {
-			break
-		}
-	}
-	return sum, nil
 }
 
 // eventKinds are the types of events, apart by blanks.
