@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -18,6 +20,24 @@ const (
 	noDatabase = "the database does not answer; nothing new is taken in until it does"
 	noFigures  = "the database did not give its figures in time; they are the last that were read"
 )
+
+// held says of connectors that they take nothing in while the store does not answer.
+// Those that stopped, or stand by, take nothing in for reasons of their own.
+func held(all []ConnectorStatus) {
+	for i, c := range all {
+		if c.State == connectors.StateStopped || c.State == connectors.StateStandby {
+			continue
+		}
+		switch c.Name {
+		case string(claybot.AgentCron), string(claybot.AgentHeartbeat):
+			all[i].Held = "what is due waits until the database answers"
+		case "web", "terminal":
+			all[i].Held = "new messages are refused until the database answers"
+		default:
+			all[i].Held = "new messages wait at the platform until the database answers"
+		}
+	}
+}
 
 // worthShowing puts the nodes that are there before those that were, and leaves out
 // what a process was called before it joined again.

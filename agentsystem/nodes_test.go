@@ -2,6 +2,7 @@ package agentsystem_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 )
@@ -59,10 +61,18 @@ func TestNodeStatus(t *testing.T) {
 			}
 		}
 
+		if st := status(second); len(st.Connectors) == 0 || st.Connectors[0].Held != "" {
+			c.Errorf("nothing keeps the connectors back: %+v", st.Connectors)
+		}
 		second.way.cut(true)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		st := status(second)
+		for _, x := range st.Connectors {
+			if (x.Held == "new messages wait at the platform until the database answers") != (x.State != connectors.StateStandby) {
+				c.Errorf("without the store: %+v", x)
+			}
+		}
 		if n := st.Node; n.OK || !strings.Contains(n.Err, "the database does not answer") || st.Agents != 1 || st.Runs[claybot.RunSucceeded] != 1 {
 			c.Errorf("without the store: %+v, %+v", n, st)
 		}
@@ -75,8 +85,8 @@ func TestNodeStatus(t *testing.T) {
 		time.Sleep(2 * nodeTTL)
 		second.way.cut(false)
 		time.Sleep(2 * nodeTTL)
-		if n := status(second).Node; !n.OK || n.Nodes != 2 {
-			c.Errorf("afterwards: %+v", n)
+		if st := status(second); !st.Node.OK || st.Node.Nodes != 2 || slices.ContainsFunc(st.Connectors, func(x agentsystem.ConnectorStatus) bool { return x.Held != "" }) {
+			c.Errorf("afterwards: %+v of %+v", st.Node, st.Connectors)
 		}
 		if ok, words := second.system.Ready(); !ok {
 			c.Errorf("not ready afterwards: %s", words)

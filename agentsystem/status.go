@@ -60,6 +60,9 @@ type InboxStatus struct {
 type ConnectorStatus struct {
 	Name string `json:"name"`
 	connectors.Health
+	// Held is why nothing comes in through it, whatever its state, and what becomes
+	// of that meanwhile; empty when nothing keeps it.
+	Held string `json:"held,omitempty"`
 }
 
 // ModelStatus is how the model answers: when it last did, and what went wrong
@@ -95,7 +98,10 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		Ambiguous:  counts.Ambiguous,
 		Node:       s.nodeStatus(),
 	}
-	if !fresh && st.Node.OK {
+	switch {
+	case st.Node.Err != "":
+		held(st.Connectors)
+	case !fresh:
 		st.Node.OK, st.Node.Err = false, noFigures
 	}
 	if s.Sinks != nil {

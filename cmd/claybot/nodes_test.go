@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -42,6 +43,22 @@ func TestNodeDoubts(t *testing.T) {
 	}
 	if got := nodeDoubts([]nodeRow{{Name: "a"}}); got != "" {
 		t.Errorf("nothing is wrong: %q", got)
+	}
+}
+
+// A connector that works, while the store does not, takes nothing in all the same.
+func TestConnectorLine(t *testing.T) {
+	at := time.Now()
+	for want, c := range map[string]agentsystem.ConnectorStatus{
+		"starting":                           {Health: connectors.Health{State: connectors.StateStarting}},
+		"stopped: no token":                  {Health: connectors.Health{State: connectors.StateStopped, Err: "no token"}},
+		"live" + success(at):                 {Health: connectors.Health{State: connectors.StateLive, LastOK: at}},
+		"live, but they wait":                {Health: connectors.Health{State: connectors.StateLive, LastOK: at}, Held: "they wait"},
+		"failing, but they wait: no network": {Health: connectors.Health{State: connectors.StateFailing, Err: "no network"}, Held: "they wait"},
+	} {
+		if got := connectorLine(c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

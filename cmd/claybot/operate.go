@@ -119,13 +119,7 @@ func (c statusCmd) Run(e *env) error {
 		{"outbox", counts(st.Outbox)},
 	}
 	for _, x := range st.Connectors {
-		line := x.State
-		if x.Err != "" {
-			line += ": " + x.Err
-		} else if !x.LastOK.IsZero() {
-			line += success(x.LastOK)
-		}
-		rows = append(rows, []string{x.Name, line})
+		rows = append(rows, []string{x.Name, connectorLine(x)})
 	}
 	for _, x := range st.Sinks {
 		line := "told of everything"
@@ -138,6 +132,21 @@ func (c statusCmd) Run(e *env) error {
 		rows = append(rows, []string{"sink " + x.Name, line})
 	}
 	return e.table(rows)
+}
+
+// connectorLine is how a connector is doing, in a line.
+func connectorLine(c agentsystem.ConnectorStatus) string {
+	line := c.State
+	if c.Held != "" {
+		line += ", but " + c.Held
+	}
+	switch {
+	case c.Err != "":
+		line += ": " + c.Err
+	case c.Held == "" && !c.LastOK.IsZero():
+		line += success(c.LastOK)
+	}
+	return line
 }
 
 func modelLine(m agentsystem.ModelStatus) string {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -119,6 +120,9 @@ func viewConnector(c agentsystem.ConnectorStatus) connectorView {
 		v.Words, v.Tone = "stands by", "calm"
 	default:
 		v.Words, v.Tone = c.State, "calm"
+	}
+	if c.Held != "" {
+		v.Words, v.Tone, v.Err = "takes nothing in", "bad", strings.TrimSpace(sentence(c.Held)+" "+c.Err)
 	}
 	return v
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -86,10 +87,22 @@ func TestHealthWithoutDatabase(t *testing.T) {
 	v := viewHealth(viewer{web.Read}, agentsystem.Status{
 		Model: agentsystem.ModelStatus{Name: "m", Err: "refused"},
 		Node:  &agentsystem.NodeStatus{Name: "n2", Nodes: 3, Err: "the database does not answer"},
+		Connectors: []agentsystem.ConnectorStatus{
+			{Name: "telegram", Health: connectors.Health{State: connectors.StateLive}, Held: "new messages wait"},
+			{Name: "slack", Health: connectors.Health{State: connectors.StateStopped, Err: "The token is wrong."}},
+		},
 	})
 	html := rendered(t, b, pageCase{"health", "main", v})
 	if v.Tone != "bad" || v.Verdict != "The database does not answer." || !strings.Contains(html, "3 nodes") || !strings.Contains(html, "as of its last beat; this is n2") {
 		t.Errorf("%s: %s\n%s", v.Tone, v.Verdict, html)
+	}
+	for _, want := range []string{`<span class="badge bad">takes nothing in</span>`, "New messages wait.", "stopped, needs you", "The token is wrong."} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if strings.Contains(html, ">works<") {
+		t.Error("the page says of a connector that it works")
 	}
 }
 
