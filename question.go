@@ -39,7 +39,11 @@ type Question struct {
 	// Approvers are who alone may answer, as "connector/userId"; none: the
 	// agent's own person.
 	Approvers []string `json:"approvers,omitempty"`
-	Tool      string   `json:"tool,omitempty"` // that a confirm is about
+	// Need is how many different people approve what a confirm is about, 0 for one,
+	// and ApprovedBy who of them have: each is asked in a question of his own.
+	Need       int      `json:"need,omitempty"`
+	ApprovedBy []string `json:"approvedBy,omitempty"`
+	Tool       string   `json:"tool,omitempty"` // that a confirm is about
 	// Args are the arguments of that tool, as JSON, where who approves may edit
 	// them; Rule is what approving it for good lets the agent do.
 	Args string `json:"args,omitempty"`

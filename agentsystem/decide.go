@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
 )
 
 // minPrefix is how much of an id names a question.
@@ -89,6 +90,15 @@ func (s *System) decided(ctx context.Context, about claybot.Question, yes bool, 
 	}
 	o.Args = args
 	return o, textAllowedEdited, nil
+}
+
+// Lacking is how many more people must approve the action of a question, somebody
+// else each, once this was said to it; 0 as well for what is no approval.
+func (s *System) Lacking(q claybot.Question, a Said) int {
+	if v, err := q.Check(a.Value, s.zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
+		return 0
+	}
+	return tools.Approvers{People: s.people}.Lacking(q, a.By, a.Args != "")
 }
 
 // scopeOf is the scope that a word names; that of once for all others.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot"
 )
 
 // Approvers are the people who approve actions. One person may have several ids,
@@ -43,8 +45,32 @@ func (a Approvers) Left(by []string) (who []string, err error) {
 func (a Approvers) Enough(by []string) bool { return a.Count(by) >= max(a.Need, 1) }
 
 // Count is how many different people of a list may approve.
-func (a Approvers) Count(by []string) int {
-	return len(a.Distinct(slices.DeleteFunc(slices.Clone(by), func(id string) bool { return !a.May(id) })))
+func (a Approvers) Count(by []string) int { return len(a.counted(by)) }
+
+func (a Approvers) counted(by []string) []string {
+	return a.Distinct(slices.DeleteFunc(slices.Clone(by), func(id string) bool { return !a.May(id) }))
+}
+
+// Tell puts into a question how many people approve its action, and who have, where
+// that is more than one.
+func (a Approvers) Tell(q *claybot.Question, by []string) {
+	if a.Need > 1 {
+		q.Need, q.ApprovedBy = a.Need, a.counted(by)
+	}
+}
+
+// Lacking is how many more people must approve the action of a question once one
+// has: for what was shown or, edited, for other arguments, which nobody else has
+// approved yet.
+func (a Approvers) Lacking(q claybot.Question, by string, edited bool) int {
+	var have []string
+	if !edited {
+		have = slices.Clone(q.ApprovedBy)
+	}
+	if by != "" { // nobody counts as nobody
+		have = append(have, by)
+	}
+	return max(0, q.Need-len(a.Distinct(have)))
 }
 
 // May reports whether somebody may approve. Operators may always: the door has

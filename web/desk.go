@@ -154,6 +154,9 @@ type Answers interface {
 	// AnswerQuestion answers one, with storage.ErrState when it has an answer or
 	// has expired, and an *agentsystem.AnswerError when the value does not fit.
 	AnswerQuestion(ctx context.Context, id string, a agentsystem.Said) error
+	// Lacking is how many more people must approve the action of a question,
+	// somebody else each, once this was said to it.
+	Lacking(q claybot.Question, a agentsystem.Said) int
 	// AnswerRun answers several questions of a paused run by their keys or ids:
 	// all of them or, when one value does not fit, none. The error is an
 	// agentsystem.AnswerError with a sentence for each.

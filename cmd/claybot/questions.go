@@ -183,10 +183,14 @@ func (e *env) answer(id, value, reason, scope, args, done string) error {
 		Args   json.RawMessage `json:"args,omitempty"`
 	}{value, reason, scope, json.RawMessage(args)}
 	var out struct {
-		Run claybot.RunID `json:"runId"`
+		Run  claybot.RunID `json:"runId"`
+		More int           `json:"more"`
 	}
 	if err := e.ask("POST", "/questions/"+url.PathEscape(id)+"/answer", in, &out); err != nil {
 		return err
+	}
+	if out.More > 0 {
+		return e.text(fmt.Sprintf("Approved; run %s waits for %s, by somebody else. claybot questions lists what is open.\n", out.Run, count(out.More, "more approval")))
 	}
 	return e.text(fmt.Sprintf(done, out.Run))
 }

@@ -13,6 +13,7 @@ const (
 	approvalID = "abcdefaaaaaaaaaaaaaaaaaa"
 	colourID   = "abcdefbbbbbbbbbbbbbbbbbb"
 	otherID    = "zzzzaaaaaaaaaaaaaaaaaaaa"
+	quorumID   = "qqqqaaaaaaaaaaaaaaaaaaaa" // that others must approve as well
 
 	approvalJSON = `{"id":"` + approvalID + `","text":"May I send this?\n` + "```" + `\ntool: send\narguments: {\"to\":\"ann\"}\n` + "```" + `","type":"confirm","required":true,"expires":1795309583280,"tool":"send","runId":"r1","agentId":"a1","askedAt":1795309583280}`
 	colourJSON   = `{"id":"` + colourID + `","text":"Which colour?","type":"select","options":["red","dark  green"],"required":true,"runId":"r2","agentId":"a2","askedAt":1795309583280}`
@@ -31,6 +32,8 @@ func openQuestions() map[string]string {
 		"POST /questions/" + colourID + "/answer":     taken,
 		"POST /questions/" + otherID + "/answer":      taken,
 		"POST /questions/bbbb%2Fc/answer":             taken,
+		"GET /questions/" + quorumID:                  strings.ReplaceAll(approvalJSON, approvalID, quorumID),
+		"POST /questions/" + quorumID + "/answer":     strings.Replace(taken, "}", `,"more":1}`, 1),
 		"GET /agents/runs":                            `{"runs":[{"runId":"cmwqaaaa"},{"runId":"cmwqbbbb"}]}`,
 		"POST /agents/runs/cmwqaaaa/undo":             `{"runId":"cmwqcccc","agentId":"a1","messageId":"m","state":"PENDING","stream":"s"}`,
 		"POST /agents/runs/cmwqbbbb/undo":             `404{"error":{"message":"That run did nothing that could be taken back."}}`,
@@ -82,6 +85,8 @@ func TestAnswers(t *testing.T) {
 		{"approve|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve"}`, "Approved; run r1 goes on.\n", ""},
 		{"approve|abcdefa|--scope|always", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","scope":"always"}`, "Approved", ""},
 		{"approve|abcdefa|--args|{\"to\": \"bob\"}", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","args":{"to":"bob"}}`, "Approved", ""},
+		{"approve|" + quorumID, exitOK, list + one + quorumID + "|POST /questions/" + quorumID + `/answer {"value":"approve"}`, "Approved; run r1 waits for 1 more approval, by somebody else. claybot questions lists what is open.\n", ""},
+		{"answer|" + quorumID + "|yes", exitOK, list + "|POST /questions/" + quorumID + `/answer {"value":"yes"}`, "Approved; run r1 waits for 1 more approval", ""},
 		{"approve|abcdefa|--args|to=bob", exitUsage, list + one + approvalID, "", "--args is no JSON"},
 		{"deny|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny"}`, "Denied; run r1 is told.\n", ""},
 		{"deny|abcdefa|too|early", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny","reason":"too early"}`, "Denied", ""},

@@ -70,6 +70,7 @@ func (e *engine) paper(s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q
 		v.Denied = notApproved + ": " + err.Error()
 	default:
 		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, q.Once || p.once() || e.rules(s, p).Once(spec)
+		e.electorate(s.Turn.Agent, p).Tell(&q, v.By)
 		if e.undo {
 			q.Args = "" // what is taken back is what was done
 		}

@@ -248,6 +248,9 @@ func TestQuorum(t *testing.T) {
 				if round == x.no {
 					a.Value = json.RawMessage("false")
 				}
+				if q.Need != 2 || len(q.ApprovedBy) != min(round, 1) {
+					t.Errorf("round %d says that %q of %d have approved it", round, q.ApprovedBy, q.Need)
+				}
 				if round > 0 && slices.Contains(q.Approvers, x.by[0]) {
 					t.Errorf("round %d asks %q", round, q.Approvers)
 				}

@@ -144,6 +144,7 @@ func (p *pass) ballot(a action, who tools.Approvers, why string) (claybot.Questi
 	}
 	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.env(a.ToolCall)), a.ToolCall, why)
 	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec)
+	who.Tell(&q, a.by)
 	return q, err
 }
 

@@ -59,13 +59,14 @@ func TestQuorum(t *testing.T) {
 		name string
 		say  []said
 		want string
+		by   string // who has approved it, as the last question says
 	}{
-		{"two", []said{{first, by("slack/ann")}, {second, by("slack/bob")}}, "true pay 5"},
-		{"one person with two ids", []said{{first, by("slack/ann")}, {second, by("telegram/1")}, {third, by("slack/bob")}}, "true pay 5"},
-		{"one who may not", []said{{first, by("slack/eve")}}, "false not approved: who approved it may not do so any more"},
-		{"the second says no", []said{{first, by("slack/ann")}, {second, no}}, "false not approved: too much"},
-		{"an edit is approved by the other", []said{{first, edited("slack/ann", `{"word":"3"}`)}, {second, by("slack/bob")}}, "\n\npay 3"},
-		{"an edit voids what was said before", []said{{first, by("slack/ann")}, {second, edited("slack/bob", `{"word":"3"}`)}, {third, by("slack/ann")}}, "\n\npay 3"},
+		{"two", []said{{first, by("slack/ann")}, {second, by("slack/bob")}}, "true pay 5", "slack/ann"},
+		{"one person with two ids", []said{{first, by("slack/ann")}, {second, by("telegram/1")}, {third, by("slack/bob")}}, "true pay 5", "slack/ann"},
+		{"one who may not", []said{{first, by("slack/eve")}}, "false not approved: who approved it may not do so any more", ""},
+		{"the second says no", []said{{first, by("slack/ann")}, {second, no}}, "false not approved: too much", "slack/ann"},
+		{"an edit is approved by the other", []said{{first, edited("slack/ann", `{"word":"3"}`)}, {second, by("slack/bob")}}, "\n\npay 3", "slack/ann"},
+		{"an edit voids what was said before", []said{{first, by("slack/ann")}, {second, edited("slack/bob", `{"word":"3"}`)}, {third, by("slack/ann")}}, "\n\npay 3", "slack/bob"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var c counter
@@ -75,12 +76,13 @@ func TestQuorum(t *testing.T) {
 			l.Approve = func(claybot.Agent) react.Rules {
 				return react.Rules{Ask: []string{"pay"}, Quorum: 2, Approvers: []string{"slack/ann", "telegram/1", "slack/bob"}}
 			}
+			var last *claybot.Question
 			for _, s := range tt.say {
 				if got := until(t, j.run(t, l)); string(got) != "answer/"+s.round {
 					t.Fatalf("waits for %s, want %s", got, s.round)
 				}
 				q := j.last().Question
-				if !q.Once || len(c.runs) > 0 || len(q.Approvers) == 0 {
+				if last = q; !q.Once || len(c.runs) > 0 || len(q.Approvers) == 0 || q.Need != 2 {
 					t.Fatalf("ran %v, asks %+v", c.runs, q)
 				}
 				j.say(s.round, s.a)
@@ -90,6 +92,9 @@ func TestQuorum(t *testing.T) {
 			}
 			if got := strings.Join(j.lines(), "\n"); !strings.Contains(got, tt.want) {
 				t.Errorf("got\n%s", got)
+			}
+			if got := strings.Join(last.ApprovedBy, " "); got != tt.by {
+				t.Errorf("the last question says that %q approved it, want %q", got, tt.by)
 			}
 		})
 	}

@@ -20,6 +20,8 @@ func approval(approvers ...string) runs.Engine {
 		switch text := s.Turn.Messages[0].Text; {
 		case strings.Contains(text, "coloured"):
 			qs = append(qs, claybot.Question{Key: "colour", Text: "Which colour?", Type: claybot.QuestionText})
+		case strings.Contains(text, "together"):
+			qs[0].Need, qs[0].ApprovedBy = 3, []string{"slack/U2"}
 		case strings.Contains(text, "approvers choose"):
 			qs[0] = claybot.Question{Key: "s2", Text: "Which colour?", Type: claybot.QuestionText, Approvers: approvers}
 		}
@@ -163,5 +165,20 @@ func TestCompletionDoesNotAnswerForApprovers(t *testing.T) {
 	r.ask("POST", "/questions/"+esc(question)+"/answer", `{"value":"blue"}`, http.StatusAccepted, nil)
 	if got := r.ended(run); got != "SUCCEEDED" {
 		t.Errorf("the run is %s", got)
+	}
+}
+
+// Who approves reads how many more people must; who denies, that it was taken.
+func TestMoreMustApprove(t *testing.T) {
+	for answer, want := range map[string]int{`{"value":"approve"}`: 1, `{"value":"deny"}`: 0} {
+		r := start(t, func(r *rig) { r.engine, r.graphs = "plan", map[string]runs.Engine{"plan": approval()} })
+		a := r.say("paint it together")
+		r.until("it asks", func() bool { return r.run(a.Run).State == "AWAITING" })
+		id := r.run(a.Run).Awaiting.Questions[0].ID
+		var done struct{ More int }
+		r.ask("POST", "/questions/"+esc(id)+"/answer", answer, http.StatusAccepted, &done)
+		if done.More != want {
+			t.Errorf("%s: %d more, want %d", answer, done.More, want)
+		}
 	}
 }

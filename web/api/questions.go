@@ -62,6 +62,8 @@ type (
 	answerDone struct {
 		ID  string        `json:"questionId"`
 		Run claybot.RunID `json:"runId"`
+		// More is told of approvals alone.
+		More int `json:"more,omitempty" doc:"How many more people must approve the action, somebody else each; the run waits for them."`
 	}
 )
 
@@ -128,11 +130,12 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 		return forbidden("To approve something for good changes a setting of the agent, which needs the scope admin.",
 			"Leave scope out to approve this action alone, or use a token with the scope admin.")
 	}
+	said := agentsystem.Said{
+		Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
+	}
 	err = closed(q, true)
 	if err == nil {
-		err = a.Desk.AnswerQuestion(r.Context(), id, agentsystem.Said{
-			Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
-		})
+		err = a.Desk.AnswerQuestion(r.Context(), id, said)
 	}
 	if errors.Is(err, storage.ErrState) { // somebody, or time, was faster
 		if now, again := a.Desk.Question(r.Context(), id); again == nil {
@@ -143,7 +146,7 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusAccepted, answerDone{id, q.Run})
+	return reply(w, http.StatusAccepted, answerDone{id, q.Run, a.Desk.Lacking(q.Question, said)})
 }
 
 // reasonLimit is the longest reason in characters.

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // asks waits until a run has an open question, and returns both.
@@ -298,5 +300,32 @@ func TestExploredPage(t *testing.T) {
 	}
 	if got := (&visitor{w.rig, &http.Client{}}).do(http.MethodGet, pictures+mapID, nil); got.code != http.StatusUnauthorized {
 		t.Errorf("a picture without a login = %d", got.code)
+	}
+}
+
+// alsoOthers is a desk where others must approve as well.
+type alsoOthers struct{ web.Desk }
+
+func (alsoOthers) Lacking(_ claybot.Question, s agentsystem.Said) int {
+	if s.Value == "approve" {
+		return 2
+	}
+	return 0
+}
+
+// Who approves first reads that the run waits for others.
+func TestMoreMustApprove(t *testing.T) {
+	for verdict, want := range map[string]string{
+		"approve": "Approved. The run waits for 2 more approvals, by somebody else.",
+		"deny":    "Denied. The run goes on without it.",
+	} {
+		w := newWorks(t)
+		w.desk = func(d web.Desk) web.Desk { return alsoOthers{d} }
+		w.start()
+		v := w.visitor()
+		_, q := w.asks(claybot.EnginePlan, "write to Ann")
+		if got := v.act(http.MethodPost, "/ui/questions/"+url.PathEscape(q.ID)+"?verdict="+verdict, url.Values{}); got != want {
+			t.Errorf("%s says %q, want %q", verdict, got, want)
+		}
 	}
 }

@@ -153,8 +153,16 @@ func (b *board) answer(w http.ResponseWriter, r *http.Request) error {
 		return refused(http.StatusForbidden, "To approve something for good changes a setting of the agent, which needs the scope admin.", "Approve it once.")
 	}
 	said.By, said.Via = web.User(r), claybot.ViaWeb
-	if err := b.Desk.AnswerQuestion(r.Context(), r.PathValue("id"), said); err != nil {
+	id := r.PathValue("id")
+	q, err := b.Desk.Question(r.Context(), id)
+	if err != nil {
 		return err
+	}
+	if err := b.Desk.AnswerQuestion(r.Context(), id, said); err != nil {
+		return err
+	}
+	if n := b.Desk.Lacking(q.Question, said); n > 0 {
+		words = "Approved. The run waits for " + plural(n, "more approval", "more approvals") + ", by somebody else."
 	}
 	b.done(w, words)
 	return nil

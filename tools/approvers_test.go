@@ -1,0 +1,49 @@
+package tools_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
+)
+
+// Who approves is told how many more people must, and nobody counts twice.
+func TestLacking(t *testing.T) {
+	people := func(id string) []string {
+		if ann := []string{"slack/ann", "telegram/1"}; slices.Contains(ann, id) {
+			return ann
+		}
+		return nil
+	}
+	who := tools.Approvers{Need: 3, Named: []string{"slack/ann", "slack/bob", "slack/cyd"}, People: people}
+	asked := func(a tools.Approvers, by ...string) (q claybot.Question) {
+		a.Tell(&q, by)
+		return q
+	}
+	for name, tt := range map[string]struct {
+		q      claybot.Question
+		by     string
+		edited bool
+		want   int
+	}{
+		"one is enough":                    {asked(tools.Approvers{}), "operator", false, 0},
+		"one who is named is enough":       {asked(tools.Approvers{Named: who.Named}), "slack/ann", false, 0},
+		"the first":                        {asked(who), "slack/ann", false, 2},
+		"the second":                       {asked(who, "slack/ann"), "slack/bob", false, 1},
+		"the last":                         {asked(who, "slack/ann", "slack/bob"), "slack/cyd", false, 0},
+		"the same person":                  {asked(who, "slack/ann"), "telegram/1", false, 2},
+		"another operator":                 {asked(who, "operator"), "token:ci", false, 2},
+		"one who may not any more":         {asked(who, "slack/eve"), "slack/ann", false, 2},
+		"other arguments":                  {asked(who, "slack/ann", "slack/bob"), "slack/cyd", true, 2},
+		"nobody who is known":              {asked(who, "slack/ann"), "", false, 2},
+		"a question of an earlier version": {claybot.Question{}, "operator", false, 0},
+	} {
+		if got := who.Lacking(tt.q, tt.by, tt.edited); got != tt.want {
+			t.Errorf("%s: %d more, want %d", name, got, tt.want)
+		}
+	}
+	if q := asked(who, "slack/ann"); q.Need != 3 || !slices.Equal(q.ApprovedBy, []string{"slack/ann"}) {
+		t.Errorf("the question says %+v", q)
+	}
+}
