@@ -85,6 +85,8 @@ type Config struct {
 	Skills    string // the folder of skills; empty: DefaultSkillsDir below the data directory
 
 	routes    map[string]string // match -> profile name
+	toolNames []item            // of rules of approvals, in the order of the file
+	servers   []string          // all names of the group mcp, also of those that were left out
 	keepBeats bool              // the profile of the heartbeat says memory: on
 	home      string            // the directory that ~ means; empty when nobody says
 }

@@ -112,6 +112,7 @@ func setConfirm(r *reader, at place, n *yaml.Node, p *draft) {
 			before++
 		}
 		list = append(list, Confirming{m.name, when})
+		r.named(m.at, m.name)
 	}
 	if len(r.warnings) > before { // a key was not read: it might have been about any tool
 		list = []Confirming{{"*", ConfirmAlways}}
@@ -139,6 +140,7 @@ func setAllow(r *reader, at place, n *yaml.Node, p *draft) {
 			r.warn(it.at, "%s is not a tool, nor a tool with a pattern such as shell(git status*); ignored", quote(it.text))
 		default:
 			p.Care.Allow = appendNew(p.Care.Allow, it.text)
+			r.named(it.at, tool)
 		}
 	}
 }

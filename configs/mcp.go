@@ -87,6 +87,7 @@ func setMCP(r *reader, at place, n *yaml.Node, c *Config) {
 	}
 	c.MCP = nil
 	for m := range r.members(at, n) {
+		c.servers = append(c.servers, m.name)
 		if s, ok := r.mcpServer(m); ok {
 			c.MCP = append(c.MCP, s)
 		}

@@ -257,6 +257,11 @@ var glob = regexp.MustCompile(`^[A-Za-z0-9_*?-]+$`) // and at most 64 bytes
 
 // globs reads patterns of tools and leaves out bad ones.
 func (r *reader) globs(at place, n *yaml.Node) []string {
+	return r.eachGlob(at, n, func(item) {})
+}
+
+// eachGlob is globs that calls each with those that it takes.
+func (r *reader) eachGlob(at place, n *yaml.Node, each func(item)) []string {
 	items, ok := r.list(at, n)
 	if !ok {
 		return nil
@@ -268,6 +273,7 @@ func (r *reader) globs(at place, n *yaml.Node) []string {
 			continue
 		}
 		list = appendNew(list, it.text)
+		each(it)
 	}
 	return list
 }
@@ -303,7 +309,7 @@ func appendNew(list []string, v string) []string {
 // understood means all of them.
 func setApprove(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
-	list := r.globs(at, n)
+	list := r.eachGlob(at, n, func(it item) { r.named(it.at, it.text) })
 	if len(r.warnings) > before {
 		list = []string{"*"}
 	}

@@ -56,6 +56,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 		r.profiles(&c)
 	}
 	c.Prompts.Env = r.shownEnv()
+	c.toolNames = r.tools
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
 	return c, nil
 }

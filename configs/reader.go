@@ -65,6 +65,7 @@ type reader struct {
 	rejected  error           // the first setting that stops the start
 	promptEnv []item          // of prompts.env
 	secrets   map[string]bool // variables that secrets are read from
+	tools     []item          // of rules of approvals, see Config.UnknownTools
 }
 
 func (r *reader) warn(at place, format string, args ...any) {

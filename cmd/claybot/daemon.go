@@ -89,7 +89,7 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	if err != nil {
 		return c, nil, usageError{err}
 	}
-	return c, warnings, nil
+	return c, append(warnings, c.UnknownTools(builtin)...), nil
 }
 
 // openDaemon takes the data directory and builds every part. Nothing of it

@@ -1,0 +1,50 @@
+package configs
+
+import (
+	"slices"
+	"testing"
+)
+
+// A rule of approvals that is about no tool does nothing, which is told with the
+// name that was meant. Tools of servers are not known yet.
+func TestUnknownTools(t *testing.T) {
+	known := []string{"current_time", "read_file", "shell", "write_file"}
+	const servers = "mcp:\n  mail:\n    url: https://mail.example.org/mcp\n  broken-one:\n    url: nowhere\n"
+	for name, tt := range map[string]struct {
+		rules string
+		want  []string
+	}{
+		"nothing is said":          {"    max_steps: 3\n", nil},
+		"known":                    {"    confirm: {shell: always, \"read_*\": never}\n    allow: [\"shell(git *)\", current_time]\n    approve: [\"*_file\", \"*\"]\n", nil},
+		"confirm":                  {"    confirm:\n      shel: always\n", []string{`c.yaml:4: agents.default.confirm.shel: there is no tool "shel", so this rule does nothing; did you mean shell?`}},
+		"allow, with a subject":    {"    allow:\n      - shell(git *)\n      - shall(git *)\n", []string{`c.yaml:5: agents.default.allow: there is no tool "shall", so this rule does nothing; did you mean shell?`}},
+		"approve, like nothing":    {"    approve: [frobnicate]\n", []string{`c.yaml:3: agents.default.approve: there is no tool "frobnicate", so this rule does nothing`}},
+		"capitals":                 {"    approve: ReadFile\n", []string{`c.yaml:3: agents.default.approve: there is no tool "ReadFile", so this rule does nothing; did you mean read_file?`}},
+		"a pattern":                {"    approve: [\"calendar_*\"]\n", []string{`c.yaml:3: agents.default.approve: there is no tool "calendar_*", so this rule does nothing`}},
+		"of a server":              {"    approve: [mail_send, \"mail_*\", \"m*\", \"?ail_send\", \"*_send\", \"mail*\"]\n", nil},
+		"of one that was left out": {"    approve: [broken-one_look]\n", nil},
+		"like a server's": {"    approve: [mail_, mail, mails_send, \"????_\", \"x*\"]\n", []string{
+			`c.yaml:3: agents.default.approve: there is no tool "mail_", so this rule does nothing`,
+			`c.yaml:3: agents.default.approve: there is no tool "mail", so this rule does nothing`,
+			`c.yaml:3: agents.default.approve: there is no tool "mails_send", so this rule does nothing`,
+			`c.yaml:3: agents.default.approve: there is no tool "????_", so this rule does nothing`,
+			`c.yaml:3: agents.default.approve: there is no tool "x*", so this rule does nothing`,
+		}},
+		"not even a name": {"    approve: [\"a b\"]\n    confirm: {\"a/b\": never}\n", nil}, // told otherwise
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := load(t, "agents:\n  default:\n"+tt.rules+servers, nil)
+			var got []string
+			for _, w := range c.UnknownTools(known) {
+				w.File = "c.yaml"
+				got = append(got, w.String())
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got\n%q, want\n%q", got, tt.want)
+			}
+		})
+	}
+	if got := Default().UnknownTools(known); len(got) > 0 {
+		t.Errorf("without a file: %v", got)
+	}
+}
