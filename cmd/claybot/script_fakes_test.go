@@ -32,6 +32,7 @@ type rig struct {
 	model    *openaitest.Server
 	postgres *postgrestest.Server
 	stops    []func()
+	held     []chan struct{} // answers of the model that wait
 
 	last int64          // the update that was made last
 	read map[string]int // how many messages of a place the script has seen
@@ -257,12 +258,17 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		r.model.Script(openaitest.Reply{Calls: []claybot.ToolCall{{Name: args[1], Args: args[2]}}})
 	case len(args) == 2 && args[0] == "reply-file": // model reply-file FILE
 		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1])})
-	case len(args) == 3 && args[0] == "delay": // model delay DURATION TEXT
-		d, err := time.ParseDuration(args[1])
-		ts.Check(err)
-		r.model.Script(openaitest.Reply{Text: args[2], Delay: d})
-	case len(args) == 2 && args[0] == "slow": // model slow FILE: 32 bytes at a time
-		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 50 * time.Millisecond})
+	case len(args) == 2 && args[0] == "hold": // model hold TEXT
+		free := make(chan struct{})
+		r.held = append(r.held, free)
+		r.model.Script(openaitest.Reply{Text: args[1], Until: free})
+	case len(args) == 1 && args[0] == "release": // model release: what is held is answered
+		for _, free := range r.held {
+			close(free)
+		}
+		r.held = nil
+	case len(args) == 2 && args[0] == "stall": // model stall FILE: 32 bytes at a time, and never the end
+		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 50 * time.Millisecond, Fault: openaitest.FaultStall, CutAt: 12_000})
 	case len(args) == 2 && args[0] == "fail": // model fail FAULT
 		r.model.Script(openaitest.Reply{Text: "never seen", Fault: openaitest.Fault(args[1]), RetryAfter: "50"})
 	case len(args) == 2 && args[0] == "called": // model called N: waits until it was, and so often
@@ -276,6 +282,6 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("%d calls, want %d", calls, n)
 		}
 	default:
-		ts.Fatalf("usage: model reply|call|reply-file|delay|slow|fail|called ...")
+		ts.Fatalf("usage: model reply|call|reply-file|hold|release|stall|fail|called ...")
 	}
 }

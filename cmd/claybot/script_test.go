@@ -26,8 +26,8 @@ import (
 )
 
 // patience is how long a script waits for something that must happen. It only
-// passes when a script fails.
-const patience = 30 * time.Second
+// passes when a script fails, however busy the machine is.
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -236,38 +236,26 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the lock names process %d, which is none of this script", pid)
 }
 
-// gone waits until all background commands have ended, but not longer than it
-// says: gone DURATION.
+// gone waits until all background commands have ended.
 func gone(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: gone DURATION")
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: gone")
 	}
-	limit, err := time.ParseDuration(args[0])
-	ts.Check(err)
-	began := time.Now()
 	for _, cmd := range ts.BackgroundCmds() {
 		until(ts, func() (bool, string) {
 			err := cmd.Process.Signal(syscall.Signal(0))
 			return errors.Is(err, os.ErrProcessDone), "it has not ended"
 		})
 	}
-	if took := time.Since(began); took > limit {
-		ts.Fatalf("took %v, want at most %v", took, limit)
-	}
 }
 
 // untilStatus waits until the daemon's status matches, and tells how long that took:
-// until [-within=5s] REGEXP.
+// until REGEXP.
 func untilStatus(ts *testscript.TestScript, neg bool, args []string) {
-	began, within := time.Now(), patience
-	if len(args) > 0 && strings.HasPrefix(args[0], "-within=") {
-		d, err := time.ParseDuration(strings.TrimPrefix(args[0], "-within="))
-		ts.Check(err)
-		within, args = d, args[1:]
-	}
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: until [-within=DURATION] REGEXP")
+		ts.Fatalf("usage: until REGEXP")
 	}
+	began := time.Now()
 	re, err := regexp.Compile(args[0])
 	ts.Check(err)
 	until(ts, func() (bool, string) {
@@ -277,30 +265,17 @@ func untilStatus(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return re.Match(st), "the status is " + string(st)
 	})
-	took := time.Since(began)
-	ts.Logf("after %v", took.Round(time.Millisecond))
-	if took > within {
-		ts.Fatalf("took %v, want at most %v", took, within)
-	}
+	ts.Logf("after %v", time.Since(began).Round(time.Millisecond))
 }
 
-// exits runs a command and checks its exit code: exits [-within=1s] CODE
-// PROGRAM ARGS...
+// exits runs a command and checks its exit code: exits CODE PROGRAM ARGS...
 func exits(ts *testscript.TestScript, neg bool, args []string) {
-	var within time.Duration
-	if len(args) > 0 && strings.HasPrefix(args[0], "-within=") {
-		d, err := time.ParseDuration(strings.TrimPrefix(args[0], "-within="))
-		ts.Check(err)
-		within, args = d, args[1:]
-	}
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits [-within=DURATION] CODE PROGRAM [ARGS...]")
+		ts.Fatalf("usage: exits CODE PROGRAM [ARGS...]")
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	began := time.Now()
 	err = ts.Exec(args[1], args[2:]...)
-	took := time.Since(began)
 	got := 0
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -310,9 +285,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
-	}
-	if within > 0 && took > within {
-		ts.Fatalf("took %v, want at most %v", took, within)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestOverLoopback(t *testing.T) {
 	defer httpd.Close()
 	defer server.Close()
 	c := New(Config{Name: "work", BotToken: botToken, AppToken: appToken, APIURL: httpd.URL + "/api/"})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	running, stop := context.WithCancel(ctx)
 	box := newInbox()
 	ended := make(chan error, 1)

@@ -209,9 +209,7 @@ func TestRestoreReadsTheTailOnly(t *testing.T) {
 	r := &countingReader{r: bytes.NewReader(file)}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
 	tl, err := readTail(r, int64(len(file)))
-	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	if err != nil || !reflect.DeepEqual(tl.records, all[10_002:]) || tl.marker.Type != claybot.RecordReset {
 		t.Fatalf("got %d records after %q, %v", len(tl.records), tl.marker.Type, err)
@@ -219,9 +217,10 @@ func TestRestoreReadsTheTailOnly(t *testing.T) {
 	if limit := int64(len(file))/2 + 2*chunk; r.n > limit {
 		t.Errorf("read %d bytes of %d, want at most %d", r.n, len(file), limit)
 	}
-	t.Logf("10,000 records, %d bytes: %v, %d MiB allocated", len(file)/2, took, (after.TotalAlloc-before.TotalAlloc)>>20)
-	if took > 5*time.Second { // 200 ms without the race detector and on an idle machine
-		t.Errorf("took %v", took)
+	took := after.TotalAlloc - before.TotalAlloc
+	t.Logf("10,000 records, %d bytes: %d MiB allocated", len(file)/2, took>>20)
+	if took > 64<<20 { // it does not grow with the square of the records
+		t.Errorf("%d MiB were allocated", took>>20)
 	}
 }
 

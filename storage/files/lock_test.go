@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/claybot/claybot/storage"
 )
@@ -30,10 +32,16 @@ func TestLockMakesDirectory(t *testing.T) {
 	if got, want := readFile(t, dir+"/claybot.lock"), strconv.Itoa(os.Getpid())+"\n"; got != want {
 		t.Errorf("lock file: got %q, want %q", got, want)
 	}
-	_, err = Lock(dir)
-	if !errors.Is(err, storage.ErrLocked) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
-		t.Errorf("second lock: got %v, want %v by this process", err, storage.ErrLocked)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		_, err := Lock(dir)
+		if !errors.Is(err, storage.ErrLocked) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
+			t.Errorf("second lock: got %v, want %v by this process", err, storage.ErrLocked)
+		}
+		if waited := time.Since(begun); waited != 0 {
+			t.Errorf("it waited for %v", waited)
+		}
+	})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -84,6 +84,6 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	workspacetest.Test(t, func(t *testing.T) workspace.Provider { return provider(t) }, workspacetest.Options{
-		Spec: workspace.Spec{Image: testImage}, Host: []string{"HOME=" + os.Getenv("HOME")}, Grace: 3 * time.Second,
+		Spec: workspace.Spec{Image: testImage}, Host: []string{"HOME=" + os.Getenv("HOME")},
 	})
 }

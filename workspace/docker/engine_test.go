@@ -126,7 +126,7 @@ func TestEngineGone(t *testing.T) {
 	if _, err := p.List(t.Context()); !workspace.Is(err, workspace.Unavailable) {
 		t.Errorf("a list: %v", err)
 	}
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > 50*time.Second { // a minute is what the command had
 		t.Errorf("the errors took %v", took)
 	}
 	line.mend(t)

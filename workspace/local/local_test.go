@@ -13,7 +13,7 @@ import (
 // open is what local workspaces are opened with.
 var open = workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}}
 
-func newProvider(t *testing.T) *Provider { return New(Config{Dir: t.TempDir() + "/workspaces"}) }
+func newProvider(t testing.TB) *Provider { return New(Config{Dir: t.TempDir() + "/workspaces"}) }
 
 // canary is a variable that this process has from its beginning, as claybot has
 // its tokens.

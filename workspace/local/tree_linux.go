@@ -100,8 +100,10 @@ func (p *process) watch(quit <-chan struct{}) {
 	}
 }
 
-// killTime bounds how long the end of a command is worked on.
-const killTime = 2 * time.Second
+// killTime bounds how long the end of a command is worked on. It takes milliseconds,
+// but on a machine that is busy with just these processes much longer, and what is
+// not found in this time lives on.
+const killTime = 20 * time.Second
 
 // kill ends the process and all that it started. The first of a space of
 // processes takes all others with it. Elsewhere they are stopped first, so that

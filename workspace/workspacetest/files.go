@@ -203,7 +203,7 @@ func (s *suite) pipe(t *testing.T) {
 				t.Errorf("wait: %s %v", e.Code, err)
 			}
 		}
-		if took := time.Since(start); took > s.within() {
+		if took := time.Since(start); took > within {
 			t.Errorf("by context %v: ended after %v", byContext, took)
 		}
 		_ = p.Close()

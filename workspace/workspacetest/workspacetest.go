@@ -23,8 +23,6 @@ type Options struct {
 	// Host names variables and values of this process that no command may see;
 	// the suite looks for the values.
 	Host []string
-	// Grace is added to the 2 seconds in which a command ends; 0 for none.
-	Grace time.Duration
 }
 
 // Test runs the suite. open returns a provider without any workspace; it is called

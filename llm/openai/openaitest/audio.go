@@ -55,7 +55,7 @@ func (s *Server) transcriptions(w http.ResponseWriter, hr *http.Request) {
 		reply, s.audioScript = s.audioScript[0], s.audioScript[1:]
 	}
 	s.mu.Unlock()
-	if !pause(hr.Context(), s.cfg.Latency+reply.Delay) {
+	if !reply.free(hr.Context()) || !pause(hr.Context(), s.cfg.Latency+reply.Delay) {
 		return
 	}
 	if e := reply.Fault.status(Request{}, reply); e != nil {

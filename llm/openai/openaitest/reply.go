@@ -20,10 +20,11 @@ type Reply struct {
 	Refusal string
 	Usage   *Usage // counted from bytes when nil
 
-	Delay  time.Duration // before the answer, on top of Config.Latency
-	Gap    time.Duration // between two chunks
-	Piece  int           // bytes of text or arguments in one chunk; all in one when 0
-	Border int           // bytes in one write to the network, regardless of chunks
+	Until  <-chan struct{} // the answer waits until it is closed; for nothing when nil
+	Delay  time.Duration   // before the answer, on top of Config.Latency
+	Gap    time.Duration   // between two chunks
+	Piece  int             // bytes of text or arguments in one chunk; all in one when 0
+	Border int             // bytes in one write to the network, regardless of chunks
 
 	Fault      Fault
 	CutAt      int    // for FaultCut and FaultStall: after so many bytes
@@ -210,7 +211,15 @@ func (o *output) stream(reply Reply, body []byte) {
 		o.write(body[:min(reply.CutAt, len(body))])
 		panic(http.ErrAbortHandler)
 	case FaultStall:
-		o.write(body[:min(reply.CutAt, len(body))])
+		begun := [][]byte{body[:min(reply.CutAt, len(body))]}
+		if reply.Gap > 0 {
+			begun = events(begun[0])
+		}
+		for i, p := range begun {
+			if i > 0 && !pause(o.ctx, reply.Gap) || !o.write(p) {
+				return
+			}
+		}
 		<-o.ctx.Done()
 	case FaultSlow:
 		o.parts(split(body, 1), max(reply.Gap, time.Millisecond))

@@ -131,7 +131,7 @@ func (s *Server) chat(w http.ResponseWriter, hr *http.Request) {
 	call := s.journal.begin(hr.Context(), &req)
 	defer call.end()
 	reply := s.reply(req)
-	if !pause(hr.Context(), s.cfg.Latency+reply.Delay) {
+	if !reply.free(hr.Context()) || !pause(hr.Context(), s.cfg.Latency+reply.Delay) {
 		return
 	}
 	s.answer(w, hr, req, reply, call)
@@ -164,6 +164,19 @@ func (s *Server) authorize(hr *http.Request) *apiError {
 		status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key",
 		Message: "Incorrect API key provided: " + strings.TrimPrefix(hr.Header.Get("Authorization"), "Bearer ") +
 			". You can find your API key at https://platform.openai.com/account/api-keys.",
+	}
+}
+
+// free waits for Until and reports whether the client is still there.
+func (r Reply) free(ctx context.Context) bool {
+	if r.Until == nil {
+		return true
+	}
+	select {
+	case <-r.Until:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
