@@ -23,8 +23,9 @@ import (
 	"github.com/claybot/claybot/llm/openai/openaitest"
 )
 
-// demoLimit is how long a scene may take before it counts as failed.
-const demoLimit = 60 * time.Second
+// demoLimit is how long a scene may take before it counts as failed: many times
+// what it takes, as it also plays where much else goes on.
+const demoLimit = 3 * time.Minute
 
 // endLimit is how long the end of a scene may take, also of one that failed.
 const endLimit = 15 * time.Second

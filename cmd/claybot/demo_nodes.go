@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	clusterLimit = 3 * time.Minute
+	clusterLimit = 10 * time.Minute // many times what it takes
 	// clusterLease is short, so that nobody has to wait long for a takeover.
 	clusterLease = 3 * time.Second
 	leastNodes   = 2

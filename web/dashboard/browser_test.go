@@ -89,7 +89,7 @@ func chromium(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute) // for a browser that hangs
+	ctx, cancel = context.WithTimeout(ctx, 10*time.Minute) // for a browser that hangs
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -120,7 +120,7 @@ func is[T any](b *browser, expr string) T {
 }
 
 // patience ends a wait that has failed; a slow machine does not reach it.
-const patience = 40 * time.Second
+const patience = time.Minute
 
 // until waits until a JavaScript expression is true, or a promise of that. A
 // page that is left meanwhile is no failure: the next one is asked.
