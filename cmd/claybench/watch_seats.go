@@ -83,7 +83,7 @@ func (f *follower) sleep(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 	case <-ctx.Done():
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), req)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -201,6 +202,50 @@ func TestOverlaps(t *testing.T) {
 		<-done
 		if got := s.Overlaps(); len(got) != 1 || got[0] != "c" {
 			t.Errorf("got overlaps %v, want one of c", got)
+		}
+		client.CloseIdleConnections()
+		stop()
+	})
+}
+
+// An answer that is held comes when it is released, and one that stalls grows to
+// where it does; both end with their client.
+func TestHeldAndStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		dial, stop := s.Pipe()
+		client := &http.Client{Transport: &http.Transport{DialContext: dial}}
+		call := func(ctx context.Context) (int, time.Duration, error) {
+			began := time.Now()
+			hr, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://x/v1/chat/completions", strings.NewReader(`{"model":"m","stream":true,"messages":[`+user+`]}`))
+			hr.Header.Set("Content-Type", "application/json")
+			resp, err := client.Do(hr)
+			if err != nil {
+				return 0, time.Since(began), err
+			}
+			b, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			return strings.Count(string(b), "data: "), time.Since(began), err
+		}
+		free := make(chan struct{})
+		held := Reply{Text: "abc", Until: free}
+		slow := Reply{Text: strings.Repeat("abcd", 100), Piece: 4, Gap: time.Second, Fault: FaultStall, CutAt: 3000}
+		time.AfterFunc(time.Hour, func() { close(free) })
+		s.Script(held, held, held, slow)
+		if n, took, err := call(t.Context()); err != nil || n == 0 || took != time.Hour {
+			t.Errorf("held: %d events after %v, %v", n, took, err)
+		}
+		if n, took, err := call(t.Context()); err != nil || n == 0 || took != 0 {
+			t.Errorf("released before: %d events after %v, %v", n, took, err)
+		}
+		s.script[0].Until = make(chan struct{})
+		for _, what := range []string{"held for good", "stalled"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			n, took, err := call(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || took != time.Minute || (n > 2 && n < 60) != (what == "stalled") {
+				t.Errorf("%s: %d events after %v, %v", what, n, took, err)
+			}
 		}
 		client.CloseIdleConnections()
 		stop()
