@@ -9,13 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 )
 
 // errBig says that a server sent more than MaxMessage at once.
 var errBig = fmt.Errorf("the server sent a message of more than %d bytes", MaxMessage)
 
 // client is the HTTP client of a link. All that it does ends with life.
-func (l *link) client(life context.Context) (*http.Client, error) {
+func (l *link) client(life context.Context, wrong *atomic.Pointer[error]) (*http.Client, error) {
 	if l.m.cfg.HTTP == nil {
 		return nil, errors.New("no server may be reached by HTTP here")
 	}
@@ -33,7 +34,7 @@ func (l *link) client(life context.Context) (*http.Client, error) {
 	}
 	c := *given
 	c.Timeout = 0 // streams are long; each call has its own
-	c.Transport = &fenced{base: base, home: home, server: l.server, life: life}
+	c.Transport = &fenced{base: base, home: home, server: l.server, life: life, wrong: wrong}
 	before := given.CheckRedirect
 	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if len(via) >= 5 {
@@ -56,7 +57,8 @@ type fenced struct {
 	base   http.RoundTripper
 	home   *url.URL
 	server Server
-	life   context.Context //nolint:containedctx // the end of a transport has no other way in
+	life   context.Context        //nolint:containedctx // the end of a transport has no other way in
+	wrong  *atomic.Pointer[error] // why the newest answer to a message is none
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -83,8 +85,25 @@ func (f *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	// A stream is bounded event by event.
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // none is bounded as a whole
-	resp.Body = &boundBody{body: resp.Body, left: MaxMessage, stream: kind == "text/event-stream", end: end}
+	resp.Body = &boundBody{body: resp.Body, left: MaxMessage, stream: kind == "text/event-stream", end: end, wrong: f.wrong}
+	if r.Method == http.MethodPost {
+		f.wrong.Store(nil)
+		if err := unfit(resp, kind); err != nil {
+			f.wrong.Store(&err)
+		}
+	}
 	return resp, nil
+}
+
+// unfit says why an answer cannot be one to a message.
+func unfit(resp *http.Response, kind string) error {
+	switch {
+	case resp.StatusCode >= http.StatusBadRequest:
+		return fmt.Errorf("the server answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	case resp.StatusCode == http.StatusOK && kind != "application/json" && kind != "text/event-stream":
+		return fmt.Errorf("unsupported content type %q", kind)
+	}
+	return nil
 }
 
 // A boundBody fails after too many bytes.
@@ -94,6 +113,7 @@ type boundBody struct {
 	stream bool
 	once   sync.Once
 	end    func()
+	wrong  *atomic.Pointer[error] // as that of fenced
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {
@@ -108,6 +128,7 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.body.Read(p)
 	if b.left -= int64(n); b.left < 0 {
+		b.wrong.CompareAndSwap(nil, &errBig)
 		return n - 1, errBig
 	}
 	return n, err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -47,7 +48,8 @@ type live struct {
 	// calls ends when no call may go on, wire when nothing may.
 	calls, wire context.Context //nolint:containedctx // the ends of calls that others make
 	end, cut    context.CancelCauseFunc
-	hang        func() // ends the connection whatever the library does
+	hang        func()                // ends the connection whatever the library does
+	wrong       atomic.Pointer[error] // what the server answered by HTTP instead
 }
 
 func newLink(m *Manager, s Server) *link {
@@ -211,7 +213,7 @@ func (l *link) transport(ctx context.Context, c *live) (sdk.Transport, error) {
 		return pipeTransport{stream}, nil
 	}
 	c.hang = func() { c.cut(errClosed) }
-	client, err := l.client(c.wire)
+	client, err := l.client(c.wire, &c.wrong)
 	if err != nil {
 		return nil, err
 	}
@@ -262,6 +264,11 @@ func (l *link) hello(ctx context.Context, c *live, transport sdk.Transport) (*sd
 		return nil, fmt.Errorf("the server did not introduce itself within %s", helloTimeout)
 	case c.process != nil && errors.Is(r.err, sdk.ErrConnectionClosed):
 		return nil, fmt.Errorf("the server closed the connection instead of introducing itself; %s", exit(c.process))
+	}
+	// The library has two ways to learn that a message was not answered as it should
+	// be, and only one of them brings the reason.
+	if wrong := c.wrong.Load(); wrong != nil && errors.Is(r.err, sdk.ErrConnectionClosed) {
+		return nil, fmt.Errorf("connect: %w", *wrong)
 	}
 	return nil, fmt.Errorf("connect: %w", r.err)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -59,7 +60,7 @@ func Login(ctx context.Context, v Visit) error {
 
 	m := New(Config{HTTP: func(string) *http.Client { return v.HTTP }, Tokens: v.Tokens})
 	l := newLink(m, s)
-	client, err := l.client(ctx)
+	client, err := l.client(ctx, new(atomic.Pointer[error]))
 	if err != nil {
 		return err
 	}
