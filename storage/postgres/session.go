@@ -22,7 +22,7 @@ type session struct {
 	ctx   context.Context //nolint:containedctx // of the one transaction or read that it lives for
 	conn  *pgx.Conn
 	noted pgx.Batch
-	told  []func(r relational.Row) error // who is told the rows of what is noted; nil: nobody
+	told  []func(r relational.Row) // who is told the rows of what is noted; nil: nobody
 	rows  rows
 	sent  bool // something has gone to the server
 }
@@ -33,7 +33,7 @@ func (s *session) note(q string, args ...any) {
 	s.queue(nil, q, args...)
 }
 
-func (s *session) queue(told func(r relational.Row) error, q string, args ...any) {
+func (s *session) queue(told func(r relational.Row), q string, args ...any) {
 	s.noted.Queue(q, args...)
 	s.told = append(s.told, told)
 }
@@ -64,10 +64,10 @@ func (s *session) noteRows() {
 }
 
 // Later implements relational.Session.
-func (s *session) Later(a relational.Ask) error {
-	t := translate(a.Query)
+func (s *session) Later(q string, f func(r relational.Row), args []any) error {
+	t := translate(q)
 	s.noteRows()
-	s.queue(a.Row, t.sql, t.parameters(a.Args)...)
+	s.queue(f, t.sql, t.parameters(args)...)
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (s *session) send(k int, read func(results pgx.BatchResults) error) error {
 }
 
 // tell reads the next result; row is told its rows, unless it is nil.
-func tell(results pgx.BatchResults, row func(r relational.Row) error) error {
+func tell(results pgx.BatchResults, row func(r relational.Row)) error {
 	if row == nil {
 		_, err := results.Exec()
 		return err
@@ -189,9 +189,7 @@ func tell(results pgx.BatchResults, row func(r relational.Row) error) error {
 		return err
 	}
 	for _, r := range rows {
-		if err := row(r); err != nil {
-			return err
-		}
+		row(r)
 	}
 	return nil
 }

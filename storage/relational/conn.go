@@ -19,9 +19,9 @@ type Session interface {
 	// Each; over a network they go there and back at once. No Row may run another
 	// statement. They see what the ones before have locked.
 	Ask(asks []Ask) error
-	// Later runs a query, or notes it down like Do; its Row is called at the latest
-	// before the commit has returned, and may run no other statement.
-	Later(a Ask) error
+	// Later runs a query of a transaction, or notes it down like Do. f is called for
+	// its rows at the latest when the transaction has committed: it must not fail.
+	Later(q string, f func(r Row), args []any) error
 }
 
 // An Ask is a query, and what is called for each of its rows.
@@ -168,8 +168,8 @@ func (c *Conn) insert(q string, f func(r Row) error, args ...any) (found bool, e
 }
 
 // later is each where nobody needs the rows before the commit.
-func (c *Conn) later(q string, f func(r Row) error, args ...any) error {
-	return c.session.Later(Ask{Query: q, Row: f, Args: Values(args)})
+func (c *Conn) later(q string, f func(r Row), args ...any) error {
+	return c.session.Later(q, f, Values(args))
 }
 
 // locked is the end of a query whose rows the transaction is going to change.

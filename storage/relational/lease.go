@@ -23,9 +23,8 @@ func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, li
 		if a.held, err = db.acquire(c, node, c.now(), ttl, limit, batch); err != nil {
 			return nil, err
 		}
-		err = c.later("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+c.ofOthers()+" ORDER BY wake_at LIMIT 1", func(r Row) error {
+		err = c.later("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+c.ofOthers()+" ORDER BY wake_at LIMIT 1", func(r Row) {
 			a.next = time.UnixMilli(max(r.Int(0), 1)) // 0 would be the zero time, which means never
-			return nil
 		}, c.others(node)...)
 		return a, err
 	})

@@ -108,7 +108,7 @@ func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) erro
 	c.wrote = true
 	return c.later(`INSERT INTO outbox (id, dest, origin, state, open, at, attempts, tried_at, due_at, body, crc)
 		VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) RETURNING n`,
-		func(r Row) error { o.N = r.Int(0); return nil },
+		func(r Row) { o.N = r.Int(0) },
 		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
 }
 

@@ -30,9 +30,10 @@ func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, b
 		if a.run != "" {
 			return c.resume(a, b)
 		}
-		if b.run != "" {
-			id = b.run
-		} else if taken {
+		switch {
+		case b.run != "":
+			return c.start(a, b.run, b, engine)
+		case taken && len(batch) > 0:
 			return claybot.Run{}, fmt.Errorf("run %s exists already", id)
 		}
 		return c.start(a, id, b, engine)

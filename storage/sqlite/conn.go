@@ -198,7 +198,9 @@ func (c *conn) Ask(asks []relational.Ask) error {
 }
 
 // Later implements relational.Session.
-func (c *conn) Later(a relational.Ask) error { return c.Each(a.Query, a.Row, a.Args) }
+func (c *conn) Later(q string, f func(r relational.Row), args []any) error {
+	return c.Each(q, func(r relational.Row) error { f(r); return nil }, args)
+}
 
 func named(args []any) []driver.NamedValue {
 	if len(args) == 0 {

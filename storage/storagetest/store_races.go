@@ -60,6 +60,16 @@ var raceTests = []storeTest{
 		b.equal("figures", b.figures().Runs, map[claybot.RunState]int{claybot.RunRunning: 1})
 		b.equal("waiting", b.figures().Waiting, 1)
 	}},
+	{"no run without messages", func(b *bed) {
+		l, _ := b.begin("r1")
+		b.succeed(l, "r1")
+		b.post("m2", instant)
+		h := b.hold(nodeOne)
+		for _, id := range []claybot.RunID{"r1", "r2"} {
+			_, err := b.Begin(b.ctx, h.Lease, id, nil, "")
+			b.is(err, storage.ErrNotFound)
+		}
+	}},
 	{"places of all that a run's end says", func(b *bed) {
 		two, three := b.newAgent("C2"), b.newAgent("C3")
 		b.post("m1", storage.Wait{})

@@ -28,6 +28,9 @@ type Workspace struct {
 	// still: what it runs starts no container. So it is for the initial script,
 	// whose caller has the slot's token, and for what goes with another command.
 	still bool
+	// until is when a command that has not begun is tried no longer; zero: endingTime
+	// from its first try on.
+	until time.Time
 }
 
 var _ workspace.Workspace = (*Workspace)(nil)
@@ -75,7 +78,8 @@ func (w *Workspace) start(ctx context.Context, c workspace.Command, stdin bool) 
 	if err := w.prepare(ctx); err != nil {
 		return nil, err
 	}
-	r := &run{w: w, mark: rand.Text(), began: time.Now()}
+	r := &run{w: w, mark: rand.Text()}
+	until := w.patience()
 	env := make([]string, 0, len(c.Env)+2)
 	for _, v := range c.Env {
 		env = append(env, v.Name+"="+v.Value)
@@ -88,7 +92,7 @@ func (w *Workspace) start(ctx context.Context, c workspace.Command, stdin bool) 
 	}
 	var err error
 	for try := 0; ; try++ {
-		if err = r.begin(ctx, o); err == nil || !stopping(err) || w.still || time.Since(r.began) > endingTime {
+		if err = r.begin(ctx, o); err == nil || !stopping(err) || w.still || time.Now().After(until) {
 			break
 		}
 		if try > 0 && !pause(ctx) {
@@ -147,6 +151,7 @@ func (w *Workspace) wake(ctx context.Context) error {
 
 // begin makes the exec and attaches to it, which starts it.
 func (r *run) begin(ctx context.Context, o container.ExecOptions) error {
+	r.began = time.Now()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	made, err := r.w.e.api.ContainerExecCreate(call, r.w.box.id, o)
@@ -191,6 +196,7 @@ func (w *Workspace) startError(ctx context.Context, err error) error {
 
 // Exec implements workspace.Workspace.
 func (w *Workspace) Exec(ctx context.Context, c workspace.Command) (workspace.Result, error) {
+	w = w.patient(c.Wall)
 	c, err := w.placed(ctx, c)
 	if err != nil {
 		return workspace.Result{}, err
@@ -220,11 +226,30 @@ const notStarted = 126
 // takes seconds to see that a container has ended.
 const endingTime = 10 * time.Second
 
+// patient is w for a command with a limit of its own; 0: it has none.
+func (w *Workspace) patient(limit time.Duration) *Workspace {
+	c := *w
+	const grace = 2 * time.Second // until the engine has seen the end of a container
+	if limit == 0 {
+		limit = endingTime
+	}
+	c.until = time.Now().Add(min(endingTime, limit+grace))
+	return &c
+}
+
+// patience is when a command that begins now is given up if it has not begun.
+func (w *Workspace) patience() time.Time {
+	if w.until.IsZero() {
+		return time.Now().Add(endingTime)
+	}
+	return w.until
+}
+
 // again calls do until its command has begun.
 func (w *Workspace) again(ctx context.Context, do func() error) error {
-	for start := time.Now(); ; {
+	for until := w.patience(); ; {
 		err := do()
-		if !errors.Is(err, errNotBegun) || w.still || time.Since(start) > endingTime {
+		if !errors.Is(err, errNotBegun) || w.still || time.Now().After(until) {
 			return err
 		}
 		if !pause(ctx) {
