@@ -6,36 +6,37 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// soFarEvents is how many events of a run are read for what it has taken; few runs
-// have as many.
-const soFarEvents = 10_000
+// soFarEvents is how many events of a run, the newest, are read for what it has taken
+// since its last pause: each look at a run that works reads them.
+const soFarEvents = 2000
 
 // SoFar is what a run has taken up to its last event: the store knows the sum of
-// its last pause and of its end alone. Of a run that has not ended, events yields
-// those from the first on. Calls of models that failed are counted with the next
-// pause or the end.
-func SoFar(run claybot.Run, events iter.Seq2[claybot.Event, error]) (claybot.Usage, error) {
+// its last pause and of its end alone. Of a run that has not ended, eventsAfter yields
+// those behind a sequence number. Of one that has worked for very long without a pause
+// the newest part is counted, so it took that much at least. Calls of models that
+// failed are counted with the next pause or the end.
+func SoFar(run claybot.Run, eventsAfter func(seq int64) iter.Seq2[claybot.Event, error]) (claybot.Usage, error) {
 	if run.State.Ended() || run.State == claybot.RunAwaiting || run.LastSeq == 0 {
 		return run.Usage, nil
 	}
-	var before, since claybot.Usage // the last pause
-	for e, err := range events {
+	var since claybot.Usage // the last pause, or the beginning
+	for e, err := range eventsAfter(max(0, run.LastSeq-soFarEvents)) {
 		if err != nil {
 			return run.Usage, err
 		}
-		if e.Seq > run.LastSeq || e.Seq > soFarEvents { // newer than what is known of the run
+		if e.Seq > run.LastSeq { // newer than what is known of the run
 			break
 		}
 		switch e.Type {
 		case claybot.EventAwaitingInput:
-			before, since = run.Usage, claybot.Usage{}
+			since = claybot.Usage{}
 		case claybot.EventToolCalled:
 			since.ToolCalls++
 		default:
 			since = since.Add(tokensOf(e))
 		}
 	}
-	return before.Add(since), nil
+	return run.Usage.Add(since), nil
 }
 
 // tokensOf is what the model calls took that an event tells of.

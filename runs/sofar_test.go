@@ -3,6 +3,7 @@ package runs_test
 import (
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/claybot/claybot"
@@ -13,9 +14,16 @@ func took(n int64) *claybot.Usage { return &claybot.Usage{Input: 10 * n, Output:
 
 // happened yields the events of records, and others, numbered from 1; the error of
 // a store that fails behind them, if any.
-func happened(fault error, all ...any) iter.Seq2[claybot.Event, error] {
+func happened(fault error, all ...any) func(seq int64) iter.Seq2[claybot.Event, error] {
+	return func(seq int64) iter.Seq2[claybot.Event, error] { return behind(seq, fault, all) }
+}
+
+func behind(seq int64, fault error, all []any) iter.Seq2[claybot.Event, error] {
 	return func(yield func(claybot.Event, error) bool) {
 		for i, x := range all {
+			if int64(i) < seq {
+				continue
+			}
 			e, _ := x.(claybot.Event)
 			if r, ok := x.(claybot.Record); ok {
 				e, _ = runs.EventOf(r)
@@ -67,6 +75,18 @@ func TestSoFar(t *testing.T) {
 			nil,
 			*took(1),
 		},
+		"a pause far behind the first events": {
+			claybot.Run{State: claybot.RunRunning, LastSeq: 12_002, Usage: *took(1000)},
+			slices.Concat(slices.Repeat([]any{answer(9)}, 12_000), []any{paused, answer(1)}),
+			nil,
+			claybot.Usage{Input: 10_010, Output: 1001, LLMCalls: 2},
+		},
+		"a pause long ago": {
+			claybot.Run{State: claybot.RunRunning, LastSeq: 5001, Usage: *took(1000)},
+			slices.Concat([]any{paused}, slices.Repeat([]any{answer(1)}, 5000)),
+			nil,
+			claybot.Usage{Input: 10_000 + 20_000, Output: 3000, LLMCalls: 2001},
+		},
 		"paused":  {claybot.Run{State: claybot.RunAwaiting, LastSeq: 99, Usage: *took(9)}, []any{answer(1)}, lost, *took(9)},
 		"ended":   {claybot.Run{State: claybot.RunFailed, LastSeq: 99, Usage: *took(9)}, []any{answer(1)}, lost, *took(9)},
 		"pending": {claybot.Run{State: claybot.RunPending}, nil, lost, claybot.Usage{}},
@@ -75,6 +95,14 @@ func TestSoFar(t *testing.T) {
 		if err != nil || got != tt.want {
 			t.Errorf("%s: %+v %v, want %+v", name, got, err, tt.want)
 		}
+	}
+	if got, err := runs.SoFar(claybot.Run{State: claybot.RunRunning, LastSeq: 50_000}, func(seq int64) iter.Seq2[claybot.Event, error] {
+		if seq < 40_000 {
+			t.Errorf("the events behind %d are read for each look", seq)
+		}
+		return behind(0, nil, nil)
+	}); err != nil || got != (claybot.Usage{}) {
+		t.Errorf("a long run: %+v %v", got, err)
 	}
 	if _, err := runs.SoFar(running, happened(lost, answer(1))); !errors.Is(err, lost) {
 		t.Errorf("a store that fails: %v", err)

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 
 	"github.com/claybot/claybot"
@@ -166,7 +168,7 @@ func (a *api) getRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if run.Usage, err = runs.SoFar(run, a.Desk.Events(r.Context(), run.ID, 0)); err != nil {
+	if run.Usage, err = runs.SoFar(run, a.eventsOf(r.Context(), run.ID)); err != nil {
 		return err
 	}
 	v := viewRun(run)
@@ -176,6 +178,11 @@ func (a *api) getRun(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return reply(w, http.StatusOK, v)
+}
+
+// eventsOf yields the events of a run behind a sequence number.
+func (a *api) eventsOf(ctx context.Context, run claybot.RunID) func(seq int64) iter.Seq2[claybot.Event, error] {
+	return func(seq int64) iter.Seq2[claybot.Event, error] { return a.Desk.Events(ctx, run, seq) }
 }
 
 func (a *api) cancelRun(w http.ResponseWriter, r *http.Request) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -212,7 +213,7 @@ func (b *board) run(r *http.Request) (any, error) {
 	if v.Name, err = b.agentName(ctx, run.Agent); err != nil {
 		return nil, err
 	}
-	if v.Usage, err = runs.SoFar(run, b.Desk.Events(ctx, run.ID, 0)); err != nil {
+	if v.Usage, err = runs.SoFar(run, func(seq int64) iter.Seq2[claybot.Event, error] { return b.Desk.Events(ctx, run.ID, seq) }); err != nil {
 		return nil, err
 	}
 	if v.Model, err = b.modelOf(ctx, v.Run); err != nil {
