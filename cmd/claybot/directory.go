@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"syscall"
 
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
@@ -34,12 +36,23 @@ func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB,
 }
 
 // unfit is the error of a directory that cannot be used. One that another process holds,
-// or a full disk, is no matter of the configuration.
+// a full disk, or what passes by itself is no matter of the configuration: whoever
+// starts claybot again may have luck.
 func unfit(err error) error {
 	if err == nil || errors.Is(err, storage.ErrLocked) || errors.Is(err, storage.ErrFull) {
 		return err
 	}
+	if no := syscall.Errno(0); errors.As(err, &no) && !slices.Contains(lasting, no) {
+		return err
+	}
 	return configError{err}
+}
+
+// lasting is what the system says of a directory as long as nobody mends it. Of all
+// else, such as too many open files or a network disk that is away, nobody knows.
+var lasting = []syscall.Errno{
+	syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR, syscall.EISDIR, syscall.ENOENT, syscall.EEXIST,
+	syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.ENOSYS, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.ENXIO,
 }
 
 // unreached says why the daemon of a data directory cannot be asked. Of a directory that

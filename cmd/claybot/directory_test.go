@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,9 +59,12 @@ func TestOpenDatabase(t *testing.T) {
 	}
 }
 
-// A directory that is held, and a disk that is full, are not a matter of the
-// configuration.
+// A directory that is held, a disk that is full, and what passes by itself are not a
+// matter of the configuration.
 func TestUnfit(t *testing.T) {
+	at := func(no syscall.Errno) error {
+		return fmt.Errorf("data directory: %w", &fs.PathError{Op: "open", Path: "claybot.lock", Err: no})
+	}
 	for _, tt := range []struct {
 		err  error
 		want int
@@ -69,6 +73,18 @@ func TestUnfit(t *testing.T) {
 		{errors.New("it is a file"), exitConfig},
 		{fmt.Errorf("%w: by process 1", storage.ErrLocked), exitLocked},
 		{fmt.Errorf("make it: %w: %w", storage.ErrFull, syscall.ENOSPC), exitError},
+		{at(syscall.EMFILE), exitError},
+		{at(syscall.ENFILE), exitError},
+		{at(syscall.EIO), exitError},
+		{at(syscall.ESTALE), exitError},
+		{at(syscall.ENOLCK), exitError},
+		{at(syscall.EINTR), exitError},
+		{at(syscall.EACCES), exitConfig},
+		{at(syscall.EPERM), exitConfig},
+		{at(syscall.EROFS), exitConfig},
+		{at(syscall.ENOTDIR), exitConfig},
+		{at(syscall.ELOOP), exitConfig},
+		{at(syscall.EOPNOTSUPP), exitConfig}, // no locks there
 	} {
 		if got := exitCode(unfit(tt.err)); got != tt.want {
 			t.Errorf("%v has the exit code %d, want %d", tt.err, got, tt.want)
