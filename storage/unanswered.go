@@ -11,7 +11,11 @@ import (
 const (
 	textSilent = "the database does not answer; trying again"
 	textBusy   = "the store is busy; trying again"
+	textFull   = "a limit of connections to the database is reached (`claybot doctor` says which); trying again"
 )
+
+// codeFull is the SQLSTATE of a database to which no connection is left.
+const codeFull = "53300"
 
 var errSilent = errors.New("the database does not answer")
 
@@ -24,9 +28,12 @@ func Unanswered(cause error) error { return fmt.Errorf("%w: %w: %w", ErrBusy, er
 // and codes that its driver puts into it; of any other it is its text. It fits behind
 // a colon.
 func Plain(err error) string {
+	var coded interface{ SQLState() string }
 	switch {
 	case !errors.Is(err, ErrBusy):
 		return err.Error()
+	case errors.As(err, &coded) && coded.SQLState() == codeFull:
+		return textFull
 	case errors.Is(err, errSilent):
 		return textSilent
 	}

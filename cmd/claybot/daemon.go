@@ -30,6 +30,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/tools/browser"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
@@ -102,6 +103,9 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	defer func() {
 		if err != nil {
 			d.close()
+		}
+		if full := postgres.Crowded(err); full != nil { // only the first connection was had
+			err = configError{full}
 		}
 	}()
 	if d.lock, err = lockDirectory(c.DataDir); err != nil {

@@ -44,6 +44,7 @@ const storageURL = "CLAYBOT_STORAGE_URL"
 //	postgres start own             the same, on a server of its own
 //	postgres with PART=VALUE...    changes the URL: user, password, host, database or a parameter
 //	postgres role GRANT...         the URL of a new role with these rights alone
+//	postgres limit N               how many connections the role of the URL may have
 //	postgres sql SQL               runs SQL in the database, as the owner of the server
 //	postgres standby               the URL of a copy that only reads
 //	postgres stop|up|freeze|thaw   of a server of its own
@@ -64,6 +65,11 @@ func (r *rig) postgresCommand(ts *testscript.TestScript, args []string) {
 		address, err := r.postgres.Role(ctx, ts.Getenv(storageURL), args[1:]...)
 		ts.Check(err)
 		ts.Setenv(storageURL, address)
+	case len(args) == 2 && args[0] == "limit":
+		u, err := url.Parse(ts.Getenv(storageURL))
+		ts.Check(err)
+		_, err = r.postgres.Query(ctx, "", "ALTER ROLE "+u.User.Username()+" CONNECTION LIMIT "+args[1])
+		ts.Check(err)
 	case len(args) == 2 && args[0] == "sql":
 		_, err := r.postgres.Query(ctx, ts.Getenv(storageURL), args[1])
 		ts.Check(err)
@@ -83,7 +89,7 @@ func (r *rig) postgresCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 1 && args[0] == "thaw":
 		ts.Check(r.postgres.Thaw())
 	default:
-		ts.Fatalf("usage: postgres start|with|role|sql|standby|stop|up|freeze|thaw ...")
+		ts.Fatalf("usage: postgres start|with|role|limit|sql|standby|stop|up|freeze|thaw ...")
 	}
 }
 

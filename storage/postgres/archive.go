@@ -160,7 +160,7 @@ func (a *Archive) empty(ctx context.Context) error {
 		if found {
 			return &SetupError{
 				Problem: "the database is not empty: something is in the table " + t.Name,
-				Next:    "name an empty one, made with: CREATE DATABASE claybot ENCODING 'UTF8' TEMPLATE template0",
+				Next:    "name an empty one, made with: " + createDatabase,
 			}
 		}
 	}

@@ -159,27 +159,31 @@ func TestExamineUnreachable(t *testing.T) {
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"PGUSER", "PGSERVICE", "PGPASSWORD"} {
+	for _, name := range []string{"PGUSER", "PGSERVICE", "PGPASSWORD", "PGPASSFILE"} {
 		t.Setenv(name, "")
 	}
 	const noUser = "the storage URL names no user, and the server does not let in the one who runs claybot → write it as postgres://user:"
 	for name, tt := range map[string]struct{ address, words string }{
-		"wrong password":    {as(t, database, url.UserPassword(postgrestest.User, "hunter2")), "the password for " + u.Host + " is wrong → correct it in CLAYBOT_STORAGE_URL"},
-		"no password":       {as(t, database, url.User(postgrestest.User)), "is wrong → correct it"},
-		"no such role":      {as(t, database, url.UserPassword("nobody", "hunter2")), "is wrong → correct it"},
-		"no such database":  {strings.Replace(database, u.Path, "/elsewhere", 1), `database "elsewhere" does not exist → create it with`},
-		"unknown host":      {"postgres://claybot:hunter2@nowhere.invalid/claybot", "the host nowhere.invalid is not known → correct the host"},
-		"a closed port":     {"postgres://claybot:hunter2@" + closed + "/claybot", closed + " cannot be reached → look whether the server is up"},
-		"no TLS there":      {with(t, database, "sslmode", "require"), "the encrypted connection to " + u.Host + " cannot be made → set sslmode"},
-		"not a URL":         {"postgres://claybot:hunt#er2@db/claybot", "cannot be understood → write it as postgres://"},
-		"another port":      {"postgres://claybot:hunter2@db:port/claybot", "cannot be understood"},
-		"another scheme":    {"mysql://claybot:hunter2@db/claybot", "cannot be understood"},
-		"no user":           {as(t, database, nil), noUser},
-		"an empty user":     {as(t, database, url.UserPassword("", "hunter2")), noUser},
-		"no user, options":  {with(t, as(t, database, nil), "password", "hunter2"), noUser},
-		"no user, settings": {"host=" + u.Hostname() + " port=" + u.Port() + " password=hunter2 dbname=claybot", noUser},
-		"user by option":    {with(t, as(t, database, nil), "user", "nobody"), "the password for the server is wrong"},
-		"settings":          {"host=" + u.Hostname() + " port=" + u.Port() + " user=claybot password=hunter2 dbname=claybot", "the password for the server is wrong"},
+		"wrong password":       {as(t, database, url.UserPassword(postgrestest.User, "hunter2")), "the password for " + u.Host + " is wrong → correct it in CLAYBOT_STORAGE_URL"},
+		"no password":          {as(t, database, url.User(postgrestest.User)), "the storage URL names no password, and " + u.Host + " asks for one → write it as postgres://user:password@host:5432/database"},
+		"no such role":         {as(t, database, url.UserPassword("nobody", "hunter2")), "is wrong → correct it"},
+		"no such database":     {strings.Replace(database, u.Path, "/elsewhere", 1), `database "elsewhere" does not exist → create it with`},
+		"unknown host":         {"postgres://claybot:hunter2@nowhere.invalid/claybot", "the host nowhere.invalid is not known → correct the host"},
+		"a closed port":        {"postgres://claybot:hunter2@" + closed + "/claybot", closed + " cannot be reached → look whether the server is up"},
+		"no TLS there":         {with(t, database, "sslmode", "require"), "the encrypted connection to " + u.Host + " cannot be made → set sslmode"},
+		"not a URL":            {"postgres://claybot:hunt#er2@db/claybot", "cannot be understood → write it as postgres://"},
+		"another port":         {"postgres://claybot:hunter2@db:port/claybot", "cannot be understood"},
+		"another scheme":       {"mysql://claybot:hunter2@db/claybot", "cannot be understood"},
+		"no user":              {as(t, database, nil), noUser},
+		"an empty user":        {as(t, database, url.UserPassword("", "hunter2")), noUser},
+		"no user, options":     {with(t, as(t, database, nil), "password", "hunter2"), noUser},
+		"no user, settings":    {"host=" + u.Hostname() + " port=" + u.Port() + " password=hunter2 dbname=claybot", noUser},
+		"user by option":       {with(t, as(t, database, nil), "user", "nobody"), "the storage URL names no password, and the server asks for one"},
+		"an unknown parameter": {with(t, database, "sslmod", "disable"), "the storage URL has the parameter sslmod, which the server does not know → correct it, or leave it out"},
+		"a value not for it":   {with(t, database, "statement_timeout", "hunter2"), "the parameter statement_timeout of the storage URL has a value that the server does not take → correct it, or leave it out"},
+		"a value not for us":   {with(t, database, "connect_timeout", "hunter2"), "the parameter connect_timeout of the storage URL has a value that cannot be used → correct it, or leave it out"},
+		"no such certificate":  {with(t, database, "sslrootcert", "/nowhere/root.pem"), "the parameter sslrootcert of the storage URL has a value that cannot be used"},
+		"settings":             {"host=" + u.Hostname() + " port=" + u.Port() + " user=claybot password=hunter2 dbname=claybot", "the password for the server is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := examined(t, Config{URL: tt.address})

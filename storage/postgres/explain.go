@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -37,6 +38,9 @@ func explain(rawURL string, err error) error {
 	}
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) || !understood(rawURL) {
+		if name := misset(rawURL); name != "" {
+			return say("the parameter "+name+" of the storage URL has a value that cannot be used", "correct it, or leave it out")
+		}
 		return say("the storage URL cannot be understood", "write it as postgres://user:password@host:5432/database, with special characters of the password as %XX")
 	}
 	if errors.Is(err, errNewer) {
@@ -71,6 +75,53 @@ func understood(rawURL string) bool {
 	return err == nil && u.Fragment == "" && (u.Host != "" || u.Query().Has("host"))
 }
 
+// misset names a parameter of a storage URL without which it could be read. It is empty
+// where the fault is elsewhere.
+func misset(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme == "" || !understood(rawURL) {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Query())) {
+		rest := *u
+		q := u.Query()
+		q.Del(name)
+		rest.RawQuery = q.Encode()
+		if _, err := pgconn.ParseConfig(rest.String()); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// refused names a parameter that a storage URL passes to the server, and that an error
+// of the server is about. pgx passes on what it does not know.
+func refused(rawURL string, pg *pgconn.PgError) string {
+	c, err := pgconn.ParseConfig(rawURL)
+	if err != nil || pg.Code != codeUnknownName && pg.Code != codeBadValue && pg.Code != codeProtocol {
+		return ""
+	}
+	for name := range c.RuntimeParams {
+		if strings.Contains(pg.Message, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// namesPassword reports whether there is a password to log in with, in the storage URL,
+// the environment or a file of passwords.
+func namesPassword(rawURL string) bool {
+	c, err := pgconn.ParseConfig(rawURL)
+	return err != nil || c.Password != ""
+}
+
+// What the server says of parameters that it does not know, or not so.
+const (
+	codeUnknownName = "42704"
+	codeBadValue    = "22023"
+)
+
 // refusesTLS reports that encryption could not be agreed on.
 func refusesTLS(err error) bool {
 	var verify *tls.CertificateVerificationError
@@ -83,6 +134,16 @@ func explainServer(pg *pgconn.PgError, rawURL string, say func(problem, next str
 	where := hostOf(rawURL)
 	if (pg.Code == codeNoPassword || pg.Code == codeNoRole) && !namesUser(rawURL) {
 		return say("the storage URL names no user, and the server does not let in the one who runs claybot", "write it as postgres://user:password@host:5432/database")
+	}
+	if name := refused(rawURL, pg); name != "" {
+		problem := "the storage URL has the parameter " + name + ", which the server does not know"
+		if pg.Code == codeBadValue {
+			problem = "the parameter " + name + " of the storage URL has a value that the server does not take"
+		}
+		return say(problem, "correct it, or leave it out")
+	}
+	if pg.Code == codeNoPassword && !namesPassword(rawURL) {
+		return say("the storage URL names no password, and "+where+" asks for one", "write it as postgres://user:password@host:5432/database")
 	}
 	switch pg.Code {
 	case codeNoPassword:
@@ -107,6 +168,18 @@ func explainServer(pg *pgconn.PgError, rawURL string, say func(problem, next str
 		return say("the server is starting or stopping", "try again in a moment")
 	}
 	return say(fmt.Sprintf("the server refuses: %s (SQLSTATE %s)", pg.Message, pg.Code), "see the log of the server")
+}
+
+// Crowded says what to do about an error of a database that is open when no connection
+// is left to it: that of Open, for what is asked later. nil for all other errors.
+func Crowded(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != codeTooMany {
+		return nil
+	}
+	return explainFull(pg, func(problem, next string) error {
+		return &SetupError{Problem: problem, Next: next, Err: pg}
+	})
 }
 
 // explainFull says whose limit of connections is reached. What the server says about it
