@@ -52,6 +52,15 @@ func (s *Server) fronted() bool { return len(s.cfg.Proxies) > 0 && len(s.cfg.Hos
 // first name is theirs.
 func (s *Server) front() string { return "https://" + s.cfg.Hosts[0] }
 
+// here is where a browser on this machine finds the page, whatever the certificate says.
+func (s *Server) here(addr string) string {
+	at := reachable(addr, nil)[0]
+	if s.cert != nil {
+		return "https://" + at
+	}
+	return "http://" + at
+}
+
 // links lists where browsers find the page, without a slash at the end: first
 // for this machine, then for others where that is known.
 func (s *Server) links(addr string, own []net.Addr) []string {

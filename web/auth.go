@@ -176,14 +176,11 @@ func replace(path string, b []byte) error {
 }
 
 // newCode makes a one-time login code. When there are too many, the one that
-// ends first goes.
-func (a *auth) newCode() string {
-	code := random()
+// ends first goes. shared is false when other nodes should know it and do not.
+func (a *auth) newCode() (code string, shared bool) {
+	code = random()
 	a.addCode(digest(code))
-	if a.shared != nil {
-		a.publish()
-	}
-	return code
+	return code, a.shared == nil || a.publish()
 }
 
 func (a *auth) addCode(code hash) {

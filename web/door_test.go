@@ -87,7 +87,7 @@ func TestOwnersToken(t *testing.T) {
 	if got := do(t, b, "GET", w.url("/session"), ""); got.code != 200 {
 		t.Errorf("session = %d", got.code)
 	}
-	if got := do(t, browser(t), "POST", w.url("/login"), `{"token":" `+w.srv.NewLoginLink()+` "}`); got.code != 204 {
+	if got := do(t, browser(t), "POST", w.url("/login"), `{"token":" `+w.srv.NewLoginLink().URL+` "}`); got.code != 204 {
 		t.Errorf("pasted link = %d %s", got.code, got.body)
 	}
 	// Addresses end up in histories and logs: the token is not taken from one.
@@ -169,10 +169,10 @@ func TestGuessingIsLocked(t *testing.T) {
 		t.Errorf("who is logged in = %d", got.code)
 	}
 	// Behind a proxy the guesser may be somebody else.
-	if got := enter(t, browser(t), w.srv.NewLoginLink()); got.code != 204 {
+	if got := enter(t, browser(t), w.srv.NewLoginLink().URL); got.code != 204 {
 		t.Errorf("a fresh link while locked = %d", got.code)
 	}
-	if got := do(t, browser(t), "POST", w.url("/login"), `{"token":"`+w.srv.NewLoginLink()+`"}`); got.code != 204 {
+	if got := do(t, browser(t), "POST", w.url("/login"), `{"token":"`+w.srv.NewLoginLink().URL+`"}`); got.code != 204 {
 		t.Errorf("a fresh code while locked = %d", got.code)
 	}
 }
@@ -266,7 +266,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	if rest := s.rest(); !strings.Contains(rest, "last words") {
 		t.Errorf("the end of a stream: %q", rest)
 	}
-	if w.srv.Addr() != "" || w.srv.NewLoginLink() != "" {
+	if w.srv.Addr() != "" || w.srv.NewLoginLink().URL != "" {
 		t.Error("a server that is down has an address")
 	}
 }

@@ -106,7 +106,7 @@ func TestLoginsOfNodes(t *testing.T) {
 // A link opens at any node, once.
 func TestLinksOfNodes(t *testing.T) {
 	all, stores := nodes(t, 3)
-	_, code, _ := strings.Cut(all[0].srv.NewLoginLink(), "?token=")
+	_, code, _ := strings.Cut(all[0].srv.NewLoginLink().URL, "?token=")
 	var wg sync.WaitGroup
 	var in atomic.Int32
 	for range 4 {
@@ -124,10 +124,16 @@ func TestLinksOfNodes(t *testing.T) {
 	}
 	// While the store is away nobody knows whether a link was used, but one that
 	// only this node knows is good.
-	_, code, _ = strings.Cut(all[0].srv.NewLoginLink(), "?token=")
+	_, code, _ = strings.Cut(all[0].srv.NewLoginLink().URL, "?token=")
 	stores[0].down.Store(true)
 	if got := do(t, browser(t), "POST", all[0].url("/login"), `{"token":"`+code+`"}`); got.code != http.StatusUnauthorized {
 		t.Errorf("a link that may have been used = %d", got.code)
+	}
+	if link := all[0].srv.NewLoginLink(); !link.Alone {
+		t.Error("a link without the store is not told from one that all nodes know")
+	}
+	if link := all[1].srv.NewLoginLink(); link.Alone {
+		t.Error("a link that all nodes know is told as one of this node")
 	}
 	b := all[0].loggedIn(t)
 	cookie := all[0].cookie(t, b).String()

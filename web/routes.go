@@ -154,11 +154,11 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) loginLink(w http.ResponseWriter, _ *http.Request) {
 	link := s.NewLoginLink()
-	if link == "" {
+	if link.URL == "" {
 		Fail(w, http.StatusConflict, "page_off", "The web page is not up: see the log, or set CLAYBOT_HTTP_ADDR.", "")
 		return
 	}
-	Answer(w, http.StatusOK, map[string]string{"url": link})
+	Answer(w, http.StatusOK, link)
 }
 
 // cookieName has the port in it: browsers share cookies between all ports of a

@@ -151,15 +151,17 @@ func (a *auth) spend(code hash) bool {
 	return there
 }
 
-// publish makes a new code known to the other nodes.
-func (a *auth) publish() {
+// publish makes a new code known to the other nodes, and reports whether it is.
+func (a *auth) publish() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), sharedTime)
 	defer cancel()
 	a.disk.Lock()
 	defer a.disk.Unlock()
-	if _, err := a.syncCodes(ctx, true); err != nil {
+	_, err := a.syncCodes(ctx, true)
+	if err != nil {
 		a.log.Warn("a login link works on this node only: the store cannot be reached", "err", err)
 	}
+	return err == nil
 }
 
 // saveShared writes the sessions for all nodes.

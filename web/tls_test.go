@@ -261,14 +261,27 @@ func TestLoginLinkBehindAProxy(t *testing.T) {
 			if want == "" {
 				want = "http://" + w.srv.Addr() + "/login?token="
 			}
-			var link struct{ URL string }
+			var link web.LoginLink
 			decode(t, w.ask(t, "POST", "/login-link", "").body, &link)
+			if link.Alone {
+				t.Error("one node has nobody to tell")
+			}
 			code, ok := strings.CutPrefix(link.URL, want)
 			if !ok || code == "" {
 				t.Fatalf("the link is %s, want %s…", link.URL, want)
 			}
 			if tc.want == "" {
+				if link.Local != "" {
+					t.Errorf("two links for this machine: %s", link.Local)
+				}
 				return
+			}
+			scheme := "http://"
+			if name == "proxy and TLS behind" {
+				scheme = "https://"
+			}
+			if want := scheme + w.srv.Addr() + "/login?token=" + code; link.Local != want {
+				t.Errorf("on this machine it is %s, want %s", link.Local, want)
 			}
 			host := strings.TrimSuffix(strings.TrimPrefix(want, "https://"), "/login?token=")
 			got := sent(t, w.srv, "192.0.2.7:1", "POST", "/login", `{"token":"`+code+`"}`, "Host", host, "X-Forwarded-Proto", "https", "Content-Type", "application/json")

@@ -279,7 +279,7 @@ func TestTokenHygiene(t *testing.T) {
 	var rotated struct{ Token string }
 	decode(t, w.ask(t, "POST", "/tokens/ci/rotate", "").body, &rotated)
 	b := w.loggedIn(t)
-	link := w.srv.NewLoginLink()
+	link := w.srv.NewLoginLink().URL
 	_, code, _ := strings.Cut(link, "token=")
 	secrets := map[string]string{"owner": w.owner(t), "first": token, "second": rotated.Token, "cookie": w.cookie(t, b).Value, "code": code}
 	before := w.owner(t)

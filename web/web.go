@@ -146,21 +146,39 @@ func (s *Server) Addr() string {
 	return s.addr.String()
 }
 
-// NewLoginLink makes a link that logs one browser in, once, within 15 minutes: by
-// the name that people see where a proxy with a name stands in front, else for this
-// machine. It is empty while the page is not up.
-func (s *Server) NewLoginLink() string {
-	addr := s.Addr()
-	switch {
-	case addr == "":
-		return ""
-	case s.fronted():
-		return s.linkTo(s.front())
-	}
-	return s.linkTo(s.links(addr, nil)[0])
+// A LoginLink logs one browser in, once, within 15 minutes.
+type LoginLink struct {
+	// URL has the name that people see where a proxy with a name stands in front, else
+	// it is for this machine. Empty: the page is not up.
+	URL string `json:"url"`
+	// Local is the same link for this machine, where URL is another one. It works
+	// while the proxy does not.
+	Local string `json:"local,omitempty"`
+	// Alone says that other nodes do not know the link: the store could not be reached.
+	Alone bool `json:"thisNodeOnly,omitempty"`
 }
 
-func (s *Server) linkTo(base string) string { return base + "/login?token=" + s.auth.newCode() }
+// NewLoginLink makes a link that logs one browser in.
+func (s *Server) NewLoginLink() LoginLink {
+	addr := s.Addr()
+	if addr == "" {
+		return LoginLink{}
+	}
+	code, shared := s.auth.newCode()
+	l := LoginLink{URL: loginAt(s.links(addr, nil)[0], code), Alone: !shared}
+	if s.fronted() {
+		l.URL, l.Local = loginAt(s.front(), code), loginAt(s.here(addr), code)
+	}
+	return l
+}
+
+// linkTo makes a link for the log of whoever starts claybot.
+func (s *Server) linkTo(base string) string {
+	code, _ := s.auth.newCode() // that it is not shared was logged
+	return loginAt(base, code)
+}
+
+func loginAt(base, code string) string { return base + "/login?token=" + code }
 
 // Run serves until ctx is done; then it ends streams, lets requests under way
 // finish for 3 s and returns the cause. It returns earlier only when it cannot

@@ -272,7 +272,7 @@ func browser(t *testing.T) *http.Client {
 func (w *world) loggedIn(t *testing.T) *http.Client {
 	t.Helper()
 	b := browser(t)
-	if got := enter(t, b, w.srv.NewLoginLink()); got.code != http.StatusNoContent {
+	if got := enter(t, b, w.srv.NewLoginLink().URL); got.code != http.StatusNoContent {
 		t.Fatalf("login = %d %s", got.code, got.body)
 	}
 	return b

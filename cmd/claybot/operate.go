@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // askTimeout bounds what the commands below ask of the daemon.
@@ -179,13 +180,17 @@ type openCmd struct{}
 
 // Run prints a link that logs one browser in.
 func (openCmd) Run(e *env) error {
-	var out struct {
-		URL string `json:"url"`
-	}
-	if err := e.ask("POST", "/login-link", nil, &out); err != nil {
+	var link web.LoginLink
+	if err := e.ask("POST", "/login-link", nil, &link); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(e.out, out.URL)
+	if link.Alone {
+		fmt.Fprintln(e.err, "claybot: the database cannot be reached, so the link works on this node only")
+	}
+	_, err := fmt.Fprintln(e.out, link.URL)
+	if link.Local != "" && err == nil {
+		_, err = fmt.Fprintln(e.out, "on this machine:", link.Local)
+	}
 	return err
 }
 

@@ -55,7 +55,7 @@ func (r *rig) browse() *browser {
 			r.Error(p)
 		}
 	})
-	b.do("log in", chromedp.Navigate(r.srv.NewLoginLink()), chromedp.WaitVisible("#text"), until(`document.body.dataset.live === "on"`))
+	b.do("log in", chromedp.Navigate(r.srv.NewLoginLink().URL), chromedp.WaitVisible("#text"), until(`document.body.dataset.live === "on"`))
 	return b
 }
 

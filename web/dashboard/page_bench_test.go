@@ -149,7 +149,7 @@ func newBenchRig(b *testing.B) *benchRig {
 func (r *benchRig) converse(b *testing.B) {
 	b.Helper()
 	r.hc = &http.Client{Jar: must(cookiejar.New(nil))(b)}
-	page, code, _ := strings.Cut(r.srv.NewLoginLink(), "?token=")
+	page, code, _ := strings.Cut(r.srv.NewLoginLink().URL, "?token=")
 	resp, err := r.hc.Post(page, "application/json", strings.NewReader(`{"token":"`+code+`"}`))
 	if err != nil || resp.StatusCode != http.StatusNoContent {
 		b.Fatal("login: ", resp, err)

@@ -315,7 +315,7 @@ func (r *rig) visitor() *visitor {
 	tr := &http.Transport{}
 	r.Cleanup(tr.CloseIdleConnections)
 	v := &visitor{r, &http.Client{Jar: jar, Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	link, err := url.Parse(r.srv.NewLoginLink())
+	link, err := url.Parse(r.srv.NewLoginLink().URL)
 	if err != nil {
 		r.Fatal(err)
 	}
