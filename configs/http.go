@@ -40,6 +40,12 @@ func (r *reader) listen(at place, v string, c *Config) {
 	store(&c.HTTP, addr, ok)
 }
 
+// NamelessProxy reports whether there is a proxy before the web page, and no name by
+// which people may come: names that are not listed are turned away.
+func (c Config) NamelessProxy() bool {
+	return c.HTTP != Off && len(c.HTTPGuard.Proxies) > 0 && len(c.HTTPHosts) == 0
+}
+
 // path is that of a file beside the configuration, unless it is whole.
 func (r *reader) path(v string) string {
 	if v == "" || filepath.IsAbs(v) {

@@ -20,6 +20,7 @@ type Warning struct {
 	Key  string // the full key, such as agents.default.maxBatch
 	Text string // what is wrong, the rule, and what holds instead
 	Near string // the known key that an unknown one resembles, if any
+	Next string // what to do about it, where that is more than to correct it
 }
 
 // String is the warning as one line: file:line: key: text.

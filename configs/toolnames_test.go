@@ -2,6 +2,7 @@ package configs
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -36,7 +37,9 @@ func TestUnknownTools(t *testing.T) {
 			c, _ := load(t, "agents:\n  default:\n"+tt.rules+servers, nil)
 			var got []string
 			for _, w := range c.UnknownTools(known) {
-				w.File = "c.yaml"
+				if w.File = "c.yaml"; !strings.Contains(w.Next, "claybot tools") {
+					t.Errorf("%v: the next step is %q", w, w.Next)
+				}
 				got = append(got, w.String())
 			}
 			if !slices.Equal(got, tt.want) {

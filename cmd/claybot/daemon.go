@@ -288,7 +288,11 @@ func (d *daemon) close() {
 	}
 }
 
+// warnOpen tells of settings that are allowed and seldom meant.
 func (d *daemon) warnOpen() {
+	if d.config.Load().NamelessProxy() {
+		d.log.Warn("http.trusted_proxies is set and http_hosts is not: who comes by the name of the proxy is turned away; add the name to http_hosts")
+	}
 	if d.config.Load().Access.Mode == configs.AccessOpen {
 		d.log.Warn("access is open: everybody who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to change that")
 	}

@@ -141,10 +141,19 @@ func archiveConfig(ctx context.Context, conf configs.Config) (postgres.Config, e
 	return postgres.Config{URL: address, Pooler: conf.Storage.Pooler, Blobs: blobs, MaxInline: conf.Files.MaxInline}, err
 }
 
+// A heldError is that of a database which nodes use. It is ErrLocked, and does not speak
+// of a data directory.
+type heldError struct{ error }
+
+func (e heldError) Unwrap() error { return e.error }
+
+// Is reports that it is storage.ErrLocked.
+func (e heldError) Is(target error) bool { return target == storage.ErrLocked } //nolint:errorlint // it is to be the same
+
 // databaseError gives an error of opening a database its exit code.
 func databaseError(err error) error {
 	if errors.Is(err, postgres.ErrInUse) {
-		return fmt.Errorf("%w: %w", storage.ErrLocked, err)
+		return heldError{err}
 	}
 	if setup := (*postgres.SetupError)(nil); errors.As(err, &setup) {
 		return configError{err}

@@ -401,7 +401,7 @@ func TestCarryRefuses(t *testing.T) {
 	if _, err := createTarget(ctx, shared(address)); err == nil || exitCode(err) != exitLocked || !strings.Contains(err.Error(), `"left" uses the database; stop all nodes`) {
 		t.Errorf("with a node that lives: %v", err)
 	}
-	if _, err := openSource(ctx, shared(address), false); exitCode(err) != exitLocked {
+	if _, err := openSource(ctx, shared(address), false); exitCode(err) != exitLocked || strings.Contains(err.Error(), "data directory") {
 		t.Errorf("with a node that lives: %v", err)
 	}
 	one, err := openSource(ctx, shared(address), true)
