@@ -24,13 +24,16 @@ import (
 )
 
 type chatCmd struct {
-	Message string `short:"m" placeholder:"TEXT" help:"Send one message, print the reply, and exit: 0 answered, 1 failed."`
-	JSON    bool   `name:"json" help:"With -m: print the events of the run as JSON lines."`
+	Message *string `short:"m" placeholder:"TEXT" help:"Send one message, print the reply, and exit: 0 answered, 1 failed."`
+	JSON    bool    `name:"json" help:"With -m: print the events of the run as JSON lines."`
 }
 
 // Run chats with the running daemon, or with one inside this process when none
 // runs.
 func (c chatCmd) Run(e *env) error {
+	if c.Message != nil && strings.TrimSpace(*c.Message) == "" {
+		return usageError{errors.New("the message of -m is empty; leave -m out to chat line by line")}
+	}
 	cfg, _, err := e.load()
 	if err != nil {
 		return err
@@ -38,7 +41,8 @@ func (c chatCmd) Run(e *env) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cl, err := dial(cfg.DataDir)
-	if errors.Is(err, web.ErrNoDaemon) {
+	inside := errors.Is(err, web.ErrNoDaemon)
+	if inside {
 		var stop func() error
 		cl, stop, err = e.inside(ctx, cfg)
 		if err != nil {
@@ -55,9 +59,9 @@ func (c chatCmd) Run(e *env) error {
 	if err := cl.ready(ctx); err != nil {
 		return err
 	}
-	t := &talk{client: cl, out: e.out, errs: e.err, json: c.JSON, typed: isTerminal(e.in)}
-	if c.Message != "" {
-		return t.once(ctx, c.Message)
+	t := &talk{client: cl, out: e.out, errs: e.err, json: c.JSON, inside: inside, typed: isTerminal(e.in)}
+	if c.Message != nil {
+		return t.once(ctx, *c.Message)
 	}
 	return t.converse(ctx, e.in)
 }
@@ -120,6 +124,7 @@ type talk struct {
 	out    io.Writer
 	errs   io.Writer
 	json   bool
+	inside bool   // the daemon is part of this process
 	typed  bool   // by a person; otherwise the lines come from a script
 	shown  string // of the text that grows, what is printed already
 	run    claybot.RunID
@@ -336,9 +341,9 @@ func (t *talk) tool(e claybot.Event) {
 func (t *talk) print(s string) { _, _ = io.WriteString(t.out, s) } // a terminal that is gone ends the input as well
 
 // once sends one message, prints its reply and returns errSilent when its run
-// failed.
+// failed. Ctrl-C ends the wait for it.
 func (t *talk) once(ctx context.Context, text string) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
 	defer cancel()
 	events, err := t.open(ctx)
 	if err != nil {
@@ -368,6 +373,15 @@ func (t *talk) once(ctx context.Context, text string) error {
 			return errSilent
 		}
 		return nil
+	}
+	if ctx.Err() != nil {
+		rest := "its run goes on, `claybot runs` shows it"
+		if t.inside {
+			rest = "claybot goes on with it when it is started again"
+		}
+		// At once: a daemon of this process gives its runs a moment to end.
+		fmt.Fprintln(t.errs, "claybot: interrupted; the message is kept, and "+rest)
+		return interruptedError{}
 	}
 	return errGone
 }

@@ -91,3 +91,11 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 }
+
+// Whoever interrupts a wait was told of it, and scripts know it by the code of shells.
+func TestInterrupted(t *testing.T) {
+	err := fmt.Errorf("chat: %w", interruptedError{})
+	if got := exitCode(err); got != 130 || !errors.Is(err, errSilent) {
+		t.Errorf("%v has the exit code %d, want 130 and silence", err, got)
+	}
+}

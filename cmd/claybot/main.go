@@ -28,6 +28,8 @@ const (
 	exitConfig  = 3
 	exitLocked  = 4
 	exitDamaged = 5
+	// exitInterrupted is what shells make of an end by Ctrl-C.
+	exitInterrupted = 130
 )
 
 // cli is the command line.
@@ -144,14 +146,23 @@ type usageError struct{ error }
 // A configError is a configuration with which nothing can start.
 type configError struct{ error }
 
+// An interruptedError is an end that somebody asked for by Ctrl-C, and was told of.
+type interruptedError struct{}
+
+func (interruptedError) Error() string { return "interrupted" }
+func (interruptedError) Unwrap() error { return errSilent }
+
 func (e configError) Unwrap() error { return e.error }
 
 func exitCode(err error) int {
 	var usage usageError
 	var config configError
+	var interrupted interruptedError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &interrupted):
+		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.Is(err, storage.ErrLocked):
