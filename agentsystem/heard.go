@@ -19,7 +19,7 @@ const (
 	lookEnds = 2 * time.Second
 	lookSoon = 200 * time.Millisecond
 	// stirEvery is how often pages that show everything look without a hint.
-	stirEvery = 5 * time.Second
+	stirEvery = 2 * time.Second
 )
 
 // Heard is told what other nodes hint at: give it to the store, which is shared, as
@@ -27,6 +27,7 @@ const (
 // is believed but that a look is worth while, and to cancel what was to be canceled
 // anyway. It neither blocks nor uses the store.
 func (s *System) Heard(h storage.Hint) {
+	s.Members.Heard(h.Node)
 	s.Hub.Heard(h)
 	lost := nothing(h)
 	if h.Due || lost {

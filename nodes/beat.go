@@ -46,6 +46,7 @@ func (m *Membership) join(ctx context.Context) *Term {
 			m.learn(id, began, alive, true)
 			m.cfg.Log.Info("joined", "node", id, "name", m.Name(), "nodes", len(alive))
 			m.doubt(id, alive, true)
+			m.Tell(storage.Hint{Due: true}) // so that the others know of this node before their next beats
 			return t
 		}
 		if ctx.Err() != nil {

@@ -51,6 +51,7 @@ type Membership struct {
 	failed   error                // of the newest beat; nil when it was good
 	silent   time.Time            // when the first of the beats began that were not answered; zero when the newest was
 	doubted  map[string]bool      // what the log was told of other nodes
+	met      time.Time            // when a hint of an unknown node last made a beat come at once
 	draining bool
 	changed  chan struct{}
 }
@@ -223,6 +224,26 @@ func (m *Membership) Draining() bool {
 	d := m.draining
 	m.mu.Unlock()
 	return d && m.Others() > 0
+}
+
+// Heard is told which node has given a hint. One that is not known has come since
+// the last beat, so the next one comes at once: who believes to be the only node
+// tells nobody of what it does. Of nodes that stay unknown, as they have left
+// meanwhile, it does so once a second. It does not block.
+func (m *Membership) Heard(id string) {
+	if m.alone != nil || id == "" {
+		return
+	}
+	m.mu.Lock()
+	known := m.term == nil || slices.ContainsFunc(m.alive, func(n storage.Node) bool { return n.ID == id })
+	soon := !m.met.IsZero() && time.Since(m.met) < m.patience()
+	if !known && !soon {
+		m.met = time.Now()
+	}
+	m.mu.Unlock()
+	if !known && !soon {
+		m.beatNow()
+	}
 }
 
 // beatNow makes the next beat come at once.

@@ -30,6 +30,7 @@ type register struct {
 	hang   bool
 	frozen chan struct{} // a beat waits for its end, whatever its context says
 	told   []storage.Hint
+	joined int // nodes that have said so
 }
 
 func newRegister() *register {
@@ -142,7 +143,11 @@ func (r *register) Holder(_ context.Context, name string) (string, error) {
 func (r *register) Tell(h storage.Hint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, h)
+	if !h.Due { // which those say that join
+		r.told = append(r.told, h)
+	} else {
+		r.joined++
+	}
 }
 
 // member is a membership at work; stop ends it and waits.
@@ -241,6 +246,49 @@ func TestOthers(t *testing.T) {
 		if a.Others() != 0 || !a.Gone("b1") || a.Draining() {
 			t.Error("b is still there")
 		}
+	})
+}
+
+// Of two nodes that start together the first learns of the second by its first hint,
+// not by its own next beat; hints of nodes that stay unknown make a beat a second.
+func TestHintOfNewcomer(t *testing.T) {
+	bubble(t, func(t *testing.T, r *register) {
+		a, _ := r.member(t, "a")
+		_, stopB := r.member(t, "b")
+		if r.joined != 2 {
+			t.Errorf("%d of those that have joined say so", r.joined)
+		}
+		if a.Others() != 0 {
+			t.Fatal("a knows of b before anybody told it")
+		}
+		a.Heard("b1")
+		synctest.Wait()
+		if got := names(a.Alive()); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("a sees %v", got)
+		}
+		stopB()
+		time.Sleep(ttl)
+		synctest.Wait()
+		for _, tt := range []struct {
+			from []string
+			most int
+		}{
+			{[]string{"a1", ""}, 0},
+			{[]string{"b1"}, 3},
+		} {
+			before := len(r.beats)
+			for range 20 { // two seconds, in which one beat or none is due anyway
+				for _, id := range tt.from {
+					a.Heard(id)
+				}
+				time.Sleep(100 * time.Millisecond)
+				synctest.Wait()
+			}
+			if n := len(r.beats) - before; n > tt.most+1 || n < min(1, tt.most) {
+				t.Errorf("hints of %q: %d beats", tt.from, n)
+			}
+		}
+		nodes.Alone(storage.Node{ID: "x"}).Heard("y") // has nobody to learn of
 	})
 }
 

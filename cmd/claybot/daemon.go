@@ -164,9 +164,9 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 // server that carries two of them.
 func (d *daemon) connect(c configs.Config) error {
 	d.page = webchat.New(webchat.Config{
-		Name: "web", HTML: true, Log: d.log, Poll: d.lookEvery(c), Door: func() connectors.Health { return d.web.Health() },
+		Name: "web", HTML: true, Log: d.log, Poll: d.lookEvery(), Door: func() connectors.Health { return d.web.Health() },
 	})
-	terminal := webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.lookEvery(c)})
+	terminal := webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.lookEvery()})
 	d.chats = []connectors.Connector{d.page, terminal}
 	if c.Telegram.Wanted() {
 		d.chats = append(d.chats, telegram.New(telegram.Config{

@@ -180,22 +180,16 @@ func (d *daemon) prune(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// How often a page that is open looks for what other nodes have sent to it: when
-// they tell, that is for what was lost on the way.
-const (
-	lookTold   = 5 * time.Second
-	lookUntold = 2 * time.Second
-)
+// lookLost is how often a page that is open looks for what other nodes have sent to
+// it and no hint has told of: what docs/scaling.md promises of a hint that is lost.
+const lookLost = 2 * time.Second
 
 // lookEvery is how often pages look; 0 where nobody else sends to them.
-func (d *daemon) lookEvery(c configs.Config) time.Duration {
-	switch {
-	case d.shared == nil:
+func (d *daemon) lookEvery() time.Duration {
+	if d.shared == nil {
 		return 0
-	case c.Storage.Listen && !c.Storage.Pooler:
-		return lookTold
 	}
-	return lookUntold
+	return lookLost
 }
 
 // mates counts the nodes that share the store, this one included; 0 while that is not
