@@ -18,14 +18,21 @@ const figuresTime = 3 * time.Second
 // What is said of a store that does not answer, or not this time.
 const (
 	noDatabase = "the database does not answer; nothing new is taken in until it does"
-	noFigures  = "the database did not give its figures in time; they are the last that were read"
+	oldFigures = "the database did not give its figures in time; they are the last that were read"
+	noneRead   = "the database did not give its figures in time; they are not known yet"
+	noHolder   = "nobody knows which node has the connection until the database answers"
 )
 
 // held says of connectors that they take nothing in while the store does not answer.
-// Those that stopped, or stand by, take nothing in for reasons of their own.
+// Those that stopped, or stand by, take nothing in for reasons of their own; for whom
+// these stand by may have changed since.
 func held(all []ConnectorStatus) {
 	for i, c := range all {
-		if c.State == connectors.StateStopped || c.State == connectors.StateStandby {
+		switch c.State {
+		case connectors.StateStopped:
+			continue
+		case connectors.StateStandby:
+			all[i].Err = noHolder
 			continue
 		}
 		switch c.Name {
@@ -85,27 +92,40 @@ func (s *System) nodeStatus() *NodeStatus {
 	return st
 }
 
-// figures are those of the store. Of one that nodes share and that does not answer
-// they are the last that were read, and fresh is false: a status is asked for then
-// above all.
-func (s *System) figures(ctx context.Context) (counts storage.Counts, fresh bool, err error) {
+// figures are what the store counts, and when it was asked.
+type figures struct {
+	storage.Counts
+	at      claybot.Time
+	old     bool // not of this moment
+	unknown bool // never read
+}
+
+// figures reads what the store counts. Of one that nodes share and that does not
+// answer it is what was read last, if anything was: a status is asked for then above
+// all, and has more to tell than figures.
+func (s *System) figures(ctx context.Context) (figures, error) {
 	if s.Members.IsAlone() {
-		counts, err = s.Counts.Figures(ctx)
-		return counts, err == nil, err
+		counts, err := s.Counts.Figures(ctx)
+		return figures{Counts: counts}, err
 	}
-	last := s.counted.Load()
-	if last != nil && s.Members.Answering() != nil {
-		return *last, false, nil
+	last := figures{unknown: true}
+	if f := s.counted.Load(); f != nil {
+		last, last.old = *f, true
+	}
+	if s.Members.Answering() != nil {
+		return last, nil
 	}
 	short, cancel := context.WithTimeoutCause(ctx, figuresTime, errors.New(noDatabase))
 	defer cancel()
-	counts, err = s.Counts.Figures(short)
+	counts, err := s.Counts.Figures(short)
 	switch {
 	case err == nil:
-		s.counted.Store(&counts)
-		return counts, true, nil
-	case last != nil && ctx.Err() == nil:
-		return *last, false, nil
+		f := figures{Counts: counts, at: claybot.Now()}
+		s.counted.Store(&f)
+		return f, nil
+	case ctx.Err() != nil:
+		return figures{}, err // nobody waits for it any more
 	}
-	return counts, false, err
+	s.Log.Debug("figures cannot be read", "err", err)
+	return last, nil
 }

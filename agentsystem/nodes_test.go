@@ -64,10 +64,14 @@ func TestNodeStatus(t *testing.T) {
 		if st := status(second); len(st.Connectors) == 0 || st.Connectors[0].Held != "" {
 			c.Errorf("nothing keeps the connectors back: %+v", st.Connectors)
 		}
+		read := claybot.Now()
 		second.way.cut(true)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		st := status(second)
+		if st.AsOf != read || st.Unknown {
+			c.Errorf("without the store: figures as of %v, unknown %v; want %v", st.AsOf, st.Unknown, read)
+		}
 		for _, x := range st.Connectors {
 			if (x.Held == "new messages wait at the platform until the database answers") != (x.State != connectors.StateStandby) {
 				c.Errorf("without the store: %+v", x)
@@ -85,7 +89,7 @@ func TestNodeStatus(t *testing.T) {
 		time.Sleep(2 * nodeTTL)
 		second.way.cut(false)
 		time.Sleep(2 * nodeTTL)
-		if st := status(second); !st.Node.OK || st.Node.Nodes != 2 || slices.ContainsFunc(st.Connectors, func(x agentsystem.ConnectorStatus) bool { return x.Held != "" }) {
+		if st := status(second); !st.Node.OK || st.AsOf != 0 || st.Node.Nodes != 2 || slices.ContainsFunc(st.Connectors, func(x agentsystem.ConnectorStatus) bool { return x.Held != "" }) {
 			c.Errorf("afterwards: %+v of %+v", st.Node, st.Connectors)
 		}
 		if ok, words := second.system.Ready(); !ok {
@@ -103,8 +107,8 @@ func TestNodeStatus(t *testing.T) {
 	})
 }
 
-// While beats arrive, figures that fail are told as the last that were read; without
-// any there is no status.
+// While beats arrive, figures that fail are told as the last that were read, or as
+// not known.
 func TestStatusWithoutFigures(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
 		m := c.nodes[0]
@@ -115,16 +119,48 @@ func TestStatusWithoutFigures(t *testing.T) {
 		cfg.Counts = waysideFigures{m.db, lame}
 		s := agentsystem.New(cfg)
 		lame.cut(true)
-		if _, err := s.Status(c.Context()); err == nil {
-			c.Error("a status without figures")
+		if st, err := s.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "not known yet") || !st.Unknown || st.AsOf != 0 {
+			c.Errorf("without figures: %v %+v", err, st)
+		}
+		gone, cancel := context.WithCancel(c.Context())
+		cancel()
+		if _, err := s.Status(gone); err == nil {
+			c.Error("a status for nobody")
 		}
 		lame.cut(false)
-		if st, err := s.Status(c.Context()); err != nil || !st.Node.OK || st.Agents != 1 {
+		if st, err := s.Status(c.Context()); err != nil || !st.Node.OK || st.Agents != 1 || st.Unknown || st.AsOf != 0 {
 			c.Errorf("with figures: %v %+v", err, st.Node)
 		}
 		lame.cut(true)
-		if st, err := s.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "did not give its figures") || st.Agents != 1 {
-			c.Errorf("with old figures: %v %+v", err, st.Node)
+		if st, err := s.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "did not give its figures") || st.Agents != 1 || st.AsOf == 0 || st.Unknown {
+			c.Errorf("with old figures: %v %+v", err, st)
+		}
+	})
+}
+
+// A node that nobody has asked before its database froze says all but figures. One
+// that stands by does not say who has the connection: nobody knows.
+func TestFirstStatusWithoutStore(t *testing.T) {
+	prepare := func(c *cluster) { c.line = new(polls).line }
+	nodesInBubble(t, 2, prepare, func(c *cluster) {
+		after(5 * time.Second)
+		for i, m := range c.nodes {
+			m.way.cut(true)
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			st, err := m.system.Status(c.Context())
+			if err != nil {
+				c.Fatalf("%s: %v", m.name, err)
+			}
+			if !st.Unknown || st.AsOf != 0 || st.Node == nil || st.Node.OK || st.Node.Err == "" || len(st.Connectors) != 1 {
+				c.Fatalf("%s: %+v", m.name, st)
+			}
+			x, standby := st.Connectors[0], i == 1
+			if (x.State == connectors.StateStandby) != standby || (x.Held == "") != standby || standby && !strings.HasPrefix(x.Err, "nobody knows which node") {
+				c.Errorf("%s: %+v", m.name, x)
+			}
+			m.way.cut(false)
+			time.Sleep(2 * nodeTTL)
 		}
 	})
 }

@@ -31,6 +31,12 @@ type Status struct {
 	Disk       *DiskStatus               `json:"disk,omitempty"`
 	Node       *NodeStatus               `json:"node,omitempty"`  // that says all this
 	Sinks      []runs.SinkHealth         `json:"sinks,omitempty"` // outside, see runs.Relay
+	// AsOf is when the figures of the store were read: set when they are not of this
+	// moment, because it does not answer.
+	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
+	// Unknown says that they were never read: agents, inbox, runs, outbox, duplicates
+	// and ambiguous are zero then and mean nothing.
+	Unknown bool `json:"figuresUnknown,omitempty"`
 }
 
 // DiskStatus is the space of the file system with the data directory, in bytes.
@@ -41,7 +47,7 @@ type DiskStatus struct {
 
 // NodeStatus is the node that says all this, among those that share the store.
 // What is counted since the start is of this node alone. While Err is set, the
-// figures of the store are the last that were read.
+// figures of the store are the last that were read (Status.AsOf), or not known.
 type NodeStatus struct {
 	ID    string `json:"id,omitempty"` // empty while it is none
 	Name  string `json:"name"`
@@ -82,7 +88,7 @@ type AccessStatus struct {
 
 // Status reads how the daemon is doing.
 func (s *System) Status(ctx context.Context) (Status, error) {
-	counts, fresh, err := s.figures(ctx)
+	counts, err := s.figures(ctx)
 	if err != nil {
 		return Status{}, fmt.Errorf("read figures: %w", err)
 	}
@@ -97,12 +103,18 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		Duplicates: counts.Duplicates,
 		Ambiguous:  counts.Ambiguous,
 		Node:       s.nodeStatus(),
+		Unknown:    counts.unknown,
+	}
+	if counts.old {
+		st.AsOf = counts.at
 	}
 	switch {
 	case st.Node.Err != "":
 		held(st.Connectors)
-	case !fresh:
-		st.Node.OK, st.Node.Err = false, noFigures
+	case counts.unknown:
+		st.Node.OK, st.Node.Err = false, noneRead
+	case counts.old:
+		st.Node.OK, st.Node.Err = false, oldFigures
 	}
 	if s.Sinks != nil {
 		st.Sinks = s.Sinks()

@@ -163,7 +163,7 @@ type System struct {
 	elsewhere signal // another node has written something
 	shown     shown
 	openings  openings
-	counted   atomic.Pointer[storage.Counts] // the last figures of a shared store
+	counted   atomic.Pointer[figures] // the last ones of a shared store
 
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector

@@ -62,6 +62,26 @@ func TestConnectorLine(t *testing.T) {
 	}
 }
 
+// Figures say how old they are when they are not of now, or that nobody knows them.
+func TestFigureRows(t *testing.T) {
+	now := time.Now()
+	read := now.Add(-90 * time.Second)
+	for name, tt := range map[string]struct {
+		status agentsystem.Status
+		first  []string
+		rows   int
+	}{
+		"of now":   {agentsystem.Status{Agents: 2}, []string{"agents", "2"}, 4},
+		"old":      {agentsystem.Status{Agents: 2, AsOf: claybot.At(read)}, []string{"figures", "as of " + moment(read) + ", 1m30s old: the database does not answer"}, 5},
+		"from now": {agentsystem.Status{AsOf: claybot.At(now.Add(time.Hour))}, []string{"figures", "as of " + moment(now.Add(time.Hour)) + ", 0s old: the database does not answer"}, 5},
+		"unknown":  {agentsystem.Status{Unknown: true}, []string{"figures", "unknown: the database does not answer"}, 1},
+	} {
+		if rows := figureRows(tt.status, now); len(rows) != tt.rows || !slices.Equal(rows[0], tt.first) {
+			t.Errorf("%s: %q", name, rows)
+		}
+	}
+}
+
 func TestNodeLine(t *testing.T) {
 	for want, n := range map[string]agentsystem.NodeStatus{
 		"a":                               {Name: "a", Nodes: 1, OK: true},

@@ -114,11 +114,8 @@ func (c statusCmd) Run(e *env) error {
 		{"node", nodeLine(cmp.Or(st.Node, new(agentsystem.NodeStatus)))},
 		{"access", string(st.Access.Mode)},
 		{"model", modelLine(st.Model)},
-		{"agents", fmt.Sprint(st.Agents)},
-		{"waiting", fmt.Sprint(st.Inbox.Waiting)},
-		{"runs", counts(st.Runs)},
-		{"outbox", counts(st.Outbox)},
 	}
+	rows = append(rows, figureRows(st, time.Now())...)
 	for _, x := range st.Connectors {
 		rows = append(rows, []string{x.Name, connectorLine(x)})
 	}
@@ -133,6 +130,25 @@ func (c statusCmd) Run(e *env) error {
 		rows = append(rows, []string{"sink " + x.Name, line})
 	}
 	return e.table(rows)
+}
+
+// figureRows are what the store counts, and how old that is when it is not of now.
+func figureRows(st agentsystem.Status, now time.Time) [][]string {
+	if st.Unknown {
+		return [][]string{{"figures", "unknown: the database does not answer"}}
+	}
+	rows := [][]string{
+		{"agents", fmt.Sprint(st.Agents)},
+		{"waiting", fmt.Sprint(st.Inbox.Waiting)},
+		{"runs", counts(st.Runs)},
+		{"outbox", counts(st.Outbox)},
+	}
+	if st.AsOf != 0 {
+		at := st.AsOf.Time()
+		age := max(0, now.Sub(at).Round(time.Second))
+		rows = slices.Insert(rows, 0, []string{"figures", fmt.Sprintf("as of %s, %s old: the database does not answer", moment(at), age)})
+	}
+	return rows
 }
 
 // connectorLine is how a connector is doing, in a line.

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
@@ -103,6 +105,32 @@ func TestHealthWithoutDatabase(t *testing.T) {
 	}
 	if strings.Contains(html, ">works<") {
 		t.Error("the page says of a connector that it works")
+	}
+}
+
+// Figures that are not of this moment say so, and those that nobody knows are left out.
+func TestHealthFigures(t *testing.T) {
+	b := &board{views: sync.OnceValue(readViews)}
+	const agents, old, unknown = ">agents<", "as of which the figures are", "figures unknown"
+	for name, tt := range map[string]struct {
+		status    agentsystem.Status
+		want, not []string
+	}{
+		"of now":  {agentsystem.Status{}, []string{agents, "runs-head"}, []string{old, unknown}},
+		"old":     {agentsystem.Status{AsOf: claybot.At(time.Unix(1_700_000_000, 0))}, []string{agents, "runs-head", old, `datetime="2023-11-14T22:13:20`}, []string{unknown}},
+		"unknown": {agentsystem.Status{Unknown: true}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "repeats dropped", old}},
+	} {
+		html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, tt.status)})
+		for _, s := range tt.want {
+			if !strings.Contains(html, s) {
+				t.Errorf("%s: the page does not say %q:\n%s", name, s, html)
+			}
+		}
+		for _, s := range tt.not {
+			if strings.Contains(html, s) {
+				t.Errorf("%s: the page says %q", name, s)
+			}
+		}
 	}
 }
 

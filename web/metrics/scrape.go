@@ -19,7 +19,8 @@ type snapshot struct {
 	now      time.Time
 	version  string
 	status   agentsystem.Status
-	ok       bool // status could be read
+	told     bool // status could be read
+	ok       bool // and its figures are those of the store at this moment
 	memory   []metrics.Sample
 	process  process
 	exporter exported
@@ -34,7 +35,8 @@ func (m *Metrics) snapshot(ctx context.Context) *snapshot {
 		if s.status, err = m.cfg.Status(ctx); err != nil {
 			m.log.Warn("some figures cannot be read", "err", err)
 		}
-		s.ok = err == nil
+		s.told = err == nil
+		s.ok = s.told && !s.status.Unknown && s.status.AsOf == 0
 	}
 	if m.exporter != nil {
 		s.exporter = m.exporter.figures()
@@ -76,12 +78,12 @@ func scraped() []*family {
 		read("claybot_outbox_ambiguous_total", counter, "Sends of which nobody knew at first whether they arrived, since the store was made.", stored(func(s *snapshot, set func(float64, ...string)) {
 			set(float64(s.status.Ambiguous))
 		})),
-		read("claybot_connector_up", gauge, "1 when the connector works.", stored(func(s *snapshot, set func(float64, ...string)) {
+		read("claybot_connector_up", gauge, "1 when the connector works.", told(func(s *snapshot, set func(float64, ...string)) {
 			for _, c := range s.status.Connectors {
 				set(truth(c.State == connectors.StateLive), c.Name)
 			}
 		}), "connector"),
-		read("claybot_connector_last_success_age_seconds", gauge, "Time since the connector last completed something; left out before the first time.", stored(func(s *snapshot, set func(float64, ...string)) {
+		read("claybot_connector_last_success_age_seconds", gauge, "Time since the connector last completed something; left out before the first time.", told(func(s *snapshot, set func(float64, ...string)) {
 			for _, c := range s.status.Connectors {
 				if !c.LastOK.IsZero() {
 					set(age(s.now, c.LastOK), c.Name)
@@ -99,6 +101,15 @@ func scraped() []*family {
 func stored(f func(*snapshot, func(float64, ...string))) func(*snapshot, func(float64, ...string)) {
 	return func(s *snapshot, set func(float64, ...string)) {
 		if s.ok {
+			f(s, set)
+		}
+	}
+}
+
+// told leaves out what the daemon itself knows when it does not say.
+func told(f func(*snapshot, func(float64, ...string))) func(*snapshot, func(float64, ...string)) {
+	return func(s *snapshot, set func(float64, ...string)) {
+		if s.told {
 			f(s, set)
 		}
 	}

@@ -247,6 +247,29 @@ func everything(t *testing.T) *Metrics {
 	return m
 }
 
+// Figures that are old, or not known, are left out; what the daemon knows is there.
+func TestFiguresOfAnotherTime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*agentsystem.Status)
+		up     float64
+	}{
+		"of now":  {func(*agentsystem.Status) {}, 1},
+		"old":     {func(s *agentsystem.Status) { s.AsOf = claybot.Now() }, 0},
+		"unknown": {func(s *agentsystem.Status) { s.Unknown = true }, 0},
+	} {
+		m := New(Config{Serve: true, Status: func(context.Context) (agentsystem.Status, error) {
+			st := agentsystem.Status{Agents: 7, Connectors: []agentsystem.ConnectorStatus{{Name: "chat"}}}
+			tt.change(&st)
+			return st, nil
+		}})
+		text, _ := get(t, serve(t, m).URL+"/metrics", "")
+		page := parse(t, text)
+		if value(t, page, "claybot_store_up") != tt.up || (page["claybot_agents"] != nil) != (tt.up == 1) || page["claybot_connector_up"] == nil {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
 // A store that fails does not fail the scrape.
 func TestBrokenStore(t *testing.T) {
 	m := New(Config{Serve: true, Status: func(context.Context) (agentsystem.Status, error) {
