@@ -128,8 +128,12 @@ type talk struct {
 	typed  bool   // by a person; otherwise the lines come from a script
 	shown  string // of the text that grows, what is printed already
 	run    claybot.RunID
-	waits  []*wait // the messages that have no end yet
-	failed bool    // one of them did
+	waits  []*wait            // the messages that have no end yet
+	failed bool               // one of them did
+	after  int64              // position in the outbox of what was heard
+	newest claybot.Event      // of those heard
+	cut    context.CancelFunc // ends the stream that was opened last after a break
+	away   bool               // it was said that the database does not answer
 }
 
 var errGone = errors.New("the daemon is gone; what you sent is kept, and answered by another node if there is one, else after its next start")
@@ -159,7 +163,8 @@ func (t *talk) open(ctx context.Context) (<-chan event, error) {
 	if err := t.client.call(ctx, "GET", "/terminal/transcript?limit=50", nil, &before); err != nil {
 		return nil, err
 	}
-	return t.client.stream(ctx, fmt.Sprintf("/terminal/stream?after=%d", before.After))
+	t.after = before.After
+	return t.listen(ctx)
 }
 
 // send posts a message and returns its id.
@@ -197,9 +202,18 @@ func (t *talk) converse(ctx context.Context, in io.Reader) error {
 		select {
 		case ev, ok := <-events:
 			if !ok {
-				return errGone
+				var missed []event
+				if events, missed, err = t.again(ctx); err != nil {
+					return err
+				}
+				for _, ev := range missed {
+					t.settle(ev)
+				}
+				break
 			}
-			t.show(ev)
+			if t.note(ev) {
+				t.show(ev)
+			}
 			t.settle(ev)
 		case line, ok := <-next:
 			if !ok {
@@ -354,36 +368,56 @@ func (t *talk) once(ctx context.Context, text string) error {
 		return err
 	}
 	w := newWait(id, text)
-	for ev := range events {
-		if t.json && ev.name == "event" {
-			t.print(string(ev.data) + "\n")
+	t.waits = append(t.waits, w)
+	for {
+		for ev := range events {
+			if news := t.note(ev); news && t.json && ev.name == "event" {
+				t.print(string(ev.data) + "\n")
+			}
+			if done, reply, failed := w.see(ev); done {
+				return t.end(reply, failed)
+			}
 		}
-		done, reply, failed := w.see(ev)
-		if !done {
-			continue
+		var missed []event
+		events, missed, err = t.again(ctx)
+		if ctx.Err() != nil {
+			return t.interrupted()
 		}
-		switch {
-		case t.json:
-		case failed:
-			fmt.Fprintln(t.errs, plain(reply))
-		case reply != "":
-			t.print(plain(reply) + "\n")
+		if err != nil {
+			return err
 		}
-		if failed {
-			return errSilent
+		for _, ev := range missed {
+			if done, reply, failed := w.see(ev); done {
+				return t.end(reply, failed)
+			}
 		}
-		return nil
 	}
-	if ctx.Err() != nil {
-		rest := "its run goes on, `claybot runs` shows it"
-		if t.inside {
-			rest = "claybot goes on with it when it is started again"
-		}
-		// At once: a daemon of this process gives its runs a moment to end.
-		fmt.Fprintln(t.errs, "claybot: interrupted; the message is kept, and "+rest)
-		return interruptedError{}
+}
+
+// interrupted says what becomes of the one message that nobody waits for any more. It
+// says so at once: a daemon of this process gives its runs a moment to end.
+func (t *talk) interrupted() error {
+	rest := "its run goes on, `claybot runs` shows it"
+	if t.inside {
+		rest = "claybot goes on with it when it is started again"
 	}
-	return errGone
+	fmt.Fprintln(t.errs, "claybot: interrupted; the message is kept, and "+rest)
+	return interruptedError{}
+}
+
+// end prints what the one message came to.
+func (t *talk) end(reply string, failed bool) error {
+	switch {
+	case t.json:
+	case failed:
+		fmt.Fprintln(t.errs, plain(reply))
+	case reply != "":
+		t.print(plain(reply) + "\n")
+	}
+	if failed {
+		return errSilent
+	}
+	return nil
 }
 
 // plain removes what a terminal would obey: control characters other than tab

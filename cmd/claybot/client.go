@@ -75,7 +75,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 		return fmt.Errorf("read the daemon's answer: %w", err)
 	}
 	if resp.StatusCode >= 300 {
-		return errors.New(words(resp.StatusCode, b))
+		return &refusal{resp.StatusCode, words(resp.StatusCode, b)}
 	}
 	if out == nil || resp.StatusCode == http.StatusNoContent {
 		return nil
@@ -85,6 +85,14 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	return nil
 }
+
+// A refusal is an answer of the daemon that is no success, in its words.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
 
 // asCommands puts the commands into a hint in the place of the paths of the API
 // that they stand for.
@@ -149,7 +157,7 @@ func (c *client) stream(ctx context.Context, path string) (<-chan event, error) 
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
 		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // without a body there is the status
-		return nil, errors.New(words(resp.StatusCode, b))
+		return nil, &refusal{resp.StatusCode, words(resp.StatusCode, b)}
 	}
 	events := make(chan event)
 	go func() { // ends with ctx or the stream, whichever is first

@@ -23,6 +23,8 @@ const (
 	textEvery = 50 * time.Millisecond
 	// backlogPage is how many rows of the outbox are read at once.
 	backlogPage = 64
+	// readAgain is how long a store is left alone that did not answer.
+	readAgain = time.Second
 )
 
 var errSlow = errors.New("reader is too slow")
@@ -44,7 +46,8 @@ func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	}
 
 	if err := t.Opened(r.Context(), d); err != nil {
-		return err
+		c.log.Debug("stream not opened", "conversation", d.ChannelID, "err", err)
+		return errRead
 	}
 	out := newWriter(w)
 	where := topic{d.ChannelID, d.UserID}
@@ -84,6 +87,7 @@ type stream struct {
 	after  int64     // position in the outbox
 	text   time.Time // when the next growing text may be shown
 	look   bool      // into the outbox at the next step, told or not
+	retry  time.Time // not before this; set while the store does not answer
 }
 
 // run writes what comes until ctx is done. Nothing it started outlives it.
@@ -153,19 +157,46 @@ func (s *stream) step(ctx context.Context) (time.Duration, error) {
 		s.grow(*b.text)
 		s.text = now.Add(pause(len(b.text.Text)))
 	}
-	if b.more || s.look {
-		s.look = false
-		if err := s.backlog(ctx); err != nil {
-			return 0, err
-		}
+	s.look = s.look || b.more
+	if err := s.read(ctx); err != nil {
+		return 0, err
 	}
 	if err := s.out.flush(); err != nil {
 		return 0, err
 	}
+	wait := time.Duration(0)
 	if b.later {
-		return max(time.Until(s.text), time.Millisecond), nil
+		wait = max(time.Until(s.text), time.Millisecond)
 	}
-	return 0, nil
+	if s.look {
+		again := max(time.Until(s.retry), time.Millisecond)
+		if wait == 0 || again < wait {
+			wait = again
+		}
+	}
+	return wait, nil
+}
+
+// read writes what the outbox has, if it is to be looked into. A store that does not
+// answer does not end the stream, as what runs do would be missed by who comes back:
+// the reader is told once, and the outbox is read when it answers.
+func (s *stream) read(ctx context.Context) error {
+	if !s.look || time.Now().Before(s.retry) {
+		return nil
+	}
+	err := s.backlog(ctx)
+	switch {
+	case err == nil:
+		s.look, s.retry = false, time.Time{}
+	case !errors.Is(err, storage.ErrBusy):
+		return err
+	default:
+		if s.retry.IsZero() {
+			s.out.frame([]byte("event: away\ndata: {}\n\n"))
+		}
+		s.retry = time.Now().Add(readAgain)
+	}
+	return nil
 }
 
 func (s *stream) grow(p preview) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 )
 
 func event(run claybot.RunID, typ claybot.EventType, data string) claybot.Event {
@@ -422,5 +424,79 @@ func TestPoll(t *testing.T) {
 		if n := strings.Count(w.Body.String(), "elsewhere"); n != 1 {
 			t.Errorf("shown %d times:\n%s", n, w.Body)
 		}
+	})
+}
+
+// An absent is an outbox whose store does not answer for a while.
+type absent struct {
+	*memory
+	mu    sync.Mutex
+	err   error
+	reads int
+}
+
+func (a *absent) set(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err, a.reads = err, 0
+}
+
+func (a *absent) SentAfter(ctx context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error) {
+	a.mu.Lock()
+	a.reads++
+	err := a.err
+	a.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return a.memory.SentAfter(ctx, d, n, limit)
+}
+
+// A store that does not answer does not end a stream: it says so once, shows what
+// comes without the store, leaves the store alone meanwhile, and goes on by itself.
+func TestStreamOutlivesTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &absent{memory: &memory{chat: New(Config{})}}
+		ctx, cancel := context.WithCancel(t.Context())
+		a.chat.gate.open(a)
+		w := httptest.NewRecorder()
+		done := make(chan error, 1)
+		go func() {
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/stream", nil)
+			done <- a.chat.stream(w, r, me, a)
+		}()
+		synctest.Wait()
+		a.set(storage.Unanswered(errors.New("connection refused")))
+		a.put(me, "while it is away")
+		for range 100 { // ten seconds
+			a.chat.Look(me.ChannelID)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := a.chat.Typing(ctx, me.Route()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if a.reads < 8 || a.reads > 12 {
+			t.Errorf("the store was asked %d times in ten seconds", a.reads)
+		}
+		if body := w.Body.String(); strings.Count(body, "event: away\n") != 1 || strings.Contains(body, "while it") || !strings.Contains(body, "event: typing\n") {
+			t.Errorf("without the store:\n%s", body)
+		}
+		a.set(nil)
+		time.Sleep(readAgain)
+		synctest.Wait()
+		if n := strings.Count(w.Body.String(), "while it is away"); n != 1 {
+			t.Errorf("shown %d times:\n%s", n, w.Body)
+		}
+		time.Sleep(time.Minute)
+		if a.reads > 2 {
+			t.Errorf("it goes on asking: %d times", a.reads)
+		}
+		a.set(storage.ErrDamaged) // which does not pass
+		a.chat.Look(me.ChannelID)
+		if err := <-done; !errors.Is(err, storage.ErrDamaged) {
+			t.Errorf("a damaged store ends it with %v", err)
+		}
+		cancel()
 	})
 }
