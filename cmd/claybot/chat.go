@@ -61,6 +61,8 @@ func (c chatCmd) Run(e *env) error {
 	}
 	t := &talk{client: cl, out: e.out, errs: e.err, json: c.JSON, inside: inside, typed: isTerminal(e.in)}
 	if c.Message != nil {
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+		defer stop()
 		return t.once(ctx, *c.Message)
 	}
 	return t.converse(ctx, e.in)
@@ -355,9 +357,9 @@ func (t *talk) tool(e claybot.Event) {
 func (t *talk) print(s string) { _, _ = io.WriteString(t.out, s) } // a terminal that is gone ends the input as well
 
 // once sends one message, prints its reply and returns errSilent when its run
-// failed. Ctrl-C ends the wait for it.
+// failed. The end of ctx ends the wait for it.
 func (t *talk) once(ctx context.Context, text string) error {
-	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, err := t.open(ctx)
 	if err != nil {
