@@ -154,7 +154,10 @@ func setApprovals(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
 	p.Care.NoApproval = false
 	group(r, at, n, &p.Care, approvalKeys())
-	if d := r.distinct(p.Care.Approvers); p.Care.Quorum > 1 && d < p.Care.Quorum {
+	switch d := r.distinct(p.Care.Approvers); {
+	case p.Care.Quorum > 1 && len(p.Care.Approvers) == 0:
+		r.warn(at, "a quorum of %d is named but nobody who may approve: set approvers, at least %d different people; ignored", p.Care.Quorum, p.Care.Quorum)
+	case p.Care.Quorum > 1 && d < p.Care.Quorum:
 		r.warn(at, "a quorum of %d needs as many different people among the approvers, there are %d; ignored", p.Care.Quorum, d)
 	}
 	p.Care.NoApproval = instead(r, before, noApproval)

@@ -1,12 +1,17 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
 )
+
+// NoQuorum is how many approve where nobody may: never that many.
+const NoQuorum = math.MaxInt32
 
 // Approvers are the people who approve actions. One person may have several ids,
 // and counts once whichever he uses.
@@ -26,8 +31,13 @@ type Approvers struct {
 // for the agent's own person. The error says that too few people are named.
 func (a Approvers) Left(by []string) (who []string, err error) {
 	people := a.Distinct(a.Named)
-	if a.Need > 1 && len(people) < a.Need {
-		return nil, fmt.Errorf("it needs %d approvals, and only %d people may give them", a.Need, len(people))
+	switch {
+	case a.Need == NoQuorum:
+		return nil, errors.New("what the configuration says about approvals cannot be used, so nobody may approve anything; claybot doctor tells what is wrong with it")
+	case a.few() && len(people) == 0:
+		return nil, errors.New("this rule names a quorum but nobody who may approve: set approvers")
+	case a.few():
+		return nil, fmt.Errorf("it needs the approvals of %d different people, and %d may give one", a.Need, len(people))
 	}
 	for _, p := range people {
 		if !a.Among(by, p) {
@@ -42,11 +52,16 @@ func (a Approvers) Left(by []string) (who []string, err error) {
 
 // Enough reports whether those who approved are as many as it needs. Who may not
 // approve any more does not count.
-func (a Approvers) Enough(by []string) bool { return a.Count(by) >= max(a.Need, 1) }
+//
+// Nobody does where too few are named, whoever approved while there were more.
+func (a Approvers) Enough(by []string) bool {
+	return !a.few() && len(a.counted(by)) >= max(a.Need, 1)
+}
 
-// Count is how many different people of a list may approve.
-func (a Approvers) Count(by []string) int { return len(a.counted(by)) }
+// few reports whether too few people are named for as many as it needs.
+func (a Approvers) few() bool { return a.Need > 1 && len(a.Distinct(a.Named)) < a.Need }
 
+// counted are the different people of a list who may approve.
 func (a Approvers) counted(by []string) []string {
 	return a.Distinct(slices.DeleteFunc(slices.Clone(by), func(id string) bool { return !a.May(id) }))
 }

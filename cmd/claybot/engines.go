@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"math"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -124,7 +123,7 @@ func policyOf(p configs.Profile) plan.Policy {
 		policy.Approvals, policy.Approvers = p.Care.Quorum, p.Care.Approvers
 	}
 	if p.Care.NoApproval {
-		policy.Approvals = math.MaxInt32 // never that many
+		policy.Approvals, policy.Approvers = unreachable(p.Care), p.Care.Approvers
 	}
 	if c.Retries != nil {
 		policy.Retries = *c.Retries

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/url"
 
 	"github.com/claybot/claybot"
@@ -78,9 +77,19 @@ func rulesOf(p configs.Profile, approved []string) tools.Rules {
 		r.Confirm = append(r.Confirm, tools.Confirming{Tools: c.Tools, When: tools.Confirm(c.When)})
 	}
 	if p.Care.NoApproval {
-		r.Quorum = math.MaxInt32 // never that many
+		r.Quorum = unreachable(p.Care)
 	}
 	return r
+}
+
+// unreachable is a quorum that the approvers of a profile can never be, since
+// what it says about approvals is a mistake: its own quorum where they are too
+// few, so that who is refused reads why.
+func unreachable(c configs.Care) int {
+	if c.Quorum > max(1, len(c.Approvers)) {
+		return c.Quorum
+	}
+	return tools.NoQuorum
 }
 
 // limitsOf is what the tools of a run may take, by the profile of its agent.

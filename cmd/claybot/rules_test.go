@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -42,8 +41,23 @@ func TestRulesOfAProfile(t *testing.T) {
 	if l := limitsOf(p); l != (tools.Limits{StepCalls: 3, RunCalls: 4, Time: time.Minute, Output: 5}) {
 		t.Errorf("%+v", l)
 	}
-	p.Care.NoApproval = true
-	if r := rulesOf(p, nil); r.Quorum != math.MaxInt32 {
-		t.Errorf("with a mistake in approvals %d may approve", r.Quorum)
+	for _, care := range []configs.Care{
+		{Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}}, {Quorum: 2, Approvers: []string{"slack/U1"}}, {Quorum: 2}, {Quorum: 1}, {},
+		{Approvers: []string{"slack/U1"}},
+	} {
+		care.NoApproval = true
+		p := configs.Profile{Care: care, Plan: &configs.Plan{Approvals: 2, Approvers: []string{"slack/U1", "slack/U2"}}}
+		all := []string{"operator", "slack/U1", "slack/U2"}
+		r, plans := rulesOf(p, nil), policyOf(p)
+		for _, who := range []tools.Approvers{{Need: r.Quorum, Named: r.Approvers, Owner: "slack/U1"}, {Need: plans.Approvals, Named: plans.Approvers, Owner: "slack/U1"}} {
+			_, err := who.Left(nil)
+			if err == nil || who.Enough(all) {
+				t.Errorf("with a mistake in approvals these may approve: %+v", who)
+				continue
+			}
+			if strings.Contains(err.Error(), "2147483647") {
+				t.Errorf("%+v: %v", care, err)
+			}
+		}
 	}
 }

@@ -51,10 +51,10 @@ func (e *engine) ballot(s *state, p Policy) (qs []claybot.Question) {
 // paper is the question about one step; ok is false when there is nothing to ask
 // any more.
 func (e *engine) paper(s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q claybot.Question, ok bool) {
-	if v.Denied != "" || e.approved(s.Turn.Agent, p, v) >= p.Approvals {
+	if v.Denied != "" || e.electorate(s.Turn.Agent, p).Enough(v.By) {
 		return q, false
 	}
-	who, enough := e.approvers(s.Turn.Agent, p, v)
+	who, few := e.electorate(s.Turn.Agent, p).Left(v.By)
 	call := st.call(s)
 	why := reason(st)
 	if v.Edits > 0 && len(v.By) > 0 {
@@ -62,8 +62,8 @@ func (e *engine) paper(s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q
 	}
 	q, err := tools.Approval(s.Turn.Agent, e.place(s), spec.In(e.env(s)), call, why)
 	switch {
-	case !enough:
-		v.Denied = fmt.Sprintf(whyFewApprovers, p.Approvals, len(e.electorate(s.Turn.Agent, p).Distinct(p.Approvers)))
+	case few != nil:
+		v.Denied = notApproved + ": " + few.Error()
 	case s.Scratch.Rounds[askApprove] > p.Approvals+1+edits(s):
 		v.Denied = fmt.Sprintf(whyTooFew, p.Approvals)
 	case err != nil:
@@ -202,7 +202,7 @@ func (e *engine) refuses(s *state, set *tools.Set, p Policy, st Step) string {
 		return v.Denied
 	case !e.needs(s, p, spec, st):
 		return ""
-	case v == nil, e.approved(s.Turn.Agent, p, v) < p.Approvals:
+	case v == nil, !e.electorate(s.Turn.Agent, p).Enough(v.By):
 		return notApproved
 	case v.Digest != e.bound(s, claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}):
 		return whyVoid

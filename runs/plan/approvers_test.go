@@ -48,7 +48,7 @@ func TestPeopleApprove(t *testing.T) {
 			[]string{"slack/U1 slack/U3", "slack/U3"},
 			true, "All is done.",
 		},
-		"only one is named": {[]string{"slack/U1", "telegram/1"}, nil, nil, false, "the policy asks for 2 different people and names 1"},
+		"only one is named": {[]string{"slack/U1", "telegram/1"}, nil, nil, false, "not approved: it needs the approvals of 2 different people, and 1 may give one"},
 		"an operator and another": {
 			all,
 			[]string{"operator", "slack/U2"},

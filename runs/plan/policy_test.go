@@ -236,8 +236,8 @@ func TestQuorum(t *testing.T) {
 		"the second no":   {three, []string{"web/ann", "web/bob"}, 1, false, "a (pay): not approved", 2},
 		"one twice":       {three, []string{"web/ann", "web/ann", "web/bob"}, -1, true, "All is done.", 3},
 		"one again":       {three, []string{"web/ann", "web/ann", "web/ann", "web/ann", "web/ann"}, -1, false, "not approved by 2 different people", 4},
-		"too few":         {[]string{"web/ann"}, nil, -1, false, "the policy asks for 2 different people and names 1", 0},
-		"nobody is named": {nil, nil, -1, false, "the policy asks for 2 different people and names 0", 0},
+		"too few":         {[]string{"web/ann"}, nil, -1, false, "not approved: it needs the approvals of 2 different people, and 1 may give one", 0},
+		"nobody is named": {nil, nil, -1, false, "not approved: this rule names a quorum but nobody who may approve: set approvers", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, d := newHand(), newDesk("go")

@@ -10,17 +10,16 @@ import (
 
 // Why a plan or a step is not run, behind "not run: ".
 const (
-	notApproved     = "not approved"
-	whyExpired      = "not approved in time"
-	whyNobody       = "not approved: nobody can be asked"
-	whyVoid         = "the approval is void: it was for another action"
-	whyNoApprover   = "not approved: who said yes may not approve it any more"
-	whyFewApprovers = "not approved: the policy asks for %d different people and names %d"
-	whyTooFew       = "not approved by %d different people"
-	whyPreview      = "plans are only shown here"
-	whyQuiet        = "it is quiet until %s"
-	whyNotNow       = "you did not want it during quiet hours"
-	whyBudget       = "it may cost %s, and the budget is %s"
+	notApproved   = "not approved"
+	whyExpired    = "not approved in time"
+	whyNobody     = "not approved: nobody can be asked"
+	whyVoid       = "the approval is void: it was for another action"
+	whyNoApprover = "not approved: who said yes may not approve it any more"
+	whyTooFew     = "not approved by %d different people"
+	whyPreview    = "plans are only shown here"
+	whyQuiet      = "it is quiet until %s"
+	whyNotNow     = "you did not want it during quiet hours"
+	whyBudget     = "it may cost %s, and the budget is %s"
 )
 
 // Sentences for the person.

@@ -100,17 +100,25 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// Too few people can never approve anything.
+// Too few people can never approve anything, and the words say why.
 func TestQuorumOfTooFew(t *testing.T) {
-	var c counter
-	j := newJournal("go")
-	l := asking(llm.NewScript(llm.Use(call("a", "pay", "5")), llm.Say("done")), c.set(t))
-	l.Approve = func(claybot.Agent) react.Rules { return react.Rules{Ask: []string{"pay"}, Quorum: 2} }
-	if err := j.run(t, l); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(j.lines(), "\n"); !strings.Contains(got, "not approved: it needs 2 approvals, and only 0 people may give them") || len(c.runs) > 0 {
-		t.Errorf("got\n%s", got)
+	for want, rules := range map[string]react.Rules{
+		"this rule names a quorum but nobody who may approve: set approvers":         {Quorum: 2},
+		"it needs the approvals of 2 different people, and 1 may give one":           {Quorum: 2, Approvers: []string{"slack/bob"}},
+		"what the configuration says about approvals cannot be used, so nobody may ": {Quorum: tools.NoQuorum},
+		"what the configuration says about approvals cannot be used, ":               {Quorum: tools.NoQuorum, Approvers: []string{"slack/ann", "slack/bob"}},
+	} {
+		rules.Ask = []string{"pay"}
+		var c counter
+		j := newJournal("go")
+		l := asking(llm.NewScript(llm.Use(call("a", "pay", "5")), llm.Say("done")), c.set(t))
+		l.Approve = func(claybot.Agent) react.Rules { return rules }
+		if err := j.run(t, l); err != nil {
+			t.Fatalf("%+v: %v", rules, err)
+		}
+		if got := strings.Join(j.lines(), "\n"); !strings.Contains(got, "not approved: "+want) || len(c.runs) > 0 {
+			t.Errorf("%+v: got\n%s", rules, got)
+		}
 	}
 }
 
