@@ -1,5 +1,7 @@
 package claybot
 
+import "fmt"
+
 // QuestionType says what an answer must look like.
 type QuestionType string
 
@@ -53,6 +55,15 @@ type Question struct {
 	// Explicit: in a chat, only a button or a command such as /approve answers.
 	// What its person writes otherwise is a message like any other, and waits.
 	Explicit bool `json:"explicit,omitempty"`
+}
+
+// Progress tells how far a confirm is that several people approve, such as "1 of 2
+// approvals"; empty for any other question.
+func (q Question) Progress() string {
+	if q.Need < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d approvals", len(q.ApprovedBy), q.Need)
 }
 
 // AnswerID is the id of the message that answers q. There is one, so the first

@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/tools"
 )
 
 // minPrefix is how much of an id names a question.
@@ -32,25 +32,20 @@ func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Me
 		text, args = strings.TrimSpace(m.Text[:at]), strings.TrimSpace(m.Text[at:])
 	}
 	word, rest, _ := strings.Cut(text, " ")
-	var meant []claybot.Question
-	for _, q := range open {
-		if len(word) >= minPrefix && strings.HasPrefix(q.ID, strings.ToLower(word)) {
-			meant = append(meant, q)
-		}
-	}
+	meant := slices.DeleteFunc(slices.Clone(open), func(q claybot.Question) bool {
+		return len(word) < minPrefix || !strings.HasPrefix(q.ID, strings.ToLower(word))
+	})
 	switch {
 	case len(meant) == 0 && m.Command == "approve" && word != "" && scopeOf(text) == claybot.ApproveOnce:
-		return nil, textNoSuchRequest, nil
-	case len(meant) == 0: // all of it is the reason; only what was read can be meant
+		if len(word) < minPrefix {
+			return nil, textNoSuchRequest, nil
+		}
+		text, err := s.closedID(ctx, open, word, agent.Descriptor.OwnerID())
+		return nil, cmp.Or(text, textNoSuchRequest), err
+	case len(meant) == 0: // all of it is the reason
 		rest = text
-		for _, q := range open {
-			read, err := s.readBefore(ctx, q, agent, m)
-			if err != nil {
-				return nil, "", err
-			}
-			if read {
-				meant = append(meant, q)
-			}
+		if meant, err = s.readOf(ctx, open, agent, m); err != nil {
+			return nil, "", err
 		}
 	}
 	switch len(meant) {
@@ -60,7 +55,32 @@ func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Me
 	default:
 		return nil, textWhich(meant), nil
 	}
+	if m.Command == "approve" && args == "" && s.approvedBefore(meant[0], agent.Descriptor.OwnerID()) {
+		return nil, textYouApproved, nil
+	}
 	return s.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
+}
+
+// readOf are the approvals that a person can mean who names none: those that he
+// has read and, of these, rather the ones that he has not approved before.
+func (s *System) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.Message) (meant []claybot.Question, err error) {
+	var before []claybot.Question
+	for _, q := range open {
+		read, err := s.readBefore(ctx, q, agent, m)
+		switch {
+		case err != nil:
+			return nil, err
+		case !read:
+		case s.approvedBefore(q, agent.Descriptor.OwnerID()):
+			before = append(before, q)
+		default:
+			meant = append(meant, q)
+		}
+	}
+	if len(meant) == 0 {
+		return before, nil
+	}
+	return meant, nil
 }
 
 // decided is the decision about one approval: what was said beside it is a reason
@@ -90,15 +110,6 @@ func (s *System) decided(ctx context.Context, about claybot.Question, yes bool, 
 	}
 	o.Args = args
 	return o, textAllowedEdited, nil
-}
-
-// Lacking is how many more people must approve the action of a question, somebody
-// else each, once this was said to it; 0 as well for what is no approval.
-func (s *System) Lacking(q claybot.Question, a Said) int {
-	if v, err := q.Check(a.Value, s.zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
-		return 0
-	}
-	return tools.Approvers{People: s.people}.Lacking(q, a.By, a.Args != "")
 }
 
 // scopeOf is the scope that a word names; that of once for all others.
@@ -177,7 +188,7 @@ func (s *System) approvals(ctx context.Context, by string) (mine []claybot.Quest
 			}
 			return nil, err
 		}
-		if s.mayAnswer(q.Question, e.Descriptor, by) {
+		if s.mayDecide(q.Question, e.Descriptor, by) {
 			mine = append(mine, q.Question)
 		}
 	}

@@ -99,7 +99,7 @@ func (s *System) carryOut(ctx context.Context, agent claybot.Agent, m claybot.Me
 		s.Log.Warn("edited arguments do not fit any more", "question", o.Question)
 		return nil
 	}
-	if errors.Is(err, storage.ErrState) || errors.Is(err, storage.ErrNotFound) {
+	if errors.Is(err, ErrApproved) || errors.Is(err, storage.ErrState) || errors.Is(err, storage.ErrNotFound) {
 		return nil // it has an answer: this one, or an earlier one that its place shows
 	}
 	return err

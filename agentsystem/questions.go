@@ -202,8 +202,9 @@ func (s *System) Question(ctx context.Context, id string) (storage.OpenQuestion,
 
 // AnswerQuestion answers one question: storage.ErrNotFound when there is none,
 // or none that this person may answer, storage.ErrState when it has an answer or
-// is closed, and an *AnswerError when the value does not fit. The first answer
-// that fits counts; a second one changes nothing.
+// is closed, ErrApproved for the second yes of a person, and an *AnswerError when
+// the value does not fit. The first answer that fits counts; a second one changes
+// nothing.
 func (s *System) AnswerQuestion(ctx context.Context, id string, a Said) error {
 	q, err := s.Asked.Question(ctx, id)
 	if err != nil {
@@ -347,6 +348,8 @@ func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, value
 		switch {
 		case err != nil:
 			faults[questionKey(q.Question)] = err.Error()
+		case string(v) == "true" && who.args == "" && s.approvedBefore(q.Question, who.by):
+			return fmt.Errorf("approve question %s: %w", q.ID, ErrApproved)
 		case q.Once && who.scope != claybot.ApproveOnce:
 			faults[questionKey(q.Question)] = textOnceOnly
 		case who.args != "":
@@ -437,14 +440,14 @@ func (s *System) saidAgain(ctx context.Context, r storage.Receipt) (Accepted, er
 
 // open reports why a question cannot be answered by somebody: it is closed, or
 // not his. Who comes over HTTP or a page was let in as an operator by the door;
-// in a chat only the agent's own person may answer.
+// in a chat only those may who are asked, or have approved before.
 func (s *System) open(ctx context.Context, q storage.OpenQuestion, by string, via claybot.AnswerVia) error {
 	e, err := s.Index.IndexedAgentByID(ctx, q.Agent)
 	if err != nil {
 		return err
 	}
 	chat := via != claybot.ViaWeb && via != claybot.ViaHTTP
-	if chat && !s.mayAnswer(q.Question, e.Descriptor, by) {
+	if chat && !s.mayDecide(q.Question, e.Descriptor, by) {
 		return fmt.Errorf("question %s: %w", q.ID, storage.ErrNotFound)
 	}
 	run, err := s.Runs.Run(ctx, q.Run)

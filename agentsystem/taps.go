@@ -30,6 +30,8 @@ func (s *System) Answer(ctx context.Context, t connectors.Tap) (connectors.Tappe
 			return connectors.Tapped{Again: true, Text: why}, nil
 		}
 		return connectors.Tapped{Again: true, Text: unfit.Error()}, nil
+	case errors.Is(err, ErrApproved):
+		return connectors.Tapped{Again: true, Text: textYouApproved}, nil
 	case errors.Is(err, storage.ErrNotFound):
 		s.Log.Warn("somebody tapped at a question that is not his", "connector", t.Connector, "user", t.UserID, "question", t.Question)
 		return connectors.Tapped{Text: textNotYours}, nil
@@ -50,5 +52,10 @@ func (s *System) closedText(ctx context.Context, q storage.OpenQuestion) string 
 	case a.Via == claybot.ViaDefault:
 		return textExpired
 	}
-	return textAlready(*a)
+	text := textAlready(*a)
+	open, err := s.OpenQuestions(ctx, q.Agent)
+	if next, ok := NextApproval(q.Question, q.Run, open); ok && err == nil {
+		text += ". " + textNextApproval(next.Question)
+	}
+	return text
 }

@@ -233,7 +233,11 @@ func textQuestion(q claybot.Question, i int, all []claybot.Question, zone *time.
 	if len(q.Options) > 0 {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "*%s I wait until %s.*", howToAnswer(q), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
+	b.WriteByte('*')
+	if far := q.Progress(); far != "" {
+		b.WriteString(far + ". ")
+	}
+	fmt.Fprintf(&b, "%s I wait until %s.*", howToAnswer(q), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
 	return b.String()
 }
 
@@ -346,7 +350,11 @@ func textOthersDecide(q claybot.Question, asked bool) string {
 	if !asked {
 		how = "None of them has written to me yet, so an operator must answer, on the page or with `claybot approve`:"
 	}
-	return "I wait for the approval of " + strings.Join(q.Approvers, ", ") + ". " + how + "\n\n" + q.Text
+	far := ""
+	if p := q.Progress(); p != "" {
+		far = " (" + p + ")"
+	}
+	return "I wait for the approval of " + strings.Join(q.Approvers, ", ") + far + ". " + how + "\n\n" + q.Text
 }
 
 // textElsewhere asks somebody who is not the agent's own person. What he writes
@@ -398,7 +406,18 @@ const (
 	textNoEdit        = "The arguments of this cannot be changed; approve or deny it as it is."
 	textEditDenied    = "Other arguments go with an approval only."
 	textDenied        = "Denied."
+	textYouApproved   = "You have approved this already; it waits for somebody else."
 )
+
+// textFollowed answers who approves what has an answer; q is what is asked since.
+func textFollowed(q claybot.Question) string {
+	return "That has an answer already. " + textNextApproval(q) + " Say `/approve " + shortID(q) + "`."
+}
+
+// textNextApproval says under which id an action waits for somebody else.
+func textNextApproval(q claybot.Question) string {
+	return "It now waits for another approval as question " + shortID(q) + "."
+}
 
 // textWhich asks which of several approvals is meant.
 func textWhich(qs []claybot.Question) string {

@@ -47,3 +47,22 @@ func TestLacking(t *testing.T) {
 		t.Errorf("the question says %+v", q)
 	}
 }
+
+// Too few who are named are never enough, whoever approved while they were more.
+func TestTooFewAreNamed(t *testing.T) {
+	all := []string{"operator", "slack/ann", "slack/bob"}
+	for name, tt := range map[string]struct {
+		who    tools.Approvers
+		enough bool
+	}{
+		"one":              {tools.Approvers{Owner: "slack/ann"}, true},
+		"two of two":       {tools.Approvers{Need: 2, Named: all[1:]}, true},
+		"two of one":       {tools.Approvers{Need: 2, Named: all[1:2], Owner: "slack/ann"}, false},
+		"two, nobody said": {tools.Approvers{Need: 2, Owner: "slack/ann"}, false},
+		"nobody may":       {tools.Approvers{Need: tools.NoQuorum, Named: all[1:]}, false},
+	} {
+		if _, err := tt.who.Left(nil); tt.who.Enough(all) != tt.enough || (err == nil) != tt.enough {
+			t.Errorf("%s: enough %t, %v", name, tt.who.Enough(all), err)
+		}
+	}
+}

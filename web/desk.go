@@ -152,7 +152,9 @@ type Answers interface {
 	OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]storage.OpenQuestion, error)
 	Question(ctx context.Context, id string) (storage.OpenQuestion, error)
 	// AnswerQuestion answers one, with storage.ErrState when it has an answer or
-	// has expired, and an *agentsystem.AnswerError when the value does not fit.
+	// has expired, agentsystem.ErrApproved for the second yes of a person where
+	// somebody else must approve, and an *agentsystem.AnswerError when the value
+	// does not fit.
 	AnswerQuestion(ctx context.Context, id string, a agentsystem.Said) error
 	// Lacking is how many more people must approve the action of a question,
 	// somebody else each, once this was said to it.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -95,7 +96,18 @@ func (c questionsShowCmd) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(q)
 	}
-	return e.text(questionText(q))
+	if err := e.text(questionText(q)); err != nil || q.Answer == nil || q.Need < 2 {
+		return err
+	}
+	var open questionList
+	if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
+		return err
+	}
+	next, ok := agentsystem.NextApproval(q.Question, q.Run, open.Questions)
+	if !ok {
+		return nil
+	}
+	return e.text("  it now waits for another approval as question " + next.ID + "\n")
 }
 
 // questionText shows a question: where it comes from, all of what is asked, and
@@ -112,6 +124,9 @@ func questionText(q storage.OpenQuestion) string {
 	}
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "  %d. %s\n", i+1, strings.Join(strings.Fields(o), " "))
+	}
+	if far := q.Progress(); far != "" && q.Answer == nil {
+		b.WriteString("  " + far + "\n")
 	}
 	switch {
 	case q.Answer != nil:

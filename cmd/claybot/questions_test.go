@@ -17,13 +17,16 @@ const (
 
 	approvalJSON = `{"id":"` + approvalID + `","text":"May I send this?\n` + "```" + `\ntool: send\narguments: {\"to\":\"ann\"}\n` + "```" + `","type":"confirm","required":true,"expires":1795309583280,"tool":"send","runId":"r1","agentId":"a1","askedAt":1795309583280}`
 	colourJSON   = `{"id":"` + colourID + `","text":"Which colour?","type":"select","options":["red","dark  green"],"required":true,"runId":"r2","agentId":"a2","askedAt":1795309583280}`
+	nextID       = "nnnnaaaaaaaaaaaaaaaaaaaa" // that an operator has approved before
+	nextJSON     = `{"id":"` + nextID + `","text":"May I send this?","type":"confirm","required":true,"tool":"send","toolCallId":"c1","need":2,"approvedBy":["operator"],"runId":"r1","agentId":"a1","askedAt":1795309583280}`
+	saidYes      = `"answer":{"questionId":"x","value":true,"via":"http","by":"operator"}`
 	otherJSON    = `{"id":"` + otherID + `","text":"A \u001b[31mred\u001b[0m one?","type":"boolean","required":true,"runId":"r2","agentId":"a2","askedAt":1795309583280}`
 )
 
 func openQuestions() map[string]string {
 	taken := `{"questionId":"x","runId":"r1"}`
 	return map[string]string{
-		"GET /questions":                              `{"questions":[` + approvalJSON + `,` + colourJSON + `,` + otherJSON + `]}`,
+		"GET /questions":                              `{"questions":[` + approvalJSON + `,` + colourJSON + `,` + otherJSON + `,` + nextJSON + `]}`,
 		"GET /questions/" + approvalID:                approvalJSON,
 		"GET /questions/" + colourID:                  colourJSON,
 		"GET /questions/" + otherID:                   otherJSON,
@@ -33,6 +36,10 @@ func openQuestions() map[string]string {
 		"POST /questions/" + otherID + "/answer":      taken,
 		"POST /questions/bbbb%2Fc/answer":             taken,
 		"GET /questions/" + quorumID:                  strings.ReplaceAll(approvalJSON, approvalID, quorumID),
+		"GET /questions/" + nextID:                    nextJSON,
+		"GET /questions/wasfirst":                     strings.NewReplacer(nextID, "wasfirst", `"approvedBy":["operator"]`, saidYes).Replace(nextJSON),
+		"GET /questions/waslast":                      strings.NewReplacer(nextID, "waslast", `"r1"`, `"r9"`, `"approvedBy":["operator"]`, saidYes).Replace(nextJSON),
+		"POST /questions/" + nextID + "/answer":       `404{"error":{"message":"You have approved this already; it waits for somebody else."}}`,
 		"POST /questions/" + quorumID + "/answer":     strings.Replace(taken, "}", `,"more":1}`, 1),
 		"GET /agents/runs":                            `{"runs":[{"runId":"cmwqaaaa"},{"runId":"cmwqbbbb"}]}`,
 		"POST /agents/runs/cmwqaaaa/undo":             `{"runId":"cmwqcccc","agentId":"a1","messageId":"m","state":"PENDING","stream":"s"}`,
@@ -67,6 +74,9 @@ func TestQuestionsAreListedWhole(t *testing.T) {
 		{"questions|--agent|a b", exitOK, "GET /questions?agent=a+b", "Which colour?", ""},
 		{"questions|show|zzzz", exitOK, "GET /questions|GET /questions/" + otherID, "boolean, asked by", ""},
 		{"questions|show|answered", exitOK, "GET /questions|GET /questions/answered", "answered with false by telegram/1 (button), because: too early\n", ""},
+		{"questions|show|" + nextID, exitOK, "GET /questions|GET /questions/" + nextID, "  May I send this?\n  1 of 2 approvals\n  claybot approve " + nextID, ""},
+		{"questions|show|wasfirst", exitOK, "GET /questions|GET /questions/wasfirst|GET /questions?agent=a1", "  May I send this?\n  answered with true by operator (http)\n  it now waits for another approval as question " + nextID + "\n", ""},
+		{"questions|show|waslast", exitOK, "GET /questions|GET /questions/waslast|GET /questions?agent=a1", "answered with true by operator (http)\n", ""},
 		{"questions|show|gone", exitError, "GET /questions|GET /questions/gone", "", "no such thing"},
 	})
 	empty := openDesk(t, map[string]string{"GET /questions": `{"questions":[]}`})
@@ -86,6 +96,7 @@ func TestAnswers(t *testing.T) {
 		{"approve|abcdefa|--scope|always", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","scope":"always"}`, "Approved", ""},
 		{"approve|abcdefa|--args|{\"to\": \"bob\"}", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","args":{"to":"bob"}}`, "Approved", ""},
 		{"approve|" + quorumID, exitOK, list + one + quorumID + "|POST /questions/" + quorumID + `/answer {"value":"approve"}`, "Approved; run r1 waits for 1 more approval, by somebody else. claybot questions lists what is open.\n", ""},
+		{"approve|" + nextID, exitError, list + one + nextID + "|POST /questions/" + nextID + `/answer {"value":"approve"}`, "", "You have approved this already; it waits for somebody else."},
 		{"answer|" + quorumID + "|yes", exitOK, list + "|POST /questions/" + quorumID + `/answer {"value":"yes"}`, "Approved; run r1 waits for 1 more approval", ""},
 		{"approve|abcdefa|--args|to=bob", exitUsage, list + one + approvalID, "", "--args is no JSON"},
 		{"deny|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny"}`, "Denied; run r1 is told.\n", ""},

@@ -182,3 +182,66 @@ func TestMoreMustApprove(t *testing.T) {
 		}
 	}
 }
+
+// twoApprove is a graph that has one action approved by two people.
+func twoApprove() runs.Engine {
+	gate := func(ctx context.Context, s *runs.State[none, report]) (string, error) {
+		q := claybot.Question{Text: "Paint it?", Type: claybot.QuestionConfirm, Tool: "paint", ToolCallID: "c1", Need: 2}
+		for _, round := range []string{"approvals/1", "approvals/2"} {
+			answers, wait, err := s.Turn.Ask(ctx, round, []claybot.Question{q})
+			switch {
+			case wait != nil:
+				return "", &runs.WaitError{Awaiting: *wait}
+			case err != nil:
+				return "", err
+			}
+			q.ApprovedBy = append(q.ApprovedBy, answers[0].By)
+		}
+		return runs.End, s.Record(claybot.Record{Type: claybot.RecordAssistant, Step: 1, Text: "done"})
+	}
+	return &runs.Graph[none, report]{Name: "plan", Start: "gate", Nodes: map[string]runs.Node[none, report]{"gate": gate}, Edges: map[string][]string{"gate": {runs.End}}}
+}
+
+// An operator who approves again is refused and uses up nothing; who answers what
+// has an answer reads where the next approval is asked for. A no is taken.
+func TestOperatorApprovesAgain(t *testing.T) {
+	r := start(t, func(r *rig) { r.engine, r.graphs = "plan", map[string]runs.Engine{"plan": twoApprove()} })
+	a := r.say("paint it")
+	asks := func(not string) (id string) {
+		r.until("it asks", func() bool {
+			got := r.run(a.Run)
+			if got.State != "AWAITING" || len(got.Awaiting.Questions) == 0 {
+				return false
+			}
+			id = got.Awaiting.Questions[0].ID
+			return id != not
+		})
+		return id
+	}
+	answer := func(id, body string, status int) string {
+		t.Helper()
+		got := r.do("POST", "/questions/"+esc(id)+"/answer", body)
+		if got.code != status {
+			t.Errorf("%s = %d %s, want %d", body, got.code, got.body, status)
+		}
+		return got.body
+	}
+	first := asks("")
+	answer(first, `{"value":"approve"}`, http.StatusAccepted)
+	second := asks(first)
+	if got := answer(second, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, `"approved"`) || !strings.Contains(got, "You have approved this already; it waits for somebody else.") {
+		t.Errorf("a second yes: %s", got)
+	}
+	if got := answer(first, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, "The question has an answer already; it now waits for another approval as question "+second+".") {
+		t.Errorf("the old question: %s", got)
+	}
+	var q openQuestion
+	if r.ask("GET", "/questions/"+esc(second), "", http.StatusOK, &q); q.Answer != nil {
+		t.Fatalf("the second yes is stored: %+v", q.Answer)
+	}
+	answer(second, `{"value":"deny"}`, http.StatusAccepted)
+	r.ended(string(a.Run))
+	if got := answer(first, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, "The question has an answer already.") {
+		t.Errorf("the old question, when nothing waits: %s", got)
+	}
+}

@@ -67,6 +67,8 @@ func explain(o operation, err error) *problem {
 		return &problem{status: http.StatusConflict, Code: "refused", Message: string(no)}
 	case errors.As(err, &wrong):
 		return &problem{status: http.StatusBadRequest, Code: "values", Message: "Some values do not fit; nothing was changed.", Fields: wrong.Faults}
+	case errors.Is(err, agentsystem.ErrApproved):
+		return &problem{status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}
 	case errors.Is(err, agentsystem.ErrUsed):
 		return &problem{status: http.StatusConflict, Code: "key_used", Message: "That idempotency key was used for another message.", Fix: "Use a new key for each message."}
 	case errors.Is(err, storage.ErrNotFound):

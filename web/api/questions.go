@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	said := agentsystem.Said{
 		Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
 	}
-	err = closed(q, true)
+	err = a.closed(r.Context(), q, true)
 	if err == nil {
 		err = a.Desk.AnswerQuestion(r.Context(), id, said)
 	}
@@ -141,7 +142,7 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 		if now, again := a.Desk.Question(r.Context(), id); again == nil {
 			q = now
 		}
-		err = closed(q, false)
+		err = a.closed(r.Context(), q, false)
 	}
 	if err != nil {
 		return err
@@ -188,9 +189,17 @@ func (in *answerRequest) fits(q claybot.Question) error {
 }
 
 // closed says why a question takes no answer; nil when it may be open, if it may.
-func closed(q storage.OpenQuestion, mayBeOpen bool) error {
+// Of an approval that was not enough it says where the next one is asked for.
+func (a *api) closed(ctx context.Context, q storage.OpenQuestion, mayBeOpen bool) error {
 	switch {
 	case q.Answer != nil:
+		next, ok, err := a.nextApproval(ctx, q)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return conflict("The question has an answer already; it now waits for another approval as question "+next.ID+".", "GET /questions/"+next.ID+" shows it.")
+		}
 		return conflict("The question has an answer already.", "GET /questions/"+q.ID+" shows it.")
 	case q.Expires != 0 && q.Expires <= claybot.Now():
 		return &problem{status: http.StatusGone, Code: "expired", Message: "The question has expired.", Fix: "GET /agents/runs/" + string(q.Run) + " shows what became of its run."}
@@ -198,4 +207,18 @@ func closed(q storage.OpenQuestion, mayBeOpen bool) error {
 		return nil
 	}
 	return conflict("The run does not wait for this answer any more.", "GET /agents/runs/"+string(q.Run)+" shows what became of it.")
+}
+
+// nextApproval is what is asked since about the action of a question that was
+// approved; false where nothing is.
+func (a *api) nextApproval(ctx context.Context, q storage.OpenQuestion) (next storage.OpenQuestion, ok bool, err error) {
+	if q.Need < 2 {
+		return next, false, nil
+	}
+	open, err := a.Desk.OpenQuestions(ctx, q.Agent)
+	if err != nil {
+		return next, false, err
+	}
+	next, ok = agentsystem.NextApproval(q.Question, q.Run, open)
+	return next, ok, nil
 }

@@ -329,3 +329,41 @@ func TestMoreMustApprove(t *testing.T) {
 		}
 	}
 }
+
+// againApproved is a desk whose open question the same person has approved before,
+// and where other answers come too late: somebody else is asked by now.
+type againApproved struct{ web.Desk }
+
+func (againApproved) AnswerQuestion(_ context.Context, _ string, s agentsystem.Said) error {
+	if s.Value == "approve" {
+		return agentsystem.ErrApproved
+	}
+	return storage.ErrState
+}
+
+func (d againApproved) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
+	q, err := d.Desk.Question(ctx, id)
+	q.Need = 2
+	return q, err
+}
+
+func (d againApproved) OpenQuestions(ctx context.Context, id claybot.AgentID) ([]storage.OpenQuestion, error) {
+	all, err := d.Desk.OpenQuestions(ctx, id)
+	for i := range all {
+		all[i].ID, all[i].Need, all[i].ApprovedBy = "next", 2, []string{"operator"}
+	}
+	return all, err
+}
+
+// A question says how far it is, and why it takes no second yes nor a late answer.
+func TestApproveAgain(t *testing.T) {
+	w := newWorks(t)
+	w.desk = func(d web.Desk) web.Desk { return againApproved{d} }
+	w.start()
+	v := w.visitor()
+	run, q := w.asks(claybot.EnginePlan, "write to Ann")
+	w.contains(v.page("/ui/runs/"+string(run.ID)), "1 of 2 approvals")
+	at := "/ui/questions/" + url.PathEscape(q.ID) + "?verdict="
+	v.refuses(http.MethodPost, at+"approve", nil, http.StatusConflict, "You have approved this already; it waits for somebody else.")
+	v.refuses(http.MethodPost, at+"deny", nil, http.StatusConflict, "it now waits for another approval as question next.")
+}

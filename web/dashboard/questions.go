@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -158,7 +160,11 @@ func (b *board) answer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Desk.AnswerQuestion(r.Context(), id, said); err != nil {
+	err = b.Desk.AnswerQuestion(r.Context(), id, said)
+	if errors.Is(err, storage.ErrState) && q.Need > 1 {
+		return b.another(r.Context(), q, err)
+	}
+	if err != nil {
 		return err
 	}
 	if n := b.Desk.Lacking(q.Question, said); n > 0 {
@@ -166,6 +172,20 @@ func (b *board) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.done(w, words)
 	return nil
+}
+
+// another is why an approval takes no answer any more: it has one, and what it is
+// about waits for somebody else; err where it does not.
+func (b *board) another(ctx context.Context, q storage.OpenQuestion, err error) error {
+	open, failed := b.Desk.OpenQuestions(ctx, q.Agent)
+	if failed != nil {
+		return failed
+	}
+	next, ok := agentsystem.NextApproval(q.Question, q.Run, open)
+	if !ok {
+		return err
+	}
+	return refused(http.StatusConflict, "This has an answer already; it now waits for another approval as question "+next.ID+".", "Look at how it stands now.")
 }
 
 // saidOf reads the answer from a form, and how its taking is confirmed.

@@ -243,6 +243,8 @@ func explain(err error) *problem {
 		}
 		slices.Sort(faults)
 		return &problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(faults, " ")}
+	case errors.Is(err, agentsystem.ErrApproved):
+		return &problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Deny it to take the approval back."}
 	case errors.Is(err, agentsystem.ErrCodesLocked):
 		return &problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes.", Fix: "Try again in some minutes."}
 	case errors.Is(err, storage.ErrNotFound):

@@ -1,0 +1,86 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+// ErrApproved: who says yes to an action has approved it already, and somebody
+// else must. Nothing is stored, and the question stays open.
+var ErrApproved = errors.New("approved already by the same person")
+
+// Lacking is how many more people must approve the action of a question, somebody
+// else each, once this was said to it; 0 as well for what is no approval.
+func (s *System) Lacking(q claybot.Question, a Said) int {
+	if v, err := q.Check(a.Value, s.zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
+		return 0
+	}
+	return tools.Approvers{People: s.people}.Lacking(q, a.By, a.Args != "")
+}
+
+// approvedBefore reports whether somebody is among those who have approved what a
+// question is about. Operators, whom nobody can tell apart, are one of them.
+func (s *System) approvedBefore(q claybot.Question, by string) bool {
+	return q.Type == claybot.QuestionConfirm && q.Need > 1 && tools.Approvers{People: s.people}.Among(q.ApprovedBy, by)
+}
+
+// mayDecide is mayAnswer, and true for who has approved before: he is not asked
+// again, but is told so, and may still say no.
+func (s *System) mayDecide(q claybot.Question, d claybot.Descriptor, by string) bool {
+	return s.mayAnswer(q, d, by) || s.approvedBefore(q, by)
+}
+
+// NextApproval is the question in which somebody else is asked to approve what q
+// was about, among those that are open; false where nobody is.
+func NextApproval(q claybot.Question, run claybot.RunID, open []storage.OpenQuestion) (storage.OpenQuestion, bool) {
+	i := slices.IndexFunc(open, func(o storage.OpenQuestion) bool {
+		return o.Run == run && o.Answer == nil && follows(o.Question, q)
+	})
+	if i < 0 {
+		return storage.OpenQuestion{}, false
+	}
+	return open[i], true
+}
+
+// follows reports whether an approval is asked for because the one that was asked
+// for before, in the same run, was given and is not enough.
+func follows(q, before claybot.Question) bool {
+	return q.ID != before.ID && q.Type == claybot.QuestionConfirm && before.Type == q.Type && q.Need > 1 && before.Need > 1 &&
+		len(q.ApprovedBy) > 0 && q.ToolCallID == before.ToolCallID && q.Tool == before.Tool
+}
+
+// closedID is what somebody reads who approves what has an answer already, by the
+// beginning of its id; empty where none of the open approvals follows it.
+func (s *System) closedID(ctx context.Context, open []claybot.Question, word, by string) (string, error) {
+	for _, q := range open {
+		if q.Need < 2 || len(q.ApprovedBy) == 0 {
+			continue
+		}
+		stored, err := s.Asked.Question(ctx, q.ID)
+		if err != nil {
+			return "", err
+		}
+		records, err := s.Agents.Records(ctx, stored.Agent)
+		if err != nil {
+			return "", fmt.Errorf("read what run %s asked: %w", stored.Run, err)
+		}
+		before := slices.ContainsFunc(records, func(r claybot.Record) bool {
+			return r.Type == claybot.RecordQuestion && r.Run == stored.Run && r.Question != nil &&
+				strings.HasPrefix(r.Question.ID, strings.ToLower(word)) && follows(q, *r.Question)
+		})
+		switch {
+		case before && s.approvedBefore(q, by):
+			return textYouApproved, nil
+		case before:
+			return textFollowed(q), nil
+		}
+	}
+	return "", nil
+}
