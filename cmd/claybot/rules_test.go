@@ -42,7 +42,11 @@ func TestRulesOfAProfile(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	for _, care := range []configs.Care{
-		{Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}}, {Quorum: 2, Approvers: []string{"slack/U1"}}, {Quorum: 2}, {Quorum: 1}, {},
+		{Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}},
+		{Quorum: 2, Approvers: []string{"slack/U1"}},
+		{Quorum: 2},
+		{Quorum: 1},
+		{},
 		{Approvers: []string{"slack/U1"}},
 	} {
 		care.NoApproval = true
