@@ -252,9 +252,11 @@ func (f *front) askBut(agent claybot.AgentID, ids []byte) Ask {
 }
 
 func (f *front) query(but string, args ...any) Ask {
-	return Ask{Args: args, Query: `SELECT n, at FROM messages INDEXED BY messages_waiting
+	return Ask{
+		Args: args, Query: `SELECT n, at FROM messages INDEXED BY messages_waiting
 		WHERE agent = ? AND run IS NULL AND skipped IS NULL AND silent = 0` + but + " ORDER BY n LIMIT 1",
-		Row: once(&f.found, func(r Row) error { f.n, f.at = r.Int(0), r.Int(1); return nil })}
+		Row: once(&f.found, func(r Row) error { f.n, f.at = r.Int(0), r.Int(1); return nil }),
+	}
 }
 
 // begin has a's messages begin with f.
