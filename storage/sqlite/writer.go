@@ -35,6 +35,9 @@ type call struct {
 
 // Write implements relational.Driver. A batch of soft calls alone is not synced.
 func (db *DB) Write(ctx context.Context, soft bool, fn func(c *relational.Conn) error) error {
+	if err := context.Cause(ctx); err != nil { // select below may as well take the call
+		return err
+	}
 	cl := &call{soft: soft, done: make(chan struct{}), run: fn}
 	select {
 	case <-db.stop:
