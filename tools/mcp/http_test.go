@@ -55,6 +55,7 @@ func TestHTTP(t *testing.T) {
 	<-calls
 	r.want("srv_more", `{"text":"later"}`, "added")
 	<-calls
+	r.up("srv")
 	r.await(func() bool { return len(r.names()) == len(goodTools)+1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-calls; cancel() }()

@@ -272,7 +272,7 @@ func TestAllowShown(t *testing.T) {
 			s.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		})
 	})})
-	r.await(func() bool { return len(r.names()) == 2 })
+	r.up("srv")
 	change := func(now string) string {
 		set(listed("a", now, "b", "Sends."))
 		r.want("srv_b", "", "ok")
