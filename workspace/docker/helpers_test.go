@@ -100,7 +100,7 @@ func there(t *testing.T, id string) (exists, runs bool) {
 // leftOver are the command lines of a container's processes that are not its own.
 func leftOver(t *testing.T, id string) []string {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; { // each look is a call of the engine
 		top, err := raw(t).ContainerTop(t.Context(), id, []string{"-eo", "pid,args"})
 		if err != nil {
 			return nil // it does not run
