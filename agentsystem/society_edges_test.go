@@ -163,6 +163,7 @@ func TestRevokedPerson(t *testing.T) {
 				after(time.Minute)
 			}
 			r.say("hello")
+			after(time.Minute)
 			fire("t1")
 			r.wants("re: hello", "three")
 			if err := r.system.Revoke(r.Context(), "chat", "ann"); err != nil {
