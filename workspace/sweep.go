@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -50,9 +52,7 @@ func (m *Manager) again() {
 func (m *Manager) adopt(ctx context.Context, p Provider) bool {
 	infos, err := p.List(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
-			m.log.Warn("workspaces that were left cannot be looked for", "provider", p.Name(), "err", err)
-		}
+		m.unlisted(ctx, p, err)
 		return false
 	}
 	whole := true
@@ -78,6 +78,24 @@ func (m *Manager) adopt(ctx context.Context, p Provider) bool {
 		}
 	}
 	return whole
+}
+
+// unlisted tells the operator that what a provider has is unknown. Where no engine is,
+// and none has had a workspace, nobody misses one: that is how most machines without
+// Docker run.
+func (m *Manager) unlisted(ctx context.Context, p Provider, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	level := slog.LevelWarn
+	if Is(err, Unavailable) {
+		entries, lerr := m.cfg.Ledger.WorkspaceEntries(ctx, m.cfg.Node)
+		known := slices.ContainsFunc(entries, func(e Entry) bool { return e.Provider == p.Name() && e.State != Removed })
+		if lerr == nil && !known {
+			level = slog.LevelDebug
+		}
+	}
+	m.log.Log(ctx, level, "workspaces that were left cannot be looked for", "provider", p.Name(), "err", err)
 }
 
 // settle sets the entry of a workspace right that its provider does not have.

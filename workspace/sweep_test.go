@@ -1,8 +1,11 @@
 package workspace_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,4 +116,53 @@ func TestManagerForgetsTheDead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// unlisted is a provider that cannot say what it has.
+type unlisted struct {
+	*observed
+	code workspace.Code
+}
+
+func (u unlisted) List(context.Context) ([]workspace.Info, error) {
+	return nil, &workspace.Error{Code: u.code, Text: "no engine"}
+}
+
+// A machine without an engine that has never had a workspace is nothing to warn about;
+// one where workspaces may be left is, and so is an engine that fails.
+func TestManagerWarnsOfWhatIsLeft(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		code  workspace.Code
+		state workspace.State // of the one entry; empty: none
+		warns bool
+	}{
+		{"no engine, no workspace", workspace.Unavailable, "", false},
+		{"no engine, one removed", workspace.Unavailable, workspace.Removed, false},
+		{"no engine, one left", workspace.Unavailable, workspace.Idle, true},
+		{"an engine that fails", workspace.Failed, "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nil)
+				defer r.close()
+				if tt.state != "" {
+					e := workspace.Entry{Node: "n1", Provider: "local", Key: "agent/a", Agent: "a", State: tt.state}
+					if saved, err := r.db.SaveWorkspaceEntry(t.Context(), e); !saved || err != nil {
+						t.Fatal(err)
+					}
+				}
+				var log bytes.Buffer
+				r.cfg.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+				r.cfg.Providers = []workspace.Provider{unlisted{r.o, tt.code}}
+				r.m = workspace.NewManager(r.cfg)
+				r.run()
+				time.Sleep(6 * time.Second)
+				synctest.Wait()
+				if got := strings.Contains(log.String(), "cannot be looked for"); got != tt.warns {
+					t.Errorf("log: %q", log.String())
+				}
+			})
+		})
+	}
 }
