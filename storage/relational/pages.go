@@ -35,36 +35,36 @@ const lastID = "\U0010FFFF"
 // made. Runs whose rows are damaged are in it with what is known of them.
 func (db *Store) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error) {
 	limit := limitOf(q.Limit)
-	var runs []claybot.Run
+	var runs, pending []claybot.Run
 	err := db.read(ctx, func(c *Conn) error {
-		if q.State != claybot.RunPending {
-			l := runListing(q, limit)
+		// What waits is asked for first: a message that is taken between the two
+		// queries is then in both, and not in neither.
+		if q.State == "" || q.State == claybot.RunPending {
+			l := pendingListing(q, limit)
 			err := c.each(l.query, func(r Row) error {
-				run, err := decodeRun(r)
-				if err != nil {
-					db.log.Error("a run is damaged", "run", run.ID, "agent", run.Agent, "err", err)
-				}
-				runs = append(runs, run)
+				pending = append(pending, pendingRun(claybot.RunID(r.Str(0)), claybot.AgentID(r.Str(1)), claybot.MessageID(r.Str(2))))
 				return nil
 			}, l.args...)
-			if err != nil {
+			if err != nil || q.State != "" {
 				return err
 			}
 		}
-		if q.State != "" && q.State != claybot.RunPending {
-			return nil
-		}
-		l := pendingListing(q, limit)
+		l := runListing(q, limit)
 		return c.each(l.query, func(r Row) error {
-			runs = append(runs, pendingRun(claybot.RunID(r.Str(0)), claybot.AgentID(r.Str(1)), claybot.MessageID(r.Str(2))))
+			run, err := decodeRun(r)
+			if err != nil {
+				db.log.Error("a run is damaged", "run", run.ID, "agent", run.Agent, "err", err)
+			}
+			runs = append(runs, run)
 			return nil
 		}, l.args...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
+	runs = append(runs, pending...)
 	slices.SortStableFunc(runs, func(a, b claybot.Run) int { return cmp.Compare(b.ID, a.ID) })
-	// A message may have been taken between the two queries: its run counts.
+	// Of a message that was taken meanwhile, its run counts.
 	runs = slices.CompactFunc(runs, func(a, b claybot.Run) bool { return a.ID == b.ID })
 	return runs[:min(limit, len(runs))], nil
 }

@@ -122,6 +122,31 @@ var pageTests = []storeTest{
 		b.equal("before an id that is none", len(ok(b.RunPage(b.ctx, storage.RunQuery{Before: "r055"}))(b)), 6)
 		b.equal("before all", len(ok(b.RunPage(b.ctx, storage.RunQuery{Before: "a"}))(b)), 0)
 	}},
+	{"a run that begins meanwhile", func(b *bed) {
+		for i := range 50 {
+			id := claybot.RunID(fmt.Sprintf("r%02d", i))
+			b.to(b.agent, reserving("m-"+string(id), id))
+			h := b.hold(nodeOne)
+			begun := make(chan error, 1)
+			go func() {
+				_, err := b.Begin(b.ctx, h.Lease, id, ids(h.Waiting), "")
+				begun <- err
+			}()
+			for waits := true; waits; {
+				select {
+				case err := <-begun:
+					b.noError(err)
+					waits = false
+				default:
+				}
+				page := ok(b.RunPage(b.ctx, storage.RunQuery{Limit: 1}))(b)
+				if len(page) != 1 || page[0].ID != id || !waits && page[0].State != claybot.RunRunning {
+					b.Fatalf("as %s begins, the newest is %+v", id, page)
+				}
+			}
+			b.succeed(h.Lease, id)
+		}
+	}},
 	{"fifty when nobody says", func(b *bed) {
 		var out []claybot.Outgoing
 		for i := range 60 {
