@@ -185,9 +185,9 @@ func TestDeltasAreNotKept(t *testing.T) {
 func TestTextsOfSeveralNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		l := r.start()
-		w := r.watch(t.Context(), l.id, 1, nil)
 		r.hub.Grow(l.id, "left", 1, "a")
 		r.hub.Grow(l.id, "right", 2, "b")
+		w := r.watch(t.Context(), l.id, 1, nil) // not before: it would have to wait with the second one
 		synctest.Wait()
 		time.Sleep(50 * time.Millisecond)
 		l.said(1, "a")

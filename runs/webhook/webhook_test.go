@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,6 +53,11 @@ func receive(t *testing.T, answer http.HandlerFunc) *receiver {
 	return rc
 }
 
+// patient is a sink whose receiver may take its time, as on a busy machine.
+func patient(url string) *webhook.Sink {
+	return webhook.New(webhook.Config{Name: "audit", URL: url, Secret: secret, Within: time.Hour})
+}
+
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
@@ -61,7 +65,7 @@ func status(code int) http.HandlerFunc {
 func TestPublish(t *testing.T) {
 	for _, code := range []int{200, 201, 202, 204} {
 		rc := receive(t, status(code))
-		s := webhook.New(webhook.Config{Name: "audit", URL: rc.URL, Secret: secret})
+		s := patient(rc.URL)
 		for range 2 { // the same batch has the same id
 			if err := s.Publish(t.Context(), events()); err != nil {
 				t.Fatalf("%d: %v", code, err)
@@ -128,7 +132,7 @@ func TestRefusals(t *testing.T) {
 			w.WriteHeader(tt.code)
 			io.WriteString(w, "words of the receiver")
 		})
-		s := webhook.New(webhook.Config{Name: "audit", URL: rc.URL + "/hook?token=fake-canary", Secret: secret})
+		s := patient(rc.URL + "/hook?token=fake-canary")
 		err := s.Publish(t.Context(), events())
 		e, ok := errors.AsType[*runs.SinkError](err)
 		if !ok {
@@ -163,20 +167,16 @@ func TestRetryAfterDate(t *testing.T) {
 		w.Header().Set("Retry-After", time.Now().Add(48*time.Hour).UTC().Format(http.TimeFormat))
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	err := webhook.New(webhook.Config{Name: "audit", URL: rc.URL, Secret: secret}).Publish(t.Context(), events())
+	err := patient(rc.URL).Publish(t.Context(), events())
 	if e, ok := errors.AsType[*runs.SinkError](err); !ok || e.After < 24*time.Hour || e.After > 48*time.Hour {
 		t.Errorf("got %+v", err)
 	}
 }
 
 func TestUnreachable(t *testing.T) {
-	// An address at which nobody listens any more.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := "http://" + l.Addr().String()
-	l.Close()
+	// An address at which nobody listens: not one that was free a moment ago, which
+	// may be that of the next server.
+	const closed = "http://127.0.0.1:1"
 	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer cut.Close()
 	secure := httptest.NewUnstartedServer(status(200))
@@ -192,7 +192,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := webhook.New(webhook.Config{Name: "audit", URL: tt.url + "/hook?token=fake-canary", Secret: secret})
+			s := patient(tt.url + "/hook?token=fake-canary")
 			err := s.Publish(t.Context(), events())
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
@@ -204,12 +204,13 @@ func TestUnreachable(t *testing.T) {
 
 func TestHangs(t *testing.T) {
 	leave := make(chan struct{})
-	rc := receive(t, func(_ http.ResponseWriter, r *http.Request) {
+	hang := func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-leave:
 		case <-r.Context().Done():
 		}
-	})
+	}
+	rc := receive(t, hang)
 	defer close(leave)
 	s := webhook.New(webhook.Config{Name: "audit", URL: rc.URL + "/?token=fake-canary", Secret: secret, Within: 20 * time.Millisecond})
 	err := s.Publish(t.Context(), events())
@@ -221,8 +222,8 @@ func TestHangs(t *testing.T) {
 	// Whoever ends the process does not wait for the receiver.
 	cause := errors.New("the daemon ends")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	rc = receive(t, hang) // another one: what was given up after 20 ms may arrive late, or never
 	s = webhook.New(webhook.Config{Name: "audit", URL: rc.URL, Secret: secret, Within: time.Hour})
-	<-rc.got
 	go func() {
 		<-rc.got
 		cancel(cause)
