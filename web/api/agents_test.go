@@ -42,6 +42,13 @@ func (r *rig) child(parent, name string) string {
 	return string(a.ID)
 }
 
+// tick waits for the next millisecond: what was made in the same one has no order.
+func (r *rig) tick() {
+	r.Helper()
+	now := claybot.Now()
+	r.until("the next millisecond", func() bool { return claybot.Now() > now })
+}
+
 func TestListAgents(t *testing.T) {
 	r := start(t)
 	defer r.mind.hold("slow", false)()
@@ -51,8 +58,7 @@ func TestListAgents(t *testing.T) {
 		r.ask("POST", "/agents/runs", fmt.Sprintf(`{"text":"hello","descriptor":{"channelId":"c%d"}}`, i), http.StatusAccepted, &a)
 		r.ended(a.Run)
 		ids = append([]string{a.Agent}, ids...)
-		now := claybot.Now() // the order is by time
-		r.until("the next millisecond", func() bool { return claybot.Now() > now })
+		r.tick()
 	}
 	busy := r.say("slow")
 	r.until("the run works", func() bool { return r.run(busy.Run).State == "RUNNING" })
@@ -101,6 +107,7 @@ func TestTree(t *testing.T) {
 	r := start(t)
 	a := r.say("hello")
 	child := r.child(a.Agent, "one")
+	r.tick()
 	r.child(a.Agent, "two")
 	grand := r.child(child, "below")
 	var tree agentRow

@@ -42,7 +42,7 @@ const patience = time.Minute
 type rig struct {
 	*testing.T
 	dir    string
-	addr   string // host:port, kept over restarts
+	addr   string // host:port
 	mind   *mind
 	wrap   func(web.Desk) web.Desk // optional; around the desk
 	tasks  connectors.Tasks        // instead of cron
@@ -236,12 +236,13 @@ func (r *rig) serve(all []connectors.Connector) {
 	r.token = strings.TrimSpace(string(b))
 }
 
-// restart ends the daemon in order and begins again on the same directory and
-// address.
+// restart ends the daemon in order and begins again on the same directory, at
+// another address: somebody else may have taken the port meanwhile.
 func (r *rig) restart() {
 	r.Helper()
 	r.stop()
 	r.http.CloseIdleConnections()
+	r.addr = "127.0.0.1:0"
 	r.begin()
 	r.Cleanup(func() { r.stop() })
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -105,7 +106,7 @@ func TestStreamHeadAndEnds(t *testing.T) {
 		t.Error("the connection is to be kept")
 	}
 	begin := make([]byte, len("retry: 1000\n: ping\n\n"))
-	if _, err := resp.Body.Read(begin); err != nil || !strings.HasPrefix(string(begin), "retry: 1000\n: ping\n") {
+	if _, err := io.ReadFull(resp.Body, begin); err != nil || !strings.HasPrefix(string(begin), "retry: 1000\n: ping\n") {
 		t.Errorf("the stream begins with %q, %v", begin, err)
 	}
 	for _, path := range []string{a.Stream + "?fromSeq=" + last, a.Stream + "?fromSeq=99999"} {

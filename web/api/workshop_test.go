@@ -227,7 +227,7 @@ func TestNotesBad(t *testing.T) {
 		{"PUT", noteAt("global", "a\x00b"), quoted("x"), 409},
 		{"PUT", noteAt("global", strings.Repeat("x", 600)), quoted("x"), 409},
 		{"PUT", noteAt("global", "big.md"), quoted(strings.Repeat("x", 256<<10+1)), 409},
-		{"PUT", noteAt("global", "huge.md"), quoted(strings.Repeat("x", 2<<20)), 413},
+		{"PUT", noteAt("global", "huge.md"), quoted(strings.Repeat("x", 1<<20+1-len(quoted("")))), 413},
 		{"PUT", noteAt("global", "a.md"), `{"text":7}`, 400},
 		{"PUT", noteAt("global", "a.md"), `{"text":"x","by":"somebody"}`, 400},
 		{"PUT", noteAt("global", "a.md") + "&tainted=false", quoted("x"), 400},
