@@ -2,6 +2,7 @@ package agentsystem_test
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -83,10 +84,8 @@ func (m *mind) reply(r llm.Request) llm.Reply {
 		case llm.RoleAssistant:
 			step++
 		case llm.RoleUser:
-			for key, plan := range m.plans {
-				if strings.Contains(llm.Unwrap(msg.Content), key) && step < len(plan) {
-					return plan[step]
-				}
+			if plan := m.planOf(llm.Unwrap(msg.Content)); step < len(plan) {
+				return plan[step]
 			}
 			if step == 0 {
 				return llm.Say("re: " + said(msg.Content))
@@ -95,6 +94,24 @@ func (m *mind) reply(r llm.Request) llm.Reply {
 	}
 	return llm.Say("nothing")
 }
+
+// planOf is the plan whose key is in a text: of several the longest. Called under the
+// lock.
+func (m *mind) planOf(text string) (plan []llm.Reply) {
+	text = withoutIDs(text)
+	best := ""
+	for key, p := range m.plans {
+		if len(key) > len(best) && strings.Contains(text, key) {
+			best, plan = key, p
+		}
+	}
+	return plan
+}
+
+// An id is made of random letters, which may spell any short word.
+var idForm = regexp.MustCompile(`\b[a-z][a-z0-9]{23,31}\b`)
+
+func withoutIDs(text string) string { return idForm.ReplaceAllString(text, "") }
 
 // said is what a person wrote, without its wrapper.
 func said(content string) string {
@@ -124,7 +141,7 @@ func (m *mind) hold(key string, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.before = func(ctx context.Context, r llm.Request) error {
-		if !strings.Contains(r.Messages[len(r.Messages)-1].Content, key) {
+		if !strings.Contains(withoutIDs(r.Messages[len(r.Messages)-1].Content), key) {
 			return nil
 		}
 		return rest(ctx, d)
