@@ -218,3 +218,26 @@ func (b *bench) times(name string) (counts []int) {
 
 // restALittle is a second of work.
 func restALittle(ctx context.Context) { _ = rest(ctx, time.Second) } // an end of ctx ends the work
+
+// A model that is tested with must do the same each time: random letters of an id are
+// no word, and of two plans the one with the longer key is meant.
+func TestMindTakesNoIDForAWord(t *testing.T) {
+	t.Parallel()
+	m := newMind(t)
+	m.plan("dig", llm.Say("digs"))
+	m.plan("failed in run", llm.Say("heard"))
+	for text, want := range map[string]string{
+		"dig\n": "digs",
+		`The agent "X" (id kxdig0123456789abcdefghi) failed in run cc2digjqo0008bmc7d1jzbqb8: refused`: "heard",
+		"to dig failed in run 1":      "heard",
+		"id kxdig0123456789abcdefghi": "",
+	} {
+		got := ""
+		if plan := m.planOf(text); len(plan) > 0 {
+			got = plan[0].Text
+		}
+		if got != want {
+			t.Errorf("%q is answered with %q, want %q", text, got, want)
+		}
+	}
+}
