@@ -146,9 +146,10 @@ func (d *deliverer) closeLane(l *lane) {
 	}
 }
 
-// hand gives stored messages to their lanes. Those who committed them hand them
-// over side by side, so a message may come after a later one, or after its lane
-// has read it from the store: then the lane asks the store what is left.
+// hand tells lanes of stored messages. Those who committed them hand them over side
+// by side, so a message may come after a later one, or after its lane has read it
+// from the store. So a lane asks the store, unless nothing can stand between the last
+// message that it knows of and this one.
 func (d *deliverer) hand(out []claybot.Outgoing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,15 +162,11 @@ func (d *deliverer) hand(out []claybot.Outgoing) {
 			d.lanes[dest].more = true
 		case d.ctx.Err() != nil:
 			return // the next start finds them in the store
-		case l == nil && !d.members.IsAlone():
-			d.openFor(dest)
 		case l == nil:
-			l = d.newLane(dest)
-			l.queue, l.last = []claybot.Outgoing{o}, o.N
-			d.open(l)
+			d.openFor(dest)
 		case l.shared:
 			l.more = true
-		case l.more || l.reading || o.N <= l.last || len(l.queue) >= laneMemory:
+		case l.more || l.reading || o.N != l.last+1 || len(l.queue) >= laneMemory:
 			l.rewind(o.N)
 		default:
 			l.queue, l.last = append(l.queue, o), o.N

@@ -1,16 +1,21 @@
 package agentsystem_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 )
 
 const undelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
@@ -48,6 +53,54 @@ func TestOrderUnderFaults(t *testing.T) {
 		after(time.Hour)
 		r.wants(want...)
 	})
+}
+
+// lateEnds are runs whose first end is heard of late: it is stored, but who
+// committed it learns of it when the next run has ended.
+type lateEnds struct {
+	storage.Runs
+	first *atomic.Bool
+}
+
+func (x lateEnds) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
+	out, err := x.Runs.Finish(ctx, l, id, o)
+	if x.first.CompareAndSwap(false, true) {
+		time.Sleep(5 * time.Second)
+	}
+	return out, err
+}
+
+// Answers arrive in the order in which they were stored, also where a later one is
+// handed over first: to a chat that is idle, and to one with a send under way.
+func TestOrderOfLateHandovers(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		bubble(t, func(r *rig) {
+			r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+				s.Runs = lateEnds{s.Runs, new(atomic.Bool)}
+				return s
+			}
+			r.start()
+			var want []string
+			if busy {
+				var once sync.Once
+				r.chat.judge = func(claybot.Outgoing) verdict {
+					once.Do(func() { r.chat.mu.Unlock(); time.Sleep(time.Second); r.chat.mu.Lock() })
+					return verdict{}
+				}
+				r.post(ann, command("c", "start"))
+				synctest.Wait()
+				want = append(want, "Hello! Write to me and I answer. /help shows what I can do.")
+			}
+			r.say("one")
+			synctest.Wait()
+			r.say("two")
+			after(10 * time.Second)
+			r.wants(append(want, "re: one", "re: two")...)
+			if n := len(r.chat.sent()); n != len(want)+2 {
+				t.Errorf("%d sends", n)
+			}
+		})
+	}
 }
 
 // A 429 is obeyed exactly, costs no attempt, and silences its chat alone.
@@ -253,7 +306,7 @@ func TestParkedAfterTenTries(t *testing.T) {
 				t.Errorf("pause %d is %v", i, pause)
 			}
 		}
-		if last := sent[9].at.Sub(began); last < time.Minute {
+		if last := sent[9].at.Sub(began); last < 30*time.Second { // more than nine pauses that do not grow
 			t.Errorf("given up after %v", last)
 		}
 	})
