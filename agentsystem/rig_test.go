@@ -200,10 +200,12 @@ func (r *rig) stop() {
 }
 
 // crash ends the process at this moment: nothing of it reaches disk or chat any
-// more. The next start finds a copy of the directory as it is now.
+// more, but what is under way. The next start finds a copy of the directory as it is
+// then.
 func (r *rig) crash() {
 	r.Helper()
 	r.fuse.blow()
+	synctest.Wait() // a file that is being replaced could not be copied
 	copied := newDir(r.T)
 	if err := os.CopyFS(copied, os.DirFS(r.dir)); err != nil {
 		r.Fatal(err)
