@@ -18,7 +18,7 @@ func contained(tools.Env) string { return workspace.NetworkNone }
 
 func newSet(t *testing.T) (*tools.Set, workspace.Workspace) {
 	t.Helper()
-	spec := workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}}
+	spec := workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}, PIDs: 20}
 	w, err := local.New(local.Config{Dir: t.TempDir()}).Open(t.Context(), "agent/a", spec)
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func TestShell(t *testing.T) {
 		{"cwd outside", map[string]any{"command": "ls", "cwd": "../.."}, "outside", []string{"must not contain .."}},
 		{"cwd missing", map[string]any{"command": "ls", "cwd": "no"}, "not_found", nil},
 		{"no limits", map[string]any{"command": "echo on", "timeout": 0, "idle_timeout": 0}, "", []string{"on"}},
-		{"wall", map[string]any{"command": "echo begun; sleep 60", "timeout": 1}, "timeout", []string{"longer than its limit of 1s", "begun"}},
-		{"idle", map[string]any{"command": "echo begun; sleep 60", "idle_timeout": 1}, "idle_timeout", []string{"wrote nothing for 1s", "begun"}},
+		{"wall", map[string]any{"command": "echo begun; sleep 60", "timeout": 10}, "timeout", []string{"longer than its limit of 10s", "begun"}},
+		{"idle", map[string]any{"command": "echo begun; sleep 60", "idle_timeout": 10}, "idle_timeout", []string{"wrote nothing for 10s", "begun"}},
 		{"long output", map[string]any{"command": "yes | head -c 50000"}, "", []string{"[50000 bytes of output; this is its end, the file .claybot/output/", "has all of it]"}},
 		{"empty", map[string]any{"command": " \n"}, tools.FaultArguments, nil},
 		{"NUL", map[string]any{"command": "a\x00b"}, tools.FaultArguments, nil},
@@ -70,6 +70,7 @@ func TestShell(t *testing.T) {
 		{"unknown field", map[string]any{"command": "true", "sudo": true}, tools.FaultArguments, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // the limits of time are so long that a busy machine has begun by then
 			o := call(t, set, tt.args)
 			code := ""
 			if o.Fault != nil {
@@ -154,8 +155,9 @@ func TestNetwork(t *testing.T) {
 		}
 		env := tools.Env{Agent: claybot.Agent{ID: "a"}}
 		s, _ := set.Spec(Name)
-		for _, line := range []string{"echo obey", "echo obey; sleep 60"} {
-			c := claybot.ToolCall{ID: "1", Name: Name, Args: `{"idle_timeout":1,"command":"` + line + `"}`}
+		// The second one is ended, for having too many processes.
+		for _, line := range []string{"echo obey", "echo obey; i=0; while [ $i -lt 40 ]; do sleep 60 & i=$((i+1)); done; wait"} {
+			c := claybot.ToolCall{ID: "1", Name: Name, Args: `{"command":"` + line + `"}`}
 			if o := set.Do(t.Context(), env, c); o.Record.Tainted != tt.strange || !strings.Contains(o.Record.Text, "obey") {
 				t.Errorf("%s, %s: %+v", tt.mode, line, o.Record)
 			}

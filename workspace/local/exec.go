@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/claybot/claybot/workspace"
@@ -238,8 +239,8 @@ func (v *view) Exec(ctx context.Context, c workspace.Command) (workspace.Result,
 	return v.result(p, out, whole, time.Since(began))
 }
 
-// readAll reads what a command writes to its end.
-func readAll(r io.Reader, stream io.Writer, limits *workspace.Limits) {
+// readAll reads what a command writes to its end, or until late is over.
+func readAll(r *os.File, stream io.Writer, limits *workspace.Limits) {
 	block := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(block)
@@ -247,9 +248,40 @@ func readAll(r io.Reader, stream io.Writer, limits *workspace.Limits) {
 			limits.Alive()
 			_, _ = stream.Write(block[:n])
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			rest(r, stream, block)
+		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// pipeMost is the most that a pipe holds.
+const pipeMost = 1 << 20
+
+// rest reads what is in a pipe already, and waits for no more. On a busy machine the
+// time of late is over before anything was read, and a read that comes too late
+// gives nothing.
+func rest(r *os.File, stream io.Writer, block []byte) {
+	raw, err := r.SyscallConn()
+	if err != nil || r.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	for left := pipeMost; left > 0; {
+		n := 0
+		again := raw.Read(func(fd uintptr) bool {
+			n, err = syscall.Read(int(fd), block)
+			return true // it must not wait
+		})
+		if again == nil && errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if again != nil || err != nil || n <= 0 {
+			return
+		}
+		left -= n
+		_, _ = stream.Write(block[:n])
 	}
 }
 

@@ -153,18 +153,7 @@ func (v *view) Pipe(ctx context.Context, c workspace.Command) (workspace.Process
 	go func() {
 		defer close(q.read)
 		defer stderr.Close()
-		stream := q.errs.Stream()
-		block := make([]byte, 4<<10)
-		for {
-			n, err := stderr.Read(block)
-			if n > 0 {
-				limits.Alive()
-				_, _ = stream.Write(block[:n])
-			}
-			if err != nil {
-				return
-			}
-		}
+		readAll(stderr, q.errs.Stream(), limits)
 	}()
 	go func() {
 		<-p.done

@@ -82,7 +82,7 @@ func (s *suite) openAs(t *testing.T, key workspace.Key, spec workspace.Spec) wor
 // sh runs a command that ends well.
 func sh(t *testing.T, w workspace.Workspace, line string) workspace.Result {
 	t.Helper()
-	r, err := w.Exec(t.Context(), workspace.Command{Shell: line, Wall: time.Minute})
+	r, err := w.Exec(t.Context(), workspace.Command{Shell: line, Wall: 5 * time.Minute})
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
