@@ -26,8 +26,8 @@ const (
 
 // disk is what is known of the space of a workspace.
 type disk struct {
-	used space // as measured last
-	at   time.Time
+	used space         // as measured last
+	at   time.Time     // zero: used is not what there is now
 	busy chan struct{} // closed when a measuring has ended; nil when none goes on
 }
 
@@ -181,6 +181,20 @@ func (w *Workspace) fullError(used space, what string) error {
 		limit = fmt.Sprintf("has more than %d files and folders", w.p.entries)
 	}
 	return &workspace.Error{Code: workspace.DiskLimit, Text: "the workspace " + limit + ", and " + what + "; remove files first"}
+}
+
+// settle measures after a command that was ended for its space: what it wrote up to
+// its end must not count as what the next one does. Where that does not work, as in
+// a container that was stopped, nothing is known.
+func (w *Workspace) settle(ctx context.Context) {
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), measureLinger)
+	defer cancel()
+	if _, err := w.measure(call); err == nil {
+		return
+	}
+	w.slot.mu.Lock()
+	defer w.slot.mu.Unlock()
+	w.slot.disk.at = time.Time{}
 }
 
 // measureLater measures after a command that may have written much, so that the

@@ -294,6 +294,9 @@ func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Re
 		return res, err
 	}
 	if err != nil {
+		if workspace.Is(err, workspace.DiskLimit) {
+			w.settle(ctx)
+		}
 		return workspace.Result{}, withOutput(err, res)
 	}
 	w.measureLater(res.Took)
