@@ -81,7 +81,7 @@ func TestBreakOut(t *testing.T) {
 	}
 	started := inspect(t, w.box.id).State.StartedAt
 	for _, tt := range tries {
-		r, err := w.Exec(t.Context(), workspace.Command{Shell: "if { " + tt.line + "; } >said 2>&1; then echo OUT; fi; head -c 300 said | tr '\\n' ' '", Wall: 20 * time.Second})
+		r, err := w.Exec(t.Context(), workspace.Command{Shell: "if { " + tt.line + "; } >said 2>&1; then echo OUT; fi; head -c 300 said | tr '\\n' ' '", Wall: 5 * time.Minute})
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", tt.name, err)

@@ -27,7 +27,7 @@ func provider(t testing.TB, change ...func(*Config)) *Provider {
 		c(&cfg)
 	}
 	p := New(cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	err := p.Check(ctx)
 	if err == nil {
@@ -44,7 +44,7 @@ func provider(t testing.TB, change ...func(*Config)) *Provider {
 		t.Skipf("no Docker engine with the image %s; scripts/docker.sh makes both: %v", testImage, err)
 	}
 	t.Cleanup(func() {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 		defer cancel()
 		infos, err := p.List(clean)
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // endsWithin is how long after its limit a command may run at most, on a machine so
-// busy that each of the engine's calls takes its whole time. BenchmarkHang has what
-// it is in practice.
-const endsWithin = 4 * killTime
+// busy that each of the engine's calls takes its whole time, and more. Without their
+// limits all would go on for ten minutes. BenchmarkHang has what it is in practice.
+const endsWithin = 3 * time.Minute
 
 // hanging are commands that do not end by themselves, or not in time.
 var hanging = []struct {
@@ -86,7 +86,10 @@ func hangs(t *testing.T, w *Workspace, line, how string, idle, escapes bool) {
 	if r := sh(t, w, "echo again"); r.Output != "again\n" {
 		t.Errorf("the next command: %+v", r)
 	}
-	if stays := inspect(t, w.box.id).State.StartedAt == before; how != "limit" && !escapes && !stays {
+	// An engine that does not answer for so long cannot be told from a command that
+	// goes on.
+	prompt := took < limit+killTime
+	if stays := inspect(t, w.box.id).State.StartedAt == before; how != "limit" && !escapes && !stays && prompt {
 		t.Error("the container was stopped, which was not needed")
 	} else if how == "limit" && stays {
 		t.Error("the container was not stopped")

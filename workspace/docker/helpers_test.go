@@ -26,7 +26,7 @@ func opened(t testing.TB, p *Provider, key workspace.Key, s workspace.Spec) *Wor
 // sh runs a command that does not fail to run.
 func sh(t testing.TB, w workspace.Workspace, line string) workspace.Result {
 	t.Helper()
-	r, err := w.Exec(t.Context(), workspace.Command{Shell: line, Wall: time.Minute})
+	r, err := w.Exec(t.Context(), workspace.Command{Shell: line, Wall: 5 * time.Minute})
 	if err != nil {
 		t.Fatalf("%s: %v, %v", line, err, errors.Unwrap(err))
 	}
@@ -100,7 +100,7 @@ func there(t *testing.T, id string) (exists, runs bool) {
 // leftOver are the command lines of a container's processes that are not its own.
 func leftOver(t *testing.T, id string) []string {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; { // each look is a call of the engine
+	for end := time.Now().Add(2 * time.Minute); ; { // each look is a call of the engine
 		top, err := raw(t).ContainerTop(t.Context(), id, []string{"-eo", "pid,args"})
 		if err != nil {
 			return nil // it does not run

@@ -32,7 +32,11 @@ func (r *run) killed(inner context.Context, ended <-chan struct{}, flush func())
 	}()
 	wait(ended, askTime)
 	if !stopAll {
-		stopAll = r.signal(ctx, "KILL") == unknown || !wait(ended, askTime/2) || r.lives(ctx)
+		left, patience := r.signal(ctx, "KILL"), askTime/2
+		if left == none {
+			patience = killTime // a busy engine says later that its output has ended
+		}
+		stopAll = left == unknown || !wait(ended, patience) || r.lives(ctx)
 	}
 	if stopAll {
 		flush()
@@ -83,8 +87,11 @@ i=0
 while [ $sig = KILL ] && [ $n -gt 0 ] && [ $i -lt 5 ]; do pass; i=$((i+1)); done
 echo $n`
 
-// unknown is said of processes that nobody could count.
-const unknown = "?"
+// What signal says of processes that nobody could count, and where there are none.
+const (
+	unknown = "?"
+	none    = "0\n"
+)
 
 // signal sends a signal to the processes of a command.
 func (r *run) signal(ctx context.Context, name string) (left string) {
@@ -106,7 +113,7 @@ func (w *Workspace) signal(ctx context.Context, name, mark string, age time.Dura
 }
 
 // lives reports whether a process of the command is left, or nobody can say.
-func (r *run) lives(ctx context.Context) bool { return r.signal(ctx, "0") != "0\n" }
+func (r *run) lives(ctx context.Context) bool { return r.signal(ctx, "0") != none }
 
 // kill ends the container at once. The next command starts it again; its files
 // stay.

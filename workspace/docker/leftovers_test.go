@@ -19,15 +19,19 @@ func TestEndLeftovers(t *testing.T) {
 	if err := w.WriteFile(t.Context(), "kept", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	run, err := w.(*Workspace).start(t.Context(), workspace.Command{Shell: "while :; do sleep 1; done"}, false)
+	run, err := w.(*Workspace).start(t.Context(), workspace.Command{Shell: "echo begun; while :; do sleep 1; done"}, false)
 	if err != nil {
+		t.Fatal(err)
+	}
+	// An engine says that it runs a moment after it was asked to start it.
+	if _, err := run.stream.Reader.ReadByte(); err != nil {
 		t.Fatal(err)
 	}
 	run.stream.Close() // as when the process that watched it is gone
 
 	next := New(p.cfg)
 	defer func() { _ = next.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := next.EndLeftovers(ctx); err != nil {
 		t.Fatal(err)

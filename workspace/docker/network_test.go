@@ -215,7 +215,7 @@ func TestFull(t *testing.T) {
 		}
 	}()
 	host, port, _ := net.SplitHostPort(l.Addr().String())
-	if r := sh(t, a, "nc -w 5 "+host+" "+port+" </dev/null"); r.Output != "hello\n" {
+	if r := sh(t, a, "nc -w 120 "+host+" "+port+" </dev/null"); r.Output != "hello\n" {
 		t.Errorf("the network does not work: %+v", r)
 	}
 	server, err := a.Pipe(t.Context(), workspace.Command{Shell: "echo a secret | nc -l -p 8080"})

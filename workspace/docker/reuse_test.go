@@ -3,7 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -236,15 +236,22 @@ func TestChange(t *testing.T) {
 	if !strings.Contains(w.Place(), "older") || strings.Contains(old.Place(), "older") {
 		t.Errorf("the place %q does not say so", w.Place())
 	}
-	fmt.Fprintln(c, "still here")
-	b := make([]byte, 20)
-	if n, err := c.Read(b); err != nil || string(b[:n]) != "still here\n" {
-		t.Errorf("the command reads %q, %v", b[:n], err)
+	said := func(c workspace.Process) {
+		t.Helper()
+		const line = "still here\n"
+		b := make([]byte, len(line))
+		if _, err := io.WriteString(c, line); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.ReadFull(c, b); err != nil || string(b) != line {
+			t.Errorf("the command reads %q, %v", b[:n], err)
+		}
 	}
+	said(c)
 	if err := c.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	within, stop := context.WithTimeout(t.Context(), time.Minute)
+	within, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	if code, err := c.Wait(within); code != 0 || err != nil {
 		t.Errorf("the command ended with %d, %v", code, err)
@@ -269,6 +276,7 @@ func TestChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	said(c) // the engine says that it runs a moment after it was asked to start it
 	if again := opened(t, p, key, workspace.Spec{}); again.box.id != w.box.id {
 		t.Error("it was replaced under a command of another process")
 	}
