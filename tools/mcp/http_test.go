@@ -45,8 +45,7 @@ func TestHTTP(t *testing.T) {
 			good.ServeHTTP(w, r)
 		}
 	}))
-	defer web.Close()
-	defer web.CloseClientConnections()
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() }) // after the Manager, which would connect again
 	s := mcp.Server{Name: "srv", URL: web.URL, Token: "not-real-token", Headers: map[string]string{"X-Team": "a"}}
 	stranger := mcp.Server{Name: "stranger", URL: web.URL, Token: "another-one"}
 	r := run(t, mcp.Config{Servers: []mcp.Server{s, stranger}, HTTP: open})
@@ -111,7 +110,7 @@ func TestHostileHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := httptest.NewServer(tt.h)
-			defer web.Close()
+			t.Cleanup(web.Close) // after the Manager
 			s := mcp.Server{Name: "srv", URL: web.URL, Headers: map[string]string{"X-Key": "not-real"}}
 			r := run(t, mcp.Config{Servers: []mcp.Server{s}, HTTP: open})
 			if tt.want != "" {
@@ -231,6 +230,20 @@ func newAuthServer(t *testing.T) *authServer {
 	return a
 }
 
+// browse is what a browser does. It is told that all went well, also when the login
+// is over by then.
+func browse(t *testing.T, link string) {
+	resp, err := http.Get(link) //nolint:noctx // a browser
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "claybot has the answer") {
+		t.Errorf("the browser shows %q, %v", b, err)
+	}
+}
+
 func TestLogin(t *testing.T) {
 	a := newAuthServer(t)
 	a.lifetime = 1 // which counts as expired at once
@@ -242,22 +255,17 @@ func TestLogin(t *testing.T) {
 	if st := r.status("srv"); !strings.Contains(st.LastError, "claybot mcp login srv") {
 		t.Errorf("%+v", st)
 	}
-	browse := func(link string) { // what a browser does, and a stranger before it
-		resp, err := http.Get(link) //nolint:noctx // a browser
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		resp.Body.Close()
-	}
+	var browsers sync.WaitGroup
 	visit := mcp.Visit{Server: s, HTTP: open(""), Tokens: tokens, Show: func(link string) {
 		u, _ := url.Parse(link)
 		forged, _ := url.Parse(u.Query().Get("redirect_uri"))
 		forged.RawQuery = "code=evil&state=guessed"
-		browse(forged.String())
-		go browse(link)
+		browse(t, forged.String()) // a stranger
+		browsers.Go(func() { browse(t, link) })
 	}}
-	if err := mcp.Login(t.Context(), visit); err != nil {
+	err := mcp.Login(t.Context(), visit)
+	browsers.Wait()
+	if err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(filepath.Join(dir, "srv.json"))

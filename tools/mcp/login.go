@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -46,14 +48,15 @@ func Login(ctx context.Context, v Visit) error {
 	if err != nil {
 		return err
 	}
-	back := make(chan url.Values, 8)
-	web := &http.Server{Handler: landing(redirect, back), ReadHeaderTimeout: 10 * time.Second}
+	back, over := make(chan url.Values, 8), make(chan struct{})
+	web := &http.Server{Handler: landing(redirect, back, over), ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = web.Serve(ear) // ends with Close
 	}()
 	defer func() {
+		close(over)
 		_ = web.Close() // nobody listens any more
 		<-served
 	}()
@@ -137,8 +140,11 @@ func listen(ctx context.Context, redirect string) (net.Listener, *url.URL, error
 	return ear, u, nil
 }
 
-// landing is the page that the browser is sent back to.
-func landing(redirect *url.URL, back chan<- url.Values) http.Handler {
+// landing is the page that the browser is sent back to. The browser has all of it
+// before the login goes on, which may be over, and its connections with it, before
+// this has another turn.
+func landing(redirect *url.URL, back chan<- url.Values, over <-chan struct{}) http.Handler {
+	const page = "claybot has the answer. You can close this page and go back to the terminal.\n"
 	mux := http.NewServeMux()
 	path := redirect.Path
 	if path == "" {
@@ -151,12 +157,13 @@ func landing(redirect *url.URL, back chan<- url.Values) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+		_, _ = io.WriteString(w, page) // the browser may be gone
+		_ = http.NewResponseController(w).Flush()
 		select {
 		case back <- q:
-		case <-r.Context().Done():
-			return
+		case <-over:
 		}
-		_, _ = w.Write([]byte("claybot has the answer. You can close this page and go back to the terminal.\n")) // the browser may be gone
 	})
 	return mux
 }

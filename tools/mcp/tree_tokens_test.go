@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -91,16 +90,11 @@ func TestLoginOfNodes(t *testing.T) {
 	a.lifetime = 1 // each request wants a new token
 	tree := openTree(t)
 	s := mcp.Server{Name: "srv", URL: a.URL + "/mcp", OAuth: &mcp.OAuth{}}
+	var browsers sync.WaitGroup
 	err := mcp.Login(t.Context(), mcp.Visit{Server: s, HTTP: open(""), Tokens: mcp.NewTreeTokens(tree), Show: func(link string) {
-		go func() {
-			resp, err := http.Get(link) //nolint:noctx // a browser
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			resp.Body.Close()
-		}()
+		browsers.Go(func() { browse(t, link) })
 	}})
+	browsers.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
