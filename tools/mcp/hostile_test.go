@@ -74,20 +74,24 @@ func TestHostileServers(t *testing.T) {
 		}, "no list"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := run(t, mcp.Config{Servers: []mcp.Server{scripted[0], {Name: "ok", Command: []string{"x"}}}, Pipe: func() pipeFunc {
-				bad := pipes(func(_ int, s *script) { tt.fn(s) })
-				ok := pipes(func(_ int, s *script) {
-					s.serve(always(good), func(m message) { s.answer(m, `{"content":[{"type":"text","text":"fine"}]}`) })
-				})
-				return choose(bad, ok)
-			}()})
-			r.up("ok")
-			r.await(func() bool { return r.status("srv").State == mcp.StateWaiting })
-			st := r.status("srv")
-			if !strings.Contains(st.LastError, tt.want) || st.LastError == "" || len(st.LastError) > 600 || strings.ContainsFunc(st.LastError, odd) {
-				t.Errorf("last error %q, want %q", st.LastError, tt.want)
-			}
-			r.want("ok_a", "", "fine")
+			synctest.Test(t, func(t *testing.T) { // no limit of time comes because the machine is busy
+				r := run(t, mcp.Config{Servers: []mcp.Server{scripted[0], {Name: "ok", Command: []string{"x"}}}, Pipe: func() pipeFunc {
+					bad := pipes(func(_ int, s *script) { tt.fn(s) })
+					ok := pipes(func(_ int, s *script) {
+						s.serve(always(good), func(m message) { s.answer(m, `{"content":[{"type":"text","text":"fine"}]}`) })
+					})
+					return choose(bad, ok)
+				}()})
+				r.up("ok")
+				r.await(func() bool { return r.status("srv").State == mcp.StateWaiting })
+				st := r.status("srv")
+				if !strings.Contains(st.LastError, tt.want) || st.LastError == "" || len(st.LastError) > 600 || strings.ContainsFunc(st.LastError, odd) {
+					t.Errorf("last error %q, want %q", st.LastError, tt.want)
+				}
+				r.want("ok_a", "", "fine")
+				r.stop()
+				time.Sleep(time.Minute) // what the library left ends by itself
+			})
 		})
 	}
 }
@@ -127,6 +131,9 @@ func TestSilentServers(t *testing.T) {
 				r := run(t, mcp.Config{Servers: scripted, Pipe: pipes(func(_ int, s *script) { fn(s) })})
 				time.Sleep(tt.within)
 				synctest.Wait()
+				if got := r.names(); got != nil {
+					t.Errorf("tools before there is a connection: %v", got)
+				}
 				if st := r.status("srv"); st.State != mcp.StateWaiting || !strings.Contains(st.LastError, tt.want) {
 					t.Errorf("after %v: %+v", tt.within, st)
 				}
@@ -341,43 +348,47 @@ func TestHostileAnswers(t *testing.T) {
 
 // Secrets of the configuration, and what looks like some, are in no status.
 func TestSecretsOnStderr(t *testing.T) {
-	secret := "not-real-but-secret"
-	s := self(t, "good", "THE_TOKEN="+secret)
-	s.Where = mcp.Workspace
-	r := run(t, mcp.Config{Servers: []mcp.Server{s}, Pipe: pipes(func(start int, sc *script) {
-		fmt.Fprintf(sc.errs, "\x1b[31musing %s and sk-abcdefghijklmnop, password=hunter2hunter2\u202e\nAuthorization: Bearer abcdefghijk\n", secret)
-		if start == 0 {
-			sc.say(`{"jsonrpc":"2.0","method":"%s"`, secret)
-			return
-		}
-		sc.serve(always(listed("a", "Uses "+secret)), func(m message) { sc.answer(m, `{"content":[{"type":"text","text":"it is `+secret+`"}]}`) })
-	})})
-	r.await(func() bool { return r.status("srv").State == mcp.StateWaiting })
-	check := func() {
-		t.Helper()
-		b, err := json.Marshal(r.Status())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, word := range []string{secret, "sk-abc", "hunter2", "abcdefghijk", `\u001b`, `\u202e`} {
-			if strings.Contains(string(b), word) {
-				t.Errorf("%q is in %s", word, b)
+	synctest.Test(t, func(t *testing.T) { // the first try is over, and the second has not begun
+		secret := "not-real-but-secret"
+		s := self(t, "good", "THE_TOKEN="+secret)
+		s.Where = mcp.Workspace
+		r := run(t, mcp.Config{Servers: []mcp.Server{s}, Pipe: pipes(func(start int, sc *script) {
+			fmt.Fprintf(sc.errs, "\x1b[31musing %s and sk-abcdefghijklmnop, password=hunter2hunter2\u202e\nAuthorization: Bearer abcdefghijk\n", secret)
+			if start == 0 {
+				sc.say(`{"jsonrpc":"2.0","method":"%s"`, secret)
+				return
+			}
+			sc.serve(always(listed("a", "Uses "+secret)), func(m message) { sc.answer(m, `{"content":[{"type":"text","text":"it is `+secret+`"}]}`) })
+		})})
+		r.await(func() bool { return r.status("srv").State == mcp.StateWaiting })
+		check := func() {
+			t.Helper()
+			b, err := json.Marshal(r.Status())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, word := range []string{secret, "sk-abc", "hunter2", "abcdefghijk", `\u001b`, `\u202e`} {
+				if strings.Contains(string(b), word) {
+					t.Errorf("%q is in %s", word, b)
+				}
+			}
+			if got, want := r.status("srv").Stderr, "using [redacted] and [redacted], password=[redacted]\nAuthorization: [redacted]"; strings.TrimSpace(got) != want {
+				t.Errorf("stderr %q, want %q", got, want)
 			}
 		}
-		if got, want := r.status("srv").Stderr, "using [redacted] and [redacted], password=[redacted]\nAuthorization: [redacted]"; strings.TrimSpace(got) != want {
-			t.Errorf("stderr %q, want %q", got, want)
+		check()
+		if err := r.Retry("srv"); err != nil {
+			t.Fatal(err)
 		}
-	}
-	check()
-	if err := r.Retry("srv"); err != nil {
-		t.Fatal(err)
-	}
-	r.up("srv")
-	check()
-	if d := r.tool("srv_a").Spec().Description; strings.Contains(d, secret) {
-		t.Errorf("description %q", d)
-	}
-	r.want("srv_a", "", "it is [redacted]")
+		r.up("srv")
+		check()
+		if d := r.tool("srv_a").Spec().Description; strings.Contains(d, secret) {
+			t.Errorf("description %q", d)
+		}
+		r.want("srv_a", "", "it is [redacted]")
+		r.stop()
+		time.Sleep(time.Minute) // what the library left ends by itself
+	})
 }
 
 func odd(r rune) bool {

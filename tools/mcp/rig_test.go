@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "good":
+		if _, err := os.Stat(os.Getenv("MCP_TEST_DEAD")); err == nil {
+			os.Exit(7)
+		}
 		err := goodServer(nil).Run(context.Background(), &sdk.StdioTransport{})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -90,7 +93,15 @@ func goodServer(calls chan<- string) *sdk.Server {
 		}
 		return nil, ctx.Err()
 	})
-	add("die", func(context.Context, textArgs) (*sdk.CallToolResult, error) { os.Exit(7); return nil, nil })
+	add("die", func(context.Context, textArgs) (*sdk.CallToolResult, error) {
+		if dead := os.Getenv("MCP_TEST_DEAD"); dead != "" {
+			if err := os.WriteFile(dead, nil, 0o600); err != nil {
+				return nil, err
+			}
+		}
+		os.Exit(7)
+		return nil, nil
+	})
 	add("spawn", func(context.Context, textArgs) (*sdk.CallToolResult, error) {
 		c := exec.Command(os.Args[0])
 		c.Env = []string{"MCP_TEST_SERVER=hold", "MCP_TEST_HOLD=" + os.Getenv("MCP_TEST_HOLD")}
