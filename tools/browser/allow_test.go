@@ -136,7 +136,7 @@ func TestAllow(t *testing.T) {
 	}
 	// What gets around the browser's own list meets the proxy's.
 	for host, want := range map[string]string{allowed: "Allowed", other: ""} {
-		r, err := ws.Exec(t.Context(), workspace.Command{Shell: "wget -q -O - http://" + host + "/ 2>/dev/null", Wall: time.Minute})
+		r, err := ws.Exec(t.Context(), workspace.Command{Shell: "wget -q -O - http://" + host + "/ 2>/dev/null", Wall: 5 * time.Minute})
 		if err != nil || !strings.Contains(r.Output, want) || want == "" && r.ExitCode == 0 {
 			t.Errorf("%s: %q, %v", host, r.Output, err)
 		}

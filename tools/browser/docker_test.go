@@ -52,7 +52,7 @@ func containers(t *testing.T, c docker.Config) *docker.Provider {
 	c.Node, c.Image = "test-"+rand.Text(), testImage
 	p := docker.New(c)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 		defer cancel()
 		infos, err := p.List(ctx)
 		if err != nil {
@@ -166,7 +166,7 @@ func TestInAContainer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.ws.Exec(t.Context(), workspace.Command{Shell: "mkdir /tmp/claybot-browser-killed", Wall: time.Minute}); err != nil {
+	if _, err := r.ws.Exec(t.Context(), workspace.Command{Shell: "mkdir /tmp/claybot-browser-killed", Wall: 5 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	rec := r.do(t.Context(), "browser_read", `{}`)
@@ -218,7 +218,9 @@ func TestInAContainer(t *testing.T) {
 		t.Error(page)
 	}
 	r.must("browser_close", `{}`)
-	left, err := r.ws.Exec(t.Context(), workspace.Command{Shell: "ls /tmp; ps | grep -c '[c]hromium'", Wall: time.Minute})
+	// Those that have ended are listed until the container's first process has seen it.
+	gone := "i=0; while ps | grep -q '[c]hromium' && [ $i -lt 60 ]; do sleep 1; i=$((i+1)); done; "
+	left, err := r.ws.Exec(t.Context(), workspace.Command{Shell: gone + "ls /tmp; ps | grep -c '[c]hromium'", Wall: 5 * time.Minute})
 	if err != nil || strings.TrimSpace(left.Output) != "0" {
 		t.Errorf("left over: %q, %v", left.Output, err)
 	}
@@ -251,7 +253,7 @@ func TestNoNetwork(t *testing.T) {
 	if len(hits) > 0 {
 		t.Errorf("reached %s", <-hits)
 	}
-	if _, err := r.ws.Exec(t.Context(), workspace.Command{Shell: "httpd -p 127.0.0.1:8080 -h /work", Wall: time.Minute}); err != nil {
+	if _, err := r.ws.Exec(t.Context(), workspace.Command{Shell: "httpd -p 127.0.0.1:8080 -h /work", Wall: 5 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	if text := r.must("browser_open", `{"url":"http://localhost:8080/index.html"}`); !strings.Contains(text, "title: Reaching") {
@@ -283,7 +285,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	open()
-	if _, err := r.ws.Exec(t.Context(), workspace.Command{Shell: "killall -9 chromium", Wall: time.Minute}); err != nil {
+	if _, err := r.ws.Exec(t.Context(), workspace.Command{Shell: "killall -9 chromium", Wall: 5 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	gone("killed")
