@@ -306,6 +306,9 @@ func (h *Heartbeat) step(r *running, looks bool) (due time.Time, err error) {
 	}
 	h.settle()
 	h.follow(r.ctx)
+	if err := h.save(r.ctx); err != nil {
+		return due, err
+	}
 	h.tell(r.ctx)
 	if err := h.save(r.ctx); err != nil {
 		return due, err

@@ -59,6 +59,7 @@ type node struct {
 	mirror *storage.Mirror
 	heart  *heartbeat.Heartbeat
 	halt   func()
+	slow   time.Duration                                                             // how long its store takes to say who is there
 	post   func(ctx context.Context, to claybot.Descriptor, m claybot.Message) error // nil: that of the rig
 }
 
@@ -74,7 +75,7 @@ func (x *node) Post(ctx context.Context, to claybot.Descriptor, m claybot.Messag
 	return x.rig.Post(ctx, to, m)
 }
 
-func team(r *rig, n int, held storage.Claims) []*node {
+func team(r *rig, n int, held storage.Claims, apart time.Duration) []*node {
 	r.Helper()
 	tree, err := files.OpenTree(filepath.Join(r.dir, "shared"))
 	if err != nil {
@@ -82,7 +83,7 @@ func team(r *rig, n int, held storage.Claims) []*node {
 	}
 	var all []*node
 	for i := range n {
-		x := &node{rig: r, i: i, tree: tree, claims: held, mirror: storage.NewMirror(tree)}
+		x := &node{rig: r, i: i, tree: tree, claims: held, mirror: storage.NewMirror(tree), slow: time.Duration(i) * apart}
 		x.begin()
 		all = append(all, x)
 	}
@@ -98,7 +99,11 @@ func (x *node) begin() {
 		Dir: filepath.Join(r.dir, fmt.Sprint("node", x.i)), Tree: x.mirror, Claims: x.claims, Node: func() string { return fmt.Sprint(x.i) },
 		Marks: (*marks)(r), Receipts: (*receipts)(r), Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Settings: func() heartbeat.Settings { r.mu.Lock(); defer r.mu.Unlock(); return r.settings },
-		Place:    r.place, Notice: r.notice,
+		Notice:   r.notice,
+		Place: func(ctx context.Context) (claybot.Route, claybot.Time, error) {
+			time.Sleep(x.slow)
+			return r.place(ctx)
+		},
 	})
 	var work sync.WaitGroup
 	work.Go(func() { _ = x.mirror.Run(ctx) })
@@ -132,15 +137,23 @@ func (r *rig) moments() []time.Duration {
 
 // Several nodes are one heart: a tick is one message, gates are asked by one
 // node, and beats without a word of a person are counted together, also while
-// nodes come and go; with claims or without.
+// nodes come and go; with claims or without, and when some are slower than others.
 func TestNodesBeatOnce(t *testing.T) {
-	for _, held := range []storage.Claims{&claims{has: make(map[string]string)}, nil} {
+	for _, tt := range []struct {
+		held  storage.Claims
+		apart time.Duration
+	}{
+		{&claims{has: make(map[string]string)}, 0},
+		{&claims{has: make(map[string]string)}, 7 * time.Millisecond},
+		{nil, 0},
+		{nil, 7 * time.Millisecond},
+	} {
 		bubble(t, func(r *rig) {
 			asked := filepath.Join(t.TempDir(), "asked")
 			r.settings = heartbeat.Settings{Every: 10 * time.Minute, MaxUnattended: 6, Gates: true}
 			r.takes = time.Minute
 			r.write()
-			nodes := team(r, 3, held)
+			nodes := team(r, 3, tt.held, tt.apart)
 			defer func() {
 				for _, x := range nodes {
 					x.halt()
@@ -170,7 +183,7 @@ func TestNodesBeatOnce(t *testing.T) {
 			if len(told) != 1 {
 				t.Errorf("a person is told of the rest in %d ways: %q", len(told), told)
 			}
-			if b, err := os.ReadFile(asked); held != nil && (err != nil || len(b) != 2*6) {
+			if b, err := os.ReadFile(asked); tt.held != nil && (err != nil || len(b) != 2*6) {
 				t.Errorf("the gate was asked %d times, %v", len(b)/2, err)
 			}
 			r.write()
@@ -189,7 +202,7 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings = heartbeat.Settings{Every: 30 * time.Minute}
 		r.write()
-		nodes := team(r, 3, &claims{has: make(map[string]string)})
+		nodes := team(r, 3, &claims{has: make(map[string]string)}, 0)
 		defer func() {
 			for _, x := range nodes {
 				x.halt()
@@ -228,7 +241,7 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 func TestNodesShareBeats(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.write()
-		nodes := team(r, 2, &claims{has: make(map[string]string)})
+		nodes := team(r, 2, &claims{has: make(map[string]string)}, 0)
 		defer func() {
 			for _, x := range nodes {
 				x.halt()

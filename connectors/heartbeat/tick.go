@@ -111,9 +111,10 @@ func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Rout
 	}
 	rests = m.Rest != nil
 	h.mu.Unlock()
-	if rests {
-		h.tell(ctx)
+	if err := h.save(ctx); err != nil || !rests {
+		return route, rests, err
 	}
+	h.tell(ctx)
 	return route, rests, h.save(ctx)
 }
 
@@ -150,7 +151,9 @@ func (h *Heartbeat) relax(now claybot.Time, why string) {
 	h.log.Warn("the heartbeat rests until somebody writes", "why", why)
 }
 
-// tell makes a rest known to a person, once. It is called with edits held.
+// tell makes a rest known to a person, once. It is called with edits held, and with
+// the rest saved: nodes that begin to rest together then know it by one time, which
+// is the key of what is told.
 func (h *Heartbeat) tell(ctx context.Context) {
 	h.mu.Lock()
 	due := h.mem.Rest != nil && !h.mem.Rest.Told && (h.told.IsZero() || time.Since(h.told) >= wordEvery)
