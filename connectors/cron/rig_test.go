@@ -193,6 +193,7 @@ type rig struct {
 	stop func()
 	// handler takes what is posted; the world unless a test has its own.
 	handler connectors.Handler
+	written int // files, by write
 }
 
 func newRig(t *testing.T) *rig {
@@ -219,7 +220,8 @@ func (r *rig) start() {
 	}
 }
 
-// write makes or replaces a file of a task.
+// write makes or replaces a file of a task. Hours in a bubble may take less than
+// one tick of the disk's clock, so each file gets a time of its own.
 func (r *rig) write(slug, text string) {
 	r.t.Helper()
 	name := filepath.Join(r.dir, slug, "TASK.md")
@@ -227,6 +229,14 @@ func (r *rig) write(slug, text string) {
 		r.t.Fatal(err)
 	}
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.written++
+	if err := os.Chtimes(name, time.Time{}, info.ModTime().Add(time.Duration(r.written)*time.Minute)); err != nil {
 		r.t.Fatal(err)
 	}
 }

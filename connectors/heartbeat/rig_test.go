@@ -79,6 +79,7 @@ type rig struct {
 	dead     bool // nothing is written any more
 	pruned   bool // of runs only their ids are known
 	receipts int
+	written  int // files, by file
 }
 
 // A syncedBuffer is a log that can be read while it is written.
@@ -314,13 +315,24 @@ func (r *rig) set(change func()) {
 	change()
 }
 
-// file writes a file of a task.
+// file writes a file of a task. Hours in a bubble may take less than one tick of the
+// disk's clock, so each change gets a time of its own.
 func (r *rig) file(name, text string) {
 	r.Helper()
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		r.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+	name = filepath.Join(r.dir, name)
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.written++
+	at := info.ModTime().Add(time.Duration(r.written) * time.Minute)
+	if err := errors.Join(os.Chtimes(name, time.Time{}, at), os.Chtimes(r.dir, time.Time{}, at)); err != nil {
 		r.Fatal(err)
 	}
 }
