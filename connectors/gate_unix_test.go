@@ -24,7 +24,7 @@ func TestGateLeavesNothingBehind(t *testing.T) {
 	}
 	defer in.Close()
 	g := Gate{
-		Command: "(touch begun; sleep 10; echo late) >pipe & while ! test -e begun; do sleep 0.01; done",
+		Command: "(touch begun; sleep 100; echo late) >pipe & while ! test -e begun; do sleep 0.01; done",
 		Timeout: time.Minute, Dir: dir, Task: "a", Zone: time.UTC,
 	}
 	if got, err := g.Ask(t.Context()); got != (Verdict{}) || err != nil {
