@@ -79,13 +79,38 @@ func (s *sink) texts() []string {
 	return out
 }
 
+// A logbook is a log that can be read while it is written.
+type logbook struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Reset forgets what was written.
+func (l *logbook) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
 // bubble runs a connector against an emulator inside a synctest bubble.
 type bubble struct {
 	t      *testing.T
 	server *telegramtest.Server
 	conn   *Connector
 	sink   *sink
-	logs   *strings.Builder
+	logs   *logbook
 	ended  chan error
 	stop   context.CancelFunc
 }
@@ -94,7 +119,7 @@ type bubble struct {
 func inBubble(t *testing.T, cfg Config, test func(t *testing.T, b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{t: t, server: telegramtest.New(telegramtest.Config{}), sink: &sink{}, logs: &strings.Builder{}}
+		b := &bubble{t: t, server: telegramtest.New(telegramtest.Config{}), sink: &sink{}, logs: &logbook{}}
 		if cfg.Token == "" {
 			cfg.Token = telegramtest.Token
 		}
