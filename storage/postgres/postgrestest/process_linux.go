@@ -111,7 +111,28 @@ func (p *process) stop(m Mode) error {
 }
 
 // freeze stops the first process, so that it makes no more, and then the others.
-func (p *process) freeze() error { return p.all(syscall.SIGSTOP) }
+func (p *process) freeze() error {
+	if err := p.halt(); err != nil {
+		return err
+	}
+	return p.all(syscall.SIGSTOP)
+}
+
+// halt stops the first process and waits until it has: it may be about to make
+// another one, which is its child from then on.
+func (p *process) halt() error {
+	if err := p.signal(p.pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if state, _ := status(p.pid); state != "R" && state != "S" && state != "D" {
+			return nil // it stands still, or is no more
+		}
+		<-tick.C
+	}
+}
 
 func (p *process) thaw() error { return p.all(syscall.SIGCONT) }
 
@@ -129,7 +150,7 @@ func (p *process) kill(ctx context.Context) error {
 	if p.ended() {
 		return nil
 	}
-	if err := p.signal(p.pid, syscall.SIGSTOP); err != nil {
+	if err := p.halt(); err != nil {
 		return err
 	}
 	left := children(p.pid)
