@@ -2,6 +2,7 @@ package postgrestest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -81,10 +82,17 @@ func (s *Server) Create(ctx context.Context) (string, error) {
 
 // Drop removes a database, named by its name or URL, and ends its connections.
 func (s *Server) Drop(ctx context.Context, database string) error {
-	if _, err := s.Query(ctx, "", "DROP DATABASE IF EXISTS "+databaseOf(database)+" WITH (FORCE)"); err != nil {
-		return fmt.Errorf("drop a database: %w", err)
+	for {
+		_, err := s.Query(ctx, "", "DROP DATABASE IF EXISTS "+databaseOf(database)+" WITH (FORCE)")
+		if err == nil {
+			return nil
+		}
+		// The server waits five seconds for connections that it has ended, which on a
+		// busy machine may not be enough.
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "55006" || ctx.Err() != nil {
+			return fmt.Errorf("drop a database: %w", err)
+		}
 	}
-	return nil
 }
 
 // Terminate ends connections as an operator does (pg_terminate_backend) and tells how

@@ -308,8 +308,9 @@ func (s *Server) Folder() string { return s.folder.path }
 // Bin is the folder of the programs of the installation, psql and pgbench included.
 func (s *Server) Bin() string { return s.programs.dir }
 
-// closing is how long a server may take to end by itself.
-const closing = 10 * time.Second
+// closing is how long a server may take to end by itself, and then by force, on a
+// machine that is busy.
+const closing = time.Minute
 
 // Close ends the server and its standbys and removes their folders. Twice is once.
 func (s *Server) Close() error {

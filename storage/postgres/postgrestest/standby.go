@@ -56,9 +56,14 @@ func (s *Server) CatchUp(ctx context.Context) error {
 	}
 }
 
-// Promote makes a standby a server of its own that can be written.
+// Promote makes a standby a server of its own that can be written, and returns when
+// it can.
 func (s *Server) Promote(ctx context.Context) error {
-	if _, err := s.Query(ctx, "", "SELECT pg_promote()"); err != nil {
+	done, err := s.Query(ctx, "", fmt.Sprintf("SELECT pg_promote(true, %d)", int(patience.Seconds())))
+	if err == nil && done[0][0] != "t" {
+		err = fmt.Errorf("it still follows after %v", patience)
+	}
+	if err != nil {
 		return fmt.Errorf("promote: %w", err)
 	}
 	return nil
