@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,18 +33,7 @@ func TestClockTakesGoodAnswers(t *testing.T) {
 	address := server.Database(t)
 	synctest.Test(t, func(t *testing.T) {
 		var late atomic.Int64
-		cfg, err := pgx.ParseConfig(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return slowLine{c, &late}, err
-		}
-		conn, err := pgx.ConnectConfig(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := lateConn(t, address, &late)
 		defer conn.Close(context.WithoutCancel(t.Context()))
 		var c clock
 		for _, step := range []struct {
@@ -85,6 +75,53 @@ func TestClockTakesGoodAnswers(t *testing.T) {
 			if moved := c.now() - now; moved != step.late.Milliseconds() {
 				t.Errorf("%s: the clock went on by %d ms in %v", step.name, moved, step.late)
 			}
+		}
+	})
+}
+
+// lateConn is a connection of which late says how late the next answer comes.
+func lateConn(t *testing.T, address string, late *atomic.Int64) *pgx.Conn {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return slowLine{c, late}, err
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// An answer that comes late does not make the clocks look as if they were apart.
+func TestExamineClockLate(t *testing.T) {
+	address := postgrestest.Shared(t).Database(t)
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Int64
+		conn := lateConn(t, address, &late)
+		defer conn.Close(context.WithoutCancel(t.Context()))
+		x := &examination{conn: conn}
+		late.Store(int64(time.Hour))
+		x.clock(t.Context())
+		var good clock
+		if err := good.measure(t.Context(), conn); err != nil {
+			t.Fatal(err)
+		}
+		// The time of a bubble is far from that of a server, so there is a warning.
+		if len(x.all) != 1 || x.all[0].What != "clock" || x.all[0].Level != LevelWarning {
+			t.Fatalf("found %+v", x.all)
+		}
+		text, _, _ := strings.Cut(strings.TrimPrefix(x.all[0].Text, "the clock of this machine is "), " ")
+		said, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := (said - good.skew()).Abs(); off > 15*time.Minute { // half of the hour, if the late answer were taken
+			t.Errorf("it says %v, and the clock is off by %v", said, good.skew())
 		}
 	})
 }
