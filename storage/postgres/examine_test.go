@@ -25,6 +25,9 @@ import (
 // examined is what Examine finds; each problem has a next step, and none a password.
 func examined(t *testing.T, cfg Config) []Finding {
 	t.Helper()
+	if cfg.hintTime == 0 {
+		cfg.hintTime = time.Minute
+	}
 	all := Examine(t.Context(), cfg)
 	if len(all) == 0 {
 		t.Fatal("nothing was found")
@@ -51,10 +54,11 @@ func finds(t *testing.T, all []Finding, what, level, words string) {
 	}
 }
 
-// bad counts the findings that are not ok.
+// bad counts the findings that are not ok, but for how quick server and machine are,
+// which is what else they have to do.
 func bad(all []Finding) (n int) {
 	for _, f := range all {
-		if f.Level != LevelOK {
+		if f.Level != LevelOK && f.What != "distance" && f.What != "commits" {
 			n++
 		}
 	}
@@ -128,7 +132,7 @@ func TestExamineWell(t *testing.T) {
 
 	db := openWith(t, Config{URL: role})
 	for _, n := range []storage.Node{{ID: "a/1", Name: "a", Version: "v1"}, {ID: "a/2", Name: "a", Version: "v2"}} {
-		if _, err := db.Beat(t.Context(), n, time.Minute); err != nil {
+		if _, err := db.Beat(t.Context(), n, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -151,14 +155,13 @@ func TestExamineUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	// A port from which somebody calls is taken, and nobody listens there.
+	caller, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := silent.Addr().String()
-	if err := silent.Close(); err != nil {
-		t.Fatal(err)
-	}
+	defer caller.Close()
+	closed := caller.LocalAddr().String()
 	for _, name := range []string{"PGUSER", "PGSERVICE", "PGPASSWORD", "PGPASSFILE"} {
 		t.Setenv(name, "")
 	}
@@ -280,9 +283,9 @@ func TestExamineSettings(t *testing.T) {
 			return database
 		}, "durability", LevelProblem, "set both to on"}, // the shared server does not sync at all, which is worse
 		"impatient": {func(t *testing.T, database string) string {
-			query(t, s, database, "ALTER DATABASE "+databaseName(t, database)+" SET statement_timeout = '1500ms'")
+			query(t, s, database, "ALTER DATABASE "+databaseName(t, database)+" SET statement_timeout = '9500ms'")
 			return database
-		}, "timeouts", LevelWarning, "statement_timeout is 1.5s"},
+		}, "timeouts", LevelWarning, "statement_timeout is 9.5s"},
 		"hasty with idle ones": {func(t *testing.T, database string) string {
 			query(t, s, database, "ALTER DATABASE "+databaseName(t, database)+" SET idle_session_timeout = '5min'")
 			return database
@@ -379,18 +382,18 @@ func TestExamineSlow(t *testing.T) {
 	p.Delay(way)
 	all := examined(t, Config{URL: p.URL(database), NoListen: true})
 	finds(t, all, "distance", LevelWarning, "bring claybot and its database closer together")
-	if commit := took(t, all, "commits"); commit >= way {
+	if commit := took(t, all, "commits"); commit >= 2*way { // there and back
 		t.Errorf("a commit takes %v: the way is taken for a slow disk", commit)
 	}
 	// With commit_delay, every commit waits before it is flushed.
-	for setting, value := range map[string]string{"commit_delay": "60000", "commit_siblings": "0"} {
+	for setting, value := range map[string]string{"commit_delay": "100000", "commit_siblings": "0"} {
 		if err := s.Configure(t.Context(), setting, value); err != nil {
 			t.Fatal(err)
 		}
 	}
 	waitFor(t, func() bool {
 		rows, err := s.Query(t.Context(), "", "SELECT current_setting('commit_delay'), current_setting('commit_siblings')")
-		return err == nil && rows[0][0] == "60000" && rows[0][1] == "0"
+		return err == nil && rows[0][0] == "100000" && rows[0][1] == "0"
 	})
 	all = examined(t, Config{URL: database})
 	finds(t, all, "commits", LevelWarning, "the disk of the server, or a replica that it waits for, is slow")
@@ -421,7 +424,7 @@ func TestExamineNotificationsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Host = address
-	all := examined(t, Config{URL: with(t, u.String(), "sslmode", "disable")})
+	all := examined(t, Config{URL: with(t, u.String(), "sslmode", "disable"), hintTime: time.Millisecond})
 	finds(t, all, "pooler", LevelWarning, "notifications do not arrive, so nodes hear of each other late")
 	finds(t, all, "pooler", LevelWarning, "CLAYBOT_STORAGE_LISTEN")
 }

@@ -176,7 +176,7 @@ func (x *examination) shares(ctx context.Context, other *pgx.Conn) (shares, betw
 // notified reports whether the one connection hears what the other one tells. A wait
 // in vain ends the first.
 func (x *examination) notified(ctx context.Context, other *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(ctx, notifyTime)
+	ctx, cancel := context.WithTimeout(ctx, x.cfg.patience(notifyTime))
 	defer cancel()
 	if _, err := x.conn.Exec(ctx, "LISTEN claybot_doctor"); err != nil {
 		return false

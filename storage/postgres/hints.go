@@ -110,7 +110,7 @@ func (b *horn) blow(ctx context.Context) {
 }
 
 func (b *horn) notify(ctx context.Context, payload string) error {
-	ctx, cancel := context.WithTimeout(ctx, relistenMost)
+	ctx, cancel := context.WithTimeout(ctx, b.db.cfg.patience(relistenMost))
 	defer cancel()
 	_, err := b.db.pool.Exec(ctx, "SELECT pg_notify('claybot_' || current_schema(), $1)", payload)
 	return err

@@ -27,7 +27,7 @@ func newCrew(t *testing.T, url string, n int) *crew {
 	c := &crew{T: t}
 	for i := range n {
 		heard := make(chan storage.Hint, 1000)
-		db := openWith(t, Config{URL: url, Heard: func(h storage.Hint) {
+		db := openWith(t, Config{URL: url, hintTime: time.Minute, Heard: func(h storage.Hint) {
 			select {
 			case heard <- h:
 			default: // a hint may be lost
@@ -84,7 +84,9 @@ func note(id string) claybot.Message {
 func TestHints(t *testing.T) {
 	c := newCrew(t, postgrestest.Shared(t).Database(t), 2)
 	ctx := t.Context()
-	c.hears(1, "a beginning", func(h storage.Hint) bool { return h.Node == "" })
+	for i := range c.dbs { // what is told before somebody listens is lost
+		c.hears(i, "a beginning", func(h storage.Hint) bool { return h.Node == "" })
+	}
 	id := agentAt(t, c.dbs[0], "C1")
 	if _, err := c.dbs[0].Post(ctx, storage.Posting{To: id, Message: note("m1")}); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestExaminePooler(t *testing.T) {
 				all := examined(t, Config{URL: pooled(t, s, database, mode, robin)})
 				finds(t, all, "pooler", level, words)
 				for _, f := range all {
-					if f.Level != LevelOK && f.What != "pooler" && f.What != "durability" {
+					if f.What != "pooler" && f.What != "durability" && bad([]Finding{f}) > 0 {
 						t.Errorf("%+v", f)
 					}
 				}
@@ -53,6 +53,9 @@ func TestExaminePooler(t *testing.T) {
 		finds(t, all, "pooler", LevelOK, "as storage.pooler says")
 	})
 }
+
+// poolerPort is a part of the name of a pooler's socket, and no port that others take.
+const poolerPort = "6432"
 
 // pooled is the URL by which a pgbouncer of its own leads to a database.
 func pooled(t *testing.T, s *postgrestest.Server, database, mode string, robin int) string {
@@ -76,30 +79,21 @@ func pooled(t *testing.T, s *postgrestest.Server, database, mode string, robin i
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().(*net.TCPAddr)
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
 	config := fmt.Sprintf(`[databases]
 pooled = host=%s port=%s user=%s dbname=%s
 [pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %d
-unix_socket_dir =
+listen_port = %s
+unix_socket_dir = %s
 auth_type = any
 pool_mode = %s
 server_round_robin = %d
 ignore_startup_parameters = extra_float_digits
-`, host, port, postgrestest.User, databaseName(t, database), address.Port, mode, robin)
+`, host, port, postgrestest.User, databaseName(t, database), poolerPort, dir, mode, robin)
 	file := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil { //nolint:gosec // nothing in it is secret
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // likewise
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // likewise, and it makes its socket there
 		t.Fatal(err)
 	}
 	args := []string{"-q", file}
@@ -113,7 +107,7 @@ ignore_startup_parameters = extra_float_digits
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	begun := time.Now()
 	waitFor(t, func() bool {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address.String())
+		conn, err := new(net.Dialer).DialContext(t.Context(), "unix", filepath.Join(dir, ".s.PGSQL."+poolerPort))
 		if err == nil {
 			return conn.Close() == nil
 		}
@@ -122,5 +116,6 @@ ignore_startup_parameters = extra_float_digits
 		}
 		return false
 	})
-	return (&url.URL{Scheme: "postgres", User: url.User(postgrestest.User), Host: address.String(), Path: "pooled", RawQuery: "sslmode=disable"}).String()
+	at := url.Values{"host": {dir}, "port": {poolerPort}, "sslmode": {"disable"}}
+	return (&url.URL{Scheme: "postgres", User: url.User(postgrestest.User), Path: "/pooled", RawQuery: at.Encode()}).String()
 }

@@ -66,7 +66,13 @@ type Config struct {
 	// Clock replaces the clock of the server, in unix milliseconds. For tests whose
 	// time is not that of the server.
 	Clock func() int64
+	// hintTime bounds how long it may take to tell a hint; 0: as long as is good for
+	// whoever waits behind it. Tests that want to hear each of them raise it.
+	hintTime time.Duration
 }
+
+// patience is how long a hint may take where usual is how long is good.
+func (c Config) patience(usual time.Duration) time.Duration { return max(c.hintTime, usual) }
 
 // A DB is claybot's tables in a PostgreSQL database. Its methods may be used by
 // many goroutines.

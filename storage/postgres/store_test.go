@@ -63,6 +63,9 @@ func schemaOf(t *testing.T, databaseURL string) string {
 
 func openWith(t *testing.T, cfg Config) *DB {
 	t.Helper()
+	if !strings.Contains(cfg.URL, "connect_timeout") { // how long a busy machine takes decides nothing
+		cfg.URL = with(t, cfg.URL, "connect_timeout", "120")
+	}
 	db, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -350,8 +350,12 @@ func TestCutWhileFrozen(t *testing.T) {
 func TestProxyToNowhere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err)
-	ok(t, l.Close())
-	p := postgrestest.NewProxy(t, l.Addr().String())
+	defer l.Close()
+	caller, err := net.Dial("tcp", l.Addr().String())
+	ok(t, err)
+	defer caller.Close()
+	// A port from which somebody calls is taken, and nobody listens there.
+	p := postgrestest.NewProxy(t, caller.LocalAddr().String())
 	if _, err := pgconn.Connect(t.Context(), p.URL("postgres://claybot@localhost/postgres?sslmode=disable")); err == nil {
 		t.Error("connected to nobody")
 	}
