@@ -52,6 +52,10 @@ func operation(r *http.Request, key string) string {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		panic(http.ErrAbortHandler)
+	}
+	defer s.working.Done()
 	c := &call{s: s, w: w, r: r}
 	c.bucket, c.key = s.place(r)
 	c.operation = operation(r, c.key)

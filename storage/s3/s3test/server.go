@@ -65,6 +65,8 @@ type Server struct {
 	cfg  Config
 	dir  string
 	done chan struct{} // closed by Close
+	// calls that are being answered; none comes to it once done is closed.
+	working sync.WaitGroup
 
 	mu      sync.Mutex
 	objects map[string]map[string]object // by bucket and key
@@ -152,7 +154,6 @@ func (s *Server) Stop() {
 func (s *Server) Close() error {
 	s.Stop()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	select {
 	case <-s.done:
 	default:
@@ -161,7 +162,22 @@ func (s *Server) Close() error {
 	if s.pipes != nil {
 		_ = s.pipes.http.Close() // only the listener's own error
 	}
+	s.mu.Unlock()
+	s.working.Wait() // a call whose client is gone may still make a file
 	return os.RemoveAll(s.dir)
+}
+
+// enter counts a call, unless the server is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.done:
+		return false
+	default:
+		s.working.Add(1)
+		return true
+	}
 }
 
 // RefuseConnections makes dials of Transport fail, as an unreachable host.

@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -239,3 +243,42 @@ func TestHalfABody(t *testing.T) {
 type readerFunc func()
 
 func (f readerFunc) Read([]byte) (int, error) { f(); return 0, io.ErrUnexpectedEOF }
+
+// Whoever is still sending when the store ends leaves no file behind, and does not
+// keep the store from removing its own.
+func TestCloseWhileReceiving(t *testing.T) {
+	for range 30 {
+		c := newClient(t, Config{})
+		here, there := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, c.url+"/files/a", here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = 20
+		c.sign(r, "01234567890123456789")
+		sent := make(chan error, 1)
+		go func() {
+			resp, err := http.DefaultClient.Do(r)
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			sent <- err
+		}()
+		if _, err := there.Write([]byte("0123456789")); err != nil {
+			t.Fatal(err)
+		}
+		for c.s.Calls("PutObject") == 0 { // it is being answered, wherever it is
+			runtime.Gosched()
+		}
+		if err := c.s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(c.s.dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the folder is there: %v", err)
+		}
+		_ = there.Close() // the client may wait for more
+		if err := <-sent; err == nil {
+			t.Error("half a body is answered")
+		}
+	}
+}
