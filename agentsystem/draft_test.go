@@ -1,6 +1,7 @@
 package agentsystem_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -295,5 +296,22 @@ func TestNoDraftWhileBusy(t *testing.T) {
 		if got := r.chat.seen(); len(got) != 2 || !strings.HasPrefix(got[0], "Hello") || got[1] != half1+half2 {
 			t.Errorf("people see %q", got)
 		}
+	})
+}
+
+// The answer of a run is committed before it is handed over: no draft of the next run
+// comes in between.
+func TestNoDraftBeforeWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.grow(streams, half1+half2)
+		r.start()
+		o := claybot.Outgoing{ID: "before", Kind: claybot.OutgoingAnswer, Route: ann.Route(), Text: "before", Part: 1, Parts: 1, At: claybot.Now()}
+		if _, err := r.db.Enqueue(context.Background(), o); err != nil { // as a commit, whose caller is slow
+			t.Fatal(err)
+		}
+		r.say("begin")
+		after(time.Second)
+		r.wants() // with a draft, the first half
 	})
 }

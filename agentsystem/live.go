@@ -216,7 +216,7 @@ func (l *live) show(ctx context.Context) {
 // leave and again with its receipt. A destination that has other messages to
 // send gets no draft, so that nothing overtakes them.
 func (l *live) send(ctx context.Context, text string) error {
-	if l.current == nil && (l.p.post.busy(l.route.Dest()) || l.p.queuedElsewhere(ctx, l.route.Dest())) {
+	if l.current == nil && (l.p.post.busy(l.route.Dest()) || l.p.queued(ctx, l.route.Dest())) {
 		return nil
 	}
 	if l.current != nil && l.current.Receipt == "" {
@@ -266,12 +266,10 @@ func (l *live) send(ctx context.Context, text string) error {
 	return err
 }
 
-// queuedElsewhere reports whether a destination has messages to send that other
-// nodes may have put there. Not to know it counts as such: no draft is lost.
-func (s *System) queuedElsewhere(ctx context.Context, dest string) bool {
-	if s.Members.IsAlone() {
-		return false
-	}
+// queued reports whether a destination has messages to send: the end of the run before
+// may be committed and not handed over yet, and other nodes may have put some there. Not
+// to know it counts as such: no draft is lost.
+func (s *System) queued(ctx context.Context, dest string) bool {
 	waiting, err := s.Outbox.Unsent(ctx, dest, 0, 1)
 	return err != nil || len(waiting) > 0
 }
