@@ -98,10 +98,14 @@ func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() e
 	return cl, stop, nil
 }
 
+// startTime is how long a daemon that has just been started may take until it takes
+// messages: many times what it needs, on a machine that has much else to do.
+const startTime = 30 * time.Second
+
 // ready waits until the terminal chat takes messages, which a daemon that has
 // just been started does not do at once.
 func (c *client) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
 		var st agentsystem.Status
