@@ -143,6 +143,12 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 		if fmt.Sprint(len(texts)) != args[2] {
 			ts.Fatalf("there are %d messages: %q", len(texts), texts)
 		}
+	case len(args) == 2 && args[0] == "edited": // telegram edited CHAT: the newest message was, at least once
+		chat, _ := person(ts, args[1])
+		until(ts, func() (bool, string) {
+			all := r.telegram.Sent(chat)
+			return len(all) > 0 && all[len(all)-1].Edits > 0, fmt.Sprintf("there are %d messages", len(all))
+		})
 	case len(args) == 2 && args[0] == "menu": // telegram menu COMMAND
 		until(ts, func() (bool, string) {
 			menu := r.telegram.Commands()
@@ -161,7 +167,7 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("update %d was confirmed; unconfirmed are %v", r.last, n)
 		}
 	default:
-		ts.Fatalf("usage: telegram say|expect|expect-none|said|shows|forget|heal|menu|unconfirmed ...")
+		ts.Fatalf("usage: telegram say|expect|expect-none|said|shows|edited|forget|heal|menu|unconfirmed ...")
 	}
 }
 
@@ -268,7 +274,7 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		}
 		r.held = nil
 	case len(args) == 2 && args[0] == "stall": // model stall FILE: 32 bytes at a time, and never the end
-		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 50 * time.Millisecond, Fault: openaitest.FaultStall, CutAt: 12_000})
+		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 200 * time.Millisecond, Fault: openaitest.FaultStall, CutAt: 12_000})
 	case len(args) == 2 && args[0] == "fail": // model fail FAULT
 		r.model.Script(openaitest.Reply{Text: "never seen", Fault: openaitest.Fault(args[1]), RetryAfter: "50"})
 	case len(args) == 2 && args[0] == "called": // model called N: waits until it was, and so often

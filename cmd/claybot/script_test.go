@@ -207,6 +207,9 @@ func busy(ts *testscript.TestScript) string {
 	if err := askOpenly(ts, "GET", "/status", &st); err != nil {
 		return err.Error()
 	}
+	if st.Unknown || st.AsOf != 0 {
+		return "the figures are not of this moment"
+	}
 	open := st.Inbox.Waiting + st.Runs[claybot.RunPending] + st.Runs[claybot.RunRunning]
 	for _, s := range []claybot.SendState{claybot.SendWaiting, claybot.SendAttempted, claybot.SendAmbiguous} {
 		open += st.Outbox[s]
