@@ -75,5 +75,6 @@ func (c *console) quiet(ctx context.Context) (quiet bool, figures string, err er
 	for _, state := range []claybot.SendState{claybot.SendWaiting, claybot.SendAttempted, claybot.SendAmbiguous} {
 		open += s.Outbox[state]
 	}
-	return open == 0, fmt.Sprint(s.Agents, " agents, ", s.Inbox.Waiting, " messages wait, runs ", s.Runs, ", outbox ", s.Outbox), nil
+	// Figures that were read before the store went away tell nothing about this moment.
+	return open == 0 && !s.Unknown && s.AsOf == 0, fmt.Sprint(s.Agents, " agents, ", s.Inbox.Waiting, " messages wait, runs ", s.Runs, ", outbox ", s.Outbox), nil
 }

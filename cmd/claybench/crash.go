@@ -204,16 +204,16 @@ func (r *crashRig) live(ctx context.Context, k int) {
 		fmt.Printf("crash: %d kills\n", k)
 		live += breathe
 	case k%4 == 1:
-		live = aim(ctx, r.actor.begun) + miss
+		live = aim(ctx, r.actor.begun, aimFor) + miss
 	case k%4 == 3:
-		live = aim(ctx, r.actor.refused) + miss/4
+		live = aim(ctx, r.actor.refused, aimFor) + miss/4
 	}
 	pause(ctx, live)
 }
 
 // aim waits for a moment to come and returns how far away it is; not at all when
-// there is none for a while.
-func aim(ctx context.Context, moments <-chan time.Time) time.Duration {
+// there is none for so long.
+func aim(ctx context.Context, moments <-chan time.Time, limit time.Duration) time.Duration {
 	select {
 	case <-moments: // of an earlier life
 	default:
@@ -221,7 +221,7 @@ func aim(ctx context.Context, moments <-chan time.Time) time.Duration {
 	select {
 	case at := <-moments:
 		return time.Until(at)
-	case <-time.After(aimFor):
+	case <-time.After(limit):
 	case <-ctx.Done():
 	}
 	return 0

@@ -131,7 +131,7 @@ func (r *nodesRig) judgeChat(ctx context.Context, a *archive, v *nodesVerdict, c
 }
 
 // judgeWeb judges what was said over HTTP. Nothing is sent there: the output of
-// the runs, in the order in which they began, is what the caller reads.
+// the runs, in the order in which they ended, is what the caller reads.
 func (r *nodesRig) judgeWeb(ctx context.Context, a *archive, v *nodesVerdict) error {
 	for _, c := range r.web {
 		v.Accepted["web"] += len(c.said)
@@ -160,7 +160,7 @@ func (r *nodesRig) judgeWeb(ctx context.Context, a *archive, v *nodesVerdict) er
 				}
 			}
 		}
-		outputs := outputs(runs)
+		outputs := outputs(runs, r.ends)
 		c.replies = func() []string { return outputs }
 		counts := c.counts()
 		for i, s := range c.said {
@@ -182,13 +182,17 @@ func (r *nodesRig) judgeWeb(ctx context.Context, a *archive, v *nodesVerdict) er
 	return nil
 }
 
-// outputs are what runs said, in the order in which they began.
-func outputs(runs map[claybot.RunID]claybot.Run) []string {
+// outputs are what the runs of one agent said, in the order in which they ended, which
+// is that in which they began: an agent has one at a time. Their own times are told by
+// the clocks of several nodes, which are off by more than a run may take.
+func outputs(runs map[claybot.RunID]claybot.Run, ends map[claybot.RunID]time.Time) []string {
 	var sorted []claybot.Run
 	for _, run := range runs {
 		sorted = append(sorted, run)
 	}
-	slices.SortFunc(sorted, func(x, y claybot.Run) int { return cmp.Or(cmp.Compare(x.Started, y.Started), cmp.Compare(x.ID, y.ID)) })
+	slices.SortFunc(sorted, func(x, y claybot.Run) int {
+		return cmp.Or(ends[x.ID].Compare(ends[y.ID]), cmp.Compare(x.Started, y.Started), cmp.Compare(x.ID, y.ID))
+	})
 	var texts []string
 	for _, run := range sorted {
 		texts = append(texts, run.Output)

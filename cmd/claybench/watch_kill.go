@@ -24,6 +24,7 @@ const (
 	killSteps   = 4
 	killThought = 15 * time.Millisecond
 	killMiss    = 15 * time.Millisecond // at most so long after an answer of the model, a kill comes
+	holdLimit   = time.Minute           // so long, a kill waits for a request; runs go on all the time, so there is one
 )
 
 // A killing is a daemon that is killed while others listen to it.
@@ -138,7 +139,9 @@ func (k *killing) strike(ctx, load context.Context) (*process, error) {
 			k.between++
 		}
 		k.killed++
-		if err := p.kill(); err != nil {
+		err = p.kill()
+		k.sink.hold.Store(false)
+		if err != nil {
 			return nil, err
 		}
 		if load.Err() != nil {
@@ -148,16 +151,17 @@ func (k *killing) strike(ctx, load context.Context) (*process, error) {
 }
 
 // aim returns when the next kill is due: each second one while the webhook has a
-// request, whose events are committed and not confirmed; of the others, half
-// just after an answer of the model, when events are being committed, and half
-// at any time.
+// request, whose events are committed and not confirmed, and which gets no answer
+// before the kill; of the others, half just after an answer of the model, when
+// events are being committed, and half at any time.
 func (k *killing) aim(ctx context.Context) {
 	pause(ctx, k.upTo(killAfter)/2) // the readers come back, and runs go on
 	switch {
 	case k.killed%2 == 0:
-		aim(ctx, k.sink.asked)
+		k.sink.hold.Store(true)
+		aim(ctx, k.sink.asked, holdLimit)
 	case k.killed%4 == 1:
-		aim(ctx, k.answered)
+		aim(ctx, k.answered, aimFor)
 		pause(ctx, k.upTo(killMiss))
 	default:
 		pause(ctx, k.upTo(killAfter))

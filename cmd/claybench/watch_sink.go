@@ -28,8 +28,9 @@ const holdFor = 30 * time.Millisecond
 // time it has stored a request before its sender can know, half of the time it
 // stores nothing when the sender has gone away meanwhile.
 type receiver struct {
-	asked chan time.Time // told, without waiting, when a request has come
+	asked chan time.Time // told, without waiting, when a request has come that is held
 	open  atomic.Int64   // requests without an answer
+	hold  atomic.Bool    // requests that come get no answer: their sender is about to be killed
 
 	mu  sync.Mutex
 	got map[claybot.RunID][]note
@@ -63,9 +64,13 @@ func (s *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if early {
 		s.keep(in.Events)
 	}
-	tell(s.asked, time.Now())
+	answer := time.After(rand.N(holdFor))
+	if s.hold.Load() {
+		answer = nil
+		tell(s.asked, time.Now())
+	}
 	select {
-	case <-time.After(rand.N(holdFor)):
+	case <-answer:
 	case <-r.Context().Done():
 		return
 	}
