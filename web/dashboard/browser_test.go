@@ -80,8 +80,10 @@ func chromium(t *testing.T) context.Context {
 		}
 		t.Skip("SKIPPED, the page is not tested: no chromium here; apt-get install chromium")
 	}
+	// Its profile is where the allocator makes one and takes it away: processes of a
+	// browser that has ended may still write to it for a moment.
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(exe), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(exe), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WindowSize(1280, 860),

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/web"
 )
@@ -21,9 +22,22 @@ import (
 // allPages are the paths of whole pages.
 var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes", "/ui/schedule", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/nodes", "/ui/why", "/ui/why?q=nothing"}
 
+// An ageless is a desk whose daemon gets no older, so that a page that shows the
+// age is the same at the next look.
+type ageless struct{ web.Desk }
+
+func (d ageless) Status(ctx context.Context) (agentsystem.Status, error) {
+	s, err := d.Desk.Status(ctx)
+	s.Uptime = "7s"
+	return s, err
+}
+
 // Every page is there before anything has happened, and says what to do.
 func TestPagesOfANewDaemon(t *testing.T) {
-	v := startRig(t).visitor()
+	r := newRig(t)
+	r.desk = func(d web.Desk) web.Desk { return ageless{d} }
+	r.start()
+	v := r.visitor()
 	for _, path := range allPages {
 		page := v.page(path)
 		if strings.Count(page, "<h1") != 1 || strings.Count(page, "<main") != 1 || strings.Count(page, `aria-current="page"`) > 1 {

@@ -224,7 +224,7 @@ func (r *rig) run(ctx context.Context) {
 	r.Cleanup(r.stop)
 	select {
 	case <-r.srv.Up():
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		r.Fatal("the server did not come up")
 	}
 	r.eventually("the system is ready", func() bool { ok, _ := r.system.Ready(); return ok })

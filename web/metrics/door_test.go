@@ -27,7 +27,7 @@ func TestDoor(t *testing.T) {
 	defer func() { cancel(); <-ended }()
 	select {
 	case <-srv.Up():
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server did not come up")
 	}
 	own, err := os.ReadFile(filepath.Join(dir, "web.token"))

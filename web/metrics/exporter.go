@@ -53,6 +53,7 @@ type exporter struct {
 	url    string
 	client *http.Client
 	pause  time.Duration // after the first failure
+	last   time.Duration // for what is left at the end
 	full   chan struct{} // there is enough for a request
 
 	mu    sync.Mutex
@@ -76,7 +77,7 @@ func newExporter(cfg Config, log *slog.Logger) *exporter {
 			// The headers are for this receiver alone.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		pause: firstBackoff, full: make(chan struct{}, 1),
+		pause: firstBackoff, last: lastTime, full: make(chan struct{}, 1),
 	}
 }
 
@@ -112,7 +113,7 @@ func (x *exporter) run(ctx context.Context) error {
 	// A request that is under way at the end is brought to its own end.
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(x.last, cancel) })()
 	tick := time.NewTicker(x.cfg.OTLP.Interval)
 	defer tick.Stop()
 	for {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // leftBehind waits until no goroutine is at work for us any more, and returns
 // those that do not end.
 func leftBehind() string {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		buf := make([]byte, 1<<20)
 		var left []string

@@ -66,7 +66,7 @@ func (l *line) arrived(t *testing.T, n int) {
 	for range n {
 		select {
 		case <-l.news:
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no answer arrived")
 		}
 	}
@@ -102,6 +102,7 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llm.Reply) *r
 	cfg.Status = func(ctx context.Context) (agentsystem.Status, error) { return r.system.Status(ctx) }
 	cfg.Events, cfg.Log, cfg.Version = db.Events, log, "test"
 	r.metrics = New(cfg)
+	patient(r.metrics)
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db,

@@ -134,7 +134,7 @@ func TestStored(t *testing.T) {
 	srv := serve(t, r.metrics)
 	r.say("m1", "hello")
 	r.line.arrived(t, 1)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	var page map[string]*dto.MetricFamily
 	for { // the receipt is stored after the message has arrived
 		text, _ := get(t, srv.URL+"/metrics", "")
