@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -22,6 +23,10 @@ const (
 	socketMax = 103
 	tempGlob  = "claybot-sock-"
 )
+
+// dialTime bounds the look whether a daemon answers. Where there is none that is
+// known at once.
+const dialTime = 10 * time.Second
 
 // ErrNoDaemon says that no daemon works on a data directory.
 var ErrNoDaemon = errors.New("no daemon is running")
@@ -36,7 +41,7 @@ func Dial(dir string) (*http.Client, string, error) {
 	dial := func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
 	defer cancel()
 	conn, err := dial(ctx)
 	if err != nil {
@@ -115,11 +120,16 @@ func dropStale(ctx context.Context, dir string) error {
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		ctx, cancel := context.WithTimeout(ctx, dialTime)
 		defer cancel()
-		if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err == nil {
 			_ = conn.Close() // only whether somebody answers was asked
 			return fmt.Errorf("another daemon answers on %s", path)
+		}
+		// One that has no time right now is there all the same.
+		if ctx.Err() != nil || errors.Is(err, syscall.EAGAIN) {
+			return fmt.Errorf("another daemon may be at %s: %w", path, err)
 		}
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("stale socket: %w", err)
