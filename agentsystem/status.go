@@ -147,7 +147,13 @@ func (s *System) health() []ConnectorStatus {
 // Ready reports whether every connector has had its first success or stands by,
 // and the store answers; if not, what is missing.
 func (s *System) Ready() (bool, string) {
-	if !s.Members.IsAlone() && s.Members.Answering() != nil {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	switch {
+	case !running: // no connector is known yet, and none is missing
+		return false, "the start is under way"
+	case !s.Members.IsAlone() && s.Members.Answering() != nil:
 		return false, noDatabase
 	}
 	for _, c := range s.health() {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -68,9 +69,13 @@ func TestSupervise(t *testing.T) {
 	}
 }
 
-// Ready means that every connector has had its first success.
+// Ready means that every connector has had its first success; before Run nobody
+// knows which there are.
 func TestReady(t *testing.T) {
 	t.Parallel()
+	if ready, why := agentsystem.New(agentsystem.Config{}).Ready(); ready || why == "" {
+		t.Errorf("ready before the start: %q", why)
+	}
 	bubble(t, func(r *rig) {
 		late := &line{name: "late", chat: new(chat), fuse: newFuse(-1)}
 		late.run = func(ctx context.Context, _ connectors.Handler) error {

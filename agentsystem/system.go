@@ -167,6 +167,7 @@ type System struct {
 
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector
+	running    bool // Run has said which connectors there are
 
 	starting sync.Mutex    // held while a subagent is started or asked, so that limits hold
 	remind   chan struct{} // a reminder was added
@@ -226,6 +227,7 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	for _, c := range cs {
 		s.connectors[c.Name()] = c
 	}
+	s.running = true
 	s.mu.Unlock()
 	if _, err := s.Members.Joined(ctx); err != nil {
 		return nil // ended before it began
