@@ -99,7 +99,7 @@ func TestFullDiskEndsLogins(t *testing.T) {
 	} {
 		for _, firmly := range []bool{false, true} {
 			dir := t.TempDir()
-			w, stop := start(t, dir, nil)
+			w, stop := start(t, dir, lasting)
 			b := w.loggedIn(t)
 			cookie := w.cookie(t, b).String()
 			unblock := block(t, dir, sessionsFile, firmly)

@@ -101,7 +101,7 @@ func TestOwnersToken(t *testing.T) {
 
 func TestSessionsSurviveRestartUntilLogout(t *testing.T) {
 	dir := t.TempDir()
-	w, stop := start(t, dir, nil)
+	w, stop := start(t, dir, lasting)
 	b, other := w.loggedIn(t), w.loggedIn(t)
 	addr := w.srv.Addr()
 	stop()

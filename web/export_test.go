@@ -89,6 +89,9 @@ func (s *Server) PageForTest(ctx context.Context, addr net.Addr) http.Handler {
 	return s.pageHandler(ctx, addr)
 }
 
+// WaitForTest is how long requests may take to end with the server.
+func (s *Server) WaitForTest(d time.Duration) { s.grace = d }
+
 // CodeForTest is that of a fresh link, of a server that need not run.
 func (s *Server) CodeForTest() string { code, _ := s.auth.newCode(); return code }
 

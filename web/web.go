@@ -86,6 +86,7 @@ type Server struct {
 	auth  *auth
 	cert  *certificate  // nil: no TLS
 	up    chan struct{} // closed when both doors were tried once
+	grace time.Duration // for requests that are under way at the end
 
 	proxies proxies
 
@@ -102,7 +103,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: cfg.Log.With("part", "web"), up: make(chan struct{}), proxies: cfg.Proxies}
+	s := &Server{cfg: cfg, log: cfg.Log.With("part", "web"), up: make(chan struct{}), proxies: cfg.Proxies, grace: shutdownWait}
 	if cfg.Addr != Off {
 		if err := s.safe(); err != nil {
 			return nil, err
@@ -301,9 +302,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert
 		return err
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWait)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
-	if err := srv.Shutdown(grace); err != nil {
+	if err := srv.Shutdown(ending); err != nil {
 		_ = srv.Close() // what did not end in time is cut
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +151,7 @@ func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop f
 		t.Fatal(err)
 	}
 	w.srv = srv
+	srv.WaitForTest(time.Minute) // for the last words of streams on a loaded machine
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -165,6 +167,14 @@ func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop f
 		t.Fatal("the server did not come up")
 	}
 	return w, stop
+}
+
+// lasting is an address for a server that is to be started again at its port: on
+// Linux one that no other program uses, which could take the port meanwhile.
+func lasting(c *web.Config) {
+	if runtime.GOOS == "linux" {
+		c.Addr = "127.0.0.2:0"
+	}
 }
 
 // logged is what was logged so far.

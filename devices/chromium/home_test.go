@@ -132,6 +132,14 @@ func TestSweep(t *testing.T) {
 // A process that is killed leaves its profile, and the next one removes it.
 func TestKilled(t *testing.T) {
 	installed(t)
+	// A folder of our own: browsers of other tests sweep the usual one. Its path is
+	// short, else the usual one is taken.
+	dir, err := os.MkdirTemp("/tmp", "cb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // processes of a killed browser may still write
+	t.Setenv("TMPDIR", dir)
 	killed, home := other(t, "http://127.0.0.1:9/")
 	if want := fmt.Sprintf("claybot-chromium-%d-", killed.Process.Pid); !strings.HasPrefix(filepath.Base(home), want) {
 		t.Fatalf("its folder is %s", home)

@@ -72,10 +72,10 @@ const notes = `<!doctype html><title>Notes</title><link rel="icon" href="data:,"
 // A browser in a workspace shows the files of that workspace.
 func TestRemote(t *testing.T) {
 	installed(t)
-	ws := place(t)
+	mark := t.TempDir()
+	ws := place(t, workspace.Var{Name: "MARK", Value: mark})
 	write(t, ws, "site/notes.html", notes)
 	write(t, ws, "site/two.html", `<title>Two</title><link rel="icon" href="data:,">`+strings.Repeat("<p>a long text</p>", 1000))
-	before := profiles(t)
 	r := launch(t, ws, "file:site/notes.html")
 	s := r.see()
 	if s.Title != "Notes" || !strings.HasPrefix(s.URL, "file:///") || !strings.HasSuffix(s.URL, "/site/notes.html") {
@@ -135,28 +135,33 @@ func TestRemote(t *testing.T) {
 	if err := r.Act(t.Context(), devices.Action{Kind: devices.Navigate, Target: "data:text/html,<title>Data</title>"}, ""); err != nil || r.idle().Title != "Data" {
 		t.Errorf("data: %v", err)
 	}
-	if left := profiles(t, before...); len(left) != 1 {
-		t.Errorf("profiles %q", left)
+	mine := profiles(t, mark)
+	if len(mine) != 1 || !strings.HasPrefix(mine[0], "/tmp/claybot-browser-") {
+		t.Fatalf("profiles %q", mine)
+	}
+	if info, err := os.Stat(mine[0]); err != nil || !info.IsDir() {
+		t.Errorf("%s: %v", mine[0], err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if left := profiles(t, before...); len(left) != 0 {
-		t.Errorf("left over: %q", left)
+	if _, err := os.Stat(mine[0]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left over: %s, %v", mine[0], err)
 	}
 }
 
-// profiles are the folders of browsers in workspaces of this machine, but for some.
-func profiles(t *testing.T, but ...string) []string {
+// profiles are the folders of the browsers whose environment has a mark. Others may
+// have browsers on this machine, too.
+func profiles(t *testing.T, mark string) (all []string) {
 	t.Helper()
-	all, err := filepath.Glob("/tmp/claybot-browser-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(all, func(name string) bool {
-		info, err := os.Stat(name)
-		return err != nil || !info.IsDir() || slices.Contains(but, name)
+	marked(t, mark, func(_ int, args []string) {
+		for _, a := range args {
+			if dir, ok := strings.CutPrefix(a, "--user-data-dir="); ok {
+				all = append(all, filepath.Dir(dir))
+			}
+		}
 	})
+	return all
 }
 
 // Nothing outside of the workspace is reached, whatever a page tries.
@@ -266,6 +271,18 @@ func TestRemoteCrash(t *testing.T) {
 // memory is short.
 func killMarked(t *testing.T, mark string) (n int) {
 	t.Helper()
+	marked(t, mark, func(pid int, _ []string) {
+		if p, err := os.FindProcess(pid); err == nil && p.Kill() == nil {
+			n++
+		}
+	})
+	return n
+}
+
+// marked calls found for each browser whose environment has a mark, not for the
+// processes that belong to one.
+func marked(t *testing.T, mark string, found func(pid int, args []string)) {
+	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
@@ -277,11 +294,8 @@ func killMarked(t *testing.T, mark string) (n int) {
 		if err != nil || !bytes.Contains(env, []byte("MARK="+mark+"\x00")) || !bytes.Contains(args, []byte("\x00--user-data-dir=")) || bytes.Contains(args, []byte("\x00--type=")) {
 			continue
 		}
-		if p, err := os.FindProcess(pid); err == nil && p.Kill() == nil {
-			n++
-		}
+		found(pid, strings.Split(string(args), "\x00"))
 	}
-	return n
 }
 
 // What a workspace may have in place of a browser is told in a sentence.

@@ -22,6 +22,7 @@ func both(text, id, tool, args string) llm.Reply {
 // question, hostile texts, reload, a restart of the daemon, logout.
 func TestChat(t *testing.T) {
 	r := newRig(t)
+	r.lasts()
 	r.start()
 	r.mind.plan("hello", both("Let me *look* at it.", "c1", "current_time", `{"zone":"UTC"}`), llm.Say("It is **early**."))
 	r.mind.plan("for ever", llm.Say("This takes for ever and ever."))
@@ -133,6 +134,7 @@ func chatRestart(b *browser) {
 func TestBrowserChatWaits(t *testing.T) {
 	r := newRig(t)
 	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llm.Say("Noted."))
+	r.lasts()
 	r.start()
 	run := r.ran(r.say("ask me for a \u202ecolour"), claybot.RunAwaiting)
 	b := r.browse()

@@ -172,6 +172,7 @@ func (b *browser) said(text string) {
 // again, and all of it is undone. In the middle the daemon is restarted.
 func TestBrowserMeeting(t *testing.T) {
 	e := newEngines(t)
+	e.lasts()
 	e.start()
 	b := e.browse()
 	b.do("what is missing is asked for", typed("book a room with lunch for six people"), until(`document.querySelector("#asks .question b")?.textContent === "For which day?"`),

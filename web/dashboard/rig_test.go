@@ -10,6 +10,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +74,14 @@ type rig struct {
 // newRig makes a rig that is not started.
 func newRig(t *testing.T) *rig {
 	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: newData(t), addr: "127.0.0.1:0"}
+}
+
+// lasts gives the rig an address for being started again at its port: on Linux one
+// that no other program uses, which could take the port meanwhile.
+func (r *rig) lasts() {
+	if runtime.GOOS == "linux" {
+		r.addr = "127.0.0.2:0"
+	}
 }
 
 // startRig makes a rig and starts it.
