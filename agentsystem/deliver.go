@@ -55,7 +55,7 @@ type lane struct {
 	dest    string
 	shared  bool // with other nodes: the store is asked from the beginning, always
 	queue   []claybot.Outgoing
-	last    int64 // the newest position that was in the queue; 0 when shared
+	last    int64 // the store is asked for what stands behind this position; 0 when shared
 	more    bool  // the store has, or may have, messages behind last
 	reading bool  // the store is being asked right now
 	wanted  bool  // another node has stored something since the lane opened
@@ -185,11 +185,7 @@ func (d *deliverer) again(o claybot.Outgoing) {
 		if d.ctx == nil || d.ctx.Err() != nil {
 			return // the start finds it in the store
 		}
-		l = d.newLane(dest)
-		if l.more = true; !l.shared {
-			l.last = o.N - 1
-		}
-		d.open(l)
+		d.openFor(dest)
 		return
 	}
 	l.rewind(o.N)

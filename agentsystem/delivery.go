@@ -70,13 +70,7 @@ func fieldsOf(o claybot.Outgoing) []any {
 // ended or the claim of its lane was lost. It reports false when the store must be
 // asked what became of it.
 func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
-	sender, ok := d.connector(o.Route.Connector).(connectors.Sender)
-	if !ok {
-		// The connector is not configured now. The message stays in the store;
-		// it is sent after a start with the connector.
-		about(d.log, o).Warn("a message waits for a connector that is not configured")
-		return true
-	}
+	sender, _ := d.connector(o.Route.Connector).(connectors.Sender) // its lane has seen that it sends
 	x := &delivery{deliverer: d, o: o, sender: sender, lane: l}
 	if r, ok := d.missed.take(o); ok { // not recorded then, but known
 		x.resolve(ctx, r)

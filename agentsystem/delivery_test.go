@@ -463,24 +463,49 @@ func TestRestartWithAttempted(t *testing.T) {
 	}
 }
 
-// A message for a connector that is gone waits for it.
+// reads counts how often the outbox is read for what is unsent.
+type reads struct {
+	storage.Outbox
+	n *atomic.Int64
+}
+
+func (x reads) Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error) {
+	x.n.Add(1)
+	return x.Outbox.Unsent(ctx, dest, after, limit)
+}
+
+// Messages for a connector that is gone wait for it, however many they become, and
+// nobody reads them meanwhile.
 func TestConnectorGone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
+		var n atomic.Int64
+		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			s.Outbox = reads{s.Outbox, &n}
+			return s
+		}
 		r.chat.judge = func(claybot.Outgoing) verdict { return slow(time.Hour, false) }
 		r.start()
 		r.say("a")
 		synctest.Wait()
 		r.shut()
+		n.Store(0)
 		r.line = func(l *line) connectors.Connector { l.name = "another"; return l }
 		r.start()
 		after(time.Minute)
+		for _, text := range []string{"b", "c"} {
+			r.say(text)
+			after(time.Minute)
+		}
 		r.wants()
+		if n := n.Load(); n != 0 {
+			t.Errorf("read %d times", n)
+		}
 		r.shut()
 		r.chat.judge = nil
 		r.line = func(l *line) connectors.Connector { return l }
 		r.start()
 		after(time.Hour)
-		r.wants("re: a")
+		r.wants("re: a", "re: b", "re: c")
 	})
 }

@@ -34,7 +34,13 @@ type refusal struct {
 // claim asks for the destination of a lane; nil when it is left to others, who
 // come by it as this node does: by a hint, or by their look at the outbox.
 func (d *deliverer) claim(ctx context.Context, l *lane) *nodes.Hold {
-	if l.shared && !d.able(l.dest) {
+	switch {
+	case l.shared && !d.able(l.dest):
+		return nil
+	case !d.sends(l.dest):
+		// What waits there stays in the store, unread, and is sent after a start with
+		// the connector.
+		d.log.Warn("messages wait for a connector that is not configured", "dest", strings.ReplaceAll(l.dest, "\x00", "/"))
 		return nil
 	}
 	name := storage.DestClaim(l.dest)
@@ -61,6 +67,13 @@ func (d *deliverer) claim(ctx context.Context, l *lane) *nodes.Hold {
 		d.mu.Unlock()
 	}
 	return hold
+}
+
+// sends reports whether the connector of a destination is configured, and sends.
+func (d *deliverer) sends(dest string) bool {
+	name, _, _ := strings.Cut(dest, "\x00")
+	_, ok := d.connector(name).(connectors.Sender)
+	return ok
 }
 
 // able reports whether this node is to send to a destination: it stays, and its

@@ -216,14 +216,14 @@ func (l *live) show(ctx context.Context) {
 // leave and again with its receipt. A destination that has other messages to
 // send gets no draft, so that nothing overtakes them.
 func (l *live) send(ctx context.Context, text string) error {
+	if time.Now().Before(l.p.post.quiet.over(l.route)) {
+		return nil // the platform asked for silence
+	}
 	if l.current == nil && (l.p.post.busy(l.route.Dest()) || l.p.queued(ctx, l.route.Dest())) {
 		return nil
 	}
 	if l.current != nil && l.current.Receipt == "" {
 		return nil // its fate is unknown; the end of the run looks it up
-	}
-	if time.Now().Before(l.p.post.quiet.over(l.route)) {
-		return nil // the platform asked for silence
 	}
 	// A send that began is brought to its end, also when the run ends
 	// meanwhile: an unknown fate costs more than the wait.

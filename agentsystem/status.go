@@ -145,7 +145,7 @@ func (s *System) health() []ConnectorStatus {
 }
 
 // Ready reports whether every connector has had its first success or stands by,
-// and the store answers; if not, what is missing.
+// and the store answers; if not, what is missing. Before Run nothing is ready.
 func (s *System) Ready() (bool, string) {
 	s.mu.Lock()
 	running := s.running

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -26,25 +25,28 @@ const (
 
 // dialTime bounds the look whether a daemon answers. Where there is none that is
 // known at once.
-const dialTime = 10 * time.Second
+const (
+	dialTime  = 10 * time.Second
+	dialAgain = 20 * time.Millisecond // Linux refuses at once where the queue is full
+)
 
 // ErrNoDaemon says that no daemon works on a data directory.
 var ErrNoDaemon = errors.New("no daemon is running")
 
 // Dial returns a client for the daemon that works on the data directory dir,
-// and the base URL for its requests. ErrNoDaemon when there is none.
+// and the base URL for its requests. ErrNoDaemon when there is none; another error
+// when there is one that takes no connection for a while.
 func Dial(dir string) (*http.Client, string, error) {
 	path, err := socketPath(dir)
 	if err != nil {
 		return nil, "", err
 	}
-	dial := func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
-	defer cancel()
-	conn, err := dial(ctx)
-	if err != nil {
+	dial := func(ctx context.Context) (net.Conn, error) { return reach(ctx, path) }
+	conn, err := dial(context.Background())
+	switch {
+	case errors.Is(err, errBusy):
+		return nil, "", fmt.Errorf("the daemon in %s: %w", dir, err)
+	case err != nil:
 		return nil, "", fmt.Errorf("%w in %s", ErrNoDaemon, dir)
 	}
 	if err := conn.Close(); err != nil {
@@ -55,6 +57,31 @@ func Dial(dir string) (*http.Client, string, error) {
 		IdleConnTimeout: time.Minute,
 	}
 	return &http.Client{Transport: tr}, "http://claybot", nil
+}
+
+// errBusy says that a daemon is there which has no time for one more connection.
+var errBusy = errors.New("it is there, but takes no connection: it is very busy or hangs; try again, or see its log")
+
+// reach connects to a socket. A daemon whose queue of connections is full is asked
+// again for as long as dialTime.
+func reach(ctx context.Context, path string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	again := time.NewTicker(dialAgain)
+	defer again.Stop()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		var network net.Error // EAGAIN of a full queue counts as a timeout
+		late := ctx.Err() != nil || errors.As(err, &network) && network.Timeout()
+		if err == nil || !late {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w (%w)", errBusy, err)
+		case <-again.C:
+		}
+	}
 }
 
 // socketPath is where the daemon of dir listens.
@@ -120,16 +147,13 @@ func dropStale(ctx context.Context, dir string) error {
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		ctx, cancel := context.WithTimeout(ctx, dialTime)
-		defer cancel()
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := reach(ctx, path)
 		if err == nil {
 			_ = conn.Close() // only whether somebody answers was asked
 			return fmt.Errorf("another daemon answers on %s", path)
 		}
-		// One that has no time right now is there all the same.
-		if ctx.Err() != nil || errors.Is(err, syscall.EAGAIN) {
-			return fmt.Errorf("another daemon may be at %s: %w", path, err)
+		if errors.Is(err, errBusy) {
+			return fmt.Errorf("another daemon is at %s: %w", path, err)
 		}
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("stale socket: %w", err)

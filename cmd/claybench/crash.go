@@ -204,19 +204,23 @@ func (r *crashRig) live(ctx context.Context, k int) {
 		fmt.Printf("crash: %d kills\n", k)
 		live += breathe
 	case k%4 == 1:
-		live = aim(ctx, r.actor.begun, aimFor) + miss
+		live = aim(ctx, r.actor.begun, aimFor, nil) + miss
 	case k%4 == 3:
-		live = aim(ctx, r.actor.refused, aimFor) + miss/4
+		live = aim(ctx, r.actor.refused, aimFor, nil) + miss/4
 	}
 	pause(ctx, live)
 }
 
 // aim waits for a moment to come and returns how far away it is; not at all when
-// there is none for so long.
-func aim(ctx context.Context, moments <-chan time.Time, limit time.Duration) time.Duration {
+// there is none for so long. What is done first, if anything, is done when moments
+// that have been are forgotten.
+func aim(ctx context.Context, moments <-chan time.Time, limit time.Duration, first func()) time.Duration {
 	select {
 	case <-moments: // of an earlier life
 	default:
+	}
+	if first != nil {
+		first()
 	}
 	select {
 	case at := <-moments:

@@ -158,10 +158,9 @@ func (k *killing) aim(ctx context.Context) {
 	pause(ctx, k.upTo(killAfter)/2) // the readers come back, and runs go on
 	switch {
 	case k.killed%2 == 0:
-		k.sink.hold.Store(true)
-		aim(ctx, k.sink.asked, holdLimit)
+		aim(ctx, k.sink.asked, holdLimit, func() { k.sink.hold.Store(true) })
 	case k.killed%4 == 1:
-		aim(ctx, k.answered, aimFor)
+		aim(ctx, k.answered, aimFor, nil)
 		pause(ctx, k.upTo(killMiss))
 	default:
 		pause(ctx, k.upTo(killAfter))

@@ -322,9 +322,12 @@ func (h *Heartbeat) claimTick(ctx context.Context, due []*task, s Settings) (sti
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.mem.Pending != nil || h.mem.Rest != nil {
+		return nil, yield, nil // of another node
+	}
 	now := h.now()
 	for _, t := range due {
-		if at := h.mem.next(t, s, now); h.mem.Pending == nil && !at.IsZero() && !at.After(now) {
+		if at := h.mem.next(t, s, now); !at.IsZero() && !at.After(now) {
 			still = append(still, t)
 		}
 	}

@@ -85,7 +85,8 @@ func (h *Heartbeat) busy() bool {
 }
 
 // attend finds out where to answer, and whether the heartbeat rests: nobody
-// wrote for too long. It is called with edits held.
+// wrote for too long. What it finds is saved, and a rest is told. It is called with
+// edits held.
 func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Route, rests bool, err error) {
 	route, word, err := h.place(ctx, s)
 	if err != nil {
@@ -109,13 +110,18 @@ func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Rout
 	if m.Beats >= s.MaxUnattended {
 		h.relax(now, "nobody wrote during "+count(m.Beats, "beat"))
 	}
-	rests = m.Rest != nil
 	h.mu.Unlock()
-	if err := h.save(ctx); err != nil || !rests {
-		return route, rests, err
+	if err := h.save(ctx); err != nil {
+		return nil, false, err
+	}
+	h.mu.Lock()
+	rests = m.Rest != nil // of this node, or of another that saved it before
+	h.mu.Unlock()
+	if !rests {
+		return route, false, nil
 	}
 	h.tell(ctx)
-	return route, rests, h.save(ctx)
+	return route, true, h.save(ctx)
 }
 
 // place is where to answer, nil for nowhere, and when a person wrote last.
