@@ -58,9 +58,12 @@ func (j *journal) begin(ctx context.Context, r *Request) *call {
 	return c
 }
 
+// leaving is how long a client that has left may take to show it.
+const leaving = 500 * time.Millisecond
+
 // overlaps reports whether a call that runs beside another one is wanted.
 func (c *call) overlaps() bool {
-	t := time.NewTimer(100 * time.Millisecond)
+	t := time.NewTimer(leaving)
 	defer t.Stop()
 	select {
 	case <-c.ended:
