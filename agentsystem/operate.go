@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -24,14 +25,17 @@ type InboxView struct {
 
 // InboxOf shows the inbox of an agent; storage.ErrNotFound.
 func (s *System) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
+	// What waits is read first: a message that is taken meanwhile is in both, and not
+	// in neither.
+	waiting, err := s.Inbox.Waiting(ctx, id, maxInboxView)
+	if err != nil {
+		return InboxView{}, fmt.Errorf("read the inbox of %s: %w", id, err)
+	}
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil {
 		return InboxView{}, err
 	}
-	v := InboxView{Agent: id, Descriptor: e.Descriptor}
-	if v.Waiting, err = s.Inbox.Waiting(ctx, id, maxInboxView); err != nil {
-		return v, fmt.Errorf("read the inbox of %s: %w", id, err)
-	}
+	v := InboxView{Agent: id, Descriptor: e.Descriptor, Waiting: waiting}
 	if e.Run == "" {
 		return v, nil
 	}
@@ -40,6 +44,7 @@ func (s *System) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, er
 		return v, ignore(err, storage.ErrNotFound)
 	}
 	v.Run = &run
+	v.Waiting = slices.DeleteFunc(waiting, func(m claybot.Message) bool { return slices.Contains(run.Messages, m.ID) })
 	return v, nil
 }
 
