@@ -25,10 +25,7 @@ func TestBeginAgain(t *testing.T) {
 	if _, err := db.Post(ctx, storage.Posting{To: agentAt(t, db, "C1"), Message: m}); err != nil {
 		t.Fatal(err)
 	}
-	held, _, err := db.Acquire(ctx, "here", time.Hour, 1, 10)
-	if err != nil || len(held) != 1 {
-		t.Fatal(held, err)
-	}
+	held := acquired(t, db, "here")
 	other, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +44,7 @@ func TestBeginAgain(t *testing.T) {
 	}
 	ended := make(chan begun, 1)
 	go func() {
-		run, err := db.Begin(ctx, held[0].Lease, "own", []claybot.MessageID{"m1"}, "")
+		run, err := db.Begin(ctx, held.Lease, "own", []claybot.MessageID{"m1"}, "")
 		ended <- begun{run, err}
 	}()
 	waitFor(t, func() bool {

@@ -28,10 +28,7 @@ func TestVitalCallsWaitForNobody(t *testing.T) {
 	if _, err := other.Post(ctx, storage.Posting{To: agentAt(t, other, "C1"), Message: note("m1")}); err != nil {
 		t.Fatal(err)
 	}
-	held, _, err := db.Acquire(ctx, "here", time.Hour, 1, 1)
-	if err != nil || len(held) != 1 {
-		t.Fatal(held, err)
-	}
+	lease := acquired(t, db, "here").Lease
 	for range conns {
 		conn, err := db.pool.Acquire(ctx)
 		if err != nil {
@@ -39,15 +36,15 @@ func TestVitalCallsWaitForNobody(t *testing.T) {
 		}
 		defer conn.Release()
 	}
-	lease := held[0].Lease
 	for range 10 { // what is done with some beats only is done with one of them
 		if alive := beat(db, "here"); len(alive) != 2 {
 			t.Fatalf("alive %+v", alive)
 		}
-		var by string
-		if lease, by, err = db.Renew(ctx, lease, time.Hour); err != nil || by != "" {
-			t.Fatalf("renew: %+v, %q, %v", lease, by, err)
+		renewed, by, err := db.Renew(ctx, lease, time.Hour)
+		if err != nil || by != "" {
+			t.Fatalf("renew: %+v, %q, %v", renewed, by, err)
 		}
+		lease = renewed
 	}
 	if n := db.pool.Stat().CanceledAcquireCount(); n != 0 {
 		t.Errorf("%d calls waited in vain for a connection that was taken", n)
