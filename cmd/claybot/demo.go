@@ -101,6 +101,7 @@ type stage struct {
 	slack    *slacktest.Server
 	model    *openaitest.Server
 	client   *client
+	dialed   chan struct{} // closed when client is there
 
 	out    io.Writer
 	began  time.Time
@@ -117,7 +118,7 @@ type stage struct {
 
 // openStage starts the platforms and the daemon for a scene.
 func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
-	s := &stage{out: e.out, began: time.Now(), ended: make(chan error, 1)}
+	s := &stage{out: e.out, began: time.Now(), ended: make(chan error, 1), dialed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.strike()
@@ -192,8 +193,11 @@ func (s *stage) start(ctx context.Context, e *env, sc scene, vars map[string]str
 		s.ended <- err
 		return err
 	}
-	s.client, err = dial(cfg.DataDir)
-	return err
+	if s.client, err = dial(cfg.DataDir); err != nil {
+		return err
+	}
+	close(s.dialed)
+	return nil
 }
 
 // close ends the daemon in order and strikes the stage.

@@ -86,10 +86,17 @@ func (t *toolsPlay) configure(ctx context.Context, s *stage) (string, error) {
 	}
 	s.stops = append(s.stops, stop)
 	t.news = page + "/news"
-	// What serves asks the daemon, which runs by the time somebody calls.
-	own, stop, err := listenLocal(mcp.Handler(func(*http.Request) (string, mcp.Agents) {
+	// What serves asks the daemon, which connects to it before it can be asked.
+	serves := mcp.Handler(func(*http.Request) (string, mcp.Agents) {
 		return "demo", mcpAgents{client: s.client, who: "demo"}
-	}, version, nil))
+	}, version, nil)
+	own, stop, err := listenLocal(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-s.dialed:
+			serves.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/claybot/claybot/storage"
 )
@@ -20,7 +21,8 @@ type DirLock struct{ f *os.File }
 
 // Lock makes the data directory dir, mode 0700, when it does not exist and
 // takes it for this process. When another process has it, Lock returns at once
-// with an error that wraps storage.ErrLocked and names that process. A
+// with an error that wraps storage.ErrLocked and names that process; one that is
+// just letting go is waited for, up to 5 s. A
 // directory that is a symlink or that group or others may write to is refused
 // with an error that names the chmod.
 func Lock(dir string) (*DirLock, error) {
@@ -35,7 +37,7 @@ func Lock(dir string) (*DirLock, error) {
 	if err != nil {
 		return nil, failed("lock data directory", err)
 	}
-	if err := flock(f, syscall.LOCK_EX); err != nil {
+	if err := take(f); err != nil {
 		defer func() { _ = f.Close() }() // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%w: %s is held by %s", storage.ErrLocked, dir, holderOf(f))
@@ -48,6 +50,20 @@ func Lock(dir string) (*DirLock, error) {
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return &DirLock{f: f}, nil
+}
+
+// letGo bounds the wait for a lock that nobody has put a name on.
+const letGo = 5 * time.Second
+
+// take locks f. A lock without a pid is being taken, or was let go: then a child that
+// its holder was about to start has it until that has begun.
+func take(f *os.File) error {
+	for end := time.Now().Add(letGo); ; time.Sleep(letGo / 500) {
+		err := flock(f, syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || holderOf(f) != unnamed || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // Close lets the data directory go.
@@ -105,13 +121,16 @@ func flock(f *os.File, how int) error {
 	}
 }
 
+// unnamed is a holder that has not left its pid.
+const unnamed = "another process"
+
 // holderOf names the process that wrote its pid into f.
 func holderOf(f *os.File) string {
 	var buf [32]byte
 	n, _ := f.ReadAt(buf[:], 0) // short files end in io.EOF
 	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
 	if err != nil || pid <= 0 {
-		return "another process"
+		return unnamed
 	}
 	return "process " + strconv.Itoa(pid)
 }

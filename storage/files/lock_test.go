@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +154,35 @@ func mode(t *testing.T, name string) os.FileMode {
 		t.Fatal(err)
 	}
 	return info.Mode().Perm()
+}
+
+// A lock that its holder has let go may be a child's for a moment, which was about to
+// be started: it is waited for.
+func TestLockWaitsForWhoLetsGo(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Dup(int(first.f.Fd())) // as the child has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error)
+	go func() {
+		second, err := Lock(dir)
+		if err == nil {
+			err = second.Close()
+		}
+		got <- err
+	}()
+	if err := syscall.Close(fd); err != nil {
+		t.Error(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
 }
