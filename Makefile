@@ -4,12 +4,13 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 LINT     := 2.15.0
 FUZZTIME ?= 10s
 N        ?= 50
+F        ?= 500
 # SQLite is C that was turned into Go, locked by its own rules: the race detector
 # has nothing to find in it and takes four times as long.
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image run demo test unit race lint fuzz crash crash-nodes bench bench-watch bench-nodes vuln clean
+.PHONY: help build image run demo test unit race lint fuzz crash crash-nodes faults bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +46,9 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 
 crash: ## kill the real binary N times (50) under load and count what was lost
 	go run ./cmd/claybench -crash $(N)
+
+faults: ## let one system call go wrong in each of F lives (500) of the daemon, and count what was lost
+	go run ./cmd/claybench -faults $(F)
 
 crash-nodes: ## strike three nodes over one PostgreSQL 370 times under load and count what was lost; about an hour
 	go run ./cmd/claybench -crash-nodes

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +113,10 @@ type chat struct {
 	// mayDouble: the platform cannot be asked whether a send arrived, so a
 	// marked second copy is allowed.
 	mayDouble bool
+	// plain: no message orders anything beside its answer.
+	plain bool
+	// polite: nothing is said before everything has its reply.
+	polite bool
 
 	mu   sync.Mutex
 	said []spoken
@@ -134,6 +139,9 @@ type crashRig struct {
 	actor *actor
 	table *timetable
 	rng   *rand.Rand
+	every time.Duration // a message of each chat; 0: sayEvery
+	// forgive accepts orders that the daemon refused with an error.
+	forgive bool
 }
 
 // load lets everybody talk, whether the daemon is up or not. The returned
@@ -143,9 +151,18 @@ func (r *crashRig) load(ctx context.Context) func() error {
 	var wg sync.WaitGroup
 	for i, c := range r.chats {
 		wg.Go(func() {
-			for n := 1; pause(ctx, sayEvery/2+rand.N(sayEvery)); n++ {
+			every := cmp.Or(r.every, sayEvery)
+			for n := 1; pause(ctx, every/2+rand.N(every)); n++ {
+				for c.polite && len(c.counts()) < n-1 {
+					if !pause(ctx, every) {
+						return
+					}
+				}
 				m := fmt.Sprintf("m%d-%d", i, n)
-				text := strings.TrimSpace("please answer " + m + " " + wish(i, n))
+				text := "please answer " + m
+				if !c.plain {
+					text = strings.TrimSpace(text + " " + wish(i, n))
+				}
 				id := c.say(text)
 				c.mu.Lock()
 				c.said = append(c.said, spoken{m, id, orders(text)})
@@ -350,7 +367,7 @@ func (r *crashRig) judge(ctx context.Context) (v verdict, err error) {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	v.census = new(census)
+	v.census = &census{forgive: r.forgive}
 	for _, c := range r.chats {
 		counts := c.counts()
 		for _, s := range c.said {

@@ -40,6 +40,7 @@ func (o *nodesOptions) flags() {
 	flag.IntVar(&o.size[faultFreeze], "freezes", 100, "SIGSTOP of a node for longer than its lease, then SIGCONT, with -crash-nodes")
 	flag.IntVar(&o.size[faultCut], "cuts", 50, "of the connections of a node to the database, with -crash-nodes")
 	flag.IntVar(&o.size[faultRestart], "restarts", 20, "of the database, fast and immediate, with -crash-nodes")
+	flag.IntVar(&o.size[faultTear], "tears", tears(40), "deaths of a node at one of its own writes to the database, with -crash-nodes")
 	flag.DurationVar(&o.lease, "lease", 3*time.Second, fmt.Sprintf("of the nodes with -crash-nodes; theirs by default is %v", configs.DefaultLease))
 	flag.IntVar(&o.chats, "chats", 3, "conversations on each platform and over HTTP, with -crash-nodes")
 	flag.DurationVar(&o.every, "every", time.Second, "between two messages of a conversation, with -crash-nodes")
@@ -51,9 +52,17 @@ func (o *nodesOptions) flags() {
 	flag.DurationVar(&o.benchLease, "bench-lease", 0, "of the nodes whose takeover is timed; 0: the default")
 }
 
+// tears is n where the saboteur works, and otherwise 0.
+func tears(n int) int {
+	if !canSabotage {
+		return 0
+	}
+	return n
+}
+
 // quickNodes is what the test of three nodes takes.
 func quickNodes() nodesOptions {
-	return nodesOptions{size: nodesSize{faultKill: 5, faultFreeze: 3, faultCut: 2, faultRestart: 1}, lease: 3 * time.Second, chats: 1, every: time.Second, slowEach: slowEach}
+	return nodesOptions{size: nodesSize{faultKill: 5, faultFreeze: 3, faultCut: 2, faultRestart: 1, faultTear: tears(2)}, lease: 3 * time.Second, chats: 1, every: time.Second, slowEach: slowEach}
 }
 
 // A nodesRig is three nodes over one database, the world around them, and what
@@ -146,8 +155,8 @@ func (r *nodesRig) run(ctx context.Context) (v *nodesVerdict, err error) {
 	size := r.many.size
 	r.storm = &storm{cluster: r.cluster, calm: r.many.calm, rng: rand.New(rand.NewPCG(uint64(r.seed), 3))}
 	plan := size.plan(r.storm.rng)
-	fmt.Printf("crash-nodes: %d kills, %d freezes, %d cuts, %d restarts of the database, seed %d, lease %v\n",
-		size[faultKill], size[faultFreeze], size[faultCut], size[faultRestart], r.seed, r.lease)
+	fmt.Printf("crash-nodes: %d kills, %d freezes, %d cuts, %d restarts of the database, %d tears, seed %d, lease %v\n",
+		size[faultKill], size[faultFreeze], size[faultCut], size[faultRestart], size[faultTear], r.seed, r.lease)
 	began := time.Now()
 	stopLoad := r.load(ctx)
 	err = r.storm.rage(ctx, plan, func(done int) {

@@ -21,10 +21,11 @@ const (
 	faultFreeze               // SIGSTOP for longer than a lease, then SIGCONT
 	faultCut                  // the connections between a node and the database
 	faultRestart              // of the database
+	faultTear                 // death in the middle of a write to the database, and a restart
 	faultKinds
 )
 
-func (f fault) String() string { return [...]string{"kill", "freeze", "cut", "restart"}[f] }
+func (f fault) String() string { return [...]string{"kill", "freeze", "cut", "restart", "tear"}[f] }
 
 // A nodesSize says how many faults there are.
 type nodesSize [faultKinds]int
@@ -165,6 +166,8 @@ func (s *storm) strike(ctx context.Context, f fault) error {
 		return s.kill(ctx, n)
 	case faultFreeze:
 		return s.freeze(ctx, n)
+	case faultTear:
+		return s.tear(ctx, n)
 	default:
 		return s.cut(ctx, n)
 	}

@@ -3,6 +3,7 @@
 //
 //	claybench             throughput, latency, memory, start, as ratios to bare loops of the same run
 //	claybench -crash N    N kills at random moments under load; counts what was lost
+//	claybench -faults N   N lives in each of which a system call goes wrong; counts what was lost
 //	claybench -burst N    N subagents at once: time, peak memory, notices
 //	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
 //	claybench -crash-nodes  kills, freezes, cuts and restarts of three nodes over one PostgreSQL; counts what was lost
@@ -24,8 +25,10 @@ import (
 )
 
 func main() {
+	asSaboteur()
 	var o options
 	flag.IntVar(&o.crash, "crash", 0, "kill the daemon this often instead of measuring")
+	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
 	flag.BoolVar(&o.watch, "watch", false, "measure runs that are watched and nothing else")
 	flag.IntVar(&o.kills, "kills", 50, "of the daemon, with -watch")
@@ -49,10 +52,11 @@ func main() {
 
 // options are the flags.
 type options struct {
-	crash int
-	burst int // 0: everything is measured, with a burst of the usual size
-	watch bool
-	kills int // with watch
+	crash  int
+	faults int
+	burst  int // 0: everything is measured, with a burst of the usual size
+	watch  bool
+	kills  int // with watch
 
 	crashNodes, benchNodes bool
 	many                   nodesOptions // with one of these
@@ -79,6 +83,10 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.crash > 0 {
 		return crash(ctx, o, dir)
+	}
+	if o.faults > 0 {
+		_, err := faultLab(ctx, o, dir)
+		return err
 	}
 	if o.crashNodes {
 		return crashNodes(ctx, o, dir)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	asSaboteur()
 	code := postgrestest.Main(m)
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // a rest in the temporary directory does no harm

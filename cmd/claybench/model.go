@@ -26,6 +26,7 @@ var (
 	taskForm   = regexp.MustCompile(`(?m)^work (\S+):(ok|bad)$`)
 	failedForm = regexp.MustCompile(`^The agent "([^"]+)" \(id \S+\) failed in run `)
 	didForm    = regexp.MustCompile(`^did (\S+)$`)
+	askForm    = regexp.MustCompile(`\bask=(\S+)`)
 )
 
 // A job is the work of one background agent. The model refuses one that fails.
@@ -53,6 +54,9 @@ func (j job) done() string { return "did " + j.name }
 //	start=NAME:ok|bad       a subagent in the background that reports
 //	spawn=NAME:ok|bad,…     subagents that are waited for
 //	burst=NAME:N            N subagents in the background, each tenth of which fails
+//
+// Apart from these, ask=NAME makes it look at the clock, for which the fault lab's agents
+// need an approval.
 type order struct {
 	awaited bool // the jobs are for one spawn_and_wait
 	report  bool
@@ -190,6 +194,7 @@ func upTo(d time.Duration) time.Duration {
 type scene struct {
 	markers []string
 	orders  []order
+	asks    []string          // names
 	results map[string]string // of the calls made, by id; empty while there is none
 	heard   []string
 }
@@ -212,6 +217,9 @@ func readScene(messages []llm.Message) scene {
 			text := llm.Unwrap(m.Content)
 			s.markers = append(s.markers, marker.FindAllString(text, -1)...)
 			s.orders = append(s.orders, orders(text)...)
+			for _, m := range askForm.FindAllStringSubmatch(text, -1) {
+				s.asks = append(s.asks, m[1])
+			}
 		}
 	}
 	return s
@@ -238,6 +246,11 @@ func (s scene) open(limit int) []claybot.ToolCall {
 		c := o.call()
 		if _, made := s.results[c.ID]; !made && len(calls) < limit {
 			calls = append(calls, c)
+		}
+	}
+	for _, name := range s.asks {
+		if _, made := s.results["ask."+name]; !made && len(calls) < limit {
+			calls = append(calls, claybot.ToolCall{ID: "ask." + name, Name: "current_time", Args: "{}"})
 		}
 	}
 	return calls

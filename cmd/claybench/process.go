@@ -25,11 +25,33 @@ type process struct {
 	addr  string        // of the page, once it is ready; empty without one
 	ended chan error
 	log   *bytes.Buffer // the last lines, for failures
+	// fatal is the signal that ends it at once.
+	fatal syscall.Signal
 }
 
 // start runs the daemon on a data directory with further environment.
 func start(ctx context.Context, bin, dir string, env ...string) (*process, error) {
-	cmd := exec.CommandContext(ctx, bin, "serve")
+	return startCommand(exec.CommandContext(ctx, bin, "serve"), dir, env...)
+}
+
+// startStruck runs the daemon under a saboteur, which ends with it.
+func startStruck(ctx context.Context, bin, dir string, s sabotage, env ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	role, err := s.env()
+	if err != nil {
+		return nil, err
+	}
+	p, err := startCommand(exec.CommandContext(ctx, self, bin, "serve"), dir, append(env, role)...)
+	if err == nil {
+		p.fatal = syscall.SIGUSR1 // the saboteur kills the daemon and waits until it is gone
+	}
+	return p, err
+}
+
+func startCommand(cmd *exec.Cmd, dir string, env ...string) (*process, error) {
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CLAYBOT_DATA_DIR=" + filepath.Join(dir, "data"),
 		"CLAYBOT_HTTP_ADDR=off", "CLAYBOT_ACCESS=open", "CLAYBOT_LOG=json", "CLAYBOT_LOG_LEVEL=info",
@@ -39,7 +61,7 @@ func start(ctx context.Context, bin, dir string, env ...string) (*process, error
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, dir: dir, began: time.Now(), ready: make(chan struct{}), ended: make(chan error, 1), log: new(bytes.Buffer)}
+	p := &process{cmd: cmd, dir: dir, began: time.Now(), ready: make(chan struct{}), ended: make(chan error, 1), log: new(bytes.Buffer), fatal: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start claybot: %w", err)
 	}
@@ -98,7 +120,7 @@ func (p *process) guard(ctx context.Context) (context.Context, func()) {
 }
 
 // kill ends the process with SIGKILL and waits for it.
-func (p *process) kill() error { return ignoreKilled(p.end(syscall.SIGKILL)) }
+func (p *process) kill() error { return ignoreKilled(p.end(p.fatal)) }
 
 // term asks the process to end and waits for it; it reports the exit error.
 func (p *process) term() error { return p.end(syscall.SIGTERM) }
@@ -161,4 +183,14 @@ func ignoreKilled(err error) error {
 		return nil
 	}
 	return err
+}
+
+// killed reports whether a process ended by SIGKILL, or its saboteur says so.
+func killed(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err == nil
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && (status.Signaled() || status.ExitStatus() == 128+int(syscall.SIGKILL))
 }

@@ -45,8 +45,9 @@ func (t *table) markdown() string {
 // The headings of what the other commands write. What stands before the first
 // heading is that of the plain one.
 const (
-	watchHeading = "\n## Runs that are watched\n"
-	nodesHeading = "\n## Many nodes\n"
+	watchHeading  = "\n## Runs that are watched\n"
+	nodesHeading  = "\n## Many nodes\n"
+	faultsHeading = "\n## Faults\n"
 )
 
 const anyHeading = "\n## "
@@ -145,4 +146,21 @@ Conditions: %s, %s/%s, %d processors, %s, %v for each figure.
 
 %s`, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), o.span, table)
 	return writeSection(o.out, text, "")
+}
+
+// writeFaultsReport keeps the last result of -faults.
+func writeFaultsReport(o options, table string) error {
+	text := fmt.Sprintf(`
+The last run of `+"`make faults`"+`. The real binary runs under ptrace while people on
+emulated platforms write to it, upload files, approve calls and start subagents, and
+scheduled tasks fire. In each of %d lives, one system call goes wrong: the k-th over
+all threads that concerns the named files. A kill comes before the call, after half of
+its bytes, or after it returned; an error is returned once, three times or from then
+on. The next life begins with the recovery, in which the next call goes wrong. In the
+end every message must have its reply.
+
+Conditions: %s, %s/%s, %d processors, %s, seed %d.
+
+%s`, o.faults, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), o.seed, table)
+	return writeSection(o.out, text, faultsHeading)
 }
