@@ -25,7 +25,7 @@ type census struct {
 	// system calls fail. What it had begun of it is not looked at.
 	forgive bool
 	refused int
-	stories                  []string
+	stories []string
 }
 
 // broken is how many promises were.
