@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,11 +74,15 @@ func (s *stage) addTask(ctx context.Context, name, at, prompt string) (connector
 	return t, nil
 }
 
-// hears waits for the next message of the bot to the person on Telegram.
-func (s *stage) hears(ctx context.Context, want string) error {
+// hears waits for a message of the bot to the person on Telegram that has all of
+// these parts.
+func (s *stage) hears(ctx context.Context, want ...string) error {
+	lacks := func(text string) bool {
+		return slices.ContainsFunc(want, func(part string) bool { return !strings.Contains(text, part) })
+	}
 	for {
 		for _, m := range s.telegram.Sent(telegramPerson) {
-			if strings.Contains(m.Text, want) {
+			if !lacks(m.Text) {
 				return nil
 			}
 		}
@@ -158,7 +163,7 @@ func (s *stage) late(ctx context.Context) error {
 	if err := s.writeTask("late", text); err != nil {
 		return err
 	}
-	return s.hears(ctx, "(missed "+at.Format("15:04"))
+	return s.hears(ctx, "(missed ", at.Format("15:04")) // between the two stands the date, if it was yesterday
 }
 
 // failingTask shows the one line about a task that fails.

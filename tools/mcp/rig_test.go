@@ -10,9 +10,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,10 +46,20 @@ func TestMain(m *testing.M) {
 			_, _ = c.Write([]byte("here\n"))
 			_, _ = io.Copy(io.Discard, c)
 		}
-		select {}
+		ignoreSignals()
 	case "deaf": // ignores the end of its input and requests to end
+		signal.Ignore(syscall.SIGTERM)
 		_, _ = os.Stdout.WriteString("\n")
-		select {}
+		ignoreSignals()
+	}
+}
+
+// ignoreSignals never returns. An empty select would be a deadlock that the runtime
+// ends the process for, where no C library is linked.
+func ignoreSignals() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGTERM)
+	for range c {
 	}
 }
 
