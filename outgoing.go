@@ -65,6 +65,10 @@ type Outgoing struct {
 	// Resent marks a repeated send whose first fate is unknown; the connector
 	// shows the mark to the reader.
 	Resent bool `json:"resent,omitempty"`
+	// Copies counts the messages of this Outgoing that people may see already
+	// and that no receipt names: sends whose fate was never learned, and a
+	// message that can no longer be edited. Edits leave none.
+	Copies int `json:"copies,omitempty"`
 	// Question is what the message asks; connectors that can show it as
 	// buttons or a form. A message of several parts has it in the last one.
 	Question *Question `json:"question,omitempty"`

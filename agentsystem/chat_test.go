@@ -30,6 +30,7 @@ type chat struct {
 type post struct {
 	id, text string
 	out      claybot.Outgoing // that made it
+	at       time.Time
 	edits    int
 	gone     bool
 }
@@ -83,7 +84,7 @@ func (c *chat) send(o claybot.Outgoing) (string, error) {
 // show makes or edits a post.
 func (c *chat) show(o claybot.Outgoing) (string, error) {
 	if o.Edit == "" {
-		p := &post{id: fmt.Sprint("p", len(c.posts)+1), text: o.Text, out: o}
+		p := &post{id: fmt.Sprint("p", len(c.posts)+1), text: o.Text, out: o, at: time.Now()}
 		c.posts = append(c.posts, p)
 		return p.id, nil
 	}

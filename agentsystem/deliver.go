@@ -66,6 +66,8 @@ type lane struct {
 	// Below is the lane's own goroutine's.
 	hold *nodes.Hold
 	lost bool // the claim has ended before its time
+	// pause is when the chat may be written to again after an ambiguous send.
+	pause time.Time
 }
 
 func (d *deliverer) newLane(dest string) *lane {
@@ -172,6 +174,13 @@ func (d *deliverer) hand(out []claybot.Outgoing) {
 			l.queue, l.last = append(l.queue, o), o.N
 		}
 	}
+}
+
+// more makes a lane ask the store for what stands behind its end.
+func (d *deliverer) more(l *lane) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.more = true
 }
 
 // again makes the lane of a message look at the store anew: an operator changed

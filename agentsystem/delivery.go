@@ -21,13 +21,7 @@ const (
 	firstPause  = time.Second
 	longPause   = 10 * time.Minute
 	sendTimeout = 30 * time.Second
-	findTimeout = 10 * time.Second
-	settleTime  = 5 * time.Second // until a platform shows what it accepted
-	maxLookups  = 2
 )
-
-// undeliveredPrefix begins the ids of notices about messages that failed.
-const undeliveredPrefix = "undelivered/"
 
 // A delivery is one message on its way out.
 type delivery struct {
@@ -37,6 +31,9 @@ type delivery struct {
 	lane    *lane
 	lookups int // that found nothing
 	unknown int // that failed
+	// ready is when the message may be tried, and ended when its last attempt
+	// ended. Both follow the clock of this process, which nobody sets back.
+	ready, ended time.Time
 	// took is how long the platform took over the attempt that is not resolved
 	// yet; 0 when there is none.
 	took time.Duration
@@ -71,26 +68,22 @@ func fieldsOf(o claybot.Outgoing) []any {
 // asked what became of it.
 func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
 	sender, _ := d.connector(o.Route.Connector).(connectors.Sender) // its lane has seen that it sends
-	x := &delivery{deliverer: d, o: o, sender: sender, lane: l}
+	x := &delivery{deliverer: d, o: o, sender: sender, lane: l, ready: readyAt(o), ended: endedAt(o)}
 	if r, ok := d.missed.take(o); ok { // not recorded then, but known
 		x.resolve(ctx, r)
 		if l.lost || r.State == claybot.SendSent || r.State == claybot.SendFailed {
 			return true
 		}
 	}
-	if o.EditOf != "" && o.Edit == "" {
-		receipt, err := d.outbox.Sent(ctx, o.EditOf)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			about(d.log, o).Error("cannot find the message to replace; sending a new one", "err", err)
-		}
-		x.o.Edit = receipt
-		if receipt == "" && o.EditOnly {
-			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the message to replace was not sent"})
-			return true
-		}
+	done, err := x.replaces(ctx)
+	if done {
+		return true
 	}
-	if err := x.whole(ctx); err != nil {
-		about(d.log, o).Error("cannot see whether a question was shown whole; trying again", "err", err)
+	if err == nil {
+		err = x.whole(ctx)
+	}
+	if err != nil {
+		about(d.log, o).Error("failed to read what a message belongs to; trying again", "err", err)
 		pause(ctx, time.Second)
 		return false
 	}
@@ -101,6 +94,7 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		}
 		done, err := x.advance(ctx)
 		if errors.Is(err, errStirred) {
+			l.pause = time.Time{} // what an operator changed does not wait for the chat
 			return false
 		}
 		if errors.Is(err, storage.ErrLeaseLost) {
@@ -118,6 +112,33 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		}
 	}
 	return true
+}
+
+// replaces finds the message that an update replaces. Where there is none, the
+// update is sent as a message of its own, unless that could be one copy too many.
+// It reports true when the update has reached its end.
+func (x *delivery) replaces(ctx context.Context) (done bool, err error) {
+	if x.o.EditOf == "" || x.o.Edit != "" {
+		return false, nil
+	}
+	first, err := x.outbox.OutgoingByID(ctx, x.o.EditOf)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return false, err
+	}
+	cause := ""
+	switch {
+	case first.State == claybot.SendSent && first.Receipt != "":
+		x.o.Edit = first.Receipt
+		return false, nil
+	case x.o.EditOnly:
+		cause = "the message to replace was not sent"
+	case first.Copies > 0 && x.o.State != claybot.SendAmbiguous:
+		cause = "the message to replace may have arrived, and cannot be edited"
+	default:
+		return false, nil
+	}
+	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: cause})
+	return true, nil
 }
 
 // whole takes the buttons from a question of which an earlier part was not sent:
@@ -170,7 +191,8 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	defer cancel()
 	began := time.Now()
 	receipt, err := x.send(sendCtx)
-	x.took = time.Since(began)
+	x.ended = time.Now()
+	x.took = x.ended.Sub(began)
 	return x.attempted(ctx, receipt, err), nil
 }
 
@@ -205,11 +227,13 @@ func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 }
 
 // due is when the message may be tried: its own time, or when the silence of
-// its route is over.
+// its route or the pause of its lane is over.
 func (x *delivery) due() time.Time {
-	due := x.o.Due.Time()
-	if quiet := x.quiet.over(x.o.Route); quiet.After(due) {
-		due = quiet
+	due := x.ready
+	for _, t := range []time.Time{x.quiet.over(x.o.Route), x.lane.pause} {
+		if t.After(due) {
+			due = t
+		}
 	}
 	return due
 }
@@ -231,8 +255,8 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: err.Error()})
 		return true
 	case errors.Is(err, connectors.ErrEditGone) && x.o.Edit != "":
-		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Cause: err.Error(), NoEdit: true})
-		return false
+		// It may still be visible: platforms also refuse to edit what is there.
+		return x.again(ctx, storage.Resolution{Cause: err.Error(), NoEdit: true})
 	case errors.As(err, &permanent):
 		x.giveUp(ctx, err.Error(), !permanent.DeadRoute)
 		return true
@@ -248,105 +272,13 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 	return false
 }
 
-// settle decides about a send whose fate is unknown: the platform is asked,
-// where it can be; otherwise the connector's policy says.
-func (x *delivery) settle(ctx context.Context) (done bool) {
-	if x.o.Edit != "" { // an edit may be repeated
-		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting})
-		return false
-	}
-	finder, ok := x.sender.(connectors.Finder)
-	if !ok {
-		return x.byPolicy(ctx)
-	}
-	at := x.o.Tried.Time().Add(settleTime << x.lookups)
-	if wait := time.Until(at); wait > 0 {
-		pause(ctx, wait)
-		return false
-	}
-	findCtx, cancel := context.WithTimeout(ctx, findTimeout)
-	receipt, found, err := finder.Find(findCtx, x.o)
-	cancel()
-	var retry *connectors.RetryError
-	var permanent *connectors.PermanentError
-	switch {
-	case errors.As(err, &permanent):
-		return x.byPolicy(ctx)
-	case errors.As(err, &retry):
-		pause(ctx, time.Until(x.quiet.obey(x.o.Route, retry)))
-	case err != nil && x.unknown >= maxTries:
-		return x.byPolicy(ctx)
-	case err != nil:
-		x.unknown++
-		about(x.log, x.o).Info("a look-up failed; trying again", "err", err)
-		pause(ctx, backoff(x.unknown))
-	case found && x.o.File != nil: // a file arrives whole or not at all
-		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
-		return true
-	case found:
-		// What arrived may be the beginning of the answer only: the text as a
-		// whole replaces it, which is harmless when it was whole.
-		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Edit: receipt})
-	default:
-		if x.lookups++; x.lookups < maxLookups {
-			break
-		}
-		if x.o.Attempts >= maxTries {
-			x.giveUp(ctx, "tried often, never found", true)
-			return true
-		}
-		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Cause: "looked up and not found"})
-		x.lookups = 0
-	}
-	return false
-}
-
-// byPolicy ends an ambiguity that cannot be looked up.
-func (x *delivery) byPolicy(ctx context.Context) (done bool) {
-	r, ok := x.sender.(connectors.Resender)
-	if ok && r.Resend(x.o) && x.o.Attempts < maxTries {
-		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Resent: true})
-		return false
-	}
-	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "its fate is unknown and it is not sent again"})
-	x.notice(ctx, textMaybeMissing(x.o))
-	return true
-}
-
-// giveUp parks a message for good and, where the route still works, says so
-// once.
-func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
-	about(x.log, x.o).Warn("a message could not be delivered", "attempts", x.o.Attempts, "err", cause)
-	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: cause})
-	if tell {
-		x.notice(ctx, textNotDelivered(x.o))
-	}
-}
-
-// notice tells the reader about a message that failed; a notice that fails
-// itself is not followed by another.
-func (x *delivery) notice(ctx context.Context, text string) {
-	if x.o.Kind == claybot.OutgoingNotice {
-		return
-	}
-	route := x.o.Route
-	route.ReplyTo = ""
-	out, err := x.outbox.Enqueue(ctx, claybot.Outgoing{
-		ID: undeliveredPrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
-		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
-	})
-	if err != nil {
-		about(x.log, x.o).Error("cannot tell about an undelivered message", "err", err)
-	}
-	x.hand(out)
-}
-
 // resolve records the end of an attempt. The bookkeeping is repeated until the
 // store takes it: a lost receipt would mean a second send. When the claim has
 // ended, it is remembered for the next one.
 func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	attempts := x.o.Attempts
 	x.o.State, x.o.Due, x.o.Resent = r.State, claybot.At(r.Due), x.o.Resent || r.Resent
+	x.o.Copies, x.ready = max(x.o.Copies, r.Copies), r.Due
 	if r.Free {
 		x.o.Attempts--
 	}
@@ -359,6 +291,9 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	for {
 		err := x.outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
 		if err == nil {
+			if r.Notice != nil {
+				x.more(x.lane)
+			}
 			return
 		}
 		gone := errors.Is(err, storage.ErrLeaseLost)

@@ -146,7 +146,8 @@ func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing 
 	if _, ok := p.connector(out[0].Route.Connector).(connectors.Finder); ok {
 		out[0].State, out[0].Tried = claybot.SendAmbiguous, d.Tried
 	} else {
-		out[0].Resent = true
+		out[0].Resent, out[0].Copies = true, 1
+		out[0].Due = claybot.At(d.Tried.Time().Add(pauseAfter(1)))
 	}
 	return out
 }

@@ -261,7 +261,7 @@ func (l *live) send(ctx context.Context, text string) error {
 	case o.Edit == "" && !errors.As(err, &ambiguous):
 		return errors.Join(err, l.save(ctx, nil)) // nothing was sent
 	case errors.Is(err, connectors.ErrEditGone):
-		return errors.Join(err, l.save(ctx, nil))
+		l.stream.Off = true // no second draft: the end of the run sends the answer afresh
 	}
 	return err
 }

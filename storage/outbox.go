@@ -66,10 +66,16 @@ type Resolution struct {
 	// Free says that the attempt is not to be counted (a 429 refused it).
 	Free   bool
 	Resent bool // from now on sends carry the mark of a repeated send
-	NoEdit bool // the message to edit is gone: send a fresh one
+	// Copies is how many messages people may see already that no receipt names.
+	// The store keeps the larger number, so recording it twice changes nothing.
+	Copies int
+	NoEdit bool // the message to edit is gone: send a fresh one, whatever EditOf names
 	// Edit is the platform's id of a message that a look-up found: from now on
 	// sends edit it.
 	Edit string
+	// Notice is added to the outbox in the same commit, so that a message never
+	// ends without it. It is ignored where the message has ended already.
+	Notice *claybot.Outgoing
 }
 
 // An Entry is one line of a chat window: a message or an outgoing.

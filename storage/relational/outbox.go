@@ -243,7 +243,7 @@ func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) e
 	// One that is given up while nobody knows whether it arrived carries the
 	// mark, should somebody want it to be sent again.
 	lost := s == claybot.SendAmbiguous && res.State == claybot.SendFailed
-	if lost || res.Resent || res.NoEdit || res.Edit != "" {
+	if lost || res.Resent || res.NoEdit || res.Edit != "" || res.Copies > 0 {
 		marked := res
 		marked.Resent = res.Resent || lost
 		if err := c.amend(id, marked); err != nil && !(lost && errors.Is(err, storage.ErrDamaged)) {
@@ -265,6 +265,10 @@ func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) e
 	err = c.do(`UPDATE outbox SET state = ?1, open = ?2, attempts = CASE WHEN attempts > ?3 THEN attempts - ?3 ELSE 0 END, due_at = ?4,
 		receipt = coalesce(?5, receipt), cause = coalesce(?6, cause) WHERE id = ?7`,
 		res.State, isOpen, free, claybot.At(res.Due), text(res.Receipt), text(res.Cause), id)
+	if err != nil || res.Notice == nil {
+		return err
+	}
+	_, err = c.enqueue(c.now(), "", []claybot.Outgoing{*res.Notice})
 	return err
 }
 
@@ -276,9 +280,9 @@ func (c *Conn) amend(id string, res storage.Resolution) error {
 	if err != nil {
 		return err
 	}
-	o.Resent = o.Resent || res.Resent
+	o.Resent, o.Copies = o.Resent || res.Resent, max(o.Copies, res.Copies)
 	if res.NoEdit {
-		o.Edit = ""
+		o.Edit, o.EditOf = "", ""
 	}
 	if res.Edit != "" {
 		o.Edit = res.Edit

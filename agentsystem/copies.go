@@ -1,0 +1,215 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// People see at most two copies of an outgoing message, under any sequence of
+// faults, in every process that tries to send it:
+//
+//	sent, no answer → look it up, where the platform can → pause →
+//	sent once more → no answer → look it up → failed, with one notice
+//
+// The store counts the copies with the message, so a crash does not start over. The
+// notice is committed with the failure. It is sent once: if its own fate is
+// unknown, nothing follows. Sends that are known to have failed and repeated edits
+// of one message leave no copy and have the tries of maxTries.
+const (
+	maxCopies = 2
+	// unsurePause is the pause after the first ambiguous send of a chat. Each
+	// further one in a row makes it four times as long, up to unsureLongest.
+	unsurePause   = 2 * time.Second
+	unsureLongest = 5 * time.Minute
+
+	findTimeout = 10 * time.Second
+	settleTime  = 5 * time.Second // until a platform shows what it accepted
+	maxLookups  = 2
+)
+
+// undeliveredPrefix begins the ids of notices about messages that failed.
+const undeliveredPrefix = "undelivered/"
+
+// causeUnknown is why a message failed of which nobody knows whether it arrived.
+const causeUnknown = "no answer to the send: it may have arrived, and is not sent again"
+
+// readyAt is when a stored message may be tried. A wall clock that was set back
+// since then does not make it wait longer than it was meant to.
+func readyAt(o claybot.Outgoing) time.Time {
+	now, due := time.Now(), o.Due.Time()
+	meant := due.Sub(max(o.Tried, o.At).Time())
+	return now.Add(min(due.Sub(now), max(meant, 0)))
+}
+
+// endedAt is when the last attempt of a stored message ended at the latest, and
+// never in the future.
+func endedAt(o claybot.Outgoing) time.Time {
+	now := time.Now()
+	return now.Add(-max(now.Sub(o.Tried.Time()), 0))
+}
+
+// settle decides about a send whose fate is unknown: the platform is asked,
+// where it can be; otherwise the connector's policy says.
+func (x *delivery) settle(ctx context.Context) (done bool) {
+	if x.o.Edit != "" { // an edit may be repeated
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting})
+		return false
+	}
+	finder, ok := x.sender.(connectors.Finder)
+	if !ok {
+		return x.byPolicy(ctx)
+	}
+	if wait := time.Until(x.ended.Add(settleTime << x.lookups)); wait > 0 {
+		pause(ctx, wait)
+		return false
+	}
+	findCtx, cancel := context.WithTimeout(ctx, findTimeout)
+	receipt, found, err := finder.Find(findCtx, x.o)
+	cancel()
+	var retry *connectors.RetryError
+	var permanent *connectors.PermanentError
+	switch {
+	case ctx.Err() != nil: // the next process asks again
+	case errors.As(err, &permanent):
+		return x.byPolicy(ctx)
+	case errors.As(err, &retry):
+		pause(ctx, time.Until(x.quiet.obey(x.o.Route, retry)))
+	case err != nil && x.unknown >= maxTries:
+		return x.byPolicy(ctx)
+	case err != nil:
+		x.unknown++
+		about(x.log, x.o).Info("a look-up failed; trying again", "err", err)
+		pause(ctx, backoff(x.unknown))
+	case found && x.o.File != nil: // a file arrives whole or not at all
+		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
+		return true
+	case found:
+		// What arrived may be the beginning of the answer only: the text as a
+		// whole is put in its place.
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Edit: receipt})
+	default:
+		if x.lookups++; x.lookups < maxLookups {
+			break
+		}
+		x.lookups = 0
+		return x.again(ctx, storage.Resolution{Cause: "looked up and not found"})
+	}
+	return false
+}
+
+// byPolicy ends an ambiguity that cannot be looked up.
+func (x *delivery) byPolicy(ctx context.Context) (done bool) {
+	r, ok := x.sender.(connectors.Resender)
+	if !ok || !r.Resend(x.o) {
+		return x.missing(ctx, causeUnknown)
+	}
+	return x.again(ctx, storage.Resolution{Resent: true})
+}
+
+// again lets the message be sent once more although people may see a copy of it
+// already. A message that had its second send fails instead, and so does a notice
+// about another message: the reader would not know what a second one is about.
+func (x *delivery) again(ctx context.Context, r storage.Resolution) (done bool) {
+	if x.o.Copies+1 >= maxCopies || strings.HasPrefix(x.o.ID, undeliveredPrefix) {
+		return x.missing(ctx, causeUnknown)
+	}
+	if !r.NoEdit {
+		x.calm(ctx)
+		r.Due = x.lane.pause
+	}
+	r.State, r.Copies = claybot.SendWaiting, x.o.Copies+1
+	x.resolve(ctx, r)
+	return false
+}
+
+// missing gives up a message that may or may not have arrived and, where the
+// reader is not told yet, tells them so in the same commit.
+func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
+	about(x.log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
+	x.calm(ctx)
+	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
+	if r.Notice = x.notice(ctx, textMaybeMissing(x.o)); r.Notice != nil {
+		r.Notice.Due = claybot.At(x.lane.pause)
+	}
+	x.resolve(ctx, r)
+	return true
+}
+
+// calm pauses the chat after an ambiguous send, longer with each one in a row.
+func (x *delivery) calm(ctx context.Context) {
+	x.lane.pause = x.ended.Add(pauseAfter(x.inARow(ctx) + x.o.Copies + 1))
+}
+
+// pauseAfter is the pause after n ambiguous sends in a row.
+func pauseAfter(n int) time.Duration {
+	d := unsurePause
+	for ; n > 1 && d < unsureLongest; n-- {
+		d *= 4
+	}
+	d = min(d, unsureLongest)
+	return d + rand.N(d/4)
+}
+
+// inARow counts the ambiguous sends of the chat before this message, since the
+// newest one that is known to have arrived.
+func (x *delivery) inARow(ctx context.Context) (n int) {
+	const enough = 10 // for the longest pause
+	before, err := x.outbox.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
+	if err != nil {
+		about(x.log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+	}
+	for _, o := range before {
+		if o.State == claybot.SendSent {
+			break
+		}
+		n += o.Copies
+	}
+	return n
+}
+
+// giveUp parks a message for good and, where the route still works, says so
+// once.
+func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
+	about(x.log, x.o).Warn("a message could not be delivered", "attempts", x.o.Attempts, "err", cause)
+	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
+	text := textNotDelivered(x.o)
+	if x.o.Copies > 0 {
+		text = textMaybeMissing(x.o)
+	}
+	if tell {
+		r.Notice = x.notice(ctx, text)
+	}
+	x.resolve(ctx, r)
+}
+
+// notice is what tells the reader about this message, which failed. A notice that
+// fails itself is not followed by another, unless it asks something: a run waits
+// for the answer. There is none either where the same words already wait to be
+// sent to that chat: they tell of this message, too.
+func (x *delivery) notice(ctx context.Context, text string) *claybot.Outgoing {
+	if x.o.Kind == claybot.OutgoingNotice && x.o.Question == nil {
+		return nil
+	}
+	waiting, err := x.outbox.Unsent(ctx, x.o.Route.Dest(), x.o.N, laneMemory)
+	if err != nil {
+		about(x.log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+	}
+	for _, o := range waiting {
+		if strings.HasPrefix(o.ID, undeliveredPrefix) && o.Text == text && o.State == claybot.SendWaiting && o.Attempts == 0 {
+			return nil
+		}
+	}
+	route := x.o.Route
+	route.ReplyTo = ""
+	return &claybot.Outgoing{
+		ID: undeliveredPrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
+		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
+	}
+}
