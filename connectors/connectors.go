@@ -110,14 +110,16 @@ type Typer interface {
 }
 
 // A Finder looks up whether an ambiguous send arrived. Optional; a Resender
-// decides where there is none. An error means: not known, ask again.
+// decides where there is none. An error means: not known, ask again. What it does
+// not find is sent once more, and after that no more, found or not.
 type Finder interface {
 	Find(ctx context.Context, o claybot.Outgoing) (receipt string, found bool, err error)
 }
 
 // A Resender says what to do about an ambiguous send that cannot be looked up:
-// true sends again with a mark, false gives up and tells the reader that a
-// message may be missing. Optional; without it nothing is sent again.
+// true sends it once more, after a pause and with a mark; false gives up and tells
+// the reader that a message may be missing, as does a second ambiguous send.
+// Optional; without it nothing is sent again.
 type Resender interface {
 	Resend(o claybot.Outgoing) bool
 }

@@ -36,7 +36,7 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 	select {
 	case <-ctx.Done():
 		return "", false, context.Cause(ctx)
-	case <-time.After(time.Until(o.Tried.Time().Add(c.cfg.Settle))):
+	case <-time.After(min(time.Until(o.Tried.Time().Add(c.cfg.Settle)), c.cfg.Settle)): // the clock may have been set back
 	}
 	if o.File != nil {
 		return c.findFile(ctx, o, channel)

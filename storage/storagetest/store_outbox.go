@@ -107,14 +107,47 @@ var outboxTests = []storeTest{
 		b.equal("states", []any{out[0].State, out[0].Attempts, out[1].State}, []any{claybot.SendAmbiguous, 1, claybot.SendWaiting})
 		b.equal("ambiguous", b.figures().Ambiguous, 1)
 	}},
+	{"copies", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1")))(b)
+		b.noError(b.attempt("o1"))
+		for range 2 { // recorded once more, it counts nothing more
+			b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, Copies: 1})
+		}
+		b.again()
+		b.equal("kept", []any{b.unsent().Copies, b.unsent().Resent}, []any{1, false})
+		b.noError(b.attempt("o1"))
+		b.resolve("o1", storage.Resolution{State: claybot.SendAmbiguous})
+		b.resolve("o1", storage.Resolution{State: claybot.SendFailed, Copies: 2})
+		o := ok(b.OutgoingByID(b.ctx, "o1"))(b)
+		b.equal("given up", []any{o.State, o.Copies, o.Resent}, []any{claybot.SendFailed, 2, true})
+		b.equal("sent again by an operator", ok(b.Retry(b.ctx, "o1"))(b).Copies, 2)
+	}},
+	{"a notice commits with the failure it is about", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2")))(b)
+		b.noError(b.attempt("o1"))
+		notice := reply("undelivered/o1")
+		for range 2 {
+			b.resolve("o1", storage.Resolution{State: claybot.SendFailed, Notice: &notice})
+		}
+		b.again()
+		b.equal("once, behind what waits", outIDs(ok(b.Unsent(b.ctx, dest, 0, 10))(b)), []string{"o2", "undelivered/o1"})
+		b.noError(b.attempt("o2"))
+		b.resolve("o2", storage.Resolution{State: claybot.SendSent})
+		late := reply("undelivered/o2")
+		if b.resolveErr("o2", storage.Resolution{State: claybot.SendFailed, Notice: &late}) == nil {
+			b.Fatal("a sent message failed")
+		}
+		b.equal("none about what was sent", b.unsent().ID, "undelivered/o1")
+		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{claybot.SendWaiting: 1, claybot.SendSent: 1, claybot.SendFailed: 1})
+	}},
 	{"an edit whose message is gone", func(b *bed) {
 		o := reply("o1")
-		o.Edit = "55"
+		o.Edit, o.EditOf = "55", "o0"
 		ok(b.Enqueue(b.ctx, o))(b)
 		b.equal("edits", b.unsent().Edit, "55")
 		b.noError(b.attempt("o1"))
 		b.resolve("o1", storage.Resolution{State: claybot.SendWaiting, NoEdit: true})
-		b.equal("sends afresh", []any{b.unsent().Edit, b.unsent().Resent}, []any{"", false})
+		b.equal("sends afresh", []any{b.unsent().Edit, b.unsent().EditOf, b.unsent().Resent}, []any{"", "", false})
 	}},
 	{"an edit of a message that was found", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
