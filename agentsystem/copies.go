@@ -197,17 +197,18 @@ func (x *delivery) notice(ctx context.Context, text string) *claybot.Outgoing {
 	if x.o.Kind == claybot.OutgoingNotice && x.o.Question == nil {
 		return nil
 	}
-	waiting, err := x.outbox.Unsent(ctx, x.o.Route.Dest(), x.o.N, laneMemory)
+	route := x.o.Route
+	route.ReplyTo = ""
+	waiting, err := x.outbox.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
 	if err != nil {
 		about(x.log, x.o).Warn("failed to read the outbox of a chat", "err", err)
 	}
 	for _, o := range waiting {
-		if strings.HasPrefix(o.ID, undeliveredPrefix) && o.Text == text && o.State == claybot.SendWaiting && o.Attempts == 0 {
+		same := strings.HasPrefix(o.ID, undeliveredPrefix) && o.Route == route && o.Text == text
+		if same && o.State == claybot.SendWaiting && o.Attempts == 0 {
 			return nil
 		}
 	}
-	route := x.o.Route
-	route.ReplyTo = ""
 	return &claybot.Outgoing{
 		ID: undeliveredPrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
 		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),

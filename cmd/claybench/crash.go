@@ -392,12 +392,18 @@ func (v *verdict) message(ctx context.Context, a *archive, c *chat, s spoken, vi
 		return
 	}
 	receipt, err := a.db.Receipt(ctx, s.id)
-	if err == nil && receipt.Run != nil && receipt.Run.State == claybot.RunFailed && toldAll(receipt.Replies) {
+	if err == nil && receipt.Run != nil && (receipt.Run.State == claybot.RunFailed && toldAll(receipt.Replies) || struckTwice(receipt.Replies)) {
 		v.noticed++
 		return
 	}
 	v.lost++
 	v.story("%s: %s (%s) has no reply: %+v %v", c.name, s.marker, s.id, receipt, err)
+}
+
+// struckTwice reports whether a reply was given up because two kills hit it while
+// it was sent: nobody knows whether it arrived, and it has a notice.
+func struckTwice(replies []claybot.Outgoing) bool {
+	return slices.ContainsFunc(replies, func(o claybot.Outgoing) bool { return o.State == claybot.SendFailed && o.Copies >= 2 })
 }
 
 func toldAll(replies []claybot.Outgoing) bool {
