@@ -19,14 +19,14 @@ import (
 // Timeouts bound the phases of a call. Zero fields mean the default.
 type Timeouts struct {
 	Header time.Duration // request sent to first header, dialing included; 60 s
-	Idle   time.Duration // between two bytes of the answer; 120 s
+	Idle   time.Duration // from the head of the answer, or its newest content (Progress), to the next; 120 s
 	Step   time.Duration // the whole call; 10 min
 }
 
 // Why a timer ended an exchange.
 var (
 	errHeader = errors.New("the provider did not begin to answer in time")
-	errIdle   = errors.New("the answer stopped in the middle")
+	errIdle   = errors.New("the answer stalled: no new content came in time")
 	errStep   = errors.New("the call took too long")
 	errTail   = errors.New("nothing more came after the answer")
 )
@@ -102,9 +102,11 @@ func (c *Caller) Post(ctx context.Context, body []byte, header http.Header) (*Ex
 	return x, nil
 }
 
-// An Exchange is one request whose answer is being read. It reads the answer's
-// body, bounded in size and in the time between two reads. It belongs to one
-// goroutine.
+// An Exchange is one request whose answer is being read. It bounds the size of
+// the answer, and the time without content: bytes alone do not extend it, so a
+// server that sends comments, blanks or empty events ends as stalled. A body
+// whose reader never calls Progress has to arrive within Timeouts.Idle. An
+// Exchange belongs to one goroutine.
 type Exchange struct {
 	caller *Caller
 	ctx    context.Context
@@ -135,10 +137,15 @@ func (x *Exchange) Read(p []byte) (int, error) {
 	}
 	n, err := x.resp.Body.Read(p[:min(len(p), x.left)])
 	x.left -= n
-	if n > 0 && x.idle > 0 {
+	return n, err
+}
+
+// Progress says that the answer has grown by content. It restarts the time that
+// Timeouts.Idle allows, until Tail or Drain.
+func (x *Exchange) Progress() {
+	if x.idle > 0 {
 		x.timer.Reset(x.idle)
 	}
-	return n, err
 }
 
 // Problem is the beginning of a body that is no answer.

@@ -102,6 +102,47 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// Only content keeps a stream alive: pings and blanks end as stalled like
+// silence. Slow content of any kind, reasoning included, does not.
+func TestStalls(t *testing.T) {
+	delta := func(d string) string {
+		return `data: {"type":"content_block_delta","index":0,"delta":` + d + "}\n\n"
+	}
+	for name, tt := range map[string]struct {
+		reply anthropictest.Reply
+		calls int
+		text  string
+	}{
+		"pings":      {anthropictest.Reply{Text: "begun", Fault: anthropictest.FaultDrip, Drip: "event: ping\ndata: {\"type\": \"ping\"}\n\n"}, 2, "ok"},
+		"newlines":   {anthropictest.Reply{Text: "begun", Fault: anthropictest.FaultDrip, Drip: "\n"}, 2, "ok"},
+		"blank text": {anthropictest.Reply{Text: "begun", Fault: anthropictest.FaultDrip, Drip: delta(`{"type":"text_delta","text":" \n"}`)}, 2, "ok"},
+		"thinking":   {anthropictest.Reply{Text: "slow", Thinking: strings.Repeat("a", 20), Piece: 1}, 1, "slow"},
+		"arguments":  {anthropictest.Reply{Text: "slow", Calls: twoCalls, Piece: 4}, 1, "slow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := anthropictest.New(anthropictest.Config{})
+				dial, stop := s.Pipe()
+				tr := llm.NewTransport()
+				tr.Proxy, tr.DialContext = nil, dial
+				client := New(Config{BaseURL: "http://model.invalid", Model: "m", HTTP: tr})
+				defer stop()
+				defer client.CloseIdleConnections()
+				tt.reply.Gap = 10 * time.Second
+				s.Script(tt.reply, anthropictest.Reply{Text: "ok"})
+				start := time.Now()
+				resp, err := llm.Retried(client, llm.Retries{}).Chat(t.Context(), ask("x"))
+				if err != nil || resp.Text != tt.text || s.Calls() != tt.calls {
+					t.Errorf("got %+v, %v after %d calls", resp, err, s.Calls())
+				}
+				if took := time.Since(start); tt.calls == 2 && (took < 2*time.Minute || took > 122*time.Second) {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // Every form of a good stream is understood.
 func TestForms(t *testing.T) {
 	for _, form := range []anthropictest.Fault{

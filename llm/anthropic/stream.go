@@ -32,6 +32,8 @@ type event struct {
 		Type       string  `json:"type"`
 		Text       string  `json:"text"`
 		Partial    string  `json:"partial_json"`
+		Thinking   string  `json:"thinking"`
+		Signature  string  `json:"signature"` // of reasoning that is not shown
 		StopReason *string `json:"stop_reason"`
 	} `json:"delta"`
 	Usage *apiUsage       `json:"usage"`
@@ -98,6 +100,7 @@ type answer struct {
 	count  counted
 	events int
 	done   bool // the end mark was seen
+	grown  bool // the newest event brought content
 }
 
 // read gathers a stream to its end and judges it.
@@ -110,12 +113,16 @@ func (c *Client) read(x *llm.Exchange, r llm.Request) (llm.Response, *failure) {
 		var data []byte
 		if data, end = events.Next(); end == nil {
 			stopped := a.stop != ""
+			a.grown = false
 			if fail := c.take(&a, data, r.Delta); fail != nil {
 				fail.usage = a.taken(r)
 				return llm.Response{}, fail
 			}
-			if !stopped && a.stop != "" {
+			switch {
+			case !stopped && a.stop != "":
 				x.Tail()
+			case a.grown:
+				x.Progress()
 			}
 		}
 	}
@@ -213,6 +220,7 @@ func (a *answer) begin(e *event, delta func(int, string)) *failure {
 	if len(a.blocks) == maxBlocks {
 		return failed(llm.Permanent, "the answer has too many parts")
 	}
+	a.grown = true
 	b := &block{call: -1}
 	a.blocks[e.Index] = b
 	switch e.Block.Type {
@@ -237,6 +245,8 @@ func (a *answer) grow(e *event, delta func(int, string)) *failure {
 	if b == nil || b.done {
 		return failed(llm.Transient, "a part of the answer cannot be read")
 	}
+	// Blanks alone are no content: a model that is stuck may write them without end.
+	a.grown = strings.TrimSpace(e.Delta.Text+e.Delta.Partial+e.Delta.Thinking+e.Delta.Signature) != ""
 	switch e.Delta.Type {
 	case "text_delta":
 		if b.text {

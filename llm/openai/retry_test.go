@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
 )
@@ -88,7 +89,6 @@ func TestRetry(t *testing.T) {
 		{"told to retry", replies{fault(openaitest.FaultBadRetry), good}, "", 2, minBackoff, 2 * time.Second},
 		{"context by code", replies{fault(openaitest.FaultContext)}, llm.Context, 1, 0, 0},
 		{"context by words", replies{fault(openaitest.FaultContextText)}, llm.Context, 1, 0, 0},
-		{"slow bytes", replies{{Text: "slow", Fault: openaitest.FaultSlow, Gap: 10 * time.Second}}, llm.Transient, 1, 10 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *openaitest.Server, c llm.Model) {
@@ -119,6 +119,62 @@ func TestRetry(t *testing.T) {
 				}
 				if over := s.Overlaps(); len(over) > 0 {
 					t.Errorf("two calls at once for %v", over)
+				}
+			})
+		})
+	}
+}
+
+// Only content keeps a stream alive: what a provider sends to keep the
+// connection open, and blanks, end as stalled like silence. Slow content of any
+// kind, reasoning included, does not.
+func TestStalls(t *testing.T) {
+	chunk := func(delta string) string {
+		return `data: {"choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}]}` + "\n\n"
+	}
+	drip := func(s string) openaitest.Reply {
+		return openaitest.Reply{Text: "begun", Fault: openaitest.FaultDrip, Drip: s, Gap: 10 * time.Second}
+	}
+	good := openaitest.Reply{Text: "ok"}
+	for name, first := range map[string]openaitest.Reply{
+		"newlines":            drip("\n"),
+		"comments":            drip(": keep-alive\n\n"),
+		"events without data": drip("event: ping\n\n"),
+		"empty pieces":        drip(chunk(`{"content":""}`)),
+		"no choices":          drip(`data: {"choices":[]}` + "\n\n"),
+		"blank text":          drip(chunk(`{"content":" \n"}`)),
+		"blank arguments":     drip(chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"  "}}]}`)),
+		"blank reasoning":     drip(chunk(`{"reasoning":" ","reasoning_content":" ","reasoning_details":[]}`)),
+		"one byte at a time":  {Text: "slow", Fault: openaitest.FaultSlow, Gap: 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *openaitest.Server, c llm.Model) {
+				s.Script(first, good)
+				start := time.Now()
+				resp, err := c.Chat(t.Context(), ask("x"))
+				if took := time.Since(start); err != nil || resp.Text != "ok" || took < 2*time.Minute || took > 122*time.Second {
+					t.Errorf("got %q, %v after %v", resp.Text, err, took)
+				}
+				if n := s.Calls(); n != 2 {
+					t.Errorf("%d calls", n)
+				}
+			})
+		})
+	}
+	long := strings.Repeat("a", 8)
+	for name, reply := range map[string]openaitest.Reply{
+		"text":              {Text: long},
+		"arguments":         {Calls: []claybot.ToolCall{{ID: "c1", Name: "look", Args: `{"a":12}`}}},
+		"reasoning_content": {Text: "ok", Thinking: long},
+		"reasoning":         {Text: "ok", Thinking: long, ThinkingField: "reasoning"},
+	} {
+		t.Run("slow "+name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *openaitest.Server, c llm.Model) {
+				reply.Piece, reply.Gap = 1, 40*time.Second
+				s.Script(reply)
+				resp, err := c.Chat(t.Context(), ask("x"))
+				if err != nil || resp.Text != reply.Text || len(resp.Calls) != len(reply.Calls) || s.Calls() != 1 {
+					t.Errorf("got %+v, %v after %d calls", resp, err, s.Calls())
 				}
 			})
 		})

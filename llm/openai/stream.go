@@ -1,9 +1,11 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/sashabaranov/go-openai"
@@ -28,6 +30,7 @@ type answer struct {
 	usage   *sdk.Usage
 	chunks  int
 	done    bool // the end mark was seen
+	grown   bool // the newest event brought content
 }
 
 // read gathers a stream to its end and judges it.
@@ -40,12 +43,16 @@ func (c *Client) read(x *llm.Exchange, r llm.Request) (llm.Response, *failure) {
 		var data []byte
 		if data, end = events.Next(); end == nil {
 			finished := a.finish != ""
+			a.grown = false
 			if fail := c.take(&a, data, r.Delta); fail != nil {
 				fail.usage = a.taken(r)
 				return llm.Response{}, fail
 			}
-			if !finished && a.finish != "" {
+			switch {
+			case !finished && a.finish != "":
 				x.Tail()
+			case a.grown:
+				x.Progress()
 			}
 		}
 	}
@@ -113,10 +120,12 @@ func (c *Client) take(a *answer, data []byte, delta func(int, string)) *failure 
 			}
 		}
 		a.refusal.WriteString(choice.Delta.Refusal)
+		a.grown = a.grown || grows(choice.Delta.Content, choice.Delta.Refusal, choice.Delta.ReasoningContent)
 		for _, piece := range choice.Delta.ToolCalls {
 			if err := a.calls.add(piece); err != nil {
 				return failed(llm.Permanent, "%s", err.Error())
 			}
+			a.grown = a.grown || grows(piece.Function.Name, piece.Function.Arguments)
 		}
 		switch f := choice.FinishReason; f {
 		case "", sdk.FinishReasonNull:
@@ -126,7 +135,39 @@ func (c *Client) take(a *answer, data []byte, delta func(int, string)) *failure 
 			a.finish = f
 		}
 	}
+	a.grown = a.grown || thinks(data)
 	return nil
+}
+
+// grows reports whether a piece of an answer is content: blanks alone are not,
+// as a model that is stuck may write them without end.
+func grows(pieces ...string) bool {
+	return slices.ContainsFunc(pieces, func(s string) bool { return strings.TrimSpace(s) != "" })
+}
+
+// thinks reports whether an event brings reasoning in the fields that brokers
+// give it, which the library does not know.
+func thinks(data []byte) bool {
+	if !bytes.Contains(data, []byte(`"reasoning`)) {
+		return false
+	}
+	var e struct {
+		Choices []struct {
+			Delta struct {
+				Reasoning string            `json:"reasoning"`
+				Details   []json.RawMessage `json:"reasoning_details"`
+			} `json:"delta"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return false // fields of another type hold no text
+	}
+	for _, c := range e.Choices {
+		if grows(c.Delta.Reasoning) || len(c.Delta.Details) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // harmless reports an error of decoding that does not touch the answer: a field

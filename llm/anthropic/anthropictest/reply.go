@@ -29,6 +29,7 @@ type Reply struct {
 
 	Fault      Fault
 	CutAt      int    // for FaultCut and FaultStall: after so many bytes
+	Drip       string // for FaultDrip
 	RetryAfter string // a header of faults with an error status
 	Location   string // for FaultRedirect
 }
@@ -90,6 +91,7 @@ const (
 	FaultEmpty       Fault = "empty"         // no event
 	FaultCut         Fault = "cut"           // the connection breaks after Reply.CutAt bytes
 	FaultStall       Fault = "stall"         // after Reply.CutAt bytes nothing comes any more
+	FaultDrip        Fault = "drip"          // in the place of the end comes Reply.Drip, again and again, Reply.Gap apart
 	FaultNoStop      Fault = "no_stop"       // an orderly end without a stop_reason
 	FaultHalfBlock   Fault = "half_block"    // a stop_reason, but the last block does not end
 	FaultStreamError Fault = "stream_error"  // overloaded_error in the place of the end
@@ -312,6 +314,12 @@ func send(ctx context.Context, w http.ResponseWriter, reply Reply, b []byte) {
 			return
 		}
 		panic(http.ErrAbortHandler)
+	case FaultDrip:
+		if write(b[:bytes.LastIndex(b, []byte("event: content_block_stop"))]) {
+			for pause(ctx, reply.Gap) && write([]byte(reply.Drip)) {
+			}
+		}
+		return
 	case FaultEndless:
 		at := bytes.LastIndex(b, []byte("event: content_block_stop"))
 		piece := []byte(`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + strings.Repeat("x", 60<<10) + "\"}}\n\n")

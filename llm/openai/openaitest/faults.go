@@ -49,6 +49,7 @@ const (
 	FaultCut         Fault = "cut"          // the connection breaks after Reply.CutAt bytes
 	FaultNoFinish    Fault = "no_finish"    // an orderly end without a finish_reason
 	FaultStall       Fault = "stall"        // after Reply.CutAt bytes nothing comes any more
+	FaultDrip        Fault = "drip"         // in the place of the end comes Reply.Drip, again and again, Reply.Gap apart
 	FaultSlow        Fault = "slow"         // a byte at a time, Reply.Gap apart
 	FaultStreamError Fault = "stream_error" // an error object in the place of the end
 	FaultStreamRate  Fault = "stream_rate"  // the same, with the code of a 429

@@ -2,6 +2,7 @@ package openaitest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +19,11 @@ type Reply struct {
 	Calls   []claybot.ToolCall
 	Stop    string // finish_reason; tool_calls or stop when empty
 	Refusal string
-	Usage   *Usage // counted from bytes when nil
+	// Thinking comes before the text, in the field that ThinkingField names;
+	// reasoning_content when empty.
+	Thinking      string
+	ThinkingField string
+	Usage         *Usage // counted from bytes when nil
 
 	Until  <-chan struct{} // the answer waits until it is closed; for nothing when nil
 	Delay  time.Duration   // before the answer, on top of Config.Latency
@@ -29,6 +34,7 @@ type Reply struct {
 	Fault      Fault
 	CutAt      int    // for FaultCut and FaultStall: after so many bytes
 	RetryAfter string // for FaultRate, FaultRateMS and FaultUnavailable
+	Drip       string // for FaultDrip
 	Location   string // for FaultRedirect
 }
 
@@ -117,6 +123,9 @@ func stream(req Request, reply Reply, usage Usage) []byte {
 		b.WriteString("}]}\n\n")
 	}
 	chunk(`{"role":"assistant","content":""}`, "null")
+	for _, piece := range pieces(reply.Thinking, reply.Piece) {
+		chunk(`{`+quote(cmp.Or(reply.ThinkingField, "reasoning_content"))+`:`+quote(piece)+`}`, "null")
+	}
 	for _, piece := range pieces(reply.Text, reply.Piece) {
 		chunk(`{"content":`+quote(piece)+`}`, "null")
 	}
@@ -221,6 +230,11 @@ func (o *output) stream(reply Reply, body []byte) {
 			}
 		}
 		<-o.ctx.Done()
+	case FaultDrip:
+		if o.write(body[:finishAt(body)]) {
+			for pause(o.ctx, reply.Gap) && o.write([]byte(reply.Drip)) {
+			}
+		}
 	case FaultSlow:
 		o.parts(split(body, 1), max(reply.Gap, time.Millisecond))
 	case FaultGiantLine:
