@@ -62,6 +62,9 @@ func (p *pass) settleDraft() []claybot.Outgoing {
 			break
 		}
 	}
+	if text == "" {
+		text = p.live.leftover(textNeedsInput)
+	}
 	return p.reply(claybot.OutgoingAnswer, text)
 }
 

@@ -130,6 +130,9 @@ func (p *pass) canceled(c *inbox.CanceledError) error {
 func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 	p.live.close()
 	if text == "" {
+		text = p.live.leftover(textNothingToAdd)
+	}
+	if text == "" {
 		return nil
 	}
 	out := p.compose(p.outgoing(kind), text)

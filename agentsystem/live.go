@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,9 @@ type live struct {
 
 	// Below is the loop's own until done is closed.
 	current *claybot.Draft
-	sent    string // what the draft shows
+	sent    string // what the draft shows, without a sign of life
+	fresh   string // the id of the next draft; empty for any
+	still   still
 }
 
 // watch begins to show the run. The loop ends with close or with ctx.
@@ -73,6 +76,7 @@ func (p *pass) watch(ctx context.Context) *live {
 		}
 	}
 	l.grows = l.preview != nil || !l.stream.Off
+	l.waits(c)
 	go l.loop(ctx)
 	return l
 }
@@ -125,6 +129,7 @@ func (l *live) loop(ctx context.Context) {
 	}()
 	typing := time.NewTimer(typingAfter)
 	defer typing.Stop()
+	defer l.still.timer.Stop()
 	var edit <-chan time.Time // when the text may be shown next
 	var last time.Time        // when it was shown last
 	for {
@@ -134,6 +139,8 @@ func (l *live) loop(ctx context.Context) {
 		case <-typing.C:
 			l.sign(ctx)
 			typing.Reset(typingEvery)
+		case <-l.still.timer.C:
+			l.stillWorking(ctx)
 		case <-l.kick:
 			if edit == nil {
 				edit = time.After(l.delay(last))
@@ -146,6 +153,7 @@ func (l *live) loop(ctx context.Context) {
 			}
 			l.show(ctx)
 			last = time.Now()
+			l.still.timer.Reset(stillAfter)
 		}
 	}
 }
@@ -230,7 +238,7 @@ func (l *live) send(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
 	defer cancel()
 	o := claybot.Outgoing{
-		ID: newID(), Kind: claybot.OutgoingAnswer, Run: l.p.run.ID, Agent: l.p.agent.ID,
+		ID: cmp.Or(l.fresh, newID()), Kind: claybot.OutgoingAnswer, Run: l.p.run.ID, Agent: l.p.agent.ID,
 		Route: l.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
 	}
 	if l.current != nil {
@@ -253,10 +261,10 @@ func (l *live) send(ctx context.Context, text string) error {
 	}
 	switch {
 	case err == nil && o.Edit == "":
-		l.sent = text
+		l.sent, l.still.said = text, ""
 		return l.save(ctx, &claybot.Draft{Outgoing: o.ID, Receipt: receipt, Tried: l.current.Tried})
 	case err == nil:
-		l.sent = text
+		l.sent, l.still.said = text, ""
 		return nil
 	case o.Edit == "" && !errors.As(err, &ambiguous):
 		return errors.Join(err, l.save(ctx, nil)) // nothing was sent

@@ -257,6 +257,9 @@ func (p *pass) record(ctx context.Context, r claybot.Record) error {
 	}
 	p.note(r)
 	p.spend(r)
+	if r.Type == claybot.RecordTool {
+		p.live.works("")
+	}
 	ev, ok := runs.EventOf(r)
 	if !ok {
 		return nil
@@ -340,6 +343,7 @@ func (p *pass) show(events ...claybot.Event) {
 
 // started records that a tool is about to run.
 func (p *pass) started(ctx context.Context, call claybot.ToolCall, effect string) error {
+	p.live.works(call.Name)
 	return p.commitWith(ctx, false, runs.ToolCalled(p.run.ID, call, effect))
 }
 

@@ -50,10 +50,22 @@ const (
 	textLate        = "That came too late: the question has an answer already."
 	markStopped     = "*(stopped)*"
 
+	// What takes the place of a sign of life that nothing follows.
+	textNothingToAdd = "Done. I have nothing to add."
+	textNeedsInput   = "I need your input to continue."
+
 	textNotCompacted  = "There is nothing worth shortening yet."
 	textCompactFailed = "I could not shorten our conversation now; nothing has changed."
 	textNoContext     = "How full my memory is cannot be told here."
 )
+
+// textStillWorking says what a run waits for: the named tool, or the model.
+func textStillWorking(tool string) string {
+	if tool == "" {
+		return "Still working: waiting for the model."
+	}
+	return "Still working: `" + connectors.OneLine(tool, 64) + "` is running."
+}
 
 // textNotDelivered says that a message was given up.
 func textNotDelivered(o claybot.Outgoing) string {

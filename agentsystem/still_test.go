@@ -1,0 +1,206 @@
+package agentsystem_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
+)
+
+// A mute line edits, and shows nothing while a run works, like Slack.
+type muteLine struct{ *line }
+
+func (muteLine) Streaming(claybot.Route) connectors.Streaming { return streaming }
+
+func mute(l *line) connectors.Connector { return muteLine{l} }
+
+const (
+	stillModel = "Still working: waiting for the model."
+	stillWork  = "Still working: `work` is running."
+)
+
+// slowModel makes the model take d before each answer.
+func (r *rig) slowModel(d time.Duration) {
+	r.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, d) }
+}
+
+// A model that is silent for 15 s is reported once, and the answer takes the
+// place of the report.
+func TestStillWorking(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = mute
+		r.slowModel(185 * time.Second)
+		r.start()
+		r.say("begin")
+		after(14 * time.Second)
+		r.wants()
+		after(2 * time.Second)
+		r.wants(stillModel)
+		after(2 * time.Minute)
+		r.wants(stillModel)
+		if n := len(r.chat.sent()); n != 1 {
+			t.Errorf("%d sends", n)
+		}
+		after(time.Minute)
+		r.wants("re: begin")
+		if n := len(r.chat.posts); n != 1 {
+			t.Errorf("%d messages", n)
+		}
+	})
+}
+
+// Who sees a typing sign, needs no other; nor does a task that nobody waits for.
+func TestStillWorkingIsNotNeeded(t *testing.T) {
+	t.Parallel()
+	t.Run("typing", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.line = streams
+			r.slowModel(time.Minute)
+			r.start()
+			r.say("begin")
+			after(50 * time.Second)
+			r.wants()
+		})
+	})
+	t.Run("nobody waits", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.line = mute
+			r.start()
+			r.say("begin")
+			r.wants("re: begin")
+			r.slowModel(time.Minute)
+			r.post(ann, claybot.Message{ID: "due", Type: claybot.MessageSystem, Kind: claybot.KindReminder, Text: "due", At: claybot.Now()})
+			after(50 * time.Second)
+			r.wants("re: begin")
+		})
+	})
+	t.Run("quick", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.line = mute
+			r.slowModel(14 * time.Second)
+			r.start()
+			r.say("begin")
+			after(time.Minute)
+			r.wants("re: begin")
+			if p := r.chat.posts[0]; p.edits != 0 {
+				t.Errorf("%d edits", p.edits)
+			}
+		})
+	})
+}
+
+// A long tool step is named, also behind a text that is visible, which stays.
+func TestStillWorkingOnATool(t *testing.T) {
+	t.Parallel()
+	for name, v := range map[string]struct{ said, want string }{
+		"nothing visible": {"", stillWork},
+		"behind a text":   {"Let me have a look at this.", "Let me have a look at this.\n\n" + stillWork},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.line = mute
+				r.mind.pace = time.Second
+				first := use("work")
+				first.Text = v.said
+				r.mind.plan("begin", first, llm.Say(half1+half2))
+				r.bench.work = func(ctx context.Context) { _ = rest(ctx, 18*time.Second) }
+				r.start()
+				r.say("begin")
+				after(17500 * time.Millisecond)
+				r.wants(v.want)
+				after(time.Minute)
+				r.wants(half1 + half2)
+				if n := len(r.chat.posts); n != 1 {
+					t.Errorf("%d messages", n)
+				}
+			})
+		})
+	}
+}
+
+// However a run ends, its sign of life does not stay.
+func TestStillWorkingEnds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		plan []llm.Reply
+		end  func(r *rig)
+		want string
+	}{
+		{"silence", []llm.Reply{llm.Say("NO_REPLY")}, func(*rig) {}, "Done. I have nothing to add."},
+		{"stop", []llm.Reply{llm.Say("x")}, func(r *rig) { r.post(ann, stop("s")) }, "*(stopped)*"},
+		{"failure", []llm.Reply{{Err: &llm.Error{Class: llm.Permanent, Text: "no"}}}, func(*rig) {}, "(run "},
+		{"silence after a text", []llm.Reply{
+			{Response: llm.Response{Text: half1, Stop: llm.StopTools, Calls: use("work").Calls}}, llm.Say("NO_REPLY"),
+		}, func(*rig) {}, strings.TrimSpace(half1)},
+		{"question", []llm.Reply{askColour(nil)}, func(*rig) {}, "I need your input to continue."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.line = mute
+				r.slowModel(20 * time.Second)
+				r.mind.plan("begin", tt.plan...)
+				r.bench.work = func(ctx context.Context) { _ = rest(ctx, 20*time.Second) }
+				r.start()
+				r.say("begin")
+				after(17 * time.Second)
+				r.wants(stillModel)
+				tt.end(r)
+				after(2 * time.Minute)
+				got := r.chat.seen()
+				if len(got) == 0 || !strings.Contains(got[0], tt.want) || slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "Still working") }) {
+					t.Errorf("people see %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A run that goes on after a crash does not repeat its sign of life, and ends in
+// its place.
+func TestStillWorkingSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"NO_REPLY": "Done. I have nothing to add.", half1 + half2: half1 + half2} {
+		bubble(t, func(r *rig) {
+			r.line = mute
+			r.slowModel(time.Minute)
+			r.mind.plan("begin", llm.Say(text))
+			r.start()
+			r.say("begin")
+			after(20 * time.Second)
+			r.crash()
+			r.start()
+			after(50 * time.Second)
+			r.wants(stillModel)
+			after(time.Minute)
+			r.wants(want)
+		})
+	}
+}
+
+// Where texts between tool calls are messages of their own, so is the sign of
+// life; it is said once.
+func TestStillWorkingAsNotice(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = mute
+		r.profile.Progress = true
+		r.slowModel(time.Minute)
+		r.start()
+		r.say("begin")
+		after(20 * time.Second)
+		r.wants(stillModel)
+		r.crash()
+		r.start()
+		after(10 * time.Minute)
+		synctest.Wait()
+		r.wants(stillModel, "re: begin")
+	})
+}
