@@ -67,6 +67,13 @@ func textStillWorking(tool string) string {
 	return "Still working: `" + connectors.OneLine(tool, 64) + "` is running."
 }
 
+// textGap says that messages of a time may be missing.
+func textGap(from, to time.Time, zone *time.Location) string {
+	const layout = "2 Jan 15:04"
+	return fmt.Sprintf("I was offline from %s to %s. Messages sent in that time may not have reached me; please send again what I have not answered.",
+		from.In(zone).Format(layout), to.In(zone).Format(layout+" MST"))
+}
+
 // textNotDelivered says that a message was given up.
 func textNotDelivered(o claybot.Outgoing) string {
 	if o.File == nil {

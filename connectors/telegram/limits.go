@@ -31,7 +31,6 @@ const (
 	retention    = 24 * time.Hour  // how long Telegram keeps updates
 	gapWarning   = 23 * time.Hour
 	gapShown     = 24 * time.Hour // how long the health mentions a gap
-	markEvery    = time.Minute
 	backoffMin   = time.Second
 	backoffMax   = 30 * time.Second
 	quickPoll    = time.Second            // an empty long poll that took less did not wait

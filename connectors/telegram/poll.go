@@ -20,10 +20,10 @@ import (
 type loop struct {
 	*Connector
 	handler    connectors.Handler
-	offset     int64     // the first update that is not durable; 0 lets Telegram choose
-	lastUpdate time.Time // when an update last came
-	lastGood   time.Time // when a poll last completed
-	marked     time.Time // the lastGood that is kept across restarts
+	offset     int64                // the first update that is not durable; 0 lets Telegram choose
+	lastUpdate time.Time            // when an update last came
+	polled     connectors.Watermark // when a poll last completed
+	missed     time.Time            // since when messages were last found to be missing
 	back       backoff
 	idle       time.Duration // the last pause behind a poll that led nowhere
 	conflicts  int           // polls in a row that another poller or a webhook ended
@@ -216,31 +216,30 @@ type unstored struct{ error }
 
 func (e *unstored) Unwrap() error { return e.error }
 
-// completed notes that Telegram answered a poll, and tells the operator when
-// the last answer is so old that Telegram may have forgotten updates since.
+// completed notes that Telegram answered a poll. When the last answer is so old
+// that Telegram may have forgotten updates since, the operator and the chats are
+// told, and only then the poll counts: a gap that could not be told stays one.
 func (l *loop) completed(ctx context.Context) {
-	now := time.Now()
-	key := "telegram/" + l.bot + "/last_poll"
-	last := l.lastGood
-	if last.IsZero() && l.cfg.Marks != nil {
-		if text, err := l.cfg.Marks.Mark(ctx, key); err != nil {
-			l.log.Warn("the time of the last poll is not known", "err", err)
-		} else if t, err := time.Parse(time.RFC3339, text); err == nil {
-			last = t
-		}
+	now := time.Now().Round(0)
+	last, err := l.polled.Last(ctx)
+	if err != nil {
+		l.log.Warn("the time of the last poll is not known", "err", err)
 	}
 	if !last.IsZero() && now.Sub(last) > gapWarning {
 		g := &gap{from: last, to: now}
-		l.gap.Store(g)
-		l.log.Warn("messages may be missing", "reason", g)
-	}
-	l.lastGood = now
-	if l.cfg.Marks != nil && now.Sub(l.marked) >= markEvery {
-		if err := l.cfg.Marks.SetMark(ctx, key, now.UTC().Format(time.RFC3339)); err != nil {
-			l.log.Warn("the time of the last poll was not kept", "err", err)
-			return
+		if l.gap.Swap(g) == nil || !l.missed.Equal(last) {
+			l.log.Warn("messages may be missing", "reason", g)
 		}
-		l.marked = now
+		l.missed = last
+		if n, ok := l.handler.(connectors.GapNotifier); ok {
+			if err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now}); err != nil {
+				l.log.Warn("people cannot be told that messages may be missing; trying again", "err", err)
+				return
+			}
+		}
+	}
+	if err := l.polled.Advance(ctx, now, false); err != nil {
+		l.log.Warn("the time of the last poll was not kept", "err", err)
 	}
 }
 

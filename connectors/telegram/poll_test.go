@@ -223,11 +223,40 @@ func TestGapIsToldOnce(t *testing.T) {
 			}
 			time.Sleep(gapShown)
 			synctest.Wait()
+			if len(b.sink.missed) != tt.want {
+				t.Errorf("down %v: people are told of %+v", tt.down, b.sink.missed)
+			}
 			if h := b.conn.Health(); h.State != connectors.StateLive || h.Err != "" {
 				t.Errorf("down %v: a day later %+v", tt.down, h)
 			}
 		})
 	}
+}
+
+// A gap of which people could not be told is one until they are, also for the
+// next process.
+func TestGapIsToldAfterAll(t *testing.T) {
+	marks := memory{}
+	inBubble(t, Config{Marks: marks}, func(t *testing.T, b *bubble) {
+		b.run()
+		synctest.Wait()
+		_ = b.end()
+		down := time.Now()
+		time.Sleep(25 * time.Hour)
+		b.sink.untold = 2
+		b.conn = New(b.conn.cfg)
+		b.run()
+		synctest.Wait()
+		_ = b.end()
+		time.Sleep(time.Minute)
+		b.conn = New(b.conn.cfg)
+		b.run()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(b.sink.missed) != 1 || down.Sub(b.sink.missed[0].From).Abs() > time.Minute || b.sink.missed[0].Connector != "telegram" {
+			t.Errorf("people are told of %+v, down at %v", b.sink.missed, down)
+		}
+	})
 }
 
 // Whoever looks at the status must see at once why a bot does not start.

@@ -54,12 +54,6 @@ const (
 	AmbiguousNotice = "notice" // never send again; say that something may be missing
 )
 
-// Marks keeps small facts across restarts.
-type Marks interface {
-	Mark(ctx context.Context, key string) (string, error)
-	SetMark(ctx context.Context, key, value string) error
-}
-
 // Config configures a Connector. Only Token is required.
 type Config struct {
 	Name    string            // default "telegram"
@@ -67,7 +61,7 @@ type Config struct {
 	BaseURL string            // default https://api.telegram.org; calls go to <BaseURL>/bot<Token>/<method>
 	HTTP    http.RoundTripper // default: a transport for polls and one for the rest
 	Log     *slog.Logger      // default: discards
-	Marks   Marks             // optional; without it gaps across restarts go unnoticed
+	Marks   connectors.Marks  // optional; without it gaps across restarts go unnoticed
 	// OnAmbiguous is AmbiguousResend (default) or AmbiguousNotice.
 	OnAmbiguous string
 	// Delivery is DeliveryStream (default), DeliveryPlaceholder or DeliveryDirect.
@@ -198,7 +192,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	run, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { c.introduce(run) })
-	l := loop{Connector: c, handler: h}
+	l := loop{Connector: c, handler: h, polled: connectors.Watermark{Marks: c.cfg.Marks, Key: "telegram/" + c.bot + "/last_poll"}}
 	err := l.run(ctx)
 	stop()
 	background.Wait()

@@ -28,6 +28,20 @@ type sink struct {
 	to     []claybot.Descriptor
 	taps   []connectors.Tap
 	moved  []string
+	missed []connectors.Missed
+	untold int // how many calls of Missed fail first
+}
+
+// Missed takes a gap that people are to be told about.
+func (s *sink) Missed(_ context.Context, m connectors.Missed) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.untold > 0 {
+		s.untold--
+		return errors.New("the store fails")
+	}
+	s.missed = append(s.missed, m)
+	return nil
 }
 
 // Answer takes the first answer to each question.

@@ -1,0 +1,70 @@
+package agentsystem_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+)
+
+// Each chat concerned is told about a gap once: not the chats of others, not
+// those that were quiet for long or may not hear from claybot any more, and not
+// again after a restart.
+func TestMissed(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		bob := claybot.User("chat", "dm-bob", "bob")
+		group := []claybot.Descriptor{claybot.User("chat", "group", "ann"), claybot.User("chat", "group", "bob")}
+		r.say("hi")
+		r.post(bob, msg("1", "from bob"))
+		for i, d := range group {
+			m := msg([]string{"2", "3"}[i], "in the group")
+			m.Context = claybot.MessageContext{Group: true, ThreadID: "7"}
+			r.post(d, m)
+		}
+		after(time.Minute)
+		from := time.Now().UTC()
+		m := connectors.Missed{Connector: "chat", From: from, To: from.Add(25 * time.Hour)}
+		seen := len(r.chat.seen())
+		tell := func(m connectors.Missed) {
+			if err := r.system.Missed(r.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			after(time.Minute)
+		}
+		other, late := m, m
+		other.Connector, late.From = "other", from.Add(40*24*time.Hour)
+		tell(other)
+		tell(late)
+		if got := r.chat.seen()[seen:]; len(got) != 0 {
+			t.Errorf("of a gap of another connector, and of one long after their messages, people see %q", got)
+		}
+		r.mu.Lock()
+		r.access = agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:ann", "chat:group"}}
+		r.mu.Unlock()
+		tell(m)
+		tell(m)
+		r.restart()
+		tell(m)
+		if got := r.chat.seen()[seen:]; len(got) != 2 || !strings.Contains(got[0], "I was offline from "+from.Format("2 Jan 15:04")+" to ") {
+			t.Errorf("people see %q", got)
+		}
+		for channel, want := range map[string]int{"dm-ann": 2, "group": 3, "dm-bob": 1} {
+			if got := r.chat.seen(channel); len(got) != want {
+				t.Errorf("%s sees %q", channel, got)
+			}
+		}
+		if last := r.chat.sent(); last[len(last)-1].out.Route.ThreadID == last[len(last)-2].out.Route.ThreadID {
+			t.Errorf("the notice of the group is not in its thread: %+v", last[len(last)-2:])
+		}
+		m.From, m.Channels, m.Flat = m.From.Add(time.Hour), []string{"group", "unknown"}, true
+		tell(m)
+		if got := r.chat.sent(); got[len(got)-1].out.Route.ChannelID != "group" || got[len(got)-1].out.Route.ThreadID != "" {
+			t.Errorf("the last notice: %+v", got[len(got)-1].out)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package connectors
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// markEvery is how often a Watermark is written at most.
+const markEvery = time.Minute
+
+// Marks keeps small facts across restarts. A missing key is the empty string.
+type Marks interface {
+	Mark(ctx context.Context, key string) (string, error)
+	SetMark(ctx context.Context, key, value string) error
+}
+
+// A Watermark is when a source was last known to deliver. It survives restarts
+// where there are Marks, so that a gap is noticed whether the process or the
+// source was down. It belongs to one goroutine.
+type Watermark struct {
+	Marks Marks // nil: memory only
+	Key   string
+
+	last    time.Time // in this process
+	written time.Time // the newest one in Marks that this process has written
+}
+
+// Last is when the source delivered last, by this process or, where Marks are
+// shared, by another one; zero when that is not known. Within a minute of a
+// delivery to this process it does not look at Marks.
+func (w *Watermark) Last(ctx context.Context) (time.Time, error) {
+	if w.Marks == nil || time.Now().Round(0).Sub(w.last) < markEvery {
+		return w.last, nil
+	}
+	text, err := w.Marks.Mark(ctx, w.Key)
+	if err != nil {
+		return w.last, fmt.Errorf("read when the source delivered last: %w", err)
+	}
+	kept, err := time.Parse(time.RFC3339, text)
+	if err != nil || kept.Before(w.last) { // none yet, or written by hand
+		return w.last, nil
+	}
+	return kept, nil
+}
+
+// Advance notes that the source delivered at t. It writes to Marks at most once
+// a minute, so after a crash Last is up to a minute too early: a gap may look
+// longer than it was, never shorter. With now it writes at once.
+func (w *Watermark) Advance(ctx context.Context, t time.Time, now bool) error {
+	t = t.Round(0) // a process that slept with its machine must count that time
+	if t.After(w.last) {
+		w.last = t
+	}
+	due := now && w.last.After(w.written) || w.last.Sub(w.written) >= markEvery
+	if w.Marks == nil || !due {
+		return nil
+	}
+	if err := w.Marks.SetMark(ctx, w.Key, w.last.UTC().Format(time.RFC3339)); err != nil {
+		return fmt.Errorf("keep when the source delivered last: %w", err)
+	}
+	w.written = w.last
+	return nil
+}
+
+// A Missed is a time in which a source may have dropped messages of people.
+type Missed struct {
+	Connector string
+	From, To  time.Time
+	// Channels are the chats concerned; nil stands for all in which a person
+	// wrote lately.
+	Channels []string
+	// Flat says that the notices belong into the chats themselves, and not into
+	// the threads that people used last.
+	Flat bool
+}
+
+// A GapNotifier is a Handler that can tell people about a gap. Optional. Missed
+// returns once a notice to each chat is durable. The notice is made once for
+// each chat and From, however often it is called.
+type GapNotifier interface {
+	Missed(ctx context.Context, m Missed) error
+}
