@@ -10,17 +10,68 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-var _ connectors.GapNotifier = (*System)(nil)
+var _ connectors.GapHandler = (*System)(nil)
 
 const (
-	// gapChats bounds how many chats are told about one gap.
-	gapChats = 500
+	// gapChats bounds how many chats one gap concerns, and gapThreads how many
+	// threads of each.
+	gapChats   = 500
+	gapThreads = 20
 	// gapRecent is how long before a gap a person must have written for their
 	// chat to be told about it when the source cannot say which are concerned.
 	gapRecent = 30 * 24 * time.Hour
 )
 
-// Missed implements connectors.GapNotifier: each chat concerned gets one notice
+// Recent implements connectors.GapHandler.
+func (s *System) Recent(ctx context.Context, connector string, since time.Time) ([]connectors.Chat, error) {
+	var chats []connectors.Chat
+	all := func(string) bool { return true }
+	err := s.placesSince(ctx, connector, since, all, func(r claybot.Route, _ claybot.AgentID) (bool, error) {
+		i := slices.IndexFunc(chats, func(c connectors.Chat) bool { return c.ChannelID == r.ChannelID })
+		if i < 0 && len(chats) == gapChats {
+			return false, nil
+		}
+		if i < 0 {
+			i, chats = len(chats), append(chats, connectors.Chat{ChannelID: r.ChannelID})
+		}
+		if c := &chats[i]; r.ThreadID != "" && len(c.Threads) < gapThreads && !slices.Contains(c.Threads, r.ThreadID) {
+			c.Threads = append(c.Threads, r.ThreadID)
+		}
+		return true, nil
+	})
+	return chats, err
+}
+
+// placesSince calls fn for each place where a person who may still write wrote
+// last, at since or later, in a channel that is wanted, the newest first, until
+// fn returns false.
+func (s *System) placesSince(ctx context.Context, connector string, since time.Time, wanted func(channel string) bool, fn func(claybot.Route, claybot.AgentID) (bool, error)) error {
+	for e, err := range s.Index.Foreground(ctx, nil) {
+		if err != nil {
+			return fmt.Errorf("find the chats of a gap: %w", err)
+		}
+		if e.LastUserAt.Time().Before(since) {
+			return nil
+		}
+		if e.Descriptor.Connector != connector || !wanted(e.Descriptor.ChannelID) {
+			continue
+		}
+		place, err := s.lastPlace(ctx, e.ID)
+		if err != nil {
+			return err
+		}
+		r := claybot.Message{Context: place}.ReplyRoute(e.Descriptor)
+		if !s.mayReceive(claybot.Outgoing{Route: r}) {
+			continue
+		}
+		if more, err := fn(r, e.ID); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// Missed implements connectors.GapHandler: each chat concerned gets one notice
 // that messages may be missing, at the place of the person who wrote there
 // last.
 func (s *System) Missed(ctx context.Context, m connectors.Missed) error {
@@ -32,41 +83,30 @@ func (s *System) Missed(ctx context.Context, m connectors.Missed) error {
 		zone = time.UTC
 	}
 	text := textGap(m.From, m.To, zone)
+	since := time.Unix(0, 0)
+	if m.Channels == nil {
+		since = m.From.Add(-gapRecent)
+	}
 	told := make(map[string]bool)
-	for e, err := range s.Index.Foreground(ctx, nil) {
-		if err != nil {
-			return fmt.Errorf("find the chats of a gap: %w", err)
-		}
-		d := e.Descriptor
-		if len(told) == gapChats || m.Channels == nil && m.From.Sub(e.LastUserAt.Time()) > gapRecent {
-			break // the newest come first
-		}
-		concerned := d.Connector == m.Connector && (m.Channels == nil || slices.Contains(m.Channels, d.ChannelID))
-		if !concerned || told[d.ChannelID] {
-			continue
-		}
-		place, err := s.lastPlace(ctx, e.ID)
-		if err != nil {
-			return err
-		}
+	wanted := func(channel string) bool {
+		return !told[channel] && (m.Channels == nil || slices.Contains(m.Channels, channel))
+	}
+	err := s.placesSince(ctx, m.Connector, since, wanted, func(r claybot.Route, agent claybot.AgentID) (bool, error) {
 		if m.Flat {
-			place.ThreadID = ""
+			r.ThreadID = ""
 		}
-		o := claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: claybot.Message{Context: place}.ReplyRoute(d)}
-		if !s.mayReceive(o) {
-			continue
-		}
-		out := s.compose(o, text)
+		out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: agent, Route: r}, text)
 		for i := range out {
-			out[i].ID = fmt.Sprintf("gap/%s/%s/%d/%d", m.Connector, d.ChannelID, m.From.Unix(), i+1)
+			out[i].ID = fmt.Sprintf("gap/%s/%s/%d/%d", m.Connector, r.ChannelID, m.From.Unix(), i+1)
 		}
 		stored, err := s.Outbox.Enqueue(ctx, out...)
 		if err != nil {
-			return fmt.Errorf("tell %s about a gap: %w", d.ChannelID, err)
+			return false, fmt.Errorf("tell %s about a gap: %w", r.ChannelID, err)
 		}
 		s.post.hand(stored)
-		told[d.ChannelID] = true
-	}
+		told[r.ChannelID] = true
+		return len(told) < gapChats && len(told) != len(m.Channels), nil
+	})
 	s.Log.Warn("messages may be missing", "connector", m.Connector, "from", m.From.UTC(), "to", m.To.UTC(), "chats", len(told))
-	return nil
+	return err
 }

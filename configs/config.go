@@ -140,6 +140,7 @@ type Slack struct {
 	BotToken Secret
 	AppToken Secret
 	APIURL   string // with a slash at the end
+	Backfill bool   // read what was missed
 }
 
 // Wanted reports whether the connector is to run. One of two tokens is enough,
@@ -196,7 +197,7 @@ func Default() Config {
 		LogLevel: slog.LevelInfo,
 		Model:    Model{SystemFallback: "auto"},
 		Telegram: Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"},
-		Slack:    Slack{APIURL: DefaultSlackURL},
+		Slack:    Slack{APIURL: DefaultSlackURL, Backfill: true},
 
 		ForegroundScope: ScopeOwner,
 		Subagents:       Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30},

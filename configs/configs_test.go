@@ -99,7 +99,7 @@ log: json
 log_level: debug
 model: {name: llama, base_url: http://127.0.0.1:11434/v1, prices: {gpt-4.1: {input: 2, output: 8}}}
 telegram: {token: env:TG, api_url: "http://127.0.0.1:1/", delivery: direct, on_ambiguous: notice}
-slack: {bot_token: env:B, app_token: env:A, api_url: http://127.0.0.1:2/api}
+slack: {bot_token: env:B, app_token: env:A, api_url: http://127.0.0.1:2/api, backfill: off}
 agents:
   default: {debounceMs: 50, maxBatch: 7, prompt: hello}
   work:
@@ -132,6 +132,7 @@ agents:
 	check("telegram", c.Telegram.Token.Value(), "1:tg")
 	check("telegram url", c.Telegram.APIURL, "http://127.0.0.1:1")
 	check("slack url", c.Slack.APIURL, "http://127.0.0.1:2/api/")
+	check("slack backfill", c.Slack.Backfill, false)
 	def, work := c.Profile(claybot.User("telegram", "1", "1")), c.Profile(claybot.User("slack", "T1/C1", "U1"))
 	check("default", def.Name, "default")
 	check("default max", def.DebounceMax, 500*time.Millisecond)

@@ -139,6 +139,10 @@ func slackKeys() []key[Slack] {
 		text("bot_token", func(r *reader, at place, v string, s *Slack) { s.BotToken = r.reference(at, v) }),
 		text("app_token", func(r *reader, at place, v string, s *Slack) { s.AppToken = r.reference(at, v) }),
 		text("api_url", func(r *reader, at place, v string, s *Slack) { r.slackURL(at, v, s) }),
+		text("backfill", func(r *reader, at place, v string, s *Slack) {
+			yes, ok := r.flag(at, v, "on", "off")
+			store(&s.Backfill, yes, ok)
+		}),
 	}
 }
 

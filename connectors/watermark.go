@@ -75,9 +75,20 @@ type Missed struct {
 	Flat bool
 }
 
-// A GapNotifier is a Handler that can tell people about a gap. Optional. Missed
-// returns once a notice to each chat is durable. The notice is made once for
-// each chat and From, however often it is called.
-type GapNotifier interface {
+// A Chat is a place in which people write to claybot.
+type Chat struct {
+	ChannelID string
+	// Threads are those in which people wrote last, newest first.
+	Threads []string
+}
+
+// A GapHandler is a Handler that knows the chats that a gap concerns. Optional.
+type GapHandler interface {
+	// Recent lists the chats of a connector in which a person wrote at since or
+	// later, the newest first. It is bounded, and what it lists is as durable as
+	// the messages themselves.
+	Recent(ctx context.Context, connector string, since time.Time) ([]Chat, error)
+	// Missed returns once a notice to each chat is durable. The notice is made once
+	// for each chat and From, however often it is called.
 	Missed(ctx context.Context, m Missed) error
 }

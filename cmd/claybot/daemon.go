@@ -177,7 +177,7 @@ func (d *daemon) connect(c configs.Config) error {
 	if c.Slack.Wanted() {
 		d.chats = append(d.chats, slack.New(slack.Config{
 			Name: "slack", BotToken: c.Slack.BotToken.Value(), AppToken: c.Slack.AppToken.Value(), APIURL: c.Slack.APIURL, Log: d.log, Marks: d.db,
-			Nodes: d.mates(),
+			Nodes: d.mates(), NoBackfill: !c.Slack.Backfill,
 		}))
 	}
 	d.schedule(c)

@@ -23,28 +23,32 @@ const (
 // An event is what claybot reads of an Events API payload.
 type event struct {
 	Team  string `json:"team_id"`
-	Event struct {
-		Type        string `json:"type"`
-		Subtype     string `json:"subtype"`
-		Channel     string `json:"channel"`
-		ChannelType string `json:"channel_type"`
-		User        string `json:"user"`
-		UserTeam    string `json:"user_team"`
-		SourceTeam  string `json:"source_team"`
-		Team        string `json:"team"`
-		BotID       string `json:"bot_id"`
-		Text        string `json:"text"`
-		TS          string `json:"ts"`
-		ThreadTS    string `json:"thread_ts"`
-		Files       []file `json:"files"`
-		Attachments []struct {
-			Share  bool `json:"is_share"`
-			Unfurl bool `json:"is_msg_unfurl"`
-		} `json:"attachments"` // of messages that are passed on
-		Tokens struct {
-			Bot []string `json:"bot"`
-		} `json:"tokens"` // of tokens_revoked
-	} `json:"event"`
+	Event said   `json:"event"`
+}
+
+// A said is what claybot reads of an event, and of a message in a history.
+type said struct {
+	Type        string `json:"type"`
+	Subtype     string `json:"subtype"`
+	Channel     string `json:"channel"`
+	ChannelType string `json:"channel_type"`
+	User        string `json:"user"`
+	UserTeam    string `json:"user_team"`
+	SourceTeam  string `json:"source_team"`
+	Team        string `json:"team"`
+	BotID       string `json:"bot_id"`
+	Text        string `json:"text"`
+	TS          string `json:"ts"`
+	ThreadTS    string `json:"thread_ts"`
+	LatestReply string `json:"latest_reply"` // of the first message of a thread, in a history
+	Files       []file `json:"files"`
+	Attachments []struct {
+		Share  bool `json:"is_share"`
+		Unfurl bool `json:"is_msg_unfurl"`
+	} `json:"attachments"` // of messages that are passed on
+	Tokens struct {
+		Bot []string `json:"bot"`
+	} `json:"tokens"` // of tokens_revoked
 }
 
 // A slash is the payload of a slash command.

@@ -55,5 +55,18 @@ const (
 	historyItems = 100 // asked for in one page; Slack may give fewer
 	historyPages = 10  // looked through at most
 
+	gapAfter      = 5 * time.Minute  // without a socket; before, Slack itself brings events again
+	gapMargin     = 10 * time.Minute // before a gap is read as well: what was not acknowledged then
+	gapShown      = 24 * time.Hour   // how long the health tells of a gap
+	keepEvery     = 15 * time.Second // the mark is looked at; it is written once a minute
+	backfillReach = 24 * time.Hour   // messages that are older are not answered any more
+	backfillTime  = 10 * time.Minute // for all conversations; people of the others are told
+	backfillTries = 3                // of one page
+	backfillAgain = time.Minute      // after which a gap that could not be closed is tried again
+	patience      = 30 * time.Second // that a message waits for those before it
+	slashPatience = 2 * time.Second  // that a slash command does: Slack waits for 3 s and sends it once
+	activeFor     = 30 * 24 * time.Hour
+	maxThreads    = 20 // of one conversation that are read
+
 	slowAfter429 = 5 * time.Minute // edits come more slowly for so long
 )

@@ -19,6 +19,9 @@ type link struct {
 	take  func(context.Context, *socket, frame) error // must be quick, or may block its own socket
 	log   *slog.Logger
 	pulse *connectors.Pulse
+	// opening is called for each socket that has said hello, before it is read; it
+	// must not block.
+	opening func()
 
 	news    chan news
 	ended   chan struct{}
@@ -53,7 +56,7 @@ const (
 
 func newLink(dial func(context.Context) (*socket, error), take func(context.Context, *socket, frame) error, log *slog.Logger, pulse *connectors.Pulse) *link {
 	return &link{
-		dial: dial, take: take, log: log, pulse: pulse, crowd: crowd{told: new(atomic.Pointer[string]), log: log},
+		dial: dial, take: take, log: log, pulse: pulse, opening: func() {}, crowd: crowd{told: new(atomic.Pointer[string]), log: log},
 		news: make(chan news), ended: make(chan struct{}),
 	}
 }
@@ -114,6 +117,7 @@ func (l *link) live(ctx context.Context) {
 		l.tell(news{what: unopened, err: err})
 		return
 	}
+	l.opening()
 	if !l.tell(news{what: opened, socket: s}) {
 		s.close()
 		return

@@ -17,6 +17,7 @@ type receiver struct {
 	chat    *Connector // opens forms and tells who tapped what became of it
 	handler connectors.Handler
 	work    *lanes
+	back    *backfill
 	log     *slog.Logger
 	ignored *atomic.Int64
 }
@@ -50,10 +51,14 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 	return nil
 }
 
-// post makes a message durable and acknowledges it then. It tries for some
+// post makes a message durable and acknowledges it then. What the history of its
+// channel has from before comes first. It tries for some
 // seconds, for what comes behind in the lane must not overtake it; after that
 // Slack has to send it again.
 func (r *receiver) post(ctx context.Context, s *socket, envelope string, in incoming) error {
+	if err := r.back.turn(ctx, in); err != nil {
+		return err
+	}
 	for wait := firstRetry; ; wait *= 2 {
 		err := r.handler.Post(ctx, in.to, in.message)
 		if err == nil {

@@ -36,8 +36,11 @@ type Config struct {
 	// earliest: history lags behind. Default 5 s.
 	Settle time.Duration
 	// Marks is optional; without it a file whose fate is unknown after a restart
-	// cannot be looked up.
-	Marks Marks
+	// cannot be looked up, and a gap across restarts goes unnoticed.
+	Marks connectors.Marks
+	// NoBackfill leaves messages of a gap where they are: people are told that they
+	// may be missing.
+	NoBackfill bool
 	// Nodes tells how many nodes use the app together, each with sockets of its own; 0
 	// while it is not known. nil is one. Slack hands each message to any one socket,
 	// and allows 10.
@@ -50,6 +53,7 @@ type Connector struct {
 	cfg       Config
 	log       *slog.Logger
 	api       *slackapi.Client
+	calls     *caller // of methods that the library does not read as it should
 	dialer    *websocket.Dialer
 	pulse     connectors.Pulse
 	files     *http.Client // for bytes: without a time limit of its own, and without redirects
@@ -57,6 +61,7 @@ type Connector struct {
 	penalties penalties
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
+	gap       atomic.Pointer[gap]    // the newest one with messages that may be missing
 	crowd     atomic.Pointer[string] // what is wrong with the number of sockets; nil or empty for nothing
 }
 
@@ -101,10 +106,11 @@ func New(cfg Config) *Connector {
 	}
 	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
+	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}
 	c.api = slackapi.New(cfg.BotToken,
 		slackapi.OptionAppLevelToken(cfg.AppToken),
 		slackapi.OptionAPIURL(cfg.APIURL),
-		slackapi.OptionHTTPClient(&caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}),
+		slackapi.OptionHTTPClient(c.calls),
 		slackapi.OptionLog(log.New(io.Discard, "", 0)), // it may print what it sends
 	)
 	c.dialer = &websocket.Dialer{
@@ -123,11 +129,15 @@ func New(cfg Config) *Connector {
 func (c *Connector) Name() string { return c.cfg.Name }
 
 // Health derives from sockets that said hello, and from frames and pings read.
-// It tells as well when others have sockets of the same app.
+// It tells as well when others have sockets of the same app and, for a day, of
+// a gap in which messages may be missing.
 func (c *Connector) Health() connectors.Health {
 	h := c.pulse.Health()
 	if crowd := c.crowd.Load(); crowd != nil && h.State != connectors.StateStopped && h.Err == "" {
 		h.Err = *crowd
+	}
+	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && h.Err == "" && time.Since(g.to) < gapShown {
+		h.Err = g.String()
 	}
 	return h
 }
@@ -161,10 +171,16 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err != nil {
 		return err
 	}
-	work := newLanes(maxPending)
-	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: h, work: work, log: c.log, ignored: &c.ignored}
+	work, back := newLanes(maxPending), newBackfill(c, self, h)
+	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: h, work: work, back: back, log: c.log, ignored: &c.ignored}
 	l := newLink(c.open, r.take, c.log, &c.pulse)
+	l.opening = back.opened
 	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd
+	filling, stop := context.WithCancel(ctx)
+	var side sync.WaitGroup
+	side.Go(func() { back.run(filling) })
+	defer side.Wait()
+	defer stop()
 	return l.run(ctx, work.close)
 }
 

@@ -18,12 +18,6 @@ import (
 
 var _ connectors.FileSender = (*Connector)(nil)
 
-// Marks keeps small facts across restarts.
-type Marks interface {
-	Mark(ctx context.Context, key string) (string, error)
-	SetMark(ctx context.Context, key, value string) error
-}
-
 // SendFile uploads the file of o and shares it in the channel, in three steps.
 // Nobody sees anything before the last one; only that can be ambiguous, and Find
 // looks it up by the id of the upload, which is kept before. The receipt is that

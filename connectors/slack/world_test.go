@@ -24,12 +24,13 @@ const (
 // A world is a connector and a Slack in a bubble, with a network in memory.
 type world struct {
 	*Connector
-	cfg   Config
-	slack *slacktest.Server
-	inbox *inbox
-	logs  *logbook
-	ended chan error // what Run returned
-	stop  context.CancelFunc
+	cfg     Config
+	slack   *slacktest.Server
+	inbox   *inbox
+	handler connectors.Handler // of the connector; the inbox
+	logs    *logbook
+	ended   chan error // what Run returned
+	stop    context.CancelFunc
 }
 
 // inWorld runs a test in a bubble. The connector runs once start is called.
@@ -51,6 +52,7 @@ func inWorld(t *testing.T, sc slacktest.Config, test func(t *testing.T, w *world
 		w := &world{
 			Connector: New(cfg), cfg: cfg, slack: server, inbox: newInbox(), logs: logs, ended: make(chan error, 1), stop: func() {},
 		}
+		w.handler = w.inbox
 		defer func() {
 			w.stop()
 			server.Close()
@@ -72,7 +74,7 @@ func (w *world) start(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.ended <- w.Run(ctx, w.inbox)
+		w.ended <- w.Run(ctx, w.handler)
 	}()
 	w.stop = func() { cancel(); <-done }
 	synctest.Wait()

@@ -231,7 +231,7 @@ func (l *loop) completed(ctx context.Context) {
 			l.log.Warn("messages may be missing", "reason", g)
 		}
 		l.missed = last
-		if n, ok := l.handler.(connectors.GapNotifier); ok {
+		if n, ok := l.handler.(connectors.GapHandler); ok {
 			if err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now}); err != nil {
 				l.log.Warn("people cannot be told that messages may be missing; trying again", "err", err)
 				return

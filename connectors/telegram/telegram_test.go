@@ -32,6 +32,9 @@ type sink struct {
 	untold int // how many calls of Missed fail first
 }
 
+// Recent lists nothing: Telegram cannot be asked for what was missed.
+func (s *sink) Recent(context.Context, string, time.Time) ([]connectors.Chat, error) { return nil, nil }
+
 // Missed takes a gap that people are to be told about.
 func (s *sink) Missed(_ context.Context, m connectors.Missed) error {
 	s.mu.Lock()

@@ -40,6 +40,10 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		write(w, refuse("invalid_arguments"))
 		return
 	}
+	if s.isDown() {
+		s.fail(w, r, method, args, Fault{Status: http.StatusServiceUnavailable}, nil)
+		return
+	}
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token == "" {
 		token = args.Get("token")
@@ -181,6 +185,9 @@ func (s *Server) post(args url.Values) answer {
 	if !ok {
 		return refuse("channel_not_found")
 	}
+	if s.left[c.id] {
+		return refuse("not_in_channel")
+	}
 	text := args.Get("text")
 	blocks, code := s.readBlocks(args)
 	if code == "" && (len(blocks) == 0 || text != "") {
@@ -290,65 +297,4 @@ func readMetadata(text string) (*Metadata, string) {
 		return nil, "invalid_metadata_format"
 	}
 	return &m, ""
-}
-
-// history is a page of a channel, newest first, or of a thread, oldest first.
-func (s *Server) history(args url.Values, thread bool) answer {
-	c, ok := s.channels[args.Get("channel")]
-	if !ok {
-		return refuse("channel_not_found")
-	}
-	if thread && c.find(args.Get("ts")) == nil {
-		return refuse("thread_not_found")
-	}
-	var found []any
-	for _, m := range c.messages {
-		inThread := m.Thread != "" && m.Thread != m.TS
-		shown := !inThread
-		if thread {
-			shown = m.TS == args.Get("ts") || m.Thread == args.Get("ts")
-		}
-		if shown && within(m, args) && time.Since(m.At) >= s.cfg.HistoryDelay {
-			found = append(found, s.render(m, args.Get("include_all_metadata") == "1"))
-		}
-	}
-	if !thread {
-		for i, j := 0, len(found)-1; i < j; i, j = i+1, j-1 {
-			found[i], found[j] = found[j], found[i]
-		}
-	}
-	limit := s.cfg.HistoryItems
-	if n, err := strconv.Atoi(args.Get("limit")); err == nil && n > 0 {
-		limit = min(limit, n)
-	}
-	from, _ := strconv.Atoi(args.Get("cursor")) // none is the beginning
-	from = min(max(from, 0), len(found))
-	to := min(from+limit, len(found))
-	a := answer{"ok": true, "messages": append([]any{}, found[from:to]...), "has_more": to < len(found)}
-	if to < len(found) {
-		a["response_metadata"] = answer{"next_cursor": strconv.Itoa(to)}
-	}
-	return a
-}
-
-// within applies oldest, latest and inclusive.
-func within(m *Message, args url.Values) bool {
-	inclusive := args.Get("inclusive") == "1"
-	if o := args.Get("oldest"); o != "" && (compare(m.TS, o) < 0 || compare(m.TS, o) == 0 && !inclusive) {
-		return false
-	}
-	l := args.Get("latest")
-	return l == "" || compare(m.TS, l) < 0 || compare(m.TS, l) == 0 && inclusive
-}
-
-func compare(a, b string) int {
-	x, _ := strconv.ParseFloat(a, 64) // what is no number is the beginning of time
-	y, _ := strconv.ParseFloat(b, 64)
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
 }

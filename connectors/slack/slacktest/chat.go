@@ -13,6 +13,8 @@ type Message struct {
 	TS, Channel, Thread string
 	User, BotID         string
 	Text                string
+	Subtype, UserTeam   string
+	Files               []File
 	Blocks              []map[string]any // shown in place of the text
 	Edits               int
 	Unfurl              bool // links would unfold
@@ -101,7 +103,7 @@ func (s *Server) Write(p Post) string {
 		p.Team = s.cfg.Team
 	}
 	c := s.channel(p.Channel)
-	m := &Message{TS: s.stamp(), Channel: p.Channel, Thread: p.Thread, User: p.User, BotID: p.BotID, Text: p.Text, At: time.Now()}
+	m := &Message{TS: s.stamp(), Channel: p.Channel, Thread: p.Thread, User: p.User, BotID: p.BotID, Text: p.Text, Subtype: p.Subtype, UserTeam: p.UserTeam, Files: p.Files, At: time.Now()}
 	c.messages = append(c.messages, m)
 	e := answer{"type": "message", "channel": p.Channel, "user": p.User, "text": p.Text, "ts": m.TS, "event_ts": m.TS, "team": p.Team, "channel_type": kind(p.Channel)}
 	for k, v := range map[string]string{"subtype": p.Subtype, "thread_ts": p.Thread, "bot_id": p.BotID, "user_team": p.UserTeam} {
@@ -189,8 +191,16 @@ func (s *Server) echo(c *channel, subtype string, m *Message) {
 // render is a message as the Web API shows it.
 func (s *Server) render(m *Message, metadata bool) answer {
 	a := answer{"type": "message", "ts": m.TS, "user": m.User, "text": m.Text, "team": s.cfg.Team}
-	if m.Thread != "" {
-		a["thread_ts"] = m.Thread
+	for k, v := range s.thread(m) {
+		a[k] = v
+	}
+	for k, v := range map[string]string{"thread_ts": m.Thread, "subtype": m.Subtype, "user_team": m.UserTeam} {
+		if v != "" {
+			a[k] = v
+		}
+	}
+	if len(m.Files) > 0 {
+		a["files"] = m.Files
 	}
 	if m.BotID != "" {
 		a["bot_id"] = m.BotID

@@ -52,6 +52,23 @@ func (s *Server) Cut() {
 	}
 }
 
+// Down makes Slack unreachable: it closes all sockets and answers every call
+// with 503, until it is up again.
+func (s *Server) Down(down bool) {
+	s.mu.Lock()
+	s.down = down
+	s.mu.Unlock()
+	if down {
+		s.Cut()
+	}
+}
+
+func (s *Server) isDown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
 // Acks returns the acknowledgements in the order in which they arrived.
 func (s *Server) Acks() []Ack {
 	s.mu.Lock()

@@ -77,7 +77,8 @@ func (s *Server) DeleteFile(id string) {
 	s.files[id].gone = true
 }
 
-// Lack takes a scope from the app: files:read, files:write or reactions:write.
+// Lack takes a scope from the app: files:read, files:write, reactions:write, or
+// one of history.
 func (s *Server) Lack(scope string, lacks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

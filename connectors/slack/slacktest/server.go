@@ -9,15 +9,16 @@
 // Pipe makes a network inside the bubble.
 //
 // Known differences from the real platform: unacknowledged envelopes are
-// repeated for ever, at a fixed pace, and at once when their socket closes;
-// events wait while no socket is open, where Slack may lose them; any text that
-// is given is stored as it is, without re-formatting; one workspace has one
-// bot; files have the scopes files:read, files:write and reactions:write, other
-// scopes there are none; a shared file is no message of its channel; there are no
-// streams, HTTP events, response_url, App Home and stacked modals, and only the blocks and elements that CheckBlocks and
-// CheckView know; an edit with a text alone always keeps the blocks, of which
-// Slack's documents say both; rates are one bucket for each channel; a page of
-// history is found by its position, so that new posts shift it.
+// repeated at a fixed pace, and at once when their socket closes, for ever unless
+// Forget says otherwise; any text that is given is stored as it is, without
+// re-formatting; one workspace has one bot; files have the scopes files:read,
+// files:write and reactions:write, history has its own, other scopes there are
+// none; a shared file is no message of its channel; there are no streams, HTTP
+// events, response_url, App Home and stacked modals, and only the blocks and
+// elements that CheckBlocks and CheckView know; an edit with a text alone always
+// keeps the blocks, of which Slack's documents say both; posts have one bucket of
+// rates for each channel, history one for each method; history goes from the
+// newest message to older ones also when only its oldest is given.
 //
 // Only tests and the demo command import it.
 package slacktest
@@ -45,7 +46,11 @@ type Config struct {
 	Ping           time.Duration // between pings on a socket; default 5 s
 	ConnectionTime time.Duration // what hello announces; default 1 h
 	HistoryDelay   time.Duration // until a post shows in history
-	HistoryItems   int           // most messages in one page; default 100
+	HistoryItems   int           // most messages in one page; default 100, and 15 for some apps
+	HistoryEvery   time.Duration // one call of each method of history in so long, after HistoryBurst; 0: no limit
+	HistoryBurst   int           // default 1
+	Forget         time.Duration // an event that was not acknowledged is lost after so long; 0: never
+	Events         []string      // the app's subscriptions, such as app_mention and message.im; nil: all
 	PostEvery      time.Duration // one chat.postMessage per channel in so long, after Burst; 0: no limit
 	Burst          int           // default 3
 	Patience       time.Duration // the life of a trigger, and how long a submitted modal waits; default 3 s
@@ -82,6 +87,8 @@ type Server struct {
 	delivery
 	desk
 	cabinet
+	archive
+	down    bool
 	running sync.WaitGroup
 }
 
@@ -113,6 +120,9 @@ func New(cfg Config) *Server {
 	if cfg.HistoryItems == 0 {
 		cfg.HistoryItems = 100
 	}
+	if cfg.HistoryBurst == 0 {
+		cfg.HistoryBurst = 1
+	}
 	if cfg.Burst == 0 {
 		cfg.Burst = 3
 	}
@@ -121,6 +131,7 @@ func New(cfg Config) *Server {
 		faults: make(map[string][]Fault), changed: make(chan struct{}), hangs: make(chan struct{}),
 	}
 	s.open = make(map[string]*envelope)
+	s.reads, s.left = make(map[string]*bucket), make(map[string]bool)
 	s.files, s.noScope, s.reactions = make(map[string]*held), make(map[string]bool), make(map[string]map[string][]string)
 	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type Traffic struct {
 type envelope struct {
 	id       string
 	kind     string
+	made     time.Time
 	payload  json.RawMessage
 	accepts  bool // an answer in the acknowledgement
 	attempts int
@@ -72,12 +74,36 @@ func (e *envelope) frame() []byte {
 	return b
 }
 
-// event wraps an event. The lock is held.
+// event wraps an event, when the app has subscribed to it. The lock is held.
 func (s *Server) event(team string, e answer) {
+	if s.cfg.Events != nil && !slices.Contains(s.cfg.Events, subscription(e)) {
+		return
+	}
 	s.send("events_api", answer{
 		"type": "event_callback", "team_id": team, "api_app_id": "A1", "event": e, "event_id": s.next("Ev"), "event_time": time.Now().Unix(),
 		"authorizations": []answer{{"team_id": team, "user_id": s.cfg.BotUser, "is_bot": true}},
 	})
+}
+
+// subscription is the name under which an app subscribes to an event.
+func subscription(e answer) string {
+	name, _ := e["type"].(string)
+	if name != "message" {
+		return name
+	}
+	id, _ := e["channel"].(string)
+	return "message." + map[string]string{"im": "im", "group": "groups", "channel": "channels"}[kind(id)]
+}
+
+// lost forgets an envelope that is too old to be delivered, and reports whether
+// it did. The lock is held.
+func (s *Server) lost(e *envelope) bool {
+	if s.cfg.Forget == 0 || time.Since(e.made) < s.cfg.Forget {
+		return false
+	}
+	e.stop()
+	delete(s.open, e.id)
+	return true
 }
 
 // send makes an envelope and delivers it. The lock is held.
@@ -86,7 +112,7 @@ func (s *Server) send(kind string, payload any) string {
 	if err != nil {
 		panic("slacktest: payload: " + err.Error()) // a mistake of the test
 	}
-	e := &envelope{id: s.next("env-"), kind: kind, payload: b}
+	e := &envelope{id: s.next("env-"), kind: kind, payload: b, made: time.Now()}
 	if p, ok := payload.(answer); ok {
 		e.accepts = kind == "slash_commands" || p["type"] == "view_submission"
 	}
@@ -97,7 +123,7 @@ func (s *Server) send(kind string, payload any) string {
 
 // deliver hands an envelope to one socket, or keeps it. The lock is held.
 func (s *Server) deliver(e *envelope) {
-	if s.closed {
+	if s.closed || s.lost(e) {
 		return
 	}
 	c := s.pick()
@@ -192,7 +218,7 @@ func (c *socket) close() {
 }
 
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	if f := s.fault("socket"); f.Status != 0 || !s.admit(r.FormValue("ticket")) {
+	if f := s.fault("socket"); s.isDown() || f.Status != 0 || !s.admit(r.FormValue("ticket")) {
 		s.mu.Lock()
 		s.traffic.Unopened++
 		s.mu.Unlock()

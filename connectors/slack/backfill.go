@@ -1,0 +1,422 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// A backfill closes gaps: times in which no socket was open for so long that
+// Slack may have dropped events. It reads the history of the conversations that
+// people have with the bot and posts what the app's subscriptions would have
+// delivered (direct messages, and mentions) under the ids of live messages, so
+// that what had arrived after all is known. Where that is not possible, the chat
+// gets a notice. A gap is kept until each of its conversations is settled in one
+// of these ways, also across restarts.
+type backfill struct {
+	chat    *Connector
+	self    identity
+	handler gapHandler
+	log     *slog.Logger
+	good    connectors.Watermark // when a socket was open last; run's own
+	kick    chan struct{}
+
+	mu       sync.Mutex
+	last     time.Time          // when the socket before the newest one lived last
+	unknown  bool               // nobody knows yet whether there was a gap before that
+	checking chan struct{}      // closed when live messages need not wait for the answer any longer; nil when nobody asks
+	open     map[string]*replay // of the present gap, by channel
+	hurried  map[string]bool    // channels whose live messages did not wait for it
+	order    []string           // in which they are read
+}
+
+func newBackfill(c *Connector, self identity, h connectors.Handler) *backfill {
+	known, ok := h.(gapHandler)
+	if !ok {
+		known = noChats{h}
+	}
+	b := &backfill{chat: c, self: self, handler: known, log: c.log, kick: make(chan struct{}, 1), open: make(map[string]*replay)}
+	b.good = connectors.Watermark{Marks: c.cfg.Marks, Key: b.key("last_good")}
+	return b
+}
+
+// A gapHandler is what a backfill needs: the door of messages, and of gaps.
+type gapHandler interface {
+	connectors.Handler
+	connectors.GapHandler
+}
+
+// noChats is a Handler that knows no chats.
+type noChats struct{ connectors.Handler }
+
+func (noChats) Recent(context.Context, string, time.Time) ([]connectors.Chat, error) { return nil, nil }
+func (noChats) Missed(context.Context, connectors.Missed) error                      { return nil }
+
+// key names what is kept of the bot.
+func (b *backfill) key(what string) string {
+	return "slack/" + b.self.Team + "/" + b.self.User + "/" + what
+}
+
+// A gap is a time without a socket in which messages may have been lost, for
+// good where it was not possible to read them.
+type gap struct {
+	from, to time.Time
+	chats    int
+	reason   string
+}
+
+func (g *gap) String() string {
+	const layout = "2006-01-02 15:04"
+	return fmt.Sprintf("slack: no connection from %s to %s UTC; messages to %d conversations may be missing (%s); each was told",
+		g.from.UTC().Format(layout), g.to.UTC().Format(layout), g.chats, g.reason)
+}
+
+// opened is called when a socket is open and was not read yet. After a gap, or
+// when that is not known, live messages wait until it is.
+func (b *backfill) opened() {
+	last := b.chat.pulse.Health().LastOK.Round(0)
+	if !last.IsZero() && time.Now().Round(0).Sub(last) <= gapAfter {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.unknown {
+		b.unknown, b.last = true, last
+	}
+	if b.checking == nil {
+		b.checking, b.hurried = make(chan struct{}), make(map[string]bool)
+	}
+	select {
+	case b.kick <- struct{}{}:
+	default:
+	}
+}
+
+// turn returns when it is the turn of a live message: after what was written
+// before it in its conversation, or after a while.
+func (b *backfill) turn(ctx context.Context, in incoming) error {
+	channel := b.channel(in)
+	wait := patience
+	if in.message.Context.MessageID == "" {
+		wait = slashPatience
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	b.mu.Lock()
+	checking := b.checking
+	b.mu.Unlock()
+	if checking != nil {
+		select {
+		case <-checking:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+			b.hurry(channel)
+			return nil
+		}
+	}
+	b.mu.Lock()
+	r := b.open[channel]
+	if r != nil {
+		r.waited = true
+	}
+	b.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		r.leave()
+	}
+	return nil
+}
+
+// hurry notes that a live message of a channel does not wait any longer.
+func (b *backfill) hurry(channel string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hurried[channel] = true
+	if r := b.open[channel]; r != nil { // known just now
+		r.leave()
+	}
+}
+
+// channel is the channel of a message, without its workspace.
+func (b *backfill) channel(in incoming) string {
+	_, channel, _ := strings.Cut(in.to.ChannelID, "/")
+	return channel
+}
+
+// run keeps the mark and closes gaps until ctx is done.
+func (b *backfill) run(ctx context.Context) {
+	keep := time.NewTicker(keepEvery)
+	defer keep.Stop()
+	var again <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+			defer cancel()
+			b.keep(late, true)
+			return
+		case <-keep.C:
+			b.keep(ctx, false)
+			continue
+		case <-b.kick:
+		case <-again:
+		}
+		again = nil
+		if err := b.close(ctx); err != nil && ctx.Err() == nil {
+			b.log.Warn("a gap in the connection could not be closed; trying again", "err", err)
+			again = time.After(backfillAgain)
+		}
+	}
+}
+
+// keep writes when a socket was open last. Before it is known whether there was
+// a gap, a socket that is open now proves nothing.
+func (b *backfill) keep(ctx context.Context, now bool) {
+	b.mu.Lock()
+	unknown := b.unknown
+	b.mu.Unlock()
+	last := b.chat.pulse.Health().LastOK
+	if unknown || last.IsZero() {
+		return
+	}
+	if err := b.good.Advance(ctx, last, now); err != nil {
+		b.log.Warn("the time of the last connection was not kept", "err", err)
+	}
+}
+
+// A hole is a gap as it is kept: with what is owed to the conversations that
+// are not settled.
+type hole struct {
+	From int64           `json:"from"` // Unix seconds
+	To   int64           `json:"to"`
+	Left map[string]owed `json:"left,omitempty"` // by channel
+}
+
+// An owed is what is owed to a conversation.
+type owed struct {
+	From    int64    `json:"from"` // of the gap that concerns it
+	Threads []string `json:"threads,omitempty"`
+	// Notice says that only the notice is left: new messages went first.
+	Notice bool `json:"notice,omitempty"`
+}
+
+// close finds out whether there was a gap and settles its conversations. An
+// error says that some are left for later.
+func (b *backfill) close(ctx context.Context) error {
+	h, order, err := b.find(ctx)
+	b.decide(h, order, err == nil)
+	if err != nil || h == nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, backfillTime, errTooLong)
+	defer cancel()
+	g := &gap{from: time.Unix(h.From, 0), to: time.Unix(h.To, 0)}
+	var failed error
+	for r := b.next(); r != nil && ctx.Err() == nil; r = b.next() {
+		failed = errors.Join(failed, b.recover(ctx, limited, r, h, g))
+	}
+	if ctx.Err() != nil {
+		return b.interrupted(ctx, h)
+	}
+	b.log.Info("a gap in the connection was closed", "from", g.from, "to", g.to, "told", g.chats, "left", len(h.Left))
+	if g.chats > 0 {
+		b.chat.gap.Store(g)
+	}
+	return failed
+}
+
+// recover settles one conversation: by what its history has, or by a notice.
+func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *gap) error {
+	why := errLeft
+	switch {
+	case h.Left[r.channel].Notice:
+	case b.chat.cfg.NoBackfill:
+		why = errOff
+	default:
+		why = b.replay(limited, r)
+	}
+	if ctx.Err() != nil {
+		return nil // it stays owed
+	}
+	defer b.settle(r)
+	if why != nil {
+		b.log.Warn("messages of a conversation may be missing", "channel", r.channel, "since", r.from, "err", why)
+		g.chats, g.reason = g.chats+1, cmp.Or(g.reason, why.Error())
+		x := h.Left[r.channel]
+		x.Notice = true
+		h.Left[r.channel] = x
+		err := b.handler.Missed(ctx, connectors.Missed{
+			Connector: b.chat.cfg.Name, From: r.from, To: g.to, Channels: []string{b.self.Team + "/" + r.channel}, Flat: true,
+		})
+		if err != nil {
+			return errors.Join(err, b.save(ctx, h))
+		}
+	}
+	delete(h.Left, r.channel)
+	return b.save(ctx, h)
+}
+
+// interrupted keeps which conversations had new messages before the process
+// ended: those get the notice alone.
+func (b *backfill) interrupted(ctx context.Context, h *hole) error {
+	b.mu.Lock()
+	for channel, r := range b.open {
+		if x, ok := h.Left[channel]; ok && r.abandoned() {
+			x.Notice = true
+			h.Left[channel] = x
+		}
+	}
+	b.mu.Unlock()
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return b.save(late, h)
+}
+
+// find returns the gap that is to be settled, nil for none, and its channels,
+// that with the newest message first.
+func (b *backfill) find(ctx context.Context) (*hole, []string, error) {
+	last, err := b.good.Last(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	old, err := b.kept(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.mu.Lock()
+	if b.unknown && b.last.After(last) {
+		last = b.last
+	}
+	b.mu.Unlock()
+	h, now := &old, time.Now().Round(0)
+	var order []string
+	if !last.IsZero() && now.Sub(last) > gapAfter {
+		if h, order, err = b.found(ctx, last, now, old); err != nil {
+			return nil, nil, err
+		}
+	}
+	for channel := range h.Left {
+		if !slices.Contains(order, channel) {
+			order = append(order, channel)
+		}
+	}
+	if err := b.good.Advance(ctx, now, true); err != nil {
+		return nil, nil, err
+	}
+	if len(order) == 0 {
+		return nil, nil, nil
+	}
+	return h, order, nil
+}
+
+// found keeps a gap that was just found, with what is left of an older one.
+func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*hole, []string, error) {
+	h := &hole{From: last.Unix(), To: now.Unix(), Left: make(map[string]owed)}
+	if time.Unix(old.To, 0).After(last) && time.Unix(old.From, 0).Sub(last).Abs() < gapAfter {
+		h.From = old.From // another node has found it before, and told of it
+	}
+	chats, err := b.handler.Recent(ctx, b.chat.cfg.Name, last.Add(-activeFor))
+	if err != nil {
+		return nil, nil, err
+	}
+	var order []string
+	for _, c := range chats {
+		if _, channel, ok := strings.Cut(c.ChannelID, "/"); ok {
+			h.Left[channel] = owed{From: h.From, Threads: c.Threads}
+			order = append(order, channel)
+		}
+	}
+	for channel, x := range old.Left {
+		h.Left[channel] = x
+	}
+	b.log.Info("there was a gap in the connection", "from", last, "to", now, "conversations", len(h.Left))
+	return h, order, b.save(ctx, h)
+}
+
+// kept is the gap that was found last.
+func (b *backfill) kept(ctx context.Context) (h hole, err error) {
+	if b.chat.cfg.Marks == nil {
+		return h, nil
+	}
+	text, err := b.chat.cfg.Marks.Mark(ctx, b.key("gap"))
+	if err != nil {
+		return h, fmt.Errorf("read the last gap: %w", err)
+	}
+	if text != "" && json.Unmarshal([]byte(text), &h) != nil {
+		h = hole{} // of another version, or written by hand
+	}
+	return h, nil
+}
+
+func (b *backfill) save(ctx context.Context, h *hole) error {
+	if b.chat.cfg.Marks == nil {
+		return nil
+	}
+	text, err := json.Marshal(h)
+	if err == nil {
+		err = b.chat.cfg.Marks.SetMark(ctx, b.key("gap"), string(text))
+	}
+	if err != nil {
+		return fmt.Errorf("keep a gap: %w", err)
+	}
+	return nil
+}
+
+// decide opens the conversations of a gap and lets live messages of all others
+// go on.
+func (b *backfill) decide(h *hole, order []string, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unknown = b.unknown && !known
+	b.order = order
+	for _, channel := range order {
+		x := h.Left[channel]
+		r := newReplay(channel, time.Unix(x.From, 0), x.Threads)
+		if b.hurried[channel] {
+			r.leave()
+		}
+		b.open[channel] = r
+	}
+	if b.checking != nil {
+		close(b.checking)
+		b.checking = nil
+	}
+}
+
+// next is the conversation to be read now: one for which a live message waits,
+// or else the one with the newest message; nil for none.
+func (b *backfill) next() *replay {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var first *replay
+	for _, channel := range b.order {
+		if r := b.open[channel]; r != nil && (first == nil || r.waited && !first.waited) {
+			first = r
+		}
+	}
+	return first
+}
+
+// settle lets the live messages of a conversation go on.
+func (b *backfill) settle(r *replay) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, r.channel)
+	close(r.done)
+}

@@ -1,0 +1,82 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+)
+
+// stampOf is a moment in the form in which Slack names messages.
+func stampOf(t time.Time) string {
+	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000)
+}
+
+// readPage reads one page of conversations.history or conversations.replies. It
+// decodes each message for itself, so that one of a form that claybot does not
+// know does not hide the others, as it would with the library. Its errors are
+// those of the library.
+func (c *Connector) readPage(ctx context.Context, method string, args url.Values) (posts []said, next string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.APIURL+method, strings.NewReader(args.Encode()))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Authorization", "Bearer "+c.cfg.BotToken)
+	resp, err := c.calls.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close() // it was only read
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // the caller has made it a number
+		return nil, "", &slackapi.RateLimitedError{RetryAfter: time.Duration(seconds) * time.Second}
+	case resp.StatusCode != http.StatusOK:
+		return nil, "", slackapi.StatusCodeError{Code: resp.StatusCode, Status: resp.Status}
+	}
+	var page struct {
+		OK       bool              `json:"ok"`
+		Error    string            `json:"error"`
+		Needed   string            `json:"needed"`
+		Messages []json.RawMessage `json:"messages"`
+		Metadata struct {
+			Next string `json:"next_cursor"`
+		} `json:"response_metadata"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+		return nil, "", errors.New("the answer cannot be read")
+	}
+	if !page.OK {
+		return nil, "", slackapi.SlackErrorResponse{Err: page.Error, Needed: page.Needed}
+	}
+	for _, raw := range page.Messages {
+		var p said
+		if decode(raw, &p) == nil && p.TS != "" {
+			posts = append(posts, p)
+		}
+	}
+	return posts, page.Metadata.Next, nil
+}
+
+// live is the event with which Slack would have told of a message that stands
+// in the history of a channel.
+func (p said) live(self identity, channel string) event {
+	p.Type, p.Channel, p.ChannelType = "message", channel, "channel"
+	if strings.HasPrefix(channel, "D") {
+		p.ChannelType = "im"
+	}
+	return event{Team: self.Team, Event: p}
+}
+
+// sentAt is when a message was written.
+func (p said) sentAt() claybot.Time { return at(p.TS) }

@@ -1,0 +1,168 @@
+package slacktest
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxHistoryItems is the most that a page of history may be asked to hold.
+const maxHistoryItems = 999
+
+// archive is what the workspace knows about reading history. The server's lock
+// guards it.
+type archive struct {
+	reads map[string]*bucket // by method
+	left  map[string]bool    // channels that the bot is no member of
+}
+
+// Leave takes the bot out of a channel, or back in.
+func (s *Server) Leave(channel string, gone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left[channel] = gone
+}
+
+// history is a page of a channel, newest first, or of a thread, oldest first.
+// The lock is held.
+func (s *Server) history(args url.Values, thread bool) answer {
+	method := "conversations.history"
+	if thread {
+		method = "conversations.replies"
+	}
+	if s.reads[method] == nil {
+		s.reads[method] = &bucket{}
+	}
+	if wait := s.reads[method].take(s.cfg.HistoryEvery, s.cfg.HistoryBurst); wait > 0 {
+		return answer{"ok": false, "error": "ratelimited", "retry": wait}
+	}
+	c, ok := s.channels[args.Get("channel")]
+	if !ok {
+		return refuse("channel_not_found")
+	}
+	scope := map[string]string{"im": "im:history", "group": "groups:history", "channel": "channels:history"}[kind(c.id)]
+	if s.noScope[scope] {
+		return answer{"ok": false, "error": "missing_scope", "needed": scope, "provided": "chat:write"}
+	}
+	if s.left[c.id] {
+		return refuse("not_in_channel")
+	}
+	limit, code := s.checkPage(args)
+	if code != "" {
+		return refuse(code)
+	}
+	if thread && c.find(args.Get("ts")) == nil {
+		return refuse("thread_not_found")
+	}
+	found := s.inHistory(c, args, thread)
+	next := ""
+	if len(found) > limit {
+		next, found = found[limit].TS, found[:limit]
+	}
+	page := make([]any, len(found))
+	for i, m := range found {
+		page[i] = s.render(m, args.Get("include_all_metadata") == "1")
+	}
+	a := answer{"ok": true, "messages": page, "has_more": next != ""}
+	if next != "" {
+		a["response_metadata"] = answer{"next_cursor": base64.StdEncoding.EncodeToString([]byte(nextPrefix + next))}
+	}
+	return a
+}
+
+// nextPrefix begins what a cursor says, which apps are not to know.
+const nextPrefix = "next_ts:"
+
+// checkPage checks which page is asked for, and how long it may be.
+func (s *Server) checkPage(args url.Values) (limit int, code string) {
+	limit = s.cfg.HistoryItems
+	if text := args.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxHistoryItems {
+			return 0, "invalid_limit"
+		}
+		limit = min(limit, n)
+	}
+	for _, name := range []string{"oldest", "latest"} {
+		if text := args.Get(name); text != "" {
+			if t, err := strconv.ParseFloat(text, 64); err != nil || t < 0 {
+				return 0, "invalid_ts_" + name
+			}
+		}
+	}
+	if text := args.Get("cursor"); text != "" {
+		b, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || !strings.HasPrefix(string(b), nextPrefix) {
+			return 0, "invalid_cursor"
+		}
+	}
+	return limit, ""
+}
+
+// inHistory are the messages that a page begins with and those behind it. The
+// lock is held.
+func (s *Server) inHistory(c *channel, args url.Values, thread bool) []*Message {
+	b, _ := base64.StdEncoding.DecodeString(args.Get("cursor")) // checked
+	from := strings.TrimPrefix(string(b), nextPrefix)
+	var found []*Message
+	for _, m := range c.messages {
+		shown := m.Thread == "" || m.Thread == m.TS || m.Subtype == "thread_broadcast"
+		behind := from == "" || compare(m.TS, from) <= 0
+		if thread {
+			shown = m.TS == args.Get("ts") || m.Thread == args.Get("ts")
+			behind = from == "" || compare(m.TS, from) >= 0
+		}
+		if shown && behind && within(m, args) && time.Since(m.At) >= s.cfg.HistoryDelay {
+			found = append(found, m)
+		}
+	}
+	if !thread {
+		for i, j := 0, len(found)-1; i < j; i, j = i+1, j-1 {
+			found[i], found[j] = found[j], found[i]
+		}
+	}
+	return found
+}
+
+// within applies oldest, latest and inclusive.
+func within(m *Message, args url.Values) bool {
+	inclusive := args.Get("inclusive") == "1"
+	if o := args.Get("oldest"); o != "" && (compare(m.TS, o) < 0 || compare(m.TS, o) == 0 && !inclusive) {
+		return false
+	}
+	l := args.Get("latest")
+	return l == "" || compare(m.TS, l) < 0 || compare(m.TS, l) == 0 && inclusive
+}
+
+func compare(a, b string) int {
+	x, _ := strconv.ParseFloat(a, 64) // what is no number is the beginning of time
+	y, _ := strconv.ParseFloat(b, 64)
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// thread tells of the replies to a message, as the first message of a thread
+// does. The lock is held.
+func (s *Server) thread(m *Message) answer {
+	c := s.channels[m.Channel]
+	if c == nil {
+		return nil
+	}
+	n, latest := 0, ""
+	for _, r := range c.messages {
+		if r.Thread == m.TS && r.TS != m.TS {
+			n, latest = n+1, r.TS
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return answer{"thread_ts": m.TS, "reply_count": n, "latest_reply": latest}
+}

@@ -1,0 +1,147 @@
+package slacktest
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+)
+
+// History refuses what Slack refuses.
+func TestHistoryRefuses(t *testing.T) {
+	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
+		ts := c.Say("", "C1", "U1", "one")
+		c.DM("U1", "hello")
+		c.Say("", "C2", "U1", "elsewhere")
+		c.Leave("C2", true)
+		c.Lack("im:history", true)
+		for _, tt := range []struct {
+			want string
+			args []string
+		}{
+			{"", []string{"channel", "C1", "limit", "999", "oldest", "0", "latest", ts, "inclusive", "1"}},
+			{"invalid_limit", []string{"channel", "C1", "limit", "1000"}},
+			{"invalid_limit", []string{"channel", "C1", "limit", "0"}},
+			{"invalid_limit", []string{"channel", "C1", "limit", "few"}},
+			{"invalid_ts_oldest", []string{"channel", "C1", "oldest", "yesterday"}},
+			{"invalid_ts_latest", []string{"channel", "C1", "latest", "-1"}},
+			{"invalid_cursor", []string{"channel", "C1", "cursor", "2"}},
+			{"channel_not_found", []string{"channel", "C9"}},
+			{"not_in_channel", []string{"channel", "C2"}},
+			{"missing_scope", []string{"channel", "DU1"}},
+		} {
+			a := c.bot(t, "conversations.history", tt.args...)
+			if code, _ := a["error"].(string); code != tt.want {
+				t.Errorf("%q: %v, want %q", tt.args, a, tt.want)
+			}
+			if tt.want == "missing_scope" && a["needed"] != "im:history" {
+				t.Errorf("%v", a)
+			}
+		}
+	})
+}
+
+// A page that was begun goes on at its place while people write, and the first
+// message of a thread tells of its replies.
+func TestHistoryPages(t *testing.T) {
+	inBubble(t, Config{NoEcho: true, HistoryItems: 2}, func(t *testing.T, c *client) {
+		root := c.Say("", "C1", "U1", "1")
+		c.Say("", "C1", "U1", "2")
+		c.Say("", "C1", "U1", "3")
+		reply := c.Write(Post{Channel: "C1", User: "U1", Text: "reply", Thread: root})
+		c.Write(Post{Channel: "C1", User: "U1", Text: "to all", Thread: root, Subtype: "thread_broadcast", UserTeam: "T9"})
+		var texts []string
+		var last map[string]any
+		for cursor, pages := "", 0; pages < 5; pages++ {
+			a := c.bot(t, "conversations.history", "channel", "C1", "cursor", cursor)
+			c.Say("", "C1", "U1", "new")
+			messages, _ := a["messages"].([]any)
+			for _, m := range messages {
+				last, _ = m.(map[string]any)
+				text, _ := last["text"].(string)
+				texts = append(texts, text)
+				if text == "to all" && (last["subtype"] != "thread_broadcast" || last["user_team"] != "T9" || last["thread_ts"] != root) {
+					t.Errorf("%v", last)
+				}
+			}
+			meta, _ := a["response_metadata"].(map[string]any)
+			cursor, _ = meta["next_cursor"].(string)
+			if cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(texts, []string{"to all", "3", "2", "1"}) {
+			t.Errorf("got %q", texts)
+		}
+		if latest, _ := last["latest_reply"].(string); last["reply_count"] != 2.0 || latest <= reply || last["thread_ts"] != root {
+			t.Errorf("the first message: %v", last)
+		}
+	})
+}
+
+// History has limits of its own for each method.
+func TestHistoryRate(t *testing.T) {
+	inBubble(t, Config{NoEcho: true, HistoryEvery: time.Minute}, func(t *testing.T, c *client) {
+		ts := c.Say("", "C1", "U1", "one")
+		status := func(method string) int {
+			resp, _ := c.call(t, "xoxb-test", method, "channel", "C1", "ts", ts)
+			if resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") != "60" {
+				t.Errorf("retry after %q", resp.Header.Get("Retry-After"))
+			}
+			return resp.StatusCode
+		}
+		if a, b, d := status("conversations.history"), status("conversations.history"), status("conversations.replies"); a != 200 || b != 429 || d != 200 {
+			t.Errorf("%d %d %d", a, b, d)
+		}
+		time.Sleep(time.Minute)
+		if a := status("conversations.history"); a != 200 {
+			t.Errorf("a minute later: %d", a)
+		}
+	})
+}
+
+// Only what an app has subscribed to is delivered, and only for a while.
+func TestSubscriptionsAndForget(t *testing.T) {
+	inBubble(t, Config{Events: []string{"app_mention", "message.im"}, Forget: 5 * time.Minute}, func(t *testing.T, c *client) {
+		c.DM("U1", "lost")
+		time.Sleep(5 * time.Minute)
+		c.DM("U1", "kept")
+		c.Say("", "C1", "U1", "not subscribed")
+		c.Mention("C1", "U1", "subscribed", true)
+		time.Sleep(time.Minute)
+		conn, _ := c.connect(t)
+		defer conn.Close()
+		var texts []string
+		for range 2 {
+			f := frameOf(t, conn)
+			payload, _ := f["payload"].(map[string]any)
+			e, _ := payload["event"].(map[string]any)
+			text, _ := e["text"].(string)
+			texts = append(texts, text)
+		}
+		if !slices.Equal(texts, []string{"kept", "<@UBOT> subscribed"}) {
+			t.Errorf("got %q", texts)
+		}
+		if n := c.Traffic().Delivered; n != 2 {
+			t.Errorf("%d envelopes delivered", n)
+		}
+	})
+}
+
+// While Slack is down nothing is answered.
+func TestDown(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, c *client) {
+		conn, _ := c.connect(t)
+		defer conn.Close()
+		c.Down(true)
+		if _, _, err := conn.ReadMessage(); err == nil {
+			t.Error("the socket is open")
+		}
+		if resp, _ := c.call(t, "xapp-test", "apps.connections.open"); resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+		c.Down(false)
+		again, _ := c.connect(t)
+		_ = again.Close()
+	})
+}
