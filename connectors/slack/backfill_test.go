@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,27 @@ func (p *people) told() (channels []string) {
 	return channels
 }
 
+// gaps are those that channels were told of.
+func (p *people) gaps() []connectors.Missed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.missed)
+}
+
+// copied are the marks as they are now.
+func (m *marks) copied() *marks {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &marks{kept: maps.Clone(m.kept)}
+}
+
+// failWith makes the store fail, or work again.
+func (m *marks) failWith(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = err
+}
+
 // A gapWorld is a world whose people can be told of gaps.
 type gapWorld struct {
 	*world
@@ -135,10 +157,7 @@ func TestBackfill(t *testing.T) {
 			w.slack.Down(false)
 		},
 		"the process was killed": func(w *gapWorld, meanwhile func()) {
-			kept := &marks{kept: make(map[string]string)}
-			for k, v := range w.cfg.Marks.(*marks).kept {
-				kept.kept[k] = v
-			}
+			kept := w.cfg.Marks.(*marks).copied()
 			w.away(time.Hour, func() { // its last words were not kept
 				w.cfg.Marks = kept
 				meanwhile()
@@ -317,7 +336,7 @@ func TestBackfillIsNotPossible(t *testing.T) {
 					w.t.Errorf("posted %q, want %q", got, want)
 				}
 				w.wantsTold(tt.told...)
-				for _, m := range w.people.missed {
+				for _, m := range w.people.gaps() {
 					if m.From.Sub(down).Abs() > time.Minute || m.To.Sub(m.From)-tt.down > time.Minute || m.Connector != "slack" || !m.Flat {
 						w.t.Errorf("%+v", m)
 					}
@@ -380,12 +399,12 @@ func TestBackfillWithoutMarks(t *testing.T) {
 		kept := w.cfg.Marks.(*marks)
 		w.away(time.Hour, func() {
 			w.slack.DM("UANN", "two")
-			kept.fail = errors.New("busy")
+			kept.failWith(errors.New("busy"))
 		})
 		w.slack.DM("UBOB", "hello")
 		time.Sleep(time.Second)
 		w.wants("one", "hello")
-		kept.fail = nil
+		kept.failWith(nil)
 		time.Sleep(2 * backfillAgain)
 		w.wants("one", "hello", "two")
 	})
