@@ -192,7 +192,7 @@ func (a *api) modelOperations() []operation {
 					"at work, and for 10 minutes after it as long as no client received the whole answer.", header: true},
 				{name: retryCount, about: "Above 0: the client repeats a request, which gets the answer of the same run also when a client received it.", header: true},
 			},
-			body:   completionRequest{},
+			body: completionRequest{},
 			answers: []answer{
 				{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Blanks may come before the JSON, every 15 s, while the run is at work; a run that fails after " +
 					"that is an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/web"
@@ -92,9 +94,31 @@ func (r *rig) lost(body string, when func()) {
 		ended <- err
 	}()
 	when()
+	r.until("the client waits", func() bool { return r.watches.Load() > 0 })
 	cancel()
 	if err := <-ended; err == nil {
 		r.Fatal("the request was answered before it was lost")
+	}
+	r.unwatched()
+}
+
+// unwatched waits until the daemon has noticed that its clients are gone.
+func (r *rig) unwatched() {
+	r.Helper()
+	r.until("nobody waits for an answer any more", func() bool { return r.watches.Load() == 0 })
+}
+
+// A watched desk counts who watches a run.
+type watched struct {
+	web.Desk
+	watches *atomic.Int64
+}
+
+func (d watched) Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error] {
+	return func(yield func(runs.Update, error) bool) {
+		d.watches.Add(1)
+		defer d.watches.Add(-1)
+		d.Desk.Watch(ctx, id, after)(yield)
 	}
 }
 
@@ -203,6 +227,7 @@ func TestBrokenStreamIsReadAgain(t *testing.T) {
 			}
 		}
 		resp.Body.Close()
+		r.unwatched()
 		letGo()
 		r.ended(r.newest())
 		if !streams {

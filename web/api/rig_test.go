@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,14 +55,16 @@ type rig struct {
 	engine string                  // of the profile; empty: react
 	alive  time.Duration           // between signs of life; 0: the default
 	tools  []tools.Tool            // beside those of all rigs
-	doc    *document               // all answers are held against it; nil until it was read
-	http   *http.Client
-	token  string // of the owner
-	db     *sqlite.DB
-	agents *files.Store
-	system *agentsystem.System
-	srv    *web.Server
-	stop   func()
+	// watches are how many requests wait for something to happen in a run.
+	watches atomic.Int64
+	doc     *document // all answers are held against it; nil until it was read
+	http    *http.Client
+	token   string // of the owner
+	db      *sqlite.DB
+	agents  *files.Store
+	system  *agentsystem.System
+	srv     *web.Server
+	stop    func()
 }
 
 // A desk is the system as the API sees it.
@@ -172,6 +175,7 @@ func (r *rig) begin() {
 	if !r.bare {
 		cfg.Budgets = agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db})
 	}
+	cfg.Desk = watched{cfg.Desk, &r.watches}
 	if r.wrap != nil {
 		cfg.Desk = r.wrap(cfg.Desk)
 	}
