@@ -55,30 +55,32 @@ func (e *migrationError) Error() string {
 
 func (e *migrationError) Unwrap() error { return e.err }
 
-// run migrates with conn, if there is anything to do.
-func (m *migrator) run(ctx context.Context, conn *pgx.Conn) error {
-	version, err := m.version(ctx, conn)
-	if err != nil || version >= len(m.list) {
-		return err
+// run migrates with conn, if there is anything to do. It returns the version of the
+// schema before that.
+func (m *migrator) run(ctx context.Context, conn *pgx.Conn) (before int, err error) {
+	before, err = m.version(ctx, conn)
+	if err != nil || before >= len(m.list) {
+		return before, err
 	}
 	guard, err := m.connect(ctx)
 	if err != nil {
-		return err
+		return before, err
 	}
 	defer func() { _ = guard.Close(context.WithoutCancel(ctx)) }() // which ends its transaction
 	tx, err := m.lock(ctx, guard)
 	if err != nil {
-		return err
+		return before, err
 	}
-	if version, err = m.version(ctx, conn); err != nil { // another member may have been first
-		return err
+	version, err := m.version(ctx, conn) // another member may have been first
+	if err != nil {
+		return before, err
 	}
 	for n := version + 1; n <= len(m.list); n++ {
 		if err := m.migrate(ctx, conn, tx, n); err != nil {
-			return err
+			return before, err
 		}
 	}
-	return nil
+	return before, nil
 }
 
 // version is that of the schema; it is an error when that is too new.

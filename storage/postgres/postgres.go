@@ -113,14 +113,7 @@ type DB struct {
 // What is wrong with the URL, the server or the rights is told in one sentence with
 // the next step, as a *SetupError.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.migrations == nil {
-		cfg.migrations = migrations
-	}
-	cfg.openTime, cfg.lockTime = cmp.Or(cfg.openTime, openTime), cmp.Or(cfg.lockTime, lockTime)
-	db := &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+	db := newDB(cfg)
 	if err := db.open(ctx); err != nil {
 		for _, p := range []*pgxpool.Pool{db.pool, db.vitalPool} {
 			if p != nil {
@@ -145,12 +138,38 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
+func newDB(cfg Config) *DB {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.migrations == nil {
+		cfg.migrations = migrations
+	}
+	cfg.openTime, cfg.lockTime = cmp.Or(cfg.openTime, openTime), cmp.Or(cfg.lockTime, lockTime)
+	return &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+}
+
+// Migrate brings the schema to the present version, as Open does, and returns the
+// versions before and after. It is for upgrades with long migrations, which then no
+// start of a daemon has to wait for. Errors are those of Open.
+func Migrate(ctx context.Context, cfg Config) (before, after int, err error) {
+	db := newDB(cfg)
+	pc, err := db.poolConfig()
+	if err == nil {
+		before, err = db.prepare(ctx, pc.ConnConfig)
+	}
+	if err != nil {
+		return before, before, explain(cfg.URL, err)
+	}
+	return before, max(before, len(db.cfg.migrations)), nil
+}
+
 func (db *DB) open(ctx context.Context) error {
 	pc, err := db.poolConfig()
 	if err != nil {
 		return err
 	}
-	if err := db.prepare(ctx, pc.ConnConfig); err != nil {
+	if _, err := db.prepare(ctx, pc.ConnConfig); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, db.cfg.openTime)
@@ -184,8 +203,9 @@ func (db *DB) bounded(ctx context.Context, f func(ctx context.Context) error) er
 	return f(ctx)
 }
 
-// prepare looks at the server and migrates, on a connection of its own.
-func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) error {
+// prepare looks at the server and migrates, on a connection of its own. before is the
+// version of the schema until then.
+func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) (before int, err error) {
 	connect := func(ctx context.Context) (conn *pgx.Conn, err error) {
 		err = db.bounded(ctx, func(ctx context.Context) (err error) {
 			conn, err = pgx.ConnectConfig(ctx, cc.Copy())
@@ -195,7 +215,7 @@ func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) error {
 	}
 	conn, err := connect(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
 	var s surveyed
@@ -206,13 +226,13 @@ func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	m := migrator{connect: connect, list: db.cfg.migrations, lockTime: db.cfg.lockTime, pooler: db.cfg.Pooler, log: db.log}
-	if err := m.run(ctx, conn); err != nil {
-		return err
+	if before, err = m.run(ctx, conn); err != nil {
+		return before, err
 	}
-	return db.bounded(ctx, func(ctx context.Context) error { return db.adapt(ctx, conn, s) })
+	return before, db.bounded(ctx, func(ctx context.Context) error { return db.adapt(ctx, conn, s) })
 }
 
 // adapt brings this process in line with the server and its settings.
