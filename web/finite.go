@@ -55,8 +55,8 @@ func (f *flushes) FlushError() error {
 // Unwrap is for http.ResponseController.
 func (f *flushes) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// Written says that all that a request was to write is written: it only waits for its
-// answer from now on, and ends with the page, as one that reads does.
+// Written declares that the request has stored all it will store. From now on it only
+// waits for its answer, and its context ends when the server stops, as for a read.
 func Written(w http.ResponseWriter) {
 	for {
 		switch x := w.(type) {

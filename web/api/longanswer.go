@@ -12,10 +12,10 @@ import (
 // errGone: the client of a request went away before its answer.
 var errGone = errors.New("the client is gone")
 
-// A longAnswer is the connection to a client that waits for one JSON value. A proxy
-// takes a connection on which nothing comes for a minute for a dead one, so blanks,
-// which JSON allows before a value, go ahead of it. The first of them sends the
-// status 200: from then on an error can only be told in the value.
+// A longAnswer is the connection to a client that waits for one JSON value. Proxies
+// drop a connection that is silent for a minute, so claybot sends blanks, which JSON
+// allows before a value. The first blank sends status 200: from then on the value
+// itself must carry any error.
 type longAnswer struct {
 	sink
 	r    *http.Request

@@ -13,7 +13,7 @@ import (
 // A problem is an error that is told to whoever asked.
 type problem struct {
 	status  int
-	wait    int               // seconds until a retry is worth while; 0: not known
+	wait    int               // seconds until a retry may succeed; 0: unknown
 	kind    string            // for OpenAI clients; empty: by the status
 	ended   bool              // the run has ended: this is its answer
 	Code    string            `json:"code" doc:"For programs."`
@@ -68,9 +68,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, o operation, err erro
 	web.Answer(w, p.status, failure{*p})
 }
 
-// problemOf is explain for the answer to a request, with a line in the log. A request
-// that ended before its answer has lost its client, or the daemon stops; a client that
-// is there learns to come again.
+// problemOf explains err to the client of r and logs it. When the request ended before
+// its answer, the client is gone or the daemon stops; a client that is still connected
+// is told to retry.
 func (a *api) problemOf(r *http.Request, o operation, err error) *problem {
 	if r.Context().Err() != nil {
 		a.Log.Debug("request ended early", "operation", o.id, "err", err)

@@ -105,7 +105,7 @@ func (r *rig) lost(body string, when func()) {
 // unwatched waits until the daemon has noticed that its clients are gone.
 func (r *rig) unwatched() {
 	r.Helper()
-	r.until("nobody waits for an answer any more", func() bool { return r.watches.Load() == 0 })
+	r.until("no request waits for an answer", func() bool { return r.watches.Load() == 0 })
 }
 
 // A watched desk counts who watches a run.
@@ -318,8 +318,8 @@ func (d *refusing) Known(ctx context.Context, to agentsystem.Address, m claybot.
 	return d.Desk.Known(ctx, to, m)
 }
 
-// A client that waits for one JSON value is sent blanks meanwhile, as proxies cut
-// connections that are silent. What goes wrong then is told in the value.
+// A client that waits for one JSON value receives blanks meanwhile, because proxies cut
+// silent connections. A later error arrives in the value.
 func TestWaitingClientIsKeptAlive(t *testing.T) {
 	for text, want := range map[string]string{"press": `"content":"pressed it"`, "push": `{"error":{"message":"The run failed: `} {
 		t.Run(text, func(t *testing.T) {
@@ -343,8 +343,9 @@ func TestWaitingClientIsKeptAlive(t *testing.T) {
 	}
 }
 
-// A daemon that stops tells who waits to come again, and answers then what it was
-// asked before; who is sent blanks is cut, which is told from an answer.
+// A daemon that stops tells waiting clients to retry, and answers the retry from the
+// same run. A connection that already carries blanks or a stream is cut, so that its end
+// is not mistaken for an answer.
 func TestStopWhileAClientWaits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
