@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: a C compiler for the race detector, a
-# Chromium for the web page, a Docker engine for workspaces, and PostgreSQL for many
-# nodes. Where that is not possible it says what will be missing. Safe to repeat.
+# Chromium for the web page, a Docker engine for workspaces, PostgreSQL for many
+# nodes, and OpenAI clients of Node.js. Where that is not possible it says what will
+# be missing. Safe to repeat.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,4 +34,6 @@ have cc gcc || install gcc libc6-dev || without "no C compiler; the tests run wi
 have chromium chromium-browser google-chrome || install chromium || without "no Chromium; the tests of the web page in a browser are skipped"
 ./scripts/docker.sh || without "no Docker engine; the tests of workspaces in containers are skipped"
 ./scripts/browser-image.sh || without "no image with Chromium; the tests of a browser in a container are skipped"
+{ have node && have npm; } || install nodejs npm || true
+./scripts/clients.sh || without "no OpenAI clients of Node.js; the test with them is skipped"
 ./scripts/postgres.sh || without "no PostgreSQL; the tests of many nodes are skipped"

@@ -409,6 +409,11 @@ type Marks interface {
 	SetMark(ctx context.Context, key, value string) error
 }
 
+// MarkRepeats begins the keys of marks that tell retries of an HTTP request from
+// new ones. Their values begin with a time, as unix milliseconds in 13 digits; Prune
+// removes them a day after it.
+const MarkRepeats = "repeats/"
+
 // Figures counts what is in the store, for status.
 type Figures interface {
 	Figures(ctx context.Context) (Counts, error)

@@ -37,16 +37,36 @@ func (f *flushes) done() {
 	}
 }
 
+func (f *flushes) written() {
+	if f.stop == nil {
+		f.stop = f.first()
+	}
+}
+
 // Flush and FlushError send what was written.
 func (f *flushes) Flush() { _ = f.FlushError() } // the interface has no error
 
 // FlushError is Flush with its error.
 func (f *flushes) FlushError() error {
-	if f.stop == nil {
-		f.stop = f.first()
-	}
+	f.written()
 	return http.NewResponseController(f.ResponseWriter).Flush()
 }
 
 // Unwrap is for http.ResponseController.
 func (f *flushes) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+// Written declares that the request has stored all it will store. From now on it only
+// waits for its answer, and its context ends when the server stops, as for a read.
+func Written(w http.ResponseWriter) {
+	for {
+		switch x := w.(type) {
+		case *flushes:
+			x.written()
+			return
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = x.Unwrap()
+		default:
+			return
+		}
+	}
+}

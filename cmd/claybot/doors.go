@@ -50,6 +50,7 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 	}
 	routes = append(routes, api.Routes(api.Config{
 		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Budgets: d.purse, Log: d.log, Version: version,
+		Marks:    d.db,
 		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
 		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
 	})...)

@@ -78,8 +78,9 @@ type cli struct {
 	Heartbeat heartbeatCmd `cmd:"" help:"List the tasks of the heartbeat, or run them."`
 	Reminders remindersCmd `cmd:"" help:"List what an agent will be reminded of."`
 
-	Export exportCmd `cmd:"" help:"Copy all that is stored into a data directory, or the files of one agent."`
-	Import importCmd `cmd:"" help:"Copy a data directory into the store that is configured, which is empty."`
+	Export  exportCmd  `cmd:"" help:"Copy all that is stored into a data directory, or the files of one agent."`
+	Import  importCmd  `cmd:"" help:"Copy a data directory into the store that is configured, which is empty."`
+	Migrate migrateCmd `cmd:"" help:"Bring the schema of the PostgreSQL database to this version and exit; run it before an upgrade with long migrations."`
 
 	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
 	Token   tokenCmd   `cmd:"" help:"Make tokens for programs that use the API; list, rotate or revoke them."`

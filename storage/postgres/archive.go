@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -70,19 +69,17 @@ func CreateArchive(ctx context.Context, cfg Config) (*Archive, error) {
 }
 
 func openArchive(ctx context.Context, cfg Config) (*Archive, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	db := &DB{cfg: cfg, log: cfg.Log}
+	db := newDB(cfg)
+	cfg = db.cfg
 	pc, err := db.poolConfig()
 	if err != nil {
 		return nil, explain(cfg.URL, err)
 	}
-	open, cancel := context.WithTimeout(ctx, openTime)
-	defer cancel()
-	if err := db.prepare(open, pc.ConnConfig); err != nil {
+	if _, err := db.prepare(ctx, pc.ConnConfig); err != nil {
 		return nil, explain(cfg.URL, err)
 	}
+	open, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
 	conn, err := pgx.ConnectConfig(open, pc.ConnConfig)
 	if err != nil {
 		return nil, explain(cfg.URL, err)

@@ -38,7 +38,10 @@
 //
 // # Versions
 //
-// Migrations run once, under an advisory lock. Each says from which version on a
-// binary can work with what it leaves behind, so that during a rolling upgrade old
-// and new ones work side by side.
+// Migrations run once, under an advisory lock, and take as long as they take; the open
+// time-out is for connections. A migration may have several steps: each is done once,
+// gives up a lock that it waits for after lockTime and tries again, and is not repeated
+// when a later one is interrupted. Each migration says from which version on a binary
+// can work with what it leaves behind, so that during a rolling upgrade old and new
+// ones work side by side.
 package postgres

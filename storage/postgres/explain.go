@@ -47,6 +47,9 @@ func explain(rawURL string, err error) error {
 		return say(err.Error(), "start that version of claybot or a later one; nothing was changed")
 	}
 	where := hostOf(rawURL)
+	if failed := (*migrationError)(nil); errors.As(err, &failed) {
+		return explainMigration(failed, rawURL, where, say)
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return explainServer(pg, rawURL, say)
@@ -63,6 +66,30 @@ func explain(rawURL string, err error) error {
 		return say(fmt.Sprintf("%s cannot be reached", where), "look whether the server is up, and whether host and port in the storage URL are right")
 	}
 	return say("it cannot be used: "+redacted{err, rawURL}.Error(), "run `claybot doctor` for more")
+}
+
+// explainMigration says which migration failed, and how to go on: what is done of it
+// stays done.
+func explainMigration(failed *migrationError, rawURL, where string, say func(problem, next string) error) error {
+	const resume = "start claybot again, or run `claybot migrate`; steps that are done are not repeated"
+	name := fmt.Sprintf("migration %d", failed.version)
+	if failed.steps > 1 {
+		name = fmt.Sprintf("migration %d (step %d of %d)", failed.version, failed.step, failed.steps)
+	}
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(failed.err, context.Canceled), errors.Is(failed.err, context.DeadlineExceeded):
+		return say(name+" was interrupted", resume)
+	case errors.As(failed.err, &pg) && pg.Code == codeNoRight:
+		return say(name+" lacks a right: "+pg.Message, "let the role of the storage URL own the tables of claybot, then "+resume)
+	case errors.As(failed.err, &pg) && pg.Code == codeDiskFull:
+		return say(name+" filled the server's disk", "free some space there, then "+resume)
+	case errors.As(failed.err, &pg) && !strings.HasPrefix(pg.Code, "57P"):
+		return say(fmt.Sprintf("%s failed: %s (SQLSTATE %s)", name, pg.Message, pg.Code), "see the log of the server, then "+resume)
+	case errors.As(failed.err, &pg), isGone(failed.err):
+		return say(name+" was interrupted: the connection to "+where+" broke", resume)
+	}
+	return say(name+" failed: "+redacted{failed.err, rawURL}.Error(), resume)
 }
 
 // understood reports whether an address is one of a database: pgx takes an address that

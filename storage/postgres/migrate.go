@@ -5,7 +5,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -15,6 +17,13 @@ var migrationFiles embed.FS
 
 // A migration brings the schema from one version to the next. A released one is
 // never edited: databases of every version exist.
+//
+// It is one transaction, unless lines that begin with "-- step" divide it into steps.
+// Each step is a transaction of its own and is done once, whatever interrupts what
+// comes after it; so each must leave a schema with which the binaries of the version
+// before work as well. A step after "-- step concurrently" is one statement without a
+// transaction, such as CREATE INDEX CONCURRENTLY: it is done again when it was
+// interrupted, and must allow for that.
 type migration struct {
 	sql string
 	// oldest is the schema version of the oldest binary that can work with what
@@ -38,47 +47,43 @@ func read(n int) string {
 }
 
 // migrationLock is the advisory lock under which one process migrates: "claybot"
-// in ASCII.
-const migrationLock = 0x636c6179626f74
+// in ASCII. stepLock is that of one step of it.
+const (
+	migrationLock = 0x636c6179626f74
+	stepLock      = migrationLock + 1
+)
+
+// A step is a part of a migration.
+type step struct {
+	sql          string
+	concurrently bool // without a transaction
+}
+
+// stepLine divides a migration into steps.
+var stepLine = regexp.MustCompile(`(?m)^-- step( concurrently)?\b.*$`)
+
+// steps are the parts of a migration, in their order; there is at least one.
+func (m migration) steps() []step {
+	var all []step
+	add := func(sql string, concurrently bool) {
+		if strings.TrimSpace(sql) != "" {
+			all = append(all, step{sql, concurrently})
+		}
+	}
+	begin, concurrently := 0, false
+	for _, at := range stepLine.FindAllStringSubmatchIndex(m.sql, -1) {
+		add(m.sql[begin:at[0]], concurrently)
+		begin, concurrently = at[1], at[2] >= 0
+	}
+	add(m.sql[begin:], concurrently)
+	if len(all) == 0 {
+		all = []step{{}}
+	}
+	return all
+}
 
 // errNewer: a later claybot has changed the schema.
 var errNewer = errors.New("the schema is newer than this claybot")
-
-// migrate brings the schema to the present version, in one transaction. Processes
-// that start together wait for each other.
-func migrate(ctx context.Context, conn *pgx.Conn) error {
-	version, oldest, err := schemaVersion(ctx, conn)
-	if err != nil {
-		return err
-	}
-	if err := checkVersion(version, oldest); err != nil || version >= len(migrations) {
-		return err
-	}
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after Commit it does nothing
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
-		return err
-	}
-	if version, oldest, err = schemaVersion(ctx, conn); err != nil { // somebody else may have been first
-		return err
-	}
-	if err := checkVersion(version, oldest); err != nil || version >= len(migrations) {
-		return err
-	}
-	for n := version + 1; n <= len(migrations); n++ {
-		m := migrations[n-1]
-		if _, err := tx.Exec(ctx, m.sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("migration %d: %w", n, err)
-		}
-		if _, err := tx.Exec(ctx, "INSERT INTO schema_versions (version, oldest) VALUES ($1, $2)", n, m.oldest); err != nil {
-			return fmt.Errorf("migration %d: %w", n, err)
-		}
-	}
-	return tx.Commit(ctx)
-}
 
 // schemaVersion is the version of the schema, 0 for none yet, and that of the
 // oldest binary which can work with it.
@@ -91,9 +96,12 @@ func schemaVersion(ctx context.Context, conn *pgx.Conn) (version, oldest int, er
 	return version, oldest, err
 }
 
-func checkVersion(version, oldest int) error {
-	if oldest > len(migrations) {
-		return fmt.Errorf("%w: it is version %d and needs a claybot that knows version %d, this one knows %d", errNewer, version, oldest, len(migrations))
+func checkVersion(version, oldest int) error { return checkKnown(version, oldest, len(migrations)) }
+
+// checkKnown is checkVersion for a claybot that knows so many migrations.
+func checkKnown(version, oldest, known int) error {
+	if oldest > known {
+		return fmt.Errorf("%w: it is version %d and needs a claybot that knows version %d, this one knows %d", errNewer, version, oldest, known)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -29,8 +30,8 @@ const (
 	// lookForSinks is after how many beats a node looks for sinks that another one
 	// has named. While a node is new, it does so with each.
 	lookForSinks = 3
-	// openTime bounds how long a start waits for the server, and for another
-	// process that migrates.
+	// openTime bounds how long a start waits for the server. Migrations take as long
+	// as they take.
 	openTime = time.Minute
 	// pingAfter is how long a connection may be idle before it is asked whether it
 	// still is one.
@@ -69,6 +70,10 @@ type Config struct {
 	// hintTime bounds how long it may take to tell a hint; 0: as long as is good for
 	// whoever waits behind it. Tests that want to hear each of them raise it.
 	hintTime time.Duration
+	// For tests of migrations; zero: openTime, migrations and lockTime.
+	openTime   time.Duration
+	migrations []migration
+	lockTime   time.Duration
 }
 
 // patience is how long a hint may take where usual is how long is good.
@@ -108,10 +113,7 @@ type DB struct {
 // What is wrong with the URL, the server or the rights is told in one sentence with
 // the next step, as a *SetupError.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	db := &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+	db := newDB(cfg)
 	if err := db.open(ctx); err != nil {
 		for _, p := range []*pgxpool.Pool{db.pool, db.vitalPool} {
 			if p != nil {
@@ -136,16 +138,42 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
+func newDB(cfg Config) *DB {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.migrations == nil {
+		cfg.migrations = migrations
+	}
+	cfg.openTime, cfg.lockTime = cmp.Or(cfg.openTime, openTime), cmp.Or(cfg.lockTime, lockTime)
+	return &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+}
+
+// Migrate brings the schema to the present version, as Open does, and returns the
+// versions before and after. It is for upgrades with long migrations, which then no
+// start of a daemon has to wait for. Errors are those of Open.
+func Migrate(ctx context.Context, cfg Config) (before, after int, err error) {
+	db := newDB(cfg)
+	pc, err := db.poolConfig()
+	if err == nil {
+		before, err = db.prepare(ctx, pc.ConnConfig)
+	}
+	if err != nil {
+		return before, before, explain(cfg.URL, err)
+	}
+	return before, max(before, len(db.cfg.migrations)), nil
+}
+
 func (db *DB) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, openTime)
-	defer cancel()
 	pc, err := db.poolConfig()
 	if err != nil {
 		return err
 	}
-	if err := db.prepare(ctx, pc.ConnConfig); err != nil {
+	if _, err := db.prepare(ctx, pc.ConnConfig); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, db.cfg.openTime)
+	defer cancel()
 	if db.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return err
 	}
@@ -168,23 +196,47 @@ func (db *DB) open(ctx context.Context) error {
 	return db.loadSinks(ctx)
 }
 
-// prepare looks at the server and migrates, on a connection of its own.
-func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) error {
-	conn, err := pgx.ConnectConfig(ctx, cc.Copy())
+// bounded calls f with the open time-out.
+func (db *DB) bounded(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, db.cfg.openTime)
+	defer cancel()
+	return f(ctx)
+}
+
+// prepare looks at the server and migrates, on a connection of its own. before is the
+// version of the schema until then.
+func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) (before int, err error) {
+	connect := func(ctx context.Context) (conn *pgx.Conn, err error) {
+		err = db.bounded(ctx, func(ctx context.Context) (err error) {
+			conn, err = pgx.ConnectConfig(ctx, cc.Copy())
+			return err
+		})
+		return conn, err
+	}
+	conn, err := connect(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
-	s, err := survey(ctx, conn)
+	var s surveyed
+	err = db.bounded(ctx, func(ctx context.Context) (err error) {
+		if s, err = survey(ctx, conn); err == nil {
+			err = s.check()
+		}
+		return err
+	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := s.check(); err != nil {
-		return err
+	m := migrator{connect: connect, list: db.cfg.migrations, lockTime: db.cfg.lockTime, pooler: db.cfg.Pooler, log: db.log}
+	if before, err = m.run(ctx, conn); err != nil {
+		return before, err
 	}
-	if err := migrate(ctx, conn); err != nil {
-		return err
-	}
+	return before, db.bounded(ctx, func(ctx context.Context) error { return db.adapt(ctx, conn, s) })
+}
+
+// adapt brings this process in line with the server and its settings.
+func (db *DB) adapt(ctx context.Context, conn *pgx.Conn, s surveyed) error {
 	if err := checkRights(ctx, conn, s.schema); err != nil {
 		return err
 	}

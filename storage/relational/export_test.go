@@ -28,6 +28,7 @@ func (c *Conn) CancelReserved(agent claybot.AgentID, id claybot.RunID, m claybot
 	return c.cancelReserved(agent, id, m, reason)
 }
 
+func (c *Conn) PruneRepeats(t claybot.Time) (int, error)        { return c.pruneRepeats(t) }
 func (c *Conn) PruneKeys(t claybot.Time, keep int) (int, error) { return c.pruneKeys(t, keep) }
 
 func (c *Conn) PruneUsage(day string) (int, error) { return c.pruneUsage(day) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 )
 
 // What Prune keeps.
@@ -15,6 +16,8 @@ const (
 	keepRuns   = 90 * 24 * time.Hour
 	keepLedger = 90 * 24 * time.Hour // CR-42
 	keepUsage  = 400 * 24 * time.Hour
+	// keepRepeats is how long a retry of an HTTP request may be recognized, and more.
+	keepRepeats = 24 * time.Hour
 	// keepUnpublished is how long the events of an ended run wait for a sink
 	// that cannot be told of them.
 	keepUnpublished = 30 * 24 * time.Hour
@@ -49,6 +52,7 @@ func (db *Store) Prune(ctx context.Context, at time.Time) error {
 		db.chunk(func(c *Conn) (int, error) { return c.pruneRuns(claybot.At(at.Add(-keepRuns))) }),
 		db.chunk(func(c *Conn) (int, error) { return c.pruneLedger(claybot.At(at.Add(-keepLedger))) }),
 		db.chunk(func(c *Conn) (int, error) { return c.pruneKeys(claybot.At(at.Add(-keepKeys)), keepKeyCount) }),
+		db.chunk(func(c *Conn) (int, error) { return c.pruneRepeats(claybot.At(at.Add(-keepRepeats))) }),
 		db.chunk(func(c *Conn) (int, error) { return c.pruneUsage(dayOf(at.Add(-keepUsage).UnixMilli())) }),
 		db.chunk(func(c *Conn) (int, error) { return c.pruneBudgets(claybot.At(at.Add(-keepUsage))) }),
 		db.chunk(func(c *Conn) (int, error) { return c.pruneNodes(claybot.At(at)) }),
@@ -163,6 +167,13 @@ func (c *Conn) pruneLedger(t claybot.Time) (int, error) {
 	n, err := c.exec(`DELETE FROM ledger WHERE n IN (SELECT n FROM ledger l WHERE entered < ? AND (manual = 1
 		OR EXISTS (SELECT 1 FROM ledger k WHERE k.task = l.task AND k.manual = 0 AND k.n > l.n)) ORDER BY entered LIMIT 0+?)`,
 		t, 10*pruneChunk)
+	return int(n), err
+}
+
+// pruneRepeats removes some marks of repeats that were written before t.
+func (c *Conn) pruneRepeats(t claybot.Time) (int, error) {
+	n, err := c.exec(`DELETE FROM marks WHERE key IN (SELECT key FROM marks
+		WHERE substr(key, 1, 8) = ? AND value < ? LIMIT 0+?)`, storage.MarkRepeats, fmt.Sprintf("%013d", t), 10*pruneChunk)
 	return int(n), err
 }
 

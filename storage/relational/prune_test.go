@@ -143,3 +143,27 @@ func TestPruneLongAfter(t *testing.T) {
 		}
 	}
 }
+
+// Marks of repeats are removed after a day, also one that says that there is none;
+// all other marks stay.
+func TestPruneRepeats(t *testing.T) {
+	db := openFresh(t)
+	for key, value := range map[string]string{
+		storage.MarkRepeats + "old": "1700000000000 ", storage.MarkRepeats + "none": " ", storage.MarkRepeats + "new": "1700000000001 1600000000000",
+		"repeat": "1600000000000", "telegram/poll": "1600000000000",
+	} {
+		if err := db.SetMark(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{2, 0} {
+		var n int
+		do(t, db, func(c *relational.Conn) (err error) { n, err = c.PruneRepeats(1700000000001); return err })
+		if n != want {
+			t.Errorf("removed %d, want %d", n, want)
+		}
+	}
+	if n := count(t, db, "SELECT count(*) FROM marks WHERE key IN ('repeats/new', 'repeat', 'telegram/poll')"); n != 3 {
+		t.Errorf("%d of 3 marks stay", n)
+	}
+}

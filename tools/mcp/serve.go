@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -100,6 +101,8 @@ const (
 	maxAsk      = 100_000 // bytes
 	lastDefault = 20
 	lastMost    = 200
+	// stillEvery is the time between signs of life of a call.
+	stillEvery = 10 * time.Second
 )
 
 const instructions = "The agents of claybot. ask_agent gives one something to do and waits for its answer; " +
@@ -184,7 +187,7 @@ func (d desk) ask(ctx context.Context, r *sdk.CallToolRequest, in askArgs) (*sdk
 	if err != nil {
 		return nil, nil, err
 	}
-	end, err := d.agents.Follow(ctx, got.Run, progress(ctx, r))
+	end, err := d.follow(ctx, got.Run, progress(ctx, r))
 	if ctx.Err() != nil {
 		d.cancel(ctx, got.Run)
 		return nil, nil, errors.New("the call was cancelled, and the run with it")
@@ -196,6 +199,28 @@ func (d desk) ask(ctx context.Context, r *sdk.CallToolRequest, in askArgs) (*sdk
 		end.Agent = got.Agent
 	}
 	return answer(end), nil, nil
+}
+
+// follow waits for a run. It tells every stillEvery that it goes on: many clients
+// give up a call of which they hear nothing for a minute, and start it again.
+func (d desk) follow(ctx context.Context, run claybot.RunID, tell func(string)) (RunInfo, error) {
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(stillEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				tell("still working")
+			case <-ended:
+				return
+			}
+		}
+	})
+	defer wg.Wait()
+	defer close(ended)
+	return d.agents.Follow(ctx, run, tell)
 }
 
 // key is the key of a request. One without a name of its own is never a repeat.
@@ -217,14 +242,18 @@ func (d desk) cancel(ctx context.Context, run claybot.RunID) {
 	}
 }
 
-// progress tells the client what happens, if it asked for that.
+// progress tells the client what happens, if it asked for that. It may be used by
+// several goroutines.
 func progress(ctx context.Context, r *sdk.CallToolRequest) func(string) {
 	token := r.Params.GetProgressToken()
 	if token == nil {
 		return func(string) {}
 	}
+	var mu sync.Mutex // the numbers of notifications grow
 	step := 0.0
 	return func(words string) {
+		mu.Lock()
+		defer mu.Unlock()
 		step++
 		// A client that is not told still gets the answer.
 		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: step, Message: plain(words, 300)})

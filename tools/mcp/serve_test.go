@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -188,6 +190,44 @@ func checkServer(t *testing.T, o *office, session *sdk.ClientSession, told <-cha
 	if run := <-o.canceled; !strings.HasPrefix(string(run), "forever") {
 		t.Errorf("cancelled %s", run)
 	}
+}
+
+// A call that takes long tells that it goes on, although nothing happens.
+func TestLongCallTellsThatItGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice()
+		a, b := sdk.NewInMemoryTransports()
+		serving, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = mcp.NewServer(o, "ann", "1", nil).Run(serving, a) }()
+		defer func() { stop(); <-done }()
+		told := make(chan string, 100)
+		client := sdk.NewClient(&sdk.Implementation{Name: "editor", Version: "1"}, &sdk.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { told <- r.Params.Message },
+		})
+		session, err := client.Connect(t.Context(), b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		params := &sdk.CallToolParams{Name: "ask_agent", Arguments: map[string]any{"text": "forever"}}
+		params.SetProgressToken("p")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _, _ = session.CallTool(ctx, params) }() // it is cancelled below
+		began := time.Now()
+		for _, want := range []string{"started", "uses search", "still working", "still working"} {
+			if got := <-told; got != want {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		if d := time.Since(began); d != 20*time.Second {
+			t.Errorf("after %v", d)
+		}
+		cancel()
+		<-ended
+		<-o.canceled
+	})
 }
 
 // Keys of different callers do not meet, and a session lets in its own caller

@@ -4,20 +4,23 @@
 // It guarantees: one table of operations makes the routes and the document, so
 // they cannot differ; all errors have one shape; an unknown field, parameter or
 // id is an error and never ignored; what was accepted is durable; a request that
-// names an idempotency key may be repeated. A reader that is slow, or does not
+// names an idempotency key may be repeated, and so may one of an OpenAI client that
+// names none. A reader that is slow, or does not
 // read at all, costs at most 256 KiB and delays nobody.
 //
-// It knows no store and no platform: all it does goes through web.Desk and
-// web.Workshop. Who may come in is the affair of package web. Only cmd imports it.
+// It knows no platform, and of the store its marks alone: all it does goes through
+// web.Desk and web.Workshop. Who may come in is the affair of package web. Only cmd imports it.
 package api
 
 import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
@@ -35,7 +38,13 @@ type Config struct {
 	// Engine names the engine that an agent will have which does not exist yet.
 	// Optional: none plans then.
 	Engine func(claybot.Descriptor) string
-	Log    *slog.Logger
+	// Marks remember which answers were delivered. Without them, a retry of an OpenAI
+	// client that sends no Idempotency-Key is a message of its own.
+	Marks storage.Marks
+	// KeepAlive is how long a client that waits for an answer goes without a sign of
+	// life; 0: 15 s.
+	KeepAlive time.Duration
+	Log       *slog.Logger
 	// Version is that of the program; it is in the document.
 	Version string
 }
@@ -45,6 +54,7 @@ type api struct {
 	Config
 	document  func() []byte
 	configure sync.Mutex // from reading the settings of an agent to writing them
+	notes     notes
 }
 
 // Routes are the paths of the API.
@@ -55,6 +65,9 @@ func Routes(cfg Config) []web.Route {
 func newAPI(cfg Config) *api {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.KeepAlive == 0 {
+		cfg.KeepAlive = pingEvery
 	}
 	if cfg.Engine == nil {
 		cfg.Engine = func(claybot.Descriptor) string { return claybot.EngineReact }

@@ -31,20 +31,29 @@ func readBody(r *http.Request, v any) error { return readJSON(r, v, true) }
 
 // readJSON is readBody, that with lenient overlooks fields it does not know.
 func readJSON(r *http.Request, v any, strict bool) error {
+	b, err := readAll(r)
+	if err != nil {
+		return err
+	}
+	return parse(b, v, strict)
+}
+
+// readAll reads a body that is not empty.
+func readAll(r *http.Request) ([]byte, error) {
 	b, err := io.ReadAll(r.Body)
 	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big):
-		return &problem{
+		return nil, &problem{
 			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: fmt.Sprintf("The body is larger than the %d bytes that this path takes.", big.Limit),
 		}
 	case err != nil:
-		return bad("The body could not be read to its end.", "Send it again.")
+		return nil, bad("The body could not be read to its end.", "Send it again.")
 	case len(bytes.TrimSpace(b)) == 0:
-		return bad("The body is empty; a JSON object is expected here.", "GET /openapi.json describes it.")
+		return nil, bad("The body is empty; a JSON object is expected here.", "GET /openapi.json describes it.")
 	}
-	return parse(b, v, strict)
+	return b, nil
 }
 
 // parse reads the JSON object b into v.

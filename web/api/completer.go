@@ -24,6 +24,7 @@ const (
 type completer struct {
 	api     *api
 	got     agentsystem.Accepted
+	repeat  *repeat // nil: the request has a key
 	model   string
 	usage   bool // is to be told at the end of a stream
 	created int64
@@ -63,11 +64,16 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 		}
 		end, err := c.follow(ctx, func(text string) error { return put(c.chunk(&chatReply{Content: text}, nil)) })
 		if ctx.Err() != nil {
-			return err
+			return context.Cause(ctx)
 		}
 		if err != nil { // without [DONE], which would end it well
-			return put(likeOpenAI(explain(operation{missing: noModel}, err)))
+			p := explain(operation{missing: noModel}, err)
+			if p.ended {
+				c.repeat.answered(ctx)
+			}
+			return put(likeOpenAI(p))
 		}
+		c.repeat.answered(ctx)
 		stop := "stop"
 		if err := put(c.chunk(&chatReply{}, &stop)); err != nil {
 			return err
@@ -83,7 +89,9 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	})
 	if err != nil {
+		c.repeat.unanswered(r.Context())
 		c.api.Log.Debug("completion ended early", "run", c.got.Run, "err", err)
+		panic(http.ErrAbortHandler) // an end in order would look like that of the answer
 	}
 	return nil
 }
@@ -134,16 +142,14 @@ func (c *completer) looked(ctx context.Context, show func(string) error) (ending
 	return ending{}, canceled(run.Cancel)
 }
 
+// failed and canceled are the ends of a run without an answer. No client of OpenAI
+// retries a 400: LangChain retries 422 and all above 413, others 409.
 func failed(code, text string) error {
-	return &problem{status: http.StatusInternalServerError, Code: code, Message: "The run failed: " + text}
+	return &problem{status: http.StatusBadRequest, kind: "run_failed", ended: true, Code: code, Message: "The run failed: " + text}
 }
 
 func canceled(by string) error {
-	return conflictCode("canceled", "The run was canceled: "+by+".")
-}
-
-func conflictCode(code, message string) error {
-	return &problem{status: http.StatusConflict, Code: code, Message: message}
+	return &problem{status: http.StatusBadRequest, kind: "run_canceled", ended: true, Code: "canceled", Message: "The run was canceled: " + by + "."}
 }
 
 // event shows what an event tells. over means that the answer is complete.
@@ -172,7 +178,7 @@ func (c *completer) event(ctx context.Context, e claybot.Event, show func(string
 		if !c.mine {
 			return ending{}, false, nil
 		}
-		text, err := c.whole(ctx, d.Text, func(all []claybot.Record) string { return stepText(all, e.Run, d.Step) })
+		text, err := c.uncut(ctx, d.Text, func(all []claybot.Record) string { return stepText(all, e.Run, d.Step) })
 		if err != nil {
 			return ending{}, true, err
 		}
@@ -196,7 +202,7 @@ func (c *completer) event(ctx context.Context, e claybot.Event, show func(string
 
 // finish is the end of a run whose reply begins with output.
 func (c *completer) finish(ctx context.Context, run claybot.RunID, output string, usage claybot.Usage, show func(string) error) (ending, error) {
-	text, err := c.whole(ctx, output, func(all []claybot.Record) string { return replyText(all, run) })
+	text, err := c.uncut(ctx, output, func(all []claybot.Record) string { return replyText(all, run) })
 	if err != nil {
 		return ending{}, err
 	}
@@ -209,9 +215,9 @@ func (c *completer) finish(ctx context.Context, run claybot.RunID, output string
 	return ending{text, usage}, err
 }
 
-// whole is a text of which only the beginning may be known: all of it is in
+// uncut is a text of which only the beginning may be known: all of it is in
 // what the agent remembers, as long as it does.
-func (c *completer) whole(ctx context.Context, text string, find func([]claybot.Record) string) (string, error) {
+func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.Record) string) (string, error) {
 	begin, isCut := strings.CutSuffix(text, "…")
 	if !isCut || len(text) < runs.PreviewLimit-3 {
 		return text, nil

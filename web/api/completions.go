@@ -116,9 +116,13 @@ type openAIError struct {
 }
 
 func likeOpenAI(p *problem) openAIFailure {
-	kind := "invalid_request_error"
-	if p.status >= http.StatusInternalServerError {
+	kind := p.kind
+	switch {
+	case kind != "":
+	case p.status >= http.StatusInternalServerError:
 		kind = "server_error"
+	default:
+		kind = "invalid_request_error"
 	}
 	message := p.Message
 	if p.Fix != "" {
@@ -183,10 +187,15 @@ func (a *api) modelOperations() []operation {
 				"request are overlooked: the agent has its own. A client that goes away does not end the run. When the agent asks something, the question " +
 				"is the answer, and the next message of the thread answers it. An approval, and what is asked of approvers, no message answers: operators " +
 				"do, at POST /questions/{question}/answer. While streaming, texts that come before the use of tools are shown too.",
-			params: []param{{name: "Idempotency-Key", about: "A repeat under the same key gets the answer of the same run.", header: true}},
-			body:   completionRequest{},
+			params: []param{
+				{name: "Idempotency-Key", about: "A repeat under the same key gets the answer of the same run. Without a key, the same request is a repeat while its run is " +
+					"at work, and for 10 minutes after it as long as no client received the whole answer.", header: true},
+				{name: retryCount, about: "Above 0: the client repeats a request, which gets the answer of the same run also when a client received it.", header: true},
+			},
+			body: completionRequest{},
 			answers: []answer{
-				{status: http.StatusOK, value: completion{}, about: "With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."},
+				{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Blanks may come before the JSON, every 15 s, while the run is at work; a run that fails after " +
+					"that is an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."},
 			},
 			fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}, missing: noModel, serve: a.complete,
 		},
@@ -237,8 +246,12 @@ func (a *api) profiles() []string {
 
 // complete serves POST /v1/chat/completions.
 func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
+	body, err := readAll(r)
+	if err != nil {
+		return err
+	}
 	var in completionRequest
-	if err := readJSON(r, &in, false); err != nil {
+	if err := parse(body, &in, false); err != nil {
 		return err
 	}
 	if in.N > 1 {
@@ -252,56 +265,63 @@ func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.begin(r, to, in, text)
+	again, err := a.repeatOf(r, body)
 	if err != nil {
 		return err
 	}
+	c, err := a.begin(r, to, in, text, again)
+	if err != nil {
+		return err
+	}
+	web.Written(w)
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{}) // the server's are for short requests; a writer without deadlines has none to lift
 	_ = rc.SetWriteDeadline(time.Time{})
 	if in.Stream {
 		return c.stream(w, r)
 	}
-	end, err := c.follow(r.Context(), func(string) error { return nil })
-	if err != nil {
-		return err
-	}
-	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
-	stop := "stop"
-	return reply(w, http.StatusOK, completion{
-		ID: c.id(), Object: "chat.completion", Created: c.created, Model: in.Model, Usage: counts(end.usage),
-		Choices: []choice{{Message: &chatReply{Role: "assistant", Content: end.text}, Finish: &stop}},
-	})
+	return c.whole(w, r)
 }
 
 // begin gives what the user said to the agent: as the answer to what it asked,
-// or as a message. What came before under the same key is followed instead: a
-// repeat must not answer the question that came of it.
-func (a *api) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string) (*completer, error) {
+// or as a message. What came before under the same key, or of what this request is
+// the retry of, is followed instead: a repeat must not answer the question that came
+// of it. A request that has a key needs no repeat.
+func (a *api) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string, again *repeat) (*completer, error) {
 	c := &completer{api: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
-	key := r.Header.Get("Idempotency-Key")
-	if key != "" && (len(key) > 128 || !keyForm.MatchString(key)) {
-		sum := sha256.Sum256([]byte(key))
-		key = hex.EncodeToString(sum[:])
+	said := saying{text: text, key: r.Header.Get("Idempotency-Key")}
+	if len(said.key) > 128 || said.key != "" && !keyForm.MatchString(said.key) {
+		sum := sha256.Sum256([]byte(said.key))
+		said.key = hex.EncodeToString(sum[:])
 	}
-	m := claybot.Message{Type: claybot.MessageUser, Text: text, At: claybot.Now()}
-	if key != "" {
-		caller := web.CallerOf(r).Name
-		m.From = claybot.Sender{UserID: caller, Name: caller}
+	caller := web.CallerOf(r).Name
+	m := claybot.Message{Type: claybot.MessageUser, Text: text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
+	known := func(key string) (agentsystem.Accepted, bool, error) {
 		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key) // as start does
-		got, known, err := a.Desk.Known(r.Context(), to, m)
-		if err != nil {
-			return c, err
-		}
-		if known {
-			return c, c.again(r.Context(), got)
-		}
+		return a.Desk.Known(r.Context(), to, m)
+	}
+	var got agentsystem.Accepted
+	var found bool
+	var err error
+	switch {
+	case said.key != "":
+		got, found, err = known(said.key)
+	case again != nil:
+		c.repeat = again
+		got, found, err = again.find(r, known)
+		said.implied = again.key()
+		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + said.implied)
+	}
+	if err != nil {
+		return c, err
+	}
+	if found {
+		return c, c.again(r.Context(), got)
 	}
 	if answered, err := c.answer(r, to, m, spoken(in.Messages)); answered || err != nil {
 		return c, err
 	}
-	var err error
-	c.got, err = a.start(r, to, saying{text: text, key: key})
+	c.got, err = a.start(r, to, said)
 	if err == nil && len(c.got.Answers) > 0 { // a repeat was faster
 		err = c.again(r.Context(), c.got)
 	}

@@ -180,7 +180,11 @@ func (x answer) describe(s *schemas) schema {
 		if kind == "" {
 			kind = "application/json"
 		}
-		out["content"] = schema{kind: schema{"schema": s.of(reflect.TypeOf(x.value))}}
+		shape := s.of(reflect.TypeOf(x.value))
+		if x.or != nil {
+			shape = schema{"oneOf": []any{shape, s.of(reflect.TypeOf(x.or))}}
+		}
+		out["content"] = schema{kind: schema{"schema": shape}}
 	}
 	return out
 }

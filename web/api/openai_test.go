@@ -241,7 +241,7 @@ func TestCompletionFails(t *testing.T) {
 		{asking("claybot", "", user("x"), openai.ChatCompletionMessage{Role: "assistant", Content: "y"}), 400, "bad_request"},
 		{openai.ChatCompletionRequest{Model: "claybot", N: 2, Messages: []openai.ChatCompletionMessage{user("x")}}, 400, "bad_request"},
 		{openai.ChatCompletionRequest{Model: "claybot", Messages: []openai.ChatCompletionMessage{{Role: "user", MultiContent: []openai.ChatMessagePart{{Type: "image_url", ImageURL: &openai.ChatMessageImageURL{URL: "http://x"}}}}}}, 400, "bad_request"},
-		{asking("claybot", "f", user("fail")), 500, "model_refused"},
+		{asking("claybot", "f", user("fail")), 400, "model_refused"},
 	} {
 		_, err := c.CreateChatCompletion(t.Context(), tc.req)
 		if got, code := status(err); got != tc.status || code != tc.code {

@@ -45,6 +45,7 @@ type param struct {
 type answer struct {
 	status int
 	value  any    // of the type that is sent; nil for no content
+	or     any    // of another type that may be sent in its place; nil for none
 	kind   string // of the content; empty: JSON
 	about  string
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
@@ -12,6 +13,9 @@ import (
 // A problem is an error that is told to whoever asked.
 type problem struct {
 	status  int
+	wait    int               // seconds until a retry may succeed; 0: unknown
+	kind    string            // for OpenAI clients; empty: by the status
+	ended   bool              // the run has ended: this is its answer
 	Code    string            `json:"code" doc:"For programs."`
 	Message string            `json:"message" doc:"For people."`
 	Fix     string            `json:"fix,omitempty" doc:"What to do about it."`
@@ -33,25 +37,50 @@ func conflict(message, fix string) error {
 	return &problem{status: http.StatusConflict, Code: "state", Message: message, Fix: fix}
 }
 
+// canRetry reports whether the same request may succeed later.
+func (p *problem) canRetry() bool {
+	return p.status == http.StatusTooManyRequests || p.status >= http.StatusInternalServerError
+}
+
+// advise says in the head of an answer whether and when to retry. The libraries of
+// OpenAI obey x-should-retry before they look at the status.
+func (p *problem) advise(h http.Header, openAI bool) {
+	if p.wait > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.wait))
+	}
+	if openAI {
+		h.Set("X-Should-Retry", strconv.FormatBool(p.canRetry()))
+	}
+}
+
 func forbidden(message, fix string) error {
 	return &problem{status: http.StatusForbidden, Code: "scope", Message: message, Fix: fix}
 }
 
 // fail answers with err in words.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, o operation, err error) {
-	if r.Context().Err() != nil {
-		a.Log.Debug("request ended early", "operation", o.id, "err", err)
-		return // nobody reads the answer
-	}
-	p := explain(o, err)
-	if p.status == http.StatusInternalServerError {
-		a.Log.Error("request failed", "operation", o.id, "err", err)
-	}
+	p := a.problemOf(r, o, err)
+	p.advise(w.Header(), o.openAI)
 	if o.openAI {
 		web.Answer(w, p.status, likeOpenAI(p))
 		return
 	}
 	web.Answer(w, p.status, failure{*p})
+}
+
+// problemOf explains err to the client of r and logs it. When the request ended before
+// its answer, the client is gone or the daemon stops; a client that is still connected
+// is told to retry.
+func (a *api) problemOf(r *http.Request, o operation, err error) *problem {
+	if r.Context().Err() != nil {
+		a.Log.Debug("request ended early", "operation", o.id, "err", err)
+		return &problem{status: http.StatusServiceUnavailable, Code: "stopping", wait: 2, Message: "claybot is stopping. What it accepted continues after the next start; send the same request again."}
+	}
+	p := explain(o, err)
+	if p.status == http.StatusInternalServerError {
+		a.Log.Error("request failed", "operation", o.id, "err", err)
+	}
+	return p
 }
 
 // explain reads an error as what is told about it. The text of one that nobody
@@ -78,9 +107,9 @@ func explain(o operation, err error) *problem {
 	case errors.Is(err, agentsystem.ErrCodesLocked):
 		return &problem{status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes; try again in some minutes."}
 	case errors.Is(err, storage.ErrBusy):
-		return &problem{status: http.StatusServiceUnavailable, Code: "busy", Message: "The store does not answer right now, and nothing was stored. Try again in a moment."}
+		return &problem{status: http.StatusServiceUnavailable, Code: "busy", wait: 1, Message: "The store does not answer right now, and nothing was stored. Try again in a moment."}
 	case errors.Is(err, storage.ErrFull):
-		return &problem{status: http.StatusServiceUnavailable, Code: "disk_full", Message: "The data directory is full or read-only. Try again when there is space."}
+		return &problem{status: http.StatusServiceUnavailable, Code: "disk_full", wait: 30, Message: "The data directory is full or read-only. Try again when there is space."}
 	}
 	return &problem{status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
 }

@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,14 +53,18 @@ type rig struct {
 	shop   *shop                   // what agents work with
 	graphs map[string]runs.Engine  // beside react
 	engine string                  // of the profile; empty: react
-	doc    *document               // all answers are held against it; nil until it was read
-	http   *http.Client
-	token  string // of the owner
-	db     *sqlite.DB
-	agents *files.Store
-	system *agentsystem.System
-	srv    *web.Server
-	stop   func()
+	alive  time.Duration           // between signs of life; 0: the default
+	tools  []tools.Tool            // beside those of all rigs
+	// watches are how many requests wait for something to happen in a run.
+	watches atomic.Int64
+	doc     *document // all answers are held against it; nil until it was read
+	http    *http.Client
+	token   string // of the owner
+	db      *sqlite.DB
+	agents  *files.Store
+	system  *agentsystem.System
+	srv     *web.Server
+	stop    func()
 }
 
 // A desk is the system as the API sees it.
@@ -143,9 +149,9 @@ func (r *rig) begin() {
 			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
 		},
 		Models: func() []string { return []string{"script", "other"} },
-		Tools:  func(claybot.Agent) []string { return []string{"wait", "ask_user"} },
+		Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
 	})
-	set, err := tools.NewSet(append(ask.Tools(r.system), clock.Tools()...)...)
+	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system), clock.Tools(), r.tools)...)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -159,7 +165,7 @@ func (r *rig) begin() {
 	page := webchat.New(webchat.Config{Name: "web"})
 	all := []connectors.Connector{page}
 	cfg := api.Config{
-		Desk: desk{r.system}, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test",
+		Desk: desk{r.system}, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
 		Profiles: func() []string { return []string{"default", "night"} },
 		Engine:   func(claybot.Descriptor) string { return r.engine },
 	}
@@ -169,6 +175,7 @@ func (r *rig) begin() {
 	if !r.bare {
 		cfg.Budgets = agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db})
 	}
+	cfg.Desk = watched{cfg.Desk, &r.watches}
 	if r.wrap != nil {
 		cfg.Desk = r.wrap(cfg.Desk)
 	}
@@ -410,4 +417,11 @@ func (r *rig) until(what string, ok func() bool) {
 			r.Fatal("it never came to this: " + what)
 		}
 	}
+}
+
+func names(all []tools.Tool) (out []string) {
+	for _, t := range all {
+		out = append(out, t.Spec().Name)
+	}
+	return out
 }

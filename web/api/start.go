@@ -102,7 +102,7 @@ func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
 	if err := a.mayWork(r, to, in.Engine); err != nil {
 		return err
 	}
-	return a.accept(w, r, to, saying{in.Text, in.Key, in.Files, in.Engine})
+	return a.accept(w, r, to, saying{text: in.Text, key: in.Key, files: in.Files, engine: in.Engine})
 }
 
 // mayWork refuses an engine that the policy of an agent does not bind: where an
@@ -146,10 +146,11 @@ func (a *api) postMessage(w http.ResponseWriter, r *http.Request) error {
 
 // A saying is what a caller says.
 type saying struct {
-	text   string
-	key    string
-	files  []fileGiven
-	engine string // empty: that of the profile
+	text    string
+	key     string // given by the caller
+	implied string // in place of key: by what a repeat is recognized
+	files   []fileGiven
+	engine  string // empty: that of the profile
 }
 
 func (a *api) accept(w http.ResponseWriter, r *http.Request, to agentsystem.Address, s saying) error {
@@ -164,7 +165,7 @@ func (a *api) accept(w http.ResponseWriter, r *http.Request, to agentsystem.Addr
 func (a *api) start(r *http.Request, to agentsystem.Address, s saying) (agentsystem.Accepted, error) {
 	none := agentsystem.Accepted{}
 	text := strings.ReplaceAll(strings.ToValidUTF8(s.text, "\uFFFD"), "\x00", "")
-	once := s.key == "" // nobody repeats it
+	once := s.key == "" && s.implied == "" // a repeat would not be recognized
 	switch n := utf8.RuneCountInString(text); {
 	case strings.TrimSpace(text) == "" && len(s.files) == 0:
 		return none, bad("The field text is empty.", "")
@@ -172,6 +173,8 @@ func (a *api) start(r *http.Request, to agentsystem.Address, s saying) (agentsys
 		return none, bad(fmt.Sprintf("The field text has %d characters; at most %d are taken.", n, textLimit), "Send it in parts.")
 	case once:
 		s.key = rand.Text()
+	case s.key == "":
+		s.key = s.implied
 	case len(s.key) > 128 || !keyForm.MatchString(s.key):
 		return none, bad("The idempotency key must be 1 to 128 letters, digits and . _ : -", "")
 	}

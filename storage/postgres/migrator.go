@@ -1,0 +1,297 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// lockTime is how long a step waits for a lock on a table. While it waits, all
+	// that comes after it waits as well, so it gives up soon and tries again.
+	lockTime = 2 * time.Second
+	// firstPause and longestPause are between two tries.
+	firstPause   = 100 * time.Millisecond
+	longestPause = 10 * time.Second
+	// remind is how often a migration that waits says so.
+	remind = 30 * time.Second
+)
+
+// A migrator brings the schema to the present version, as long as that takes: only
+// its connections are bound by the open time-out. Of several that run at once, one
+// migrates and the others wait for it. It goes on where an earlier one was
+// interrupted.
+//
+// The lock is one of a transaction on a connection of its own, which does nothing
+// else: behind a pooler there are no sessions. Others ask for it again and again and
+// do not block in the server, since CREATE INDEX CONCURRENTLY would wait for them.
+type migrator struct {
+	connect  func(ctx context.Context) (*pgx.Conn, error)
+	list     []migration
+	lockTime time.Duration
+	pooler   bool // no settings for a session
+	log      *slog.Logger
+}
+
+// A migrationError says which migration failed, and where.
+type migrationError struct {
+	version, step, steps int
+	err                  error
+}
+
+func (e *migrationError) Error() string {
+	if e.steps > 1 {
+		return fmt.Sprintf("migration %d, step %d of %d: %v", e.version, e.step, e.steps, e.err)
+	}
+	return fmt.Sprintf("migration %d: %v", e.version, e.err)
+}
+
+func (e *migrationError) Unwrap() error { return e.err }
+
+// run migrates with conn, if there is anything to do. It returns the version of the
+// schema before that.
+func (m *migrator) run(ctx context.Context, conn *pgx.Conn) (before int, err error) {
+	before, err = m.version(ctx, conn)
+	if err != nil || before >= len(m.list) {
+		return before, err
+	}
+	guard, err := m.connect(ctx)
+	if err != nil {
+		return before, err
+	}
+	defer func() { _ = guard.Close(context.WithoutCancel(ctx)) }() // which ends its transaction
+	tx, err := m.lock(ctx, guard)
+	if err != nil {
+		return before, err
+	}
+	version, err := m.version(ctx, conn) // another member may have been first
+	if err != nil {
+		return before, err
+	}
+	for n := version + 1; n <= len(m.list); n++ {
+		if err := m.migrate(ctx, conn, tx, n); err != nil {
+			return before, err
+		}
+	}
+	return before, nil
+}
+
+// version is that of the schema; it is an error when that is too new.
+func (m *migrator) version(ctx context.Context, conn *pgx.Conn) (int, error) {
+	version, oldest, err := schemaVersion(ctx, conn)
+	if err != nil {
+		return 0, err
+	}
+	return version, checkKnown(version, oldest, len(m.list))
+}
+
+// lock waits until no other member migrates. The lock is held until the transaction
+// ends, or its connection does.
+func (m *migrator) lock(ctx context.Context, guard *pgx.Conn) (pgx.Tx, error) {
+	host, _ := os.Hostname() // it is only shown
+	name := fmt.Sprintf("claybot migrates on %.30s, process %d", host, os.Getpid())
+	w := waiter{log: m.log, words: "another member migrates the database; waiting for it"}
+	for {
+		tx, err := guard.Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var ours bool
+		err = tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(migrationLock)).Scan(&ours)
+		if err == nil && ours {
+			_, err = tx.Exec(ctx, "SELECT set_config('application_name', $1, true), set_config('idle_in_transaction_session_timeout', '0', true)", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ours {
+			return tx, nil
+		}
+		if err := tx.Rollback(ctx); err != nil {
+			return nil, err
+		}
+		if err := w.wait(ctx, func() string { return holder(ctx, guard, migrationLock) }); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// holder says who has an advisory lock, for people.
+func holder(ctx context.Context, conn *pgx.Conn, lock int64) string {
+	var who string
+	err := conn.QueryRow(ctx, `SELECT coalesce(nullif(a.application_name, ''), 'a client') || ' at ' || coalesce(host(a.client_addr), 'the server itself') || ', server process ' || l.pid
+		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND l.classid::bigint = $1::bigint >> 32 AND l.objid::bigint = $1::bigint & 4294967295
+		LIMIT 1`, lock).Scan(&who)
+	if err != nil {
+		return "not known"
+	}
+	return who
+}
+
+// migrate does what is left of migration n. guard holds the lock.
+func (m *migrator) migrate(ctx context.Context, conn *pgx.Conn, guard pgx.Tx, n int) error {
+	all := m.list[n-1].steps()
+	began := time.Now()
+	fail := func(k int, err error) error {
+		return &migrationError{version: n, step: k + 1, steps: len(all), err: err}
+	}
+	done, err := stepsDone(ctx, conn, n)
+	if err != nil {
+		return fail(done, err)
+	}
+	if done > 0 {
+		m.log.Info("migration resumed", "version", n, "done", done, "steps", len(all))
+	}
+	for k := done; k < len(all); k++ {
+		if _, err := guard.Exec(ctx, "SELECT 1"); err != nil {
+			return fail(k, fmt.Errorf("the lock of migrations is lost: %w", err))
+		}
+		if err := m.step(ctx, conn, n, k, all); err != nil {
+			return fail(k, err)
+		}
+		m.log.Debug("migration step done", "version", n, "step", k+1, "steps", len(all))
+	}
+	m.log.Info("migration done", "version", n, "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// stepsDone is how many steps of a migration were done before.
+func stepsDone(ctx context.Context, conn *pgx.Conn, n int) (done int, err error) {
+	var there bool
+	if err := conn.QueryRow(ctx, "SELECT to_regclass('schema_steps') IS NOT NULL").Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	err = conn.QueryRow(ctx, "SELECT coalesce(max(step), 0) FROM schema_steps WHERE version = $1", n).Scan(&done)
+	return done, err
+}
+
+// errBusyStep: an attempt at the step that was interrupted still works in the server.
+var errBusyStep = errors.New("an earlier attempt at this step still works in the server")
+
+// step does step k of migration n, and tries again while something else holds a lock
+// that it needs.
+func (m *migrator) step(ctx context.Context, conn *pgx.Conn, n, k int, all []step) error {
+	w := waiter{log: m.log.With("version", n, "step", k+1), words: "migration waits for a lock"}
+	for {
+		err := m.try(ctx, conn, n, k, all)
+		var pg *pgconn.PgError
+		locked := errors.As(err, &pg) && (pg.Code == codeLockTimeout || pg.Code == codeDeadlock || pg.Code == codeSerialization)
+		if !locked && !errors.Is(err, errBusyStep) {
+			return err
+		}
+		if err := w.wait(ctx, err.Error); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *migrator) try(ctx context.Context, conn *pgx.Conn, n, k int, all []step) error {
+	sql := all[k].sql
+	if all[k].concurrently {
+		if err := m.concurrently(ctx, conn, sql); err != nil {
+			return err
+		}
+		sql = "" // what is left is to note it
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after Commit it does nothing
+	var ours bool
+	if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(stepLock)).Scan(&ours); err != nil {
+		return err
+	}
+	if !ours {
+		return errBusyStep
+	}
+	begin := fmt.Sprintf("SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = 0", m.lockTime.Milliseconds())
+	for _, q := range []string{begin, sql, m.noted(n, k, len(all))} {
+		if q == "" {
+			continue
+		}
+		if _, err := tx.Exec(ctx, q, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+	}
+	return tx.Commit(ctx)
+}
+
+// noted are the statements that note a step as done, or with the last one the whole
+// migration.
+func (m *migrator) noted(n, k, steps int) string {
+	version := fmt.Sprintf("INSERT INTO schema_versions (version, oldest) VALUES (%d, %d)", n, m.list[n-1].oldest)
+	switch {
+	case steps == 1:
+		return version
+	case k == steps-1:
+		return version + "; DROP TABLE IF EXISTS schema_steps"
+	}
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS schema_steps (version INTEGER NOT NULL, step INTEGER NOT NULL, PRIMARY KEY (version, step)); INSERT INTO schema_steps VALUES (%d, %d)", n, k+1)
+}
+
+// newIndex finds the name of an index that a statement makes.
+var newIndex = regexp.MustCompile(`(?is)create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?([a-z0-9_]+)\s+on\b`)
+
+// concurrently executes a statement without a transaction. An index that an
+// interrupted attempt has left behind, which PostgreSQL keeps up to date and never
+// uses, is removed first; one that is complete stays.
+func (m *migrator) concurrently(ctx context.Context, conn *pgx.Conn, sql string) error {
+	if !m.pooler { // it holds up nothing while it waits
+		if _, err := conn.Exec(ctx, "SET lock_timeout = 0; SET statement_timeout = 0", pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+	}
+	if name := newIndex.FindStringSubmatch(sql); name != nil {
+		var valid, busy bool
+		err := conn.QueryRow(ctx, `SELECT indisvalid, EXISTS (SELECT 1 FROM pg_stat_progress_create_index WHERE index_relid = indexrelid)
+			FROM pg_index WHERE indexrelid = to_regclass($1)`, name[1]).Scan(&valid, &busy)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+		case err != nil:
+			return err
+		case valid:
+			return nil
+		case busy:
+			return errBusyStep
+		default:
+			if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+name[1], pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+// A waiter pauses between tries, longer each time, and says at times why.
+type waiter struct {
+	log   *slog.Logger
+	words string
+	pause time.Duration
+	said  time.Time
+}
+
+func (w *waiter) wait(ctx context.Context, why func() string) error {
+	if time.Since(w.said) >= remind {
+		w.said = time.Now()
+		w.log.Warn(w.words, "for", why())
+	}
+	w.pause = min(max(firstPause, 2*w.pause), longestPause)
+	t := time.NewTimer(w.pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

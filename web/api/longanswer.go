@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// errGone: the client of a request went away before its answer.
+var errGone = errors.New("the client is gone")
+
+// A longAnswer is the connection to a client that waits for one JSON value. Proxies
+// drop a connection that is silent for a minute, so claybot sends blanks, which JSON
+// allows before a value. The first blank sends status 200: from then on the value
+// itself must carry any error.
+type longAnswer struct {
+	sink
+	r    *http.Request
+	kept bool // the status is sent
+}
+
+// until calls work and keeps the connection alive until it returns. It returns
+// errGone when the client went away meanwhile; work is cancelled then.
+func (l *longAnswer) until(every time.Duration, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(l.r.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			if !l.kept {
+				l.kept = true
+				l.head(http.StatusOK)
+			}
+			if err := l.send([]byte("\n")); err != nil {
+				cancel()
+				<-done
+				return errGone
+			}
+		}
+	}
+}
+
+func (l *longAnswer) head(status int) {
+	h := l.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies
+	l.w.WriteHeader(status)
+}
+
+// end sends the value, and returns nil when all of it was handed over. The status
+// counts unless one was sent already.
+func (l *longAnswer) end(status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	if !l.kept {
+		l.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+		l.head(status)
+	}
+	if err := l.send(b); err != nil {
+		return err
+	}
+	return context.Cause(l.r.Context())
+}
+
+// whole answers with all that the run says in the end, as one JSON value.
+func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
+	line := &longAnswer{sink: sink{w, http.NewResponseController(w)}, r: r}
+	var end ending
+	err := line.until(c.api.KeepAlive, func(ctx context.Context) (err error) {
+		end, err = c.follow(ctx, func(string) error { return nil })
+		return err
+	})
+	if line.kept && (r.Context().Err() != nil || errors.Is(err, errGone)) {
+		panic(http.ErrAbortHandler) // a client that is there retries, and gets the answer
+	}
+	status, answer, final := http.StatusOK, any(c.completion(end)), true
+	if err != nil {
+		p := c.api.problemOf(r, operation{id: "createCompletion", missing: noModel}, err)
+		p.advise(w.Header(), true)
+		status, answer, final = p.status, likeOpenAI(p), p.ended
+	}
+	if final {
+		c.repeat.answered(r.Context())
+	}
+	if err := line.end(status, answer); err != nil {
+		c.repeat.unanswered(r.Context())
+		c.api.Log.Debug("completion not delivered", "run", c.got.Run, "err", err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+func (c *completer) completion(end ending) completion {
+	stop := "stop"
+	return completion{
+		ID: c.id(), Object: "chat.completion", Created: c.created, Model: c.model, Usage: counts(end.usage),
+		Choices: []choice{{Message: &chatReply{Role: "assistant", Content: end.text}, Finish: &stop}},
+	}
+}

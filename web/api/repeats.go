@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+const (
+	// repeatWindow is how long after the end of a run a retry of its request gets
+	// its answer.
+	repeatWindow = 10 * time.Minute
+	// settleWait bounds how long an answer waits for the note that it is delivered.
+	settleWait = 5 * time.Second
+	// retryCount is the header by which the libraries of OpenAI number their retries.
+	retryCount = "X-Stainless-Retry-Count"
+)
+
+// A repeat recognizes the retry of a request that has no Idempotency-Key. All
+// requests of one token with the same content share a base id; each message that
+// came of them has an id of its own below it. The mark names the id of the next
+// message and, behind a space, that of the message delivered last.
+//
+// A request is a retry, and gets the answer of the same run:
+//   - while that run is at work or waits for an answer,
+//   - within repeatWindow of its end, unless a client received the whole answer,
+//   - within repeatWindow of its end, when the client says that it retries.
+//
+// Every other request is a message of its own.
+type repeat struct {
+	api   *api
+	base  string // of the ids, and the name of the mark
+	which string // of the messages: what follows the base
+	set   string // the mark that answered wrote
+}
+
+// notes guards the marks of one process, from reading one to writing it.
+type notes struct{ mu sync.Mutex }
+
+// repeatOf is what recognizes retries of a request; nil where nothing remembers
+// which answers were delivered. The body is a JSON object.
+func (a *api) repeatOf(r *http.Request, body []byte) (*repeat, error) {
+	if a.Marks == nil {
+		return nil, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, fmt.Errorf("read the fields of a request: %w", err)
+	}
+	delete(fields, "stream") // how it is answered is not what it says
+	delete(fields, "stream_options")
+	same, err := json.Marshal(fields) // sorted and without blanks
+	if err != nil {
+		return nil, fmt.Errorf("order the fields of a request: %w", err)
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q\n", web.CallerOf(r).Name)
+	sum.Write(same)
+	return &repeat{api: a, base: "same=" + hex.EncodeToString(sum.Sum(nil)[:16])}, nil
+}
+
+// key is the last part of the id of the message; no client can choose one like it.
+func (p *repeat) key() string {
+	if p.which == "" {
+		return p.base
+	}
+	return p.base + "." + p.which
+}
+
+func (p *repeat) mark() string { return storage.MarkRepeats + strings.TrimPrefix(p.base, "same=") }
+
+// find looks for the message that the request repeats, and settles the id of the
+// message that it is otherwise. known tells what became of a message.
+func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accepted, bool, error)) (agentsystem.Accepted, bool, error) {
+	none := agentsystem.Accepted{}
+	mark, err := p.api.Marks.Mark(r.Context(), p.mark())
+	if err != nil {
+		return none, false, err
+	}
+	next, last, _ := strings.Cut(mark, " ")
+	tries := []string{next}
+	if n, _ := strconv.Atoi(r.Header.Get(retryCount)); n > 0 && mark != "" {
+		tries = append(tries, last)
+	}
+	taken := false
+	for i, which := range tries {
+		p.which = which
+		got, found, err := known(p.key())
+		if err != nil && !errors.Is(err, agentsystem.ErrUsed) {
+			return none, false, err
+		}
+		if err == nil && found {
+			if fresh, err := p.fresh(r.Context(), got); err != nil || fresh {
+				return got, fresh, err
+			}
+		}
+		if i == 0 {
+			taken = found || err != nil
+			if taken {
+				break // one that is over; what was before it is older still
+			}
+		}
+	}
+	p.which = next
+	if taken {
+		return none, false, p.advance(r.Context(), next)
+	}
+	return none, false, nil
+}
+
+// fresh reports whether a request may still be the retry of what became of got.
+func (p *repeat) fresh(ctx context.Context, got agentsystem.Accepted) (bool, error) {
+	if !got.State.Ended() {
+		return true, nil
+	}
+	run, err := p.api.Desk.Run(ctx, got.Run)
+	if errors.Is(err, storage.ErrNotFound) { // it ended long ago
+		return false, nil
+	}
+	return err == nil && run.Ended > claybot.At(time.Now().Add(-repeatWindow)), err
+}
+
+// advance makes the next message one of its own, if that is still to be done.
+func (p *repeat) advance(ctx context.Context, from string) error {
+	p.api.notes.mu.Lock()
+	defer p.api.notes.mu.Unlock()
+	mark, err := p.api.Marks.Mark(ctx, p.mark())
+	if err != nil {
+		return err
+	}
+	if next, _, _ := strings.Cut(mark, " "); next != from {
+		p.which = next
+		return nil
+	}
+	before, _ := strconv.ParseInt(from, 10, 64) // the first has no number
+	next := fmt.Sprintf("%013d", max(int64(claybot.Now()), before+1))
+	p.set = next + " " + from
+	p.which = next
+	return p.api.Marks.SetMark(ctx, p.mark(), p.set)
+}
+
+// answered notes that the client is about to have the whole answer: the same
+// request is another message from now on, unless it says that it is a retry. A nil
+// repeat has nothing to note.
+func (p *repeat) answered(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
+	defer cancel()
+	which := p.which
+	if err := p.advance(ctx, which); err != nil {
+		p.api.Log.Warn("delivered answer not noted; the same request gets it again for 10 minutes", "err", err)
+	}
+	p.which = which
+}
+
+// unanswered takes that back: the connection broke while the answer was sent.
+func (p *repeat) unanswered(ctx context.Context) {
+	if p == nil || p.set == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
+	defer cancel()
+	p.api.notes.mu.Lock()
+	defer p.api.notes.mu.Unlock()
+	mark, err := p.api.Marks.Mark(ctx, p.mark())
+	if err == nil && mark == p.set {
+		err = p.api.Marks.SetMark(ctx, p.mark(), p.which+" ")
+	}
+	if err != nil {
+		p.api.Log.Warn("lost answer not noted; a retry that does not say so is another message", slog.Any("err", err))
+	}
+}
