@@ -158,7 +158,7 @@ func (db *DB) notice(err error) error {
 func broken(err error) bool {
 	if e := (coded)(nil); errors.As(err, &e) {
 		return e.Code() != sqlite3.SQLITE_CORRUPT_VTAB &&
-			( e.Code() == sqlite3.SQLITE_IOERR_DATA || e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+			(e.Code() == sqlite3.SQLITE_IOERR_DATA || e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 	}
 	return errors.Is(err, errPage)
 }

@@ -32,6 +32,7 @@ type Config struct {
 	// use. Nothing that it holds can be relied on then: stop. It must be quick and
 	// must not use the store. nil: nothing is called.
 	Damaged func(error)
+	noCheck bool // the start reads no more than it needs, as if the file were large
 }
 
 // A DB is an open claybot.db. Its methods may be used by many goroutines.
@@ -84,7 +85,7 @@ func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 		db.readers <- nil
 	}
 	db.reporter <- nil
-	if err := db.open(ctx); err != nil {
+	if err := db.open(ctx, cfg.noCheck); err != nil {
 		if db.writer != nil {
 			_ = db.writer.close() // err says what matters
 		}
@@ -96,7 +97,7 @@ func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-func (db *DB) open(ctx context.Context) error {
+func (db *DB) open(ctx context.Context, noCheck bool) error {
 	if err := prepareFile(db.path); err != nil {
 		return err
 	}
@@ -105,8 +106,10 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	db.writer = c
-	if err := db.checkStart(ctx); err != nil {
-		return err
+	if !noCheck {
+		if err := db.checkStart(ctx); err != nil {
+			return err
+		}
 	}
 	if err := migrate(c); err != nil {
 		return err
