@@ -81,6 +81,8 @@ type cli struct {
 	Export exportCmd `cmd:"" help:"Copy all that is stored into a data directory, or the files of one agent."`
 	Import importCmd `cmd:"" help:"Copy a data directory into the store that is configured, which is empty."`
 
+	Restore restoreCmd `cmd:"" help:"Restore a damaged database of a data directory from the newest verified copy."`
+
 	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
 	Token   tokenCmd   `cmd:"" help:"Make tokens for programs that use the API; list, rotate or revoke them."`
 	Open    openCmd    `cmd:"" help:"Print a fresh login link for the web page."`
