@@ -140,17 +140,27 @@ func (db *DB) checkStart(ctx context.Context) error {
 	return err
 }
 
-// notice tells Config.Damaged, once, that the file is damaged, and returns the error for
+// notice tells Config.Damaged, once, that the file is damaged, has all later calls
+// refused, and returns the error for
 // the caller who met it: one of the store as a whole, so that it is taken neither for
 // damage of his agent alone nor for an answer.
 func (db *DB) notice(err error) error {
 	if err == nil || !broken(err) {
 		return err
 	}
-	if db.damaged != nil {
-		db.told.Do(func() { db.damaged(fmt.Errorf("%s: %w", db.path, err)) })
+	refusal := error(&storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("%s: %v", db.path, err)}) //nolint:errorlint // see above
+	if db.refusal.CompareAndSwap(nil, &refusal) && db.damaged != nil {
+		db.damaged(fmt.Errorf("%s: %w", db.path, err))
 	}
-	return &storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("%s: %v", db.path, err)} //nolint:errorlint // see above
+	return refusal
+}
+
+// refused is the error of all calls once the file is known to be damaged.
+func (db *DB) refused() error {
+	if r := db.refusal.Load(); r != nil {
+		return *r
+	}
+	return nil
 }
 
 // broken reports an error that says that the file is damaged. The index of words is no

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,8 +55,8 @@ type DB struct {
 	// committed is Config.Committed.
 	committed func(storage.Commit)
 
-	damaged func(error) // Config.Damaged
-	told    sync.Once   // it was called
+	damaged func(error)           // Config.Damaged
+	refusal atomic.Pointer[error] // of all calls: the file is damaged
 
 	readers  chan *conn // idle readers; nil stands for one not yet opened
 	reporter chan *conn // the same for the one of reports, which may take long
@@ -188,7 +190,7 @@ func (db *DB) Report(ctx context.Context, fn func(c *relational.Conn) error) err
 }
 
 func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) error) error {
-	if err := context.Cause(ctx); err != nil {
+	if err := cmp.Or(context.Cause(ctx), db.refused()); err != nil {
 		return err
 	}
 	var c *conn

@@ -125,6 +125,9 @@ func (db *DB) commit(batch []*call) {
 // transaction runs calls and commits. An error means that nothing was written
 // for any of them; a refusal of one call is kept in it.
 func (db *DB) transaction(calls []*call) (err error) {
+	if err := db.refused(); err != nil {
+		return err
+	}
 	c, err := db.writerConn()
 	if err != nil {
 		return err
