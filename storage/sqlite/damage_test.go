@@ -23,7 +23,7 @@ func damages(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv(damagesEnv))
 	if err != nil {
-		return 30
+		return 10
 	}
 	return n
 }
@@ -39,10 +39,10 @@ func populated(t *testing.T) (live, log, closed []byte) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("a long text ", 900)
-	for i := range 40 {
+	for i := range 16 {
 		a := claybot.Agent{ID: claybot.AgentID(fmt.Sprintf("agent%019d", i)), Descriptor: claybot.User("telegram", fmt.Sprint("C", i), "U1")}
 		err := db.IndexAgents(t.Context(), a)
-		for k := range 6 {
+		for k := range 4 {
 			m := textMessage(claybot.MessageID(fmt.Sprintf("m%d-%d", i, k)))
 			m.Text += long[:rand.IntN(len(long))]
 			_, perr := db.Post(t.Context(), storage.Posting{To: a.ID, Message: m, Replies: []claybot.Outgoing{
@@ -50,7 +50,7 @@ func populated(t *testing.T) (live, log, closed []byte) {
 			}})
 			err = errors.Join(err, perr)
 		}
-		if i == 30 { // some of it is in the log alone
+		if i == 11 { // some of it is in the log alone
 			err = errors.Join(err, checkpoint(t, db))
 		}
 		if err != nil {
@@ -193,3 +193,42 @@ func try(t *testing.T, file, log []byte, noCheck bool) (got trial) {
 	got.sum, got.met = everything(t, db)
 	return got
 }
+
+// A damaged log of a process that was killed is noticed where commits behind the damage
+// are whole. Where none are, it is as after a loss of power.
+func TestDamagedLog(t *testing.T) {
+	live, log, _ := populated(t)
+	whole := try(t, live, log, false)
+	told, harmless, torn := 0, 0, 0
+	for seed := range uint64(damages(t)) {
+		bad, how := hurt(rand.New(rand.NewPCG(seed, 17)), log)
+		path := filepath.Join(t.TempDir(), "claybot.db")
+		if err := errors.Join(os.WriteFile(path, live, 0o600), os.WriteFile(path+"-wal", bad, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		lost, err := lostCommits(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := try(t, live, bad, false)
+		switch {
+		case lost > 0 || errors.Is(got.refused, storage.ErrDamaged):
+			told++
+		case got.refused != nil || got.met != nil:
+			t.Errorf("seed %d, %s: %v %v", seed, how, got.refused, got.met)
+		case got.sum == whole.sum:
+			harmless++
+		case strings.HasPrefix(how, "cut"):
+			torn++
+		default:
+			if at := len(log) - 3*walFrame; !damagedBehind(log, bad, at) {
+				t.Errorf("seed %d, %s: commits are lost, and nothing is said", seed, how)
+			}
+			torn++
+		}
+	}
+	t.Logf("%d told, %d harmless, %d as after a loss of power", told, harmless, torn)
+}
+
+// damagedBehind reports whether only bytes from at on differ.
+func damagedBehind(a, b []byte, at int) bool { return string(a[:at]) == string(b[:at]) }

@@ -103,6 +103,13 @@ func (db *DB) open(ctx context.Context, noCheck bool) error {
 	if err := prepareFile(db.path); err != nil {
 		return err
 	}
+	lost, err := lostCommits(db.path)
+	if err != nil {
+		return err
+	}
+	if lost > 0 {
+		db.log.Error("the log of the database is damaged: the commits behind the damage are lost, unless the machine lost power", "file", db.path+"-wal", "commits", lost)
+	}
 	c, err := connect(ctx, db.path, writerPragmas)
 	if err != nil {
 		return err
