@@ -31,12 +31,22 @@ type Status struct {
 	Disk       *DiskStatus               `json:"disk,omitempty"`
 	Node       *NodeStatus               `json:"node,omitempty"`  // that says all this
 	Sinks      []runs.SinkHealth         `json:"sinks,omitempty"` // outside, see runs.Relay
+	// Checks are the results of the newest checks of the data directory, by name:
+	// database, histories, copy.
+	Checks map[string]CheckStatus `json:"checks,omitempty"`
 	// AsOf is when the figures of the store were read: set when they are not of this
 	// moment, because it does not answer.
 	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
 	// Unknown says that they were never read: agents, inbox, runs, outbox, duplicates
 	// and ambiguous are zero then and mean nothing.
 	Unknown bool `json:"figuresUnknown,omitempty"`
+}
+
+// CheckStatus is the result of a check of the data directory.
+type CheckStatus struct {
+	At      claybot.Time `json:"at"`                // when it ended
+	Text    string       `json:"text"`              // what it found, in a sentence
+	Problem bool         `json:"problem,omitempty"` // an operator needs to look at it
 }
 
 // DiskStatus is the space of the file system with the data directory, in bytes.
@@ -123,6 +133,9 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		if disk, err := s.Disk(); err == nil { // else it is not known
 			st.Disk = &disk
 		}
+	}
+	if s.Checks != nil {
+		st.Checks = s.Checks()
 	}
 	if s.ModelHealth != nil {
 		st.Model = s.ModelHealth()

@@ -105,6 +105,9 @@ type Config struct {
 	Sinks func() []runs.SinkHealth
 	// Disk tells how much space the data directory has; optional.
 	Disk func() (DiskStatus, error)
+	// Checks returns the results of the newest checks of the data directory; nil:
+	// nothing is checked.
+	Checks func() map[string]CheckStatus
 	// Meter is told what happens; optional.
 	Meter Meter
 	// Transcribe writes down what is said in a recording that came with a run; nil:

@@ -204,7 +204,7 @@ func Default() Config {
 		Cron:            Cron{Enabled: true, Gates: true, Zone: time.UTC},
 		Heartbeat:       Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
 		Metrics:         true,
-		Storage:         Storage{Listen: true, Connections: DefaultConnections},
+		Storage:         Storage{Listen: true, Connections: DefaultConnections, CheckAt: DefaultCheckAt, Copies: DefaultCopies},
 		Node:            defaultNode(),
 		OTLP:            OTLP{Interval: DefaultExport},
 	}

@@ -21,6 +21,10 @@ type Storage struct {
 	Pooler      bool
 	Listen      bool // whether nodes tell each other by LISTEN and NOTIFY
 	Connections int  // at most
+	// Of a data directory: the time of day at which it is checked and its database is
+	// copied, and how many copies are kept; 0: none is made.
+	CheckAt string // "03:30"
+	Copies  int
 }
 
 // Shared reports whether several processes may share the store.
@@ -50,6 +54,9 @@ const (
 	mostMaxRuns        = 100_000
 	DefaultHandover    = 5 * time.Second
 	mostHandover       = time.Hour
+	DefaultCheckAt     = "03:30"
+	DefaultCopies      = 3
+	mostCopies         = 100
 )
 
 func defaultNode() Node {
@@ -71,6 +78,17 @@ func storageKeys() []key[Storage] {
 		text("connections", func(r *reader, at place, v string, s *Storage) {
 			n, ok := r.number(at, v, 4, mostConnections)
 			store(&s.Connections, n, ok)
+		}),
+		text("check_at", func(r *reader, at place, v string, s *Storage) {
+			if _, err := time.Parse("15:04", v); err != nil {
+				r.warn(at, "%s is not a time of day such as 03:30; ignored", quote(v))
+				return
+			}
+			s.CheckAt = v
+		}),
+		text("copies", func(r *reader, at place, v string, s *Storage) {
+			n, ok := r.number(at, v, 0, mostCopies)
+			store(&s.Copies, n, ok)
 		}),
 	}
 }

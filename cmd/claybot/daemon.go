@@ -65,6 +65,7 @@ type daemon struct {
 	metrics  *metrics.Metrics
 	chats    []connectors.Connector
 	damaged  chan damage
+	keeper   *keeper      // of a data directory; nil where nodes share a database
 	device   devices.Open // that is explored; nil: a browser
 	link     func(string) // told the login links when the page is up
 }
@@ -155,6 +156,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
 		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
 		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
+		Checks:      d.keeper.results,
 		Disk:        func() (agentsystem.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
 		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
 	}
@@ -252,6 +254,7 @@ func (d *daemon) run(life context.Context) error {
 	group.Go(func() error { d.removeServers(ctx); return nil })
 	group.Go(func() error { d.announce(ctx); return nil })
 	group.Go(func() error { d.upkeep(ctx); return nil })
+	group.Go(func() error { return d.keeper.run(ctx) })
 	group.Go(func() error { trim(ctx); return nil })
 	err := group.Wait()
 	if life.Err() != nil && errors.Is(err, context.Cause(life)) {

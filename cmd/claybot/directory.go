@@ -25,7 +25,13 @@ func lockDirectory(dir string) (*files.DirLock, error) {
 // written is a configError, as it is where nodes share one.
 func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB, error) {
 	path := filepath.Join(dir, "claybot.db")
+	if err := checkGone(dir, path, c.Log); err != nil {
+		return nil, damagedError(dir, err)
+	}
 	db, err := sqlite.Open(ctx, path, c)
+	if errors.Is(err, storage.ErrDamaged) {
+		return nil, damagedError(dir, err)
+	}
 	if err == nil || errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrFull) {
 		return db, err
 	}

@@ -52,6 +52,28 @@ func (d *doctor) directory(ctx context.Context) {
 	d.modes(dir)
 	if !d.config.Storage.Shared() {
 		d.sqlite(ctx, filepath.Join(dir, "claybot.db"), holder == "")
+		d.copies(filepath.Join(dir, copiesDir))
+	}
+}
+
+// copies looks at the copies of the database.
+func (d *doctor) copies(dir string) {
+	const what = "copies"
+	all, err := copies(dir)
+	switch {
+	case err != nil:
+		d.say(what, levelWarning, "they cannot be listed: "+reason(err), "")
+	case d.config.Storage.Copies == 0:
+		d.say(what, levelWarning, "claybot makes no copies of its database", "set storage.copies, or make backups, see docs/backup.md")
+	case len(all) == 0:
+		d.say(what, levelOK, "there are none yet; the daemon makes one every day at "+d.config.Storage.CheckAt, "")
+	default:
+		at, err := madeAt(all[0])
+		if err != nil {
+			d.say(what, levelWarning, all[0]+" cannot be read: "+reason(err), "")
+			return
+		}
+		d.say(what, levelOK, fmt.Sprintf("%d in %s, the newest of %s", len(all), dir, at.UTC().Format("2006-01-02 15:04 UTC")), "")
 	}
 }
 
@@ -198,7 +220,7 @@ func (d *doctor) sqlite(ctx context.Context, path string, idle bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		d.say("claybot.db", levelOK, "there is none yet; the first start makes it", "")
 	case errors.Is(err, storage.ErrDamaged):
-		d.say("claybot.db", levelProblem, "it is damaged: "+err.Error(), "keep a copy of the whole data directory before anything else; then put a backup in its place")
+		d.say("claybot.db", levelProblem, "it is damaged: "+err.Error(), afterDamage(d.config.DataDir))
 	case err != nil && s.Version > s.Known:
 		d.say("claybot.db", levelProblem, fmt.Sprintf("its schema is version %d and this claybot knows %d", s.Version, s.Known), "start the newer version of claybot, or a later one; nothing was changed")
 	case errors.Is(err, storage.ErrBusy):

@@ -82,6 +82,8 @@ type cli struct {
 	Import  importCmd  `cmd:"" help:"Copy a data directory into the store that is configured, which is empty."`
 	Migrate migrateCmd `cmd:"" help:"Bring the schema of the PostgreSQL database to this version and exit; run it before an upgrade with long migrations."`
 
+	Restore restoreCmd `cmd:"" help:"Restore a damaged database of a data directory from the newest verified copy."`
+
 	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
 	Token   tokenCmd   `cmd:"" help:"Make tokens for programs that use the API; list, rotate or revoke them."`
 	Open    openCmd    `cmd:"" help:"Print a fresh login link for the web page."`

@@ -129,6 +129,14 @@ func (c statusCmd) Run(e *env) error {
 		}
 		rows = append(rows, []string{"sink " + x.Name, line})
 	}
+	for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
+		x := st.Checks[what]
+		line := x.Text + " (" + moment(x.At.Time()) + ")"
+		if x.Problem {
+			line = "PROBLEM: " + line
+		}
+		rows = append(rows, []string{"check " + what, line})
+	}
 	return e.table(rows)
 }
 

@@ -42,14 +42,22 @@ func one(ts *testscript.TestScript, pattern string) string {
 	return names[0]
 }
 
-// damageFile changes a file: damage replace|append PATTERN TEXT.
+// damageFile changes a file: damage replace|append PATTERN TEXT, or
+// damage flip PATTERN OFFSET, which flips a bit.
 func damageFile(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 || args[0] != "replace" && args[0] != "append" {
-		ts.Fatalf("usage: damage replace|append PATTERN TEXT")
+	if neg || len(args) != 3 || args[0] != "replace" && args[0] != "append" && args[0] != "flip" {
+		ts.Fatalf("usage: damage replace|append PATTERN TEXT, damage flip PATTERN OFFSET")
 	}
 	name, text := one(ts, args[1]), args[2]
-	if args[0] == "append" {
+	switch args[0] {
+	case "append":
 		text = ts.ReadFile(name) + text
+	case "flip":
+		at, err := strconv.Atoi(text)
+		ts.Check(err)
+		b := []byte(ts.ReadFile(name))
+		b[at] ^= 4
+		text = string(b)
 	}
 	ts.Check(os.WriteFile(name, []byte(text), 0o600))
 }

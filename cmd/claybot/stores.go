@@ -59,7 +59,10 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 	if c.Storage.Shared() {
 		return d.openShared(ctx, c)
 	}
-	db, err := openDatabase(ctx, c.DataDir, sqlite.Config{Log: d.log, Committed: d.hub.Committed})
+	broken := make(chan error, 1)
+	db, err := openDatabase(ctx, c.DataDir, sqlite.Config{
+		Log: d.log, Committed: d.hub.Committed, Damaged: func(err error) { broken <- err },
+	})
 	if err != nil {
 		return err
 	}
@@ -69,6 +72,7 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 		return err
 	}
 	d.agents, d.stores.close = agents, []io.Closer{agents, db}
+	d.keeper = &keeper{d: d, db: db, agents: agents, broken: broken}
 	self := d.self(c)
 	self.ID = nodeID(c)
 	d.members = nodes.Alone(self)

@@ -36,7 +36,7 @@ func TestSummaryStopsTheReading(t *testing.T) {
 	}
 	file = append(file, tailLines...)
 	r := &countingReader{r: bytes.NewReader(file)}
-	tl, err := readTail(r, int64(len(file)))
+	tl, err := readTail(r, int64(len(file)), marker{})
 	if err != nil || len(tl.damaged) > 0 || tl.marker.Type != "" {
 		t.Fatalf("got %+v, %v", tl.marker, err)
 	}
@@ -58,7 +58,7 @@ func TestDamagedSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines = bytes.Replace(lines, []byte("second"), []byte("secund"), 1)
-	tl, err := readTail(bytes.NewReader(lines), int64(len(lines)))
+	tl, err := readTail(bytes.NewReader(lines), int64(len(lines)), marker{})
 	if err != nil || len(tl.damaged) != 1 {
 		t.Fatalf("got %+v, %v", tl, err)
 	}
@@ -337,7 +337,7 @@ func FuzzSummaries(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tl, err := readTail(bytes.NewReader(file), int64(len(file)))
+		tl, err := readTail(bytes.NewReader(file), int64(len(file)), marker{})
 		if err != nil || len(tl.damaged) > 0 || len(tl.records)+len(want) > 0 && !reflect.DeepEqual(tl.records, want) {
 			t.Errorf("got %q, %v, want %q", texts(tl.records), err, texts(want))
 		}

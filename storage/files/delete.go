@@ -33,7 +33,7 @@ func (s *Store) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err != nil {
 		return failed(fmt.Sprintf("delete agent %s", id), err)
 	}
-	if err := s.index.UnindexAgent(ctx, id); err != nil {
+	if err := errors.Join(s.index.UnindexAgent(ctx, id), s.endings.forget(ctx, id)); err != nil {
 		return failed(fmt.Sprintf("delete agent %s", id), err)
 	}
 	if !moved && !indexed {

@@ -7,8 +7,8 @@
 //	├── unfinished              only while the directory is made as a copy of a store: nobody uses it
 //	├── agents/<cuid2>/
 //	│   ├── descriptor.json     {"v","id","type","createdAt", the fields of claybot.Descriptor}
-//	│   ├── state.json          {"v", the fields of claybot.State, unknown keys kept}
-//	│   ├── history.jsonl       one claybot.Record a line; the last member is "crc"
+//	│   ├── state.json          {"v", the fields of claybot.State, "lastMarker", unknown keys kept}
+//	│   ├── history.jsonl       one claybot.Record a line; the last members are "off" and "crc"
 //	│   ├── attachments/<id>    files that people sent, each with its <id>.json
 //	│   └── results/<call>.txt  tool results too long for history
 //	├── agents/.new-<cuid2>     an agent that is being made, or a file that arrives; removed at Open
@@ -24,7 +24,13 @@
 //
 // The "crc" of a history line is the CRC-32C of the line without that member
 // and without the newline, as 8 lower-case hex digits. Lines without one, as
-// written by hand, are accepted.
+// written by hand, are accepted. "off" is the offset of the line in its file.
+//
+// Where a conversation begins (the newest start or reset) and how long its history is are
+// kept outside of the history as well: in state.json and in Ends. The history is written
+// first. Nothing before a recorded beginning is read, whatever became of its line;
+// a recorded one that is older than the newest in the file does not count. What is
+// gone, damaged, or shorter than it was is told once to the person and logged.
 //
 // Locks. One gate per descriptor makes find-or-create one step; one gate per
 // agent is held while its files are read or written, which is the order of its

@@ -31,6 +31,8 @@ type descriptorFile struct {
 type stateFile struct {
 	V int `json:"v"`
 	claybot.State
+	// Marker is where the conversation begins in history.jsonl.
+	Marker *marker `json:"lastMarker,omitempty"`
 }
 
 // extras are the members of a document that this version does not know. They

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type history struct {
 	from    int64 // offset of the marker or summary
 	enc     encoder
 
+	created  bool    // there was no file
+	unmarked *marker // in the file, not yet durable
+
 	f       File // nil when it is not trusted
 	synced  int64
 	pending []byte
@@ -49,7 +53,7 @@ func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.Histo
 			return err
 		}
 		h.r = r
-		if err := h.open(); err != nil {
+		if err := h.open(ctx); err != nil {
 			h.distrust()
 			return failed(fmt.Sprintf("open history of agent %s", r.id), err)
 		}
@@ -70,6 +74,10 @@ func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.Histo
 func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	var t tail
 	err := s.with(ctx, id, func(r *resident) error {
+		end, err := s.recorded(ctx, r)
+		if err != nil {
+			return err
+		}
 		f, err := s.fs.Open(s.dir(id)+"/history.jsonl", os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -86,7 +94,7 @@ func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Reco
 		if r.cut >= 0 {
 			size = min(size, r.cut)
 		}
-		t, err = readTail(f, size)
+		t, err = readTail(f, size, end.marker)
 		return err
 	})
 	if err != nil {
@@ -96,9 +104,10 @@ func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Reco
 }
 
 // open makes the file ready for appending. It needs the gate.
-func (h *history) open() error {
+func (h *history) open(ctx context.Context) error {
 	f, err := h.s.fs.Open(h.path, os.O_RDWR|os.O_APPEND)
 	if errors.Is(err, fs.ErrNotExist) {
+		h.created = true
 		f, err = h.s.fs.Open(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 		if err == nil {
 			err = h.s.fs.SyncDir(h.s.dir(h.r.id))
@@ -118,14 +127,20 @@ func (h *history) open() error {
 	h.synced = info.Size()
 	if t, ok := h.s.tails.take(h.r.id, info); ok {
 		h.marker, h.records, h.from = t.marker, t.records, t.from
+		h.r.marker = newest(h.r.marker, t.noted)
 		return nil
 	}
-	t, err := readTail(f, h.synced)
+	end, err := h.s.recorded(ctx, h.r)
+	if err != nil {
+		return err
+	}
+	t, err := readTail(f, h.synced, end.marker)
 	if err != nil {
 		return err
 	}
 	h.marker, h.records, h.from = t.marker, t.records, t.from
-	return h.repair(t)
+	h.r.marker = end.marker
+	return h.repair(t, end)
 }
 
 // settle cuts off what a failed append of an earlier history may have left.
@@ -149,7 +164,9 @@ func (h *history) settle() error {
 // repair makes the file end in a whole line and sets damage aside. The sync at
 // its end also covers what an earlier process wrote without living to see it
 // durable.
-func (h *history) repair(t tail) error {
+//
+// end is what was recorded of it.
+func (h *history) repair(t tail, end ending) error {
 	lost := t.lost
 	for _, d := range t.damaged {
 		fresh, err := h.keep(d)
@@ -170,19 +187,26 @@ func (h *history) repair(t tail) error {
 		}
 		h.s.log.Warn("history had an unfinished last line, which is set aside", "agent", h.r.id, "offset", t.torn.off, "bytes", t.torn.size)
 	}
-	if lost {
-		h.r.reports = append(h.r.reports, saidHistory)
-	}
+	h.tell(t, end, lost)
 	h.synced = t.end
 	var missing []byte
+	// The records that come now must lie behind a marker, or they would not count.
+	begin := t.end == 0 || t.cut && len(t.records) == 0
 	switch {
-	case t.end == 0:
+	case begin:
 		h.marker = startRecord(claybot.Now())
-		line, err := h.enc.lines([]claybot.Record{h.marker})
+		at := t.end
+		if t.open {
+			at++
+		}
+		line, err := h.enc.linesAt([]claybot.Record{h.marker}, at)
 		if err != nil {
 			return err
 		}
 		missing = line
+		if t.open {
+			missing = append([]byte("\n"), line...)
+		}
 	case t.open:
 		missing = []byte("\n")
 	}
@@ -190,7 +214,41 @@ func (h *history) repair(t tail) error {
 		return err
 	}
 	h.synced += int64(len(missing))
-	return h.f.Sync()
+	if err := h.f.Sync(); err != nil {
+		return err
+	}
+	switch found := t.found; {
+	case begin:
+		line := missing[bytes.LastIndexByte(missing[:len(missing)-1], '\n')+1:]
+		h.s.mark(h.r, marker{Offset: h.synced - int64(len(line)), CRC: lineSum(line)})
+	case t.cut && end.CRC != "": // it is told now, and not looked for again
+		h.s.mark(h.r, marker{Offset: end.Offset})
+	case found != nil && (found.Offset != end.Offset || found.CRC != end.CRC):
+		found.Seq = end.Seq + 1
+		h.r.marker = *found // state.json has it with its next write
+	}
+	return nil
+}
+
+// tell reports what is not there any more, to the operator and to the person.
+func (h *history) tell(t tail, end ending, lost bool) {
+	log := h.s.log.With("agent", h.r.id)
+	switch {
+	case h.created, t.end == 0:
+		log.Error("the history of an agent is gone; it begins a new one")
+		h.r.reports = append(h.r.reports, saidGone)
+	case t.cut && len(t.records) == 0:
+		log.Error("the conversation of an agent cannot be read: history.jsonl does not have its beginning", "offset", end.Offset, "bytes", t.end)
+		h.r.reports = append(h.r.reports, saidGone)
+	case t.end < end.Size:
+		log.Error("history is shorter than it was: an older copy, or its end is lost", "bytes", t.end, "recorded", end.Size)
+		h.r.reports = append(h.r.reports, saidShorter)
+	case t.cut && end.CRC != "":
+		log.Error("the beginning of a conversation cannot be read; nothing before it is used", "offset", end.Offset)
+		h.r.reports = append(h.r.reports, saidBegin)
+	case lost:
+		h.r.reports = append(h.r.reports, saidHistory)
+	}
 }
 
 // keep copies a part of the file to the quarantine.
@@ -215,10 +273,6 @@ func (h *history) Buffer(ctx context.Context, records ...claybot.Record) error {
 }
 
 func (h *history) add(ctx context.Context, records []claybot.Record, durable bool) error {
-	lines, err := h.enc.lines(records)
-	if err != nil {
-		return fmt.Errorf("append to history of agent %s: %w", h.r.id, err)
-	}
 	if err := h.r.gate.enter(ctx); err != nil {
 		return fmt.Errorf("append to history of agent %s: %w", h.r.id, err)
 	}
@@ -230,10 +284,21 @@ func (h *history) add(ctx context.Context, records []claybot.Record, durable boo
 		return fmt.Errorf("append to history of agent %s: %w", h.r.id, storage.ErrLeaseLost)
 	}
 	start, before := h.synced+int64(len(h.pending)), len(h.pending)
+	lines, err := h.enc.linesAt(records, start)
+	if err != nil {
+		return fmt.Errorf("append to history of agent %s: %w", h.r.id, err)
+	}
 	h.pending = append(h.pending, lines...)
 	if err := h.push(durable); err != nil {
 		h.pending = h.pending[:before]
 		return failed(fmt.Sprintf("append to history of agent %s", h.r.id), err)
+	}
+	if m := markerIn(lines, records, start); m != nil {
+		h.unmarked = m
+	}
+	if durable && h.unmarked != nil {
+		h.s.mark(h.r, *h.unmarked)
+		h.unmarked = nil
 	}
 	for _, rec := range records {
 		switch {
@@ -353,7 +418,11 @@ func (h *history) Close() error {
 		if len(h.pending) > 0 || h.f == nil {
 			err = h.push(true)
 		}
+		if err == nil && h.unmarked != nil {
+			h.s.mark(h.r, *h.unmarked)
+		}
 		h.cache()
+		h.s.endings.note(h.r.id, ending{marker: h.r.marker, Size: h.synced})
 		h.r.writer = nil
 	}
 	if h.f != nil {
@@ -377,7 +446,7 @@ func (h *history) cache() {
 		return
 	}
 	if info, err := h.f.Stat(); err == nil && info.Size() == h.synced {
-		h.s.tails.put(&cachedTail{id: h.r.id, marker: h.marker, records: h.records, from: h.from, size: h.synced, mod: info.ModTime()})
+		h.s.tails.put(&cachedTail{id: h.r.id, marker: h.marker, records: h.records, from: h.from, noted: h.r.marker, size: h.synced, mod: info.ModTime()})
 	}
 }
 

@@ -70,7 +70,7 @@ func TestEveryBitFlipIsDetected(t *testing.T) {
 		for bit := range 8 {
 			bad := bytes.Clone(whole)
 			bad[i] ^= 1 << bit
-			tl, err := readTail(bytes.NewReader(bad), int64(len(bad)))
+			tl, err := readTail(bytes.NewReader(bad), int64(len(bad)), marker{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestLinesByHand(t *testing.T) {
 		}
 	}
 	const file = "\n" + `{"type":"note","text":"a"}` + "\n\n \n" + `{"type":"note","text":"b"}` + "\n\n"
-	tl, err := readTail(strings.NewReader(file), int64(len(file)))
+	tl, err := readTail(strings.NewReader(file), int64(len(file)), marker{})
 	if err != nil || len(tl.damaged) > 0 || tl.torn.size > 0 || tl.end != int64(len(file)) {
 		t.Errorf("got %+v, %v, want no damage", tl, err)
 	}
@@ -209,7 +209,7 @@ func TestRestoreReadsTheTailOnly(t *testing.T) {
 	r := &countingReader{r: bytes.NewReader(file)}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	tl, err := readTail(r, int64(len(file)))
+	tl, err := readTail(r, int64(len(file)), marker{})
 	runtime.ReadMemStats(&after)
 	if err != nil || !reflect.DeepEqual(tl.records, all[10_002:]) || tl.marker.Type != claybot.RecordReset {
 		t.Fatalf("got %d records after %q, %v", len(tl.records), tl.marker.Type, err)

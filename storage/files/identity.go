@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -61,9 +63,8 @@ func (s *Store) known(ctx context.Context, d claybot.Descriptor) (claybot.Agent,
 		return claybot.Agent{}, err
 	}
 	a, err := s.Agent(ctx, id)
-	if errors.Is(err, storage.ErrNotFound) { // an operator took the directory away
-		s.log.Warn("agent has no directory any more", "agent", id)
-		if err := s.index.UnindexAgent(ctx, id); err != nil {
+	if errors.Is(err, storage.ErrNotFound) {
+		if err := s.lost(ctx, id, d); err != nil {
 			return a, err
 		}
 	}
@@ -116,7 +117,28 @@ func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Bac
 	}
 	s.residents.publish(r, a)
 	s.residents.unpin(r)
+	if s.onDamage != nil && s.endings.wasGone(ctx, d) {
+		s.onDamage(a.ID, saidGone)
+	}
 	return cloned(a), nil
+}
+
+// lost takes an agent whose directory is gone out of the index. Unless it was deleted,
+// the person is told when they write next.
+func (s *Store) lost(ctx context.Context, id claybot.AgentID, d claybot.Descriptor) error {
+	entries, err := s.fs.ReadDir(s.quarantine.dir)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), string(id)+"-") }) {
+		s.log.Warn("agent was deleted and is removed from the index", "agent", id)
+	} else {
+		s.log.Error("the directory of an agent is gone; it is removed from the index", "agent", id, "key", d.Key())
+		if err := s.endings.gone(ctx, d); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.index.UnindexAgent(ctx, id), s.endings.forget(ctx, id))
 }
 
 // build makes the directory of a. It appears under its name whole or not at
@@ -130,7 +152,7 @@ func (s *Store) build(a claybot.Agent) (err error) {
 	if err != nil {
 		return err
 	}
-	start, err := new(encoder).lines([]claybot.Record{startRecord(a.CreatedAt)})
+	start, err := new(encoder).linesAt([]claybot.Record{startRecord(a.CreatedAt)}, 0)
 	if err != nil {
 		return err
 	}
@@ -301,19 +323,18 @@ func (s *Store) reconcile(ctx context.Context) error {
 			s.log.Warn("not an agent, ignored", "name", e.Name())
 		}
 	}
-	var gone []claybot.AgentID
+	var gone []storage.IndexEntry
 	for e, err := range s.index.IndexedAgents(ctx) {
 		if err != nil {
 			return err
 		}
 		if !unindexed[e.ID] {
-			gone = append(gone, e.ID)
+			gone = append(gone, e)
 		}
 		delete(unindexed, e.ID)
 	}
-	for _, id := range gone {
-		s.log.Warn("agent has no directory any more", "agent", id)
-		if err := s.index.UnindexAgent(ctx, id); err != nil {
+	for _, e := range gone {
+		if err := s.lost(ctx, e.ID, e.Descriptor); err != nil {
 			return err
 		}
 	}

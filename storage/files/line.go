@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 
 	"github.com/claybot/claybot"
 )
@@ -13,6 +14,9 @@ import (
 // crcMember is the last member of a history line; the question marks stand for
 // the digits.
 const crcMember = `,"crc":"????????"}`
+
+// offMember begins the member before it, if the line has one: its own offset.
+const offMember = `,"off":`
 
 const hexDigits = "0123456789abcdef"
 
@@ -27,6 +31,12 @@ type encoder struct {
 // lines returns records as lines, each with its crc and a newline. The result
 // is valid until the next call.
 func (e *encoder) lines(records []claybot.Record) ([]byte, error) {
+	return e.linesAt(records, -1)
+}
+
+// linesAt is lines for records that are written at offset off of a file. Each line has
+// its own, so that a block of lines that was moved is told from one that was written.
+func (e *encoder) linesAt(records []claybot.Record, off int64) ([]byte, error) {
 	if e.json == nil {
 		e.json = json.NewEncoder(&e.buf)
 		e.json.SetEscapeHTML(false)
@@ -37,9 +47,14 @@ func (e *encoder) lines(records []claybot.Record) ([]byte, error) {
 		if err := e.json.Encode(&records[i]); err != nil {
 			return nil, fmt.Errorf("encode record: %w", err)
 		}
-		body := e.buf.Bytes()[start : e.buf.Len()-1] // without the newline
-		sum := crc32.Checksum(body, castagnoli)
 		e.buf.Truncate(e.buf.Len() - len("}\n"))
+		if off >= 0 {
+			e.buf.WriteString(offMember)
+			e.buf.Write(strconv.AppendInt(e.buf.AvailableBuffer(), off+int64(start), 10))
+		}
+		e.buf.WriteByte('}')
+		sum := crc32.Checksum(e.buf.Bytes()[start:], castagnoli)
+		e.buf.Truncate(e.buf.Len() - len("}"))
 		e.buf.WriteString(`,"crc":"`)
 		for shift := 28; shift >= 0; shift -= 4 {
 			e.buf.WriteByte(hexDigits[sum>>shift&15])
@@ -67,6 +82,21 @@ func decodeLine(line []byte) (claybot.Record, error) {
 		return claybot.Record{}, errNoType
 	}
 	return r, nil
+}
+
+// statedOffset returns the offset that a line says it has; false: it says none. The
+// line's crc was verified.
+func statedOffset(line []byte) (int64, bool) {
+	end := len(line) - len(crcMember)
+	if end < 1 || !bytes.HasPrefix(line[end:], []byte(crcMember[:8])) {
+		return 0, false
+	}
+	at := bytes.LastIndex(line[max(0, end-len(offMember)-20):end], []byte(offMember))
+	if at < 0 {
+		return 0, false
+	}
+	off, err := strconv.ParseInt(string(line[max(0, end-len(offMember)-20):end][at+len(offMember):]), 10, 64)
+	return off, err == nil
 }
 
 // checkCRC verifies the crc of a line that has one. A member that is a crc but

@@ -14,6 +14,9 @@ import (
 const (
 	saidState   = "The settings of this agent were damaged and are back at their defaults; the conversation is kept."
 	saidHistory = "A part of this conversation could not be read and was set aside; the rest is kept."
+	saidGone    = "Your earlier conversation could not be read, so I don't remember it. We start a new one."
+	saidBegin   = "The beginning of your conversation could not be read and was set aside; what came after it is kept."
+	saidShorter = "The end of your earlier conversation could not be read; what came before it is kept."
 )
 
 // load makes r known from its files. It needs the gate.
@@ -118,6 +121,9 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.State, err
 	default:
 		r.extra, damage = decodeDocument("state.json", data, &f)
 	}
+	if damage == nil && f.Marker != nil {
+		r.marker = newest(r.marker, *f.Marker)
+	}
 	if newer := (*newerError)(nil); errors.As(damage, &newer) {
 		return claybot.State{}, damage
 	}
@@ -153,7 +159,11 @@ func (s *Store) peekState(id claybot.AgentID) (claybot.State, error) {
 }
 
 func (s *Store) writeState(r *resident, st claybot.State) error {
-	data, err := encodeDocument(stateFile{V: version, State: st}, r.extra)
+	f := stateFile{V: version, State: st}
+	if r.marker.Seq > 0 {
+		f.Marker = &r.marker
+	}
+	data, err := encodeDocument(f, r.extra)
 	if err != nil {
 		return err
 	}

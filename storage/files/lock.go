@@ -17,7 +17,10 @@ import (
 // A DirLock is the right of this process to a data directory. The kernel takes
 // it back when the process ends, however it ends; until then keep the DirLock
 // reachable, for a collected one is closed.
-type DirLock struct{ f *os.File }
+type DirLock struct {
+	f *os.File // claybot.lock, which has the pid
+	d *os.File // the directory itself; nil where that cannot be locked
+}
 
 // Lock makes the data directory dir, mode 0700, when it does not exist and
 // takes it for this process. When another process has it, Lock returns at once
@@ -25,6 +28,10 @@ type DirLock struct{ f *os.File }
 // just letting go is waited for, up to 5 s. A
 // directory that is a symlink or that group or others may write to is refused
 // with an error that names the chmod.
+//
+// Lock takes two locks: claybot.lock, which earlier versions respect as well, and the
+// directory itself, so that a removed claybot.lock lets no second process in. Where the
+// file system cannot lock a directory, Lock takes claybot.lock alone.
 func Lock(dir string) (*DirLock, error) {
 	dir = filepath.Clean(dir) // a trailing slash would follow a symlink
 	if err := prepare(dir); err != nil {
@@ -44,12 +51,66 @@ func Lock(dir string) (*DirLock, error) {
 		}
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
+	d, err := takeDir(dir)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	// The pid is there to be read by people; a full disk must not keep claybot
 	// from starting.
 	_ = f.Chmod(0o600)
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return &DirLock{f: f}, nil
+	return &DirLock{f: f, d: d}, nil
+}
+
+// takeDir locks the directory itself; nil where the file system has no such lock.
+func takeDir(dir string) (*os.File, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, failed("lock data directory", err)
+	}
+	for end := time.Now().Add(letGo); ; time.Sleep(letGo / 500) {
+		err := flock(d, syscall.LOCK_EX)
+		if err == nil {
+			return d, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, d.Close()
+		}
+		// claybot.lock was free: it was removed while its holder works, or the holder is
+		// just letting go.
+		if holder := holderOfDir(d); holder != unnamed || time.Now().After(end) {
+			return nil, errors.Join(fmt.Errorf("%w: %s is held by %s, and its claybot.lock was removed; stop that process first",
+				storage.ErrLocked, dir, holder), d.Close())
+		}
+	}
+}
+
+// holderOfDir names the process that has locked the directory d, where the kernel
+// tells.
+func holderOfDir(d *os.File) string {
+	info, err := d.Stat()
+	if err != nil {
+		return unnamed
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return unnamed
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return unnamed
+	}
+	for line := range strings.Lines(string(locks)) { // 1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], ":"+strconv.FormatUint(st.Ino, 10)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return "process " + strconv.Itoa(pid)
+		}
+	}
+	return unnamed
 }
 
 // letGo bounds the wait for a lock that nobody has put a name on.
@@ -69,7 +130,10 @@ func take(f *os.File) error {
 // Close lets the data directory go.
 func (l *DirLock) Close() error {
 	_ = l.f.Truncate(0) // the pid is no longer true
-	return l.f.Close()
+	if l.d == nil {
+		return l.f.Close()
+	}
+	return errors.Join(l.d.Close(), l.f.Close())
 }
 
 // prepare makes dir or refuses it.

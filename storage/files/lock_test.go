@@ -186,3 +186,47 @@ func TestLockWaitsForWhoLetsGo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A claybot.lock that was removed lets no second process in (R7); an earlier version,
+// which knows that file alone, is kept out as long as it is there.
+func TestLockOfTheDirectory(t *testing.T) {
+	dir := t.TempDir() + "/data"
+	first, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older, err := os.OpenFile(dir+"/claybot.lock", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = older.Close() }()
+	if err := flock(older, syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("an earlier version gets in: %v", err)
+	}
+	if err := os.Remove(dir + "/claybot.lock"); err != nil {
+		t.Fatal(err)
+	}
+	if _, holder, err := Look(dir); err != nil || holder == "" {
+		t.Errorf("looks free: %q %v", holder, err)
+	}
+	second, err := Lock(dir)
+	if err == nil {
+		_ = second.Close()
+	}
+	if !errors.Is(err, storage.ErrLocked) {
+		t.Fatalf("a second process gets in: %v", err)
+	}
+	if _, noProc := os.Stat("/proc/locks"); noProc == nil && !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+		t.Errorf("%v does not name this process", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	third, err := Lock(dir)
+	if err != nil {
+		t.Fatalf("after the end of the first: %v", err)
+	}
+	if err := third.Close(); err != nil {
+		t.Error(err)
+	}
+}

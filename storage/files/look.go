@@ -29,7 +29,7 @@ func Look(dir string) (there bool, holder string, err error) {
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "claybot.lock"), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, "", nil
+		return true, lookDir(dir), nil
 	}
 	if err != nil {
 		return true, "", fmt.Errorf("lock of the data directory: %w", err)
@@ -38,5 +38,18 @@ func Look(dir string) (there bool, holder string, err error) {
 	if err := flock(f, syscall.LOCK_SH); errors.Is(err, syscall.EWOULDBLOCK) {
 		return true, holderOf(f), nil
 	}
-	return true, "", nil
+	return true, lookDir(dir), nil
+}
+
+// lookDir names the process that has the directory itself; empty for none.
+func lookDir(dir string) string {
+	d, err := os.Open(dir)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = d.Close() }() // nothing was written
+	if errors.Is(flock(d, syscall.LOCK_SH), syscall.EWOULDBLOCK) {
+		return holderOfDir(d)
+	}
+	return ""
 }

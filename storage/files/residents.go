@@ -22,6 +22,7 @@ type resident struct {
 	token    int64    // of the newest lease seen
 	writer   *history // the one that may append
 	extra    extras   // of state.json
+	marker   marker   // where the conversation begins, as far as is recorded; Seq 0: nothing is
 	unsure   bool     // state.json may differ from agent.State
 	cut      int64    // history.jsonl must be cut to this size first; -1: no
 	indebted bool     // a pin is held because of cut

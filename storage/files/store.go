@@ -18,7 +18,8 @@ import (
 type Config struct {
 	// Dir is the data directory. It exists and is held, see Lock.
 	Dir string
-	// Index is the identity copy of the agents in the message store.
+	// Index is the identity copy of the agents in the message store. When it is also
+	// an Ends, it keeps where histories end.
 	Index storage.Index
 	// Log gets what was repaired; nil discards it.
 	Log *slog.Logger
@@ -43,6 +44,7 @@ type Store struct {
 	moving    gate // one MoveChannel at a time
 	residents *residents
 	tails     *tails
+	endings   *endings
 
 	mu      sync.Mutex
 	orphans map[claybot.Descriptor]claybot.Agent // made, not yet indexed; by identity
@@ -65,6 +67,7 @@ func Open(cfg Config) (*Store, error) {
 		moving:    newGate(),
 		residents: newResidents(residentLimit),
 		tails:     newTails(tailsLimit),
+		endings:   newEndings(cfg.Index),
 		orphans:   make(map[claybot.Descriptor]claybot.Agent),
 		told:      make(map[claybot.AgentID]bool),
 	}
@@ -92,7 +95,7 @@ func Open(cfg Config) (*Store, error) {
 // Close lets go of what is in memory. Histories must be closed before.
 func (s *Store) Close() error {
 	s.residents.close()
-	return nil
+	return s.endings.save(context.Background())
 }
 
 func (s *Store) dir(id claybot.AgentID) string { return s.root + "/" + string(id) }

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -22,7 +23,10 @@ type tail struct {
 	open    bool             // the last line is whole but for its newline
 	torn    span             // an unreadable last line
 	lost    bool             // it had been written whole
+	found   *marker          // the marker as it is in the file; nil without one, or when a summary is newer
+	cut     bool             // the recorded marker is not in the file: nothing before its offset counts
 	damaged []span           // unreadable lines before it, newest first
+	damages int              // how many of both
 }
 
 // A span is a part of a file.
@@ -32,17 +36,29 @@ type span struct{ off, size int64 }
 // recent marker, or to the first of the records that the most recent summary
 // keeps: what lies before is not decoded. Damage is no error.
 //
+// known is the recorded marker. The reading goes back to it at most: when it, or a newer
+// one, is not in the file as it was recorded, nothing that lies before its offset
+// counts. A file that somebody has edited may have it at another place.
+//
 // A summary keeps the Keep records directly before it. An older summary among
 // them is left out and not counted, and what that one did not keep stays folded.
-func readTail(r io.ReaderAt, size int64) (tail, error) {
+func readTail(r io.ReaderAt, size int64, known marker) (tail, error) {
 	t := tail{end: size}
+	beyond := -1 // how many records lie behind the offset of the recorded marker; -1: it is not reached
 	if err := checkVersion(r, size); err != nil {
 		return t, err
 	}
 	kept := -1 // how many more records the summary keeps; -1: there is no summary yet
+	var place placing
 	for line, err := range backwards(r, size) {
 		if err != nil {
 			return t, err
+		}
+		if beyond < 0 && line.off < known.Offset {
+			beyond = len(t.records)
+		}
+		if beyond >= 0 && known.CRC == "" {
+			break
 		}
 		last := line.off+int64(len(line.text)) == size
 		text, whole := bytes.CutSuffix(line.text, []byte("\n"))
@@ -50,14 +66,22 @@ func readTail(r io.ReaderAt, size int64) (tail, error) {
 			continue // an empty line harms nobody
 		}
 		rec, err := decodeLine(text)
+		if err == nil && place.moved(line.off, text, t.damages) {
+			err = errMoved
+		}
 		if err != nil {
 			t.damage(line, last, whole)
 			continue
 		}
 		t.open = t.open || last && !whole
 		if rec.Marker() {
+			if beyond >= 0 && lineSum(text) != known.CRC {
+				break
+			}
+			beyond = -1
 			if kept < 0 {
 				t.marker, t.from = rec, line.off
+				t.found = &marker{Offset: line.off, CRC: lineSum(text)}
 			}
 			break
 		}
@@ -76,17 +100,47 @@ func readTail(r io.ReaderAt, size int64) (tail, error) {
 		if kept >= 0 {
 			t.from = line.off
 		}
-		if kept == 0 {
+		if kept == 0 && beyond < 0 {
 			break
 		}
+	}
+	if beyond >= 0 {
+		t.records, t.from, t.cut = t.records[:beyond], min(known.Offset, size), true
 	}
 	slices.Reverse(t.records)
 	return t, nil
 }
 
+var errMoved = errors.New("line was moved")
+
+// A placing tells lines that were moved from those that somebody has edited the file
+// around. Where lines were added or removed by hand, all lines before are at another
+// distance from where they say that they are; a block that was moved is between damaged
+// lines, where it was cut.
+type placing struct {
+	shift   int64 // of the lines that were accepted last; 0 at the end of the file
+	damages int   // before the last accepted line
+}
+
+// moved reports whether the intact line at off was moved. damages counts the damaged
+// lines that were met until now.
+func (p *placing) moved(off int64, line []byte, damages int) bool {
+	stated, ok := statedOffset(line)
+	if !ok {
+		return false
+	}
+	shift := off - stated
+	if shift != p.shift && damages > p.damages {
+		return true
+	}
+	p.shift, p.damages = shift, damages
+	return false
+}
+
 // damage notes a line that cannot be read.
 func (t *tail) damage(line fileLine, last, whole bool) {
 	d := span{line.off, int64(len(line.text))}
+	t.damages++
 	if last {
 		t.torn, t.end, t.lost = d, line.off, whole
 		return

@@ -22,6 +22,7 @@ type cachedTail struct {
 	marker  claybot.Record
 	records []claybot.Record
 	from    int64     // offset of the marker or summary
+	noted   marker    // as far as is recorded
 	size    int64     // of the whole file
 	mod     time.Time // of the file
 	used    time.Time

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"strings"
 	"time"
@@ -27,6 +28,17 @@ type conn struct {
 	// until is the context of the read that runs, which ends with it. Writes are
 	// not cut short, so theirs never ends.
 	until context.Context
+	// broken is the damage of the file that a statement has met. What runs over it,
+	// whatever it makes of the error, is neither committed nor believed.
+	broken error
+}
+
+// classify is classify of the package, and keeps damage.
+func (c *conn) classify(err error) error {
+	if err = classify(err); err != nil && c.broken == nil && broken(err) {
+		c.broken = err
+	}
+	return err
 }
 
 // dialect is SQLite's: the statements of package relational are written in it,
@@ -57,9 +69,10 @@ func matchAll(words []string) string {
 }
 
 // pragmas of every connection. The caches are small because the kernel caches
-// the file anyway and an idle daemon is to stay small.
+// the file anyway and an idle daemon is to stay small. With secure_delete, SQLite
+// writes every page that it has ever counted, so one without a checksum is damage.
 var (
-	writerPragmas = []string{"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-3000)", "wal_autocheckpoint(2000)", "journal_size_limit(16777216)"}
+	writerPragmas = []string{"journal_mode(WAL)", "secure_delete(1)", "synchronous(FULL)", "cache_size(-3000)", "wal_autocheckpoint(2000)", "journal_size_limit(16777216)"}
 	readerPragmas = []string{"cache_size(-1000)", "query_only(1)"}
 )
 
@@ -70,8 +83,15 @@ func connect(ctx context.Context, path string, pragmas []string) (*conn, error) 
 // connectWith is connect with parameters for SQLite, which become part of q.
 func connectWith(ctx context.Context, path string, pragmas []string, q url.Values) (*conn, error) {
 	q["_pragma"] = append([]string{"busy_timeout(5000)", "temp_store(MEMORY)"}, pragmas...)
-	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}
-	connector, err := sqlite.NewConnector(u.String())
+	if with, err := summed(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	} else if with {
+		if err := registered(); err != nil {
+			return nil, err
+		}
+		q.Set("vfs", VFS)
+	}
+	connector, err := sqlite.NewConnector(uri(path, q.Encode()))
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +103,15 @@ func connectWith(ctx context.Context, path string, pragmas []string, q url.Value
 	conn.Conn = relational.NewConn(conn, &dialect, true)
 	return conn, nil
 }
+
+// uri names a file to SQLite.
+func uri(path, query string) string {
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query}
+	return u.String()
+}
+
+// quoteText is a text in a statement.
+func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func (c *conn) close() error {
 	for _, s := range c.stmts {
@@ -97,7 +126,7 @@ func (c *conn) prepare(q string) (driver.Stmt, error) {
 	}
 	s, err := c.c.Prepare(q)
 	if err != nil {
-		return nil, classify(err)
+		return nil, c.classify(err)
 	}
 	c.stmts[q] = s
 	return s, nil
@@ -111,7 +140,7 @@ func (c *conn) Exec(q string, args []any) (int64, error) {
 	}
 	res, err := s.(driver.StmtExecContext).ExecContext(context.Background(), named(args))
 	if err != nil {
-		return 0, classify(err)
+		return 0, c.classify(err)
 	}
 	return res.RowsAffected()
 }
@@ -123,7 +152,7 @@ func (c *conn) control(q string) error {
 		return err
 	}
 	_, err = s.(driver.StmtExecContext).ExecContext(context.Background(), nil)
-	return classify(err)
+	return c.classify(err)
 }
 
 // Do implements relational.Session. It is Exec: a statement costs no way to
@@ -143,11 +172,11 @@ func (c *conn) Each(q string, f func(r relational.Row) error, args []any) (err e
 	}
 	rows, err := s.(driver.StmtQueryContext).QueryContext(c.until, named(args))
 	if err != nil {
-		return c.ended(classify(err))
+		return c.ended(c.classify(err))
 	}
 	defer func() {
 		if cerr := rows.Close(); err == nil {
-			err = classify(cerr)
+			err = c.classify(cerr)
 		}
 	}()
 	values := make([]driver.Value, len(rows.Columns()))
@@ -157,7 +186,7 @@ func (c *conn) Each(q string, f func(r relational.Row) error, args []any) (err e
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return c.ended(classify(err))
+			return c.ended(c.classify(err))
 		}
 		for i, v := range values {
 			r[i] = v
@@ -213,13 +242,30 @@ func named(args []any) []driver.NamedValue {
 	return v
 }
 
+// A coded error has a result code of SQLite.
+type coded interface {
+	error
+	Code() int
+}
+
+// A codeError is a coded error that did not come through the driver.
+type codeError struct {
+	code int
+	text string
+}
+
+func (e codeError) Error() string { return e.text }
+func (e codeError) Code() int     { return e.code }
+
 // classify gives errors of SQLite the meaning that package storage names.
 func classify(err error) error {
-	var e *sqlite.Error
+	var e coded
 	if !errors.As(err, &e) {
 		return err
 	}
 	switch e.Code() {
+	case sqlite3.SQLITE_IOERR_DATA:
+		return fmt.Errorf("%w: the checksum of a page is wrong: %w", storage.ErrDamaged, err)
 	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN:
 		// A full quota and a file system that went read-only come as these.
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
@@ -243,7 +289,7 @@ func ioFailed(err error) bool {
 }
 
 // storeFailed reports an error that concerns the whole store and not the call
-// that met it. Damage is not among them: it is found where it is.
+// that met it. Damage of a row is not among them: it is found where it is.
 func storeFailed(err error) bool {
-	return ioFailed(err) || errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
+	return ioFailed(err) || storage.ClassOf(err) == storage.ClassStore || errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
 }

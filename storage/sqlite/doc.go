@@ -10,6 +10,14 @@
 // the schema is in migrations. This package is the file, the one connection that
 // writes, and those that read.
 //
+// # Damage
+//
+// Every page of the file ends in a checksum (sums.go). A page whose checksum is wrong is
+// not read: the call fails with a storage.Fault of the whole store, nothing of its
+// transaction is committed, Config.Damaged is called once, and all later calls are
+// refused. Open refuses a damaged file of up to 64 MiB; Check reads one of any size;
+// Backup makes verified copies.
+//
 // # Group commit
 //
 // One goroutine owns the only connection that writes. It takes whatever calls

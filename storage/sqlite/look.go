@@ -48,6 +48,11 @@ func Look(ctx context.Context, path string, idle bool) (s Sight, err error) {
 	if s.Version = int(at); s.Version > s.Known {
 		return s, fmt.Errorf("look at %s: %w: its schema is version %d and this claybot knows %d", path, errNewer, s.Version, s.Known)
 	}
+	if _, err := checkFile(ctx, path, 0, func() (*conn, error) { return connectWith(ctx, path, readerPragmas, params) }); ctx.Err() != nil {
+		return s, nil // it is well as far as was read
+	} else if err != nil {
+		return s, fmt.Errorf("look at %w", err)
+	}
 	c.until = ctx
 	var broken string
 	err = c.Each("PRAGMA quick_check(1)", func(r relational.Row) error {

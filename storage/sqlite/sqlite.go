@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/relational"
@@ -26,6 +30,11 @@ type Config struct {
 	// before the callers of that commit go on. Commits of leases alone are left
 	// out. It must be quick and must not use the store. nil: nobody is told.
 	Committed func(storage.Commit)
+	// Damaged is called once, when the file turns out to be damaged while it is in
+	// use. Nothing that it holds can be relied on then: stop. It must be quick and
+	// must not use the store. nil: nothing is called.
+	Damaged func(error)
+	noCheck bool // the start reads no more than it needs, as if the file were large
 }
 
 // A DB is an open claybot.db. Its methods may be used by many goroutines.
@@ -46,6 +55,9 @@ type DB struct {
 	// committed is Config.Committed.
 	committed func(storage.Commit)
 
+	damaged func(error)           // Config.Damaged
+	refusal atomic.Pointer[error] // of all calls: the file is damaged
+
 	readers  chan *conn // idle readers; nil stands for one not yet opened
 	reporter chan *conn // the same for the one of reports, which may take long
 }
@@ -55,7 +67,9 @@ type DB struct {
 // under way when the last process ended become ambiguous.
 //
 // A file that is no database, or a broken one, is left as it is and reported
-// with an error that wraps storage.ErrDamaged.
+// with an error that wraps storage.ErrDamaged. Up to 64 MiB Open reads the whole file
+// to find out; of a larger one, each page is looked at when it is used, and Check
+// looks at all.
 func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 	db := &DB{
 		path:    path,
@@ -73,34 +87,76 @@ func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 		db.readers <- nil
 	}
 	db.reporter <- nil
-	if err := db.open(ctx); err != nil {
+	if err := db.open(ctx, cfg.noCheck); err != nil {
 		if db.writer != nil {
 			_ = db.writer.close() // err says what matters
 		}
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	db.committed = cfg.Committed // from here on
+	db.committed, db.damaged = cfg.Committed, cfg.Damaged // from here on
 	db.close = sync.OnceValue(db.shut)
 	go db.writeAll()
 	return db, nil
 }
 
-func (db *DB) open(ctx context.Context) error {
+func (db *DB) open(ctx context.Context, noCheck bool) error {
 	if err := prepareFile(db.path); err != nil {
 		return err
+	}
+	lost, err := lostCommits(db.path)
+	if err != nil {
+		return err
+	}
+	if lost > 0 {
+		db.log.Error("the log of the database is damaged: the commits behind the damage are lost, unless the machine lost power", "file", db.path+"-wal", "commits", lost)
 	}
 	c, err := connect(ctx, db.path, writerPragmas)
 	if err != nil {
 		return err
 	}
 	db.writer = c
+	if !noCheck {
+		if err := db.checkStart(ctx); err != nil {
+			return err
+		}
+	}
 	if err := migrate(c); err != nil {
 		return err
 	}
+	if err := db.summed(ctx); err != nil {
+		return err
+	}
+	c = db.writer
 	if db.sinks, err = relational.LoadSinks(c.Conn); err != nil {
 		return err
 	}
 	return db.recoverAll()
+}
+
+// summed gives the pages of the file checksums, if an older claybot has made it. Where
+// there is no space for that, the file is used as it is until the next start.
+func (db *DB) summed(ctx context.Context) error {
+	with, err := summed(db.path)
+	if err != nil || with {
+		return err
+	}
+	began := time.Now()
+	err, db.writer = db.writer.close(), nil
+	if err != nil {
+		return err
+	}
+	err = rewrite(ctx, db.path)
+	if errors.Is(err, storage.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		db.log.Error("no space to add checksums to the database; damage of it may go unnoticed until the next start", "err", err)
+		err = nil
+	} else if err == nil {
+		db.log.Info("checksums added to the database", "took", time.Since(began))
+	}
+	if err != nil {
+		return err
+	}
+	db.writer, err = connect(ctx, db.path, writerPragmas)
+	return err
 }
 
 // Close answers what is queued, ends the writer and closes the file. Calls made
@@ -141,7 +197,7 @@ func (db *DB) Report(ctx context.Context, fn func(c *relational.Conn) error) err
 }
 
 func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) error) error {
-	if err := context.Cause(ctx); err != nil {
+	if err := cmp.Or(context.Cause(ctx), db.refused()); err != nil {
 		return err
 	}
 	var c *conn
@@ -156,18 +212,21 @@ func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) er
 		var err error
 		if c, err = connect(ctx, db.path, readerPragmas); err != nil {
 			idle <- nil
-			return err
+			return db.notice(err)
 		}
 	}
 	c.until = ctx
 	err := fn(c)
 	c.until = context.Background()
-	if ioFailed(err) {
+	if c.broken != nil {
+		err = c.broken
+	}
+	if ioFailed(err) || c.broken != nil {
 		_ = c.close() // its files are given up
 		c = nil
 	}
 	idle <- c
-	return err
+	return db.notice(err)
 }
 
 // recoverAll ends what the last process held, before there is a writer.
@@ -183,6 +242,19 @@ func (db *DB) recoverAll() error {
 		return err
 	}
 	return cl.err
+}
+
+// create puts an empty database in the place of an empty file. SQLite makes it durable
+// with the first commit.
+func create(path string) error {
+	err := os.WriteFile(path+".new", blankFile(), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", storage.ErrFull, err)
+	}
+	return err
 }
 
 // prepareFile makes sure that the file exists for its owner alone, and refuses
@@ -203,6 +275,9 @@ func prepareFile(path string) error {
 		// SQLite deletes the log of an empty file: then the file was lost.
 		if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 0 {
 			return fmt.Errorf("%w: the file is empty and its log is not", storage.ErrDamaged)
+		}
+		if err := create(path); err != nil {
+			return err
 		}
 	case err != nil || string(head[:]) != "SQLite format 3\x00":
 		return fmt.Errorf("%w: this is no SQLite file", storage.ErrDamaged)

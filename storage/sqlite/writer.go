@@ -104,11 +104,11 @@ func (db *DB) commit(batch []*call) {
 	if len(live) == 0 {
 		return
 	}
-	err := db.transaction(live)
+	err := db.notice(db.transaction(live))
 	if err != nil && !storeFailed(err) && len(live) > 1 {
 		// One call spoiled the transaction: each gets its own.
 		for i, cl := range live {
-			if err := db.transaction(live[i : i+1]); err != nil {
+			if err := db.notice(db.transaction(live[i : i+1])); err != nil {
 				cl.err = err
 			}
 		}
@@ -125,6 +125,9 @@ func (db *DB) commit(batch []*call) {
 // transaction runs calls and commits. An error means that nothing was written
 // for any of them; a refusal of one call is kept in it.
 func (db *DB) transaction(calls []*call) (err error) {
+	if err := db.refused(); err != nil {
+		return err
+	}
 	c, err := db.writerConn()
 	if err != nil {
 		return err
@@ -143,11 +146,15 @@ func (db *DB) transaction(calls []*call) (err error) {
 		if err != nil {
 			db.abandon(c, err)
 		}
+		c.broken = nil // the next transaction looks for itself
 	}()
 	c.Begin(db.sinks)
 	for _, cl := range calls {
 		c.Call()
 		cl.err = db.try(c, cl)
+		if c.broken != nil {
+			return c.broken
+		}
 		if cl.err != nil && (c.Wrote() || storeFailed(cl.err)) {
 			return cl.err
 		}
@@ -157,6 +164,9 @@ func (db *DB) transaction(calls []*call) (err error) {
 	}
 	if err := c.Flush(); err != nil {
 		return err
+	}
+	if c.broken != nil {
+		return c.broken
 	}
 	if err := c.control("COMMIT"); err != nil {
 		return err

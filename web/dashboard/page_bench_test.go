@@ -80,7 +80,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 // fillStore puts the bulk into the store, and 10,000 deliveries.
 func (r *benchRig) fillStore(b *testing.B) {
 	b.Helper()
-	raw := must(sql.Open("sqlite", filepath.Join(r.dir, "claybot.db")+"?_pragma=busy_timeout(60000)"))(b)
+	raw := must(sql.Open("sqlite", filepath.Join(r.dir, "claybot.db")+"?vfs="+sqlite.VFS+"&_pragma=busy_timeout(60000)"))(b)
 	defer func() { _ = raw.Close() }() // only read from now on
 	for _, q := range bulk {
 		if _, err := raw.ExecContext(b.Context(), q, sql.Named("now", time.Now().UnixMilli())); err != nil {
@@ -247,7 +247,7 @@ func BenchmarkPages(b *testing.B) {
 		})
 	}
 	var count int // the store is as full as it should be
-	raw := must(sql.Open("sqlite", filepath.Join(r.dir, "claybot.db")))(b)
+	raw := must(sql.Open("sqlite", filepath.Join(r.dir, "claybot.db")+"?vfs="+sqlite.VFS))(b)
 	defer func() { _ = raw.Close() }()
 	if err := raw.QueryRowContext(b.Context(), "SELECT count(*) FROM runs").Scan(&count); err != nil || count < 100_000 {
 		b.Errorf("%d runs, %v", count, err)

@@ -2,8 +2,10 @@ package metrics
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -90,6 +92,16 @@ func scraped() []*family {
 				}
 			}
 		}), "connector"),
+		read("claybot_check_problem", gauge, "1 when the newest check of the data directory found a problem, by check: database, histories, copy.", told(func(s *snapshot, set func(float64, ...string)) {
+			for _, what := range slices.Sorted(maps.Keys(s.status.Checks)) {
+				set(truth(s.status.Checks[what].Problem), what)
+			}
+		}), "check"),
+		read("claybot_check_age_seconds", gauge, "Time since the newest check of the data directory ended, by check.", told(func(s *snapshot, set func(float64, ...string)) {
+			for _, what := range slices.Sorted(maps.Keys(s.status.Checks)) {
+				set(age(s.now, s.status.Checks[what].At.Time()), what)
+			}
+		}), "check"),
 	}
 	all = append(all, exporterFamilies()...)
 	all = append(all, processFamilies()...)

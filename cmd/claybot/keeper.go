@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+const (
+	checkRate = 32 << 20 // bytes a second that checks and copies read
+	saveEnds  = time.Minute
+	// overdueWait is how long after the start a copy is made that no night has seen.
+	overdueWait = time.Minute
+	// spareSpace is what a copy leaves free on the disk.
+	spareSpace = 256 << 20
+	copiesDir  = "copies"
+	copyPrefix = "claybot-"
+	copyTime   = "20060102T150405Z"
+
+	markChecks   = "checks"   // their results, as JSON
+	markRestored = "restored" // when the copy was made that the database was restored from
+)
+
+// A keeper checks a data directory after the start and every day, and keeps verified
+// copies of its database. Its methods may be called on nil, where nodes share a database.
+type keeper struct {
+	d      *daemon
+	db     *sqlite.DB
+	agents *files.Store
+	broken chan error // the database turned out to be damaged
+
+	mu   sync.Mutex
+	last map[string]agentsystem.CheckStatus
+}
+
+// results returns those of the newest checks, by name.
+func (k *keeper) results() map[string]agentsystem.CheckStatus {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := make(map[string]agentsystem.CheckStatus, len(k.last))
+	for what, c := range k.last {
+		all[what] = c
+	}
+	return all
+}
+
+// run works until ctx is done, or until the database turns out to be damaged: then its
+// error wraps storage.ErrDamaged and names the next command.
+func (k *keeper) run(ctx context.Context) error {
+	if k == nil {
+		return nil
+	}
+	k.load(ctx)
+	k.tellRestored(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	_, checked := k.results()["database"] // else this is the first start
+	work.Go(func() { k.check(ctx) })
+	overdue := time.NewTimer(overdueWait)
+	defer overdue.Stop()
+	save := time.NewTicker(saveEnds)
+	defer save.Stop()
+	nightly := time.NewTimer(k.untilNight(time.Now()))
+	defer nightly.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-k.broken:
+			return damagedError(k.d.config.Load().DataDir, err)
+		case <-save.C:
+			if err := k.agents.SaveEnds(ctx); err != nil {
+				k.d.log.Warn("cannot record where histories end", "err", err)
+			}
+		case <-overdue.C: // a machine that is off at night gets its copies as well
+			if last := k.results()["copy"]; checked && time.Since(last.At.Time()) > 24*time.Hour {
+				work.Go(func() { k.copy(ctx) })
+			}
+		case now := <-nightly.C:
+			nightly.Reset(k.untilNight(now))
+			work.Go(func() {
+				k.check(ctx)
+				k.copy(ctx)
+			})
+		}
+	}
+}
+
+// untilNight is the time until the next nightly check.
+func (k *keeper) untilNight(now time.Time) time.Duration {
+	c := k.d.config.Load()
+	at, err := time.Parse("15:04", c.Storage.CheckAt)
+	if err != nil { // the configuration has checked it
+		at = time.Time{}
+	}
+	zone := c.Cron.Zone
+	if zone == nil {
+		zone = time.Local
+	}
+	now = now.In(zone)
+	next := time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, zone)
+	if !next.After(now) {
+		next = time.Date(now.Year(), now.Month(), now.Day()+1, at.Hour(), at.Minute(), 0, 0, zone)
+	}
+	return next.Sub(now)
+}
+
+// check reads the database and the histories to their ends.
+func (k *keeper) check(ctx context.Context) {
+	bytes, err := k.db.Check(ctx, checkRate)
+	if ctx.Err() != nil {
+		return
+	}
+	k.say(ctx, "database", size(bytes)+" read, every page is whole", err)
+	found, err := k.agents.Check(ctx, checkRate)
+	if ctx.Err() != nil {
+		return
+	}
+	text := fmt.Sprintf("%s of %s read", size(found.Bytes), count(found.Agents, "agent"))
+	if found.Rebuilt > 0 {
+		text += fmt.Sprintf(", %s of the index rebuilt", count(found.Rebuilt, "row"))
+	}
+	if err == nil && len(found.Damaged)+len(found.Shorter) > 0 {
+		err = fmt.Errorf("%s; unreadable lines: %s; shorter than they were: %s", text, listed(found.Damaged), listed(found.Shorter))
+	}
+	k.say(ctx, "histories", text+", every line is whole", err)
+}
+
+// listed names a few agents.
+func listed(ids []claybot.AgentID) string {
+	const most = 10
+	if len(ids) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, id := range ids[:min(most, len(ids))] {
+		names = append(names, string(id))
+	}
+	if len(ids) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(ids)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+// copy makes a verified copy of the database and removes the oldest ones. A disk on
+// which space is short gets none.
+func (k *keeper) copy(ctx context.Context) {
+	c := k.d.config.Load()
+	if c.Storage.Copies == 0 {
+		return
+	}
+	dir := filepath.Join(c.DataDir, copiesDir)
+	to := filepath.Join(dir, copyPrefix+time.Now().UTC().Format(copyTime)+".db")
+	err := k.roomForCopy(c.DataDir)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = k.db.Backup(ctx, to, checkRate)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = pruneCopies(dir, c.Storage.Copies)
+	}
+	k.say(ctx, "copy", to+" was made and read again", err)
+}
+
+// roomForCopy refuses a copy that would leave too little space.
+func (k *keeper) roomForCopy(dir string) error {
+	info, err := os.Stat(filepath.Join(dir, "claybot.db"))
+	if err != nil {
+		return err
+	}
+	disk, err := diskOf(dir)
+	if err != nil {
+		return err
+	}
+	if disk.Free-info.Size() < spareSpace {
+		return fmt.Errorf("no copy was made: %s are free, and a copy takes %s; make room where %s is", size(disk.Free), size(info.Size()), dir)
+	}
+	return nil
+}
+
+// copies returns the paths of the verified copies in dir, the newest first.
+func copies(dir string) ([]string, error) {
+	all, err := filepath.Glob(filepath.Join(dir, copyPrefix+"*.db"))
+	slices.Sort(all) // by time
+	slices.Reverse(all)
+	return all, err
+}
+
+func pruneCopies(dir string, keep int) error {
+	all, err := copies(dir)
+	for _, old := range all[min(keep, len(all)):] {
+		err = errors.Join(err, os.Remove(old))
+	}
+	return err
+}
+
+// say keeps and logs the result of a check.
+func (k *keeper) say(ctx context.Context, what, text string, err error) {
+	s := agentsystem.CheckStatus{At: claybot.Now(), Text: text}
+	if err != nil {
+		s.Text, s.Problem = err.Error(), true
+		k.d.log.Error("a check of the data directory found a problem", "check", what, "err", err)
+	} else {
+		k.d.log.Debug("check of the data directory", "check", what, "result", text)
+	}
+	k.mu.Lock()
+	if k.last == nil {
+		k.last = make(map[string]agentsystem.CheckStatus)
+	}
+	k.last[what] = s
+	b, merr := json.Marshal(k.last)
+	k.mu.Unlock()
+	if merr == nil {
+		merr = k.db.SetMark(ctx, markChecks, string(b))
+	}
+	if merr != nil && ctx.Err() == nil {
+		k.d.log.Warn("cannot keep the result of a check", "check", what, "err", merr)
+	}
+}
+
+// load reads the results that the last process has kept.
+func (k *keeper) load(ctx context.Context) {
+	text, err := k.db.Mark(ctx, markChecks)
+	if err != nil || text == "" {
+		return // they are known after the next check
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_ = json.Unmarshal([]byte(text), &k.last) // as above
+}
+
+// tellRestored tells the people whose conversations went on after the copy was made that
+// the database was restored from, once.
+func (k *keeper) tellRestored(ctx context.Context) {
+	text, err := k.db.Mark(ctx, markRestored)
+	if err != nil || text == "" {
+		return
+	}
+	made, err := time.Parse(copyTime, text)
+	for e, eerr := range k.db.IndexedAgents(ctx) {
+		if err = errors.Join(err, eerr); err != nil {
+			break
+		}
+		info, serr := os.Stat(filepath.Join(k.d.config.Load().DataDir, "agents", string(e.ID), "history.jsonl"))
+		if serr != nil || !info.ModTime().After(made) || !e.Descriptor.Foreground() {
+			continue
+		}
+		err = k.d.system.Tell(ctx, e.ID, fmt.Sprintf("My database was damaged and is back at its state of %s. I remember our conversation, "+
+			"but messages that had no reply since then may be lost. Please send them again.", made.UTC().Format("2006-01-02 15:04 UTC")))
+	}
+	if err == nil {
+		err = k.db.SetMark(ctx, markRestored, "")
+	}
+	if err != nil && ctx.Err() == nil {
+		k.d.log.Warn("cannot tell people that the database was restored; the next start tries again", "err", err)
+	}
+}
+
+// damagedError is the error of a damaged database, with the next command.
+func damagedError(dir string, err error) error {
+	return fmt.Errorf("%w; the database is left as it is: %s", err, afterDamage(dir))
+}
+
+// afterDamage says what to do about a damaged database.
+func afterDamage(dir string) string {
+	if all, err := copies(filepath.Join(dir, copiesDir)); err == nil && len(all) > 0 {
+		return "keep a copy of the whole data directory before anything else, then run: claybot restore --data-dir " + dir
+	}
+	return "keep a copy of the whole data directory before anything else; then put a backup in its place"
+}
+
+// checkGone refuses a database that lost its contents, and logs one that is gone
+// although there are agents.
+func checkGone(dir, path string, log *slog.Logger) error {
+	entries, err := os.ReadDir(filepath.Join(dir, "agents"))
+	if err != nil || !slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
+		return nil //nolint:nilerr // there are no agents yet
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.Size() == 0:
+		return fmt.Errorf("open %s: %w: the file is empty although there are agents", path, storage.ErrDamaged)
+	case errors.Is(err, fs.ErrNotExist) && log != nil:
+		log.Error("claybot.db is gone although there are agents; a new one is made from their directories. Messages that waited, runs, logins and tokens are lost", "path", path)
+	}
+	return nil
+}

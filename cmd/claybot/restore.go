@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+type restoreCmd struct {
+	Copy string `arg:"" optional:"" help:"A copy to restore. Default: the newest one in the data directory that is whole."`
+}
+
+// Run puts a copy of the database in the place of the one in the data directory. Agents'
+// directories stay as they are.
+func (c restoreCmd) Run(e *env) error {
+	conf, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	if conf.Storage.Shared() {
+		return usageError{errors.New("restore is for a data directory; for a database that nodes share, see docs/scaling.md")}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	dir := conf.DataDir
+	if there, _, _ := files.Look(dir); !there {
+		return usageError{fmt.Errorf("there is no data directory %s", dir)}
+	}
+	lock, err := lockDirectory(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	from, err := c.choose(ctx, e, dir)
+	if err != nil {
+		return err
+	}
+	made, err := madeAt(from)
+	if err != nil {
+		return err
+	}
+	kept := filepath.Join(dir, "quarantine", "claybot.db-"+time.Now().UTC().Format(copyTime))
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "claybot.db")
+	if err := sqlite.Restore(ctx, from, path, kept); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	messages, runs, sends, err := endRestored(ctx, path, made)
+	if err != nil {
+		return fmt.Errorf("restore: %w; run it again", err)
+	}
+	_, err = fmt.Fprintf(e.out, `%s is in place: the state of %s. What was there is %s.
+Unfinished work of that time has ended: %s, %s, %s; claybot outbox retry sends a message again.
+People whose conversations went on since then are told at the next start. Start claybot now.
+`, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept, count(messages, "message"), count(runs, "run"), count(sends, "outgoing message"))
+	return err
+}
+
+// choose returns the copy to restore.
+func (c restoreCmd) choose(ctx context.Context, e *env, dir string) (string, error) {
+	if c.Copy != "" {
+		return c.Copy, sqlite.Verify(ctx, c.Copy)
+	}
+	all, err := copies(filepath.Join(dir, copiesDir))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range all {
+		err := sqlite.Verify(ctx, path)
+		if err == nil {
+			return path, nil
+		}
+		fmt.Fprintf(e.err, "claybot: skipped a copy: %v\n", err)
+	}
+	return "", fmt.Errorf("there is no copy in %s that is whole; name one, or put a backup of the data directory in its place", filepath.Join(dir, copiesDir))
+}
+
+// madeAt is when a copy was made, by its name or else by the file.
+func madeAt(path string) (time.Time, error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), copyPrefix), ".db")
+	if at, err := time.Parse(copyTime, name); err == nil {
+		return at, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
+// endRestored ends what was unfinished when the copy was made, and leaves word for the
+// next start.
+func endRestored(ctx context.Context, path string, made time.Time) (messages, runs, sends int, err error) {
+	db, err := sqlite.Open(ctx, path, sqlite.Config{})
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.SetMark(ctx, markRestored, made.UTC().Format(copyTime)); err != nil {
+		return 0, 0, 0, err
+	}
+	return db.EndRestored(ctx)
+}

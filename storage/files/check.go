@@ -1,0 +1,140 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// A Checked is what a check of all agents has found.
+type Checked struct {
+	Agents, Lines int
+	Bytes         int64
+	Damaged       []claybot.AgentID // whose history has unreadable lines
+	Shorter       []claybot.AgentID // whose history is gone, or shorter than it was
+	Rebuilt       int               // rows of the index that were made anew
+}
+
+// Check reads the histories of all agents, at most rate bytes a second, 0: as fast as
+// the disk allows, and looks at the checksum of each line. Rows of the index that are
+// missing or cannot be read are made anew from the agents' directories. Others may use
+// the store meanwhile. Histories are left as they are: what an agent reads of a damaged
+// one is set aside when it is opened.
+func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
+	var c Checked
+	entries, err := s.fs.ReadDir(s.root)
+	if err != nil {
+		return c, err
+	}
+	began := time.Now()
+	for _, e := range entries {
+		id := claybot.AgentID(e.Name())
+		if id.Validate() != nil || !e.IsDir() {
+			continue
+		}
+		c.Agents++
+		if err := s.checkIndex(ctx, id, &c); err != nil {
+			return c, err
+		}
+		if err := s.checkHistory(ctx, id, &c, began, rate); err != nil {
+			return c, fmt.Errorf("check history of agent %s: %w", id, err)
+		}
+	}
+	return c, nil
+}
+
+// checkIndex makes the row of an agent anew that the index does not have.
+func (s *Store) checkIndex(ctx context.Context, id claybot.AgentID, c *Checked) error {
+	_, err := s.index.IndexedDescriptor(ctx, id)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
+		return err
+	}
+	if there, err := exists(s.fs, s.dir(id)+"/descriptor.json"); err != nil || !there {
+		return err // it was deleted a moment ago
+	}
+	c.Rebuilt++
+	s.log.Warn("the index did not have an agent; its row is made from the directory", "agent", id)
+	return s.adopt(ctx, map[claybot.AgentID]bool{id: true})
+}
+
+// checkHistory reads one history as far as it went when it was opened.
+func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked, began time.Time, rate int64) error {
+	end, err := s.endings.of(ctx, id)
+	if err != nil {
+		return err
+	}
+	f, err := s.fs.Open(s.dir(id)+"/history.jsonl", os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		if there, err := exists(s.fs, s.dir(id)+"/descriptor.json"); err == nil && there {
+			c.Shorter = append(c.Shorter, id)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < end.Size {
+		c.Shorter = append(c.Shorter, id)
+	}
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size()), chunk)
+	bad := 0
+	for {
+		line, err := r.ReadBytes('\n')
+		c.Bytes += int64(len(line))
+		if errors.Is(err, io.EOF) { // the last line may be under way
+			break
+		}
+		if err != nil {
+			return err
+		}
+		c.Lines++
+		if line = bytes.TrimSuffix(line, []byte("\n")); len(bytes.TrimSpace(line)) > 0 {
+			if _, err := decodeLine(line); err != nil {
+				bad++
+			}
+		}
+		if err := paced(ctx, began, c.Bytes, rate); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		c.Damaged = append(c.Damaged, id)
+	}
+	return nil
+}
+
+// paced waits until n bytes may have been read since began.
+func paced(ctx context.Context, began time.Time, n, rate int64) error {
+	if err := context.Cause(ctx); err != nil || rate <= 0 {
+		return err
+	}
+	wait := time.Duration(float64(n)/float64(rate)*float64(time.Second)) - time.Since(began)
+	if wait <= 0 {
+		return nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,31 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// SetMarks sets several marks in one transaction, which is not synced by itself: a loss
+// of power may take it back. An empty value removes a mark.
+func (db *Store) SetMarks(ctx context.Context, values map[string]string) error {
+	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			var err error
+			if value := values[key]; value == "" {
+				err = c.do("DELETE FROM marks WHERE key = ?", key)
+			} else {
+				err = c.do("INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
+			}
+			if err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("set %d marks: %w", len(values), err)
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/relational"
+)
+
+const (
+	// checkAtStart is the size up to which Open reads the whole file before it returns.
+	checkAtStart = 64 << 20
+	checkBlock   = 64 // pages that are read at once
+	mostSuspects = 1000
+)
+
+// Check reads the file from its beginning to its end and looks at the checksum of every
+// page, at most rate bytes a second; 0: as fast as the disk allows. Others may use the
+// store meanwhile. It returns how many bytes it has read. An error that wraps
+// storage.ErrDamaged names the first page that is damaged.
+func (db *DB) Check(ctx context.Context, rate int64) (int64, error) {
+	size, err := checkFile(ctx, db.path, rate, nil)
+	_ = db.notice(err) // the caller gets the error as it is
+	return size, err
+}
+
+// checkFile is Check for the file at path. through opens the connection that looks at
+// what is in the log; nil: as usual. A file without checksums passes.
+func checkFile(ctx context.Context, path string, rate int64, through func() (*conn, error)) (int64, error) {
+	if with, err := summed(path); err != nil || !with {
+		return 0, err
+	}
+	read, suspects, err := scan(ctx, path, rate)
+	if err != nil || len(suspects) == 0 {
+		return read, err
+	}
+	// A page that has a newer state in the log, or that is being written, may be torn in
+	// the file. SQLite reads the state that counts.
+	if through == nil {
+		through = func() (*conn, error) { return connect(ctx, path, readerPragmas) }
+	}
+	c, err := through()
+	if err != nil {
+		return read, err
+	}
+	defer func() { _ = c.close() }() // nothing was written
+	pages, err := c.number("PRAGMA page_count")
+	if err != nil {
+		return read, err
+	}
+	for _, n := range suspects {
+		if int64(n) > pages {
+			continue // it does not belong to the database any more
+		}
+		found := false
+		err := c.Each("SELECT data FROM sqlite_dbpage WHERE pgno = ?", func(relational.Row) error { found = true; return nil }, []any{int64(n)})
+		if errors.Is(err, storage.ErrDamaged) || err == nil && !found {
+			err = errSum(n)
+		}
+		if err != nil {
+			return read, fmt.Errorf("check %s: %w", path, err)
+		}
+	}
+	return read, nil
+}
+
+// scan reads a file and returns the pages whose checksum is wrong, and those that
+// the header promises and the file does not have.
+func scan(ctx context.Context, path string, rate int64) (read int64, suspects []uint32, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	buf := make([]byte, checkBlock*pageSize)
+	began, pages := time.Now(), uint32(0)
+	for n := uint32(1); len(suspects) < mostSuspects; {
+		k, err := f.ReadAt(buf, read)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return read, nil, err
+		}
+		read += int64(k)
+		if n == 1 && k >= 100 {
+			pages = binary.BigEndian.Uint32(buf[28:])
+		}
+		for block := buf[:k]; len(block) > 0 && len(suspects) < mostSuspects; n++ {
+			if (len(block) < pageSize || !sealed(n, block[:pageSize])) && n != lockPage {
+				suspects = append(suspects, n)
+			}
+			block = block[min(pageSize, len(block)):]
+		}
+		if k < len(buf) {
+			break
+		}
+		if err := paced(ctx, began, read, rate); err != nil {
+			return read, nil, err
+		}
+	}
+	if have := uint32((read + pageSize - 1) / pageSize); have < pages && len(suspects) < mostSuspects {
+		suspects = append(suspects, have+1)
+	}
+	return read, suspects, nil
+}
+
+// paced waits until n bytes may have been read since began.
+func paced(ctx context.Context, began time.Time, n, rate int64) error {
+	if err := context.Cause(ctx); err != nil || rate <= 0 {
+		return err
+	}
+	wait := time.Duration(float64(n)/float64(rate)*float64(time.Second)) - time.Since(began)
+	if wait <= 0 {
+		return nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// checkStart looks at the whole file if that takes a moment only. A larger one is for
+// the caller of Open to Check.
+func (db *DB) checkStart(ctx context.Context) error {
+	info, err := os.Stat(db.path)
+	if err != nil || info.Size() > checkAtStart {
+		return err
+	}
+	_, err = checkFile(ctx, db.path, 0, nil)
+	return err
+}
+
+// notice tells Config.Damaged, once, that the file is damaged, has all later calls
+// refused, and returns the error for
+// the caller who met it: one of the store as a whole, so that it is taken neither for
+// damage of his agent alone nor for an answer.
+func (db *DB) notice(err error) error {
+	if err == nil || !broken(err) {
+		return err
+	}
+	refusal := error(&storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("%s: %v", db.path, err)}) //nolint:errorlint // see above
+	if db.refusal.CompareAndSwap(nil, &refusal) && db.damaged != nil {
+		db.damaged(fmt.Errorf("%s: %w", db.path, err))
+	}
+	return refusal
+}
+
+// refused is the error of all calls once the file is known to be damaged.
+func (db *DB) refused() error {
+	if r := db.refusal.Load(); r != nil {
+		return *r
+	}
+	return nil
+}
+
+// broken reports an error that says that the file is damaged. The index of words is no
+// part of that: it is made of the notes.
+func broken(err error) bool {
+	if e := (coded)(nil); errors.As(err, &e) {
+		return e.Code() != sqlite3.SQLITE_CORRUPT_VTAB &&
+			(e.Code() == sqlite3.SQLITE_IOERR_DATA || e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+	}
+	return errors.Is(err, errPage)
+}
