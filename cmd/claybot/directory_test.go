@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,20 +15,16 @@ import (
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
-// versionAt is where an SQLite file has the version of its schema.
-const versionAt = 60
-
 // What keeps a database from being opened has the exit code of its reason.
 func TestOpenDatabase(t *testing.T) {
 	for name, tt := range map[string]struct {
-		at    int64
-		write string
-		want  int
-		words string
+		change string // of the file
+		want   int
+		words  string
 	}{
 		"well":    {want: exitOK},
-		"newer":   {versionAt, "newr", exitConfig, "written by a newer claybot"},
-		"damaged": {0, "this is no SQLite", exitDamaged, "damaged"},
+		"newer":   {"PRAGMA user_version = 999", exitConfig, "written by a newer claybot"},
+		"damaged": {"", exitDamaged, "damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -38,14 +35,19 @@ func TestOpenDatabase(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-			f, err := os.OpenFile(filepath.Join(dir, "claybot.db"), os.O_WRONLY, 0)
+			path := filepath.Join(dir, "claybot.db")
+			switch {
+			case tt.want == exitDamaged:
+				err = os.WriteFile(path, []byte("this is no SQLite"), 0o600)
+			case tt.change != "":
+				raw, oerr := sql.Open("sqlite", path+"?vfs="+sqlite.VFS)
+				if oerr != nil {
+					t.Fatal(oerr)
+				}
+				_, err = raw.ExecContext(t.Context(), tt.change)
+				err = errors.Join(err, raw.Close())
+			}
 			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.WriteAt([]byte(tt.write), tt.at); err != nil {
-				t.Fatal(err)
-			}
-			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
 			db, err = openDatabase(t.Context(), dir, sqlite.Config{})

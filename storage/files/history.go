@@ -194,18 +194,9 @@ func (h *history) repair(t tail, end ending) error {
 	begin := t.end == 0 || t.cut && len(t.records) == 0
 	switch {
 	case begin:
-		h.marker = startRecord(claybot.Now())
-		at := t.end
-		if t.open {
-			at++
-		}
-		line, err := h.enc.linesAt([]claybot.Record{h.marker}, at)
-		if err != nil {
+		var err error
+		if missing, err = h.beginning(t); err != nil {
 			return err
-		}
-		missing = line
-		if t.open {
-			missing = append([]byte("\n"), line...)
 		}
 	case t.open:
 		missing = []byte("\n")
@@ -228,6 +219,16 @@ func (h *history) repair(t tail, end ending) error {
 		h.r.marker = *found // state.json has it with its next write
 	}
 	return nil
+}
+
+// beginning returns the line of a new marker behind t.
+func (h *history) beginning(t tail) ([]byte, error) {
+	h.marker = startRecord(claybot.Now())
+	if !t.open {
+		return h.enc.linesAt([]claybot.Record{h.marker}, t.end)
+	}
+	line, err := h.enc.linesAt([]claybot.Record{h.marker}, t.end+1)
+	return append([]byte("\n"), line...), err
 }
 
 // tell reports what is not there any more, to the operator and to the person.

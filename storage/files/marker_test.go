@@ -198,6 +198,13 @@ func TestEditedHistory(t *testing.T) {
 	writeFile(t, h.history, []byte(strings.Join(slices.Delete(lines, 1, 2), "")))
 	_, got := h.again(t)
 	wantTexts(t, "edited", got, "new")
+	// A crash that cuts its last line short makes nothing of it suspect.
+	writeFile(t, h.history, []byte(readFile(t, h.history)+`{"type":"user","te`))
+	_, got = h.again(t)
+	wantTexts(t, "edited, and cut short", got, "new")
+	if len(h.told) > 1 || len(h.told) == 1 && h.told[0] != saidShorter {
+		t.Errorf("told %q", h.told)
+	}
 }
 
 // What is gone is told once, and the agent goes on.

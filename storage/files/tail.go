@@ -26,7 +26,7 @@ type tail struct {
 	found   *marker          // the marker as it is in the file; nil without one, or when a summary is newer
 	cut     bool             // the recorded marker is not in the file: nothing before its offset counts
 	damaged []span           // unreadable lines before it, newest first
-	damages int              // how many of both
+	damages int              // how many of both, but for a line that a crash cut short
 }
 
 // A span is a part of a file.
@@ -85,18 +85,7 @@ func readTail(r io.ReaderAt, size int64, known marker) (tail, error) {
 			}
 			break
 		}
-		switch summary := rec.Type == claybot.RecordSummary; {
-		case summary && kept < 0:
-			kept = max(rec.Keep, 0)
-			t.records = append(t.records, rec)
-		case summary:
-			kept = min(kept, max(rec.Keep, 0))
-		default:
-			t.records = append(t.records, rec)
-			if kept > 0 {
-				kept--
-			}
-		}
+		kept = t.add(rec, kept)
 		if kept >= 0 {
 			t.from = line.off
 		}
@@ -109,6 +98,24 @@ func readTail(r io.ReaderAt, size int64, known marker) (tail, error) {
 	}
 	slices.Reverse(t.records)
 	return t, nil
+}
+
+// add takes a record that counts. kept is how many more records the summary keeps, and is
+// returned as it is then.
+func (t *tail) add(rec claybot.Record, kept int) int {
+	switch summary := rec.Type == claybot.RecordSummary; {
+	case summary && kept < 0:
+		kept = max(rec.Keep, 0)
+		t.records = append(t.records, rec)
+	case summary:
+		kept = min(kept, max(rec.Keep, 0))
+	default:
+		t.records = append(t.records, rec)
+		if kept > 0 {
+			kept--
+		}
+	}
+	return kept
 }
 
 var errMoved = errors.New("line was moved")
@@ -140,7 +147,9 @@ func (p *placing) moved(off int64, line []byte, damages int) bool {
 // damage notes a line that cannot be read.
 func (t *tail) damage(line fileLine, last, whole bool) {
 	d := span{line.off, int64(len(line.text))}
-	t.damages++
+	if !last || whole { // else a crash has cut it short
+		t.damages++
+	}
 	if last {
 		t.torn, t.end, t.lost = d, line.off, whole
 		return
