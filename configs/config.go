@@ -89,6 +89,19 @@ type Config struct {
 	servers   []string          // all names of the group mcp, also of those that were left out
 	keepBeats bool              // the profile of the heartbeat says memory: on
 	home      string            // the directory that ~ means; empty when nobody says
+	named     []string          // variables of the environment that settings name
+
+	// What is switched off, and why.
+	page       reasons // the web page
+	directory  reasons // the data directory
+	budgetsOff reasons // all spending
+	noFetch    reasons // fetching of web pages
+	noPlace    reasons // all workspaces
+	unread     reasons // profiles: those that match no other one are off
+	mixed      bool    // whose ids belong together is not known
+	// shutMatch has, by a match of a profile, why agents that it means are off: which
+	// profile they have is not known.
+	shutMatch map[string]string
 }
 
 // A Guard says how the page is protected where other machines reach it.
@@ -113,7 +126,8 @@ const (
 type Access struct {
 	Mode string
 	// Allow lists who is let in beside those that were paired.
-	Allow []Allowed
+	Allow  []Allowed
+	faults reasons
 }
 
 // Allowed is one person or one channel of a connector, by the platform's
@@ -129,22 +143,25 @@ type Telegram struct {
 	APIURL      string // without a slash at the end
 	Delivery    string // stream, placeholder or direct
 	OnAmbiguous string // resend or notice
+	faults      reasons
 }
 
 // Wanted reports whether the connector is to run. A token that was named but
-// could not be read counts, so that the connector can say so.
-func (t Telegram) Wanted() bool { return t.Token.Named() }
+// could not be read counts, so that the connector can say so, and so does a setting
+// that switches it off.
+func (t Telegram) Wanted() bool { return t.Token.Named() || t.faults != nil }
 
 // Slack are the settings of the Slack connector.
 type Slack struct {
 	BotToken Secret
 	AppToken Secret
 	APIURL   string // with a slash at the end
+	faults   reasons
 }
 
 // Wanted reports whether the connector is to run. One of two tokens is enough,
 // so that the connector can say which is missing.
-func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() }
+func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.faults != nil }
 
 // The values of Profile.WhenBusy and Profile.ProcessBuffer.
 const (
@@ -185,6 +202,7 @@ type Profile struct {
 	Workspace Workspace
 	Notes     Notes
 	Browser   bool // in the workspace, whose image has Chromium
+	faults    reasons
 }
 
 // Default is the configuration in which nothing was set.
@@ -244,6 +262,11 @@ func (c Config) Profile(d claybot.Descriptor) Profile {
 
 func (c Config) find(d claybot.Descriptor) Profile {
 	for _, match := range matches(d) {
+		if why, shut := c.shutMatch[match]; shut {
+			p := c.Profiles[DefaultProfile]
+			p.faults = p.faults.with(match, why)
+			return p
+		}
 		if name, ok := c.routes[match]; ok {
 			return c.Profiles[name]
 		}

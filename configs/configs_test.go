@@ -124,7 +124,7 @@ agents:
 	check("data_dir", c.DataDir, "/home/me/bot")
 	check("http", c.HTTP, Off)
 	check("http_hosts", c.HTTPHosts, []string{"chat.example.org", "claybot.lan:8420", "[fd00::1]:8420"})
-	check("access", c.Access, Access{"allowlist", []Allowed{{"telegram", "1"}, {"slack", "T1/C9"}}})
+	check("access", c.Access, Access{Mode: "allowlist", Allow: []Allowed{{"telegram", "1"}, {"slack", "T1/C9"}}})
 	check("allows", c.Access.Allows("slack", "T1/C9"), true)
 	check("allows", c.Access.Allows("slack", "1"), false)
 	check("model", c.Model.Demo(), false)
