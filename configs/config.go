@@ -89,7 +89,6 @@ type Config struct {
 	servers   []string          // all names of the group mcp, also of those that were left out
 	keepBeats bool              // the profile of the heartbeat says memory: on
 	home      string            // the directory that ~ means; empty when nobody says
-	named     []string          // variables of the environment that settings name
 
 	// What is switched off, and why.
 	page       reasons // the web page

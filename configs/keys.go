@@ -41,7 +41,8 @@ func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
 			r.close(to, m.at, path, before-m.warned)
 		case !empty(m.value):
 			keys[i].set(r, m.at, m.value, to)
-			if o, ok := any(to).(owner); !r.close(to, m.at, m.at.path, before) && ok {
+			refused := r.close(to, m.at, m.at.path, before)
+			if o, ok := any(to).(owner); ok && !refused && len(r.warnings) == before {
 				o.on(m.at.path)
 			}
 		}

@@ -59,6 +59,7 @@ type providerEnv struct {
 	openAI, anthropic Secret
 	base              string // OPENAI_BASE_URL
 	fault             string // what is wrong with it
+	anthropicFault    string // an address of Anthropic's API that is not read
 }
 
 // based reports whether OPENAI_BASE_URL was set, even if it cannot be used.
@@ -202,11 +203,17 @@ func (m *Model) environ() {
 		m.Key = key
 		m.on("key")
 	}
+	if m.API() == ProviderAnthropic {
+		m.fromEnvironment()
+	}
 }
 
 // fromEnvironment puts the address of the environment in the place of that of
 // OpenAI itself, which nothing else has named.
 func (m *Model) fromEnvironment() {
+	if m.BaseURL == "" && m.API() == ProviderAnthropic && m.env.anthropicFault != "" {
+		m.off("base_url", m.env.anthropicFault)
+	}
 	if m.BaseURL != "" || m.API() != ProviderOpenAI {
 		return
 	}
@@ -352,7 +359,7 @@ func routeKeys() []key[Model] {
 		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) {
 			before := len(r.warnings)
 			setHeaders(r, at, n, &m.Headers)
-			r.seal(m, at.path, before)
+			r.sealAll(m, at.path, before)
 		}},
 		text("system_fallback", fallback),
 		text("max_tokens", func(r *reader, at place, v string, m *Model) {
@@ -399,10 +406,7 @@ func setKeys(r *reader, at place, n *yaml.Node, m *Model) {
 func (r *reader) account(at place, v string, o owner) Secret {
 	before := len(r.warnings)
 	s := r.reference(at, v)
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.shut(o, at.path, strings.TrimSuffix(w.Text, "; ignored"))
-	}
+	r.sealAll(o, at.path, before)
 	return s
 }
 

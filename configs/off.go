@@ -85,6 +85,14 @@ func (r *reader) seal(o owner, path string, before int) {
 	}
 }
 
+// sealAll is seal also for what is missing, as a secret that cannot be read.
+func (r *reader) sealAll(o owner, path string, before int) {
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		w.shut(o, path, strings.TrimSuffix(w.Text, "; ignored"))
+	}
+}
+
 // shut switches off what the key of a warning belongs to. text is the warning
 // without what came of it.
 func (w *Warning) shut(o owner, path, text string) {

@@ -166,8 +166,11 @@ func (l *CallLimits) on(path string) { l.faults = l.faults.without(path) }
 func (p Profile) Off() string { return p.faults.first() }
 
 func (p *draft) off(path, why string) string {
-	switch name := lastName(path); name {
-	case "engine", "plan", "explore", "match": // see doubt and setMatch
+	if strings.HasPrefix(path, profilePath+".plan") || strings.HasPrefix(path, profilePath+".explore") {
+		return "" // see doubt
+	}
+	switch lastName(path) {
+	case "engine", "match": // see doubt and shutMatches
 		return ""
 	case "max_steps":
 		p.faults = p.faults.with(path, why)

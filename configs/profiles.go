@@ -37,7 +37,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	if r.environment(&c); r.rejected != nil {
 		return Config{}, r.rejected
 	}
-	if c.directory != nil {
+	if r.mistaken(&c); c.directory != nil {
 		return Config{}, errors.New(c.directory.first())
 	}
 	r.unsettled(&c)
@@ -61,9 +61,6 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	}
 	c.closeProfiles()
 	r.matched(&c)
-	for name := range r.secrets {
-		c.named = append(c.named, name)
-	}
 	c.Prompts.Env = r.shownEnv()
 	c.toolNames = r.tools
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })

@@ -58,7 +58,9 @@ func (p place) sub(name string, line int) place {
 // the setting as it was.
 type reader struct {
 	env      func(string) (string, bool)
-	dir      string // of the file, for relative file: references
+	dir      string   // of the file, for relative file: references
+	text     string   // of the file
+	environ  []string // the names of all variables
 	warnings []Warning
 	profiles func(*Config) // reads the agents group, when there is one
 	// person is the first id of the person who has this one; it is there when the

@@ -34,7 +34,7 @@ func otlpKeys() []key[OTLP] {
 		{"headers", func(r *reader, at place, n *yaml.Node, o *OTLP) {
 			before := len(r.warnings)
 			setHeaders(r, at, n, &o.Headers)
-			r.seal(o, at.path, before)
+			r.sealAll(o, at.path, before)
 		}},
 		text("interval", func(r *reader, at place, v string, o *OTLP) {
 			every, err := time.ParseDuration(v)
