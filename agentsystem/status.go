@@ -31,6 +31,8 @@ type Status struct {
 	Disk       *DiskStatus               `json:"disk,omitempty"`
 	Node       *NodeStatus               `json:"node,omitempty"`  // that says all this
 	Sinks      []runs.SinkHealth         `json:"sinks,omitempty"` // outside, see runs.Relay
+	// Settings are those that were not understood.
+	Settings []SettingStatus `json:"settings,omitempty"`
 	// AsOf is when the figures of the store were read: set when they are not of this
 	// moment, because it does not answer.
 	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
@@ -79,6 +81,14 @@ type ModelStatus struct {
 	Err    string    `json:"error,omitempty"`
 }
 
+// A SettingStatus is a setting that was not understood: what is wrong with it and
+// what holds instead, and the next step. It holds no secret.
+type SettingStatus struct {
+	Text string `json:"text"`
+	Next string `json:"next,omitempty"`
+	Off  bool   `json:"off"` // something is switched off until it is corrected
+}
+
 // AccessStatus says how strangers are met.
 type AccessStatus struct {
 	Mode    AccessMode `json:"mode"`
@@ -123,6 +133,9 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		if disk, err := s.Disk(); err == nil { // else it is not known
 			st.Disk = &disk
 		}
+	}
+	if s.BadSettings != nil {
+		st.Settings = s.BadSettings()
 	}
 	if s.ModelHealth != nil {
 		st.Model = s.ModelHealth()

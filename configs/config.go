@@ -83,6 +83,9 @@ type Config struct {
 	Storage   Storage
 	Node      Node
 	Skills    string // the folder of skills; empty: DefaultSkillsDir below the data directory
+	// Warnings are the settings that were not understood, where the caller of Load
+	// has put them here.
+	Warnings []Warning
 
 	routes    map[string]string // match -> profile name
 	toolNames []item            // of rules of approvals, in the order of the file

@@ -113,6 +113,9 @@ func (c *Cron) off(path, why string) string {
 	return "scheduled tasks are off"
 }
 
+// Off says why tasks are off by mistake; empty when nothing is wrong.
+func (c Cron) Off() string { return c.faults.first() }
+
 func (c *Cron) on(path string) { c.faults = c.faults.without(path) }
 
 // Off says why the heartbeat is off by mistake; empty when nothing is wrong.

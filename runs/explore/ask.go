@@ -100,6 +100,9 @@ func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
 	if e, ok := errors.AsType[*llm.Error](err); ok && e.Class == llm.Budget {
 		return nil, &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
 	}
+	if e, ok := errors.AsType[*llm.Error](err); ok && e.Class == llm.Off {
+		return nil, &runs.Error{Code: runs.CodeOff, Text: e.Text, Err: err}
+	}
 	if err != nil {
 		m.Garbled++
 		w.log.Warn("the model was not there to choose; the rule does", "err", err)
