@@ -1,12 +1,13 @@
 // Package configs reads claybot's settings: one optional YAML file, the
 // environment above it, and flags above both.
 //
-// It guarantees that a mistake costs as little as possible. An unknown key or
-// a bad value disables the smallest feature it belongs to and comes back as a
-// Warning that names file, line, key, rule and the nearest known key; only a
-// file that cannot be read as YAML is an error, and a bad value of a variable that
-// makes a process one of several nodes. A setting that decides who may
-// speak falls back to the closed side. Secrets enter by environment or by
+// It guarantees that a mistake never sends anything elsewhere and never allows
+// more. Each key has a Class: a bad value of a harmless one costs itself, a bad
+// value of any other switches off what it belongs to, which the Off of its settings
+// says. Either comes back as a Warning that names file, line, key, rule and the
+// nearest known key. Only a file that cannot be read as YAML is an error, a data
+// directory that is in doubt, and a bad value of a variable that makes a process one
+// of several nodes. Secrets enter by environment or by
 // reference, are of type Secret, and never print.
 //
 // Reading has no side effects, so a reload is a second Load. The package knows

@@ -57,7 +57,7 @@ type owner interface {
 // until ends the sentences about what is switched off.
 const until = " until this is corrected"
 
-// refuse switches off what the key with a path belongs to, when one of the warnings
+// close switches off what the key with a path belongs to, when one of the warnings
 // since before refused its value. It reports whether there was one.
 func (r *reader) close(to any, at place, path string, before int) bool {
 	refused := false

@@ -126,46 +126,50 @@ func TestBadValuesReachNoHost(t *testing.T) {
 			t.Run("variable/"+row.name, func(t *testing.T) { lookups.none(t, startDaemon(t, "", row.env), "hello") })
 		}
 	}
-	t.Run("reload", func(t *testing.T) {
-		model := openaitest.New(openaitest.Config{})
-		address, stop, err := model.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(stop)
-		good := "model: {name: m, base_url: '" + address + "'}\n"
-		h := startDaemon(t, good, nil)
-		if got := h.say("hello"); !strings.Contains(got, "echo: hello") {
-			t.Fatalf("before: %q", got)
-		}
-		calls := model.Calls()
-		for i, row := range rows {
-			for source, set := range map[string]func(){
-				"file":     func() { h.reload(row.file, nil) },
-				"variable": func() { h.reload("", row.env) },
-			} {
-				if source == "variable" && row.env == nil {
-					continue
-				}
-				if set(); i%13 == 0 || os.Getenv(allRows) != "" {
-					lookups.none(t, h, row.name)
-				}
-				if _, err := h.ask(); err == nil {
-					t.Errorf("%s by %s: the model answers", row.name, source)
-				}
-				if names := lookups.take(); len(names) > 0 {
-					t.Errorf("%s by %s: %q were looked up", row.name, source, names)
-				}
-				if model.Calls() != calls {
-					t.Fatalf("%s by %s: the model that was configured before is asked", row.name, source)
-				}
+	t.Run("reload", func(t *testing.T) { reloadRows(t, lookups, rows) })
+}
+
+// reloadRows gives bad values to a daemon whose model works.
+func reloadRows(t *testing.T, lookups *lookupLog, rows []badRow) {
+	t.Helper()
+	model := openaitest.New(openaitest.Config{})
+	address, stop, err := model.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	good := "model: {name: m, base_url: '" + address + "'}\n"
+	h := startDaemon(t, good, nil)
+	if got := h.say("hello"); !strings.Contains(got, "echo: hello") {
+		t.Fatalf("before: %q", got)
+	}
+	calls := model.Calls()
+	for i, row := range rows {
+		for source, set := range map[string]func(){
+			"file":     func() { h.reload(row.file, nil) },
+			"variable": func() { h.reload("", row.env) },
+		} {
+			if source == "variable" && row.env == nil {
+				continue
+			}
+			if set(); i%13 == 0 || os.Getenv(allRows) != "" {
+				lookups.none(t, h, row.name)
+			}
+			if _, err := h.ask(); err == nil {
+				t.Errorf("%s by %s: the model answers", row.name, source)
+			}
+			if names := lookups.take(); len(names) > 0 {
+				t.Errorf("%s by %s: %q were looked up", row.name, source, names)
+			}
+			if model.Calls() != calls {
+				t.Fatalf("%s by %s: the model that was configured before is asked", row.name, source)
 			}
 		}
-		h.reload(good, nil)
-		if got := h.say("hello again"); !strings.Contains(got, "echo: hello again") {
-			t.Errorf("after: %q", got)
-		}
-	})
+	}
+	h.reload(good, nil)
+	if got := h.say("hello again"); !strings.Contains(got, "echo: hello again") {
+		t.Errorf("after: %q", got)
+	}
 }
 
 // Limits that the API sets are refused as well, and nothing is changed by a bad one.
