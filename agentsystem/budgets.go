@@ -40,6 +40,9 @@ type BudgetRule struct {
 	// Match narrows it to agents of a profile, a connector, "connector:channel",
 	// cron or heartbeat; empty: all.
 	Match string
+	// Fault says what is wrong with the budget: its limit is not known. Those whom it
+	// is for may spend nothing.
+	Fault string
 }
 
 // A PurseConfig is what a Purse needs.
@@ -338,6 +341,9 @@ func (p *Purse) levels(ctx context.Context, c llm.Charge) ([]storage.Level, paye
 			continue
 		}
 		l, ok := p.level(r, who, run, now)
+		if ok && r.Fault != "" {
+			return nil, who, p.system.refusal(who, r.Fault)
+		}
 		if ok && !slices.ContainsFunc(levels, func(x storage.Level) bool { return x.Key == l.Key }) {
 			levels = append(levels, l)
 		}

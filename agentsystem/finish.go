@@ -77,6 +77,7 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 	if e.Say != "" {
 		text = e.Say
 	}
+	text += p.cause(e)
 	if f := p.firing(); f != nil {
 		if f.Quiet {
 			text = ""

@@ -34,6 +34,8 @@ type Status struct {
 	// Checks are the results of the newest checks of the data directory, by name:
 	// database, histories, copy.
 	Checks map[string]CheckStatus `json:"checks,omitempty"`
+	// Settings are those that were not understood.
+	Settings []SettingStatus `json:"settings,omitempty"`
 	// AsOf is when the figures of the store were read: set when they are not of this
 	// moment, because it does not answer.
 	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
@@ -89,6 +91,14 @@ type ModelStatus struct {
 	Err    string    `json:"error,omitempty"`
 }
 
+// A SettingStatus is a setting that was not understood: what is wrong with it and
+// what holds instead, and the next step. It holds no secret.
+type SettingStatus struct {
+	Text string `json:"text"`
+	Next string `json:"next,omitempty"`
+	Off  bool   `json:"off"` // something is switched off until it is corrected
+}
+
 // AccessStatus says how strangers are met.
 type AccessStatus struct {
 	Mode    AccessMode `json:"mode"`
@@ -136,6 +146,9 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 	}
 	if s.Checks != nil {
 		st.Checks = s.Checks()
+	}
+	if s.BadSettings != nil {
+		st.Settings = s.BadSettings()
 	}
 	if s.ModelHealth != nil {
 		st.Model = s.ModelHealth()

@@ -83,6 +83,11 @@ type Config struct {
 	Profile func(claybot.Descriptor) Profile
 	// Admission is read with every message.
 	Admission func() Access
+	// Operators are who is told causes in their own chats, as "connector/userId",
+	// beside those on the page and the command line; nil: only those.
+	Operators func() []string
+	// BadSettings lists what is wrong with the settings, for Status; optional.
+	BadSettings func() []SettingStatus
 	// ModelHealth is asked for each Status; optional.
 	ModelHealth func() ModelStatus
 	// Hub is told the text of answers while it grows; New makes one when there

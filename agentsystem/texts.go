@@ -142,6 +142,8 @@ func textFailed(run claybot.RunID, code string) string {
 		s = "The model did not answer. Please try again in a while."
 	case "model_refused":
 		s = "The model refused this request; the operator can see why."
+	case "model_off":
+		s = "The model is not configured correctly; the operator can see why with `claybot status`."
 	case "context_too_long":
 		s = "Our conversation has become too long for the model. /new starts afresh."
 	case "too_many_steps":

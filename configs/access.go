@@ -11,7 +11,10 @@ import (
 
 func setAccess(r *reader, at place, n *yaml.Node, c *Config) {
 	if n.Kind == yaml.ScalarNode {
-		r.mode(at, n.Value, &c.Access)
+		before := len(r.warnings)
+		if r.mode(at, n.Value, &c.Access); len(r.warnings) == before {
+			c.Access.on("access")
+		}
 		return
 	}
 	group(r, at, n, &c.Access, accessKeys())
@@ -28,15 +31,11 @@ func accessKeys() []key[Access] {
 	}
 }
 
-// mode sets the mode of access. A word nobody knows means pairing, whatever
-// held before: a typing mistake must not leave the door open.
+// mode sets the mode of access. A word that is not known closes access to new
+// people, see Access.Off.
 func (r *reader) mode(at place, v string, a *Access) {
-	v = strings.TrimSpace(v)
-	if !slices.Contains([]string{AccessPairing, AccessAllowlist, AccessOpen}, v) {
-		r.warn(at, "%s is not one of %s, %s, %s; using %s", quote(v), AccessPairing, AccessAllowlist, AccessOpen, AccessPairing)
-		v = AccessPairing
-	}
-	a.Mode = v
+	word, ok := r.word(at, strings.TrimSpace(v), AccessPairing, AccessAllowlist, AccessOpen)
+	store(&a.Mode, word, ok)
 }
 
 // allowed reads entries of the form connector:id and leaves out bad ones.

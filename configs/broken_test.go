@@ -22,7 +22,6 @@ type fault struct {
 var broken = []fault{
 	{"unknown key", "acess: open\n", []string{"1 acess: unknown key ?access"}},
 	{"unknown key far from all", "\n\nzzzzzzzzzz: 1\n", []string{"3 zzzzzzzzzz: unknown key ?"}},
-	{"other spelling", "dataDir: x\n", []string{"1 dataDir: unknown key ?data_dir"}},
 	{"key of another group", "debounceMs: 5\n", []string{"1 debounceMs: unknown key ?agents.default.debounceMs"}},
 	{"nested unknown key", "telegram:\n  tokn: env:X\n", []string{"2 telegram.tokn: unknown key ?telegram.token"}},
 	{"snake case in a profile", "agents:\n  default:\n    debounce_ms: 5\n", []string{"3 agents.default.debounce_ms: unknown key ?agents.default.debounceMs"}},
@@ -31,14 +30,13 @@ var broken = []fault{
 	{"list as key", "? [a, b]\n: 1\n", []string{"1 : a key must be a single word, found a list ?"}},
 	{"alias", "log: &l json\nlog_level: *l\n", []string{"2 log_level: aliases are not supported ?"}},
 	{"merge key", "agents:\n  default: &d {maxBatch: 3}\n  b:\n    match: web\n    <<: *d\n", []string{"5 agents.b.<<: aliases are not supported ?"}},
-	{"group for a value", "data_dir: {a: b}\n", []string{"1 data_dir: want a single value, found a group of keys ?"}},
 	{"list for a value", "log: [json]\n", []string{"1 log: want a single value, found a list ?"}},
 	{"value for a group", "telegram: " + canary + "\n", []string{"1 telegram: want a group of keys (token, api_url, delivery, on_ambiguous), found a single value ?"}},
 	{"http without port", "http: localhost\n", []string{`1 http: "localhost" is not an address such as 127.0.0.1:8420, and not off ?`}},
 	{"http with a bad port", "http: :99999\n", []string{`1 http: ":99999" is not an address ?`}},
 	{"http as url", "http: http://127.0.0.1:8420\n", []string{`1 http: "http://127.0.0.1:8420" is not an address ?`}},
-	{"access", "access: evryone\n", []string{`1 access: "evryone" is not one of pairing, allowlist, open; using pairing ?`}},
-	{"access mode", "access:\n  mode: Open\n", []string{`2 access.mode: "Open" is not one of pairing, allowlist, open; using pairing ?`}},
+	{"access", "access: evryone\n", []string{`1 access: "evryone" is not one of pairing, allowlist, open; nobody new is let in until this is corrected ?`}},
+	{"access mode", "access:\n  mode: Open\n", []string{`2 access.mode: "Open" is not one of pairing, allowlist, open; nobody new is let in until this is corrected ?`}},
 	{"access list", "access: [open]\n", []string{"1 access: want a group of keys (mode, allow), found a list ?"}},
 	{"allow by name", "access:\n  allow: [\"telegram:@bob\"]\n", []string{`2 access.allow: "@bob" is not a Telegram id such as 123456789, or -100123 for a group; names can change hands ?`}},
 	{"allow slack name", "access:\n  allow:\n    - slack:U1\n    - slack:bob\n", []string{`4 access.allow: "bob" is not a Slack id ?`}},
@@ -54,7 +52,7 @@ var broken = []fault{
 	{"log level", "log_level: loud\n", []string{`1 log_level: "loud" is not one of debug, info, warn, error ?`}},
 	{"model is a key", "model: sk-canary\n", []string{"1 model: a value that looks like a secret is not the name of a model ?"}},
 	{"model with blanks", "model: {name: my model}\n", []string{`1 model.name: "my model" is not the name of a model ?`}},
-	{"model url", "model:\n  base_url: localhost:8080\n", []string{"2 model.base_url: the value is not an http or https address ?"}},
+	{"model url", "model:\n  base_url: localhost:8080\n", []string{"2 model.base_url: \"localhost:8080\" has no scheme: put https:// or http:// in front of it; the model is off until this is corrected ?"}},
 	{"model url with password", "model:\n  base_url: https://me:canary@host/v1\n", []string{"2 model.base_url: an address must not hold a user name or password ?"}},
 	{"model url with query", "model:\n  base_url: https://host/v1?key=canary\n", []string{"2 model.base_url: an address must not hold a query ?"}},
 	{"literal key", "model:\n  key: sk-canary\n", []string{"2 model.key: a secret must not stand in the file; write env:NAME or file:path instead ?"}},
@@ -121,6 +119,10 @@ func TestBrokenFiles(t *testing.T) {
 			for i, w := range warnings {
 				want, near, exact := strings.Cut(tt.want[i], " ?")
 				got := fmt.Sprintf("%d %s: %s", w.Line, w.Key, w.Text)
+				want = strings.TrimSuffix(want, "; ignored")
+				if classOf(w.path) == Harmless && w.Off {
+					t.Errorf("%s switches something off", w)
+				}
 				if !strings.HasPrefix(got, want) || exact && w.Near != near || w.File != path {
 					t.Errorf("warning %q (near %q)\nwant    %q (near %q)", got, w.Near, want, near)
 				}
@@ -128,10 +130,10 @@ func TestBrokenFiles(t *testing.T) {
 					t.Errorf("a secret is shown: %s", w)
 				}
 			}
-			if got := Default(); c.Access.Mode != got.Access.Mode || c.HTTP != got.HTTP || c.Telegram.Delivery != got.Telegram.Delivery ||
-				c.ForegroundScope != got.ForegroundScope || c.Subagents != got.Subagents || c.Cron.Zone != got.Cron.Zone ||
-				c.Cron.Enabled != got.Cron.Enabled || c.Heartbeat.Every != got.Heartbeat.Every {
-				t.Errorf("a refused value changed something: %+v", c)
+			if got := Default(); c.Access.Mode != got.Access.Mode && c.Access.Mode != AccessAllowlist || c.HTTP != got.HTTP && c.HTTP != Off ||
+				c.Telegram.Delivery != got.Telegram.Delivery || c.ForegroundScope != got.ForegroundScope ||
+				c.Subagents != got.Subagents && c.Subagents.MaxDepth != 0 || c.Cron.Zone != got.Cron.Zone || c.Heartbeat.Every != got.Heartbeat.Every {
+				t.Errorf("a refused value allows more: %+v", c)
 			}
 		})
 	}
@@ -160,10 +162,10 @@ agents:
 	}
 }
 
-// A mistyped mode closes the door even when the file opened it.
-func TestBadAccessInEnvironmentIsPairing(t *testing.T) {
+// A mistyped mode lets nobody new in, even when the file has opened the door.
+func TestBadAccessInEnvironmentClosesIt(t *testing.T) {
 	c, warnings := load(t, "access: open\n", map[string]string{"CLAYBOT_ACCESS": "allowlst", "CLAYBOT_ALLOW": "telegram:@bob,telegram:5"})
-	if c.Access.Mode != AccessPairing || len(c.Access.Allow) != 1 || len(warnings) != 2 {
+	if c.Access.Mode != AccessAllowlist || c.Access.Off() == "" || len(c.Access.Allow) != 1 || len(warnings) != 2 {
 		t.Errorf("access %+v, warnings %v", c.Access, warnings)
 	}
 	if got := warnings[0].String(); !strings.HasPrefix(got, "CLAYBOT_ACCESS: ") {

@@ -42,6 +42,9 @@ type Budget struct {
 	// Match narrows it to the agents of a profile, a connector,
 	// "connector:channel", cron or heartbeat; empty: all.
 	Match string
+	// Fault says what is wrong with it. Nothing may be spent then by those whom it is
+	// for; it has no limit that could be extended.
+	Fault string
 }
 
 const (
@@ -50,43 +53,46 @@ const (
 	maxBudgetTokens = 1e12
 )
 
-// setBudgets reads the list of budgets and leaves out bad ones, whole: half a
-// budget may bound something else than was meant.
+// setBudgets reads the list of budgets. One with a mistake allows nothing to those
+// whom it is for: without it, what they spend would have no limit.
 func setBudgets(r *reader, at place, n *yaml.Node, c *Config) {
 	if n.Kind != yaml.SequenceNode {
 		r.warn(at, "want a list of budgets, found %s; ignored", kind(n))
 		return
 	}
-	c.Budgets = nil
+	c.Budgets, r.budgetAt = nil, nil
 	for i, e := range n.Content {
-		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i)}
-		if len(c.Budgets) == maxBudgets {
-			r.warn(where, "there are more than %d budgets; the rest is left out", maxBudgets)
+		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i), path: "budgets[]"}
+		if i >= maxBudgets {
+			before := len(r.warnings)
+			r.warn(where, "there are more than %d budgets; ignored", maxBudgets)
+			r.seal(c, "budgets", before)
 			return
 		}
-		b, ok := r.budget(where, e)
-		switch {
-		case !ok:
-		case slices.ContainsFunc(c.Budgets, func(x Budget) bool { return x.same(b) }):
-			r.warn(where, "there is a budget for the same already, which holds; the budget is left out")
-		default:
-			c.Budgets = append(c.Budgets, b)
+		b := r.budget(where, e)
+		same := slices.IndexFunc(c.Budgets, func(x Budget) bool { return x.same(b) })
+		if same < 0 || b.Fault != "" {
+			c.Budgets, r.budgetAt = append(c.Budgets, b), append(r.budgetAt, where)
+			continue
 		}
+		r.warn(where, "there is a budget for the same already; the smaller one holds")
+		x := &c.Budgets[same]
+		x.MicroUSD, x.Tokens = min(x.MicroUSD, b.MicroUSD), min(x.Tokens, b.Tokens)
 	}
 }
 
 // same reports whether two budgets would count in one place.
 func (b Budget) same(x Budget) bool {
-	return b.Per == x.Per && b.Every == x.Every && b.OnLimit == x.OnLimit && b.Match == x.Match && (b.Tokens > 0) == (x.Tokens > 0)
+	return b.Per == x.Per && b.Every == x.Every && b.OnLimit == x.OnLimit && b.Match == x.Match && (b.Tokens > 0) == (x.Tokens > 0) && b.Fault == x.Fault
 }
 
-// budget reads one entry, and returns false after a warning about it.
-func (r *reader) budget(at place, n *yaml.Node) (b Budget, ok bool) {
-	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want a group of keys (%s), found %s; the budget is left out", strings.Join(names(budgetKeys()), ", "), kind(n))
-		return b, false
-	}
+// budget reads one entry.
+func (r *reader) budget(at place, n *yaml.Node) (b Budget) {
 	before := len(r.warnings)
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(budgetKeys()), ", "), kind(n))
+		return r.broken(at, b, before)
+	}
 	group(r, at, n, &b, budgetKeys())
 	if b.OnLimit == "" {
 		b.OnLimit = LimitHard
@@ -99,35 +105,54 @@ func (r *reader) budget(at place, n *yaml.Node) (b Budget, ok bool) {
 	}
 	switch {
 	case len(r.warnings) > before:
-		return r.strict(b, before)
 	case b.Per == "":
-		r.warn(at, "does not say whom it is for; add per: all, or one of %s; the budget is left out", strings.Join(budgetPer, ", "))
-		return b, false
+		r.warn(at, "does not say whom it is for; add per: all, or one of %s; ignored", strings.Join(budgetPer, ", "))
 	case (b.MicroUSD > 0) == (b.Tokens > 0):
-		r.warn(at, "wants either usd or tokens; the budget is left out")
-		return b, false
+		r.warn(at, "wants either usd or tokens; ignored")
 	}
-	return b, true
+	if len(r.warnings) > before {
+		return r.broken(at, b, before)
+	}
+	return b
 }
 
-// strict is a budget in which something is wrong: money must not flow because of a
-// mistyped word. As long as it says for whom and how much, it holds for everybody
-// and never begins anew; otherwise it is left out.
-func (r *reader) strict(b Budget, before int) (Budget, bool) {
-	usable := b.Per != "" && (b.MicroUSD > 0) != (b.Tokens > 0)
-	text := "; the budget is left out"
-	if usable {
-		text = "; the budget is hard, for all and for ever, until that is right"
-		b.OnLimit, b.Match = LimitHard, ""
-		if b.Per != BudgetRun {
+// broken is a budget in which something is wrong: money must not flow because of a
+// mistyped word. As long as it says for whom and how much, it holds for everybody and
+// for ever. Otherwise it refuses those whom it is for; all, where that is in doubt.
+func (r *reader) broken(at place, b Budget, before int) Budget {
+	sure, amount := b.Per != "", (b.MicroUSD > 0) != (b.Tokens > 0)
+	why := ""
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		if text, ok := ignored(*w); ok {
+			w.Text = text
+		}
+		if why == "" {
+			why = w.String()
+		}
+		key := lastName(w.Key)
+		amount = amount && key != "usd" && key != "tokens"
+		sure = sure && (key == "usd" || key == "tokens" || key == "every" || key == "on_limit" || w.Key == at.key)
+	}
+	b.OnLimit = LimitHard
+	now := "nothing may be spent by those whom it is for"
+	switch {
+	case b.Per != "" && amount:
+		now = "the budget is hard, for all and for ever,"
+		if b.Match = ""; b.Per != BudgetRun {
 			b.Every = EveryAlways
 		}
+	case !sure:
+		now, b.Per, b.Match = "nothing may be spent", BudgetAll, ""
+		fallthrough
+	default:
+		b.Fault, b.MicroUSD, b.Tokens = why, 0, 0
 	}
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + text
+		w.Text, w.Off = w.Text+"; "+now+until, true
 	}
-	return b, usable
+	return b
 }
 
 var (

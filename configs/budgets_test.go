@@ -40,13 +40,22 @@ func TestBudgets(t *testing.T) {
 		{"half a token", "budgets: [{per: all, tokens: 1.5}]", nil, "not a whole number"},
 		{"too many tokens", "budgets: [{per: all, tokens: 9223372036854775808}]", nil, "not a whole number"},
 		{"the same twice", "budgets: [{per: all, usd: 1}, {per: all, usd: 2}]", []Budget{{Per: "all", Every: "day", MicroUSD: 1_000_000, OnLimit: "hard"}}, "for the same already"},
+		{"the same twice, the smaller one last", "budgets: [{per: all, usd: 2}, {per: all, usd: 1}]", []Budget{{Per: "all", Every: "day", MicroUSD: 1_000_000, OnLimit: "hard"}}, "the smaller one holds"},
+		{"an amount twice", "budgets: [{per: all, usd: 2, usd: 1}]", nil, "was given in line 1 already"},
+		{"for a profile that is not there", "budgets: [{per: all, usd: 2, match: telegarm}]", nil, `"telegarm" is neither a profile nor a connector`},
+		{"mistyped", "bugdets: [{per: all, usd: 2}]", nil, "did you mean budgets?"},
 		{"money and tokens", "budgets: [{per: all, usd: 1}, {per: all, tokens: 2}]", []Budget{
 			{Per: "all", Every: "day", MicroUSD: 1_000_000, OnLimit: "hard"}, {Per: "all", Every: "day", Tokens: 2, OnLimit: "hard"},
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, warnings := load(t, tt.text, nil)
-			if !slices.Equal(c.Budgets, tt.want) {
+			switch {
+			case tt.want == nil: // nothing may be spent
+				if len(c.Budgets) != 1 || c.Budgets[0].Fault == "" || c.Budgets[0].Per != BudgetAll || !warnings[0].Off {
+					t.Errorf("got %+v, want one budget that refuses everybody", c.Budgets)
+				}
+			case !slices.Equal(c.Budgets, tt.want):
 				t.Errorf("got %+v, want %+v", c.Budgets, tt.want)
 			}
 			switch {

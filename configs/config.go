@@ -1,12 +1,13 @@
 // Package configs reads claybot's settings: one optional YAML file, the
 // environment above it, and flags above both.
 //
-// It guarantees that a mistake costs as little as possible. An unknown key or
-// a bad value disables the smallest feature it belongs to and comes back as a
-// Warning that names file, line, key, rule and the nearest known key; only a
-// file that cannot be read as YAML is an error, and a bad value of a variable that
-// makes a process one of several nodes. A setting that decides who may
-// speak falls back to the closed side. Secrets enter by environment or by
+// It guarantees that a mistake never sends anything elsewhere and never allows
+// more. Each key has a Class: a bad value of a harmless one costs itself, a bad
+// value of any other switches off what it belongs to, which the Off of its settings
+// says. Either comes back as a Warning that names file, line, key, rule and the
+// nearest known key. Only a file that cannot be read as YAML is an error, a data
+// directory that is in doubt, and a bad value of a variable that makes a process one
+// of several nodes. Secrets enter by environment or by
 // reference, are of type Secret, and never print.
 //
 // Reading has no side effects, so a reload is a second Load. The package knows
@@ -83,12 +84,27 @@ type Config struct {
 	Storage   Storage
 	Node      Node
 	Skills    string // the folder of skills; empty: DefaultSkillsDir below the data directory
+	// Warnings are the settings that were not understood, where the caller of Load
+	// has put them here.
+	Warnings []Warning
 
 	routes    map[string]string // match -> profile name
 	toolNames []item            // of rules of approvals, in the order of the file
 	servers   []string          // all names of the group mcp, also of those that were left out
 	keepBeats bool              // the profile of the heartbeat says memory: on
 	home      string            // the directory that ~ means; empty when nobody says
+
+	// What is switched off, and why.
+	page       reasons // the web page
+	directory  reasons // the data directory
+	budgetsOff reasons // all spending
+	noFetch    reasons // fetching of web pages
+	noPlace    reasons // all workspaces
+	unread     reasons // profiles: those that match no other one are off
+	mixed      bool    // whose ids belong together is not known
+	// shutMatch has, by a match of a profile, why agents that it means are off: which
+	// profile they have is not known.
+	shutMatch map[string]string
 }
 
 // A Guard says how the page is protected where other machines reach it.
@@ -113,7 +129,8 @@ const (
 type Access struct {
 	Mode string
 	// Allow lists who is let in beside those that were paired.
-	Allow []Allowed
+	Allow  []Allowed
+	faults reasons
 }
 
 // Allowed is one person or one channel of a connector, by the platform's
@@ -129,11 +146,13 @@ type Telegram struct {
 	APIURL      string // without a slash at the end
 	Delivery    string // stream, placeholder or direct
 	OnAmbiguous string // resend or notice
+	faults      reasons
 }
 
 // Wanted reports whether the connector is to run. A token that was named but
-// could not be read counts, so that the connector can say so.
-func (t Telegram) Wanted() bool { return t.Token.Named() }
+// could not be read counts, so that the connector can say so, and so does a setting
+// that switches it off.
+func (t Telegram) Wanted() bool { return t.Token.Named() || t.faults != nil }
 
 // Slack are the settings of the Slack connector.
 type Slack struct {
@@ -141,11 +160,12 @@ type Slack struct {
 	AppToken Secret
 	APIURL   string // with a slash at the end
 	Backfill bool   // read what was missed
+	faults   reasons
 }
 
 // Wanted reports whether the connector is to run. One of two tokens is enough,
 // so that the connector can say which is missing.
-func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() }
+func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.faults != nil }
 
 // The values of Profile.WhenBusy and Profile.ProcessBuffer.
 const (
@@ -186,6 +206,7 @@ type Profile struct {
 	Workspace Workspace
 	Notes     Notes
 	Browser   bool // in the workspace, whose image has Chromium
+	faults    reasons
 }
 
 // Default is the configuration in which nothing was set.
@@ -245,6 +266,11 @@ func (c Config) Profile(d claybot.Descriptor) Profile {
 
 func (c Config) find(d claybot.Descriptor) Profile {
 	for _, match := range matches(d) {
+		if why, shut := c.shutMatch[match]; shut {
+			p := c.Profiles[DefaultProfile]
+			p.faults = p.faults.with(match, why)
+			return p
+		}
 		if name, ok := c.routes[match]; ok {
 			return c.Profiles[name]
 		}

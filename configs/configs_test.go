@@ -124,7 +124,7 @@ agents:
 	check("data_dir", c.DataDir, "/home/me/bot")
 	check("http", c.HTTP, Off)
 	check("http_hosts", c.HTTPHosts, []string{"chat.example.org", "claybot.lan:8420", "[fd00::1]:8420"})
-	check("access", c.Access, Access{"allowlist", []Allowed{{"telegram", "1"}, {"slack", "T1/C9"}}})
+	check("access", c.Access, Access{Mode: "allowlist", Allow: []Allowed{{"telegram", "1"}, {"slack", "T1/C9"}}})
 	check("allows", c.Access.Allows("slack", "T1/C9"), true)
 	check("allows", c.Access.Allows("slack", "1"), false)
 	check("model", c.Model.Demo(), false)
@@ -196,12 +196,12 @@ files: {url: "s3://file"}
 storage: {url: env:OTHER, pooler: false, listen: true}
 node: {name: file, lease: 20s, max_runs: 9, handover: 2s}
 `, vars)
-	got := fmt.Sprint(c.DataDir, c.HTTP, c.HTTPHosts, c.HTTPGuard, c.Access, c.Log, c.LogLevel, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
+	got := fmt.Sprint(c.DataDir, c.HTTP, c.HTTPHosts, c.HTTPGuard, c.Access.Mode, c.Access.Allow, c.Log, c.LogLevel, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
 		c.Telegram.Token.Value(), c.Telegram.APIURL, c.Slack.BotToken.Value(), c.Slack.AppToken.Value(), c.Slack.APIURL,
 		c.Pprof, c.OTLP.Endpoint, len(c.OTLP.Headers), c.OTLP.Headers["a"].Value(),
 		c.Files.Bucket, c.Files.AccessKey.Value(), c.Files.SecretKey.Value(), c.Files.SessionToken.Value(),
 		c.Storage.URL.Value(), c.Storage.Pooler, c.Storage.Listen, c.Node)
-	want := "/d:0[a.example.org b:1]{c.pem /k.pem true [10.0.0.5/32 fd00::/8]}{allowlist [{telegram 123} {slack U1}]}textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
+	want := "/d:0[a.example.org b:1]{c.pem /k.pem true [10.0.0.5/32 fd00::/8]}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

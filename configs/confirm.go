@@ -44,6 +44,7 @@ type CallLimits struct {
 	Output    int64 // bytes
 	StepCalls int
 	RunCalls  int
+	faults    reasons
 }
 
 // The bounds of CallLimits.

@@ -99,7 +99,7 @@ agents:
 func TestDeepByDefault(t *testing.T) {
 	plain := plainDeep()
 	for deep, want := range map[string]*Deep{
-		"": nil, "false": nil, "no": nil, "nonsense": nil, "[]": nil, "{}": &plain, "true": &plain, "{files: nonsense}": &plain,
+		"": nil, "false": nil, "no": nil, "nonsense": nil, "[]": nil, "{}": &plain, "true": &plain, "{files: nonsense}": {Todos: true, ShowTodos: true, Files: FilesNone},
 	} {
 		c, _ := load(t, "agents: {default: {deep: "+deep+"}}\n", nil)
 		if got := c.Profiles[DefaultProfile].Deep; !reflect.DeepEqual(got, want) {

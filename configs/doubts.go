@@ -24,6 +24,9 @@ const noHost = "no host may be reached"
 // done is the profile that was read. One whose hosts are in doubt reaches none,
 // not even that of its url.
 func (p draft) done() Profile {
+	if p.Care.Limits.faults != nil {
+		p.Tools = []string{}
+	}
 	if p.doubts.hosts && p.Explore != nil {
 		e := *p.Explore
 		e.URL, e.Hosts = "", []string{}
@@ -46,16 +49,19 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 		switch about(at, *w) {
 		case "engine":
 			engine = true
+			w.Off = true
 			if p.Plan != nil {
 				p.hold()
 				w.Text = text + "; " + heldEngine
+			} else {
+				w.shut((*engineOf)(p), at.path+".engine", text)
 			}
 		case "plan":
 			p.keepPlan()
-			w.Text = text + "; using mode: " + PlanPreview
+			w.Text, w.Off = text+"; using mode: "+PlanPreview, true
 		case "hosts":
 			p.doubts.hosts = true
-			w.Text = text + "; " + noHost
+			w.Text, w.Off = text+"; "+noHost, true
 		}
 	}
 	if engine || has(n, "engine") {
@@ -66,6 +72,17 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 		p.hold()
 	}
 }
+
+// engineOf is a draft whose engine is not known: its agents must not run as if they
+// had the usual one.
+type engineOf draft
+
+func (p *engineOf) off(path, why string) string {
+	p.faults = p.faults.with(path, why)
+	return "the agents of the profile are off"
+}
+
+func (*engineOf) on(string) {}
 
 const heldEngine = "using engine: " + claybot.EnginePlan + " and mode: " + PlanPreview
 

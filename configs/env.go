@@ -56,11 +56,34 @@ func commas(at place, v string) (items []item) {
 // environment puts the variables that are set above what the file said.
 func (r *reader) environment(c *Config) {
 	for _, v := range variables() {
-		if value, ok := r.lookup(v.name); ok {
-			v.set(r, place{key: v.name}, value, c)
+		value, ok := r.lookup(v.name)
+		if !ok {
+			continue
+		}
+		at, path, before := place{key: v.name}, variablePaths[v.name], len(r.warnings)
+		o := c.ownerOf(path)
+		if v.name == variableBase { // it is not for every model
+			o = (*baseOf)(&c.Model.env)
+		}
+		v.set(r, at, value, c)
+		if refused := r.close(o, at, path, before); !refused && v.name != variableBase {
+			o.on(path)
+			r.mended(path, v.name)
 		}
 	}
 }
+
+const variableBase = "OPENAI_BASE_URL"
+
+// baseOf is what the environment says about the address of models.
+type baseOf providerEnv
+
+func (e *baseOf) off(_, why string) string {
+	e.fault = why
+	return "models that it is for are off"
+}
+
+func (*baseOf) on(string) {}
 
 // An Override is what the flags of the command line say; empty fields say
 // nothing.
@@ -84,8 +107,8 @@ func (c *Config) Override(o Override) error {
 		set         func(at place, v string)
 	}{
 		{"--data-dir", o.DataDir, func(_ place, v string) { next.DataDir = v }},
-		{"--http", o.HTTP, func(at place, v string) { next.HTTP, _ = r.address(at, v) }},
-		{"--access", o.Access, func(at place, v string) { r.mode(at, v, &next.Access) }},
+		{"--http", o.HTTP, func(at place, v string) { next.override(r, at, v) }},
+		{"--access", o.Access, func(at place, v string) { r.mode(at, v, &next.Access); next.Access.faults = nil }},
 		{"--log", o.Log, func(at place, v string) { r.log(at, v, &next) }},
 		{"--log-level", o.LogLevel, func(at place, v string) { r.level(at, v, &next) }},
 		{"--model", o.Model, func(at place, v string) { r.model(at, v, &next.Model) }},
@@ -108,6 +131,13 @@ func (c *Config) Override(o Override) error {
 	}
 	*c = next
 	return nil
+}
+
+// override sets the address of the web page. What else switched the page off holds.
+func (c *Config) override(r *reader, at place, v string) {
+	addr, ok := r.address(at, v)
+	c.page = c.page.without("http.addr")
+	store(&c.HTTP, addr, ok && c.page == nil)
 }
 
 // renameModel gives the profiles that use the common model its new name.

@@ -44,7 +44,7 @@ var brokenHTTP = []fault{
 
 func TestBrokenHTTPOpensNothing(t *testing.T) {
 	for _, tt := range brokenHTTP {
-		if c, _ := load(t, tt.file, nil); c.HTTP != DefaultHTTP || c.HTTPGuard.Insecure || len(c.HTTPGuard.Proxies) > 0 {
+		if c, _ := load(t, tt.file, nil); c.HTTP != DefaultHTTP && c.HTTP != Off || c.HTTPGuard.Insecure || len(c.HTTPGuard.Proxies) > 0 {
 			t.Errorf("%s: %q %+v", tt.name, c.HTTP, c.HTTPGuard)
 		}
 	}

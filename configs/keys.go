@@ -24,13 +24,27 @@ func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
 		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(keys), ", "), kind(n))
 		return
 	}
-	for m := range r.members(at, n) {
+	for m := range r.each(at, n) {
 		i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == m.name })
+		before := len(r.warnings)
 		switch {
-		case i < 0:
+		case i < 0 && m.warned == 0:
 			r.unknown(at, m, names(keys))
+			if path, ok := closing(at, m.name, r.warnings[before].Near, names(keys)); ok {
+				r.close(to, m.at, path, before)
+			}
+		case m.warned > 0:
+			path := m.at.path
+			if m.name == "<<" { // what would be merged may be any key of the group
+				path = at.path
+			}
+			r.close(to, m.at, path, before-m.warned)
 		case !empty(m.value):
 			keys[i].set(r, m.at, m.value, to)
+			refused := r.close(to, m.at, m.at.path, before)
+			if o, ok := any(to).(owner); ok && !refused && len(r.warnings) == before {
+				o.on(m.at.path)
+			}
 		}
 	}
 }
@@ -40,28 +54,43 @@ type member struct {
 	at    place
 	name  string
 	value *yaml.Node
+	// warned is how many warnings say why the key is not read; 0 when it is.
+	warned int
 }
 
-// members yields the keys of a mapping. A key that occurs twice counts the
-// first time.
+// members yields the keys of a mapping that can be read. A key that occurs twice
+// counts the first time.
 func (r *reader) members(at place, n *yaml.Node) iter.Seq[member] {
+	return func(yield func(member) bool) {
+		for m := range r.each(at, n) {
+			if m.warned == 0 && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// each is members that also yields the keys that cannot be read, after a warning.
+func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 	return func(yield func(member) bool) {
 		seen := make(map[string]int)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k, v := n.Content[i], n.Content[i+1]
-			m := member{at.sub(k.Value, k.Line), k.Value, v}
+			m := member{at: at.sub(k.Value, k.Line), name: k.Value, value: v, warned: 1}
 			switch {
 			case k.Kind != yaml.ScalarNode:
-				r.warn(place{at.file, k.Line, at.key}, unreadWord+", found %s; ignored", kind(k))
+				m.at = place{file: at.file, line: k.Line, key: at.key}
+				r.warn(m.at, unreadWord+", found %s; ignored", kind(k))
 			case v.Kind == yaml.AliasNode:
 				r.warn(m.at, unreadAlias+", write the value out; ignored")
 			case seen[k.Value] != 0:
 				r.warn(m.at, unreadTwice+" %d already, which holds; ignored", seen[k.Value])
 			default:
 				seen[k.Value] = k.Line
-				if !yield(m) {
-					return
-				}
+				m.warned = 0
+			}
+			if !yield(m) {
+				return
 			}
 		}
 	}

@@ -23,15 +23,16 @@ const maxFile = 1 << 20
 
 // Load reads the file at path, or the one that CLAYBOT_CONFIG names, or
 // ./claybot.yaml if there is one, and puts the environment above it. env is
-// os.LookupEnv in the daemon.
+// os.LookupEnv in the daemon. Those of names, which are all variables there are, that
+// are close to one that is read are warned of.
 //
 // The Config is complete and usable whenever the error is nil, however many
 // warnings there are. An error means that the file was named but is missing,
 // that it cannot be read as YAML (it names the file and the line), that the data
 // directory is unknown (~ without HOME), or that a variable CLAYBOT_NODE_* or
 // CLAYBOT_STORAGE_* breaks its rule.
-func Load(path string, env func(string) (string, bool)) (Config, []Warning, error) {
-	r := &reader{env: env}
+func Load(path string, env func(string) (string, bool), names ...string) (Config, []Warning, error) {
+	r := &reader{env: env, environ: names}
 	named := path != ""
 	if !named {
 		path, named = r.lookup("CLAYBOT_CONFIG")
@@ -57,6 +58,7 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	r.text = string(text)
 	c := Default()
 	c.File, r.dir = path, filepath.Dir(path)
 	c.Heartbeat.Zone = nil // until the file says it: that of cron, see finish

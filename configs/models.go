@@ -50,14 +50,20 @@ type Model struct {
 	// order, as they are written; see Routes.
 	Fallback []Model
 
-	env providerEnv
+	env    providerEnv
+	faults reasons
 }
 
 // A providerEnv is what the environment says about providers.
 type providerEnv struct {
 	openAI, anthropic Secret
 	base              string // OPENAI_BASE_URL
+	fault             string // what is wrong with it
+	anthropicFault    string // an address of Anthropic's API that is not read
 }
+
+// based reports whether OPENAI_BASE_URL was set, even if it cannot be used.
+func (e providerEnv) based() bool { return e.base != "" || e.fault != "" }
 
 func (e providerEnv) key(provider string) Secret {
 	if provider == ProviderAnthropic {
@@ -68,7 +74,7 @@ func (e providerEnv) key(provider string) Secret {
 
 // Demo reports that no model is configured, so that the built-in one answers.
 func (m Model) Demo() bool {
-	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && len(m.Credentials()) == 0
+	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && m.faults == nil && len(m.Credentials()) == 0
 }
 
 // API is whose API is spoken: Provider, or else Anthropic's at its own address,
@@ -126,7 +132,8 @@ func (m Model) Credentials() []Secret {
 // Routes are the ways to this model, first its own, then those of Fallback,
 // each complete and without a Fallback. An entry without base_url and keys is
 // reached as the model itself when it has the same API, else with the key of the
-// environment.
+// environment. What is wrong with the settings of the model switches off the
+// entries that have no address of their own.
 func (m Model) Routes() []Model {
 	first := m
 	first.Fallback = nil
@@ -134,6 +141,9 @@ func (m Model) Routes() []Model {
 	for _, f := range m.Fallback {
 		f.env = m.env
 		f.SystemFallback = cmp.Or(f.SystemFallback, m.SystemFallback)
+		if f.BaseURL == "" && f.faults == nil {
+			f.faults = m.faults
+		}
 		switch keyless := !f.Key.Named() && len(f.Keys) == 0; {
 		case keyless && f.BaseURL == "" && m.speaks(f):
 			f.Provider, f.BaseURL, f.Key, f.Keys = m.API(), m.BaseURL, m.Key, m.Keys
@@ -142,9 +152,7 @@ func (m Model) Routes() []Model {
 			}
 		case keyless && ownAddress(f.BaseURL, f.API()):
 			f.Key = m.env.key(f.API())
-			if f.BaseURL == "" && f.API() == ProviderOpenAI {
-				f.BaseURL = m.env.base
-			}
+			f.fromEnvironment()
 		}
 		prices := maps.Clone(m.Prices)
 		if prices == nil && f.Prices != nil {
@@ -179,15 +187,39 @@ func (m Model) Secrets() []Secret {
 // The key of one provider never goes to the other one.
 func (m *Model) environ() {
 	theirs := m.Provider == ProviderAnthropic || m.Provider == "" && (m.BaseURL != "" && ownAddress(m.BaseURL, ProviderAnthropic) ||
-		m.BaseURL == "" && claude(m.Name) && (m.env.base == "" || m.env.anthropic.Named()))
-	if m.env.base != "" && !theirs {
+		m.BaseURL == "" && claude(m.Name) && (!m.env.based() || m.env.anthropic.Named()))
+	switch {
+	case theirs || !m.env.based():
+	case m.env.fault != "":
+		m.off("base_url", m.env.fault)
+	default:
 		m.BaseURL = m.env.base
+		m.on("base_url")
 	}
 	if m.Name == "" && m.Provider == "" && m.BaseURL == "" && len(m.Credentials()) == 0 && !m.env.openAI.Named() && m.env.anthropic.Named() {
 		m.Name = DefaultClaude
 	}
 	if key := m.env.key(m.API()); key.Named() && len(m.Keys) == 0 {
 		m.Key = key
+		m.on("key")
+	}
+	if m.API() == ProviderAnthropic {
+		m.fromEnvironment()
+	}
+}
+
+// fromEnvironment puts the address of the environment in the place of that of
+// OpenAI itself, which nothing else has named.
+func (m *Model) fromEnvironment() {
+	if m.BaseURL == "" && m.API() == ProviderAnthropic && m.env.anthropicFault != "" {
+		m.off("base_url", m.env.anthropicFault)
+	}
+	if m.BaseURL != "" || m.API() != ProviderOpenAI {
+		return
+	}
+	m.BaseURL = m.env.base
+	if m.env.fault != "" {
+		m.off("base_url", m.env.fault)
 	}
 }
 
@@ -200,10 +232,11 @@ func (m *Model) part(began Model) {
 	same := func(a, b Secret) bool { return a == b }
 	if m.BaseURL == began.BaseURL {
 		m.BaseURL = ""
+		m.fromEnvironment()
 	}
 	if m.Key == began.Key && slices.EqualFunc(m.Keys, began.Keys, same) {
 		m.Key, m.Keys = Secret{}, nil
-		if ownAddress(m.BaseURL, m.API()) {
+		if ownAddress(m.BaseURL, m.API()) || m.BaseURL == m.env.base && m.API() == ProviderOpenAI {
 			m.Key = m.env.key(m.API())
 		}
 	}
@@ -225,11 +258,12 @@ type Transcription struct {
 	Model   string // empty: the client's default
 	BaseURL string // empty: OpenAI's
 	Key     Secret
-	on      bool
+	wanted  bool
+	faults  reasons
 }
 
 // Wanted reports whether recordings are to be transcribed.
-func (t Transcription) Wanted() bool { return t.on }
+func (t Transcription) Wanted() bool { return t.wanted && t.faults == nil }
 
 func setTranscription(r *reader, at place, n *yaml.Node, c *Config) {
 	t := &c.Transcription
@@ -250,7 +284,7 @@ func setTranscription(r *reader, at place, n *yaml.Node, c *Config) {
 		group(r, at, n, t, transcriptionKeys()) // says what is wrong
 		return
 	}
-	t.on = true
+	t.wanted = true
 }
 
 func transcriptionKeys() []key[Transcription] {
@@ -260,13 +294,22 @@ func transcriptionKeys() []key[Transcription] {
 			u, ok := r.url(at, v)
 			store(&t.BaseURL, u, ok)
 		}),
-		text("key", func(r *reader, at place, v string, t *Transcription) { t.Key = r.reference(at, v) }),
+		text("key", func(r *reader, at place, v string, t *Transcription) { t.Key = r.account(at, v, t) }),
 	}
 }
 
-// environ gives a transcription at OpenAI the key of the environment.
+// environ gives a transcription that names no other server the address and the key
+// of the environment: the key is for that address alone.
 func (t *Transcription) environ(e providerEnv) {
-	if t.on && !t.Key.Named() && ownAddress(t.BaseURL, ProviderOpenAI) {
+	if !t.wanted || t.BaseURL != "" && !ownAddress(t.BaseURL, ProviderOpenAI) {
+		return
+	}
+	if t.BaseURL == "" && e.based() {
+		if t.BaseURL = e.base; e.fault != "" {
+			t.off("transcription.base_url", e.fault)
+		}
+	}
+	if !t.Key.Named() {
 		t.Key = e.openAI
 	}
 }
@@ -274,7 +317,10 @@ func (t *Transcription) environ(e providerEnv) {
 // setModel reads a model over the settings that it begins with.
 func setModel(r *reader, at place, n *yaml.Node, m *Model) {
 	if n.Kind == yaml.ScalarNode {
-		r.model(at, n.Value, m)
+		before := len(r.warnings)
+		if r.model(at, n.Value, m); len(r.warnings) == before {
+			m.on("name")
+		}
 		return
 	}
 	group(r, at, n, m, modelKeys())
@@ -308,9 +354,13 @@ func routeKeys() []key[Model] {
 			u, ok := r.url(at, v)
 			store(&m.BaseURL, u, ok)
 		}),
-		text("key", func(r *reader, at place, v string, m *Model) { m.Key, m.Keys = r.reference(at, v), nil }),
+		text("key", func(r *reader, at place, v string, m *Model) { m.Key, m.Keys = r.account(at, v, m), nil }),
 		{"keys", setKeys},
-		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) { setHeaders(r, at, n, &m.Headers) }},
+		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) {
+			before := len(r.warnings)
+			setHeaders(r, at, n, &m.Headers)
+			r.sealAll(m, at.path, before)
+		}},
 		text("system_fallback", fallback),
 		text("max_tokens", func(r *reader, at place, v string, m *Model) {
 			n, ok := r.number(at, v, 0, maxAnswer)
@@ -331,14 +381,33 @@ func setKeys(r *reader, at place, n *yaml.Node, m *Model) {
 		items = items[:maxKeys]
 	}
 	m.Key, m.Keys = Secret{}, nil
+	before, read := len(r.warnings), 0
 	for i, it := range items {
 		s := r.reference(it.at, it.text)
+		if s.Value() != "" {
+			read++
+		}
 		if i == 0 {
 			m.Key = s
 			continue
 		}
 		m.Keys = append(m.Keys, s)
 	}
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		text := strings.TrimSuffix(w.Text, "; ignored")
+		if w.Text = text + "; the other keys are used"; read == 0 {
+			w.shut(m, at.path, text)
+		}
+	}
+}
+
+// account is reference for a key without which nothing may be sent.
+func (r *reader) account(at place, v string, o owner) Secret {
+	before := len(r.warnings)
+	s := r.reference(at, v)
+	r.sealAll(o, at.path, before)
+	return s
 }
 
 // setFallback reads the models that are asked when one does not answer. A bad
@@ -350,7 +419,7 @@ func setFallback(r *reader, at place, n *yaml.Node, m *Model) {
 	}
 	m.Fallback = nil
 	for i, e := range entries {
-		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i)}
+		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i), path: "model.fallback[]"}
 		if len(m.Fallback) == maxFallbacks {
 			r.warn(where, "only %d models can stand here; ignored", maxFallbacks)
 			return
@@ -361,11 +430,14 @@ func setFallback(r *reader, at place, n *yaml.Node, m *Model) {
 			continue
 		}
 		if e.Kind == yaml.ScalarNode {
+			before := len(r.warnings)
 			r.model(where, e.Value, &f)
+			r.seal(&f, where.path, before)
 		} else {
 			group(r, where, e, &f, routeKeys())
 		}
 		switch {
+		case f.faults != nil: // it was said
 		case f.Name == DemoModel:
 			r.warn(where, "the demo model answers always, and says nothing; ignored")
 		case f.Name != "":
@@ -386,6 +458,8 @@ func setPrices(r *reader, at place, n *yaml.Node, m *Model) {
 		r.warn(at, "want names of models with their prices, found %s; ignored", kind(n))
 		return
 	}
+	began := len(r.warnings)
+	defer func() { r.seal(m, at.path, began) }()
 	prices := make(map[string]Price)
 	for price := range r.members(at, n) {
 		var p Price
@@ -410,7 +484,7 @@ func priceKeys() []key[Price] {
 func (r *reader) price(at place, v string, to *float64) {
 	f, err := strconv.ParseFloat(v, 64)
 	if err != nil || math.IsNaN(f) || f < 0 || f > 1e6 {
-		r.warn(at, "%s is not a price in US dollars per million tokens; the model's prices are ignored", quote(v))
+		r.warn(at, "%s is not a price in US dollars per million tokens; ignored", quote(v))
 		return
 	}
 	*to = f

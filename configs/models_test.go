@@ -164,21 +164,21 @@ func TestTranscription(t *testing.T) {
 
 // brokenModels are mistakes in what says how models are reached.
 var brokenModels = []struct{ name, file, want string }{
-	{"provider", "model: {provider: openia}", `model.provider: "openia" is not one of openai, anthropic; ignored`},
-	{"max_tokens", "model: {max_tokens: many}", `model.max_tokens: "many" is not a whole number from 0 to 1000000; ignored`},
-	{"too many max_tokens", "model: {max_tokens: 1000001}", `model.max_tokens: "1000001" is not a whole number from 0 to 1000000; ignored`},
+	{"provider", "model: {provider: openia}", `model.provider: "openia" is not one of openai, anthropic; the model is off until this is corrected`},
+	{"max_tokens", "model: {max_tokens: many}", `model.max_tokens: "many" is not a whole number from 0 to 1000000; the model is off until this is corrected`},
+	{"too many max_tokens", "model: {max_tokens: 1000001}", `model.max_tokens: "1000001" is not a whole number from 0 to 1000000; the model is off until this is corrected`},
 	{"key in the file", "model: {keys: [sk-not-a-real-key]}", `model.keys: a secret must not stand in the file`},
 	{"key that is not set", "model: {keys: [env:NOT_SET]}", `model.keys: the environment variable "NOT_SET" is not set`},
-	{"keys as a group", "model: {keys: {a: b}}", `model.keys: want a list, found a group of keys; ignored`},
+	{"keys as a group", "model: {keys: {a: b}}", `model.keys: want a list, found a group of keys; the model is off until this is corrected`},
 	{"cache_write", "model: {prices: {x: {cache_write: -1}}}", `model.prices.x.cache_write: "-1" is not a price`},
-	{"fallback without name", "model: {fallback: [{key: env:X}]}", `model.fallback[0]: has no name; ignored`},
+	{"fallback without name", "model: {fallback: [{key: env:X}]}", `model.fallback[0].key: the environment variable "X" is not set; this fallback is off until this is corrected`},
 	{"fallback as a list", "model: {fallback: [[a]]}", `model.fallback[0]: want the name of a model, or a group of keys (name, provider, base_url, key, keys, headers, system_fallback, max_tokens, prices), found a list; ignored`},
 	{"fallback of a fallback", "model: {fallback: [{name: a, fallback: [b]}]}", `model.fallback[0].fallback: unknown key; ignored`},
 	{"demo as fallback", "model: {fallback: [demo]}", `model.fallback[0]: the demo model answers always, and says nothing; ignored`},
-	{"secret as fallback", "model: {fallback: [sk-not-a-real-key]}", `model.fallback[0]: a value that looks like a secret is not the name of a model; ignored`},
+	{"secret as fallback", "model: {fallback: [sk-not-a-real-key]}", `model.fallback[0]: a value that looks like a secret is not the name of a model; this fallback is off until this is corrected`},
 	{"many fallbacks", "model: {fallback: [a, b, c, d, e, f, g, h, i, j]}", `model.fallback[8]: only 8 models can stand here; ignored`},
-	{"transcription", "transcription: {modle: x}", `transcription.modle: unknown key; ignored; did you mean transcription.model?`},
-	{"transcription as a list", "transcription: [a]", `transcription: want a group of keys (model, base_url, key), found a list; ignored`},
+	{"transcription", "transcription: {modle: x}", `transcription.modle: unknown key; no recording is transcribed until this is corrected; did you mean transcription.model?`},
+	{"transcription as a list", "transcription: [a]", `transcription: want a group of keys (model, base_url, key), found a list; no recording is transcribed until this is corrected`},
 }
 
 func TestBrokenModels(t *testing.T) {

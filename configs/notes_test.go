@@ -15,7 +15,7 @@ func TestNotes(t *testing.T) {
 	}{
 		{"", configs.Notes{}, 0},
 		{"notes: off", configs.Notes{Off: true}, 0},
-		{"notes: maybe", configs.Notes{}, 1},
+		{"notes: maybe", configs.Notes{Off: true}, 1},
 		{"global_notes: write", configs.Notes{Global: true}, 0},
 		{"global_notes: wriet", configs.Notes{}, 1}, // the narrow one
 		{"skills: []", configs.Notes{Skills: []string{}}, 0},

@@ -95,6 +95,9 @@ func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 // distinct is how many people have these ids.
 func (r *reader) distinct(ids []string) int {
 	people := make(map[string]bool)
+	if r.mixed && len(ids) > 1 {
+		return 1 // as far as anyone can tell
+	}
 	for _, id := range ids {
 		people[r.person(id)] = true
 	}

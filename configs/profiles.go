@@ -27,7 +27,7 @@ const (
 func setProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 	if n.Kind != yaml.MappingNode {
 		r.warn(at, "want profiles by name, such as default, found %s; ignored", kind(n))
-		return
+		return // and the group is off, see Config.off
 	}
 	r.profiles = func(c *Config) { r.readProfiles(at, n, c) }
 }
@@ -37,6 +37,10 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	if r.environment(&c); r.rejected != nil {
 		return Config{}, r.rejected
 	}
+	if r.mistaken(&c); c.directory != nil {
+		return Config{}, errors.New(c.directory.first())
+	}
+	r.unsettled(&c)
 	c.Model.environ()
 	c.Transcription.environ(c.Model.env)
 	c.home, _ = r.lookup("HOME")
@@ -55,6 +59,8 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	if r.profiles != nil {
 		r.profiles(&c)
 	}
+	c.closeProfiles()
+	r.matched(&c)
 	c.Prompts.Env = r.shownEnv()
 	c.toolNames = r.tools
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
@@ -64,10 +70,12 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 // A draft is a profile while it is read.
 type draft struct {
 	Profile
-	limited  bool  // debounceMaxMs was set, here or in the default profile
-	limitAt  place // where, when it was here
-	windowed bool  // context_window was set here
-	remember bool  // memory: on was set here
+	limited  bool     // debounceMaxMs was set, here or in the default profile
+	limitAt  place    // where, when it was here
+	matchAt  place    // where match was, when it was here
+	lost     []string // connectors and words that a bad entry of match was about
+	windowed bool     // context_window was set here
+	remember bool     // memory: on was set here
 	doubts   doubts
 }
 
@@ -76,8 +84,11 @@ type draft struct {
 func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 	def := draft{Profile: c.Profiles[DefaultProfile]}
 	var others []member
-	for m := range r.members(at, n) {
+	for m := range r.each(at, n) {
 		switch {
+		case m.warned > 0:
+			r.seal(c, "agents", len(r.warnings)-m.warned)
+			continue
 		case m.name == foregroundScope:
 			r.scope(m, c)
 			continue
@@ -88,7 +99,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 			others = append(others, m)
 			continue
 		}
-		r.profile(m.at, m.value, &def)
+		r.profile(m.profile(), m.value, &def)
 		if def.Match != nil {
 			r.warn(m.at, "the default profile takes what no other matches; match is ignored")
 			def.Match = nil
@@ -97,9 +108,13 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 	}
 	for _, m := range others {
 		p := def
-		p.Name, p.limitAt, p.windowed, p.remember = m.name, place{}, false, false
-		r.profile(m.at, m.value, &p)
-		if m.value.Kind == yaml.MappingNode || empty(m.value) {
+		p.Name, p.limitAt, p.windowed, p.remember, p.matchAt, p.lost = m.name, place{}, false, false, place{}, nil
+		before := len(r.warnings)
+		r.profile(m.profile(), m.value, &p)
+		r.shutMatches(c, p, before)
+		if m.value.Kind != yaml.MappingNode && !empty(m.value) {
+			r.seal(c, "agents", before) // which agents it was for is not known
+		} else {
 			p.Match = r.route(m.at, p.Profile, c)
 			c.Profiles[m.name] = p.done()
 			c.keepBeats = c.keepBeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
@@ -134,7 +149,13 @@ func (r *reader) profile(at place, n *yaml.Node, p *draft) {
 // route enters the matches of p, and returns those that hold. Of two profiles
 // with the same match the first in the file wins.
 func (r *reader) route(at place, p Profile, c *Config) []string {
-	if len(p.Match) == 0 {
+	switch {
+	case len(p.Match) == 0 && typo(p.Name, DefaultProfile):
+		before := len(r.warnings)
+		r.warn(at, "has no match and is never used; ignored")
+		r.warnings[before].Near = "agents." + DefaultProfile
+		r.seal(c, "agents", before)
+	case len(p.Match) == 0:
 		r.warn(at, "has no match and is never used; add match: [telegram] or the like")
 	}
 	return slices.DeleteFunc(p.Match, func(match string) bool {
@@ -200,6 +221,7 @@ func profileKeys() []key[draft] {
 }
 
 func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
+	p.matchAt, p.lost = at, nil
 	items, ok := r.list(at, n)
 	if !ok {
 		return
@@ -208,6 +230,7 @@ func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
 	for _, it := range items {
 		word, rest, more := strings.Cut(it.text, ":")
 		if err := checkMatch(word, rest, more); err != nil {
+			p.lost = append(p.lost, meant(word))
 			r.refuse(it, word, append(connectorNames(), matchCron, matchHeartbeat, matchSubagent), err)
 			continue
 		}
@@ -260,10 +283,10 @@ func setWindow(r *reader, at place, v string, p *draft) {
 
 func setTools(r *reader, at place, n *yaml.Node, p *draft) {
 	items, ok := r.list(at, n)
+	p.Tools = []string{}
 	if !ok {
 		return
 	}
-	p.Tools = []string{}
 	for _, it := range items {
 		if it.text == "" || len(it.text) > 64 || !headerName(it.text) {
 			r.warn(it.at, "%s is not the name of a tool; ignored", quote(it.text))

@@ -3,7 +3,7 @@ package configs
 import (
 	"fmt"
 	"net"
-	"net/url"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +21,9 @@ type Warning struct {
 	Text string // what is wrong, the rule, and what holds instead
 	Near string // the known key that an unknown one resembles, if any
 	Next string // what to do about it, where that is more than to correct it
+	Off  bool   // something is switched off by it, as the text says
+
+	path string // of the key that switched something off
 }
 
 // String is the warning as one line: file:line: key: text.
@@ -40,15 +43,14 @@ type place struct {
 	file string
 	line int
 	key  string
+	path string // of the key as Keys lists it
 }
 
 // sub is the place of a key within the group at p.
 func (p place) sub(name string, line int) place {
+	path := joinPath(p.path, name)
 	name = strings.Trim(quote(name), `"`) // fit for a message
-	if p.key != "" {
-		name = p.key + "." + name
-	}
-	return place{file: p.file, line: line, key: name}
+	return place{file: p.file, line: line, key: joinPath(p.key, name), path: path}
 }
 
 // A reader turns written values into settings and collects what it refuses.
@@ -56,13 +58,17 @@ func (p place) sub(name string, line int) place {
 // the setting as it was.
 type reader struct {
 	env      func(string) (string, bool)
-	dir      string // of the file, for relative file: references
+	dir      string   // of the file, for relative file: references
+	text     string   // of the file
+	environ  []string // the names of all variables
 	warnings []Warning
 	profiles func(*Config) // reads the agents group, when there is one
 	// person is the first id of the person who has this one; it is there when the
 	// profiles are read.
 	person func(id string) string
+	mixed  bool // whose ids belong together is not known
 
+	budgetAt  []place         // of the budgets of the configuration, in their order
 	rejected  error           // the first setting that stops the start
 	promptEnv []item          // of prompts.env
 	secrets   map[string]bool // variables that secrets are read from
@@ -120,12 +126,19 @@ func (r *reader) address(at place, v string) (string, bool) {
 	if v == Off || v == "false" {
 		return Off, true
 	}
-	_, port, err := net.SplitHostPort(v)
-	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 {
+	name, port, err := net.SplitHostPort(v)
+	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 || !digits(port) || !listenable(name) {
 		r.warn(at, "%s is not an address such as %s, and not off; ignored", quote(v), DefaultHTTP)
 		return "", false
 	}
 	return v, true
+}
+
+// listenable reports a host that an address to listen on may have: none, an IP
+// address, or a name.
+func listenable(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return name == "" || err == nil || hostLabels(strings.ToLower(name))
 }
 
 // host is a name or an address as browsers send it, with or without a port.
@@ -144,21 +157,6 @@ func (r *reader) hosts(items []item) []string {
 		}
 	}
 	return list
-}
-
-func (r *reader) url(at place, v string) (string, bool) {
-	u, err := url.Parse(v)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		r.warn(at, "the value is not an http or https address such as https://host/path; ignored")
-	case u.User != nil:
-		r.warn(at, "an address must not hold a user name or password; ignored")
-	case u.RawQuery != "" || u.Fragment != "":
-		r.warn(at, "an address must not hold a query or a fragment; ignored")
-	default:
-		return v, true
-	}
-	return "", false
 }
 
 // maxSecret is more than any token has.

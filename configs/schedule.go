@@ -15,6 +15,7 @@ type Cron struct {
 	Enabled bool
 	Gates   bool           // gate commands of tasks' files may run
 	Zone    *time.Location // of tasks that name none; nil in a zero Config only
+	faults  reasons
 }
 
 // Heartbeat are the settings of the heartbeat.
@@ -26,6 +27,7 @@ type Heartbeat struct {
 	Zone          *time.Location // of ActiveHours; nil in a zero Config only
 	MaxUnattended int            // beats without a word of a person, then it rests
 	Route         string         // "connector/channel"; empty: where somebody wrote last
+	faults        reasons
 }
 
 // The bounds of the heartbeat.

@@ -20,6 +20,7 @@ type Subagents struct {
 	MaxDepth         int // of a chain of them below the agent at its top
 	MaxChildren      int // of one parent that are at work at the same time
 	MaxStartsPerHour int // below one agent at the top
+	faults           reasons
 }
 
 func subagentKeys() []key[Subagents] {
@@ -63,6 +64,8 @@ func setPeople(r *reader, at place, n *yaml.Node, c *Config) {
 		return
 	}
 	people, names := make(map[string][]string), make(map[string]string)
+	before := len(r.warnings)
+	defer func() { r.seal(c, at.path, before) }()
 	for m := range r.members(at, n) {
 		if empty(m.value) {
 			continue

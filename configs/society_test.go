@@ -54,7 +54,7 @@ agents: {foreground_scope: all}
 	if !reflect.DeepEqual(c.People, want) {
 		t.Errorf("people %v, want %v", c.People, want)
 	}
-	if got := (Subagents{0, 10_000, 1_000_000}); c.Subagents != got {
+	if got := (Subagents{MaxDepth: 0, MaxChildren: 10_000, MaxStartsPerHour: 1_000_000}); c.Subagents != got {
 		t.Errorf("subagents %+v, want %+v", c.Subagents, got)
 	}
 	if c.ForegroundScope != ScopeAll || len(c.Profiles) != 1 {

@@ -15,10 +15,11 @@ type OTLP struct {
 	Endpoint string
 	Headers  map[string]Secret // sent with each request
 	Interval time.Duration     // between two requests, from MinExport
+	faults   reasons
 }
 
 // Wanted reports whether traces are to be sent.
-func (o OTLP) Wanted() bool { return o.Endpoint != "" }
+func (o OTLP) Wanted() bool { return o.Endpoint != "" && o.faults == nil }
 
 // The bounds of OTLP.Interval.
 const (
@@ -30,7 +31,11 @@ const (
 func otlpKeys() []key[OTLP] {
 	return []key[OTLP]{
 		text("endpoint", func(r *reader, at place, v string, o *OTLP) { r.otlpURL(at, v, o) }),
-		{"headers", func(r *reader, at place, n *yaml.Node, o *OTLP) { setHeaders(r, at, n, &o.Headers) }},
+		{"headers", func(r *reader, at place, n *yaml.Node, o *OTLP) {
+			before := len(r.warnings)
+			setHeaders(r, at, n, &o.Headers)
+			r.sealAll(o, at.path, before)
+		}},
 		text("interval", func(r *reader, at place, v string, o *OTLP) {
 			every, err := time.ParseDuration(v)
 			if err != nil || every < MinExport || every > maxExport {

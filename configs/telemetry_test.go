@@ -12,7 +12,7 @@ var brokenTelemetry = []fault{
 	{"pprof", "pprof: ture\n", []string{`1 pprof: "ture" is not one of true, false; using false ?`}},
 	{"pprof as group", "pprof: {on: true}\n", []string{"1 pprof: want a single value, found a group of keys ?"}},
 	{"otlp as address", "otlp: http://127.0.0.1:4318\n", []string{"1 otlp: want a group of keys (endpoint, headers, interval), found a single value; ignored ?"}},
-	{"otlp endpoint", "otlp:\n  endpoint: 127.0.0.1:4318\n", []string{"2 otlp.endpoint: the value is not an http or https address ?"}},
+	{"otlp endpoint", "otlp:\n  endpoint: 127.0.0.1:4318\n", []string{"2 otlp.endpoint: \"127.0.0.1:4318\" has no scheme: put https:// or http:// in front of it; no traces are sent ?"}},
 	{"otlp password", "otlp:\n  endpoint: http://me:canary@host\n", []string{"2 otlp.endpoint: an address must not hold a user name or password ?"}},
 	{"otlp query", "otlp:\n  endpoint: http://host/?key=canary\n", []string{"2 otlp.endpoint: an address must not hold a query ?"}},
 	{"otlp secret", "otlp:\n  headers: {api-key: canary}\n", []string{"2 otlp.headers.api-key: a secret must not stand in the file ?"}},

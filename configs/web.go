@@ -111,7 +111,7 @@ func setFetch(r *reader, at place, n *yaml.Node, c *Config) {
 			continue // the other hosts of the list were meant as they are
 		}
 		text, _ := ignored(*w)
-		w.Text, c.Web.NoFetch = text+none, true
+		w.Text, w.Off, c.Web.NoFetch = text+none, true, true
 	}
 }
 

@@ -31,7 +31,7 @@ var brokenWeb = []fault{
 	}},
 	{"search", "web:\n  search:\n    - {provider: altavista}\n    - {provider: brave, key: " + canary + "}\n    - {provider: searxng, base_url: a.test}\n    - {provider: tavily, key: env:NOT_SET}\n", []string{
 		`3 web.search[0].provider: "altavista" is not one of brave, tavily, searxng; the search engine is left out ?`, "4 web.search[1].key: a secret must not stand in the file",
-		"5 web.search[2].base_url: the value is not an http or https address", `6 web.search[3].key: the environment variable "NOT_SET" is not set; the search engine is left out ?`,
+		"5 web.search[2].base_url: \"a.test\" has no scheme", `6 web.search[3].key: the environment variable "NOT_SET" is not set; the search engine is left out ?`,
 	}},
 }
 

@@ -119,6 +119,7 @@ const (
 	Permanent Class = "permanent" // the request or the account is refused
 	Context   Class = "context"   // the conversation is too long
 	Budget    Class = "budget"    // the call would cost more than is left; nothing was sent
+	Off       Class = "off"       // a bad setting switches the model off; nothing was sent
 )
 
 // An Error is a failed model call. Text is for operators and holds no secret,

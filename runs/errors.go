@@ -18,6 +18,7 @@ const (
 	CodeToolBudget = "tool_budget" // its tools took all the time, or put out all the bytes, that they may
 	CodeDeadline   = "deadline"    // the time limit of the run
 	CodeNoModel    = "no_model"    // nothing is configured to answer
+	CodeOff        = "model_off"   // a bad setting switches the model off; the text says which
 	CodeUnexpected = "internal"    // an error that names no code
 	CodePrompt     = "prompt"      // a template of the profile cannot be resolved
 	CodeGraph      = "graph"       // a node went where no edge leads

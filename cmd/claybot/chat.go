@@ -71,7 +71,9 @@ func (c chatCmd) Run(e *env) error {
 // inside starts a daemon in this process. Its warnings go to standard error.
 func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() error, error) {
 	cfg.LogLevel = max(cfg.LogLevel, slog.LevelWarn)
-	d, err := openDaemon(ctx, cfg, newLog(e.err, cfg), func(string) {})
+	log := newLog(e.err, cfg)
+	logWarnings(log, cfg.Warnings)
+	d, err := openDaemon(ctx, cfg, log, func(string) {})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -200,6 +202,7 @@ func (t *talk) converse(ctx context.Context, in io.Reader) error {
 	lines := readLines(in)
 	t.prompt("Write a message and press Enter. /help shows the commands; Ctrl-D leaves.\n\n> ")
 	var last time.Time
+	var lost error // why the input was not read to its end
 	for lines != nil || len(t.waits) > 0 {
 		next := lines
 		if !t.typed && len(t.waits) > 0 {
@@ -222,10 +225,15 @@ func (t *talk) converse(ctx context.Context, in io.Reader) error {
 			}
 			t.settle(ev)
 		case line, ok := <-next:
-			if !ok {
+			switch {
+			case !ok:
 				lines = nil
-			} else if err := t.speak(ctx, line); err != nil {
-				return err
+			case line.err != nil: // after the answers to what was sent before
+				lost, lines = line.err, nil
+			default:
+				if err := t.speak(ctx, line.text); err != nil {
+					return err
+				}
 			}
 		case <-interrupts:
 			if time.Since(last) < 2*time.Second {
@@ -238,10 +246,10 @@ func (t *talk) converse(ctx context.Context, in io.Reader) error {
 			t.print("\n(Ctrl-C again leaves)\n")
 		}
 	}
-	if t.failed {
+	if t.failed && lost == nil {
 		return errSilent
 	}
-	return nil
+	return lost
 }
 
 // speak sends a line. A person is told when it is refused, a script fails.
@@ -281,16 +289,34 @@ func (t *talk) prompt(s string) {
 	}
 }
 
-// readLines sends the lines of r. Its goroutine ends with the input, or with
-// the process: a read from a terminal cannot be cut.
-func readLines(r io.Reader) <-chan string {
-	lines := make(chan string)
+// maxLine is the size of the longest line that is sent as a message.
+const maxLine = 1 << 20
+
+// An inputLine is a line of the input, or why there are no more.
+type inputLine struct {
+	text string
+	err  error
+}
+
+// readLines sends the lines of r. An error is the last one: a line that is too long,
+// or an input that cannot be read. Its goroutine ends with the input, or with the
+// process: a read from a terminal cannot be cut.
+func readLines(r io.Reader) <-chan inputLine {
+	lines := make(chan inputLine)
 	go func() {
 		defer close(lines)
 		s := bufio.NewScanner(r)
-		s.Buffer(nil, 1<<20)
-		for s.Scan() {
-			lines <- s.Text()
+		s.Buffer(nil, maxLine)
+		n := 0
+		for ; s.Scan(); n++ {
+			lines <- inputLine{text: s.Text()}
+		}
+		switch err := s.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			lines <- inputLine{err: fmt.Errorf("line %d of the input has more than %d bytes: neither it nor the lines after it were sent; "+
+				"split it, or send it as a file on the web page", n+1, maxLine)}
+		case err != nil:
+			lines <- inputLine{err: fmt.Errorf("cannot read the input after line %d: %w", n, err)}
 		}
 	}()
 	return lines

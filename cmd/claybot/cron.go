@@ -46,7 +46,7 @@ type (
 		Every       string `xor:"when" required:"" placeholder:"DURATION" help:"How long from one time to the next: 90m, 12h."`
 		At          string `xor:"when" required:"" placeholder:"TIME" help:"Once, at this time: 2027-01-31T09:00:00+01:00."`
 		Timezone    string `placeholder:"ZONE" help:"Zone of the schedule, for example Europe/Berlin. Default: that of the configuration."`
-		Route       string `placeholder:"PLACE" help:"Where its output goes: connector/channel, agent:ID, or none."`
+		Route       string `placeholder:"PLACE" help:"Where its answers are sent: connector/channel, agent:ID, or none. Default: none."`
 		Misfire     string `placeholder:"POLICY" help:"What becomes of a missed time: skip, run_once, or run_if_within=DURATION."`
 		Once        bool   `help:"Remove the task after its first run."`
 		Retries     int    `placeholder:"N" help:"How often a failed run is tried again."`
@@ -271,9 +271,20 @@ func (c cronAddCmd) Run(e *env) error {
 	case c.JSON:
 		return e.printJSON(out)
 	case c.DryRun:
-		return e.text("Nothing is saved. " + nextFive(out.Next))
+		return e.text("Nothing is saved. " + nextFive(out.Next) + sentTo(c.Route, "SLUG"))
 	}
-	return e.text(fmt.Sprintf("The task %s is saved. %s", out.Slug, nextFive(out.Next)))
+	return e.text(fmt.Sprintf("The task %s is saved. %s", out.Slug, nextFive(out.Next)) + sentTo(out.Route, out.Slug))
+}
+
+// sentTo says where the answers of a task with a route go.
+func sentTo(route, slug string) string {
+	switch route {
+	case "":
+		return fmt.Sprintf("Its answers are sent to no chat: read them with `claybot cron show %[1]s`, or set a route with `claybot cron edit %[1]s --route telegram/123456789`.\n", slug)
+	case "none":
+		return "Its answers are sent to no chat.\n"
+	}
+	return "Its answers are sent to " + route + ".\n"
 }
 
 // Run changes a task.

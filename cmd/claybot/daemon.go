@@ -68,6 +68,7 @@ type daemon struct {
 	keeper   *keeper      // of a data directory; nil where nodes share a database
 	device   devices.Open // that is explored; nil: a browser
 	link     func(string) // told the login links when the page is up
+	reloads  reloads
 }
 
 // A damage is something broken that was found in an agent's files.
@@ -81,7 +82,7 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	if err := configs.CheckNames(os.Environ()); err != nil {
 		return configs.Config{}, nil, configError{err}
 	}
-	c, warnings, err := configs.Load(e.Config, e.lookup)
+	c, warnings, err := configs.Load(e.Config, e.lookup, variableNames(os.Environ())...)
 	if err != nil {
 		return c, nil, configError{err}
 	}
@@ -91,7 +92,17 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	if err != nil {
 		return c, nil, usageError{err}
 	}
-	return c, append(warnings, c.UnknownTools(builtin)...), nil
+	c.Warnings = append(warnings, c.UnknownTools(builtin)...)
+	return c, c.Warnings, nil
+}
+
+// variableNames are the names of variables, NAME=value each.
+func variableNames(environ []string) []string {
+	names := make([]string, len(environ))
+	for i, entry := range environ {
+		names[i], _, _ = strings.Cut(entry, "=")
+	}
+	return names
 }
 
 // openDaemon takes the data directory and builds every part. Nothing of it
@@ -159,6 +170,8 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Checks:      d.keeper.results,
 		Disk:        func() (agentsystem.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
 		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
+		Operators:   func() []string { return d.config.Load().Operators },
+		BadSettings: d.settingStatus,
 	}
 }
 
@@ -170,17 +183,23 @@ func (d *daemon) connect(c configs.Config) error {
 	})
 	terminal := webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.lookEvery()})
 	d.chats = []connectors.Connector{d.page, terminal}
-	if c.Telegram.Wanted() {
-		d.chats = append(d.chats, telegram.New(telegram.Config{
-			Name: "telegram", Token: c.Telegram.Token.Value(), BaseURL: c.Telegram.APIURL, Log: d.log,
+	telegramOff := func(c configs.Config) string { return c.Telegram.Off() }
+	if why := c.Telegram.Off(); why != "" {
+		d.chats = append(d.chats, offChat{"telegram", why})
+	} else if c.Telegram.Wanted() {
+		d.chats = append(d.chats, switchedTelegram{telegram.New(telegram.Config{
+			Name: "telegram", Token: c.Telegram.Token.Value(), BaseURL: c.Telegram.APIURL, Log: d.log, Off: d.off(telegramOff),
 			Delivery: c.Telegram.Delivery, OnAmbiguous: c.Telegram.OnAmbiguous, Marks: d.db,
-		}))
+		}), d.lever(telegramOff)})
 	}
-	if c.Slack.Wanted() {
-		d.chats = append(d.chats, slack.New(slack.Config{
+	slackOff := func(c configs.Config) string { return c.Slack.Off() }
+	if why := c.Slack.Off(); why != "" {
+		d.chats = append(d.chats, offChat{"slack", why})
+	} else if c.Slack.Wanted() {
+		d.chats = append(d.chats, switchedSlack{slack.New(slack.Config{
 			Name: "slack", BotToken: c.Slack.BotToken.Value(), AppToken: c.Slack.AppToken.Value(), APIURL: c.Slack.APIURL, Log: d.log, Marks: d.db,
-			Nodes: d.mates(), NoBackfill: !c.Slack.Backfill,
-		}))
+			Nodes: d.mates(), NoBackfill: !c.Slack.Backfill, Off: d.off(slackOff),
+		}), d.lever(slackOff)})
 	}
 	d.schedule(c)
 	return d.doors(c, terminal)
@@ -193,7 +212,9 @@ func (d *daemon) schedule(c configs.Config) {
 			Dir: filepath.Join(c.DataDir, "cron"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
 			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.Notify,
 		})
-		d.chats, d.box.tasks = append(d.chats, tasks), tasks
+		d.chats, d.box.tasks = append(d.chats, switchedCron{tasks, d.lever(func(c configs.Config) string { return c.Cron.Off() })}), tasks
+	} else if why := c.Cron.Off(); why != "" {
+		d.chats = append(d.chats, offChat{"cron", why})
 	}
 	if c.Heartbeat.Enabled {
 		beats := heartbeat.New(heartbeat.Config{
@@ -208,7 +229,9 @@ func (d *daemon) schedule(c configs.Config) {
 				}
 			},
 		})
-		d.chats, d.box.beats = append(d.chats, beats), beats
+		d.chats, d.box.beats = append(d.chats, switchedBeats{beats, d.lever(func(c configs.Config) string { return c.Heartbeat.Off() })}), beats
+	} else if why := c.Heartbeat.Off(); why != "" {
+		d.chats = append(d.chats, offChat{"heartbeat", why})
 	}
 }
 

@@ -112,7 +112,11 @@ func (d *doctor) settings(warnings []configs.Warning) {
 		d.say("configuration", levelOK, from, "")
 	}
 	for _, w := range warnings {
-		d.say("configuration", levelWarning, w.String(), cmp.Or(w.Next, "correct it; docs/configuration.md lists all keys"))
+		level := levelWarning
+		if w.Off {
+			level = levelProblem
+		}
+		d.say("configuration", level, w.String(), cmp.Or(w.Next, "correct it; docs/configuration.md lists all keys"))
 	}
 	if d.config.NamelessProxy() {
 		d.say("web page", levelWarning, "http.trusted_proxies is set and http_hosts is not: who comes by the name of the proxy is turned away", "add the name to http_hosts (CLAYBOT_HTTP_HOSTS)")

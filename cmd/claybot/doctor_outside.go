@@ -68,11 +68,17 @@ var (
 func (d *doctor) credentials(context.Context) {
 	c := d.config
 	none := true
-	if c.Telegram.Wanted() {
+	for _, x := range []struct{ name, why string }{{"telegram", c.Telegram.Off()}, {"slack", c.Slack.Off()}} {
+		if x.why != "" {
+			none = false
+			d.say(x.name, levelProblem, "it is off: "+x.why, correctConnector)
+		}
+	}
+	if c.Telegram.Wanted() && c.Telegram.Off() == "" {
 		none = false
 		d.form("telegram", form{"TELEGRAM_BOT_TOKEN", c.Telegram.Token, telegramForm, "get it from @BotFather (/mybots)"})
 	}
-	if c.Slack.Wanted() {
+	if c.Slack.Wanted() && c.Slack.Off() == "" {
 		none = false
 		d.form("slack", form{"SLACK_BOT_TOKEN", c.Slack.BotToken, slackBotForm, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
 			form{"SLACK_APP_TOKEN", c.Slack.AppToken, slackAppForm, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
@@ -82,6 +88,10 @@ func (d *doctor) credentials(context.Context) {
 	}
 	if c.Model.Demo() {
 		d.say("model", levelWarning, "it is the demo, which answers by a script", "name a model; docs/models.md says how")
+		return
+	}
+	if why := c.Model.Off(); why != "" {
+		d.say("model", levelProblem, "it is off: "+why, correctModel)
 		return
 	}
 	keys := c.Model.Credentials()

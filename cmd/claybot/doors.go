@@ -25,6 +25,10 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 	for name, v := range c.OTLP.Headers {
 		headers[name] = v.Value()
 	}
+	endpoint := c.OTLP.Endpoint
+	if !c.OTLP.Wanted() {
+		endpoint = ""
+	}
 	return metrics.New(metrics.Config{
 		Status: func(ctx context.Context) (agentsystem.Status, error) { return d.system.Status(ctx) },
 		Events: func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
@@ -32,7 +36,7 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 		},
 		Models: func() []string { return modelNames(d.config.Load()) },
 		Serve:  c.Metrics, Pprof: c.Pprof, Version: version, Log: d.log,
-		OTLP: metrics.OTLP{Endpoint: c.OTLP.Endpoint, Headers: headers, Interval: c.OTLP.Interval},
+		OTLP: metrics.OTLP{Endpoint: endpoint, Headers: headers, Interval: c.OTLP.Interval, Off: d.off(func(c configs.Config) string { return c.OTLP.Off() })},
 	})
 }
 

@@ -70,12 +70,19 @@ func (d *daemon) dry(a claybot.Agent) bool { return d.settings(a).Care.DryRun }
 // people are all ids of the person who has one.
 func (d *daemon) people(id string) []string { return d.config.Load().Identities(id) }
 
-func (d *daemon) chooseModel(a claybot.Agent) llm.Model { return d.models.of(d.model(a)) }
+// chooseModel is the model of an agent: one that refuses every call, where a bad
+// setting of its profile says so.
+func (d *daemon) chooseModel(a claybot.Agent) llm.Model {
+	if why := d.settings(a).Off(); why != "" {
+		return offModel{why}
+	}
+	return d.models.of(d.model(a))
+}
 
 // explorer is the model that chooses where to go. The one of the demo knows
 // nothing of screens, so there a rule does.
 func (d *daemon) explorer(a claybot.Agent) llm.Model {
-	if d.model(a).Demo() {
+	if d.model(a).Demo() && d.settings(a).Off() == "" {
 		return nil
 	}
 	return d.chooseModel(a)

@@ -50,6 +50,10 @@ func (m *models) health(c configs.Config) agentsystem.ModelStatus {
 	if w := m.all[fingerprint(c.Model)]; w != nil {
 		st.LastOK, _, _ = w.health()
 	}
+	if why := c.Model.Off(); why != "" {
+		st.Err = why + ". " + correctModel
+		return st
+	}
 	var last time.Time
 	for _, p := range c.Profiles {
 		w := m.all[fingerprint(p.Model)]
@@ -83,7 +87,7 @@ func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error)
 	switch {
 	case err == nil:
 		w.ok, w.problem = time.Now(), ""
-	case ctx.Err() == nil && errors.As(err, &e) && e.Class != llm.Context && e.Class != llm.Budget:
+	case ctx.Err() == nil && errors.As(err, &e) && e.Class != llm.Context && e.Class != llm.Budget && e.Class != llm.Off:
 		w.failed, w.problem = time.Now(), advice(e)
 	}
 	return resp, err
@@ -116,7 +120,7 @@ func advice(e *llm.Error) string {
 func fingerprint(c configs.Model) string {
 	var parts []string
 	for _, r := range c.Routes() {
-		parts = append(parts, r.API(), r.Name, r.BaseURL, r.SystemFallback, fmt.Sprint(r.MaxTokens, r.Prices))
+		parts = append(parts, r.Off(), r.API(), r.Name, r.BaseURL, r.SystemFallback, fmt.Sprint(r.MaxTokens, r.Prices))
 		for _, key := range r.Credentials() {
 			parts = append(parts, key.Value())
 		}
@@ -130,13 +134,21 @@ func fingerprint(c configs.Model) string {
 
 // newModel makes the chain behind a model: routes in their order, each of which
 // tries again, with one key after another, and pays for each attempt.
+//
+// A route that a bad setting switches off is none; where all are off, so is the model.
 func newModel(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 	if c.Demo() {
 		return demo.New(demo.Config{})
 	}
 	var routes []llm.Route
 	for _, r := range c.Routes() {
+		if r.Off() != "" {
+			continue
+		}
 		routes = append(routes, llm.Route{Name: r.ID(), Model: newRoute(r, purse, log)})
+	}
+	if len(routes) == 0 {
+		return offModel{c.Off()}
 	}
 	return llm.Fallback(log, routes...)
 }
@@ -151,7 +163,12 @@ func newRoute(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 	if all := c.Credentials(); len(all) > 0 {
 		keys = keys[:0]
 		for _, k := range all {
-			keys = append(keys, k.Value())
+			if k.Value() != "" { // one that could not be read is said elsewhere
+				keys = append(keys, k.Value())
+			}
+		}
+		if len(keys) == 0 {
+			keys = append(keys, "")
 		}
 	}
 	most := func(model string) int64 { return llm.SmallestBound(c.MaxTokens, llm.MaxOutput(model)) }

@@ -137,6 +137,13 @@ func (c statusCmd) Run(e *env) error {
 		}
 		rows = append(rows, []string{"check " + what, line})
 	}
+	for _, x := range st.Settings {
+		line := x.Text
+		if x.Next != "" {
+			line += "; " + x.Next
+		}
+		rows = append(rows, []string{"setting", line})
+	}
 	return e.table(rows)
 }
 

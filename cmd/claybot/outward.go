@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/egress"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
@@ -101,7 +103,14 @@ func (d *daemon) serverClient(c configs.Config, server string) *http.Client {
 		d.log.Error("an MCP server cannot be reached", "server", server, "err", err)
 		return nil
 	}
-	return door.Client(egress.Limits{HeaderTimeout: time.Minute})
+	client := door.Client(egress.Limits{HeaderTimeout: time.Minute})
+	client.Transport = connectors.Switched(client.Transport, func() string {
+		if slices.Contains(d.config.Load().MCPNames(), server) {
+			return ""
+		}
+		return "the settings of the MCP server are bad or gone since the last reload"
+	})
+	return client
 }
 
 // pairOf is the host and port of an address.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/jsonlines"
@@ -12,11 +14,13 @@ import (
 func (d *daemon) newRelay(c configs.Config) *runs.Relay {
 	sinks := make(map[string]runs.Sink, len(c.Relay))
 	for _, s := range c.Relay {
-		if s.File != "" {
-			sinks[s.Name] = jsonlines.New(s.File)
-		} else {
-			sinks[s.Name] = webhook.New(webhook.Config{Name: s.Name, URL: s.URL, Secret: s.Secret.Value()})
+		var sink runs.Sink = jsonlines.New(s.File)
+		if s.File == "" {
+			sink = webhook.New(webhook.Config{Name: s.Name, URL: s.URL, Secret: s.Secret.Value()})
 		}
+		sinks[s.Name] = switchedSink{sink, func() bool {
+			return slices.ContainsFunc(d.config.Load().Relay, func(now configs.Sink) bool { return now.Name == s.Name })
+		}}
 	}
 	relay := &runs.Relay{Store: d.db, Hub: d.hub, Sinks: sinks, Log: d.log}
 	if d.shared != nil {

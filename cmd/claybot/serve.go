@@ -60,7 +60,15 @@ func (e *env) invite(links string) {
 
 func logWarnings(log *slog.Logger, warnings []configs.Warning) {
 	for _, w := range warnings {
-		log.Warn("a setting was not understood", "problem", w.String())
+		level := slog.LevelWarn
+		if w.Off {
+			level = slog.LevelError
+		}
+		attrs := []any{"problem", w.String()}
+		if w.Next != "" {
+			attrs = append(attrs, "next", w.Next)
+		}
+		log.Log(context.Background(), level, "a setting was not understood", attrs...)
 	}
 }
 
@@ -132,6 +140,7 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 	}
 	logWarnings(d.log, warnings)
 	old := d.config.Swap(&next)
+	d.reloads.tell()
 	for _, x := range []struct {
 		what    string
 		changed bool
@@ -139,7 +148,7 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		{"data_dir", old.DataDir != next.DataDir},
 		{"http", old.HTTP != next.HTTP || !reflect.DeepEqual(old.HTTPGuard, next.HTTPGuard)},
 		{"http_hosts", !slices.Equal(old.HTTPHosts, next.HTTPHosts)},
-		{"telegram", old.Telegram.Token.Value() != next.Telegram.Token.Value() || old.Telegram.APIURL != next.Telegram.APIURL},
+		{"telegram", old.Telegram.Token.Value() != next.Telegram.Token.Value() || old.Telegram.APIURL != next.Telegram.APIURL && next.Telegram.Off() == ""},
 		{"slack", old.Slack.BotToken.Value() != next.Slack.BotToken.Value() || old.Slack.AppToken.Value() != next.Slack.AppToken.Value()},
 		{"cron", old.Cron.Enabled != next.Cron.Enabled || old.Cron.Gates != next.Cron.Gates},
 		{"heartbeat.enabled", old.Heartbeat.Enabled != next.Heartbeat.Enabled},

@@ -25,7 +25,7 @@ func (d *daemon) transcriber() hearing {
 		return nil
 	}
 	h := listener{newTranscriber(c, d.log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Purse { return d.purse }}
-	return h.hear
+	return d.switchedHearing(h.hear)
 }
 
 func newTranscriber(c configs.Transcription, log *slog.Logger) llm.Transcriber {

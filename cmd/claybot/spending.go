@@ -18,7 +18,7 @@ func (d *daemon) budgetRules() []agentsystem.BudgetRule {
 	rules := make([]agentsystem.BudgetRule, len(all))
 	for i, b := range all {
 		rules[i] = agentsystem.BudgetRule{
-			Per: b.Per, Every: b.Every, Unit: storage.UnitMicroUSD, Limit: b.MicroUSD, Hard: b.OnLimit != configs.LimitWarn, Match: b.Match,
+			Per: b.Per, Every: b.Every, Unit: storage.UnitMicroUSD, Limit: b.MicroUSD, Hard: b.OnLimit != configs.LimitWarn, Match: b.Match, Fault: b.Fault,
 		}
 		if b.Tokens > 0 {
 			rules[i].Unit, rules[i].Limit = storage.UnitTokens, b.Tokens

@@ -32,6 +32,9 @@ type Config struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error) // for sockets, default: the net package's
 	Log  *slog.Logger                                                      // default: none
 
+	// Off gives a reason while nothing may be sent to APIURL; optional.
+	Off func() string
+
 	// Settle is how long after an attempt its post is looked for at the
 	// earliest: history lags behind. Default 5 s.
 	Settle time.Duration
@@ -104,6 +107,7 @@ func New(cfg Config) *Connector {
 			TLSHandshakeTimeout: 10 * time.Second,
 		}
 	}
+	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Off)
 	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/claybot/claybot/connectors"
 )
 
 // A client calls methods of the Bot API. Its errors are *refusal, *failure or
@@ -40,7 +42,7 @@ func newClient(cfg Config, connections int) *client {
 		transport = newTransport(connections)
 	}
 	c.http = &http.Client{
-		Transport: transport,
+		Transport: connectors.Switched(transport, cfg.Off),
 		// A redirect would carry the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -61,7 +61,9 @@ type Config struct {
 	BaseURL string            // default https://api.telegram.org; calls go to <BaseURL>/bot<Token>/<method>
 	HTTP    http.RoundTripper // default: a transport for polls and one for the rest
 	Log     *slog.Logger      // default: discards
-	Marks   connectors.Marks  // optional; without it gaps across restarts go unnoticed
+	// Off gives a reason while nothing may be sent to BaseURL; optional.
+	Off   func() string
+	Marks connectors.Marks // optional; without it gaps across restarts go unnoticed
 	// OnAmbiguous is AmbiguousResend (default) or AmbiguousNotice.
 	OnAmbiguous string
 	// Delivery is DeliveryStream (default), DeliveryPlaceholder or DeliveryDirect.

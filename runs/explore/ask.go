@@ -97,8 +97,8 @@ func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if e, ok := errors.AsType[*llm.Error](err); ok && e.Class == llm.Budget {
-		return nil, &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
+	if end := ends(err); end != nil {
+		return nil, end
 	}
 	if err != nil {
 		m.Garbled++
@@ -122,6 +122,18 @@ func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
 		in.Value = v
 	}
 	return in, nil
+}
+
+// ends is how a call of the model ends the walk: by a rule of the operator, without
+// which the walk would go on. nil: another way is found.
+func ends(err error) error {
+	switch e, ok := errors.AsType[*llm.Error](err); {
+	case ok && e.Class == llm.Budget:
+		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
+	case ok && e.Class == llm.Off:
+		return &runs.Error{Code: runs.CodeOff, Text: e.Text, Err: err}
+	}
+	return nil
 }
 
 // brief is the question, and what each number of it stands for.

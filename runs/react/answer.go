@@ -177,6 +177,8 @@ func modelError(err error) error {
 		code = runs.CodeContext
 	case llm.Budget:
 		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
+	case llm.Off:
+		return &runs.Error{Code: runs.CodeOff, Text: e.Text, Err: err}
 	case llm.Transient, llm.Rate:
 	}
 	return &runs.Error{Code: code, Text: e.Error(), Err: err}

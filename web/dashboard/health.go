@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -201,6 +202,8 @@ func (v healthView) sum() (tone, text string) {
 		return "bad", plural(bad, "connector has stopped.", "connectors have stopped.")
 	case v.Model.Tone == "bad":
 		return "bad", "The model does not answer."
+	case slices.ContainsFunc(v.Settings, func(s agentsystem.SettingStatus) bool { return s.Off }):
+		return "bad", "A setting is bad, and what it belongs to is off."
 	case weak > 0:
 		return "warn", plural(weak, "connector has trouble and tries again.", "connectors have trouble and try again.")
 	case v.Model.Tone == "warn":

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 )
 
 // The bounds of the exporter.
@@ -72,7 +73,7 @@ func newExporter(cfg Config, log *slog.Logger) *exporter {
 	return &exporter{
 		cfg: cfg, log: log, url: strings.TrimRight(cfg.OTLP.Endpoint, "/") + "/v1/traces",
 		client: &http.Client{
-			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true},
+			Transport: connectors.Switched(&http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true}, cfg.OTLP.Off),
 			Timeout:   requestTime,
 			// The headers are for this receiver alone.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -56,6 +56,8 @@ type OTLP struct {
 	// Headers are sent with each request. They may be secrets and are never
 	// logged.
 	Headers map[string]string
+	// Off gives a reason while nothing may be sent to Endpoint; optional.
+	Off func() string
 	// Interval is the longest time that something waits to be sent; 0: 5 s.
 	Interval time.Duration
 	// Provider is who answers model calls, in the words of the semantic

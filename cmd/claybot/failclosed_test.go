@@ -1,0 +1,429 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/openai/openaitest"
+)
+
+// allRows makes every bad value start a daemon of its own, not a sample of them.
+const allRows = "CLAYBOT_TEST_ALL_ROWS"
+
+// badAddresses are values of addresses, none of which names a host that may be
+// called: what they resemble must not be called either.
+var badAddresses = []string{
+	"127.0.0.1:9900/v1", "localhost:9900", "model.example.org", "model.example.org/v1", "//model.example.org/v1", "http//model.example.org", "http:/model.example.org/v1",
+	"http:model.example.org", "https://model.example.org./v1", "http://model.example.org.:8080/v1", "https://me:secret@model.example.org/v1", "https://secret@model.example.org",
+	"https://model.example.org/v1?key=secret", "https://model.example.org/#v1", "https://model.example.org:0/v1", "https://model.example.org:99999/v1", "https://model.example.org:/v1",
+	"https://model.example.org:https/v1", "ftp://model.example.org/v1", "unix:///run/model.sock", "https://", "https:///v1", "http://mödel.example.org/v1", "http://model example.org/v1",
+	"http://model.example.org/v 1", "http://127.1:9900/v1", "http://2130706433/v1", "http://model..example.org", "nonsense", "off",
+}
+
+// badNames are values of a provider, an account or a model, as lines of the group
+// model; env is the same by a variable, where there is one.
+var badNames = []struct{ line, env string }{
+	{"provider: openia", ""}, {"provider: OpenAI", ""}, {"provider: [openai]", ""}, {"keys: [env:NOT_SET]", ""}, {"keys: [sk-not-a-real-key]", ""}, {"keys: [file:missing, env:NOT_SET]", ""},
+	{"name: 'two words'", "CLAYBOT_MODEL=two words"}, {"name: sk-not-a-real-key", "CLAYBOT_MODEL=sk-not-a-real-key"},
+	{"endpoint: http://model.example.org", "OPENAI_BASE_ULR=http://model.example.org"}, {"bse_url: http://model.example.org", "OPENAI_API_BASE=http://model.example.org"},
+	{"headers: {Authorization: env:NOT_SET}", ""},
+}
+
+// badLimits are values of limits, at the place of %s.
+var badLimits = []string{"0", "-1", "five", "1e9", ".nan", "1e400", "\"\"", "~five", "[5]"}
+
+// limitedKeys are the keys that they are values of.
+var limitedKeys = []string{
+	"budgets: [{per: all, usd: %s}]", "budgets: [{per: agent, every: day, tokens: %s}]",
+	"agents: {default: {max_steps: %s}}", "bugdets: [{per: all, usd: %s}]", "model: {max_tokens: %s}",
+}
+
+// A badRow is one bad value: in a file, and by the environment or by the API.
+type badRow struct {
+	name, file string
+	env        map[string]string
+}
+
+// badRows are the bad values; those of limits take one key after another.
+func badRows() (rows []badRow) {
+	for _, v := range badAddresses {
+		quoted := fmt.Sprintf("%q", v)
+		rows = append(rows, badRow{
+			"address " + v, strings.ReplaceAll(`model: {name: m, base_url: ADDR, fallback: [b, {name: c, base_url: ADDR}]}
+telegram: {token: env:TOKEN, api_url: ADDR}
+slack: {bot_token: env:BOT, app_token: env:APP, api_url: ADDR}
+otlp: {endpoint: ADDR, interval: 100ms}
+transcription: {base_url: ADDR}
+relay: [{name: r, url: ADDR, secret: env:KEY}]
+mcp: {m: {url: ADDR}}
+web: {search: [{provider: searxng, base_url: ADDR}]}
+agents: {default: {explore: {url: ADDR}}}
+`, "ADDR", quoted),
+			map[string]string{"OPENAI_BASE_URL": v, "TELEGRAM_API_URL": v, "SLACK_API_URL": v, "OTEL_EXPORTER_OTLP_ENDPOINT": v},
+		})
+	}
+	for _, n := range badNames {
+		row := badRow{name: n.line, file: "model: {" + n.line + "}\n"}
+		if name, value, ok := strings.Cut(n.env, "="); ok {
+			row.env = map[string]string{name: value}
+		}
+		rows = append(rows, row)
+	}
+	for i := range 20 {
+		key, v := limitedKeys[i%len(limitedKeys)], badLimits[i%len(badLimits)]
+		if strings.HasPrefix(key, "model") && v == "0" { // which has a meaning
+			v = "-5"
+		}
+		file := fmt.Sprintf(key, v) + "\n"
+		rows = append(rows, badRow{name: file, file: file})
+	}
+	return rows
+}
+
+// TestBadValuesReachNoHost gives a daemon 60 bad values of settings, each by a file at
+// the start, by a file that is reloaded, and by the environment or, where no variable
+// sets it, by the API: no host is looked up, nothing is asked of the model that was
+// configured before, and whoever writes reads why.
+func TestBadValuesReachNoHost(t *testing.T) {
+	rows := badRows()
+	if len(rows) < 60 {
+		t.Fatalf("%d rows, want 60", len(rows))
+	}
+	lookups := recordLookups(t)
+	t.Run("control", func(t *testing.T) {
+		h := startDaemon(t, "model: demo\nrelay: [{name: r, url: 'http://named.example.org:9', secret: env:KEY}]\n", nil)
+		h.say("hello")
+		for got := lookups.take(); !slices.Contains(got, "named.example.org"); got = append(got, lookups.take()...) {
+			select {
+			case <-h.ctx.Done():
+				t.Fatalf("looked up %q: the test sees nothing", got)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	for i, row := range rows {
+		if i%13 != 0 && os.Getenv(allRows) == "" {
+			continue
+		}
+		t.Run("start/"+row.name, func(t *testing.T) { lookups.none(t, startDaemon(t, row.file, nil), "hello") })
+		if row.env != nil {
+			t.Run("variable/"+row.name, func(t *testing.T) { lookups.none(t, startDaemon(t, "", row.env), "hello") })
+		}
+	}
+	t.Run("reload", func(t *testing.T) { reloadRows(t, lookups, rows) })
+}
+
+// reloadRows gives bad values to a daemon whose model works.
+func reloadRows(t *testing.T, lookups *lookupLog, rows []badRow) {
+	t.Helper()
+	model := openaitest.New(openaitest.Config{})
+	address, stop, err := model.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	good := "model: {name: m, base_url: '" + address + "'}\n"
+	h := startDaemon(t, good, nil)
+	if got := h.say("hello"); !strings.Contains(got, "echo: hello") {
+		t.Fatalf("before: %q", got)
+	}
+	calls := model.Calls()
+	for i, row := range rows {
+		for source, set := range map[string]func(){
+			"file":     func() { h.reload(row.file, nil) },
+			"variable": func() { h.reload("", row.env) },
+		} {
+			if source == "variable" && row.env == nil {
+				continue
+			}
+			if set(); i%13 == 0 || os.Getenv(allRows) != "" {
+				lookups.none(t, h, row.name)
+			}
+			if _, err := h.ask(); err == nil {
+				t.Errorf("%s by %s: the model answers", row.name, source)
+			}
+			if names := lookups.take(); len(names) > 0 {
+				t.Errorf("%s by %s: %q were looked up", row.name, source, names)
+			}
+			if model.Calls() != calls {
+				t.Fatalf("%s by %s: the model that was configured before is asked", row.name, source)
+			}
+		}
+	}
+	h.reload(good, nil)
+	if got := h.say("hello again"); !strings.Contains(got, "echo: hello again") {
+		t.Errorf("after: %q", got)
+	}
+}
+
+// Limits that the API sets are refused as well, and nothing is changed by a bad one.
+func TestBadLimitsByTheAPI(t *testing.T) {
+	model := openaitest.New(openaitest.Config{})
+	address, stop, err := model.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	h := startDaemon(t, "model: {name: gpt-5, base_url: '"+address+"'}\nbudgets: [{per: all, usd: 5}]\n", nil)
+	h.say("hello")
+	var agents struct {
+		Agents []struct {
+			ID claybot.AgentID `json:"id"`
+		} `json:"agents"`
+	}
+	if err := h.client.call(h.ctx, "GET", "/agents", nil, &agents); err != nil || len(agents.Agents) != 1 {
+		t.Fatalf("agents %v, %v", agents, err)
+	}
+	path := "/agents/" + string(agents.Agents[0].ID) + "/settings"
+	var budgets struct {
+		Budgets []struct {
+			Key   string `json:"key"`
+			Limit int64  `json:"limit"`
+		} `json:"budgets"`
+	}
+	if err := h.client.call(h.ctx, "GET", "/budgets", nil, &budgets); err != nil || len(budgets.Budgets) != 1 {
+		t.Fatalf("budgets %v, %v", budgets, err)
+	}
+	before := h.get(path)
+	for _, v := range []string{"-1", `"five"`, "1e9", "1e400", "null1", "[5]", "1001"} {
+		for method, bad := range map[string]string{"PATCH " + path: `{"maxSteps": ` + v + `}`, "POST /budgets/extend": `{"key": "` + budgets.Budgets[0].Key + `", "idempotencyKey": "k` + v[:1] + `", "usd": ` + v + `}`} {
+			if v == "1001" && strings.HasPrefix(method, "POST") {
+				continue // a good amount
+			}
+			verb, to, _ := strings.Cut(method, " ")
+			err := h.client.call(h.ctx, verb, to, rawBody(bad), nil)
+			var refused *refusal
+			if !errors.As(err, &refused) || refused.status < 400 || refused.status >= 500 {
+				if !badJSON(bad) {
+					t.Errorf("%s %s: %v, want a refusal", method, bad, err)
+				}
+			}
+		}
+	}
+	for _, bad := range []string{`{"model": "http://model.example.org"}`, `{"model": "nonsense"}`, `{"engine": "ract"}`, `{"tools": ["nonsense"]}`} {
+		var refused *refusal
+		if err := h.client.call(h.ctx, "PATCH", path, rawBody(bad), nil); !errors.As(err, &refused) {
+			t.Errorf("%s: %v, want a refusal", bad, err)
+		}
+	}
+	if after := h.get(path); after != before {
+		t.Errorf("the settings were %s and are %s", before, after)
+	}
+}
+
+// rawBody is sent as it stands, where it is JSON.
+type rawBody string
+
+func (b rawBody) MarshalJSON() ([]byte, error) { return []byte(b), nil }
+
+// badJSON reports a body that is not sent at all.
+func badJSON(s string) bool { return !json.Valid([]byte(s)) }
+
+// A harness is a daemon in this process, with the file and the environment that the
+// test gives it.
+type harness struct {
+	t      *testing.T
+	ctx    context.Context
+	dir    string
+	env    *env
+	vars   map[string]string
+	daemon *daemon
+	client *client
+}
+
+// startDaemon runs a daemon until the test ends.
+func startDaemon(t *testing.T, file string, vars map[string]string) *harness {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	h := &harness{t: t, ctx: ctx, dir: t.TempDir()}
+	h.env = &env{cli: &cli{}, out: new(bytes.Buffer), err: new(bytes.Buffer), lookup: func(name string) (string, bool) {
+		v, ok := h.vars[name]
+		return v, ok
+	}}
+	h.set(file, vars)
+	c, _, err := h.env.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.daemon, err = openDaemon(ctx, c, slog.New(slog.DiscardHandler), func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	running, stop := context.WithCancel(ctx)
+	go func() { ended <- h.daemon.run(running) }()
+	t.Cleanup(func() { stop(); <-ended; h.daemon.close() })
+	<-h.daemon.web.Up()
+	if h.client, err = dial(c.DataDir); err == nil {
+		err = h.client.ready(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// set is what the next load reads. Keys and tokens are there, also of real providers.
+func (h *harness) set(file string, vars map[string]string) {
+	h.t.Helper()
+	h.vars = map[string]string{
+		"CLAYBOT_DATA_DIR": filepath.Join(h.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "HOME": h.dir,
+		"OPENAI_API_KEY": "sk-not-a-real-key", "ANTHROPIC_API_KEY": "sk-ant-not-a-real-key", "KEY": "not-a-real-key",
+		"TOKEN": "1234567:not-a-real-token-not-a-real", "BOT": "xoxb-not-real", "APP": "xapp-not-real",
+		"CLAYBOT_CONFIG": filepath.Join(h.dir, "claybot.yaml"),
+	}
+	if vars != nil {
+		h.vars["TELEGRAM_BOT_TOKEN"], h.vars["SLACK_BOT_TOKEN"], h.vars["SLACK_APP_TOKEN"] = h.vars["TOKEN"], h.vars["BOT"], h.vars["APP"]
+	}
+	for name, v := range vars {
+		h.vars[name] = v
+		h.t.Setenv(name, v) // its name is looked at
+	}
+	if err := os.WriteFile(h.vars["CLAYBOT_CONFIG"], []byte(file), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// reload does what SIGHUP does.
+func (h *harness) reload(file string, vars map[string]string) {
+	h.t.Helper()
+	h.set(file, vars)
+	h.daemon.reload(h.ctx, h.env)
+}
+
+// say writes as the operator on the command line, and returns what there is to read.
+func (h *harness) say(text string) string {
+	h.t.Helper()
+	var out bytes.Buffer
+	err := (&talk{client: h.client, out: &out, errs: &out}).once(h.ctx, text)
+	if err != nil && !errors.Is(err, errSilent) {
+		h.t.Fatal(err)
+	}
+	return out.String()
+}
+
+// ask asks the model of the operator's agent, as a run does.
+func (h *harness) ask() (llm.Response, error) {
+	a := claybot.Agent{ID: "nobody", Descriptor: claybot.User("terminal", "operator", "operator")}
+	return h.daemon.chooseModel(a).Chat(h.ctx, llm.Request{Agent: a.ID, Messages: []llm.Message{{Role: llm.RoleUser, Content: "hello"}}})
+}
+
+func (h *harness) get(path string) string {
+	h.t.Helper()
+	var v json.RawMessage
+	if err := h.client.call(h.ctx, "GET", path, nil, &v); err != nil {
+		h.t.Fatal(err)
+	}
+	return string(v)
+}
+
+// A lookupLog has the names of hosts that this process has asked for.
+type lookupLog struct {
+	mu    sync.Mutex
+	names []string
+}
+
+// recordLookups answers every lookup of a host in this process, without success, and
+// keeps the names.
+func recordLookups(t *testing.T) *lookupLog {
+	t.Helper()
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"} {
+		t.Setenv(name, "")
+	}
+	l := new(lookupLog)
+	old := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go l.serve(theirs)
+		return ours, nil
+	}}
+	t.Cleanup(func() { net.DefaultResolver = old })
+	return l
+}
+
+// serve answers one question over a stream: that there is no such name.
+func (l *lookupLog) serve(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	var size [2]byte
+	for {
+		if _, err := readFull(c, size[:]); err != nil {
+			return
+		}
+		b := make([]byte, int(size[0])<<8|int(size[1]))
+		if _, err := readFull(c, b); err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(b) != nil || len(m.Questions) == 0 {
+			return
+		}
+		l.mu.Lock()
+		l.names = append(l.names, strings.TrimSuffix(m.Questions[0].Name.String(), "."))
+		l.mu.Unlock()
+		m.Response, m.RCode, m.Additionals = true, dnsmessage.RCodeNameError, nil
+		b, err := m.Pack()
+		if err != nil {
+			return
+		}
+		if _, err := c.Write(append([]byte{byte(len(b) >> 8), byte(len(b))}, b...)); err != nil {
+			return
+		}
+	}
+}
+
+func readFull(c net.Conn, b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var k int
+		k, err = c.Read(b[n:])
+		n += k
+	}
+	if n == len(b) {
+		err = nil
+	}
+	return n, err
+}
+
+// take returns the names since the last time.
+func (l *lookupLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	names := l.names
+	l.names = nil
+	return names
+}
+
+// none requires that a message leads to no lookup and to a sentence that says what is
+// not configured correctly, and that status says so as well.
+func (l *lookupLog) none(t *testing.T, h *harness, name string) {
+	t.Helper()
+	l.take()
+	reply := h.say("hello")
+	if names := l.take(); len(names) > 0 {
+		t.Errorf("%s: %q were looked up", name, names)
+	}
+	if !strings.Contains(reply, "is not configured correctly") || !strings.Contains(reply, "claybot status") {
+		t.Errorf("%s: the reply is %q", name, reply)
+	}
+	if strings.Contains(reply, "secret@") || strings.Contains(reply, "key=secret") || strings.Contains(reply, "not-a-real-key") {
+		t.Errorf("%s: the reply shows a secret: %q", name, reply)
+	}
+	if st := h.get("/status"); !strings.Contains(st, `"off":true`) {
+		t.Errorf("%s: the status is %s", name, st)
+	}
+}

@@ -1,0 +1,193 @@
+package configs
+
+import (
+	"regexp"
+	"strings"
+)
+
+// reasons say why something is switched off, by the paths of the keys;
+// nil for none. A list is never changed, so that copies of settings may share one.
+type reasons = *reason
+
+type reason struct {
+	path, why string
+	next      reasons
+}
+
+// with returns the list with one more reason. The first one for a path stays.
+func (f *reason) with(path, why string) reasons {
+	if f == nil {
+		return &reason{path: path, why: why}
+	}
+	if f.path == path {
+		return f
+	}
+	return &reason{f.path, f.why, f.next.with(path, why)}
+}
+
+// without returns the list without the reason for a path.
+func (f *reason) without(path string) reasons {
+	switch {
+	case f == nil:
+		return nil
+	case f.path == path:
+		return f.next.without(path)
+	}
+	return &reason{f.path, f.why, f.next.without(path)}
+}
+
+// first returns the first reason; empty for none.
+func (f *reason) first() string {
+	if f == nil {
+		return ""
+	}
+	return f.why
+}
+
+// An owner has settings that a bad value switches off.
+type owner interface {
+	// off switches off what the key with a path belongs to. why is a sentence for
+	// operators. It returns what holds now, for the warning; empty when the reader
+	// of the key has left out what was bad and the rest holds.
+	off(path, why string) (now string)
+	// on takes the fault of the key with a path back: it has a good value.
+	on(path string)
+}
+
+// until ends the sentences about what is switched off.
+const until = " until this is corrected"
+
+// close switches off what the key with a path belongs to, when one of the warnings
+// since before refused its value. It reports whether there was one.
+func (r *reader) close(to any, at place, path string, before int) bool {
+	refused := false
+	o, owned := to.(owner)
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		if w.Key != at.key {
+			continue // of a key within the group
+		}
+		refused = true
+		if text, open := ignored(*w); open && owned && classOf(path).closes() {
+			w.shut(o, path, text)
+		}
+	}
+	return refused
+}
+
+// seal is close for what is refused anywhere within the key with a path.
+func (r *reader) seal(o owner, path string, before int) {
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		if text, open := ignored(*w); open {
+			w.shut(o, path, text)
+		}
+	}
+}
+
+// sealAll is seal also for what is missing, as a secret that cannot be read.
+func (r *reader) sealAll(o owner, path string, before int) {
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		w.shut(o, path, strings.TrimSuffix(w.Text, "; ignored"))
+	}
+}
+
+// shut switches off what the key of a warning belongs to. text is the warning
+// without what came of it.
+func (w *Warning) shut(o owner, path, text string) {
+	w.Text = text
+	if now := o.off(path, w.String()); now != "" {
+		w.Text, w.Off = text+"; "+now+until, true
+		w.path = path
+	} else {
+		w.Text = text + "; ignored"
+	}
+}
+
+// mended says of the warnings about the key with a path that name, a variable of
+// the environment, has a good value instead.
+func (r *reader) mended(path, name string) {
+	for i := range r.warnings {
+		w := &r.warnings[i]
+		if w.Off && w.path == path && w.Key != name {
+			text, _, _ := strings.Cut(w.Text, "; ")
+			w.Text, w.Off = text+"; ignored, because "+name+" is set", false
+		}
+	}
+}
+
+// addressed are names of keys that people give to an address or an account.
+var addressed = regexp.MustCompile(`(?i)ur[il]|host|addr|endpoint|base|server|proxy|token|key|secret|account|region`)
+
+// closing returns the path of the key that an unknown key of a group stands for, as
+// far as that decides what is switched off: one that it resembles, or, in a group
+// that says where something goes, one that may be an address or an account.
+func closing(group place, name string, near string, known []string) (path string, ok bool) {
+	for _, k := range known {
+		if typo(name, k) {
+			path = joinPath(group.path, k)
+			return path, classOf(path).closes()
+		}
+	}
+	switch {
+	case classOf(group.path) == Destination && addressed.MatchString(name):
+		return group.path, true
+	case near != "" && classOf(near).closes(): // the key of another group
+		return near, true
+	}
+	return "", false
+}
+
+func joinPath(group, name string) string {
+	if group == "" {
+		return name
+	}
+	return group + "." + name
+}
+
+// typo reports whether name is k, mistyped: one slip, or two in a name of six
+// letters and more. Two letters that changed places are one slip.
+func typo(name, k string) bool {
+	a, b := plain(name), plain(k)
+	most := 1
+	if len(b) >= 6 {
+		most = 2
+	}
+	if a == b {
+		return true
+	}
+	if len(a)-len(b) > most || len(b)-len(a) > most || len(b) < 3 {
+		return false
+	}
+	return slips(a, b) <= most
+}
+
+// slips is the number of letters that must be changed, added, dropped or swapped
+// with their neighbour to make b of a.
+func slips(a, b string) int {
+	if len(a) > maxDistance || len(b) > maxDistance {
+		return max(len(a), len(b))
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(cost, rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cost = min(cost, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = cost
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,39 @@
+package connectors
+
+import (
+	"errors"
+	"net/http"
+)
+
+// Switched returns a transport that refuses each request while off gives a reason:
+// such a request has not left. A nil off never does.
+func Switched(t http.RoundTripper, off func() string) http.RoundTripper {
+	if off == nil {
+		return t
+	}
+	return &switched{t, off}
+}
+
+type switched struct {
+	next http.RoundTripper
+	off  func() string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *switched) RoundTrip(r *http.Request) (*http.Response, error) {
+	why := s.off()
+	if why == "" {
+		return s.next.RoundTrip(r)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close() // nothing was read
+	}
+	return nil, errors.New("switched off: " + why)
+}
+
+// CloseIdleConnections lets http.Client.CloseIdleConnections reach the transport.
+func (s *switched) CloseIdleConnections() {
+	if c, ok := s.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
