@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 )
@@ -60,10 +59,9 @@ const (
 // and what the budget has room for. It belongs directly around one attempt: above
 // what counts (Metered), below what tries again.
 //
-// What the provider counted is booked, also of a call that failed. One that
-// failed before anything left is booked as nothing, also one that the provider
-// refused. One that failed later, and one whose tokens the provider did not count,
-// is booked as it was set aside, because it may be billed.
+// What m says that a call took is booked, whether it answered or not: m is a Metered
+// model, whose usage everybody else counts, too. Only a call that panics is booked as
+// it was set aside.
 func Budgeted(m Model, name string, p Purse, prices Prices, most func(model string) int64) Model {
 	if most == nil {
 		most = func(string) int64 { return 0 }
@@ -88,32 +86,12 @@ func (b budgeted) Chat(ctx context.Context, r Request) (Response, error) {
 	if held.Binding() {
 		r.MaxTokens = output
 	}
-	var left, begun atomic.Bool // a request has left, an answer has begun
-	told := r.Delta
-	r.Delta = func(offset int, text string) {
-		begun.Store(true)
-		if told != nil {
-			told(offset, text)
-		}
-	}
-	settled := false
-	worst := b.usage(input, output)
-	defer func() {
-		if !settled { // the call panicked
-			b.settle(ctx, held, worst)
-		}
-	}()
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
-	resp, err := b.model.Chat(traced, r)
-	settled = true
-	known := err == nil || resp.Usage.Input+resp.Usage.Output > 0
-	switch {
-	case known && !resp.Usage.Estimated: // the provider counted, whatever came of the call
-		b.settle(ctx, held, b.priced(resp.Usage))
-	case !known && !begun.Load() && !billed(err, left.Load()):
-		b.settle(ctx, held, claybot.Usage{})
-	default:
-		b.settle(ctx, held, worst)
+	took := b.usage(input, output)
+	defer func() { b.settle(ctx, held, took) }() // also when the call panics
+	resp, err := b.model.Chat(ctx, r)
+	took = claybot.Usage{}
+	if resp.Usage.Input+resp.Usage.Output > 0 {
+		took = b.priced(resp.Usage)
 	}
 	return resp, err
 }
@@ -247,17 +225,6 @@ func (b budgeted) settle(ctx context.Context, held Reserved, u claybot.Usage) {
 	_ = held.Settle(ctx, u)
 }
 
-// billed reports whether the provider may bill a call that failed before any text
-// of an answer came. A response with an error in the place of an answer is not
-// billed; a 500 may have come in the middle of one that calls tools.
-func billed(err error, left bool) bool {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || !left {
-		return left
-	}
-	return e.Status == 0 || e.Status == 500
-}
-
 // What stands in a request beside its texts, in tokens: more than any provider
 // adds.
 const (
@@ -272,12 +239,15 @@ const (
 	miniTokens = 50_000
 )
 
-// MostInput is a number of tokens that the input of a request never exceeds. No
+// MostInput is a number of tokens that the input of a request does not exceed. No
 // tokenizer makes more tokens than there are bytes, as each stands for at least
-// one; how many fewer it makes differs by model and language.
+// one; how many fewer it makes differs by model and language. Prose and JSON in ASCII
+// have at least two bytes to a token everywhere, which counts where the operator and
+// not a user chose the text: in the system prompt and the tools, the bulk of a short
+// request.
 func MostInput(model string, r Request) int64 {
 	// Some clients repeat the system prompt as a message.
-	n := int64(baseTokens + 2*(len(r.System)+messageTokens))
+	n := int64(baseTokens) + 2*(mostOwn(r.System)+messageTokens)
 	image := int64(mostImage)
 	if strings.Contains(strings.ToLower(model), "4o-mini") {
 		image = miniTokens
@@ -293,9 +263,20 @@ func MostInput(model string, r Request) int64 {
 		n += toolsTokens
 	}
 	for _, t := range r.Tools {
-		n += int64(toolTokens + len(t.Name) + len(t.Description) + len(t.Parameters))
+		n += int64(toolTokens+len(t.Name)) + mostOwn(t.Description) + mostOwn(string(t.Parameters))
 	}
 	return n
+}
+
+// mostOwn bounds the tokens of a text that the operator chose.
+func mostOwn(text string) int64 {
+	ascii := 0
+	for i := range len(text) {
+		if text[i] < utf8.RuneSelf {
+			ascii++
+		}
+	}
+	return int64((ascii+1)/2 + len(text) - ascii)
 }
 
 // PriceMissing is the error of a call whose price nobody knows, where a budget in
