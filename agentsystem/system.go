@@ -103,6 +103,11 @@ type Config struct {
 	CheckEdit func(claybot.Agent, claybot.ToolCall) error
 	// Sinks tells how the sinks outside are doing; optional.
 	Sinks func() []runs.SinkHealth
+	// Operators are the people who run this claybot, besides those on the web page and
+	// the terminal, as "connector/userId"; optional.
+	Operators func() []string
+	// Servers tells how the MCP servers are doing; optional.
+	Servers func() []ServerStatus
 	// Disk tells how much space the data directory has; optional.
 	Disk func() (DiskStatus, error)
 	// Meter is told what happens; optional.
