@@ -15,7 +15,8 @@ import (
 // *Error of class Budget that says so in words.
 type LimitError struct {
 	Key    string // of the budget, with its period; empty when no budget has not enough but a price is missing
-	Name   string // for people, such as "this agent's budget for today"
+	Name   string // for the person, such as "your budget for today"
+	Of     string // for everybody else, such as "the budget of telegram/42 for 23 Nov 2026"
 	Tokens bool   // all figures are tokens; else millionths of a US dollar
 	Limit  int64  // with what it was extended by
 	Base   int64  // without
@@ -24,6 +25,12 @@ type LimitError struct {
 	Asked  int64
 	Text   string // a sentence for the person
 }
+
+// Amount is an amount of the budget's unit as people read it.
+func (e *LimitError) Amount(n int64) string { return Amount(e.Tokens, n) }
+
+// Standing says how much of the budget is spent: "$0.12 of $2.00 is spent".
+func (e *LimitError) Standing() string { return Standing(e.Tokens, e.Spent, e.Limit) }
 
 func (e *LimitError) Error() string { return "model: " + e.Text }
 
@@ -284,17 +291,4 @@ func mostOwn(text string) int64 {
 func PriceMissing(model, budget string) *LimitError {
 	return &LimitError{Name: budget, Text: fmt.Sprintf(
 		"No price is known for the model %s, so %s cannot be kept. Ask the operator to add it under model.prices, or to choose another model.", model, budget)}
-}
-
-// Dollars is an amount of millionths of a dollar as people read it: whole cents,
-// or all digits where it is less than one.
-func Dollars(micro int64) string {
-	sign := ""
-	if micro < 0 {
-		sign, micro = "-", -micro
-	}
-	if micro == 0 || micro >= 10_000 {
-		return fmt.Sprintf("%s$%.2f", sign, float64(micro)/1e6)
-	}
-	return fmt.Sprintf("%s$%s", sign, strings.TrimRight(fmt.Sprintf("%.6f", float64(micro)/1e6), "0"))
 }

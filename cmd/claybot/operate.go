@@ -129,6 +129,13 @@ func (c statusCmd) Run(e *env) error {
 		}
 		rows = append(rows, []string{"sink " + x.Name, line})
 	}
+	for _, x := range st.Servers {
+		line := x.State
+		if x.Err != "" {
+			line += ": " + x.Err
+		}
+		rows = append(rows, []string{"MCP server " + x.Name, line})
+	}
 	return e.table(rows)
 }
 
