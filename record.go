@@ -45,10 +45,13 @@ type Record struct {
 	Stop   string `json:"stop,omitempty"` // finish reason
 	Step   int    `json:"step,omitempty"`
 
-	ToolCallID  string `json:"toolCallId,omitempty"` // tool result
-	Name        string `json:"name,omitempty"`
-	OK          bool   `json:"ok,omitempty"`
-	MS          int64  `json:"ms,omitempty"` // milliseconds that the call of the tool or the model took
+	ToolCallID string `json:"toolCallId,omitempty"` // tool result
+	Name       string `json:"name,omitempty"`
+	OK         bool   `json:"ok,omitempty"`
+	MS         int64  `json:"ms,omitempty"` // milliseconds that the call of the tool or the model took
+	// WaitedMS is how long the call of a tool waited before, since its first start: for
+	// subagents, a person or the next process. It is no work of the tool.
+	WaitedMS    int64  `json:"waitedMs,omitempty"`
 	Interrupted bool   `json:"interrupted,omitempty"`
 	Saved       string `json:"saved,omitempty"` // the file that has the whole result, where Text is a part of it
 	// Keep is how many records directly before a summary stay as they are; what

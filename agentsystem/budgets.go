@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
@@ -126,7 +128,7 @@ func (p *Purse) Follow(ctx context.Context) error {
 // Reserve implements llm.Purse. A call for which there is room as soon as others
 // give back what they do not need waits for that, a while.
 func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error) {
-	levels, payer, err := p.levels(ctx, c)
+	levels, own, payer, err := p.levels(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +139,12 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 		ID: newID(), Run: c.Run, Levels: levels,
 		Amount: storage.Amount{Tokens: c.Tokens, MicroUSD: c.CostMicroUSD},
 	}
-	held := &heldMoney{purse: p, id: r.ID, payer: payer}
+	held := &heldMoney{purse: p, id: r.ID, payer: payer, own: own}
 	for _, l := range levels {
 		held.binding = held.binding || l.Hard
 		if !c.Priced && l.Unit == storage.UnitMicroUSD {
 			if l.Hard {
-				return nil, llm.PriceMissing(c.Model, l.Name)
+				return nil, llm.PriceMissing(c.Model, own[l.Key])
 			}
 			r.Amount.Unpriced = 1
 		}
@@ -162,7 +164,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 		case !full && (p.system.Members.IsAlone() || !again(err)):
 			return nil, fmt.Errorf("set money aside: %w", err)
 		case full && over.Left()+over.Reserved < over.Asked:
-			return nil, limitError(over)
+			return nil, limitError(over, own[over.Key])
 		case !p.system.Members.IsAlone():
 			elsewhere = time.After(freeElsewhere)
 		}
@@ -173,7 +175,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 			if !full {
 				return nil, fmt.Errorf("set money aside: %w", err)
 			}
-			return nil, limitError(over)
+			return nil, limitError(over, own[over.Key])
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -189,32 +191,6 @@ func (p *Purse) reserve(ctx context.Context, r storage.Reservation) error {
 	return p.Store.Reserve(ctx, r)
 }
 
-// limitError says in words what a store has refused.
-func limitError(o *storage.OverBudgetError) *llm.LimitError {
-	limit := o.Limit + o.Extension
-	return &llm.LimitError{
-		Key: o.Key, Name: o.Name, Tokens: o.Unit == storage.UnitTokens,
-		Limit: limit, Base: o.Limit, Spent: o.Spent, Left: o.Left(), Asked: o.Asked,
-		Text: fmt.Sprintf("%s is used up: %s of %s are spent, and the next step may take up to %s.",
-			upper(o.Name), amountText(o.Unit, o.Spent), amountText(o.Unit, limit), amountText(o.Unit, o.Asked)),
-	}
-}
-
-func upper(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// amountText is an amount as people read it.
-func amountText(u storage.Unit, n int64) string {
-	if u == storage.UnitTokens {
-		return fmt.Sprintf("%d tokens", n)
-	}
-	return llm.Dollars(n)
-}
-
 // unpaid is what no budget pays for.
 type unpaid struct{}
 
@@ -226,6 +202,7 @@ type heldMoney struct {
 	purse   *Purse
 	id      string
 	payer   payer
+	own     map[string]string // what the payer calls its budgets, by key
 	binding bool
 }
 
@@ -243,7 +220,7 @@ func (h *heldMoney) Settle(ctx context.Context, u claybot.Usage) error {
 	}
 	p.free()
 	for _, b := range list {
-		p.warn(ctx, h.payer, b)
+		p.warn(ctx, h.payer, h.own[b.Key], b)
 	}
 	return nil
 }
@@ -272,7 +249,7 @@ func (p *Purse) free() {
 
 // warn tells once that most of a budget is spent, and once that one is which
 // stops nothing. What could not be told is told with the next call.
-func (p *Purse) warn(ctx context.Context, who payer, b storage.Budget) {
+func (p *Purse) warn(ctx context.Context, who payer, name string, b storage.Budget) {
 	limit := b.Limit + b.Extension
 	part := int64(warnAt)
 	switch {
@@ -289,7 +266,7 @@ func (p *Purse) warn(ctx context.Context, who payer, b storage.Budget) {
 	if !logged {
 		p.system.Log.Warn("a budget is nearly spent", "budget", b.Key, "spent", b.Spent, "limit", limit, "unit", string(b.Unit), "agent", who.id)
 	}
-	text := fmt.Sprintf("%s: %s of %s are spent.", upper(b.Name), amountText(b.Unit, b.Spent), amountText(b.Unit, limit))
+	text := upper(cmp.Or(name, b.Name)) + ": " + llm.Standing(b.Unit == storage.UnitTokens, b.Spent, limit) + "."
 	if b.Hard {
 		text += " At the limit I stop and ask."
 	} else {
@@ -323,32 +300,34 @@ type payer struct {
 	root claybot.Descriptor // of the same
 }
 
-// levels are the budgets that a call belongs to, and who pays.
-func (p *Purse) levels(ctx context.Context, c llm.Charge) ([]storage.Level, payer, error) {
+// levels are the budgets that a call belongs to, what the payer calls them, by key,
+// and who that is.
+func (p *Purse) levels(ctx context.Context, c llm.Charge) ([]storage.Level, map[string]string, payer, error) {
 	rules := p.Rules()
 	if len(rules) == 0 {
-		return nil, payer{}, nil
+		return nil, nil, payer{}, nil
 	}
 	who, err := p.payer(ctx, c.Agent)
 	if err != nil {
-		return nil, who, err
+		return nil, nil, who, err
 	}
 	run := p.system.turns.of(c.Run).root(c.Run)
 	now := time.Now().In(p.system.zone())
 	var levels []storage.Level
+	own := make(map[string]string)
 	for _, r := range rules {
 		if !p.matches(r.Match, who.root) {
 			continue
 		}
-		l, ok := p.level(r, who, run, now)
+		l, name, ok := p.level(r, who, run, now)
 		if ok && r.Fault != "" {
-			return nil, who, p.system.refusal(who, r.Fault)
+			return nil, nil, who, p.system.refusal(who, r.Fault)
 		}
-		if ok && !slices.ContainsFunc(levels, func(x storage.Level) bool { return x.Key == l.Key }) {
-			levels = append(levels, l)
+		if _, twice := own[l.Key]; ok && !twice {
+			levels, own[l.Key] = append(levels, l), name
 		}
 	}
-	return levels, who, nil
+	return levels, own, who, nil
 }
 
 // payer finds who pays for an agent. A call for nobody, and one for an agent that
@@ -383,47 +362,47 @@ func (p *Purse) matches(match string, d claybot.Descriptor) bool {
 	return slices.Contains(all, match)
 }
 
-// level is the budget of a rule that a call belongs to; false for none.
-func (p *Purse) level(r BudgetRule, who payer, run claybot.RunID, now time.Time) (storage.Level, bool) {
-	l := storage.Level{Unit: r.Unit, Limit: r.Limit, Hard: r.Hard}
-	per, of, when := r.Per, "", ""
+// level is the budget of a rule that a call belongs to, and what the payer calls it;
+// false for none.
+func (p *Purse) level(r BudgetRule, who payer, run claybot.RunID, now time.Time) (l storage.Level, own string, ok bool) {
+	l = storage.Level{Unit: r.Unit, Limit: r.Limit, Hard: r.Hard}
+	per, of := r.Per, ""
 	if r.Every == EveryRun {
 		per = PerRun
 	}
 	switch per {
 	case PerAgent:
-		of, l.Name = string(who.id), "the budget of this agent"
+		of, l.Name, own = string(who.id), "the budget of "+who.called(), "the budget of this agent"
 	case PerOwner:
 		if owner := who.root.OwnerID(); owner != "" {
 			of = p.system.people(owner)[0]
 		}
-		l.Name = "your budget"
+		l.Name, own = "the budget of "+of, "your budget"
 	case PerChannel:
 		if who.root.Connector != "" {
 			of = who.root.Connector + ":" + who.root.ChannelID
 		}
-		l.Name = "the budget of this channel"
+		l.Name, own = "the budget of the channel "+of, "the budget of this channel"
 	case PerTask:
 		if who.root.Type == claybot.AgentCron {
 			of = who.root.UID
 		}
-		l.Name = "the budget of this task"
+		l.Name, own = "the budget of the task "+cmp.Or(connectors.OneLine(who.root.Name, 60), of), "the budget of this task"
 	case PerRun:
-		of, l.Name = string(run), "the budget of one run"
+		of, l.Name, own = string(run), "the budget of one run", "the budget of one run"
 	case PerAll:
-		of, l.Name = "-", "the budget of all agents"
+		of, l.Name, own = "-", "the budget of all agents", "the budget of all agents"
 	}
 	switch {
 	case per == PerRun:
 		l.Period = EveryRun
 	case r.Every == EveryDay:
-		l.Period, when = now.Format(time.DateOnly), " for today"
+		l.Period, l.Name, own = now.Format(time.DateOnly), l.Name+now.Format(" for 2 Jan 2006"), own+" for today"
 	case r.Every == EveryMonth:
-		l.Period, when = now.Format("2006-01"), " for this month"
+		l.Period, l.Name, own = now.Format("2006-01"), l.Name+now.Format(" for January 2006"), own+" for this month"
 	default:
 		l.Period = EveryAlways
 	}
-	l.Name += when
 	l.Key = strings.Join([]string{per, of, l.Period, string(r.Unit)}, "/")
 	if !r.Hard {
 		l.Key += "/warn"
@@ -431,31 +410,7 @@ func (p *Purse) level(r BudgetRule, who payer, run claybot.RunID, now time.Time)
 	if r.Match != "" {
 		l.Key += "/" + r.Match
 	}
-	return l, of != ""
-}
-
-// Extend raises the limit of a budget for the rest of its period, in its unit.
-// The same id again changes nothing.
-func (p *Purse) Extend(ctx context.Context, key string, by int64, who, id string) error {
-	_, err := p.ExtendBudget(ctx, storage.Extension{ID: id, Key: key, By: by, Who: who})
-	return err
-}
-
-// ExtendBudget is Extend that tells how the budget stands then;
-// storage.ErrNotFound where nothing was ever spent on it.
-func (p *Purse) ExtendBudget(ctx context.Context, e storage.Extension) (storage.Budget, error) {
-	b, err := p.Store.Extend(ctx, e)
-	if err != nil {
-		return b, err
-	}
-	p.free()
-	p.system.Log.Info("a budget was extended", "budget", e.Key, "by", e.By, "who", e.Who, "id", e.ID)
-	return b, nil
-}
-
-// Budgets lists budgets, the one used last first.
-func (p *Purse) Budgets(ctx context.Context, limit int) ([]storage.Budget, error) {
-	return p.Store.Budgets(ctx, limit)
+	return l, own, of != ""
 }
 
 // Deciders are who may extend a budget in a chat, as "connector/userId", at least

@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -58,7 +59,11 @@ type Story struct {
 	// Silence is why there is no reply, in words; empty when there is one, or
 	// when it is still to come.
 	Silence string
+	zone    *time.Location // of the people who read it; nil: UTC
 }
+
+// Verdict is what became of the message.
+func (t Story) Verdict() Verdict { return VerdictOf(t.Receipt, t.zone) }
 
 // A Step is one thing that happened to a message.
 type Step struct {

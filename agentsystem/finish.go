@@ -76,8 +76,9 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 	text := textFailed(p.run.ID, e.Code)
 	if e.Say != "" {
 		text = e.Say
+	} else if cause := p.advice(e); cause != "" {
+		text += "\n\n" + cause
 	}
-	text += p.cause(e)
 	if f := p.firing(); f != nil {
 		if f.Quiet {
 			text = ""
@@ -85,7 +86,11 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 			text = textTaskFailed(p.agent.Descriptor.Name, text)
 		}
 	}
-	if begun := p.live.shown(); begun != "" {
+	begun := p.live.shown()
+	if begun == "" && p.live.preview != nil {
+		begun = p.growing.after(p.step)
+	}
+	if begun != "" && text != "" {
 		text = strings.TrimSpace(begun + "\n\n" + text)
 	}
 	o.Replies = p.reply(claybot.OutgoingNotice, text)
@@ -105,25 +110,27 @@ func (p *pass) tooLate() error {
 	return p.canceled(&inbox.CanceledError{By: run.Cancel})
 }
 
-// canceled ends a run that somebody stopped. The one who did is answered
-// already; only a visible beginning is brought to an end.
+// canceled ends a run that was stopped. Whoever stopped it is answered already; what
+// was written of the answer is kept.
 func (p *pass) canceled(c *inbox.CanceledError) error {
+	ctx := context.WithoutCancel(p.box.Context())
+	partial, err := p.keepPartial(ctx, c.By)
+	if err != nil {
+		return err
+	}
 	note := claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: p.run.ID, Level: "info", Text: c.Error()}
 	if p.history != nil { // else its files cannot be read
-		if err := p.history.Append(context.WithoutCancel(p.box.Context()), note); err != nil {
+		if err := p.history.Append(ctx, note); err != nil {
 			return err
 		}
 	}
 	p.run.Cancel = c.By
-	o := storage.Outcome{
-		State:  claybot.RunCanceled,
-		Events: p.closing(runs.Canceled(p.run.ID, c.By)),
-	}
-	begun := p.live.shown()
-	if d := p.live.draft(); d != nil && d.Receipt != "" {
-		o.Replies = p.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+markStopped))
-	}
-	return p.finish(o)
+	return p.finish(storage.Outcome{
+		State:   claybot.RunCanceled,
+		Output:  runs.Preview(partial),
+		Events:  p.closing(runs.Canceled(p.run.ID, c.By)),
+		Replies: p.stoppedReply(partial),
+	})
 }
 
 // reply makes the outgoing messages of a text. When a draft is visible, the

@@ -33,7 +33,7 @@ type pass struct {
 	history storage.History
 	live    *live
 	round   map[string]claybot.Question // what the run has asked, by id
-	inDoubt map[string]bool             // tool calls that an earlier pass started
+	inDoubt map[string]claybot.Time     // tool calls that an earlier pass started, and when
 	usage   claybot.Usage
 	calls   []storage.ModelCall // that usage is made of
 	context int64               // tokens of the newest request
@@ -47,6 +47,7 @@ type pass struct {
 	helpers  map[claybot.AgentID]bool  // that events have told of
 	begun    map[runs.NodeStarted]bool // nodes that an earlier pass began and did not end
 	answer   []string                  // the assistant texts since the last tool call
+	growing  growing                   // the text of the step that is being written
 	step     int                       // of the newest assistant record
 	effects  []claybot.Undo            // that may be taken back
 	repaired bool                      // what earlier passes did is known
@@ -200,7 +201,8 @@ func (p *pass) turn() *runs.Turn {
 		Inject:   p.inject,
 		Started:  p.started,
 		Emit:     p.emit,
-		InDoubt:  func(call string) bool { return p.inDoubt[call] },
+		InDoubt:  func(call string) bool { return p.inDoubt[call] != 0 },
+		Began:    func(call string) claybot.Time { return p.inDoubt[call] },
 		Delta:    p.grow,
 		Usage:    p.used,
 		Lost:     p.lost,
@@ -323,6 +325,7 @@ func (p *pass) spend(r claybot.Record) {
 
 // grow shows the text of a step to those who watch the run and to its reader.
 func (p *pass) grow(step int, text string) {
+	p.growing.set(step, text)
 	p.Hub.Grow(p.run.ID, "model", step, text)
 	p.live.delta(step, text)
 }

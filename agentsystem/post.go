@@ -108,6 +108,7 @@ func (s *System) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.M
 	if err != nil {
 		return storage.Posted{}, err
 	}
+	s.tellPending(ctx, agent, &p)
 	if stopsAll(m) { // before the answer commits: a crash in between has it posted again
 		s.stopBelow(ctx, agent.ID, "user")
 	}

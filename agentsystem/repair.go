@@ -60,7 +60,7 @@ func (p *pass) repair(ctx context.Context) error {
 // repairEvents adds the events that records of the run lack, and learns which
 // tools an earlier pass had started.
 func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error {
-	p.inDoubt, p.begun = make(map[string]bool), make(map[runs.NodeStarted]bool)
+	p.inDoubt, p.begun = make(map[string]claybot.Time), make(map[runs.NodeStarted]bool)
 	have := 0
 	for ev, err := range p.Runs.Events(ctx, p.run.ID, 0) {
 		if err != nil {
@@ -80,7 +80,9 @@ func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error
 			if err := json.Unmarshal(ev.Data, &called); err != nil {
 				return fmt.Errorf("read event %d: %w", ev.Seq, err)
 			}
-			p.inDoubt[called.CallID] = true
+			if p.inDoubt[called.CallID] == 0 {
+				p.inDoubt[called.CallID] = max(ev.At, 1)
+			}
 		}
 	}
 	for _, r := range records {

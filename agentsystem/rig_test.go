@@ -165,7 +165,7 @@ func (r *rig) start() {
 		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
 		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 
-		Transcribe: r.transcribe,
+		Transcribe: r.transcribe, Operators: func() []string { return []string{"chat/boss"} },
 	})
 	engine := r.engine
 	if engine == nil {

@@ -36,6 +36,8 @@ type Status struct {
 	Checks map[string]CheckStatus `json:"checks,omitempty"`
 	// Settings are those that were not understood.
 	Settings []SettingStatus `json:"settings,omitempty"`
+	// Servers are the MCP servers whose tools agents may use.
+	Servers []ServerStatus `json:"mcpServers,omitempty"`
 	// AsOf is when the figures of the store were read: set when they are not of this
 	// moment, because it does not answer.
 	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
@@ -49,6 +51,14 @@ type CheckStatus struct {
 	At      claybot.Time `json:"at"`                // when it ended
 	Text    string       `json:"text"`              // what it found, in a sentence
 	Problem bool         `json:"problem,omitempty"` // an operator needs to look at it
+}
+
+// ServerStatus is how one MCP server is doing.
+type ServerStatus struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"` // connected: agents have its tools
+	State string `json:"state"`
+	Err   string `json:"error,omitempty"`
 }
 
 // DiskStatus is the space of the file system with the data directory, in bytes.
@@ -139,6 +149,9 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 	if s.Sinks != nil {
 		st.Sinks = s.Sinks()
 	}
+	if s.Servers != nil {
+		st.Servers = s.Servers()
+	}
 	if s.Disk != nil {
 		if disk, err := s.Disk(); err == nil { // else it is not known
 			st.Disk = &disk
@@ -225,7 +238,7 @@ func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Mess
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		return textWhy(r), nil
+		return textWhy(r, s.zone()), nil
 	case "context":
 		return s.contextSize(ctx, agent)
 	case "tasks":
@@ -236,29 +249,10 @@ func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Mess
 	return textHelp(), nil // asked for, or the best answer to a command that is none
 }
 
-// waitsForOthers reports whether a run is paused for an approval.
-func (s *System) waitsForOthers(ctx context.Context, id claybot.RunID) bool {
-	run, err := s.Runs.Run(ctx, id)
-	return err == nil && run.Awaiting != nil && run.Awaiting.Reason == claybot.AwaitApproval
-}
-
-// agentStatus is what a person may know: his own agent and whether things work.
+// agentStatus is what a person may know: their own agent and whether things work.
 func (s *System) agentStatus(ctx context.Context, agent claybot.Agent) string {
 	var b strings.Builder
-	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
-	question := s.asks(ctx, agent)
-	switch {
-	case s.boxes.Busy(agent.ID):
-		b.WriteString("I am at work on something; /stop ends it.\n")
-	case question != "":
-		b.WriteString("I am waiting for your answer to: " + question + "\n/stop ends it.\n")
-	case err == nil && e.Run != "" && s.waitsForOthers(ctx, e.Run):
-		b.WriteString("I am waiting for the approval of somebody else.\n/stop ends it.\n")
-	case err == nil && e.Run != "":
-		b.WriteString("I am waiting for my helpers; /stop ends it, and them.\n")
-	default:
-		b.WriteString("I am waiting for you.\n")
-	}
+	b.WriteString(s.doing(ctx, agent) + "\n")
 	fmt.Fprintf(&b, "\n- model: %s\n", s.profileOf(agent.ID, agent.Descriptor).Model)
 	for _, c := range s.health() {
 		if c.Name == agent.Descriptor.Connector {

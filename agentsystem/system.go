@@ -83,9 +83,6 @@ type Config struct {
 	Profile func(claybot.Descriptor) Profile
 	// Admission is read with every message.
 	Admission func() Access
-	// Operators are who is told causes in their own chats, as "connector/userId",
-	// beside those on the page and the command line; nil: only those.
-	Operators func() []string
 	// BadSettings lists what is wrong with the settings, for Status; optional.
 	BadSettings func() []SettingStatus
 	// ModelHealth is asked for each Status; optional.
@@ -108,6 +105,11 @@ type Config struct {
 	CheckEdit func(claybot.Agent, claybot.ToolCall) error
 	// Sinks tells how the sinks outside are doing; optional.
 	Sinks func() []runs.SinkHealth
+	// Operators are the people who run this claybot, besides those on the web page and
+	// the terminal, as "connector/userId"; optional.
+	Operators func() []string
+	// Servers tells how the MCP servers are doing; optional.
+	Servers func() []ServerStatus
 	// Disk tells how much space the data directory has; optional.
 	Disk func() (DiskStatus, error)
 	// Checks returns the results of the newest checks of the data directory; nil:

@@ -51,6 +51,8 @@ func (s *System) closedText(ctx context.Context, q storage.OpenQuestion) string 
 		return textExpired
 	case a.Via == claybot.ViaDefault:
 		return textExpired
+	case a.Via == claybot.ViaLimit:
+		return textClosed
 	}
 	text := textAlready(*a)
 	open, err := s.OpenQuestions(ctx, q.Agent)

@@ -185,33 +185,31 @@ func textHelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunI
 }
 
 // textWhy tells what became of a message.
-func textWhy(r storage.Receipt) string {
-	what := fmt.Sprintf("Your message of %s ", clock(r.Message.At))
+func textWhy(r storage.Receipt, zone *time.Location) string {
+	what := fmt.Sprintf("Your message of %s ", clock(r.Message.At, zone))
 	switch {
 	case r.Skipped == skippedAnswer:
 		return what + "answered a question of mine."
 	case r.Skipped == skippedUnfit:
 		return what + "did not fit my question; I said so."
 	case r.Skipped != "":
-		return what + "was not handed to the agent: " + r.Skipped + "."
+		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
 	case r.Run == nil:
-		return what + "waits for its turn."
-	}
-	what += fmt.Sprintf("went into run %s, which ", r.Run.ID)
-	switch r.Run.State {
-	case claybot.RunSucceeded:
-		what += "succeeded."
-	case claybot.RunFailed:
-		what += "failed"
-		if r.Run.Error != nil {
-			what += " (" + r.Run.Error.Code + ")"
-		}
-		what += "."
-	case claybot.RunCanceled:
-		what += "was canceled."
+		return what + "waits for its turn. " + verdictWaiting(r)
+	case !r.Run.State.Ended():
+		what += fmt.Sprintf("went into run %s at %s. ", r.Run.ID, clock(r.Run.Started, zone))
 	default:
-		return what + "is at work since " + clock(r.Run.Started) + "."
+		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
 	}
+	v := VerdictOf(r, zone)
+	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
+		v.Text = "The run failed"
+		if r.Run.Error != nil {
+			v.Text += " (" + r.Run.Error.Code + ")"
+		}
+		v.Text += "."
+	}
+	what += v.Text
 	for _, o := range r.Replies {
 		if strings.HasPrefix(o.ID, undeliveredPrefix) {
 			continue // it tells of another reply
@@ -222,13 +220,8 @@ func textWhy(r storage.Receipt) string {
 		}
 		what += "."
 	}
-	if len(r.Replies) == 0 && r.Run.State == claybot.RunSucceeded {
-		what += " It decided not to reply."
-	}
 	return what
 }
-
-func clock(t claybot.Time) string { return t.Time().UTC().Format(time.TimeOnly) + " UTC" }
 
 // textQuestion is the i-th of some questions in a chat, with how to answer it.
 func textQuestion(q claybot.Question, i int, all []claybot.Question, zone *time.Location) string {
@@ -321,6 +314,8 @@ func textAnswered(q claybot.Question, a claybot.Answered) string {
 		how = "answered on the page"
 	case claybot.ViaHTTP:
 		how = "answered over HTTP"
+	case claybot.ViaLimit:
+		return fmt.Sprintf("**%s**\n\n*(the limit was raised; no answer is needed any more)*", headline(q))
 	}
 	if len(q.Approvers) > 0 && a.By != "" {
 		how += ", by " + a.By

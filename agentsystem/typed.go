@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -116,15 +115,6 @@ func (t typing) read(ctx context.Context, m claybot.Message) (open []claybot.Que
 		open = append(open, q)
 	}
 	return open, nil
-}
-
-// asks is the question that an agent waits to have answered; empty for none.
-func (s *System) asks(ctx context.Context, agent claybot.Agent) string {
-	t, err := s.typing(ctx, agent)
-	if err != nil || len(t.open) == 0 {
-		return ""
-	}
-	return connectors.OneLine(t.open[0].Text, 300)
 }
 
 // judge decides what a message is: the answer, a text that does not fit, which

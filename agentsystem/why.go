@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -75,7 +76,7 @@ func (s *System) story(ctx context.Context, id claybot.MessageID) (Story, error)
 	if err != nil {
 		return Story{}, err
 	}
-	t := Story{Receipt: r}
+	t := Story{Receipt: r, zone: s.zone()}
 	if r.Run != nil {
 		after := max(0, r.Run.LastSeq-maxStoryEvents)
 		for e, err := range s.Runs.Events(ctx, r.Run.ID, after) {
@@ -138,7 +139,7 @@ func (t *Story) waits() string {
 		all = append(all, fmt.Sprintf("%d earlier messages wait before it", t.Ahead))
 	}
 	if t.Due > claybot.Now() {
-		all = append(all, "it is held back until "+clock(t.Due)+" for more to come")
+		all = append(all, "it is held back until "+clock(t.Due, t.zone)+" for more to come")
 	}
 	if len(all) == 0 {
 		return "waits for its turn, which comes at once"
@@ -150,7 +151,7 @@ func (t *Story) waits() string {
 func (t *Story) runSteps() {
 	began := false
 	for _, e := range t.Events {
-		what, text, ms := eventWords(e)
+		what, text, ms := eventWords(e, t.zone)
 		if what == "" {
 			continue
 		}
@@ -233,7 +234,7 @@ func silenceWords(run claybot.Run, m claybot.Message) string {
 	case !run.State.Ended():
 		return ""
 	case run.State == claybot.RunCanceled && run.Cancel != "":
-		return "the run was ended by: " + run.Cancel
+		return canceledWords(run.Cancel)
 	case run.State == claybot.RunCanceled:
 		return "the run was canceled"
 	case run.State == claybot.RunSucceeded && (isNoReply(run.Output) || run.Output == ""):
@@ -246,9 +247,25 @@ func silenceWords(run claybot.Run, m claybot.Message) string {
 	return "the run failed"
 }
 
+// canceledWords says who stopped a run, by the word that is stored.
+func canceledWords(by string) string {
+	known := map[string]string{
+		"user":       "the run was stopped in the chat",
+		"reset":      "the run was stopped by a new conversation",
+		operatorName: "an operator stopped the run",
+		"parent":     "its parent stopped the run",
+		byTime:       "the run ended, because its question had no answer in time",
+		byMessage:    "the run ended, because another message came in place of an answer",
+	}
+	if words, ok := known[by]; ok {
+		return words
+	}
+	return "the run was stopped by " + by
+}
+
 // eventWords tells an event to a person; what is empty for those that are too
 // small to tell.
-func eventWords(e claybot.Event) (what, text string, ms int64) {
+func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int64) {
 	switch e.Type {
 	case claybot.EventRunStarted:
 		return "run", "run " + string(e.Run) + " took it", 0
@@ -272,7 +289,9 @@ func eventWords(e claybot.Event) (what, text string, ms int64) {
 		return "tool", d.Tool + " waits: " + d.Reason, 0
 	case claybot.EventAwaitingInput:
 		d := of[runs.AwaitingInput](e)
-		return "waiting", fmt.Sprintf("the run waits (%s) until %s at the latest", d.Reason, clock(d.Expires)), 0
+		return "waiting", "the run waits for " + waitsFor(claybot.Run{Awaiting: &claybot.Awaiting{
+			Reason: d.Reason, Answers: d.Answers, Questions: d.Questions, Until: d.Expires,
+		}}, zone), 0
 	case claybot.EventAnswered:
 		return "answer", "a question was answered, via " + string(of[runs.Answered](e).Via), 0
 	case claybot.EventContextCompacted:
@@ -285,7 +304,7 @@ func eventWords(e claybot.Event) (what, text string, ms int64) {
 		d := of[runs.RunFailed](e)
 		return "end", "the run failed (" + d.Code + "): " + connectors.OneLine(d.Error, 300), 0
 	case claybot.EventRunCanceled:
-		return "end", "the run was canceled by " + of[runs.RunCanceled](e).By, 0
+		return "end", canceledWords(of[runs.RunCanceled](e).By), 0
 	}
 	return "", "", 0
 }

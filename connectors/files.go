@@ -44,6 +44,19 @@ func FileLine(f claybot.File) string {
 	return line
 }
 
+// FilesLine is what came with a message that has no text, in words; empty for none.
+func FilesLine(files []claybot.File) string {
+	const most = 3
+	var all []string
+	for _, f := range files[:min(len(files), most)] {
+		all = append(all, FileLine(f))
+	}
+	if len(files) > most {
+		all = append(all, fmt.Sprintf("%d more files", len(files)-most))
+	}
+	return strings.Join(all, "; ")
+}
+
 // maxFileName is how much of a name stands in a line, in characters.
 const maxFileName = 100
 

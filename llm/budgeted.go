@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 )
@@ -16,7 +15,8 @@ import (
 // *Error of class Budget that says so in words.
 type LimitError struct {
 	Key    string // of the budget, with its period; empty when no budget has not enough but a price is missing
-	Name   string // for people, such as "this agent's budget for today"
+	Name   string // for the person, such as "your budget for today"
+	Of     string // for everybody else, such as "the budget of telegram/42 for 23 Nov 2026"
 	Tokens bool   // all figures are tokens; else millionths of a US dollar
 	Limit  int64  // with what it was extended by
 	Base   int64  // without
@@ -25,6 +25,12 @@ type LimitError struct {
 	Asked  int64
 	Text   string // a sentence for the person
 }
+
+// Amount is an amount of the budget's unit as people read it.
+func (e *LimitError) Amount(n int64) string { return Amount(e.Tokens, n) }
+
+// Standing says how much of the budget is spent: "$0.12 of $2.00 is spent".
+func (e *LimitError) Standing() string { return Standing(e.Tokens, e.Spent, e.Limit) }
 
 func (e *LimitError) Error() string { return "model: " + e.Text }
 
@@ -60,10 +66,9 @@ const (
 // and what the budget has room for. It belongs directly around one attempt: above
 // what counts (Metered), below what tries again.
 //
-// What the provider counted is booked, also of a call that failed. One that
-// failed before anything left is booked as nothing, also one that the provider
-// refused. One that failed later, and one whose tokens the provider did not count,
-// is booked as it was set aside, because it may be billed.
+// What m says that a call took is booked, whether it answered or not: m is a Metered
+// model, whose usage everybody else counts, too. Only a call that panics is booked as
+// it was set aside.
 func Budgeted(m Model, name string, p Purse, prices Prices, most func(model string) int64) Model {
 	if most == nil {
 		most = func(string) int64 { return 0 }
@@ -88,32 +93,12 @@ func (b budgeted) Chat(ctx context.Context, r Request) (Response, error) {
 	if held.Binding() {
 		r.MaxTokens = output
 	}
-	var left, begun atomic.Bool // a request has left, an answer has begun
-	told := r.Delta
-	r.Delta = func(offset int, text string) {
-		begun.Store(true)
-		if told != nil {
-			told(offset, text)
-		}
-	}
-	settled := false
-	worst := b.usage(input, output)
-	defer func() {
-		if !settled { // the call panicked
-			b.settle(ctx, held, worst)
-		}
-	}()
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
-	resp, err := b.model.Chat(traced, r)
-	settled = true
-	known := err == nil || resp.Usage.Input+resp.Usage.Output > 0
-	switch {
-	case known && !resp.Usage.Estimated: // the provider counted, whatever came of the call
-		b.settle(ctx, held, b.priced(resp.Usage))
-	case !known && !begun.Load() && !billed(err, left.Load()):
-		b.settle(ctx, held, claybot.Usage{})
-	default:
-		b.settle(ctx, held, worst)
+	took := b.usage(input, output)
+	defer func() { b.settle(ctx, held, took) }() // also when the call panics
+	resp, err := b.model.Chat(ctx, r)
+	took = claybot.Usage{}
+	if resp.Usage.Input+resp.Usage.Output > 0 {
+		took = b.priced(resp.Usage)
 	}
 	return resp, err
 }
@@ -247,17 +232,6 @@ func (b budgeted) settle(ctx context.Context, held Reserved, u claybot.Usage) {
 	_ = held.Settle(ctx, u)
 }
 
-// billed reports whether the provider may bill a call that failed before any text
-// of an answer came. A response with an error in the place of an answer is not
-// billed; a 500 may have come in the middle of one that calls tools.
-func billed(err error, left bool) bool {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || !left {
-		return left
-	}
-	return e.Status == 0 || e.Status == 500
-}
-
 // What stands in a request beside its texts, in tokens: more than any provider
 // adds.
 const (
@@ -272,12 +246,15 @@ const (
 	miniTokens = 50_000
 )
 
-// MostInput is a number of tokens that the input of a request never exceeds. No
+// MostInput is a number of tokens that the input of a request does not exceed. No
 // tokenizer makes more tokens than there are bytes, as each stands for at least
-// one; how many fewer it makes differs by model and language.
+// one; how many fewer it makes differs by model and language. Prose and JSON in ASCII
+// have at least two bytes to a token everywhere, which counts where the operator and
+// not a user chose the text: in the system prompt and the tools, the bulk of a short
+// request.
 func MostInput(model string, r Request) int64 {
 	// Some clients repeat the system prompt as a message.
-	n := int64(baseTokens + 2*(len(r.System)+messageTokens))
+	n := int64(baseTokens) + 2*(mostOwn(r.System)+messageTokens)
 	image := int64(mostImage)
 	if strings.Contains(strings.ToLower(model), "4o-mini") {
 		image = miniTokens
@@ -293,9 +270,20 @@ func MostInput(model string, r Request) int64 {
 		n += toolsTokens
 	}
 	for _, t := range r.Tools {
-		n += int64(toolTokens + len(t.Name) + len(t.Description) + len(t.Parameters))
+		n += int64(toolTokens+len(t.Name)) + mostOwn(t.Description) + mostOwn(string(t.Parameters))
 	}
 	return n
+}
+
+// mostOwn bounds the tokens of a text that the operator chose.
+func mostOwn(text string) int64 {
+	ascii := 0
+	for i := range len(text) {
+		if text[i] < utf8.RuneSelf {
+			ascii++
+		}
+	}
+	return int64((ascii+1)/2 + len(text) - ascii)
 }
 
 // PriceMissing is the error of a call whose price nobody knows, where a budget in
@@ -303,17 +291,4 @@ func MostInput(model string, r Request) int64 {
 func PriceMissing(model, budget string) *LimitError {
 	return &LimitError{Name: budget, Text: fmt.Sprintf(
 		"No price is known for the model %s, so %s cannot be kept. Ask the operator to add it under model.prices, or to choose another model.", model, budget)}
-}
-
-// Dollars is an amount of millionths of a dollar as people read it: whole cents,
-// or all digits where it is less than one.
-func Dollars(micro int64) string {
-	sign := ""
-	if micro < 0 {
-		sign, micro = "-", -micro
-	}
-	if micro == 0 || micro >= 10_000 {
-		return fmt.Sprintf("%s$%.2f", sign, float64(micro)/1e6)
-	}
-	return fmt.Sprintf("%s$%s", sign, strings.TrimRight(fmt.Sprintf("%.6f", float64(micro)/1e6), "0"))
 }

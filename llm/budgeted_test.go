@@ -239,7 +239,7 @@ func TestBudgetedFailures(t *testing.T) {
 			if errors.Is(tt.err, context.Canceled) {
 				ctx = canceled
 			}
-			m := Budgeted(modelFunc(func(ctx context.Context, r Request) (Response, error) {
+			model := modelFunc(func(ctx context.Context, r Request) (Response, error) {
 				if tt.sent {
 					sends(ctx)
 				}
@@ -249,14 +249,21 @@ func TestBudgetedFailures(t *testing.T) {
 				if errors.Is(tt.err, context.Canceled) {
 					cancel()
 				}
-				return Response{}, tt.err
-			}), "m", j, tenDollars, nil)
-			worst := (MostInput("m", ask())+DefaultAnswer)*10 + 1
-			if _, err := m.Chat(ctx, ask()); !errors.Is(err, tt.err) {
+				return Response{Model: "m"}, tt.err
+			})
+			var lost claybot.Usage
+			r := ask()
+			r.Lost = func(_ string, u claybot.Usage) { lost = lost.Add(u) }
+			if _, err := Budgeted(Metered(model, tenDollars), "m", j, tenDollars, nil).Chat(ctx, r); !errors.Is(err, tt.err) {
 				t.Errorf("got %v", err)
 			}
-			if want := map[bool]int64{true: worst, false: 0}[tt.costs]; j.spent != want || j.aside != 0 {
-				t.Errorf("booked %d, want %d; aside %d", j.spent, want, j.aside)
+			want := int64(0)
+			if tt.costs {
+				guess := Estimate(ask(), Response{Text: map[bool]string{true: "beginning"}[tt.text]})
+				want, _ = tenDollars.Cost("m", guess)
+			}
+			if j.spent != want || j.aside != 0 || lost.CostMicroUSD != j.spent || lost.LLMCalls != 1 {
+				t.Errorf("booked %d, want %d; aside %d; the run was told of %+v", j.spent, want, j.aside, lost)
 			}
 		})
 	}
@@ -266,11 +273,11 @@ func TestBudgetedFailures(t *testing.T) {
 func TestBudgetedBrokenOffWithAStatus(t *testing.T) {
 	j := &jar{limit: 1e9, binding: true}
 	shown := ""
-	m := Budgeted(modelFunc(func(ctx context.Context, r Request) (Response, error) {
+	m := Budgeted(Metered(modelFunc(func(ctx context.Context, r Request) (Response, error) {
 		sends(ctx)
 		r.Delta(0, "half")
-		return Response{}, &Error{Class: Transient, Status: 529}
-	}), "m", j, tenDollars, nil)
+		return Response{Model: "m"}, &Error{Class: Transient, Status: 529}
+	}), tenDollars), "m", j, tenDollars, nil)
 	r := ask()
 	r.Delta = func(_ int, text string) { shown += text }
 	if _, err := m.Chat(t.Context(), r); err == nil || j.spent == 0 || shown != "half" {
@@ -278,14 +285,15 @@ func TestBudgetedBrokenOffWithAStatus(t *testing.T) {
 	}
 }
 
-// What nobody counted is booked as it was set aside; a panic too.
+// What the provider did not count is booked as it is estimated everywhere else; a
+// call that panics is booked as it was set aside.
 func TestBudgetedUncounted(t *testing.T) {
 	worst := (MostInput("m", ask())+DefaultAnswer)*10 + 1
 	var got Request
 	j := &jar{limit: 1e9, binding: true}
 	m := Budgeted(Metered(answered(&got, claybot.Usage{}), tenDollars), "m", j, tenDollars, nil)
-	if _, err := m.Chat(t.Context(), ask()); err != nil || j.spent != worst {
-		t.Errorf("%v, booked %d, want %d", err, j.spent, worst)
+	if resp, err := m.Chat(t.Context(), ask()); err != nil || j.spent != resp.Usage.CostMicroUSD || j.spent == 0 || !resp.Usage.Estimated {
+		t.Errorf("%v, booked %d of %+v", err, j.spent, resp.Usage)
 	}
 	j = &jar{limit: 1e9, binding: true}
 	m = Budgeted(modelFunc(func(context.Context, Request) (Response, error) { panic("oh") }), "m", j, tenDollars, nil)
@@ -355,8 +363,9 @@ func TestMostInput(t *testing.T) {
 
 func TestDollars(t *testing.T) {
 	for micro, want := range map[int64]string{
-		0: "$0.00", 1: "$0.000001", 9_999: "$0.009999", 3_000: "$0.003", 10_000: "$0.01", 1_000_000: "$1.00",
-		123_456_789: "$123.46", -500_000: "-$0.50", -1: "-$0.000001", math.MaxInt64: "$9223372036854.78",
+		0: "$0", 1: "$0.000001", 400: "$0.0004", 9_999: "$0.009999", 3_000: "$0.003", 10_000: "$0.01", 14_900: "$0.015", 120_000: "$0.12",
+		999_400: "$0.999", 1_000_000: "$1.00", 123_456_789: "$123.46", 1_234_567_890: "$1,234.57", -500_000: "-$0.50", -1: "-$0.000001",
+		math.MaxInt64: "$9,223,372,036,854.78", math.MinInt64: "-$9,223,372,036,854.78",
 	} {
 		if got := Dollars(micro); got != want {
 			t.Errorf("%d is %q, want %q", micro, got, want)

@@ -3,18 +3,26 @@ package llm
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
 
 	"github.com/claybot/claybot"
 )
 
-// Metered returns a model that completes the usage of each answer of m: the
-// call is counted, tokens that the provider did not count are estimated and
-// marked so, and the cost is set from prices, which know the model by the name
-// that the provider gives it, or else by the one it was asked for by. A call of
-// a model that prices does not know is counted in Usage.Unpriced: what it cost is
-// unknown. What a failed call took is completed in the same way and told to
-// Request.Lost; so Metered belongs around one attempt, below what tries again. It
-// does not change prices and expects nobody else to.
+// Metered returns a model that completes the usage of each call of m, answered or
+// not: the call is counted, tokens that the provider did not count are estimated
+// from the bytes that went each way and marked so, and the cost is set from prices,
+// which know the model by the name that the provider gives it, or else by the one it
+// was asked for by. A call of a model that prices does not know is counted in
+// Usage.Unpriced: what it cost is unknown. A failed call that the provider cannot
+// bill, as it refused it or nothing left, took no tokens and is counted all the same.
+//
+// Whoever keeps books takes this usage and no other, so that all books agree. It is
+// returned, and of a failed call told to Request.Lost as well; so Metered belongs
+// around one attempt, below what tries again. It does not change prices and expects
+// nobody else to.
 func Metered(m Model, prices Prices) Model {
 	return metered{model: m, prices: prices}
 }
@@ -25,28 +33,63 @@ type metered struct {
 }
 
 func (m metered) Chat(ctx context.Context, r Request) (Response, error) {
-	resp, err := m.model.Chat(ctx, r)
+	var left atomic.Bool // a request has left
+	var shown strings.Builder
+	told := r.Delta
+	r.Delta = func(offset int, text string) {
+		if kept := shown.String(); offset < len(kept) { // a try that begins again
+			shown.Reset()
+			shown.WriteString(kept[:max(offset, 0)])
+		}
+		shown.WriteString(text)
+		if told != nil {
+			told(offset, text)
+		}
+	}
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
+	resp, err := m.model.Chat(traced, r)
 	u := &resp.Usage
 	if u.Input == 0 && u.Output == 0 {
-		if err != nil {
-			return resp, err // nothing is known to have been taken
+		switch {
+		case err == nil:
+			*u = Estimate(r, resp)
+		case shown.Len() > 0 || billed(err, left.Load()):
+			*u = Estimate(r, Response{Text: shown.String()})
+		default:
+			*u = claybot.Usage{}
 		}
-		*u = Estimate(r, resp)
 	}
 	u.LLMCalls = max(u.LLMCalls, 1)
-	known := false
-	for _, name := range [...]string{resp.Model, resp.Asked} {
-		if u.CostMicroUSD, known = m.prices.Cost(name, *u); known {
-			break
-		}
-	}
-	if !known {
-		u.Unpriced = 1
-	}
+	m.price(&resp)
 	if err != nil && r.Lost != nil {
 		r.Lost(cmp.Or(resp.Model, resp.Asked), *u)
 	}
 	return resp, err
+}
+
+// price sets what the tokens of a response cost.
+func (m metered) price(resp *Response) {
+	if resp.Usage.Input == 0 && resp.Usage.Output == 0 {
+		return
+	}
+	known := false
+	for _, name := range [...]string{resp.Model, resp.Asked} {
+		if resp.Usage.CostMicroUSD, known = m.prices.Cost(name, resp.Usage); known {
+			return
+		}
+	}
+	resp.Usage.Unpriced = 1
+}
+
+// billed reports whether the provider may bill a call that failed before any text
+// of an answer came. A response with an error in the place of an answer is not
+// billed; a 500 may have come in the middle of one that calls tools.
+func billed(err error, left bool) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !left {
+		return left
+	}
+	return e.Status == 0 || e.Status == 500
 }
 
 // bytesPerToken is a rule of thumb for prose and code alike.

@@ -24,7 +24,7 @@ func EventOf(r claybot.Record) (ev claybot.Event, ok bool) {
 		}
 		return event(r.Run, claybot.EventAssistantMessage, r.At, d), true
 	case claybot.RecordTool:
-		d := ToolEnded{CallID: r.ToolCallID, Tool: r.Name, MS: r.MS, Saved: r.Saved, Tainted: r.Tainted}
+		d := ToolEnded{CallID: r.ToolCallID, Tool: r.Name, MS: r.MS + r.WaitedMS, Saved: r.Saved, Tainted: r.Tainted}
 		if r.OK {
 			d.Preview = Preview(r.Text)
 			return event(r.Run, claybot.EventToolSucceeded, r.At, d), true

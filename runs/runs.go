@@ -58,6 +58,9 @@ type Turn struct {
 	// InDoubt reports whether the tool of a call had been started by an
 	// earlier pass.
 	InDoubt func(callID string) bool
+	// Began is when an earlier pass first started the tool of a call; 0 where none
+	// did. It may be nil.
+	Began func(callID string) claybot.Time
 	// Delta is told the text of the current step as it grows: step counts from
 	// 1, and text is all of it so far. It does not block.
 	Delta func(step int, text string)

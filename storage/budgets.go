@@ -105,6 +105,9 @@ type Budget struct {
 	Reserved  int64        `json:"reserved"`           // for calls under way
 	Unpriced  int64        `json:"unpriced,omitempty"` // calls that are not in Spent, as nobody knows their price
 	Used      claybot.Time `json:"usedAt"`
+	// Waiting counts the runs that wait for more of it. A store does not know; who
+	// lists budgets for people says so.
+	Waiting int `json:"waiting,omitempty"`
 }
 
 // Left is what may still be set aside; negative when more was taken than was

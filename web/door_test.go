@@ -243,6 +243,12 @@ func TestLoginPage(t *testing.T) {
 			t.Errorf("unchanged %s = %d", m[1], again.code)
 		}
 	}
+	if got := do(t, b, "GET", w.url("/login/session"), ""); got.code != 200 || got.body != `{"in":false}`+"\n" {
+		t.Errorf("without a session: %d %s", got.code, got.body)
+	}
+	if got := do(t, w.loggedIn(t), "GET", w.url("/login/session"), ""); got.code != 200 || got.body != `{"in":true}`+"\n" {
+		t.Errorf("with a session: %d %s", got.code, got.body)
+	}
 	for _, name := range []string{"none.js", "..%2fweb.go", "..%2f..%2fgo.mod", "%2e%2e", "login.html%00"} {
 		if got := do(t, b, "GET", w.url("/login/"+name), ""); got.code != 404 || got.errorCode() != "not_found" {
 			t.Errorf("%s = %d %s", name, got.code, got.body)

@@ -24,6 +24,7 @@ func (s *Server) pageHandler(ctx context.Context, addr net.Addr) http.Handler {
 		Route{Pattern: "GET /readyz", Handler: s.readyz(false)},
 		Route{Pattern: "GET /login", Handler: http.HandlerFunc(s.openLink)},
 		Route{Pattern: "POST /login", Handler: http.HandlerFunc(s.login)},
+		Route{Pattern: "GET /login/session", Handler: http.HandlerFunc(s.isIn)},
 		Route{Pattern: "GET /login/{name}", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ServeAsset(w, r, assets, "assets/"+r.PathValue("name"))
 		})},
@@ -90,6 +91,13 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	}
 	who := CallerOf(r)
 	Answer(w, http.StatusOK, map[string]string{"name": who.Name, "scope": string(who.Scope)})
+}
+
+// isIn tells the login page whether its browser has a session. No session is an
+// answer here, not a refusal: the page makes no request that fails.
+func (s *Server) isIn(w http.ResponseWriter, r *http.Request) {
+	c, err := r.Cookie(s.cookieName(r))
+	Answer(w, http.StatusOK, map[string]bool{"in": err == nil && s.auth.session(c.Value)})
 }
 
 // openLink shows the page that logs in. A one-time link is only used up by the

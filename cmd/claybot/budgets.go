@@ -50,7 +50,7 @@ func (c budgetsListCmd) Run(e *env) error {
 	if len(out.Budgets) == 0 {
 		return e.text("Nothing was spent on a budget yet.\n")
 	}
-	rows := [][]string{{"BUDGET", "SPENT", "ASIDE", "LEFT", "LIMIT", "AT THE LIMIT", "BEGINS ANEW"}}
+	rows := [][]string{{"BUDGET", "SPENT", "ASIDE", "LEFT", "LIMIT", "WAITING", "AT THE LIMIT", "BEGINS ANEW"}}
 	for _, b := range out.Budgets {
 		rows = append(rows, b.row())
 	}
@@ -69,7 +69,15 @@ func (b budgetRow) row() []string {
 	if !b.Hard {
 		end = "warns"
 	}
-	return []string{b.Key, spent, b.amount(b.Reserved), b.amount(b.Left), limit, end, anew(b.Period)}
+	return []string{b.Key, spent, b.amount(b.Reserved), b.amount(b.Left), limit, b.waiting(), end, anew(b.Period)}
+}
+
+// waiting says how many runs wait for more of the budget.
+func (b budgetRow) waiting() string {
+	if b.Waiting == 0 {
+		return "-"
+	}
+	return count(b.Waiting, "run")
 }
 
 func (b budgetRow) amount(n int64) string {
@@ -111,6 +119,6 @@ func (c budgetsExtendCmd) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(out)
 	}
-	return e.text(fmt.Sprintf("%s: %s of %s are spent, %s are left. Runs that wait for it go on when their question is answered: claybot questions\n",
+	return e.text(fmt.Sprintf("%s: %s of %s are spent, %s are left. Runs that wait for it try again.\n",
 		out.Key, out.amount(out.Spent), out.amount(out.Limit+out.Extension), out.amount(out.Left)))
 }

@@ -10,7 +10,7 @@ import (
 func TestBudgetCommands(t *testing.T) {
 	d := openDesk(t, map[string]string{
 		"GET /budgets": `{"budgets":[
-			{"key":"owner/telegram/42/2026-11-22/microUSD","period":"2026-11-22","name":"n","unit":"microUSD","hard":true,"limit":2000000,"extension":500000,"spent":1234567,"reserved":40000,"left":1225433,"unpriced":3,"usedAt":1},
+			{"key":"owner/telegram/42/2026-11-22/microUSD","period":"2026-11-22","name":"n","unit":"microUSD","hard":true,"limit":2000000,"extension":500000,"spent":1234567,"reserved":40000,"left":1225433,"unpriced":3,"waiting":2,"usedAt":1},
 			{"key":"all/-/always/tokens/warn","period":"always","name":"n","unit":"tokens","hard":false,"limit":900,"extension":0,"spent":1000,"reserved":0,"left":-100,"usedAt":1}]}`,
 		"POST /budgets/extend": `{"key":"a/b","period":"2026-11","name":"n","unit":"microUSD","hard":true,"limit":1000000,"extension":250000,"spent":1000000,"reserved":0,"left":250000,"usedAt":1}`,
 	})
@@ -19,8 +19,8 @@ func TestBudgetCommands(t *testing.T) {
 		t.Errorf("exit %d, asked %q, %s", code, asked, errs)
 	}
 	for _, want := range []string{
-		"owner/telegram/42/2026-11-22/microUSD  ≥ $1.23, 3 calls unpriced  $0.04  $1.23  $2.00 + $0.50  stops         after the day 2026-11-22",
-		"all/-/always/tokens/warn               1000                       0      -100   900            warns         never",
+		"owner/telegram/42/2026-11-22/microUSD  ≥ $1.23, 3 calls unpriced  $0.04  $1.23  $2.00 + $0.50  2 runs   stops         after the day 2026-11-22",
+		"all/-/always/tokens/warn               1000                       0      -100   900            -        warns         never",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

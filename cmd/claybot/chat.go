@@ -333,7 +333,7 @@ func (t *talk) show(ev event) {
 	case "message":
 		var s saidFrame
 		if json.Unmarshal(ev.data, &s) == nil {
-			t.say(s.Text)
+			t.say(s)
 		}
 	case "event":
 		var e claybot.Event
@@ -356,9 +356,14 @@ func (t *talk) grow(g growFrame) {
 	t.shown = text
 }
 
-// say prints a whole text, or what of it is not printed yet.
-func (t *talk) say(text string) {
-	text = plain(text)
+// say prints a whole text, or what of it is not printed yet. What another run, or
+// claybot itself, says in between does not make it forget what is.
+func (t *talk) say(s saidFrame) {
+	text := plain(s.Text)
+	if t.shown != "" && s.Run != t.run {
+		t.print("\n" + text + "\n")
+		return
+	}
 	if rest, ok := strings.CutPrefix(text, t.shown); ok {
 		text = rest
 	} else {

@@ -168,6 +168,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
 		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
 		Checks:      d.keeper.results,
+		Servers:     d.serverStatus,
 		Disk:        func() (agentsystem.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
 		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
 		Operators:   func() []string { return d.config.Load().Operators },
@@ -265,6 +266,7 @@ func (d *daemon) run(life context.Context) error {
 		}
 		return nil
 	})
+	group.Go(func() error { return untilDone(ctx, d.purse.Watch(ctx)) })
 	group.Go(func() error { return d.relay.Run(ctx) })
 	group.Go(func() error {
 		if err := d.metrics.Run(serving); serving.Err() == nil { // the last runs are told as well
@@ -390,6 +392,19 @@ func (d *daemon) onDamage(id claybot.AgentID, sentence string) {
 // settings are those of an agent, as they are now.
 func (d *daemon) settings(a claybot.Agent) configs.Profile {
 	return d.config.Load().Profile(a.Descriptor)
+}
+
+// serverStatus is how the MCP servers are doing.
+func (d *daemon) serverStatus() []agentsystem.ServerStatus {
+	all := d.servers.Status()
+	list := make([]agentsystem.ServerStatus, len(all))
+	for i, s := range all {
+		list[i] = agentsystem.ServerStatus{Name: s.Name, OK: s.State == mcp.StateConnected, State: s.State}
+		if !list[i].OK {
+			list[i].Err = s.LastError
+		}
+	}
+	return list
 }
 
 // model is how the model of an agent is reached: that of its profile, under the

@@ -144,6 +144,13 @@ func (c statusCmd) Run(e *env) error {
 		}
 		rows = append(rows, []string{"setting", line})
 	}
+	for _, x := range st.Servers {
+		line := x.State
+		if x.Err != "" {
+			line += ": " + x.Err
+		}
+		rows = append(rows, []string{"MCP server " + x.Name, line})
+	}
 	return e.table(rows)
 }
 

@@ -161,5 +161,8 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("waiting messages keep their old due times", "err", err)
 	}
+	if err := d.purse.Recheck(ctx); err != nil {
+		d.log.Error("runs that wait for a budget were not looked at", "err", err)
+	}
 	d.log.Info("configuration reloaded")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -18,11 +19,12 @@ type whyCmd struct {
 func (c whyCmd) Run(e *env) error {
 	var out struct {
 		Receipts []struct {
-			Message claybot.MessageID  `json:"messageId"`
-			Agent   claybot.AgentID    `json:"agentId"`
-			Text    string             `json:"text"`
-			Steps   []agentsystem.Step `json:"steps"`
-			Silence string             `json:"silence,omitempty"`
+			Message claybot.MessageID   `json:"messageId"`
+			Agent   claybot.AgentID     `json:"agentId"`
+			Text    string              `json:"text"`
+			Steps   []agentsystem.Step  `json:"steps"`
+			Silence string              `json:"silence,omitempty"`
+			Verdict agentsystem.Verdict `json:"verdict"`
 		} `json:"receipts"`
 	}
 	var raw any
@@ -42,7 +44,7 @@ func (c whyCmd) Run(e *env) error {
 				return err
 			}
 		}
-		if err := e.text(fmt.Sprintf("%s, of agent %s\n%s\n\n", r.Message, r.Agent, oneLine(r.Text))); err != nil {
+		if err := e.text(fmt.Sprintf("%s, of agent %s\n%s\n\n%s\n\n", r.Message, r.Agent, oneLine(r.Text), strings.Join(strings.Fields(r.Verdict.Text), " "))); err != nil {
 			return err
 		}
 		var rows [][]string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/claybot/claybot"
@@ -57,7 +58,46 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 			out.add(c.saidView(*e.Outgoing))
 		}
 	}
+	if err := withTools(r.Context(), t, out.lines); err != nil { // the conversation is whole without them
+		c.log.Warn("tools of runs not read", "conversation", d.ChannelID, "err", err)
+	}
 	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after})
+	return nil
+}
+
+// toolRuns is of how many runs, the newest, a transcript has the tools.
+const toolRuns = 50
+
+// withTools adds the tools of each run to the first part of its answer.
+func withTools(ctx context.Context, t Transcripts, lines []line) error {
+	log, ok := t.(ToolLog)
+	if !ok {
+		return nil
+	}
+	first := make(map[claybot.RunID]*said)
+	var runs []claybot.RunID
+	for _, l := range slices.Backward(lines) {
+		m := l.Message
+		if m == nil || m.Run == "" || m.Shown != "" || m.Kind != claybot.OutgoingAnswer && m.Kind != claybot.OutgoingNotice {
+			continue
+		}
+		if first[m.Run] == nil {
+			if len(runs) == toolRuns {
+				break
+			}
+			runs = append(runs, m.Run)
+		}
+		if first[m.Run] == nil || m.Kind == claybot.OutgoingAnswer || first[m.Run].Kind != claybot.OutgoingAnswer {
+			first[m.Run] = m
+		}
+	}
+	for _, run := range runs {
+		tools, err := log.ToolsOf(ctx, run)
+		if err != nil {
+			return err
+		}
+		first[run].Tools = tools
+	}
 	return nil
 }
 

@@ -31,6 +31,8 @@ type said struct {
 	// File comes with the message, whose text may be empty then; it is at
 	// files/{id}.
 	File *fileView `json:"file,omitempty"`
+	// Tools, in a transcript, are the calls of tools of the run, at its answer.
+	Tools []connectors.ToolUse `json:"tools,omitempty"`
 }
 
 // An asked is a user's message as readers get it. Text is what was typed,

@@ -44,6 +44,14 @@ type Transcripts interface {
 	Attached(ctx context.Context, d claybot.Descriptor, file string) (claybot.File, io.ReadCloser, error)
 }
 
+// A ToolLog is a Transcripts that knows what tools a run used, so that a page shows
+// them after a reload as well.
+type ToolLog interface {
+	// ToolsOf lists the calls of tools that a run has made, in order; none where
+	// nothing is known of the run any more.
+	ToolsOf(ctx context.Context, run claybot.RunID) ([]connectors.ToolUse, error)
+}
+
 // A Config names a chat.
 type Config struct {
 	// Name is the connector's name: "web" by default.

@@ -1,12 +1,12 @@
 package react
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -27,19 +27,6 @@ type Budgets interface {
 
 // maxExtensions is how often one pass has budgets extended.
 const maxExtensions = 5
-
-// What a question is about, before the key of the budget; see claybot.Question's
-// Digest.
-const (
-	aboutAsking    = "ask to extend "
-	aboutExtending = "extend by "
-)
-
-// Keys of the questions.
-const (
-	keyAskToExtend = "budget"
-	keyExtend      = "extend"
-)
 
 // limited decides what becomes of a model call that a hard budget has refused:
 // the person may have an operator asked to extend it. It returns nil when the
@@ -77,6 +64,9 @@ func (p *pass) limited(ctx context.Context, err error) error {
 		if !tools.Approved(a) {
 			return over
 		}
+		if a.Via == claybot.ViaLimit {
+			return nil
+		}
 	}
 	a, end := p.askOnce(ctx, round+"/operator", p.extend(limit, operators), over)
 	switch {
@@ -85,6 +75,8 @@ func (p *pass) limited(ctx context.Context, err error) error {
 	case !tools.Approved(a):
 		over.Say += " Nobody extended it."
 		return over
+	case a.Via == claybot.ViaLimit: // raised otherwise: the call finds out whether that is enough
+		return nil
 	}
 	key, by, ok := p.granted(a)
 	if !ok {
@@ -131,9 +123,8 @@ func (p *pass) refusedBefore(key string) bool {
 }
 
 func aboutBudget(q claybot.Question, key string) bool {
-	_, extended, _ := strings.Cut(strings.TrimPrefix(q.Digest, aboutExtending), " ")
-	return q.Key == keyAskToExtend && q.Digest == aboutAsking+key ||
-		q.Key == keyExtend && strings.HasPrefix(q.Digest, aboutExtending) && extended == key
+	ask, ok := runs.BudgetAskOf(q)
+	return ok && ask.Key == key
 }
 
 // askOnce puts one question. end is how the pass ends without an answer.
@@ -159,8 +150,9 @@ func (p *pass) askOnce(ctx context.Context, round string, q claybot.Question, ov
 // mayIAsk asks the agent's own person.
 func (p *pass) mayIAsk(l *llm.LimitError) claybot.Question {
 	return claybot.Question{
-		Key: keyAskToExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Digest: aboutAsking + l.Key,
-		Text: l.Text + " Shall I ask an operator to extend it?",
+		Key: runs.KeyAskToExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true,
+		Digest: runs.BudgetAsk{Key: l.Key, Limit: l.Limit}.Digest(),
+		Text:   l.Text + " Shall I ask an operator to extend it?",
 	}
 }
 
@@ -172,10 +164,10 @@ func (p *pass) extend(l *llm.LimitError, operators []string) claybot.Question {
 		who = "agent " + string(p.turn.Agent.ID)
 	}
 	return claybot.Question{
-		Key: keyExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Approvers: operators,
-		Digest: aboutExtending + strconv.FormatInt(by, 10) + " " + l.Key,
-		Text: fmt.Sprintf("Extend `%s` by %s? It has %s, of which %s are spent; %s works with it.",
-			strings.ReplaceAll(l.Key, "`", "'"), amount(l, by), amount(l, l.Limit), amount(l, l.Spent), who),
+		Key: runs.KeyExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Approvers: operators,
+		Digest: runs.BudgetAsk{Key: l.Key, Limit: l.Limit, By: by}.Digest(),
+		Text: fmt.Sprintf("Extend %s by %s? So far %s, and the next step may take up to %s. A run of %s waits for it.",
+			strings.ReplaceAll(cmp.Or(l.Of, l.Name), "`", "'"), l.Amount(by), l.Standing(), l.Amount(l.Asked), who),
 	}
 }
 
@@ -186,26 +178,18 @@ func (p *pass) granted(a claybot.Answered) (key string, by int64, ok bool) {
 		if r.Type != claybot.RecordQuestion || r.Question == nil || r.Question.ID != a.Question {
 			continue
 		}
-		number, key, found := strings.Cut(strings.TrimPrefix(r.Question.Digest, aboutExtending), " ")
-		by, err := strconv.ParseInt(number, 10, 64)
-		return key, by, found && err == nil && by > 0 && r.Question.Key == keyExtend
+		ask, ok := runs.BudgetAskOf(*r.Question)
+		return ask.Key, ask.By, ok && ask.By > 0
 	}
 	return "", 0, false
 }
 
 // reached tells that a budget is used up.
 func (p *pass) reached(l *llm.LimitError) claybot.Event {
-	facts := runs.BudgetReached{Scope: l.Key, Limit: amount(l, l.Limit), Spent: amount(l, l.Spent)}
+	facts := runs.BudgetReached{Scope: l.Key, Limit: l.Amount(l.Limit), Spent: l.Amount(l.Spent)}
 	if l.Key == "" {
 		facts = runs.BudgetReached{Scope: l.Name}
 	}
 	data, _ := json.Marshal(facts) // strings always marshal
 	return claybot.Event{V: 1, Run: p.turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: data}
-}
-
-func amount(l *llm.LimitError, n int64) string {
-	if l.Tokens {
-		return fmt.Sprintf("%d tokens", n)
-	}
-	return llm.Dollars(n)
 }

@@ -44,7 +44,7 @@ func (v *vault) Extend(_ context.Context, key string, by int64, who, id string) 
 func (v *vault) Chat(context.Context, llm.Request) (llm.Response, error) {
 	if v.room < v.needs {
 		return llm.Response{}, fmt.Errorf("a route: %w", &llm.LimitError{
-			Key: "owner/x y/day", Name: "your budget", Limit: v.room, Base: 10, Asked: v.needs, Left: v.room, Text: "Your budget is used up.",
+			Key: "owner/x y/day", Name: "your budget", Of: "the budget of x y for today", Limit: v.room, Base: 10, Asked: v.needs, Left: v.room, Text: "Your budget is used up.",
 		})
 	}
 	v.calls++
@@ -77,7 +77,7 @@ func TestBudgetIsExtended(t *testing.T) {
 		t.Fatalf("waits for %q", got)
 	}
 	q := j.last().Question
-	if !slices.Equal(q.Approvers, []string{"web/operator"}) || !q.Explicit || !strings.Contains(q.Text, "Extend `owner/x y/day` by $0.000025?") {
+	if !slices.Equal(q.Approvers, []string{"web/operator"}) || !q.Explicit || !strings.Contains(q.Text, "Extend the budget of x y for today by $0.000025? So far nothing of $0 is spent") {
 		t.Errorf("the operators are asked %+v", q)
 	}
 	v.needs = 30 // more than was shown: what was shown is done, and the rest is asked for
@@ -102,6 +102,39 @@ func TestBudgetIsExtended(t *testing.T) {
 	}
 	if reached != 1 {
 		t.Errorf("%d events tell that the budget is used up", reached)
+	}
+}
+
+// A limit that was raised while a question about it was open makes the question
+// moot: the call is made again, and nobody extends anything. Where it still does not
+// fit, there is a new question.
+func TestBudgetWasRaised(t *testing.T) {
+	raised := claybot.Answered{Value: []byte("true"), Via: claybot.ViaLimit}
+	for _, asked := range []string{"budget/1", "budget/1/operator"} {
+		for _, enough := range []bool{true, false} {
+			v := &vault{needs: 25, operators: []string{"web/operator"}, own: asked != "budget/1"}
+			j := newJournal("go")
+			l := loop(v, nil)
+			l.Budgets = v
+			if got := until(t, j.run(t, l)); string(got) != "answer/"+asked {
+				t.Fatalf("waits for %q", got)
+			}
+			v.room = 20
+			if enough {
+				v.room = 25
+			}
+			j.say(asked, raised)
+			err := j.run(t, l)
+			switch {
+			case enough && (err != nil || v.calls != 1):
+				t.Errorf("%s: %v after %d calls", asked, err, v.calls)
+			case !enough && string(until(t, err)) != strings.Replace("answer/"+asked, "1", "2", 1):
+				t.Errorf("%s: waits for %v", asked, err)
+			}
+			if len(v.extended) != 0 {
+				t.Errorf("%s: extended %v", asked, v.extended)
+			}
+		}
 	}
 }
 

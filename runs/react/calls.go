@@ -110,6 +110,7 @@ func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, *clay
 			defer func() { <-slots }()
 			results[i], waits[i] = p.tools.Call(ctx, p.env(call.ToolCall), call.ToolCall)
 			results[i].Step = p.progress.steps
+			results[i].WaitedMS = p.waited(call.ID, results[i].MS)
 			if call.edited {
 				results[i].Text = tools.Edited(call.Args, results[i].Text)
 			}
@@ -129,6 +130,19 @@ func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, *clay
 	}
 	p.used(claybot.Usage{ToolCalls: int64(calls)})
 	return results, wait, nil
+}
+
+// waited is how long a call waited since an earlier pass started its tool, besides
+// the ms that it just worked.
+func (p *pass) waited(call string, ms int64) int64 {
+	if p.turn.Began == nil {
+		return 0
+	}
+	began := p.turn.Began(call)
+	if began == 0 {
+		return 0
+	}
+	return max(int64(claybot.Now()-began)-ms, 0)
 }
 
 // verdict says why a call is not run, empty when it is.

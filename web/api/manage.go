@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -250,7 +251,10 @@ func typed(m claybot.Message) string {
 	case claybot.MessageCommand:
 		word = "/" + m.Command + " "
 	}
-	return strings.TrimSpace(word + m.Text)
+	if text := strings.TrimSpace(word + m.Text); text != "" || len(m.Files) == 0 {
+		return text
+	}
+	return "[" + connectors.FilesLine(m.Files) + "]"
 }
 
 // shorten cuts a text to n characters, the mark of the cut included.

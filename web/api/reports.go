@@ -52,6 +52,7 @@ type receiptView struct {
 	Replies []outgoingView      `json:"replies"`
 	Steps   []agentsystem.Step  `json:"steps" doc:"What happened, the oldest first, in words."`
 	Silence string              `json:"silence,omitempty" doc:"Why there is no reply."`
+	Verdict agentsystem.Verdict `json:"verdict" doc:"What became of it: an outcome for programs, and a text for people."`
 }
 
 func (a *api) reportOperations() []operation {
@@ -282,7 +283,7 @@ func viewReceipt(s agentsystem.Story) receiptView {
 	m := s.Message
 	v := receiptView{
 		Message: m.ID, Type: m.Type, Kind: m.Kind, Agent: s.Agent, From: m.From, Text: shorten(typed(m), shortText), Stored: s.Stored,
-		Skipped: s.Skipped, Due: s.Due, Behind: s.Busy, Ahead: s.Ahead, Replies: []outgoingView{}, Steps: orEmpty(s.Steps), Silence: s.Silence,
+		Skipped: s.Skipped, Due: s.Due, Behind: s.Busy, Ahead: s.Ahead, Replies: []outgoingView{}, Steps: orEmpty(s.Steps), Silence: s.Silence, Verdict: s.Verdict(),
 	}
 	if s.Run != nil {
 		run := viewRun(*s.Run)

@@ -6,10 +6,10 @@ const error = document.getElementById("error");
 
 // After a link on another site was followed, the new cookie comes along only
 // with requests of our own page: look whether we are in already.
-const session = await fetch("/session").catch(() => null);
+const session = await fetch("/login/session").then((answer) => answer.json()).catch(() => null);
 const code = new URLSearchParams(location.search).get("token");
 history.replaceState(null, "", "/login"); // the code is in no history from here on
-if (session?.ok) location.replace("/");
+if (session?.in) location.replace("/");
 else if (code) await enter(code);
 
 // enter logs in with a code or token. It reports whether that worked, and says

@@ -16,8 +16,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -27,24 +26,17 @@ type browser struct {
 	ctx context.Context
 
 	mu       sync.Mutex
-	problems []string // scripts that failed, and what the policy of the page refused
+	problems []string // scripts and requests that failed, and what the policy of the page refused
+	requests map[network.RequestID]*network.Request
+	excused  string // why requests may fail now; empty: they may not
 }
 
 // browse starts a browser and logs it in by a link. Where none is installed the
 // test is skipped with a line that says so; where CI=true that is a failure.
 func (r *rig) browse() *browser {
 	r.Helper()
-	b := &browser{rig: r, ctx: chromium(r.T)}
-	err := chromedp.Listen(b.ctx, func(ev any) {
-		switch e := ev.(type) {
-		case *runtime.EventExceptionThrown:
-			b.problem(fmt.Sprint("a script failed: ", e.ExceptionDetails.Text, " ", e.ExceptionDetails.Exception))
-		case *log.EventEntryAdded:
-			if e.Entry.Source == "security" {
-				b.problem("the policy refused: " + e.Entry.Text)
-			}
-		}
-	})
+	b := &browser{rig: r, ctx: chromium(r.T), requests: make(map[network.RequestID]*network.Request)}
+	err := chromedp.Listen(b.ctx, b.watch)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -55,14 +47,8 @@ func (r *rig) browse() *browser {
 			r.Error(p)
 		}
 	})
-	b.do("log in", chromedp.Navigate(r.srv.NewLoginLink().URL), chromedp.WaitVisible("#text"), until(`document.body.dataset.live === "on"`))
+	b.do("log in", chromedp.Navigate(r.srv.NewLoginLink().URL), chromedp.WaitVisible("#text"), until(`document.body.dataset.connection === "on"`))
 	return b
-}
-
-func (b *browser) problem(what string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.problems = append(b.problems, what)
 }
 
 func chromium(t *testing.T) context.Context {
@@ -108,7 +94,7 @@ func (b *browser) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 // open goes to a path and waits until the page is live.
 func (b *browser) open(path string) {
 	b.Helper()
-	b.do("open "+path, chromedp.Navigate("http://"+b.srv.Addr()+path), until(`document.body.dataset.live === "on"`))
+	b.do("open "+path, chromedp.Navigate("http://"+b.srv.Addr()+path), until(`document.body.dataset.connection === "on"`))
 }
 
 // is reads the value of a JavaScript expression.

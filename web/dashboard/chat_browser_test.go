@@ -45,6 +45,9 @@ func TestChat(t *testing.T) {
 	release = r.mind.pause()
 	b.do("stop", typed("go on for ever"), until(`document.querySelector("#live .growing")?.textContent.startsWith("This takes")`),
 		chromedp.Click("#stop"), until(`document.querySelector("#live").hidden && document.querySelector("#stop").hidden`))
+	kept := `[...document.querySelectorAll(".bot.answer .bubble")].some((b) => b.textContent.startsWith("This takes") && b.textContent.endsWith("(stopped)"))`
+	tools := `[...document.querySelectorAll("details.tools summary")].map((e) => e.textContent).join() === "Used 1 tool" && document.querySelector("details.tools .tool .name").textContent === "current_time"`
+	b.do("what was written stays", until(kept), until(tools), chromedp.Reload(), until(kept), until(tools))
 	release()
 	if run, err := r.db.LastRun(t.Context(), r.agent(main)); err != nil || run.State != claybot.RunCanceled {
 		t.Errorf("the run that was stopped is %s, %v", run.State, err)
@@ -58,6 +61,7 @@ func TestChat(t *testing.T) {
 	b.do("begin anew", chromedp.Click("#over"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"),
 		until(`[...document.querySelectorAll(".me .bubble")].some((b) => b.textContent === "/new")`))
 	b.do("another conversation", chromedp.Click("#new"), until(`!document.querySelector("#empty").hidden && location.hash.length > 10`))
+	b.excuse("the session ends")
 	b.do("log out", chromedp.Click("#logout"), chromedp.WaitVisible("#token"))
 	if is[bool](b, `window.hacked === 1`) {
 		t.Error("a text ran as a script")
@@ -119,6 +123,7 @@ func chatRestart(b *browser) {
 	b.mind.plan("are you back", llm.Say("I am."))
 	mine := is[int](b, `document.querySelectorAll(".me").length`)
 	b.rig.addr = b.srv.Addr()
+	b.excuse("the daemon is down")
 	b.stop()
 	b.do("the daemon is down", until(`document.querySelector("#state").dataset.state === "wait"`), until(`!document.querySelector("#lost").hidden`),
 		typed("are you back?"), until(`document.querySelector("[data-state=waiting] .meta")?.textContent.startsWith("not sent yet")`))
@@ -127,6 +132,7 @@ func chatRestart(b *browser) {
 		until(`!document.querySelector("#thread [data-state=waiting]")`),
 		until(`[...document.querySelectorAll(".bot .bubble")].at(-1).textContent === "I am."`),
 		until(`document.querySelectorAll(".me").length === `+num(mine+1)))
+	b.excuse("")
 }
 
 // A run that waits for somebody looks so after a reload, and can be stopped
@@ -144,6 +150,7 @@ func TestBrowserChatWaits(t *testing.T) {
 	b.do("it waits", quiet, once, stop, until(`document.querySelector(".me .bubble").textContent === "ask me for a [U+202E]colour"`))
 	b.do("a reload shows the same", chromedp.Reload(), quiet, once, stop)
 	b.rig.addr = b.srv.Addr()
+	b.excuse("the daemon is down")
 	b.stop()
 	b.do("the daemon is down", until(`document.querySelector("#state").dataset.state === "wait"`))
 	b.start()

@@ -164,7 +164,7 @@ func (b *browser) said(text string) {
 	bubble := `[...document.querySelectorAll(".bot")].find((e) => e.querySelector(".bubble")?.textContent.includes(` + js(text) + `))`
 	b.do("the chat says "+text, until(bubble+`?.querySelector(".about")?.getAttribute("href").startsWith("/ui/runs/")`),
 		chromedp.Evaluate[chromedp.Void](bubble+`.querySelector(".about").click()`),
-		until(`location.pathname.startsWith("/ui/runs/") && document.body.dataset.live === "on"`))
+		until(`location.pathname.startsWith("/ui/runs/") && document.body.dataset.connection === "on"`))
 }
 
 // A room with lunch is booked and given back by a person who has nothing but the
@@ -181,7 +181,7 @@ func TestBrowserMeeting(t *testing.T) {
 		until(`document.querySelector("#asks [data-error]")?.textContent.startsWith("Please give a day that exists")`))
 	b.do("what fits", chromedp.SetValue("#asks input[name=value]", "2026-12-01"), chromedp.Click("#asks .primary"),
 		until(`document.querySelector("#asks .approval .action")?.textContent.includes("book_room")`),
-		chromedp.Click(`#asks .approval a[href^="/ui/runs/"]`), until(`document.querySelector("#plan") && document.body.dataset.live === "on"`))
+		chromedp.Click(`#asks .approval a[href^="/ui/runs/"]`), until(`document.querySelector("#plan") && document.body.dataset.connection === "on"`))
 
 	b.do("it waits", step("step-01", "waiting"), step("step-02", "pending"), at("confirm"), until(`document.querySelector("#step-step-01 .badge.bad").textContent === "high risk"`))
 	shown, agent := is[string](b, `document.querySelector("#questions .action").textContent`), e.agent(main)
@@ -218,10 +218,12 @@ func TestBrowserMeeting(t *testing.T) {
 func (e *engineRig) restarted(b *browser) {
 	e.Helper()
 	e.addr = e.srv.Addr()
+	b.excuse("the daemon is down")
 	e.stop()
 	b.do("the daemon is down", until(`!document.querySelector("#lost").hidden`))
 	e.start()
-	b.do("the daemon is back", until(`document.querySelector("#lost").hidden && document.body.dataset.live === "on"`))
+	b.do("the daemon is back", until(`document.querySelector("#lost").hidden && document.body.dataset.connection === "on"`))
+	b.excuse("")
 }
 
 // did compares what was done at the venue, and what the model was asked for.
@@ -247,7 +249,7 @@ func TestBrowserExplore(t *testing.T) {
 	b := e.browse()
 	b.do("an agent", typed("/status"), until(`document.querySelector(".bot .bubble")`))
 	b.open("/ui/agents")
-	b.do("it is to explore", chromedp.Click("#rows a"), until(`document.querySelector("#set-engine") && document.body.dataset.live === "on"`),
+	b.do("it is to explore", chromedp.Click("#rows a"), until(`document.querySelector("#set-engine") && document.body.dataset.connection === "on"`),
 		chromedp.SetValue("#set-engine", claybot.EngineExplore), chromedp.Click("#save"), until(`document.querySelector("#hint-engine").textContent.startsWith("now: explore")`))
 	b.open("/")
 	b.do("explore", typed("explore "+scripted.DemoURL))

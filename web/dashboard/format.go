@@ -40,6 +40,9 @@ var functions = template.FuncMap{
 	"segment":  func(v any) string { return url.PathEscape(fmt.Sprint(v)) },
 	"known":    known,
 	"clip":     clip,
+
+	"wordsOf": wordsOf, "storyTitle": storyTitle,
+	"fileLine": func(f *claybot.File) string { return connectors.FileLine(*f) },
 }
 
 // moment is a time as RFC 3339, empty for none.

@@ -29,6 +29,7 @@ type healthView struct {
 	Verdict    string // in one sentence
 	Connectors []connectorView
 	Sinks      []sinkView
+	Servers    []serverState
 	Model      modelView
 	Outbox     []stateCount
 	Runs       []stateCount
@@ -65,6 +66,33 @@ func viewSink(h runs.SinkHealth) sinkView {
 	return v
 }
 
+// A serverState is how one MCP server is doing.
+type serverState struct {
+	agentsystem.ServerStatus
+	Words, Tone string
+}
+
+func viewServerState(s agentsystem.ServerStatus) serverState {
+	v := serverState{s, "works", "good"}
+	if s.OK {
+		return v
+	}
+	v.Tone = "warn"
+	switch s.State {
+	case "starting":
+		v.Words, v.Tone = "starting", "busy"
+	case "waiting":
+		v.Words = "fails and tries again"
+	case "login":
+		v.Words = "needs a login: claybot mcp login " + s.Name
+	case "refused":
+		v.Words = "its settings are wrong"
+	default:
+		v.Words = s.State
+	}
+	return v
+}
+
 // A modelView is how the model answers.
 type modelView struct {
 	Name, Tone, Words string
@@ -94,6 +122,9 @@ func viewHealth(who viewer, s agentsystem.Status) healthView {
 	}
 	for _, h := range s.Sinks {
 		v.Sinks = append(v.Sinks, viewSink(h))
+	}
+	for _, x := range s.Servers {
+		v.Servers = append(v.Servers, viewServerState(x))
 	}
 	if s.Disk != nil {
 		v.Disk = viewDisk(*s.Disk)
@@ -190,6 +221,12 @@ func (v healthView) sum() (tone, text string) {
 			lagging++
 		}
 	}
+	down := 0
+	for _, s := range v.Servers {
+		if s.Tone == "warn" {
+			down++
+		}
+	}
 	gone := v.Node != nil && v.Node.Err != ""
 	full := v.Disk != nil && v.Disk.Tone == "bad"
 	failed := v.Status.Outbox[claybot.SendFailed]
@@ -210,10 +247,15 @@ func (v healthView) sum() (tone, text string) {
 		return "warn", "No model is configured."
 	case part > 0:
 		return "warn", plural(part, "connector works in part.", "connectors work in part.")
+	case down > 0:
+		return "warn", plural(down, "MCP server is down: agents do without its tools.", "MCP servers are down: agents do without their tools.")
 	case lagging > 0:
 		return "warn", plural(lagging, "receiver of events does not take them.", "receivers of events do not take them.")
 	case failed > 0:
 		return "warn", plural(failed, "message could not be delivered.", "messages could not be delivered.")
+	}
+	if v.Model.Tone == "calm" {
+		return "good", "Everything works, as far as it was tried: the model was not asked yet."
 	}
 	return "good", "Everything works."
 }

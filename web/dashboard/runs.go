@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -269,8 +270,11 @@ func (b *board) textsOf(ctx context.Context, run claybot.Run) ([]askedText, erro
 }
 
 // wordsOf is what a message says: its text or, where it answers a question, the
-// answer.
+// answer, and where it has no words the files that came with it.
 func wordsOf(m claybot.Message) string {
+	if strings.TrimSpace(m.Text) == "" && len(m.Files) > 0 {
+		return "[" + connectors.FilesLine(m.Files) + "]"
+	}
 	if m.Text != "" || m.Answer == nil || m.Answer.To == nil {
 		return m.Text
 	}

@@ -43,15 +43,15 @@ func TestBrowserKeyboard(t *testing.T) {
 	b.tabTo("the skip link", `e.matches(".skip")`)
 	b.do("skip", press("Enter"), until(`document.activeElement.id === "main"`))
 	b.tabTo("a run", `e.matches("#rows a")`)
-	b.do("open it", press("Enter"), until(`location.pathname.startsWith("/ui/runs/") && document.body.dataset.live === "on"`))
+	b.do("open it", press("Enter"), until(`location.pathname.startsWith("/ui/runs/") && document.body.dataset.connection === "on"`))
 	b.do("the search box", press("/"), until(`document.activeElement.id === "why"`))
 	b.do("ask why", chromedp.SendKeys("#why", "nothing of the kind"), press("Enter"), until(`location.pathname === "/ui/why"`))
 
 	b.open("/")
 	b.tabTo("Agents", `e.pathname === "/ui/agents"`)
-	b.do("to the agents", press("Enter"), until(`location.pathname === "/ui/agents" && document.body.dataset.live === "on"`))
+	b.do("to the agents", press("Enter"), until(`location.pathname === "/ui/agents" && document.body.dataset.connection === "on"`))
 	b.tabTo("the agent", `e.matches("#rows a")`)
-	b.do("open it", press("Enter"), until(`document.querySelector("#reset-agent") && document.body.dataset.live === "on"`))
+	b.do("open it", press("Enter"), until(`document.querySelector("#reset-agent") && document.body.dataset.connection === "on"`))
 	b.tabTo("reset", `e.id === "reset-agent"`)
 	b.do("reset", press("Enter"), until(`document.querySelector("#confirm").open`))
 	b.tabTo("yes", `e.id === "confirm-yes"`)
@@ -116,7 +116,7 @@ func TestBrowserFrame(t *testing.T) {
 	light := is[string](b, ground)
 	b.do("dark", chromedp.Click("#theme"), until(`document.documentElement.dataset.look === "dark"`), until(ground+` !== `+js(light)),
 		chromedp.Reload(), until(`document.documentElement.dataset.look === "dark" && document.querySelector("#theme-now").textContent === "dark"`))
-	b.do("nothing is asked for while nothing changes", until(`document.body.dataset.live === "on"`),
+	b.do("nothing is asked for while nothing changes", until(`document.body.dataset.connection === "on"`),
 		until(`(() => { const n = () => performance.getEntriesByType("resource").length, was = n(); return new Promise((done) => setTimeout(() => done(n() === was), 600)); })()`),
 		chromedp.Evaluate[chromedp.Void](`window.quiet = performance.now()`), until(`new Promise((done) => setTimeout(() => done(true), 1500))`))
 	if n := is[int](b, `performance.getEntriesByType("resource").filter((e) => e.startTime > window.quiet && e.name.includes("/ui/")).length`); n != 0 {
@@ -124,6 +124,7 @@ func TestBrowserFrame(t *testing.T) {
 	}
 	r.ran(r.say("hello"), claybot.RunSucceeded)
 	b.do("what changes appears", until(`document.querySelectorAll("#rows tr[id]").length === 1`))
+	b.excuse("the session has ended")
 	b.do("the session ends elsewhere", until(`fetch("/logout", {method: "POST"}).then((a) => a.ok)`))
 	r.say("hello again")
 	b.do("to the login", until(`location.pathname === "/login"`))

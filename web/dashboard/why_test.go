@@ -40,12 +40,14 @@ func TestVerdict(t *testing.T) {
 		{"behind", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9"}}, "busy", "It waits behind 2 other messages.", "/ui/runs/r9"},
 		{"at work", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "busy", "The agent is at work on it.", "-"},
 		{"asks", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunAwaiting, "")}}, "busy", "The run is paused: it waits for an answer.", "/ui/runs/r1"},
-		{"no reply", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, "")}, Silence: "the agent decided not to reply"}, "calm", "The agent decided not to reply.", "-"},
-		{"failed", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel)}, Silence: "the run failed"}, "bad", "The run failed.", "/ui/health"},
-		{"full", agentsystem.Story{Receipt: storage.Receipt{Agent: "a1", Skipped: "inbox_full"}, Silence: "too many messages waited already"}, "bad", "Too many messages waited already.", "/ui/agents/a1"},
-		{"revoked", agentsystem.Story{Receipt: storage.Receipt{Skipped: "revoked"}, Silence: "dropped"}, "bad", "Dropped.", "/ui/access"},
-		{"command", agentsystem.Story{Receipt: storage.Receipt{Skipped: "command", Replies: replies(claybot.SendSent)}, Silence: "a command"}, "good", "It was answered, and the platform confirmed the reply.", "-"},
-		{"dropped", agentsystem.Story{Receipt: storage.Receipt{Skipped: "operator"}, Silence: "dropped by an operator"}, "calm", "Dropped by an operator.", ""},
+		{"no reply", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, "")}}, "calm", "The agent decided not to reply.", "-"},
+		{"failed", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel)}}, "bad", "The run failed. There is no chat to notify.", "/ui/health"},
+		{"failed, and its sender knows", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel), Replies: replies(claybot.SendSent)}}, "bad", "The run failed. The sender was notified.", "/ui/health"},
+		{"stopped", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunCanceled, ""), Replies: replies(claybot.SendSent)}}, "calm", "The run was canceled.", "-"},
+		{"full", agentsystem.Story{Receipt: storage.Receipt{Agent: "a1", Skipped: "inbox_full"}}, "bad", "Too many messages waited already; the sender was told.", "/ui/agents/a1"},
+		{"revoked", agentsystem.Story{Receipt: storage.Receipt{Skipped: "revoked"}}, "bad", "Dropped, because its sender may not write any more.", "/ui/access"},
+		{"command", agentsystem.Story{Receipt: storage.Receipt{Skipped: "command", Replies: replies(claybot.SendSent)}}, "good", "It was answered, and the platform confirmed the reply.", "-"},
+		{"dropped", agentsystem.Story{Receipt: storage.Receipt{Skipped: "operator"}}, "calm", "Dropped by an operator.", ""},
 	} {
 		v := viewStory(test.story)
 		if v.Tone != test.tone || v.Verdict != test.verdict {

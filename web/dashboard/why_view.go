@@ -21,7 +21,8 @@ type storyView struct {
 	Title   string // what it is and who it is from
 	Preview string
 	Tone    string // good, bad, busy, calm, warn
-	Verdict string // in one sentence
+	Badge   string // the verdict in a word or two
+	Verdict string // in a sentence or two
 	Steps   []stepView
 	Cut     int // steps that are left out between the first and the last ones
 	Replies []deliveryView
@@ -46,11 +47,12 @@ type advice struct {
 }
 
 func viewStory(s agentsystem.Story) storyView {
-	v := storyView{Story: s, Title: storyTitle(s.Message), Preview: connectors.OneLine(s.Message.Text, 280)}
+	v := storyView{Story: s, Title: storyTitle(s.Message), Preview: connectors.OneLine(wordsOf(s.Message), 280)}
 	for _, o := range s.Receipt.Replies {
 		v.Replies = append(v.Replies, viewDelivery(o))
 	}
-	v.Tone, v.Verdict = verdict(s)
+	sum := s.Verdict()
+	v.Tone, v.Badge, v.Verdict = verdictTone(sum.Outcome), verdictBadge[sum.Outcome], sum.Text
 	v.Steps, v.Cut = viewSteps(s)
 	v.Advice = advise(s)
 	return v
@@ -83,46 +85,28 @@ func storyTitle(m claybot.Message) string {
 	return what + " from " + from
 }
 
-// verdict says in one sentence what became of a message.
-func verdict(s agentsystem.Story) (tone, text string) {
-	sent, lost, doubtful, open := tally(s.Receipt.Replies)
-	waits := s.Run == nil && s.Skipped == ""
-	switch {
-	case lost > 0:
-		return "bad", plural(lost, "part of the reply could not be delivered.", "parts of the reply could not be delivered.")
-	case doubtful > 0:
-		return "warn", "The reply is on its way; whether it arrived is being found out."
-	case open > 0:
-		return "busy", "The reply waits to be sent."
-	case sent > 0:
-		return "good", "It was answered, and the platform confirmed the reply."
-	case waits && s.Ahead > 0:
-		return "busy", "It waits behind " + plural(s.Ahead, "other message.", "other messages.")
-	case waits && s.Busy != "":
-		return "busy", "It waits until its agent has ended the run that it works on."
-	case waits:
-		return "busy", "It waits for its turn."
-	case s.Run != nil && s.Run.State == claybot.RunAwaiting:
-		return "busy", "The run is paused: it waits for an answer."
-	case s.Run != nil && !s.Run.State.Ended():
-		return "busy", "The agent is at work on it."
-	case s.Silence == "":
-		return "good", "It was dealt with."
-	case harmless(s):
-		return "calm", sentence(s.Silence)
-	}
-	return "bad", sentence(s.Silence)
+// verdictBadge names the outcomes of messages.
+var verdictBadge = map[agentsystem.Outcome]string{
+	agentsystem.OutcomeWaiting: "waiting", agentsystem.OutcomeWorking: "at work", agentsystem.OutcomePaused: "paused",
+	agentsystem.OutcomeHandled: "done", agentsystem.OutcomeDropped: "dropped",
+	agentsystem.OutcomeAnswered: "answered", agentsystem.OutcomeSilent: "no reply needed", agentsystem.OutcomeSending: "being sent",
+	agentsystem.OutcomeUncertain: "uncertain", agentsystem.OutcomeUndelivered: "not delivered",
+	agentsystem.OutcomeFailed: "failed", agentsystem.OutcomeStopped: "stopped",
 }
 
-// harmless reports a silence that somebody wanted.
-func harmless(s agentsystem.Story) bool {
-	switch s.Skipped {
-	case "":
-		return s.Run != nil && s.Run.State != claybot.RunFailed
-	case "command", "reset", "operator", "canceled", "stopped", "answer":
-		return true
+// verdictTone is the colour of an outcome.
+func verdictTone(o agentsystem.Outcome) string {
+	switch o {
+	case agentsystem.OutcomeAnswered:
+		return "good"
+	case agentsystem.OutcomeWaiting, agentsystem.OutcomeWorking, agentsystem.OutcomePaused, agentsystem.OutcomeSending:
+		return "busy"
+	case agentsystem.OutcomeUncertain:
+		return "warn"
+	case agentsystem.OutcomeDropped, agentsystem.OutcomeUndelivered, agentsystem.OutcomeFailed:
+		return "bad"
 	}
-	return false
+	return "calm"
 }
 
 func tally(replies []claybot.Outgoing) (sent, lost, doubtful, open int) {

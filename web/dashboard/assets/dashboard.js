@@ -9,6 +9,7 @@ const $ = (id) => document.getElementById(id);
 
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const dated = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 const units = [["minute", 60], ["hour", 3600], ["day", 86400]];
@@ -29,12 +30,15 @@ function since(ms) {
   return s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
 
+// clockOf is a time of day, with its date unless it is today.
+const clockOf = (ms) => (new Date(ms).toDateString() === new Date().toDateString() ? clock : dated).format(ms);
+
 // times writes the times below an element for the reader.
 export function times(root = document) {
   for (const t of root.querySelectorAll("time[datetime]")) {
     const ms = Date.parse(t.dateTime);
     if (Number.isNaN(ms)) continue;
-    const said = t.dataset.form === "since" ? since(ms) : t.dataset.form === "clock" ? clock.format(ms) : t.dataset.form === "day" ? day.format(ms) : ago(ms);
+    const said = t.dataset.form === "since" ? since(ms) : t.dataset.form === "clock" ? clockOf(ms) : t.dataset.form === "day" ? day.format(ms) : ago(ms);
     if (t.textContent !== said) t.textContent = said;
     t.title ||= full.format(ms);
   }
@@ -201,6 +205,7 @@ const etags = new WeakMap();
 
 async function fetchPart(place) {
   const url = place.dataset.live;
+  if (!url.startsWith("/ui/")) return; // parts come from our own pages only
   const head = { Accept: "text/html" };
   const seen = etags.get(place);
   if (seen?.url === url) head["If-None-Match"] = seen.etag;
@@ -240,7 +245,7 @@ export function refresh() {
 const live = { source: null, wait: 500, timer: 0, lost: 0 };
 
 function connection(ok) {
-  document.body.dataset.live = ok ? "on" : "off";
+  document.body.dataset.connection = ok ? "on" : "off";
   if (ok) {
     clearTimeout(live.lost);
     live.lost = 0;

@@ -51,6 +51,7 @@ export class Thread {
     this.seen = new Map(); // id → element
     this.done = new Set(); // runs that were answered
     this.asked = new Set(); // ids of the questions that have a form
+    this.folded = new Set(); // runs whose tools stand in the thread
     this.stick = true;
     scroll.addEventListener("scroll", () => {
       this.stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
@@ -67,6 +68,7 @@ export class Thread {
     this.seen.clear();
     this.done.clear();
     this.asked.clear();
+    this.folded.clear();
     this.stick = true;
     this.down.hidden = true;
     this.endRun();
@@ -169,6 +171,7 @@ export class Thread {
       this.done.add(m.run);
       if (m.run === this.run) this.endRun(m.at);
     }
+    if (m.tools?.length && m.run !== this.run && !this.folded.has(m.run)) this.foldTools(m.run, m.tools.map((t) => this.used(t)), m.at);
     const entry = el("article", `msg bot ${m.kind}`);
     entry.append(el("div", "bubble"), el("div", "meta"));
     if (m.shown) entry.dataset.shown = m.shown;
@@ -244,7 +247,7 @@ export class Thread {
     this.dots.hidden = this.waits;
   }
 
-  event({ type, runId, data, html }) {
+  event({ type, runId, data, html, ts }) {
     if (type === "RunFinished" || type === "RunFailed" || type === "RunCanceled") {
       const wasLive = this.run === runId;
       if (type !== "RunFinished") this.done.add(runId);
@@ -252,7 +255,7 @@ export class Thread {
         this.busy(false); // the text stays until the message replaces it
         this.dots.hidden = true;
         setTimeout(() => this.run === runId && this.endRun(), 5000);
-      } else if (wasLive) this.endRun();
+      } else if (wasLive) this.endRun(ts);
       return;
     }
     if (this.done.has(runId)) return;
@@ -293,16 +296,41 @@ export class Thread {
     if (this.waits && state === "running") state = "waiting"; // it is told anew
     let line = this.tools.get(data.callId);
     if (!line) {
-      line = el("div", "tool");
-      line.append(el("span", "mark"), el("span", "name", data.tool ?? "tool"), el("span", "args", data.tool === "ask_user" ? "" : data.argsPreview ?? ""), el("span", "ms"));
-      line.querySelector(".mark").setAttribute("aria-hidden", "true");
+      line = this.toolLine(data);
       this.tools.set(data.callId, line);
       this.live.insertBefore(line, this.dots);
     }
+    this.toolState(line, data, state);
+    this.dots.hidden = this.waits;
+  }
+
+  // toolLine is the line of one call of a tool.
+  toolLine(data) {
+    const line = el("div", "tool");
+    line.append(el("span", "mark"), el("span", "name", data.tool ?? "tool"), el("span", "args", data.tool === "ask_user" ? "" : data.argsPreview ?? ""), el("span", "ms"));
+    line.querySelector(".mark").setAttribute("aria-hidden", "true");
+    return line;
+  }
+
+  toolState(line, data, state) {
     line.dataset.state = state;
     if (data.ms !== undefined) line.querySelector(".ms").textContent = data.ms < 1000 ? `${data.ms} ms` : `${(data.ms / 1000).toFixed(1)} s`;
     if (state === "failed") line.title = data.error ?? "failed";
-    this.dots.hidden = this.waits;
+  }
+
+  // used is the line of a call that the store knows.
+  used(data) {
+    const line = this.toolLine(data);
+    this.toolState(line, data, data.ok ? "ok" : "failed");
+    return line;
+  }
+
+  // foldTools puts the tools of a run into the thread.
+  foldTools(run, lines, at) {
+    this.folded.add(run);
+    const fold = el("details", "tools");
+    fold.append(el("summary", "", lines.length === 1 ? "Used 1 tool" : `Used ${lines.length} tools`), ...lines);
+    this.place(fold, at);
   }
 
   typing() {
@@ -313,11 +341,7 @@ export class Thread {
 
   // endRun takes the working run away; its tools stay, folded.
   endRun(at) {
-    if (this.tools?.size && at !== undefined) {
-      const fold = el("details", "tools");
-      fold.append(el("summary", "", this.tools.size === 1 ? "Used 1 tool" : `Used ${this.tools.size} tools`), ...this.tools.values());
-      this.place(fold, at);
-    }
+    if (this.tools?.size && at !== undefined && !this.folded.has(this.run)) this.foldTools(this.run, [...this.tools.values()], at);
     this.run = null;
     this.tools = null;
     this.live.replaceChildren();

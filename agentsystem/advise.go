@@ -1,0 +1,85 @@
+package agentsystem
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+)
+
+// isOperator reports whether the person of an agent runs this claybot: from the web
+// page or the terminal of the daemon, or by the setting operators.
+func (s *System) isOperator(a claybot.Agent) bool {
+	owner := a.Descriptor.OwnerID()
+	if !a.Descriptor.Foreground() || owner == "" {
+		return false
+	}
+	return s.operates(owner)
+}
+
+// advice is the cause of a failed run and what to do about it, for an operator in
+// their own chat; empty for everybody else, and where others read along.
+func (p *pass) advice(e *runs.Error) string {
+	if len(p.messages) == 0 || p.work().newest().Context.Group || !p.isOperator(p.agent) {
+		return ""
+	}
+	if e.Code == runs.CodeOff { // its text is the cause and the fix already
+		return e.Text
+	}
+	cause := connectors.OneLine(strings.TrimPrefix(runs.Explain(e).Text, "model: "), 500)
+	if cause == "" {
+		return ""
+	}
+	fix := fixOf(e)
+	if before, check, ok := strings.Cut(cause, "; check "); ok { // it says itself what to do
+		cause, fix = before, "check "+check
+		if m, found := errors.AsType[*llm.Error](e); found && m.Status != 0 {
+			cause, fix = before+" (HTTP "+strconv.Itoa(m.Status)+")", strings.TrimSuffix(fix, " (HTTP "+strconv.Itoa(m.Status)+")")
+		}
+	}
+	text := "Cause: " + strings.TrimRight(cause, ".") + "."
+	if fix != "" {
+		text += "\nFix: " + strings.TrimRight(fix, ".") + "."
+	}
+	return text
+}
+
+// fixOf is what an operator can do about the error that ended a run.
+func fixOf(e *runs.Error) string {
+	if m, ok := errors.AsType[*llm.Error](e); ok {
+		return fixOfModel(m)
+	}
+	switch e.Code {
+	case runs.CodeNoModel:
+		return "name a model in CLAYBOT_MODEL or in the configuration; docs/configuration.md shows how."
+	case runs.CodeContext:
+		return "/new begins a new conversation; a model with a larger window avoids this."
+	case runs.CodeTooMany, runs.CodeToolBudget, runs.CodeDeadline:
+		return "ask for less at once, or raise the limit in the profile of the agent."
+	case runs.CodePrompt:
+		return "correct the prompt of the profile; `claybot doctor` names it."
+	}
+	return ""
+}
+
+func fixOfModel(e *llm.Error) string {
+	switch {
+	case e.Account, e.Status == 401, e.Status == 403:
+		return "check the API key and the account: OPENAI_API_KEY or ANTHROPIC_API_KEY, or `model` in the configuration; then restart claybot or reload it."
+	case e.Status == 404:
+		return "check the name of the model (CLAYBOT_MODEL) and its address (OPENAI_BASE_URL); then restart claybot or reload it."
+	case e.Class == llm.Rate, e.Status == 402:
+		return "look at the limits and the credit of the account at the provider; the next message tries again."
+	case e.Status >= 500:
+		return "wait: the provider has a problem of its own; the next message tries again."
+	case e.Status == 0 && e.Class == llm.Transient:
+		return "check that this machine reaches the address of the model (OPENAI_BASE_URL); the next message tries again."
+	case e.Class == llm.Permanent:
+		return "check the settings of the model: CLAYBOT_MODEL, OPENAI_BASE_URL and `model` in the configuration."
+	}
+	return ""
+}

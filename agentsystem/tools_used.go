@@ -1,0 +1,45 @@
+package agentsystem
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// maxToolsUsed is the most calls of tools that are listed of one run: the newest.
+const maxToolsUsed = 100
+
+// ToolsOf lists the calls of tools that a run which has ended made, in the order in
+// which they ended. Of a run that goes on, and of one whose events were removed after
+// their time, it lists none.
+func (s *System) ToolsOf(ctx context.Context, id claybot.RunID) ([]connectors.ToolUse, error) {
+	run, err := s.Runs.Run(ctx, id)
+	if err != nil {
+		return nil, ignore(err, storage.ErrNotFound)
+	}
+	if !run.State.Ended() || run.Usage.ToolCalls == 0 {
+		return nil, nil
+	}
+	var used []connectors.ToolUse
+	args := make(map[string]string)
+	for e, err := range s.Runs.Events(ctx, id, max(0, run.LastSeq-maxStoryEvents)) {
+		if err != nil {
+			return nil, fmt.Errorf("read the events of run %s: %w", id, err)
+		}
+		switch e.Type {
+		case claybot.EventToolCalled:
+			d := of[runs.ToolStarted](e)
+			args[d.CallID] = d.ArgsPreview
+		case claybot.EventToolSucceeded, claybot.EventToolFailed:
+			d := of[runs.ToolEnded](e)
+			used = append(used, connectors.ToolUse{
+				CallID: d.CallID, Tool: d.Tool, Args: args[d.CallID], OK: e.Type == claybot.EventToolSucceeded, Error: d.Error, MS: d.MS,
+			})
+		}
+	}
+	return used[max(0, len(used)-maxToolsUsed):], nil
+}

@@ -1,0 +1,206 @@
+package agentsystem
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// An Outcome is what became of a message, in one word.
+type Outcome string
+
+// The outcomes of a message: first those that are still open, then those of a message
+// that no run took, then those of a run that has ended.
+const (
+	OutcomeWaiting Outcome = "waiting" // for its turn
+	OutcomeWorking Outcome = "working" // its run is at work
+	OutcomePaused  Outcome = "paused"  // its run waits for an answer, an approval, a budget or subagents
+
+	OutcomeHandled Outcome = "handled" // without a run, as it should be: a command, an answer to a question
+	OutcomeDropped Outcome = "dropped" // no run will take it
+
+	OutcomeAnswered    Outcome = "answered"    // the platform has the whole reply
+	OutcomeSilent      Outcome = "silent"      // the run succeeded, and there is no reply to send
+	OutcomeSending     Outcome = "sending"     // the reply waits in the outbox
+	OutcomeUncertain   Outcome = "uncertain"   // whether the reply arrived is not known
+	OutcomeUndelivered Outcome = "undelivered" // some of the reply was given up
+	OutcomeFailed      Outcome = "failed"      // the run failed, whether or not its sender was notified
+	OutcomeStopped     Outcome = "stopped"     // the run was stopped
+)
+
+// A Verdict is what became of a message. The Why page, the API, the command line and
+// /why all show this one, so that they never disagree.
+type Verdict struct {
+	Outcome Outcome `json:"outcome"`
+	Text    string  `json:"text"` // in one or two sentences
+}
+
+// VerdictOf judges a message by its receipt alone. A run that failed has failed, also
+// when its sender was notified of that: the state of the run comes before that of its
+// replies.
+func VerdictOf(r storage.Receipt, zone *time.Location) Verdict {
+	switch {
+	case r.Skipped != "":
+		return verdictSkipped(r)
+	case r.Run == nil:
+		return Verdict{OutcomeWaiting, verdictWaiting(r)}
+	case r.Run.State == claybot.RunAwaiting:
+		return Verdict{OutcomePaused, "The run is paused: it waits for " + waitsFor(*r.Run, zone) + "."}
+	case !r.Run.State.Ended():
+		return Verdict{OutcomeWorking, "The agent is at work on it."}
+	}
+	sent := tallyOf(r.Replies)
+	switch r.Run.State {
+	case claybot.RunFailed:
+		return Verdict{OutcomeFailed, "The run failed" + causeOf(*r.Run) + ". " + sent.notified(silenceWords(*r.Run, r.Message))}
+	case claybot.RunCanceled:
+		text := upper(silenceWords(*r.Run, r.Message)) + "."
+		if r.Run.Output != "" {
+			text += " What it had written until then was kept."
+		}
+		return Verdict{OutcomeStopped, text}
+	}
+	return sent.verdict(upper(silenceWords(*r.Run, r.Message)) + ".")
+}
+
+func verdictSkipped(r storage.Receipt) Verdict {
+	v := Verdict{OutcomeDropped, upper(skippedWords(r.Skipped)) + "."}
+	switch r.Skipped {
+	case skippedAnswer, skippedUnfit:
+		v.Outcome = OutcomeHandled
+	case "command", "reset", "canceled", "operator":
+		v.Outcome = OutcomeHandled
+		if sent := tallyOf(r.Replies); len(r.Replies) > 0 {
+			return sent.verdict(v.Text)
+		}
+	}
+	return v
+}
+
+func verdictWaiting(r storage.Receipt) string {
+	switch {
+	case r.Ahead == 1:
+		return "It waits behind 1 other message."
+	case r.Ahead > 1:
+		return fmt.Sprintf("It waits behind %d other messages.", r.Ahead)
+	case r.Busy != "":
+		return "It waits until its agent has ended the run that it works on."
+	}
+	return "It waits for its turn."
+}
+
+// causeOf is why a run failed, for an operator.
+func causeOf(run claybot.Run) string {
+	if run.Error == nil || run.Error.Text == "" {
+		return ""
+	}
+	return ": " + strings.TrimRight(connectors.OneLine(run.Error.Text, 300), ".")
+}
+
+// A tally counts the replies to a message by how far they have come. A notice about
+// another message that was not delivered is none of them.
+type tally struct{ sent, lost, doubtful, open int }
+
+func tallyOf(replies []claybot.Outgoing) (t tally) {
+	for _, o := range replies {
+		switch {
+		case strings.HasPrefix(o.ID, undeliveredPrefix):
+		case o.State == claybot.SendSent:
+			t.sent++
+		case o.State == claybot.SendFailed:
+			t.lost++
+		case o.State == claybot.SendAmbiguous:
+			t.doubtful++
+		default:
+			t.open++
+		}
+	}
+	return t
+}
+
+// verdict is that of a run that succeeded; silence is said where there is no reply.
+func (t tally) verdict(silence string) Verdict {
+	switch {
+	case t.lost == 1:
+		return Verdict{OutcomeUndelivered, "1 part of the reply could not be delivered."}
+	case t.lost > 1:
+		return Verdict{OutcomeUndelivered, fmt.Sprintf("%d parts of the reply could not be delivered.", t.lost)}
+	case t.doubtful > 0:
+		return Verdict{OutcomeUncertain, "The reply is on its way; whether it arrived is being found out."}
+	case t.open > 0:
+		return Verdict{OutcomeSending, "The reply waits to be sent."}
+	case t.sent > 0:
+		return Verdict{OutcomeAnswered, "It was answered, and the platform confirmed the reply."}
+	}
+	return Verdict{OutcomeSilent, silence}
+}
+
+// notified says whether the sender knows that a run failed.
+func (t tally) notified(silence string) string {
+	switch {
+	case t.lost > 0:
+		return "The notice about it could not be delivered."
+	case t.doubtful > 0:
+		return "The notice about it is on its way; whether it arrived is being found out."
+	case t.open > 0:
+		return "The notice about it waits to be sent."
+	case t.sent > 0:
+		return "The sender was notified."
+	case silence == "the run failed":
+		return "There is no chat to notify."
+	}
+	return upper(silence) + "."
+}
+
+// waitsFor says what a paused run waits for. /status, the notice to a person who
+// writes meanwhile, and every verdict use these words.
+func waitsFor(run claybot.Run, zone *time.Location) string {
+	a := run.Awaiting
+	switch {
+	case a == nil:
+		return "an answer"
+	case a.Reason == claybot.AwaitChildren && len(a.Answers) == 1:
+		return "1 subagent"
+	case a.Reason == claybot.AwaitChildren:
+		return fmt.Sprintf("%d subagents", len(a.Answers))
+	case len(a.Questions) == 0:
+		return "an answer"
+	}
+	q := a.Questions[0]
+	what := "an answer to: "
+	switch _, budget := runs.BudgetAskOf(q); {
+	case budget && len(q.Approvers) > 0:
+		what = "a decision by " + strings.Join(q.Approvers, " or ") + " about a budget: "
+	case budget:
+		what = "a decision about a budget: "
+	case len(q.Approvers) > 0:
+		what = "the approval of " + strings.Join(q.Approvers, " or ") + ": "
+	case q.Type == claybot.QuestionConfirm:
+		what = "an approval: "
+	}
+	text := what + "“" + headline(q) + "”"
+	if a.Until > 0 {
+		text += ", until " + clock(a.Until, zone) + " at the latest"
+	}
+	return text
+}
+
+// clock is a moment as people read it: with its date, unless it is today.
+func clock(t claybot.Time, zone *time.Location) string {
+	if zone == nil {
+		zone = time.UTC
+	}
+	at, now := t.Time().In(zone), time.Now().In(zone)
+	switch {
+	case at.Year() == now.Year() && at.YearDay() == now.YearDay():
+		return at.Format("15:04:05 MST")
+	case at.Year() == now.Year():
+		return at.Format("2 Jan 15:04:05 MST")
+	}
+	return at.Format("2 Jan 2006 15:04:05 MST")
+}

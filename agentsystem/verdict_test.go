@@ -1,0 +1,345 @@
+package agentsystem_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// verdict is what became of the newest message that ref names.
+func (r *rig) verdict(ref string) agentsystem.Verdict {
+	r.Helper()
+	stories, err := r.system.Why(r.Context(), ref)
+	if err != nil || len(stories) != 1 {
+		r.Fatalf("why %s: %d stories, %v", ref, len(stories), err)
+	}
+	return stories[0].Verdict()
+}
+
+// status is what /status says.
+func (r *rig) status(id string) string {
+	r.Helper()
+	before := len(r.chat.seen("dm-ann"))
+	r.post(ann, command(id, "status"))
+	synctest.Wait()
+	seen := r.chat.seen("dm-ann")
+	if len(seen) == before {
+		r.Fatalf("no answer to /status: %q", seen)
+	}
+	return seen[len(seen)-1]
+}
+
+// tight is a budget of each person that no call fits in.
+func tight(every string) agentsystem.BudgetRule {
+	return agentsystem.BudgetRule{Per: agentsystem.PerOwner, Every: every, Unit: storage.UnitMicroUSD, Limit: 3000, Hard: true}
+}
+
+// A run that failed has failed, although the notice of that was delivered, and every
+// try of a model counts.
+func TestVerdictOfAFailedRun(t *testing.T) {
+	broken := func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: openaitest.FaultUnavailable} }
+	banking(t, broken, func(b *bank) {
+		b.start()
+		b.say("hello")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		v := b.verdict("hello")
+		if v.Outcome != agentsystem.OutcomeFailed || !strings.HasPrefix(v.Text, "The run failed: ") || !strings.HasSuffix(v.Text, " The sender was notified.") {
+			b.Errorf("%+v", v)
+		}
+		run := b.receipt("hello").Run
+		if tries := int64(b.server.Calls()); tries != 3 || run.Usage.LLMCalls != tries || run.Usage.Input != 0 || run.Usage.CostMicroUSD != 0 {
+			b.Errorf("%d tries, usage %+v", tries, run.Usage)
+		}
+	})
+}
+
+// A stopped call costs the same in the budget, in the run and in the ledger.
+func TestOnePriceForAStop(t *testing.T) {
+	for name, reply := range map[string]openaitest.Reply{
+		"in the middle":      {Text: strings.Repeat("word ", 400), Piece: 50, Fault: openaitest.FaultStall, CutAt: 4000},
+		"before the answer":  {Fault: openaitest.FaultHang},
+		"without a count":    {Text: "done", Fault: openaitest.FaultNoUsage},
+		"with all of it":     {Text: "done"},
+		"refused by the key": {Fault: openaitest.FaultAuth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			banking(t, func(openaitest.Request) openaitest.Reply { return reply }, func(b *bank) {
+				b.rules = []agentsystem.BudgetRule{dollar(5_000_000)}
+				b.start()
+				b.say("tell me more")
+				time.Sleep(time.Second)
+				b.post(ann, stop("s"))
+				synctest.Wait()
+				run := b.receipt("tell me more").Run
+				if !run.State.Ended() {
+					b.Fatalf("%+v", run)
+				}
+				sums, err := b.db.Spent(b.Context(), storage.SpentQuery{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				ledger := int64(0)
+				for _, s := range sums {
+					ledger += s.Usage.CostMicroUSD
+				}
+				x := b.budget("all/")
+				if x.Spent != run.Usage.CostMicroUSD || x.Spent != ledger || x.Reserved != 0 || run.Usage.LLMCalls != 1 || (x.Spent == 0) != (name == "refused by the key") {
+					b.Errorf("the budget says %d, the run %d, the ledger %d; %+v", x.Spent, run.Usage.CostMicroUSD, ledger, run.Usage)
+				}
+			})
+		})
+	}
+}
+
+// A normal first message fits in a budget that easily holds its answer, although the
+// tools of an agent make the request long.
+func TestFirstHelloFits(t *testing.T) {
+	banking(t, talks(20), func(b *bank) {
+		b.helpers = true
+		b.rules = []agentsystem.BudgetRule{{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 5000, Hard: true}}
+		b.start()
+		b.say("hello")
+		synctest.Wait()
+		if run := b.receipt("hello").Run; run == nil || run.State != claybot.RunSucceeded || len(b.open()) != 0 {
+			b.Errorf("%+v, people see %q", run, b.chat.seen("dm-ann"))
+		}
+	})
+}
+
+// Behind a question about a budget a person is told once what their messages wait for;
+// a raised limit frees all that waits, and not a moment earlier.
+func TestRaisedLimitFreesWhatWaits(t *testing.T) {
+	banking(t, talks(50), func(b *bank) {
+		b.start()
+		b.rules = []agentsystem.BudgetRule{tight(agentsystem.EveryMonth)}
+		b.say("first")
+		synctest.Wait()
+		for _, text := range []string{"second", "third", "fourth"} {
+			b.say(text)
+		}
+		synctest.Wait()
+		seen := b.chat.seen("dm-ann")
+		if len(seen) != 2 || !strings.HasPrefix(seen[0], "**Your budget for this month is too small") || !strings.HasPrefix(seen[1], "Your message waits") ||
+			!strings.Contains(seen[1], "/approve "+b.open()[0].ID[:6]) || !strings.Contains(seen[1], "/stop") {
+			b.Fatalf("people see %q", seen)
+		}
+		if got := b.status("c1"); !strings.Contains(got, "I am waiting for your decision: Your budget for this month") {
+			b.Errorf("/status says %q", got)
+		}
+		if v := b.verdict("first"); v.Outcome != agentsystem.OutcomePaused || !strings.Contains(v.Text, "a decision about a budget") {
+			b.Errorf("%+v", v)
+		}
+		list, err := b.paying().Budgets(b.Context(), 10)
+		if err != nil || len(list) != 1 || list[0].Waiting != 1 || list[0].Name != "the budget of chat/ann for January 2000" {
+			b.Errorf("%+v, %v", list, err)
+		}
+		recheck := func() {
+			b.Helper()
+			if err := b.paying().Recheck(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		recheck()
+		if b.server.Calls() != 0 || len(b.open()) != 1 {
+			b.Errorf("%d calls, %d questions before the limit was raised", b.server.Calls(), len(b.open()))
+		}
+		b.rules[0].Limit = 4000 // still too small: there is a new question, and none at the next look
+		recheck()
+		first := b.open()
+		recheck()
+		if open := b.open(); b.server.Calls() != 0 || len(open) != 1 || open[0].ID != first[0].ID {
+			b.Errorf("%d calls, questions %+v and %+v", b.server.Calls(), first, open)
+		}
+		b.rules[0].Limit = 5_000_000
+		recheck()
+		if open := b.open(); len(open) != 0 {
+			b.Errorf("still open: %+v", open)
+		}
+		for _, text := range []string{"first", "second", "third", "fourth"} {
+			if v := b.verdict(text); v.Outcome != agentsystem.OutcomeAnswered {
+				b.Errorf("%s: %+v", text, v)
+			}
+		}
+		if x := b.budget("owner/"); x.Extension != 0 {
+			b.Errorf("somebody extended it: %+v", x)
+		}
+		if list, err := b.paying().Budgets(b.Context(), 10); err != nil || list[0].Waiting != 0 {
+			b.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+// An extension by an operator frees everybody who waits for the same budget, and a
+// budget that is removed, or of a day that is over, holds nobody.
+func TestWhatElseFreesABudget(t *testing.T) {
+	for name, free := range map[string]func(b *bank) error{
+		"extended": func(b *bank) error {
+			return b.paying().Extend(b.Context(), "owner/chat/ann/2000-01-01/microUSD", 1_000_000, "operator", "x")
+		},
+		"removed": func(b *bank) error { b.rules = nil; return b.paying().Recheck(b.Context()) },
+		"the next day": func(b *bank) error {
+			time.Sleep(13 * time.Hour)
+			b.rules[0].Limit = 2_000_000 // the new day has it; the old one is never looked at again
+			return b.paying().Recheck(b.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			banking(t, talks(50), func(b *bank) {
+				b.start()
+				b.rules = []agentsystem.BudgetRule{tight(agentsystem.EveryDay)}
+				time.Sleep(12 * time.Hour)
+				b.say("first")
+				synctest.Wait()
+				if len(b.open()) != 1 {
+					b.Fatalf("people see %q", b.chat.seen())
+				}
+				if err := free(b); err != nil {
+					b.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if v := b.verdict("first"); v.Outcome != agentsystem.OutcomeAnswered || len(b.open()) != 0 {
+					b.Errorf("%+v, open %+v", v, b.open())
+				}
+			})
+		})
+	}
+}
+
+// What was written before a stop stays: in the chat, in the history that the model
+// reads next, and with the run.
+func TestStoppedAnswerIsKept(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.grow(streams, half1+half2)
+		r.mind.pace = time.Hour
+		r.start()
+		r.say("begin")
+		time.Sleep(2 * time.Second)
+		r.post(ann, stop("s"))
+		synctest.Wait()
+		kept := strings.TrimSpace(half1) + "\n\n*(stopped)*"
+		run := r.receipt("begin").Run
+		if got := r.chat.seen()[0]; got != kept || run.Output != kept || run.State != claybot.RunCanceled {
+			t.Errorf("people see %q, the run has %q", got, run.Output)
+		}
+		if v := r.verdict("begin"); v.Outcome != agentsystem.OutcomeStopped || v.Text != "The run was stopped in the chat. What it had written until then was kept." {
+			t.Errorf("%+v", v)
+		}
+		r.mind.pace = 0
+		r.say("go on")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		asked := r.mind.asked()
+		said := ""
+		for _, m := range asked[len(asked)-1].Messages {
+			if m.Role == llm.RoleAssistant {
+				said += m.Content
+			}
+		}
+		if said != kept {
+			t.Errorf("the model reads that it said %q", said)
+		}
+		r.checkEvents(ann)
+	})
+}
+
+// How long a call of a tool took includes what it waited for.
+func TestToolsTellHowLongTheyTook(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.mind.plan("begin", spawn("", "alpha"), llm.Say("all done"))
+		r.mind.hold("alpha", 5*time.Second)
+		r.start()
+		r.say("begin")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		run := r.receipt("begin").Run
+		used, err := r.system.ToolsOf(r.Context(), run.ID)
+		if err != nil || len(used) != 1 || used[0].Tool != "spawn_and_wait" || !used[0].OK || used[0].MS < 5000 || used[0].MS > 59_000 {
+			t.Errorf("%+v, %v", used, err)
+		}
+	})
+}
+
+// An operator reads in their own chat why a run failed and what to do; nobody else
+// does, nor does the operator where others read along.
+func TestOperatorReadsTheCause(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.mind.plan("bad", llm.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 401, Account: true, Text: "the provider refuses the key; check OPENAI_API_KEY"}})
+		r.start()
+		boss := claybot.User("chat", "dm-boss", "boss")
+		r.post(boss, msg("b1", "bad"))
+		r.post(ann, msg("a1", "bad"))
+		group := claybot.User("chat", "room", "boss")
+		m := msg("g1", "bad")
+		m.Context.Group = true
+		r.post(group, m)
+		synctest.Wait()
+		if got := strings.Join(r.chat.seen("dm-boss"), "\n"); !strings.Contains(got, "Cause: the provider refuses the key (HTTP 401).\nFix: check OPENAI_API_KEY.") {
+			t.Errorf("the operator reads %q", got)
+		}
+		for _, place := range []string{"dm-ann", "room"} {
+			if got := strings.Join(r.chat.seen(place), "\n"); got == "" || strings.Contains(got, "Cause") || strings.Contains(got, "OPENAI") {
+				t.Errorf("in %s people read %q", place, got)
+			}
+		}
+	})
+}
+
+// A moment has its date, unless it is today.
+func TestWhyHasDates(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.say("hello")
+		synctest.Wait()
+		ask := func(id string) string {
+			r.post(ann, command(id, "why"))
+			synctest.Wait()
+			seen := r.chat.seen()
+			return seen[len(seen)-1]
+		}
+		if got := ask("c1"); !strings.HasPrefix(got, "Your message of 00:00:00 UTC went") {
+			t.Errorf("on the same day: %q", got)
+		}
+		time.Sleep(30 * time.Hour)
+		if got := ask("c2"); !strings.HasPrefix(got, "Your message of 1 Jan 00:00:00 UTC went") {
+			t.Errorf("on the next day: %q", got)
+		}
+	})
+}
+
+// A question of an older version, which does not say the limit, is read as well.
+func TestOlderBudgetQuestion(t *testing.T) {
+	for digest, want := range map[string]runs.BudgetAsk{
+		"ask to extend owner/a b/day":           {Key: "owner/a b/day", Limit: -1},
+		"limit 20 ask to extend owner/a b/day":  {Key: "owner/a b/day", Limit: 20},
+		"extend by 25 owner/a b/day":            {Key: "owner/a b/day", Limit: -1, By: 25},
+		"limit 20 extend by 25 owner/a b/day":   {Key: "owner/a b/day", Limit: 20, By: 25},
+		"limit x extend by 25 owner/a b/day":    {},
+		"limit 20 extend by none owner/a b/day": {},
+		"something else":                        {},
+	} {
+		key := runs.KeyAskToExtend
+		if strings.Contains(digest, "extend by") {
+			key = runs.KeyExtend
+		}
+		got, ok := runs.BudgetAskOf(claybot.Question{Key: key, Digest: digest})
+		if ok != (want != runs.BudgetAsk{}) || ok && got != want {
+			t.Errorf("%q is %+v, %v", digest, got, ok)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package dashboard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
+)
+
+// Health is not well while an MCP server is down, and claims nothing about a model
+// that was never asked.
+func TestHealthOfServers(t *testing.T) {
+	live := []agentsystem.ConnectorStatus{{Name: "web", Health: connectors.Health{State: connectors.StateLive}}}
+	answers := agentsystem.ModelStatus{Name: "m", LastOK: time.Unix(1, 0)}
+	up := agentsystem.ServerStatus{Name: "files", OK: true, State: "connected"}
+	for _, tt := range []struct {
+		name    string
+		status  agentsystem.Status
+		tone    string
+		verdict string
+	}{
+		{"all work", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{up}}, "good", "Everything works."},
+		{"it starts", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "files", State: "starting"}}}, "good", "Everything works."},
+		{
+			"one is down", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{up, {Name: "web", State: "waiting", Err: "connection refused"}}},
+			"warn", "1 MCP server is down: agents do without its tools.",
+		},
+		{
+			"two need somebody", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}},
+			"warn", "2 MCP servers are down: agents do without their tools.",
+		},
+		{"a model that was not asked", agentsystem.Status{Connectors: live, Model: agentsystem.ModelStatus{Name: "m"}}, "good", "Everything works, as far as it was tried: the model was not asked yet."},
+	} {
+		if v := viewHealth(viewer{}, tt.status); v.Tone != tt.tone || v.Verdict != tt.verdict {
+			t.Errorf("%s: %s %q, want %s %q", tt.name, v.Tone, v.Verdict, tt.tone, tt.verdict)
+		}
+	}
+}
+
+// What a message says that has files alone.
+func TestWordsOfFiles(t *testing.T) {
+	voice := claybot.File{Kind: claybot.FileVoice, Seconds: 12}
+	photo := claybot.File{Kind: claybot.FilePhoto, Name: "cat.jpg"}
+	for want, m := range map[string]claybot.Message{
+		"[voice message, 0:12]":                                       {Files: []claybot.File{voice}},
+		"[voice message, 0:12; photo cat.jpg]":                        {Text: " ", Files: []claybot.File{voice, photo}},
+		"[photo cat.jpg; photo cat.jpg; photo cat.jpg; 2 more files]": {Files: []claybot.File{photo, photo, photo, photo, photo}},
+		"look": {Text: "look", Files: []claybot.File{photo}},
+		"":     {},
+	} {
+		if got := wordsOf(m); got != want {
+			t.Errorf("%+v says %q, want %q", m, got, want)
+		}
+	}
+}
