@@ -52,6 +52,7 @@ type pass struct {
 	repaired bool                      // what earlier passes did is known
 	graph    bool                      // the engine is one: its state is in the records
 	seq      int64                     // of the newest event, counted along with the store
+	tries    tries                     // that are charged to the run
 }
 
 // do runs the engine and ends the run, or pauses it. An error means that the
@@ -65,7 +66,7 @@ func (p *pass) do(life context.Context) error {
 	defer p.turns.end(p)
 	history, err := p.Agents.OpenHistory(life, p.box.Lease)
 	switch {
-	case err != nil && p.run.Attempts > maxAttempts && !again(err) && !errors.Is(err, storage.ErrLeaseLost):
+	case err != nil && p.tries.givenUp() && !again(err) && !errors.Is(err, storage.ErrLeaseLost):
 		p.log.Error("history cannot be opened", "err", err)
 		return p.end(errInterrupted) // which does without
 	case err != nil:
@@ -160,7 +161,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	if p.run.Cancel != "" {
 		return &inbox.CanceledError{By: p.run.Cancel}
 	}
-	if p.run.Attempts > maxAttempts {
+	if p.tries.givenUp() {
 		return errInterrupted
 	}
 	name, engine := p.engine(p.engineName())

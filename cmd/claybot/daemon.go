@@ -63,6 +63,7 @@ type daemon struct {
 	page     *webchat.Chat
 	relay    *runs.Relay
 	metrics  *metrics.Metrics
+	boots    *files.Boots
 	chats    []connectors.Connector
 	damaged  chan damage
 	device   devices.Open // that is explored; nil: a browser
@@ -121,6 +122,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.newBrowsers()
 	d.box = &toolbox{d: d}
 	d.metrics = d.newMetrics(c)
+	d.openBoots(c)
 	d.system = agentsystem.New(d.systemConfig(c))
 	d.built.Store(true)
 	d.purse = d.newPurse()
@@ -137,6 +139,15 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	return d, d.connect(c)
 }
 
+// openBoots begins the boot record of this process. Without one the daemon works as
+// after an orderly end.
+func (d *daemon) openBoots(c configs.Config) {
+	var err error
+	if d.boots, err = files.OpenBoots(c.DataDir); err != nil {
+		d.log.Warn("boot record unusable; runs are resumed as if the last process had ended in order", "err", err)
+	}
+}
+
 func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	var shared storage.Versions
 	if d.shared != nil {
@@ -145,8 +156,9 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
-			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db, Shared: shared, Nodes: d.db,
+			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db, Marks: d.db, Shared: shared, Nodes: d.db,
 		},
+		Boots:       d.boots,
 		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
 		CheckPrompt: checkPrompt,
 		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return d.box.of(a).Editable(a, c) },
@@ -278,6 +290,9 @@ func (d *daemon) close() {
 		all = append(all, d.engine)
 	}
 	all = append(all, d.stores.close...)
+	if d.boots != nil {
+		all = append(all, d.boots)
+	}
 	if d.lock != nil {
 		all = append(all, d.lock)
 	}
