@@ -59,6 +59,7 @@ type ramp struct {
 	active   bool
 	closed   bool
 	unclean  int
+	running  int // runs that were interrupted
 	began    time.Time
 	period   time.Duration // of a probation
 	window   float64       // runs on probation at once
@@ -104,7 +105,7 @@ func (r *ramp) start(unclean, running int, last storage.Boot, suspects []claybot
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.active, r.unclean, r.began = true, unclean, time.Now()
+	r.active, r.unclean, r.running, r.began = true, unclean, running, time.Now()
 	lived := time.Duration(claybot.Now()-last.Started) * time.Millisecond
 	r.period = min(max(2*lived, probationMin), probationMax)
 	r.fresh = unclean == 1

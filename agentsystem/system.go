@@ -117,6 +117,8 @@ type Config struct {
 	// Boots is what this member knows of how it ended before. nil: it always counts as
 	// ended in order.
 	Boots storage.Boots
+	// Limits are what the system allows this member, to be shown; MaxRuns goes by them.
+	Limits LimitStatus
 	// Settings for agents that deal with other agents; read at every decision.
 	// nil means the defaults.
 	Society func() Society
@@ -165,6 +167,7 @@ type System struct {
 	settings ownSettings
 	memory   memory
 	ramp     *ramp
+	holding  *holding // of connectors
 	began    time.Time
 
 	elsewhere signal // another node has written something
@@ -187,6 +190,7 @@ func New(cfg Config) *System {
 	if cfg.MaxRuns == 0 {
 		cfg.MaxRuns = 1000
 	}
+	cfg.Limits.MaxRuns = cfg.MaxRuns
 	if cfg.MaxBatch == 0 {
 		cfg.MaxBatch = inbox.DefaultMaxBatch
 	}
@@ -217,7 +221,7 @@ func New(cfg Config) *System {
 	if s.Society == nil {
 		s.Society = func() Society { return DefaultSociety }
 	}
-	s.ramp = newRamp(cfg.Boots, cfg.Log, s.absolve)
+	s.ramp, s.holding = newRamp(cfg.Boots, cfg.Log, s.absolve), newHolding()
 	s.gate = newGate(cfg)
 	s.post = newDeliverer(s.Config, s.connector, s.mayReceive)
 	return s
@@ -255,6 +259,9 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	}
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error { s.ramp.run(working); return nil })
+	if letIn := s.holdBack(cs); letIn != nil {
+		group.Go(func() error { letIn(working); return nil })
+	}
 	for _, c := range cs {
 		group.Go(func() error { s.supervise(working, c); return nil })
 	}

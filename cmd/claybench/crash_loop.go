@@ -38,7 +38,7 @@ func loopScenes() []loopScene {
 		{name: "kills", people: 150, thought: 3 * time.Second, kills: 20, limit: 10 * time.Minute},
 		{name: "poison", people: 151, poison: 1, thought: time.Second, deaths: 10, limit: 10 * time.Minute},
 		{name: "crowd", people: 4001, poison: 1, thought: 2 * time.Second, deaths: 10, limit: 30 * time.Minute},
-		{name: "memory", people: 4000, thought: 5 * time.Second, memory: 72 << 20, deaths: 1000, limit: 30 * time.Minute},
+		{name: "memory", people: 4000, thought: 20 * time.Second, memory: 72 << 20, deaths: 1000, limit: 30 * time.Minute},
 	}
 }
 
@@ -247,7 +247,9 @@ func (r *loopRig) live(ctx context.Context, p *process, outside bool) (died bool
 // open is how many people have not heard.
 func (r *loopRig) open() (n int) {
 	for i := range r.people {
-		heard := func(m telegramtest.Message) bool { return marker.MatchString(m.Text) || strings.Contains(m.Text, gaveUp) }
+		heard := func(m telegramtest.Message) bool {
+			return marker.MatchString(m.Text) || strings.Contains(m.Text, gaveUp)
+		}
 		if !slices.ContainsFunc(r.tg.Sent(chatID(i)), heard) {
 			n++
 		}

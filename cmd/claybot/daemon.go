@@ -63,6 +63,7 @@ type daemon struct {
 	page     *webchat.Chat
 	relay    *runs.Relay
 	metrics  *metrics.Metrics
+	bounds   agentsystem.LimitStatus
 	boots    *files.Boots
 	chats    []connectors.Connector
 	damaged  chan damage
@@ -112,6 +113,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	if d.lock, err = lockDirectory(c.DataDir); err != nil {
 		return nil, err
 	}
+	d.bounds = readLimits().apply(log, c.Node.MaxRuns)
 	if err := d.openStores(ctx, c); err != nil {
 		return nil, err
 	}
@@ -163,7 +165,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		CheckPrompt: checkPrompt,
 		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return d.box.of(a).Editable(a, c) },
 		Transcribe:  d.transcriber(),
-		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: c.Node.MaxRuns, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
+		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, Limits: d.bounds, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
 		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
 		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
 		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
