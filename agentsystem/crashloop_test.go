@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
 )
 
@@ -35,7 +36,7 @@ func (r *rig) dieOf(text string) (deaths int) {
 
 func (r *rig) askedAbout(text string) (n int) {
 	for _, q := range r.mind.asked() {
-		if strings.Contains(q.Messages[len(q.Messages)-1].Content, text) {
+		if slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return strings.Contains(m.Content, text) }) {
 			n++
 		}
 	}
@@ -93,6 +94,61 @@ func TestPoisonAmongInnocents(t *testing.T) {
 				told := slices.DeleteFunc(r.chat.seen(), func(s string) bool { return !strings.Contains(s, "interrupted several times") })
 				if len(told) != 1 {
 					t.Errorf("notices %q, want one", told)
+				}
+			})
+		})
+	}
+}
+
+// A message that is given up takes no other with it: not those of its batch, not those
+// that it was injected behind, and not what the person writes later.
+func TestPoisonInABatch(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy inbox.Policy
+		plan   []llm.Reply
+		seen   []string // besides the notice
+	}{
+		{"batch", inbox.Policy{Debounce: time.Second}, nil, []string{"re: a", "re: b", "re: later"}},
+		{"injected", inbox.Policy{WhenBusy: inbox.InjectAfterTools}, []llm.Reply{use("work")}, []string{"re: b", "re: later"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.line = platforms[0].line
+				r.setPolicy(tt.policy)
+				r.mind.before = func(ctx context.Context, q llm.Request) error {
+					if strings.Contains(fmt.Sprint(q.Messages), "poison") {
+						return rest(ctx, time.Hour)
+					}
+					return nil
+				}
+				if tt.plan != nil {
+					r.mind.plan("a", tt.plan...)
+					r.bench.work = restALittle
+				}
+				r.start()
+				r.say("a")
+				after(100 * time.Millisecond)
+				r.say("poison", "b")
+				if deaths := r.dieOf("poison"); deaths > 9 {
+					t.Errorf("the process died %d times", deaths)
+				}
+				after(10 * time.Minute)
+				r.say("later")
+				after(time.Minute)
+				seen := r.chat.seen()
+				for _, want := range tt.seen {
+					if n := len(slices.DeleteFunc(slices.Clone(seen), func(s string) bool { return s != want })); n != 1 {
+						t.Errorf("people see %q %d times, in %q", want, n, seen)
+					}
+				}
+				run := r.receipt("poison/alone").Run
+				if run == nil || run.State != claybot.RunFailed || len(run.Messages) != 1 {
+					t.Errorf("the poison ended as %+v", run)
+				}
+				if last := seen[len(seen)-1]; last != "re: later" {
+					t.Errorf("the last that people see is %q", last)
 				}
 			})
 		})

@@ -84,7 +84,11 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 			text = textTaskFailed(p.agent.Descriptor.Name, text)
 		}
 	}
-	if begun := p.live.shown(); begun != "" {
+	begun := p.live.shown()
+	if e == errInterrupted && !p.giveUp(p.box.Context()) && begun == "" {
+		text = "" // all of it comes again
+	}
+	if begun != "" {
 		text = strings.TrimSpace(begun + "\n\n" + text)
 	}
 	o.Replies = p.reply(claybot.OutgoingNotice, text)

@@ -53,6 +53,7 @@ type pass struct {
 	graph    bool                      // the engine is one: its state is in the records
 	seq      int64                     // of the newest event, counted along with the store
 	tries    tries                     // that are charged to the run
+	again    []storage.Posting         // messages that come again when it is given up
 }
 
 // do runs the engine and ends the run, or pauses it. An error means that the
@@ -73,6 +74,10 @@ func (p *pass) do(life context.Context) error {
 		return fmt.Errorf("open history: %w", err)
 	}
 	p.history = history
+	if out := leftOut(history.Records()); out != nil {
+		hidden := p.hidden
+		p.hidden = func(r claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
+	}
 	defer history.Close() // its writes are synced; closing has nothing to report
 	if p.firing() != nil {
 		p.saveState(life) // its helpers may report before it ends
