@@ -9,7 +9,7 @@ N        ?= 50
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image run demo test unit race lint fuzz crash crash-nodes bench bench-watch bench-nodes vuln clean
+.PHONY: help build image run demo test unit race lint fuzz crash crash-loop crash-nodes bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 
 crash: ## kill the real binary N times (50) under load and count what was lost
 	go run ./cmd/claybench -crash $(N)
+
+crash-loop: ## let the real binary die in a row: kills, a message that kills it, 72 MiB with 4,000 in flight (root); about 10 minutes
+	go run ./cmd/claybench -crash-loop
 
 crash-nodes: ## strike three nodes over one PostgreSQL 370 times under load and count what was lost; about an hour
 	go run ./cmd/claybench -crash-nodes

@@ -25,7 +25,7 @@ const (
 	unseenLimit  = 5 * time.Second // that others wait for suspects that do not show up
 	beatEvery    = 100 * time.Millisecond
 	controlMin   = 2 * time.Second
-	controlMax   = time.Minute
+	controlMax   = 2 * time.Minute
 )
 
 // A ramp decides how many runs may be at work after the process died, so that the
@@ -40,12 +40,14 @@ const (
 // suspects of one crash are about a quarter of those of the crash before: of 4,000
 // runs the one that kills the process is alone at the fifth crash.
 //
-// A crash is charged to a run only if the run was alone on probation. After a charge
-// the ramp first lets the process live without that run for ten times as long as
-// the run had lived (the control), and then lets it in alone again. A process that is
-// killed from outside dies during the control, which charges nothing; one that dies
-// again soon after the run began is charged again. A run with maxAttempts charges is
-// given up. See tries.
+// A run that was alone on probation when the process died is tried with a control:
+// the ramp lets the process live without that run for ten times as long as the run
+// had lived, and then lets it in alone again. A process that is killed from outside
+// most likely dies during the control, which makes the next one twice as long and
+// charges nothing; one that dies at the same age of the run as before is charged to
+// the run. Each charge doubles the next control. A run with maxAttempts charges is
+// given up, so three times in a row the process must have lived well without it and
+// died soon after it began. See tries.
 //
 // Without an unclean start a ramp lets everything in at once.
 type ramp struct {
@@ -207,8 +209,12 @@ func (r *ramp) queue(ts ...*ticket) {
 	if !r.active { // it ended a moment ago
 		r.release()
 	}
+	parked := slices.ContainsFunc(r.waiting, func(t *ticket) bool { return !t.tries.clear() })
 	in := r.schedule()
 	r.mu.Unlock()
+	if parked && len(in) == 0 {
+		r.save()
+	}
 	r.admit(in)
 }
 
@@ -323,7 +329,7 @@ func (r *ramp) schedule() (in []*ticket) {
 		}
 		r.waiting = slices.DeleteFunc(r.waiting, func(w *ticket) bool { return w == t })
 		t.admitted, t.since = true, now
-		t.alone = t.tries.N > 0 || r.window < 2
+		t.alone = !t.tries.clear() || r.window < 2
 		r.testing[t] = true
 		r.working++
 		r.peak = max(r.peak, r.working)
@@ -337,7 +343,7 @@ func (r *ramp) fits(t *ticket) bool {
 	if r.total > 0 && float64(r.working) >= r.total {
 		return false
 	}
-	if t.tries.N > 0 || r.window < 2 {
+	if !t.tries.clear() || r.window < 2 {
 		return len(r.testing) == 0
 	}
 	for x := range r.testing {
@@ -440,7 +446,12 @@ func (r *ramp) save() {
 		if r.closed || !r.active {
 			return
 		}
-		b.Testing, b.Alone, b.Since, b.Peak, b.Beat = nil, false, 0, r.peak, claybot.Now()
+		b.Testing, b.Parked, b.Alone, b.Since, b.Peak, b.Beat = nil, nil, false, 0, r.peak, claybot.Now()
+		for _, t := range r.waiting {
+			if !t.tries.clear() && !t.tries.givenUp() {
+				b.Parked = append(b.Parked, t.agent)
+			}
+		}
 		for t := range r.testing {
 			b.Testing = append(b.Testing, t.agent)
 			b.Alone, b.Since = t.alone, claybot.At(t.since)

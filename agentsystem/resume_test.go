@@ -14,7 +14,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A run that four processes died of, the last three times while it was alone, ends
+// A run that five processes died of, the last three times after a control, ends
 // with exactly one notice, and the next message runs (RN-06).
 func TestInterruptedThreeTimes(t *testing.T) {
 	t.Parallel()
@@ -23,8 +23,8 @@ func TestInterruptedThreeTimes(t *testing.T) {
 		r.mind.hold("poison", time.Hour)
 		r.start()
 		r.say("poison")
-		if deaths := r.dieOf("poison"); deaths != 4 {
-			t.Errorf("the process died %d times, want 4", deaths)
+		if deaths := r.dieOf("poison"); deaths != 5 {
+			t.Errorf("the process died %d times, want 5", deaths)
 		}
 		after(time.Minute)
 		run := r.ranID("poison")

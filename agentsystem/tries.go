@@ -23,10 +23,17 @@ const maxAttempts = 3
 type tries struct {
 	Run claybot.RunID `json:"run"`
 	N   int           `json:"n"`
-	// Lived is how long the process lived with the run at most, in milliseconds,
-	// when it died of it.
-	Lived int64 `json:"lived,omitempty"`
+	// Suspect is set once the process has died with the run alone. That alone charges
+	// nothing: it makes the run one to be tried with a control.
+	Suspect bool `json:"suspect,omitempty"`
+	// Lived is how long the process lived with the run at most, in milliseconds, when
+	// it died of it, and Missed how often it died during the control.
+	Lived  int64 `json:"lived,omitempty"`
+	Missed int   `json:"missed,omitempty"`
 }
+
+// clear reports whether nothing is charged.
+func (t tries) clear() bool { return t.N == 0 && !t.Suspect }
 
 // givenUp reports whether the run is not tried any more.
 func (t tries) givenUp() bool { return t.N >= maxAttempts }
@@ -36,12 +43,14 @@ func (t tries) givenUp() bool { return t.N >= maxAttempts }
 func (t tries) deadly() bool { return t.N > maxAttempts }
 
 // control is how long the process has to live without the run before that is let in
-// again.
+// again: ten times as long as it lived with it, twice as long after each charge and
+// each death during a control.
 func (t tries) control() time.Duration {
-	if t.N == 0 || t.givenUp() {
+	if !t.Suspect || t.givenUp() {
 		return 0
 	}
-	return min(max(10*time.Duration(t.Lived)*time.Millisecond, controlMin), controlMax)
+	c := max(10*time.Duration(t.Lived)*time.Millisecond, controlMin)
+	return min(c<<min(t.N+t.Missed, 10), controlMax)
 }
 
 // after is what is charged once the process has died and had lived so long with the
@@ -49,10 +58,15 @@ func (t tries) control() time.Duration {
 // another age is the first of its kind.
 func (t tries) after(lived time.Duration) tries {
 	known := time.Duration(t.Lived) * time.Millisecond
-	if t.N > 0 && !t.givenUp() && lived > 3*known+controlMin/4 {
-		t.N = 0
+	switch {
+	case t.givenUp():
+		t.N++
+	case t.Suspect && lived <= 2*known+controlMin/4:
+		t.N++
+	default:
+		t.N, t.Suspect = 0, true
 	}
-	t.N, t.Lived = t.N+1, max(t.Lived, lived.Milliseconds())
+	t.Lived = max(t.Lived, lived.Milliseconds())
 	return t
 }
 
@@ -90,7 +104,7 @@ func (s *System) chargeRun(ctx context.Context, id claybot.AgentID, t tries) err
 		return nil
 	}
 	text := ""
-	if t.N > 0 {
+	if t.N > 0 || t.Suspect {
 		b, err := json.Marshal(t)
 		if err != nil {
 			return err
@@ -123,7 +137,7 @@ func (s *System) chargeFailure(b *inbox.Box) {
 
 // absolve takes back what is charged to a run that has outlived its probation.
 func (s *System) absolve(t *ticket) {
-	if t.tries.N == 0 || t.tries.givenUp() {
+	if t.tries.clear() || t.tries.givenUp() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
@@ -136,7 +150,7 @@ func (s *System) absolve(t *ticket) {
 // progressed takes back what is charged to a run that gets further. On probation it
 // may still kill the process.
 func (p *pass) progressed(ctx context.Context) {
-	if p.tries.N == 0 || p.ramp.isTesting(p.box) {
+	if p.tries.clear() || p.ramp.isTesting(p.box) {
 		return
 	}
 	if err := p.chargeRun(ctx, p.agent.ID, tries{}); err != nil {
@@ -207,12 +221,32 @@ func (s *System) beginRamp(ctx context.Context) error {
 			}
 		}
 	}
+	for _, id := range last.Parked {
+		if err := s.missControl(ctx, id); err != nil {
+			return err
+		}
+	}
 	counts, err := s.Counts.Figures(ctx)
 	if err != nil {
 		return fmt.Errorf("count interrupted runs: %w", err)
 	}
 	s.ramp.start(unclean, counts.Runs[claybot.RunRunning], last, suspects)
 	return nil
+}
+
+// missControl makes the next control of an agent's run longer: the process died
+// without it.
+func (s *System) missControl(ctx context.Context, id claybot.AgentID) error {
+	e, err := s.Index.IndexedAgentByID(ctx, id)
+	if err != nil || e.Run == "" {
+		return ignore(err, storage.ErrNotFound)
+	}
+	t, err := s.triesOf(ctx, id, e.Run)
+	if err != nil || t.clear() {
+		return err
+	}
+	t.Missed++
+	return s.chargeRun(ctx, id, t)
 }
 
 // chargeCrash charges the death of the process before to the run that was alone.
@@ -222,6 +256,6 @@ func (s *System) chargeCrash(ctx context.Context, e storage.IndexEntry, last sto
 		return err
 	}
 	t = t.after(time.Duration(max(0, last.Beat-last.Since)) * time.Millisecond)
-	s.Log.Warn("the process died while this run was the only one on probation", "agent", e.ID, "run", e.Run, "times", t.N)
+	s.Log.Warn("the process died while this run was the only one on probation", "agent", e.ID, "run", e.Run, "charges", t.N)
 	return s.chargeRun(ctx, e.ID, t)
 }

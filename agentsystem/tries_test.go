@@ -16,13 +16,14 @@ func TestTries(t *testing.T) {
 		wait  time.Duration
 	}{
 		{"never", nil, 0, 0},
-		{"once", []time.Duration{s}, 1, 10 * s},
-		{"at once", []time.Duration{0}, 1, 2 * s},
-		{"twice alike", []time.Duration{s, 2 * s}, 2, 20 * s},
-		{"much later", []time.Duration{s, 10 * s}, 1, 60 * s},
-		{"at ages that differ, in the end", []time.Duration{s, 20 * s, s, 30 * s}, 3, 0},
-		{"given up", []time.Duration{s, s, s}, 3, 0},
-		{"even then", []time.Duration{s, s, s, 50 * s}, 4, 0},
+		{"once", []time.Duration{s}, 0, 10 * s},
+		{"at once", []time.Duration{0}, 0, 2 * s},
+		{"twice alike", []time.Duration{s, 2 * s}, 1, 40 * s},
+		{"much later", []time.Duration{s, 10 * s}, 0, 100 * s},
+		{"never longer than that", []time.Duration{s, 20 * s}, 0, 120 * s},
+		{"at ages that differ, in the end", []time.Duration{s, 20 * s, s, 30 * s, s}, 3, 0},
+		{"given up", []time.Duration{s, s, s, s}, 3, 0},
+		{"even then", []time.Duration{s, s, s, s, 50 * s}, 4, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var x tries

@@ -21,6 +21,9 @@ type Boot struct {
 	Alone bool         `json:"alone,omitempty"`
 	Since claybot.Time `json:"since,omitempty"`
 	Beat  claybot.Time `json:"beat,omitempty"`
+	// Parked are those that were kept waiting because the process may have died of
+	// them before.
+	Parked []claybot.AgentID `json:"parked,omitempty"`
 	// Starting is the connector that was started by itself and had not yet proven
 	// itself, and Blamed how many processes in a row have died so.
 	Starting string `json:"starting,omitempty"`

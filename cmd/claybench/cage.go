@@ -36,18 +36,22 @@ func newCage(dir, bin string, memory int64) (program string, remove func(), err 
 func memoryGroup(memory int64) (string, error) {
 	name := "claybench-" + strconv.Itoa(os.Getpid())
 	limit := []byte(strconv.FormatInt(memory, 10))
-	group := filepath.Join("/sys/fs/cgroup", name)
-	err := os.Mkdir(group, 0o755)
-	if err == nil {
-		if err = os.WriteFile(filepath.Join(group, "memory.max"), limit, 0o600); err == nil {
-			_ = os.WriteFile(filepath.Join(group, "memory.swap.max"), []byte("0"), 0o600) // absent without swap
-			return group, nil
+	const top = "/sys/fs/cgroup"
+	if _, err := os.Stat(filepath.Join(top, "cgroup.controllers")); err == nil {
+		group := filepath.Join(top, name)
+		if err := os.Mkdir(group, 0o755); err != nil {
+			return "", err
 		}
-		_ = os.Remove(group)
+		if err := os.WriteFile(filepath.Join(group, "memory.max"), limit, 0o600); err != nil {
+			_ = os.Remove(group)
+			return "", err
+		}
+		_ = os.WriteFile(filepath.Join(group, "memory.swap.max"), []byte("0"), 0o600) // absent without swap
+		return group, nil
 	}
-	group = filepath.Join("/sys/fs/cgroup/memory", name)
-	if older := os.Mkdir(group, 0o755); older != nil {
-		return "", errors.Join(err, older)
+	group := filepath.Join(top, "memory", name)
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(group, "memory.limit_in_bytes"), limit, 0o600); err != nil {
 		_ = os.Remove(group)
