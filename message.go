@@ -52,6 +52,9 @@ type Message struct {
 	Kind SystemKind `json:"kind,omitempty"` // of a system message
 	// Silent messages are recorded for the next turn and start none.
 	Silent bool `json:"silent,omitempty"`
+	// Alone messages share a run with no other: they come again because the run that
+	// had taken them was given up.
+	Alone bool `json:"alone,omitempty"`
 	// Hops counts the agents that have passed a thought on since a person said
 	// something; it ends conversations of agents with each other.
 	Hops int `json:"hops,omitempty"`

@@ -42,7 +42,7 @@ func (p *pass) commitEnd(ctx context.Context, o storage.Outcome) ([]claybot.Outg
 // the one notice of a failed background agent. They commit with the end, and
 // their ids are made of the run's, so each exists once.
 func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting, error) {
-	var posts []storage.Posting
+	posts := slices.Clone(p.again)
 	awaited := false
 	var report claybot.AgentID
 	for _, m := range p.messages {

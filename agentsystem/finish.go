@@ -90,6 +90,9 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 	if begun == "" && p.live.preview != nil {
 		begun = p.growing.after(p.step)
 	}
+	if e == errInterrupted && !p.giveUp(p.box.Context()) && begun == "" {
+		text = "" // all of it comes again
+	}
 	if begun != "" && text != "" {
 		text = strings.TrimSpace(begun + "\n\n" + text)
 	}

@@ -101,7 +101,33 @@ func (f *fuse) stores(s agentsystem.Stores) agentsystem.Stores {
 	s.Runs = fusedRuns{s.Runs, f}
 	s.Outbox = fusedOutbox{s.Outbox, f}
 	s.Later = fusedReminders{s.Later, f}
+	if s.Marks != nil {
+		s.Marks = fusedMarks{s.Marks, f}
+	}
 	return s
+}
+
+type fusedBoots struct {
+	storage.Boots
+	f *fuse
+}
+
+func (b fusedBoots) Update(sync bool, change func(*storage.Boot)) error {
+	return b.f.quiet(func() error { return b.Boots.Update(sync, change) })
+}
+
+type fusedMarks struct {
+	storage.Marks
+	f *fuse
+}
+
+func (m fusedMarks) Mark(ctx context.Context, key string) (value string, err error) {
+	err = m.f.quiet(func() error { value, err = m.Marks.Mark(ctx, key); return err })
+	return value, err
+}
+
+func (m fusedMarks) SetMark(ctx context.Context, key, value string) error {
+	return m.f.quiet(func() error { return m.Marks.SetMark(ctx, key, value) })
 }
 
 // reminders is the contract under a name that its own method does not hide.

@@ -34,7 +34,7 @@ const (
 // records. An error ends the pass, and a later one goes on here; a run that
 // somebody stopped has its records all the same, and they say what is missing.
 func (p *pass) bringFiles(ctx context.Context) error {
-	if p.run.Cancel != "" || p.run.Attempts > maxAttempts { // it is about to end
+	if p.run.Cancel != "" || p.tries.givenUp() { // it is about to end
 		stopped, cancel := context.WithCancelCause(ctx)
 		cancel(errInterrupted)
 		ctx = stopped

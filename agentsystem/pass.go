@@ -53,6 +53,8 @@ type pass struct {
 	repaired bool                      // what earlier passes did is known
 	graph    bool                      // the engine is one: its state is in the records
 	seq      int64                     // of the newest event, counted along with the store
+	tries    tries                     // that are charged to the run
+	again    []storage.Posting         // messages that come again when it is given up
 }
 
 // do runs the engine and ends the run, or pauses it. An error means that the
@@ -66,13 +68,17 @@ func (p *pass) do(life context.Context) error {
 	defer p.turns.end(p)
 	history, err := p.Agents.OpenHistory(life, p.box.Lease)
 	switch {
-	case err != nil && p.run.Attempts > maxAttempts && !again(err) && !errors.Is(err, storage.ErrLeaseLost):
+	case err != nil && p.tries.givenUp() && !again(err) && !errors.Is(err, storage.ErrLeaseLost):
 		p.log.Error("history cannot be opened", "err", err)
 		return p.end(errInterrupted) // which does without
 	case err != nil:
 		return fmt.Errorf("open history: %w", err)
 	}
 	p.history = history
+	if out := leftOut(history.Records()); out != nil {
+		hidden := p.hidden
+		p.hidden = func(r claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
+	}
 	defer history.Close() // its writes are synced; closing has nothing to report
 	if p.firing() != nil {
 		p.saveState(life) // its helpers may report before it ends
@@ -161,7 +167,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	if p.run.Cancel != "" {
 		return &inbox.CanceledError{By: p.run.Cancel}
 	}
-	if p.run.Attempts > maxAttempts {
+	if p.tries.givenUp() {
 		return errInterrupted
 	}
 	name, engine := p.engine(p.engineName())

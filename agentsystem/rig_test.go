@@ -58,6 +58,7 @@ type rig struct {
 	fuse    *fuse
 	db      *sqlite.DB
 	agents  *files.Store
+	boots   *files.Boots
 	system  *agentsystem.System
 	stopRun context.CancelFunc
 	ended   chan error
@@ -150,15 +151,19 @@ func (r *rig) start() {
 	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db}); err != nil {
 		r.Fatal(err)
 	}
+	if r.boots, err = files.OpenBoots(r.dir); err != nil {
+		r.Fatal(err)
+	}
 	stores := agentsystem.Stores{
 		Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-		Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db,
+		Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db, Marks: r.db,
 	}
 	if r.decorate != nil {
 		stores = r.decorate(stores)
 	}
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace, Hub: hub,
+		Boots:     fusedBoots{r.boots, r.fuse},
 		Models:    func() []string { return []string{"small", "large"} },
 		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
@@ -220,12 +225,22 @@ func (r *rig) shut() {
 		return
 	}
 	r.stop()
-	for _, c := range []interface{ Close() error }{r.agents, r.db} {
+	for _, c := range []interface{ Close() error }{r.agents, r.db, r.boots} {
 		if err := c.Close(); err != nil {
 			r.Error(err)
 		}
 	}
 	r.db = nil
+}
+
+// unclean is how many starts in a row followed a process that died.
+func (r *rig) unclean() int {
+	r.Helper()
+	b, err := files.ReadBoot(r.dir)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return b.Unclean
 }
 
 // restart stops in order and starts again on the same directory.

@@ -149,13 +149,7 @@ func TestFailureNotices(t *testing.T) {
 			r.Error(err)
 		}
 	}
-	kills := func(r *rig) {
-		for range 5 {
-			after(time.Second)
-			r.crash()
-			r.start()
-		}
-	}
+	kills := func(r *rig) { r.dieOf("dig\n") }
 	tests := []struct {
 		name     string
 		plan     []llm.Reply

@@ -29,6 +29,8 @@ type Status struct {
 	Duplicates int64                     `json:"duplicates"` // repeats that were dropped since the start
 	Ambiguous  int64                     `json:"ambiguous"`  // sends whose fate was unknown at first
 	Disk       *DiskStatus               `json:"disk,omitempty"`
+	Start      *StartStatus              `json:"start,omitempty"` // while claybot comes back after it died
+	Limits     LimitStatus               `json:"limits"`
 	Node       *NodeStatus               `json:"node,omitempty"`  // that says all this
 	Sinks      []runs.SinkHealth         `json:"sinks,omitempty"` // outside, see runs.Relay
 	// Checks are the results of the newest checks of the data directory, by name:
@@ -133,6 +135,8 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		Duplicates: counts.Duplicates,
 		Ambiguous:  counts.Ambiguous,
 		Node:       s.nodeStatus(),
+		Start:      s.comingBack(),
+		Limits:     s.Limits,
 		Unknown:    counts.unknown,
 	}
 	if counts.old {
@@ -177,7 +181,7 @@ func (s *System) health() []ConnectorStatus {
 	defer s.mu.Unlock()
 	all := make([]ConnectorStatus, 0, len(s.connectors))
 	for name, c := range s.connectors {
-		all = append(all, ConnectorStatus{Name: name, Health: c.Health()})
+		all = append(all, ConnectorStatus{Name: name, Health: c.Health(), Held: s.holding.held(name)})
 	}
 	slices.SortFunc(all, func(a, b ConnectorStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -196,6 +200,9 @@ func (s *System) Ready() (bool, string) {
 		return false, noDatabase
 	}
 	for _, c := range s.health() {
+		if c.Held != "" {
+			return false, "connector " + c.Name + " is " + c.Held
+		}
 		if c.LastOK.IsZero() && c.State != connectors.StateStandby {
 			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))
 		}

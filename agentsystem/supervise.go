@@ -28,6 +28,7 @@ const claimEvery = 2 * time.Second
 // runs while this node has its claim: it stands by until the claim is free, and
 // ends when the claim does.
 func (s *System) supervise(ctx context.Context, c connectors.Connector) {
+	s.holding.wait(ctx, c.Name())
 	x, ok := c.(connectors.Exclusive)
 	if !ok || s.Members.IsAlone() {
 		s.keepUp(ctx, c)

@@ -62,6 +62,9 @@ type Stores struct {
 	Texts  storage.Documents
 	Asked  storage.Questions
 	Usages storage.Usages
+	// Marks keep how often a run has failed or killed the process; nil: no run is
+	// given up for that.
+	Marks storage.Marks
 	// Nodes tells who shares the store; needed where Members is not alone.
 	Nodes storage.Nodes
 	// Shared is of a store that several nodes share; nil: the process has the store
@@ -121,6 +124,11 @@ type Config struct {
 	// nobody can. The files of one message are heard one after another. An
 	// *llm.LimitError has the words for the person.
 	Transcribe func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	// Boots is what this member knows of how it ended before. nil: it always counts as
+	// ended in order.
+	Boots storage.Boots
+	// Limits are what the system allows this member, to be shown; MaxRuns goes by them.
+	Limits LimitStatus
 	// Settings for agents that deal with other agents; read at every decision.
 	// nil means the defaults.
 	Society func() Society
@@ -168,6 +176,8 @@ type System struct {
 	speech   speech
 	settings ownSettings
 	memory   memory
+	ramp     *ramp
+	holding  *holding // of connectors
 	began    time.Time
 
 	elsewhere signal // another node has written something
@@ -190,6 +200,7 @@ func New(cfg Config) *System {
 	if cfg.MaxRuns == 0 {
 		cfg.MaxRuns = 1000
 	}
+	cfg.Limits.MaxRuns = cfg.MaxRuns
 	if cfg.MaxBatch == 0 {
 		cfg.MaxBatch = inbox.DefaultMaxBatch
 	}
@@ -220,6 +231,7 @@ func New(cfg Config) *System {
 	if s.Society == nil {
 		s.Society = func() Society { return DefaultSociety }
 	}
+	s.ramp, s.holding = newRamp(cfg.Boots, cfg.Log, s.absolve), newHolding()
 	s.gate = newGate(cfg)
 	s.post = newDeliverer(s.Config, s.connector, s.mayReceive)
 	return s
@@ -252,7 +264,14 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	if err := s.post.begin(ctx); err != nil {
 		return err
 	}
+	if err := s.beginRamp(ctx); err != nil {
+		return err
+	}
 	group, working := errgroup.WithContext(ctx)
+	group.Go(func() error { s.ramp.run(working); return nil })
+	if letIn := s.holdBack(cs); letIn != nil {
+		group.Go(func() error { letIn(working); return nil })
+	}
 	for _, c := range cs {
 		group.Go(func() error { s.supervise(working, c); return nil })
 	}
@@ -288,6 +307,11 @@ func (s *System) dispatch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !s.Members.IsAlone() {
+			if free, err = s.ramp.roomFor(ctx, free); err != nil {
+				return err
+			}
+		}
 		boxes, err := s.boxes.Next(ctx, min(free, 64), s.MaxBatch)
 		switch {
 		case ctx.Err() != nil:
@@ -306,6 +330,7 @@ func (s *System) dispatch(ctx context.Context) error {
 			continue
 		}
 		failures = 0
+		s.line(ctx, boxes)
 		for _, b := range boxes {
 			workers.start(b, s.work)
 		}

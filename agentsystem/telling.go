@@ -101,5 +101,8 @@ func (p *pass) commitWith(ctx context.Context, progress bool, ev ...claybot.Even
 		return p.broken
 	}
 	p.show(all...)
+	if progress || len(waiting) > 0 {
+		p.progressed(ctx)
+	}
 	return nil
 }

@@ -58,7 +58,8 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 			text, err = textCompactFailed, nil
 		}
 	}()
-	hidden := func(r claybot.Record) bool { return r.Aside || isCharge(r) }
+	out := leftOut(history.Records())
+	hidden := func(r claybot.Record) bool { return r.Aside || isCharge(r) || r.MessageID != "" && out[r.MessageID] }
 	turn := &runs.Turn{
 		Agent: agent, History: visible(history.Records(), hidden),
 		Run:   claybot.Run{ID: claybot.RunID(newID()), Agent: agent.ID},

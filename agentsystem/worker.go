@@ -17,7 +17,6 @@ import (
 
 // The bounds of a run.
 const (
-	maxAttempts     = 3               // passes cut by a crash without a new record
 	defaultDeadline = 2 * time.Hour   // of a whole run
 	stateEvery      = 1 * time.Minute // state.json is written at most this often for its counters
 )
@@ -25,14 +24,21 @@ const (
 // work takes one held agent through one pass: a reset, or one batch through
 // its engine. Afterwards the agent is free; when more waits, it is due again.
 func (s *System) work(box *inbox.Box) {
+	var err error
+	defer func() { s.ramp.leave(box, err == nil) }()
 	defer func() {
 		if x := recover(); x != nil { // outside the engine, whose panics end its run
 			s.Meter.Panicked("worker")
 			s.Log.Error("a worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
-			s.giveBack(box, inbox.Policy{}, fmt.Errorf("panic: %v", x))
+			err = fmt.Errorf("panic: %v", x)
+			s.giveBack(box, inbox.Policy{}, err)
 		}
 	}()
 	ctx, id := box.Context(), box.Lease.Agent
+	if err = s.enter(box); err != nil {
+		s.giveBack(box, inbox.Policy{}, err)
+		return
+	}
 	agent, err := s.Agents.Agent(ctx, id)
 	if errors.Is(err, storage.ErrDamaged) {
 		err = s.abandon(ctx, box, err)
@@ -88,11 +94,14 @@ func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error) {
 		wait = 0
 	default:
 		log.Error("a pass was given up; trying again", "err", err, "in", wait)
+		if !orderly {
+			s.chargeFailure(box)
+		}
 	}
 	for {
 		s.restWhileUp(wait)
 		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
-		err := s.Inbox.Release(ctx, box.Lease, policy.Wait(), orderly)
+		err := s.Inbox.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
 		cancel()
 		if err == nil || errors.Is(err, storage.ErrLeaseLost) {
 			return
@@ -195,6 +204,13 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 	for i, m := range batch {
 		ids[i] = m.ID
 	}
+	tried, err := s.interruptedTries(ctx, box)
+	if err != nil {
+		return err
+	}
+	if tried.deadly() && doom == nil {
+		doom = errInterrupted
+	}
 	run, err := s.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile))
 	if err != nil {
 		return err
@@ -204,7 +220,7 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 		System: s, box: box, agent: agent, profile: profile, run: run,
 		messages: withoutAnswers(append(box.Bound, batch...)),
 		log:      s.runLog(agent, run.ID),
-		seq:      run.LastSeq - 1, policy: profile.Policy,
+		seq:      run.LastSeq - 1, policy: profile.Policy, tries: tried,
 	}
 	p.hidden = func(r claybot.Record) bool { return isCharge(r) || r.Run != run.ID && (r.Aside || profile.Forget) }
 	p.log.Debug("run begins", "attempt", run.Attempts, "messages", len(p.messages), "message", newestID(run.Messages))

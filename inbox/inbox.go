@@ -258,6 +258,13 @@ func (b *Box) Begun(run claybot.RunID) {
 	}
 }
 
+// Working is the run that the work is on; empty before it has begun.
+func (b *Box) Working() claybot.RunID {
+	b.runMu.Lock()
+	defer b.runMu.Unlock()
+	return b.run
+}
+
 func (b *Box) cancelRun(run claybot.RunID, by string) {
 	b.runMu.Lock()
 	defer b.runMu.Unlock()

@@ -119,7 +119,7 @@ func Together(first, m claybot.Message) bool {
 func alone(m claybot.Message) bool {
 	switch m.Type {
 	case claybot.MessageUser, claybot.MessageSystem:
-		return m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0 || m.Undo != nil
+		return m.Alone || m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0 || m.Undo != nil
 	}
 	return true
 }

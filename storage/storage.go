@@ -222,6 +222,9 @@ type Held struct {
 	// Waiting are the messages no run has taken, oldest first, up to the limit
 	// given to Acquire.
 	Waiting []claybot.Message
+	// From is the node whose lease had run out; empty when the agent was released, or
+	// when one process uses the store alone.
+	From string
 }
 
 // Inbox keeps messages until a run takes them, and says which agent is next.

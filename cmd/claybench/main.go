@@ -6,6 +6,7 @@
 //	claybench -faults N   N lives in each of which a system call goes wrong; counts what was lost
 //	claybench -burst N    N subagents at once: time, peak memory, notices
 //	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
+//	claybench -crash-loop   kills in a row, a message that kills the daemon, and too little memory; counts who got no answer
 //	claybench -crash-nodes  kills, freezes, cuts and restarts of three nodes over one PostgreSQL; counts what was lost
 //	claybench -bench-nodes  one node and three over PostgreSQL against one over SQLite
 //
@@ -38,6 +39,8 @@ func main() {
 	flag.IntVar(&o.agents, "agents", 10_000, "how many idle agents the memory figures end with; with -watch, how many are in the store")
 	flag.StringVar(&o.out, "out", "docs/BENCHMARKS.md", "file for the table; empty prints only")
 	flag.BoolVar(&o.crashNodes, "crash-nodes", false, "strike three nodes over one PostgreSQL instead of measuring")
+	flag.BoolVar(&o.crashLoop, "crash-loop", false, "let the daemon die in a row, by itself and from outside, instead of measuring")
+	flag.StringVar(&o.scene, "scene", "", "with -crash-loop, only these: kills, poison, crowd, memory")
 	flag.BoolVar(&o.benchNodes, "bench-nodes", false, "measure many nodes and nothing else")
 	o.many.flags()
 	flag.StringVar(&o.bin, "bin", "", "binary to measure; built when empty")
@@ -58,8 +61,10 @@ type options struct {
 	watch  bool
 	kills  int // with watch
 
-	crashNodes, benchNodes bool
-	many                   nodesOptions // with one of these
+	scene string // of crashLoop; empty: all
+
+	crashLoop, crashNodes, benchNodes bool
+	many                              nodesOptions // with one of these
 
 	seed   int64
 	span   time.Duration
@@ -84,9 +89,14 @@ func run(ctx context.Context, o options) error {
 	if o.crash > 0 {
 		return crash(ctx, o, dir)
 	}
+
 	if o.faults > 0 {
 		_, err := faultLab(ctx, o, dir)
 		return err
+	}
+	if o.crashLoop {
+		return crashLoop(ctx, o, dir)
+
 	}
 	if o.crashNodes {
 		return crashNodes(ctx, o, dir)

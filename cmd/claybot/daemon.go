@@ -63,6 +63,8 @@ type daemon struct {
 	page     *webchat.Chat
 	relay    *runs.Relay
 	metrics  *metrics.Metrics
+	bounds   agentsystem.LimitStatus
+	boots    *files.Boots
 	chats    []connectors.Connector
 	damaged  chan damage
 	keeper   *keeper      // of a data directory; nil where nodes share a database
@@ -123,6 +125,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	if d.lock, err = lockDirectory(c.DataDir); err != nil {
 		return nil, err
 	}
+	d.bounds = readLimits().apply(log, c.Node.MaxRuns)
 	if err := d.openStores(ctx, c); err != nil {
 		return nil, err
 	}
@@ -133,6 +136,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.newBrowsers()
 	d.box = &toolbox{d: d}
 	d.metrics = d.newMetrics(c)
+	d.openBoots(c)
 	d.system = agentsystem.New(d.systemConfig(c))
 	d.built.Store(true)
 	d.purse = d.newPurse()
@@ -149,6 +153,15 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	return d, d.connect(c)
 }
 
+// openBoots begins the boot record of this process. Without one the daemon works as
+// after an orderly end.
+func (d *daemon) openBoots(c configs.Config) {
+	var err error
+	if d.boots, err = files.OpenBoots(c.DataDir); err != nil {
+		d.log.Warn("boot record unusable; runs are resumed as if the last process had ended in order", "err", err)
+	}
+}
+
 func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	var shared storage.Versions
 	if d.shared != nil {
@@ -157,13 +170,14 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
-			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db, Shared: shared, Nodes: d.db,
+			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db, Marks: d.db, Shared: shared, Nodes: d.db,
 		},
+		Boots:       d.boots,
 		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
 		CheckPrompt: checkPrompt,
 		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return d.box.of(a).Editable(a, c) },
 		Transcribe:  d.transcriber(),
-		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: c.Node.MaxRuns, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
+		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, Limits: d.bounds, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
 		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
 		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
 		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
@@ -306,6 +320,9 @@ func (d *daemon) close() {
 		all = append(all, d.engine)
 	}
 	all = append(all, d.stores.close...)
+	if d.boots != nil {
+		all = append(all, d.boots)
+	}
 	if d.lock != nil {
 		all = append(all, d.lock)
 	}

@@ -47,6 +47,8 @@ func (d *doctor) directory(ctx context.Context) {
 	default:
 		d.say(what, levelOK, dir+" is there; no process uses it now", "")
 	}
+	d.boot(dir, holder != "")
+	d.limits(d.config.Node.MaxRuns)
 	d.space(dir)
 	d.syncs(dir)
 	d.modes(dir)
@@ -74,6 +76,26 @@ func (d *doctor) copies(dir string) {
 			return
 		}
 		d.say(what, levelOK, fmt.Sprintf("%d in %s, the newest of %s", len(all), dir, at.UTC().Format("2006-01-02 15:04 UTC")), "")
+	}
+}
+
+// boot looks whether claybot ended in order before.
+func (d *doctor) boot(dir string, running bool) {
+	const what = "last end"
+	b, err := files.ReadBoot(dir)
+	unclean := b.Unclean
+	if !running && b.Started != 0 && !b.Closed {
+		unclean++
+	}
+	switch {
+	case err != nil:
+		d.say(what, levelWarning, "the boot record cannot be read: "+reason(err), "nothing; the next start writes a new one")
+	case unclean == 0:
+		d.say(what, levelOK, "in order", "")
+	case b.Starting != "":
+		d.say(what, levelWarning, fmt.Sprintf("claybot died %s in a row, the last time while the connector %s was starting", count(unclean, "time"), b.Starting), "read the end of its log")
+	default:
+		d.say(what, levelWarning, fmt.Sprintf("claybot died %s in a row", count(unclean, "time")), "read the end of its log; with little memory, see the limits below")
 	}
 }
 

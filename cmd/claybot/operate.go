@@ -115,6 +115,7 @@ func (c statusCmd) Run(e *env) error {
 		{"access", string(st.Access.Mode)},
 		{"model", modelLine(st.Model)},
 	}
+	rows = append(rows, startRows(st)...)
 	rows = append(rows, figureRows(st, time.Now())...)
 	for _, x := range st.Connectors {
 		rows = append(rows, []string{x.Name, connectorLine(x)})
@@ -152,6 +153,18 @@ func (c statusCmd) Run(e *env) error {
 		rows = append(rows, []string{"MCP server " + x.Name, line})
 	}
 	return e.table(rows)
+}
+
+// startRows say what claybot may have, and how it comes back after it died.
+func startRows(st agentsystem.Status) [][]string {
+	l := limits{memory: st.Limits.Memory, files: st.Limits.Files}
+	rows := [][]string{{"limits", fmt.Sprintf("%d runs at once; %s", st.Limits.MaxRuns, l)}}
+	if x := st.Start; x != nil {
+		rows = append(rows, []string{"start", fmt.Sprintf(
+			"claybot died %s in a row: runs are resumed %d at a time, %d agents wait", count(x.Unclean, "time"), x.AtOnce, x.Waiting,
+		)})
+	}
+	return rows
 }
 
 // figureRows are what the store counts, and how old that is when it is not of now.

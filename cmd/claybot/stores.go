@@ -135,7 +135,7 @@ func openBlobs(ctx context.Context, c configs.Files) (storage.Blobs, error) {
 
 // self is this process as other nodes see it.
 func (d *daemon) self(c configs.Config) storage.Node {
-	return storage.Node{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: c.Node.MaxRuns}
+	return storage.Node{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: d.bounds.MaxRuns}
 }
 
 // newHub makes what wakes the watchers of runs, on other nodes as well.

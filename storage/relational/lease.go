@@ -101,6 +101,9 @@ func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 		return h, err
 	}
 	a.token++
+	if a.node != node {
+		h.From = a.node
+	}
 	if !c.dialect.Alone {
 		// A lease that a loss of power took back must not be given again under the
 		// same token: time goes on.

@@ -1,0 +1,143 @@
+package agentsystem
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// admit records who is on probation, and only then lets them begin.
+func (r *ramp) admit(in []*ticket) {
+	if len(in) == 0 {
+		return
+	}
+	r.save()
+	for _, t := range in {
+		close(t.ready)
+		if t.alone {
+			r.beat(t)
+		}
+	}
+}
+
+// beat records now and then that the process lives with a run that is alone, so
+// that the next one knows how long it did.
+func (r *ramp) beat(t *ticket) {
+	r.after(max(beatEvery, time.Since(t.since)/10), func() {
+		r.mu.Lock()
+		on := r.testing[t]
+		r.mu.Unlock()
+		if on {
+			r.save()
+			r.beat(t)
+		}
+	})
+}
+
+// save records who is on probation.
+func (r *ramp) save() {
+	r.record(false, func(b *storage.Boot) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.closed || !r.active {
+			return
+		}
+		b.Testing, b.Parked, b.Alone, b.Since, b.Peak, b.Beat = nil, nil, false, 0, r.peak, claybot.Now()
+		for _, t := range r.waiting {
+			if !t.tries.clear() && !t.tries.givenUp() {
+				b.Parked = append(b.Parked, t.agent)
+			}
+		}
+		for t := range r.testing {
+			b.Testing = append(b.Testing, t.agent)
+			b.Alone, b.Since = t.alone, claybot.At(t.since)
+		}
+		slices.Sort(b.Testing)
+	})
+}
+
+// record changes the boot record, if one is kept.
+func (r *ramp) record(sync bool, change func(*storage.Boot)) {
+	if r.boots == nil {
+		return
+	}
+	if err := r.boots.Update(sync, change); err != nil {
+		r.log.Warn("cannot write the boot record", "err", err)
+	}
+}
+
+// after calls f once d has passed, unless the ramp is closed by then.
+func (r *ramp) after(d time.Duration, f func()) *time.Timer {
+	return time.AfterFunc(d, func() {
+		r.mu.Lock()
+		if r.closed {
+			r.mu.Unlock()
+			return
+		}
+		r.calls.Add(1)
+		r.mu.Unlock()
+		defer r.calls.Done()
+		f()
+	})
+}
+
+// prove tells those who wait for it that the process survives.
+func (r *ramp) prove() {
+	select {
+	case <-r.proven:
+	default:
+		close(r.proven)
+	}
+}
+
+// release lets everybody in.
+func (r *ramp) release() {
+	for _, t := range r.waiting {
+		close(t.ready)
+	}
+	r.waiting = nil
+}
+
+// run ends the ramp, and the boot record, once the process has lived long enough and
+// no suspect is left, and at the end of ctx: what dies later was not on trial.
+func (r *ramp) run(ctx context.Context) {
+	for wait := cleanAfter; ctx.Err() == nil; wait = probationMin {
+		pause(ctx, wait)
+		if ctx.Err() == nil && r.calm() {
+			break
+		}
+	}
+	clean := ctx.Err() == nil
+	if !clean {
+		r.mu.Lock()
+		r.closed = true
+		r.mu.Unlock()
+		r.calls.Wait()
+	}
+	r.record(true, func(b *storage.Boot) {
+		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Closed: clean}
+		if clean {
+			b.Unclean = 0
+		}
+	})
+}
+
+// calm ends the ramp where nothing is left to find out.
+func (r *ramp) calm() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	suspect := func(t *ticket) bool { return t.suspect }
+	if r.active && (time.Since(r.began) < cleanAfter || slices.ContainsFunc(r.waiting, suspect) || slices.ContainsFunc(slices.Collect(maps.Keys(r.testing)), suspect)) {
+		return false
+	}
+	r.active, r.unclean, r.total = false, 0, 0
+	clear(r.lost)
+	r.prove()
+	r.release()
+	r.changed.raise()
+	return true
+}

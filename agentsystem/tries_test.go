@@ -1,0 +1,41 @@
+package agentsystem
+
+import (
+	"testing"
+	"time"
+)
+
+// A death is charged again only when the run had about the same age, and the control
+// grows with that age.
+func TestTries(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		name  string
+		lived []time.Duration
+		n     int
+		wait  time.Duration
+	}{
+		{"never", nil, 0, 0},
+		{"once", []time.Duration{s}, 0, 10 * s},
+		{"at once", []time.Duration{0}, 0, 2 * s},
+		{"twice alike", []time.Duration{s, 2 * s}, 1, 40 * s},
+		{"much later", []time.Duration{s, 10 * s}, 0, 100 * s},
+		{"never longer than that", []time.Duration{s, 20 * s}, 0, 120 * s},
+		{"at ages that differ, in the end", []time.Duration{s, 20 * s, s, 30 * s, s}, 3, 0},
+		{"given up", []time.Duration{s, s, s, s}, 3, 0},
+		{"even then", []time.Duration{s, s, s, s, 50 * s}, 4, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var x tries
+			for _, d := range tt.lived {
+				x = x.after(d)
+			}
+			if x.N != tt.n || x.control() != tt.wait {
+				t.Errorf("got %d charges and a control of %v, want %d and %v", x.N, x.control(), tt.n, tt.wait)
+			}
+			if x.givenUp() != (tt.n >= 3) || x.deadly() != (tt.n > 3) {
+				t.Errorf("given up %v, deadly %v", x.givenUp(), x.deadly())
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package storage
+
+import "github.com/claybot/claybot"
+
+// A Boot is what one process of claybot leaves for the next one in the same data
+// directory: whether it ended in order, and what it was trying when it did not.
+type Boot struct {
+	// Unclean counts the starts in a row, up to this one, that followed a process
+	// that died.
+	Unclean int          `json:"unclean"`
+	Started claybot.Time `json:"started"`
+	// Closed is set by an orderly end, and by a process that has lived long enough.
+	Closed bool `json:"closed,omitempty"`
+	// Testing are the agents whose runs were not yet known to be harmless, and
+	// Peak is the most that were at work at once. Both are kept only after an
+	// unclean start.
+	Testing []claybot.AgentID `json:"testing,omitempty"`
+	Peak    int               `json:"peak,omitempty"`
+	// Alone is set while Testing is one agent that was let in by itself. Since says
+	// from when on, and Beat when the process was last seen alive.
+	Alone bool         `json:"alone,omitempty"`
+	Since claybot.Time `json:"since,omitempty"`
+	Beat  claybot.Time `json:"beat,omitempty"`
+	// Parked are those that were kept waiting because the process may have died of
+	// them before.
+	Parked []claybot.AgentID `json:"parked,omitempty"`
+	// Starting is the connector that was started by itself and had not yet proven
+	// itself, and Blamed how many processes in a row have died so.
+	Starting string `json:"starting,omitempty"`
+	Blamed   int    `json:"blamed,omitempty"`
+}
+
+// Boots keeps the Boot of this process. A record that cannot be written costs
+// precision only: the caller logs the error and goes on.
+type Boots interface {
+	// Last is what the process before this one left; the zero Boot after none.
+	Last() Boot
+	// Update changes the record of this process and writes it before it returns.
+	// It survives the death of the process; with sync a power cut as well. Calls
+	// are made one after another, in any goroutine.
+	Update(sync bool, change func(*Boot)) error
+}

@@ -1,0 +1,94 @@
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+var _ storage.Boots = (*Boots)(nil)
+
+// bootsName is the file of the boot record in the data directory.
+const bootsName = "boots.json"
+
+// Boots is the boot record of a data directory, in boots.json. The file is
+// replaced whole or not at all. The process that has the DirLock writes it.
+type Boots struct {
+	dir  string
+	last storage.Boot
+
+	mu  sync.Mutex
+	now storage.Boot
+}
+
+// OpenBoots reads the record of the process before and begins that of this one.
+// A record that cannot be read counts as none, as it says nothing about runs. The
+// Boots can be used also when it comes with an error: it could not be written.
+func OpenBoots(dir string) (*Boots, error) {
+	b := &Boots{dir: dir}
+	var err error
+	if b.last, err = ReadBoot(dir); err != nil {
+		b.last = storage.Boot{}
+	}
+	if b.last.Started != 0 && !b.last.Closed {
+		b.now.Unclean = b.last.Unclean + 1
+	}
+	b.now.Started = claybot.Now()
+	return b, errors.Join(err, b.Update(true, func(*storage.Boot) {}))
+}
+
+// ReadBoot reads the boot record of a data directory; the zero Boot when there is
+// none. It locks nothing.
+func ReadBoot(dir string) (b storage.Boot, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, bootsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &b)
+	}
+	if err != nil {
+		return storage.Boot{}, fmt.Errorf("read %s: %w", bootsName, err)
+	}
+	return b, nil
+}
+
+// Last implements storage.Boots.
+func (b *Boots) Last() storage.Boot { return b.last }
+
+// Update implements storage.Boots.
+func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock() // one writer, in the order of the changes
+	change(&b.now)
+	data, err := json.Marshal(b.now)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", bootsName, err)
+	}
+	if sync {
+		err = replace(osFS{}, b.dir, bootsName, data)
+	} else { // a process may die at any moment, the machine may not
+		next := filepath.Join(b.dir, bootsName+".next")
+		if err = os.WriteFile(next, data, 0o600); err == nil {
+			err = os.Rename(next, filepath.Join(b.dir, bootsName))
+		}
+	}
+	if err != nil {
+		return failed("write "+bootsName, err)
+	}
+	return nil
+}
+
+// Close records an orderly end.
+func (b *Boots) Close() error {
+	return b.Update(true, func(r *storage.Boot) {
+		*r = storage.Boot{Unclean: r.Unclean, Started: r.Started, Closed: true}
+	})
+}

@@ -1,0 +1,63 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Starts count as unclean until a process ends in order, whatever became of the file.
+func TestBoots(t *testing.T) {
+	dir := t.TempDir()
+	begin := func(unclean int) *Boots {
+		t.Helper()
+		b, err := OpenBoots(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := ReadBoot(dir)
+		if err != nil || now.Unclean != unclean || now.Started == 0 || now.Closed {
+			t.Errorf("the record is %+v, %v; want %d unclean starts", now, err, unclean)
+		}
+		return b
+	}
+	begin(0)
+	b := begin(1)
+	want := []claybot.AgentID{"a", "b"}
+	for _, sync := range []bool{false, true} {
+		if err := b.Update(sync, func(x *storage.Boot) { x.Testing = want }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b = begin(2)
+	if got := b.Last().Testing; !reflect.DeepEqual(got, want) {
+		t.Errorf("on probation were %v, want %v", got, want)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begin(0)
+	if err := os.WriteFile(filepath.Join(dir, bootsName), []byte(`{"uncl`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := OpenBoots(dir)
+	if err == nil || b.Last().Started != 0 {
+		t.Errorf("a torn record: %+v, %v; want an error and no record", b.Last(), err)
+	}
+	begin(1)
+}
+
+// Without a place to write, a Boots still says what was before.
+func TestBootsCannotWrite(t *testing.T) {
+	b, err := OpenBoots(filepath.Join(t.TempDir(), "missing"))
+	if err == nil || b == nil {
+		t.Fatalf("got %v, %v; want a record and an error", b, err)
+	}
+	if err := b.Update(false, func(*storage.Boot) {}); err == nil {
+		t.Error("a write to a missing directory succeeded")
+	}
+}
