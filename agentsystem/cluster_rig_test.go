@@ -45,6 +45,8 @@ type cluster struct {
 	nodes  []*member
 	names  int
 	hints  bool // what a node tells reaches the others
+	// decorate, when it is set, stands between a node and its stores.
+	decorate func(agentsystem.Stores) agentsystem.Stores
 }
 
 // A member is one node.
@@ -132,7 +134,10 @@ func (c *cluster) start() *member {
 	hub := runs.NewHub()
 	stores := agentsystem.Stores{
 		Agents: c.agents, Index: m.db, Inbox: waysideInbox{m.db, m.way}, Runs: waysideRuns{m.db, m.way}, Outbox: waysideOutbox{m.db, m.way}, Access: m.db, Counts: waysideFigures{m.db, m.way},
-		Later: m.db, Texts: m.db, Asked: m.db, Usages: m.db, Nodes: m.db,
+		Later: m.db, Texts: m.db, Asked: m.db, Usages: m.db, Parking: m.db, Nodes: m.db,
+	}
+	if c.decorate != nil {
+		stores = c.decorate(stores)
 	}
 	m.system = agentsystem.New(agentsystem.Config{
 		Stores: m.fuse.stores(stores), Log: log, Version: "test", Hub: hub, Members: m.members,

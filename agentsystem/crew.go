@@ -33,20 +33,26 @@ func (c *crew) room(ctx context.Context) (int, error) {
 	}
 }
 
-func (c *crew) start(b *inbox.Box, work func(*inbox.Box)) {
+// busyNow is how many workers have a slot.
+func (c *crew) busyNow() int { return len(c.slots) }
+
+// start gives b to a worker. The worker may call leave to give its slot to another one
+// while it only waits.
+func (c *crew) start(b *inbox.Box, work func(b *inbox.Box, leave func())) {
 	c.slots <- struct{}{}
 	c.mu.Lock()
 	c.busy[b] = struct{}{}
 	c.mu.Unlock()
+	leave := sync.OnceFunc(func() { <-c.slots })
 	c.wg.Go(func() {
 		defer func() {
 			b.Close()
 			c.mu.Lock()
 			delete(c.busy, b)
 			c.mu.Unlock()
-			<-c.slots
+			leave()
 		}()
-		work(b)
+		work(b, leave)
 	})
 }
 

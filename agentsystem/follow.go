@@ -39,6 +39,9 @@ func (s *System) StartRun(ctx context.Context, to Address, m claybot.Message) (A
 	if err := s.checkFiles(ctx, agent.ID, m.Files); err != nil {
 		return Accepted{}, err
 	}
+	if err := s.unparkFirst(ctx, agent.Descriptor); err != nil {
+		return Accepted{}, fmt.Errorf("take in earlier messages: %w", err)
+	}
 	done, err := s.acceptFor(ctx, agent, m)
 	if err != nil {
 		return Accepted{}, err

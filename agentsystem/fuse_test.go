@@ -104,6 +104,7 @@ func (f *fuse) stores(s agentsystem.Stores) agentsystem.Stores {
 	if s.Marks != nil {
 		s.Marks = fusedMarks{s.Marks, f}
 	}
+	s.Parking = fusedParking{s.Parking, f}
 	return s
 }
 
@@ -128,6 +129,25 @@ func (m fusedMarks) Mark(ctx context.Context, key string) (value string, err err
 
 func (m fusedMarks) SetMark(ctx context.Context, key, value string) error {
 	return m.f.quiet(func() error { return m.Marks.SetMark(ctx, key, value) })
+}
+
+type fusedParking struct {
+	storage.Parking
+	f *fuse
+}
+
+func (p fusedParking) Park(ctx context.Context, m storage.Parked, r storage.ParkRules) (added bool, err error) {
+	err = p.f.step("park", func() error { added, err = p.Parking.Park(ctx, m, r); return err })
+	return added, err
+}
+
+func (p fusedParking) Unpark(ctx context.Context, id claybot.MessageID) error {
+	return p.f.step("unpark", func() error { return p.Parking.Unpark(ctx, id) })
+}
+
+func (p fusedParking) ParkedOf(ctx context.Context, d claybot.Descriptor, limit int) (list []storage.Parked, err error) {
+	err = p.f.quiet(func() error { list, err = p.Parking.ParkedOf(ctx, d, limit); return err })
+	return list, err
 }
 
 // reminders is the contract under a name that its own method does not hide.

@@ -45,5 +45,5 @@ func (t *Story) open() bool {
 	if t.Run != nil {
 		return !t.Run.State.Ended()
 	}
-	return t.Skipped == ""
+	return t.Skipped == "" && t.Parked == ""
 }

@@ -111,8 +111,8 @@ func TestSendPanics(t *testing.T) {
 	})
 }
 
-// An agent whose files cannot be read does not hold up its source: the message
-// ends in a notice.
+// An agent whose files cannot be read does not hold up its source: the message is
+// parked, its sender is notified once, and it runs when the files can be read again.
 func TestUnreadableAgent(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -122,6 +122,10 @@ func TestUnreadableAgent(t *testing.T) {
 		id := r.agent(ann)
 		r.shut()
 		path := filepath.Join(r.dir, "agents", string(id), "descriptor.json")
+		sound, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(path, []byte(`{"v":99}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -132,11 +136,18 @@ func TestUnreadableAgent(t *testing.T) {
 			}
 		}
 		after(time.Minute)
-		if seen := r.chat.seen(); len(seen) != 2 || !strings.Contains(seen[1], "cannot be read") {
+		if seen := r.chat.seen(); len(seen) != 2 || !strings.Contains(seen[1], "has to wait") {
 			t.Errorf("people see %q", seen)
 		}
 		if b, err := os.ReadFile(path); err != nil || string(b) != `{"v":99}` {
 			t.Errorf("the newer file became %q, %v", b, err)
+		}
+		if err := os.WriteFile(path, sound, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		after(2 * time.Minute)
+		if seen := r.chat.seen(); len(seen) != 3 || seen[2] != "re: b" {
+			t.Errorf("after the repair people see %q", seen)
 		}
 	})
 }

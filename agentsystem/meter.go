@@ -53,16 +53,12 @@ func (noMeter) Sent(claybot.Outgoing, string, time.Duration) {}
 func (noMeter) Event(claybot.AgentID, claybot.Event)         {}
 func (noMeter) Panicked(string)                              {}
 
-// unreadableReason is why a message does not run whose agent's files are
-// damaged.
-const unreadableReason = "unreadable"
-
 // receivedAs is the outcome of a message that was handed to the store.
 func receivedAs(done storage.Posted, err error) string {
 	switch {
 	case err != nil:
 		return ReceivedError
-	case done.Skipped != "" && done.Skipped != "command":
+	case done.Skipped != "" && done.Skipped != "command" && done.Skipped != parkedReason:
 		return ReceivedRefused
 	case !done.Added:
 		return ReceivedDuplicate

@@ -58,9 +58,24 @@ func (s *System) ordered(ctx context.Context, agent claybot.Agent, m claybot.Mes
 	if done.Added {
 		s.accepted(ctx, agent, m, done)
 	} else if m, err = s.storedAs(ctx, m.ID); err != nil {
-		return done, true, err
+		return done, true, unfinished(err)
 	}
-	return done, true, s.carryOut(ctx, agent, m)
+	return done, true, unfinished(s.carryOut(ctx, agent, m))
+}
+
+// An unfinishedError says that a message was posted, and what follows from it was
+// not done. Posting it again does that.
+type unfinishedError struct{ err error }
+
+func (e *unfinishedError) Error() string { return e.err.Error() }
+func (e *unfinishedError) Unwrap() error { return e.err }
+
+// unfinished is err as an unfinishedError, nil for none.
+func unfinished(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unfinishedError{err}
 }
 
 // storedAs is a message as it was stored when it came first. One that is known

@@ -68,7 +68,7 @@ func (p *pass) do(life context.Context) error {
 	defer p.turns.end(p)
 	history, err := p.Agents.OpenHistory(life, p.box.Lease)
 	switch {
-	case err != nil && p.tries.givenUp() && !again(err) && !errors.Is(err, storage.ErrLeaseLost):
+	case err != nil && p.tries.givenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
 		p.log.Error("history cannot be opened", "err", err)
 		return p.end(errInterrupted) // which does without
 	case err != nil:
@@ -80,6 +80,9 @@ func (p *pass) do(life context.Context) error {
 		p.hidden = func(r claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
+	if err := p.probe(life); err != nil {
+		return err
+	}
 	if p.firing() != nil {
 		p.saveState(life) // its helpers may report before it ends
 	}

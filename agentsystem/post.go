@@ -26,9 +26,10 @@ const (
 var _ connectors.Handler = (*System)(nil)
 
 // Post takes in what a connector received. It returns nil once the message is
-// durable, or was turned away for good: a stranger's, or one that is known.
-// Any other outcome is an error, nothing is stored, and the source must keep
-// the message.
+// durable, or was turned away for good: a stranger's, or one that is known. A message
+// whose agent cannot be used is durable, too: it is parked, and runs when the agent
+// can be used again. Any other outcome is an error, and nothing is stored. An error of
+// storage.ClassMessage is for good; after any other the source must keep the message.
 func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
 	began := time.Now()
 	outcome, err := s.receive(ctx, to, m)
@@ -39,24 +40,31 @@ func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 // receive is Post, and says what became of the message.
 func (s *System) receive(ctx context.Context, to claybot.Descriptor, m claybot.Message) (outcome string, err error) {
 	if err := checkMessage(to, m); err != nil {
-		return ReceivedError, err
+		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
 	}
 	if to.Foreground() && m.Type != claybot.MessageSystem && !s.gate.allowed(to, m.Context.Group) {
 		s.Log.Debug("message of a stranger", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
 		out, err := s.gate.stranger(ctx, to, m, newID)
 		s.post.hand(out)
+		if s.ofOne(ctx, err) { // they will write again
+			s.Log.Error("an unknown user was not answered", "connector", to.Connector, "message", m.ID, "err", err)
+			err = nil
+		}
 		if err != nil {
 			return ReceivedError, err
 		}
 		return ReceivedStranger, nil
 	}
-	done, err := s.accept(ctx, to, m)
+	done, err := s.take(ctx, to, m)
 	return receivedAs(done, err), err
 }
 
 // Moved follows a channel to its new id.
 func (s *System) Moved(ctx context.Context, connector, from, to string) error {
-	if err := s.Agents.MoveChannel(ctx, connector, from, to); err != nil {
+	err := s.Agents.MoveChannel(ctx, connector, from, to)
+	if s.ofOne(ctx, err) {
+		s.Log.Error("an agent of a moved channel stays where it is", "connector", connector, "from", from, "to", to, "err", err)
+	} else if err != nil {
 		return fmt.Errorf("move channel: %w", err)
 	}
 	s.Log.Info("a channel has a new id", "connector", connector, "from", from, "to", to)
@@ -87,9 +95,6 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 		m.At = claybot.Now()
 	}
 	agent, err := s.Agents.AgentFor(ctx, to)
-	if errors.Is(err, storage.ErrDamaged) {
-		return storage.Posted{Skipped: unreadableReason}, s.unreadable(ctx, to, m, err)
-	}
 	if err != nil {
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
@@ -208,24 +213,6 @@ func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Me
 // stopsAll reports whether a message asks to stop an agent and all below it.
 func stopsAll(m claybot.Message) bool {
 	return m.Type == claybot.MessageCancel && strings.EqualFold(strings.TrimSpace(m.Text), "all")
-}
-
-// unreadable ends a message whose agent's files cannot be read, in a notice. It
-// must not stay with its source: there it would hold up the messages of others.
-func (s *System) unreadable(ctx context.Context, to claybot.Descriptor, m claybot.Message, cause error) error {
-	s.Log.Error("a message cannot be taken: the files of its agent are damaged", "connector", to.Connector, "message", m.ID, "err", cause)
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textUnreadable)
-	if len(out) == 0 { // nobody would hear of it: the source must keep it
-		return fmt.Errorf("post %s: %w", m.ID, cause)
-	}
-	out[0].ID = fmt.Sprintf("unreadable/%s", m.ID)
-	stored, err := s.Outbox.Enqueue(ctx, out[:1]...)
-	if err != nil {
-		return fmt.Errorf("tell about %s: %w", m.ID, err)
-	}
-	s.post.hand(stored)
-	s.waiters.ended(Result{Err: ErrDropped}, m.ID)
-	return nil
 }
 
 // notifyFull says once an hour that an inbox takes no more.

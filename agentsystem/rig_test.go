@@ -45,6 +45,7 @@ type rig struct {
 	engines   map[string]runs.Engine // besides it
 	grace     time.Duration
 	blowAfter int
+	maxRuns   int
 	// transcribe is Config.Transcribe; more are tools besides the usual ones.
 	transcribe func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
 	more       func(s *agentsystem.System) []tools.Tool
@@ -156,13 +157,13 @@ func (r *rig) start() {
 	}
 	stores := agentsystem.Stores{
 		Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-		Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db, Marks: r.db,
+		Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db, Marks: r.db, Parking: r.db,
 	}
 	if r.decorate != nil {
 		stores = r.decorate(stores)
 	}
 	r.system = agentsystem.New(agentsystem.Config{
-		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace, Hub: hub,
+		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace, Hub: hub, MaxRuns: r.maxRuns,
 		Boots:     fusedBoots{r.boots, r.fuse},
 		Models:    func() []string { return []string{"small", "large"} },
 		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },

@@ -40,6 +40,13 @@ type Status struct {
 	Settings []SettingStatus `json:"settings,omitempty"`
 	// Servers are the MCP servers whose tools agents may use.
 	Servers []ServerStatus `json:"mcpServers,omitempty"`
+	// Unwell is why this member takes less work and is not ready: descriptors, memory
+	// or I/O. Empty when it is well.
+	Unwell string `json:"unwell,omitempty"`
+	// Faulty is how many agents this member cannot use at present. Parked are the
+	// messages that wait for such agents, of all members.
+	Faulty int           `json:"faultyAgents,omitempty"`
+	Parked *ParkedStatus `json:"parked,omitempty"`
 	// AsOf is when the figures of the store were read: set when they are not of this
 	// moment, because it does not answer.
 	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
@@ -138,6 +145,9 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 		Start:      s.comingBack(),
 		Limits:     s.Limits,
 		Unknown:    counts.unknown,
+		Unwell:     s.unwell.says(),
+		Faulty:     s.faults.count(),
+		Parked:     s.parking.status(),
 	}
 	if counts.old {
 		st.AsOf = counts.at
@@ -188,7 +198,9 @@ func (s *System) health() []ConnectorStatus {
 }
 
 // Ready reports whether every connector has had its first success or stands by,
-// and the store answers; if not, what is missing. Before Run nothing is ready.
+// the store answers, this member is well and the parking table has room; if not, what
+// is missing. Before Run nothing is ready. One agent that cannot be used does not
+// count: the others are served, and Status tells of it.
 func (s *System) Ready() (bool, string) {
 	s.mu.Lock()
 	running := s.running
@@ -198,6 +210,10 @@ func (s *System) Ready() (bool, string) {
 		return false, "the start is under way"
 	case !s.Members.IsAlone() && s.Members.Answering() != nil:
 		return false, noDatabase
+	case s.unwell.says() != "":
+		return false, s.unwell.says()
+	case s.parking.full.Load():
+		return false, textParkingFull
 	}
 	for _, c := range s.health() {
 		if c.Held != "" {

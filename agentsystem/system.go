@@ -8,7 +8,7 @@
 // other; a destination gets its messages in order.
 //
 // Goroutines: Run starts one per connector, the dispatcher, the deliverer, one
-// for reminders, and one or two that mend what a crash left behind; where several nodes share the store one that follows who
+// for reminders, one for parked messages, and one or two that mend what a crash left behind; where several nodes share the store one that follows who
 // is there, and one that looks for what others left unsent; the dispatcher starts one worker per held agent, which has one more for typing
 // and drafts; the deliverer starts one lane per destination with something to
 // send. Run waits for all of them.
@@ -65,6 +65,8 @@ type Stores struct {
 	// Marks keep how often a run has failed or killed the process; nil: no run is
 	// given up for that.
 	Marks storage.Marks
+	// Parking keeps messages whose agent cannot be used.
+	Parking storage.Parking
 	// Nodes tells who shares the store; needed where Members is not alone.
 	Nodes storage.Nodes
 	// Shared is of a store that several nodes share; nil: the process has the store
@@ -172,6 +174,9 @@ type System struct {
 	gate     *gate
 	post     *deliverer
 	waiters  waiters
+	parking  parkingLot
+	faults   faults
+	unwell   unwell
 	turns    turns
 	speech   speech
 	settings ownSettings
@@ -277,6 +282,7 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	}
 	group.Go(func() error { return s.dispatch(working) })
 	group.Go(func() error { s.remindAll(working); return nil })
+	group.Go(func() error { s.retryParked(working); return nil })
 	if s.Members.IsAlone() {
 		group.Go(func() error { s.stopOrphans(working); return nil })
 		group.Go(func() error { s.takeTyped(working); return nil })
@@ -312,6 +318,10 @@ func (s *System) dispatch(ctx context.Context) error {
 				return err
 			}
 		}
+		if free = s.unwell.room(free, workers.busyNow()); free == 0 {
+			pause(ctx, lookUnwell)
+			continue
+		}
 		boxes, err := s.boxes.Next(ctx, min(free, 64), s.MaxBatch)
 		switch {
 		case ctx.Err() != nil:
@@ -325,6 +335,9 @@ func (s *System) dispatch(ctx context.Context) error {
 			}
 			fallthrough
 		case err != nil:
+			if storage.ClassOf(err) == storage.ClassMember {
+				s.unwell.met("", err)
+			}
 			s.Log.Error("cannot look for work; trying again", "err", err)
 			pause(ctx, time.Second)
 			continue

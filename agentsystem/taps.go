@@ -37,6 +37,9 @@ func (s *System) Answer(ctx context.Context, t connectors.Tap) (connectors.Tappe
 		return connectors.Tapped{Text: textNotYours}, nil
 	case errors.Is(err, storage.ErrState):
 		return connectors.Tapped{Text: s.closedText(ctx, q)}, nil
+	case s.ofOne(ctx, err): // holding it would hold up everybody else's
+		s.Log.Error("an answer was not taken; the person is asked to give it again", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
+		return connectors.Tapped{Again: true, Text: textAnswerAgain}, nil
 	}
 	return connectors.Tapped{}, err
 }

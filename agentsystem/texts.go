@@ -46,13 +46,16 @@ const (
 	textEmpty       = "Your message has no text that I can read."
 	textUndelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
 	textMaybeLost   = "My previous reply may be missing: the connection broke while I sent it."
-	textUnreadable  = "I did not take your message: my files about our conversation cannot be read. The operator has to look at them."
 	textLate        = "That came too late: the question has an answer already."
 	markStopped     = "*(stopped)*"
 
 	// What takes the place of a sign of life that nothing follows.
-	textNothingToAdd = "Done. I have nothing to add."
-	textNeedsInput   = "I need your input to continue."
+	textNothingToAdd  = "Done. I have nothing to add."
+	textNeedsInput    = "I need your input to continue."
+	textParked        = "Your message is safe but has to wait: I can't use my files about our conversation right now. I'll answer as soon as that works again. An operator finds the reason with `claybot status`."
+	textParkingFull   = "the parking table is full: too many messages wait for agents that cannot be used; repair what the log names, or delete those agents"
+	textAnswerAgain   = "I couldn't save your answer. Please give it again in a minute."
+	textParkedDamaged = "A message of yours was damaged in my storage before I could read it. Please send it again."
 
 	textNotCompacted  = "There is nothing worth shortening yet."
 	textCompactFailed = "I could not shorten our conversation now; nothing has changed."

@@ -60,9 +60,9 @@ func (s *System) typed(ctx context.Context, agent claybot.Agent, m claybot.Messa
 	if done.Added {
 		s.accepted(ctx, agent, stored, done)
 	} else if stored, err = t.storedAs(ctx, m.ID); err != nil {
-		return done, true, err
+		return done, true, unfinished(err)
 	}
-	return done, true, t.follow(ctx, stored)
+	return done, true, unfinished(t.follow(ctx, stored))
 }
 
 // typing finds what the run of an agent waits to hear.

@@ -46,6 +46,9 @@ func (s *System) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybo
 		if err := checkMessage(to, m); err != nil {
 			return nil, err
 		}
+		if err := s.unparkFirst(ctx, to); err != nil {
+			return nil, fmt.Errorf("take in earlier messages: %w", err)
+		}
 		if tokens[min(i, len(tokens)-1)].rejected() {
 			continue // an earlier message of the token was turned away
 		}

@@ -106,6 +106,8 @@ func (t *Story) tell() {
 	case t.Skipped != "":
 		t.step(t.Stored, "skipped", skippedWords(t.Skipped))
 		t.Silence = skippedWords(t.Skipped)
+	case t.Parked != "":
+		t.step(0, "parked", t.parked())
 	case t.Run == nil:
 		t.step(0, "waiting", t.waits())
 	default:
@@ -145,6 +147,15 @@ func (t *Story) waits() string {
 		return "waits for its turn, which comes at once"
 	}
 	return "waits: " + strings.Join(all, "; ")
+}
+
+// parked says why a message is parked.
+func (t *Story) parked() string {
+	s := "waits until its agent can be used again, and is retried until then: " + connectors.OneLine(t.Parked, 300)
+	if t.Ahead > 0 {
+		s += fmt.Sprintf("; %d earlier messages wait before it", t.Ahead)
+	}
+	return s
 }
 
 // runSteps are the events of the run in words.

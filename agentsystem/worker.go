@@ -23,20 +23,22 @@ const (
 
 // work takes one held agent through one pass: a reset, or one batch through
 // its engine. Afterwards the agent is free; when more waits, it is due again.
-func (s *System) work(box *inbox.Box) {
+func (s *System) work(box *inbox.Box, leave func()) {
 	var err error
 	defer func() { s.ramp.leave(box, err == nil) }()
+	slot := leave
+	leave = func() { s.ramp.leave(box, false); slot() } // the first call counts
 	defer func() {
 		if x := recover(); x != nil { // outside the engine, whose panics end its run
 			s.Meter.Panicked("worker")
 			s.Log.Error("a worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", x)
-			s.giveBack(box, inbox.Policy{}, err)
+			err = &storage.Fault{Class: storage.ClassMessage, Err: fmt.Errorf("panic: %v", x)}
+			s.giveBack(box, inbox.Policy{}, err, leave)
 		}
 	}()
 	ctx, id := box.Context(), box.Lease.Agent
 	if err = s.enter(box); err != nil {
-		s.giveBack(box, inbox.Policy{}, err)
+		s.giveBack(box, inbox.Policy{}, err, leave)
 		return
 	}
 	agent, err := s.Agents.Agent(ctx, id)
@@ -47,7 +49,7 @@ func (s *System) work(box *inbox.Box) {
 		}
 	}
 	if err != nil {
-		s.giveBack(box, inbox.Policy{}, err)
+		s.giveBack(box, inbox.Policy{}, err, leave)
 		return
 	}
 	profile := s.profileOf(agent.ID, agent.Descriptor)
@@ -62,19 +64,23 @@ func (s *System) work(box *inbox.Box) {
 		err = s.pass(ctx, box, agent, profile)
 	}
 	if err != nil {
-		s.giveBack(box, profile.Policy, err)
+		s.giveBack(box, profile.Policy, err, leave)
+		return
 	}
+	s.faults.over(agent.Descriptor.Key())
+	s.unwell.passed()
 }
 
 // giveBack frees an agent whose pass could not be brought to an end. What is
 // durable stays; the next holder goes on from there. Nobody else can work on
-// the agent until it is released, so this goes on until the store answers.
-func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error) {
+// the agent until it is released, so this goes on until the store answers. While it
+// only waits for a fault of the agent to pass, it leaves its slot to another agent.
+func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error, leave func()) {
 	log := s.Log.With("agent", box.Lease.Agent)
 	if box.Run != nil {
 		log = log.With("run", box.Run.ID)
 	}
-	orderly := errors.Is(err, ErrShutdown) || again(err) || errors.Is(err, inbox.ErrLapsed)
+	orderly := errors.Is(err, ErrShutdown) || waits(err) || errors.Is(err, inbox.ErrLapsed)
 	// A store that fails is not asked in a tight loop, nor is an agent that
 	// fails at every pass tried in one.
 	wait := time.Second
@@ -92,6 +98,13 @@ func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error) {
 			log.Info("run interrupted by the shutdown; it goes on at the next start")
 		}
 		wait = 0
+	case waits(err) && storage.ClassOf(err) != storage.ClassStore:
+		wait = s.faulted(box, err)
+		if storage.ClassOf(err) == storage.ClassMember {
+			s.unwell.met(box.Lease.Agent, err)
+			defer s.unwell.rest()()
+		}
+		leave()
 	default:
 		log.Error("a pass was given up; trying again", "err", err, "in", wait)
 		if !orderly {
@@ -110,14 +123,11 @@ func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error) {
 			log.Warn("cannot release the agent; the next start does", "err", err)
 			return
 		}
-		wait = time.Second
+		if wait = time.Second; waits(err) && storage.ClassOf(err) != storage.ClassStore {
+			leave()
+			wait = s.faulted(box, err)
+		}
 	}
-}
-
-// again reports whether the store asks to be tried later: nothing is wrong with
-// what it was given.
-func again(err error) bool {
-	return errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
 }
 
 // restWhileUp waits for d, or less when a shutdown begins.

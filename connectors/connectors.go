@@ -33,7 +33,9 @@ type Connector interface {
 type Handler interface {
 	// Post returns nil once m is durable, or was refused for good (a stranger,
 	// a repeat): either way the source may be told so. On an error nothing was
-	// stored and the source must keep it.
+	// stored. One of storage.ClassMessage is for good: nothing can be done with the
+	// message, and the source may let go of it. After any other error the source must
+	// keep the message: the store refuses as a whole. A fault of one agent is none.
 	Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error
 	// Answer takes the answer that somebody gave to a question by a button or a
 	// form. It returns once that is durable or refused for good; on an error

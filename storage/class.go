@@ -65,6 +65,11 @@ func ClassOf(err error) Class {
 	case errors.Is(err, ErrFull), errors.Is(err, ErrBusy), errors.Is(err, context.DeadlineExceeded):
 		return ClassStore
 	}
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+		if errors.Is(err, errno) {
+			return ClassStore
+		}
+	}
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO} {
 		if errors.Is(err, errno) {
 			return ClassMember

@@ -97,6 +97,7 @@ func Tables() []Table {
 		table(TableQuarantine, "", "agent at descriptor state"),
 		table("messages", "rowid", "rowid id agent n type at album run skipped silent awaited reserved body crc"),
 		table("keys", "n", "n key at message"),
+		table("parked", "n", "n id key episode at cause descriptor body crc"),
 		table("settings", "", "agent body"),
 		table("runs", "rowid", "rowid id agent state last_seq attempts cancel draft messages outcome started ended pruned awaiting"),
 		table("events", "", "run seq v type at data"),

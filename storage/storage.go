@@ -311,6 +311,9 @@ type Receipt struct {
 	Run     *claybot.Run
 	Replies []claybot.Outgoing
 	Stored  claybot.Time // when it was accepted
+	// Parked is why its agent cannot be used, of a message that is parked for that;
+	// Agent is empty then when there is none yet.
+	Parked string
 	// Of a message that waits: when its agent is due, what the agent works on,
 	// how many messages wait before it, and the first ten of them.
 	Due    claybot.Time

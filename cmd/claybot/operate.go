@@ -116,7 +116,11 @@ func (c statusCmd) Run(e *env) error {
 		{"model", modelLine(st.Model)},
 	}
 	rows = append(rows, startRows(st)...)
+	if st.Unwell != "" {
+		rows = append(rows, []string{"unwell", st.Unwell})
+	}
 	rows = append(rows, figureRows(st, time.Now())...)
+	rows = append(rows, faultRows(st)...)
 	for _, x := range st.Connectors {
 		rows = append(rows, []string{x.Name, connectorLine(x)})
 	}
@@ -182,6 +186,21 @@ func figureRows(st agentsystem.Status, now time.Time) [][]string {
 		at := st.AsOf.Time()
 		age := max(0, now.Sub(at).Round(time.Second))
 		rows = slices.Insert(rows, 0, []string{"figures", fmt.Sprintf("as of %s, %s old: the database does not answer", moment(at), age)})
+	}
+	return rows
+}
+
+// faultRows say which agents cannot be used, and what waits for them; none when all can.
+func faultRows(st agentsystem.Status) (rows [][]string) {
+	if st.Faulty > 0 {
+		rows = append(rows, []string{"faulty", count(st.Faulty, "agent") + " cannot be used; the log says why"})
+	}
+	if p := st.Parked; p != nil {
+		line := fmt.Sprintf("%s for %s that cannot be used, the oldest since %s", count(p.Messages, "message"), count(p.Agents, "agent"), moment(p.Oldest.Time()))
+		if p.Full {
+			line += "; the parking table is full, further messages wait at their source"
+		}
+		rows = append(rows, []string{"parked", line})
 	}
 	return rows
 }

@@ -23,6 +23,7 @@ import (
 type database interface {
 	storage.Index
 	storage.Inbox
+	storage.Parking
 	storage.Runs
 	storage.Outbox
 	storage.Access

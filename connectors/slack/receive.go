@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 )
 
 // A receiver turns envelopes into messages and acknowledges them.
@@ -61,6 +62,10 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 	}
 	for wait := firstRetry; ; wait *= 2 {
 		err := r.handler.Post(ctx, in.to, in.message)
+		if storage.ClassOf(err) == storage.ClassMessage { // for good: it would fail each time
+			r.log.Error("a message cannot be handled and is passed", "message", in.message.ID, "err", err)
+			err = nil
+		}
 		if err == nil {
 			r.ack(s, envelope, nil)
 			return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/storage"
 )
 
 func TestReceive(t *testing.T) {
@@ -160,6 +161,26 @@ func TestStoreFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message with which nothing can be done is acknowledged, and holds up nothing
+// behind it.
+func TestMessageFaultIsPassed(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		w.inbox.before = func(_ context.Context, m claybot.Message) error {
+			if m.Text == "bad" {
+				return &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")}
+			}
+			return nil
+		}
+		w.start(t)
+		w.slack.DM("U1", "bad")
+		w.slack.DM("U1", "next")
+		synctest.Wait()
+		if n, got := len(w.slack.Acks()), w.inbox.texts(); n != 2 || !slices.Equal(got, []string{"next"}) {
+			t.Errorf("%d acknowledgements, posted %q", n, got)
+		}
+	})
 }
 
 // After a restart of the connector Slack repeats what was not acknowledged.

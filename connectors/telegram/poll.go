@@ -192,7 +192,13 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 	for _, lane := range lanes {
 		group.Go(func() {
 			for _, u := range lane {
-				if err := l.deliver(ctx, u); err != nil {
+				err := l.deliver(ctx, u)
+				if storage.ClassOf(err) == storage.ClassMessage { // for good: the others must not wait
+					l.figures.broken.Add(1)
+					l.log.Error("an update cannot be handled and is passed", "update", u.UpdateID, "err", err)
+					continue
+				}
+				if err != nil {
 					mu.Lock()
 					errs = append(errs, err)
 					mu.Unlock()

@@ -229,9 +229,9 @@ func (s *Store) MoveChannel(ctx context.Context, connector, from, to string) err
 		d := e.Descriptor
 		d.ChannelID = to
 		err := s.move(ctx, e, d)
-		if errors.Is(err, storage.ErrDamaged) { // it stays where it is, and in nobody's way
-			s.log.Error("the agent of a moved channel cannot be read", "agent", e.ID, "err", err)
-			continue
+		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
+			s.log.Error("the files of an agent of a moved channel cannot be used; they follow when they can", "agent", e.ID, "err", err)
+			continue // the others follow now
 		}
 		if err != nil {
 			return failed(fmt.Sprintf("move channel of agent %s", e.ID), err)
@@ -263,11 +263,8 @@ func (s *Store) move(ctx context.Context, e storage.IndexEntry, d claybot.Descri
 		if !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
-		a, err := s.Agent(ctx, e.ID)
-		if err != nil {
-			return err
-		}
-		a.Descriptor = d
+		// Its files are not needed for that, and may not be readable now.
+		a := claybot.Agent{ID: e.ID, Descriptor: d, CreatedAt: e.CreatedAt}
 		if err := s.index.IndexAgents(ctx, a); err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ type migration struct {
 // cannot bear: it ends the rolling upgrade.
 var migrations = []migration{
 	{read(1), 1},
+	{read(2), 1},
 }
 
 func read(n int) string {

@@ -214,6 +214,8 @@ const (
 	codeNoRole          = "28000"
 	codeNoDatabase      = "3D000"
 	codeDiskFull        = "53100"
+	codeNoMemory        = "53200"
+	codeServerIO        = "58030"
 	codeTooMany         = "53300"
 	codeCanceled        = "57014"
 	codeIdleTransaction = "25P03"
@@ -252,6 +254,10 @@ func classify(err error) error {
 		}
 	case codeDiskFull, codeReadOnly:
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
+	case codeNoMemory:
+		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
+	case codeServerIO:
+		return &storage.Fault{Class: storage.ClassStore, Err: err}
 	case codeCorrupted, codeIndexCorrupted:
 		return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
 	case codeSerialization, codeDeadlock, codeLockTimeout, codeTooMany, codeCanceled, codeIdleTransaction:

@@ -198,6 +198,10 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 			continue
 		}
 		_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) { return struct{}{}, s.move(c, e.ID, to) })
+		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
+			s.log.Error("an agent of a moved channel stays where it is", "agent", e.ID, "err", err)
+			continue // the others follow
+		}
 		if err != nil {
 			return fmt.Errorf("move channel of agent %s: %w", e.ID, err)
 		}

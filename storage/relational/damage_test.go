@@ -91,3 +91,31 @@ func TestDamagedOutgoing(t *testing.T) {
 		t.Errorf("a damaged text was changed: %v", err)
 	}
 }
+
+// A parked message that is damaged says so, and hides none behind it.
+func TestDamagedParkedMessage(t *testing.T) {
+	db := openFresh(t)
+	d := claybot.User("telegram", "C9", "U9")
+	for _, id := range []claybot.MessageID{"m1", "m2"} {
+		if _, err := db.Park(t.Context(), storage.Parked{To: d, Message: textMessage(id)}, storage.ParkRules{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil(t, db, "parked", "m1")
+	list, err := db.ParkedOf(t.Context(), d, 9)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("parked %+v, %v", list, err)
+	}
+	if p := list[0]; p.Message.ID != "m1" || p.To != d || !errors.Is(p.Damaged, storage.ErrDamaged) {
+		t.Errorf("the damaged one: %+v", p)
+	}
+	if p := list[1]; p.Message.ID != "m2" || p.Damaged != nil {
+		t.Errorf("the one behind it: %+v", p)
+	}
+	if added, err := db.Park(t.Context(), storage.Parked{To: d, Message: textMessage("m1")}, storage.ParkRules{}); err != nil || added {
+		t.Errorf("a damaged message is known all the same: %v, %v", added, err)
+	}
+	if _, err := db.Receipt(t.Context(), "m1"); !errors.Is(err, storage.ErrDamaged) {
+		t.Errorf("receipt: %v", err)
+	}
+}

@@ -19,6 +19,7 @@
 //	agents    one row per agent: descriptor, figures, the state of its inbox, its lease
 //	messages  every message ever posted; waiting while run and skipped are null
 //	keys      further identities of messages, for a week at least
+//	parked    messages whose agent cannot be used, until they are posted
 //	settings  what an operator changed for one agent; goes with it
 //	runs      every run, for 90 days after its end; one_unfinished_run allows an
 //	          agent one that has not ended

@@ -31,8 +31,13 @@ func (db *Store) FindMessages(ctx context.Context, ref string) ([]claybot.Messag
 		if err != nil {
 			return err
 		}
-		return c.each("SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY rowid DESC LIMIT 0+?",
-			func(r Row) error { found = append(found, claybot.MessageID(r.Str(0))); return nil }, list, maxFound)
+		add := func(r Row) error { found = append(found, claybot.MessageID(r.Str(0))); return nil }
+		err = c.each(`SELECT id FROM parked p WHERE id IN (SELECT value FROM json_each(?))
+			AND NOT EXISTS (SELECT 1 FROM messages WHERE id = p.id) ORDER BY n DESC LIMIT 0+?`, add, list, maxFound)
+		if err != nil || len(found) == maxFound {
+			return err
+		}
+		return c.each("SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY rowid DESC LIMIT 0+?", add, list, maxFound-len(found))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find messages: %w", err)

@@ -15,6 +15,9 @@ import (
 // pruned only the id is known.
 func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+" FROM messages WHERE id = ?", string(id))
+	if errors.Is(err, storage.ErrNotFound) {
+		err = db.read(ctx, func(c *Conn) (err error) { rec, err = c.parkedReceipt(string(id)); return err })
+	}
 	if err != nil {
 		return storage.Receipt{}, fmt.Errorf("receipt of %s: %w", id, err)
 	}

@@ -13,6 +13,9 @@ import (
 // remindAtOnce is how many reminders one call of Remind posts at most.
 const remindAtOnce = 100
 
+// maxRemindFaults is how many reminders of one agent one call of Remind tries in vain.
+const maxRemindFaults = 10
+
 const reminderColumns = "id, agent, due, note, made, context, route"
 
 func decodeReminder(r Row) (storage.Reminder, error) {
@@ -118,26 +121,33 @@ func (db *Store) CancelReminder(ctx context.Context, agent claybot.AgentID, id s
 }
 
 // Remind implements storage.Reminders. Each reminder is a transaction of its
-// own, so that one which cannot be posted holds up no other; next is not after
-// now when more are due. That of an agent that is gone is removed.
+// own, so that one which cannot be posted holds up no other, however many of its agent
+// are due; next is not after now when more are due. That of an agent that is gone is removed.
 func (db *Store) Remind(ctx context.Context, at claybot.Time, posting func(storage.Reminder) (storage.Posting, error)) (posted int, next claybot.Time, err error) {
-	due, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders WHERE due <= ? ORDER BY due, made, id LIMIT 0+?", at, remindAtOnce)
-	if err != nil {
-		return 0, 0, fmt.Errorf("remind: %w", err)
-	}
 	var errs []error
-	for _, r := range due {
-		p, err := posting(r) // not in the writer: it is the caller's code
-		added := false
-		if err == nil || errors.Is(err, storage.ErrNotFound) { // of an agent that is gone, it is removed only
-			p.To = r.Agent
-			added, err = write(ctx, db, func(c *Conn) (bool, error) { return c.remind(r, p) })
-		}
+	failed := make(map[claybot.AgentID]int)
+	for left := 0; ; { // so many stay
+		due, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders WHERE due <= ? ORDER BY due, made, id LIMIT 0+? OFFSET 0+?", at, remindAtOnce, left)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("remind agent %s of %s: %w", r.Agent, r.ID, err))
+			return posted, 0, fmt.Errorf("remind: %w", errors.Join(append(errs, err)...))
 		}
-		if added {
-			posted++
+		for _, r := range due {
+			if failed[r.Agent] >= maxRemindFaults {
+				left++
+				continue
+			}
+			added, err := db.remindOf(ctx, r, posting)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("remind agent %s of %s: %w", r.Agent, r.ID, err))
+				failed[r.Agent]++
+				left++
+			}
+			if added {
+				posted++
+			}
+		}
+		if posted > 0 || len(due) < remindAtOnce || ctx.Err() != nil {
+			break
 		}
 	}
 	err = db.read(ctx, func(c *Conn) error {
@@ -148,6 +158,16 @@ func (db *Store) Remind(ctx context.Context, at claybot.Time, posting func(stora
 		errs = append(errs, fmt.Errorf("remind: %w", err))
 	}
 	return posted, next, errors.Join(errs...)
+}
+
+// remindOf posts one reminder that is due.
+func (db *Store) remindOf(ctx context.Context, r storage.Reminder, posting func(storage.Reminder) (storage.Posting, error)) (added bool, err error) {
+	p, err := posting(r)                                   // not in the writer: it is the caller's code
+	if err == nil || errors.Is(err, storage.ErrNotFound) { // of an agent that is gone, it is removed only
+		p.To = r.Agent
+		added, err = write(ctx, db, func(c *Conn) (bool, error) { return c.remind(r, p) })
+	}
+	return added, err
 }
 
 // remind posts a reminder that was not canceled meanwhile.

@@ -263,20 +263,27 @@ func classify(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	switch e.Code() {
+	return classifyCode(e.Code(), err)
+}
+
+// classifyCode is classify for an error of a result code.
+func classifyCode(code int, err error) error {
+	switch code {
 	case sqlite3.SQLITE_IOERR_DATA:
 		return fmt.Errorf("%w: the checksum of a page is wrong: %w", storage.ErrDamaged, err)
 	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN:
 		// A full quota and a file system that went read-only come as these.
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
 	}
-	switch e.Code() & 0xff {
+	switch code & 0xff {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM:
+		return &storage.Fault{Class: storage.ClassMember, Err: err}
 	}
 	return err
 }
@@ -291,5 +298,7 @@ func ioFailed(err error) bool {
 // storeFailed reports an error that concerns the whole store and not the call
 // that met it. Damage of a row is not among them: it is found where it is.
 func storeFailed(err error) bool {
-	return ioFailed(err) || storage.ClassOf(err) == storage.ClassStore || errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
+	var e coded
+	noMemory := errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_NOMEM
+	return noMemory || ioFailed(err) || storage.ClassOf(err) == storage.ClassStore || errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
 }

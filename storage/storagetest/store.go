@@ -24,6 +24,7 @@ import (
 type Store interface {
 	storage.Index
 	storage.Inbox
+	storage.Parking
 	storage.Runs
 	storage.Outbox
 	storage.Access
@@ -63,6 +64,7 @@ func TestStore(t *testing.T, open Opener) {
 	}{
 		{"index", indexTests},
 		{"post", postTests},
+		{"parking", parkingTests},
 		{"due", dueTests},
 		{"lease", leaseTests},
 		{"runs", runTests},

@@ -25,6 +25,26 @@ func (b *bed) reminder(id string, in time.Duration) storage.Reminder {
 }
 
 var reminderTests = []storeTest{
+	{"many of a faulty agent hold up no other's", func(b *bed) {
+		other := b.newAgent("C2")
+		for i := range 120 {
+			b.noError(b.AddReminder(b.ctx, b.reminder(fmt.Sprint("a", i), -time.Minute), 1000))
+		}
+		mine := b.reminder("b", -time.Second)
+		mine.Agent = other
+		b.noError(b.AddReminder(b.ctx, mine, 1000))
+		tries := 0
+		posted, _, err := b.Remind(b.ctx, claybot.Now(), func(r storage.Reminder) (storage.Posting, error) {
+			if r.Agent == b.agent {
+				tries++
+				return storage.Posting{}, storage.ErrDamaged
+			}
+			return storage.Posting{Message: note("reminder/"+r.ID, claybot.KindReminder)}, nil
+		})
+		b.is(err, storage.ErrDamaged)
+		b.equal("posted, tries", []int{posted, tries}, []int{1, 10})
+		b.equal("kept", len(ok(b.Reminders(b.ctx, b.agent))(b)), 120)
+	}},
 	{"kept, listed, canceled", func(b *bed) {
 		full := b.reminder("a", time.Hour)
 		full.Context = claybot.MessageContext{ThreadID: "T", Quote: "q", Group: true}

@@ -139,7 +139,7 @@ func (r *rig) begin() {
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db,
+			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db, Parking: r.db,
 		},
 		Log: log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
 		Profile: func(d claybot.Descriptor) agentsystem.Profile {

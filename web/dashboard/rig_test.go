@@ -178,7 +178,7 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db,
+			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db, Parking: r.db,
 		},
 		Log: log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
 		Profile: func(claybot.Descriptor) agentsystem.Profile {

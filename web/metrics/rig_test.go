@@ -106,7 +106,7 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llm.Reply) *r
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db,
-			Asked: db, Usages: db,
+			Asked: db, Usages: db, Parking: db,
 		},
 		Checks: func() map[string]agentsystem.CheckStatus {
 			return map[string]agentsystem.CheckStatus{"database": {At: claybot.Now(), Text: "whole"}}

@@ -1,0 +1,168 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	// mostWait bounds the time between two tries for an agent at fault.
+	mostWait = time.Minute
+	// noticeAfter is how long a fault lasts before the person is notified: a shorter
+	// one shows as a late reply.
+	noticeAfter = 2 * time.Second
+)
+
+// again reports whether an error asks for another try later, whatever the agent:
+// the store refuses as a whole, or this member is unwell.
+func again(err error) bool {
+	class := storage.ClassOf(err)
+	return class == storage.ClassStore || class == storage.ClassMember
+}
+
+// waits reports whether a pass that failed with err costs its run no try and is
+// made again, however often: again, or the files or rows of the agent cannot be used
+// at present. Damage does not pass by waiting: a run that meets it ends.
+func waits(err error) bool {
+	return again(err) || storage.ClassOf(err) == storage.ClassAgent && !errors.Is(err, storage.ErrDamaged)
+}
+
+// ofOne reports whether an error is of one agent or one message, so that what else its
+// source brings must not wait for it. An error of the member counts as one: where all
+// of them fail, the store does as well.
+func (s *System) ofOne(ctx context.Context, err error) bool {
+	class := storage.ClassOf(err)
+	if class == storage.ClassMember {
+		s.unwell.met("", err)
+	}
+	return ctx.Err() == nil && class != storage.ClassNone && class != storage.ClassStore
+}
+
+// faults are the agents of which this member cannot use the files or rows at
+// present, by the key of their descriptor. The zero value is ready.
+type faults struct {
+	mu sync.Mutex
+	of map[string]*fault
+}
+
+type fault struct {
+	since    time.Time
+	tries    int
+	notified bool
+}
+
+// met notes that a try failed. wait is the time until the next one, notify says that
+// the person is to be notified now, and first that the agent was well before.
+func (f *faults) met(key string) (wait time.Duration, notify, first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.of[key]
+	if first = x == nil; first {
+		if f.of == nil {
+			f.of = make(map[string]*fault)
+		}
+		x = &fault{since: time.Now()}
+		f.of[key] = x
+	}
+	wait = min(time.Second<<min(x.tries, 10), mostWait)
+	x.tries++
+	return wait, !x.notified && time.Since(x.since) >= noticeAfter, first
+}
+
+// notified notes that the person knows.
+func (f *faults) notified(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.of[key]; x != nil {
+		x.notified = true
+	}
+}
+
+// known reports whether an agent is at fault.
+func (f *faults) known(key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.of[key] != nil
+}
+
+// over notes that an agent works again.
+func (f *faults) over(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, key)
+}
+
+// count is how many agents are at fault.
+func (f *faults) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.of)
+}
+
+// faulted notes a fault that a worker met with the agent of a box, notifies the
+// person who waits for it once it lasts, and returns the time until the next try.
+func (s *System) faulted(box *inbox.Box, err error) time.Duration {
+	id := box.Lease.Agent
+	log := s.Log.With("agent", id)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	d, lookErr := s.Index.IndexedDescriptor(ctx, id)
+	key := string(id)
+	if lookErr == nil {
+		key = d.Key()
+	}
+	wait, notify, first := s.faults.met(key)
+	if first {
+		log.Error("an agent cannot be used; its messages wait", "class", storage.ClassOf(err).String(), "err", err)
+	} else {
+		log.Debug("an agent still cannot be used", "err", err, "in", wait)
+	}
+	if notify && lookErr == nil {
+		for _, m := range append(box.Bound, box.Waiting...) {
+			if m.Type == claybot.MessageSystem || m.Type == claybot.MessageAnswer {
+				continue
+			}
+			if err := s.notifyFault(ctx, key, d, m, m.ID); err != nil {
+				log.Warn("cannot notify the person of a fault; trying again", "err", err)
+			}
+			break
+		}
+	}
+	return wait
+}
+
+// notifyFault tells the person who wrote m that it has to wait. The notice has an id
+// made of that of an episode, so each episode has one.
+func (s *System) notifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.Message, episode claybot.MessageID) error {
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textParked)
+	for i := range out {
+		out[i].ID = fmt.Sprintf("parked/%s/%d", episode, i+1)
+	}
+	stored, err := s.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return fmt.Errorf("notify of a fault: %w", err)
+	}
+	s.post.hand(stored)
+	s.faults.notified(key)
+	return nil
+}
+
+// probe writes a note into the history of an agent that could not be used before: as
+// long as that fails, the run asks no model, whose answer could not be kept.
+func (p *pass) probe(ctx context.Context) error {
+	if !p.faults.known(p.agent.Descriptor.Key()) {
+		return nil
+	}
+	note := claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: p.run.ID, Level: "info", Text: "resumed after a fault"}
+	if err := p.history.Append(ctx, note); err != nil {
+		return fmt.Errorf("append history: %w", err)
+	}
+	return nil
+}

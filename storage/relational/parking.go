@@ -1,0 +1,205 @@
+package relational
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+var _ storage.Parking = (*Store)(nil)
+
+// parkedColumns are what decodeParked reads, in its order.
+const parkedColumns = "id, episode, at, cause, descriptor, body, crc"
+
+// decodeParked reads a row of parkedColumns. Damage is in the result: what is behind
+// a damaged message must not wait for it.
+func decodeParked(r Row) storage.Parked {
+	p := storage.Parked{Episode: claybot.MessageID(r.Str(1)), At: claybot.Time(r.Int(2)), Cause: r.Str(3)}
+	var err error
+	p.Message, err = decodeMessage(r, 5)
+	p.Message.ID = claybot.MessageID(r.Str(0))
+	p.Damaged = errors.Join(unmarshal(r.Str(4), &p.To), err)
+	return p
+}
+
+// Park implements storage.Parking.
+func (db *Store) Park(ctx context.Context, p storage.Parked, rules storage.ParkRules) (bool, error) {
+	added, err := write(ctx, db, func(c *Conn) (bool, error) { return c.park(p, rules) })
+	if err != nil {
+		return false, fmt.Errorf("park %s: %w", p.Message.ID, err)
+	}
+	if !added {
+		db.duplicates.Add(1)
+	}
+	return added, nil
+}
+
+func (c *Conn) park(p storage.Parked, rules storage.ParkRules) (bool, error) {
+	m, key := p.Message, p.To.Key()
+	if m.ID == "" {
+		return false, errNoID
+	}
+	if err := c.lock("parked/" + key); err != nil { // the order is that of the commits
+		return false, err
+	}
+	if repeat, err := c.nameParked(&m, rules.Posted); err != nil || repeat {
+		return false, err
+	}
+	episode := m.ID
+	others, err := c.first("SELECT episode FROM parked WHERE key = ? ORDER BY n LIMIT 1",
+		func(r Row) error { episode = claybot.MessageID(r.Str(0)); return nil }, key)
+	if err != nil {
+		return false, err
+	}
+	if rules.Behind && !others {
+		return false, storage.ErrNotFound
+	}
+	var all, own int64
+	err = c.ask(
+		Ask{Query: "SELECT count(*) FROM parked", Row: func(r Row) error { all = r.Int(0); return nil }},
+		Ask{Query: "SELECT count(*) FROM parked WHERE key = ?", Args: []any{key}, Row: func(r Row) error { own = r.Int(0); return nil }},
+	)
+	switch {
+	case err != nil:
+		return false, err
+	case rules.Agent > 0 && own >= int64(rules.Agent):
+		return false, fmt.Errorf("%w: %d of %d", storage.ErrTooMany, own, rules.Agent)
+	case rules.All > 0 && all >= int64(rules.All):
+		return false, &storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("%w: %d of %d", storage.ErrParkingFull, all, rules.All)}
+	}
+	at := c.now()
+	if m.At == 0 {
+		m.At = claybot.Time(at)
+	}
+	body, crc, err := encode(m)
+	if err != nil {
+		return false, err
+	}
+	to, err := json.Marshal(p.To)
+	if err != nil {
+		return false, err
+	}
+	return true, c.do("INSERT INTO parked (id, key, episode, at, cause, descriptor, body, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		m.ID, key, episode, at, p.Cause, to, body, crc)
+}
+
+// nameParked settles under which id m is parked, or that it is a repeat of what was
+// posted or parked. Further keys of parked messages are compared when they are posted.
+func (c *Conn) nameParked(m *claybot.Message, posted bool) (repeat bool, err error) {
+	if !posted {
+		if repeat, err := c.name(m); err != nil || repeat {
+			return repeat, err
+		}
+	}
+	var stored []string
+	known, err := c.parkedKeys(m.ID, &stored)
+	if err != nil || !known {
+		return false, err
+	}
+	if len(m.Keys) == 0 || len(stored) == 0 || slices.ContainsFunc(m.Keys, func(k string) bool { return slices.Contains(stored, k) }) {
+		return true, nil
+	}
+	m.ID += claybot.MessageID("#" + m.Keys[0])
+	return c.parkedKeys(m.ID, &stored)
+}
+
+// parkedKeys finds the keys of a parked message.
+func (c *Conn) parkedKeys(id claybot.MessageID, keys *[]string) (known bool, err error) {
+	return c.first("SELECT body, crc FROM parked WHERE id = ?", func(r Row) error {
+		if m, err := decodeMessage(r, 0); err == nil { // a damaged message is still a known one
+			*keys = m.Keys
+		}
+		return nil
+	}, id)
+}
+
+// IsParked implements storage.Parking.
+func (db *Store) IsParked(ctx context.Context, d claybot.Descriptor) (parked bool, err error) {
+	err = db.read(ctx, func(c *Conn) (err error) {
+		parked, err = c.first("SELECT 1 FROM parked WHERE key = ? LIMIT 1", func(Row) error { return nil }, d.Key())
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for parked messages of %s: %w", d.Key(), err)
+	}
+	return parked, nil
+}
+
+// ParkedHeads implements storage.Parking.
+func (db *Store) ParkedHeads(ctx context.Context, limit int) ([]storage.Parked, error) {
+	list, err := db.parked(ctx, "SELECT "+parkedColumns+" FROM parked WHERE n IN (SELECT min(n) FROM parked GROUP BY key) ORDER BY n LIMIT 0+?", limit)
+	if err != nil {
+		return nil, fmt.Errorf("list agents with parked messages: %w", err)
+	}
+	return list, nil
+}
+
+// ParkedOf implements storage.Parking.
+func (db *Store) ParkedOf(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Parked, error) {
+	list, err := db.parked(ctx, "SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n LIMIT 0+?", d.Key(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list parked messages of %s: %w", d.Key(), err)
+	}
+	return list, nil
+}
+
+func (db *Store) parked(ctx context.Context, q string, args ...any) (list []storage.Parked, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each(q, func(r Row) error { list = append(list, decodeParked(r)); return nil }, args...)
+	})
+	return list, err
+}
+
+// Unpark implements storage.Parking.
+func (db *Store) Unpark(ctx context.Context, id claybot.MessageID) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		return struct{}{}, c.do("DELETE FROM parked WHERE id = ?", id)
+	})
+	if err != nil {
+		return fmt.Errorf("unpark %s: %w", id, err)
+	}
+	return nil
+}
+
+// ParkedTotals implements storage.Parking.
+func (db *Store) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT count(*), count(DISTINCT key), coalesce(min(at), 0) FROM parked", func(r Row) error {
+			t = storage.ParkedTotals{Messages: int(r.Int(0)), Agents: int(r.Int(1)), Oldest: claybot.Time(r.Int(2))}
+			return nil
+		})
+	})
+	if err != nil {
+		return t, fmt.Errorf("count parked messages: %w", err)
+	}
+	return t, nil
+}
+
+// parkedReceipt is what is known of a message that is parked; storage.ErrNotFound.
+func (c *Conn) parkedReceipt(id string) (rec storage.Receipt, err error) {
+	var n int64
+	var key string
+	err = need(c.first("SELECT "+parkedColumns+", n, key FROM parked WHERE id = ?", func(r Row) error {
+		p := decodeParked(r)
+		rec.Message, rec.Stored, rec.Parked, n, key = p.Message, p.At, p.Cause, r.Int(7), r.Str(8)
+		return p.Damaged
+	}, id))
+	if err != nil {
+		return rec, err
+	}
+	_, err = c.first("SELECT id FROM agents WHERE key = ?", func(r Row) error { rec.Agent = claybot.AgentID(r.Str(0)); return nil }, key)
+	if err != nil {
+		return rec, err
+	}
+	return rec, c.each("SELECT id FROM parked WHERE key = ? AND n < ? ORDER BY n", func(r Row) error {
+		if rec.Ahead++; rec.Ahead <= firstBefore {
+			rec.Before = append(rec.Before, claybot.MessageID(r.Str(0)))
+		}
+		return nil
+	}, key, n)
+}

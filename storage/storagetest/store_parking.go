@@ -1,0 +1,172 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// parks parks a message for the agent of a channel.
+func (b *bed) parks(channel, id string, keys ...string) bool {
+	b.Helper()
+	m := userMessage(id)
+	m.Keys = keys
+	return ok(b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", channel, "U1"), Message: m, Cause: "why " + id}, storage.ParkRules{}))(b)
+}
+
+// parkedIDs are the messages parked for the agent of a channel.
+func (b *bed) parkedIDs(channel string) (ids []claybot.MessageID) {
+	b.Helper()
+	for _, p := range ok(b.ParkedOf(b.ctx, claybot.User("telegram", channel, "U1"), 100))(b) {
+		ids = append(ids, p.Message.ID)
+	}
+	return ids
+}
+
+var parkingTests = []storeTest{
+	{"kept in order until they are taken", func(b *bed) {
+		start := claybot.Now()
+		for i, id := range []string{"x1", "y1", "x2", "x3", "y2"} {
+			if !b.parks("C"+id[:1], id) {
+				b.Fatalf("message %d was not parked", i)
+			}
+			time.Sleep(ms)
+		}
+		b.again()
+		to := claybot.User("telegram", "Cx", "U1")
+		x1, x2 := userMessage("x1"), userMessage("x2")
+		x1.At, x2.At = start, start+2
+		got := ok(b.ParkedOf(b.ctx, to, 2))(b)
+		b.equal("the oldest two", got, []storage.Parked{
+			{To: to, Message: x1, Cause: "why x1", Episode: "x1", At: start},
+			{To: to, Message: x2, Cause: "why x2", Episode: "x1", At: start + 2},
+		})
+		var heads []claybot.MessageID
+		for _, p := range ok(b.ParkedHeads(b.ctx, 9))(b) {
+			heads = append(heads, p.Message.ID)
+		}
+		b.equal("heads", heads, []claybot.MessageID{"x1", "y1"})
+		b.equal("one head", len(ok(b.ParkedHeads(b.ctx, 1))(b)), 1)
+		b.equal("totals", ok(b.ParkedTotals(b.ctx))(b), storage.ParkedTotals{Messages: 5, Agents: 2, Oldest: start})
+		for range 2 {
+			b.noError(b.Unpark(b.ctx, "x1"))
+		}
+		b.equal("one taken", b.parkedIDs("Cx"), []claybot.MessageID{"x2", "x3"})
+		b.equal("the episode goes on", ok(b.ParkedOf(b.ctx, to, 1))(b)[0].Episode, "x1")
+		b.noError(errors.Join(b.Unpark(b.ctx, "x2"), b.Unpark(b.ctx, "x3")))
+		b.equal("all taken", ok(b.IsParked(b.ctx, to))(b), false)
+		b.equal("others", ok(b.IsParked(b.ctx, claybot.User("telegram", "Cy", "U1")))(b), true)
+		b.parks("Cx", "x4")
+		b.equal("a new episode", ok(b.ParkedOf(b.ctx, to, 1))(b)[0].Episode, "x4")
+	}},
+	{"once", func(b *bed) {
+		for i, step := range []struct {
+			id    string
+			keys  []string
+			added bool
+		}{
+			{"1", []string{"a"}, true},
+			{"1", []string{"a"}, false},
+			{"1", nil, false},
+			{"1", []string{"b"}, true}, // a known id under other keys: reused
+			{"1", []string{"b"}, false},
+		} {
+			if got := b.parks("C1", step.id, step.keys...); got != step.added {
+				b.Fatalf("step %d: parked %v, want %v", i+1, got, step.added)
+			}
+		}
+		b.equal("parked", b.parkedIDs("C1"), []claybot.MessageID{"1", "1#b"})
+		m := userMessage("m")
+		m.Keys = []string{"k"}
+		b.equal("posted", b.deliver(storage.Posting{To: b.agent, Message: m}).Added, true)
+		b.equal("a posted id", b.parks("C1", "m", "k"), false)
+		b.equal("a posted key", b.parks("C1", "other", "k"), false)
+		b.equal("duplicates", b.figures().Duplicates, 5)
+		for i := range 2 { // what follows from it is not done
+			p := storage.Parked{To: claybot.User("telegram", "C1", "U1"), Message: m}
+			b.equal("a posted id after all", ok(b.Park(b.ctx, p, storage.ParkRules{Posted: true}))(b), i == 0)
+		}
+		if _, err := b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", "C1", "U1")}, storage.ParkRules{}); err == nil {
+			b.Fatal("a message without an id was parked")
+		}
+	}},
+	{"posting a parked message again and again", func(b *bed) {
+		b.parks("C1", "1", "a")
+		p := ok(b.ParkedOf(b.ctx, claybot.User("telegram", "C1", "U1"), 1))(b)[0]
+		for i := range 2 { // a crash between the post and the end of the parking
+			b.equal("added", b.deliver(storage.Posting{To: b.agent, Message: p.Message}).Added, i == 0)
+		}
+		b.noError(b.Unpark(b.ctx, p.Message.ID))
+		b.equal("redelivered", b.parks("C1", "1", "a"), false)
+		b.equal("waiting", len(ok(b.Waiting(b.ctx, b.agent, 9))(b)), 1)
+	}},
+	{"behind others only", func(b *bed) {
+		p := storage.Parked{To: claybot.User("telegram", "C1", "U1"), Message: userMessage("1")}
+		_, err := b.Park(b.ctx, p, storage.ParkRules{Behind: true})
+		b.is(err, storage.ErrNotFound)
+		b.parks("C2", "other")
+		_, err = b.Park(b.ctx, p, storage.ParkRules{Behind: true})
+		b.is(err, storage.ErrNotFound)
+		b.parks("C1", "0")
+		b.equal("behind", ok(b.Park(b.ctx, p, storage.ParkRules{Behind: true}))(b), true)
+		b.equal("order", b.parkedIDs("C1"), []claybot.MessageID{"0", "1"})
+	}},
+	{"bounded", func(b *bed) {
+		rules := storage.ParkRules{All: 3, Agent: 2}
+		park := func(channel, id string) error {
+			_, err := b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", channel, "U1"), Message: userMessage(id)}, rules)
+			return err
+		}
+		b.noError(errors.Join(park("C1", "1"), park("C1", "2"), park("C1", "2")))
+		b.is(park("C1", "3"), storage.ErrTooMany)
+		b.equal("known at the limit", park("C1", "1"), nil)
+		b.noError(park("C2", "4"))
+		err := park("C2", "5")
+		b.is(err, storage.ErrParkingFull)
+		b.equal("class", storage.ClassOf(err), storage.ClassStore)
+		b.noError(errors.Join(b.Unpark(b.ctx, "1"), park("C2", "5")))
+	}},
+	{"receipt of a parked message", func(b *bed) {
+		b.parks("C1", "1", "a")
+		b.parks("C9", "2")
+		b.parks("C9", "3")
+		b.found("1", "1")
+		r := ok(b.Receipt(b.ctx, "1"))(b)
+		b.equal("of an agent", []any{r.Agent, r.Parked, r.Stored, r.Message.ID}, []any{b.agent, "why 1", claybot.Now(), "1"})
+		r = ok(b.Receipt(b.ctx, "3"))(b)
+		b.equal("of none yet", []any{r.Agent, r.Parked, r.Ahead, r.Before}, []any{"", "why 3", 1, []claybot.MessageID{"2"}})
+		b.deliver(storage.Posting{To: b.agent, Message: userMessage("1")})
+		b.found("1", "1")
+		b.equal("posted", ok(b.Receipt(b.ctx, "1"))(b).Parked, "")
+	}},
+	{"in order, from many at once", func(b *bed) {
+		var group sync.WaitGroup
+		for i := range 8 {
+			group.Go(func() {
+				for k := range 10 {
+					b.parks("C1", fmt.Sprintf("%d.%d", i, k))
+				}
+			})
+		}
+		group.Wait()
+		got := b.parkedIDs("C1")
+		b.equal("all", len(got), 80)
+		for i := range 8 {
+			last := -1
+			for k := range 10 {
+				at := slices.Index(got, claybot.MessageID(fmt.Sprintf("%d.%d", i, k)))
+				if at <= last {
+					b.Fatalf("message %d.%d stands at %d, the one before at %d", i, k, at, last)
+				}
+				last = at
+			}
+		}
+		list := ok(b.ParkedOf(b.ctx, claybot.User("telegram", "C1", "U1"), 100))(b)
+		b.equal("one episode", slices.IndexFunc(list, func(p storage.Parked) bool { return p.Episode != got[0] }), -1)
+	}},
+}
