@@ -24,8 +24,8 @@ func (r *rig) verdict(ref string) agentsystem.Verdict {
 	return stories[0].Verdict()
 }
 
-// status is what /status says.
-func (r *rig) status(id string) string {
+// slashStatus is what /status says.
+func (r *rig) slashStatus(id string) string {
 	r.Helper()
 	before := len(r.chat.seen("dm-ann"))
 	r.post(ann, command(id, "status"))
@@ -132,7 +132,7 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 			!strings.Contains(seen[1], "/approve "+b.open()[0].ID[:6]) || !strings.Contains(seen[1], "/stop") {
 			b.Fatalf("people see %q", seen)
 		}
-		if got := b.status("c1"); !strings.Contains(got, "I am waiting for your decision: Your budget for this month") {
+		if got := b.slashStatus("c1"); !strings.Contains(got, "I am waiting for your decision: Your budget for this month") {
 			b.Errorf("/status says %q", got)
 		}
 		if v := b.verdict("first"); v.Outcome != agentsystem.OutcomePaused || !strings.Contains(v.Text, "a decision about a budget") {

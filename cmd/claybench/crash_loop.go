@@ -38,7 +38,7 @@ func loopScenes() []loopScene {
 		{name: "kills", people: 150, thought: 3 * time.Second, kills: 20, limit: 10 * time.Minute},
 		{name: "poison", people: 151, poison: 1, thought: time.Second, deaths: 10, limit: 10 * time.Minute},
 		{name: "crowd", people: 4001, poison: 1, thought: 2 * time.Second, deaths: 10, limit: 30 * time.Minute},
-		{name: "memory", people: 4000, thought: 20 * time.Second, memory: 72 << 20, deaths: 1000, limit: 30 * time.Minute},
+		{name: "memory", people: 4000, thought: 8 * time.Second, memory: 72 << 20, deaths: 1000, limit: 30 * time.Minute},
 	}
 }
 
