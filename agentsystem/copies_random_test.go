@@ -32,6 +32,9 @@ import (
 // responses, cut connections, refusals, 429s, panics, deletions, restarts and kills.
 func TestCopiesUnderAnyFaults(t *testing.T) {
 	n, first := 60, uint64(1)
+	if raced || testing.Short() {
+		n = 12
+	}
 	if v, err := strconv.Atoi(os.Getenv("CLAYBOT_SEQUENCES")); err == nil {
 		n = v
 	}
