@@ -173,7 +173,8 @@ func (e *endings) wasGone(ctx context.Context, d claybot.Descriptor) bool {
 
 // recorded returns what is recorded of the history of r. It needs the gate.
 func (s *Store) recorded(ctx context.Context, r *resident) (ending, error) {
-	end, err := s.endings.of(ctx, r.id)
+	// A canceled run opens its history as well, to record its end.
+	end, err := s.endings.of(context.WithoutCancel(ctx), r.id)
 	if err != nil {
 		return end, fmt.Errorf("recorded end of history: %w", err)
 	}

@@ -352,3 +352,34 @@ func hurt(r *rand.Rand, b []byte) (damaged []byte, how string) {
 func lease(id claybot.AgentID, token int64) storage.Lease {
 	return storage.Lease{Agent: id, Node: "n", Token: token}
 }
+
+// slowEnds are ends of a database that ends a read with its context.
+type slowEnds struct{ endsIndex }
+
+func (m *slowEnds) Mark(ctx context.Context, key string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	return m.endsIndex.Mark(ctx, key)
+}
+
+// A run that is canceled opens the history as well: its end is recorded there.
+func TestOpenHistoryOfACanceledRun(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), Index: new(slowEnds), FS: hastyFS{}}
+	s := open(t, cfg)
+	a := agentFor(t, s, someone)
+	appendTo(t, s, a.ID, said("one"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h, err := open(t, cfg).OpenHistory(ctx, lease(a.ID, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTexts(t, "records", h.Records(), "one")
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}

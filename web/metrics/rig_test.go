@@ -108,9 +108,6 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llm.Reply) *r
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db,
 			Asked: db, Usages: db, Parking: db,
 		},
-		Checks: func() map[string]agentsystem.CheckStatus {
-			return map[string]agentsystem.CheckStatus{"database": {At: claybot.Now(), Text: "whole"}}
-		},
 		Log: log, Node: "node", Version: "test", Meter: r.metrics,
 		Profile: func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
 		Admission: func() agentsystem.Access {

@@ -237,6 +237,7 @@ func everything(t *testing.T) *Metrics {
 		var st agentsystem.Status
 		st.Connectors = []agentsystem.ConnectorStatus{{Name: "chat"}}
 		st.Connectors[0].LastOK = time.Now()
+		st.Checks = map[string]agentsystem.CheckStatus{"database": {At: claybot.Now(), Text: "whole"}}
 		return st, nil
 	}})
 	m.Received("chat", agentsystem.ReceivedAccepted, time.Second)
