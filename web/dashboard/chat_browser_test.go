@@ -180,3 +180,16 @@ func TestBrowserLongChat(t *testing.T) {
 	b.do("the earlier ones", chromedp.Click("#older button"), until(`document.querySelector(".me .bubble").textContent === "the very first words" && document.querySelector("#older").hidden`),
 		until(`document.querySelector("#scroll").scrollTop > 0`))
 }
+
+// A question is shown also when news has fetched it before the script of the chat
+// begins: the next fetch is a whole one.
+func TestBrowserChatAsksAfterNews(t *testing.T) {
+	r := newRig(t)
+	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llm.Say("Noted."))
+	r.start()
+	r.ran(r.say("ask me for a colour"), claybot.RunAwaiting)
+	b := r.browse()
+	shown := until(`document.querySelector("#asks .question b")?.textContent === "Which colour?"`)
+	b.do("the question is there", shown)
+	b.do("the conversation is shown anew", chromedp.Evaluate[chromedp.Void](`void dispatchEvent(new HashChangeEvent("hashchange"))`), shown)
+}

@@ -1,7 +1,7 @@
 // The page: one conversation at a time, named in the address after the #.
 
 import { Outbox, Stream, randomID, request, upload } from "./api.js";
-import { refresh, sure, toast } from "./dashboard.js";
+import { forget, refresh, sure, toast } from "./dashboard.js";
 import { Thread, plain } from "./thread.js";
 
 const $ = (id) => document.getElementById(id);
@@ -132,6 +132,7 @@ async function show(name) {
   unattach();
   titles();
   $("asks").replaceChildren();
+  forget($("asks")); // news may have filled it before this script ran
   $("asks").dataset.live = `/ui/chats/questions?${new URLSearchParams({ conversation: name })}`;
   refresh();
   for (let wait = 500; name === conversation; wait = Math.min(wait * 2, 10_000)) {

@@ -203,6 +203,9 @@ document.addEventListener("reset", (e) => delete e.target.dataset.dirty);
 
 const etags = new WeakMap();
 
+// forget has a part fetched whole the next time: what it showed was taken off the page.
+export const forget = (place) => etags.delete(place);
+
 async function fetchPart(place) {
   const url = place.dataset.live;
   if (!url.startsWith("/ui/")) return; // parts come from our own pages only
