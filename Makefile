@@ -10,7 +10,7 @@ F        ?= 500
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image run demo test unit race lint fuzz crash crash-loop crash-nodes faults bench bench-watch bench-nodes vuln clean
+.PHONY: help build image run demo test unit race lint fuzz crash crash-loop crash-nodes faults fresh bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench-watch: ## measure runs with 200 readers, the pages with 100,000 runs, and 
 
 bench-nodes: ## measure one node and three over PostgreSQL against one over SQLite
 	go run ./cmd/claybench -bench-nodes
+
+fresh: ## run the README's two commands on a bare Debian in a root file system of its own (root); about an hour
+	./scripts/fresh.sh
 
 vuln: ## known vulnerabilities in what is used
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
