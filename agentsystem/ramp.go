@@ -24,7 +24,7 @@ const (
 	unseenLimit  = 5 * time.Second // that others wait for suspects that do not show up
 	beatEvery    = 100 * time.Millisecond
 	controlMin   = 2 * time.Second
-	controlMax   = 2 * time.Minute
+	controlMax   = 30 * time.Second
 )
 
 // A ramp decides how many runs may be at work after the process died, so that the

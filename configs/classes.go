@@ -56,7 +56,7 @@ var classes = map[string]Class{
 
 	"telegram": Destination, "telegram.token": Destination, "telegram.api_url": Destination,
 	"telegram.delivery": Harmless, "telegram.on_ambiguous": Harmless,
-	"slack": Destination, "slack.bot_token": Destination, "slack.app_token": Destination, "slack.api_url": Destination,
+	"slack": Destination, "slack.bot_token": Destination, "slack.app_token": Destination, "slack.api_url": Destination, "slack.backfill": Harmless,
 
 	"subagents": Narrowing, "subagents.max_depth": Narrowing, "subagents.max_children": Narrowing, "subagents.max_starts_per_hour": Narrowing,
 	"cron": Narrowing, "cron.timezone": Harmless, "cron.gates": Narrowing, "cron.enabled": Narrowing,
@@ -83,7 +83,7 @@ var classes = map[string]Class{
 
 	"files": Destination, "files.url": Destination, "files.access_key": Destination, "files.secret_key": Destination,
 	"files.session_token": Destination, "files.max_inline": Harmless,
-	"storage": Destination, "storage.url": Destination, "storage.pooler": Harmless, "storage.listen": Harmless, "storage.connections": Harmless,
+	"storage": Destination, "storage.url": Destination, "storage.copies": Harmless, "storage.check_at": Harmless, "storage.pooler": Harmless, "storage.listen": Harmless, "storage.connections": Harmless,
 	"node": Harmless, "node.name": Harmless, "node.lease": Harmless, "node.max_runs": Narrowing, "node.handover": Harmless,
 
 	"agents": Destination, "agents.foreground_scope": Narrowing,

@@ -81,7 +81,7 @@ func explainMigration(failed *migrationError, rawURL, where string, say func(pro
 	case errors.Is(failed.err, context.Canceled), errors.Is(failed.err, context.DeadlineExceeded):
 		return say(name+" was interrupted", resume)
 	case errors.As(failed.err, &pg) && pg.Code == codeNoRight:
-		return say(name+" lacks a right: "+pg.Message, "let the role of the storage URL own the tables of claybot, then "+resume)
+		return say(name+" lacks a right: "+pg.Message, "let the role of the storage URL own the database with its tables, or GRANT it the right, then "+resume)
 	case errors.As(failed.err, &pg) && pg.Code == codeDiskFull:
 		return say(name+" filled the server's disk", "free some space there, then "+resume)
 	case errors.As(failed.err, &pg) && !strings.HasPrefix(pg.Code, "57P"):
