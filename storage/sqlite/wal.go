@@ -12,6 +12,7 @@ import (
 const (
 	walHeader = 32
 	walFrame  = 24 + pageSize
+	walMagic  = 0x377f0682
 )
 
 // A walSum is the checksum of SQLite's log, which goes on from frame to frame.
@@ -50,9 +51,10 @@ func lostCommits(path string) (lost int, err error) {
 		order = binary.BigEndian
 	}
 	sum := walSum{}.add(order, head[:24])
-	whole := sum == storedSum(head[24:])
+	began := binary.BigEndian.Uint32(head)&^1 == walMagic && sum == storedSum(head[24:]) // else it does not say which frames are of this log
+	whole := began
 	salts := head[16:24]
-	frame, before := make([]byte, walFrame), sum
+	frame, before, known := make([]byte, walFrame), sum, true
 	for {
 		if _, err := io.ReadFull(f, frame); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return lost, nil
@@ -60,14 +62,14 @@ func lostCommits(path string) (lost int, err error) {
 			return lost, err
 		}
 		// A frame stands for itself when its checksum goes on from the one that is stored
-		// before it.
+		// before it, or, where that is not there any more, when it is of this log.
 		stored := storedSum(frame[16:])
-		same := bytes.Equal(frame[8:16], salts)
-		own := before.add(order, frame[:8]).add(order, frame[24:]) == stored
+		same := !began || bytes.Equal(frame[8:16], salts)
+		own := !known || before.add(order, frame[:8]).add(order, frame[24:]) == stored
 		whole = whole && same && sum.add(order, frame[:8]).add(order, frame[24:]) == stored
 		if !whole && own && same && binary.BigEndian.Uint32(frame[4:]) != 0 {
 			lost++
 		}
-		sum, before = stored, stored
+		sum, before, known = stored, stored, same
 	}
 }
