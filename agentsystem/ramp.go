@@ -18,7 +18,7 @@ const (
 	cleanAfter   = 5 * time.Minute // of life, after which a process counts as one that ended in order
 	probationMin = 2 * time.Second
 	probationMax = time.Minute
-	firstWindow  = 64              // runs on probation at once after one unclean start; a quarter of it after each further one
+	firstWindow  = 64              // runs on probation at once to begin with, at most
 	openWindow   = 16              // the same, once no suspect is left
 	leastTotal   = 16              // runs at work at once, however often the process died
 	unseenLimit  = 5 * time.Second // that others wait for suspects that do not show up
@@ -34,10 +34,10 @@ const (
 // has lived for a while: as long as the process before lived at most, because what
 // killed it had begun and done its harm by then. The ramp lets in a few runs at
 // once, those first that were on probation when the process died. The number
-// doubles with the passes that survive. Each unclean start in a row begins with a
-// quarter of the number before and lets it grow four times slower, so that the
-// suspects of one crash are about a quarter of those of the crash before: of 4,000
-// runs the one that kills the process is alone at the fifth crash.
+// doubles with the passes that survive. From the second unclean start in a row on it
+// begins with a sixteenth of the suspects and lets it grow eight times slower, so that
+// the suspects of one crash are less than a quarter of those of the crash before: of
+// 4,000 runs the one that kills the process is alone at the fifth or sixth crash.
 //
 // A run that was alone on probation when the process died is tried with a control:
 // the ramp lets the process live without that run for ten times as long as the run
@@ -64,6 +64,7 @@ type ramp struct {
 	began    time.Time
 	period   time.Duration // of a probation
 	window   float64       // runs on probation at once
+	step     float64       // by which one that survives widens it while suspects are left
 	total    float64       // runs at work at once; 0: no limit
 	suspects map[claybot.AgentID]bool
 	fresh    bool            // nothing is known of suspects: all interrupted runs are
@@ -116,7 +117,14 @@ func (r *ramp) start(unclean, running int, last storage.Boot, suspects []claybot
 	if len(suspects) > 0 {
 		running = len(suspects)
 	}
-	r.window = max(1, min(float64(running/4), windowAfter(unclean)))
+	r.window, r.step = float64(running/4), 1
+	if unclean > 1 {
+		r.window, r.step = float64(running/16), 1.0/8
+		if r.window < 1 {
+			r.step = 0
+		}
+	}
+	r.window = max(1, min(r.window, firstWindow))
 	if unclean > 1 && last.Peak > 0 {
 		r.total = max(leastTotal, float64(last.Peak/2))
 	}
@@ -127,13 +135,17 @@ func (r *ramp) start(unclean, running int, last storage.Boot, suspects []claybot
 		"uncleanStarts", unclean, "suspects", running, "atOnce", int(r.window), "probation", r.period)
 }
 
-// windowAfter is how many runs may be on probation at once after unclean starts.
-func windowAfter(unclean int) float64 {
-	w := float64(firstWindow)
-	for ; unclean > 1 && w > 1; unclean-- {
-		w /= 4
+// windowAfter is how many runs may be on probation at once after members died, and by
+// how much one that survives widens that.
+func windowAfter(deaths int) (w, step float64) {
+	w, step = firstWindow, 1
+	for ; deaths > 1 && w > 1; deaths-- {
+		w, step = w/4, step/4
 	}
-	return max(1, w)
+	if w <= 1 {
+		return 1, 0
+	}
+	return w, step
 }
 
 // alarm begins a ramp, or narrows one, because another member died and its runs come
@@ -146,11 +158,11 @@ func (r *ramp) alarm(member string) {
 	}
 	r.lost[member] = true
 	r.unclean++
-	w := windowAfter(r.unclean)
+	w, step := windowAfter(r.unclean)
 	if !r.active {
-		r.active, r.period, r.window, r.total, r.fresh = true, probationMax/2, w, 0, true
+		r.active, r.period, r.window, r.step, r.total, r.fresh = true, probationMax/2, w, step, 0, true
 	}
-	r.began, r.window = time.Now(), min(r.window, w)
+	r.began, r.window, r.step = time.Now(), min(r.window, w), min(r.step, step)
 	r.log.Warn("another member did not end in order; its runs are resumed a few at a time", "member", member, "atOnce", int(r.window))
 }
 
@@ -289,15 +301,10 @@ func (r *ramp) clear(t *ticket, well bool) {
 
 // growth is by how much one that survives widens the window.
 func (r *ramp) growth() float64 {
-	switch {
-	case !r.open() || r.unclean <= 1:
+	if !r.open() {
 		return 1
-	case r.unclean == 2:
-		return 1.0 / 4
-	case r.unclean == 3:
-		return 1.0 / 16
 	}
-	return 0
+	return r.step
 }
 
 // open reports whether a suspect is left that could be found now; one that has been
