@@ -128,7 +128,7 @@ func (x *oddities) lookUp(claybot.Outgoing) error {
 type wire struct{ *line }
 
 func (w wire) SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (string, error) {
-	return mediaLine{findingLine: findingLine{w.line}}.SendFile(ctx, o, open)
+	return mediaLine{findingLine: findingLine(w)}.SendFile(ctx, o, open)
 }
 
 // always is a Resender.

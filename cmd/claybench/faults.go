@@ -66,9 +66,16 @@ func blueprints() []blueprint {
 			call  kind
 			errno syscall.Errno
 		}{
-			{kindWrite, syscall.EIO}, {kindWrite, syscall.ENOSPC}, {kindWrite, syscall.EDQUOT}, {kindSync, syscall.EIO},
-			{kindMeta, syscall.EIO}, {kindMeta, syscall.EACCES}, {kindOpen, syscall.EMFILE}, {kindOpen, syscall.EACCES},
-			{kindOpen, syscall.ENOMEM}, {kindRead, syscall.EIO},
+			{kindWrite, syscall.EIO},
+			{kindWrite, syscall.ENOSPC},
+			{kindWrite, syscall.EDQUOT},
+			{kindSync, syscall.EIO},
+			{kindMeta, syscall.EIO},
+			{kindMeta, syscall.EACCES},
+			{kindOpen, syscall.EMFILE},
+			{kindOpen, syscall.EACCES},
+			{kindOpen, syscall.ENOMEM},
+			{kindRead, syscall.EIO},
 		} {
 			all = append(all, blueprint{class: c, call: e.call, mode: modeError, errno: e.errno, most: deep[c] / 2})
 		}
@@ -93,7 +100,6 @@ func (b blueprint) sabotage(rng *rand.Rand) sabotage {
 type lab struct {
 	*crashRig
 	data     string
-	ready    time.Duration // the latest that the daemon was ready in a life without a strike
 	tally    map[string]*tally
 	order    []string
 	refusals int // lives in which the daemon ended by itself

@@ -96,7 +96,6 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.crashLoop {
 		return crashLoop(ctx, o, dir)
-
 	}
 	if o.crashNodes {
 		return crashNodes(ctx, o, dir)

@@ -173,7 +173,8 @@ func (t *tracer) stopped(tid int, status syscall.WaitStatus) {
 	switch {
 	case sig == syscall.SIGTRAP|0x80: // the return of a call that is to be struck
 		if t.ending[tid] {
-			_ = syscall.Kill(t.pid, syscall.SIGKILL)
+			t.kill(tid)
+			return
 		}
 		t.resume(tid, 0)
 	case sig == syscall.SIGTRAP && event == eventSeccomp:
@@ -237,8 +238,7 @@ func (t *tracer) strike(tid int, regs *syscall.PtraceRegs) {
 	w := watched[regs.Orig_rax]
 	switch t.Mode {
 	case modeBefore:
-		_ = syscall.Kill(t.pid, syscall.SIGKILL)
-		t.resume(tid, 0)
+		t.kill(tid)
 		return
 	case modeError:
 		regs.Orig_rax = ^uint64(0) // no call: the result stands there already
@@ -254,6 +254,12 @@ func (t *tracer) strike(tid int, regs *syscall.PtraceRegs) {
 	}
 	t.ending[tid] = true
 	_ = syscall.PtraceSyscall(tid, 0)
+}
+
+// kill ends the command, and the child of it that made the call, if one did.
+func (t *tracer) kill(tid int) {
+	_ = syscall.Kill(tid, syscall.SIGKILL)
+	_ = syscall.Kill(t.pid, syscall.SIGKILL)
 }
 
 // subject is the file that a call is about.

@@ -39,9 +39,16 @@ var badAddresses = []string{
 // badNames are values of a provider, an account or a model, as lines of the group
 // model; env is the same by a variable, where there is one.
 var badNames = []struct{ line, env string }{
-	{"provider: openia", ""}, {"provider: OpenAI", ""}, {"provider: [openai]", ""}, {"keys: [env:NOT_SET]", ""}, {"keys: [sk-not-a-real-key]", ""}, {"keys: [file:missing, env:NOT_SET]", ""},
-	{"name: 'two words'", "CLAYBOT_MODEL=two words"}, {"name: sk-not-a-real-key", "CLAYBOT_MODEL=sk-not-a-real-key"},
-	{"endpoint: http://model.example.org", "OPENAI_BASE_ULR=http://model.example.org"}, {"bse_url: http://model.example.org", "OPENAI_API_BASE=http://model.example.org"},
+	{"provider: openia", ""},
+	{"provider: OpenAI", ""},
+	{"provider: [openai]", ""},
+	{"keys: [env:NOT_SET]", ""},
+	{"keys: [sk-not-a-real-key]", ""},
+	{"keys: [file:missing, env:NOT_SET]", ""},
+	{"name: 'two words'", "CLAYBOT_MODEL=two words"},
+	{"name: sk-not-a-real-key", "CLAYBOT_MODEL=sk-not-a-real-key"},
+	{"endpoint: http://model.example.org", "OPENAI_BASE_ULR=http://model.example.org"},
+	{"bse_url: http://model.example.org", "OPENAI_API_BASE=http://model.example.org"},
 	{"headers: {Authorization: env:NOT_SET}", ""},
 }
 

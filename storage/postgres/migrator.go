@@ -97,7 +97,7 @@ func (m *migrator) version(ctx context.Context, conn *pgx.Conn) (int, error) {
 func (m *migrator) lock(ctx context.Context, guard *pgx.Conn) (pgx.Tx, error) {
 	host, _ := os.Hostname() // it is only shown
 	name := fmt.Sprintf("claybot migrates on %.30s, process %d", host, os.Getpid())
-	w := waiter{log: m.log, words: "another member migrates the database; waiting for it"}
+	w := waiter{log: m.log, words: "another member migrates the database"}
 	for {
 		tx, err := guard.Begin(ctx)
 		if err != nil {
@@ -179,7 +179,7 @@ var errBusyStep = errors.New("an earlier attempt at this step still works in the
 // step does step k of migration n, and tries again while something else holds a lock
 // that it needs.
 func (m *migrator) step(ctx context.Context, conn *pgx.Conn, n, k int, all []step) error {
-	w := waiter{log: m.log.With("version", n, "step", k+1), words: "migration waits for a lock"}
+	w := waiter{log: m.log.With("version", n, "step", k+1), words: "a lock"}
 	for {
 		err := m.try(ctx, conn, n, k, all)
 		var pg *pgconn.PgError
@@ -283,7 +283,7 @@ type waiter struct {
 func (w *waiter) wait(ctx context.Context, why func() string) error {
 	if time.Since(w.said) >= remind {
 		w.said = time.Now()
-		w.log.Warn(w.words, "for", why())
+		w.log.Warn("migration waits", "for", w.words, "holder", why())
 	}
 	w.pause = min(max(firstPause, 2*w.pause), longestPause)
 	t := time.NewTimer(w.pause)

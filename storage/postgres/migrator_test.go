@@ -149,7 +149,7 @@ func TestMigrationOfALockedTable(t *testing.T) {
 	execute(t, conn, "BEGIN; SELECT 1 FROM agents LIMIT 1") // a lock with which others read and write
 	log := newLogged()
 	done := opened(t.Context(), Config{URL: address, Log: slog.New(log), lockTime: time.Millisecond, migrations: next("ALTER TABLE agents ADD COLUMN later BIGINT")})
-	log.wait(t, "migration waits for a lock", "55P03")
+	log.wait(t, "migration waits", "a lock", "55P03")
 	if n := number(t, plainConn(t, address), "SELECT count(*) FROM agents"); n != 0 { // it is not held up
 		t.Errorf("%d agents", n)
 	}
@@ -271,7 +271,7 @@ func TestOneMemberMigrates(t *testing.T) {
 			cfg := Config{URL: address, Pooler: pooler, lockTime: time.Millisecond, migrations: next("INSERT INTO tried VALUES (1)")}
 			cfg.Log = slog.New(first)
 			one := opened(t.Context(), cfg)
-			first.wait(t, "migration waits for a lock")
+			first.wait(t, "migration waits", "a lock")
 			cfg.Log = slog.New(second)
 			two := opened(t.Context(), cfg)
 			second.wait(t, "another member migrates", "claybot migrates on ", "server process")

@@ -166,7 +166,7 @@ func (db *DB) refused() error {
 // broken reports an error that says that the file is damaged. The index of words is no
 // part of that: it is made of the notes.
 func broken(err error) bool {
-	if e := (coded)(nil); errors.As(err, &e) {
+	if e := coded(nil); errors.As(err, &e) {
 		return e.Code() != sqlite3.SQLITE_CORRUPT_VTAB &&
 			(e.Code() == sqlite3.SQLITE_IOERR_DATA || e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 	}

@@ -42,7 +42,7 @@ func (l *longAnswer) until(every time.Duration, work func(context.Context) error
 			}
 			if err := l.send([]byte("\n")); err != nil {
 				cancel()
-				<-done
+				<-done //nolint:errcheck // the client that it was for is gone
 				return errGone
 			}
 		}

@@ -24,11 +24,13 @@ func TestHealthOfServers(t *testing.T) {
 		{"all work", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{up}}, "good", "Everything works."},
 		{"it starts", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "files", State: "starting"}}}, "good", "Everything works."},
 		{
-			"one is down", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{up, {Name: "web", State: "waiting", Err: "connection refused"}}},
+			"one is down",
+			agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{up, {Name: "web", State: "waiting", Err: "connection refused"}}},
 			"warn", "1 MCP server is down: agents do without its tools.",
 		},
 		{
-			"two need somebody", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}},
+			"two need somebody",
+			agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}},
 			"warn", "2 MCP servers are down: agents do without their tools.",
 		},
 		{"a model that was not asked", agentsystem.Status{Connectors: live, Model: agentsystem.ModelStatus{Name: "m"}}, "good", "Everything works, as far as it was tried: the model was not asked yet."},
