@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/storage"
 )
 
 // dieOf lets the process die a second after the model was asked about a text, each
@@ -220,4 +221,40 @@ func TestLongLifeIsClean(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A run that has paused since the record was written is not charged with the crash.
+func TestPausedIsNoSuspect(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		paused  bool
+		charged bool
+	}{{"running", false, true}, {"paused", true, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				if tt.paused {
+					r.mind.plan("begin", askColour(obj{"expiresIn": "15m"}), sayDone)
+				} else {
+					r.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, time.Hour) }
+				}
+				r.start()
+				r.say("begin")
+				after(time.Second)
+				id := r.agent(ann)
+				if err := r.boots.Update(true, func(b *storage.Boot) { b.Testing, b.Alone = []claybot.AgentID{id}, true }); err != nil {
+					t.Fatal(err)
+				}
+				r.crash()
+				r.start()
+				mark, err := r.db.Mark(r.Context(), "tries/"+string(id))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if charged := mark != ""; charged != tt.charged {
+					t.Errorf("the run is charged %q, want %v", mark, tt.charged)
+				}
+			})
+		})
+	}
 }

@@ -214,6 +214,13 @@ func (s *System) beginRamp(ctx context.Context) error {
 		if e.Run == "" {
 			continue // it had ended
 		}
+		run, err := s.Runs.Run(ctx, e.Run)
+		if err := ignore(err, storage.ErrNotFound); err != nil {
+			return fmt.Errorf("read the suspects of the last crash: %w", err)
+		}
+		if run.State != claybot.RunRunning {
+			continue // it had paused
+		}
 		suspects = append(suspects, id)
 		if last.Alone {
 			if err := s.chargeCrash(ctx, e, last); err != nil {
