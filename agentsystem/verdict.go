@@ -84,6 +84,8 @@ func verdictSkipped(r storage.Receipt) Verdict {
 
 func verdictWaiting(r storage.Receipt) string {
 	switch {
+	case r.Parked != "":
+		return "It is parked until its agent can be used again, and is retried until then."
 	case r.Ahead == 1:
 		return "It waits behind 1 other message."
 	case r.Ahead > 1:

@@ -343,3 +343,17 @@ func TestOlderBudgetQuestion(t *testing.T) {
 		}
 	}
 }
+
+// What a message waits for, that no run has taken.
+func TestVerdictOfAWaitingMessage(t *testing.T) {
+	for want, r := range map[string]storage.Receipt{
+		"It waits for its turn.":                                                     {},
+		"It waits behind 2 other messages.":                                          {Ahead: 2},
+		"It waits until its agent has ended the run that it works on.":               {Busy: "r"},
+		"It is parked until its agent can be used again, and is retried until then.": {Parked: "state.json is a directory", Ahead: 1},
+	} {
+		if v := agentsystem.VerdictOf(r, time.UTC); v.Outcome != agentsystem.OutcomeWaiting || v.Text != want {
+			t.Errorf("%+v: %+v, want %q", r, v, want)
+		}
+	}
+}

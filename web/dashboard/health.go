@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,6 +35,35 @@ type healthView struct {
 	Outbox     []stateCount
 	Runs       []stateCount
 	Disk       *diskView // nil where the system does not tell
+	Findings   []finding
+}
+
+// A finding is something in the daemon itself that needs attention.
+type finding struct{ Tone, Text string }
+
+// findingsOf are the findings about a daemon, the worst first.
+func findingsOf(s agentsystem.Status) (all []finding) {
+	if s.Unwell != "" {
+		all = append(all, finding{"bad", "claybot takes less work: " + strings.TrimSuffix(s.Unwell, ".") + "."})
+	}
+	if s.Parked != nil && s.Parked.Full {
+		all = append(all, finding{"bad", "The parking table is full: further messages wait at their source."})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Checks)) {
+		if c := s.Checks[name]; c.Problem {
+			all = append(all, finding{"bad", sentence("Check of the " + name + ": " + c.Text)})
+		}
+	}
+	if s.Faulty > 0 {
+		all = append(all, finding{"warn", plural(s.Faulty, "agent cannot be used; the log shows why.", "agents cannot be used; the log shows why.")})
+	}
+	if p := s.Parked; p != nil && p.Messages > 0 {
+		all = append(all, finding{"warn", plural(p.Messages, "message is parked until its agent can be used.", "messages are parked until their agents can be used.")})
+	}
+	if x := s.Start; x != nil {
+		all = append(all, finding{"warn", "claybot did not end in order " + plural(x.Unclean, "time", "times") + " in a row and resumes its runs a few at a time; " + plural(x.Waiting, "agent waits.", "agents wait.")})
+	}
+	return all
 }
 
 // A connectorView is how one connector is doing.
@@ -129,6 +159,7 @@ func viewHealth(who viewer, s agentsystem.Status) healthView {
 	if s.Disk != nil {
 		v.Disk = viewDisk(*s.Disk)
 	}
+	v.Findings = findingsOf(s)
 	v.Tone, v.Verdict = v.sum()
 	return v
 }
@@ -235,12 +266,16 @@ func (v healthView) sum() (tone, text string) {
 		return "bad", sentence(v.Node.Err)
 	case full:
 		return "bad", "The disk is almost full."
+	case len(v.Findings) > 0 && v.Findings[0].Tone == "bad":
+		return "bad", v.Findings[0].Text
 	case bad > 0:
 		return "bad", plural(bad, "connector has stopped.", "connectors have stopped.")
 	case v.Model.Tone == "bad":
 		return "bad", "The model does not answer."
 	case slices.ContainsFunc(v.Settings, func(s agentsystem.SettingStatus) bool { return s.Off }):
 		return "bad", "A setting is bad, and what it belongs to is off."
+	case len(v.Findings) > 0:
+		return "warn", v.Findings[0].Text
 	case weak > 0:
 		return "warn", plural(weak, "connector has trouble and tries again.", "connectors have trouble and try again.")
 	case v.Model.Tone == "warn":

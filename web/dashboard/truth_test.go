@@ -7,6 +7,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 )
 
 // Health is not well while an MCP server is down, and claims nothing about a model
@@ -32,6 +33,24 @@ func TestHealthOfServers(t *testing.T) {
 			"two need somebody",
 			agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}},
 			"warn", "2 MCP servers are down: agents do without their tools.",
+		},
+		{"a member that is unwell", agentsystem.Status{Connectors: live, Model: answers, Unwell: "too many open files", Faulty: 1}, "bad", "claybot takes less work: too many open files."},
+		{"a full parking table", agentsystem.Status{Connectors: live, Model: answers, Parked: &agentsystem.ParkedStatus{Full: true}}, "bad", "The parking table is full: further messages wait at their source."},
+		{
+			"a damaged database",
+			agentsystem.Status{Connectors: live, Model: answers, Faulty: 2, Checks: map[string]agentsystem.CheckStatus{"copy": {Text: "well"}, "database": {Text: "page 7 is damaged", Problem: true}}},
+			"bad", "Check of the database: page 7 is damaged.",
+		},
+		{"a faulty agent", agentsystem.Status{Connectors: live, Model: answers, Faulty: 1}, "warn", "1 agent cannot be used; the log shows why."},
+		{
+			"parked messages",
+			agentsystem.Status{Connectors: live, Model: answers, Parked: &agentsystem.ParkedStatus{ParkedTotals: storage.ParkedTotals{Messages: 2, Agents: 1}}},
+			"warn", "2 messages are parked until their agents can be used.",
+		},
+		{
+			"back after a crash",
+			agentsystem.Status{Connectors: live, Model: answers, Start: &agentsystem.StartStatus{Unclean: 2, Waiting: 1}},
+			"warn", "claybot did not end in order 2 times in a row and resumes its runs a few at a time; 1 agent waits.",
 		},
 		{"a model that was not asked", agentsystem.Status{Connectors: live, Model: agentsystem.ModelStatus{Name: "m"}}, "good", "Everything works, as far as it was tried: the model was not asked yet."},
 	} {
