@@ -198,7 +198,7 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
 	case r.Run == nil:
-		return what + "waits for its turn. " + verdictWaiting(r)
+		return what + "waits for its turn. " + verdictWaiting(r, zone)
 	case !r.Run.State.Ended():
 		what += fmt.Sprintf("went into run %s at %s. ", r.Run.ID, clock(r.Run.Started, zone))
 	default:
