@@ -46,7 +46,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 			return told
 		}
 	}
-	over := &runs.Error{Code: runs.CodeBudget, Text: strings.TrimSpace(limit.Key + " " + limit.Text), Err: err, Say: limit.Text}
+	over := &runs.Error{Code: runs.CodeBudget, Text: limit.Text, Err: err, Say: limit.Text}
 	p.extensions++
 	if !p.mayAsk(limit) {
 		return over
@@ -184,11 +184,11 @@ func (p *pass) granted(a claybot.Answered) (key string, by int64, ok bool) {
 	return "", 0, false
 }
 
-// reached tells that a budget is used up.
+// reached tells that a budget has no room.
 func (p *pass) reached(l *llm.LimitError) claybot.Event {
-	facts := runs.BudgetReached{Scope: l.Key, Limit: l.Amount(l.Limit), Spent: l.Amount(l.Spent)}
+	facts := runs.BudgetReached{Scope: l.Key, Name: l.Name, Limit: l.Amount(l.Limit), Spent: l.Amount(l.Spent), TooSmall: l.Spent < l.Limit}
 	if l.Key == "" {
-		facts = runs.BudgetReached{Scope: l.Name}
+		facts = runs.BudgetReached{Scope: l.Name, Name: l.Name}
 	}
 	data, _ := json.Marshal(facts) // strings always marshal
 	return claybot.Event{V: 1, Run: p.turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: data}

@@ -54,7 +54,7 @@ func (v *vault) Chat(context.Context, llm.Request) (llm.Response, error) {
 func ends(t *testing.T, err error) *runs.Error {
 	t.Helper()
 	e, ok := errors.AsType[*runs.Error](err)
-	if !ok || e.Code != runs.CodeBudget || !strings.HasPrefix(e.Say, "Your budget is used up.") {
+	if !ok || e.Code != runs.CodeBudget || !strings.HasPrefix(e.Say, "Your budget is used up.") || e.Text != "Your budget is used up." {
 		t.Fatalf("ends with %v", err)
 	}
 	return e
@@ -96,7 +96,7 @@ func TestBudgetIsExtended(t *testing.T) {
 	}
 	reached := 0
 	for _, e := range j.events {
-		if e.Type == claybot.EventBudgetReached && strings.Contains(string(e.Data), "owner/x y/day") {
+		if e.Type == claybot.EventBudgetReached && strings.Contains(string(e.Data), `"scope":"owner/x y/day","name":"your budget"`) {
 			reached++
 		}
 	}
