@@ -164,7 +164,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 		case !full && (p.system.Members.IsAlone() || !again(err)):
 			return nil, fmt.Errorf("set money aside: %w", err)
 		case full && over.Left()+over.Reserved < over.Asked:
-			return nil, limitError(over, own[over.Key])
+			return nil, limitError(over, own[over.Key], c)
 		case !p.system.Members.IsAlone():
 			elsewhere = time.After(freeElsewhere)
 		}
@@ -175,7 +175,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 			if !full {
 				return nil, fmt.Errorf("set money aside: %w", err)
 			}
-			return nil, limitError(over, own[over.Key])
+			return nil, limitError(over, own[over.Key], c)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -414,20 +414,23 @@ func (p *Purse) level(r BudgetRule, who payer, run claybot.RunID, now time.Time)
 }
 
 // Deciders are who may extend a budget in a chat, as "connector/userId", at least
-// one, and whether the own person of an agent is one of them.
-func (p *Purse) Deciders(a claybot.Agent) (operators []string, own bool) {
+// one, whether the own person of an agent is among them, and whether no other person
+// is.
+func (p *Purse) Deciders(a claybot.Agent) (operators []string, own, only bool) {
 	if p.Operators != nil {
 		operators = slices.Clone(p.Operators())
 	}
 	who := a.Descriptor.OwnerID()
-	own = slices.ContainsFunc(operators, func(o string) bool { return slices.Contains(p.system.people(o), who) })
+	is := func(o string) bool { return slices.Contains(p.system.people(o), who) }
+	own = slices.ContainsFunc(operators, is)
 	switch {
-	case len(operators) == 0: // a question for nobody by name would be one for the person himself
-		return slices.Clone(seatsOfOperators), slices.Contains(seatsOfOperators, who)
+	case len(operators) == 0: // without names, the question would be for the own person
+		own = slices.Contains(seatsOfOperators, who)
+		return slices.Clone(seatsOfOperators), own, own
 	case !own && slices.Contains(seatsOfOperators, who):
-		return append(operators, who), true
+		return append(operators, who), true, false
 	}
-	return operators, own
+	return operators, own, !slices.ContainsFunc(operators, func(o string) bool { return !is(o) })
 }
 
 // seatsOfOperators are the chats that only an operator can open.

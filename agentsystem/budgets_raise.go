@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,13 +15,17 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// limitError says in words what a store has refused. name is what the payer calls the
-// budget.
-func limitError(o *storage.OverBudgetError, name string) *llm.LimitError {
+// limitError says in words what a store has refused of c. name is what the payer calls
+// the budget.
+func limitError(o *storage.OverBudgetError, name string, c llm.Charge) *llm.LimitError {
 	e := &llm.LimitError{
 		Key: o.Key, Name: name, Of: o.Name, Tokens: o.Unit == storage.UnitTokens,
-		Limit: o.Limit + o.Extension, Base: o.Limit, Spent: o.Spent, Left: o.Left(), Asked: o.Asked,
+		Limit: o.Limit + o.Extension, Spent: o.Spent, Left: o.Left(), Asked: o.Asked, Least: c.LeastMicroUSD,
 	}
+	if e.Tokens {
+		e.Least = c.LeastTokens
+	}
+	e.Least = cmp.Or(e.Least, e.Asked)
 	if e.Spent >= e.Limit {
 		e.Text = fmt.Sprintf("%s is used up: %s.", upper(name), e.Standing())
 		return e
@@ -29,8 +34,11 @@ func limitError(o *storage.OverBudgetError, name string) *llm.LimitError {
 	if o.Reserved > 0 {
 		aside = ", " + e.Amount(o.Reserved) + " more is set aside for other runs"
 	}
-	e.Text = fmt.Sprintf("%s is too small for the next step: %s%s, and the step may take up to %s.",
-		upper(name), e.Standing(), aside, e.Amount(o.Asked))
+	takes := "needs at least " + e.Amount(e.Least)
+	if e.Least <= e.Limit-e.Spent { // there is room for it as soon as others give some back
+		takes = "may take up to " + e.Amount(e.Asked)
+	}
+	e.Text = fmt.Sprintf("%s is too small for the next step: %s%s, and the step %s.", upper(name), e.Standing(), aside, takes)
 	return e
 }
 

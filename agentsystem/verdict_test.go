@@ -367,9 +367,9 @@ func TestOlderBudgetQuestion(t *testing.T) {
 // What a message waits for, that no run has taken.
 func TestVerdictOfAWaitingMessage(t *testing.T) {
 	for want, r := range map[string]storage.Receipt{
-		"It waits for its turn.":                                                     {},
-		"It waits behind 2 other messages.":                                          {Ahead: 2},
-		"It waits until its agent has ended the run that it works on.":               {Busy: "r"},
+		"It waits for its turn.":                                       {},
+		"It waits behind 2 other messages.":                            {Ahead: 2},
+		"It waits until its agent has ended the run that it works on.": {Busy: "r"},
 		"Its agent's run is paused: it waits for 1 subagent.": {
 			Busy: "r", Ahead: 2, Paused: &claybot.Awaiting{Reason: claybot.AwaitChildren, Answers: []claybot.MessageID{"a"}},
 		},

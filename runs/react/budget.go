@@ -17,9 +17,9 @@ import (
 
 // Budgets are what the loop does about a budget that is used up.
 type Budgets interface {
-	// Deciders are who may extend a budget in a chat, as "connector/userId", and
-	// whether the own person of the agent is one of them.
-	Deciders(a claybot.Agent) (operators []string, own bool)
+	// Deciders are who may extend a budget in a chat, as "connector/userId", whether
+	// the own person of the agent is among them, and whether no other person is.
+	Deciders(a claybot.Agent) (operators []string, own, only bool)
 	// Extend raises the limit of a budget, by an amount in its unit. The same id
 	// again changes nothing.
 	Extend(ctx context.Context, key string, by int64, who, id string) error
@@ -51,7 +51,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 	if !p.mayAsk(limit) {
 		return over
 	}
-	operators, own := p.budgets.Deciders(p.turn.Agent)
+	operators, own, only := p.budgets.Deciders(p.turn.Agent)
 	if len(operators) == 0 { // a question for nobody by name is one for the person himself
 		return over
 	}
@@ -68,7 +68,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 			return nil
 		}
 	}
-	a, end := p.askOnce(ctx, round+"/operator", p.extend(limit, operators), over)
+	a, end := p.askOnce(ctx, round+"/operator", p.extend(limit, operators, only), over)
 	switch {
 	case end != nil:
 		return end
@@ -156,18 +156,20 @@ func (p *pass) mayIAsk(l *llm.LimitError) claybot.Question {
 	}
 }
 
-// extend asks the operators.
-func (p *pass) extend(l *llm.LimitError, operators []string) claybot.Question {
-	by := max(l.Base, l.Asked-(l.Limit-l.Spent), 1)
-	who := p.turn.Agent.Descriptor.OwnerID()
-	if who == "" {
-		who = "agent " + string(p.turn.Agent.ID)
+// extend asks the operators for the least that lets the run go on; each time that the
+// run comes to a limit again, for twice as much, so that it does not ask at each step.
+// only: the person whose run it is decides, and no other person reads it.
+func (p *pass) extend(l *llm.LimitError, operators []string, only bool) claybot.Question {
+	by := l.Missing() << (p.extensions - 1)
+	budget, run := cmp.Or(l.Of, l.Name), "A run of "+cmp.Or(p.turn.Agent.Descriptor.OwnerID(), "agent "+string(p.turn.Agent.ID))
+	if only {
+		budget, run = cmp.Or(l.Name, l.Of), "Your run"
 	}
 	return claybot.Question{
 		Key: runs.KeyExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Approvers: operators,
 		Digest: runs.BudgetAsk{Key: l.Key, Limit: l.Limit, By: by}.Digest(),
-		Text: fmt.Sprintf("Extend %s by %s? So far %s, and the next step may take up to %s. A run of %s waits for it.",
-			strings.ReplaceAll(cmp.Or(l.Of, l.Name), "`", "'"), l.Amount(by), l.Standing(), l.Amount(l.Asked), who),
+		Text: fmt.Sprintf("Extend %s by %s? So far %s, and the next step needs at least %s. %s waits for it.",
+			strings.ReplaceAll(budget, "`", "'"), l.Amount(by), l.Standing(), l.Amount(cmp.Or(l.Least, l.Asked)), run),
 	}
 }
 
