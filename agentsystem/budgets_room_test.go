@@ -158,3 +158,57 @@ func (t *lockedText) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	return t.Builder.Write(p)
 }
+
+// A limit that the configuration changes is shown at once, and a question that names
+// the old one is asked anew, once.
+func TestLoweredLimit(t *testing.T) {
+	banking(t, talks(50), func(b *bank) {
+		b.start()
+		b.rules = []agentsystem.BudgetRule{
+			{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 500_000, Hard: true},
+			{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 900, Match: "chat"},
+		}
+		b.say("first")
+		synctest.Wait()
+		spent := b.budget("owner/").Spent
+		shown := func(hard, soft int64) {
+			b.Helper()
+			list, err := b.paying().Budgets(b.Context(), 10)
+			if err != nil || len(list) != 2 {
+				b.Fatalf("%+v, %v", list, err)
+			}
+			for _, x := range list {
+				if want := map[bool]int64{true: hard, false: soft}[x.Hard]; x.Limit != want {
+					b.Errorf("%s: limit %d, want %d", x.Key, x.Limit, want)
+				}
+			}
+		}
+		shown(500_000, 900)
+		b.rules[0].Limit, b.rules[1].Limit = spent+100, 800
+		shown(spent+100, 800)
+		b.say("second")
+		synctest.Wait()
+		first := b.open()
+		if len(first) != 1 || !strings.Contains(first[0].Text, llm.Standing(true, spent, spent+100)) {
+			b.Fatalf("open are %+v", first)
+		}
+		b.rules[0].Limit = spent + 50
+		for range 2 { // the second look changes nothing
+			if err := b.paying().Recheck(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if open := b.open(); len(open) != 1 || open[0].ID == first[0].ID || !strings.Contains(open[0].Text, llm.Standing(true, spent, spent+50)) {
+				b.Fatalf("open are %+v", open)
+			}
+		}
+		b.rules[0].Fault = "budgets[0].tokens is no number" // it frees nothing, and stops no other
+		if err := b.paying().Recheck(b.Context()); err != nil || len(b.open()) != 1 {
+			b.Errorf("open are %+v, %v", b.open(), err)
+		}
+		time.Sleep(24 * time.Hour)
+		b.rules[0].Fault = ""
+		shown(500_000, 900) // of a day that is over: what held then
+	})
+}

@@ -326,7 +326,7 @@ func textAnswered(q claybot.Question, a claybot.Answered) string {
 	case claybot.ViaHTTP:
 		how = "answered over HTTP"
 	case claybot.ViaLimit:
-		return fmt.Sprintf("**%s**\n\n*(the limit was raised; no answer is needed any more)*", headline(q))
+		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question needs no answer any more)*", headline(q))
 	}
 	if len(q.Approvers) > 0 && a.By != "" {
 		how += ", by " + a.By

@@ -47,7 +47,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 		}
 	}
 	over := &runs.Error{Code: runs.CodeBudget, Text: limit.Text, Err: err, Say: limit.Text}
-	p.extensions++
+	p.limits++
 	if !p.mayAsk(limit) {
 		return over
 	}
@@ -55,7 +55,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 	if len(operators) == 0 { // a question for nobody by name is one for the person himself
 		return over
 	}
-	round := fmt.Sprintf("budget/%d", p.extensions)
+	round := fmt.Sprintf("budget/%d", p.limits)
 	if !own {
 		a, end := p.askOnce(ctx, round, p.mayIAsk(limit), over)
 		if end != nil {
@@ -89,6 +89,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 		}
 		return fmt.Errorf("extend the budget: %w", err)
 	}
+	p.extended++
 	return nil
 }
 
@@ -98,7 +99,7 @@ func (p *pass) mayAsk(limit *llm.LimitError) bool {
 	switch {
 	case p.budgets == nil, p.turn.Ask == nil, limit.Key == "":
 		return false
-	case p.turn.Agent.Descriptor.Type == claybot.AgentSubagent, p.extensions > maxExtensions:
+	case p.turn.Agent.Descriptor.Type == claybot.AgentSubagent, p.extended >= maxExtensions:
 		return false
 	}
 	return !p.refusedBefore(limit.Key)
@@ -160,7 +161,7 @@ func (p *pass) mayIAsk(l *llm.LimitError) claybot.Question {
 // run comes to a limit again, for twice as much, so that it does not ask at each step.
 // only: the person whose run it is decides, and no other person reads it.
 func (p *pass) extend(l *llm.LimitError, operators []string, only bool) claybot.Question {
-	by := l.Missing() << (p.extensions - 1)
+	by := l.Missing() << p.extended
 	budget, run := cmp.Or(l.Of, l.Name), "A run of "+cmp.Or(p.turn.Agent.Descriptor.OwnerID(), "agent "+string(p.turn.Agent.ID))
 	if only {
 		budget, run = cmp.Or(l.Name, l.Of), "Your run"
