@@ -1,6 +1,7 @@
 package agentsystem_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -253,6 +254,11 @@ func TestStoppedAnswerIsKept(t *testing.T) {
 		run := r.receipt("begin").Run
 		if got := r.chat.seen()[0]; got != kept || run.Output != kept || run.State != claybot.RunCanceled {
 			t.Errorf("people see %q, the run has %q", got, run.Output)
+		}
+		var end runs.RunCanceled
+		all := r.events(run.ID)
+		if err := json.Unmarshal(all[len(all)-1].Data, &end); err != nil || end.Output != kept {
+			t.Errorf("the run ends with %+v, %v", end, err)
 		}
 		if v := r.verdict("begin"); v.Outcome != agentsystem.OutcomeStopped || v.Text != "The run was stopped in the chat. What it had written until then was kept." {
 			t.Errorf("%+v", v)

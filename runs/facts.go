@@ -164,6 +164,8 @@ type (
 	// RunCanceled: somebody ended the run.
 	RunCanceled struct {
 		By string `json:"by"`
+		// Output is what the run had written, as far as a reply says it: the beginning.
+		Output string `json:"output,omitempty"`
 	}
 )
 
