@@ -282,9 +282,21 @@ func TestErrorsSayWhetherToRetry(t *testing.T) {
 			t.Errorf("%s = %d %s, retry %q after %q", what, g.code, g.body, g.head.Get("X-Should-Retry"), g.head.Get("Retry-After"))
 		}
 	}
-	post := func(text string) got {
-		return r.do("POST", "/v1/chat/completions", `{"model":"claybot","user":"t","messages":[{"role":"user","content":"`+text+`"}]}`)
+	post := func(text string, head ...string) got {
+		return r.do("POST", "/v1/chat/completions", `{"model":"claybot","user":"t","messages":[{"role":"user","content":"`+text+`"}]}`, head...)
 	}
+	const unknown = "This token is not known; create one with `claybot token create`."
+	if g := post("hello", "Authorization", "Bearer wrong"); !strings.Contains(g.body, unknown) || strings.Contains(g.body, "Log in") {
+		t.Errorf("a wrong token reads %s", g.body)
+	}
+	reader := r.scoped("reader", "read")
+	check("a wrong token", post("hello", "Authorization", "Bearer wrong"), 401, false, false, "invalid_request_error")
+	check("no token", post("hello", "Authorization", "Basic x"), 401, false, false, "invalid_request_error")
+	check("a scope that is too small", post("hello", "Authorization", "Bearer "+reader), 403, false, false, "invalid_request_error")
+	check("another site", post("hello", "Origin", "https://evil.example"), 403, false, false, "invalid_request_error")
+	check("no JSON", post("hello", "Content-Type", "text/plain"), 415, false, false, "invalid_request_error")
+	check("another method", r.do("PUT", "/v1/models", `{}`), 405, false, false, "invalid_request_error")
+	check("another path", r.do("POST", "/v1/embeddings", `{}`), 404, false, false, "invalid_request_error")
 	check("a failed run", post("fail"), 400, false, false, "run_failed")
 	check("a request that is wrong", post(" "), 400, false, false, "invalid_request_error")
 	var wg sync.WaitGroup
