@@ -134,6 +134,7 @@ func TestOperatorsOwnBudget(t *testing.T) {
 		if strings.Contains(logs.String(), notAsked) {
 			b.Errorf("logged %s", logs.String())
 		}
+		time.Sleep(time.Second) // the order of questions
 		b.say("hello")
 		synctest.Wait()
 		if got := b.chat.seen("dm-ann"); len(got) != 1 || !strings.Contains(got[0], "*Press a button, or write `/approve ") {
