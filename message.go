@@ -156,7 +156,7 @@ const (
 	ViaWeb     AnswerVia = "web"
 	ViaHTTP    AnswerVia = "http"
 	ViaDefault AnswerVia = "default" // nobody said anything in time
-	ViaLimit   AnswerVia = "limit"   // a budget was raised, so that its question needs no answer
+	ViaLimit   AnswerVia = "limit"   // the limit of a budget has changed, so that its question needs no answer
 )
 
 // A File is a reference to the bytes that came with a message, or that an agent

@@ -260,7 +260,7 @@ func (p *pass) questions(ctx context.Context, qs []claybot.Question) (out []clay
 		own, others := p.agent.Descriptor.Foreground(), false
 		switch {
 		case own && p.mayAnswer(q, p.agent.Descriptor, p.agent.Descriptor.OwnerID()):
-			out = append(out, p.asked(q, 0, p.outgoing(claybot.OutgoingNotice), textQuestion(q, i, qs, p.zone()))...)
+			out = append(out, p.asked(q, 0, p.outgoing(claybot.OutgoingNotice), textQuestion(q, i, qs, p.agent.Descriptor.Connector, p.zone()))...)
 		case own && len(q.Approvers) > 0:
 			others = true
 		}
@@ -305,15 +305,18 @@ func (s *System) placeOf(ctx context.Context, owner string) (storage.IndexEntry,
 }
 
 // askElsewhere asks the approvers of a question where they wrote last. The
-// agent's own person is asked where the run answers.
+// agent's own person is asked where the run answers. It logs who cannot be asked:
+// operators of this machine are one person, asked in any of their chats.
 func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []claybot.Outgoing, err error) {
+	var asked, missing []string
 	for i, owner := range q.Approvers {
 		if p.agent.Descriptor.Foreground() && slices.Contains(p.people(owner), p.agent.Descriptor.OwnerID()) {
+			asked = append(asked, owner)
 			continue
 		}
 		e, err := p.placeOf(ctx, owner)
 		if errors.Is(err, storage.ErrNotFound) {
-			p.log.Warn("an approver has not written to claybot yet, so he cannot be asked in a chat", "approver", owner, "question", q.ID)
+			missing = append(missing, owner)
 			continue
 		}
 		if err != nil {
@@ -326,6 +329,13 @@ func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []clay
 		o := p.outgoing(claybot.OutgoingNotice)
 		o.Route = claybot.Message{Context: c}.ReplyRoute(e.Descriptor)
 		out = append(out, p.asked(q, i+1, o, textElsewhere(q, p.zone()))...)
+		asked = append(asked, owner)
+	}
+	seat := func(owner string) bool { return slices.Contains(seatsOfOperators, owner) }
+	for _, owner := range missing {
+		if !seat(owner) || !slices.ContainsFunc(asked, seat) {
+			p.log.Warn("approver has not written to claybot yet and is not asked in a chat", "approver", owner, "question", q.ID)
+		}
 	}
 	return out, nil
 }

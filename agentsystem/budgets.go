@@ -164,7 +164,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 		case !full && (p.system.Members.IsAlone() || !again(err)):
 			return nil, fmt.Errorf("set money aside: %w", err)
 		case full && over.Left()+over.Reserved < over.Asked:
-			return nil, limitError(over, own[over.Key])
+			return nil, limitError(over, own[over.Key], c)
 		case !p.system.Members.IsAlone():
 			elsewhere = time.After(freeElsewhere)
 		}
@@ -175,7 +175,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error)
 			if !full {
 				return nil, fmt.Errorf("set money aside: %w", err)
 			}
-			return nil, limitError(over, own[over.Key])
+			return nil, limitError(over, own[over.Key], c)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -366,11 +366,8 @@ func (p *Purse) matches(match string, d claybot.Descriptor) bool {
 // false for none.
 func (p *Purse) level(r BudgetRule, who payer, run claybot.RunID, now time.Time) (l storage.Level, own string, ok bool) {
 	l = storage.Level{Unit: r.Unit, Limit: r.Limit, Hard: r.Hard}
-	per, of := r.Per, ""
-	if r.Every == EveryRun {
-		per = PerRun
-	}
-	switch per {
+	of := ""
+	switch r.per() {
 	case PerAgent:
 		of, l.Name, own = string(who.id), "the budget of "+who.called(), "the budget of this agent"
 	case PerOwner:
@@ -394,40 +391,67 @@ func (p *Purse) level(r BudgetRule, who payer, run claybot.RunID, now time.Time)
 		of, l.Name, own = "-", "the budget of all agents", "the budget of all agents"
 	}
 	switch {
-	case per == PerRun:
-		l.Period = EveryRun
+	case r.per() == PerRun:
 	case r.Every == EveryDay:
-		l.Period, l.Name, own = now.Format(time.DateOnly), l.Name+now.Format(" for 2 Jan 2006"), own+" for today"
+		l.Name, own = l.Name+now.Format(" for 2 Jan 2006"), own+" for today"
 	case r.Every == EveryMonth:
-		l.Period, l.Name, own = now.Format("2006-01"), l.Name+now.Format(" for January 2006"), own+" for this month"
-	default:
-		l.Period = EveryAlways
+		l.Name, own = l.Name+now.Format(" for January 2006"), own+" for this month"
 	}
-	l.Key = strings.Join([]string{per, of, l.Period, string(r.Unit)}, "/")
-	if !r.Hard {
-		l.Key += "/warn"
-	}
-	if r.Match != "" {
-		l.Key += "/" + r.Match
-	}
+	l.Key, l.Period = r.key(of, now), r.period(now)
 	return l, own, of != ""
 }
 
+// per is whom a budget is for.
+func (r BudgetRule) per() string {
+	if r.Every == EveryRun {
+		return PerRun
+	}
+	return r.Per
+}
+
+// period names the time that a budget is for, of which now is a moment.
+func (r BudgetRule) period(now time.Time) string {
+	switch {
+	case r.per() == PerRun:
+		return EveryRun
+	case r.Every == EveryDay:
+		return now.Format(time.DateOnly)
+	case r.Every == EveryMonth:
+		return now.Format("2006-01")
+	}
+	return EveryAlways
+}
+
+// key is that of the budget of one agent, person, channel, task or run.
+func (r BudgetRule) key(of string, now time.Time) string {
+	key := strings.Join([]string{r.per(), of, r.period(now), string(r.Unit)}, "/")
+	if !r.Hard {
+		key += "/warn"
+	}
+	if r.Match != "" {
+		key += "/" + r.Match
+	}
+	return key
+}
+
 // Deciders are who may extend a budget in a chat, as "connector/userId", at least
-// one, and whether the own person of an agent is one of them.
-func (p *Purse) Deciders(a claybot.Agent) (operators []string, own bool) {
+// one, whether the own person of an agent is among them, and whether no other person
+// is.
+func (p *Purse) Deciders(a claybot.Agent) (operators []string, own, only bool) {
 	if p.Operators != nil {
 		operators = slices.Clone(p.Operators())
 	}
 	who := a.Descriptor.OwnerID()
-	own = slices.ContainsFunc(operators, func(o string) bool { return slices.Contains(p.system.people(o), who) })
+	is := func(o string) bool { return slices.Contains(p.system.people(o), who) }
+	own = slices.ContainsFunc(operators, is)
 	switch {
-	case len(operators) == 0: // a question for nobody by name would be one for the person himself
-		return slices.Clone(seatsOfOperators), slices.Contains(seatsOfOperators, who)
+	case len(operators) == 0: // without names, the question would be for the own person
+		own = slices.Contains(seatsOfOperators, who)
+		return slices.Clone(seatsOfOperators), own, own
 	case !own && slices.Contains(seatsOfOperators, who):
-		return append(operators, who), true
+		return append(operators, who), true, false
 	}
-	return operators, own
+	return operators, own, !slices.ContainsFunc(operators, func(o string) bool { return !is(o) })
 }
 
 // seatsOfOperators are the chats that only an operator can open.

@@ -1,7 +1,9 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,13 +16,17 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// limitError says in words what a store has refused. name is what the payer calls the
-// budget.
-func limitError(o *storage.OverBudgetError, name string) *llm.LimitError {
+// limitError says in words what a store has refused of c. name is what the payer calls
+// the budget.
+func limitError(o *storage.OverBudgetError, name string, c llm.Charge) *llm.LimitError {
 	e := &llm.LimitError{
 		Key: o.Key, Name: name, Of: o.Name, Tokens: o.Unit == storage.UnitTokens,
-		Limit: o.Limit + o.Extension, Base: o.Limit, Spent: o.Spent, Left: o.Left(), Asked: o.Asked,
+		Limit: o.Limit + o.Extension, Spent: o.Spent, Left: o.Left(), Asked: o.Asked, Least: c.LeastMicroUSD,
 	}
+	if e.Tokens {
+		e.Least = c.LeastTokens
+	}
+	e.Least = cmp.Or(e.Least, e.Asked)
 	if e.Spent >= e.Limit {
 		e.Text = fmt.Sprintf("%s is used up: %s.", upper(name), e.Standing())
 		return e
@@ -29,8 +35,11 @@ func limitError(o *storage.OverBudgetError, name string) *llm.LimitError {
 	if o.Reserved > 0 {
 		aside = ", " + e.Amount(o.Reserved) + " more is set aside for other runs"
 	}
-	e.Text = fmt.Sprintf("%s is too small for the next step: %s%s, and the step may take up to %s.",
-		upper(name), e.Standing(), aside, e.Amount(o.Asked))
+	takes := "needs at least " + e.Amount(e.Least)
+	if e.Least <= e.Limit-e.Spent { // there is room for it as soon as others give some back
+		takes = "may take up to " + e.Amount(e.Asked)
+	}
+	e.Text = fmt.Sprintf("%s is too small for the next step: %s%s, and the step %s.", upper(name), e.Standing(), aside, takes)
 	return e
 }
 
@@ -71,11 +80,25 @@ func (p *Purse) ExtendBudget(ctx context.Context, e storage.Extension) (storage.
 	if err := p.Recheck(ctx); err != nil { // the next look does it
 		p.system.Log.Warn("cannot look for runs that wait for a budget", "budget", e.Key, "err", err)
 	}
-	return b, nil
+	return p.configured(b), nil
 }
 
-// Budgets lists budgets, the one used last first, each with how many runs wait for
-// more of it.
+// configured is b with the limit of the configuration, where b is of the present
+// period: the store has the limit of the last call that was paid for.
+func (p *Purse) configured(b storage.Budget) storage.Budget {
+	now := time.Now().In(p.system.zone())
+	for _, r := range p.Rules() {
+		head, tail, _ := strings.Cut(r.key("\x00", now), "\x00")
+		if rest, ok := strings.CutPrefix(b.Key, head); ok && strings.HasSuffix(rest, tail) {
+			b.Limit = r.Limit
+			return b
+		}
+	}
+	return b
+}
+
+// Budgets lists budgets, the one used last first, each with the limit of the
+// configuration and how many runs wait for more of it.
 func (p *Purse) Budgets(ctx context.Context, limit int) ([]storage.Budget, error) {
 	list, err := p.Store.Budgets(ctx, limit)
 	if err != nil {
@@ -92,6 +115,7 @@ func (p *Purse) Budgets(ctx context.Context, limit int) ([]storage.Budget, error
 		}
 	}
 	for i := range list {
+		list[i] = p.configured(list[i])
 		list[i].Waiting = len(waiting[list[i].Key])
 	}
 	return list, nil
@@ -116,10 +140,10 @@ func (p *Purse) Watch(ctx context.Context) error {
 	}
 }
 
-// Recheck lets the runs that wait for more of a budget try again whose limit is higher
+// Recheck lets the runs that wait for more of a budget try again whose limit is another
 // than when they asked, or that no hard budget binds any more: it was removed, or a
-// new day began. A run for which that is still not enough asks anew. Call it when the
-// configuration has changed; doing it twice changes nothing.
+// new day began. A run for which that is not enough asks anew, by the limit that holds
+// now. Call it when the configuration has changed; doing it twice changes nothing.
 func (p *Purse) Recheck(ctx context.Context) error {
 	p.free() // calls that wait for room look again, too
 	open, err := p.system.Asked.OpenQuestions(ctx, "", allQuestions)
@@ -137,18 +161,18 @@ func (p *Purse) Recheck(ctx context.Context) error {
 				return err
 			}
 		}
-		raised, err := p.raised(ctx, q, ask, stored[ask.Key])
+		changed, err := p.changed(ctx, q, ask, stored[ask.Key])
 		if err != nil {
 			return err
 		}
-		if !raised {
+		if !changed {
 			continue
 		}
 		a := claybot.Answered{Question: q.ID, Value: []byte("true"), Via: claybot.ViaLimit}
 		if _, err := p.system.postAnswer(ctx, q.Agent, q.Run, a); err != nil {
 			return fmt.Errorf("let run %s go on: %w", q.Run, err)
 		}
-		p.system.Log.Info("run goes on, its budget was raised", "run", q.Run, "agent", q.Agent, "budget", ask.Key)
+		p.system.Log.Info("run goes on, the limit of its budget has changed", "run", q.Run, "agent", q.Agent, "budget", ask.Key)
 	}
 	return nil
 }
@@ -168,14 +192,18 @@ func (p *Purse) stored(ctx context.Context) (map[string]storage.Budget, error) {
 	return all, nil
 }
 
-// raised reports whether there may be room where a question says there was none.
-func (p *Purse) raised(ctx context.Context, q storage.OpenQuestion, ask runs.BudgetAsk, b storage.Budget) (bool, error) {
+// changed reports whether a limit is another than a question says. A budget whose limit
+// is not known frees nothing.
+func (p *Purse) changed(ctx context.Context, q storage.OpenQuestion, ask runs.BudgetAsk, b storage.Budget) (bool, error) {
 	run := q.Run
 	if rest, ok := strings.CutPrefix(ask.Key, PerRun+"/"); ok { // the run that its chain began with
 		root, _, _ := strings.Cut(rest, "/")
 		run = claybot.RunID(root)
 	}
 	levels, _, _, err := p.levels(ctx, llm.Charge{Agent: q.Agent, Run: run})
+	if _, faulty := errors.AsType[*llm.LimitError](err); faulty {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -186,5 +214,5 @@ func (p *Purse) raised(ctx context.Context, q storage.OpenQuestion, ask runs.Bud
 	case ask.Limit < 0: // an older question does not say
 		return levels[i].Limit > b.Limit, nil
 	}
-	return levels[i].Limit+b.Extension > ask.Limit, nil
+	return levels[i].Limit+b.Extension != ask.Limit, nil
 }

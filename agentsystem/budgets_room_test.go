@@ -3,12 +3,14 @@ package agentsystem_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
@@ -73,5 +75,141 @@ func TestWarningIsToldLater(t *testing.T) {
 		if got := strings.Count(strings.Join(r.chat.seen("dm-ann"), "\n"), "The budget of all agents"); got != 1 {
 			r.Errorf("told %d times: %q", got, r.chat.seen("dm-ann"))
 		}
+	})
+}
+
+// Who is not named as an operator never decides about his own budget; who sits at
+// the operator's page does.
+func TestWhoExtends(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.society.Identities = func(owner string) []string {
+			if owner == "chat/ann" || owner == "mail/ann" {
+				return []string{"chat/ann", "mail/ann"}
+			}
+			return []string{owner}
+		}
+		r.start()
+		for _, tt := range []struct {
+			operators []string
+			who       claybot.Descriptor
+			want      string
+			own, only bool
+		}{
+			{nil, ann, "web/operator terminal/operator", false, false},
+			{nil, claybot.User("web", "main", "operator"), "web/operator terminal/operator", true, true},
+			{nil, claybot.User("chat", "x", "operator"), "web/operator terminal/operator", false, false},
+			{nil, claybot.Descriptor{Type: claybot.AgentCron, UID: "u"}, "web/operator terminal/operator", false, false},
+			{[]string{"chat/bob"}, ann, "chat/bob", false, false},
+			{[]string{"chat/bob", "mail/ann"}, ann, "chat/bob mail/ann", true, false},
+			{[]string{"chat/ann", "mail/ann"}, ann, "chat/ann mail/ann", true, true},
+			{[]string{"chat/bob"}, claybot.User("terminal", "main", "operator"), "chat/bob terminal/operator", true, false},
+		} {
+			p := agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db, Operators: func() []string { return tt.operators }})
+			got, own, only := p.Deciders(claybot.Agent{Descriptor: tt.who})
+			if strings.Join(got, " ") != tt.want || own != tt.own || only != tt.only {
+				r.Errorf("operators %v for %+v: got %v, %v, %v, want %+v", tt.operators, tt.who, got, own, only, tt)
+			}
+		}
+	})
+}
+
+// The operator reads in the terminal about their own budget as theirs, without buttons
+// that are not there, and the log does not say that they could not be asked.
+func TestOperatorsOwnBudget(t *testing.T) {
+	const notAsked = "approver has not written to claybot yet"
+	banking(t, talks(50), func(b *bank) {
+		var logs lockedText
+		terminal := new(chat)
+		b.operators, b.logs = nil, &logs
+		b.also = []connectors.Connector{&line{name: "terminal", chat: terminal, fuse: newFuse(-1)}}
+		b.rules = []agentsystem.BudgetRule{tight(agentsystem.EveryMonth)}
+		b.start()
+		b.post(claybot.User("terminal", "main", "operator"), msg("t1", "hello"))
+		synctest.Wait()
+		seen := terminal.seen("main")
+		if len(seen) != 1 || !strings.HasPrefix(seen[0], "**Extend your budget for this month by $0.0") ||
+			!strings.Contains(seen[0], "Your run waits for it.") || !strings.Contains(seen[0], "*Write `/approve ") || strings.Contains(seen[0], "button") {
+			b.Errorf("the operator reads %q", seen)
+		}
+		if strings.Contains(logs.String(), notAsked) {
+			b.Errorf("logged %s", logs.String())
+		}
+		time.Sleep(time.Second) // the order of questions
+		b.say("hello")
+		synctest.Wait()
+		if got := b.chat.seen("dm-ann"); len(got) != 1 || !strings.Contains(got[0], "*Press a button, or write `/approve ") {
+			b.Errorf("people read %q", got)
+		}
+		b.operators = []string{"chat/bob"} // who has not written
+		b.answer(b.open()[1], "approve", claybot.ViaWeb)
+		if strings.Count(logs.String(), notAsked) != 1 || !strings.Contains(logs.String(), "approver=chat/bob") {
+			b.Errorf("logged %s", logs.String())
+		}
+	})
+}
+
+// A lockedText takes what several goroutines log.
+type lockedText struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (t *lockedText) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Builder.Write(p)
+}
+
+// A limit that the configuration changes is shown at once, and a question that names
+// the old one is asked anew, once.
+func TestLoweredLimit(t *testing.T) {
+	banking(t, talks(50), func(b *bank) {
+		b.start()
+		b.rules = []agentsystem.BudgetRule{
+			{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 500_000, Hard: true},
+			{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 900, Match: "chat"},
+		}
+		b.say("first")
+		synctest.Wait()
+		spent := b.budget("owner/").Spent
+		shown := func(hard, soft int64) {
+			b.Helper()
+			list, err := b.paying().Budgets(b.Context(), 10)
+			if err != nil || len(list) != 2 {
+				b.Fatalf("%+v, %v", list, err)
+			}
+			for _, x := range list {
+				if want := map[bool]int64{true: hard, false: soft}[x.Hard]; x.Limit != want {
+					b.Errorf("%s: limit %d, want %d", x.Key, x.Limit, want)
+				}
+			}
+		}
+		shown(500_000, 900)
+		b.rules[0].Limit, b.rules[1].Limit = spent+100, 800
+		shown(spent+100, 800)
+		b.say("second")
+		synctest.Wait()
+		first := b.open()
+		if len(first) != 1 || !strings.Contains(first[0].Text, llm.Standing(true, spent, spent+100)) {
+			b.Fatalf("open are %+v", first)
+		}
+		b.rules[0].Limit = spent + 50
+		for range 2 { // the second look changes nothing
+			if err := b.paying().Recheck(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if open := b.open(); len(open) != 1 || open[0].ID == first[0].ID || !strings.Contains(open[0].Text, llm.Standing(true, spent, spent+50)) {
+				b.Fatalf("open are %+v", open)
+			}
+		}
+		b.rules[0].Fault = "budgets[0].tokens is no number" // it frees nothing, and stops no other
+		if err := b.paying().Recheck(b.Context()); err != nil || len(b.open()) != 1 {
+			b.Errorf("open are %+v, %v", b.open(), err)
+		}
+		time.Sleep(24 * time.Hour)
+		b.rules[0].Fault = ""
+		shown(500_000, 900) // of a day that is over: what held then
 	})
 }

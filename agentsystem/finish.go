@@ -128,12 +128,13 @@ func (p *pass) canceled(c *inbox.CanceledError) error {
 		}
 	}
 	p.run.Cancel = c.By
-	return p.finish(storage.Outcome{
-		State:   claybot.RunCanceled,
-		Output:  runs.Preview(partial),
-		Events:  p.closing(runs.Canceled(p.run.ID, c.By)),
-		Replies: p.stoppedReply(partial),
-	})
+	o := storage.Outcome{State: claybot.RunCanceled, Output: runs.Preview(partial), Replies: p.stoppedReply(partial)}
+	said := ""
+	if len(o.Replies) > 0 {
+		said = partial
+	}
+	o.Events = p.closing(runs.Stopped(p.run.ID, c.By, said))
+	return p.finish(o)
 }
 
 // reply makes the outgoing messages of a text. When a draft is visible, the

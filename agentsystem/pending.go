@@ -50,7 +50,7 @@ func (s *System) tellPending(ctx context.Context, agent claybot.Agent, p *storag
 	if !ok {
 		return
 	}
-	out := s.compose(replyTo(agent, p.Message, claybot.OutgoingNotice), textPending(q, s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
+	out := s.compose(replyTo(agent, p.Message, claybot.OutgoingNotice), textPending(q, agent.Descriptor.Connector, s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
 	for i := range out {
 		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
 	}
@@ -68,7 +68,7 @@ func (s *System) doing(ctx context.Context, agent claybot.Agent) string {
 	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
 		return "I am waiting for your answer to: " + headline(q) + "\n/stop ends it."
 	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
-		return "I am waiting for your decision: " + headline(q) + "\n" + howToAnswer(q) + " /stop ends it."
+		return "I am waiting for your decision: " + headline(q) + "\n" + howToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
 	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
 		return "I am waiting for " + waitsFor(run, s.zone()) + ".\n/stop ends it."
 	}
@@ -84,10 +84,10 @@ func (s *System) doing(ctx context.Context, agent claybot.Agent) string {
 
 // textPending tells a person who writes behind an open question what their message
 // waits for. own: they can answer it themselves.
-func textPending(q claybot.Question, own bool) string {
+func textPending(q claybot.Question, connector string, own bool) string {
 	const rest = " /stop ends what I was doing, and I take up your message at once."
 	if own {
-		return "Your message waits, because I need an answer first: **" + headline(q) + "**\n\n" + howToAnswer(q) + rest
+		return "Your message waits, because I need an answer first: **" + headline(q) + "**\n\n" + howToAnswer(q, connector) + rest
 	}
 	what := waitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
 	if _, budget := runs.BudgetAskOf(q); budget {

@@ -49,6 +49,7 @@ type rig struct {
 	// transcribe is Config.Transcribe; more are tools besides the usual ones.
 	transcribe func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
 	more       func(s *agentsystem.System) []tools.Tool
+	logs       io.Writer // takes warnings; optional
 
 	mu      sync.Mutex
 	profile agentsystem.Profile
@@ -141,6 +142,9 @@ func (r *rig) start() {
 	r.fuse = newFuse(r.blowAfter)
 	r.blowAfter = -1
 	log := slog.New(slog.DiscardHandler)
+	if r.logs != nil {
+		log = slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
 	if testing.Verbose() && os.Getenv("RIG_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(r.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

@@ -198,7 +198,7 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
 	case r.Run == nil:
-		return what + "waits for its turn. " + verdictWaiting(r)
+		return what + "waits for its turn. " + verdictWaiting(r, zone)
 	case !r.Run.State.Ended():
 		what += fmt.Sprintf("went into run %s at %s. ", r.Run.ID, clock(r.Run.Started, zone))
 	default:
@@ -226,8 +226,9 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 	return what
 }
 
-// textQuestion is the i-th of some questions in a chat, with how to answer it.
-func textQuestion(q claybot.Question, i int, all []claybot.Question, zone *time.Location) string {
+// textQuestion is the i-th of some questions in a chat of a connector, with how to
+// answer it.
+func textQuestion(q claybot.Question, i int, all []claybot.Question, place string, zone *time.Location) string {
 	var b strings.Builder
 	if i == 0 && len(all) > 1 {
 		fmt.Fprintf(&b, "I have %d questions. Answer them one by one, or all at once with a line for each, such as `%s: …`.\n\n", len(all), questionKey(q))
@@ -254,14 +255,21 @@ func textQuestion(q claybot.Question, i int, all []claybot.Question, zone *time.
 	if far := q.Progress(); far != "" {
 		b.WriteString(far + ". ")
 	}
-	fmt.Fprintf(&b, "%s I wait until %s.*", howToAnswer(q), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
+	fmt.Fprintf(&b, "%s I wait until %s.*", howToAnswer(q, place), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
 	return b.String()
 }
 
-// howToAnswer says what an answer to q looks like.
-func howToAnswer(q claybot.Question) string {
+// hasButtons reports whether people can press buttons in the chats of a connector.
+func hasButtons(connector string) bool { return connector != "terminal" }
+
+// howToAnswer says what an answer to q looks like in the chats of a connector.
+func howToAnswer(q claybot.Question, connector string) string {
 	if q.Explicit {
-		return "Tap a button, or write `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`. What else you write waits."
+		how := "Write `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`. Anything else you write waits."
+		if hasButtons(connector) {
+			how = "Press a button, or w" + how[1:]
+		}
+		return how
 	}
 	how := map[claybot.QuestionType]string{
 		claybot.QuestionText:        "Answer with a text",
@@ -291,8 +299,8 @@ func howToAnswer(q claybot.Question) string {
 }
 
 // textNext asks for what is open after an answer to a part of the questions.
-func textNext(left []claybot.Question) string {
-	return "Thank you. Next: **" + connectors.OneLine(left[0].Text, 500) + "** " + howToAnswer(left[0])
+func textNext(left []claybot.Question, connector string) string {
+	return "Thank you. Next: **" + connectors.OneLine(left[0].Text, 500) + "** " + howToAnswer(left[0], connector)
 }
 
 // textUnfit tells what is wrong with an answer, by question.
@@ -318,7 +326,7 @@ func textAnswered(q claybot.Question, a claybot.Answered) string {
 	case claybot.ViaHTTP:
 		how = "answered over HTTP"
 	case claybot.ViaLimit:
-		return fmt.Sprintf("**%s**\n\n*(the limit was raised; no answer is needed any more)*", headline(q))
+		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question needs no answer any more)*", headline(q))
 	}
 	if len(q.Approvers) > 0 && a.By != "" {
 		how += ", by " + a.By
@@ -379,9 +387,9 @@ func textOthersDecide(q claybot.Question, asked bool) string {
 // textElsewhere asks somebody who is not the agent's own person. What he writes
 // goes to his own agent, so he answers by button or command.
 func textElsewhere(q claybot.Question, zone *time.Location) string {
-	text := textQuestion(q, 0, []claybot.Question{q}, zone)
+	text := textQuestion(q, 0, []claybot.Question{q}, "", zone)
 	how := "Answer with `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`."
-	return strings.Replace(text, howToAnswer(q), how, 1)
+	return strings.Replace(text, howToAnswer(q, ""), how, 1)
 }
 
 // What somebody reads who taps at a question.

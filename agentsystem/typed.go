@@ -140,7 +140,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 			return slices.ContainsFunc(answers, func(a claybot.Answered) bool { return a.Question == q.ID })
 		})
 		if len(left) > 0 {
-			p.Replies = ofRun(say(textNext(left)), t.run.ID)
+			p.Replies = ofRun(say(textNext(left, t.agent.Descriptor.Connector)), t.run.ID)
 		}
 		return nil
 	}

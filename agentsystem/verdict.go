@@ -48,7 +48,7 @@ func VerdictOf(r storage.Receipt, zone *time.Location) Verdict {
 	case r.Skipped != "":
 		return verdictSkipped(r)
 	case r.Run == nil:
-		return Verdict{OutcomeWaiting, verdictWaiting(r)}
+		return Verdict{OutcomeWaiting, verdictWaiting(r, zone)}
 	case r.Run.State == claybot.RunAwaiting:
 		return Verdict{OutcomePaused, "The run is paused: it waits for " + waitsFor(*r.Run, zone) + "."}
 	case !r.Run.State.Ended():
@@ -82,10 +82,12 @@ func verdictSkipped(r storage.Receipt) Verdict {
 	return v
 }
 
-func verdictWaiting(r storage.Receipt) string {
+func verdictWaiting(r storage.Receipt, zone *time.Location) string {
 	switch {
 	case r.Parked != "":
 		return "It is parked until its agent can be used again, and is retried until then."
+	case r.Paused != nil:
+		return "Its agent's run is paused: it waits for " + waitsFor(claybot.Run{Awaiting: r.Paused}, zone) + "."
 	case r.Ahead == 1:
 		return "It waits behind 1 other message."
 	case r.Ahead > 1:

@@ -1,6 +1,7 @@
 package agentsystem_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,11 +18,17 @@ import (
 // verdict is what became of the newest message that ref names.
 func (r *rig) verdict(ref string) agentsystem.Verdict {
 	r.Helper()
+	return r.why(ref).Verdict()
+}
+
+// why is the story of the message that ref names.
+func (r *rig) why(ref string) agentsystem.Story {
+	r.Helper()
 	stories, err := r.system.Why(r.Context(), ref)
 	if err != nil || len(stories) != 1 {
 		r.Fatalf("why %s: %d stories, %v", ref, len(stories), err)
 	}
-	return stories[0].Verdict()
+	return stories[0]
 }
 
 // slashStatus is what /status says.
@@ -135,8 +142,22 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 		if got := b.slashStatus("c1"); !strings.Contains(got, "I am waiting for your decision: Your budget for this month") {
 			b.Errorf("/status says %q", got)
 		}
-		if v := b.verdict("first"); v.Outcome != agentsystem.OutcomePaused || !strings.Contains(v.Text, "a decision about a budget") {
+		paused := "waits for a decision about a budget: “Your budget for this month is too small"
+		if v := b.verdict("first"); v.Outcome != agentsystem.OutcomePaused || !strings.Contains(v.Text, paused) {
 			b.Errorf("%+v", v)
+		}
+		for _, text := range []string{"second", "third", "fourth"} { // they wait for nothing else
+			if v := b.verdict(text); v.Outcome != agentsystem.OutcomeWaiting || !strings.Contains(v.Text, paused) {
+				b.Errorf("%s: %+v", text, v)
+			}
+		}
+		if steps := b.why("third").Steps; !strings.Contains(steps[2].Text, paused) || !strings.HasSuffix(steps[2].Text, "; 1 earlier message waits before it") {
+			b.Errorf("%+v", steps)
+		}
+		b.post(ann, command("c2", "why"))
+		synctest.Wait()
+		if seen := b.chat.seen("dm-ann"); !strings.Contains(seen[len(seen)-1], paused) {
+			b.Errorf("/why says %q", seen[len(seen)-1])
 		}
 		list, err := b.paying().Budgets(b.Context(), 10)
 		if err != nil || len(list) != 1 || list[0].Waiting != 1 || list[0].Name != "the budget of chat/ann for January 2000" {
@@ -233,6 +254,11 @@ func TestStoppedAnswerIsKept(t *testing.T) {
 		run := r.receipt("begin").Run
 		if got := r.chat.seen()[0]; got != kept || run.Output != kept || run.State != claybot.RunCanceled {
 			t.Errorf("people see %q, the run has %q", got, run.Output)
+		}
+		var end runs.RunCanceled
+		all := r.events(run.ID)
+		if err := json.Unmarshal(all[len(all)-1].Data, &end); err != nil || end.Output != kept {
+			t.Errorf("the run ends with %+v, %v", end, err)
 		}
 		if v := r.verdict("begin"); v.Outcome != agentsystem.OutcomeStopped || v.Text != "The run was stopped in the chat. What it had written until then was kept." {
 			t.Errorf("%+v", v)
@@ -347,9 +373,12 @@ func TestOlderBudgetQuestion(t *testing.T) {
 // What a message waits for, that no run has taken.
 func TestVerdictOfAWaitingMessage(t *testing.T) {
 	for want, r := range map[string]storage.Receipt{
-		"It waits for its turn.":                                                     {},
-		"It waits behind 2 other messages.":                                          {Ahead: 2},
-		"It waits until its agent has ended the run that it works on.":               {Busy: "r"},
+		"It waits for its turn.":                                       {},
+		"It waits behind 2 other messages.":                            {Ahead: 2},
+		"It waits until its agent has ended the run that it works on.": {Busy: "r"},
+		"Its agent's run is paused: it waits for 1 subagent.": {
+			Busy: "r", Ahead: 2, Paused: &claybot.Awaiting{Reason: claybot.AwaitChildren, Answers: []claybot.MessageID{"a"}},
+		},
 		"It is parked until its agent can be used again, and is retried until then.": {Parked: "state.json is a directory", Ahead: 1},
 	} {
 		if v := agentsystem.VerdictOf(r, time.UTC); v.Outcome != agentsystem.OutcomeWaiting || v.Text != want {

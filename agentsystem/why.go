@@ -134,11 +134,14 @@ func (t *Story) step(at claybot.Time, what, text string) {
 // waits says what a message waits for.
 func (t *Story) waits() string {
 	var all []string
-	if t.Busy != "" {
+	switch {
+	case t.Paused != nil:
+		all = append(all, "run "+string(t.Busy)+" of its agent is paused and waits for "+waitsFor(claybot.Run{Awaiting: t.Paused}, t.zone))
+	case t.Busy != "":
 		all = append(all, "its agent works on run "+string(t.Busy))
 	}
 	if t.Ahead > 0 {
-		all = append(all, fmt.Sprintf("%d earlier messages wait before it", t.Ahead))
+		all = append(all, earlier(t.Ahead))
 	}
 	if t.Due > claybot.Now() {
 		all = append(all, "it is held back until "+clock(t.Due, t.zone)+" for more to come")
@@ -153,9 +156,17 @@ func (t *Story) waits() string {
 func (t *Story) parked() string {
 	s := "waits until its agent can be used again, and is retried until then: " + connectors.OneLine(t.Parked, 300)
 	if t.Ahead > 0 {
-		s += fmt.Sprintf("; %d earlier messages wait before it", t.Ahead)
+		s += "; " + earlier(t.Ahead)
 	}
 	return s
+}
+
+// earlier says how many messages wait before one.
+func earlier(n int) string {
+	if n == 1 {
+		return "1 earlier message waits before it"
+	}
+	return fmt.Sprintf("%d earlier messages wait before it", n)
 }
 
 // runSteps are the events of the run in words.

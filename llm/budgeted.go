@@ -19,10 +19,10 @@ type LimitError struct {
 	Of     string // for everybody else, such as "the budget of telegram/42 for 23 Nov 2026"
 	Tokens bool   // all figures are tokens; else millionths of a US dollar
 	Limit  int64  // with what it was extended by
-	Base   int64  // without
 	Spent  int64
-	Left   int64 // what may be set aside now
-	Asked  int64
+	Left   int64  // what may be set aside now
+	Asked  int64  // the most that the call can take
+	Least  int64  // what it takes at most with a short answer
 	Text   string // a sentence for the person
 }
 
@@ -31,6 +31,14 @@ func (e *LimitError) Amount(n int64) string { return Amount(e.Tokens, n) }
 
 // Standing says how much of the budget is spent: "$0.12 of $2.00 is spent".
 func (e *LimitError) Standing() string { return Standing(e.Tokens, e.Spent, e.Limit) }
+
+// Missing is the least by which the limit has to grow for the call to be made.
+func (e *LimitError) Missing() int64 {
+	if e.Least > e.Left {
+		return e.Least - e.Left
+	}
+	return max(e.Asked-e.Left, 1)
+}
 
 func (e *LimitError) Error() string { return "model: " + e.Text }
 
@@ -51,6 +59,9 @@ const (
 	// leastAnswer is below what an answer is not worth a call: where a budget has
 	// room for less, it is spent.
 	leastAnswer = 256
+	// shortAnswer is what a budget is asked to have room for at the least: most
+	// answers and calls of tools fit in it.
+	shortAnswer = 2048
 	// settleTime bounds the booking of a call whose own context may be done.
 	settleTime = 30 * time.Second
 )
@@ -177,10 +188,11 @@ func (b budgeted) fitting(tokens bool, left, input int64) int64 {
 }
 
 func (b budgeted) charge(r Request, input, output int64) Charge {
-	worst := b.usage(input, output)
+	worst, least := b.usage(input, output), b.usage(input, min(output, shortAnswer))
 	return Charge{
 		Agent: r.Agent, Run: r.Run, Model: b.name,
 		Tokens: input + output, CostMicroUSD: worst.CostMicroUSD, Priced: worst.Unpriced == 0,
+		LeastTokens: least.Input + least.Output, LeastMicroUSD: least.CostMicroUSD,
 	}
 }
 

@@ -36,7 +36,7 @@ func (j *jar) Reserve(_ context.Context, c Charge) (Reserved, error) {
 	}
 	if left := j.limit - j.spent - j.aside; j.binding && amount > left {
 		j.refused++
-		return nil, &LimitError{Key: "k", Tokens: j.tokens, Limit: j.limit, Base: j.limit, Spent: j.spent, Left: left, Asked: amount, Text: "used up"}
+		return nil, &LimitError{Key: "k", Tokens: j.tokens, Limit: j.limit, Spent: j.spent, Left: left, Asked: amount, Text: "used up"}
 	}
 	j.aside += amount
 	return &coins{j, amount}, nil
@@ -102,8 +102,24 @@ func TestBudgetedBooksWhatWasTaken(t *testing.T) {
 	if got.MaxTokens != DefaultAnswer {
 		t.Errorf("the answer was bounded to %d", got.MaxTokens)
 	}
-	if c := j.last; c.Agent != "a" || c.Run != "r" || c.Model != "m" || !c.Priced || c.Tokens != MostInput("m", ask())+DefaultAnswer || c.CostMicroUSD != c.Tokens*10+1 {
+	if c := j.last; c.Agent != "a" || c.Run != "r" || c.Model != "m" || !c.Priced || c.Tokens != MostInput("m", ask())+DefaultAnswer || c.CostMicroUSD != c.Tokens*10+1 ||
+		c.LeastTokens != MostInput("m", ask())+shortAnswer || c.LeastMicroUSD != c.LeastTokens*10+1 {
 		t.Errorf("charged %+v", c)
+	}
+}
+
+// What is missing is counted from a short answer, and from the whole one where only
+// what others have set aside is in the way.
+func TestMissingFromABudget(t *testing.T) {
+	for want, e := range map[int64]LimitError{
+		2117: {Left: 13_760, Asked: 141_829, Least: 15_877}, // 13,829 of input and a model with long answers
+		500:  {Left: 500, Asked: 1000, Least: 300},
+		700:  {Left: 300, Asked: 1000},
+		1:    {Left: 300, Asked: 200, Least: 200},
+	} {
+		if got := e.Missing(); got != want {
+			t.Errorf("%+v: %d, want %d", e, got, want)
+		}
 	}
 }
 

@@ -36,4 +36,8 @@ type Charge struct {
 	// budgets in money then refuse the call.
 	CostMicroUSD int64
 	Priced       bool
+	// LeastTokens and LeastMicroUSD are the same with a short answer: with so much
+	// room the call can be made. 0: as with the whole answer.
+	LeastTokens   int64
+	LeastMicroUSD int64
 }

@@ -14,6 +14,10 @@ const (
 	KeyExtend      = "extend" // the operators
 )
 
+// ScopePlan is the scope of BudgetReached where the estimate of a plan is above the
+// budget of plans.
+const ScopePlan = "plan"
+
 // A BudgetAsk is what a question about a budget is about. It is kept in the digest of
 // the question, so that what was shown is done, and is read back from it.
 type BudgetAsk struct {

@@ -131,11 +131,14 @@ type (
 		Agent claybot.AgentID `json:"agent"`
 		Name  string          `json:"name,omitempty"`
 	}
-	// BudgetReached: what may be spent is spent.
+	// BudgetReached: a budget has no room for the next step. Limit is empty where the
+	// budget cannot be kept at all; of a plan, Spent is the estimated cost.
 	BudgetReached struct {
-		Scope string `json:"scope"`
-		Limit string `json:"limit"`
-		Spent string `json:"spent"`
+		Scope    string `json:"scope"`          // the key of the budget, or ScopePlan
+		Name     string `json:"name,omitempty"` // what people call it
+		Limit    string `json:"limit"`
+		Spent    string `json:"spent"`
+		TooSmall bool   `json:"tooSmall,omitempty"` // something is left, but not enough
 	}
 	// Fallback: the plan failed and its consequences are told.
 	Fallback struct {
@@ -161,6 +164,8 @@ type (
 	// RunCanceled: somebody ended the run.
 	RunCanceled struct {
 		By string `json:"by"`
+		// Output is what the run had written, as far as a reply says it: the beginning.
+		Output string `json:"output,omitempty"`
 	}
 )
 

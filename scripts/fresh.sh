@@ -14,16 +14,24 @@ cd "$(dirname "$0")/.."
 mode=${1:-full}
 suite=bookworm
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/claybot
+ready_within=${FRESH_READY:-900} # seconds that make run may take to build and start
 tools=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # These skip where what they drive is missing, and must say so instead of failing.
 touchy=(./workspace/... ./tools/mcp ./tools/browser ./tools/shell ./devices/chromium ./runs/explore
 	./storage/postgres/... ./storage/files ./web/dashboard)
 
+# skip ends where this user or this system cannot do it, with a line that says why.
 skip() {
 	echo "fresh: skipped, $1"
-	[ "${CI:-}" != true ] || exit 1
 	exit 0
+}
+
+# without ends where root on a Debian lacks something: with CI=true that is an error.
+without() {
+	[ "${CI:-}" = true ] || skip "$1"
+	echo "fresh: failed, $1, and with CI=true that must not be" >&2
+	exit 1
 }
 
 step() { printf 'fresh: %s (%ss)\n' "$1" "$SECONDS"; }
@@ -33,14 +41,14 @@ base() {
 	[ ! -s "$cache/fresh-$suite.tar" ] || return 0
 	command -v debootstrap >/dev/null ||
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap >/dev/null; } ||
-		skip "debootstrap cannot be installed here"
+		without "debootstrap cannot be installed here"
 	local from
 	from=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
-	[ -n "$from" ] || skip "apt knows no archive of Debian's $suite"
+	[ -n "$from" ] || without "apt knows no archive of Debian's $suite"
 	step "building a bare $suite"
 	mkdir -p "$cache"
 	debootstrap --variant=minbase --include=make,ca-certificates "$suite" "$work/root" "$from" >"$work/debootstrap.log" 2>&1 ||
-		{ tail -n 5 "$work/debootstrap.log"; skip "debootstrap failed"; }
+		{ tail -n 5 "$work/debootstrap.log"; without "debootstrap failed"; }
 	tar -C "$work/root" -cf "$cache/fresh-$suite.tar.new" .
 	mv "$cache/fresh-$suite.tar.new" "$cache/fresh-$suite.tar"
 	rm -rf "$work/root"
@@ -83,9 +91,10 @@ as() {
 first_reply() {
 	step "make run, as $1"
 	as "$1" 'make run' >"$work/run.log" 2>&1 &
-	local daemon=$! reply
+	local daemon=$! reply deadline=$((SECONDS + ready_within))
 	until grep -q '"msg":"ready"\|ready' "$work/run.log"; do
 		kill -0 "$daemon" 2>/dev/null || { cat "$work/run.log"; echo "fresh: make run ended before it was ready"; exit 1; }
+		[ "$SECONDS" -lt "$deadline" ] || { tail -n 20 "$work/run.log"; echo "fresh: make run was not ready within $ready_within s"; exit 1; }
 		sleep 0.2
 	done
 	step "ready, as $1"

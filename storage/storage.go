@@ -314,10 +314,12 @@ type Receipt struct {
 	// Parked is why its agent cannot be used, of a message that is parked for that;
 	// Agent is empty then when there is none yet.
 	Parked string
-	// Of a message that waits: when its agent is due, what the agent works on,
-	// how many messages wait before it, and the first ten of them.
+	// Of a message that waits: when its agent is due, what the agent works on, what
+	// that run waits for (nil while it is at work or ends), how many messages wait
+	// before this one, and the first ten of them.
 	Due    claybot.Time
 	Busy   claybot.RunID
+	Paused *claybot.Awaiting
 	Ahead  int
 	Before []claybot.MessageID
 }

@@ -28,8 +28,12 @@ func Words(w http.ResponseWriter, status int, text string) {
 
 // Fail answers with an error in the one shape that all have:
 // {"error":{"code","message","fix"}}. fix says what to do about it; it may be
-// empty.
+// empty. Clients of OpenAI's API get OpenAI's shape.
 func Fail(w http.ResponseWriter, status int, code, message, fix string) {
+	if f := failerOf(w); f != nil {
+		f.fail(status, code, message, fix)
+		return
+	}
 	e := map[string]string{"code": code, "message": message}
 	if fix != "" {
 		e["fix"] = fix

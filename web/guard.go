@@ -227,7 +227,14 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end 
 		return pass{}, false
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	Fail(w, http.StatusUnauthorized, "login", "Log in first.", "Open the link that claybot printed at its start; claybot open prints another.")
+	switch _, given := bearer(r.Header); {
+	case !forOpenAI(r):
+		Fail(w, http.StatusUnauthorized, "login", "Log in first.", "Open the link that claybot printed at its start; claybot open prints another.")
+	case given:
+		Fail(w, http.StatusUnauthorized, "token", "This token is not known; create one with `claybot token create`.", "")
+	default:
+		Fail(w, http.StatusUnauthorized, "token", "A token is missing; create one with `claybot token create` and send it as a bearer token.", "")
+	}
 	return pass{}, false
 }
 

@@ -30,15 +30,15 @@ func (s *Server) pageHandler(ctx context.Context, addr net.Addr) http.Handler {
 		})},
 		Route{Pattern: "POST /logout", Scope: Read, Handler: http.HandlerFunc(s.logout), brief: true},
 	)
-	return s.secured(finite(ctx, mux), addr)
+	return openAI(s.secured(finite(ctx, mux), addr))
 }
 
 // localHandler is what the unix socket serves.
 func (s *Server) localHandler(ctx context.Context) http.Handler {
-	return finite(ctx, s.routes(local, true,
+	return openAI(finite(ctx, s.routes(local, true,
 		Route{Pattern: "GET /readyz", Handler: s.readyz(true)},
 		Route{Pattern: "POST /login-link", Scope: Admin, Handler: http.HandlerFunc(s.loginLink)},
-	))
+	)))
 }
 
 // routes are the paths that both doors have, those of the unix socket if it is

@@ -412,7 +412,7 @@ func (t *talk) once(ctx context.Context, text string) error {
 				t.print(string(ev.data) + "\n")
 			}
 			if done, reply, failed := w.see(ev); done {
-				return t.end(reply, failed)
+				return t.end(w, reply, failed)
 			}
 		}
 		var missed []event
@@ -425,7 +425,7 @@ func (t *talk) once(ctx context.Context, text string) error {
 		}
 		for _, ev := range missed {
 			if done, reply, failed := w.see(ev); done {
-				return t.end(reply, failed)
+				return t.end(w, reply, failed)
 			}
 		}
 	}
@@ -442,10 +442,16 @@ func (t *talk) interrupted() error {
 	return interruptedError{}
 }
 
-// end prints what the one message came to.
-func (t *talk) end(reply string, failed bool) error {
+// end prints what the one message came to. Of a run that was stopped that is what it
+// had written.
+func (t *talk) end(w *wait, reply string, failed bool) error {
+	stopped := w.ended == claybot.EventRunCanceled
 	switch {
 	case t.json:
+	case stopped && reply == "":
+		fmt.Fprintln(t.errs, "claybot: the run was stopped before it wrote an answer")
+	case stopped:
+		t.print(plain(reply) + "\n")
 	case failed:
 		fmt.Fprintln(t.errs, plain(reply))
 	case reply != "":

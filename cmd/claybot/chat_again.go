@@ -150,6 +150,7 @@ type receipt struct {
 			Questions []claybot.Question `json:"questions"`
 		} `json:"awaiting"`
 	} `json:"run"`
+	Replies []struct{} `json:"replies"`
 }
 
 // events are those that led to it: that a run has taken the message, and how that
@@ -169,7 +170,11 @@ func (r receipt) events() ([]event, error) {
 	case r.Run.State == claybot.RunFailed:
 		next(claybot.EventRunFailed, struct{}{})
 	case r.Run.State == claybot.RunCanceled:
-		next(claybot.EventRunCanceled, struct{}{})
+		d := runs.RunCanceled{Output: r.Run.Output}
+		if len(r.Replies) == 0 {
+			d.Output = "" // no reply says it
+		}
+		next(claybot.EventRunCanceled, d)
 	case r.Run.Awaiting != nil && len(r.Run.Awaiting.Questions) > 0:
 		next(claybot.EventAwaitingInput, runs.AwaitingInput{Questions: r.Run.Awaiting.Questions})
 	}

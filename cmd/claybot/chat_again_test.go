@@ -75,6 +75,9 @@ func TestChatOutlivesItsStream(t *testing.T) {
 		started  = `event {"type":"RunStarted","runId":"r1","seq":1,"data":{"messages":["m"]}}`
 		finished = `event {"type":"RunFinished","runId":"r1","seq":2,"data":{"output":"done"}}`
 		answer   = `message {"kind":"answer","run":"r1","text":"done"}`
+		partial  = `message {"kind":"answer","run":"r1","text":"do *(stopped)*"}`
+		halfway  = `{"receipts":[{"messageId":"m","run":{"runId":"r1","state":"CANCELED","output":"do *(stopped)*"},"replies":[{"id":"o1"}]}]}`
+		stopped  = `{"receipts":[{"messageId":"m","run":{"runId":"r1","state":"CANCELED"},"replies":[]}]}`
 		sorry    = `message {"kind":"notice","run":"r1","text":"sorry"}`
 		question = `message {"id":"question/q1/1","kind":"notice","run":"r1","text":"Which?"}`
 		away     = `away {}`
@@ -99,6 +102,8 @@ func TestChatOutlivesItsStream(t *testing.T) {
 		"all was missed":          {[]string{"", "open" + frames(answer)}, []string{ended}, nil, false, "done\n", "", nil},
 		"nothing to say":          {[]string{frames(started), "open"}, []string{quiet}, nil, false, "", "", nil},
 		"a failure was missed":    {[]string{frames(started), "open" + frames(sorry)}, []string{broke}, nil, false, "", "sorry\n", errSilent},
+		"a stop was missed":       {[]string{frames(started), "open" + frames(partial)}, []string{halfway}, nil, false, "do *(stopped)*\n", "", errSilent},
+		"stopped before a word":   {[]string{frames(started), "open"}, []string{stopped}, nil, false, "", "claybot: the run was stopped before it wrote an answer\n", errSilent},
 		"a question was missed":   {[]string{frames(started), "open" + frames(question)}, []string{asks}, nil, false, "Which?\n", "", nil},
 		"it waits still":          {[]string{"", "open" + frames(started, finished, answer)}, []string{waits}, nil, false, "done\n", "", nil},
 		"nothing is known of it":  {[]string{"", "open" + frames(started, finished, answer)}, []string{"404 {}"}, nil, false, "done\n", "", nil},

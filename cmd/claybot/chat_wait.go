@@ -155,8 +155,8 @@ func (w *wait) event(e claybot.Event) {
 		if e.Run != w.run {
 			return
 		}
-		var d runs.RunFinished
+		var d runs.RunFinished // a run that was stopped has its output under the same name
 		w.ended = e.Type
-		w.quiet = e.Type == claybot.EventRunCanceled || e.Type == claybot.EventRunFinished && json.Unmarshal(e.Data, &d) == nil && d.Output == ""
+		w.quiet = e.Type != claybot.EventRunFailed && json.Unmarshal(e.Data, &d) == nil && d.Output == ""
 	}
 }

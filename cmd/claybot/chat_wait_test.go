@@ -14,6 +14,8 @@ func TestWaitEndsWithTheReply(t *testing.T) {
 		quiet    = `event {"type":"RunFinished","runId":"r1","data":{"output":""}}`
 		broke    = `event {"type":"RunFailed","runId":"r1","data":{}}`
 		canceled = `event {"type":"RunCanceled","runId":"r1","data":{}}`
+		halfway  = `event {"type":"RunCanceled","runId":"r1","data":{"by":"user","output":"do *(stopped)*"}}`
+		partial  = `message {"kind":"answer","run":"r1","text":"do *(stopped)*"}`
 		todos    = `message {"kind":"answer","run":"r1","shown":"todos","text":"- tea"}`
 		compact  = `message {"kind":"notice","run":"r1","text":"I made room"}`
 		sorry    = `message {"kind":"notice","run":"r1","text":"sorry"}`
@@ -49,6 +51,8 @@ func TestWaitEndsWithTheReply(t *testing.T) {
 		"failed after a step":           {[]string{started, answer, broke, sorry}, "sorry", true},
 		"nothing to say":                {[]string{started, quiet}, "-", false},
 		"stopped":                       {[]string{started, canceled}, "-", true},
+		"stopped halfway":               {[]string{started, halfway, partial}, "do *(stopped)*", true},
+		"stopped, the text comes first": {[]string{started, partial, halfway}, "do *(stopped)*", true},
 		"asked":                         {[]string{started, asks, q1, q2}, "Which?\n\nHow many?", false},
 		"asked, events later":           {[]string{started, q1, q2, asks}, "Which?\n\nHow many?", false},
 		"asked, half of it":             {[]string{started, asks, q2}, "", false},

@@ -240,7 +240,7 @@ func (e *engine) budget(ctx context.Context, s *state, p Policy) (string, error)
 	if p.Budget <= 0 || cost <= p.Budget {
 		return "", nil
 	}
-	reached := runs.BudgetReached{Scope: "plan", Limit: usd(p.Budget), Spent: usd(cost)}
+	reached := runs.BudgetReached{Scope: runs.ScopePlan, Name: "the budget of a plan", Limit: usd(p.Budget), Spent: usd(cost), TooSmall: true}
 	err := tell(ctx, s, claybot.Event{
 		V: 1, Run: s.Turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: encode(reached),
 	})

@@ -17,9 +17,9 @@ import (
 
 // Budgets are what the loop does about a budget that is used up.
 type Budgets interface {
-	// Deciders are who may extend a budget in a chat, as "connector/userId", and
-	// whether the own person of the agent is one of them.
-	Deciders(a claybot.Agent) (operators []string, own bool)
+	// Deciders are who may extend a budget in a chat, as "connector/userId", whether
+	// the own person of the agent is among them, and whether no other person is.
+	Deciders(a claybot.Agent) (operators []string, own, only bool)
 	// Extend raises the limit of a budget, by an amount in its unit. The same id
 	// again changes nothing.
 	Extend(ctx context.Context, key string, by int64, who, id string) error
@@ -46,16 +46,16 @@ func (p *pass) limited(ctx context.Context, err error) error {
 			return told
 		}
 	}
-	over := &runs.Error{Code: runs.CodeBudget, Text: strings.TrimSpace(limit.Key + " " + limit.Text), Err: err, Say: limit.Text}
-	p.extensions++
+	over := &runs.Error{Code: runs.CodeBudget, Text: limit.Text, Err: err, Say: limit.Text}
+	p.limits++
 	if !p.mayAsk(limit) {
 		return over
 	}
-	operators, own := p.budgets.Deciders(p.turn.Agent)
+	operators, own, only := p.budgets.Deciders(p.turn.Agent)
 	if len(operators) == 0 { // a question for nobody by name is one for the person himself
 		return over
 	}
-	round := fmt.Sprintf("budget/%d", p.extensions)
+	round := fmt.Sprintf("budget/%d", p.limits)
 	if !own {
 		a, end := p.askOnce(ctx, round, p.mayIAsk(limit), over)
 		if end != nil {
@@ -68,7 +68,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 			return nil
 		}
 	}
-	a, end := p.askOnce(ctx, round+"/operator", p.extend(limit, operators), over)
+	a, end := p.askOnce(ctx, round+"/operator", p.extend(limit, operators, only), over)
 	switch {
 	case end != nil:
 		return end
@@ -89,6 +89,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 		}
 		return fmt.Errorf("extend the budget: %w", err)
 	}
+	p.extended++
 	return nil
 }
 
@@ -98,7 +99,7 @@ func (p *pass) mayAsk(limit *llm.LimitError) bool {
 	switch {
 	case p.budgets == nil, p.turn.Ask == nil, limit.Key == "":
 		return false
-	case p.turn.Agent.Descriptor.Type == claybot.AgentSubagent, p.extensions > maxExtensions:
+	case p.turn.Agent.Descriptor.Type == claybot.AgentSubagent, p.extended >= maxExtensions:
 		return false
 	}
 	return !p.refusedBefore(limit.Key)
@@ -156,18 +157,20 @@ func (p *pass) mayIAsk(l *llm.LimitError) claybot.Question {
 	}
 }
 
-// extend asks the operators.
-func (p *pass) extend(l *llm.LimitError, operators []string) claybot.Question {
-	by := max(l.Base, l.Asked-(l.Limit-l.Spent), 1)
-	who := p.turn.Agent.Descriptor.OwnerID()
-	if who == "" {
-		who = "agent " + string(p.turn.Agent.ID)
+// extend asks the operators for the least that lets the run go on; each time that the
+// run comes to a limit again, for twice as much, so that it does not ask at each step.
+// only: the person whose run it is decides, and no other person reads it.
+func (p *pass) extend(l *llm.LimitError, operators []string, only bool) claybot.Question {
+	by := l.Missing() << p.extended
+	budget, run := cmp.Or(l.Of, l.Name), "A run of "+cmp.Or(p.turn.Agent.Descriptor.OwnerID(), "agent "+string(p.turn.Agent.ID))
+	if only {
+		budget, run = cmp.Or(l.Name, l.Of), "Your run"
 	}
 	return claybot.Question{
 		Key: runs.KeyExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Approvers: operators,
 		Digest: runs.BudgetAsk{Key: l.Key, Limit: l.Limit, By: by}.Digest(),
-		Text: fmt.Sprintf("Extend %s by %s? So far %s, and the next step may take up to %s. A run of %s waits for it.",
-			strings.ReplaceAll(cmp.Or(l.Of, l.Name), "`", "'"), l.Amount(by), l.Standing(), l.Amount(l.Asked), who),
+		Text: fmt.Sprintf("Extend %s by %s? So far %s, and the next step needs at least %s. %s waits for it.",
+			strings.ReplaceAll(budget, "`", "'"), l.Amount(by), l.Standing(), l.Amount(cmp.Or(l.Least, l.Asked)), run),
 	}
 }
 
@@ -184,11 +187,11 @@ func (p *pass) granted(a claybot.Answered) (key string, by int64, ok bool) {
 	return "", 0, false
 }
 
-// reached tells that a budget is used up.
+// reached tells that a budget has no room.
 func (p *pass) reached(l *llm.LimitError) claybot.Event {
-	facts := runs.BudgetReached{Scope: l.Key, Limit: l.Amount(l.Limit), Spent: l.Amount(l.Spent)}
+	facts := runs.BudgetReached{Scope: l.Key, Name: l.Name, Limit: l.Amount(l.Limit), Spent: l.Amount(l.Spent), TooSmall: l.Spent < l.Limit}
 	if l.Key == "" {
-		facts = runs.BudgetReached{Scope: l.Name}
+		facts = runs.BudgetReached{Scope: l.Name, Name: l.Name}
 	}
 	data, _ := json.Marshal(facts) // strings always marshal
 	return claybot.Event{V: 1, Run: p.turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: data}

@@ -18,14 +18,16 @@ import (
 type vault struct {
 	room      int64
 	needs     int64
-	own       bool
+	own, only bool
 	extended  map[string]int64
 	broken    error
 	calls     int
 	operators []string
 }
 
-func (v *vault) Deciders(claybot.Agent) ([]string, bool) { return v.operators, v.own }
+func (v *vault) Deciders(claybot.Agent) (operators []string, own, only bool) {
+	return v.operators, v.own, v.only
+}
 
 func (v *vault) Extend(_ context.Context, key string, by int64, who, id string) error {
 	if v.broken != nil {
@@ -44,7 +46,7 @@ func (v *vault) Extend(_ context.Context, key string, by int64, who, id string) 
 func (v *vault) Chat(context.Context, llm.Request) (llm.Response, error) {
 	if v.room < v.needs {
 		return llm.Response{}, fmt.Errorf("a route: %w", &llm.LimitError{
-			Key: "owner/x y/day", Name: "your budget", Of: "the budget of x y for today", Limit: v.room, Base: 10, Asked: v.needs, Left: v.room, Text: "Your budget is used up.",
+			Key: "owner/x y/day", Name: "your budget", Of: "the budget of x y for today", Limit: v.room, Asked: v.needs + 1000, Least: v.needs, Left: v.room, Text: "Your budget is used up.",
 		})
 	}
 	v.calls++
@@ -54,7 +56,7 @@ func (v *vault) Chat(context.Context, llm.Request) (llm.Response, error) {
 func ends(t *testing.T, err error) *runs.Error {
 	t.Helper()
 	e, ok := errors.AsType[*runs.Error](err)
-	if !ok || e.Code != runs.CodeBudget || !strings.HasPrefix(e.Say, "Your budget is used up.") {
+	if !ok || e.Code != runs.CodeBudget || !strings.HasPrefix(e.Say, "Your budget is used up.") || e.Text != "Your budget is used up." {
 		t.Fatalf("ends with %v", err)
 	}
 	return e
@@ -80,6 +82,9 @@ func TestBudgetIsExtended(t *testing.T) {
 	if !slices.Equal(q.Approvers, []string{"web/operator"}) || !q.Explicit || !strings.Contains(q.Text, "Extend the budget of x y for today by $0.000025? So far nothing of $0 is spent") {
 		t.Errorf("the operators are asked %+v", q)
 	}
+	if !strings.Contains(q.Text, "the next step needs at least $0.000025. A run of ") {
+		t.Errorf("the operators read %q", q.Text)
+	}
 	v.needs = 30 // more than was shown: what was shown is done, and the rest is asked for
 	j.say("budget/1/operator", yes())
 	if got := until(t, j.run(t, l)); got != "answer/budget/2" {
@@ -96,7 +101,7 @@ func TestBudgetIsExtended(t *testing.T) {
 	}
 	reached := 0
 	for _, e := range j.events {
-		if e.Type == claybot.EventBudgetReached && strings.Contains(string(e.Data), "owner/x y/day") {
+		if e.Type == claybot.EventBudgetReached && strings.Contains(string(e.Data), `"scope":"owner/x y/day","name":"your budget"`) {
 			reached++
 		}
 	}
@@ -135,6 +140,19 @@ func TestBudgetWasRaised(t *testing.T) {
 				t.Errorf("%s: extended %v", asked, v.extended)
 			}
 		}
+	}
+}
+
+// Who decides alone about the own budget reads of it as their own.
+func TestOwnBudget(t *testing.T) {
+	v := &vault{needs: 25, operators: []string{"terminal/operator"}, own: true, only: true}
+	j := newJournal("go")
+	l := loop(v, nil)
+	l.Budgets = v
+	until(t, j.run(t, l))
+	want := "Extend your budget by $0.000025? So far nothing of $0 is spent, and the next step needs at least $0.000025. Your run waits for it."
+	if q := j.last().Question; q.Text != want {
+		t.Errorf("asked %q", q.Text)
 	}
 }
 

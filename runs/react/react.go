@@ -120,8 +120,9 @@ type pass struct {
 	scale   float64 // tokens for each that is guessed
 	// unfolded: the model could not summarize in this pass, and nothing changed.
 	unfolded bool
-	// extensions counts how often this pass came to a limit.
-	extensions int
+	// limits counts how often this pass came to a limit, extended how often it had a
+	// budget extended.
+	limits, extended int
 }
 
 func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass {

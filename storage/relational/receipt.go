@@ -49,6 +49,15 @@ func (c *Conn) queue(rec *storage.Receipt, n int64) error {
 	if err != nil {
 		return err
 	}
+	if rec.Busy != "" {
+		run, err := c.loadRun(rec.Busy)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
+			return err // else it is not known what that run waits for
+		}
+		if run.State == claybot.RunAwaiting && run.Cancel == "" {
+			rec.Paused = run.Awaiting
+		}
+	}
 	return c.each("SELECT id FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND n < ? ORDER BY n", func(r Row) error {
 		if rec.Ahead++; rec.Ahead <= firstBefore {
 			rec.Before = append(rec.Before, claybot.MessageID(r.Str(0)))

@@ -39,6 +39,18 @@ var receiptTests = []storeTest{
 		r = ok(b.LastReceipt(b.ctx, b.agent))(b)
 		b.equal("dropped", []any{r.Skipped, r.Stored, r.Due, r.Busy}, []any{"dropped", start + 11, 0, ""})
 	}},
+	{"of a message behind a pause", func(b *bed) {
+		l, _ := b.begin("r1")
+		b.post("m9", instant)
+		b.equal("at work", ok(b.Receipt(b.ctx, "m9"))(b).Paused, (*claybot.Awaiting)(nil))
+		w := b.pause(l, "r1", "a1")
+		b.equal("paused", ok(b.Receipt(b.ctx, "m9"))(b).Paused, &w)
+		b.again()
+		b.equal("after a restart", ok(b.LastReceipt(b.ctx, b.agent))(b).Paused, &w)
+		b.deliver(b.typed(claybot.MessageCancel, "c"))
+		r := ok(b.Receipt(b.ctx, "m9"))(b)
+		b.equal("it is to end", []any{r.Busy, r.Paused}, []any{"r1", (*claybot.Awaiting)(nil)})
+	}},
 	{"the one that waits longest", func(b *bed) {
 		b.equal("none", b.figures().OldestWaiting, 0)
 		b.silently("s1")

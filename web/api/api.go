@@ -13,6 +13,7 @@
 package api
 
 import (
+	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -73,7 +74,7 @@ func newAPI(cfg Config) *api {
 		cfg.Engine = func(claybot.Descriptor) string { return claybot.EngineReact }
 	}
 	cfg.Log = cfg.Log.With("part", "api")
-	a := &api{Config: cfg}
+	a := &api{Config: cfg, notes: notes{process: rand.Text()}}
 	a.document = sync.OnceValue(a.describe)
 	return a
 }

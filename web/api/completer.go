@@ -93,6 +93,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 		c.api.Log.Debug("completion ended early", "run", c.got.Run, "err", err)
 		panic(http.ErrAbortHandler) // an end in order would look like that of the answer
 	}
+	c.repeat.delivered(r.Context())
 	return nil
 }
 

@@ -111,11 +111,7 @@ func (o operation) describe(s *schemas) schema {
 		shape = reflect.TypeFor[openAIFailure]()
 	}
 	for _, status := range o.errors() {
-		at := shape
-		if status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests {
-			at = reflect.TypeFor[failure]() // the door's
-		}
-		responses[strconv.Itoa(status)] = schema{"description": statuses[status], "content": schema{"application/json": schema{"schema": s.of(at)}}}
+		responses[strconv.Itoa(status)] = schema{"description": statuses[status], "content": schema{"application/json": schema{"schema": s.of(shape)}}}
 	}
 	x := schema{
 		"operationId": o.id, "tags": []string{o.tag}, "summary": o.summary, "x-scope": string(o.scope), "responses": responses,

@@ -100,6 +100,7 @@ func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 		c.api.Log.Debug("completion not delivered", "run", c.got.Run, "err", err)
 		panic(http.ErrAbortHandler)
 	}
+	c.repeat.delivered(r.Context())
 	return nil
 }
 

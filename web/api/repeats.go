@@ -33,11 +33,15 @@ const (
 // A repeat recognizes the retry of a request that has no Idempotency-Key. All
 // requests of one token with the same content share a base id; each message that
 // came of them has an id of its own below it. The mark names the id of the next
-// message and, behind a space, that of the message delivered last.
+// message, that of the message delivered last and, while that answer is on its way,
+// the process that sends it, with spaces between. A process that finds the name of
+// another one there does not know whether the answer arrived.
 //
 // A request is a retry, and gets the answer of the same run:
 //   - while that run is at work or waits for an answer,
 //   - within repeatWindow of its end, unless a client received the whole answer,
+//   - within repeatWindow of its end, when the process that sent the answer died
+//     before it had handed over all of it,
 //   - within repeatWindow of its end, when the client says that it retries.
 //
 // Every other request is a message of its own.
@@ -45,11 +49,22 @@ type repeat struct {
 	api   *api
 	base  string // of the ids, and the name of the mark
 	which string // of the messages: what follows the base
-	set   string // the mark that answered wrote
+	set   string // the mark that was written last
+	sent  bool   // set says that the answer is on its way
 }
 
 // notes guards the marks of one process, from reading one to writing it.
-type notes struct{ mu sync.Mutex }
+type notes struct {
+	mu      sync.Mutex
+	process string // names it in marks
+}
+
+// readMark is the ids of the next message and of the last one, and who sends its answer.
+func readMark(mark string) (next, last, sender string) {
+	next, rest, _ := strings.Cut(mark, " ")
+	last, sender, _ = strings.Cut(rest, " ")
+	return next, last, sender
+}
 
 // repeatOf is what recognizes retries of a request; nil where nothing remembers
 // which answers were delivered. The body is a JSON object.
@@ -91,9 +106,10 @@ func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accep
 	if err != nil {
 		return none, false, err
 	}
-	next, last, _ := strings.Cut(mark, " ")
+	next, last, sender := readMark(mark)
 	tries := []string{next}
-	if n, _ := strconv.Atoi(r.Header.Get(retryCount)); n > 0 && mark != "" {
+	lost := sender != "" && sender != p.api.notes.process
+	if n, _ := strconv.Atoi(r.Header.Get(retryCount)); lost || n > 0 && mark != "" {
 		tries = append(tries, last)
 	}
 	taken := false
@@ -117,7 +133,7 @@ func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accep
 	}
 	p.which = next
 	if taken {
-		return none, false, p.advance(r.Context(), next)
+		return none, false, p.advance(r.Context(), next, "")
 	}
 	return none, false, nil
 }
@@ -134,22 +150,25 @@ func (p *repeat) fresh(ctx context.Context, got agentsystem.Accepted) (bool, err
 	return err == nil && run.Ended > claybot.At(time.Now().Add(-repeatWindow)), err
 }
 
-// advance makes the next message one of its own, if that is still to be done.
-func (p *repeat) advance(ctx context.Context, from string) error {
+// advance makes the next message one of its own, if that is still to be done. sender is
+// the process that sends the answer to the message from; empty for none.
+func (p *repeat) advance(ctx context.Context, from, sender string) error {
 	p.api.notes.mu.Lock()
 	defer p.api.notes.mu.Unlock()
 	mark, err := p.api.Marks.Mark(ctx, p.mark())
 	if err != nil {
 		return err
 	}
-	if next, _, _ := strings.Cut(mark, " "); next != from {
-		p.which = next
-		return nil
-	}
-	before, _ := strconv.ParseInt(from, 10, 64) // the first has no number
-	next := fmt.Sprintf("%013d", max(int64(claybot.Now()), before+1))
-	p.set = next + " " + from
+	next, last, other := readMark(mark)
 	p.which = next
+	switch {
+	case next == from:
+		before, _ := strconv.ParseInt(from, 10, 64) // the first has no number
+		p.which = fmt.Sprintf("%013d", max(int64(claybot.Now()), before+1))
+	case sender == "" || last != from || other == "" || other == sender:
+		return nil
+	} // else this process sends the answer that another one may not have sent
+	p.set, p.sent = strings.TrimSuffix(p.which+" "+from+" "+sender, " "), sender != ""
 	return p.api.Marks.SetMark(ctx, p.mark(), p.set)
 }
 
@@ -163,26 +182,45 @@ func (p *repeat) answered(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
 	defer cancel()
 	which := p.which
-	if err := p.advance(ctx, which); err != nil {
+	if err := p.advance(ctx, which, p.api.notes.process); err != nil {
 		p.api.Log.Warn("delivered answer not noted; the same request gets it again for 10 minutes", "err", err)
 	}
 	p.which = which
 }
 
-// unanswered takes that back: the connection broke while the answer was sent.
+// delivered notes that all of the answer was handed over. Until then, a process that
+// starts after this one died takes the same request for a retry.
+func (p *repeat) delivered(ctx context.Context) {
+	if p == nil || !p.sent {
+		return
+	}
+	next, last, _ := readMark(p.set)
+	if err := p.replace(ctx, next+" "+last); err != nil {
+		p.api.Log.Warn("delivered answer not noted; after a restart the same request gets it again for 10 minutes", "err", err)
+	}
+}
+
+// unanswered takes back what answered noted: the connection broke while the answer was
+// sent.
 func (p *repeat) unanswered(ctx context.Context) {
 	if p == nil || p.set == "" {
 		return
 	}
+	if err := p.replace(ctx, p.which+" "); err != nil {
+		p.api.Log.Warn("lost answer not noted; a retry that does not say so is another message", slog.Any("err", err))
+	}
+}
+
+// replace puts a mark in the place of the one that was written last, if that is still
+// there.
+func (p *repeat) replace(ctx context.Context, with string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
 	defer cancel()
 	p.api.notes.mu.Lock()
 	defer p.api.notes.mu.Unlock()
 	mark, err := p.api.Marks.Mark(ctx, p.mark())
 	if err == nil && mark == p.set {
-		err = p.api.Marks.SetMark(ctx, p.mark(), p.which+" ")
+		err = p.api.Marks.SetMark(ctx, p.mark(), with)
 	}
-	if err != nil {
-		p.api.Log.Warn("lost answer not noted; a retry that does not say so is another message", slog.Any("err", err))
-	}
+	return err
 }

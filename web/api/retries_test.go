@@ -214,6 +214,46 @@ func TestSameRequestAfterItsAnswer(t *testing.T) {
 	}
 }
 
+// Dying marks are those of a process that dies between the note that it sends an answer
+// and the note that it has handed over all of it.
+type dyingMarks struct{ storage.Marks }
+
+func (m dyingMarks) SetMark(ctx context.Context, key, value string) error {
+	before, err := m.Mark(ctx, key)
+	if err == nil && strings.HasPrefix(before, value+" ") {
+		return nil // it was dead by then
+	}
+	return m.Marks.SetMark(ctx, key, value)
+}
+
+// A process that dies before it has handed over an answer leaves a retry the same
+// message; after that, the same request is a new one.
+func TestKillWhileAnAnswerLeaves(t *testing.T) {
+	for _, streams := range []string{"false", "true"} {
+		for died, want := range map[bool][]int{true: {1, 1, 2, 3}, false: {1, 2, 3, 4}} {
+			r := start(t, func(r *rig) {
+				r.marks = func(m storage.Marks) storage.Marks { return m }
+				if died {
+					r.marks = func(m storage.Marks) storage.Marks { return dyingMarks{m} }
+				}
+			})
+			body := `{"model":"claybot","stream":` + streams + `,"user":"t","messages":[{"role":"user","content":"hello"}]}`
+			for i, n := range want {
+				if g := r.do("POST", "/v1/chat/completions", body); g.code != http.StatusOK || !strings.Contains(g.body, "re: hello") {
+					t.Fatalf("%d %s", g.code, g.body)
+				}
+				if got := r.runs(); got != n {
+					t.Errorf("stream %s, died %v: %d runs after request %d, want %d", streams, died, got, i, n)
+				}
+				if i == 0 {
+					r.marks = nil
+					r.restart()
+				}
+			}
+		}
+	}
+}
+
 // A stream that broke is read again from its beginning, with or without streaming.
 func TestBrokenStreamIsReadAgain(t *testing.T) {
 	for _, streams := range []bool{true, false} {
@@ -282,9 +322,21 @@ func TestErrorsSayWhetherToRetry(t *testing.T) {
 			t.Errorf("%s = %d %s, retry %q after %q", what, g.code, g.body, g.head.Get("X-Should-Retry"), g.head.Get("Retry-After"))
 		}
 	}
-	post := func(text string) got {
-		return r.do("POST", "/v1/chat/completions", `{"model":"claybot","user":"t","messages":[{"role":"user","content":"`+text+`"}]}`)
+	post := func(text string, head ...string) got {
+		return r.do("POST", "/v1/chat/completions", `{"model":"claybot","user":"t","messages":[{"role":"user","content":"`+text+`"}]}`, head...)
 	}
+	const unknown = "This token is not known; create one with `claybot token create`."
+	if g := post("hello", "Authorization", "Bearer wrong"); !strings.Contains(g.body, unknown) || strings.Contains(g.body, "Log in") {
+		t.Errorf("a wrong token reads %s", g.body)
+	}
+	reader := r.scoped("reader", "read")
+	check("a wrong token", post("hello", "Authorization", "Bearer wrong"), 401, false, false, "invalid_request_error")
+	check("no token", post("hello", "Authorization", "Basic x"), 401, false, false, "invalid_request_error")
+	check("a scope that is too small", post("hello", "Authorization", "Bearer "+reader), 403, false, false, "invalid_request_error")
+	check("another site", post("hello", "Origin", "https://evil.example"), 403, false, false, "invalid_request_error")
+	check("no JSON", post("hello", "Content-Type", "text/plain"), 415, false, false, "invalid_request_error")
+	check("another method", r.do("PUT", "/v1/models", `{}`), 405, false, false, "invalid_request_error")
+	check("another path", r.do("POST", "/v1/embeddings", `{}`), 404, false, false, "invalid_request_error")
 	check("a failed run", post("fail"), 400, false, false, "run_failed")
 	check("a request that is wrong", post(" "), 400, false, false, "invalid_request_error")
 	var wg sync.WaitGroup

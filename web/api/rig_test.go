@@ -26,6 +26,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
@@ -53,8 +54,9 @@ type rig struct {
 	shop   *shop                   // what agents work with
 	graphs map[string]runs.Engine  // beside react
 	engine string                  // of the profile; empty: react
-	alive  time.Duration           // between signs of life; 0: the default
-	tools  []tools.Tool            // beside those of all rigs
+	marks  func(storage.Marks) storage.Marks
+	alive  time.Duration // between signs of life; 0: the default
+	tools  []tools.Tool  // beside those of all rigs
 	// watches are how many requests wait for something to happen in a run.
 	watches atomic.Int64
 	doc     *document // all answers are held against it; nil until it was read
@@ -174,6 +176,9 @@ func (r *rig) begin() {
 	}
 	if !r.bare {
 		cfg.Budgets = agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db})
+	}
+	if r.marks != nil {
+		cfg.Marks = r.marks(r.db)
 	}
 	cfg.Desk = watched{cfg.Desk, &r.watches}
 	if r.wrap != nil {

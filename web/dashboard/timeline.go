@@ -342,7 +342,15 @@ func (t *teller) other(e claybot.Event) {
 		it = item{Icon: "agents", Title: "Started " + t.helper(d), Agent: d.Agent}
 	case claybot.EventBudgetReached:
 		d := facts[runs.BudgetReached](e)
-		it = item{Icon: "warn", Title: "The budget is spent", Note: d.Scope + ": " + d.Spent + " of " + d.Limit, Tone: "waiting"}
+		it = item{Icon: "warn", Title: "The budget is spent", Note: budgetNote(d), Tone: "waiting"}
+		switch {
+		case d.TooSmall:
+			it.Title = "The budget is too small"
+		case d.Limit == "":
+			it.Title = "The budget does not allow the call"
+		case d.Name == "": // an older version has not recorded which of the two it was
+			it.Title = "A budget was reached"
+		}
 	case claybot.EventFallback:
 		it = item{Icon: "warn", Title: "The plan failed", Out: facts[runs.Fallback](e).Error, Tone: "failed"}
 	case claybot.EventUndoQueued, claybot.EventUndoFinished, claybot.EventUndoFailed:
@@ -353,6 +361,22 @@ func (t *teller) other(e claybot.Event) {
 		}
 	}
 	t.add(e, it)
+}
+
+// budgetNote says which budget was reached and how it stood.
+func budgetNote(d runs.BudgetReached) string {
+	if d.Limit == "" {
+		return d.Name
+	}
+	spent := d.Spent
+	if strings.HasSuffix(d.Limit, " tokens") {
+		spent = strings.TrimSuffix(spent, " tokens")
+	}
+	how := " spent"
+	if d.Scope == runs.ScopePlan {
+		how = " estimated"
+	}
+	return strings.TrimPrefix(d.Name+": "+spent+" of "+d.Limit+how, ": ")
 }
 
 var undoWords = map[claybot.EventType]string{

@@ -29,6 +29,12 @@ func told(events []claybot.Event) []item {
 	return t.items
 }
 
+// reached is the event that a budget has no room.
+func reached(d runs.BudgetReached) claybot.Event {
+	data, _ := json.Marshal(d) // strings always marshal
+	return claybot.Event{Run: "r", Type: claybot.EventBudgetReached, Data: data}
+}
+
 func TestTimeline(t *testing.T) {
 	call := claybot.ToolCall{ID: "c1", Name: "pay", Args: `{"to":"ann"}`}
 	answered, _ := runs.EventOf(claybot.Record{Type: claybot.RecordAssistant, Step: 1, Text: "hm", ToolCalls: []claybot.ToolCall{call}, Model: "m", Tokens: &claybot.Usage{Input: 5}})
@@ -79,6 +85,21 @@ func TestTimeline(t *testing.T) {
 			story(runs.UndoTold("r", claybot.EventUndoQueued, claybot.Undo{Step: "s1", Tool: "pay"}, ""), runs.UndoTold("r", claybot.EventUndoFinished, claybot.Undo{Step: "s1", Tool: "pay"}, ""),
 				runs.UndoTold("r", claybot.EventUndoFailed, claybot.Undo{Step: "s2", Tool: "tell"}, "gone")),
 			[]string{"Will take back: pay (s1) 1-1", "Took back: pay (s1) 2-2", "failed Could not take back: tell (s2) 3-3"},
+		},
+		{
+			"budgets that have no room",
+			story(reached(runs.BudgetReached{Scope: "owner/a/2026-11-23/tokens", Name: "your budget for today", Limit: "1,000 tokens", Spent: "360 tokens", TooSmall: true}),
+				reached(runs.BudgetReached{Scope: "all/-/always/microUSD", Name: "the budget of all agents", Limit: "$2.00", Spent: "$2.01"}),
+				reached(runs.BudgetReached{Scope: "your budget", Name: "your budget"}),
+				reached(runs.BudgetReached{Scope: runs.ScopePlan, Name: "the budget of a plan", Limit: "$0.50", Spent: "$0.75", TooSmall: true}),
+				reached(runs.BudgetReached{Scope: "owner/a/2026-11-23/tokens", Limit: "1,000 tokens", Spent: "360 tokens"})),
+			[]string{
+				"waiting The budget is too small (your budget for today: 360 of 1,000 tokens spent) 1-1",
+				"waiting The budget is spent (the budget of all agents: $2.01 of $2.00 spent) 2-2",
+				"waiting The budget does not allow the call (your budget) 3-3",
+				"waiting The budget is too small (the budget of a plan: $0.75 of $0.50 estimated) 4-4",
+				"waiting A budget was reached (360 of 1,000 tokens spent) 5-5",
+			},
 		},
 		{
 			"the ends of runs",

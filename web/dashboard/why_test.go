@@ -37,6 +37,8 @@ func TestVerdict(t *testing.T) {
 		{"uncertain", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendAmbiguous)}}, "warn", "The reply is on its way; whether it arrived is being found out.", "/ui/health"},
 		{"on its way", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendWaiting)}}, "busy", "The reply waits to be sent.", "/ui/health"},
 		{"waits", agentsystem.Story{}, "busy", "It waits for its turn.", "-"},
+		{"behind a pause", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9", Paused: &claybot.Awaiting{}}}, "busy", "Its agent's run is paused: it waits for an answer.", "/ui/runs/r9"},
+		{"parked", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Parked: "x"}}, "warn", "It is parked until its agent can be used again, and is retried until then.", "/ui/health"},
 		{"behind", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9"}}, "busy", "It waits behind 2 other messages.", "/ui/runs/r9"},
 		{"at work", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "busy", "The agent is at work on it.", "-"},
 		{"asks", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunAwaiting, "")}}, "busy", "The run is paused: it waits for an answer.", "/ui/runs/r1"},

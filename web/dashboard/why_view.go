@@ -53,6 +53,9 @@ func viewStory(s agentsystem.Story) storyView {
 	}
 	sum := s.Verdict()
 	v.Tone, v.Badge, v.Verdict = verdictTone(sum.Outcome), verdictBadge[sum.Outcome], sum.Text
+	if s.Parked != "" {
+		v.Tone, v.Badge = "warn", "parked"
+	}
 	v.Steps, v.Cut = viewSteps(s)
 	v.Advice = advise(s)
 	return v
@@ -180,10 +183,17 @@ func advise(s agentsystem.Story) []advice {
 	case "reset", "stopped", "canceled", "operator", "agent_deleted", "run_ended":
 		all = append(all, advice{Text: "It is gone for good. Whoever wrote it can write it again."})
 	}
-	if s.Run != nil {
+	behind := "/ui/runs/" + string(s.Busy)
+	switch {
+	case s.Run != nil:
 		all = append(all, adviseRun(*s.Run, agent)...)
-	} else if s.Skipped == "" && s.Busy != "" {
-		all = append(all, advice{"It goes on when the run before it has ended. You can look at that run, or cancel it.", "See the run", "/ui/runs/" + string(s.Busy)})
+	case s.Skipped != "":
+	case s.Parked != "":
+		all = append(all, advice{"Repair what the log names; claybot retries the message by itself.", "See what needs attention", "/ui/health"})
+	case s.Paused != nil:
+		all = append(all, advice{"Answer what the run before it asks, or cancel that run.", "See the run", behind})
+	case s.Busy != "":
+		all = append(all, advice{"It goes on when the run before it has ended. You can look at that run, or cancel it.", "See the run", behind})
 	}
 	_, lost, doubtful, open := tally(s.Receipt.Replies)
 	switch {
