@@ -341,7 +341,7 @@ func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome,
 	}
 	c.meter.took(at, storage.LatencyRun, at-int64(run.Started))
 	a.run, a.resumeAt = "", never
-	a.free(o.Wait)
+	a.free(o.Wait, at)
 	if err := c.saveInbox(a); err != nil {
 		return nil, err
 	}

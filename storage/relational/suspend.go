@@ -79,7 +79,7 @@ func (c *Conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if all || run.Cancel != "" {
 		a.resumeAt = min(a.resumeAt, c.now())
 	}
-	a.free(p.Wait)
+	a.free(p.Wait, c.now())
 	return c.saveInbox(a)
 }
 
