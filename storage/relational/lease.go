@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -286,7 +287,7 @@ func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 	if reason == "" {
 		reason = "settled"
 	}
-	if err := c.skip(a, id, reason); err != nil {
+	if err := errors.Join(c.skip(a, id, reason), c.setMark(s.End)); err != nil {
 		return nil, err
 	}
 	if err := c.left(a, 1); err != nil {
