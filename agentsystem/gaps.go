@@ -82,7 +82,7 @@ func (s *System) Missed(ctx context.Context, m connectors.Missed) error {
 	if zone == nil {
 		zone = time.UTC
 	}
-	text := textGap(m.From, m.To, zone)
+	text := textGap(m, zone)
 	since := time.Unix(0, 0)
 	if m.Channels == nil {
 		since = m.From.Add(-gapRecent)

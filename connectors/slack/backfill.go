@@ -45,7 +45,7 @@ func newBackfill(c *Connector, self identity, h connectors.Handler) *backfill {
 		known = noChats{h}
 	}
 	b := &backfill{chat: c, self: self, handler: known, log: c.log, kick: make(chan struct{}, 1), open: make(map[string]*replay)}
-	b.good = connectors.Watermark{Marks: c.cfg.Marks, Key: b.key("last_good")}
+	b.good = connectors.Watermark{Marks: c.cfg.Marks, Key: b.key("last_good"), Reach: backfillReach}
 	return b
 }
 
@@ -84,8 +84,8 @@ func (g *gap) String() string {
 // when that is not known, live messages wait until it is.
 func (b *backfill) opened() {
 	last := b.chat.pulse.Health().LastOK.Round(0)
-	if !last.IsZero() && time.Now().Round(0).Sub(last) <= gapAfter {
-		return
+	if age := time.Now().Round(0).Sub(last); !last.IsZero() && age >= 0 && age <= gapAfter {
+		return // else the clock may have been set back
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -299,12 +299,12 @@ func (b *backfill) find(ctx context.Context) (*hole, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	h, now := &old, time.Now().Round(0)
 	b.mu.Lock()
-	if b.unknown && b.last.After(last) {
+	if b.unknown && b.last.After(last) && !b.last.After(now) {
 		last = b.last
 	}
 	b.mu.Unlock()
-	h, now := &old, time.Now().Round(0)
 	var order []string
 	if !last.IsZero() && now.Sub(last) > gapAfter {
 		if h, order, err = b.found(ctx, last, now, old); err != nil {

@@ -87,6 +87,17 @@ func (m *marks) copied() *marks {
 	return &marks{kept: maps.Clone(m.kept)}
 }
 
+// set changes the mark whose key ends in what.
+func (m *marks) set(what, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.kept {
+		if strings.HasSuffix(key, "/"+what) {
+			m.kept[key] = value
+		}
+	}
+}
+
 // failWith makes the store fail, or work again.
 func (m *marks) failWith(err error) {
 	m.mu.Lock()
@@ -155,6 +166,12 @@ func TestBackfill(t *testing.T) {
 			meanwhile()
 			time.Sleep(30 * time.Minute)
 			w.slack.Down(false)
+		},
+		"the clock was ahead": func(w *gapWorld, meanwhile func()) {
+			w.away(time.Hour, func() {
+				w.cfg.Marks.(*marks).set("last_good", time.Now().Add(1000*time.Hour).UTC().Format(time.RFC3339))
+				meanwhile()
+			})
 		},
 		"the process was killed": func(w *gapWorld, meanwhile func()) {
 			kept := w.cfg.Marks.(*marks).copied()

@@ -232,13 +232,13 @@ func (l *loop) completed(ctx context.Context) {
 		l.log.Warn("the time of the last poll is not known", "err", err)
 	}
 	if !last.IsZero() && now.Sub(last) > gapWarning {
-		g := &gap{from: last, to: now}
+		g := &gap{from: last, to: now, assumed: l.polled.Assumed()}
 		if l.gap.Swap(g) == nil || !l.missed.Equal(last) {
 			l.log.Warn("messages may be missing", "reason", g)
 		}
 		l.missed = last
 		if n, ok := l.handler.(connectors.GapHandler); ok {
-			if err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now}); err != nil {
+			if err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now, Assumed: l.polled.Assumed()}); err != nil {
 				l.log.Warn("people cannot be told that messages may be missing; trying again", "err", err)
 				return
 			}
@@ -251,10 +251,17 @@ func (l *loop) completed(ctx context.Context) {
 
 // A gap is a time for which Telegram was out of reach, so long that it may have
 // forgotten messages.
-type gap struct{ from, to time.Time }
+type gap struct {
+	from, to time.Time
+	assumed  bool // from is not known
+}
 
 func (g *gap) String() string {
 	const layout = "2006-01-02 15:04"
+	if g.assumed {
+		return fmt.Sprintf("telegram: the clock was ahead before %s UTC, so it is not known for how long Telegram was out of reach; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
+			g.to.UTC().Format(layout), int(retention.Hours()))
+	}
 	return fmt.Sprintf("telegram: out of reach from %s to %s UTC; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
 		g.from.UTC().Format(layout), g.to.UTC().Format(layout), int(retention.Hours()))
 }
