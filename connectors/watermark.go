@@ -119,10 +119,12 @@ type Chat struct {
 // A GapHandler is a Handler that knows the chats that a gap concerns. Optional.
 type GapHandler interface {
 	// Recent lists the chats of a connector in which a person wrote at since or
-	// later, the newest first. It is bounded, and what it lists is as durable as
-	// the messages themselves.
-	Recent(ctx context.Context, connector string, since time.Time) ([]Chat, error)
+	// later, the newest first. It is bounded: more is how many further chats, and threads
+	// of the chats listed, there are. What it lists is as durable as the messages
+	// themselves.
+	Recent(ctx context.Context, connector string, since time.Time) (chats []Chat, more int, err error)
 	// Missed returns once a notice to each chat is durable. The notice is made once
-	// for each chat and From, however often it is called.
-	Missed(ctx context.Context, m Missed) error
+	// for each chat and From, however often it is called. Without Channels it is
+	// bounded: untold is how many further chats there are.
+	Missed(ctx context.Context, m Missed) (untold int, err error)
 }

@@ -27,9 +27,10 @@ type people struct {
 	*inbox
 	missed []connectors.Missed
 	untold int // how many calls of Missed fail first
+	more   int // further chats that Recent does not list
 }
 
-func (p *people) Recent(_ context.Context, _ string, since time.Time) (chats []connectors.Chat, err error) {
+func (p *people) Recent(_ context.Context, _ string, since time.Time) (chats []connectors.Chat, more int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, in := range slices.Backward(p.got) {
@@ -44,22 +45,22 @@ func (p *people) Recent(_ context.Context, _ string, since time.Time) (chats []c
 			chats[i].Threads = append(chats[i].Threads, th)
 		}
 	}
-	return chats, nil
+	return chats, p.more, nil
 }
 
 // Missed tells each chat once for each gap.
-func (p *people) Missed(_ context.Context, m connectors.Missed) error {
+func (p *people) Missed(_ context.Context, m connectors.Missed) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.untold > 0 {
 		p.untold--
-		return errors.New("the store fails")
+		return 0, errors.New("the store fails")
 	}
 	same := func(x connectors.Missed) bool { return x.From.Equal(m.From) && slices.Equal(x.Channels, m.Channels) }
 	if !slices.ContainsFunc(p.missed, same) {
 		p.missed = append(p.missed, m)
 	}
-	return nil
+	return 0, nil
 }
 
 // told are the channels that were told of a gap.

@@ -238,9 +238,13 @@ func (l *loop) completed(ctx context.Context) {
 		}
 		l.missed = last
 		if n, ok := l.handler.(connectors.GapHandler); ok {
-			if err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now, Assumed: l.polled.Assumed()}); err != nil {
+			untold, err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now, Assumed: l.polled.Assumed()})
+			if err != nil {
 				l.log.Warn("people cannot be told that messages may be missing; trying again", "err", err)
 				return
+			}
+			if untold > 0 {
+				l.gap.Store(&gap{from: g.from, to: g.to, assumed: g.assumed, untold: untold})
 			}
 		}
 	}
@@ -254,16 +258,20 @@ func (l *loop) completed(ctx context.Context) {
 type gap struct {
 	from, to time.Time
 	assumed  bool // from is not known
+	untold   int  // chats that got no notice, because there are too many
 }
 
 func (g *gap) String() string {
 	const layout = "2006-01-02 15:04"
+	away := fmt.Sprintf("out of reach from %s to %s UTC", g.from.UTC().Format(layout), g.to.UTC().Format(layout))
 	if g.assumed {
-		return fmt.Sprintf("telegram: the clock was ahead before %s UTC, so it is not known for how long Telegram was out of reach; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
-			g.to.UTC().Format(layout), int(retention.Hours()))
+		away = fmt.Sprintf("out of reach before %s UTC, for an unknown time, because the clock was ahead", g.to.UTC().Format(layout))
 	}
-	return fmt.Sprintf("telegram: out of reach from %s to %s UTC; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
-		g.from.UTC().Format(layout), g.to.UTC().Format(layout), int(retention.Hours()))
+	if g.untold > 0 {
+		away += fmt.Sprintf("; %d chats got no notice", g.untold)
+	}
+	return fmt.Sprintf("telegram: %s; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
+		away, int(retention.Hours()))
 }
 
 // failed decides how long to wait after err, or that polling is over.

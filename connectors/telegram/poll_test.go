@@ -235,6 +235,24 @@ func TestGapIsToldOnce(t *testing.T) {
 	}
 }
 
+// More chats than are told of a gap are reported to the operator.
+func TestGapThatNotAllAreTold(t *testing.T) {
+	inBubble(t, Config{Marks: memory{}}, func(t *testing.T, b *bubble) {
+		b.run()
+		synctest.Wait()
+		_ = b.end()
+		time.Sleep(25 * time.Hour)
+		b.sink.tooMany = 12
+		b.conn = New(b.conn.cfg)
+		b.run()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if h := b.conn.Health(); !strings.Contains(h.Err, "12 chats got no notice") {
+			t.Errorf("the operator reads %q", h.Err)
+		}
+	})
+}
+
 // The clock was ahead when Telegram answered last, so nothing says how long ago that
 // was: people are told once, and later gaps are noticed again.
 func TestGapAfterClockWasAhead(t *testing.T) {
