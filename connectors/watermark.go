@@ -35,7 +35,7 @@ type Watermark struct {
 // aheadSlack is how far a mark may lie in the future: members of a cluster share it.
 const aheadSlack = time.Minute
 
-// ahead reports whether t is from a clock that was ahead of this one.
+// ahead reports whether t is from a clock that was ahead of the present one.
 func ahead(t time.Time) bool { return t.Sub(time.Now().Round(0)) > aheadSlack }
 
 // correct brings last in line with a clock that was set back since: it is at least as

@@ -205,7 +205,7 @@ type owed struct {
 	Threads []string `json:"threads,omitempty"`
 	// Notice says that only the notice is left: new messages went first.
 	Notice bool `json:"notice,omitempty"`
-	// New says that nobody has written there lately, as far as claybot knows.
+	// New says that claybot knows of no recent message there.
 	New bool `json:"new,omitempty"`
 }
 
@@ -229,7 +229,7 @@ func (b *backfill) close(ctx context.Context) error {
 	}
 	b.log.Info("a gap in the connection was closed", "from", g.from, "to", g.to, "told", g.chats, "left", len(h.Left))
 	if g.unread > 0 || g.unlisted != "" {
-		b.log.Warn("conversations were not read after a gap, and nobody was told there", "count", g.unread, "err", g.unlisted)
+		b.log.Warn("conversations were neither read nor notified after a gap", "count", g.unread, "err", g.unlisted)
 	}
 	if !g.silent() {
 		b.chat.gap.Store(g)

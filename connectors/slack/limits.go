@@ -67,7 +67,7 @@ const (
 	slashPatience = 2 * time.Second  // that a slash command does: Slack waits for 3 s and sends it once
 	activeFor     = 30 * 24 * time.Hour
 	maxThreads    = 20               // of one conversation that are read
-	maxUnknown    = 200              // conversations that are read although nobody wrote there lately
+	maxUnknown    = 200              // direct messages that are read although claybot knows of no recent message there
 	listItems     = 200              // asked for in one page of conversations
 	listPages     = 10               // of conversations
 	listTime      = 20 * time.Second // for all of them; less than patience

@@ -18,7 +18,7 @@ type gap struct {
 	from, to time.Time
 	chats    int // that got a notice
 	reason   string
-	unread   int    // conversations that were not read and got none
+	unread   int    // conversations and threads that were not read and got none
 	unlisted string // why direct messages that began in the gap are not found
 }
 
@@ -33,7 +33,7 @@ func (g *gap) String() string {
 		fmt.Fprintf(&b, "; messages to %d conversations may be missing (%s); each was told", g.chats, g.reason)
 	}
 	if g.unread > 0 {
-		fmt.Fprintf(&b, "; %d more conversations or threads were not read, and nobody was told there", g.unread)
+		fmt.Fprintf(&b, "; %d more conversations or threads were neither read nor notified", g.unread)
 	}
 	if g.unlisted != "" {
 		fmt.Fprintf(&b, "; direct messages from people who are new or were silent for 30 days may be missing (%s)", g.unlisted)
@@ -49,9 +49,9 @@ type directMessage struct {
 	Gone    bool   `json:"is_user_deleted"`
 }
 
-// others adds to h the direct messages that nobody has written in lately, as far as
-// claybot knows: those of new people are among them. The newest come first. It returns
-// their channels, and notes in h what it could not find out.
+// others adds to h the direct messages in which claybot knows of no recent message:
+// those of new people are among them. The newest come first. It returns their channels,
+// and notes in h what it could not find out.
 func (b *backfill) others(ctx context.Context, h *hole) (channels []string) {
 	if b.chat.cfg.NoBackfill {
 		h.Unlisted = errOff.Error()
@@ -77,9 +77,9 @@ func (b *backfill) others(ctx context.Context, h *hole) (channels []string) {
 	return channels
 }
 
-// Why direct messages may be missing that nobody wrote in lately.
+// Why direct messages of new people may be missing.
 var (
-	errSlowList = errors.New("Slack did not list them in time")
+	errSlowList = errors.New("the list did not come in time")
 	errLongList = errors.New("there are more than are listed")
 )
 

@@ -23,8 +23,8 @@ func TestBackfillFindsNewPeople(t *testing.T) {
 	}{
 		{"new", func(*gapWorld) {}, 3, 3, nil, nil},
 		{"more pages than one", func(*gapWorld) {}, maxUnknown - 1, maxUnknown - 1, nil, nil},
-		{"too many", func(*gapWorld) {}, maxUnknown + 7, maxUnknown, nil, []string{"7 more conversations or threads were not read"}},
-		{"chats that claybot does not list", func(w *gapWorld) { w.people.more = 11 }, 1, 1, nil, []string{"11 more conversations or threads were not read"}},
+		{"too many", func(*gapWorld) {}, maxUnknown + 7, maxUnknown, nil, []string{"7 more conversations or threads were neither read nor notified"}},
+		{"chats that claybot does not list", func(w *gapWorld) { w.people.more = 11 }, 1, 1, nil, []string{"11 more conversations or threads were neither read nor notified"}},
 		{"no scope", func(w *gapWorld) { w.slack.Lack("im:read", true) }, 3, 0, nil, []string{"may be missing (", "im:read"}},
 		{"off", func(w *gapWorld) { w.cfg.NoBackfill = true }, 3, 0, []string{"T1/DUANN"}, []string{"slack.backfill is off", "people who are new"}},
 		{"a busy Slack", func(w *gapWorld) {
@@ -32,12 +32,12 @@ func TestBackfillFindsNewPeople(t *testing.T) {
 		}, 3, 3, nil, nil},
 		{"a Slack that is too busy", func(w *gapWorld) {
 			w.slack.Fail(methodList, slacktest.Fault{RetryAfter: time.Hour})
-		}, 3, 0, nil, []string{"people who are new", "did not list them in time"}},
+		}, 3, 0, nil, []string{"people who are new", "the list did not come in time"}},
 		{"a history that cannot be read", func(w *gapWorld) {
 			for range 2 * backfillTries { // of DUANN and of one more
 				w.slack.Fail(methodHistory, slacktest.Fault{Error: "internal_error"})
 			}
-		}, 2, 1, []string{"T1/DUANN"}, []string{"messages to 1 conversations may be missing", "1 more conversations or threads were not read"}},
+		}, 2, 1, []string{"T1/DUANN"}, []string{"messages to 1 conversations may be missing", "1 more conversations or threads were neither read nor notified"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inGapWorld(t, forgetful(), func(w *gapWorld) {
