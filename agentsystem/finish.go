@@ -186,7 +186,7 @@ func (p *pass) finish(o storage.Outcome) error {
 	o.Replies = append(o.Replies, withdrawn...)
 	o.Usage, o.Calls = p.usage, p.calls
 	o.Engine, o.Result, o.Undo, o.UndoOf = p.engineName(), p.resultJSON(), p.effects, p.undoes()
-	o.Wait = p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait()
+	o.Wait, o.End = p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait(), storage.EndOf(ctx, p.history)
 	p.saveState(ctx)
 	result := p.result(o)
 	ids := make([]claybot.MessageID, len(p.messages))

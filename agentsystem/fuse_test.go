@@ -207,6 +207,8 @@ func (h fusedHistory) Append(ctx context.Context, r ...claybot.Record) error {
 	return h.f.step("append history", func() error { return h.History.Append(ctx, r...) })
 }
 
+func (h fusedHistory) End(ctx context.Context) storage.Mark { return storage.EndOf(ctx, h.History) }
+
 func (h fusedHistory) Buffer(ctx context.Context, r ...claybot.Record) error {
 	return h.f.step("buffer history", func() error { return h.History.Buffer(ctx, r...) })
 }

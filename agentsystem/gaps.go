@@ -23,23 +23,30 @@ const (
 )
 
 // Recent implements connectors.GapHandler.
-func (s *System) Recent(ctx context.Context, connector string, since time.Time) ([]connectors.Chat, error) {
-	var chats []connectors.Chat
-	all := func(string) bool { return true }
-	err := s.placesSince(ctx, connector, since, all, func(r claybot.Route, _ claybot.AgentID) (bool, error) {
-		i := slices.IndexFunc(chats, func(c connectors.Chat) bool { return c.ChannelID == r.ChannelID })
-		if i < 0 && len(chats) == gapChats {
-			return false, nil
+func (s *System) Recent(ctx context.Context, connector string, since time.Time) (chats []connectors.Chat, more int, err error) {
+	places := make(map[string]int) // in chats; -1: it is not listed
+	wanted := func(channel string) bool {
+		if _, known := places[channel]; !known && len(chats) == gapChats {
+			places[channel], more = -1, more+1
 		}
-		if i < 0 {
+		return places[channel] >= 0
+	}
+	err = s.placesSince(ctx, connector, since, wanted, func(r claybot.Route, _ claybot.AgentID) (bool, error) {
+		i, known := places[r.ChannelID]
+		if !known {
 			i, chats = len(chats), append(chats, connectors.Chat{ChannelID: r.ChannelID})
+			places[r.ChannelID] = i
 		}
-		if c := &chats[i]; r.ThreadID != "" && len(c.Threads) < gapThreads && !slices.Contains(c.Threads, r.ThreadID) {
+		switch c := &chats[i]; {
+		case r.ThreadID == "" || slices.Contains(c.Threads, r.ThreadID):
+		case len(c.Threads) == gapThreads:
+			more++
+		default:
 			c.Threads = append(c.Threads, r.ThreadID)
 		}
 		return true, nil
 	})
-	return chats, err
+	return chats, more, err
 }
 
 // placesSince calls fn for each place where a person who may still write wrote
@@ -74,7 +81,7 @@ func (s *System) placesSince(ctx context.Context, connector string, since time.T
 // Missed implements connectors.GapHandler: each chat concerned gets one notice
 // that messages may be missing, at the place of the person who wrote there
 // last.
-func (s *System) Missed(ctx context.Context, m connectors.Missed) error {
+func (s *System) Missed(ctx context.Context, m connectors.Missed) (untold int, err error) {
 	var zone *time.Location
 	if s.Zone != nil {
 		zone = s.Zone()
@@ -82,16 +89,22 @@ func (s *System) Missed(ctx context.Context, m connectors.Missed) error {
 	if zone == nil {
 		zone = time.UTC
 	}
-	text := textGap(m.From, m.To, zone)
+	text := textGap(m, zone)
 	since := time.Unix(0, 0)
 	if m.Channels == nil {
 		since = m.From.Add(-gapRecent)
 	}
-	told := make(map[string]bool)
+	told, left := make(map[string]bool), make(map[string]bool)
 	wanted := func(channel string) bool {
-		return !told[channel] && (m.Channels == nil || slices.Contains(m.Channels, channel))
+		if told[channel] || m.Channels != nil && !slices.Contains(m.Channels, channel) {
+			return false
+		}
+		if len(told) == gapChats {
+			left[channel] = true
+		}
+		return !left[channel]
 	}
-	err := s.placesSince(ctx, m.Connector, since, wanted, func(r claybot.Route, agent claybot.AgentID) (bool, error) {
+	err = s.placesSince(ctx, m.Connector, since, wanted, func(r claybot.Route, agent claybot.AgentID) (bool, error) {
 		if m.Flat {
 			r.ThreadID = ""
 		}
@@ -105,8 +118,8 @@ func (s *System) Missed(ctx context.Context, m connectors.Missed) error {
 		}
 		s.post.hand(stored)
 		told[r.ChannelID] = true
-		return len(told) < gapChats && len(told) != len(m.Channels), nil
+		return len(told) != len(m.Channels), nil
 	})
-	s.Log.Warn("messages may be missing", "connector", m.Connector, "from", m.From.UTC(), "to", m.To.UTC(), "chats", len(told))
-	return err
+	s.Log.Warn("messages may be missing", "connector", m.Connector, "from", m.From.UTC(), "to", m.To.UTC(), "chats", len(told), "untold", len(left))
+	return len(left), err
 }

@@ -1,6 +1,7 @@
 package agentsystem_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestMissed(t *testing.T) {
 		m := connectors.Missed{Connector: "chat", From: from, To: from.Add(25 * time.Hour)}
 		seen := len(r.chat.seen())
 		tell := func(m connectors.Missed) {
-			if err := r.system.Missed(r.Context(), m); err != nil {
+			if _, err := r.system.Missed(r.Context(), m); err != nil {
 				t.Fatal(err)
 			}
 			after(time.Minute)
@@ -65,6 +66,29 @@ func TestMissed(t *testing.T) {
 		tell(m)
 		if got := r.chat.sent(); got[len(got)-1].out.Route.ChannelID != "group" || got[len(got)-1].out.Route.ThreadID != "" {
 			t.Errorf("the last notice: %+v", got[len(got)-1].out)
+		}
+	})
+}
+
+// Chats beyond the bound of a gap are counted: neither their history is read nor are they
+// told, and the operator must hear of it.
+func TestGapOfManyChats(t *testing.T) {
+	t.Parallel()
+	const bound, more = 500, 3
+	bubble(t, func(r *rig) {
+		r.start()
+		began := time.Now()
+		for i := range bound + more {
+			r.post(claybot.User("chat", fmt.Sprint("dm-", i), fmt.Sprint("user", i)), msg(fmt.Sprint(i), "hello"))
+		}
+		after(time.Minute)
+		chats, beyond, err := r.system.Recent(r.Context(), "chat", began)
+		if err != nil || len(chats) != bound || beyond != more {
+			t.Errorf("%d chats and %d more, %v, want %d and %d", len(chats), beyond, err, bound, more)
+		}
+		untold, err := r.system.Missed(r.Context(), connectors.Missed{Connector: "chat", From: time.Now(), To: time.Now().Add(25 * time.Hour)})
+		if err != nil || untold != more {
+			t.Errorf("%d chats are not told, %v, want %d", untold, err, more)
 		}
 	})
 }

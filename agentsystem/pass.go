@@ -132,6 +132,7 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 		return err
 	}
 	pause := storage.Pause{Awaiting: a, Engine: p.engineName(), Result: p.resultJSON(), Wait: p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait(), Replies: asked, Usage: p.usage}
+	pause.End = storage.EndOf(ctx, p.history)
 	pause.Events = p.closing(runs.Paused(p.run.ID, a))
 	if err := p.Runs.Suspend(ctx, p.box.Lease, p.run.ID, pause); err != nil {
 		return err

@@ -71,10 +71,14 @@ func textStillWorking(tool string) string {
 }
 
 // textGap says that messages of a time may be missing.
-func textGap(from, to time.Time, zone *time.Location) string {
+func textGap(m connectors.Missed, zone *time.Location) string {
 	const layout = "2 Jan 15:04"
+	if m.Assumed {
+		return fmt.Sprintf("My clock was wrong, so I cannot tell for how long I was offline before %s. Messages sent until then may not have reached me; please send again what I have not answered.",
+			m.To.In(zone).Format(layout+" MST"))
+	}
 	return fmt.Sprintf("I was offline from %s to %s. Messages sent in that time may not have reached me; please send again what I have not answered.",
-		from.In(zone).Format(layout), to.In(zone).Format(layout+" MST"))
+		m.From.In(zone).Format(layout), m.To.In(zone).Format(layout+" MST"))
 }
 
 // textNotDelivered says that a message was given up.

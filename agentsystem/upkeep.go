@@ -26,7 +26,7 @@ func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agen
 		return err
 	}
 	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, storage.Settlement{
-		Reason: "command", Wait: profile.Policy.Wait(), Usage: took.Usage, Calls: took.Calls,
+		Reason: "command", Wait: profile.Policy.Wait(), Usage: took.Usage, Calls: took.Calls, End: took.End,
 		Replies: s.compose(replyTo(agent, m, claybot.OutgoingCommand), text),
 	})
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agen
 }
 
 // shortened lets the engine fold what the agent remembers, says what came of it,
-// and adds to took what that took. Only a store that fails is an error.
+// and adds to took what that took, and where the history ends. Only a store that fails is an error.
 func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.Agent, profile Profile, took *storage.Settlement) (text string, err error) {
 	keeper, ok := s.keeper(profile)
 	if !ok {
@@ -93,6 +93,7 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 	if kept < 0 {
 		return textNotCompacted, nil
 	}
+	took.End = storage.EndOf(ctx, history)
 	return textCompacted(before-kept, kept), nil
 }
 

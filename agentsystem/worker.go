@@ -169,7 +169,7 @@ func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent,
 			return err
 		}
 	}
-	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait()}
+	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait(), End: storage.EndOf(ctx, history)}
 	if resetBy(m) == "user" { // an operator's is silent
 		end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), textReset)
 	}

@@ -301,6 +301,7 @@ type Settlement struct {
 	Replies []claybot.Outgoing
 	Posts   []claybot.Message // to the same agent, due at once
 	Wait    Wait              // for what waits besides
+	End     Mark              // of the agent's history, see Ending
 }
 
 // A Receipt is the life of one message.
@@ -376,6 +377,7 @@ type Outcome struct {
 	Replies []claybot.Outgoing
 	Posts   []Posting // to other agents: notices, reports, answers
 	Wait    Wait      // of the agent, for messages that still wait
+	End     Mark      // of the agent's history, see Ending
 	Engine  string
 	Result  json.RawMessage
 	Undo    []claybot.Undo // its effects
@@ -403,6 +405,7 @@ type Pause struct {
 	Awaiting claybot.Awaiting
 	Usage    claybot.Usage // so far; what Finish says later stands in its place
 	Wait     Wait          // of the agent, for messages that wait
+	End      Mark          // of the agent's history, see Ending
 	Engine   string
 	Result   json.RawMessage
 	// Replies are put into the outbox with the pause. The draft of the run, if

@@ -22,6 +22,7 @@ const (
 	methodPost    = "chat.postMessage"
 	methodUpdate  = "chat.update"
 	methodHistory = "conversations.history"
+	methodList    = "conversations.list"
 	methodReplies = "conversations.replies"
 	methodView    = "views.open"
 	methodWhisper = "chat.postEphemeral"

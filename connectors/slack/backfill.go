@@ -45,7 +45,7 @@ func newBackfill(c *Connector, self identity, h connectors.Handler) *backfill {
 		known = noChats{h}
 	}
 	b := &backfill{chat: c, self: self, handler: known, log: c.log, kick: make(chan struct{}, 1), open: make(map[string]*replay)}
-	b.good = connectors.Watermark{Marks: c.cfg.Marks, Key: b.key("last_good")}
+	b.good = connectors.Watermark{Marks: c.cfg.Marks, Key: b.key("last_good"), Reach: backfillReach}
 	return b
 }
 
@@ -58,34 +58,22 @@ type gapHandler interface {
 // noChats is a Handler that knows no chats.
 type noChats struct{ connectors.Handler }
 
-func (noChats) Recent(context.Context, string, time.Time) ([]connectors.Chat, error) { return nil, nil }
-func (noChats) Missed(context.Context, connectors.Missed) error                      { return nil }
+func (noChats) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {
+	return nil, 0, nil
+}
+func (noChats) Missed(context.Context, connectors.Missed) (int, error) { return 0, nil }
 
 // key names what is kept of the bot.
 func (b *backfill) key(what string) string {
 	return "slack/" + b.self.Team + "/" + b.self.User + "/" + what
 }
 
-// A gap is a time without a socket in which messages may have been lost, for
-// good where it was not possible to read them.
-type gap struct {
-	from, to time.Time
-	chats    int
-	reason   string
-}
-
-func (g *gap) String() string {
-	const layout = "2006-01-02 15:04"
-	return fmt.Sprintf("slack: no connection from %s to %s UTC; messages to %d conversations may be missing (%s); each was told",
-		g.from.UTC().Format(layout), g.to.UTC().Format(layout), g.chats, g.reason)
-}
-
 // opened is called when a socket is open and was not read yet. After a gap, or
 // when that is not known, live messages wait until it is.
 func (b *backfill) opened() {
 	last := b.chat.pulse.Health().LastOK.Round(0)
-	if !last.IsZero() && time.Now().Round(0).Sub(last) <= gapAfter {
-		return
+	if age := time.Now().Round(0).Sub(last); !last.IsZero() && age >= 0 && age <= gapAfter {
+		return // else the clock may have been set back
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,6 +194,9 @@ type hole struct {
 	From int64           `json:"from"` // Unix seconds
 	To   int64           `json:"to"`
 	Left map[string]owed `json:"left,omitempty"` // by channel
+	// What operators are told of it besides, see gap.
+	Unread   int    `json:"unread,omitempty"`
+	Unlisted string `json:"unlisted,omitempty"`
 }
 
 // An owed is what is owed to a conversation.
@@ -214,6 +205,8 @@ type owed struct {
 	Threads []string `json:"threads,omitempty"`
 	// Notice says that only the notice is left: new messages went first.
 	Notice bool `json:"notice,omitempty"`
+	// New says that claybot knows of no recent message there.
+	New bool `json:"new,omitempty"`
 }
 
 // close finds out whether there was a gap and settles its conversations. An
@@ -226,7 +219,7 @@ func (b *backfill) close(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, backfillTime, errTooLong)
 	defer cancel()
-	g := &gap{from: time.Unix(h.From, 0), to: time.Unix(h.To, 0)}
+	g := &gap{from: time.Unix(h.From, 0), to: time.Unix(h.To, 0), unread: h.Unread, unlisted: h.Unlisted}
 	var failed error
 	for r := b.next(); r != nil && ctx.Err() == nil; r = b.next() {
 		failed = errors.Join(failed, b.recover(ctx, limited, r, h, g))
@@ -235,7 +228,10 @@ func (b *backfill) close(ctx context.Context) error {
 		return b.interrupted(ctx, h)
 	}
 	b.log.Info("a gap in the connection was closed", "from", g.from, "to", g.to, "told", g.chats, "left", len(h.Left))
-	if g.chats > 0 {
+	if g.unread > 0 || g.unlisted != "" {
+		b.log.Warn("conversations were neither read nor notified after a gap", "count", g.unread, "err", g.unlisted)
+	}
+	if !g.silent() {
 		b.chat.gap.Store(g)
 	}
 	return failed
@@ -255,13 +251,18 @@ func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *
 		return nil // it stays owed
 	}
 	defer b.settle(r)
-	if why != nil {
+	switch {
+	case why == nil:
+	case h.Left[r.channel].New && !errors.Is(why, errLeft):
+		g.unread++ // perhaps nothing was written there
+		b.log.Warn("a conversation was not read after a gap", "channel", r.channel, "since", r.from, "err", why)
+	default:
 		b.log.Warn("messages of a conversation may be missing", "channel", r.channel, "since", r.from, "err", why)
 		g.chats, g.reason = g.chats+1, cmp.Or(g.reason, why.Error())
 		x := h.Left[r.channel]
 		x.Notice = true
 		h.Left[r.channel] = x
-		err := b.handler.Missed(ctx, connectors.Missed{
+		_, err := b.handler.Missed(ctx, connectors.Missed{
 			Connector: b.chat.cfg.Name, From: r.from, To: g.to, Channels: []string{b.self.Team + "/" + r.channel}, Flat: true,
 		})
 		if err != nil {
@@ -299,12 +300,12 @@ func (b *backfill) find(ctx context.Context) (*hole, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	h, now := &old, time.Now().Round(0)
 	b.mu.Lock()
-	if b.unknown && b.last.After(last) {
+	if b.unknown && b.last.After(last) && !b.last.After(now) {
 		last = b.last
 	}
 	b.mu.Unlock()
-	h, now := &old, time.Now().Round(0)
 	var order []string
 	if !last.IsZero() && now.Sub(last) > gapAfter {
 		if h, order, err = b.found(ctx, last, now, old); err != nil {
@@ -319,7 +320,7 @@ func (b *backfill) find(ctx context.Context) (*hole, []string, error) {
 	if err := b.good.Advance(ctx, now, true); err != nil {
 		return nil, nil, err
 	}
-	if len(order) == 0 {
+	if len(order) == 0 && (h == &old || h.Unread == 0 && h.Unlisted == "") {
 		return nil, nil, nil
 	}
 	return h, order, nil
@@ -331,10 +332,11 @@ func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*h
 	if time.Unix(old.To, 0).After(last) && time.Unix(old.From, 0).Sub(last).Abs() < gapAfter {
 		h.From = old.From // another node has found it before, and told of it
 	}
-	chats, err := b.handler.Recent(ctx, b.chat.cfg.Name, last.Add(-activeFor))
+	chats, more, err := b.handler.Recent(ctx, b.chat.cfg.Name, last.Add(-activeFor))
 	if err != nil {
 		return nil, nil, err
 	}
+	h.Unread = more
 	var order []string
 	for _, c := range chats {
 		if _, channel, ok := strings.Cut(c.ChannelID, "/"); ok {
@@ -342,6 +344,7 @@ func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*h
 			order = append(order, channel)
 		}
 	}
+	order = append(order, b.others(ctx, h)...)
 	for channel, x := range old.Left {
 		h.Left[channel] = x
 	}

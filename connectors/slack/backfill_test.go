@@ -27,9 +27,10 @@ type people struct {
 	*inbox
 	missed []connectors.Missed
 	untold int // how many calls of Missed fail first
+	more   int // further chats that Recent does not list
 }
 
-func (p *people) Recent(_ context.Context, _ string, since time.Time) (chats []connectors.Chat, err error) {
+func (p *people) Recent(_ context.Context, _ string, since time.Time) (chats []connectors.Chat, more int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, in := range slices.Backward(p.got) {
@@ -44,22 +45,22 @@ func (p *people) Recent(_ context.Context, _ string, since time.Time) (chats []c
 			chats[i].Threads = append(chats[i].Threads, th)
 		}
 	}
-	return chats, nil
+	return chats, p.more, nil
 }
 
 // Missed tells each chat once for each gap.
-func (p *people) Missed(_ context.Context, m connectors.Missed) error {
+func (p *people) Missed(_ context.Context, m connectors.Missed) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.untold > 0 {
 		p.untold--
-		return errors.New("the store fails")
+		return 0, errors.New("the store fails")
 	}
 	same := func(x connectors.Missed) bool { return x.From.Equal(m.From) && slices.Equal(x.Channels, m.Channels) }
 	if !slices.ContainsFunc(p.missed, same) {
 		p.missed = append(p.missed, m)
 	}
-	return nil
+	return 0, nil
 }
 
 // told are the channels that were told of a gap.
@@ -85,6 +86,17 @@ func (m *marks) copied() *marks {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &marks{kept: maps.Clone(m.kept)}
+}
+
+// set changes the mark whose key ends in what.
+func (m *marks) set(what, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.kept {
+		if strings.HasSuffix(key, "/"+what) {
+			m.kept[key] = value
+		}
+	}
 }
 
 // failWith makes the store fail, or work again.
@@ -155,6 +167,12 @@ func TestBackfill(t *testing.T) {
 			meanwhile()
 			time.Sleep(30 * time.Minute)
 			w.slack.Down(false)
+		},
+		"the clock was ahead": func(w *gapWorld, meanwhile func()) {
+			w.away(time.Hour, func() {
+				w.cfg.Marks.(*marks).set("last_good", time.Now().Add(1000*time.Hour).UTC().Format(time.RFC3339))
+				meanwhile()
+			})
 		},
 		"the process was killed": func(w *gapWorld, meanwhile func()) {
 			kept := w.cfg.Marks.(*marks).copied()

@@ -10,6 +10,9 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
+// slackbot is the user as which Slack itself writes.
+const slackbot = "USLACKBOT"
+
 // A verdict is what a frame holds for claybot.
 type verdict int
 
@@ -108,7 +111,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	default: // edits, deletions, joins, posts of integrations and so on
 		return incoming{}, nothing
 	}
-	if v.BotID != "" || v.User == self.User || v.User == "" || v.User == "USLACKBOT" {
+	if v.BotID != "" || v.User == self.User || v.User == "" || v.User == slackbot {
 		return incoming{}, nothing
 	}
 	if e.Team == "" || v.Channel == "" || v.TS == "" {

@@ -23,41 +23,14 @@ func stampOf(t time.Time) string {
 
 // readPage reads one page of conversations.history or conversations.replies. It
 // decodes each message for itself, so that one of a form that claybot does not
-// know does not hide the others, as it would with the library. Its errors are
-// those of the library.
+// know does not hide the others, as it would with the library.
 func (c *Connector) readPage(ctx context.Context, method string, args url.Values) (posts []said, next string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.APIURL+method, strings.NewReader(args.Encode()))
-	if err != nil {
-		return nil, "", err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Authorization", "Bearer "+c.cfg.BotToken)
-	resp, err := c.calls.Do(req)
-	if err != nil {
-		return nil, "", err
-	}
-	defer resp.Body.Close() // it was only read
-	switch {
-	case resp.StatusCode == http.StatusTooManyRequests:
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // the caller has made it a number
-		return nil, "", &slackapi.RateLimitedError{RetryAfter: time.Duration(seconds) * time.Second}
-	case resp.StatusCode != http.StatusOK:
-		return nil, "", slackapi.StatusCodeError{Code: resp.StatusCode, Status: resp.Status}
-	}
 	var page struct {
-		OK       bool              `json:"ok"`
-		Error    string            `json:"error"`
-		Needed   string            `json:"needed"`
+		pageInfo
 		Messages []json.RawMessage `json:"messages"`
-		Metadata struct {
-			Next string `json:"next_cursor"`
-		} `json:"response_metadata"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
-		return nil, "", errors.New("the answer cannot be read")
-	}
-	if !page.OK {
-		return nil, "", slackapi.SlackErrorResponse{Err: page.Error, Needed: page.Needed}
+	if err := c.readAnswer(ctx, method, args, &page, &page.pageInfo); err != nil {
+		return nil, "", err
 	}
 	for _, raw := range page.Messages {
 		var p said
@@ -66,6 +39,46 @@ func (c *Connector) readPage(ctx context.Context, method string, args url.Values
 		}
 	}
 	return posts, page.Metadata.Next, nil
+}
+
+// A pageInfo is what all answers of methods that read have in common.
+type pageInfo struct {
+	OK       bool   `json:"ok"`
+	Error    string `json:"error"`
+	Needed   string `json:"needed"`
+	Metadata struct {
+		Next string `json:"next_cursor"`
+	} `json:"response_metadata"`
+}
+
+// readAnswer calls a method that reads and decodes its answer into page, which has v. Its
+// errors are those of the library.
+func (c *Connector) readAnswer(ctx context.Context, method string, args url.Values, page any, v *pageInfo) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.APIURL+method, strings.NewReader(args.Encode()))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Authorization", "Bearer "+c.cfg.BotToken)
+	resp, err := c.calls.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() // it was only read
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // the caller has made it a number
+		return &slackapi.RateLimitedError{RetryAfter: time.Duration(seconds) * time.Second}
+	case resp.StatusCode != http.StatusOK:
+		return slackapi.StatusCodeError{Code: resp.StatusCode, Status: resp.Status}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(page); err != nil {
+		return errors.New("the answer cannot be read")
+	}
+	if !v.OK {
+		return slackapi.SlackErrorResponse{Err: v.Error, Needed: v.Needed}
+	}
+	return nil
 }
 
 // live is the event with which Slack would have told of a message that stands

@@ -66,7 +66,11 @@ const (
 	patience      = 30 * time.Second // that a message waits for those before it
 	slashPatience = 2 * time.Second  // that a slash command does: Slack waits for 3 s and sends it once
 	activeFor     = 30 * 24 * time.Hour
-	maxThreads    = 20 // of one conversation that are read
+	maxThreads    = 20               // of one conversation that are read
+	maxUnknown    = 200              // direct messages that are read although claybot knows of no recent message there
+	listItems     = 200              // asked for in one page of conversations
+	listPages     = 10               // of conversations
+	listTime      = 20 * time.Second // for all of them; less than patience
 
 	slowAfter429 = 5 * time.Minute // edits come more slowly for so long
 )

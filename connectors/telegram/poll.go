@@ -232,15 +232,19 @@ func (l *loop) completed(ctx context.Context) {
 		l.log.Warn("the time of the last poll is not known", "err", err)
 	}
 	if !last.IsZero() && now.Sub(last) > gapWarning {
-		g := &gap{from: last, to: now}
+		g := &gap{from: last, to: now, assumed: l.polled.Assumed()}
 		if l.gap.Swap(g) == nil || !l.missed.Equal(last) {
 			l.log.Warn("messages may be missing", "reason", g)
 		}
 		l.missed = last
 		if n, ok := l.handler.(connectors.GapHandler); ok {
-			if err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now}); err != nil {
+			untold, err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now, Assumed: l.polled.Assumed()})
+			if err != nil {
 				l.log.Warn("people cannot be told that messages may be missing; trying again", "err", err)
 				return
+			}
+			if untold > 0 {
+				l.gap.Store(&gap{from: g.from, to: g.to, assumed: g.assumed, untold: untold})
 			}
 		}
 	}
@@ -251,12 +255,23 @@ func (l *loop) completed(ctx context.Context) {
 
 // A gap is a time for which Telegram was out of reach, so long that it may have
 // forgotten messages.
-type gap struct{ from, to time.Time }
+type gap struct {
+	from, to time.Time
+	assumed  bool // from is not known
+	untold   int  // chats that got no notice, because there are too many
+}
 
 func (g *gap) String() string {
 	const layout = "2006-01-02 15:04"
-	return fmt.Sprintf("telegram: out of reach from %s to %s UTC; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
-		g.from.UTC().Format(layout), g.to.UTC().Format(layout), int(retention.Hours()))
+	away := fmt.Sprintf("out of reach from %s to %s UTC", g.from.UTC().Format(layout), g.to.UTC().Format(layout))
+	if g.assumed {
+		away = fmt.Sprintf("out of reach before %s UTC, for an unknown time, because the clock was ahead", g.to.UTC().Format(layout))
+	}
+	if g.untold > 0 {
+		away += fmt.Sprintf("; %d chats got no notice", g.untold)
+	}
+	return fmt.Sprintf("telegram: %s; Telegram keeps messages for %d hours only, so some may be missing: ask people to repeat them",
+		away, int(retention.Hours()))
 }
 
 // failed decides how long to wait after err, or that polling is over.

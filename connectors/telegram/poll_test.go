@@ -235,6 +235,52 @@ func TestGapIsToldOnce(t *testing.T) {
 	}
 }
 
+// More chats than are told of a gap are reported to the operator.
+func TestGapThatNotAllAreTold(t *testing.T) {
+	inBubble(t, Config{Marks: memory{}}, func(t *testing.T, b *bubble) {
+		b.run()
+		synctest.Wait()
+		_ = b.end()
+		time.Sleep(25 * time.Hour)
+		b.sink.tooMany = 12
+		b.conn = New(b.conn.cfg)
+		b.run()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if h := b.conn.Health(); !strings.Contains(h.Err, "12 chats got no notice") {
+			t.Errorf("the operator reads %q", h.Err)
+		}
+	})
+}
+
+// The clock was ahead when Telegram answered last, so nothing says how long ago that
+// was: people are told once, and later gaps are noticed again.
+func TestGapAfterClockWasAhead(t *testing.T) {
+	marks := memory{}
+	inBubble(t, Config{Marks: marks}, func(t *testing.T, b *bubble) {
+		b.run()
+		synctest.Wait()
+		_ = b.end()
+		for key := range marks {
+			marks[key] = time.Now().Add(1000 * time.Hour).UTC().Format(time.RFC3339)
+		}
+		for i, down := range []time.Duration{25 * time.Hour, time.Hour, 25 * time.Hour} {
+			time.Sleep(down)
+			b.conn = New(b.conn.cfg)
+			b.run()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			_ = b.end()
+			if want := []int{1, 1, 2}[i]; len(b.sink.missed) != want || !b.sink.missed[0].Assumed || want == 2 && b.sink.missed[1].Assumed {
+				t.Errorf("after start %d people are told of %+v, want %d gaps", i+1, b.sink.missed, want)
+			}
+			if i == 0 && !strings.Contains(b.logs.String(), "clock was ahead") {
+				t.Errorf("the operator reads\n%s", b.logs)
+			}
+		}
+	})
+}
+
 // A gap of which people could not be told is one until they are, also for the
 // next process.
 func TestGapIsToldAfterAll(t *testing.T) {

@@ -194,7 +194,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	run, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { c.introduce(run) })
-	l := loop{Connector: c, handler: h, polled: connectors.Watermark{Marks: c.cfg.Marks, Key: "telegram/" + c.bot + "/last_poll"}}
+	l := loop{Connector: c, handler: h, polled: connectors.Watermark{Marks: c.cfg.Marks, Key: "telegram/" + c.bot + "/last_poll", Reach: retention}}
 	err := l.run(ctx)
 	stop()
 	background.Wait()

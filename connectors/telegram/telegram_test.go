@@ -21,30 +21,33 @@ import (
 // A sink is a Handler that keeps what it is given. fail, if set, is asked
 // first, and so is answer about taps.
 type sink struct {
-	mu     sync.Mutex
-	fail   func(m claybot.Message) error
-	answer func(t connectors.Tap) (connectors.Tapped, error)
-	got    []claybot.Message
-	to     []claybot.Descriptor
-	taps   []connectors.Tap
-	moved  []string
-	missed []connectors.Missed
-	untold int // how many calls of Missed fail first
+	mu      sync.Mutex
+	fail    func(m claybot.Message) error
+	answer  func(t connectors.Tap) (connectors.Tapped, error)
+	got     []claybot.Message
+	to      []claybot.Descriptor
+	taps    []connectors.Tap
+	moved   []string
+	missed  []connectors.Missed
+	untold  int // how many calls of Missed fail first
+	tooMany int // chats that Missed does not tell
 }
 
 // Recent lists nothing: Telegram cannot be asked for what was missed.
-func (s *sink) Recent(context.Context, string, time.Time) ([]connectors.Chat, error) { return nil, nil }
+func (s *sink) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {
+	return nil, 0, nil
+}
 
 // Missed takes a gap that people are to be told about.
-func (s *sink) Missed(_ context.Context, m connectors.Missed) error {
+func (s *sink) Missed(_ context.Context, m connectors.Missed) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.untold > 0 {
 		s.untold--
-		return errors.New("the store fails")
+		return 0, errors.New("the store fails")
 	}
 	s.missed = append(s.missed, m)
-	return nil
+	return s.tooMany, nil
 }
 
 // Answer takes the first answer to each question.

@@ -16,6 +16,8 @@ import (
 // file handle.
 const writeTries = 3
 
+var _ storage.Ending = (*history)(nil)
+
 // A history is the open history.jsonl of an agent.
 //
 //	0 ─────────────── synced ── written part of pending ── rest of pending
@@ -264,6 +266,21 @@ func (h *history) keep(d span) (fresh bool, err error) {
 func (h *history) Records() []claybot.Record { return h.records }
 
 func (h *history) Marker() claybot.Record { return h.marker }
+
+// End implements storage.Ending. What it returns is noted as well, so that no older
+// ending is saved after it.
+func (h *history) End(ctx context.Context) storage.Mark {
+	if h.s.endings.ends == nil || h.r.gate.enter(ctx) != nil {
+		return storage.Mark{} // the next one covers it
+	}
+	defer h.r.gate.leave()
+	if h.closed || h.r.writer != h {
+		return storage.Mark{}
+	}
+	end := ending{marker: h.r.marker, Size: h.synced}
+	h.s.endings.note(h.r.id, end)
+	return storage.Mark{Key: endKey(h.r.id), Value: end.String()}
+}
 
 func (h *history) Append(ctx context.Context, records ...claybot.Record) error {
 	return h.add(ctx, records, true)

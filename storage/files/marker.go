@@ -31,6 +31,15 @@ type ending struct {
 	Size int64 `json:"size"` // of the durable file at some moment; it has never shrunk since
 }
 
+// String is the value of an ending in Ends.
+func (e ending) String() string {
+	b, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	return string(b)
+}
+
 // Ends keeps small facts outside of the agents' directories. What SetMarks writes may
 // be lost with the power, until the next write of another kind; an empty value removes
 // a key. An Index that has these methods is used as Ends.
@@ -117,11 +126,7 @@ func (e *endings) save(ctx context.Context) error {
 	}
 	values := make(map[string]string, len(late))
 	for id, end := range late {
-		b, err := json.Marshal(end)
-		if err != nil {
-			return err
-		}
-		values[endKey(id)] = string(b)
+		values[endKey(id)] = end.String()
 	}
 	err := e.ends.SetMarks(ctx, values)
 	if err == nil {
@@ -148,9 +153,10 @@ func (e *endings) forget(ctx context.Context, id claybot.AgentID) error {
 	return e.ends.SetMarks(ctx, map[string]string{endKey(id): ""})
 }
 
-// SaveEnds records where histories end and where their conversations begin. Call it now
-// and then: damage of a file is noticed as far as its end was recorded. Close does it
-// as well.
+// SaveEnds records where histories end and where their conversations begin. Damage of a
+// file is noticed as far as its end was recorded. The end of each run commits it, see
+// storage.Ending. Call SaveEnds now and then for what is written without one; Close does
+// it as well.
 func (s *Store) SaveEnds(ctx context.Context) error { return s.endings.save(ctx) }
 
 // gone notes that the agent of d is not there any more although it was not deleted: the

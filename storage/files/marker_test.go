@@ -325,6 +325,52 @@ func TestHistoryDamageSweep(t *testing.T) {
 	t.Logf("%d told, %d harmless", noticed, harmless)
 }
 
+// A history that was cut at the end of a line right after its process was killed went
+// unnoticed: its end was recorded once a minute only. Now the end of each run commits it.
+func TestHistoryCutAfterKill(t *testing.T) {
+	const turns = 12
+	h := newHouse(t)
+	s := open(t, h.config())
+	for i := range turns {
+		o := openHistory(t, s, h.agent.ID, 1)
+		for _, text := range []string{"question", "answer"} {
+			if err := o.Append(t.Context(), said(fmt.Sprint(text, " ", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end := storage.EndOf(t.Context(), o)
+		if err := h.index.SetMarks(t.Context(), map[string]string{end.Key: end.Value}); err != nil { // as the end of a run does
+			t.Fatal(err)
+		}
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	marks, whole := maps.Clone(h.index.marks), readFile(t, h.history) // the process is killed here
+	state := readFile(t, filepath.Dir(h.history)+"/state.json")
+	for at := range whole {
+		if at > 0 && whole[at-1] != '\n' {
+			continue
+		}
+		writeFile(t, h.history, []byte(whole[:at]))
+		writeFile(t, filepath.Dir(h.history)+"/state.json", []byte(state))
+		h.index.marks, h.told = maps.Clone(marks), nil
+		for range 2 {
+			h.again(t)
+		}
+		if len(h.told) != 1 {
+			t.Errorf("cut at %d of %d: told %q, want one sentence", at, len(whole), h.told)
+		}
+	}
+	for _, more := range []string{"", `{"type":"user","te`} { // whole, and with what a kill leaves of the next run
+		writeFile(t, h.history, []byte(whole+more))
+		h.index.marks, h.told = maps.Clone(marks), nil
+		if _, got := h.again(t); len(got) != 2*turns || len(h.told) > 0 {
+			t.Errorf("with %q behind it: %d records, told %q", more, len(got), h.told)
+		}
+	}
+}
+
 // hurt damages a copy of b at a random place, and says how.
 func hurt(r *rand.Rand, b []byte) (damaged []byte, how string) {
 	damaged = slices.Clone(b)

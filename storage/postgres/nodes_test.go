@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -349,4 +350,50 @@ func TestPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkFigures(t, db)
+}
+
+// TestServerClockSetBack: after the clock of the server was set back, what waited is due
+// at once, and leases and memberships of members that are gone end within their time.
+func TestServerClockSetBack(t *testing.T) {
+	const ttl = 10 * time.Second
+	var now atomic.Int64
+	now.Store(time.Now().UnixMilli())
+	db, ctx := openWith(t, Config{URL: postgrestest.Shared(t).Database(t), NoListen: true, Clock: now.Load}), t.Context()
+	if _, err := db.Beat(ctx, storage.Node{ID: "gone", Name: "gone"}, ttl); err != nil {
+		t.Fatal(err)
+	}
+	post := func(channel string) claybot.AgentID {
+		id := agentAt(t, db, channel)
+		if _, err := db.Post(ctx, storage.Posting{To: id, Message: note(channel)}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	held := func(node string) (ids []claybot.AgentID) {
+		list, _, err := db.Acquire(ctx, node, ttl, 10, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range list {
+			ids = append(ids, h.Lease.Agent)
+		}
+		return ids
+	}
+	leased := post("C1")
+	if got := held("gone"); len(got) != 1 {
+		t.Fatalf("%v are due, want one agent", got)
+	}
+	waiting := post("C2")
+	now.Add(-time.Hour.Milliseconds())
+	if got := held("here"); len(got) != 1 || got[0] != waiting {
+		t.Errorf("after the clock was set back %v are due, want %s", got, waiting)
+	}
+	now.Add(2 * ttl.Milliseconds())
+	if got := held("here"); !slices.Contains(got, leased) {
+		t.Errorf("after its lease %v are due, want %s", got, leased)
+	}
+	alive, err := db.Beat(ctx, storage.Node{ID: "here", Name: "here"}, ttl)
+	if err != nil || len(alive) != 1 || alive[0].ID != "here" {
+		t.Errorf("%+v are members, %v", alive, err)
+	}
 }

@@ -22,6 +22,9 @@ const (
 // much is, each node takes its share of what all are working on, and only what
 // nobody has taken after patience beyond that.
 func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+	if err := db.HeedClock(ctx, ttl); err != nil { // whatever is due by the clock
+		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
+	}
 	_, others := db.mates.get()
 	if limit <= 0 || others == 0 && db.found.Load() { // there may be more
 		held, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)

@@ -131,8 +131,7 @@ func (db *Store) Mark(ctx context.Context, key string) (string, error) {
 // SetMark implements storage.Marks.
 func (db *Store) SetMark(ctx context.Context, key, value string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		err := c.do("INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
-		return struct{}{}, err
+		return struct{}{}, c.setMark(storage.Mark{Key: key, Value: value})
 	})
 	if err != nil {
 		return fmt.Errorf("set mark %s: %w", key, err)

@@ -162,16 +162,20 @@ func (c *Conn) leasedWith(l storage.Lease, asks ...Ask) (*inboxRow, error) {
 	return a, nil
 }
 
-// due is when the waiting messages may be taken under w (IN-11, IN-12, IN-14).
-// Silent ones are taken with others and never make an agent due (SA-04).
-func (a *inboxRow) due(w storage.Wait) int64 {
+// due is when the waiting messages may be taken under w (IN-11, IN-12, IN-14). It is
+// never later than w allows from now on, whatever a clock that was set back has made of
+// the times of arrival. Silent messages are taken with others and never make an agent
+// due (SA-04).
+func (a *inboxRow) due(w storage.Wait, now int64) int64 {
 	if a.firstN == 0 {
 		return never
 	}
 	if a.firstN <= a.urgentN {
-		return a.firstAt
+		return min(a.firstAt, now)
 	}
-	return max(min(a.lastAt+w.Quiet.Milliseconds(), a.firstAt+w.Max.Milliseconds()), a.holdAt)
+	quiet, most := w.Quiet.Milliseconds(), w.Max.Milliseconds()
+	due := min(a.lastAt+quiet, a.firstAt+most, now+quiet, now+most)
+	return max(due, min(a.holdAt, now+albumQuiet.Milliseconds()))
 }
 
 // arrive counts message n, which waits from at on.
@@ -208,9 +212,9 @@ func (a *inboxRow) wake() {
 }
 
 // free ends the lease; what waits is due as w says.
-func (a *inboxRow) free(w storage.Wait) {
+func (a *inboxRow) free(w storage.Wait, now int64) {
 	a.node = ""
-	a.dueAt = a.due(w)
+	a.dueAt = a.due(w, now)
 	a.wake()
 }
 

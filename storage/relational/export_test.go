@@ -1,6 +1,10 @@
 package relational
 
-import "github.com/claybot/claybot"
+import (
+	"time"
+
+	"github.com/claybot/claybot"
+)
 
 // What the tests of a whole store see of the inside.
 const (
@@ -19,6 +23,9 @@ type SpentKey struct {
 func (c *Conn) Spend(k SpentKey, u claybot.Usage, runs int64) {
 	c.meter.spend(spentKey{day: k.Day, agent: k.Agent, owner: k.Owner, kind: k.Kind, model: k.Model}, u, runs)
 }
+
+// SetBack makes the store believe that its clock was set back by d just now.
+func (db *Store) SetBack(d time.Duration) { db.looked.Add(d.Milliseconds()) }
 
 func (c *Conn) Change(q string, args ...any) (int64, error) { return c.exec(q, args...) }
 

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,9 @@ const skippedDamaged = "damaged"
 
 // Acquire implements storage.Inbox.
 func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+	if err := db.HeedClock(ctx, ttl); err != nil {
+		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
+	}
 	type acquired struct {
 		held []storage.Held
 		next time.Time
@@ -250,7 +254,7 @@ func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, o
 				return struct{}{}, err
 			}
 		}
-		a.free(w)
+		a.free(w, c.now())
 		return struct{}{}, c.saveInbox(a)
 	})
 	if err != nil {
@@ -283,7 +287,7 @@ func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 	if reason == "" {
 		reason = "settled"
 	}
-	if err := c.skip(a, id, reason); err != nil {
+	if err := errors.Join(c.skip(a, id, reason), c.setMark(s.End)); err != nil {
 		return nil, err
 	}
 	if err := c.left(a, 1); err != nil {
@@ -311,7 +315,7 @@ func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 			a.urgentN = a.n
 		}
 	}
-	a.free(s.Wait)
+	a.free(s.Wait, at)
 	if err := c.saveInbox(a); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,17 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/claybot/claybot/storage"
 )
+
+// setMark sets one mark with the transaction; the zero Mark is none.
+func (c *Conn) setMark(m storage.Mark) error {
+	if m.Key == "" {
+		return nil
+	}
+	return c.do("INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", m.Key, m.Value)
+}
 
 // SetMarks sets several marks in one transaction, which is not synced by itself: a loss
 // of power may take it back. An empty value removes a mark.
@@ -16,7 +26,7 @@ func (db *Store) SetMarks(ctx context.Context, values map[string]string) error {
 			if value := values[key]; value == "" {
 				err = c.do("DELETE FROM marks WHERE key = ?", key)
 			} else {
-				err = c.do("INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
+				err = c.setMark(storage.Mark{Key: key, Value: value})
 			}
 			if err != nil {
 				return struct{}{}, err

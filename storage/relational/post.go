@@ -137,7 +137,7 @@ func (c *Conn) receive(a *inboxRow, m claybot.Message, skipped string, w storage
 	if err := c.holdAlbum(a, m, at); err != nil {
 		return err
 	}
-	a.dueAt = a.due(w)
+	a.dueAt = a.due(w, at)
 	a.wake()
 	return nil
 }

@@ -49,6 +49,7 @@ type Store struct {
 	log        *slog.Logger
 	duplicates atomic.Int64
 	lone       lone
+	looked     atomic.Int64 // when HeedClock looked at the clock last
 }
 
 // New returns the tables behind a driver.

@@ -51,7 +51,7 @@ func (c *Conn) reschedule(id claybot.AgentID, w storage.Wait) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	due := a.due(w)
+	due := a.due(w, c.now())
 	if due == a.dueAt {
 		return nil
 	}

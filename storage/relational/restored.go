@@ -72,7 +72,7 @@ func (db *Store) endRestored(ctx context.Context, id claybot.AgentID) (messages,
 			}
 			a.run, a.resumeAt, runs = "", never, 1
 		}
-		a.free(storage.Wait{})
+		a.free(storage.Wait{}, c.now())
 		return struct{}{}, c.saveInbox(a)
 	})
 	return messages, runs, err

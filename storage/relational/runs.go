@@ -333,7 +333,7 @@ func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, 
 // see enqueue.
 func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting, known stored) (out [][]claybot.Outgoing, err error) {
 	at := c.now()
-	if err := c.end(run, o, at); err != nil {
+	if err := errors.Join(c.end(run, o, at), c.setMark(o.End)); err != nil {
 		return nil, err
 	}
 	if a.usage, err = c.chargeTo(p, a.id, o.Usage, o.Calls, 1, at); err != nil {
@@ -341,7 +341,7 @@ func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome,
 	}
 	c.meter.took(at, storage.LatencyRun, at-int64(run.Started))
 	a.run, a.resumeAt = "", never
-	a.free(o.Wait)
+	a.free(o.Wait, at)
 	if err := c.saveInbox(a); err != nil {
 		return nil, err
 	}

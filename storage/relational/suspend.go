@@ -56,7 +56,7 @@ func (c *Conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if err != nil {
 		return err
 	}
-	if err := c.append(run, p.Events...); err != nil {
+	if err := errors.Join(c.append(run, p.Events...), c.setMark(p.End)); err != nil {
 		return err
 	}
 	so, err := json.Marshal(outcome{Usage: p.Usage, Engine: p.Engine, Result: p.Result})
@@ -79,7 +79,7 @@ func (c *Conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if all || run.Cancel != "" {
 		a.resumeAt = min(a.resumeAt, c.now())
 	}
-	a.free(p.Wait)
+	a.free(p.Wait, c.now())
 	return c.saveInbox(a)
 }
 

@@ -160,6 +160,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.history(args, false)
 	case "conversations.replies":
 		return s.history(args, true)
+	case "conversations.list":
+		return s.list(args)
 	case "users.info":
 		return answer{"ok": true, "user": answer{"id": args.Get("user"), "team_id": s.cfg.Team, "name": strings.ToLower(args.Get("user"))}}
 	}

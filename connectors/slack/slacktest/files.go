@@ -78,7 +78,7 @@ func (s *Server) DeleteFile(id string) {
 }
 
 // Lack takes a scope from the app: files:read, files:write, reactions:write, or
-// one of history.
+// one by which conversations are read or listed.
 func (s *Server) Lack(scope string, lacks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

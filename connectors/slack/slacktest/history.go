@@ -1,8 +1,11 @@
 package slacktest
 
 import (
+	"cmp"
 	"encoding/base64"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,6 +74,78 @@ func (s *Server) history(args url.Values, thread bool) answer {
 	}
 	return a
 }
+
+// listEvery and listBurst are the rate of conversations.list (tier 2).
+const (
+	listEvery = 3 * time.Second
+	listBurst = 20
+)
+
+// readScopes are those by which conversations are listed.
+var readScopes = map[string]string{"public_channel": "channels:read", "private_channel": "groups:read", "mpim": "mpim:read", "im": "im:read"}
+
+// list is a page of the conversations that the app may know of. Those that do not
+// fit its types make it shorter, as with Slack. The lock is held.
+func (s *Server) list(args url.Values) answer {
+	const method = "conversations.list"
+	if s.reads[method] == nil {
+		s.reads[method] = &bucket{}
+	}
+	if wait := s.reads[method].take(listEvery, listBurst); wait > 0 {
+		return answer{"ok": false, "error": "ratelimited", "retry": wait}
+	}
+	types := strings.Split(cmp.Or(args.Get("types"), "public_channel"), ",")
+	for _, t := range types {
+		scope, ok := readScopes[t]
+		if !ok {
+			return refuse("invalid_types")
+		}
+		if s.noScope[scope] {
+			return answer{"ok": false, "error": "missing_scope", "needed": scope, "provided": "chat:write"}
+		}
+	}
+	limit := defaultListItems
+	if text := args.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxHistoryItems {
+			return refuse("invalid_limit")
+		}
+		limit = n
+	}
+	ids := slices.Sorted(maps.Keys(s.channels))
+	if text := args.Get("cursor"); text != "" {
+		b, err := base64.StdEncoding.DecodeString(text)
+		from, ours := strings.CutPrefix(string(b), listPrefix)
+		if err != nil || !ours {
+			return refuse("invalid_cursor")
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id < from })
+	}
+	next := ""
+	if len(ids) > limit {
+		next, ids = base64.StdEncoding.EncodeToString([]byte(listPrefix+ids[limit])), ids[:limit]
+	}
+	found := []any{}
+	for _, id := range ids {
+		switch c := s.channels[id]; {
+		case kind(id) == "im" && slices.Contains(types, "im"):
+			created := int64(0)
+			if len(c.messages) > 0 {
+				created = c.messages[0].At.Unix()
+			}
+			found = append(found, answer{"id": id, "created": created, "is_im": true, "user": strings.TrimPrefix(id, "D"), "is_user_deleted": false})
+		case kind(id) == "channel" && slices.Contains(types, "public_channel"):
+			found = append(found, answer{"id": id, "name": strings.ToLower(id), "is_channel": true, "is_member": !s.left[id]})
+		}
+	}
+	return answer{"ok": true, "channels": found, "response_metadata": answer{"next_cursor": next}}
+}
+
+// defaultListItems is the length of a page of conversations where none is asked for.
+const defaultListItems = 100
+
+// listPrefix begins a cursor among conversations.
+const listPrefix = "next_id:"
 
 // nextPrefix begins what a cursor says, which apps are not to know.
 const nextPrefix = "next_ts:"

@@ -1,6 +1,7 @@
 package slacktest
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -143,5 +144,53 @@ func TestDown(t *testing.T) {
 		c.Down(false)
 		again, _ := c.connect(t)
 		_ = again.Close()
+	})
+}
+
+// A list has what the types and scopes allow, page by page, at the pace of its tier.
+func TestConversationsList(t *testing.T) {
+	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
+		for _, user := range []string{"U1", "U2", "U3"} {
+			c.DM(user, "hello")
+		}
+		c.Say("", "C1", "U1", "one")
+		c.Lack("channels:read", true)
+		var ids []string
+		cursor := ""
+		for range 4 {
+			a := c.bot(t, "conversations.list", "types", "im", "limit", "2", "cursor", cursor)
+			list, _ := a["channels"].([]any)
+			for _, x := range list {
+				if x, ok := x.(map[string]any); ok {
+					ids = append(ids, fmt.Sprint(x["id"], " ", x["user"]))
+				}
+			}
+			meta, _ := a["response_metadata"].(map[string]any)
+			if cursor, _ = meta["next_cursor"].(string); cursor == "" {
+				break
+			}
+		}
+		if want := []string{"DU1 U1", "DU2 U2", "DU3 U3"}; !slices.Equal(ids, want) {
+			t.Errorf("got %q, want %q", ids, want)
+		}
+		for _, tt := range []struct {
+			want string
+			args []string
+		}{
+			{"invalid_limit", []string{"types", "im", "limit", "1000"}},
+			{"invalid_cursor", []string{"types", "im", "cursor", "2"}},
+			{"invalid_types", []string{"types", "dm"}},
+			{"missing_scope", nil}, // public channels
+		} {
+			if a := c.bot(t, "conversations.list", tt.args...); a["error"] != tt.want {
+				t.Errorf("%q: %v, want %q", tt.args, a, tt.want)
+			}
+		}
+		for range listBurst {
+			c.bot(t, "conversations.list", "types", "im")
+		}
+		if last := c.Calls("conversations.list"); last[len(last)-1].Answer != "ratelimited" {
+			t.Errorf("after %d calls: %+v", len(last), last[len(last)-1])
+		}
 	})
 }

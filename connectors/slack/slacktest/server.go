@@ -12,8 +12,8 @@
 // repeated at a fixed pace, and at once when their socket closes, for ever unless
 // Forget says otherwise; any text that is given is stored as it is, without
 // re-formatting; one workspace has one bot; files have the scopes files:read,
-// files:write and reactions:write, history has its own, other scopes there are
-// none; a shared file is no message of its channel; there are no streams, HTTP
+// files:write and reactions:write, history and lists of conversations have their own,
+// other scopes there are none; private channels are not listed; a shared file is no message of its channel; there are no streams, HTTP
 // events, response_url, App Home and stacked modals, and only the blocks and
 // elements that CheckBlocks and CheckView know; an edit with a text alone always
 // keeps the blocks, of which Slack's documents say both; posts have one bucket of

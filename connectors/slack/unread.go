@@ -1,0 +1,133 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A gap is a time without a socket in which messages may have been lost, for
+// good where it was not possible to read them.
+type gap struct {
+	from, to time.Time
+	chats    int // that got a notice
+	reason   string
+	unread   int    // conversations and threads that were not read and got none
+	unlisted string // why direct messages that began in the gap are not found
+}
+
+// silent reports whether there is nothing that operators need to know.
+func (g *gap) silent() bool { return g.chats == 0 && g.unread == 0 && g.unlisted == "" }
+
+func (g *gap) String() string {
+	const layout = "2006-01-02 15:04"
+	var b strings.Builder
+	fmt.Fprintf(&b, "slack: no connection from %s to %s UTC", g.from.UTC().Format(layout), g.to.UTC().Format(layout))
+	if g.chats > 0 {
+		fmt.Fprintf(&b, "; messages to %d conversations may be missing (%s); each was told", g.chats, g.reason)
+	}
+	if g.unread > 0 {
+		fmt.Fprintf(&b, "; %d more conversations or threads were neither read nor notified", g.unread)
+	}
+	if g.unlisted != "" {
+		fmt.Fprintf(&b, "; direct messages from people who are new or were silent for 30 days may be missing (%s)", g.unlisted)
+	}
+	return b.String()
+}
+
+// A directMessage is a conversation of the bot with one person.
+type directMessage struct {
+	ID      string `json:"id"`
+	Created int64  `json:"created"` // Unix seconds
+	User    string `json:"user"`
+	Gone    bool   `json:"is_user_deleted"`
+}
+
+// others adds to h the direct messages in which claybot knows of no recent message:
+// those of new people are among them. The newest come first. It returns their channels,
+// and notes in h what it could not find out.
+func (b *backfill) others(ctx context.Context, h *hole) (channels []string) {
+	if b.chat.cfg.NoBackfill {
+		h.Unlisted = errOff.Error()
+		return nil
+	}
+	listed, err := b.list(ctx)
+	if err != nil {
+		h.Unlisted = err.Error()
+		b.log.Warn("direct messages cannot be listed after a gap", "err", err)
+	}
+	slices.SortStableFunc(listed, func(x, y directMessage) int { return cmp.Compare(y.Created, x.Created) })
+	for _, d := range listed {
+		if _, known := h.Left[d.ID]; known || d.Gone || d.ID == "" || d.User == slackbot {
+			continue
+		}
+		if len(channels) == maxUnknown {
+			h.Unread++
+			continue
+		}
+		h.Left[d.ID] = owed{From: h.From, New: true}
+		channels = append(channels, d.ID)
+	}
+	return channels
+}
+
+// Why direct messages of new people may be missing.
+var (
+	errSlowList = errors.New("the list did not come in time")
+	errLongList = errors.New("there are more than are listed")
+)
+
+// list reads which direct messages the bot has. Live messages wait for it, so it
+// takes no longer than listTime. Beside an error it returns what it has.
+func (b *backfill) list(ctx context.Context) (all []directMessage, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errSlowList)
+	defer cancel()
+	args := url.Values{"types": {"im"}, "limit": {strconv.Itoa(listItems)}}
+	for tries, pages := 0, 0; pages < listPages; {
+		if !rest(ctx, b.chat.penalties.left(methodList, "")) {
+			return all, context.Cause(ctx)
+		}
+		var page struct {
+			pageInfo
+			Channels []directMessage `json:"channels"`
+		}
+		err := b.chat.readAnswer(ctx, methodList, args, &page, &page.pageInfo)
+		switch wait := waitFor(err); {
+		case err == nil:
+			tries, pages, all = 0, pages+1, append(all, page.Channels...)
+			if page.Metadata.Next == "" {
+				return all, nil
+			}
+			args.Set("cursor", page.Metadata.Next)
+		case wait > 0:
+			b.chat.penalties.add(methodList, "", wait)
+		default:
+			tries++
+			if final := b.unreadable(methodList, err, tries); final != nil {
+				return all, final
+			}
+			if !rest(ctx, time.Second<<tries) {
+				return all, context.Cause(ctx)
+			}
+		}
+	}
+	return all, errLongList
+}
+
+// rest reports whether d has passed before ctx is done.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
