@@ -17,6 +17,8 @@ const (
 	// stuckAfter is how long a connector waits for one message to be stored until it
 	// counts as failing.
 	stuckAfter = 10 * time.Second
+	// mostStuck is how many abandoned calls there may be: each may hold a thread.
+	mostStuck = 256
 )
 
 // The causes of a fault of an agent whose files do not answer.
@@ -30,12 +32,38 @@ var (
 type calls struct {
 	mu    sync.Mutex
 	stuck map[string]int
+	all   int
+}
+
+// refuses is why no call is made for the agent with a key now.
+func (c *calls) refuses(key string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.stuck[key] > 0:
+		return &storage.Fault{Class: storage.ClassAgent, Err: errStillCalled}
+	case c.all >= mostStuck:
+		return &storage.Fault{Class: storage.ClassMember, Err: fmt.Errorf("%d calls for files of agents have not returned", c.all)}
+	}
+	return nil
+}
+
+// count adds n abandoned calls for the agent with a key. It needs mu.
+func (c *calls) count(key string, n int) {
+	if c.stuck == nil {
+		c.stuck = make(map[string]int)
+	}
+	c.all += n
+	if c.stuck[key] += n; c.stuck[key] == 0 {
+		delete(c.stuck, key)
+	}
 }
 
 // within makes a call for the files of the agent with a key, and returns a fault of
 // that agent when the call takes longer than callTime. The call goes on then, because
 // nothing ends a system call, and its result is discarded. Until it returns, further
-// calls for the agent fail at once, so retries do not pile up behind it.
+// calls for the agent fail at once, so retries do not pile up behind it. With mostStuck
+// of them, the fault is of this member, and no further call is made.
 func within[T any](ctx context.Context, c *calls, key string, call func() (T, error)) (T, error) {
 	type result struct {
 		value    T
@@ -43,11 +71,8 @@ func within[T any](ctx context.Context, c *calls, key string, call func() (T, er
 		panicked any
 	}
 	var none T
-	c.mu.Lock()
-	stuck := c.stuck[key] > 0
-	c.mu.Unlock()
-	if stuck {
-		return none, &storage.Fault{Class: storage.ClassAgent, Err: errStillCalled}
+	if err := c.refuses(key); err != nil {
+		return none, err
 	}
 	done := make(chan result, 1)
 	returned, abandoned := false, false // guarded by c.mu
@@ -59,9 +84,7 @@ func within[T any](ctx context.Context, c *calls, key string, call func() (T, er
 			defer c.mu.Unlock()
 			done <- r
 			if returned = true; abandoned {
-				if c.stuck[key]--; c.stuck[key] == 0 {
-					delete(c.stuck, key)
-				}
+				c.count(key, -1)
 			}
 		}()
 		r.value, r.err = call()
@@ -70,10 +93,7 @@ func within[T any](ctx context.Context, c *calls, key string, call func() (T, er
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if abandoned = !returned; abandoned {
-			if c.stuck == nil {
-				c.stuck = make(map[string]int)
-			}
-			c.stuck[key]++
+			c.count(key, 1)
 		}
 		return none, why
 	}

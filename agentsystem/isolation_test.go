@@ -27,9 +27,9 @@ type agentFault struct {
 	also  string // fails, too: without it the call is not made
 	err   error
 	block chan struct{} // the call waits in place of failing, until this is closed
-	on   atomic.Bool
-	hits atomic.Int64
-	id   atomic.Pointer[claybot.AgentID]
+	on    atomic.Bool
+	hits  atomic.Int64
+	id    atomic.Pointer[claybot.AgentID]
 }
 
 // at is the error of a call for the agent at fault.

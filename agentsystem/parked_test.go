@@ -221,6 +221,83 @@ func TestParkedStop(t *testing.T) {
 	})
 }
 
+// A /stop is taken also where the share of its agent is full.
+func TestStopMakesRoom(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		faulty := r.faulty()
+		agents := r.decorate
+		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			s.Parking = smallParking{s.Parking, 9, 2}
+			return agents(s)
+		}
+		r.start()
+		faulty.Store(true)
+		r.post(ann, msg("a0", "a0"), msg("a1", "a1"), typed("stop", claybot.MessageCancel, ""))
+		for id, want := range map[claybot.MessageID]string{"a0": "canceled", "a1": "canceled", "stop": ""} {
+			if rec := r.receipt(id); rec.Skipped != want || want == "" && rec.Parked == "" {
+				r.Errorf("%s: %+v", id, rec)
+			}
+		}
+	})
+}
+
+// Where the files of very many agents do not answer, the fault is the member's: the
+// number of calls that wait is bounded, and the daemon is not ready.
+func TestManyBlockedAgents(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		var calls atomic.Int64
+		blocked := make(chan struct{})
+		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			s.Agents = blockedAgents{s.Agents, &calls, blocked}
+			return s
+		}
+		r.setPolicy(oneByOne)
+		r.start()
+		const people = 300
+		for i := range people {
+			user := fmt.Sprint("u", i)
+			r.post(claybot.User("chat", "dm-"+user, user), msg(user, user))
+		}
+		after(10 * time.Second)
+		if n := calls.Load(); n != 256 {
+			r.Errorf("%d calls wait", n)
+		}
+		if ready, why := r.system.Ready(); ready {
+			r.Errorf("ready: %s", why)
+		}
+		close(blocked)
+		after(3 * time.Minute)
+		for i := range people {
+			if got := r.answersIn(fmt.Sprint("dm-u", i)); len(got) != 1 {
+				r.Fatalf("person %d sees %q", i, got)
+			}
+		}
+		if ready, why := r.system.Ready(); !ready {
+			r.Errorf("not ready afterwards: %s", why)
+		}
+	})
+}
+
+// blockedAgents finds no agent before a channel is closed, and counts the calls until
+// then.
+type blockedAgents struct {
+	storage.Agents
+	calls   *atomic.Int64
+	blocked chan struct{}
+}
+
+func (b blockedAgents) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+	select {
+	case <-b.blocked:
+	default:
+		b.calls.Add(1)
+		<-b.blocked
+	}
+	return b.Agents.AgentFor(ctx, d)
+}
+
 // A message that waits long to be stored is not hidden: the connector fails, and the
 // daemon is not ready, until it is stored.
 func TestStuckIntake(t *testing.T) {

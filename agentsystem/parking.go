@@ -83,7 +83,13 @@ func (s *System) take(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 func (s *System) park(ctx context.Context, to claybot.Descriptor, m claybot.Message, cause error, rules storage.ParkRules) (storage.Posted, error) {
 	m.Text = clean(m.Text)
 	rules.All, rules.Agent = storage.MaxParked, storage.MaxParkedAgent
-	added, err := s.Parking.Park(ctx, storage.Parked{To: to, Message: m, Cause: cause.Error()}, rules)
+	p := storage.Parked{To: to, Message: m, Cause: cause.Error()}
+	added, err := s.Parking.Park(ctx, p, rules)
+	if errors.Is(err, storage.ErrTooMany) && m.Type == claybot.MessageCancel { // it makes room itself
+		s.stopParked(ctx, to, m)
+		rules.Behind = false // none may be left
+		added, err = s.Parking.Park(ctx, p, rules)
+	}
 	log := s.Log.With("connector", to.Connector, "message", m.ID)
 	switch {
 	case errors.Is(err, storage.ErrTooMany):
@@ -370,7 +376,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	var p storage.Parked
 	err := r.survive(func() (err error) { p, err = r.unpark(ctx, key); return err })
 	if err == nil {
-		r.Log.Info("parked messages were taken in", "connector", p.To.Connector, "until", p.Message.ID)
+		r.Log.Info("no messages are parked for an agent any more", "connector", descriptorOf(key).Connector, "last", p.Message.ID)
 		r.faults.over(key)
 		r.boxes.Wake()
 		return 0
