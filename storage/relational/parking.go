@@ -187,14 +187,14 @@ func (db *Store) Unpark(ctx context.Context, id claybot.MessageID) error {
 
 // EndParked implements storage.Parking.
 func (db *Store) EndParked(ctx context.Context, p storage.Parked, reason string) (bool, error) {
-	ended, err := write(ctx, db, func(c *Conn) (bool, error) { return c.endParked(p, reason) })
+	ended, err := write(ctx, db, func(c *Conn) (bool, error) { return c.endParkedMessage(p, reason) })
 	if err != nil {
 		return false, fmt.Errorf("end parked message %s: %w", p.Message.ID, err)
 	}
 	return ended, nil
 }
 
-func (c *Conn) endParked(p storage.Parked, reason string) (bool, error) {
+func (c *Conn) endParkedMessage(p storage.Parked, reason string) (bool, error) {
 	m, key := p.Message, cmp.Or(p.Key, p.To.Key())
 	if m.ID == "" {
 		return false, errNoID
