@@ -62,6 +62,9 @@ func (s *System) Revoke(ctx context.Context, connector, id string) error {
 	if err := s.gate.revoke(ctx, connector, id); err != nil {
 		return err
 	}
+	if err := s.revokeParked(ctx, connector); err != nil {
+		return err
+	}
 	for e, err := range s.Index.IndexedAgents(ctx) {
 		if err != nil {
 			return fmt.Errorf("list agents: %w", err)
@@ -78,13 +81,31 @@ func (s *System) Revoke(ctx context.Context, connector, id string) error {
 		if d.ChannelID != id && s.gate.knows(connector, d.ChannelID) {
 			continue // he writes there as a member of a group that may
 		}
-		dropped, err := s.Inbox.Drop(ctx, e.ID, "revoked")
+		dropped, err := s.Inbox.Drop(ctx, e.ID, skippedRevoked)
 		if err != nil {
 			return fmt.Errorf("drop messages of %s: %w", e.ID, err)
 		}
 		s.reject(e.ID, ErrDropped, dropped...)
 		s.stop(ctx, e, operatorName)
 		s.stopBelow(ctx, e.ID, "parent")
+	}
+	return nil
+}
+
+// revokeParked ends the parked messages of a connector whose senders have no access any
+// more, whether their agents can be used or not.
+func (s *System) revokeParked(ctx context.Context, connector string) error {
+	agents, err := s.Parking.ParkedAgents(ctx, storage.MaxParked)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		_, err := s.dropParked(ctx, a.Key, skippedRevoked, func(p storage.Parked) bool {
+			return p.To.Connector == connector && !s.gate.allowed(p.To, p.Message.Context.Group)
+		})
+		if err != nil {
+			return fmt.Errorf("drop parked messages: %w", err)
+		}
 	}
 	return nil
 }

@@ -118,6 +118,9 @@ func (s *System) faulted(box *inbox.Box, err error) time.Duration {
 	if lookErr == nil {
 		key = d.Key()
 	}
+	if storage.ClassOf(err) == storage.ClassMember {
+		s.unwell.met(key, err)
+	}
 	wait, notify, first := s.faults.met(key)
 	if first {
 		log.Error("an agent cannot be used; its messages wait", "class", storage.ClassOf(err).String(), "err", err)

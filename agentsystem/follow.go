@@ -65,12 +65,12 @@ func (s *System) addressed(ctx context.Context, to Address) (claybot.Agent, erro
 	case (to.Agent == "") == (to.Descriptor == nil):
 		return claybot.Agent{}, errOneAddress
 	case to.Agent == "":
-		return s.Agents.AgentFor(ctx, *to.Descriptor)
+		return s.agentFor(ctx, *to.Descriptor)
 	}
 	if _, err := s.Index.IndexedAgentByID(ctx, to.Agent); err != nil {
 		return claybot.Agent{}, err
 	}
-	return s.Agents.Agent(ctx, to.Agent)
+	return s.agent(ctx, to.Agent)
 }
 
 // Known tells what became of a message that was posted before; known is false

@@ -145,8 +145,13 @@ func (p fusedParking) Unpark(ctx context.Context, id claybot.MessageID) error {
 	return p.f.step("unpark", func() error { return p.Parking.Unpark(ctx, id) })
 }
 
-func (p fusedParking) ParkedOf(ctx context.Context, d claybot.Descriptor, limit int) (list []storage.Parked, err error) {
-	err = p.f.quiet(func() error { list, err = p.Parking.ParkedOf(ctx, d, limit); return err })
+func (p fusedParking) EndParked(ctx context.Context, m storage.Parked, reason string) (ended bool, err error) {
+	err = p.f.step("end parked", func() error { ended, err = p.Parking.EndParked(ctx, m, reason); return err })
+	return ended, err
+}
+
+func (p fusedParking) ParkedOf(ctx context.Context, key string, limit int) (list []storage.Parked, err error) {
+	err = p.f.quiet(func() error { list, err = p.Parking.ParkedOf(ctx, key, limit); return err })
 	return list, err
 }
 

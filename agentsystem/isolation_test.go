@@ -23,12 +23,13 @@ var carol = claybot.User("chat", "dm-carol", "carol")
 
 // A fault is one call that fails for one agent, while it is on.
 type agentFault struct {
-	call string
-	also string // fails, too: without it the call is not made
-	err  error
-	on   atomic.Bool
-	hits atomic.Int64
-	id   atomic.Pointer[claybot.AgentID]
+	call  string
+	also  string // fails, too: without it the call is not made
+	err   error
+	block chan struct{} // the call waits in place of failing, until this is closed
+	on    atomic.Bool
+	hits  atomic.Int64
+	id    atomic.Pointer[claybot.AgentID]
 }
 
 // at is the error of a call for the agent at fault.
@@ -39,7 +40,18 @@ func (f *agentFault) at(call string, mine bool) error {
 	if call == f.call {
 		f.hits.Add(1)
 	}
+	if f.block != nil {
+		<-f.block
+	}
 	return f.err
+}
+
+// end ends the fault.
+func (f *agentFault) end() {
+	f.on.Store(false)
+	if f.block != nil {
+		close(f.block)
+	}
 }
 
 func (f *agentFault) of(call string, id claybot.AgentID) error {
@@ -221,11 +233,11 @@ func (p faultParking) IsParked(ctx context.Context, d claybot.Descriptor) (bool,
 	return p.Parking.IsParked(ctx, d)
 }
 
-func (p faultParking) ParkedOf(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Parked, error) {
-	if err := p.f.person("ParkedOf", d); err != nil {
+func (p faultParking) ParkedOf(ctx context.Context, key string, limit int) ([]storage.Parked, error) {
+	if err := p.f.at("ParkedOf", key == carol.Key()); err != nil {
 		return nil, err
 	}
-	return p.Parking.ParkedOf(ctx, d, limit)
+	return p.Parking.ParkedOf(ctx, key, limit)
 }
 
 // The errors of one agent's files and rows, and of a member.
@@ -281,8 +293,8 @@ func usualLatency(t *testing.T) (slowest time.Duration) {
 	return slowest
 }
 
-// An error of any call for one agent, of its own class or of the class of a member,
-// reaches nobody else: no post fails, so no source keeps anything back, and the
+// An error of any call for one agent, of its own class or of the class of a member, or
+// a call of the intake that does not return, reaches nobody else: no post fails, so no source keeps anything back, and the
 // answers of others take as long as without it. What the person has written comes in
 // order when it is over, after one notice, and costs no run a try (R1, R4).
 func TestFaultOfOneAgent(t *testing.T) {
@@ -299,6 +311,18 @@ func TestFaultOfOneAgent(t *testing.T) {
 				bubble(t, func(r *rig) { r.faultOfCarol(&agentFault{call: call, also: also, err: err}, usual) })
 			})
 		}
+	}
+	for _, call := range []string{"AgentFor", "LastReceipt"} {
+		t.Run(call+"/block", func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				f := &agentFault{call: call, block: make(chan struct{})}
+				r.faultOfCarol(f, usual)
+				if n := f.hits.Load(); n != 1 {
+					r.Errorf("%d calls waited at the same time", n)
+				}
+			})
+		})
 	}
 }
 
@@ -324,7 +348,13 @@ func (r *rig) faultOfCarol(f *agentFault, usual time.Duration) {
 	time.Sleep(time.Until(began.Add(faultFor)))
 	synctest.Wait()
 	held := !slices.Contains(r.chat.seen(carol.ChannelID), "re: b4")
-	f.on.Store(false)
+	if ready, why := r.system.Ready(); !ready {
+		r.Errorf("not ready because of one agent: %s", why)
+	}
+	if storage.ClassOf(f.err) == storage.ClassMember && f.call != "SaveState" && r.status().Unwell == "" { // a state that is not saved waits
+		r.Error("the status does not name the error of a member")
+	}
+	f.end()
 	after(3 * time.Minute)
 	r.checkCarol(f, held)
 }

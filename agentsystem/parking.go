@@ -28,6 +28,14 @@ const (
 // parkedReason is why a message that was accepted runs later.
 const parkedReason = "parked"
 
+// The reasons for which a message of an agent that cannot be used will not run.
+const (
+	skippedFull    = "inbox_full"
+	skippedRevoked = "revoked"
+	skippedDamaged = "damaged"
+	skippedStopped = "canceled"
+)
+
 // errBehind is why a message is parked whose agent has parked ones.
 var errBehind = errors.New("earlier messages of the same agent are parked")
 
@@ -39,10 +47,11 @@ type parkingLot struct {
 	full   atomic.Bool // a message was refused since the totals were read
 }
 
-// take stores a message from a platform. It parks one whose agent cannot be used, so
-// that it holds up no other agent's: the error is of storage.ClassStore, where nothing
-// can be stored, of ClassMessage, where nothing can be done with the message, or the
-// end of ctx.
+// take stores a message from a platform. It parks one whose agent cannot be used, or
+// whose agent's files do not answer within callTime, so that it holds up no other
+// agent's: the error is of storage.ClassStore, where nothing can be stored, of
+// ClassMessage, where nothing can be done with the message, or the end of ctx. Behind a
+// parked message it touches no files of the agent.
 func (s *System) take(ctx context.Context, to claybot.Descriptor, m claybot.Message) (storage.Posted, error) {
 	if !to.Foreground() || m.Type == claybot.MessageSystem { // its source keeps it, and waits for nothing else
 		return s.accept(ctx, to, m)
@@ -62,7 +71,7 @@ func (s *System) take(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 	case err == nil || ctx.Err() != nil:
 		return done, err
 	case class == storage.ClassMember:
-		s.unwell.met(claybot.AgentID(to.Key()), err)
+		s.unwell.met(to.Key(), err)
 		fallthrough
 	case class == storage.ClassAgent:
 		return s.park(ctx, to, m, err, storage.ParkRules{Posted: errors.As(err, new(*unfinishedError))})
@@ -74,12 +83,18 @@ func (s *System) take(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 func (s *System) park(ctx context.Context, to claybot.Descriptor, m claybot.Message, cause error, rules storage.ParkRules) (storage.Posted, error) {
 	m.Text = clean(m.Text)
 	rules.All, rules.Agent = storage.MaxParked, storage.MaxParkedAgent
-	added, err := s.Parking.Park(ctx, storage.Parked{To: to, Message: m, Cause: cause.Error()}, rules)
+	p := storage.Parked{To: to, Message: m, Cause: cause.Error()}
+	added, err := s.Parking.Park(ctx, p, rules)
+	if errors.Is(err, storage.ErrTooMany) && m.Type == claybot.MessageCancel { // it makes room itself
+		s.stopParked(ctx, to, m)
+		rules.Behind = false // none may be left
+		added, err = s.Parking.Park(ctx, p, rules)
+	}
 	log := s.Log.With("connector", to.Connector, "message", m.ID)
 	switch {
 	case errors.Is(err, storage.ErrTooMany):
-		log.Warn("too many messages are parked for an agent; the person is told", "err", err)
-		return storage.Posted{Skipped: "inbox_full"}, s.tellFull(ctx, to, m)
+		log.Warn("message will not run: too many are parked for its agent", "err", err)
+		return s.refuse(ctx, to, m)
 	case errors.Is(err, storage.ErrNotFound):
 		return storage.Posted{}, err
 	case err != nil:
@@ -89,11 +104,39 @@ func (s *System) park(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 		}
 		return storage.Posted{}, &storage.Fault{Class: storage.ClassStore, Err: errors.Join(err, cause)}
 	}
+	if added && m.Type == claybot.MessageCancel {
+		s.stopParked(ctx, to, m)
+	}
 	if added && !rules.Behind {
 		log.Error("a message is parked: its agent cannot be used", "class", storage.ClassOf(cause).String(), "err", cause)
 	}
 	s.parking.parked.raise()
 	return storage.Posted{Added: added, Skipped: parkedReason}, nil
+}
+
+// stopParked ends the parked messages before m that would start a run, because m asks to
+// stop: they must not be answered after it.
+func (s *System) stopParked(ctx context.Context, to claybot.Descriptor, m claybot.Message) {
+	_, err := s.dropParked(ctx, to.Key(), skippedStopped, func(p storage.Parked) bool {
+		return p.Damaged == nil && (p.Message.Type == claybot.MessageUser || p.Message.Command == "compact")
+	})
+	if err != nil {
+		s.Log.Warn("parked messages were not stopped", "connector", to.Connector, "message", m.ID, "err", err)
+	}
+}
+
+// refuse ends a message for which an agent has no room, and tells the person once an
+// hour.
+func (s *System) refuse(ctx context.Context, to claybot.Descriptor, m claybot.Message) (storage.Posted, error) {
+	err := s.tellFull(ctx, to, m)
+	added := false
+	if err == nil {
+		added, err = s.Parking.EndParked(ctx, storage.Parked{To: to, Message: m}, skippedFull)
+	}
+	if err != nil { // the person would hear nothing, or a redelivery would run: the source must keep it
+		return storage.Posted{}, &storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("refuse a message: %w", err)}
+	}
+	return storage.Posted{Added: added, Skipped: skippedFull}, nil
 }
 
 // tellFull says once an hour that no more messages for an agent are kept.
@@ -103,8 +146,8 @@ func (s *System) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.
 		out[i].ID = fmt.Sprintf("full/%s/%d/%d", to.Key(), time.Now().Unix()/3600, i+1) // the id makes it one an hour
 	}
 	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil { // the person would hear nothing: the source must keep it
-		return &storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("tell that too many messages are parked: %w", err)}
+	if err != nil {
+		return fmt.Errorf("tell that too many messages are parked: %w", err)
 	}
 	s.post.hand(stored)
 	return nil
@@ -117,38 +160,78 @@ func (s *System) unparkFirst(ctx context.Context, to claybot.Descriptor) error {
 	if err != nil || !held {
 		return err
 	}
-	return s.unpark(ctx, to)
+	_, err = s.unpark(ctx, to.Key())
+	return err
 }
 
-// unpark takes in what is parked for an agent, in order, and stops at the first
-// message that cannot be taken. Any number of calls at the same time do no harm: a
-// message that was taken is known.
-func (s *System) unpark(ctx context.Context, to claybot.Descriptor) error {
-	for {
-		list, err := s.Parking.ParkedOf(ctx, to, parkedAtOnce)
+// unpark takes in what is parked for the agent with a key, in order, and returns the
+// first message that cannot be taken. It ends messages that are damaged and those of a
+// person without access. Any number of calls at the same time do no harm: a message that
+// was taken is known.
+func (s *System) unpark(ctx context.Context, key string) (first storage.Parked, err error) {
+	for limit := 1; ; limit = parkedAtOnce { // the first says whether the agent can be used
+		list, err := s.Parking.ParkedOf(ctx, key, limit)
 		if err != nil || len(list) == 0 {
-			return err
+			return first, err
 		}
-		for _, p := range list {
-			if p.Damaged != nil {
-				err = s.endDamaged(ctx, to, p)
-			} else {
-				_, err = s.accept(ctx, to, p.Message)
-			}
-			if err == nil {
-				err = s.Parking.Unpark(ctx, p.Message.ID)
-			}
-			if err != nil {
-				return err
+		for _, first = range list {
+			if err := s.unparkOne(ctx, first); err != nil {
+				return first, err
 			}
 		}
 	}
 }
 
-// endDamaged ends a parked message that cannot be read, in a notice.
-func (s *System) endDamaged(ctx context.Context, to claybot.Descriptor, p storage.Parked) error {
-	s.Log.Error("a parked message is damaged and will not run", "connector", to.Connector, "message", p.Message.ID, "err", p.Damaged)
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: to.Route()}, textParkedDamaged)
+func (s *System) unparkOne(ctx context.Context, p storage.Parked) error {
+	switch {
+	case p.Damaged != nil:
+		return s.endDamaged(ctx, p)
+	case !s.gate.allowed(p.To, p.Message.Context.Group):
+		return s.endParked(ctx, p, skippedRevoked)
+	}
+	if _, err := s.accept(ctx, p.To, p.Message); err != nil {
+		return err
+	}
+	return s.Parking.Unpark(ctx, p.Message.ID)
+}
+
+// endParked ends a parked message with a reason.
+func (s *System) endParked(ctx context.Context, p storage.Parked, reason string) error {
+	if _, err := s.Parking.EndParked(ctx, p, reason); err != nil {
+		return err
+	}
+	s.Log.Info("parked message will not run", "connector", p.To.Connector, "message", p.Message.ID, "reason", reason)
+	return nil
+}
+
+// dropParked ends those parked messages of the agent with a key that which picks, for a
+// reason, and returns them. An agent for which none is left is well.
+func (s *System) dropParked(ctx context.Context, key, reason string, which func(storage.Parked) bool) (dropped []claybot.MessageID, err error) {
+	list, err := s.Parking.ParkedOf(ctx, key, storage.MaxParkedAgent)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		if !which(p) {
+			continue
+		}
+		if err := s.endParked(ctx, p, reason); err != nil {
+			return dropped, err
+		}
+		dropped = append(dropped, p.Message.ID)
+	}
+	if len(dropped) == len(list) {
+		s.faults.over(key)
+	}
+	return dropped, nil
+}
+
+// endDamaged ends a parked message that cannot be read, and tells the person, if it is
+// known who that is.
+func (s *System) endDamaged(ctx context.Context, p storage.Parked) error {
+	s.Log.Error("a parked message is damaged and will not run", "connector", p.To.Connector, "message", p.Message.ID, "err", p.Damaged)
+	route := descriptorOf(p.Key).Route()
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: route}, textParkedDamaged)
 	for i := range out {
 		out[i].ID = fmt.Sprintf("damaged/%s/%d", p.Message.ID, i+1)
 	}
@@ -157,7 +240,7 @@ func (s *System) endDamaged(ctx context.Context, to claybot.Descriptor, p storag
 		return err
 	}
 	s.post.hand(stored)
-	return nil
+	return s.endParked(ctx, p, skippedDamaged)
 }
 
 // retryParked takes parked messages in as soon as their agents can be used, until
@@ -237,13 +320,13 @@ func (r *retries) run(ctx context.Context) error {
 		if _, err := r.countParked(ctx); err != nil {
 			return err
 		}
-		heads, err := r.Parking.ParkedHeads(ctx, storage.MaxParked)
-		if err != nil || len(heads) == 0 {
+		agents, err := r.Parking.ParkedAgents(ctx, storage.MaxParked)
+		if err != nil || len(agents) == 0 {
 			return err
 		}
 		look := time.Now().Add(lookParked)
-		for _, p := range heads {
-			if at := r.try(ctx, p); at.Before(look) {
+		for _, a := range agents {
+			if at := r.try(ctx, a.Key); at.Before(look) {
 				look = at
 			}
 		}
@@ -257,10 +340,9 @@ func (r *retries) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// try begins a try for the agent of p when its time has come, and returns when to
+// try begins a try for the agent with a key when its time has come, and returns when to
 // look again.
-func (r *retries) try(ctx context.Context, p storage.Parked) time.Time {
-	key := p.To.Key()
+func (r *retries) try(ctx context.Context, key string) time.Time {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -279,7 +361,7 @@ func (r *retries) try(ctx context.Context, p storage.Parked) time.Time {
 	r.next[key] = time.Time{}
 	r.wg.Go(func() {
 		defer func() { <-r.slots }()
-		wait := r.attempt(ctx, key, p)
+		wait := r.attempt(ctx, key)
 		r.mu.Lock()
 		r.next[key] = time.Now().Add(wait)
 		r.mu.Unlock()
@@ -288,12 +370,13 @@ func (r *retries) try(ctx context.Context, p storage.Parked) time.Time {
 	return now.Add(lookParked)
 }
 
-// attempt tries to take in what is parked for the agent of p, the oldest of it, and
-// returns how long to wait before the next try.
-func (r *retries) attempt(ctx context.Context, key string, p storage.Parked) (wait time.Duration) {
-	err := r.survive(func() error { return r.unpark(ctx, p.To) })
+// attempt tries to take in what is parked for the agent with a key, and returns how long
+// to wait before the next try.
+func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) {
+	var p storage.Parked
+	err := r.survive(func() (err error) { p, err = r.unpark(ctx, key); return err })
 	if err == nil {
-		r.Log.Info("parked messages were taken in", "connector", p.To.Connector, "since", p.At.Time())
+		r.Log.Info("no messages are parked for an agent any more", "connector", descriptorOf(key).Connector, "last", p.Message.ID)
 		r.faults.over(key)
 		r.boxes.Wake()
 		return 0
@@ -302,10 +385,13 @@ func (r *retries) attempt(ctx context.Context, key string, p storage.Parked) (wa
 		return time.Second
 	}
 	if storage.ClassOf(err) == storage.ClassMember {
-		r.unwell.met(claybot.AgentID(key), err)
+		r.unwell.met(key, err)
 	}
 	wait, notify, _ := r.faults.met(key)
 	r.Log.Debug("parked messages cannot be taken in", "connector", p.To.Connector, "err", connectors.OneLine(err.Error(), 500), "in", wait)
+	if p.Message.ID == "" { // not even that can be read
+		p = storage.Parked{To: descriptorOf(key), Episode: claybot.MessageID(fmt.Sprintf("%s/%d", key, time.Now().Unix()/3600))}
+	}
 	if !notify || p.Damaged != nil || storage.ClassOf(err) == storage.ClassStore {
 		return wait
 	}
@@ -325,20 +411,4 @@ func (r *retries) survive(fn func() error) (err error) {
 		}
 	}()
 	return fn()
-}
-
-// ParkedStatus counts the messages whose agents cannot be used.
-type ParkedStatus struct {
-	storage.ParkedTotals
-	// Full: no more are taken, and messages of such agents wait at their source.
-	Full bool `json:"full,omitempty"`
-}
-
-// status is what is parked, as far as this member knows; nil for nothing.
-func (l *parkingLot) status() *ParkedStatus {
-	t := l.totals.Load()
-	if t == nil || t.Messages == 0 {
-		return nil
-	}
-	return &ParkedStatus{ParkedTotals: *t, Full: l.full.Load()}
 }

@@ -280,6 +280,12 @@ func TestFullParking(t *testing.T) {
 		faulty.Store(false)
 		after(2 * time.Minute)
 		r.say("a2")
+		for _, id := range []string{"c3", "c4"} { // a redelivery of what was refused
+			if rec := r.receipt(claybot.MessageID(id)); rec.Skipped != "inbox_full" || rec.Message.Text != id {
+				r.Errorf("%s was refused: %+v", id, rec)
+			}
+			r.post(carol, msg(id, id))
+		}
 		after(time.Minute)
 		if got := slices.Concat(r.answersIn("dm-ann"), r.answersIn("dm-carol")); !slices.Equal(got, []string{"re: a0", "re: a1", "re: a2", "re: c0", "re: c1", "re: c2"}) {
 			r.Errorf("people see %q", r.chat.seen())

@@ -31,9 +31,10 @@ var _ connectors.Handler = (*System)(nil)
 // can be used again. Any other outcome is an error, and nothing is stored. An error of
 // storage.ClassMessage is for good; after any other the source must keep the message.
 func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
-	began := time.Now()
+	began, from := time.Now(), cmp.Or(to.Connector, string(to.Type))
+	defer s.intake.begin(from)()
 	outcome, err := s.receive(ctx, to, m)
-	s.Meter.Received(cmp.Or(to.Connector, string(to.Type)), outcome, time.Since(began))
+	s.Meter.Received(from, outcome, time.Since(began))
 	return err
 }
 
@@ -61,7 +62,10 @@ func (s *System) receive(ctx context.Context, to claybot.Descriptor, m claybot.M
 
 // Moved follows a channel to its new id.
 func (s *System) Moved(ctx context.Context, connector, from, to string) error {
-	err := s.Agents.MoveChannel(ctx, connector, from, to)
+	defer s.intake.begin(connector)()
+	_, err := within(ctx, &s.calls, connector+"/"+from, func() (struct{}, error) {
+		return struct{}{}, s.Agents.MoveChannel(ctx, connector, from, to)
+	})
 	if s.ofOne(ctx, err) {
 		s.Log.Error("an agent of a moved channel stays where it is", "connector", connector, "from", from, "to", to, "err", err)
 	} else if err != nil {
@@ -94,7 +98,7 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
-	agent, err := s.Agents.AgentFor(ctx, to)
+	agent, err := s.agentFor(ctx, to)
 	if err != nil {
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
@@ -161,7 +165,7 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 			return nil
 		}
 		p.Skip = "command"
-		text, err := s.answer(ctx, agent, m)
+		text, err := within(ctx, &s.calls, agent.Descriptor.Key(), func() (string, error) { return s.answer(ctx, agent, m) })
 		if err != nil {
 			return err
 		}

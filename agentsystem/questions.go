@@ -393,7 +393,7 @@ func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, value
 // before the answers themselves: a crash in between has them posted by the next
 // start, see typed.
 func (s *System) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.Message, answers []claybot.Answered) error {
-	agent, err := s.Agents.Agent(ctx, id)
+	agent, err := s.agent(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (s *System) editFault(ctx context.Context, q storage.OpenQuestion, yes bool
 	case who.scope != claybot.ApproveOnce:
 		return textEditOnce, nil
 	}
-	agent, err := s.Agents.Agent(ctx, q.Agent)
+	agent, err := s.agent(ctx, q.Agent)
 	if err != nil {
 		return "", err
 	}

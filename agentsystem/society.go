@@ -137,7 +137,7 @@ func (s *System) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.
 	if agent.Descriptor.Type != claybot.AgentCron || m.Route != nil || m.Firing != nil {
 		return nil
 	}
-	a, err := s.Agents.Agent(ctx, agent.ID)
+	a, err := s.agent(ctx, agent.ID)
 	if err != nil {
 		return ignore(err, storage.ErrDamaged) // its worker will find out as well
 	}

@@ -191,16 +191,21 @@ func (s *System) health() []ConnectorStatus {
 	defer s.mu.Unlock()
 	all := make([]ConnectorStatus, 0, len(s.connectors))
 	for name, c := range s.connectors {
-		all = append(all, ConnectorStatus{Name: name, Health: c.Health(), Held: s.holding.held(name)})
+		health := c.Health()
+		if stuck := s.intake.stuck(name); stuck != "" {
+			health.State, health.Err = connectors.StateFailing, stuck
+		}
+		all = append(all, ConnectorStatus{Name: name, Health: health, Held: s.holding.held(name)})
 	}
 	slices.SortFunc(all, func(a, b ConnectorStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Ready reports whether every connector has had its first success or stands by,
-// the store answers, this member is well and the parking table has room; if not, what
-// is missing. Before Run nothing is ready. One agent that cannot be used does not
-// count: the others are served, and Status tells of it.
+// Ready reports whether every connector has had its first success or stands by, and
+// none waits long for a message to be stored, the store answers, this member is well
+// and the parking table has room; if not, what is missing. Before Run nothing is ready.
+// One agent that cannot be used does not count, whatever the class of its fault: the
+// others are served, and Status tells of it.
 func (s *System) Ready() (bool, string) {
 	s.mu.Lock()
 	running := s.running
@@ -210,7 +215,7 @@ func (s *System) Ready() (bool, string) {
 		return false, "the start is under way"
 	case !s.Members.IsAlone() && s.Members.Answering() != nil:
 		return false, noDatabase
-	case s.unwell.says() != "":
+	case s.unwell.spread():
 		return false, s.unwell.says()
 	case s.parking.full.Load():
 		return false, textParkingFull
@@ -218,6 +223,9 @@ func (s *System) Ready() (bool, string) {
 	for _, c := range s.health() {
 		if c.Held != "" {
 			return false, "connector " + c.Name + " is " + c.Held
+		}
+		if stuck := s.intake.stuck(c.Name); stuck != "" {
+			return false, "connector " + c.Name + ": " + stuck
 		}
 		if c.LastOK.IsZero() && c.State != connectors.StateStandby {
 			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))

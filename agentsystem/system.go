@@ -177,6 +177,8 @@ type System struct {
 	parking  parkingLot
 	faults   faults
 	unwell   unwell
+	calls    calls
+	intake   intake
 	turns    turns
 	speech   speech
 	settings ownSettings

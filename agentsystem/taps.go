@@ -11,6 +11,7 @@ import (
 
 // Answer implements connectors.Handler.
 func (s *System) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+	defer s.intake.begin(t.Connector)()
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !s.welcome(by) {
 		s.Log.Warn("a stranger tapped at a question", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)

@@ -53,7 +53,7 @@ const (
 	textNothingToAdd  = "Done. I have nothing to add."
 	textNeedsInput    = "I need your input to continue."
 	textParked        = "Your message is safe but has to wait: I can't use my files about our conversation right now. I'll answer as soon as that works again. An operator finds the reason with `claybot status`."
-	textParkingFull   = "the parking table is full: too many messages wait for agents that cannot be used; repair what the log names, or delete those agents"
+	textParkingFull   = "the parking table is full: too many messages wait for agents that cannot be used; repair what the log names, or drop messages with `claybot parked drop`"
 	textAnswerAgain   = "I couldn't save your answer. Please give it again in a minute."
 	textParkedDamaged = "A message of yours was damaged in my storage before I could read it. Please send it again."
 

@@ -38,7 +38,7 @@ func (s *System) undoAs(ctx context.Context, id claybot.RunID, message claybot.M
 	if err != nil {
 		return Accepted{}, err
 	}
-	agent, err := s.Agents.Agent(ctx, run.Agent)
+	agent, err := s.agent(ctx, run.Agent)
 	if err != nil {
 		return Accepted{}, err
 	}

@@ -2,11 +2,10 @@ package agentsystem
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/claybot/claybot"
 )
 
 const (
@@ -21,23 +20,31 @@ const (
 // descriptors, memory, I/O. While it meets them it takes fewer agents: half as many
 // with each further agent that meets one, twice as many with each pass that succeeds,
 // and all of them after unwellFor without one. A single agent that meets them again
-// and again makes it unwell, but costs the others nothing. The zero value is well.
+// and again costs the others nothing, and leaves the member ready. The zero value is
+// well.
 type unwell struct {
 	mu      sync.Mutex
 	last    time.Time
 	cause   string
-	agent   claybot.AgentID // that met the last one
-	limit   int             // of agents at work; 0: none
-	busy    int             // agents at work when that was last asked for
-	resting int             // agents that wait for their next try
+	agent   string               // that met the last one, by the key of its descriptor; empty: no agent
+	of      map[string]time.Time // when each met its last one, at most unwellFor ago
+	limit   int                  // of agents at work; 0: none
+	busy    int                  // agents at work when that was last asked for
+	resting int                  // agents that wait for their next try
 }
 
-// met notes an error of storage.ClassMember that agent met.
-func (u *unwell) met(agent claybot.AgentID, err error) {
+// met notes an error of storage.ClassMember that the agent with a key met; the key is
+// empty for an error that is of no agent.
+func (u *unwell) met(agent string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	further := time.Since(u.last) < unwellFor && agent != u.agent
 	u.last, u.cause, u.agent = time.Now(), causeUnwell(err), agent
+	if u.of == nil {
+		u.of = make(map[string]time.Time)
+	}
+	u.forget()
+	u.of[agent] = u.last
 	if !further {
 		return
 	}
@@ -86,6 +93,21 @@ func (u *unwell) says() string {
 		return ""
 	}
 	return u.cause
+}
+
+// spread reports whether this member is unwell beyond one agent: two agents, or what is
+// of no agent, met an error within unwellFor.
+func (u *unwell) spread() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.forget()
+	_, ofNone := u.of[""]
+	return ofNone || len(u.of) > 1
+}
+
+// forget removes who met no error for unwellFor. It needs mu.
+func (u *unwell) forget() {
+	maps.DeleteFunc(u.of, func(_ string, at time.Time) bool { return time.Since(at) >= unwellFor })
 }
 
 func causeUnwell(err error) string {

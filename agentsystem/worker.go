@@ -101,7 +101,6 @@ func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error, leave 
 	case waits(err) && storage.ClassOf(err) != storage.ClassStore:
 		wait = s.faulted(box, err)
 		if storage.ClassOf(err) == storage.ClassMember {
-			s.unwell.met(box.Lease.Agent, err)
 			defer s.unwell.rest()()
 		}
 		leave()

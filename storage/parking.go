@@ -23,12 +23,20 @@ type Parked struct {
 	Message claybot.Message
 	Cause   string // why, for operators
 
-	// Set by the store: the first message that was parked while the agent could not
-	// be used, and when this one was parked.
+	// Set by the store: the key of the agent's descriptor, the first message that was
+	// parked while the agent could not be used, and when this one was parked.
+	Key     string
 	Episode claybot.MessageID
 	At      claybot.Time
-	// Damaged is why the stored message cannot be read; Message has only its ID then.
+	// Damaged is why the stored message cannot be read. Message has only its ID then,
+	// and To is zero when the descriptor does not belong to Key.
 	Damaged error
+}
+
+// A ParkedAgent is an agent with parked messages, by the key of its descriptor.
+type ParkedAgent struct {
+	Key      string
+	Messages int
 }
 
 // ParkRules say when a message is parked.
@@ -60,13 +68,18 @@ type Parking interface {
 	Park(ctx context.Context, p Parked, r ParkRules) (added bool, err error)
 	// IsParked reports whether messages of the agent of d are parked.
 	IsParked(ctx context.Context, d claybot.Descriptor) (bool, error)
-	// ParkedHeads returns the oldest message of each agent, the oldest first, up to
-	// limit.
-	ParkedHeads(ctx context.Context, limit int) ([]Parked, error)
-	// ParkedOf returns up to limit messages of the agent of d, the oldest first.
-	ParkedOf(ctx context.Context, d claybot.Descriptor, limit int) ([]Parked, error)
+	// ParkedAgents returns up to limit agents with parked messages, in the order of
+	// their oldest ones. It reads no message.
+	ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error)
+	// ParkedOf returns up to limit messages of the agent with a key, the oldest first.
+	ParkedOf(ctx context.Context, key string, limit int) ([]Parked, error)
 	// Unpark removes a message that was posted. One that is not parked is ignored.
 	Unpark(ctx context.Context, id claybot.MessageID) error
+	// EndParked ends a message that will not run, parked or not: it stores the message
+	// as skipped with the reason, and removes it from the table. It returns false when
+	// the message was posted before. A redelivery of it is a repeat, and Receipt tells
+	// the reason, also where the agent does not exist.
+	EndParked(ctx context.Context, p Parked, reason string) (ended bool, err error)
 	// ParkedTotals counts what is parked.
 	ParkedTotals(ctx context.Context) (ParkedTotals, error)
 }

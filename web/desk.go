@@ -82,6 +82,12 @@ type Crew interface {
 	// Drop takes waiting messages out of an inbox, all when none is named, and
 	// returns those it took.
 	Drop(ctx context.Context, id claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error)
+	// ParkedAgents lists up to limit agents that cannot be used and have parked
+	// messages, in the order of their oldest ones.
+	ParkedAgents(ctx context.Context, limit int) ([]agentsystem.ParkedAgent, error)
+	// DropParked drops the parked messages of the agent with a name of that list, and
+	// returns them.
+	DropParked(ctx context.Context, agent string) ([]claybot.MessageID, error)
 	// AgentReminders lists what an agent will be reminded of, the next one first.
 	AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error)
 	// NextReminders lists those of all agents, the next one first, at most limit.

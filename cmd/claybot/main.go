@@ -52,6 +52,7 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Look for what is wrong with this installation; needs no running daemon."`
 	Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
 	Inbox   inboxCmd   `cmd:"" help:"Show what waits for an agent, or drop it."`
+	Parked  parkedCmd  `cmd:"" help:"List messages whose agents cannot be used, or drop them."`
 	Runs    runsCmd    `cmd:"" help:"List runs; show, follow or cancel one."`
 	Undo    undoCmd    `cmd:"" help:"Take back what a run did."`
 	Why     whyCmd     `cmd:"" help:"Tell what became of a message, and why there is no reply."`

@@ -14,7 +14,8 @@ import (
 // An FS is what this package asks of a file system. Its purpose is the test of
 // failing disks; everything but such a test leaves Config.FS nil.
 type FS interface {
-	// Open is os.OpenFile; a file that it creates has mode 0600.
+	// Open is os.OpenFile; a file that it creates has mode 0600. It never waits for
+	// another process, and refuses what is neither a regular file nor a directory.
 	Open(name string, flag int) (File, error)
 	// Mkdir makes one directory of mode 0700.
 	Mkdir(name string) error
@@ -41,9 +42,16 @@ type File interface {
 type osFS struct{}
 
 func (osFS) Open(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) // a FIFO must not hold up the agent
 	if err != nil {
 		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = fmt.Errorf("open %s: neither a regular file nor a directory", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	if flag&os.O_CREATE != 0 {
 		if err := f.Chmod(0o600); err != nil { // a umask can take too much as well

@@ -2,11 +2,15 @@ package relational_test
 
 import (
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/relational"
 )
 
 func TestDamagedMessage(t *testing.T) {
@@ -92,30 +96,61 @@ func TestDamagedOutgoing(t *testing.T) {
 	}
 }
 
-// A parked message that is damaged says so, and hides none behind it.
+// A parked message that is damaged says so wherever the damage is, hides none behind
+// it, and ends by its id. A row that an earlier version wrote, whose checksum covers the
+// body alone, is read all the same.
 func TestDamagedParkedMessage(t *testing.T) {
-	db := openFresh(t)
 	d := claybot.User("telegram", "C9", "U9")
-	for _, id := range []claybot.MessageID{"m1", "m2"} {
-		if _, err := db.Park(t.Context(), storage.Parked{To: d, Message: textMessage(id)}, storage.ParkRules{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	spoil(t, db, "parked", "m1")
-	list, err := db.ParkedOf(t.Context(), d, 9)
-	if err != nil || len(list) != 2 {
-		t.Fatalf("parked %+v, %v", list, err)
-	}
-	if p := list[0]; p.Message.ID != "m1" || p.To != d || !errors.Is(p.Damaged, storage.ErrDamaged) {
-		t.Errorf("the damaged one: %+v", p)
-	}
-	if p := list[1]; p.Message.ID != "m2" || p.Damaged != nil {
-		t.Errorf("the one behind it: %+v", p)
-	}
-	if added, err := db.Park(t.Context(), storage.Parked{To: d, Message: textMessage("m1")}, storage.ParkRules{}); err != nil || added {
-		t.Errorf("a damaged message is known all the same: %v, %v", added, err)
-	}
-	if _, err := db.Receipt(t.Context(), "m1"); !errors.Is(err, storage.ErrDamaged) {
-		t.Errorf("receipt: %v", err)
+	d.Name = "text"
+	for name, c := range map[string]struct {
+		change  string
+		damaged bool
+		to      claybot.Descriptor
+	}{
+		"body":                        {"body = replace(body, 'text', 'tExt')", true, d},
+		"identity":                    {"descriptor = replace(descriptor, 'U9', 'U8')", true, claybot.Descriptor{}},
+		"name":                        {"descriptor = replace(descriptor, 'text', 'tExt')", true, claybot.Descriptor{Type: d.Type, Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID, Name: "tExt"}},
+		"descriptor":                  {"descriptor = '{'", true, claybot.Descriptor{}},
+		"identity, earlier version":   {"crc = BODYCRC, descriptor = replace(descriptor, 'U9', 'U8')", true, claybot.Descriptor{}},
+		"nothing, in earlier version": {"crc = BODYCRC", false, d},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openFresh(t)
+			ctx := t.Context()
+			for _, id := range []claybot.MessageID{"m1", "m2"} {
+				if _, err := db.Park(ctx, storage.Parked{To: d, Message: textMessage(id)}, storage.ParkRules{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			body := ""
+			rows(t, db, "SELECT body FROM parked WHERE id = 'm1'", func(r relational.Row) { body = r.Str(0) })
+			sum := crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))
+			change(t, db, "UPDATE parked SET "+strings.ReplaceAll(c.change, "BODYCRC", fmt.Sprint(sum))+" WHERE id = 'm1'")
+			list, err := db.ParkedOf(ctx, d.Key(), 9)
+			if err != nil || len(list) != 2 {
+				t.Fatalf("parked %+v, %v", list, err)
+			}
+			if p := list[0]; p.Message.ID != "m1" || p.To != c.to || p.Key != d.Key() || errors.Is(p.Damaged, storage.ErrDamaged) != c.damaged {
+				t.Errorf("the damaged one: %+v", p)
+			}
+			if p := list[1]; p.Message.ID != "m2" || p.Damaged != nil {
+				t.Errorf("the one behind it: %+v", p)
+			}
+			if added, err := db.Park(ctx, storage.Parked{To: d, Message: textMessage("m1")}, storage.ParkRules{}); err != nil || added {
+				t.Errorf("a damaged message is known all the same: %v, %v", added, err)
+			}
+			if _, err := db.Receipt(ctx, "m1"); errors.Is(err, storage.ErrDamaged) != c.damaged {
+				t.Errorf("receipt: %v", err)
+			}
+			if ended, err := db.EndParked(ctx, list[0], "damaged"); err != nil || !ended {
+				t.Errorf("end: %v, %v", ended, err)
+			}
+			if r, err := db.Receipt(ctx, "m1"); err != nil || r.Skipped != "damaged" {
+				t.Errorf("receipt of the end: %+v, %v", r, err)
+			}
+			if list, err := db.ParkedOf(ctx, d.Key(), 9); err != nil || len(list) != 1 {
+				t.Errorf("parked afterwards: %+v, %v", list, err)
+			}
+		})
 	}
 }

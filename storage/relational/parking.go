@@ -1,10 +1,11 @@
 package relational
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 
 	"github.com/claybot/claybot"
@@ -14,16 +15,35 @@ import (
 var _ storage.Parking = (*Store)(nil)
 
 // parkedColumns are what decodeParked reads, in its order.
-const parkedColumns = "id, episode, at, cause, descriptor, body, crc"
+const parkedColumns = "id, key, episode, at, cause, descriptor, body, crc"
+
+// parkedSum is the checksum of a parked message and of whom it is for.
+func parkedSum(body, descriptor string) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(body), castagnoli), castagnoli, []byte(descriptor))
+}
 
 // decodeParked reads a row of parkedColumns. Damage is in the result: what is behind
-// a damaged message must not wait for it.
+// a damaged message must not wait for it. A descriptor that has another key than its
+// row is damaged. The checksum of a row of an earlier version covers the body alone.
 func decodeParked(r Row) storage.Parked {
-	p := storage.Parked{Episode: claybot.MessageID(r.Str(1)), At: claybot.Time(r.Int(2)), Cause: r.Str(3)}
-	var err error
-	p.Message, err = decodeMessage(r, 5)
+	p := storage.Parked{Key: r.Str(1), Episode: claybot.MessageID(r.Str(2)), At: claybot.Time(r.Int(3)), Cause: r.Str(4)}
+	descriptor, body, crc := r.Str(5), r.Str(6), r.Int(7)
+	if int64(parkedSum(body, descriptor)) == crc {
+		p.Damaged = unmarshal(body, &p.Message)
+	} else {
+		p.Damaged = decode(body, crc, &p.Message)
+	}
+	if p.Damaged != nil {
+		p.Message = claybot.Message{}
+	}
 	p.Message.ID = claybot.MessageID(r.Str(0))
-	p.Damaged = errors.Join(unmarshal(r.Str(4), &p.To), err)
+	err := unmarshal(descriptor, &p.To)
+	if err == nil && p.To.Key() != p.Key {
+		err = fmt.Errorf("%w: the descriptor belongs to another agent", storage.ErrDamaged)
+	}
+	if err != nil {
+		p.To, p.Damaged = claybot.Descriptor{}, errors.Join(err, p.Damaged)
+	}
 	return p
 }
 
@@ -76,16 +96,16 @@ func (c *Conn) park(p storage.Parked, rules storage.ParkRules) (bool, error) {
 	if m.At == 0 {
 		m.At = claybot.Time(at)
 	}
-	body, crc, err := encode(m)
+	body, _, err := encode(m)
 	if err != nil {
 		return false, err
 	}
-	to, err := json.Marshal(p.To)
+	to, _, err := encode(p.To)
 	if err != nil {
 		return false, err
 	}
 	return true, c.do("INSERT INTO parked (id, key, episode, at, cause, descriptor, body, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		m.ID, key, episode, at, p.Cause, to, body, crc)
+		m.ID, key, episode, at, p.Cause, to, body, parkedSum(body, to))
 }
 
 // nameParked settles under which id m is parked, or that it is a repeat of what was
@@ -110,10 +130,8 @@ func (c *Conn) nameParked(m *claybot.Message, posted bool) (repeat bool, err err
 
 // parkedKeys finds the keys of a parked message.
 func (c *Conn) parkedKeys(id claybot.MessageID, keys *[]string) (known bool, err error) {
-	return c.first("SELECT body, crc FROM parked WHERE id = ?", func(r Row) error {
-		if m, err := decodeMessage(r, 0); err == nil { // a damaged message is still a known one
-			*keys = m.Keys
-		}
+	return c.first("SELECT "+parkedColumns+" FROM parked WHERE id = ?", func(r Row) error {
+		*keys = decodeParked(r).Message.Keys // a damaged message is still a known one
 		return nil
 	}, id)
 }
@@ -130,9 +148,14 @@ func (db *Store) IsParked(ctx context.Context, d claybot.Descriptor) (parked boo
 	return parked, nil
 }
 
-// ParkedHeads implements storage.Parking.
-func (db *Store) ParkedHeads(ctx context.Context, limit int) ([]storage.Parked, error) {
-	list, err := db.parked(ctx, "SELECT "+parkedColumns+" FROM parked WHERE n IN (SELECT min(n) FROM parked GROUP BY key) ORDER BY n LIMIT 0+?", limit)
+// ParkedAgents implements storage.Parking.
+func (db *Store) ParkedAgents(ctx context.Context, limit int) (list []storage.ParkedAgent, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT key, count(*) FROM parked GROUP BY key ORDER BY min(n) LIMIT 0+?", func(r Row) error {
+			list = append(list, storage.ParkedAgent{Key: r.Str(0), Messages: int(r.Int(1))})
+			return nil
+		}, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list agents with parked messages: %w", err)
 	}
@@ -140,19 +163,15 @@ func (db *Store) ParkedHeads(ctx context.Context, limit int) ([]storage.Parked, 
 }
 
 // ParkedOf implements storage.Parking.
-func (db *Store) ParkedOf(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Parked, error) {
-	list, err := db.parked(ctx, "SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n LIMIT 0+?", d.Key(), limit)
+func (db *Store) ParkedOf(ctx context.Context, key string, limit int) (list []storage.Parked, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n LIMIT 0+?",
+			func(r Row) error { list = append(list, decodeParked(r)); return nil }, key, limit)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list parked messages of %s: %w", d.Key(), err)
+		return nil, fmt.Errorf("list parked messages of %s: %w", key, err)
 	}
 	return list, nil
-}
-
-func (db *Store) parked(ctx context.Context, q string, args ...any) (list []storage.Parked, err error) {
-	err = db.read(ctx, func(c *Conn) error {
-		return c.each(q, func(r Row) error { list = append(list, decodeParked(r)); return nil }, args...)
-	})
-	return list, err
 }
 
 // Unpark implements storage.Parking.
@@ -166,10 +185,49 @@ func (db *Store) Unpark(ctx context.Context, id claybot.MessageID) error {
 	return nil
 }
 
+// EndParked implements storage.Parking.
+func (db *Store) EndParked(ctx context.Context, p storage.Parked, reason string) (bool, error) {
+	ended, err := write(ctx, db, func(c *Conn) (bool, error) { return c.endParkedMessage(p, reason) })
+	if err != nil {
+		return false, fmt.Errorf("end parked message %s: %w", p.Message.ID, err)
+	}
+	return ended, nil
+}
+
+func (c *Conn) endParkedMessage(p storage.Parked, reason string) (bool, error) {
+	m, key := p.Message, cmp.Or(p.Key, p.To.Key())
+	if m.ID == "" {
+		return false, errNoID
+	}
+	if err := c.lock("parked/" + key); err != nil {
+		return false, err
+	}
+	if err := c.do("DELETE FROM parked WHERE id = ?", m.ID); err != nil {
+		return false, err
+	}
+	a := &inboxRow{} // of no agent, until there is one
+	known, err := c.first("SELECT id FROM agents WHERE key = ?", func(r Row) error { a.id = claybot.AgentID(r.Str(0)); return nil }, key)
+	if err == nil && known {
+		a, err = c.loadInbox(a.id)
+	}
+	if err != nil {
+		return false, err
+	}
+	if repeat, err := c.name(&m); err != nil || repeat {
+		return false, err
+	}
+	at := c.now()
+	m.Type, m.At = cmp.Or(m.Type, claybot.MessageUser), cmp.Or(m.At, p.At, claybot.Time(at)) // a damaged one has none
+	if err := c.insertMessage(a, m, at, reason, ""); err != nil || !known {
+		return err == nil, err
+	}
+	return true, c.saveInbox(a)
+}
+
 // ParkedTotals implements storage.Parking.
 func (db *Store) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT count(*), count(DISTINCT key), coalesce(min(at), 0) FROM parked", func(r Row) error {
+		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked ORDER BY n LIMIT 1), 0) FROM parked", func(r Row) error {
 			t = storage.ParkedTotals{Messages: int(r.Int(0)), Agents: int(r.Int(1)), Oldest: claybot.Time(r.Int(2))}
 			return nil
 		})
@@ -184,9 +242,9 @@ func (db *Store) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err 
 func (c *Conn) parkedReceipt(id string) (rec storage.Receipt, err error) {
 	var n int64
 	var key string
-	err = need(c.first("SELECT "+parkedColumns+", n, key FROM parked WHERE id = ?", func(r Row) error {
+	err = need(c.first("SELECT "+parkedColumns+", n FROM parked WHERE id = ?", func(r Row) error {
 		p := decodeParked(r)
-		rec.Message, rec.Stored, rec.Parked, n, key = p.Message, p.At, p.Cause, r.Int(7), r.Str(8)
+		rec.Message, rec.Stored, rec.Parked, n, key = p.Message, p.At, p.Cause, r.Int(8), p.Key
 		return p.Damaged
 	}, id))
 	if err != nil {

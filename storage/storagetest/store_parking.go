@@ -19,10 +19,13 @@ func (b *bed) parks(channel, id string, keys ...string) bool {
 	return ok(b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", channel, "U1"), Message: m, Cause: "why " + id}, storage.ParkRules{}))(b)
 }
 
+// parkedKey is the key of the agent of a channel.
+func parkedKey(channel string) string { return claybot.User("telegram", channel, "U1").Key() }
+
 // parkedIDs are the messages parked for the agent of a channel.
 func (b *bed) parkedIDs(channel string) (ids []claybot.MessageID) {
 	b.Helper()
-	for _, p := range ok(b.ParkedOf(b.ctx, claybot.User("telegram", channel, "U1"), 100))(b) {
+	for _, p := range ok(b.ParkedOf(b.ctx, parkedKey(channel), 100))(b) {
 		ids = append(ids, p.Message.ID)
 	}
 	return ids
@@ -41,28 +44,24 @@ var parkingTests = []storeTest{
 		to := claybot.User("telegram", "Cx", "U1")
 		x1, x2 := userMessage("x1"), userMessage("x2")
 		x1.At, x2.At = start, start+2
-		got := ok(b.ParkedOf(b.ctx, to, 2))(b)
+		got := ok(b.ParkedOf(b.ctx, to.Key(), 2))(b)
 		b.equal("the oldest two", got, []storage.Parked{
-			{To: to, Message: x1, Cause: "why x1", Episode: "x1", At: start},
-			{To: to, Message: x2, Cause: "why x2", Episode: "x1", At: start + 2},
+			{To: to, Message: x1, Cause: "why x1", Key: to.Key(), Episode: "x1", At: start},
+			{To: to, Message: x2, Cause: "why x2", Key: to.Key(), Episode: "x1", At: start + 2},
 		})
-		var heads []claybot.MessageID
-		for _, p := range ok(b.ParkedHeads(b.ctx, 9))(b) {
-			heads = append(heads, p.Message.ID)
-		}
-		b.equal("heads", heads, []claybot.MessageID{"x1", "y1"})
-		b.equal("one head", len(ok(b.ParkedHeads(b.ctx, 1))(b)), 1)
+		b.equal("agents", ok(b.ParkedAgents(b.ctx, 9))(b), []storage.ParkedAgent{{Key: to.Key(), Messages: 3}, {Key: parkedKey("Cy"), Messages: 2}})
+		b.equal("one agent", ok(b.ParkedAgents(b.ctx, 1))(b), []storage.ParkedAgent{{Key: to.Key(), Messages: 3}})
 		b.equal("totals", ok(b.ParkedTotals(b.ctx))(b), storage.ParkedTotals{Messages: 5, Agents: 2, Oldest: start})
 		for range 2 {
 			b.noError(b.Unpark(b.ctx, "x1"))
 		}
 		b.equal("one taken", b.parkedIDs("Cx"), []claybot.MessageID{"x2", "x3"})
-		b.equal("the episode goes on", ok(b.ParkedOf(b.ctx, to, 1))(b)[0].Episode, "x1")
+		b.equal("the episode goes on", ok(b.ParkedOf(b.ctx, to.Key(), 1))(b)[0].Episode, "x1")
 		b.noError(errors.Join(b.Unpark(b.ctx, "x2"), b.Unpark(b.ctx, "x3")))
 		b.equal("all taken", ok(b.IsParked(b.ctx, to))(b), false)
 		b.equal("others", ok(b.IsParked(b.ctx, claybot.User("telegram", "Cy", "U1")))(b), true)
 		b.parks("Cx", "x4")
-		b.equal("a new episode", ok(b.ParkedOf(b.ctx, to, 1))(b)[0].Episode, "x4")
+		b.equal("a new episode", ok(b.ParkedOf(b.ctx, to.Key(), 1))(b)[0].Episode, "x4")
 	}},
 	{"once", func(b *bed) {
 		for i, step := range []struct {
@@ -97,7 +96,7 @@ var parkingTests = []storeTest{
 	}},
 	{"posting a parked message again and again", func(b *bed) {
 		b.parks("C1", "1", "a")
-		p := ok(b.ParkedOf(b.ctx, claybot.User("telegram", "C1", "U1"), 1))(b)[0]
+		p := ok(b.ParkedOf(b.ctx, parkedKey("C1"), 1))(b)[0]
 		for i := range 2 { // a crash between the post and the end of the parking
 			b.equal("added", b.deliver(storage.Posting{To: b.agent, Message: p.Message}).Added, i == 0)
 		}
@@ -130,6 +129,40 @@ var parkingTests = []storeTest{
 		b.is(err, storage.ErrParkingFull)
 		b.equal("class", storage.ClassOf(err), storage.ClassStore)
 		b.noError(errors.Join(b.Unpark(b.ctx, "1"), park("C2", "5")))
+	}},
+	{"ended with a reason", func(b *bed) {
+		for _, c := range []struct {
+			channel string // C9 has no agent
+			parked  bool
+			agent   claybot.AgentID
+		}{{"C1", true, b.agent}, {"C1", false, b.agent}, {"C9", true, ""}, {"C9", false, ""}} {
+			id := fmt.Sprint(c.channel, c.parked)
+			m := userMessage(id)
+			m.Keys = []string{"key " + id}
+			p := storage.Parked{To: claybot.User("telegram", c.channel, "U1"), Message: m, Cause: "why"}
+			if c.parked {
+				ok(b.Park(b.ctx, p, storage.ParkRules{}))(b)
+				p = ok(b.ParkedOf(b.ctx, parkedKey(c.channel), 1))(b)[0]
+			}
+			for i := range 2 {
+				b.equal("ended", ok(b.EndParked(b.ctx, p, "revoked"))(b), i == 0)
+			}
+			b.equal("left", b.parkedIDs(c.channel), []claybot.MessageID(nil))
+			r := ok(b.Receipt(b.ctx, claybot.MessageID(id)))(b)
+			b.equal("receipt", []any{r.Agent, r.Skipped, r.Parked, r.Message.Text}, []any{c.agent, "revoked", "", m.Text})
+			b.found(id, claybot.MessageID(id))
+			b.equal("parked again", b.parks(c.channel, id, "key "+id), false)
+			b.equal("posted again", b.deliver(storage.Posting{To: b.agent, Message: m}).Added, false)
+			b.equal("posted again under its key", b.deliver(storage.Posting{To: b.agent, Message: claybot.Message{ID: "as " + claybot.MessageID(id), Type: claybot.MessageUser, Keys: m.Keys}}).Added, false)
+		}
+		b.equal("waiting", len(ok(b.Waiting(b.ctx, b.agent, 9))(b)), 0)
+	}},
+	{"a posted message is not ended", func(b *bed) {
+		b.deliver(storage.Posting{To: b.agent, Message: userMessage("1")})
+		ok(b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", "C1", "U1"), Message: userMessage("1")}, storage.ParkRules{Posted: true}))(b)
+		b.equal("ended", ok(b.EndParked(b.ctx, ok(b.ParkedOf(b.ctx, parkedKey("C1"), 1))(b)[0], "operator"))(b), false)
+		b.equal("left", b.parkedIDs("C1"), []claybot.MessageID(nil))
+		b.equal("waiting", len(ok(b.Waiting(b.ctx, b.agent, 9))(b)), 1)
 	}},
 	{"receipt of a parked message", func(b *bed) {
 		b.parks("C1", "1", "a")
@@ -166,7 +199,7 @@ var parkingTests = []storeTest{
 				last = at
 			}
 		}
-		list := ok(b.ParkedOf(b.ctx, claybot.User("telegram", "C1", "U1"), 100))(b)
+		list := ok(b.ParkedOf(b.ctx, parkedKey("C1"), 100))(b)
 		b.equal("one episode", slices.IndexFunc(list, func(p storage.Parked) bool { return p.Episode != got[0] }), -1)
 	}},
 }

@@ -83,7 +83,7 @@ func newAPI(cfg Config) *api {
 func (a *api) operations() []operation {
 	var all []operation
 	for _, part := range [][]operation{
-		a.startOperations(), a.runOperations(), a.undoOperations(), a.graphOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.questionOperations(),
+		a.startOperations(), a.runOperations(), a.undoOperations(), a.graphOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.parkedOperations(), a.questionOperations(),
 		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(), a.nodeOperations(), a.budgetOperations(),
 		a.modelOperations(), a.workshopOperations(),
 	} {
