@@ -68,8 +68,8 @@ type (
 		Env         []struct {
 			Name, Value string
 			ValueFrom   struct {
-				FieldRef     struct{ FieldPath string }
-				SecretKeyRef struct {
+				FieldRef                      struct{ FieldPath string }
+				SecretKeyRef, ConfigMapKeyRef struct {
 					Name, Key string
 					Optional  bool
 				}
@@ -395,6 +395,10 @@ func (k *kube) checkSet(t *testing.T, set kubeSet) {
 			}
 		}
 		for _, e := range c.Env {
+			// An address that is set to nothing is not one that is not set.
+			if ref := e.ValueFrom.ConfigMapKeyRef; strings.HasSuffix(e.Name, "_URL") && (e.Value == "" && ref.Name+e.ValueFrom.SecretKeyRef.Name == "" || ref.Name != "" && !ref.Optional) {
+				t.Errorf("%s: %s may be set to nothing", name, e.Name)
+			}
 			if ref := e.ValueFrom.SecretKeyRef; ref.Name != "" {
 				value, ok := k.secrets[0].StringData[ref.Key]
 				if !ok || ref.Name != k.secrets[0].Metadata.Name {

@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -27,14 +28,14 @@ func (p *pass) advice(e *runs.Error) string {
 	if len(p.messages) == 0 || p.work().newest().Context.Group || !p.isOperator(p.agent) {
 		return ""
 	}
-	if e.Code == runs.CodeOff { // its text is the cause and the fix already
+	if e.Code == runs.CodeOff || e.Code == runs.CodeAgentOff { // its text is the cause and the fix already
 		return e.Text
 	}
 	cause := connectors.OneLine(strings.TrimPrefix(runs.Explain(e).Text, "model: "), 500)
 	if cause == "" {
 		return ""
 	}
-	fix := fixOf(e)
+	fix := fixOf(e, cmp.Or(p.Profile(p.agent.Descriptor).Address, "OPENAI_BASE_URL"))
 	if before, check, ok := strings.Cut(cause, "; check "); ok { // it says itself what to do
 		cause, fix = before, "check "+check
 		if m, found := errors.AsType[*llm.Error](e); found && m.Status != 0 {
@@ -48,10 +49,11 @@ func (p *pass) advice(e *runs.Error) string {
 	return text
 }
 
-// fixOf is what an operator can do about the error that ended a run.
-func fixOf(e *runs.Error) string {
+// fixOf is what an operator can do about the error that ended a run. address is the
+// setting that says where the model is.
+func fixOf(e *runs.Error, address string) string {
 	if m, ok := errors.AsType[*llm.Error](e); ok {
-		return fixOfModel(m)
+		return fixOfModel(m, address)
 	}
 	switch e.Code {
 	case runs.CodeNoModel:
@@ -66,20 +68,20 @@ func fixOf(e *runs.Error) string {
 	return ""
 }
 
-func fixOfModel(e *llm.Error) string {
+func fixOfModel(e *llm.Error, address string) string {
 	switch {
 	case e.Account, e.Status == 401, e.Status == 403:
 		return "check the API key and the account: OPENAI_API_KEY or ANTHROPIC_API_KEY, or `model` in the configuration; then restart claybot or reload it."
 	case e.Status == 404:
-		return "check the name of the model (CLAYBOT_MODEL) and its address (OPENAI_BASE_URL); then restart claybot or reload it."
+		return "check the name of the model (CLAYBOT_MODEL) and its address (" + address + "); then restart claybot or reload it."
 	case e.Class == llm.Rate, e.Status == 402:
 		return "look at the limits and the credit of the account at the provider; the next message tries again."
 	case e.Status >= 500:
 		return "wait: the provider has a problem of its own; the next message tries again."
 	case e.Status == 0 && e.Class == llm.Transient:
-		return "check that this machine reaches the address of the model (OPENAI_BASE_URL); the next message tries again."
+		return "check that this machine reaches the address of the model (" + address + "); the next message tries again."
 	case e.Class == llm.Permanent:
-		return "check the settings of the model: CLAYBOT_MODEL, OPENAI_BASE_URL and `model` in the configuration."
+		return "check the settings of the model: CLAYBOT_MODEL, " + address + " and `model` in the configuration."
 	}
 	return ""
 }

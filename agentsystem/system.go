@@ -148,7 +148,8 @@ type Profile struct {
 	Engine   string // "react" when empty
 	Policy   inbox.Policy
 	Deadline time.Duration // of a whole run; 2 h
-	Model    string        // for people to read, as are Prompt and MaxSteps
+	Model    string        // for people to read, as are Address, Prompt and MaxSteps
+	Address  string        // the setting that says where the model is
 	Prompt   string
 	MaxSteps int
 	// Forget makes every run begin with its own messages only.

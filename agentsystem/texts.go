@@ -151,6 +151,8 @@ func textFailed(run claybot.RunID, code string) string {
 		s = "The model refused this request; the operator can see why."
 	case "model_off":
 		s = "The model is not configured correctly; the operator can see why with `claybot status`."
+	case "agent_off":
+		s = "This agent is not configured correctly; the operator can see why with `claybot status`."
 	case "context_too_long":
 		s = "Our conversation has become too long for the model. /new starts afresh."
 	case "too_many_steps":

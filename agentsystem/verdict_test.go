@@ -325,6 +325,23 @@ func TestOperatorReadsTheCause(t *testing.T) {
 	})
 }
 
+// What an operator is told to check is the setting that holds the address.
+func TestFixNamesTheAddress(t *testing.T) {
+	t.Parallel()
+	for _, e := range []*llm.Error{{Class: llm.Permanent, Status: 404, Text: "no"}, {Class: llm.Transient, Text: "no"}, {Class: llm.Permanent, Text: "no"}} {
+		bubble(t, func(r *rig) {
+			r.profile.Address = "model.base_url"
+			r.mind.plan("bad", llm.Reply{Err: e})
+			r.start()
+			r.post(claybot.User("chat", "dm-boss", "boss"), msg("b1", "bad"))
+			synctest.Wait()
+			if got := strings.Join(r.chat.seen("dm-boss"), "\n"); !strings.Contains(got, "model.base_url") || strings.Contains(got, "OPENAI_BASE_URL") {
+				t.Errorf("%+v: the operator reads %q", e, got)
+			}
+		})
+	}
+}
+
 // A moment has its date, unless it is today.
 func TestWhyHasDates(t *testing.T) {
 	t.Parallel()

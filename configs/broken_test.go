@@ -97,7 +97,6 @@ var broken = []fault{
 	{"match subagent", "agents:\n  work:\n    match: [web, subagent]\n", []string{"3 agents.work.match: a subagent has the profile of the agent that its chain begins with; ignored ?"}},
 	{"match near subagent", "agents:\n  work:\n    match: [web, subagents]\n", []string{`3 agents.work.match: "subagents" is not a connector ?subagent`}},
 	{"match heartbeat taken", "agents:\n  a: {match: heartbeat}\n  b: {match: [web, heartbeat]}\n", []string{`3 agents.b: match "heartbeat" belongs to the profile "a" already ?`}},
-	{"two documents", "log: json\n---\nlog: text\n", []string{"1 ---: the file holds several documents; only the first is read ?"}},
 	{"several at once", "log: x\nhttp: y\n", []string{`1 log: "x" is not`, `2 http: "y" is not`}},
 	{"long value", "log: " + strings.Repeat("é", 500) + "\n", []string{`1 log: "` + strings.Repeat("é", 80) + `…" is not one of ?`}},
 }
@@ -209,7 +208,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestEmptyFiles(t *testing.T) {
-	for _, text := range []string{"", "\n\n", "# only a comment\n", "---\n", "telegram:\nslack:\nagents:\n  default:\naccess:\nmodel:\n", "~\n"} {
+	for _, text := range []string{"", "\n\n", "# only a comment\n", "---\n", "telegram:\nslack:\nweb:\nagents:\n  default:\n    limits:\n", "~\n"} {
 		if _, warnings := load(t, text, nil); len(warnings) != 0 {
 			t.Errorf("%q: %v", text, warnings)
 		}

@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,6 +156,15 @@ func (r *reader) broken(at place, b Budget, before int) Budget {
 	return b
 }
 
+var decimalForm = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
+
+// decimal reads an amount in plain decimal notation, as people write it: what looks
+// otherwise may be a slip.
+func decimal(v string) (float64, bool) {
+	f, err := strconv.ParseFloat(v, 64)
+	return f, err == nil && decimalForm.MatchString(v)
+}
+
 var (
 	budgetPer   = []string{BudgetAgent, BudgetOwner, BudgetChannel, BudgetTask, BudgetRun, BudgetAll}
 	budgetEvery = []string{EveryRun, EveryDay, EveryMonth, EveryAlways}
@@ -171,8 +181,8 @@ func budgetKeys() []key[Budget] {
 			store(&b.Every, word, ok)
 		}),
 		text("usd", func(r *reader, at place, v string, b *Budget) {
-			f, err := strconv.ParseFloat(v, 64)
-			if err != nil || !(f >= 1e-6 && f <= maxBudgetUSD) {
+			f, ok := decimal(v)
+			if !ok || !(f >= 1e-6 && f <= maxBudgetUSD) {
 				r.warn(at, "%s is not an amount in US dollars from 0.000001 to %.0f; ignored", quote(v), float64(maxBudgetUSD))
 				return
 			}

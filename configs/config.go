@@ -89,7 +89,7 @@ type Config struct {
 	Warnings []Warning
 
 	routes    map[string]string // match -> profile name
-	toolNames []item            // of rules of approvals, in the order of the file
+	toolNames []toolRule        // of rules of profiles, in the order of the file
 	servers   []string          // all names of the group mcp, also of those that were left out
 	keepBeats bool              // the profile of the heartbeat says memory: on
 	home      string            // the directory that ~ means; empty when nobody says

@@ -250,7 +250,14 @@ func TestHomeDirectory(t *testing.T) {
 		{env: "~/bot", err: "HOME is not set"},
 		{flag: "~/bot", err: "--data-dir: \"~/bot\""},
 	} {
-		c, _, err := Load(write(t, "data_dir: "+tt.file+"\n"), environ(map[string]string{"CLAYBOT_DATA_DIR": tt.env, "HOME": tt.home}))
+		file, vars := "", map[string]string{"HOME": tt.home}
+		if tt.file != "" {
+			file = "data_dir: " + tt.file + "\n"
+		}
+		if tt.env != "" {
+			vars["CLAYBOT_DATA_DIR"] = tt.env
+		}
+		c, _, err := Load(write(t, file), environ(vars))
 		if err == nil && tt.flag != "" {
 			err = c.Override(Override{DataDir: tt.flag})
 		}

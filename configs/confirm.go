@@ -78,7 +78,7 @@ func careKeys() []key[draft] {
 func instead(r *reader, before int, what string) bool {
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; " + what
+		w.Text, w.Off = strings.TrimSuffix(w.Text, "; ignored")+"; "+what, true
 	}
 	return len(r.warnings) > before
 }
@@ -87,7 +87,8 @@ func instead(r *reader, before int, what string) bool {
 // than never.
 func setConfirm(r *reader, at place, n *yaml.Node, p *draft) {
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want patterns of tools with always, never or unless_allowed, found %s; all tools ask", kind(n))
+		r.warn(at, "want patterns of tools with always, never or unless_allowed, found %s; ignored", kind(n))
+		instead(r, len(r.warnings)-1, "all tools ask")
 		p.Care.Confirm = []Confirming{{"*", ConfirmAlways}}
 		return
 	}
@@ -113,13 +114,15 @@ func setConfirm(r *reader, at place, n *yaml.Node, p *draft) {
 			before++
 		}
 		list = append(list, Confirming{m.name, when})
-		r.named(m.at, m.name)
+		r.named("confirm", item{m.at, m.name})
 	}
 	if len(r.warnings) > before { // a key was not read: it might have been about any tool
 		list = []Confirming{{"*", ConfirmAlways}}
 		for i := range r.warnings {
 			if w := &r.warnings[i]; strings.HasPrefix(w.Key, at.key) {
-				w.Text = strings.Replace(w.Text, "; ignored", "; all tools ask", 1)
+				if text, ok := ignored(*w); ok {
+					w.Text, w.Off = text+"; all tools ask", true
+				}
 			}
 		}
 	}
@@ -128,10 +131,7 @@ func setConfirm(r *reader, at place, n *yaml.Node, p *draft) {
 
 // setAllow reads what needs no approval, and leaves out what is not understood.
 func setAllow(r *reader, at place, n *yaml.Node, p *draft) {
-	items, ok := r.list(at, n)
-	if !ok {
-		return
-	}
+	items, _ := r.list(at, n)
 	p.Care.Allow = []string{}
 	for _, it := range items {
 		tool, rest, bound := strings.Cut(it.text, "(")
@@ -141,7 +141,7 @@ func setAllow(r *reader, at place, n *yaml.Node, p *draft) {
 			r.warn(it.at, "%s is not a tool, nor a tool with a pattern such as shell(git status*); ignored", quote(it.text))
 		default:
 			p.Care.Allow = appendNew(p.Care.Allow, it.text)
-			r.named(it.at, tool)
+			r.named("allow", item{it.at, tool})
 		}
 	}
 }

@@ -89,7 +89,8 @@ func setHelpers(r *reader, at place, n *yaml.Node, d *Deep) {
 		switch {
 		case !ok:
 		case lines[h.Name] != 0:
-			r.warn(where, "the name %s was given in line %d already; the subagent is left out", quote(h.Name), lines[h.Name])
+			r.warn(where, "the name %s was given in line %d already; ignored", quote(h.Name), lines[h.Name])
+			instead(r, len(r.warnings)-1, "the subagent is left out")
 		default:
 			lines[h.Name] = e.Line
 			d.Subagents = append(d.Subagents, h)
@@ -100,7 +101,8 @@ func setHelpers(r *reader, at place, n *yaml.Node, d *Deep) {
 // helper reads one entry, and returns false after a warning about it.
 func (r *reader) helper(at place, n *yaml.Node) (h Helper, ok bool) {
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want a group of keys (%s), found %s; the subagent is left out", strings.Join(names(helperKeys()), ", "), kind(n))
+		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(helperKeys()), ", "), kind(n))
+		instead(r, len(r.warnings)-1, "the subagent is left out")
 		return h, false
 	}
 	before := len(r.warnings)
@@ -119,10 +121,7 @@ func (r *reader) helper(at place, n *yaml.Node) (h Helper, ok bool) {
 		}
 		r.warn(at, "has no %s; ignored", strings.Join(missing, " and no "))
 	}
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; the subagent is left out"
-	}
+	instead(r, before, "the subagent is left out")
 	return h, false
 }
 

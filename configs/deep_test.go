@@ -29,7 +29,7 @@ var brokenDeep = []fault{
 	{"helper as list", helpers("[a]"), []string{"7 " + at + ": want a group of keys (name, description, system_prompt, model, tools), found a list; the subagent is left out ?"}},
 	{"helper as empty group", helpers("{}"), []string{"7 " + at + ": has no name and no description and no system_prompt; the subagent is left out ?"}},
 	{"helper without name", helpers("{description: d, system_prompt: s}"), []string{"7 " + at + ": has no name; the subagent is left out ?"}},
-	{"helper without description", helpers("{name: b, description: , system_prompt: s}"), []string{"7 " + at + ": has no description; the subagent is left out ?"}},
+	{"helper without description", helpers("{name: b, description: , system_prompt: s}"), []string{"7 " + at + ".description: has no value; remove the line or give it one; the subagent is left out ?"}},
 	{"helper with blank prompt", helpers("{name: b, description: d, system_prompt: \"  \"}"), []string{"7 " + at + ": has no system_prompt; the subagent is left out ?"}},
 	{"helper with bad name", helpers("{name: My Critic, description: d, system_prompt: s}"), []string{"7 " + at + `.name: "My Critic" is not a name of at most 64 of a-z, 0-9, _ and -; the subagent is left out ?`}},
 	{"helper with long name", helpers("{name: " + strings.Repeat("x", 65) + ", description: d, system_prompt: s}"), []string{"7 " + at + `.name: "` + strings.Repeat("x", 65) + `" is not a name ?`}},

@@ -58,7 +58,7 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 			}
 		case "plan":
 			p.keepPlan()
-			w.Text, w.Off = text+"; using mode: "+PlanPreview, true
+			w.Text, w.Off = text+"; "+usingPreview, true
 		case "hosts":
 			p.doubts.hosts = true
 			w.Text, w.Off = text+"; "+noHost, true

@@ -57,20 +57,42 @@ func commas(at place, v string) (items []item) {
 func (r *reader) environment(c *Config) {
 	for _, v := range variables() {
 		value, ok := r.lookup(v.name)
-		if !ok {
+		path := variablePaths[v.name]
+		void := !ok && r.void(v.name, path)
+		if !ok && !void {
 			continue
 		}
-		at, path, before := place{key: v.name}, variablePaths[v.name], len(r.warnings)
+		at, before := place{key: v.name}, len(r.warnings)
 		o := c.ownerOf(path)
 		if v.name == variableBase { // it is not for every model
 			o = (*baseOf)(&c.Model.env)
 		}
-		v.set(r, at, value, c)
-		if refused := r.close(o, at, path, before); !refused && v.name != variableBase {
+		switch {
+		case !void:
+			v.set(r, at, value, c)
+		case strings.HasPrefix(v.name, "CLAYBOT_STORAGE_"): // see storageVariables
+			r.reject(fmt.Errorf("%s: %s", v.name, emptyVariable))
+		default:
+			r.warn(at, emptyVariable+"; ignored")
+		}
+		// Which models the accounts and the address of the environment are for is known
+		// later, see modelEnviron.
+		if refused := r.close(o, at, path, before); !refused && path != "model.key" && v.name != variableBase {
 			o.on(path)
 			r.mended(path, v.name)
 		}
 	}
+}
+
+// emptyVariable is what is wrong with a variable that is set to nothing.
+const emptyVariable = "is set and has no value; unset it or give it one"
+
+// void reports an address of the environment that is set to nothing: something else
+// was meant than the default. The standard of OpenTelemetry takes it as not set.
+func (r *reader) void(name, path string) bool {
+	_, set := r.env(name)
+	word := lastName(path)
+	return set && !strings.HasPrefix(name, "OTEL_") && classOf(path) == Destination && (strings.HasSuffix(word, "url") || word == "data_dir")
 }
 
 const variableBase = "OPENAI_BASE_URL"

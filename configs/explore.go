@@ -41,12 +41,11 @@ func setExplore(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
 	group(r, at, n, &e, exploreKeys())
 	p.Explore = &e
-	hosts, faulty := at.sub("hosts", 0).key, false
+	faulty := false
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
-		if _, odd := unread(*w, at); odd || w.Key == hosts {
-			text, _ := ignored(*w)
-			w.Text, faulty = text+"; "+noHost, true
+		if text, ok := ignored(*w); ok && w.Key != at.sub("goal", 0).key && w.Key != at.sub("screens", 0).key {
+			w.Text, w.Off, faulty = text+"; "+noHost, true, true
 		}
 	}
 	if faulty || has(n, "hosts") {

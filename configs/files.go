@@ -38,6 +38,8 @@ type Files struct {
 	// Fault says what is wrong with an address that was given. No file may be kept
 	// elsewhere then: it would not be found again once the address is right.
 	Fault string
+	// keyFault is that of a key of the file; a key of the environment leaves none.
+	keyFault string
 }
 
 // Wanted reports whether files are to be in a store of their own, even if its
@@ -73,10 +75,15 @@ func setFiles(r *reader, at place, n *yaml.Node, c *Config) {
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		text, ok := ignored(*w)
-		if n.Kind != yaml.MappingNode || ok && (w.Key == key || w.Near == key) { // an address was meant
-			c.Files.Fault = w.Key + ": " + text
-			w.Text = text + noFile
+		switch {
+		case n.Kind != yaml.MappingNode || ok && (w.Key == key || w.Near == key): // an address was meant
+			c.Files.Fault, w.path = w.Key+": "+text, "files.url"
+		case ok && account(w.Key):
+			c.Files.keyFault, w.path = w.Key+": "+text, w.Key
+		default:
+			continue
 		}
+		w.Text, w.Off = text+noFile, true
 	}
 }
 
@@ -89,7 +96,7 @@ func fileVariables() []variable {
 		// The parts of a key belong together: one of the environment leaves nothing of
 		// that of the file.
 		{"AWS_ACCESS_KEY_ID", func(_ *reader, at place, v string, c *Config) {
-			c.Files.AccessKey, c.Files.SecretKey, c.Files.SessionToken = NewSecret(at.key, v), Secret{}, Secret{}
+			c.Files.AccessKey, c.Files.SecretKey, c.Files.SessionToken, c.Files.keyFault = NewSecret(at.key, v), Secret{}, Secret{}, ""
 		}},
 		{"AWS_SECRET_ACCESS_KEY", func(_ *reader, at place, v string, c *Config) { c.Files.SecretKey = NewSecret(at.key, v) }},
 		{"AWS_SESSION_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Files.SessionToken = NewSecret(at.key, v) }},
@@ -107,6 +114,8 @@ func (r *reader) filesURL(at place, v string, f *Files) {
 	if fault := next.parse(v); fault != "" {
 		f.Fault = at.key + ": " + fault
 		r.warn(at, "%s"+noFile, fault)
+		w := &r.warnings[len(r.warnings)-1]
+		w.Off, w.path = true, "files.url"
 		return
 	}
 	*f = next

@@ -11,7 +11,12 @@ import (
 
 func rootKeys() []key[Config] {
 	return append([]key[Config]{
-		text("data_dir", func(r *reader, at place, v string, c *Config) { store(&c.DataDir, v, v != "") }),
+		text("data_dir", func(r *reader, at place, v string, c *Config) {
+			if v == "" {
+				r.warn(at, noValue+"; ignored")
+			}
+			c.DataDir = v
+		}),
 		{"http", setHTTP},
 		{"http_hosts", func(r *reader, at place, n *yaml.Node, c *Config) {
 			items, ok := r.list(at, n)
@@ -80,6 +85,8 @@ func setHeaders(r *reader, at place, n *yaml.Node, to *map[string]Secret) {
 		v, ok := r.scalar(h.at, h.value)
 		switch {
 		case !ok:
+		case empty(h.value):
+			r.warn(h.at, noValue+"; ignored")
 		case !headerName(h.name):
 			r.warn(h.at, "%s is not the name of a header; ignored", quote(h.name))
 		case strings.HasPrefix(v, "env:") || strings.HasPrefix(v, "file:") || secretive(v) || sensitive(h.name):

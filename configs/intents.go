@@ -36,7 +36,8 @@ func setIntents(r *reader, at place, n *yaml.Node, p *planDraft) bool {
 		switch {
 		case !ok:
 		case lines[in.Name] != 0:
-			r.warn(where, "the name %s was given in line %d already; the intent is left out", quote(in.Name), lines[in.Name])
+			r.warn(where, "the name %s was given in line %d already; ignored", quote(in.Name), lines[in.Name])
+			instead(r, len(r.warnings)-1, "the intent is left out")
 		default:
 			lines[in.Name] = e.Line
 			p.Intents = append(p.Intents, in)
@@ -63,10 +64,7 @@ func (r *reader) intent(at place, n *yaml.Node) (in Intent, ok bool) {
 	if len(r.warnings) == before {
 		return in, true
 	}
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; the intent is left out"
-	}
+	instead(r, before, "the intent is left out")
 	return in, false
 }
 

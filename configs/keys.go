@@ -30,7 +30,7 @@ func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
 		switch {
 		case i < 0 && m.warned == 0:
 			r.unknown(at, m, names(keys))
-			if path, ok := closing(at, m.name, r.warnings[before].Near, names(keys)); ok {
+			if path, ok := closing(at, m, r.warnings[before].Near, names(keys)); ok {
 				r.close(to, m.at, path, before)
 			}
 		case m.warned > 0:
@@ -39,7 +39,12 @@ func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
 				path = at.path
 			}
 			r.close(to, m.at, path, before-m.warned)
-		case !empty(m.value):
+		case empty(m.value):
+			if !bare(m.at.path) {
+				r.warn(m.at, noValue+"; ignored")
+				r.close(to, m.at, m.at.path, before)
+			}
+		default:
 			keys[i].set(r, m.at, m.value, to)
 			refused := r.close(to, m.at, m.at.path, before)
 			if o, ok := any(to).(owner); ok && !refused && len(r.warnings) == before {
@@ -120,7 +125,7 @@ func unread(w Warning, p place) (text string, ok bool) {
 	if !ok || w.Key != p.key && !strings.HasPrefix(w.Key, p.key+".") {
 		return "", false
 	}
-	for _, begin := range []string{unreadUnknown, unreadWord, unreadAlias, unreadTwice} {
+	for _, begin := range []string{unreadUnknown, unreadWord, unreadAlias, unreadTwice, noValue} {
 		if strings.HasPrefix(text, begin) {
 			return text, true
 		}
@@ -141,6 +146,20 @@ const (
 	unreadAlias   = "aliases are not supported"
 	unreadTwice   = "was given in line"
 )
+
+// noValue is what is wrong with a key that is written without a value.
+const noValue = "has no value; remove the line or give it one"
+
+// sections are groups that may be written without any of their keys, as in a file
+// in which all of them are comments: nothing but a group can be meant, and what holds
+// without one is what was meant. A model, an access mode, a store or a list is not.
+var sections = []string{
+	"telegram", "slack", "subagents", "cron", "heartbeat", "prompts", "web", "otlp", "files", "node", "agents", profilePath,
+	profilePath + ".deep", profilePath + ".plan", profilePath + ".explore", profilePath + ".approvals", profilePath + ".limits",
+}
+
+// bare reports whether the key with a path may be written without a value.
+func bare(path string) bool { return classOf(path) == Harmless || slices.Contains(sections, path) }
 
 func names[T any](keys []key[T]) []string {
 	list := make([]string, len(keys))

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -54,19 +55,18 @@ func Load(path string, env func(string) (string, bool), names ...string) (Config
 
 // read reads the text of the file at path and puts the environment above it.
 func (r *reader) read(path string, text []byte) (Config, error) {
-	root, more, err := parse(path, text)
+	root, err := parse(path, text)
 	if err != nil {
 		return Config{}, err
 	}
-	r.text = string(text)
+	if r.refer(root, false); root != nil {
+		r.files = has(root, "files")
+	}
 	c := Default()
 	c.File, r.dir = path, filepath.Dir(path)
 	c.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
 	if root != nil {
 		group(r, place{file: path}, root, &c, rootKeys())
-	}
-	if more {
-		r.warn(place{file: path, line: 1, key: "---"}, "the file holds several documents; only the first is read")
 	}
 	return r.finish(c)
 }
@@ -84,33 +84,32 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// parse returns the mapping at the root of the first document, nil for an
-// empty one, and whether more documents follow.
-func parse(path string, text []byte) (root *yaml.Node, more bool, err error) {
+// parse returns the mapping at the root of the only document, nil for none. Empty
+// documents do not count. Of two that hold something, the second one might be what
+// was meant, so they are an error.
+func parse(path string, text []byte) (root *yaml.Node, err error) {
 	if line := badText(text); line != 0 {
-		return nil, false, fmt.Errorf("%s:%d: not a text in UTF-8", path, line)
+		return nil, fmt.Errorf("%s:%d: not a text in UTF-8", path, line)
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
-	var doc yaml.Node
-	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, false, nil
-	} else if err != nil {
-		return nil, false, syntaxError(path, text, err)
-	}
-	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		if err != nil {
-			return nil, false, syntaxError(path, text, err)
+	for {
+		var doc yaml.Node
+		if err := d.Decode(&doc); errors.Is(err, io.EOF) {
+			return root, nil
+		} else if err != nil {
+			return nil, syntaxError(path, text, err)
 		}
-		more = true
+		next := doc.Content[0]
+		switch {
+		case empty(next):
+		case root != nil:
+			return nil, fmt.Errorf("%s:%d: a second document begins here, and only one is read: remove the line --- before it", path, next.Line)
+		case next.Kind != yaml.MappingNode:
+			return nil, fmt.Errorf("%s:%d: want lines such as \"access: pairing\", found %s", path, next.Line, kind(next))
+		default:
+			root = next
+		}
 	}
-	root = doc.Content[0]
-	if root.Kind == yaml.MappingNode {
-		return root, more, nil
-	}
-	if empty(root) {
-		return nil, more, nil
-	}
-	return nil, false, fmt.Errorf("%s:%d: want lines such as \"access: pairing\", found %s", path, root.Line, kind(root))
 }
 
 // badText returns the first line that is not plain UTF-8 text, 0 for none.
@@ -167,3 +166,25 @@ func kind(n *yaml.Node) string {
 
 // empty reports a key that was written without a value.
 func empty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// refer notes what the file itself does with variables: those of env:NAME, and those
+// that it hands on, in groups such as prompts.env.
+func (r *reader) refer(n *yaml.Node, within bool) {
+	if n == nil {
+		return
+	}
+	if r.referred == nil {
+		r.referred = make(map[string]bool)
+	}
+	if name, ok := strings.CutPrefix(n.Value, "env:"); n.Kind == yaml.ScalarNode && (ok || within) {
+		r.referred[name] = true
+	}
+	for i, c := range n.Content {
+		hands := within
+		if n.Kind == yaml.MappingNode && i%2 == 1 {
+			key := n.Content[i-1].Value
+			hands = hands || key == "env" || key == "secrets"
+		}
+		r.refer(c, hands)
+	}
+}

@@ -100,7 +100,8 @@ var mcpName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 func (r *reader) mcpServer(m member) (MCPServer, bool) {
 	s := MCPServer{Name: m.name, Where: MCPWorkspace, Network: NetworkNone, Timeout: DefaultMCPTimeout}
 	if m.value.Kind != yaml.MappingNode {
-		r.warn(m.at, "want a group of keys (%s), found %s; the server is left out", strings.Join(names(mcpKeys()), ", "), kind(m.value))
+		r.warn(m.at, "want a group of keys (%s), found %s; ignored", strings.Join(names(mcpKeys()), ", "), kind(m.value))
+		instead(r, len(r.warnings)-1, "the server is left out")
 		return s, false
 	}
 	before := len(r.warnings)
@@ -112,10 +113,7 @@ func (r *reader) mcpServer(m member) (MCPServer, bool) {
 		}
 		r.warn(m.at, "%s; ignored", why)
 	}
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; the server is left out"
-	}
+	instead(r, before, "the server is left out")
 	return s, false
 }
 

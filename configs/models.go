@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"net/url"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -51,25 +50,19 @@ type Model struct {
 	Fallback []Model
 
 	env    providerEnv
+	where  string // the key or variable that BaseURL is of
 	faults reasons
 }
 
-// A providerEnv is what the environment says about providers.
-type providerEnv struct {
-	openAI, anthropic Secret
-	base              string // OPENAI_BASE_URL
-	fault             string // what is wrong with it
-	anthropicFault    string // an address of Anthropic's API that is not read
-}
-
-// based reports whether OPENAI_BASE_URL was set, even if it cannot be used.
-func (e providerEnv) based() bool { return e.base != "" || e.fault != "" }
-
-func (e providerEnv) key(provider string) Secret {
-	if provider == ProviderAnthropic {
-		return e.anthropic
+// AddressKey is the setting that says where the model is, or could.
+func (m Model) AddressKey() string {
+	switch {
+	case m.BaseURL != "" && m.where != "":
+		return m.where
+	case m.API() == ProviderAnthropic:
+		return "model.base_url"
 	}
-	return e.openAI
+	return variableBase
 }
 
 // Demo reports that no model is configured, so that the built-in one answers.
@@ -183,68 +176,6 @@ func (m Model) Secrets() []Secret {
 	return slices.AppendSeq(append(all, m.env.openAI, m.env.anthropic), maps.Values(m.Headers))
 }
 
-// environ puts the environment above what the file said about the common model.
-// The key of one provider never goes to the other one.
-func (m *Model) environ() {
-	theirs := m.Provider == ProviderAnthropic || m.Provider == "" && (m.BaseURL != "" && ownAddress(m.BaseURL, ProviderAnthropic) ||
-		m.BaseURL == "" && claude(m.Name) && (!m.env.based() || m.env.anthropic.Named()))
-	switch {
-	case theirs || !m.env.based():
-	case m.env.fault != "":
-		m.off("base_url", m.env.fault)
-	default:
-		m.BaseURL = m.env.base
-		m.on("base_url")
-	}
-	if m.Name == "" && m.Provider == "" && m.BaseURL == "" && len(m.Credentials()) == 0 && !m.env.openAI.Named() && m.env.anthropic.Named() {
-		m.Name = DefaultClaude
-	}
-	if key := m.env.key(m.API()); key.Named() && len(m.Keys) == 0 {
-		m.Key = key
-		m.on("key")
-	}
-	if m.API() == ProviderAnthropic {
-		m.fromEnvironment()
-	}
-}
-
-// fromEnvironment puts the address of the environment in the place of that of
-// OpenAI itself, which nothing else has named.
-func (m *Model) fromEnvironment() {
-	if m.BaseURL == "" && m.API() == ProviderAnthropic && m.env.anthropicFault != "" {
-		m.off("base_url", m.env.anthropicFault)
-	}
-	if m.BaseURL != "" || m.API() != ProviderOpenAI {
-		return
-	}
-	m.BaseURL = m.env.base
-	if m.env.fault != "" {
-		m.off("base_url", m.env.fault)
-	}
-}
-
-// part takes from a model that began as another one, and has become that of
-// another API, what belongs to the first.
-func (m *Model) part(began Model) {
-	if m.API() == began.API() {
-		return
-	}
-	same := func(a, b Secret) bool { return a == b }
-	if m.BaseURL == began.BaseURL {
-		m.BaseURL = ""
-		m.fromEnvironment()
-	}
-	if m.Key == began.Key && slices.EqualFunc(m.Keys, began.Keys, same) {
-		m.Key, m.Keys = Secret{}, nil
-		if ownAddress(m.BaseURL, m.API()) || m.BaseURL == m.env.base && m.API() == ProviderOpenAI {
-			m.Key = m.env.key(m.API())
-		}
-	}
-	if maps.EqualFunc(m.Headers, began.Headers, same) {
-		m.Headers = nil
-	}
-}
-
 // A Price is in US dollars per million tokens.
 type Price struct {
 	Input       float64
@@ -305,8 +236,8 @@ func (t *Transcription) environ(e providerEnv) {
 		return
 	}
 	if t.BaseURL == "" && e.based() {
-		if t.BaseURL = e.base; e.fault != "" {
-			t.off("transcription.base_url", e.fault)
+		if t.BaseURL = e.base; e.base == "" {
+			t.off("transcription.base_url", cmp.Or(e.fault, e.openAIFault))
 		}
 	}
 	if !t.Key.Named() {
@@ -326,11 +257,19 @@ func setModel(r *reader, at place, n *yaml.Node, m *Model) {
 	group(r, at, n, m, modelKeys())
 }
 
+// addressForm is what only an address looks like: one with a scheme, an IP address or
+// localhost, or a host with a port. Names such as llama3:8b are none.
+var addressForm = regexp.MustCompile(`(?i)://|^(localhost|[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?(/|$)|^[^/:@\s]+:[0-9]{4,5}(/|$)`)
+
 // model sets the name of a model.
 func (r *reader) model(at place, v string, m *Model) { r.modelName(at, v, &m.Name) }
 
 func (r *reader) modelName(at place, v string, to *string) {
 	v = strings.TrimSpace(v)
+	if addressForm.MatchString(v) { // it may hold a password
+		r.warn(at, "that is an address, not the name of a model: put it into base_url; ignored")
+		return
+	}
 	if secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
 		r.warn(at, "%s is not the name of a model; ignored", quote(v))
 		return
@@ -353,6 +292,7 @@ func routeKeys() []key[Model] {
 		text("base_url", func(r *reader, at place, v string, m *Model) {
 			u, ok := r.url(at, v)
 			store(&m.BaseURL, u, ok)
+			store(&m.where, at.key, ok)
 		}),
 		text("key", func(r *reader, at place, v string, m *Model) { m.Key, m.Keys = r.account(at, v, m), nil }),
 		{"keys", setKeys},
@@ -464,6 +404,9 @@ func setPrices(r *reader, at place, n *yaml.Node, m *Model) {
 	for price := range r.members(at, n) {
 		var p Price
 		before := len(r.warnings)
+		if empty(price.value) {
+			r.warn(price.at, noValue+"; ignored")
+		}
 		group(r, price.at, price.value, &p, priceKeys())
 		if len(r.warnings) == before { // half a price would be a wrong sum
 			prices[price.name] = p
@@ -482,8 +425,8 @@ func priceKeys() []key[Price] {
 }
 
 func (r *reader) price(at place, v string, to *float64) {
-	f, err := strconv.ParseFloat(v, 64)
-	if err != nil || math.IsNaN(f) || f < 0 || f > 1e6 {
+	f, ok := decimal(v)
+	if !ok || f > 1e6 {
 		r.warn(at, "%s is not a price in US dollars per million tokens; ignored", quote(v))
 		return
 	}

@@ -3,6 +3,8 @@ package configs
 import (
 	"regexp"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // reasons say why something is switched off, by the paths of the keys;
@@ -35,6 +37,12 @@ func (f *reason) without(path string) reasons {
 	}
 	return &reason{f.path, f.why, f.next.without(path)}
 }
+
+// has reports whether there is a reason for a path.
+func (f *reason) has(path string) bool { return f != nil && (f.path == path || f.next.has(path)) }
+
+// says reports whether there is this reason.
+func (f *reason) says(why string) bool { return f != nil && (f.why == why || f.next.says(why)) }
 
 // first returns the first reason; empty for none.
 func (f *reason) first() string {
@@ -123,20 +131,37 @@ var addressed = regexp.MustCompile(`(?i)ur[il]|host|addr|endpoint|base|server|pr
 // closing returns the path of the key that an unknown key of a group stands for, as
 // far as that decides what is switched off: one that it resembles, or, in a group
 // that says where something goes, one that may be an address or an account.
-func closing(group place, name string, near string, known []string) (path string, ok bool) {
+// A group of the root that is named as a provider, or has such a key, is one of the
+// model.
+func closing(group place, m member, near string, known []string) (path string, ok bool) {
 	for _, k := range known {
-		if typo(name, k) {
+		if typo(m.name, k) {
 			path = joinPath(group.path, k)
 			return path, classOf(path).closes()
 		}
 	}
 	switch {
-	case classOf(group.path) == Destination && addressed.MatchString(name):
+	case classOf(group.path) == Destination && addressed.MatchString(m.name):
 		return group.path, true
+	case group.path == "" && m.value.Kind == yaml.MappingNode && (provider.MatchString(m.name) || addresses(m.value)):
+		return "model", true
 	case near != "" && classOf(near).closes(): // the key of another group
 		return near, true
 	}
 	return "", false
+}
+
+// provider are names of groups that people give to a model.
+var provider = regexp.MustCompile(`(?i)^(openai|anthropic|claude|ollama|azure|gemini|google|mistral|groq|openrouter|vllm|litellm|lmstudio|llama|deepseek|llms?|models?|ai|providers?)([._-]|$)`)
+
+// addresses reports whether a group has a key that may be an address or an account.
+func addresses(n *yaml.Node) bool {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && addressed.MatchString(c.Value) || addresses(c) {
+			return true
+		}
+	}
+	return false
 }
 
 func joinPath(group, name string) string {

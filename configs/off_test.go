@@ -97,7 +97,10 @@ func TestModelsAreOff(t *testing.T) {
 		{"provider", "model: {provider: antropic}", both, "off"},
 		{"name", "model: 'a b'", both, "off"},
 		{"key", "model: {base_url: http://h, key: env:NOT_SET}", map[string]string{}, "off"},
-		{"key, and one of the environment", "model: {base_url: http://h, key: env:NOT_SET}", both, "http://h"},
+		{"key of a server in the file, and one of the environment", "model: {base_url: http://h, key: env:NOT_SET}", both, "off"},
+		{"key of Claude's server in the file, and one of the environment", "model: {provider: anthropic, base_url: http://h, key: env:NOT_SET}", both, "off"},
+		{"key of a server of the environment", "model: {key: env:NOT_SET}", map[string]string{"OPENAI_API_KEY": "o", "OPENAI_BASE_URL": "http://h"}, "http://h"},
+		{"key of the provider", "model: {key: env:NOT_SET}", map[string]string{"OPENAI_API_KEY": "o"}, "openai"},
 		{"one of two keys", "model: {base_url: http://h, keys: [env:NOT_SET, env:K]}", both, "http://h"},
 		{"no key of two", "model: {base_url: http://h, keys: [env:NOT_SET, env:GONE]}", both, "off"},
 		{"a header", "model: {base_url: http://h, headers: {Authorization: env:NOT_SET}}", both, "off"},
@@ -153,6 +156,7 @@ func TestProfilesAreOff(t *testing.T) {
 		{"a mistyped match", good + "agents: {a: {match: telegarm}}", "telegarm", ""},
 		{"a name for a channel", good + "agents: {a: {match: ['slack:#general']}}", "", "#general"},
 		{"a profile that is a word", good + "agents: {a: word}", "agents.a", "agents.a"},
+		{"a default that is a word", good + "agents: {default: five, a: {match: telegram}}", "agents.default", "agents.default"},
 		{"profiles that are a word", good + "agents: word", "agents:", "agents:"},
 		{"a mistyped group", good + "agnets: {a: {match: slack}}", "agnets", "agnets"},
 		{"a mistyped default", good + "agents: {defualt: {max_steps: 3}}", "agents.defualt", "agents.defualt"},
@@ -241,6 +245,9 @@ func TestBadDataDirectoryStops(t *testing.T) {
 func TestMended(t *testing.T) {
 	c, warnings := load(t, "access: opne\ntelegram: {token: env:TG, api_url: nonsense}\n",
 		map[string]string{"TG": "1:x", "CLAYBOT_ACCESS": "pairing", "TELEGRAM_API_URL": "http://127.0.0.1:1"})
+	if c, warnings := load(t, "model: {base_url: nonsense, key: env:NOT_SET}\n", map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": "o"}); len(offWarnings(warnings)) > 0 || c.Model.Off() != "" || c.Model.BaseURL != "http://127.0.0.1:1" {
+		t.Errorf("model %q, warnings %v", c.Model.Off(), warnings)
+	}
 	if c.Telegram.Off() != "" || c.Telegram.APIURL != "http://127.0.0.1:1" || len(warnings) != 2 {
 		t.Errorf("telegram %+v, warnings %v", c.Telegram, warnings)
 	}

@@ -188,7 +188,11 @@ func (p *draft) off(path, why string) string {
 		p.Approve = []string{"*"}
 		return "all tools ask"
 	case "allow":
-		return ""
+		if !strings.Contains(why, noValue) {
+			return "" // the bad ones are left out
+		}
+		p.Care.Allow = []string{}
+		return "nothing is allowed unasked"
 	case "approvals", "quorum", "approvers":
 		p.Care.NoApproval = true
 		return noApproval

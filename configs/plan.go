@@ -68,7 +68,8 @@ func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 		d.Plan = *p.Plan
 	}
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want a group of keys (%s), found %s; using mode: %s", strings.Join(names(planKeys()), ", "), kind(n), PlanPreview)
+		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(planKeys()), ", "), kind(n))
+		instead(r, len(r.warnings)-1, usingPreview)
 		d.held = true
 	} else {
 		before := len(r.warnings)
@@ -83,7 +84,8 @@ func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 		d.Quiet = &Quiet{d.Quiet.From, d.Quiet.To, d.what}
 	}
 	if n := r.distinct(d.Approvers); d.Approvals > 1 && n < d.Approvals {
-		r.warn(at, "%d approvals need as many different people among the approvers, there are %d; using mode: %s", d.Approvals, n, PlanPreview)
+		r.warn(at, "%d approvals need as many different people among the approvers, there are %d; ignored", d.Approvals, n)
+		instead(r, len(r.warnings)-1, usingPreview)
 		d.held = true
 	}
 	if d.held {
@@ -104,13 +106,11 @@ func (r *reader) distinct(ids []string) int {
 	return len(people)
 }
 
+const usingPreview = "using mode: " + PlanPreview
+
 // hold marks the warnings since before as ones after which nothing must run.
 func (r *reader) hold(before int, p *planDraft) {
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; using mode: " + PlanPreview
-		p.held = true
-	}
+	p.held = instead(r, before, usingPreview) || p.held
 }
 
 // holdUnknown does so for keys that were not read: a mistyped deny denies
@@ -119,7 +119,7 @@ func (r *reader) holdUnknown(at place, before int, p *planDraft) {
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		if text, ok := unread(*w, at); ok {
-			w.Text = text + "; using mode: " + PlanPreview
+			w.Text, w.Off = text+"; "+usingPreview, true
 			p.held = true
 		}
 	}
@@ -147,7 +147,9 @@ func planKeys() []key[planDraft] {
 			}
 		}},
 		holding("tools", func(r *reader, at place, n *yaml.Node, p *planDraft) { p.Tools = r.globs(at, n) }),
-		holding("deny", func(r *reader, at place, n *yaml.Node, p *planDraft) { p.Deny = r.globs(at, n) }),
+		holding("deny", func(r *reader, at place, n *yaml.Node, p *planDraft) {
+			p.Deny = r.eachGlob(at, n, func(it item) { r.named("deny", it) })
+		}),
 		holding("scopes", func(r *reader, at place, n *yaml.Node, p *planDraft) { p.Scopes = r.scopes(at, n) }),
 		holding("quiet_hours", scalarOf(func(r *reader, at place, v string, p *planDraft) {
 			quiet, ok := r.quietHours(at, v)
@@ -161,8 +163,8 @@ func planKeys() []key[planDraft] {
 			store(&p.what, word, ok)
 		})),
 		holding("budget", scalarOf(func(r *reader, at place, v string, p *planDraft) {
-			usd, err := strconv.ParseFloat(v, 64)
-			if err != nil || math.IsNaN(usd) || usd < 0 || usd > 1e6 {
+			usd, ok := decimal(v)
+			if !ok || usd > 1e6 {
 				r.warn(at, "%s is not an amount of US dollars such as 0.50; ignored", quote(v))
 				return
 			}
@@ -312,13 +314,9 @@ func appendNew(list []string, v string) []string {
 // understood means all of them.
 func setApprove(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
-	list := r.eachGlob(at, n, func(it item) { r.named(it.at, it.text) })
-	if len(r.warnings) > before {
+	list := r.eachGlob(at, n, func(it item) { r.named("approve", it) })
+	if instead(r, before, "all tools ask") {
 		list = []string{"*"}
-	}
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; all tools ask"
 	}
 	p.Approve = list
 }

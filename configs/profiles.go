@@ -41,7 +41,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 		return Config{}, errors.New(c.directory.first())
 	}
 	r.unsettled(&c)
-	c.Model.environ()
+	r.modelEnviron(&c.Model)
 	c.Transcription.environ(c.Model.env)
 	c.home, _ = r.lookup("HOME")
 	if c.DataDir, err = c.expand(c.DataDir); err != nil {
@@ -61,6 +61,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	}
 	c.closeProfiles()
 	r.matched(&c)
+	r.addressesMatter(&c)
 	c.Prompts.Env = r.shownEnv()
 	c.toolNames = r.tools
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
@@ -99,7 +100,10 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 			others = append(others, m)
 			continue
 		}
-		r.profile(m.profile(), m.value, &def)
+		before := len(r.warnings)
+		if r.profile(m.profile(), m.value, &def); m.value.Kind != yaml.MappingNode && !empty(m.value) {
+			r.seal(&def, profilePath, before) // and those that begin with it
+		}
 		if def.Match != nil {
 			r.warn(m.at, "the default profile takes what no other matches; match is ignored")
 			def.Match = nil
@@ -111,7 +115,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 		p.Name, p.limitAt, p.windowed, p.remember, p.matchAt, p.lost = m.name, place{}, false, false, place{}, nil
 		before := len(r.warnings)
 		r.profile(m.profile(), m.value, &p)
-		r.shutMatches(c, p, before)
+		r.shutMatches(c, p, m.at.sub("match", 0).key, before)
 		if m.value.Kind != yaml.MappingNode && !empty(m.value) {
 			r.seal(c, "agents", before) // which agents it was for is not known
 		} else {
@@ -210,7 +214,12 @@ func profileKeys() []key[draft] {
 			store(&p.Memory, yes, ok)
 			store(&p.remember, yes, ok)
 		}),
-		{"tools", setTools},
+		{"tools", func(r *reader, at place, n *yaml.Node, p *draft) {
+			setTools(r, at, n, p)
+			for _, name := range p.Tools {
+				r.named("tools", item{at, name})
+			}
+		}},
 		{"deep", setDeep},
 		text("engine", setEngine),
 		{"approve", setApprove},

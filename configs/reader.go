@@ -23,7 +23,23 @@ type Warning struct {
 	Next string // what to do about it, where that is more than to correct it
 	Off  bool   // something is switched off by it, as the text says
 
-	path string // of the key that switched something off
+	path  string // of the key that switched something off
+	fault string // of models, where it is not known whether there are any
+}
+
+// Group is the group of keys that the warning switches off, or a part of; empty where
+// it switches off nothing.
+func (w Warning) Group() string {
+	group, _, _ := strings.Cut(w.path, ".")
+	return group
+}
+
+// Unapplied is a warning about a setting that only a restart applies: what held
+// before holds still.
+func (w Warning) Unapplied() Warning {
+	text, _, _ := strings.Cut(w.Text, "; ")
+	w.Text, w.Off = text+"; the old value still holds, until claybot is restarted", false
+	return w
 }
 
 // String is the warning as one line: file:line: key: text.
@@ -58,9 +74,10 @@ func (p place) sub(name string, line int) place {
 // the setting as it was.
 type reader struct {
 	env      func(string) (string, bool)
-	dir      string   // of the file, for relative file: references
-	text     string   // of the file
-	environ  []string // the names of all variables
+	dir      string          // of the file, for relative file: references
+	referred map[string]bool // variables that the file names
+	files    bool            // the file has a group files
+	environ  []string        // the names of all variables
 	warnings []Warning
 	profiles func(*Config) // reads the agents group, when there is one
 	// person is the first id of the person who has this one; it is there when the
@@ -72,7 +89,7 @@ type reader struct {
 	rejected  error           // the first setting that stops the start
 	promptEnv []item          // of prompts.env
 	secrets   map[string]bool // variables that secrets are read from
-	tools     []item          // of rules of approvals, see Config.UnknownTools
+	tools     []toolRule      // of rules of approvals, see Config.UnknownTools
 }
 
 func (r *reader) warn(at place, format string, args ...any) {

@@ -31,7 +31,8 @@ func setRelay(r *reader, at place, n *yaml.Node, c *Config) {
 		switch {
 		case !ok:
 		case lines[s.Name] != 0:
-			r.warn(where, "the name %s was given in line %d already; the sink is left out", quote(s.Name), lines[s.Name])
+			r.warn(where, "the name %s was given in line %d already; ignored", quote(s.Name), lines[s.Name])
+			instead(r, len(r.warnings)-1, "the sink is left out")
 		default:
 			lines[s.Name] = e.Line
 			c.Relay = append(c.Relay, s)
@@ -42,7 +43,8 @@ func setRelay(r *reader, at place, n *yaml.Node, c *Config) {
 // sink reads one entry, and returns false after a warning about it.
 func (r *reader) sink(at place, n *yaml.Node) (s Sink, ok bool) {
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want a group of keys (%s), found %s; the sink is left out", strings.Join(names(sinkKeys()), ", "), kind(n))
+		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(sinkKeys()), ", "), kind(n))
+		instead(r, len(r.warnings)-1, "the sink is left out")
 		return s, false
 	}
 	before := len(r.warnings)
@@ -61,10 +63,7 @@ func (r *reader) sink(at place, n *yaml.Node) (s Sink, ok bool) {
 			return s, true
 		}
 	}
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; the sink is left out"
-	}
+	instead(r, before, "the sink is left out")
 	return s, false
 }
 

@@ -105,12 +105,14 @@ func (r *reader) truth(at place, v string, to *bool) {
 func (r *reader) gates(at place, n *yaml.Node, to *bool) {
 	*to = false
 	if n.Kind != yaml.ScalarNode {
-		r.warn(at, "want true or false, found %s; using false", kind(n))
+		r.warn(at, "want true or false, found %s; ignored", kind(n))
+		instead(r, len(r.warnings)-1, "using false")
 		return
 	}
 	yes, ok := parseTruth(strings.TrimSpace(n.Value))
 	if !ok {
-		r.warn(at, "%s is not one of true, false; using false", quote(n.Value))
+		r.warn(at, "%s is not one of true, false; ignored", quote(n.Value))
+		instead(r, len(r.warnings)-1, "using false")
 	}
 	*to = yes
 }

@@ -88,8 +88,8 @@ func TestZoneOfTheHeartbeat(t *testing.T) {
 // Gates are closed by whatever is not understood, and by nothing else.
 func TestGates(t *testing.T) {
 	for file, want := range map[string]bool{
-		"": true, "cron:": true, "cron: {gates: }": true, "cron: {gates: true}": true, "cron: {gates: On}": true, "cron: {enabled: x}": true,
-		"cron: {gates: false}": false, "cron: {gates: off}": false, "cron: {gates: \"\"}": false, "cron: {gates: 1}": false, "cron: {gates: {a: b}}": false,
+		"": true, "cron:": true, "cron: {gates: true}": true, "cron: {gates: On}": true, "cron: {enabled: x}": true,
+		"cron: {gates: }": false, "cron: {gates: false}": false, "cron: {gates: off}": false, "cron: {gates: \"\"}": false, "cron: {gates: 1}": false, "cron: {gates: {a: b}}": false,
 	} {
 		c, _ := load(t, file, nil)
 		if c.Cron.Gates != want || !c.Heartbeat.Gates || c.Cron.Enabled != !strings.Contains(file, "enabled: x") {

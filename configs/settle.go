@@ -21,6 +21,9 @@ func (r *reader) unsettled(c *Config) {
 	if c.Access.faults != nil {
 		c.Access.Mode = AccessAllowlist
 	}
+	if c.Files.Fault == "" {
+		c.Files.Fault = c.Files.keyFault
+	}
 	if c.page != nil {
 		c.HTTP = Off
 	}
@@ -51,10 +54,14 @@ func meant(word string) string {
 
 // shutMatches switches off the agents that bad entries of a profile's match were
 // about: with another profile they might do more, or ask another model.
-func (r *reader) shutMatches(c *Config, p draft, before int) {
+func (r *reader) shutMatches(c *Config, p draft, key string, before int) {
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		text, open := ignored(*w)
+		if open && w.Key == key && text == noValue {
+			w.shut(c, "agents", text) // which agents it was for is not known
+			continue
+		}
 		if !open || w.Key != p.matchAt.key || p.matchAt.key == "" {
 			continue
 		}

@@ -42,18 +42,18 @@ const foregroundScope = "foreground_scope"
 
 // scope sets whom agents reach. A word nobody knows means the narrow one.
 func (r *reader) scope(m member, c *Config) {
-	if empty(m.value) {
-		return
-	}
 	c.ForegroundScope = ScopeOwner
-	v, ok := r.scalar(m.at, m.value)
-	switch {
+	before := len(r.warnings)
+	switch v, ok := r.scalar(m.at, m.value); {
 	case !ok:
+	case empty(m.value):
+		r.warn(m.at, noValue+"; ignored")
 	case v == ScopeOwner, v == ScopeAll:
 		c.ForegroundScope = v
 	default:
-		r.warn(m.at, "%s is not one of %s, %s; using %s", quote(v), ScopeOwner, ScopeAll, ScopeOwner)
+		r.warn(m.at, "%s is not one of %s, %s; ignored", quote(v), ScopeOwner, ScopeAll)
 	}
+	instead(r, before, "using "+ScopeOwner)
 }
 
 // setPeople reads whose identities belong together. Of two people with the same
@@ -68,6 +68,7 @@ func setPeople(r *reader, at place, n *yaml.Node, c *Config) {
 	defer func() { r.seal(c, at.path, before) }()
 	for m := range r.members(at, n) {
 		if empty(m.value) {
+			r.warn(m.at, noValue+"; ignored")
 			continue
 		}
 		items, _ := r.list(m.at, m.value)

@@ -43,7 +43,6 @@ func TestSociety(t *testing.T) {
 people:
   ann: [telegram/4711, slack/T2/U1, "slack:U1", "web:operator", telegram:4711]
   bob: terminal/bob
-  nobody:
 subagents: {max_depth: 0, max_children: 10000, max_starts_per_hour: 1000000}
 agents: {foreground_scope: all}
 `, nil)

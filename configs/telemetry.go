@@ -78,7 +78,8 @@ func (r *reader) pprof(at place, v string, to *bool) {
 		yes, ok = v == "1", true
 	}
 	if !ok {
-		r.warn(at, "%s is not one of true, false; using false", quote(v))
+		r.warn(at, "%s is not one of true, false; ignored", quote(v))
+		instead(r, len(r.warnings)-1, "using false")
 	}
 	*to = yes
 }

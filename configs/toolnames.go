@@ -2,32 +2,84 @@ package configs
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 )
 
-// named notes a name or pattern of tools that a rule of approvals has.
-func (r *reader) named(at place, pattern string) { r.tools = append(r.tools, item{at, pattern}) }
+// A toolRule is a name or pattern of tools in a rule of a profile.
+type toolRule struct {
+	item
+	rule string // approve, confirm, allow, deny or tools
+}
 
-// UnknownTools warns of names and patterns of tools in rules of approvals that fit
-// none of the known tools of claybot itself: such a rule does nothing. What may be
-// tools of a server of the group mcp, whose names begin with that of the server, is
-// not judged, as nobody knows them before it is asked.
-func (c Config) UnknownTools(known []string) []Warning {
+// named notes a name or pattern of tools that a rule of a profile has.
+func (r *reader) named(rule string, it item) { r.tools = append(r.tools, toolRule{it, rule}) }
+
+// UnknownTools warns of names and patterns of tools in rules of profiles that fit
+// none of the known tools of claybot itself: such a rule does nothing. Where it looks
+// like the mistyped name of one, what the rule was to keep back is kept back for all
+// tools. What may be tools of a server of the group mcp, whose names begin with that
+// of the server, is not judged: its tools are known only once it was asked.
+func (c *Config) UnknownTools(known []string) []Warning {
 	var all []Warning
 	for _, it := range c.toolNames {
 		fits := func(tool string) bool { ok, err := path.Match(it.text, tool); return ok && err == nil }
 		if slices.ContainsFunc(known, fits) || slices.ContainsFunc(c.servers, func(s string) bool { return mayBegin(it.text, s+"_") }) {
 			continue
 		}
-		all = append(all, Warning{
+		w := Warning{
 			File: it.at.file, Line: it.at.line, Key: it.at.key, Near: nearest(it.text, known),
 			Text: fmt.Sprintf("there is no tool %s, so this rule does nothing", quote(it.text)),
 			Next: "correct it; `claybot tools` lists all names",
-		})
+		}
+		if w.Near != "" {
+			now := c.keepBack(it)
+			if w.Off = now != ""; w.Off {
+				w.Text += "; " + now + until
+			}
+		}
+		all = append(all, w)
 	}
 	return all
+}
+
+// keepBack closes each profile that has a rule, own or inherited, and returns what
+// holds now; empty where the rule only allows something.
+func (c *Config) keepBack(it toolRule) (now string) {
+	profiles := maps.Clone(c.Profiles)
+	for name, p := range profiles {
+		switch it.rule {
+		case "approve":
+			now = "all tools ask"
+			if slices.Contains(p.Approve, it.text) {
+				p.Approve = []string{"*"}
+			}
+		case "confirm":
+			if slices.Contains(p.Care.Confirm, Confirming{it.text, ConfirmNever}) {
+				continue
+			}
+			now = "all tools ask"
+			if slices.ContainsFunc(p.Care.Confirm, func(x Confirming) bool { return x.Tools == it.text }) {
+				p.Care.Confirm = []Confirming{{"*", ConfirmAlways}}
+			}
+		case "deny":
+			now = usingPreview
+			if p.Plan != nil && slices.Contains(p.Plan.Deny, it.text) {
+				plan := *p.Plan
+				plan.Mode, p.Plan = PlanPreview, &plan
+			}
+		case "tools":
+			now = "the profile has no tools"
+			if slices.Contains(p.Tools, it.text) {
+				p.Tools = []string{}
+			}
+		}
+		profiles[name] = p
+	}
+	c.Profiles = profiles
+	return now
 }
 
 // mayBegin reports whether a pattern fits a text that begins with prefix and goes on

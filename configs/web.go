@@ -107,7 +107,7 @@ func setFetch(r *reader, at place, n *yaml.Node, c *Config) {
 	c.Web.Allow, c.Web.NoFetch = list.allow, word == Off
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
-		if w.Key == at.sub("allow", 0).key && list.allow != nil && !strings.Contains(w.Text, "want a list") {
+		if text, _ := ignored(*w); text != noValue && w.Key == at.sub("allow", 0).key && list.allow != nil && !strings.Contains(w.Text, "want a list") {
 			continue // the other hosts of the list were meant as they are
 		}
 		text, _ := ignored(*w)
@@ -206,7 +206,8 @@ func setSearch(r *reader, at place, n *yaml.Node, c *Config) {
 // searchEngine reads one entry, and returns false after a warning about it.
 func (r *reader) searchEngine(at place, n *yaml.Node) (s SearchEngine, ok bool) {
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want a group of keys (%s), found %s; the search engine is left out", strings.Join(names(searchKeys()), ", "), kind(n))
+		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(searchKeys()), ", "), kind(n))
+		instead(r, len(r.warnings)-1, "the search engine is left out")
 		return s, false
 	}
 	before := len(r.warnings)
@@ -223,10 +224,7 @@ func (r *reader) searchEngine(at place, n *yaml.Node) (s SearchEngine, ok bool) 
 			return s, true
 		}
 	}
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		w.Text = strings.TrimSuffix(w.Text, "; ignored") + "; the search engine is left out"
-	}
+	instead(r, before, "the search engine is left out")
 	return s, false
 }
 

@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -73,7 +72,7 @@ func plainWorkspace() Workspace {
 
 // closed ends a warning after which there is no workspace: a setting that was not
 // understood may have been a protection.
-const closed = "; no workspace"
+const closed = "no workspace"
 
 // setWorkspace reads a group, or a provider alone. What it changes are copies, as
 // profiles begin with the common one. Any mistake leaves no workspace, and
@@ -93,10 +92,7 @@ func setWorkspace(r *reader, at place, n *yaml.Node, w *Workspace) {
 		*w = next
 		return
 	}
-	for i := range r.warnings[before:] {
-		x := &r.warnings[before+i]
-		x.Text = strings.TrimSuffix(x.Text, "; ignored") + closed
-	}
+	instead(r, before, closed)
 	*w = plainWorkspace()
 	w.Provider = Off
 }
@@ -139,8 +135,8 @@ func workspaceKeys() []key[Workspace] {
 		text("initial_script", func(_ *reader, _ place, v string, w *Workspace) { w.InitialScript = v }),
 		{"env", setWorkspaceEnv},
 		text("cpus", func(r *reader, at place, v string, w *Workspace) {
-			f, err := strconv.ParseFloat(v, 64)
-			if err != nil || math.IsNaN(f) || f < 0.01 || f > 1024 {
+			f, ok := decimal(v)
+			if !ok || f < 0.01 || f > 1024 {
 				r.warn(at, "%s is not a number of CPUs from 0.01 to 1024; ignored", quote(v))
 				return
 			}

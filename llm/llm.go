@@ -131,7 +131,9 @@ type Error struct {
 	// Account: the key or the account is refused, not what was asked. Another key
 	// may do.
 	Account bool
-	Text    string
+	// Agent: with Off, not the model is switched off, but the agent that asks it.
+	Agent bool
+	Text  string
 }
 
 func (e *Error) Error() string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -19,6 +20,7 @@ const (
 	CodeDeadline   = "deadline"    // the time limit of the run
 	CodeNoModel    = "no_model"    // nothing is configured to answer
 	CodeOff        = "model_off"   // a bad setting switches the model off; the text says which
+	CodeAgentOff   = "agent_off"   // likewise the agent itself
 	CodeUnexpected = "internal"    // an error that names no code
 	CodePrompt     = "prompt"      // a template of the profile cannot be resolved
 	CodeGraph      = "graph"       // a node went where no edge leads
@@ -41,6 +43,15 @@ func (e *Error) Error() string { return e.Code + ": " + e.Text }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Off is the end of a run whose model or agent a bad setting switches off.
+func Off(e *llm.Error) *Error {
+	code := CodeOff
+	if e.Agent {
+		code = CodeAgentOff
+	}
+	return &Error{Code: code, Text: e.Text, Err: e}
+}
 
 // Explain reads any error that ended a run as what is stored about it.
 func Explain(err error) claybot.RunError {

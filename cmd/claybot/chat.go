@@ -34,13 +34,13 @@ func (c chatCmd) Run(e *env) error {
 	if c.Message != nil && strings.TrimSpace(*c.Message) == "" {
 		return usageError{errors.New("the message of -m is empty; leave -m out to chat line by line")}
 	}
-	cfg, _, err := e.load()
-	if err != nil {
-		return err
-	}
+	cfg, _, unread := e.load()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cl, err := dial(cfg.DataDir)
+	if unread != nil {
+		cl, err = e.connectAnyway(unread)
+	}
 	inside := errors.Is(err, web.ErrNoDaemon)
 	if inside {
 		var stop func() error

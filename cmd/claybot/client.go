@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,13 +38,30 @@ func dial(dir string) (*client, error) {
 func (e *env) connect() (*client, error) {
 	c, _, err := e.load()
 	if err != nil {
-		return nil, err
+		return e.connectAnyway(err)
 	}
 	cl, err := dial(c.DataDir)
 	if errors.Is(err, web.ErrNoDaemon) {
 		return nil, fmt.Errorf("no daemon is running on %s; start one with: claybot serve", c.DataDir)
 	}
 	return cl, err
+}
+
+// connectAnyway reaches the daemon of the data directory that a flag or the
+// environment names, where the configuration cannot be read.
+func (e *env) connectAnyway(unread error) (*client, error) {
+	fromEnv, _ := e.lookup("CLAYBOT_DATA_DIR")
+	dir := cmp.Or(e.DataDir, fromEnv)
+	var bad configError
+	if dir == "" || !errors.As(unread, &bad) {
+		return nil, unread
+	}
+	cl, err := dial(dir)
+	if err != nil {
+		return nil, unread
+	}
+	fmt.Fprintf(e.err, "claybot: warning: %v; asking the daemon that runs on %s\n", unread, dir)
+	return cl, nil
 }
 
 // call sends a request with a JSON body, if any, and decodes the JSON answer

@@ -113,6 +113,7 @@ func variableNames(environ []string) []string {
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(string)) (_ *daemon, err error) {
 	d := &daemon{log: log, link: link, models: &models{log: log}, damaged: make(chan damage, 64)}
 	d.config.Store(&c)
+	d.reloads.began = c
 	d.hub = d.newHub(c)
 	defer func() {
 		if err != nil {
@@ -452,7 +453,7 @@ func (d *daemon) society() agentsystem.Society {
 func (d *daemon) profile(desc claybot.Descriptor) agentsystem.Profile {
 	p := d.config.Load().Profile(desc)
 	return agentsystem.Profile{
-		Name: p.Name, Engine: p.Engine, Model: modelName(p.Model), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
+		Name: p.Name, Engine: p.Engine, Model: modelName(p.Model), Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
 		Policy: inbox.Policy{
 			Debounce: p.Debounce, DebounceMax: p.DebounceMax, MaxBatch: p.MaxBatch,
 			WhenBusy: inbox.WhenBusy(p.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.ProcessBuffer),

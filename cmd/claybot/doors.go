@@ -35,7 +35,7 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 			return d.db.Events(ctx, run, after)
 		},
 		Models: func() []string { return modelNames(d.config.Load()) },
-		Serve:  c.Metrics, Pprof: c.Pprof, Version: version, Log: d.log,
+		Serve:  func() bool { return d.config.Load().Metrics }, Pprof: func() bool { return d.config.Load().Pprof }, Version: version, Log: d.log,
 		OTLP: metrics.OTLP{Endpoint: endpoint, Headers: headers, Interval: c.OTLP.Interval, Off: d.off(func(c configs.Config) string { return c.OTLP.Off() })},
 	})
 }

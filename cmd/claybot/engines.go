@@ -74,7 +74,7 @@ func (d *daemon) people(id string) []string { return d.config.Load().Identities(
 // setting of its profile says so.
 func (d *daemon) chooseModel(a claybot.Agent) llm.Model {
 	if why := d.settings(a).Off(); why != "" {
-		return offModel{why}
+		return offModel{why, true}
 	}
 	return d.models.of(d.model(a))
 }

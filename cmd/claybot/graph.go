@@ -65,11 +65,10 @@ func (c graphShowCmd) Run(e *env) error {
 // when none runs, those that one would have.
 func (e *env) graphs() ([]graphView, error) {
 	c, _, err := e.load()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
-		return drawAll(shapes()), nil
+	if err == nil {
+		if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
+			return drawAll(shapes()), nil
+		}
 	}
 	var out struct {
 		Graphs []graphView `json:"graphs"`

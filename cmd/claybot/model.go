@@ -148,7 +148,7 @@ func newModel(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 		routes = append(routes, llm.Route{Name: r.ID(), Model: newRoute(r, purse, log)})
 	}
 	if len(routes) == 0 {
-		return offModel{c.Off()}
+		return offModel{why: c.Off()}
 	}
 	return llm.Fallback(log, routes...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -27,11 +28,14 @@ const (
 
 // An offModel refuses every call: a bad setting says where it would go, or what it
 // may take.
-type offModel struct{ why string }
+type offModel struct {
+	why   string
+	agent bool // not the model itself: the agent
+}
 
 // Chat implements llm.Model. No request leaves.
 func (m offModel) Chat(context.Context, llm.Request) (llm.Response, error) {
-	return llm.Response{}, &llm.Error{Class: llm.Off, Text: m.why + ". " + correctModel}
+	return llm.Response{}, &llm.Error{Class: llm.Off, Agent: m.agent, Text: m.why + ". " + correctModel}
 }
 
 // settingStatus lists what is wrong with the settings.
@@ -39,6 +43,12 @@ func (d *daemon) settingStatus() []agentsystem.SettingStatus {
 	var all []agentsystem.SettingStatus
 	for _, w := range d.config.Load().Warnings {
 		all = append(all, agentsystem.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
+	}
+	if why := d.reloads.failed.Load(); why != nil {
+		all = append(all, agentsystem.SettingStatus{
+			Text: "the configuration was not reloaded, so the settings of before hold: " + *why,
+			Next: "correct the file, then kill -HUP or restart claybot", Off: true,
+		})
 	}
 	return all
 }
@@ -66,6 +76,9 @@ func offHealth(why string) connectors.Health {
 
 // reloads tells of each change of the configuration.
 type reloads struct {
+	began  configs.Config         // that the process was started with
+	failed atomic.Pointer[string] // why the last one was not read; nil: it was
+
 	mu   sync.Mutex
 	next chan struct{}
 }

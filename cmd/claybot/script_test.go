@@ -31,7 +31,12 @@ const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"claybot": func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"claybot": func() {
+			for name := range strings.FieldsSeq(os.Getenv("CLAYBOT_TEST_UNSET")) { // what scripts cannot do
+				_ = os.Unsetenv(name)
+			}
+			os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		},
 	})
 }
 

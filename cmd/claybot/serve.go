@@ -130,28 +130,34 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 	}
 }
 
-// reload replaces the settings of agents and access; an unreadable file changes
-// nothing.
+// reload replaces the settings of agents and access. An unreadable file changes
+// nothing, which status says until the next one is read.
 func (d *daemon) reload(ctx context.Context, e *env) {
-	next, warnings, err := e.load()
+	next, _, err := e.load()
 	if err != nil {
+		text := err.Error()
+		d.reloads.failed.Store(&text)
 		d.log.Error("the configuration was not reloaded; the old one stays", "err", err)
 		return
 	}
-	logWarnings(d.log, warnings)
-	old := d.config.Swap(&next)
+	began := d.reloads.began
+	unapplied(began, &next)
+	logWarnings(d.log, next.Warnings)
+	d.reloads.failed.Store(nil)
+	d.config.Store(&next)
 	d.reloads.tell()
 	for _, x := range []struct {
 		what    string
 		changed bool
 	}{
-		{"data_dir", old.DataDir != next.DataDir},
-		{"http", old.HTTP != next.HTTP || !reflect.DeepEqual(old.HTTPGuard, next.HTTPGuard)},
-		{"http_hosts", !slices.Equal(old.HTTPHosts, next.HTTPHosts)},
-		{"telegram", old.Telegram.Token.Value() != next.Telegram.Token.Value() || old.Telegram.APIURL != next.Telegram.APIURL && next.Telegram.Off() == ""},
-		{"slack", old.Slack.BotToken.Value() != next.Slack.BotToken.Value() || old.Slack.AppToken.Value() != next.Slack.AppToken.Value()},
-		{"cron", old.Cron.Enabled != next.Cron.Enabled || old.Cron.Gates != next.Cron.Gates},
-		{"heartbeat.enabled", old.Heartbeat.Enabled != next.Heartbeat.Enabled},
+		{"data_dir", began.DataDir != next.DataDir},
+		{"http", began.HTTP != next.HTTP || !reflect.DeepEqual(began.HTTPGuard, next.HTTPGuard)},
+		{"http_hosts", !slices.Equal(began.HTTPHosts, next.HTTPHosts)},
+		{"telegram", began.Telegram.Token.Value() != next.Telegram.Token.Value() || rerouted(began.Telegram, next.Telegram, began.Telegram.APIURL != next.Telegram.APIURL)},
+		{"slack", began.Slack.BotToken.Value() != next.Slack.BotToken.Value() || began.Slack.AppToken.Value() != next.Slack.AppToken.Value() ||
+			rerouted(began.Slack, next.Slack, began.Slack.APIURL != next.Slack.APIURL)},
+		{"cron", began.Cron.Enabled != next.Cron.Enabled || began.Cron.Gates != next.Cron.Gates},
+		{"heartbeat.enabled", began.Heartbeat.Enabled != next.Heartbeat.Enabled},
 	} {
 		if x.changed {
 			d.log.Warn("a changed setting needs a restart", "key", x.what)
@@ -165,4 +171,22 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		d.log.Error("runs that wait for a budget were not looked at", "err", err)
 	}
 	d.log.Info("configuration reloaded")
+}
+
+// rerouted reports whether a connector that is on now has another address than it runs
+// with, or does not run, as it was off at the start.
+func rerouted(began, next interface{ Off() string }, moved bool) bool {
+	return next.Off() == "" && (moved || began.Off() != "")
+}
+
+// unapplied says of bad settings that only a restart would apply that the old ones
+// hold, as far as they were good at the start.
+func unapplied(began configs.Config, next *configs.Config) {
+	for i, w := range next.Warnings {
+		stays := slices.Contains([]string{"http", "storage", "node", "files"}, w.Group()) && w.Off
+		same := func(x configs.Warning) bool { return x.Off && x.Group() == w.Group() }
+		if stays && !slices.ContainsFunc(began.Warnings, same) {
+			next.Warnings[i] = w.Unapplied()
+		}
+	}
 }

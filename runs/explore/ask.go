@@ -131,7 +131,7 @@ func ends(err error) error {
 	case ok && e.Class == llm.Budget:
 		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
 	case ok && e.Class == llm.Off:
-		return &runs.Error{Code: runs.CodeOff, Text: e.Text, Err: err}
+		return runs.Off(e)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func modelError(err error) error {
 	case e.Class == llm.Budget:
 		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
 	case e.Class == llm.Off:
-		return &runs.Error{Code: runs.CodeOff, Text: e.Text, Err: err}
+		return runs.Off(e)
 	case e.Class == llm.Context:
 		code = runs.CodeContext
 	case e.Class == llm.Permanent && e.Status < 500: // a server that broke has not refused anything

@@ -178,7 +178,7 @@ func modelError(err error) error {
 	case llm.Budget:
 		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
 	case llm.Off:
-		return &runs.Error{Code: runs.CodeOff, Text: e.Text, Err: err}
+		return runs.Off(e)
 	case llm.Transient, llm.Rate:
 	}
 	return &runs.Error{Code: code, Text: e.Error(), Err: err}

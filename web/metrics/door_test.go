@@ -17,7 +17,7 @@ import (
 // Behind the real door, figures are for who may read, profiles for admins alone.
 func TestDoor(t *testing.T) {
 	dir := t.TempDir()
-	srv, err := web.New(web.Config{Addr: "127.0.0.1:0", Dir: dir, Routes: New(Config{Serve: true, Pprof: true}).Routes()})
+	srv, err := web.New(web.Config{Addr: "127.0.0.1:0", Dir: dir, Routes: New(Config{Serve: yes, Pprof: yes}).Routes()})
 	if err != nil {
 		t.Fatal(err)
 	}

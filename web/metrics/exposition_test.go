@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -151,10 +152,10 @@ func TestRoutes(t *testing.T) {
 	if got := scopes(Config{}); len(got) != 0 {
 		t.Errorf("routes that nobody asked for: %v", got)
 	}
-	if got := scopes(Config{Serve: true}); len(got) != 1 || got["GET /metrics"] != web.Read {
+	if got := scopes(Config{Serve: yes}); len(got) != 1 || got["GET /metrics"] != web.Read {
 		t.Errorf("got %v", got)
 	}
-	got := scopes(Config{Pprof: true})
+	got := scopes(Config{Pprof: yes})
 	if len(got) != 5 {
 		t.Errorf("got %v", got)
 	}
@@ -163,12 +164,31 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s needs %q", pattern, scope)
 		}
 	}
-	srv := serve(t, New(Config{Pprof: true}))
+	srv := serve(t, New(Config{Pprof: yes}))
 	for path, want := range map[string]string{"": "goroutine", "goroutine?debug=1": "goroutine profile:", "cmdline": "", "symbol": "num_symbols", "heap": ""} {
 		text, head := get(t, srv.URL+"/debug/pprof/"+path, "")
 		if !strings.Contains(text, want) || head.Get("Cache-Control") != "no-store" {
 			t.Errorf("/debug/pprof/%s: %.80q, %v", path, text, head)
 		}
+	}
+}
+
+// What is no longer wanted is not served.
+func TestRoutesWhileWanted(t *testing.T) {
+	wanted := true
+	routes := New(Config{Serve: yes, Pprof: func() bool { return wanted }}).Routes()
+	for _, want := range []int{http.StatusOK, http.StatusNotFound} {
+		for _, r := range routes {
+			if !strings.HasSuffix(r.Pattern, "/cmdline") {
+				continue
+			}
+			w := httptest.NewRecorder()
+			r.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil))
+			if w.Code != want {
+				t.Errorf("wanted %v: %d", wanted, w.Code)
+			}
+		}
+		wanted = false
 	}
 }
 

@@ -39,9 +39,10 @@ type Config struct {
 	// Models are the names of the configured models. Their figures always have a
 	// label of their own; of other names, only the first dozens do. Optional.
 	Models func() []string
-	// Serve offers the route /metrics, Pprof those of /debug/pprof/.
-	Serve bool
-	Pprof bool
+	// Serve reports whether /metrics is served now, Pprof whether /debug/pprof/ is.
+	// nil: there is no such route.
+	Serve func() bool
+	Pprof func() bool
 	OTLP  OTLP
 	// Version is that of claybot; empty where it is not known.
 	Version string
@@ -99,15 +100,29 @@ func (m *Metrics) Run(ctx context.Context) error {
 	return m.exporter.run(ctx)
 }
 
-// Routes are /metrics for those who may read, and the profiles for admins, each
-// where it is wanted.
+// Routes are /metrics for those who may read, and the profiles for admins. Each is
+// not found while it is not wanted.
 func (m *Metrics) Routes() []web.Route {
 	var routes []web.Route
-	if m.cfg.Serve {
-		routes = append(routes, web.Route{Pattern: "GET /metrics", Scope: web.Read, Handler: http.HandlerFunc(m.serve)})
+	if m.cfg.Serve != nil {
+		routes = append(routes, web.Route{Pattern: "GET /metrics", Scope: web.Read, Handler: while(m.cfg.Serve, http.HandlerFunc(m.serve))})
 	}
-	if m.cfg.Pprof {
-		routes = append(routes, profiles()...)
+	if m.cfg.Pprof != nil {
+		for _, r := range profiles() {
+			r.Handler = while(m.cfg.Pprof, r.Handler)
+			routes = append(routes, r)
+		}
 	}
 	return routes
+}
+
+// while serves what is wanted now.
+func while(wanted func() bool, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !wanted() {
+			http.NotFound(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }

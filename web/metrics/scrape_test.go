@@ -60,7 +60,7 @@ func value(t *testing.T, page map[string]*dto.MetricFamily, name string, labels 
 
 // What happened in a real system is what a scrape shows.
 func TestScrape(t *testing.T) {
-	r := newRig(t, Config{Serve: true}, nil,
+	r := newRig(t, Config{Serve: yes}, nil,
 		reply(llm.Use(claybot.ToolCall{ID: "1", Name: "look", Args: "{}"}, claybot.ToolCall{ID: "2", Name: "pay", Args: "{}"}, claybot.ToolCall{ID: "3", Name: "made\nup", Args: "{}"}), "gpt-5"),
 		reply(llm.Say("done"), "gpt-5"),
 		llm.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "no"}},
@@ -130,7 +130,7 @@ func TestScrape(t *testing.T) {
 
 // What the store counts is read at the scrape.
 func TestStored(t *testing.T) {
-	r := newRig(t, Config{Serve: true}, nil, llm.Say("one"))
+	r := newRig(t, Config{Serve: yes}, nil, llm.Say("one"))
 	srv := serve(t, r.metrics)
 	r.say("m1", "hello")
 	r.line.arrived(t, 1)
@@ -233,7 +233,7 @@ func TestGuide(t *testing.T) {
 // everything is a meter that has been told one thing of each kind.
 func everything(t *testing.T) *Metrics {
 	t.Helper()
-	m := New(Config{Serve: true, Version: "1", Status: func(context.Context) (agentsystem.Status, error) {
+	m := New(Config{Serve: yes, Version: "1", Status: func(context.Context) (agentsystem.Status, error) {
 		var st agentsystem.Status
 		st.Connectors = []agentsystem.ConnectorStatus{{Name: "chat"}}
 		st.Connectors[0].LastOK = time.Now()
@@ -258,7 +258,7 @@ func TestFiguresOfAnotherTime(t *testing.T) {
 		"old":     {func(s *agentsystem.Status) { s.AsOf = claybot.Now() }, 0},
 		"unknown": {func(s *agentsystem.Status) { s.Unknown = true }, 0},
 	} {
-		m := New(Config{Serve: true, Status: func(context.Context) (agentsystem.Status, error) {
+		m := New(Config{Serve: yes, Status: func(context.Context) (agentsystem.Status, error) {
 			st := agentsystem.Status{Agents: 7, Connectors: []agentsystem.ConnectorStatus{{Name: "chat"}}}
 			tt.change(&st)
 			return st, nil
@@ -273,7 +273,7 @@ func TestFiguresOfAnotherTime(t *testing.T) {
 
 // A store that fails does not fail the scrape.
 func TestBrokenStore(t *testing.T) {
-	m := New(Config{Serve: true, Status: func(context.Context) (agentsystem.Status, error) {
+	m := New(Config{Serve: yes, Status: func(context.Context) (agentsystem.Status, error) {
 		return agentsystem.Status{Agents: 7}, errors.New("disk is gone")
 	}})
 	m.Received("chat", agentsystem.ReceivedError, time.Millisecond)

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/llm/openai/openaitest"
+)
+
+// A file that cannot be read at a reload is on the status until one can, and nothing
+// that it says is taken.
+func TestUnreadableReload(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	for _, bad := range []string{"model: [\n", "model: demo\n---\nmodel: gpt-5\n"} {
+		h.reload(bad, nil)
+		if st := h.get("/status"); !strings.Contains(st, "the configuration was not reloaded") || !strings.Contains(st, `"off":true`) || !strings.Contains(st, "claybot.yaml:") {
+			t.Errorf("%q: the status is %s", bad, st)
+		}
+		if got := h.say("hello"); !strings.Contains(got, "hello") {
+			t.Errorf("%q: the reply is %q", bad, got)
+		}
+	}
+	h.reload("model: demo\n", nil)
+	if st := h.get("/status"); strings.Contains(st, "was not reloaded") {
+		t.Errorf("after a good reload the status is %s", st)
+	}
+}
+
+// Commands reach the daemon of the data directory that they were given, also while
+// the file cannot be read.
+func TestCommandsWithAnUnreadableFile(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	h.set("model: [\n", nil)
+	errs := new(bytes.Buffer)
+	h.env.err = errs
+	c, err := h.env.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ready(h.ctx); err != nil || !strings.Contains(errs.String(), "claybot: warning: ") || !strings.Contains(errs.String(), "claybot.yaml:") {
+		t.Errorf("%v, said %q", err, errs)
+	}
+	delete(h.vars, "CLAYBOT_DATA_DIR")
+	if _, err := h.env.connect(); exitCode(err) != exitConfig {
+		t.Errorf("without a data directory: %v", err)
+	}
+	h.vars["CLAYBOT_DATA_DIR"] = t.TempDir() // no daemon is there
+	if _, err := h.env.connect(); exitCode(err) != exitConfig {
+		t.Errorf("without a daemon: %v", err)
+	}
+}
+
+// What is said to be off after a reload is off, and what only a restart applies is
+// not said to be.
+func TestReloadSaysWhatHolds(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", map[string]string{"CLAYBOT_HTTP_ADDR": ""})
+	metrics := func() int {
+		w := httptest.NewRecorder()
+		for _, r := range h.daemon.metrics.Routes() {
+			if r.Pattern == "GET /metrics" {
+				r.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			}
+		}
+		return w.Code
+	}
+	if got := metrics(); got != http.StatusOK {
+		t.Fatalf("metrics: %d", got)
+	}
+	h.reload("model: demo\nmetrics: five\n", nil)
+	if got, st := metrics(), h.get("/status"); got != http.StatusNotFound || !strings.Contains(st, "no metrics are served until") {
+		t.Errorf("metrics: %d, the status is %s", got, st)
+	}
+	for _, bad := range []string{"http: five", "http: {insecure: maybe}", "node: {max_runs: five}", "storage: {url: nowhere}", "files: {url: nowhere}"} {
+		h.reload("model: demo\n"+bad+"\n", map[string]string{"CLAYBOT_HTTP_ADDR": ""})
+		if st := h.get("/status"); !strings.Contains(st, "the old value still holds, until claybot is restarted") || strings.Contains(st, `"off":true`) {
+			t.Errorf("%s: the status is %s", bad, st)
+		}
+	}
+	h.reload("model: demo\n", nil)
+	if got := metrics(); got != http.StatusOK {
+		t.Errorf("metrics after a good reload: %d", got)
+	}
+}
+
+// A setting that has its old value again needs no restart.
+func TestOldValueNeedsNoRestart(t *testing.T) {
+	const good = "model: demo\ntelegram: {token: env:TOKEN, api_url: 'http://127.0.0.1:9'}\n"
+	h := startDaemon(t, good, nil)
+	log := new(bytes.Buffer)
+	h.daemon.log = slog.New(slog.NewTextHandler(log, nil))
+	for _, file := range []string{strings.Replace(good, "http://", "", 1), good} {
+		if h.reload(file, nil); strings.Contains(log.String(), "needs a restart") {
+			t.Errorf("%q: %s", file, log)
+		}
+	}
+	if h.reload(strings.Replace(good, ":9'", ":10'", 1), nil); !strings.Contains(log.String(), "needs a restart") {
+		t.Errorf("another address: %s", log)
+	}
+}
+
+// People who write to an agent that a bad setting switches off read that it is the
+// agent, not the model.
+func TestTheAgentIsOff(t *testing.T) {
+	model := openaitest.New(openaitest.Config{})
+	address, stop, err := model.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	good := "model: {name: m, base_url: '" + address + "'}\n"
+	h := startDaemon(t, good+"agents: {default: {max_steps: -1}}\n", nil)
+	got := h.say("hello")
+	if !strings.Contains(got, "This agent is not configured correctly") || !strings.Contains(got, "agents.default.max_steps") || strings.Contains(got, "The model is not") {
+		t.Errorf("the reply is %q", got)
+	}
+	h.reload("model: {name: m, base_url: nowhere}\n", nil)
+	if got := h.say("hello"); !strings.Contains(got, "The model is not configured correctly") {
+		t.Errorf("the reply is %q", got)
+	}
+}
+
+// The key of another company never takes the place of a missing key for a server that
+// the file names.
+func TestNoOtherKeyForAServer(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(server.Close)
+	h := startDaemon(t, "model: {name: m, base_url: '"+server.URL+"', key: env:NOPE}\n", nil)
+	if got := h.say("hello"); !strings.Contains(got, "The model is not configured correctly") || len(asked) > 0 {
+		t.Errorf("asked with %q, the reply is %q", asked, got)
+	}
+}

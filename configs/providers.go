@@ -1,0 +1,98 @@
+package configs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// A providerEnv is what the environment says about providers.
+type providerEnv struct {
+	openAI, anthropic Secret
+	base              string // OPENAI_BASE_URL
+	fault             string // what is wrong with it
+	// Addresses of the providers' APIs in variables that are not read. They matter
+	// where nothing else says where a model is.
+	openAIFault, anthropicFault string
+}
+
+// based reports whether an address was set, even if it cannot be used.
+func (e providerEnv) based() bool { return e.base != "" || e.fault != "" || e.openAIFault != "" }
+
+func (e providerEnv) key(provider string) Secret {
+	if provider == ProviderAnthropic {
+		return e.anthropic
+	}
+	return e.openAI
+}
+
+// modelEnviron puts the environment above what the file said about the common model.
+// The key of one provider never goes to the other one, nor, in the place of a key
+// that cannot be read, to a server that the file names.
+func (r *reader) modelEnviron(m *Model) {
+	theirs := m.Provider == ProviderAnthropic || m.Provider == "" && (m.BaseURL != "" && ownAddress(m.BaseURL, ProviderAnthropic) ||
+		m.BaseURL == "" && claude(m.Name) && (!m.env.based() || m.env.anthropic.Named()))
+	named := m.BaseURL
+	switch {
+	case theirs || !m.env.based():
+	case m.env.fault != "":
+		m.off("base_url", m.env.fault)
+	case m.env.base != "":
+		m.BaseURL, m.where, named = m.env.base, variableBase, ""
+		m.on("base_url")
+		r.mended("model.base_url", variableBase)
+	case m.BaseURL == "":
+		m.off("base_url", m.env.openAIFault)
+	}
+	if m.Name == "" && m.Provider == "" && m.BaseURL == "" && len(m.Credentials()) == 0 && !m.env.openAI.Named() && m.env.anthropic.Named() {
+		m.Name = DefaultClaude
+	}
+	elsewhere := named != "" && !ownAddress(named, m.API()) && m.faults.has("key")
+	if key := m.env.key(m.API()); key.Named() && len(m.Keys) == 0 && !elsewhere {
+		m.Key = key
+		m.on("key")
+		r.mended("model.key", key.String())
+	}
+	if m.API() == ProviderAnthropic {
+		m.fromEnvironment()
+	}
+}
+
+// fromEnvironment puts the address of the environment in the place of that of
+// the provider itself, which nothing else has named.
+func (m *Model) fromEnvironment() {
+	switch {
+	case m.BaseURL != "":
+	case m.API() == ProviderAnthropic:
+		if m.env.anthropicFault != "" {
+			m.off("base_url", m.env.anthropicFault)
+		}
+	default:
+		m.BaseURL, m.where = m.env.base, variableBase
+		if why := cmp.Or(m.env.fault, m.env.openAIFault); why != "" {
+			m.off("base_url", why)
+		}
+	}
+}
+
+// part takes from a model that began as another one, and has become that of
+// another API, what belongs to the first.
+func (m *Model) part(began Model) {
+	if m.API() == began.API() {
+		return
+	}
+	same := func(a, b Secret) bool { return a == b }
+	if m.BaseURL == began.BaseURL {
+		m.BaseURL = ""
+		m.fromEnvironment()
+	}
+	if m.Key == began.Key && slices.EqualFunc(m.Keys, began.Keys, same) {
+		m.Key, m.Keys = Secret{}, nil
+		if ownAddress(m.BaseURL, m.API()) || m.BaseURL == m.env.base && m.API() == ProviderOpenAI {
+			m.Key = m.env.key(m.API())
+		}
+	}
+	if maps.EqualFunc(m.Headers, began.Headers, same) {
+		m.Headers = nil
+	}
+}
