@@ -194,6 +194,30 @@ func TestLatePoisonDelaysLittle(t *testing.T) {
 	})
 }
 
+// After one kill, runs resume side by side: a short run does not wait for the long run of
+// another person.
+func TestOneKillDelaysLittle(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = platforms[0].line
+		r.mind.before = func(ctx context.Context, q llm.Request) error {
+			if strings.Contains(fmt.Sprint(q.Messages), "poison") { // which is none here
+				return rest(ctx, 21*time.Second)
+			}
+			return rest(ctx, 4*time.Second)
+		}
+		r.start()
+		innocent := r.crowd(6)
+		after(time.Second)
+		r.crash()
+		r.start()
+		after(6 * time.Second)
+		if bad := r.unanswered(innocent); len(bad) > 0 {
+			t.Errorf("%d of %d messages have no answer after six seconds", len(bad), len(innocent))
+		}
+	})
+}
+
 // A message that is given up takes no other with it: not those of its batch, not those
 // that it was injected behind, and not what the person writes later.
 func TestPoisonInABatch(t *testing.T) {

@@ -19,6 +19,7 @@ const (
 	probationFirst = time.Minute      // at most, after the first two unclean starts in a row
 	probationMost  = 10 * time.Minute // at most, however often the process died
 	firstWindow    = 64               // runs on probation at once to begin with, at most
+	smallWindow    = 8                // the same after one unclean start, at least
 	openWindow     = 16               // the same, once no suspect is left
 	leastTotal     = 16               // runs at work at once, however often the process died
 	unseenLimit    = 5 * time.Second  // that others wait for suspects that do not show up
@@ -126,7 +127,7 @@ func (r *ramp) start(unclean, running int, last storage.Boot, suspects []claybot
 	if len(suspects) > 0 {
 		running = len(suspects)
 	}
-	r.window, r.step = float64(running/4), 1
+	r.window, r.step = max(float64(running/4), smallWindow), 1
 	if unclean > 1 {
 		r.window, r.step = float64(running/16), 1.0/8
 		if r.window < 1 {
