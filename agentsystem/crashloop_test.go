@@ -21,14 +21,20 @@ import (
 // time, until nobody asks any more. It returns how often.
 func (r *rig) dieOf(text string) (deaths int) {
 	r.Helper()
-	for known := 0; deaths < 30; deaths++ {
-		for wait := 0; r.askedAbout(text) == known; wait++ {
-			if wait == 2000 {
+	return r.dieAt(time.Second, text)
+}
+
+// dieAt is dieOf for a run that kills the process when it has reached an age.
+func (r *rig) dieAt(age time.Duration, text string) (deaths int) {
+	r.Helper()
+	for known := 0; deaths < 40; deaths++ {
+		for wait := time.Duration(0); r.askedAbout(text) == known; wait += age / 10 {
+			if wait > 200*time.Second+60*age {
 				return deaths
 			}
-			after(100 * time.Millisecond)
+			after(age / 10)
 		}
-		after(time.Second)
+		after(age)
 		known = r.askedAbout(text)
 		r.crash()
 		r.start()
@@ -103,6 +109,115 @@ func TestPoisonAmongInnocents(t *testing.T) {
 	}
 }
 
+// A run that kills the process late ends as well, with one notice and after a bounded
+// number of deaths. Innocent runs that take long are answered.
+func TestLatePoison(t *testing.T) {
+	for _, tt := range []struct {
+		age    time.Duration
+		deaths int
+	}{
+		{50 * time.Second, 6},
+		{70 * time.Second, 8},
+		{90 * time.Second, 8},
+		{4 * time.Minute, 10},
+		{7 * time.Minute, 11},
+		{20 * time.Minute, 31},
+	} {
+		t.Run(tt.age.String(), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.line = platforms[0].line
+				r.mind.before = func(ctx context.Context, q llm.Request) error {
+					switch text := fmt.Sprint(q.Messages); {
+					case strings.Contains(text, "poison"):
+						return rest(ctx, time.Hour)
+					case strings.Contains(text, "word 1."), strings.Contains(text, "word 2."):
+						return rest(ctx, 15*time.Minute) // longer than any probation
+					}
+					return rest(ctx, 2*time.Second)
+				}
+				r.start()
+				innocent := r.crowd(8)
+				if deaths := r.dieAt(tt.age, "poison"); deaths > tt.deaths {
+					t.Errorf("the process died %d times, want at most %d", deaths, tt.deaths)
+				}
+				after(time.Hour)
+				if bad := r.unanswered(innocent); len(bad) > 0 {
+					t.Errorf("%d of %d innocent messages have no answer, among them %s", len(bad), len(innocent), bad[0])
+				}
+				if run := r.receipt("poison").Run; run.State != claybot.RunFailed || run.Error.Code != "interrupted" {
+					t.Errorf("the run that kills: %+v", run)
+				}
+				told := slices.DeleteFunc(r.chat.seen(), func(s string) bool { return !strings.Contains(s, "interrupted several times") })
+				if len(told) != 1 {
+					t.Errorf("notices %q, want one", told)
+				}
+			})
+		})
+	}
+}
+
+// While the ramp looks for a run that kills late, new messages wait for about a minute
+// at most.
+func TestLatePoisonDelaysLittle(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = platforms[0].line
+		r.mind.before = func(ctx context.Context, q llm.Request) error {
+			if strings.Contains(fmt.Sprint(q.Messages), "poison") {
+				return rest(ctx, time.Hour)
+			}
+			return rest(ctx, 2*time.Second)
+		}
+		r.start()
+		r.crowd(3)
+		var all []claybot.MessageID
+		for range 9 {
+			for range 7 * 60 / 15 {
+				id := claybot.MessageID(fmt.Sprint("new", len(all)))
+				r.post(claybot.User("chat", fmt.Sprint("dm-", id), string(id)), msg(string(id), "word."))
+				all = append(all, id)
+				after(15 * time.Second)
+			}
+			r.crash()
+			r.start()
+		}
+		after(10 * time.Minute)
+		if bad := r.unanswered(all); len(bad) > 0 {
+			t.Fatalf("%d of %d messages have no answer, among them %s", len(bad), len(all), bad[0])
+		}
+		for _, id := range all {
+			if x := r.receipt(id); x.Run.Ended.Time().Sub(x.Stored.Time()) > 70*time.Second {
+				t.Errorf("message %s waited for %v", id, x.Run.Ended.Time().Sub(x.Stored.Time()))
+			}
+		}
+	})
+}
+
+// After one kill, runs resume side by side: a short run does not wait for the long run of
+// another person.
+func TestOneKillDelaysLittle(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = platforms[0].line
+		r.mind.before = func(ctx context.Context, q llm.Request) error {
+			if strings.Contains(fmt.Sprint(q.Messages), "poison") { // which is none here
+				return rest(ctx, 21*time.Second)
+			}
+			return rest(ctx, 4*time.Second)
+		}
+		r.start()
+		innocent := r.crowd(6)
+		after(time.Second)
+		r.crash()
+		r.start()
+		after(6 * time.Second)
+		if bad := r.unanswered(innocent); len(bad) > 0 {
+			t.Errorf("%d of %d messages have no answer after six seconds", len(bad), len(innocent))
+		}
+	})
+}
+
 // A message that is given up takes no other with it: not those of its batch, not those
 // that it was injected behind, and not what the person writes later.
 func TestPoisonInABatch(t *testing.T) {
@@ -173,6 +288,10 @@ func TestKillsFromOutside(t *testing.T) {
 		{"slowly", 3, time.Minute, func(*rand.Rand) time.Duration { return 20 * time.Second }},
 		{"at random", 10, 10 * time.Second, func(rng *rand.Rand) time.Duration { return time.Duration(rng.ExpFloat64() * float64(time.Second)) }},
 		{"at random, slowly", 4, 20 * time.Second, func(rng *rand.Rand) time.Duration { return time.Duration(rng.ExpFloat64() * float64(10*time.Second)) }},
+		{"each 100 seconds", 1, 10 * time.Minute, func(*rand.Rand) time.Duration { return 100 * time.Second }},
+		{"each four minutes", 4, 30 * time.Minute, func(*rand.Rand) time.Duration { return 4 * time.Minute }},
+		{"each quarter of an hour", 3, time.Hour, func(*rand.Rand) time.Duration { return 15 * time.Minute }},
+		{"at random, minutes", 3, 20 * time.Minute, func(rng *rand.Rand) time.Duration { return time.Duration(rng.ExpFloat64() * float64(3*time.Minute)) }},
 	} {
 		seeds, _ := strconv.ParseUint(os.Getenv("CRASHLOOP_SEEDS"), 10, 64) // for a sweep
 		for seed := range max(1, seeds) {
@@ -189,7 +308,7 @@ func TestKillsFromOutside(t *testing.T) {
 						r.crash()
 						r.start()
 					}
-					after(30 * time.Minute)
+					after(30*time.Minute + 10*tt.thought) // for the longest control
 					if bad := r.unanswered(all); len(bad) > 0 {
 						t.Errorf("%d of %d messages have no answer, among them %s", len(bad), len(all), bad[0])
 					}
@@ -199,8 +318,10 @@ func TestKillsFromOutside(t *testing.T) {
 	}
 }
 
-// A process that has lived for five minutes counts as one that ended in order, and
-// so does one that was stopped.
+// After five minutes of life unclean starts are no longer in a row. The next crash counts
+// as the first one, and has a ramp as any first one has: what was at work at its end
+// may have caused it, however long the process had lived. Only an orderly end counts as
+// clean.
 func TestLongLifeIsClean(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -211,8 +332,10 @@ func TestLongLifeIsClean(t *testing.T) {
 		}{
 			{func() { r.crash(); r.start() }, 1},
 			{func() { after(time.Minute); r.crash(); r.start() }, 2},
-			{func() { after(6 * time.Minute); r.crash(); r.start() }, 0},
-			{func() { r.crash(); r.start() }, 1},
+			{func() { after(6 * time.Minute); r.crash(); r.start() }, 1},
+			{func() { r.crash(); r.start() }, 2},
+			{func() { after(6 * time.Minute); r.restart() }, 0},
+			{func() { after(6 * time.Minute); r.crash(); r.start() }, 1},
 			{r.restart, 0},
 		} {
 			tt.end()

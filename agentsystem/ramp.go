@@ -1,7 +1,6 @@
 package agentsystem
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -15,16 +14,18 @@ import (
 
 // How work is let in after an unclean start.
 const (
-	cleanAfter   = 5 * time.Minute // of life, after which a process counts as one that ended in order
-	probationMin = 2 * time.Second
-	probationMax = time.Minute
-	firstWindow  = 64              // runs on probation at once to begin with, at most
-	openWindow   = 16              // the same, once no suspect is left
-	leastTotal   = 16              // runs at work at once, however often the process died
-	unseenLimit  = 5 * time.Second // that others wait for suspects that do not show up
-	beatEvery    = 100 * time.Millisecond
-	controlMin   = 2 * time.Second
-	controlMax   = 30 * time.Second
+	cleanAfter     = 5 * time.Minute // of life, after which unclean starts are no longer in a row
+	probationMin   = 2 * time.Second
+	probationFirst = time.Minute      // at most, after the first two unclean starts in a row
+	probationMost  = 10 * time.Minute // at most, however often the process died
+	firstWindow    = 64               // runs on probation at once to begin with, at most
+	smallWindow    = 8                // the same after one unclean start, at least
+	openWindow     = 16               // the same, once no suspect is left
+	leastTotal     = 16               // runs at work at once, however often the process died
+	unseenLimit    = 5 * time.Second  // that others wait for suspects that do not show up
+	beatEvery      = 100 * time.Millisecond
+	lateBeat       = time.Minute // the same, once the ramp has ended
+	lateFrom       = 6           // unclean starts in a row, after which a probation does not grow any more
 )
 
 // A ramp decides how many runs may be at work after the process died, so that the
@@ -32,21 +33,26 @@ const (
 //
 // A run is on probation from the moment when it is let in until its pass ends or it
 // has lived for a while: as long as the process before lived at most, because what
-// killed it had begun and done its harm by then. The ramp lets in a few runs at
-// once, those first that were on probation when the process died. The number
-// doubles with the passes that survive. From the second unclean start in a row on it
+// killed it had begun and done its harm by then. That is a minute at most after two
+// unclean starts in a row, twice as long after each further one, up to ten minutes: a
+// run that kills late is on probation at one of the next deaths. The ramp lets in a
+// few runs at once, those first that were on probation when the process died. The
+// number doubles with the passes that survive. From the second unclean start in a row on it
 // begins with a sixteenth of the suspects and lets it grow eight times slower, so that
 // the suspects of one crash are less than a quarter of those of the crash before: of
 // 4,000 runs the one that kills the process is alone at the fifth or sixth crash.
 //
-// A run that was alone on probation when the process died is tried with a control:
-// the ramp lets the process live without that run for ten times as long as the run
+// Once a run has been on probation for a minute, only suspects that have to be alone
+// still wait for it. Other runs begin beside it.
+//
+// A run that was let in alone and was on probation when the process died is tried with
+// a control: the ramp lets the process live without that run for longer than the run
 // had lived, and then lets it in alone again. A process that is killed from outside
 // most likely dies during the control, which makes the next one twice as long and
 // charges nothing; one that dies at the same age of the run as before is charged to
 // the run. Each charge doubles the next control. A run with maxAttempts charges is
 // given up, so three times in a row the process must have lived well without it and
-// died soon after it began. See tries.
+// died at that age of the run. See tries.
 //
 // Without an unclean start a ramp lets everything in at once.
 type ramp struct {
@@ -68,13 +74,15 @@ type ramp struct {
 	total    float64       // runs at work at once; 0: no limit
 	suspects map[claybot.AgentID]bool
 	fresh    bool            // nothing is known of suspects: all interrupted runs are
+	late     bool            // unclean starts in a row no longer lengthen a probation, and the process before outlived it
 	lost     map[string]bool // members that died
 	waiting  []*ticket       // in the order in which they came
 	tickets  map[*inbox.Box]*ticket
 	testing  map[*ticket]bool
 	working  int
 	peak     int
-	timer    *time.Timer // for the next one whose control ends
+	timer    *time.Timer // for the next one whose control ends, at
+	wakes    time.Time
 	proven   chan struct{}
 }
 
@@ -84,6 +92,7 @@ type ticket struct {
 	agent    claybot.AgentID
 	tries    tries
 	suspect  bool
+	resumed  bool          // its run was at work when the process died
 	ready    chan struct{} // closed when it is let in
 	admitted bool
 	alone    bool
@@ -109,15 +118,16 @@ func (r *ramp) start(unclean, running int, last storage.Boot, suspects []claybot
 	defer r.mu.Unlock()
 	r.active, r.unclean, r.running, r.began = true, unclean, running, time.Now()
 	lived := time.Duration(claybot.Now()-last.Started) * time.Millisecond
-	r.period = min(max(2*lived, probationMin), probationMax)
-	r.fresh = unclean == 1
+	r.period = min(max(2*lived, probationMin), longest(unclean))
+	r.fresh = unclean == 1 || len(last.Testing) == 0
+	r.late = unclean > lateFrom && last.Beat.Time().Sub(last.Started.Time()) > probationMost
 	for _, id := range suspects {
 		r.suspects[id] = true
 	}
 	if len(suspects) > 0 {
 		running = len(suspects)
 	}
-	r.window, r.step = float64(running/4), 1
+	r.window, r.step = max(float64(running/4), smallWindow), 1
 	if unclean > 1 {
 		r.window, r.step = float64(running/16), 1.0/8
 		if r.window < 1 {
@@ -133,6 +143,11 @@ func (r *ramp) start(unclean, running int, last storage.Boot, suspects []claybot
 	}
 	r.log.Warn("the process before did not end in order; runs are resumed a few at a time",
 		"uncleanStarts", unclean, "suspects", running, "atOnce", int(r.window), "probation", r.period)
+}
+
+// longest is how long a probation lasts at most after unclean starts in a row.
+func longest(unclean int) time.Duration {
+	return min(probationFirst<<min(max(unclean-2, 0), lateFrom), probationMost)
 }
 
 // windowAfter is how many runs may be on probation at once after members died, and by
@@ -160,7 +175,7 @@ func (r *ramp) alarm(member string) {
 	r.unclean++
 	w, step := windowAfter(r.unclean)
 	if !r.active {
-		r.active, r.period, r.window, r.step, r.total, r.fresh = true, probationMax/2, w, step, 0, true
+		r.active, r.period, r.window, r.step, r.total, r.fresh = true, probationFirst/2, w, step, 0, true
 	}
 	r.began, r.window, r.step = time.Now(), min(r.window, w), min(r.step, step)
 	r.log.Warn("another member did not end in order; its runs are resumed a few at a time", "member", member, "atOnce", int(r.window))
@@ -190,7 +205,7 @@ func (r *ramp) roomFor(ctx context.Context, n int) (int, error) {
 		r.mu.Lock()
 		room := n
 		if r.active {
-			room = min(n, int(r.window)-len(r.waiting))
+			room = min(n, r.width()-r.queued())
 		}
 		r.mu.Unlock()
 		if room > 0 {
@@ -210,7 +225,8 @@ func (r *ramp) queue(ts ...*ticket) {
 	r.mu.Lock()
 	for _, t := range ts {
 		t.agent, t.ready = t.box.Lease.Agent, make(chan struct{})
-		t.suspect = r.suspects[t.agent] || r.fresh && interrupted(t.box)
+		t.resumed = interrupted(t.box)
+		t.suspect = r.suspects[t.agent] || r.fresh && t.resumed
 		if t.suspect {
 			r.suspects[t.agent] = true
 		}
@@ -319,99 +335,15 @@ func (r *ramp) open() bool {
 	return len(r.suspects) > parked
 }
 
+// queued is how many wait for their turn, and not for the end of a control.
+func (r *ramp) queued() (n int) {
+	for _, t := range r.waiting {
+		if r.due(t, time.Now()) {
+			n++
+		}
+	}
+	return n
+}
+
 // due reports whether the control of a run is over.
 func (r *ramp) due(t *ticket, now time.Time) bool { return !now.Before(r.began.Add(t.tries.control())) }
-
-// schedule takes out of the queue whose turn it is. The caller admits them once it
-// has let go of the lock.
-func (r *ramp) schedule() (in []*ticket) {
-	if !r.active || r.closed {
-		return nil
-	}
-	for now := time.Now(); ; {
-		t := r.next(now)
-		if t == nil || !r.fits(t) {
-			return in
-		}
-		r.waiting = slices.DeleteFunc(r.waiting, func(w *ticket) bool { return w == t })
-		t.admitted, t.since = true, now
-		t.alone = !t.tries.clear() || r.window < 2
-		r.testing[t] = true
-		r.working++
-		r.peak = max(r.peak, r.working)
-		t.timer = r.after(r.period, func() { r.clear(t, true) })
-		in = append(in, t)
-	}
-}
-
-// fits reports whether one more run may be let in.
-func (r *ramp) fits(t *ticket) bool {
-	if r.total > 0 && float64(r.working) >= r.total {
-		return false
-	}
-	if !t.tries.clear() || r.window < 2 {
-		return len(r.testing) == 0
-	}
-	for x := range r.testing {
-		if x.alone {
-			return false
-		}
-	}
-	return len(r.testing) < int(r.window)
-}
-
-// next is whose turn it is: the suspects before the others, and of these who took
-// part in more crashes. It is nil when everybody has to wait.
-func (r *ramp) next(now time.Time) (best *ticket) {
-	unseen := len(r.suspects)
-	for t := range r.testing {
-		if t.suspect {
-			unseen--
-		}
-	}
-	for _, t := range r.waiting {
-		if t.suspect {
-			unseen--
-		}
-		if !r.due(t, now) {
-			r.wake(r.began.Add(t.tries.control()).Sub(now))
-			continue
-		}
-		if best == nil || less(t, best) {
-			best = t
-		}
-	}
-	if best != nil && !best.suspect && unseen > 0 && r.unclean > 1 && now.Sub(r.began) < unseenLimit {
-		r.wake(unseenLimit - now.Sub(r.began))
-		return nil
-	}
-	return best
-}
-
-// less reports whether a goes before b.
-func less(a, b *ticket) bool {
-	if a.suspect != b.suspect {
-		return a.suspect
-	}
-	return cmp.Compare(attempts(a.box), attempts(b.box)) > 0
-}
-
-func attempts(b *inbox.Box) int {
-	if b.Run == nil {
-		return 0
-	}
-	return b.Run.Attempts
-}
-
-// wake looks at the queue again after d, or sooner.
-func (r *ramp) wake(d time.Duration) {
-	if r.timer != nil {
-		r.timer.Stop()
-	}
-	r.timer = r.after(max(d, time.Millisecond), func() {
-		r.mu.Lock()
-		in := r.schedule()
-		r.mu.Unlock()
-		r.admit(in)
-	})
-}

@@ -53,10 +53,13 @@ func (r *ramp) save() {
 			}
 		}
 		for t := range r.testing {
-			b.Testing = append(b.Testing, t.agent)
-			b.Alone, b.Since = t.alone, claybot.At(t.since)
+			if t.alone {
+				b.Alone, b.Since = true, claybot.At(t.since)
+				b.Testing = slices.Insert(b.Testing, 0, t.agent)
+			} else {
+				b.Testing = append(b.Testing, t.agent)
+			}
 		}
-		slices.Sort(b.Testing)
 	})
 }
 
@@ -102,42 +105,64 @@ func (r *ramp) release() {
 	r.waiting = nil
 }
 
-// run ends the ramp, and the boot record, once the process has lived long enough and
-// no suspect is left, and at the end of ctx: what dies later was not on trial.
+// run ends the ramp once the process has lived long enough and no suspect is left.
+// Then, and once no run is at work any more that was at work when the process before
+// died, the unclean starts are no longer counted. At the end of ctx it closes the
+// ramp and empties the boot record: what dies later was not on trial.
 func (r *ramp) run(ctx context.Context) {
-	for wait := cleanAfter; ctx.Err() == nil; wait = probationMin {
+	counts := true
+	for wait := cleanAfter; ctx.Err() == nil; {
 		pause(ctx, wait)
-		if ctx.Err() == nil && r.calm() {
+		if ctx.Err() != nil {
 			break
 		}
+		unclean, calm := r.settle()
+		if !calm {
+			wait, counts = probationMin, true
+			continue
+		}
+		wait = lateBeat
+		if counts {
+			counts = unclean > 0
+			r.forget(counts)
+		}
 	}
-	clean := ctx.Err() == nil
-	if !clean {
-		r.mu.Lock()
-		r.closed = true
-		r.mu.Unlock()
-		r.calls.Wait()
-	}
-	r.record(true, func(b *storage.Boot) {
-		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Closed: clean}
-		if clean {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.calls.Wait()
+	r.record(true, func(b *storage.Boot) { *b = storage.Boot{Unclean: b.Unclean, Started: b.Started} })
+}
+
+// forget empties the boot record, but for the unclean starts if they count on.
+func (r *ramp) forget(counts bool) {
+	r.record(!counts, func(b *storage.Boot) {
+		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Beat: claybot.Now()}
+		if !counts {
 			b.Unclean = 0
 		}
 	})
 }
 
-// calm ends the ramp where nothing is left to find out.
-func (r *ramp) calm() bool {
+// settle ends the ramp where nothing is left to find out, which is calm, and returns
+// how many unclean starts count from now on.
+func (r *ramp) settle() (unclean int, calm bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	suspect := func(t *ticket) bool { return t.suspect }
 	if r.active && (time.Since(r.began) < cleanAfter || slices.ContainsFunc(r.waiting, suspect) || slices.ContainsFunc(slices.Collect(maps.Keys(r.testing)), suspect)) {
-		return false
+		return r.unclean, false
 	}
-	r.active, r.unclean, r.total = false, 0, 0
-	clear(r.lost)
+	r.active, r.total = false, 0
 	r.prove()
 	r.release()
 	r.changed.raise()
-	return true
+	for _, t := range r.tickets {
+		if t.resumed {
+			return r.unclean, true
+		}
+	}
+	r.unclean = 0
+	clear(r.lost)
+	return 0, true
 }

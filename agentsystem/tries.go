@@ -12,8 +12,13 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// maxAttempts is with how many charges a run is given up.
-const maxAttempts = 3
+const (
+	maxAttempts = 3  // charges with which a run is given up
+	maxEnds     = 24 // late ends of a process in a row, the same
+	controlMin  = 2 * time.Second
+	controlMax  = 30 * time.Second // for a run that kills early
+	lateControl = 4                // times as long as the process lived with a run that kills later
+)
 
 // A tries is what is charged to an unfinished run: how often in a row its pass failed,
 // or the process died of it, without progress in between. A shutdown, a lost lease, a
@@ -30,9 +35,13 @@ type tries struct {
 	// it died of it, and Missed how often it died during the control.
 	Lived  int64 `json:"lived,omitempty"`
 	Missed int   `json:"missed,omitempty"`
+	// Ends is at how many ends of a process in a row the run was at work, each later
+	// than a probation lasts, and Seen when the process began that counted last.
+	Ends int          `json:"ends,omitempty"`
+	Seen claybot.Time `json:"seen,omitempty"`
 }
 
-// clear reports whether nothing is charged.
+// clear reports whether nothing makes the run one to be tried by itself.
 func (t tries) clear() bool { return t.N == 0 && !t.Suspect }
 
 // givenUp reports whether the run is not tried any more.
@@ -42,26 +51,54 @@ func (t tries) givenUp() bool { return t.N >= maxAttempts }
 // remembers, kills the process.
 func (t tries) deadly() bool { return t.N > maxAttempts }
 
+// lived is how long the process lived with the run at most, and late whether that is so
+// long that kills from outside may well fall into it.
+func (t tries) lived() (lived time.Duration, late bool) {
+	lived = time.Duration(t.Lived) * time.Millisecond
+	return lived, lateControl*lived > controlMax
+}
+
 // control is how long the process has to live without the run before that is let in
-// again: ten times as long as it lived with it, twice as long after each charge and
-// each death during a control.
+// again: ten times as long as it lived with it, twice as long after each charge and each
+// death during a control, up to half a minute. For a run that kills late it is four times
+// as long, twice as long after each charge and once after deaths during a control.
 func (t tries) control() time.Duration {
 	if !t.Suspect || t.givenUp() {
 		return 0
+	}
+	if lived, late := t.lived(); late {
+		return lateControl * lived << (t.N + min(t.Missed, 1))
 	}
 	c := max(10*time.Duration(t.Lived)*time.Millisecond, controlMin)
 	return min(c<<min(t.N+t.Missed, 10), controlMax)
 }
 
+// ended counts one more late end of a process at which the run was at work, once for
+// the process that began at a time.
+func (t tries) ended(began claybot.Time) tries {
+	if t.Seen == began {
+		return t
+	}
+	t.Ends, t.Seen = t.Ends+1, began
+	if t.Ends >= maxEnds {
+		t.N = max(t.N, maxAttempts)
+	}
+	return t
+}
+
 // after is what is charged once the process has died and had lived so long with the
 // run alone. What kills a process does so at about the same age each time: a death at
-// another age is the first of its kind.
+// a greater age is the first of its kind.
 func (t tries) after(lived time.Duration) tries {
-	known := time.Duration(t.Lived) * time.Millisecond
+	known, late := t.lived()
+	alike := 2*known + controlMin/4
+	if late {
+		alike = known + known/4
+	}
 	switch {
 	case t.givenUp():
 		t.N++
-	case t.Suspect && lived <= 2*known+controlMin/4:
+	case t.Suspect && lived <= alike:
 		t.N++
 	default:
 		t.N, t.Suspect = 0, true
@@ -104,7 +141,7 @@ func (s *System) chargeRun(ctx context.Context, id claybot.AgentID, t tries) err
 		return nil
 	}
 	text := ""
-	if t.N > 0 || t.Suspect {
+	if !t.clear() || t.Ends > 0 {
 		b, err := json.Marshal(t)
 		if err != nil {
 			return err
@@ -135,14 +172,16 @@ func (s *System) chargeFailure(b *inbox.Box) {
 	}
 }
 
-// absolve takes back what is charged to a run that has outlived its probation.
+// absolve takes back what is charged to a run that has outlived its probation. What
+// comes later than that still counts.
 func (s *System) absolve(t *ticket) {
 	if t.tries.clear() || t.tries.givenUp() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
-	if err := s.chargeRun(ctx, t.agent, tries{}); err != nil {
+	left := tries{Run: t.tries.Run, Ends: t.tries.Ends, Seen: t.tries.Seen}
+	if err := s.chargeRun(ctx, t.agent, left); err != nil {
 		s.Log.Warn("cannot forget a charge", "agent", t.agent, "err", err)
 	}
 }
@@ -150,7 +189,7 @@ func (s *System) absolve(t *ticket) {
 // progressed takes back what is charged to a run that gets further. On probation it
 // may still kill the process.
 func (p *pass) progressed(ctx context.Context) {
-	if p.tries.clear() || p.ramp.isTesting(p.box) {
+	if p.tries.clear() && p.tries.Ends == 0 || p.ramp.isTesting(p.box) {
 		return
 	}
 	if err := p.chargeRun(ctx, p.agent.ID, tries{}); err != nil {
@@ -173,8 +212,12 @@ func (s *System) line(ctx context.Context, boxes []*inbox.Box) {
 	ts := make([]*ticket, len(boxes))
 	for i, b := range boxes {
 		tried, err := s.interruptedTries(ctx, b)
+		if err == nil && s.ramp.late && interrupted(b) {
+			tried = tried.ended(s.Boots.Last().Started)
+			err = s.chargeRun(ctx, b.Lease.Agent, tried)
+		}
 		if err != nil { // its pass will meet the same
-			s.Log.Warn("cannot read what is charged to a run", "agent", b.Lease.Agent, "err", err)
+			s.Log.Warn("cannot read or keep what is charged to a run", "agent", b.Lease.Agent, "err", err)
 		}
 		ts[i] = &ticket{box: b, tries: tried}
 	}
@@ -206,7 +249,7 @@ func (s *System) beginRamp(ctx context.Context) error {
 		return nil
 	}
 	var suspects []claybot.AgentID
-	for _, id := range last.Testing {
+	for i, id := range last.Testing {
 		e, err := s.Index.IndexedAgentByID(ctx, id)
 		if err := ignore(err, storage.ErrNotFound); err != nil {
 			return fmt.Errorf("read the suspects of the last crash: %w", err)
@@ -222,7 +265,7 @@ func (s *System) beginRamp(ctx context.Context) error {
 			continue // it had paused
 		}
 		suspects = append(suspects, id)
-		if last.Alone {
+		if last.Alone && i == 0 {
 			if err := s.chargeCrash(ctx, e, last); err != nil {
 				return err
 			}
@@ -256,13 +299,14 @@ func (s *System) missControl(ctx context.Context, id claybot.AgentID) error {
 	return s.chargeRun(ctx, id, t)
 }
 
-// chargeCrash charges the death of the process before to the run that was alone.
+// chargeCrash charges the death of the process before to the run that was let in
+// alone.
 func (s *System) chargeCrash(ctx context.Context, e storage.IndexEntry, last storage.Boot) error {
 	t, err := s.triesOf(ctx, e.ID, e.Run)
 	if err != nil {
 		return err
 	}
 	t = t.after(time.Duration(max(0, last.Beat-last.Since)) * time.Millisecond)
-	s.Log.Warn("the process died while this run was the only one on probation", "agent", e.ID, "run", e.Run, "charges", t.N)
+	s.Log.Warn("the process died while this run was on probation by itself", "agent", e.ID, "run", e.Run, "charges", t.N)
 	return s.chargeRun(ctx, e.ID, t)
 }

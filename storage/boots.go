@@ -6,18 +6,19 @@ import "github.com/claybot/claybot"
 // directory: whether it ended in order, and what it was trying when it did not.
 type Boot struct {
 	// Unclean counts the starts in a row, up to this one, that followed a process
-	// that died.
+	// that died. A process that has lived long enough sets it to 0.
 	Unclean int          `json:"unclean"`
 	Started claybot.Time `json:"started"`
-	// Closed is set by an orderly end, and by a process that has lived long enough.
+	// Closed is set by an orderly end.
 	Closed bool `json:"closed,omitempty"`
 	// Testing are the agents whose runs were not yet known to be harmless, and
 	// Peak is the most that were at work at once. Both are kept only after an
 	// unclean start.
 	Testing []claybot.AgentID `json:"testing,omitempty"`
 	Peak    int               `json:"peak,omitempty"`
-	// Alone is set while Testing is one agent that was let in by itself. Since says
-	// from when on, and Beat when the process was last seen alive.
+	// Alone is set while the first of Testing was let in by itself; the others came
+	// when it had been at work for a while. Since says from when on it was, and Beat
+	// when the process was last seen alive.
 	Alone bool         `json:"alone,omitempty"`
 	Since claybot.Time `json:"since,omitempty"`
 	Beat  claybot.Time `json:"beat,omitempty"`

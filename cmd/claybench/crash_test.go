@@ -37,10 +37,7 @@ func binary(t *testing.T) string {
 // The promise of the project: killed at any moment under load, the daemon loses
 // nothing, keeps the order, and doubles nothing without saying so.
 func TestCrash(t *testing.T) {
-	o := options{crash: 50, seed: time.Now().UnixNano(), bin: binary(t)}
-	if raced { // which slows the rig down and not the daemon, a program of its own
-		o.crash = 20
-	}
+	o := options{crash: 12, seed: time.Now().UnixNano(), bin: binary(t)} // make crash has 50 and more
 	if testing.Short() {
 		o.crash = 5
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -23,91 +22,23 @@ const (
 	strikeLimit = 4 * time.Second // a life in which the call does not come ends after so long
 	errorLife   = time.Second     // at most so long, the daemon lives on after an injected error
 	labPeople   = 2               // who upload files, and as many who are asked for approval
+	enoughLives = 5               // for each row of the table, on average: then each must have been struck
 	labSay      = 150 * time.Millisecond
 )
-
-// A blueprint is what goes wrong in one life, apart from when.
-type blueprint struct {
-	class class
-	call  kind
-	mode  mode
-	errno syscall.Errno
-	most  int // the k-th call, at most
-}
-
-func (b blueprint) how() string {
-	if b.mode == modeError {
-		return fmt.Sprintf("%s: %s", strings.TrimSpace(string(b.call)), errnoName(b.errno))
-	}
-	return "kill, " + string(b.mode)
-}
-
-func errnoName(e syscall.Errno) string {
-	for name, x := range map[string]syscall.Errno{
-		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "EACCES": syscall.EACCES,
-		"EDQUOT": syscall.EDQUOT, "ENOMEM": syscall.ENOMEM,
-	} {
-		if x == e {
-			return name
-		}
-	}
-	return e.Error()
-}
-
-// blueprints are all ways in which the lab lets a call go wrong.
-func blueprints() []blueprint {
-	var all []blueprint
-	deep := map[class]int{classDatabase: 400, classHistory: 60, classAgent: 20, classAttachment: 8, classCron: 20}
-	for _, c := range []class{classDatabase, classHistory, classAgent, classAttachment, classCron} {
-		for _, m := range []mode{modeBefore, modeHalf, modeAfter} {
-			all = append(all, blueprint{class: c, mode: m, most: deep[c]})
-		}
-		for _, e := range []struct {
-			call  kind
-			errno syscall.Errno
-		}{
-			{kindWrite, syscall.EIO},
-			{kindWrite, syscall.ENOSPC},
-			{kindWrite, syscall.EDQUOT},
-			{kindSync, syscall.EIO},
-			{kindMeta, syscall.EIO},
-			{kindMeta, syscall.EACCES},
-			{kindOpen, syscall.EMFILE},
-			{kindOpen, syscall.EACCES},
-			{kindOpen, syscall.ENOMEM},
-			{kindRead, syscall.EIO},
-		} {
-			all = append(all, blueprint{class: c, call: e.call, mode: modeError, errno: e.errno, most: deep[c] / 2})
-		}
-	}
-	return all
-}
-
-// sabotage chooses the moment: in a third of the lives an early call, which is one of
-// the recovery of what the life before left behind.
-func (b blueprint) sabotage(rng *rand.Rand) sabotage {
-	most := b.most
-	if rng.IntN(3) == 0 {
-		most = min(most, 12)
-	}
-	return sabotage{
-		Class: b.class, Call: b.call, Mode: b.mode, Errno: int(b.errno),
-		K: 1 + rng.IntN(most), Times: []int{1, 3, 0}[rng.IntN(3)],
-	}
-}
 
 // A lab is a crash rig whose daemon dies of its own system calls.
 type lab struct {
 	*crashRig
 	data     string
 	tally    map[string]*tally
-	order    []string
 	refusals int // lives in which the daemon ended by itself
+	plan     []blueprint
 	tapper   *tapper
 }
 
-// A tally counts the lives of one kind of strike.
-type tally struct{ lives, struck, early int }
+// A tally counts the lives of one row of the table; misses are those since the last in
+// which the call came.
+type tally struct{ lives, struck, early, misses int }
 
 // faultLab lets one system call go wrong in each of many lives of the daemon, and then
 // looks for what was lost, doubled or out of order.
@@ -140,7 +71,7 @@ func faultLab(ctx context.Context, o options, dir string) (v verdict, err error)
 			env: append(places.env, "OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL="+modelURL),
 			rng: rand.New(rand.NewPCG(uint64(o.seed), 4)), every: labSay, forgive: true,
 		},
-		data: filepath.Join(dir, "data"), tally: make(map[string]*tally), tapper: &tapper{server: places.telegram},
+		data: filepath.Join(dir, "data"), tally: make(map[string]*tally), tapper: &tapper{server: places.telegram}, plan: possible(),
 	}
 	fmt.Printf("faults: %d lives, seed %d, %d chats\n", o.faults, o.seed, len(l.chats))
 	stopLoad := l.load(ctx)
@@ -226,13 +157,9 @@ func (t *tapper) start(ctx context.Context) (stop func()) {
 
 // lives lets the daemon live as often as asked, and lets each life go wrong.
 func (l *lab) lives(ctx context.Context) error {
-	plan := blueprints()
 	for n := 1; n <= l.faults && ctx.Err() == nil; n++ {
-		b := plan[l.rng.IntN(len(plan))]
-		if n <= len(plan) { // each once, as far as there are so many lives
-			b = plan[(n-1)*7%len(plan)]
-		}
-		if err := l.life(ctx, b, b.sabotage(l.rng)); err != nil {
+		b := l.choose(n)
+		if err := l.life(ctx, b, b.sabotage(l.rng, l.tallyOf(b).misses)); err != nil {
 			return fmt.Errorf("life %d (%s, %s): %w", n, b.class, b.how(), err)
 		}
 		if n%20 == 0 {
@@ -240,6 +167,38 @@ func (l *lab) lives(ctx context.Context) error {
 		}
 	}
 	return context.Cause(ctx)
+}
+
+// choose returns what goes wrong in the n-th life: each row of the table once, as far as
+// there are so many lives, then any row, but every second time a row that was never
+// struck, if there is one.
+func (l *lab) choose(n int) blueprint {
+	if n <= len(l.plan) {
+		return l.plan[(int(uint64(l.seed)%uint64(len(l.plan)))+(n-1)*7)%len(l.plan)]
+	}
+	if missed := l.missed(); n%2 == 0 && len(missed) > 0 {
+		return missed[l.rng.IntN(len(missed))]
+	}
+	return l.plan[l.rng.IntN(len(l.plan))]
+}
+
+// missed are the rows that were never struck.
+func (l *lab) missed() (all []blueprint) {
+	for _, b := range l.plan {
+		if l.tallyOf(b).struck == 0 {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+func (l *lab) tallyOf(b blueprint) *tally {
+	t := l.tally[b.row()]
+	if t == nil {
+		t = new(tally)
+		l.tally[b.row()] = t
+	}
+	return t
 }
 
 // life starts the daemon under a saboteur and returns when it is dead.
@@ -282,14 +241,11 @@ func (l *lab) over(p *process, b blueprint, s sabotage, early bool, err error) e
 	if !r.Done && !killed(err) {
 		return fmt.Errorf("the daemon ended by itself: %w\n%s", err, lastLines(p.log.String(), 10))
 	}
-	key := string(b.class) + " | " + b.how()
-	t := l.tally[key]
-	if t == nil {
-		t = new(tally)
-		l.tally[key], l.order = t, append(l.order, key)
-	}
+	t := l.tallyOf(b)
 	t.lives++
+	t.misses++
 	if r.Done {
+		t.misses = 0
 		t.struck++
 		if early {
 			t.early++
@@ -304,33 +260,4 @@ func (l *lab) over(p *process, b blueprint, s sabotage, early bool, err error) e
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// report prints the table of the lab and keeps it in the file of the benchmarks.
-func (l *lab) report(v verdict) error {
-	slices.Sort(l.order)
-	var b strings.Builder
-	b.WriteString("| files | fault | lives | struck | of these before ready |\n|---|---|---:|---:|---:|\n")
-	var sum tally
-	for _, key := range l.order {
-		t := l.tally[key]
-		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", key, t.lives, t.struck, t.early)
-		sum.lives, sum.struck, sum.early = sum.lives+t.lives, sum.struck+t.struck, sum.early+t.early
-	}
-	fmt.Fprintf(&b, "| all | | %d | %d | %d |\n\n", sum.lives, sum.struck, sum.early)
-	fmt.Fprintf(&b, "| result | count | bar |\n|---|---:|---|\n| messages | %d | |\n| answered | %d | |\n| ended in a notice | %d | 0 |\n", v.said, v.answered, v.noticed)
-	fmt.Fprintf(&b, "| lost | %d | 0 |\n| out of order | %d | 0 |\n| doubled without a mark | %d | 0 |\n| marked second copies | %d | |\n", v.lost, v.disorder, v.unexplained, v.explained)
-	fmt.Fprintf(&b, "| approvals given | %d | |\n| subagents started, broken promises about them | %d, %d | 0 |\n", l.tapper.taps, v.census.started, v.census.broken())
-	fmt.Fprintf(&b, "| calls that failed with an injected error, as the model was told | %d | |\n", v.census.refused)
-	fmt.Fprintf(&b, "| scheduled instants, broken promises about them | %d, %d | 0 |\n", v.instants.fired, v.instants.broken())
-	fmt.Fprintf(&b, "| lives that the daemon ended itself after an injected error | %d | |\n", l.refusals)
-	fmt.Print(b.String())
-	if v.broken() > 0 {
-		stories := slices.Concat(v.stories, v.census.stories, v.instants.stories)
-		return fmt.Errorf("promises broken; repeat with: go run ./cmd/claybench -faults %d -seed %d\n%s", l.faults, l.seed, strings.Join(stories, "\n"))
-	}
-	if l.out == "" {
-		return nil
-	}
-	return writeFaultsReport(l.options, b.String())
 }

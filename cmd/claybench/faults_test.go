@@ -1,9 +1,11 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -98,13 +100,92 @@ func TestSabotageClass(t *testing.T) {
 	}
 }
 
+// The plan has a row for each class of files, and each row has a life before a row has
+// two.
+func TestFaultPlan(t *testing.T) {
+	classes, plan := make(map[class]bool), possible()
+	for _, b := range plan {
+		classes[b.class] = true
+	}
+	for _, c := range []class{classDatabase, classHistory, classAgent, classAttachment, classCron, classOther} {
+		if !classes[c] {
+			t.Errorf("no row strikes files of class %q", c)
+		}
+	}
+	for seed := range int64(3) {
+		l := &lab{crashRig: &crashRig{options: options{seed: seed}, rng: rand.New(rand.NewPCG(uint64(seed), 4))}, plan: plan, tally: make(map[string]*tally)}
+		for n := 1; n <= 4*len(plan); n++ {
+			x := l.tallyOf(l.choose(n))
+			x.lives++
+			if x.lives > 1 {
+				x.struck = 1 // a row misses its first life
+			}
+			if n == len(plan) && len(l.tally) != n {
+				t.Errorf("seed %d: %d rows had a life after %d lives", seed, len(l.tally), n)
+			}
+		}
+		if missed := l.missed(); len(missed) > 0 {
+			t.Errorf("seed %d: %d rows were not tried again, among them %s", seed, len(missed), missed[0].row())
+		}
+	}
+}
+
+// A call that did not come is looked for earlier in the next life.
+func TestFaultMisses(t *testing.T) {
+	b := blueprint{class: classAttachment, call: kindRead, mode: modeError, most: 400}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for misses, most := range []int{400, 200, 100, 50, 25, 12, 6, 3, 1, 1} {
+		for range 100 {
+			if s := b.sabotage(rng, misses); s.K < 1 || s.K > most {
+				t.Fatalf("after %d misses call %d is struck, want at most %d", misses, s.K, most)
+			}
+		}
+	}
+}
+
+// The lab fails when lives enough for all rows did not strike one of them.
+func TestFaultReport(t *testing.T) {
+	plan := possible()
+	for _, tt := range []struct {
+		name        string
+		lives, left int // rows that were never struck
+		untried     bool
+		bad         bool
+		want        string
+	}{
+		{"all struck", enoughLives * len(plan), 0, false, false, "Cannot be struck: cron, write: EIO"},
+		{"few lives", 8, 2, false, false, "Never struck: database, kill, before; database, kill, half."},
+		{"few lives, not tried", 8, 2, true, false, "Not tried"},
+		{"enough lives", enoughLives * len(plan), 1, false, true, "Never struck: database, kill, before."},
+		{"enough lives, not tried", enoughLives * len(plan), 1, true, true, "Not tried"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &lab{crashRig: &crashRig{options: options{faults: tt.lives}}, plan: plan, tally: make(map[string]*tally)}
+			for i, b := range plan {
+				if i >= tt.left {
+					*l.tallyOf(b) = tally{lives: 2, struck: 1}
+				} else if !tt.untried {
+					*l.tallyOf(b) = tally{lives: 2}
+				}
+			}
+			var text strings.Builder
+			if err := l.reportMissed(&text); (err != nil) != tt.bad {
+				t.Errorf("got %v", err)
+			}
+			if !strings.Contains(text.String(), tt.want) {
+				t.Errorf("the report lacks %q:\n%s", tt.want, &text)
+			}
+		})
+	}
+}
+
 // The promise of the project, with a system call that goes wrong in every life of the
 // daemon instead of a kill at a random moment.
 func TestFaultLab(t *testing.T) {
 	needSaboteur(t)
-	o := options{faults: 16, seed: time.Now().UnixNano(), bin: binary(t)}
+	o := options{faults: 8, seed: time.Now().UnixNano(), bin: binary(t)}
 	if testing.Short() {
-		o.faults = 4
+		o.faults = 3
 	}
 	t.Logf("seed %d", o.seed)
 	v, err := faultLab(t.Context(), o, t.TempDir())

@@ -1,7 +1,0 @@
-//go:build race
-
-package main
-
-// raced says that the race detector is on, with which everything takes several
-// times as long.
-const raced = true
