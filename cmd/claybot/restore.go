@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 )
@@ -56,14 +57,15 @@ func (c restoreCmd) Run(e *env) error {
 	if err := sqlite.Restore(ctx, from, path, kept); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	messages, runs, sends, err := endRestored(ctx, path, made)
+	ended, err := endRestored(ctx, path, made)
 	if err != nil {
 		return fmt.Errorf("restore: %w; run it again", err)
 	}
 	_, err = fmt.Fprintf(e.out, `%s is in place: the state of %s. What was there is %s.
-Unfinished work of that time has ended: %s, %s, %s; claybot outbox retry sends a message again.
+Unfinished work of that time has ended: %s (%d of them parked), %s, %s; claybot outbox retry sends a message again.
 People whose conversations went on since then are told at the next start. Start claybot now.
-`, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept, count(messages, "message"), count(runs, "run"), count(sends, "outgoing message"))
+`, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept,
+		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"))
 	return err
 }
 
@@ -101,14 +103,14 @@ func madeAt(path string) (time.Time, error) {
 
 // endRestored ends what was unfinished when the copy was made, and leaves word for the
 // next start.
-func endRestored(ctx context.Context, path string, made time.Time) (messages, runs, sends int, err error) {
+func endRestored(ctx context.Context, path string, made time.Time) (ended storage.Ended, err error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Config{})
 	if err != nil {
-		return 0, 0, 0, err
+		return ended, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.SetMark(ctx, markRestored, made.UTC().Format(copyTime)); err != nil {
-		return 0, 0, 0, err
+		return ended, err
 	}
 	return db.EndRestored(ctx)
 }
