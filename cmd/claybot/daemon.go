@@ -378,11 +378,13 @@ func (d *daemon) settled() (settled bool, failing []string) {
 	return settled, failing
 }
 
-// upkeep tells people about damage that was found in their agents' files, and
-// removes old events.
+// upkeep tells people about damage that was found in their agents' files, removes old
+// events, and keeps the lock of the data directory.
 func (d *daemon) upkeep(ctx context.Context) {
 	prune := time.NewTicker(pruneEvery)
 	defer prune.Stop()
+	look := time.NewTicker(lookPlace)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -390,6 +392,10 @@ func (d *daemon) upkeep(ctx context.Context) {
 		case x := <-d.damaged:
 			if err := d.system.Tell(ctx, x.agent, x.sentence); err != nil {
 				d.log.Warn("cannot tell about damage", "agent", x.agent, "err", err)
+			}
+		case <-look.C:
+			if err := d.lock.Renew(); err != nil {
+				d.log.Error("claybot.lock was removed and cannot be taken again; an older version of claybot may start in the data directory", "err", err)
 			}
 		case now := <-prune.C:
 			if err := d.prune(ctx, now); err != nil {

@@ -32,6 +32,9 @@ const (
 	copyPrefix = "claybot-"
 	copyTime   = "20060102T150405Z"
 
+	// lookPlace is how often claybot looks whether its files are still in their place.
+	lookPlace = 5 * time.Second
+
 	markChecks   = "checks"   // their results, as JSON
 	markRestored = "restored" // when the copy was made that the database was restored from
 )
