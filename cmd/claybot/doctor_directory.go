@@ -68,7 +68,7 @@ func (d *doctor) copies(dir string) {
 	case d.config.Storage.Copies == 0:
 		d.say(what, levelWarning, "claybot makes no copies of its database", "set storage.copies, or make backups, see docs/backup.md")
 	case len(all) == 0:
-		d.say(what, levelOK, "there are none yet; the daemon makes one every day at "+d.config.Storage.CheckAt, "")
+		d.say(what, levelOK, "there are none yet; the daemon makes the first one an hour after its first start, then one every day at "+d.config.Storage.CheckAt, "")
 	default:
 		at, err := madeAt(all[0])
 		if err != nil {

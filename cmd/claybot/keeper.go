@@ -32,6 +32,8 @@ const (
 	copyPrefix = "claybot-"
 	copyTime   = "20060102T150405Z"
 
+	// firstCopy is how long after the first start of a store its first copy is made.
+	firstCopy = time.Hour
 	// lookPlace is how often claybot looks whether its files are still in their place.
 	lookPlace = 5 * time.Second
 
@@ -46,6 +48,8 @@ type keeper struct {
 	db     *sqlite.DB
 	agents *files.Store
 	broken chan error // the database turned out to be damaged
+
+	copying sync.Mutex // one copy at a time
 
 	mu   sync.Mutex
 	last map[string]agentsystem.CheckStatus
@@ -79,7 +83,11 @@ func (k *keeper) run(ctx context.Context) error {
 	defer stop()
 	_, checked := k.results()["database"] // else this is the first start
 	work.Go(func() { k.check(ctx) })
-	overdue := time.NewTimer(overdueWait)
+	wait := overdueWait
+	if !checked {
+		wait = firstCopy
+	}
+	overdue := time.NewTimer(wait)
 	defer overdue.Stop()
 	save := time.NewTicker(saveEnds)
 	defer save.Stop()
@@ -96,7 +104,7 @@ func (k *keeper) run(ctx context.Context) error {
 				k.d.log.Warn("cannot record where histories end", "err", err)
 			}
 		case <-overdue.C: // a machine that is off at night gets its copies as well
-			if last := k.results()["copy"]; checked && time.Since(last.At.Time()) > 24*time.Hour {
+			if last := k.results()["copy"]; time.Since(last.At.Time()) > 24*time.Hour {
 				work.Go(func() { k.copy(ctx) })
 			}
 		case now := <-nightly.C:
@@ -168,6 +176,10 @@ func listed(ids []claybot.AgentID) string {
 // copy makes a verified copy of the database and removes the oldest ones. A disk on
 // which space is short gets none.
 func (k *keeper) copy(ctx context.Context) {
+	if !k.copying.TryLock() {
+		return
+	}
+	defer k.copying.Unlock()
 	c := k.d.config.Load()
 	if c.Storage.Copies == 0 {
 		return
@@ -180,6 +192,9 @@ func (k *keeper) copy(ctx context.Context) {
 		if errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
+	}
+	if err == nil {
+		err = removeUnfinished(dir)
 	}
 	if err == nil {
 		err = k.db.Backup(ctx, to, checkRate)
@@ -215,6 +230,15 @@ func copies(dir string) ([]string, error) {
 	slices.Sort(all) // by time
 	slices.Reverse(all)
 	return all, err
+}
+
+// removeUnfinished removes what copies have left that were cut short.
+func removeUnfinished(dir string) error {
+	all, err := filepath.Glob(filepath.Join(dir, copyPrefix+"*.db.new"))
+	for _, name := range all {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
 }
 
 func pruneCopies(dir string, keep int) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -172,6 +174,39 @@ func TestKeeperCopies(t *testing.T) {
 			t.Errorf("ended %+v, want %+v: %v", ended, want, err)
 		}
 	}
+}
+
+// The first copy of a store that has none is made an hour after the start; what a copy
+// left that was cut short goes before the next one.
+func TestFirstCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(t)
+		dir := filepath.Join(k.d.config.Load().DataDir, copiesDir)
+		stale := filepath.Join(dir, "claybot-20250101T000000Z.db.new")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(stale, []byte("half"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- k.run(ctx) }()
+		for _, tt := range []struct {
+			after time.Duration
+			want  int
+		}{{firstCopy - time.Minute, 0}, {2 * time.Minute, 1}, {time.Hour, 1}} {
+			time.Sleep(tt.after)
+			synctest.Wait()
+			if all, err := copies(dir); err != nil || len(all) != tt.want {
+				t.Errorf("after %v: %d copies, want %d (%v)", tt.after, len(all), tt.want, err)
+			}
+		}
+		if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("half a copy stays: %v", err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestUntilNight(t *testing.T) {
