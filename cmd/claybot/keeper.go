@@ -89,6 +89,8 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 	overdue := time.NewTimer(wait)
 	defer overdue.Stop()
+	look := time.NewTicker(lookPlace)
+	defer look.Stop()
 	save := time.NewTicker(saveEnds)
 	defer save.Stop()
 	nightly := time.NewTimer(k.untilNight(time.Now()))
@@ -99,6 +101,8 @@ func (k *keeper) run(ctx context.Context) error {
 			return nil
 		case err := <-k.broken:
 			return damagedError(k.d.config.Load().DataDir, err)
+		case <-look.C:
+			_ = k.db.CheckPlace(ctx) // k.broken is told
 		case <-save.C:
 			if err := k.agents.SaveEnds(ctx); err != nil {
 				k.d.log.Warn("cannot record where histories end", "err", err)
@@ -313,6 +317,10 @@ func (k *keeper) tellRestored(ctx context.Context) {
 
 // damagedError is the error of a damaged database, with the next command.
 func damagedError(dir string, err error) error {
+	if errors.Is(err, sqlite.ErrMoved) {
+		return fmt.Errorf("%w; put it back into %s and start claybot, or run: claybot restore --data-dir %s; "+
+			"without either, the next start makes a new one from the directories of the agents, and tells people", err, dir, dir)
+	}
 	return fmt.Errorf("%w; the database is left as it is: %s", err, afterDamage(dir))
 }
 

@@ -176,6 +176,64 @@ func TestKeeperCopies(t *testing.T) {
 	}
 }
 
+func drop(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files that are removed or replaced while the daemon works end it with exit code 5 and
+// the next command, within seconds; nothing is accepted from then on.
+func TestMovedFilesEndTheDaemon(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, path string){
+		"removed": func(t *testing.T, path string) {
+			drop(t, filepath.Dir(path), "claybot.db", "claybot.db-wal", "claybot.db-shm")
+		},
+		"the log is removed": func(t *testing.T, path string) { drop(t, filepath.Dir(path), "claybot.db-wal") },
+		"replaced": func(t *testing.T, path string) {
+			move(t, path, path+"2")
+			if err := os.Rename(path+"2", path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKeeper(t)
+				began := time.Now()
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				time.AfterFunc(2*lookPlace+time.Second, func() { harm(t, filepath.Join(k.d.config.Load().DataDir, "claybot.db")) })
+				err := k.run(ctx)
+				if exitCode(err) != exitDamaged || !strings.Contains(err.Error(), "claybot restore --data-dir") {
+					t.Errorf("ends with %v, exit code %d", err, exitCode(err))
+				}
+				if took := time.Since(began); took != 3*lookPlace {
+					t.Errorf("noticed after %v", took)
+				}
+				_, err = k.db.Post(t.Context(), storage.Posting{To: "any", Message: claybot.Message{ID: "x", Type: claybot.MessageUser}})
+				if storage.ClassOf(err) != storage.ClassStore {
+					t.Errorf("posting to it: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // The first copy of a store that has none is made an hour after the start; what a copy
 // left that was cut short goes before the next one.
 func TestFirstCopy(t *testing.T) {
