@@ -200,11 +200,15 @@ func TestKillsFromOutside(t *testing.T) {
 }
 
 // A process that has lived for five minutes counts as one that ended in order, and
-// so does one that was stopped.
+// so does one that was stopped. The mark of the database stays in the record.
 func TestLongLifeIsClean(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
+		mark := storage.StoreMark{ID: "store", N: 7}
+		if err := r.boots.Update(true, func(b *storage.Boot) { b.Store = mark }); err != nil {
+			t.Fatal(err)
+		}
 		for _, tt := range []struct {
 			end  func()
 			want int
@@ -218,6 +222,9 @@ func TestLongLifeIsClean(t *testing.T) {
 			tt.end()
 			if got := r.unclean(); got != tt.want {
 				t.Errorf("%d unclean starts, want %d", got, tt.want)
+			}
+			if got := r.boots.Store(); got != mark {
+				t.Errorf("the mark of the database is %+v, want %+v", got, mark)
 			}
 		}
 	})

@@ -119,7 +119,7 @@ func (r *ramp) run(ctx context.Context) {
 		r.calls.Wait()
 	}
 	r.record(true, func(b *storage.Boot) {
-		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Closed: clean}
+		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Closed: clean, Store: b.Store}
 		if clean {
 			b.Unclean = 0
 		}

@@ -136,7 +136,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.newBrowsers()
 	d.box = &toolbox{d: d}
 	d.metrics = d.newMetrics(c)
-	d.openBoots(c)
+	d.openBoots(ctx, c)
 	d.system = agentsystem.New(d.systemConfig(c))
 	d.built.Store(true)
 	d.purse = d.newPurse()
@@ -155,11 +155,12 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 
 // openBoots begins the boot record of this process. Without one the daemon works as
 // after an orderly end.
-func (d *daemon) openBoots(c configs.Config) {
+func (d *daemon) openBoots(ctx context.Context, c configs.Config) {
 	var err error
 	if d.boots, err = files.OpenBoots(c.DataDir); err != nil {
 		d.log.Warn("boot record unusable; runs are resumed as if the last process had ended in order", "err", err)
 	}
+	d.keeper.mark(ctx, true)
 }
 
 func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
