@@ -358,7 +358,8 @@ func afterDamage(dir string) string {
 	if all, err := copies(filepath.Join(dir, copiesDir)); err == nil && len(all) > 0 {
 		return "keep a copy of the whole data directory before anything else, then run: claybot restore --data-dir " + dir
 	}
-	return "keep a copy of the whole data directory before anything else; then put a backup in its place"
+	return "keep a copy of the whole data directory before anything else; then put a backup of the directory in its place, " +
+		"or run claybot restore --data-dir " + dir + " with a backup of claybot.db"
 }
 
 // checkGone refuses a database that lost its contents.

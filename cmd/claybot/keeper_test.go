@@ -81,7 +81,7 @@ func TestDamageAtRunTimeEndsTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = k.run(t.Context())
-	if exitCode(err) != exitDamaged || !strings.Contains(err.Error(), "then put a backup in its place") {
+	if exitCode(err) != exitDamaged || !strings.Contains(err.Error(), "then put a backup of the directory in its place") {
 		t.Errorf("ends with %v, exit code %d", err, exitCode(err))
 	}
 	// Nothing is answered from it meanwhile, and nothing is accepted.

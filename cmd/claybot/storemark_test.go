@@ -242,6 +242,15 @@ func TestSetBack(t *testing.T) {
 			move(l.T, all[0], filepath.Join(dir, "claybot.db"))
 			return dir
 		}, true, true},
+		"the log is removed while it is in use": {func(l *life) string {
+			drop(l.T, l.dir, "claybot.db-wal")
+			k := l.d.keeper
+			if err := k.db.CheckPlace(l.Context()); !errors.Is(err, sqlite.ErrMoved) {
+				l.Fatalf("not noticed: %v", err)
+			}
+			_ = errors.Join(k.Close(), k.agents.Close(), k.db.Close(), l.d.boots.Close()) // which moves it into the file
+			return l.dir
+		}, false, true},
 		"the database of another directory": {func(l *life) string {
 			l.end()
 			other := begin(l.T, l.TempDir())
