@@ -321,11 +321,15 @@ func TestKillsFromOutside(t *testing.T) {
 // After five minutes of life unclean starts are no longer in a row. The next crash counts
 // as the first one, and has a ramp as any first one has: what was at work at its end
 // may have caused it, however long the process had lived. Only an orderly end counts as
-// clean.
+// clean. The mark of the database stays in the record.
 func TestLongLifeIsClean(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
+		mark := storage.StoreMark{ID: "store", N: 7}
+		if err := r.boots.Update(true, func(b *storage.Boot) { b.Store = mark }); err != nil {
+			t.Fatal(err)
+		}
 		for _, tt := range []struct {
 			end  func()
 			want int
@@ -341,6 +345,9 @@ func TestLongLifeIsClean(t *testing.T) {
 			tt.end()
 			if got := r.unclean(); got != tt.want {
 				t.Errorf("%d unclean starts, want %d", got, tt.want)
+			}
+			if got := r.boots.Store(); got != mark {
+				t.Errorf("the mark of the database is %+v, want %+v", got, mark)
 			}
 		}
 	})

@@ -1,19 +1,39 @@
 package agentsystem
 
 import (
+	"context"
+	"errors"
 	"slices"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/storage"
 )
 
 // operates reports whether a person, "connector/userId", is an operator: on the page
 // and the command line, or by the settings.
 func (s *System) operates(owner string) bool {
+	return slices.ContainsFunc(s.operators(), func(o string) bool { return slices.Contains(s.people(o), owner) })
+}
+
+// operators are all persons of operates.
+func (s *System) operators() []string {
 	all := slices.Clone(seatsOfOperators)
 	if s.Operators != nil {
 		all = append(all, s.Operators()...)
 	}
-	return slices.ContainsFunc(all, func(o string) bool { return slices.Contains(s.people(o), owner) })
+	return all
+}
+
+// NotifyOperators says a sentence to each operator who has a conversation, once for each
+// key.
+func (s *System) NotifyOperators(ctx context.Context, key, text string) error {
+	var errs []error
+	for _, owner := range s.operators() {
+		if err := s.Notify(ctx, owner, key+"/"+owner, text); !errors.Is(err, storage.ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // refusal is why nothing may be spent under a budget whose limit is not known. Only

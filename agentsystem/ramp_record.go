@@ -131,13 +131,13 @@ func (r *ramp) run(ctx context.Context) {
 	r.closed = true
 	r.mu.Unlock()
 	r.calls.Wait()
-	r.record(true, func(b *storage.Boot) { *b = storage.Boot{Unclean: b.Unclean, Started: b.Started} })
+	r.record(true, func(b *storage.Boot) { *b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store} })
 }
 
 // forget empties the boot record, but for the unclean starts if they count on.
 func (r *ramp) forget(counts bool) {
 	r.record(!counts, func(b *storage.Boot) {
-		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Beat: claybot.Now()}
+		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store, Beat: claybot.Now()}
 		if !counts {
 			b.Unclean = 0
 		}

@@ -237,11 +237,11 @@ func (s *System) Ready() (bool, string) {
 // Tell sends a notice to the place of an agent. The same text is told once a
 // day.
 func (s *System) Tell(ctx context.Context, id claybot.AgentID, text string) error {
-	agent, err := s.Agents.Agent(ctx, id)
+	to, err := s.Index.IndexedDescriptor(ctx, id) // the files of the agent may be unusable
 	if err != nil {
 		return fmt.Errorf("tell %s: %w", id, err)
 	}
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: agent.Descriptor.Route()}, text)
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: to.Route()}, text)
 	day := time.Now().Unix() / 86400
 	for i := range out {
 		out[i].ID = fmt.Sprintf("tell/%s/%d/%08x/%d", id, day, crc32.ChecksumIEEE([]byte(text)), i)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 )
@@ -119,6 +120,25 @@ func TestTell(t *testing.T) {
 		if err := r.system.Tell(r.Context(), "nobody", "x"); err == nil {
 			t.Error("told nobody")
 		}
+	})
+}
+
+// An operator is told a thing once, in the own chat; other people are not.
+func TestNotifyOperators(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		boss := claybot.User("chat", "C9", "boss")
+		r.say("a")
+		synctest.Wait()
+		r.post(boss, msg("b", "b"))
+		synctest.Wait()
+		for range 2 {
+			if err := r.system.NotifyOperators(r.Context(), "key", "the cause"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.wants("re: a", "re: b", "the cause")
 	})
 }
 

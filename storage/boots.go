@@ -29,6 +29,22 @@ type Boot struct {
 	// itself, and Blamed how many processes in a row have died so.
 	Starting string `json:"starting,omitempty"`
 	Blamed   int    `json:"blamed,omitempty"`
+	// Store is the database that the process worked with, and stays from one process
+	// to the next.
+	Store StoreMark `json:"store,omitzero"`
+}
+
+// A StoreMark says which database belongs to a data directory, and how far it had come.
+// The boot record has the mark of the database as it was, so a database that was lost,
+// replaced or set back is noticed: its own mark is missing, or another, or behind.
+type StoreMark struct {
+	ID string `json:"id,omitempty"` // of the database, for good; empty: not known
+	// N grows with each start, each orderly end and each copy, in the database first.
+	N  int64        `json:"n,omitempty"`
+	At claybot.Time `json:"at,omitempty"` // when it grew
+	// Log is set in the boot record while a process works: until its orderly end the
+	// database has a log beside it.
+	Log bool `json:"log,omitempty"`
 }
 
 // Boots keeps the Boot of this process. A record that cannot be written costs

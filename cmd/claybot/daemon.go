@@ -137,7 +137,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.newBrowsers()
 	d.box = &toolbox{d: d}
 	d.metrics = d.newMetrics(c)
-	d.openBoots(c)
+	d.openBoots(ctx, c)
 	d.system = agentsystem.New(d.systemConfig(c))
 	d.built.Store(true)
 	d.purse = d.newPurse()
@@ -156,11 +156,12 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 
 // openBoots begins the boot record of this process. Without one the daemon works as
 // after an orderly end.
-func (d *daemon) openBoots(c configs.Config) {
+func (d *daemon) openBoots(ctx context.Context, c configs.Config) {
 	var err error
 	if d.boots, err = files.OpenBoots(c.DataDir); err != nil {
 		d.log.Warn("boot record unusable; runs are resumed as if the last process had ended in order", "err", err)
 	}
+	d.keeper.mark(ctx, true)
 }
 
 func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
@@ -379,11 +380,13 @@ func (d *daemon) settled() (settled bool, failing []string) {
 	return settled, failing
 }
 
-// upkeep tells people about damage that was found in their agents' files, and
-// removes old events.
+// upkeep tells people about damage that was found in their agents' files, removes old
+// events, and keeps the lock of the data directory.
 func (d *daemon) upkeep(ctx context.Context) {
 	prune := time.NewTicker(pruneEvery)
 	defer prune.Stop()
+	look := time.NewTicker(lookPlace)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -391,6 +394,10 @@ func (d *daemon) upkeep(ctx context.Context) {
 		case x := <-d.damaged:
 			if err := d.system.Tell(ctx, x.agent, x.sentence); err != nil {
 				d.log.Warn("cannot tell about damage", "agent", x.agent, "err", err)
+			}
+		case <-look.C:
+			if err := d.lock.Renew(); err != nil {
+				d.log.Error("claybot.lock was removed and cannot be taken again; an older version of claybot may start in the data directory", "err", err)
 			}
 		case now := <-prune.C:
 			if err := d.prune(ctx, now); err != nil {

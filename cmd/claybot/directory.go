@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -22,17 +23,37 @@ func lockDirectory(dir string) (*files.DirLock, error) {
 }
 
 // openDatabase opens the database of a data directory. One that a newer claybot has
-// written is a configError, as it is where nodes share one.
+// written is a configError, as it is where nodes share one. Of one that was lost, replaced
+// or set back since the boot record was written, unfinished work has ended when it returns.
 func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB, error) {
 	path := filepath.Join(dir, "claybot.db")
-	if err := checkGone(dir, path, c.Log); err != nil {
+	if _, err := os.Stat(path + sqlite.Restoring); err == nil {
+		return nil, fmt.Errorf("open %s: %w: a restore was cut short; run it again: claybot restore --data-dir %s", path, storage.ErrDamaged, dir)
+	}
+	if err := checkGone(dir, path); err != nil {
 		return nil, damagedError(dir, err)
 	}
+	want, err := expect(dir, path)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openFile(ctx, dir, path, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := want.settle(ctx, db, c.Log); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// openFile opens the database of a data directory as it is.
+func openFile(ctx context.Context, dir, path string, c sqlite.Config) (*sqlite.DB, error) {
 	db, err := sqlite.Open(ctx, path, c)
 	if errors.Is(err, storage.ErrDamaged) {
 		return nil, damagedError(dir, err)
 	}
-	if err == nil || errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrFull) {
+	if err == nil || errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrFull) {
 		return db, err
 	}
 	if s, _ := sqlite.Look(ctx, path, false); s.Version > s.Known { // err says what is wrong

@@ -68,7 +68,7 @@ func (d *doctor) copies(dir string) {
 	case d.config.Storage.Copies == 0:
 		d.say(what, levelWarning, "claybot makes no copies of its database", "set storage.copies, or make backups, see docs/backup.md")
 	case len(all) == 0:
-		d.say(what, levelOK, "there are none yet; the daemon makes one every day at "+d.config.Storage.CheckAt, "")
+		d.say(what, levelOK, "there are none yet; the daemon makes the first one an hour after its first start, then one every day at "+d.config.Storage.CheckAt, "")
 	default:
 		at, err := madeAt(all[0])
 		if err != nil {
@@ -235,10 +235,16 @@ func (d *doctor) modes(dir string) {
 
 // sqlite looks at the database of a data directory.
 func (d *doctor) sqlite(ctx context.Context, path string, idle bool) {
+	if _, err := os.Stat(path + sqlite.Restoring); err == nil && idle {
+		d.say("claybot.db", levelProblem, "a restore was cut short", "run: claybot restore --data-dir "+d.config.DataDir)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	s, err := sqlite.Look(ctx, path, idle)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && hasAgents(d.config.DataDir):
+		d.say("claybot.db", levelProblem, "it is gone although there are agents; the next start makes a new one from their directories, and tells people", afterDamage(d.config.DataDir))
 	case errors.Is(err, fs.ErrNotExist):
 		d.say("claybot.db", levelOK, "there is none yet; the first start makes it", "")
 	case errors.Is(err, storage.ErrDamaged):

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,8 +31,14 @@ const (
 	copyPrefix = "claybot-"
 	copyTime   = "20060102T150405Z"
 
-	markChecks   = "checks"   // their results, as JSON
-	markRestored = "restored" // when the copy was made that the database was restored from
+	// firstCopy is how long after the first start of a store its first copy is made.
+	firstCopy = time.Hour
+	// lookPlace is how often claybot looks whether its files are still in their place.
+	lookPlace = 5 * time.Second
+
+	markChecks    = "checks" // their results, as JSON
+	checkRestored = "restored"
+	markRestored  = "restored" // when the copy was made that the database was restored from
 )
 
 // A keeper checks a data directory after the start and every day, and keeps verified
@@ -43,6 +48,8 @@ type keeper struct {
 	db     *sqlite.DB
 	agents *files.Store
 	broken chan error // the database turned out to be damaged
+
+	copying sync.Mutex // one copy at a time
 
 	mu   sync.Mutex
 	last map[string]agentsystem.CheckStatus
@@ -76,8 +83,14 @@ func (k *keeper) run(ctx context.Context) error {
 	defer stop()
 	_, checked := k.results()["database"] // else this is the first start
 	work.Go(func() { k.check(ctx) })
-	overdue := time.NewTimer(overdueWait)
+	wait := overdueWait
+	if !checked {
+		wait = firstCopy
+	}
+	overdue := time.NewTimer(wait)
 	defer overdue.Stop()
+	look := time.NewTicker(lookPlace)
+	defer look.Stop()
 	save := time.NewTicker(saveEnds)
 	defer save.Stop()
 	nightly := time.NewTimer(k.untilNight(time.Now()))
@@ -88,12 +101,14 @@ func (k *keeper) run(ctx context.Context) error {
 			return nil
 		case err := <-k.broken:
 			return damagedError(k.d.config.Load().DataDir, err)
+		case <-look.C:
+			_ = k.db.CheckPlace(ctx) // k.broken is told
 		case <-save.C:
 			if err := k.agents.SaveEnds(ctx); err != nil {
 				k.d.log.Warn("cannot record where histories end", "err", err)
 			}
 		case <-overdue.C: // a machine that is off at night gets its copies as well
-			if last := k.results()["copy"]; checked && time.Since(last.At.Time()) > 24*time.Hour {
+			if last := k.results()["copy"]; time.Since(last.At.Time()) > 24*time.Hour {
 				work.Go(func() { k.copy(ctx) })
 			}
 		case now := <-nightly.C:
@@ -165,6 +180,10 @@ func listed(ids []claybot.AgentID) string {
 // copy makes a verified copy of the database and removes the oldest ones. A disk on
 // which space is short gets none.
 func (k *keeper) copy(ctx context.Context) {
+	if !k.copying.TryLock() {
+		return
+	}
+	defer k.copying.Unlock()
 	c := k.d.config.Load()
 	if c.Storage.Copies == 0 {
 		return
@@ -179,7 +198,14 @@ func (k *keeper) copy(ctx context.Context) {
 		}
 	}
 	if err == nil {
+		err = removeUnfinished(dir)
+	}
+	if err == nil {
+		// Of each copy it is known how old it is, and none of them is up to date once it is
+		// there: one that is put in place by hand is recognized.
+		k.mark(ctx, true)
 		err = k.db.Backup(ctx, to, checkRate)
+		k.mark(ctx, true)
 	}
 	if ctx.Err() != nil {
 		return
@@ -212,6 +238,15 @@ func copies(dir string) ([]string, error) {
 	slices.Sort(all) // by time
 	slices.Reverse(all)
 	return all, err
+}
+
+// removeUnfinished removes what copies have left that were cut short.
+func removeUnfinished(dir string) error {
+	all, err := filepath.Glob(filepath.Join(dir, copyPrefix+"*.db.new"))
+	for _, name := range all {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
 }
 
 func pruneCopies(dir string, keep int) error {
@@ -255,37 +290,66 @@ func (k *keeper) load(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_ = json.Unmarshal([]byte(text), &k.last) // as above
+	delete(k.last, checkRestored)             // it was shown until the restart
 }
 
-// tellRestored tells the people whose conversations went on after the copy was made that
-// the database was restored from, once.
+// tellRestored tells people that the database went back to an earlier state, once: the
+// operators, those whose conversations went on after that state, and those whose newest
+// message was ended for it. The zero time is a state that is not known: all are told.
 func (k *keeper) tellRestored(ctx context.Context) {
 	text, err := k.db.Mark(ctx, markRestored)
 	if err != nil || text == "" {
 		return
 	}
 	made, err := time.Parse(copyTime, text)
-	for e, eerr := range k.db.IndexedAgents(ctx) {
-		if err = errors.Join(err, eerr); err != nil {
-			break
-		}
-		info, serr := os.Stat(filepath.Join(k.d.config.Load().DataDir, "agents", string(e.ID), "history.jsonl"))
-		if serr != nil || !info.ModTime().After(made) || !e.Descriptor.Foreground() {
-			continue
-		}
-		err = k.d.system.Tell(ctx, e.ID, fmt.Sprintf("My database was damaged and is back at its state of %s. I remember our conversation, "+
-			"but messages that had no reply since then may be lost. Please send them again.", made.UTC().Format("2006-01-02 15:04 UTC")))
+	if err != nil {
+		made = time.Time{}
 	}
+	state := "lost"
+	if !made.IsZero() {
+		state = "damaged or replaced and is back at its state of " + made.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; work that was unfinished then has ended, and the people concerned are told"))
+	err = k.d.system.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`. "+
+		"The log says why; `claybot outbox` lists messages that can be sent again.")
+	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply may be lost. Please send them again."))
 	if err == nil {
 		err = k.db.SetMark(ctx, markRestored, "")
 	}
 	if err != nil && ctx.Err() == nil {
-		k.d.log.Warn("cannot tell people that the database was restored; the next start tries again", "err", err)
+		k.d.log.Warn("cannot tell people that the database went back; the next start tries again", "err", err)
 	}
+}
+
+// tellPeople tells all whom a database concerns that is back at its state of made. An
+// agent that cannot be told keeps no other from it.
+func (k *keeper) tellPeople(ctx context.Context, made time.Time, text string) error {
+	ended, err := k.db.RestoredAgents(ctx)
+	errs := []error{err}
+	for e, err := range k.db.IndexedAgents(ctx) {
+		if err != nil {
+			errs = append(errs, err)
+			break
+		}
+		dir := filepath.Join(k.d.config.Load().DataDir, "agents", string(e.ID))
+		changed := made.IsZero() || slices.Contains(ended, e.ID)
+		for _, name := range []string{dir, filepath.Join(dir, "history.jsonl")} {
+			info, err := os.Stat(name)
+			changed = changed || err == nil && info.ModTime().After(made)
+		}
+		if changed && e.Descriptor.Foreground() {
+			errs = append(errs, k.d.system.Tell(ctx, e.ID, text))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // damagedError is the error of a damaged database, with the next command.
 func damagedError(dir string, err error) error {
+	if errors.Is(err, sqlite.ErrMoved) {
+		return fmt.Errorf("%w; put it back into %s and start claybot, or run: claybot restore --data-dir %s; "+
+			"without either, the next start makes a new one from the directories of the agents, and tells people", err, dir, dir)
+	}
 	return fmt.Errorf("%w; the database is left as it is: %s", err, afterDamage(dir))
 }
 
@@ -294,22 +358,14 @@ func afterDamage(dir string) string {
 	if all, err := copies(filepath.Join(dir, copiesDir)); err == nil && len(all) > 0 {
 		return "keep a copy of the whole data directory before anything else, then run: claybot restore --data-dir " + dir
 	}
-	return "keep a copy of the whole data directory before anything else; then put a backup in its place"
+	return "keep a copy of the whole data directory before anything else; then put a backup of the directory in its place, " +
+		"or run claybot restore --data-dir " + dir + " with a backup of claybot.db"
 }
 
-// checkGone refuses a database that lost its contents, and logs one that is gone
-// although there are agents.
-func checkGone(dir, path string, log *slog.Logger) error {
-	entries, err := os.ReadDir(filepath.Join(dir, "agents"))
-	if err != nil || !slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
-		return nil //nolint:nilerr // there are no agents yet
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.Size() == 0:
+// checkGone refuses a database that lost its contents.
+func checkGone(dir, path string) error {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 && hasAgents(dir) {
 		return fmt.Errorf("open %s: %w: the file is empty although there are agents", path, storage.ErrDamaged)
-	case errors.Is(err, fs.ErrNotExist) && log != nil:
-		log.Error("claybot.db is gone although there are agents; a new one is made from their directories. Messages that waited, runs, logins and tokens are lost", "path", path)
 	}
 	return nil
 }

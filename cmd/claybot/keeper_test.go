@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -79,7 +81,7 @@ func TestDamageAtRunTimeEndsTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = k.run(t.Context())
-	if exitCode(err) != exitDamaged || !strings.Contains(err.Error(), "then put a backup in its place") {
+	if exitCode(err) != exitDamaged || !strings.Contains(err.Error(), "then put a backup of the directory in its place") {
 		t.Errorf("ends with %v, exit code %d", err, exitCode(err))
 	}
 	// Nothing is answered from it meanwhile, and nothing is accepted.
@@ -161,19 +163,115 @@ func TestKeeperCopies(t *testing.T) {
 	}
 	// Restored: what waited has ended, and nothing is answered twice.
 	path := filepath.Join(t.TempDir(), "claybot.db")
-	if err := sqlite.Restore(t.Context(), all[0], path, path+"-aside"); err != nil {
+	ends := func(want storage.Ended) func(string) error {
+		return func(fresh string) error {
+			got, _, err := prepareRestored(t.Context(), filepath.Dir(path), fresh, time.Now())
+			if err == nil && got != want {
+				err = fmt.Errorf("ended %+v, want %+v", got, want)
+			}
+			return err
+		}
+	}
+	if err := sqlite.Restore(t.Context(), all[0], path, path+"-aside", ends(storage.Ended{Messages: 20})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path + "-aside"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("set aside: %v", err)
 	}
-	messages, runs, sends, err := endRestored(t.Context(), path, time.Now())
-	if err != nil || messages != 20 || runs != 0 || sends != 0 {
-		t.Errorf("ended %d messages, %d runs, %d sends: %v", messages, runs, sends, err)
+	if err := ends(storage.Ended{})(path); err != nil {
+		t.Errorf("a second time: %v", err)
 	}
-	if messages, _, _, err = endRestored(t.Context(), path, time.Now()); err != nil || messages != 0 {
-		t.Errorf("a second time: %d messages, %v", messages, err)
+}
+
+func drop(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
 	}
+}
+
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files that are removed or replaced while the daemon works end it with exit code 5 and
+// the next command, within seconds; nothing is accepted from then on.
+func TestMovedFilesEndTheDaemon(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, path string){
+		"removed": func(t *testing.T, path string) {
+			drop(t, filepath.Dir(path), "claybot.db", "claybot.db-wal", "claybot.db-shm")
+		},
+		"the log is removed": func(t *testing.T, path string) { drop(t, filepath.Dir(path), "claybot.db-wal") },
+		"replaced": func(t *testing.T, path string) {
+			move(t, path, path+"2")
+			if err := os.Rename(path+"2", path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKeeper(t)
+				began := time.Now()
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				time.AfterFunc(2*lookPlace+time.Second, func() { harm(t, filepath.Join(k.d.config.Load().DataDir, "claybot.db")) })
+				err := k.run(ctx)
+				if exitCode(err) != exitDamaged || !strings.Contains(err.Error(), "claybot restore --data-dir") {
+					t.Errorf("ends with %v, exit code %d", err, exitCode(err))
+				}
+				if took := time.Since(began); took != 3*lookPlace {
+					t.Errorf("noticed after %v", took)
+				}
+				_, err = k.db.Post(t.Context(), storage.Posting{To: "any", Message: claybot.Message{ID: "x", Type: claybot.MessageUser}})
+				if storage.ClassOf(err) != storage.ClassStore {
+					t.Errorf("posting to it: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The first copy of a store that has none is made an hour after the start; what a copy
+// left that was cut short goes before the next one.
+func TestFirstCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(t)
+		dir := filepath.Join(k.d.config.Load().DataDir, copiesDir)
+		stale := filepath.Join(dir, "claybot-20250101T000000Z.db.new")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(stale, []byte("half"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- k.run(ctx) }()
+		for _, tt := range []struct {
+			after time.Duration
+			want  int
+		}{{firstCopy - time.Minute, 0}, {2 * time.Minute, 1}, {time.Hour, 1}} {
+			time.Sleep(tt.after)
+			synctest.Wait()
+			if all, err := copies(dir); err != nil || len(all) != tt.want {
+				t.Errorf("after %v: %d copies, want %d (%v)", tt.after, len(all), tt.want, err)
+			}
+		}
+		if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("half a copy stays: %v", err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestUntilNight(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 )
@@ -53,17 +54,23 @@ func (c restoreCmd) Run(e *env) error {
 		return err
 	}
 	path := filepath.Join(dir, "claybot.db")
-	if err := sqlite.Restore(ctx, from, path, kept); err != nil {
-		return fmt.Errorf("restore: %w", err)
+	var ended storage.Ended
+	var mark storage.StoreMark
+	err = sqlite.Restore(ctx, from, path, kept, func(fresh string) (err error) {
+		ended, mark, err = prepareRestored(ctx, dir, fresh, made)
+		return err
+	})
+	if err == nil {
+		err = files.MarkStore(dir, mark)
 	}
-	messages, runs, sends, err := endRestored(ctx, path, made)
 	if err != nil {
 		return fmt.Errorf("restore: %w; run it again", err)
 	}
 	_, err = fmt.Fprintf(e.out, `%s is in place: the state of %s. What was there is %s.
-Unfinished work of that time has ended: %s, %s, %s; claybot outbox retry sends a message again.
+Unfinished work of that time has ended: %s (%d of them parked), %s, %s; claybot outbox retry sends a message again.
 People whose conversations went on since then are told at the next start. Start claybot now.
-`, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept, count(messages, "message"), count(runs, "run"), count(sends, "outgoing message"))
+`, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept,
+		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"))
 	return err
 }
 
@@ -99,16 +106,27 @@ func madeAt(path string) (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// endRestored ends what was unfinished when the copy was made, and leaves word for the
-// next start.
-func endRestored(ctx context.Context, path string, made time.Time) (messages, runs, sends int, err error) {
+// prepareRestored makes a copy at path the database of a data directory: what was
+// unfinished when it was made has ended, and it is ahead of the boot record.
+func prepareRestored(ctx context.Context, dir, path string, made time.Time) (ended storage.Ended, m storage.StoreMark, err error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Config{})
 	if err != nil {
-		return 0, 0, 0, err
+		return ended, m, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if ended, err = endRestored(ctx, db, made); err != nil {
+		return ended, m, err
+	}
+	b, _ := files.ReadBoot(dir) // one that cannot be read counts as none
+	m, err = grow(ctx, db, b.Store)
+	return ended, m, err
+}
+
+// endRestored ends what was unfinished at the state that the database went back to, and
+// leaves word for the next start. The zero time: that state is not known.
+func endRestored(ctx context.Context, db *sqlite.DB, made time.Time) (storage.Ended, error) {
 	if err := db.SetMark(ctx, markRestored, made.UTC().Format(copyTime)); err != nil {
-		return 0, 0, 0, err
+		return storage.Ended{}, err
 	}
 	return db.EndRestored(ctx)
 }

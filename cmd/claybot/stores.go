@@ -72,8 +72,8 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 	if err != nil {
 		return err
 	}
-	d.agents, d.stores.close = agents, []io.Closer{agents, db}
 	d.keeper = &keeper{d: d, db: db, agents: agents, broken: broken}
+	d.agents, d.stores.close = agents, []io.Closer{d.keeper, agents, db}
 	self := d.self(c)
 	self.ID = nodeID(c)
 	d.members = nodes.Alone(self)

@@ -40,7 +40,7 @@ func OpenBoots(dir string) (*Boots, error) {
 	if b.last.Started != 0 && !b.last.Closed {
 		b.now.Unclean = b.last.Unclean + 1
 	}
-	b.now.Started = claybot.Now()
+	b.now.Started, b.now.Store = claybot.Now(), b.last.Store
 	return b, errors.Join(err, b.Update(true, func(*storage.Boot) {}))
 }
 
@@ -60,8 +60,30 @@ func ReadBoot(dir string) (b storage.Boot, err error) {
 	return b, nil
 }
 
+// MarkStore changes the mark of the database in the boot record of a data directory, and
+// nothing else of it. Only the process that has the DirLock may call it, before OpenBoots.
+func MarkStore(dir string, m storage.StoreMark) error {
+	b, _ := ReadBoot(dir) // one that cannot be read counts as none
+	b.Store = m
+	data, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", bootsName, err)
+	}
+	if err := replace(osFS{}, dir, bootsName, data); err != nil {
+		return failed("write "+bootsName, err)
+	}
+	return nil
+}
+
 // Last implements storage.Boots.
 func (b *Boots) Last() storage.Boot { return b.last }
+
+// Store is the mark of the database in the record of this process.
+func (b *Boots) Store() storage.StoreMark {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now.Store
+}
 
 // Update implements storage.Boots.
 func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
@@ -89,6 +111,6 @@ func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
 // Close records an orderly end.
 func (b *Boots) Close() error {
 	return b.Update(true, func(r *storage.Boot) {
-		*r = storage.Boot{Unclean: r.Unclean, Started: r.Started, Closed: true}
+		*r = storage.Boot{Unclean: r.Unclean, Started: r.Started, Closed: true, Store: r.Store}
 	})
 }

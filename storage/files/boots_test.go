@@ -33,6 +33,10 @@ func TestBoots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	mark := storage.StoreMark{ID: "store", N: 7, At: claybot.Now(), Log: true}
+	if err := MarkStore(dir, mark); err != nil {
+		t.Fatal(err)
+	}
 	b = begin(2)
 	if got := b.Last().Testing; !reflect.DeepEqual(got, want) {
 		t.Errorf("on probation were %v, want %v", got, want)
@@ -40,7 +44,9 @@ func TestBoots(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	begin(0)
+	if b = begin(0); b.Store() != mark {
+		t.Errorf("the mark of the database is %+v, want %+v", b.Store(), mark)
+	}
 	if err := os.WriteFile(filepath.Join(dir, bootsName), []byte(`{"uncl`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,9 @@ import (
 // it back when the process ends, however it ends; until then keep the DirLock
 // reachable, for a collected one is closed.
 type DirLock struct {
-	f *os.File // claybot.lock, which has the pid
-	d *os.File // the directory itself; nil where that cannot be locked
+	dir string
+	f   *os.File // claybot.lock, which has the pid
+	d   *os.File // the directory itself; nil where that cannot be locked
 }
 
 // Lock makes the data directory dir, mode 0700, when it does not exist and
@@ -31,7 +32,8 @@ type DirLock struct {
 //
 // Lock takes two locks: claybot.lock, which earlier versions respect as well, and the
 // directory itself, so that a removed claybot.lock lets no second process in. Where the
-// file system cannot lock a directory, Lock takes claybot.lock alone.
+// file system cannot lock a directory, Lock takes claybot.lock alone. A claybot.lock that
+// a refused Lock has created is removed again: earlier versions would take it.
 func Lock(dir string) (*DirLock, error) {
 	dir = filepath.Clean(dir) // a trailing slash would follow a symlink
 	if err := prepare(dir); err != nil {
@@ -40,7 +42,7 @@ func Lock(dir string) (*DirLock, error) {
 	if err := checkFinished(dir); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, created, err := openLock(dir)
 	if err != nil {
 		return nil, failed("lock data directory", err)
 	}
@@ -53,14 +55,66 @@ func Lock(dir string) (*DirLock, error) {
 	}
 	d, err := takeDir(dir)
 	if err != nil {
+		if created {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
 		return nil, errors.Join(err, f.Close())
 	}
-	// The pid is there to be read by people; a full disk must not keep claybot
-	// from starting.
+	sign(f)
+	return &DirLock{dir: dir, f: f, d: d}, nil
+}
+
+// openLock opens claybot.lock, and reports whether it was created.
+func openLock(dir string) (f *os.File, created bool, err error) {
+	name := filepath.Join(dir, lockName)
+	for {
+		f, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, false, err
+		}
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err == nil, err
+		} // another process created it meanwhile
+	}
+}
+
+// sign writes the pid into f. It is there to be read by people; a full disk must not keep
+// claybot from starting.
+func sign(f *os.File) {
 	_ = f.Chmod(0o600)
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return &DirLock{f: f, d: d}, nil
+}
+
+// Renew takes claybot.lock again after it was removed or replaced, so that earlier
+// versions, which know no other lock, are kept out. Call it every few seconds, from one
+// goroutine. An error that wraps storage.ErrLocked says that another process has the
+// file: an earlier version that works here as well, or a start that is about to be
+// refused.
+func (l *DirLock) Renew() error {
+	held, err := l.f.Stat()
+	if err != nil {
+		return fmt.Errorf("renew lock: %w", err)
+	}
+	there, err := os.Lstat(l.f.Name())
+	if err == nil && os.SameFile(held, there) {
+		return nil
+	}
+	f, _, err := openLock(l.dir)
+	if err != nil {
+		return failed("renew lock", err)
+	}
+	err = flock(f, syscall.LOCK_EX)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("%w: %s is new and held by %s", storage.ErrLocked, f.Name(), holderOf(f))
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	sign(f)
+	l.f, f = f, l.f
+	return f.Close() // of the file that is gone
 }
 
 // takeDir locks the directory itself; nil where the file system has no such lock.

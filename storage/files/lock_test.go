@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -216,6 +217,9 @@ func TestLockOfTheDirectory(t *testing.T) {
 	if !errors.Is(err, storage.ErrLocked) {
 		t.Fatalf("a second process gets in: %v", err)
 	}
+	if _, err := os.Stat(dir + "/claybot.lock"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the second process leaves a claybot.lock that an earlier version would take: %v", err)
+	}
 	if _, noProc := os.Stat("/proc/locks"); noProc == nil && !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("%v does not name this process", err)
 	}
@@ -228,5 +232,80 @@ func TestLockOfTheDirectory(t *testing.T) {
 	}
 	if err := third.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The holder takes claybot.lock again after it was removed or replaced, so an earlier
+// version, which knows that file alone, does not get in.
+func TestLockIsRenewed(t *testing.T) {
+	for name, harm := range map[string]func(path string) error{
+		"untouched": func(string) error { return nil },
+		"removed":   os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.WriteFile(path+".x", nil, 0o600), os.Rename(path+".x", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			l, err := Lock(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := harm(filepath.Join(dir, lockName)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := l.Renew(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			older, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = older.Close() }()
+			if err := flock(older, syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
+				t.Errorf("an earlier version gets in: %v", err)
+			}
+			if got, want := holderOf(older), fmt.Sprint("process ", os.Getpid()); got != want {
+				t.Errorf("held by %q, want %q", got, want)
+			}
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := flock(older, syscall.LOCK_EX); err != nil {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+	}
+}
+
+// A holder whose new claybot.lock another process has says so, and takes it later.
+func TestLockIsRenewedLater(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	l, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	name := filepath.Join(dir, lockName)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.Create(name)
+	if err == nil {
+		err = flock(other, syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Renew(); !errors.Is(err, storage.ErrLocked) {
+		t.Errorf("while another process has it: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Renew(); err != nil {
+		t.Errorf("once it is free: %v", err)
 	}
 }

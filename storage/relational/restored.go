@@ -12,11 +12,18 @@ import (
 // reasonRestored is why work that an older copy of the store knew of has ended.
 const reasonRestored = "restored"
 
+// noticePrefix begins the ids of the notices of endParked.
+const noticePrefix = reasonRestored + "/"
+
+// textRestored is what the writer of a parked message reads whose agent is not known.
+const textRestored = "My database is back at an earlier state. Messages that had no reply may be lost. Please send them again."
+
 // EndRestored ends all work that was unfinished when a copy of the store was made: it has
-// most likely ended since, and to do it again would answer and act twice. Waiting
-// messages are skipped, runs fail, and outgoing messages fail, which an operator can
-// retry. It returns how many of each. A second call changes nothing.
-func (db *Store) EndRestored(ctx context.Context) (messages, runs, sends int, err error) {
+// most likely ended since, and to do it again would answer and act twice. Waiting and
+// parked messages are skipped, runs fail, and outgoing messages fail, which an operator
+// can retry. Senders that RestoredAgents cannot name get a notice. A second call changes
+// nothing, so a call that was cut short is made again.
+func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	const passes = 10 // an agent that is told of the end of another has a message more
 	for range passes {
 		var ids []claybot.AgentID
@@ -27,7 +34,7 @@ func (db *Store) EndRestored(ctx context.Context) (messages, runs, sends int, er
 			})
 		})
 		if err != nil {
-			return messages, runs, sends, fmt.Errorf("end restored work: %w", err)
+			return e, fmt.Errorf("end restored work: %w", err)
 		}
 		if len(ids) == 0 {
 			break
@@ -35,9 +42,9 @@ func (db *Store) EndRestored(ctx context.Context) (messages, runs, sends int, er
 		for _, id := range ids {
 			m, r, err := db.endRestored(ctx, id)
 			if err != nil {
-				return messages, runs, sends, fmt.Errorf("end restored work of agent %s: %w", id, err)
+				return e, fmt.Errorf("end restored work of agent %s: %w", id, err)
 			}
-			messages, runs = messages+m, runs+r
+			e.Messages, e.Runs = e.Messages+m, e.Runs+r
 		}
 	}
 	open, err := db.openOutgoing(ctx)
@@ -47,9 +54,95 @@ func (db *Store) EndRestored(ctx context.Context) (messages, runs, sends int, er
 		}
 	}
 	if err != nil {
-		return messages, runs, sends, fmt.Errorf("end restored sends: %w", err)
+		return e, fmt.Errorf("end restored sends: %w", err)
 	}
-	return messages, runs, len(open), nil
+	e.Sends = len(open)
+	if e.Parked, err = db.endAllParked(ctx); err != nil {
+		return e, fmt.Errorf("end restored parked messages: %w", err)
+	}
+	return e, nil
+}
+
+// RestoredAgents are the agents whose newest message of a person EndRestored has ended.
+func (db *Store) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT a.id FROM agents a JOIN messages m ON m.rowid = a.last_user_n WHERE m.skipped = '"+reasonRestored+"'",
+			func(r Row) error { ids = append(ids, claybot.AgentID(r.Str(0))); return nil })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list agents with restored messages: %w", err)
+	}
+	return ids, nil
+}
+
+// endAllParked ends the parked messages of all agents, and counts them.
+func (db *Store) endAllParked(ctx context.Context) (ended int, err error) {
+	var keys []string
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT DISTINCT key FROM parked", func(r Row) error { keys = append(keys, r.Str(0)); return nil })
+	})
+	for _, key := range keys {
+		if err != nil {
+			break
+		}
+		var n int
+		n, err = write(ctx, db, func(c *Conn) (int, error) { return c.endParked(key) })
+		ended += n
+	}
+	return ended, err
+}
+
+// endParked ends the parked messages of one agent. Of an agent that is not in the index,
+// nobody but the messages knows the person, who gets one notice for all of them.
+func (c *Conn) endParked(key string) (int, error) {
+	a := &inboxRow{}
+	_, err := c.first("SELECT id FROM agents WHERE key = ?", func(r Row) error { a.id = claybot.AgentID(r.Str(0)); return nil }, key)
+	if err == nil && a.id != "" {
+		a, err = c.loadInbox(a.id)
+	}
+	var list []storage.Parked
+	if err == nil {
+		err = c.each("SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n", func(r Row) error { list = append(list, decodeParked(r)); return nil }, key)
+	}
+	for _, p := range list {
+		if err == nil {
+			err = c.skipParked(a, p)
+		}
+	}
+	if err == nil {
+		err = c.do("DELETE FROM parked WHERE key = ?", key)
+	}
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	if a.id != "" {
+		return len(list), c.saveInbox(a)
+	}
+	first := list[0]
+	route := first.Message.ReplyRoute(first.To)
+	if route == (claybot.Route{}) {
+		return len(list), nil
+	}
+	_, err = c.enqueue(c.now(), string(first.Message.ID), []claybot.Outgoing{{
+		ID: noticePrefix + string(first.Message.ID), Kind: claybot.OutgoingNotice, Message: first.Message.ID, Route: route,
+		Text: textRestored, Part: 1, Parts: 1,
+	}})
+	return len(list), err
+}
+
+// skipParked stores a parked message as one that was skipped, so that its fate is known
+// and a redelivery is recognized. One that cannot be read is kept as it is.
+func (c *Conn) skipParked(a *inboxRow, p storage.Parked) error {
+	m := p.Message
+	if repeat, err := c.name(&m); err != nil || repeat {
+		return err
+	}
+	if p.Damaged == nil {
+		return c.receive(a, m, reasonRestored, storage.Wait{}, int64(p.At))
+	}
+	a.n++
+	return c.do(`INSERT INTO messages (id, agent, n, type, at, skipped, silent, body, crc)
+		SELECT id, ?, ?, ?, at, ?, ?, body, crc FROM parked WHERE id = ?`, a.id, a.n, claybot.MessageUser, reasonRestored, false, p.Message.ID)
 }
 
 // endRestored ends the unfinished work of one agent.
@@ -78,10 +171,11 @@ func (db *Store) endRestored(ctx context.Context, id claybot.AgentID) (messages,
 	return messages, runs, err
 }
 
-// openOutgoing are the ids of outgoing messages that were neither sent nor failed.
+// openOutgoing are the ids of outgoing messages that were neither sent nor failed, but for
+// the notices of endParked.
 func (db *Store) openOutgoing(ctx context.Context) (ids []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT id FROM outbox WHERE open = 1 ORDER BY n", func(r Row) error { ids = append(ids, r.Str(0)); return nil })
+		return c.each("SELECT id FROM outbox WHERE open = 1 AND id NOT LIKE '"+noticePrefix+"%' ORDER BY n", func(r Row) error { ids = append(ids, r.Str(0)); return nil })
 	})
 	return ids, err
 }

@@ -110,26 +110,35 @@ func Verify(ctx context.Context, path string) error {
 	}, nil)
 }
 
-// Restore puts a verified copy in the place of the database at path, which nobody uses,
-// and moves what was there, with its log, to names that begin with aside. A crash leaves
-// what was there, the copy, or neither: run it again then.
-func Restore(ctx context.Context, from, path, aside string) error {
-	if err := Verify(ctx, from); err != nil {
-		return err
+// Restoring is added to the name of a database while Restore prepares the copy that is to
+// take its place. As long as there is such a file, a restore is under way or was cut
+// short, and the database must not be opened.
+const Restoring = ".restoring"
+
+// Restore puts a verified copy in the place of the database at path, which no process
+// uses, and moves what was there, with its log, to names that begin with aside. prepare
+// changes the copy, at the path that it is given, before it has the name. An error of
+// prepare leaves what was there. A crash leaves what was there or the copy as prepare has
+// left it, or a file Restoring and no database: run it again then.
+func Restore(ctx context.Context, from, path, aside string, prepare func(path string) error) error {
+	fresh := path + Restoring
+	err := Verify(ctx, from)
+	if err == nil {
+		err = removeFiles(fresh) // of a restore that was cut short
 	}
-	b, err := os.Open(from)
+	if err == nil {
+		err = copyFile(from, fresh)
+	}
+	if err == nil {
+		err = prepare(fresh)
+	}
+	if err == nil {
+		err = syncFile(fresh)
+	}
 	if err != nil {
-		return err
-	}
-	defer func() { _ = b.Close() }() // nothing is written
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := f.ReadFrom(b); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if _, serr := os.Stat(path); serr == nil { // else there is no database: no start may make an empty one
+			err = errors.Join(err, removeFiles(fresh))
+		}
 		return err
 	}
 	// The log goes first: that of another file would be taken for the copy's.
@@ -138,8 +147,35 @@ func Restore(ctx context.Context, from, path, aside string) error {
 			return err
 		}
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := os.Rename(fresh, path); err != nil {
 		return err
 	}
 	return errors.Join(syncFile(filepath.Dir(path)), syncFile(filepath.Dir(aside)))
+}
+
+// removeFiles removes a database with its log.
+func removeFiles(path string) error {
+	for _, ext := range []string{"-wal", "-shm", ""} {
+		if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies a file to a new one, which is its owner's alone and durable.
+func copyFile(from, to string) error {
+	b, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.Close() }() // nothing is written
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.ReadFrom(b); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

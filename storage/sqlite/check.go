@@ -170,5 +170,5 @@ func broken(err error) bool {
 		return e.Code() != sqlite3.SQLITE_CORRUPT_VTAB &&
 			(e.Code() == sqlite3.SQLITE_IOERR_DATA || e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 	}
-	return errors.Is(err, errPage)
+	return errors.Is(err, errPage) || errors.Is(err, ErrMoved)
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -275,6 +276,10 @@ func classifyCode(code int, err error) error {
 		// A full quota and a file system that went read-only come as these.
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
 	}
+	if errno := syscall.Errno(lastErrno.Load()); code&0xff == sqlite3.SQLITE_CANTOPEN && (errno == syscall.EMFILE || errno == syscall.ENFILE) {
+		return &storage.Fault{Class: storage.ClassMember, Err: fmt.Errorf(
+			"no file descriptor is left to open the database (%w); raise the limit with ulimit -n, or LimitNOFILE= in systemd: %w", errno, err)}
+	}
 	switch code & 0xff {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
@@ -298,7 +303,5 @@ func ioFailed(err error) bool {
 // storeFailed reports an error that concerns the whole store and not the call
 // that met it. Damage of a row is not among them: it is found where it is.
 func storeFailed(err error) bool {
-	var e coded
-	noMemory := errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_NOMEM
-	return noMemory || ioFailed(err) || storage.ClassOf(err) == storage.ClassStore || errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
+	return ioFailed(err) || storage.ClassOf(err) >= storage.ClassMember || errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
 }

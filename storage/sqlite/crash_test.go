@@ -148,3 +148,31 @@ func TestCopyAtEveryStep(t *testing.T) {
 		checkFigures(t, after)
 	}
 }
+
+// A connection that is given up after an I/O error leaves the log, as a kill does, even
+// when no other is open: a start that finds none after a kill knows that it was removed.
+func TestGivenUpConnectionKeepsTheLog(t *testing.T) {
+	for name, want := range map[string]bool{"given up": true, "closed": false} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "claybot.db")
+			if err := prepareFile(path); err != nil {
+				t.Fatal(err)
+			}
+			c, err := connect(t.Context(), path, writerPragmas)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := migrate(c); err != nil {
+				t.Fatal(err)
+			}
+			if want {
+				c.giveUp()
+			} else if err := c.close(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := HasLog(path); err != nil || got != want {
+				t.Errorf("there is a log: %v, %v; want %v", got, err, want)
+			}
+		})
+	}
+}

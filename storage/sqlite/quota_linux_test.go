@@ -50,3 +50,54 @@ func TestWriteError(t *testing.T) {
 	}
 	checkFigures(t, db)
 }
+
+// A file that cannot be opened for want of a descriptor is a fault of the process and
+// not a full disk, wherever SQLite runs out of them.
+func TestNoDescriptorIsOfTheMember(t *testing.T) {
+	db := openFresh(t)
+	post(t, db, "before")
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	free, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := uint64(free.Fd())
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	bySQLite := 0
+	for spare := range uint64(64) {
+		low := limit
+		low.Cur = next + spare
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low); err != nil {
+			t.Fatal(err)
+		}
+		c, err := connect(t.Context(), db.path, writerPragmas)
+		if err == nil {
+			if err := c.close(); err != nil {
+				t.Error(err)
+			}
+			break
+		}
+		if e := coded(nil); errors.As(err, &e) {
+			bySQLite++
+		}
+		if storage.ClassOf(err) != storage.ClassMember || errors.Is(err, storage.ErrFull) || !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("with %d descriptors: class %v: %v", spare, storage.ClassOf(err), err)
+		}
+		if !storeFailed(err) {
+			t.Errorf("with %d descriptors: the batch would be tried call by call: %v", spare, err)
+		}
+	}
+	if bySQLite == 0 {
+		t.Error("SQLite never ran out of descriptors")
+	}
+}

@@ -50,11 +50,13 @@ type DB struct {
 
 	// Owned by the writer goroutine.
 	writer   *conn
-	unsynced bool // commits are not synced at present
+	unsynced bool        // commits are not synced at present
+	wal      fs.FileInfo // the log, once CheckPlace has seen it
 	sinks    []string
 	// committed is Config.Committed.
 	committed func(storage.Commit)
 
+	file    fs.FileInfo           // what is open
 	damaged func(error)           // Config.Damaged
 	refusal atomic.Pointer[error] // of all calls: the file is damaged
 
@@ -128,6 +130,9 @@ func (db *DB) open(ctx context.Context, noCheck bool) error {
 	}
 	c = db.writer
 	if db.sinks, err = relational.LoadSinks(c.Conn); err != nil {
+		return err
+	}
+	if db.file, err = os.Stat(db.path); err != nil {
 		return err
 	}
 	return db.recoverAll()
@@ -209,8 +214,11 @@ func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) er
 	case c = <-idle:
 	}
 	if c == nil {
-		var err error
-		if c, err = connect(ctx, db.path, readerPragmas); err != nil {
+		err := db.moved()
+		if err == nil {
+			c, err = connect(ctx, db.path, readerPragmas)
+		}
+		if err != nil {
 			idle <- nil
 			return db.notice(err)
 		}
@@ -222,7 +230,7 @@ func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) er
 		err = c.broken
 	}
 	if ioFailed(err) || c.broken != nil {
-		_ = c.close() // its files are given up
+		c.giveUp()
 		c = nil
 	}
 	idle <- c

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -102,6 +103,8 @@ func summed(path string) (bool, error) {
 type (
 	openMethod = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
 	ioMethod   = func(tls *libc.TLS, file, buf uintptr, n int32, off int64) int32
+	// errnoMethod is the error of the newest system call of a connection that failed.
+	errnoMethod = func(tls *libc.TLS, vfs uintptr, n int32, buf uintptr) int32
 	// traitsMethod says what a file system promises.
 	traitsMethod = func(tls *libc.TLS, file uintptr) int32
 )
@@ -118,6 +121,8 @@ type summedMethods struct {
 var (
 	registered = sync.OnceValue(register)
 	plainOpen  openMethod
+	plainErrno errnoMethod
+	lastErrno  atomic.Int32 // the error of the system behind the newest error of SQLite
 	methodsMu  sync.Mutex
 	methods    = map[uintptr]*summedMethods{} // by those of the machine
 )
@@ -153,7 +158,8 @@ func register() error {
 	v := at[sqlite3.Tsqlite3_vfs](own)
 	*v = *at[sqlite3.Tsqlite3_vfs](plain)
 	plainOpen = function[openMethod](v.FxOpen)
-	v.FzName, v.FpNext, v.FxOpen = name, 0, address(openSummed)
+	plainErrno = function[errnoMethod](v.FxGetLastError)
+	v.FzName, v.FpNext, v.FxOpen, v.FxGetLastError = name, 0, address(openSummed), address(keepErrno)
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, own, 0); rc != sqlite3.SQLITE_OK {
 		return fmt.Errorf("register the file system of SQLite: code %d", rc)
 	}
@@ -182,6 +188,14 @@ func openSummed(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags ui
 	}
 	f.FpMethods = uintptr(unsafe.Pointer(m))
 	return rc
+}
+
+// keepErrno returns the error of the system as the machine does, and keeps it for
+// classifyCode: SQLite has one code for all reasons why a file cannot be opened.
+func keepErrno(tls *libc.TLS, vfs uintptr, n int32, buf uintptr) int32 {
+	errno := plainErrno(tls, vfs, n, buf)
+	lastErrno.Store(errno)
+	return errno
 }
 
 // methodsOf are those that openSummed has given a file.

@@ -208,7 +208,7 @@ func (db *DB) try(c *conn, cl *call) (err error) {
 func (db *DB) abandon(c *conn, cause error) {
 	err := c.control("ROLLBACK") // fails when SQLite has rolled back by itself
 	if ioFailed(cause) || ioFailed(err) {
-		_ = c.close() // its files are given up
+		c.giveUp()
 		db.writer = nil
 	}
 }
@@ -217,6 +217,9 @@ func (db *DB) abandon(c *conn, cause error) {
 func (db *DB) writerConn() (*conn, error) {
 	if db.writer != nil {
 		return db.writer, nil
+	}
+	if err := db.moved(); err != nil {
+		return nil, err
 	}
 	c, err := connect(context.Background(), db.path, writerPragmas)
 	if err != nil {

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+// markStore is the mark of the database that has its storage.StoreMark, as JSON.
+const markStore = "store"
+
+// An expectation is what the boot record of a data directory says of its database.
+type expectation struct {
+	dir  string
+	was  storage.StoreMark
+	lost string // why the database has lost something, as far as its files say so
+}
+
+// expect compares the files of a database with the boot record, before they are opened. A
+// directory without a record, as of an older version or a copy, expects nothing. When
+// something was lost, the record is ahead of the database as soon as expect returns, so
+// that a start that is cut short finds the same.
+func expect(dir, path string) (*expectation, error) {
+	b, _ := files.ReadBoot(dir) // one that cannot be read counts as none, which OpenBoots reports
+	e := &expectation{dir: dir, was: b.Store}
+	blank, err := sqlite.Blank(path)
+	if err != nil {
+		return nil, err
+	}
+	logged, err := sqlite.HasLog(path)
+	if err != nil {
+		return nil, err
+	}
+	next := e.was
+	switch {
+	case blank && (e.was.ID != "" || hasAgents(dir)):
+		e.lost = "it is gone or has no contents; a new one is made from the directories of the agents. Messages that waited, runs, logins and tokens are lost"
+	case e.was.Log && !logged:
+		e.lost = "the last process was killed, and its log, claybot.db-wal, is gone"
+	case e.was.Log: // this process takes the log away when it closes the database
+		next.Log = false
+		_ = files.MarkStore(dir, next) // a full disk does not keep claybot from starting
+		return e, nil
+	default:
+		return e, nil
+	}
+	next.ID, next.N, next.Log = cmp.Or(next.ID, rand.Text()), next.N+1, false
+	return e, files.MarkStore(dir, next)
+}
+
+// settle compares the database with the boot record. If it was lost, replaced or set
+// back, settle does what claybot restore does: it ends the work that was unfinished, and
+// leaves word for the next start of the daemon.
+func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logger) error {
+	found, err := storeMark(ctx, db)
+	if err != nil {
+		return err
+	}
+	why := e.lost
+	switch {
+	case why != "" && found.ID == e.was.ID && found.N > e.was.N: // a restore has ended since
+		return nil
+	case why != "":
+	case e.was.ID == "":
+		return nil
+	case found.ID != e.was.ID:
+		why = "it is not the database that this directory had"
+	case found.N < e.was.N:
+		why = "it is an older state of the database that this directory had"
+	default:
+		return nil
+	}
+	var made time.Time // not known
+	if found.ID == e.was.ID {
+		made = found.At.Time()
+	}
+	ended, err := endRestored(ctx, db, made)
+	if err == nil {
+		_, err = advance(ctx, e.dir, db)
+	}
+	if err != nil {
+		return fmt.Errorf("settle a database that was set back: %w", err)
+	}
+	if log != nil {
+		log.Error("claybot.db is not what it was when claybot ended; unfinished work of that state has ended, and people are told", "reason", why,
+			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends,
+			"next", "if this was not on purpose, stop claybot and run: claybot restore --data-dir "+e.dir)
+	}
+	return nil
+}
+
+// storeMark reads the mark of a database; the zero StoreMark when it has none.
+func storeMark(ctx context.Context, db *sqlite.DB) (m storage.StoreMark, err error) {
+	text, err := db.Mark(ctx, markStore)
+	if err != nil || text == "" {
+		return m, err
+	}
+	if json.Unmarshal([]byte(text), &m) != nil { // then it is not of this program
+		return storage.StoreMark{}, nil
+	}
+	return m, nil
+}
+
+// grow moves the mark of a database on, beyond that of a record. The record follows.
+func grow(ctx context.Context, db *sqlite.DB, record storage.StoreMark) (storage.StoreMark, error) {
+	m, err := storeMark(ctx, db)
+	if err != nil {
+		return m, err
+	}
+	m = storage.StoreMark{ID: cmp.Or(record.ID, m.ID), N: max(m.N, record.N) + 1, At: claybot.Now()}
+	if m.ID == "" {
+		m.ID = rand.Text()
+	}
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = db.SetMark(ctx, markStore, string(text))
+	}
+	return m, err
+}
+
+// advance moves the marks of a database and of the boot record of its directory on.
+func advance(ctx context.Context, dir string, db *sqlite.DB) (storage.StoreMark, error) {
+	b, _ := files.ReadBoot(dir) // see expect
+	m, err := grow(ctx, db, b.Store)
+	if err != nil {
+		return m, err
+	}
+	return m, files.MarkStore(dir, m)
+}
+
+// mark moves the marks on while the daemon works; working says that it goes on to do so.
+// Without them a loss would go unnoticed, but nothing is wrong.
+func (k *keeper) mark(ctx context.Context, working bool) {
+	if k == nil || k.d.boots == nil {
+		return
+	}
+	m, err := grow(ctx, k.db, k.d.boots.Store())
+	if err != nil {
+		m = k.d.boots.Store()
+	}
+	m.Log = working && (err == nil || m.Log)
+	if merr := k.d.boots.Update(true, func(b *storage.Boot) { b.Store = m }); err == nil {
+		err = merr
+	}
+	if err != nil {
+		k.d.log.Warn("cannot mark the state of the database; if it is lost or set back, the next start may not notice", "err", err)
+	}
+}
+
+// markTime bounds the last mark of a daemon that ends.
+const markTime = 5 * time.Second
+
+// Close records that the database is about to be closed in order.
+func (k *keeper) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), markTime)
+	defer cancel()
+	k.mark(ctx, false)
+	return nil
+}
+
+// hasAgents reports whether a data directory has agents.
+func hasAgents(dir string) bool {
+	entries, err := os.ReadDir(filepath.Join(dir, "agents"))
+	return err == nil && slices.ContainsFunc(entries, fs.DirEntry.IsDir)
+}
