@@ -106,7 +106,7 @@ func (s *System) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.
 	if err != nil { // the person would hear nothing: the source must keep it
 		return &storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("tell that too many messages are parked: %w", err)}
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (s *System) endDamaged(ctx context.Context, to claybot.Descriptor, p storag
 	if err != nil {
 		return err
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return nil
 }
 
