@@ -10,7 +10,7 @@ F        ?= 500
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test run demo test unit race lint fuzz crash crash-loop crash-nodes faults fresh bench bench-watch bench-nodes vuln clean
+.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes faults fresh bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: ## everything that must be green: vet, all tests with the race detector
 	./scripts/setup.sh
 	go vet ./...
 	./scripts/test.sh $$(command -v cc >/dev/null && echo $(RACE)) -shuffle=on -timeout 20m
+
+size: ## lines by kind, packages, widest interfaces, largest structs, branches for a shared store
+	@go test -count=1 -run TestSize -v . | grep -v '^[=-]\|^ok\|^PASS'
 
 unit: ## the tests without the race detector, quicker
 	go test -shuffle=on ./...
