@@ -10,7 +10,7 @@ F        ?= 500
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image run demo test unit race lint fuzz crash crash-loop crash-nodes faults fresh bench bench-watch bench-nodes vuln clean
+.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes faults fresh bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +19,11 @@ build: ## build one static binary, bin/claybot
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/claybot ./cmd/claybot
 
 image: ## build the image of one node, claybot
-	docker build -f deploy/Dockerfile -t claybot --build-arg VERSION=$(VERSION) .
+	docker build -t claybot --build-arg VERSION=$(VERSION) .
+
+image-test: ## build the image on base images made here, and try a container of it
+	./scripts/docker.sh
+	./scripts/image.sh
 
 run: build ## build and start the daemon: web chat and terminal, a demo model without a key
 	./bin/claybot serve
@@ -32,13 +36,17 @@ test: ## everything that must be green: vet, all tests with the race detector
 	go vet ./...
 	./scripts/test.sh $$(command -v cc >/dev/null && echo $(RACE)) -shuffle=on -timeout 20m
 
+size: ## lines by kind, packages, widest interfaces, largest structs, branches for a shared store
+	@go test -count=1 -run TestSize -v . | grep -v '^[=-]\|^ok\|^PASS'
+
 unit: ## the tests without the race detector, quicker
 	go test -shuffle=on ./...
 
 race: ## the tests three times with the race detector, in other orders
 	go test $(RACE) -shuffle=on -count=3 ./...
 
-lint: bin/golangci-lint ## golangci-lint with the list of .golangci.yml
+lint: bin/golangci-lint ## golangci-lint with the list of .golangci.yml, and a go.mod that is tidy
+	go mod tidy -diff
 	./bin/golangci-lint run ./...
 
 fuzz: ## each fuzz target for FUZZTIME (10s)

@@ -421,9 +421,9 @@ func (k *kube) checkNode(t *testing.T, c kubeContainer) {
 		names[e.Name] = true
 	}
 	checkVariables(t, "the StatefulSet", slices.Sorted(maps.Keys(names)))
-	for path, probe := range map[string]*kubeProbe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
-		if probe == nil || !strings.HasSuffix(probe.Exec.Command[len(probe.Exec.Command)-1], ":8420"+path) {
-			t.Errorf("%s is not asked: %+v", path, probe)
+	for command, probe := range map[string]*kubeProbe{"claybot healthcheck": c.LivenessProbe, "claybot healthcheck --ready": c.ReadinessProbe} {
+		if probe == nil || strings.Join(probe.Exec.Command, " ") != command {
+			t.Errorf("the probe is %+v, want %q", probe, command)
 		}
 	}
 	for name, value := range k.secrets[0].StringData {

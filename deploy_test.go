@@ -2,6 +2,7 @@ package claybot_test
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"net/netip"
 	"os"
@@ -185,7 +186,7 @@ func TestCompose(t *testing.T) {
 		if got := s.Build.Args["VERSION"]; got != "${VERSION:-dev}" {
 			t.Errorf("%s is built with the version %q", name, got)
 		}
-		if _, err := os.Stat(filepath.Join(s.Build.Context, s.Build.Dockerfile)); err != nil {
+		if _, err := os.Stat(filepath.Join(s.Build.Context, cmp.Or(s.Build.Dockerfile, "Dockerfile"))); err != nil {
 			t.Error(err)
 		}
 		checkVariables(t, name, slices.Sorted(maps.Keys(s.Environment)))
@@ -211,8 +212,8 @@ func TestCompose(t *testing.T) {
 // told passes one on.
 func TestImageVersion(t *testing.T) {
 	for file, wants := range map[string][]string{
-		"deploy/Dockerfile": {"\nARG VERSION=dev\n", "-X main.version=${VERSION}", `--build-arg VERSION="$(git describe `},
-		"Makefile":          {"\tdocker build -f deploy/Dockerfile -t claybot --build-arg VERSION=$(VERSION) .\n"},
+		"Dockerfile": {"\nARG VERSION=dev\n", "-X main.version=${VERSION}", `--build-arg VERSION="$(git describe `},
+		"Makefile":   {"\tdocker build -t claybot --build-arg VERSION=$(VERSION) .\n"},
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

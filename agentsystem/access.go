@@ -28,7 +28,7 @@ func (s *System) Approve(ctx context.Context, code string) (storage.Pairing, err
 	if err != nil {
 		return p, fmt.Errorf("tell the person: %w", err)
 	}
-	s.post.hand(out)
+	s.deliverer.Hand(out)
 	return p, nil
 }
 

@@ -184,7 +184,7 @@ func (s *System) mark(ctx context.Context, q claybot.Question, a claybot.Answere
 	if err != nil {
 		return fmt.Errorf("show an answer: %w", err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return nil
 }
 

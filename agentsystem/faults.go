@@ -152,7 +152,7 @@ func (s *System) notifyFault(ctx context.Context, key string, to claybot.Descrip
 	if err != nil {
 		return fmt.Errorf("notify of a fault: %w", err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	s.faults.notified(key)
 	return nil
 }

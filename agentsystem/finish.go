@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -162,7 +163,7 @@ func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing 
 		out[0].State, out[0].Tried = claybot.SendAmbiguous, d.Tried
 	} else {
 		out[0].Resent, out[0].Copies = true, 1
-		out[0].Due = claybot.At(d.Tried.Time().Add(pauseAfter(1)))
+		out[0].Due = claybot.At(delivery.ResendAt(d.Tried.Time()))
 	}
 	return out
 }
@@ -207,7 +208,7 @@ func (p *pass) finish(o storage.Outcome) error {
 	if err != nil {
 		return err
 	}
-	p.post.hand(out)
+	p.deliverer.Hand(out)
 	if o.State != claybot.RunSucceeded {
 		p.stopAwaited(ctx, p.agent.ID, p.run.ID)
 	}
@@ -247,7 +248,7 @@ func (p *pass) commitEndAgain(o storage.Outcome) (out []claybot.Outgoing, err er
 			case unsure(lookErr):
 				err = lookErr
 			case lookErr == nil && run.State == o.State && run.Output == asStored(o.Output): // if another node did it, it did the same
-				p.post.look(o.Replies)
+				p.deliverer.Look(o.Replies)
 				p.boxes.Wake()
 				err = nil
 			}

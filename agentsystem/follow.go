@@ -264,7 +264,7 @@ func (s *System) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing
 		return o, err
 	}
 	s.Log.Info("an outgoing message is tried again", "outgoing", id)
-	s.post.again(o)
+	s.deliverer.Refresh(o)
 	return o, nil
 }
 
@@ -274,7 +274,7 @@ func (s *System) DropOutgoing(ctx context.Context, id string) (claybot.Outgoing,
 	o, err := s.Outbox.Discard(ctx, id, "dropped by an operator")
 	if err == nil {
 		s.Log.Info("an outgoing message was dropped", "outgoing", id)
-		s.post.again(o)
+		s.deliverer.Refresh(o)
 	}
 	return o, err
 }

@@ -116,7 +116,7 @@ func (s *System) Missed(ctx context.Context, m connectors.Missed) (untold int, e
 		if err != nil {
 			return false, fmt.Errorf("tell %s about a gap: %w", r.ChannelID, err)
 		}
-		s.post.hand(stored)
+		s.deliverer.Hand(stored)
 		told[r.ChannelID] = true
 		return len(told) != len(m.Channels), nil
 	})

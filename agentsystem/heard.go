@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ const (
 func (s *System) Heard(h storage.Hint) {
 	s.Members.Heard(h.Node)
 	s.Hub.Heard(h)
-	lost := nothing(h)
+	lost := h.IsEmpty()
 	if h.Due || lost {
 		s.boxes.Wake()
 	}
@@ -38,15 +39,19 @@ func (s *System) Heard(h storage.Hint) {
 			s.boxes.Cancel(c.Agent, c.Run, c.By)
 		}
 	}
-	s.post.heard(h)
+	s.deliverer.Heard(h)
+	if lost || slices.ContainsFunc(h.Freed, isNoDest) {
+		s.freed.raise()
+	}
 	if len(h.Runs) > 0 || h.Due || lost {
 		s.elsewhere.raise()
 	}
 }
 
-// nothing reports whether a hint has no content.
-func nothing(h storage.Hint) bool {
-	return !h.Due && len(h.Dests)+len(h.Sent)+len(h.Freed)+len(h.Runs)+len(h.Cancel)+len(h.Watched)+len(h.Grown) == 0
+// isNoDest reports whether a claim is not that of a destination.
+func isNoDest(claim string) bool {
+	_, dest := storage.ClaimedDest(claim)
+	return !dest
 }
 
 // A memory says which version of what the store has is kept in memory. The zero

@@ -224,10 +224,10 @@ func (l *live) show(ctx context.Context) {
 // leave and again with its receipt. A destination that has other messages to
 // send gets no draft, so that nothing overtakes them.
 func (l *live) send(ctx context.Context, text string) error {
-	if time.Now().Before(l.p.post.quiet.over(l.route)) {
+	if time.Now().Before(l.p.deliverer.SilentUntil(l.route)) {
 		return nil // the platform asked for silence
 	}
-	if l.current == nil && (l.p.post.busy(l.route.Dest()) || l.p.queued(ctx, l.route.Dest())) {
+	if l.current == nil && (l.p.deliverer.IsBusy(l.route.Dest()) || l.p.queued(ctx, l.route.Dest())) {
 		return nil
 	}
 	if l.current != nil && l.current.Receipt == "" {
@@ -255,7 +255,7 @@ func (l *live) send(ctx context.Context, text string) error {
 	var permanent *connectors.PermanentError
 	switch {
 	case errors.As(err, &retry):
-		l.p.post.quiet.obey(l.route, retry)
+		l.p.deliverer.Obey(l.route, retry)
 	case errors.As(err, &permanent):
 		l.stream.Off = true // the end of the run tries once more and says why
 	}

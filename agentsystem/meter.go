@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -11,21 +12,15 @@ import (
 // concurrently, on the way of messages and runs: they must be quick, must not
 // block, must not panic and must not call the System.
 type Meter interface {
+	delivery.Meter
 	// Received tells what became of a message that a connector posted, one of
 	// the Received constants, and how long that took. The agents of tasks and of
 	// the heartbeat have their type in the place of a connector.
 	Received(connector, outcome string, took time.Duration)
-	// Sent tells how an attempt to send a message ended, one of the Sent
-	// constants, and how long the platform took. took is 0 where there was no
-	// attempt: the outcome was decided otherwise.
-	Sent(o claybot.Outgoing, outcome string, took time.Duration)
 	// Event tells an event of a run of an agent, after it is durable, with its
 	// seq. Those of one run come in order, each once; those that a restarted
 	// process does not know of any more do not come.
 	Event(agent claybot.AgentID, e claybot.Event)
-	// Panicked tells that a panic was caught: in a worker, an engine, a
-	// connector, a send or a live view.
-	Panicked(where string)
 }
 
 // What becomes of a message that a connector posted.
@@ -35,14 +30,6 @@ const (
 	ReceivedStranger  = "stranger"  // nobody let its sender in
 	ReceivedRefused   = "refused"   // it will not run: too long, empty, the inbox is full, the agent is damaged
 	ReceivedError     = "error"     // nothing was stored; its source keeps it
-)
-
-// How an attempt to send ends.
-const (
-	SentSent      = "sent"
-	SentRetry     = "retry"     // it will be tried again
-	SentAmbiguous = "ambiguous" // bytes left, no answer came
-	SentFailed    = "failed"    // given up
 )
 
 // noMeter measures nothing.
@@ -64,18 +51,4 @@ func receivedAs(done storage.Posted, err error) string {
 		return ReceivedDuplicate
 	}
 	return ReceivedAccepted
-}
-
-// sentAs is the outcome of an attempt after which a message is in state s.
-func sentAs(s claybot.SendState) string {
-	switch s {
-	case claybot.SendSent:
-		return SentSent
-	case claybot.SendFailed:
-		return SentFailed
-	case claybot.SendAmbiguous:
-		return SentAmbiguous
-	case claybot.SendWaiting, claybot.SendAttempted:
-	}
-	return SentRetry
 }

@@ -149,7 +149,7 @@ func (s *System) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.
 	if err != nil {
 		return fmt.Errorf("tell that too many messages are parked: %w", err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return nil
 }
 
@@ -239,7 +239,7 @@ func (s *System) endDamaged(ctx context.Context, p storage.Parked) error {
 	if err != nil {
 		return err
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return s.endParked(ctx, p, skippedDamaged)
 }
 

@@ -139,7 +139,7 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	}
 	p.show(pause.Events...)
 	p.log.Debug("run waits", "answers", len(a.Answers), "until", a.Until.Time())
-	p.post.look(asked)
+	p.deliverer.Look(asked)
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (p *pass) tell(ctx context.Context, key, text string) error {
 	if err != nil {
 		return fmt.Errorf("tell the reader: %w", err)
 	}
-	p.post.hand(stored)
+	p.deliverer.Hand(stored)
 	return nil
 }
 
@@ -294,7 +294,7 @@ func (p *pass) progress(ctx context.Context, r claybot.Record) error {
 	if err != nil {
 		return fmt.Errorf("send progress: %w", err)
 	}
-	p.post.hand(stored)
+	p.deliverer.Hand(stored)
 	return nil
 }
 

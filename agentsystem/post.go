@@ -46,7 +46,7 @@ func (s *System) receive(ctx context.Context, to claybot.Descriptor, m claybot.M
 	if to.Foreground() && m.Type != claybot.MessageSystem && !s.gate.allowed(to, m.Context.Group) {
 		s.Log.Debug("message of a stranger", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
 		out, err := s.gate.stranger(ctx, to, m, newID)
-		s.post.hand(out)
+		s.deliverer.Hand(out)
 		if s.ofOne(ctx, err) { // they will write again
 			s.Log.Error("an unknown user was not answered", "connector", to.Connector, "message", m.ID, "err", err)
 			err = nil
@@ -194,7 +194,7 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 // accepted tells everybody who waits for it that a message is durable.
 func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Message, done storage.Posted) {
 	s.Log.Debug("message accepted", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "type", m.Type)
-	s.post.hand(done.Outbox)
+	s.deliverer.Hand(done.Outbox)
 	if len(done.Dropped) > 0 {
 		s.reject(agent.ID, ErrReset, done.Dropped...)
 	}
@@ -231,7 +231,7 @@ func (s *System) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.
 	if err != nil {
 		s.Log.Warn("cannot tell that an inbox is full", "agent", agent.ID, "err", err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 }
 
 // replyTo is an answer of the system itself to a message of an agent.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -22,9 +23,6 @@ const (
 	// maxCaption is what every platform takes as a caption, in UTF-16 units, with
 	// room for a mark of a repeated send. A longer one is a message of its own.
 	maxCaption = 960
-	// fileTimeout is how long one try to send a file may take; a shutdown gives it
-	// no more than any other send.
-	fileTimeout = 10 * time.Minute
 	// maxPicture is what every platform shows as a picture, in bytes; larger ones
 	// are documents.
 	maxPicture = 10_000_000
@@ -71,7 +69,7 @@ func (s *System) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (
 	if err != nil {
 		return tools.Sent{}, fmt.Errorf("send the file: %w", err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return tools.Sent{File: f, Place: route.Connector}, nil
 }
 
@@ -187,7 +185,7 @@ func (s *System) React(ctx context.Context, env tools.Env, emoji string) error {
 		case errors.As(err, &refused):
 			return errors.New(refused.Text)
 		case errors.As(err, &retry) && retry.After <= reactPause && ctx.Err() == nil:
-			pause(ctx, max(retry.After, shortestSilence))
+			pause(ctx, max(retry.After, delivery.MinSilence))
 			continue
 		case errors.As(err, &retry):
 			return &tools.Fault{Code: tools.FaultRate, Text: "the chat asks for a pause; the reaction was not set", Retriable: true, After: retry.After}
@@ -195,39 +193,4 @@ func (s *System) React(ctx context.Context, env tools.Env, emoji string) error {
 		s.Log.Warn("a reaction was not set", "agent", env.Agent.ID, "run", env.Run, "connector", route.Connector, "err", err)
 		return &tools.Fault{Code: tools.FaultFailed, Text: "the reaction could not be set now", Retriable: true}
 	}
-}
-
-// sendTime bounds one attempt. One that began is brought to its end, also at a
-// shutdown, which waits for a file no longer than for a text.
-func (x *delivery) sendTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	whole := context.WithoutCancel(ctx)
-	if x.o.File == nil {
-		return context.WithTimeout(whole, sendTimeout)
-	}
-	sending, cancel := context.WithTimeout(whole, fileTimeout)
-	stop := context.AfterFunc(ctx, func() {
-		late := time.NewTimer(sendTimeout)
-		defer late.Stop()
-		select {
-		case <-late.C:
-			cancel()
-		case <-sending.Done():
-		}
-	})
-	return sending, func() { stop(); cancel() }
-}
-
-// sendFile makes the attempt of a message that has a file.
-func (x *delivery) sendFile(ctx context.Context) (string, error) {
-	sender, ok := x.sender.(connectors.FileSender)
-	if !ok {
-		return "", &connectors.PermanentError{Err: errors.New("no files can be sent there")}
-	}
-	return sender.SendFile(ctx, x.o, func() (io.ReadCloser, error) {
-		_, r, err := x.files.OpenFile(ctx, x.o.Agent, x.o.File.ID)
-		if errors.Is(err, storage.ErrNotFound) {
-			return nil, &connectors.PermanentError{Err: errors.New("the file is not there any more")}
-		}
-		return r, err
-	})
 }

@@ -31,6 +31,6 @@ func (s *System) Show(ctx context.Context, env tools.Env, name, text string) err
 	if err != nil {
 		return fmt.Errorf("show %s: %w", name, err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return nil
 }

@@ -99,7 +99,7 @@ func (s *System) tellAt(ctx context.Context, e storage.IndexEntry, key, text str
 	if err != nil {
 		return fmt.Errorf("tell: %w", err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return nil
 }
 

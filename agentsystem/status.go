@@ -250,7 +250,7 @@ func (s *System) Tell(ctx context.Context, id claybot.AgentID, text string) erro
 	if err != nil {
 		return fmt.Errorf("tell %s: %w", id, err)
 	}
-	s.post.hand(stored)
+	s.deliverer.Hand(stored)
 	return nil
 }
 

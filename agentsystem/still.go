@@ -86,7 +86,7 @@ func (l *live) stillNotice(ctx context.Context, sign string) bool {
 		l.p.log.Debug("cannot say that the run is at work", "err", err)
 		return false
 	}
-	l.p.post.hand(stored)
+	l.p.deliverer.Hand(stored)
 	return true
 }
 

@@ -60,7 +60,7 @@ func (s *System) supervise(ctx context.Context, c connectors.Connector) {
 func (s *System) standBy(ctx context.Context, x connectors.Exclusive) *nodes.Hold {
 	last := ""
 	for ctx.Err() == nil {
-		freed, changed := s.post.freed.next(), s.Members.Changed()
+		freed, changed := s.freed.next(), s.Members.Changed()
 		hold, err := s.Members.Claim(ctx, x.Exclusive())
 		if err == nil {
 			return hold

@@ -30,6 +30,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/nodes"
@@ -170,25 +171,26 @@ const drainTime = 5 * time.Second
 // concurrent use.
 type System struct {
 	Config
-	engines  map[string]runs.Engine
-	boxes    *inbox.Inboxes
-	gate     *gate
-	post     *deliverer
-	waiters  waiters
-	parking  parkingLot
-	faults   faults
-	unwell   unwell
-	calls    calls
-	intake   intake
-	turns    turns
-	speech   speech
-	settings ownSettings
-	memory   memory
-	ramp     *ramp
-	holding  *holding // of connectors
-	began    time.Time
+	engines   map[string]runs.Engine
+	boxes     *inbox.Inboxes
+	gate      *gate
+	deliverer *delivery.Deliverer
+	waiters   waiters
+	parking   parkingLot
+	faults    faults
+	unwell    unwell
+	calls     calls
+	intake    intake
+	turns     turns
+	speech    speech
+	settings  ownSettings
+	memory    memory
+	ramp      *ramp
+	holding   *holding // of connectors
+	began     time.Time
 
-	elsewhere signal // another node has written something
+	elsewhere signal // another member has written something
+	freed     signal // another member has released a claim that is no destination, or may have
 	shown     shown
 	openings  openings
 	counted   atomic.Pointer[figures] // the last ones of a shared store
@@ -241,7 +243,9 @@ func New(cfg Config) *System {
 	}
 	s.ramp, s.holding = newRamp(cfg.Boots, cfg.Log, s.absolve), newHolding()
 	s.gate = newGate(cfg)
-	s.post = newDeliverer(s.Config, s.connector, s.mayReceive)
+	s.deliverer = delivery.New(delivery.Config{
+		Outbox: cfg.Outbox, Files: cfg.Agents, Members: cfg.Members, Connector: s.connector, Allowed: s.mayReceive, Meter: cfg.Meter, Log: cfg.Log,
+	})
 	return s
 }
 
@@ -269,7 +273,7 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	if err := s.settings.load(ctx, s.Index); err != nil {
 		return err
 	}
-	if err := s.post.begin(ctx); err != nil {
+	if err := s.deliverer.Begin(ctx); err != nil {
 		return err
 	}
 	if err := s.beginRamp(ctx); err != nil {
@@ -292,13 +296,13 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 	} else {
 		group.Go(func() error { s.followNodes(working); return nil })
 		group.Go(func() error { s.mendAll(working); return nil })
-		group.Go(func() error { s.post.watch(working); return nil })
+		group.Go(func() error { s.deliverer.Watch(working); return nil })
 		group.Go(func() error { s.heed(working); return nil })
 		group.Go(func() error { s.mirrorAll(working); return nil })
 	}
 	err := group.Wait() // the dispatcher has waited for its workers
 	s.waiters.shutdown()
-	s.post.end(drainTime)
+	s.deliverer.End(drainTime, ErrShutdown)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -44,8 +45,6 @@ const (
 	textNothingRuns = "Nothing is running."
 	textOnlyHelpers = "I am not working on anything; my helpers are. /stop all stops them, /tasks shows them."
 	textEmpty       = "Your message has no text that I can read."
-	textUndelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
-	textMaybeLost   = "My previous reply may be missing: the connection broke while I sent it."
 	textLate        = "That came too late: the question has an answer already."
 	markStopped     = "*(stopped)*"
 
@@ -79,22 +78,6 @@ func textGap(m connectors.Missed, zone *time.Location) string {
 	}
 	return fmt.Sprintf("I was offline from %s to %s. Messages sent in that time may not have reached me; please send again what I have not answered.",
 		m.From.In(zone).Format(layout), m.To.In(zone).Format(layout+" MST"))
-}
-
-// textNotDelivered says that a message was given up.
-func textNotDelivered(o claybot.Outgoing) string {
-	if o.File == nil {
-		return textUndelivered
-	}
-	return fmt.Sprintf("The file “%s” could not be delivered here. /why tells what became of your last message.", connectors.OneLine(o.File.Name, 80))
-}
-
-// textMaybeMissing says that nobody knows whether a message arrived.
-func textMaybeMissing(o claybot.Outgoing) string {
-	if o.File == nil {
-		return textMaybeLost
-	}
-	return fmt.Sprintf("The file “%s” may be missing: the connection broke while I sent it.", connectors.OneLine(o.File.Name, 80))
 }
 
 func textCompacted(folded, kept int) string {
@@ -220,7 +203,7 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 	}
 	what += v.Text
 	for _, o := range r.Replies {
-		if strings.HasPrefix(o.ID, undeliveredPrefix) {
+		if strings.HasPrefix(o.ID, delivery.NoticePrefix) {
 			continue // it tells of another reply
 		}
 		what += fmt.Sprintf(" Reply part %d of %d: %s", o.Part, o.Parts, o.State)
@@ -400,7 +383,6 @@ func textElsewhere(q claybot.Question, zone *time.Location) string {
 
 // What somebody reads who taps at a question.
 const (
-	textNotShown = "A question of mine could not be shown here whole. It can be answered on the page, or with: claybot questions"
 	textTaken    = "Thank you, I have it."
 	textNotYours = "This question is not for you."
 	textClosed   = "This question is closed."

@@ -293,6 +293,6 @@ func (t typing) late(ctx context.Context, m claybot.Message, a claybot.Answered)
 	if err != nil {
 		return fmt.Errorf("tell that an answer came late: %w", err)
 	}
-	t.post.hand(stored)
+	t.deliverer.Hand(stored)
 	return nil
 }

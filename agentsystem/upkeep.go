@@ -32,7 +32,7 @@ func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agen
 	if err != nil {
 		return err
 	}
-	s.post.hand(out)
+	s.deliverer.Hand(out)
 	s.waiters.ended(Result{Text: text}, m.ID)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -113,7 +114,7 @@ type tally struct{ sent, lost, doubtful, open int }
 func tallyOf(replies []claybot.Outgoing) (t tally) {
 	for _, o := range replies {
 		switch {
-		case strings.HasPrefix(o.ID, undeliveredPrefix):
+		case strings.HasPrefix(o.ID, delivery.NoticePrefix):
 		case o.State == claybot.SendSent:
 			t.sent++
 		case o.State == claybot.SendFailed:

@@ -179,7 +179,7 @@ func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent,
 	if err != nil {
 		return err
 	}
-	s.post.hand(out)
+	s.deliverer.Hand(out)
 	s.waiters.ended(Result{Text: textReset}, m.ID)
 	return nil
 }

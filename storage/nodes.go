@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -95,7 +96,13 @@ type Claim struct {
 
 // DestClaim is the name of the claim of whoever sends to a destination
 // (Route.Dest).
-func DestClaim(dest string) string { return "out/" + dest }
+func DestClaim(dest string) string { return destClaims + dest }
+
+const destClaims = "out/"
+
+// ClaimedDest returns the destination of a claim that DestClaim has named; false for
+// other claims.
+func ClaimedDest(claim string) (dest string, ok bool) { return strings.CutPrefix(claim, destClaims) }
 
 // A Hint tells other nodes that a look into the store is worth while. A hint that
 // is lost costs time and nothing else: whoever depends on one also looks by himself
@@ -112,6 +119,11 @@ type Hint struct {
 	// has such a run tells Grown for some seconds then.
 	Watched []claybot.RunID `json:"w,omitempty"`
 	Grown   []Growth        `json:"g,omitempty"`
+}
+
+// IsEmpty reports whether h has no content: hints may have been lost.
+func (h Hint) IsEmpty() bool {
+	return !h.Due && len(h.Dests)+len(h.Sent)+len(h.Freed)+len(h.Runs)+len(h.Cancel)+len(h.Watched)+len(h.Grown) == 0
 }
 
 // A CancelHint says that somebody wants a run to end.

@@ -136,6 +136,9 @@ func words(status int, body []byte) string {
 		}
 		return plain(strings.TrimSpace(strings.Join(append(all, asCommands.Replace(e.Error.Fix)), " ")))
 	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n"); line != "" && !strings.HasPrefix(line, "<") {
+		return plain(oneLine(line))
+	}
 	return fmt.Sprintf("the daemon answered %d %s", status, http.StatusText(status))
 }
 

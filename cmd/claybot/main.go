@@ -48,6 +48,7 @@ type cli struct {
 	Chat    chatCmd    `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
 	Demo    demoCmd    `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
 	Status  statusCmd  `cmd:"" help:"Show how the running daemon is doing."`
+	Health  healthCmd  `cmd:"" name:"healthcheck" help:"Check that the daemon responds, for container probes; exits with 1 if not."`
 	Nodes   nodesCmd   `cmd:"" help:"List the processes that share the store."`
 	Doctor  doctorCmd  `cmd:"" help:"Look for what is wrong with this installation; needs no running daemon."`
 	Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`

@@ -247,7 +247,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("many lines are shown with %d bytes: …%q", len(text), text[len(text)-100:])
 		}
 		text = a.do("grep", m{"pattern": "words", "path": "lines"})
-		if n := strings.Count(text, "lines:"); n != 200 || !strings.HasSuffix(text, "[there are more; narrow it down]") {
+		if n := strings.Count(text, "lines:"); n != 200 || !strings.HasSuffix(text, "[there are more lines; narrow it down]") {
 			t.Errorf("%d hits, …%q", n, text[len(text)-100:])
 		}
 		text = a.do("grep", m{"pattern": "z", "glob": "more/*"})

@@ -2,20 +2,12 @@ package documents
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/tools"
-)
-
-// Limits of what one call shows. A result above 32 KiB would be cut in the
-// middle; the rest is room for what is said around it.
-const (
-	maxShown = 31 << 10
-	maxLines = 2000
-	maxLine  = 2000 // bytes of one line
+	"github.com/claybot/claybot/tools/textfile"
 )
 
 // spec is what all tools of this package have in common.
@@ -24,6 +16,14 @@ func spec(name, description string, effect tools.Effect) tools.Spec {
 		Tool: llm.Tool{Name: name, Description: description}, Effect: effect,
 		Undoes: effect != tools.ReadOnly, Scopes: []string{"files"},
 	}
+}
+
+// argument is the Error of an argument that textfile refuses.
+func argument(err error) error {
+	if errors.Is(err, textfile.ErrTooLong) {
+		return fail(OverQuota, "%v", err)
+	}
+	return fail(Invalid, "%v", err)
 }
 
 func readFile(b Source) tools.Tool {
@@ -38,19 +38,13 @@ func readFile(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		if in.Offset < 0 {
-			return tools.Result{}, fail(Invalid, "field offset: %d, want 1 or more", in.Offset)
-		}
-		if in.Limit < 0 || in.Limit > maxLines {
-			return tools.Result{}, fail(Invalid, "field limit: %d, want 1 to %d", in.Limit, maxLines)
-		}
 		files, text, err := readText(ctx, b, env, path)
 		if err != nil {
 			return tools.Result{}, err
 		}
-		shown, err := numbered(path, text, max(in.Offset, 1), in.Limit)
+		shown, err := textfile.Numbered(path, text, in.Offset, in.Limit)
 		if err != nil {
-			return tools.Result{}, err
+			return tools.Result{}, argument(err)
 		}
 		return result(ctx, files, shown, path)
 	})
@@ -69,54 +63,10 @@ func readText(ctx context.Context, b Source, env tools.Env, path string) (Backen
 	if len(text) > MaxFile {
 		return nil, "", tooLong(path, int64(len(text)))
 	}
-	if !isText(text) {
+	if !textfile.IsText(text) {
 		return nil, "", fail(Invalid, "%.200q is not text", path)
 	}
 	return files, text, nil
-}
-
-func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
-
-// numbered shows limit lines of a text from line first on, as many as there is
-// room for, and says what it left out.
-func numbered(path, text string, first, limit int) (string, error) {
-	if text == "" {
-		return "(the file is empty)", nil
-	}
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if first > len(lines) {
-		return "", fail(Invalid, "field offset: %d, but %.200q has %d lines", first, path, len(lines))
-	}
-	if limit == 0 {
-		limit = maxLines
-	}
-	var b strings.Builder
-	last := first - 1
-	for last < len(lines) && last-first+1 < limit {
-		l := fmt.Sprintf("%6d\t%s\n", last+1, cut(lines[last], maxLine))
-		if b.Len()+len(l) > maxShown {
-			break
-		}
-		b.WriteString(l)
-		last++
-	}
-	if last < len(lines) {
-		fmt.Fprintf(&b, "[lines %d to %d of %d; go on with offset %d]", first, last, len(lines), last+1)
-	}
-	return b.String(), nil
-}
-
-// cut shortens a line and says by how much.
-func cut(line string, limit int) string {
-	line = strings.TrimSuffix(line, "\r")
-	if len(line) <= limit {
-		return line
-	}
-	end := limit
-	for !utf8.RuneStart(line[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s [… %d more bytes]", line[:end], len(line)-end)
 }
 
 func writeFile(b Source) tools.Tool {
@@ -145,7 +95,7 @@ func writable(path, text string) error {
 	if len(text) > MaxFile {
 		return fail(OverQuota, "%.200q would have %d bytes, the limit is %d", path, len(text), MaxFile)
 	}
-	if !isText(text) {
+	if !textfile.IsText(text) {
 		return fail(Invalid, "the content for %.200q is not text", path)
 	}
 	return nil
@@ -170,9 +120,9 @@ func editFile(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		text, n, err := edit(path, text, in.Old, in.New, in.All)
+		text, n, err := textfile.Edit(path, text, in.Old, in.New, in.All, MaxFile)
 		if err != nil {
-			return tools.Result{}, err
+			return tools.Result{}, argument(err)
 		}
 		marked, err := untrusted(ctx, files, path)
 		if err != nil {
@@ -185,33 +135,4 @@ func editFile(b Source) tools.Tool {
 		}
 		return r, err
 	})
-}
-
-// edit replaces from by to in a text, and returns in how many places.
-func edit(path, text, from, to string, all bool) (string, int, error) {
-	if from == "" {
-		return "", 0, fail(Invalid, "field old_text: must not be empty")
-	}
-	if from == to {
-		return "", 0, fail(Invalid, "field new_text: is the same as old_text")
-	}
-	if !strings.Contains(text, from) && strings.Contains(text, "\r\n") && !strings.Contains(from, "\r") {
-		// Results show no carriage returns, so a model cannot know of them.
-		from, to = strings.ReplaceAll(from, "\n", "\r\n"), strings.ReplaceAll(to, "\n", "\r\n")
-	}
-	first := strings.Index(text, from)
-	if first < 0 {
-		return "", 0, fail(Invalid, "field old_text: %.200q has no such text", path)
-	}
-	if !all {
-		if strings.LastIndex(text, from) != first {
-			return "", 0, fail(Invalid, "field old_text: occurs more than once in %.200q; give more of the text around it, or all: true", path)
-		}
-		return text[:first] + to + text[first+len(from):], 1, nil
-	}
-	n := strings.Count(text, from)
-	if len(text)+n*(len(to)-len(from)) > MaxFile { // before it is made
-		return "", 0, fail(OverQuota, "%.200q would become longer than %d bytes", path, MaxFile)
-	}
-	return strings.ReplaceAll(text, from, to), n, nil
 }

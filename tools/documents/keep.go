@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/textfile"
 )
 
 // What an agent's runs have changed is kept aside, so that it can be taken back:
@@ -81,7 +82,7 @@ func writeKept(ctx context.Context, files Backend, env tools.Env, path, text str
 	if err := put(ctx, files, path, text, tainted); err != nil {
 		return tools.Result{}, err
 	}
-	r := tools.Result{What: "changed files, first " + cut(path, 200)}
+	r := tools.Result{What: "changed files, first " + textfile.Cut(path, 200)}
 	if kept {
 		args, _ := json.Marshal(restoring{Run: env.Run}) // a string always marshals
 		r.Undo = &claybot.ToolCall{Name: RestoreTool, Args: string(args)}
@@ -285,13 +286,13 @@ func restore(b Source) tools.Tool {
 
 // restored words what became of the files.
 func restored(done, left []string) (tools.Result, error) {
-	text := "restored: " + shown(done, "nothing")
+	text := "restored: " + textfile.Shown(done, "nothing")
 	if len(left) == 0 {
 		return tools.Result{Text: strings.ReplaceAll(text, "\n", ", ")}, nil
 	}
 	return tools.Result{}, &tools.Fault{
 		Code: tools.FaultFailed,
-		Text: strings.ReplaceAll(text+"\nleft as they are: "+shown(left, ""), "\n", ", "),
+		Text: strings.ReplaceAll(text+"\nleft as they are: "+textfile.Shown(left, ""), "\n", ", "),
 	}
 }
 

@@ -3,16 +3,10 @@ package documents
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/claybot/claybot/tools"
-)
-
-// Limits of what a search shows.
-const (
-	maxHits    = 200
-	maxHitLine = 300 // bytes of a line
+	"github.com/claybot/claybot/tools/textfile"
 )
 
 func ls(b Source) tools.Tool {
@@ -25,7 +19,7 @@ func ls(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return named(ctx, b, env, shown(entries(folder, files), "(no files)"), pathsOf(files))
+		return named(ctx, b, env, textfile.Shown(entries(folder, files), "(no files)"), pathsOf(files))
 	})
 }
 
@@ -94,23 +88,6 @@ func inside(folder, path string) string {
 	return strings.TrimPrefix(path, folder+"/")
 }
 
-// shown joins lines as long as there is room, and says how many are missing.
-func shown(lines []string, none string) string {
-	if len(lines) == 0 {
-		return none
-	}
-	var b strings.Builder
-	for i, l := range lines {
-		if b.Len()+len(l)+1 > maxShown {
-			fmt.Fprintf(&b, "[%d more left out; narrow it down]", len(lines)-i)
-			return b.String()
-		}
-		b.WriteString(l)
-		b.WriteByte('\n')
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
 func glob(b Source) tools.Tool {
 	type input struct {
 		Pattern string `json:"pattern" jsonschema:"such as *.md, or **/*.go for all folders; * ? [a-z] stand for parts of a name, ** for folders"`
@@ -118,9 +95,9 @@ func glob(b Source) tools.Tool {
 	}
 	s := spec("glob", "Finds files by their names.", tools.ReadOnly)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		p, err := newPattern("pattern", in.Pattern)
+		p, err := textfile.NewPattern("pattern", in.Pattern)
 		if err != nil {
-			return tools.Result{}, err
+			return tools.Result{}, argument(err)
 		}
 		folder, files, err := list(ctx, b, env, in.Path)
 		if err != nil {
@@ -128,11 +105,11 @@ func glob(b Source) tools.Tool {
 		}
 		var names []string
 		for _, f := range files {
-			if p.match(inside(folder, f.Path)) {
+			if p.Match(inside(folder, f.Path)) {
 				names = append(names, f.Path)
 			}
 		}
-		return named(ctx, b, env, shown(names, "(no file fits)"), names)
+		return named(ctx, b, env, textfile.Shown(names, "(no file fits)"), names)
 	})
 }
 
@@ -144,20 +121,10 @@ func grep(b Source) tools.Tool {
 	}
 	s := spec("grep", "Finds lines in text files by a regular expression. Shows file, line number and line, at most 200.", tools.ReadOnly)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		if in.Pattern == "" || len(in.Pattern) > maxPattern {
-			return tools.Result{}, fail(Invalid, "field pattern: %d bytes, want 1 to %d", len(in.Pattern), maxPattern)
-		}
-		re, err := regexp.Compile(in.Pattern)
+		f, err := textfile.NewFinder(in.Pattern, in.Glob)
 		if err != nil {
-			return tools.Result{}, fail(Invalid, "field pattern: %v", err)
+			return tools.Result{}, argument(err)
 		}
-		var only pattern
-		if in.Glob != "" {
-			if only, err = newPattern("glob", in.Glob); err != nil {
-				return tools.Result{}, err
-			}
-		}
-		var f finder
 		folder, files, err := list(ctx, b, env, in.Path)
 		if hasCode(err, NotFolder) { // a file, then, or something that Read will explain
 			var path, text string
@@ -167,36 +134,27 @@ func grep(b Source) tools.Tool {
 			if err != nil {
 				return tools.Result{}, err
 			}
-			f.search(re, path, text)
-			return named(ctx, b, env, f.String(), f.names)
+			f.Search(path, text)
+			return named(ctx, b, env, f.String(), f.Names())
 		}
 		if err != nil {
 			return tools.Result{}, err
 		}
 		var wanted []string
 		for _, file := range files {
-			if only == nil || only.match(inside(folder, file.Path)) {
+			if f.Wants(inside(folder, file.Path)) {
 				wanted = append(wanted, file.Path)
 			}
 		}
-		if err := f.searchAll(ctx, b, env, re, wanted); err != nil {
+		if err := searchAll(ctx, f, b, env, wanted); err != nil {
 			return tools.Result{}, err
 		}
-		return named(ctx, b, env, f.String(), f.names)
+		return named(ctx, b, env, f.String(), f.Names())
 	})
 }
 
-// A finder collects lines up to the limits.
-type finder struct {
-	lines   []string
-	names   []string // of files of which there are lines
-	size    int
-	full    bool // there are more lines
-	skipped int  // files that are no text or too long
-}
-
 // searchAll searches the files named until the finder is full.
-func (f *finder) searchAll(ctx context.Context, b Source, env tools.Env, re *regexp.Regexp, names []string) error {
+func searchAll(ctx context.Context, f *textfile.Finder, b Source, env tools.Env, names []string) error {
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -205,55 +163,17 @@ func (f *finder) searchAll(ctx context.Context, b Source, env tools.Env, re *reg
 		switch {
 		case hasCode(err, NoEntry): // gone meanwhile
 		case hasCode(err, Invalid):
-			f.skipped++
+			f.Skipped++
 		case err != nil:
 			return err
 		default:
-			f.search(re, name, text)
+			f.Search(name, text)
 		}
-		if f.full {
+		if f.Full {
 			break
 		}
 	}
 	return nil
-}
-
-// search adds the lines of a text that fit.
-func (f *finder) search(re *regexp.Regexp, name, text string) {
-	number := 0
-	defer func(had int) {
-		if len(f.lines) > had {
-			f.names = append(f.names, name)
-		}
-	}(len(f.lines))
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimRight(line, "\r\n")
-		if !re.MatchString(line) {
-			continue
-		}
-		hit := fmt.Sprintf("%s:%d: %s", name, number, cut(line, maxHitLine))
-		if len(f.lines) == maxHits || f.size+len(hit)+1 > maxShown {
-			f.full = true
-			return
-		}
-		f.lines = append(f.lines, hit)
-		f.size += len(hit) + 1
-	}
-}
-
-func (f *finder) String() string {
-	lines := f.lines
-	if len(lines) == 0 {
-		lines = []string{"(no line fits)"}
-	}
-	if f.full {
-		lines = append(lines, "[there are more; narrow it down]")
-	}
-	if f.skipped > 0 {
-		lines = append(lines, fmt.Sprintf("[left out because they are no text or too long: %s]", counted(f.skipped)))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // counted is a number of files in words.

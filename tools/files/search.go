@@ -4,23 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/textfile"
 	"github.com/claybot/claybot/workspace"
 )
 
 // Limits of a search.
 const (
-	maxFiles   = 20_000 // that are looked at in a list
-	maxOpened  = 2_000  // that are read
-	maxBytes   = 64 << 20
-	maxFile    = 1 << 20 // of a file that is searched
-	maxTime    = 30 * time.Second
-	maxHits    = 200
-	maxHitLine = 300 // bytes of a line
+	maxFiles  = 20_000 // that are looked at in a list
+	maxOpened = 2_000  // that are read
+	maxBytes  = 64 << 20
+	maxFile   = 1 << 20 // of a file that is searched
+	maxTime   = 30 * time.Second
 )
 
 // asides are folders that are passed over unless the path names one: they hold
@@ -39,9 +37,9 @@ func listFiles(open Opener) tools.Tool {
 		if in.Pattern == "" {
 			in.Pattern = "*"
 		}
-		p, err := newPattern("pattern", in.Pattern)
+		p, err := textfile.NewPattern("pattern", in.Pattern)
 		if err != nil {
-			return tools.Result{}, err
+			return tools.Result{}, argument(err)
 		}
 		_, found, more, err := list(ctx, open, env, in.Path)
 		if err != nil {
@@ -50,14 +48,14 @@ func listFiles(open Opener) tools.Tool {
 		var lines []string
 		for _, f := range found {
 			switch {
-			case !p.match(f.below):
+			case !p.Match(f.below):
 			case f.Dir:
 				lines = append(lines, f.Path+"/")
 			default:
 				lines = append(lines, fmt.Sprintf("%s (%d bytes)", f.Path, f.Size))
 			}
 		}
-		text := shown(lines, "(no file fits)")
+		text := textfile.Shown(lines, "(no file fits)")
 		if more {
 			text += fmt.Sprintf("\n[there are more than %d files; name a folder with fewer]", maxFiles)
 		}
@@ -116,23 +114,6 @@ func aside(below []string, dir bool) bool {
 	return false
 }
 
-// shown joins lines as long as there is room, and says how many are missing.
-func shown(lines []string, none string) string {
-	if len(lines) == 0 {
-		return none
-	}
-	var b strings.Builder
-	for i, l := range lines {
-		if b.Len()+len(l)+1 > maxShown {
-			fmt.Fprintf(&b, "[%d more left out; narrow it down]", len(lines)-i)
-			return b.String()
-		}
-		b.WriteString(l)
-		b.WriteByte('\n')
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
 func searchFiles(open Opener) tools.Tool {
 	type input struct {
 		Pattern string `json:"pattern" jsonschema:"a regular expression (RE2); (?i) at its beginning ignores case"`
@@ -142,27 +123,18 @@ func searchFiles(open Opener) tools.Tool {
 	s := spec("search_files", "Finds lines in text files of your workspace by a regular expression. Shows file, line number and line, at most 200."+asideText, tools.ReadOnly)
 	s.Timeout = 2 * maxTime
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		if in.Pattern == "" || len(in.Pattern) > maxPattern {
-			return tools.Result{}, invalid("field pattern: %d bytes, want 1 to %d", len(in.Pattern), maxPattern)
-		}
-		re, err := regexp.Compile(in.Pattern)
+		lines, err := textfile.NewFinder(in.Pattern, in.Glob)
 		if err != nil {
-			return tools.Result{}, invalid("field pattern: %v", err)
+			return tools.Result{}, argument(err)
 		}
-		var only pattern
-		if in.Glob != "" {
-			if only, err = newPattern("glob", in.Glob); err != nil {
-				return tools.Result{}, err
-			}
-		}
-		f := finder{re: re, until: time.Now().Add(maxTime)}
+		f := finder{Finder: lines, until: time.Now().Add(maxTime)}
 		w, files, more, err := list(ctx, open, env, in.Path)
 		if err != nil {
 			return oneFile(ctx, w, &f, in.Path, err)
 		}
-		f.unseen = more
+		f.Unseen = more
 		for _, file := range files {
-			if file.Dir || only != nil && !only.match(file.below) {
+			if file.Dir || !f.Wants(file.below) {
 				continue
 			}
 			if goOn, err := f.file(ctx, w, file.File); err != nil || !goOn {
@@ -185,31 +157,26 @@ func oneFile(ctx context.Context, w workspace.Workspace, f *finder, path string,
 		}
 		return tools.Result{}, failed
 	}
-	f.search(path, text)
+	f.Search(path, text)
 	return tools.Result{Text: f.String()}, nil
 }
 
-// A finder collects lines up to the limits.
+// A finder also limits how many files a search reads, and for how long.
 type finder struct {
-	re      *regexp.Regexp
-	until   time.Time
-	lines   []string
-	size    int
-	opened  int
-	bytes   int64
-	full    bool // there are more lines
-	unseen  bool // there are files that were not searched
-	skipped int  // files that are no text or too long
+	*textfile.Finder
+	until  time.Time
+	opened int
+	bytes  int64
 }
 
 // file searches a file, and reports whether to go on.
 func (f *finder) file(ctx context.Context, w workspace.Workspace, file workspace.File) (bool, error) {
 	if f.opened >= maxOpened || f.bytes >= maxBytes || time.Now().After(f.until) {
-		f.unseen = true
+		f.Unseen = true
 		return false, nil
 	}
 	if file.Size > maxFile {
-		f.skipped++
+		f.Skipped++
 		return true, nil
 	}
 	f.opened++
@@ -218,52 +185,16 @@ func (f *finder) file(ctx context.Context, w workspace.Workspace, file workspace
 	case workspace.Is(err, workspace.NotFound): // gone meanwhile
 		return true, nil
 	case workspace.Is(err, workspace.TooBig), workspace.Is(err, workspace.Failed), workspace.Is(err, workspace.Outside), workspace.Is(err, workspace.Refused):
-		f.skipped++ // a link, a pipe
+		f.Skipped++ // a link, a pipe
 		return true, nil
 	case err != nil:
 		return false, tools.WorkspaceFault(err)
 	}
 	f.bytes += int64(len(b))
-	if text := string(b); isText(text) {
-		f.search(file.Path, text)
+	if text := string(b); textfile.IsText(text) {
+		f.Search(file.Path, text)
 	} else {
-		f.skipped++
+		f.Skipped++
 	}
-	return !f.full, nil
-}
-
-// search adds the lines of a text that fit.
-func (f *finder) search(name, text string) {
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimRight(line, "\r\n")
-		if !f.re.MatchString(line) {
-			continue
-		}
-		hit := fmt.Sprintf("%s:%d: %s", name, number, cut(line, maxHitLine))
-		if len(f.lines) == maxHits || f.size+len(hit)+1 > maxShown {
-			f.full = true
-			return
-		}
-		f.lines = append(f.lines, hit)
-		f.size += len(hit) + 1
-	}
-}
-
-func (f *finder) String() string {
-	lines := f.lines
-	if len(lines) == 0 {
-		lines = []string{"(no line fits)"}
-	}
-	if f.full {
-		lines = append(lines, "[there are more lines; narrow it down]")
-	}
-	if f.unseen {
-		lines = append(lines, "[not all files were searched; name a folder with fewer]")
-	}
-	if f.skipped > 0 {
-		lines = append(lines, fmt.Sprintf("[left out because they are no text or too long: %d]", f.skipped))
-	}
-	return strings.Join(lines, "\n")
+	return !f.Full, nil
 }

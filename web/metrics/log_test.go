@@ -77,7 +77,7 @@ func TestLogOfDelivery(t *testing.T) {
 	r.stop()
 	var line struct{ Agent, Run, Connector, Message, Outgoing string }
 	for text := range strings.Lines(log.String()) {
-		if !strings.Contains(text, "could not be delivered") {
+		if !strings.Contains(text, "delivery failed") {
 			continue
 		}
 		if err := json.Unmarshal([]byte(text), &line); err != nil {

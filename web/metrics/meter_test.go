@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/runs"
 )
 
@@ -112,7 +113,7 @@ func TestHostileNames(t *testing.T) {
 		name := fmt.Sprintf("name-%d", i)
 		run := claybot.RunID(name)
 		m.Received(name, agentsystem.ReceivedAccepted, time.Millisecond)
-		m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: name}}, agentsystem.SentFailed, time.Millisecond)
+		m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: name}}, delivery.AttemptFailed, time.Millisecond)
 		m.Event("a", event(run, 1, claybot.EventRunStarted, nil))
 		m.Event("a", event(run, 2, claybot.EventAssistantMessage, runs.AssistantMessage{Model: name, MS: 1, Tokens: &claybot.Usage{Input: 1}}))
 		m.Event("a", event(run, 3, claybot.EventToolFailed, runs.ToolEnded{Tool: name}))
@@ -199,7 +200,7 @@ func TestConcurrent(t *testing.T) {
 					m.Event(agent, e)
 				}
 				m.Received("chat", agentsystem.ReceivedAccepted, time.Millisecond)
-				m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: "chat"}}, agentsystem.SentSent, time.Millisecond)
+				m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: "chat"}}, delivery.AttemptSent, time.Millisecond)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 )
@@ -307,7 +307,7 @@ func TestDeadEndpoint(t *testing.T) {
 	for i := range 3 * maxQueue {
 		endRun(m, claybot.RunID(fmt.Sprint("r", i)))
 	}
-	m.Sent(claybot.Outgoing{Run: "r", Route: claybot.Route{Connector: "chat"}}, agentsystem.SentSent, time.Second)
+	m.Sent(claybot.Outgoing{Run: "r", Route: claybot.Route{Connector: "chat"}}, delivery.AttemptSent, time.Second)
 	stop() // within the time that the last try has
 	f := m.exporter.figures()
 	if f.queue > maxQueue || f.dropped < maxQueue || f.dropped+f.queue != 3*maxQueue+1 || f.sent != 0 {
@@ -380,7 +380,7 @@ func TestNoEndpoint(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	endRun(m, "r1")
-	m.Sent(claybot.Outgoing{Run: "r"}, agentsystem.SentSent, time.Second)
+	m.Sent(claybot.Outgoing{Run: "r"}, delivery.AttemptSent, time.Second)
 }
 
 func TestBack(t *testing.T) {

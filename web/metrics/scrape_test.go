@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/llm"
 )
 
@@ -241,7 +242,7 @@ func everything(t *testing.T) *Metrics {
 		return st, nil
 	}})
 	m.Received("chat", agentsystem.ReceivedAccepted, time.Second)
-	m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: "chat"}}, agentsystem.SentSent, time.Second)
+	m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: "chat"}}, delivery.AttemptSent, time.Second)
 	for _, e := range story("r1") {
 		m.Event("a1", e)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/runs"
 )
 
@@ -78,7 +78,7 @@ func sendSpan(o claybot.Outgoing, connector, outcome string, took time.Duration)
 			{"claybot.outgoing.outcome", outcome},
 		},
 	}
-	if outcome != agentsystem.SentSent {
+	if outcome != delivery.AttemptSent {
 		s.err = outcome
 	}
 	return s

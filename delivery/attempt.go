@@ -1,4 +1,4 @@
-package agentsystem
+package delivery
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// How often and how patiently one message is tried.
+// Limits and pauses of the attempts to send one message.
 const (
 	maxTries    = 10
 	firstPause  = time.Second
@@ -23,32 +23,31 @@ const (
 	sendTimeout = 30 * time.Second
 )
 
-// A delivery is one message on its way out.
+// A delivery is one message in progress.
 type delivery struct {
-	*deliverer
+	*Deliverer
 	o       claybot.Outgoing
 	sender  connectors.Sender
 	lane    *lane
-	lookups int // that found nothing
+	lookups int // that found no copy
 	unknown int // that failed
-	// ready is when the message may be tried, and ended when its last attempt
-	// ended. Both follow the clock of this process, which nobody sets back.
+	// ready is when the message may be tried, ended is when its last attempt ended.
+	// Both are on the monotonic clock of this process.
 	ready, ended time.Time
-	// took is how long the platform took over the attempt that is not resolved
-	// yet; 0 when there is none.
+	// took is the duration of the attempt that is not resolved yet; 0 when there is
+	// none.
 	took time.Duration
 }
 
-// errStirred: somebody changed the message while it waited.
-var errStirred = errors.New("changed by an operator")
+// errChanged means that an operator changed the message while it waited.
+var errChanged = errors.New("changed by an operator")
 
-// about is a log for lines about an outgoing message.
+// about returns a logger with the ids of an outgoing message.
 func about(log *slog.Logger, o claybot.Outgoing) *slog.Logger {
 	return log.With(fieldsOf(o)...)
 }
 
-// fieldsOf are the fields of lines about an outgoing message; those that it does
-// not have are left out.
+// fieldsOf returns the log attributes of an outgoing message, without the empty ones.
 func fieldsOf(o claybot.Outgoing) []any {
 	fields := []any{"outgoing", o.ID, "connector", o.Route.Connector}
 	if o.Agent != "" {
@@ -63,13 +62,13 @@ func fieldsOf(o claybot.Outgoing) []any {
 	return fields
 }
 
-// deliver takes one message to a final state, or as far as it came when ctx
-// ended or the claim of its lane was lost. It reports false when the store must be
-// asked what became of it.
-func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
-	sender, _ := d.connector(o.Route.Connector).(connectors.Sender) // its lane has seen that it sends
-	x := &delivery{deliverer: d, o: o, sender: sender, lane: l, ready: readyAt(o), ended: endedAt(o)}
-	if r, ok := d.missed.take(o); ok { // not recorded then, but known
+// deliver takes one message to a final state, unless ctx ends or the lane loses its
+// claim first. It returns false when the state of the message has to be read from the
+// store again.
+func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
+	sender, _ := d.Connector(o.Route.Connector).(connectors.Sender) // claim has checked that it sends
+	x := &delivery{Deliverer: d, o: o, sender: sender, lane: l, ready: readyAt(o), ended: endedAt(o)}
+	if r, ok := d.missed.take(o); ok { // known, although it could not be recorded
 		x.resolve(ctx, r)
 		if l.lost || r.State == claybot.SendSent || r.State == claybot.SendFailed {
 			return true
@@ -83,27 +82,27 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		err = x.whole(ctx)
 	}
 	if err != nil {
-		about(d.log, o).Error("failed to read what a message belongs to; trying again", "err", err)
+		about(d.Log, o).Error("failed to read what a message belongs to, retrying", "err", err)
 		pause(ctx, time.Second)
 		return false
 	}
 	for ctx.Err() == nil && !l.lost {
-		if !d.allowed(x.o) {
+		if !d.Allowed(x.o) {
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})
 			return true
 		}
 		done, err := x.advance(ctx)
-		if errors.Is(err, errStirred) {
-			l.pause = time.Time{} // what an operator changed does not wait for the chat
+		if errors.Is(err, errChanged) {
+			l.pause = time.Time{} // a change by an operator skips the pause of the chat
 			return false
 		}
 		if errors.Is(err, storage.ErrLeaseLost) {
-			about(d.log, o).Info("another node sends to the destination now")
+			about(d.Log, o).Info("another member sends to the destination now")
 			l.lost = true
 			return false
 		}
 		if err != nil {
-			about(d.log, o).Error("cannot record an attempt; trying again", "err", err)
+			about(d.Log, o).Error("failed to record an attempt, retrying", "err", err)
 			pause(ctx, time.Second)
 			return false
 		}
@@ -114,14 +113,14 @@ func (d *deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 	return true
 }
 
-// replaces finds the message that an update replaces. Where there is none, the
-// update is sent as a message of its own, unless that could be one copy too many.
-// It reports true when the update has reached its end.
+// replaces finds the message that an update replaces. Without one, the update is sent
+// as a message of its own, unless that could be one copy too many. It returns true when
+// the update has reached a final state.
 func (x *delivery) replaces(ctx context.Context) (done bool, err error) {
 	if x.o.EditOf == "" || x.o.Edit != "" {
 		return false, nil
 	}
-	first, err := x.outbox.OutgoingByID(ctx, x.o.EditOf)
+	first, err := x.Outbox.OutgoingByID(ctx, x.o.EditOf)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return false, err
 	}
@@ -141,15 +140,15 @@ func (x *delivery) replaces(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// whole takes the buttons from a question of which an earlier part was not sent:
-// nobody decides about what he was not shown.
+// whole removes the buttons from a question if an earlier part of it was not sent:
+// people only decide about what they were shown.
 func (x *delivery) whole(ctx context.Context) error {
 	if x.o.Question == nil {
 		return nil
 	}
 	for part := 1; part < x.o.Part; part++ {
 		id := strings.TrimSuffix(x.o.ID, fmt.Sprint("/", x.o.Part)) + fmt.Sprint("/", part)
-		o, err := x.outbox.OutgoingByID(ctx, id)
+		o, err := x.Outbox.OutgoingByID(ctx, id)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
@@ -161,14 +160,14 @@ func (x *delivery) whole(ctx context.Context) error {
 	return nil
 }
 
-// advance makes one step: a look-up, a wait, or an attempt. It reports whether
-// the message has reached its end; an error means that it was not tried.
+// advance makes one step: a lookup, a wait, or an attempt. It reports whether the
+// message has reached a final state; an error means that it was not tried.
 func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	if x.o.State == claybot.SendAmbiguous {
 		return x.settle(ctx), nil
 	}
 	if wait := time.Until(x.due()); wait > 0 {
-		return false, x.rest(ctx, wait)
+		return false, x.wait(ctx, wait)
 	}
 	select {
 	case x.slots <- struct{}{}:
@@ -176,17 +175,17 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	defer func() { <-x.slots }()
-	if err := x.outbox.Attempt(ctx, x.lane.hold.Claim, x.o.ID); err != nil {
+	if err := x.Outbox.Attempt(ctx, x.lane.hold.Claim, x.o.ID); err != nil {
 		return false, err
 	}
 	x.o.Attempts++
 	x.o.Tried = claybot.Now()
-	if x.lane.hold.Trusted() != nil { // the last look before bytes leave
+	if x.lane.hold.Trusted() != nil { // the last check before bytes leave
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Free: true})
 		x.lane.lost = true
 		return false, nil
 	}
-	// A send that began is brought to its end, also at a shutdown.
+	// A send that began is completed, also during a shutdown.
 	sendCtx, cancel := x.sendTime(ctx)
 	defer cancel()
 	began := time.Now()
@@ -196,27 +195,27 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	return x.attempted(ctx, receipt, err), nil
 }
 
-// rest waits for d, until ctx is done, or, with errStirred, until somebody
-// changes the message.
-func (x *delivery) rest(ctx context.Context, d time.Duration) error {
+// wait waits for d or until ctx is done. It returns errChanged when an operator
+// changes the message first.
+func (x *delivery) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	case <-x.lane.stir:
-		return errStirred
+	case <-x.lane.changed:
+		return errChanged
 	}
 	return nil
 }
 
-// send makes the attempt. A connector that panics over a message would do so
-// again: the message is given up, everything else goes on.
+// send makes the attempt. A connector that panics on a message would panic again, so
+// the message is given up; everything else continues.
 func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.meter.Panicked("send")
-			about(x.log, x.o).Error("a connector panicked over a message", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			x.Meter.Panicked("send")
+			about(x.Log, x.o).Error("connector panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &connectors.PermanentError{Err: errors.New("the connector broke over this message")}
 		}
 	}()
@@ -226,11 +225,11 @@ func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 	return x.sender.Send(ctx, x.o)
 }
 
-// due is when the message may be tried: its own time, or when the silence of
-// its route or the pause of its lane is over.
+// due returns when the message may be tried: at its own time, and not before the
+// silence of its route and the pause of its lane end.
 func (x *delivery) due() time.Time {
 	due := x.ready
-	for _, t := range []time.Time{x.quiet.over(x.o.Route), x.lane.pause} {
+	for _, t := range []time.Time{x.silences.over(x.o.Route), x.lane.pause} {
 		if t.After(due) {
 			due = t
 		}
@@ -238,7 +237,7 @@ func (x *delivery) due() time.Time {
 	return due
 }
 
-// attempted records how an attempt ended and says whether that is the end.
+// attempted records the outcome of an attempt and reports whether it is final.
 func (x *delivery) attempted(ctx context.Context, receipt string, err error) (done bool) {
 	var retry *connectors.RetryError
 	var permanent *connectors.PermanentError
@@ -248,14 +247,14 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
 		return true
 	case errors.As(err, &retry):
-		due := x.quiet.obey(x.o.Route, retry)
+		due := x.silences.obey(x.o.Route, retry)
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: due, Cause: err.Error(), Free: true})
 		return false
 	case errors.Is(err, connectors.ErrEditGone) && x.o.EditOnly:
 		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: err.Error()})
 		return true
 	case errors.Is(err, connectors.ErrEditGone) && x.o.Edit != "":
-		// It may still be visible: platforms also refuse to edit what is there.
+		// It may still be visible: platforms also refuse to edit existing messages.
 		return x.again(ctx, storage.Resolution{Cause: err.Error(), NoEdit: true})
 	case errors.As(err, &permanent):
 		x.giveUp(ctx, err.Error(), !permanent.DeadRoute)
@@ -267,14 +266,14 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 		x.giveUp(ctx, err.Error(), true)
 		return true
 	}
-	about(x.log, x.o).Info("a send failed; trying again", "attempt", x.o.Attempts, "err", err)
+	about(x.Log, x.o).Info("send failed, retrying", "attempt", x.o.Attempts, "err", err)
 	x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: time.Now().Add(backoff(x.o.Attempts)), Cause: err.Error()})
 	return false
 }
 
-// resolve records the end of an attempt. The bookkeeping is repeated until the
-// store takes it: a lost receipt would mean a second send. When the claim has
-// ended, it is remembered for the next one.
+// resolve records the outcome of an attempt. It retries until the store accepts the
+// record: a lost receipt would cause a second send. When the claim has ended, the
+// outcome is kept for the next claim.
 func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	attempts := x.o.Attempts
 	x.o.State, x.o.Due, x.o.Resent = r.State, claybot.At(r.Due), x.o.Resent || r.Resent
@@ -285,11 +284,11 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	if r.Edit != "" || r.NoEdit {
 		x.o.Edit = r.Edit
 	}
-	x.meter.Sent(x.o, sentAs(r.State), x.took)
+	x.Meter.Sent(x.o, sentAs(r.State), x.took)
 	x.took = 0
 	try := context.WithoutCancel(ctx)
 	for {
-		err := x.outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
+		err := x.Outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
 		if err == nil {
 			if r.Notice != nil {
 				x.more(x.lane)
@@ -301,21 +300,35 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 			x.missed.keep(x.o.ID, attempts, r)
 		}
 		if gone {
-			about(x.log, x.o).Warn("a send could not be recorded: another node has the destination now", "state", r.State)
+			about(x.Log, x.o).Warn("send not recorded: another member has the destination now", "state", r.State)
 			x.lane.lost = true
 			return
 		}
-		about(x.log, x.o).Error("cannot record how a send ended; trying again", "state", r.State, "err", err)
+		about(x.Log, x.o).Error("failed to record the outcome of a send, retrying", "state", r.State, "err", err)
 		if ctx.Err() != nil {
-			return // found as ambiguous at the next start
+			return // ambiguous at the next start
 		}
 		pause(ctx, time.Second)
 	}
 }
 
-// backoff is the pause after the n-th failed attempt, with full jitter above
-// one second.
+// backoff returns the pause after the n-th failed attempt: one second and full jitter
+// of an exponential.
 func backoff(n int) time.Duration {
 	d := min(firstPause<<min(n, 10), longPause)
 	return firstPause + rand.N(d)
+}
+
+// sentAs returns the outcome of an attempt that leaves a message in state s.
+func sentAs(s claybot.SendState) string {
+	switch s {
+	case claybot.SendSent:
+		return AttemptSent
+	case claybot.SendFailed:
+		return AttemptFailed
+	case claybot.SendAmbiguous:
+		return AttemptAmbiguous
+	case claybot.SendWaiting, claybot.SendAttempted:
+	}
+	return AttemptRetry
 }

@@ -1,4 +1,4 @@
-package agentsystem
+package delivery
 
 import (
 	"context"
@@ -34,29 +34,29 @@ const (
 	maxLookups  = 2
 )
 
-// undeliveredPrefix begins the ids of notices about messages that failed.
-const undeliveredPrefix = "undelivered/"
+// NoticePrefix starts the ids of notices about messages that failed.
+const NoticePrefix = "undelivered/"
 
-// causeUnknown is why a message failed of which nobody knows whether it arrived.
+// causeUnknown is the cause of a message that failed after an ambiguous send.
 const causeUnknown = "no answer to the send: it may have arrived, and is not sent again"
 
-// readyAt is when a stored message may be tried. A wall clock that was set back
-// since then does not make it wait longer than it was meant to.
+// readyAt returns when a stored message may be tried. A wall clock that was set back
+// since then does not make it wait longer than intended.
 func readyAt(o claybot.Outgoing) time.Time {
 	now, due := time.Now(), o.Due.Time()
 	meant := due.Sub(max(o.Tried, o.At).Time())
 	return now.Add(min(due.Sub(now), max(meant, 0)))
 }
 
-// endedAt is when the last attempt of a stored message ended at the latest, and
-// never in the future.
+// endedAt returns the latest time at which the last attempt of a stored message can
+// have ended, never in the future.
 func endedAt(o claybot.Outgoing) time.Time {
 	now := time.Now()
 	return now.Add(-max(now.Sub(o.Tried.Time()), 0))
 }
 
-// settle decides about a send whose fate is unknown: the platform is asked,
-// where it can be; otherwise the connector's policy says.
+// settle resolves an ambiguous send: it looks the message up where the platform
+// allows that, and otherwise follows the policy of the connector.
 func (x *delivery) settle(ctx context.Context) (done bool) {
 	if x.o.Edit != "" { // an edit may be repeated
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting})
@@ -76,23 +76,22 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 	var retry *connectors.RetryError
 	var permanent *connectors.PermanentError
 	switch {
-	case ctx.Err() != nil: // the next process asks again
+	case ctx.Err() != nil: // the next process looks it up
 	case errors.As(err, &permanent):
 		return x.byPolicy(ctx)
 	case errors.As(err, &retry):
-		pause(ctx, time.Until(x.quiet.obey(x.o.Route, retry)))
+		pause(ctx, time.Until(x.silences.obey(x.o.Route, retry)))
 	case err != nil && x.unknown >= maxTries:
 		return x.byPolicy(ctx)
 	case err != nil:
 		x.unknown++
-		about(x.log, x.o).Info("a look-up failed; trying again", "err", err)
+		about(x.Log, x.o).Info("lookup failed, retrying", "err", err)
 		pause(ctx, backoff(x.unknown))
 	case found && x.o.File != nil: // a file arrives whole or not at all
 		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
 		return true
 	case found:
-		// What arrived may be the beginning of the answer only: the text as a
-		// whole is put in its place.
+		// Only the beginning of the text may have arrived: an edit completes it.
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Edit: receipt})
 	default:
 		if x.lookups++; x.lookups < maxLookups {
@@ -104,7 +103,7 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 	return false
 }
 
-// byPolicy ends an ambiguity that cannot be looked up.
+// byPolicy resolves an ambiguous send that cannot be looked up.
 func (x *delivery) byPolicy(ctx context.Context) (done bool) {
 	r, ok := x.sender.(connectors.Resender)
 	if !ok || !r.Resend(x.o) {
@@ -113,11 +112,11 @@ func (x *delivery) byPolicy(ctx context.Context) (done bool) {
 	return x.again(ctx, storage.Resolution{Resent: true})
 }
 
-// again lets the message be sent once more although people may see a copy of it
-// already. A message that had its second send fails instead, and so does a notice
-// about another message: the reader would not know what a second one is about.
+// again schedules a second send although people may already see a copy. A message that
+// had its second send fails instead, and so does a notice about another message: the
+// reader could not tell what a second notice is about.
 func (x *delivery) again(ctx context.Context, r storage.Resolution) (done bool) {
-	if x.o.Copies+1 >= maxCopies || strings.HasPrefix(x.o.ID, undeliveredPrefix) {
+	if x.o.Copies+1 >= maxCopies || strings.HasPrefix(x.o.ID, NoticePrefix) {
 		return x.missing(ctx, causeUnknown)
 	}
 	if !r.NoEdit {
@@ -129,10 +128,10 @@ func (x *delivery) again(ctx context.Context, r storage.Resolution) (done bool) 
 	return false
 }
 
-// missing gives up a message that may or may not have arrived and, where the
-// reader is not told yet, tells them so in the same commit.
+// missing gives up a message that may or may not have arrived and, unless the reader
+// knows already, stores the notice about it in the same commit.
 func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
-	about(x.log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
+	about(x.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
 	x.calm(ctx)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
 	if r.Notice = x.notice(ctx, textMaybeMissing(x.o)); r.Notice != nil {
@@ -157,13 +156,17 @@ func pauseAfter(n int) time.Duration {
 	return d + rand.N(d/4)
 }
 
-// inARow counts the ambiguous sends of the chat before this message, since the
-// newest one that is known to have arrived.
+// ResendAt returns when to send again what was sent outside the outbox, as a draft, at a
+// time and without a response.
+func ResendAt(tried time.Time) time.Time { return tried.Add(pauseAfter(1)) }
+
+// inARow counts the ambiguous sends to the chat since the newest message before this
+// one that is known to have arrived.
 func (x *delivery) inARow(ctx context.Context) (n int) {
 	const enough = 10 // for the longest pause
-	before, err := x.outbox.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
+	before, err := x.Outbox.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
 	if err != nil {
-		about(x.log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+		about(x.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
 	}
 	for _, o := range before {
 		if o.State == claybot.SendSent {
@@ -174,10 +177,10 @@ func (x *delivery) inARow(ctx context.Context) (n int) {
 	return n
 }
 
-// giveUp parks a message for good and, where the route still works, says so
-// once.
+// giveUp fails a message for good and, where the route still works, notifies the
+// reader once.
 func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
-	about(x.log, x.o).Warn("a message could not be delivered", "attempts", x.o.Attempts, "err", cause)
+	about(x.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
 	text := textNotDelivered(x.o)
 	if x.o.Copies > 0 {
@@ -189,28 +192,28 @@ func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
 	x.resolve(ctx, r)
 }
 
-// notice is what tells the reader about this message, which failed. A notice that
-// fails itself is not followed by another, unless it asks something: a run waits
-// for the answer. There is none either where the same words already wait to be
-// sent to that chat: they tell of this message, too.
+// notice returns the notice to the reader about this message, which failed. A notice
+// that fails is not followed by another, unless it is a question, whose run waits for
+// the answer. There is no notice either where one with the same words is still unsent
+// in that chat: it covers this message as well.
 func (x *delivery) notice(ctx context.Context, text string) *claybot.Outgoing {
 	if x.o.Kind == claybot.OutgoingNotice && x.o.Question == nil {
 		return nil
 	}
 	route := x.o.Route
 	route.ReplyTo = ""
-	waiting, err := x.outbox.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
+	waiting, err := x.Outbox.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
 	if err != nil {
-		about(x.log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+		about(x.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
 	}
 	for _, o := range waiting {
-		same := strings.HasPrefix(o.ID, undeliveredPrefix) && o.Route == route && o.Text == text
+		same := strings.HasPrefix(o.ID, NoticePrefix) && o.Route == route && o.Text == text
 		if same && o.State == claybot.SendWaiting && o.Attempts == 0 {
 			return nil
 		}
 	}
 	return &claybot.Outgoing{
-		ID: undeliveredPrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
+		ID: NoticePrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
 		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
 	}
 }

@@ -1,0 +1,240 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/storage"
+)
+
+// How members share destinations.
+const (
+	// lookUnsent is how often Watch reads the outbox for messages that no hint named.
+	lookUnsent = 2 * time.Second
+	// leaveAlone bounds how long a destination is left to the member that holds its
+	// claim.
+	leaveAlone = 10 * time.Second
+	maxMissed  = 10_000
+)
+
+// A refusal is why a destination is left to other members.
+type refusal struct {
+	holder string    // member with the claim; empty: the connector fails here
+	until  time.Time // the latest time of the next try
+	told   bool      // other members know that this one does not send
+}
+
+// claim acquires the destination of a lane. It returns nil when another member is to
+// send, which learns of the messages by a hint or by its own Watch.
+func (d *Deliverer) claim(ctx context.Context, l *lane) *nodes.Hold {
+	switch {
+	case l.shared && !d.able(l.dest):
+		return nil
+	case !d.sends(l.dest):
+		// The messages stay in the store and are sent after a start with the connector.
+		d.Log.Warn("connector not configured, messages wait", "dest", strings.ReplaceAll(l.dest, "\x00", "/"))
+		return nil
+	}
+	name := storage.DestClaim(l.dest)
+	hold, err := d.Members.Claim(ctx, name)
+	switch {
+	case errors.Is(err, storage.ErrHeld):
+		holder, err := d.Members.Holder(ctx, name)
+		if err != nil {
+			holder = "" // only the time decides about the next try
+		}
+		d.mu.Lock()
+		d.elsewhere[l.dest] = refusal{holder: holder, until: time.Now().Add(leaveAlone)}
+		d.mu.Unlock()
+		return nil
+	case err != nil && ctx.Err() == nil && d.Members.Trusted() == nil:
+		d.Log.Error("failed to claim a destination, retrying", "err", err)
+		return nil
+	case err != nil:
+		return nil // no membership term; Watch retries in the next one
+	}
+	if l.shared {
+		d.mu.Lock()
+		delete(d.elsewhere, l.dest)
+		d.mu.Unlock()
+	}
+	return hold
+}
+
+// sends reports whether the connector of a destination is configured, and sends.
+func (d *Deliverer) sends(dest string) bool {
+	name, _, _ := strings.Cut(dest, "\x00")
+	_, ok := d.Connector(name).(connectors.Sender)
+	return ok
+}
+
+// able reports whether this member should send to a destination: it is not draining,
+// and its connector is configured and healthy. A connector that fails on every member
+// is tried all the same, after the destination was left to the others for a while.
+func (d *Deliverer) able(dest string) bool {
+	name, _, _ := strings.Cut(dest, "\x00")
+	c := d.Connector(name)
+	_, sends := c.(connectors.Sender)
+	state := connectors.StateLive
+	if sends {
+		state = c.Health().State
+	}
+	broken := state == connectors.StateFailing || state == connectors.StateStopped
+	draining := d.Members.Draining()
+	if sends && !broken && !draining {
+		return true
+	}
+	d.mu.Lock()
+	r, known := d.elsewhere[dest]
+	if !known || r.holder != "" {
+		r = refusal{until: time.Now().Add(leaveAlone)}
+	}
+	late := known && sends && broken && !draining && !time.Now().Before(r.until)
+	tell := !r.told && !late
+	r.told = true
+	d.elsewhere[dest] = r
+	d.mu.Unlock()
+	if tell { // another member has to send what was stored here
+		d.Members.Tell(storage.Hint{Freed: []string{storage.DestClaim(dest)}})
+	}
+	return late
+}
+
+// yield releases the claim of a lane that has nothing to send.
+func (d *Deliverer) yield(ctx context.Context, l *lane) {
+	d.mu.Lock()
+	wanted := l.wanted || len(l.queue) > 0 || l.more
+	l.wanted = false
+	d.mu.Unlock()
+	if err := l.hold.Yield(ctx, wanted); err != nil {
+		d.Log.Warn("failed to release a delivery claim; it expires with the lease", "err", err)
+	}
+}
+
+// Heard handles a hint of another member. An empty hint means that hints may have been
+// lost.
+func (d *Deliverer) Heard(h storage.Hint) {
+	if h.IsEmpty() {
+		wake(d.kick)
+		return
+	}
+	for _, dest := range h.Dests {
+		d.show(dest)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx == nil || d.ctx.Err() != nil {
+		return
+	}
+	for _, dest := range h.Dests {
+		if l := d.lanes[dest]; l != nil {
+			l.more, l.wanted = true, true
+		}
+	}
+	for _, name := range h.Freed {
+		dest, ok := storage.ClaimedDest(name)
+		if !ok {
+			wake(d.kick)
+			continue
+		}
+		delete(d.elsewhere, dest)
+		if d.lanes[dest] == nil {
+			d.openFor(dest)
+		}
+	}
+}
+
+// show lets a connector look for what other members have sent, where it displays it.
+func (d *Deliverer) show(dest string) {
+	name, channel, _ := strings.Cut(dest, "\x00")
+	if c, ok := d.Connector(name).(connectors.Looker); ok {
+		c.Look(channel)
+	}
+}
+
+// Watch reads the outbox until ctx is done, for messages stored by a member that has
+// left and for messages that no hint named. Run it where members share the store.
+func (d *Deliverer) Watch(ctx context.Context) {
+	look := time.NewTicker(lookUnsent)
+	defer look.Stop()
+	for {
+		changed := d.Members.Changed()
+		if d.Members.Term() != nil {
+			dests, err := d.Outbox.UnsentDests(ctx)
+			if err != nil && ctx.Err() == nil {
+				d.Log.Warn("failed to read the outbox, retrying", "err", err)
+			}
+			if err == nil {
+				d.take(dests)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		case <-changed:
+		case <-d.kick:
+		}
+	}
+}
+
+// take opens lanes for destinations with unsent messages, except those whose claim a
+// live member holds.
+func (d *Deliverer) take(dests []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx == nil || d.ctx.Err() != nil {
+		return
+	}
+	left := make(map[string]refusal, len(d.elsewhere))
+	for _, dest := range dests {
+		r, known := d.elsewhere[dest]
+		if known {
+			left[dest] = r
+		}
+		waits := known && r.holder != "" && time.Now().Before(r.until) && !d.Members.Gone(r.holder)
+		if d.lanes[dest] == nil && !waits {
+			d.openFor(dest)
+		}
+	}
+	d.elsewhere = left
+}
+
+// A missed keeps the outcomes of attempts that could not be recorded because the claim
+// had ended meanwhile. The next holder of the claim finds these attempts ambiguous; when
+// that is this process again, it knows their outcome. The zero value is ready to use.
+type missed struct {
+	mu   sync.Mutex
+	ends map[string]ending
+}
+
+type ending struct {
+	attempts int
+	how      storage.Resolution
+}
+
+// keep stores the outcome of the newest attempt of a message.
+func (m *missed) keep(id string, attempts int, r storage.Resolution) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ends == nil || len(m.ends) >= maxMissed {
+		m.ends = make(map[string]ending)
+	}
+	m.ends[id] = ending{attempts, r}
+}
+
+// take returns and removes the outcome of the newest attempt of a message, if this
+// process made it.
+func (m *missed) take(o claybot.Outgoing) (storage.Resolution, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.ends[o.ID]
+	delete(m.ends, o.ID)
+	return e.how, ok && o.State == claybot.SendAmbiguous && o.Attempts == e.attempts
+}

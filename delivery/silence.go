@@ -1,0 +1,66 @@
+package delivery
+
+import (
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// silences are the times until which platforms asked for no further messages, by
+// scope: a destination or a whole connector. The zero value is ready to use.
+type silences struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// keep silences a scope until a time; a later time that is known already stays.
+func (s *silences) keep(scope string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = make(map[string]time.Time)
+	}
+	if until.After(s.until[scope]) {
+		s.until[scope] = until
+	}
+}
+
+// obey records the silence that a refusal asks for on a route and returns when it
+// ends.
+func (s *silences) obey(r claybot.Route, e *connectors.RetryError) time.Time {
+	end := time.Now().Add(max(e.After, MinSilence))
+	scope := r.Dest()
+	if e.All {
+		scope = r.Connector
+	}
+	s.keep(scope, end)
+	return end
+}
+
+// over returns when a route may be written to; a time in the past means now.
+func (s *silences) over(r claybot.Route) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last time.Time
+	for _, scope := range []string{r.Connector, r.Dest()} {
+		end, ok := s.until[scope]
+		switch {
+		case !ok:
+		case !end.After(time.Now()):
+			delete(s.until, scope)
+		case end.After(last):
+			last = end
+		}
+	}
+	return last
+}
+
+// SilentUntil returns when a platform accepts messages on a route again; a time in the
+// past means now.
+func (d *Deliverer) SilentUntil(r claybot.Route) time.Time { return d.silences.over(r) }
+
+// Obey keeps all messages of a route, or of its whole connector, for as long as a
+// platform asked for, after a send outside the outbox was refused.
+func (d *Deliverer) Obey(r claybot.Route, e *connectors.RetryError) { d.silences.obey(r, e) }
