@@ -209,6 +209,7 @@ func TestLoweredLimit(t *testing.T) {
 			b.Errorf("open are %+v, %v", b.open(), err)
 		}
 		time.Sleep(24 * time.Hour)
+		synctest.Wait() // the look at the rules that was due by then
 		b.rules[0].Fault = ""
 		shown(500_000, 900) // of a day that is over: what held then
 	})
