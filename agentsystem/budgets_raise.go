@@ -86,6 +86,9 @@ func (p *Purse) ExtendBudget(ctx context.Context, e storage.Extension) (storage.
 // configured is b with the limit of the configuration, where b is of the present
 // period: the store has the limit of the last call that was paid for.
 func (p *Purse) configured(b storage.Budget) storage.Budget {
+	if p.Rules == nil { // budgets are listed here, and nothing is paid
+		return b
+	}
 	now := time.Now().In(p.system.zone())
 	for _, r := range p.Rules() {
 		head, tail, _ := strings.Cut(r.key("\x00", now), "\x00")
