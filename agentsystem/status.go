@@ -131,6 +131,11 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, fmt.Errorf("read figures: %w", err)
 	}
+	if !counts.old && !counts.unknown {
+		if _, err := s.countParked(ctx); err != nil {
+			s.Log.Debug("failed to count parked messages, showing the last count", "err", err)
+		}
+	}
 	st := Status{
 		Version:    s.Version,
 		Uptime:     time.Since(s.began).Round(time.Second).String(),

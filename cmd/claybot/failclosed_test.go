@@ -270,6 +270,25 @@ type harness struct {
 	vars   map[string]string
 	daemon *daemon
 	client *client
+	log    logText
+}
+
+// A logText is a log that can be read while it is written.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // startDaemon runs a daemon until the test ends.
@@ -287,7 +306,7 @@ func startDaemon(t *testing.T, file string, vars map[string]string) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.daemon, err = openDaemon(ctx, c, slog.New(slog.DiscardHandler), func(string) {}); err != nil {
+	if h.daemon, err = openDaemon(ctx, c, slog.New(slog.NewTextHandler(&h.log, nil)), func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -90,15 +89,13 @@ func TestReloadSaysWhatHolds(t *testing.T) {
 func TestOldValueNeedsNoRestart(t *testing.T) {
 	const good = "model: demo\ntelegram: {token: env:TOKEN, api_url: 'http://127.0.0.1:9'}\n"
 	h := startDaemon(t, good, nil)
-	log := new(bytes.Buffer)
-	h.daemon.log = slog.New(slog.NewTextHandler(log, nil))
 	for _, file := range []string{strings.Replace(good, "http://", "", 1), good} {
-		if h.reload(file, nil); strings.Contains(log.String(), "needs a restart") {
-			t.Errorf("%q: %s", file, log)
+		if h.reload(file, nil); strings.Contains(h.log.String(), "needs a restart") {
+			t.Errorf("%q: %s", file, &h.log)
 		}
 	}
-	if h.reload(strings.Replace(good, ":9'", ":10'", 1), nil); !strings.Contains(log.String(), "needs a restart") {
-		t.Errorf("another address: %s", log)
+	if h.reload(strings.Replace(good, ":9'", ":10'", 1), nil); !strings.Contains(h.log.String(), "needs a restart") {
+		t.Errorf("another address: %s", &h.log)
 	}
 }
 
