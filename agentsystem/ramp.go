@@ -45,7 +45,7 @@ const (
 // Once a run has been on probation for a minute, only suspects that have to be alone
 // still wait for it. Other runs begin beside it.
 //
-// A run that was let in alone and was on probation when the process died is tried with
+// A run that started alone and was on probation when the process died is tried with
 // a control: the ramp lets the process live without that run for longer than the run
 // had lived, and then lets it in alone again. A process that is killed from outside
 // most likely dies during the control, which makes the next one twice as long and

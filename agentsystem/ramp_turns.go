@@ -37,7 +37,7 @@ func (r *ramp) needsAlone(t *ticket) bool {
 	return !t.tries.clear() || r.window < 2 && (t.suspect || r.elder() == nil)
 }
 
-// elder is the run that was let in by itself and keeps only suspects waiting by now;
+// elder is the run that started alone and keeps only suspects waiting by now;
 // nil when there is none.
 func (r *ramp) elder() *ticket {
 	for x := range r.testing {

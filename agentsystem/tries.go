@@ -299,7 +299,7 @@ func (s *System) missControl(ctx context.Context, id claybot.AgentID) error {
 	return s.chargeRun(ctx, id, t)
 }
 
-// chargeCrash charges the death of the process before to the run that was let in
+// chargeCrash charges the death of the process before to the run that started
 // alone.
 func (s *System) chargeCrash(ctx context.Context, e storage.IndexEntry, last storage.Boot) error {
 	t, err := s.triesOf(ctx, e.ID, e.Run)

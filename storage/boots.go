@@ -16,7 +16,7 @@ type Boot struct {
 	// unclean start.
 	Testing []claybot.AgentID `json:"testing,omitempty"`
 	Peak    int               `json:"peak,omitempty"`
-	// Alone is set while the first of Testing was let in by itself; the others came
+	// Alone is set while the first of Testing started alone; the others came
 	// when it had been at work for a while. Since says from when on it was, and Beat
 	// when the process was last seen alive.
 	Alone bool         `json:"alone,omitempty"`

@@ -93,7 +93,7 @@ func (db *Store) endAllParked(ctx context.Context) (ended int, err error) {
 }
 
 // endParked ends the parked messages of one agent. Of an agent that is not in the index,
-// nobody but the messages knows the person, who gets one notice for all of them.
+// only the messages name the person, who gets one notice for all of them.
 func (c *Conn) endParked(key string) (int, error) {
 	a := &inboxRow{}
 	_, err := c.first("SELECT id FROM agents WHERE key = ?", func(r Row) error { a.id = claybot.AgentID(r.Str(0)); return nil }, key)
