@@ -203,9 +203,8 @@ func TestSetBack(t *testing.T) {
 			dir := l.killed()
 			drop(l.T, dir, "claybot.db-wal", "claybot.db-shm")
 			return dir
-		}, true, true},
+		}, false, true}, // looks like a process that closed the database in order
 		"a start that is killed before it has ended the work": {func(l *life) string {
-			l.checkpoint()
 			dir := l.killed()
 			drop(l.T, dir, "claybot.db-wal", "claybot.db-shm")
 			if _, err := expect(dir, filepath.Join(dir, "claybot.db")); err != nil {
@@ -217,7 +216,7 @@ func TestSetBack(t *testing.T) {
 			}
 			defer func() { _ = db.Close() }()
 			return (&life{T: l.T, dir: dir}).killed()
-		}, true, true},
+		}, true, false},
 		"the database is removed": {func(l *life) string {
 			l.end()
 			drop(l.T, l.dir, "claybot.db")
