@@ -30,7 +30,7 @@ func TestHealthOfServers(t *testing.T) {
 			"warn", "1 MCP server is down: agents do without its tools.",
 		},
 		{
-			"two need somebody",
+			"two need an operator",
 			agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}},
 			"warn", "2 MCP servers are down: agents do without their tools.",
 		},
