@@ -427,7 +427,8 @@ func TestWhySilent(t *testing.T) {
 func TestSubagentStarted(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("delegate", llm.Use(with("spawn_and_wait", obj{"tasks": []obj{{"task": "one", "name": "first"}, {"task": "two", "name": "second"}}})), llm.Say("end"))
+		r.mind.plan("delegate", llm.Use(with("spawn_and_wait", obj{"tasks": []obj{{"task": "job one", "name": "first"}, {"task": "job two", "name": "second"}}})), llm.Say("end"))
+		r.mind.hold("job", time.Second) // or both may end before the run begins to wait
 		r.start()
 		a := r.begin(program, "1", "delegate")
 		types, _ := r.follow(a.Run, 0)
