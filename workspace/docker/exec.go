@@ -63,7 +63,8 @@ type run struct {
 	mark   string
 	began  time.Time
 	stream types.HijackedResponse
-	broken error // why the output ended before its end; set before ended is closed
+	broken error         // why the output ended before its end; set before ended is closed
+	said   func() string // what came over stream; asked for after its end
 }
 
 // start begins a command, which the engine makes the leader of a session and a
@@ -171,9 +172,9 @@ func (r *run) begin(ctx context.Context, o container.ExecOptions) error {
 }
 
 // stopping reports that a command was not begun as its container has ended, or is
-// about to.
+// about to. The engine begins no command whose stream it refuses, with any code.
 func stopping(err error) bool {
-	return errdefs.IsConflict(err) || strings.Contains(err.Error(), "unable to upgrade to tcp, received 500")
+	return errdefs.IsConflict(err) || strings.Contains(err.Error(), "unable to upgrade to tcp, received ")
 }
 
 // pause lets the engine see that a container has ended; false: ctx ended first.
@@ -273,6 +274,7 @@ func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Re
 	whole := w.spill(r)
 	defer whole.cancel()
 	out := workspace.NewOutput(whole.open)
+	r.said = out.String
 	ended := make(chan struct{})
 	stdout, stderr := lively{out.Stream(), limits}, lively{out.Stream(), limits}
 	go func() {
@@ -354,6 +356,8 @@ func (r *run) exit(ctx context.Context) (int, error) {
 		got, err := r.w.e.api.ContainerExecInspect(call, r.id)
 		cancel()
 		switch {
+		case errdefs.IsNotFound(err) && strings.Contains(r.said(), "No such exec instance: "+r.id):
+			return notStarted, errNotBegun // only the engine knows the id
 		case err != nil:
 			if !errdefs.IsNotFound(err) {
 				r.w.slot.lose(r.mark)

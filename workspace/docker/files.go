@@ -84,6 +84,7 @@ func (w *Workspace) scriptFrom(ctx context.Context, text string, stdin io.Reader
 		return nil, 0, w.e.fault(ctx, "run a command for a file", cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	errs.Close()
+	r.said = func() string { return out.b.String() + errs.String() }
 	code, err := r.exit(ctx)
 	if errors.Is(err, errNotBegun) {
 		err = &workspace.Error{Code: workspace.Gone, Text: "the workspace was stopped meanwhile; try again", Err: err}

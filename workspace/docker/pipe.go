@@ -31,6 +31,7 @@ func (w *Workspace) Pipe(ctx context.Context, c workspace.Command) (workspace.Pr
 	out, in := io.Pipe()
 	inner, limits, stop := c.Start(ctx)
 	p := &process{run: r, out: out, stderr: workspace.NewOutput(nil), done: make(chan struct{})}
+	r.said = p.stderr.String
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
