@@ -88,12 +88,12 @@ type Agent struct {
 	ID         AgentID
 	Descriptor Descriptor
 	CreatedAt  Time
-	State      State
+	State      AgentState
 }
 
-// State is the mutable part of an agent, the content of state.json. Losing it
+// AgentState is the mutable part of an agent, the content of state.json. Losing it
 // loses settings, never the conversation.
-type State struct {
+type AgentState struct {
 	Engine     string `json:"engine"`
 	Routing    *Route `json:"routing"`    // of the newest user message, without its message id
 	LastUserAt Time   `json:"lastUserAt"` // when the newest user message was accepted

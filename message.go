@@ -36,8 +36,8 @@ const (
 	KindNotice    SystemKind = "notice"    // claybot itself says something
 )
 
-// A Message is anything that reaches an agent. There is no other way in.
-type Message struct {
+// A AgentMessage is anything that reaches an agent. There is no other way in.
+type AgentMessage struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
@@ -74,7 +74,7 @@ type Message struct {
 	Answer *Answer `json:"answer,omitempty"`
 	Run    RunID   `json:"run,omitempty"`
 	// Files belong to the text.
-	Files []File `json:"files,omitempty"`
+	Files []FileReference `json:"files,omitempty"`
 	// Engine is the engine of the run that takes this message; empty: the one
 	// of the agent's profile.
 	Engine string `json:"engine,omitempty"`
@@ -159,9 +159,9 @@ const (
 	ViaLimit   AnswerVia = "limit"   // the limit of a budget has changed, so that its question needs no answer
 )
 
-// A File is a reference to the bytes that came with a message, or that an agent
+// A FileReference is a reference to the bytes that came with a message, or that an agent
 // sends. The bytes are below the data directory, unless Source is set.
-type File struct {
+type FileReference struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"` // cleaned: no separators, no control characters, at most 120 bytes
 	MIMEType string `json:"mimeType"`
@@ -230,7 +230,7 @@ type MessageContext struct {
 
 // FollowUp is the first message of the new context that a reset with text
 // begins.
-func (m Message) FollowUp() Message {
+func (m AgentMessage) FollowUp() AgentMessage {
 	m.ID, m.Type, m.Keys = m.ID+"/text", MessageUser, nil
 	return m
 }
@@ -238,7 +238,7 @@ func (m Message) FollowUp() Message {
 // ReplyRoute is where answers to m go. It is frozen into the message when it
 // is accepted and never looked up again. The zero Route means nowhere: the
 // answer stays in history.
-func (m Message) ReplyRoute(d Descriptor) Route {
+func (m AgentMessage) ReplyRoute(d Descriptor) Route {
 	if m.Route != nil {
 		return *m.Route
 	}

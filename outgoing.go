@@ -76,8 +76,8 @@ type Outgoing struct {
 	Offer []Offer `json:"offer,omitempty"`
 	// File is sent, with the text as its caption, which may be empty then. Its
 	// Kind is how it is to be shown.
-	File *File `json:"file,omitempty"`
-	At   Time  `json:"at"`
+	File *FileReference `json:"file,omitempty"`
+	At   Time           `json:"at"`
 
 	N        int64     `json:"-"` // position in the outbox; set by the store
 	State    SendState `json:"-"`

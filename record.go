@@ -56,10 +56,10 @@ type Record struct {
 	Saved       string `json:"saved,omitempty"` // the file that has the whole result, where Text is a part of it
 	// Keep is how many records directly before a summary stay as they are; what
 	// lies before them, the summary stands for.
-	Keep     int       `json:"keep,omitempty"`
-	Question *Question `json:"question,omitempty"`
-	Answer   *Answered `json:"answer,omitempty"`
-	Files    []File    `json:"files,omitempty"` // user
+	Keep     int             `json:"keep,omitempty"`
+	Question *Question       `json:"question,omitempty"`
+	Answer   *Answered       `json:"answer,omitempty"`
+	Files    []FileReference `json:"files,omitempty"` // user
 
 	// Only are the tools that the run has from this result on, with those of other
 	// results that have such a list.

@@ -10,12 +10,12 @@ import (
 )
 
 // Pairings lists the open requests of strangers, oldest first.
-func (s *System) Pairings(ctx context.Context) ([]storage.Pairing, error) {
+func (s *AgentSystem) Pairings(ctx context.Context) ([]storage.Pairing, error) {
 	return s.gate.pairings(ctx)
 }
 
 // Approve lets in the person who was given the code, and tells him so.
-func (s *System) Approve(ctx context.Context, code string) (storage.Pairing, error) {
+func (s *AgentSystem) Approve(ctx context.Context, code string) (storage.Pairing, error) {
 	p, err := s.gate.approve(ctx, code)
 	if err != nil {
 		return p, err
@@ -33,7 +33,7 @@ func (s *System) Approve(ctx context.Context, code string) (storage.Pairing, err
 }
 
 // Deny removes a request. The person hears nothing.
-func (s *System) Deny(ctx context.Context, code string) error {
+func (s *AgentSystem) Deny(ctx context.Context, code string) error {
 	p, err := s.gate.find(ctx, code)
 	if err != nil {
 		return err
@@ -42,13 +42,13 @@ func (s *System) Deny(ctx context.Context, code string) error {
 }
 
 // Grants lists everyone who was let in by an operator.
-func (s *System) Grants(ctx context.Context) ([]storage.Grant, error) {
+func (s *AgentSystem) Grants(ctx context.Context) ([]storage.Grant, error) {
 	return s.Config.Access.Grants(ctx)
 }
 
 // Allow lets a person (for direct chats) or a channel (for groups) in by its
 // stable id.
-func (s *System) Allow(ctx context.Context, connector, id string) error {
+func (s *AgentSystem) Allow(ctx context.Context, connector, id string) error {
 	if connector == "" || id == "" {
 		return errors.New("allow: want connector and id, for example telegram and 123456")
 	}
@@ -58,7 +58,7 @@ func (s *System) Allow(ctx context.Context, connector, id string) error {
 // Revoke takes a grant back: waiting messages are dropped, the runs of the
 // person and of his helpers end, his tasks do not run, and nothing more is sent
 // there.
-func (s *System) Revoke(ctx context.Context, connector, id string) error {
+func (s *AgentSystem) Revoke(ctx context.Context, connector, id string) error {
 	if err := s.gate.revoke(ctx, connector, id); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *System) Revoke(ctx context.Context, connector, id string) error {
 
 // revokeParked ends the parked messages of a connector whose senders have no access any
 // more, whether their agents can be used or not.
-func (s *System) revokeParked(ctx context.Context, connector string) error {
+func (s *AgentSystem) revokeParked(ctx context.Context, connector string) error {
 	agents, err := s.Parking.ParkedAgents(ctx, storage.MaxParked)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *System) revokeParked(ctx context.Context, connector string) error {
 // mayReceive reports whether an outgoing message may still be sent: its
 // receiver was not revoked after it was written. Codes go to strangers. A place
 // without a person was named by the operator, in a task's file.
-func (s *System) mayReceive(o claybot.Outgoing) bool {
+func (s *AgentSystem) mayReceive(o claybot.Outgoing) bool {
 	if o.Route.UserID == "" {
 		return true
 	}

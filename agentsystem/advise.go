@@ -14,7 +14,7 @@ import (
 
 // isOperator reports whether the person of an agent runs this claybot: from the web
 // page or the terminal of the daemon, or by the setting operators.
-func (s *System) isOperator(a claybot.Agent) bool {
+func (s *AgentSystem) isOperator(a claybot.Agent) bool {
 	owner := a.Descriptor.OwnerID()
 	if !a.Descriptor.Foreground() || owner == "" {
 		return false

@@ -15,7 +15,7 @@ import (
 )
 
 // AskAgent implements tools.Agents.
-func (s *System) AskAgent(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (tools.Result, error) {
+func (s *AgentSystem) AskAgent(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (tools.Result, error) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return tools.Result{}, errors.New("text must not be empty")
@@ -43,27 +43,27 @@ func (s *System) AskAgent(ctx context.Context, env tools.Env, to, text string, t
 
 // asked returns the question of a call: the one that was posted before, or one
 // that it posts now. It needs starting.
-func (s *System) asked(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (claybot.Message, error) {
+func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (claybot.AgentMessage, error) {
 	id := claybot.MessageID("ask/" + childUID(env, 0))
 	r, err := s.Inbox.Receipt(ctx, id)
 	if err == nil {
 		return r.Message, nil
 	}
 	if !errors.Is(err, storage.ErrNotFound) {
-		return claybot.Message{}, fmt.Errorf("look for the question: %w", err)
+		return claybot.AgentMessage{}, fmt.Errorf("look for the question: %w", err)
 	}
 	target, err := s.target(ctx, env.Agent, to)
 	if err != nil {
-		return claybot.Message{}, err
+		return claybot.AgentMessage{}, err
 	}
 	waiting, err := s.waitsFor(ctx, env)
 	if err != nil {
-		return claybot.Message{}, err
+		return claybot.AgentMessage{}, err
 	}
 	if slices.Contains(waiting, target.ID) {
-		return claybot.Message{}, fmt.Errorf("agent %s waits for you already; asking it would make both wait for ever", target.ID)
+		return claybot.AgentMessage{}, fmt.Errorf("agent %s waits for you already; asking it would make both wait for ever", target.ID)
 	}
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID: id, Type: claybot.MessageSystem, Kind: claybot.KindMessage, Text: clean(text), At: claybot.Now(),
 		From:     claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops:     s.turns.of(env.Run).hops() + 1,
@@ -80,7 +80,7 @@ func (s *System) asked(ctx context.Context, env tools.Env, to, text string, time
 
 // waitsFor lists the agents that wait for the caller, directly or through
 // others: those whose questions its run works on, and whose wait in its inbox.
-func (s *System) waitsFor(ctx context.Context, env tools.Env) ([]claybot.AgentID, error) {
+func (s *AgentSystem) waitsFor(ctx context.Context, env tools.Env) ([]claybot.AgentID, error) {
 	var found []claybot.AgentID
 	todo := []claybot.AgentID{env.Agent.ID}
 	for len(todo) > 0 {
@@ -101,7 +101,7 @@ func (s *System) waitsFor(ctx context.Context, env tools.Env) ([]claybot.AgentID
 }
 
 // askers are the agents that wait for what an agent works on or will.
-func (s *System) askers(ctx context.Context, id claybot.AgentID) ([]claybot.AgentID, error) {
+func (s *AgentSystem) askers(ctx context.Context, id claybot.AgentID) ([]claybot.AgentID, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil {
 		return nil, ignore(err, storage.ErrNotFound)

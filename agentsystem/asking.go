@@ -133,7 +133,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 
 // closes is when a question expires. It is 0 for one that no run was paused for:
 // the process died before, so nobody could read it and its time begins anew.
-func (s *System) closes(ctx context.Context, id string) (claybot.Time, error) {
+func (s *AgentSystem) closes(ctx context.Context, id string) (claybot.Time, error) {
 	q, err := s.Asked.Question(ctx, id)
 	return q.Expires, ignore(err, storage.ErrNotFound)
 }
@@ -147,7 +147,7 @@ func (p *pass) answered(ctx context.Context, q claybot.Question) (*claybot.Answe
 	}
 	// The answer of time is a message like any other, so there is one answer
 	// only, whoever comes at the same moment.
-	late := claybot.Answered{Question: q.ID, Value: defaultOf(q, p.System), Via: claybot.ViaDefault}
+	late := claybot.Answered{Question: q.ID, Value: defaultOf(q, p.AgentSystem), Via: claybot.ViaDefault}
 	if _, err := p.postAnswer(ctx, p.agent.ID, p.run.ID, late); err != nil {
 		return nil, fmt.Errorf("post the default of question %s: %w", q.ID, err)
 	}
@@ -156,7 +156,7 @@ func (p *pass) answered(ctx context.Context, q claybot.Question) (*claybot.Answe
 
 // defaultOf is the answer to a question that nobody answered; nil when there is
 // none. Silence approves nothing.
-func defaultOf(q claybot.Question, s *System) json.RawMessage {
+func defaultOf(q claybot.Question, s *AgentSystem) json.RawMessage {
 	if q.Type == claybot.QuestionConfirm {
 		return json.RawMessage("false")
 	}
@@ -172,7 +172,7 @@ func defaultOf(q claybot.Question, s *System) json.RawMessage {
 
 // mark shows at the messages of a question what was said to it, and takes their
 // buttons away.
-func (s *System) mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
+func (s *AgentSystem) mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
 	out, err := s.replaced(ctx, q, "answered", textAnswered(q, a))
 	if err != nil || len(out) == 0 {
 		return err
@@ -222,7 +222,7 @@ func (p *pass) withdraw(ctx context.Context) (all []claybot.Outgoing, err error)
 
 // replaced are the messages that take the places of those that asked q: of the
 // last part of each, which has the buttons.
-func (s *System) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
+func (s *AgentSystem) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
 	for place := range 1 + len(q.Approvers) {
 		first, err := s.Outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
 		if errors.Is(err, storage.ErrNotFound) {
@@ -292,7 +292,7 @@ func (p *pass) asked(q claybot.Question, place int, o claybot.Outgoing, text str
 }
 
 // placeOf is the agent through which a person wrote last; storage.ErrNotFound.
-func (s *System) placeOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
+func (s *AgentSystem) placeOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
 	for e, err := range s.Index.Foreground(ctx, s.people(owner)) {
 		if err != nil {
 			return e, fmt.Errorf("find the place of %s: %w", owner, err)
@@ -327,7 +327,7 @@ func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []clay
 			return nil, err
 		}
 		o := p.outgoing(claybot.OutgoingNotice)
-		o.Route = claybot.Message{Context: c}.ReplyRoute(e.Descriptor)
+		o.Route = claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
 		out = append(out, p.asked(q, i+1, o, textElsewhere(q, p.zone()))...)
 		asked = append(asked, owner)
 	}
@@ -342,7 +342,7 @@ func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []clay
 
 // takeTyped does what follows from texts that answered a question and were
 // stored by an earlier process, which may have died before it could.
-func (s *System) takeTyped(ctx context.Context) {
+func (s *AgentSystem) takeTyped(ctx context.Context) {
 	open, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
 		s.Log.Error("cannot look for open questions", "err", err)

@@ -113,12 +113,12 @@ func within[T any](ctx context.Context, c *calls, key string, call func() (T, er
 }
 
 // agentFor is AgentFor of the store, within callTime.
-func (s *System) agentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+func (s *AgentSystem) agentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
 	return within(ctx, &s.calls, d.Key(), func() (claybot.Agent, error) { return s.Agents.AgentFor(ctx, d) })
 }
 
 // agent is Agent of the store, within callTime.
-func (s *System) agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error) {
+func (s *AgentSystem) agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error) {
 	return within(ctx, &s.calls, string(id), func() (claybot.Agent, error) { return s.Agents.Agent(ctx, id) })
 }
 

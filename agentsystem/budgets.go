@@ -61,7 +61,7 @@ type PurseConfig struct {
 // It is safe for concurrent use.
 type Purse struct {
 	PurseConfig
-	system *System
+	system *AgentSystem
 
 	mu     sync.Mutex
 	freed  chan struct{}   // closed when there may be more room than before
@@ -85,7 +85,7 @@ const (
 // NewPurse makes the purse of a system. Of a process that has its store for itself,
 // Recover must be called before the first call is paid; of others, Follow is to run
 // beside the system.
-func NewPurse(s *System, cfg PurseConfig) *Purse {
+func NewPurse(s *AgentSystem, cfg PurseConfig) *Purse {
 	return &Purse{PurseConfig: cfg, system: s, freed: make(chan struct{}), warned: make(map[string]bool)}
 }
 

@@ -44,7 +44,7 @@ type bank struct {
 
 	mu    sync.Mutex
 	purse *agentsystem.Purse
-	of    *agentsystem.System
+	of    *agentsystem.AgentSystem
 }
 
 // banking runs a test with a bank that is not started.

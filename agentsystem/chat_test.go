@@ -22,7 +22,7 @@ type chat struct {
 	find     func(o claybot.Outgoing) error // what a look-up meets
 	lookups  []time.Time
 	typed    int
-	accepted []claybot.Message
+	accepted []claybot.AgentMessage
 	events   []claybot.Event
 }
 
@@ -176,7 +176,7 @@ func (*line) Split(text string) (parts []string) {
 	return append(parts, text)
 }
 
-func (l *line) Accepted(_ claybot.Descriptor, m claybot.Message) {
+func (l *line) Accepted(_ claybot.Descriptor, m claybot.AgentMessage) {
 	l.chat.mu.Lock()
 	defer l.chat.mu.Unlock()
 	l.chat.accepted = append(l.chat.accepted, m)

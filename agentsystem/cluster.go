@@ -28,11 +28,11 @@ func newBoxes(cfg Config) *inbox.Inboxes {
 }
 
 // Working is how many agents this node works on.
-func (s *System) Working() int { return s.boxes.Working() }
+func (s *AgentSystem) Working() int { return s.boxes.Working() }
 
 // followNodes gives up what was held in a term that is over, and takes work again
 // when the next one begins, until ctx is done.
-func (s *System) followNodes(ctx context.Context) {
+func (s *AgentSystem) followNodes(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := s.Members.Changed()
 		s.boxes.Lapse()
@@ -49,7 +49,7 @@ func (s *System) followNodes(ctx context.Context) {
 // people have typed. To do it twice does no harm, but costs a walk over all
 // agents, and two walks side by side could stop an agent that is at its next task
 // already; so it stands on a claim.
-func (s *System) mendAll(ctx context.Context) {
+func (s *AgentSystem) mendAll(ctx context.Context) {
 	var known []storage.Node
 	todo := true
 	for ctx.Err() == nil {
@@ -76,7 +76,7 @@ func (s *System) mendAll(ctx context.Context) {
 }
 
 // mend does it now. False means that it is to be tried again.
-func (s *System) mend(ctx context.Context) bool {
+func (s *AgentSystem) mend(ctx context.Context) bool {
 	hold, err := s.Members.Claim(ctx, mendClaim)
 	if errors.Is(err, storage.ErrHeld) {
 		return true // who has it walks now, and again after whatever goes meanwhile

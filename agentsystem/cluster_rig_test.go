@@ -58,7 +58,7 @@ type member struct {
 	db      *postgres.DB
 	line    *line
 	members *nodes.Membership
-	system  *agentsystem.System
+	system  *agentsystem.AgentSystem
 	stopRun func()
 	ended   chan error
 	once    sync.Once
@@ -213,7 +213,7 @@ func (c *cluster) close() {
 // say posts a message of a person at a node.
 func (m *member) say(user, text string) {
 	m.c.Helper()
-	msg := claybot.Message{
+	msg := claybot.AgentMessage{
 		ID: claybot.MessageID(text), Type: claybot.MessageUser, Text: text,
 		From: claybot.Sender{UserID: user, Name: user},
 	}

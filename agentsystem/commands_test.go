@@ -13,8 +13,8 @@ import (
 	"github.com/claybot/claybot/llm"
 )
 
-func reset(id, text string) claybot.Message { return typed(id, claybot.MessageReset, text) }
-func stop(id string) claybot.Message        { return typed(id, claybot.MessageCancel, "") }
+func reset(id, text string) claybot.AgentMessage { return typed(id, claybot.MessageReset, text) }
+func stop(id string) claybot.AgentMessage        { return typed(id, claybot.MessageCancel, "") }
 
 const (
 	confirmed = "Done. I have forgotten our conversation; we start afresh."
@@ -129,7 +129,7 @@ func crashDuringReset(t *testing.T, k int) (steps int) {
 		r.line, r.blowAfter = platforms[0].line, k
 		r.start()
 		converse := func() {
-			for _, m := range []claybot.Message{msg("a", "a"), reset("r", "b")} {
+			for _, m := range []claybot.AgentMessage{msg("a", "a"), reset("r", "b")} {
 				for !r.fuse.dead() && r.system.Post(r.Context(), ann, m) != nil {
 					time.Sleep(time.Second)
 				}

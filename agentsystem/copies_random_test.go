@@ -184,7 +184,7 @@ func (x *oddities) connector() func(*line) connectors.Connector {
 }
 
 // extras are tools that send files and show texts that are kept up to date.
-func extras(s *agentsystem.System) []tools.Tool {
+func extras(s *agentsystem.AgentSystem) []tools.Tool {
 	spec := func(name string) tools.Spec {
 		return tools.Spec{Tool: llm.Tool{Name: name, Description: name}, Effect: tools.Idempotent, Timeout: time.Minute}
 	}
@@ -264,7 +264,7 @@ func faultSequence(r *rig, seed uint64, sum *toll) {
 }
 
 // persist posts a message until it is accepted.
-func (r *rig) persist(d claybot.Descriptor, m claybot.Message) {
+func (r *rig) persist(d claybot.Descriptor, m claybot.AgentMessage) {
 	for range 100 {
 		if err := r.system.Post(r.Context(), d, m); err == nil {
 			return

@@ -14,11 +14,11 @@ type crew struct {
 	wg    sync.WaitGroup
 
 	mu   sync.Mutex
-	busy map[*inbox.Box]struct{}
+	busy map[*inbox.AgentInbox]struct{}
 }
 
 func newCrew(size int) *crew {
-	return &crew{slots: make(chan struct{}, size), busy: make(map[*inbox.Box]struct{})}
+	return &crew{slots: make(chan struct{}, size), busy: make(map[*inbox.AgentInbox]struct{})}
 }
 
 // room blocks until at least one worker may start and says how many may. Only
@@ -38,7 +38,7 @@ func (c *crew) busyNow() int { return len(c.slots) }
 
 // start gives b to a worker. The worker may call leave to give its slot to another one
 // while it only waits.
-func (c *crew) start(b *inbox.Box, work func(b *inbox.Box, leave func())) {
+func (c *crew) start(b *inbox.AgentInbox, work func(b *inbox.AgentInbox, leave func())) {
 	c.slots <- struct{}{}
 	c.mu.Lock()
 	c.busy[b] = struct{}{}

@@ -22,7 +22,7 @@ const allQuestions = 1_000_000
 // decision is what /approve or /deny does and says: about the approval that is
 // named, or the only one that waits for this person, in whatever run it was asked
 // for. The order is nil where there is nothing to do.
-func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Message) (*order, string, error) {
+func (s *AgentSystem) decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string, error) {
 	open, err := s.approvals(ctx, agent.Descriptor.OwnerID())
 	if err != nil {
 		return nil, "", err
@@ -63,7 +63,7 @@ func (s *System) decision(ctx context.Context, agent claybot.Agent, m claybot.Me
 
 // readOf are the approvals that a person can mean who names none: those that he
 // has read and, of these, rather the ones that he has not approved before.
-func (s *System) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.Message) (meant []claybot.Question, err error) {
+func (s *AgentSystem) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (meant []claybot.Question, err error) {
 	var before []claybot.Question
 	for _, q := range open {
 		read, err := s.readBefore(ctx, q, agent, m)
@@ -85,7 +85,7 @@ func (s *System) readOf(ctx context.Context, open []claybot.Question, agent clay
 
 // decided is the decision about one approval: what was said beside it is a reason
 // for no, or the scope of a yes; args are edited arguments.
-func (s *System) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*order, string, error) {
+func (s *AgentSystem) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*order, string, error) {
 	o := &order{Question: about.ID, Approve: yes}
 	if !o.Approve {
 		o.Reason = rest
@@ -123,7 +123,7 @@ func scopeOf(word string) claybot.ApprovalScope {
 
 // readBefore reports whether a person could read a question before he wrote a
 // message: all of it had been sent to a chat of his.
-func (s *System) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.Message) (bool, error) {
+func (s *AgentSystem) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
 	by := agent.Descriptor.OwnerID()
 	for place := range 1 + len(q.Approvers) {
 		if place > 0 && !slices.Contains(s.people(q.Approvers[place-1]), by) {
@@ -156,7 +156,7 @@ func (s *System) readBefore(ctx context.Context, q claybot.Question, agent clayb
 
 // settled is an outgoing message; one that is on its way is given a moment to
 // arrive, for its reader may be quicker than its receipt.
-func (s *System) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
+func (s *AgentSystem) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
 	for range 40 {
 		o, err = s.Outbox.OutgoingByID(ctx, id)
 		if err != nil || o.State != claybot.SendAttempted {
@@ -172,7 +172,7 @@ func (s *System) settled(ctx context.Context, id string) (o claybot.Outgoing, er
 const grain = 999
 
 // approvals are the open ones that a person may answer, the oldest first.
-func (s *System) approvals(ctx context.Context, by string) (mine []claybot.Question, err error) {
+func (s *AgentSystem) approvals(ctx context.Context, by string) (mine []claybot.Question, err error) {
 	all, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
 		return nil, err

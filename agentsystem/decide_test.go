@@ -23,7 +23,7 @@ func (r *rig) decides(by claybot.Descriptor, id, name, text string) string {
 	return said
 }
 
-func decision(by claybot.Descriptor, id, name, text string) claybot.Message {
+func decision(by claybot.Descriptor, id, name, text string) claybot.AgentMessage {
 	m := command(id, name)
 	m.Text, m.From = text, claybot.Sender{UserID: by.UserID}
 	return m

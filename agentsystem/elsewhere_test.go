@@ -33,7 +33,7 @@ type pair struct {
 	*testing.T
 	db         *sqlite.DB
 	versions   *versions
-	desk, mill *agentsystem.System
+	desk, mill *agentsystem.AgentSystem
 	page       *page // of the desk
 	access     agentsystem.Access
 	loss       float64
@@ -174,7 +174,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 		var ended sync.WaitGroup
 		defer ended.Wait()
 		defer stop()
-		start := func(name string, in storage.Inbox, c connectors.Connector) *agentsystem.System {
+		start := func(name string, in storage.Inbox, c connectors.Connector) *agentsystem.AgentSystem {
 			members := nodes.New(nodes.Config{Store: p.db, Claims: p.db, Self: storage.Node{Name: name}})
 			s := agentsystem.New(agentsystem.Config{
 				Stores: agentsystem.Stores{
@@ -216,7 +216,7 @@ func (p *pair) committed(c storage.Commit) {
 
 func (p *pair) tell(from string, h storage.Hint) {
 	h.Node = from
-	for name, s := range map[string]*agentsystem.System{"desk": p.desk, "mill": p.mill} {
+	for name, s := range map[string]*agentsystem.AgentSystem{"desk": p.desk, "mill": p.mill} {
 		if s != nil && name != from && (rand.Float64() >= p.loss) {
 			s.Heard(h)
 		}

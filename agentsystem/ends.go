@@ -58,7 +58,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 			report = m.Report
 		}
 	}
-	var m claybot.Message
+	var m claybot.AgentMessage
 	switch {
 	case awaited:
 		return posts, nil
@@ -84,7 +84,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 
 // awaits reports whether somebody still waits for the end of the run: his own
 // has not ended, and he was not deleted.
-func (s *System) awaits(ctx context.Context, a claybot.Awaited) (bool, error) {
+func (s *AgentSystem) awaits(ctx context.Context, a claybot.Awaited) (bool, error) {
 	run, err := s.Runs.Run(ctx, a.Run)
 	if err != nil {
 		return false, ignore(err, storage.ErrNotFound)
@@ -114,7 +114,7 @@ func whyEnded(o storage.Outcome) claybot.RunError {
 
 // hearer is who hears of the end of an agent's run: the agent id; where that is
 // gone, the most recent foreground agent of the owner, or nobody.
-func (s *System) hearer(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
+func (s *AgentSystem) hearer(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err == nil {
 		var archived bool
@@ -135,8 +135,8 @@ func (s *System) hearer(ctx context.Context, d claybot.Descriptor, self, id clay
 
 // system makes the message about the run that has a kind; its id exists once
 // for each run.
-func (p *pass) system(kind claybot.SystemKind, prefix, text string) claybot.Message {
-	return claybot.Message{
+func (p *pass) system(kind claybot.SystemKind, prefix, text string) claybot.AgentMessage {
+	return claybot.AgentMessage{
 		ID: claybot.MessageID(fmt.Sprintf("%s/%s", prefix, p.run.ID)), Type: claybot.MessageSystem, Kind: kind,
 		From: claybot.Sender{Agent: p.agent.ID, Name: p.agent.Descriptor.Name},
 		Text: text, At: claybot.Now(), Hops: p.work().hops(), Tainted: p.tainted(),
@@ -183,15 +183,15 @@ func (p *pass) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting {
 }
 
 // answerMessage is the message that resumes a paused run.
-func answerMessage(a claybot.Awaited, from claybot.Agent, content claybot.Answer) claybot.Message {
-	return claybot.Message{
+func answerMessage(a claybot.Awaited, from claybot.Agent, content claybot.Answer) claybot.AgentMessage {
+	return claybot.AgentMessage{
 		ID: a.ID, Type: claybot.MessageAnswer, Run: a.Run, At: claybot.Now(),
 		From: claybot.Sender{Agent: from.ID, Name: from.Descriptor.Name}, Answer: &content,
 	}
 }
 
 // stopAwaited stops the subagents whose ends the ended run had waited for.
-func (s *System) stopAwaited(ctx context.Context, id claybot.AgentID, run claybot.RunID) {
+func (s *AgentSystem) stopAwaited(ctx context.Context, id claybot.AgentID, run claybot.RunID) {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
 		s.Log.Error("cannot look for the helpers of an ended run", "agent", id, "run", run, "err", err)
@@ -211,7 +211,7 @@ func (s *System) stopAwaited(ctx context.Context, id claybot.AgentID, run claybo
 
 // stopOrphans stops subagents that are waited for by a run that has ended: the
 // process died after that end and before it could stop them.
-func (s *System) stopOrphans(ctx context.Context) {
+func (s *AgentSystem) stopOrphans(ctx context.Context) {
 	for e, err := range s.Index.IndexedAgents(ctx) {
 		if err != nil {
 			s.Log.Error("cannot look for helpers that nobody waits for", "err", err)
@@ -232,13 +232,13 @@ func (s *System) stopOrphans(ctx context.Context) {
 
 // stop ends what an agent does and drops what waits for it. It returns whether
 // there was something to end; what fails is logged, as nobody can do more.
-func (s *System) stop(ctx context.Context, e storage.IndexEntry, by string) bool {
+func (s *AgentSystem) stop(ctx context.Context, e storage.IndexEntry, by string) bool {
 	dropped, err := s.Inbox.Drop(ctx, e.ID, "stopped")
 	if err != nil {
 		s.Log.Error("cannot drop what waits for a stopped agent", "agent", e.ID, "err", err)
 	}
 	s.reject(e.ID, ErrDropped, dropped...)
-	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: by, Message: claybot.Message{
+	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: by, Message: claybot.AgentMessage{
 		ID: claybot.MessageID("stop/" + newID()), Type: claybot.MessageCancel, At: claybot.Now(),
 	}})
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *System) stop(ctx context.Context, e storage.IndexEntry, by string) bool
 
 // stopBelow stops all descendants of an agent and returns how many were at
 // work.
-func (s *System) stopBelow(ctx context.Context, id claybot.AgentID, by string) int {
+func (s *AgentSystem) stopBelow(ctx context.Context, id claybot.AgentID, by string) int {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
 		s.Log.Error("cannot list the helpers of an agent", "agent", id, "err", err)
@@ -269,7 +269,7 @@ func (s *System) stopBelow(ctx context.Context, id claybot.AgentID, by string) i
 }
 
 // busyBelow reports whether a descendant of an agent is at work.
-func (s *System) busyBelow(ctx context.Context, id claybot.AgentID) bool {
+func (s *AgentSystem) busyBelow(ctx context.Context, id claybot.AgentID) bool {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
 		return false // it only chooses the words of an answer

@@ -18,14 +18,14 @@ import (
 const maxResult = 256 << 10
 
 // engine returns an engine by name; nil when there is none.
-func (s *System) engine(name string) (string, runs.Engine) {
+func (s *AgentSystem) engine(name string) (string, runs.Engine) {
 	name = cmp.Or(name, claybot.EngineReact)
 	return name, s.engines[name]
 }
 
 // keeper looks after the size of what the agents of a profile remember: their
 // engine or, where that cannot, the one of chats.
-func (s *System) keeper(profile Profile) (runs.Upkeeper, bool) {
+func (s *AgentSystem) keeper(profile Profile) (runs.Upkeeper, bool) {
 	_, engine := s.engine(profile.Engine)
 	if k, ok := engine.(runs.Upkeeper); ok {
 		return k, true
@@ -35,7 +35,7 @@ func (s *System) keeper(profile Profile) (runs.Upkeeper, bool) {
 }
 
 // Engines are the names of those that an agent may have.
-func (s *System) Engines() []string {
+func (s *AgentSystem) Engines() []string {
 	var names []string
 	for name := range s.engines {
 		if name != claybot.EngineUndo {
@@ -47,7 +47,7 @@ func (s *System) Engines() []string {
 }
 
 // Shapes are the engines that are graphs, to be drawn.
-func (s *System) Shapes() map[string]runs.Shape {
+func (s *AgentSystem) Shapes() map[string]runs.Shape {
 	all := make(map[string]runs.Shape)
 	for name, e := range s.engines {
 		if g, ok := e.(runs.Shaped); ok {
@@ -59,7 +59,7 @@ func (s *System) Shapes() map[string]runs.Shape {
 
 // engineFor is the engine of a run that begins with a batch: the one it was
 // asked for, or that of the profile.
-func engineFor(batch []claybot.Message, profile Profile) string {
+func engineFor(batch []claybot.AgentMessage, profile Profile) string {
 	engine := ""
 	for _, m := range batch {
 		if m.Undo != nil {
@@ -77,7 +77,7 @@ func (p *pass) engineName() string {
 }
 
 // engineOf is the engine of a run that no pass has told it of yet.
-func (s *System) engineOf(ctx context.Context, run claybot.Run) (string, error) {
+func (s *AgentSystem) engineOf(ctx context.Context, run claybot.Run) (string, error) {
 	for _, id := range slices.Backward(run.Messages) {
 		r, err := s.Inbox.Receipt(ctx, id)
 		switch {
@@ -123,7 +123,7 @@ func (p *pass) resultJSON() json.RawMessage {
 }
 
 // saveFile is Turn.SaveFile.
-func (p *pass) saveFile(ctx context.Context, name, mimeType string, content []byte) (claybot.File, error) {
-	f := claybot.File{Name: name, MIMEType: mimeType}
+func (p *pass) saveFile(ctx context.Context, name, mimeType string, content []byte) (claybot.FileReference, error) {
+	f := claybot.FileReference{Name: name, MIMEType: mimeType}
 	return p.Agents.SaveFile(ctx, p.agent.ID, f, bytes.NewReader(content), MaxFile)
 }

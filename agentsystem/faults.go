@@ -37,7 +37,7 @@ func waits(err error) bool {
 // ofOne reports whether an error is of one agent or one message, so that what else its
 // source brings must not wait for it. An error of the member counts as one: where all
 // of them fail, the store does as well.
-func (s *System) ofOne(ctx context.Context, err error) bool {
+func (s *AgentSystem) ofOne(ctx context.Context, err error) bool {
 	class := storage.ClassOf(err)
 	if class == storage.ClassMember {
 		s.unwell.met("", err)
@@ -108,7 +108,7 @@ func (f *faults) count() int {
 
 // faulted notes a fault that a worker met with the agent of a box, notifies the
 // person who waits for it once it lasts, and returns the time until the next try.
-func (s *System) faulted(box *inbox.Box, err error) time.Duration {
+func (s *AgentSystem) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	id := box.Lease.Agent
 	log := s.Log.With("agent", id)
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
@@ -143,7 +143,7 @@ func (s *System) faulted(box *inbox.Box, err error) time.Duration {
 
 // notifyFault tells the person who wrote m that it has to wait. The notice has an id
 // made of that of an episode, so each episode has one.
-func (s *System) notifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.Message, episode claybot.MessageID) error {
+func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
 	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textParked)
 	for i := range out {
 		out[i].ID = fmt.Sprintf("parked/%s/%d", episode, i+1)

@@ -24,7 +24,7 @@ var ErrUsed = errors.New("the message id was used for another message")
 // nothing new; another one is refused with ErrUsed, and nothing changes. Access
 // is not checked: it is for callers who have done so. A message to a background
 // agent becomes a system message.
-func (s *System) StartRun(ctx context.Context, to Address, m claybot.Message) (Accepted, error) {
+func (s *AgentSystem) StartRun(ctx context.Context, to Address, m claybot.AgentMessage) (Accepted, error) {
 	agent, err := s.addressed(ctx, to)
 	if err != nil {
 		return Accepted{}, err
@@ -60,7 +60,7 @@ func (s *System) StartRun(ctx context.Context, to Address, m claybot.Message) (A
 	return a, nil
 }
 
-func (s *System) addressed(ctx context.Context, to Address) (claybot.Agent, error) {
+func (s *AgentSystem) addressed(ctx context.Context, to Address) (claybot.Agent, error) {
 	switch {
 	case (to.Agent == "") == (to.Descriptor == nil):
 		return claybot.Agent{}, errOneAddress
@@ -77,7 +77,7 @@ func (s *System) addressed(ctx context.Context, to Address) (claybot.Agent, erro
 // when none was under that id. It needs the id of m, its text, and of each file
 // the id or the SHA256: a message that says something else, or is for another
 // agent, is refused with ErrUsed. No agent is made for to.
-func (s *System) Known(ctx context.Context, to Address, m claybot.Message) (a Accepted, known bool, err error) {
+func (s *AgentSystem) Known(ctx context.Context, to Address, m claybot.AgentMessage) (a Accepted, known bool, err error) {
 	r, err := s.Inbox.Receipt(ctx, m.ID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return Accepted{}, false, nil
@@ -99,7 +99,7 @@ func (s *System) Known(ctx context.Context, to Address, m claybot.Message) (a Ac
 // acceptedBefore is what became of the message of a receipt, which is given
 // again as m, for an agent; ErrUsed when it is another one. What was said to an
 // agent that was deleted since stays what it was: its place may have a new one.
-func (s *System) acceptedBefore(ctx context.Context, r storage.Receipt, agent claybot.AgentID, m claybot.Message) (Accepted, error) {
+func (s *AgentSystem) acceptedBefore(ctx context.Context, r storage.Receipt, agent claybot.AgentID, m claybot.AgentMessage) (Accepted, error) {
 	other := clean(m.Text) != r.Message.Text || m.Engine != r.Message.Engine || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
 	if r.Agent != agent && !other {
 		_, err := s.Index.IndexedAgentByID(ctx, r.Agent)
@@ -124,12 +124,12 @@ func (s *System) acceptedBefore(ctx context.Context, r storage.Receipt, agent cl
 }
 
 // sameFile reports whether two references are of one content.
-func sameFile(a, b claybot.File) bool {
+func sameFile(a, b claybot.FileReference) bool {
 	return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
 // RunByID loads a run; see storage.Runs. Its engine is told from the beginning.
-func (s *System) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+func (s *AgentSystem) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	run, err := s.Runs.Run(ctx, id)
 	if err == nil && run.Engine == "" {
 		run.Engine, err = s.engineOf(ctx, run)
@@ -138,24 +138,24 @@ func (s *System) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, er
 }
 
 // RunPage lists runs, the newest first.
-func (s *System) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error) {
+func (s *AgentSystem) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error) {
 	return s.Runs.RunPage(ctx, q)
 }
 
 // Events yields what happened in a run up to now, after a seq.
-func (s *System) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
+func (s *AgentSystem) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
 	return s.Runs.Events(ctx, id, after)
 }
 
 // Watch yields what happened in a run after a seq, and what happens from then
 // on; see runs.Watch.
-func (s *System) Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error] {
+func (s *AgentSystem) Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error] {
 	return runs.Watch(ctx, s.Runs, s.Hub, id, after)
 }
 
 // Changed returns a channel that is closed with the next change of anything
 // that is stored.
-func (s *System) Changed() <-chan struct{} { return s.Hub.Changed() }
+func (s *AgentSystem) Changed() <-chan struct{} { return s.Hub.Changed() }
 
 // maxCancelTries is how often a cancel follows its run from one state to the
 // next.
@@ -164,7 +164,7 @@ const maxCancelTries = 5
 // CancelRun asks for the end of a run, and returns it as it was then. A run
 // that waits for its turn is over at once, with its message; one that has ended
 // stays as it is.
-func (s *System) CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error) {
+func (s *AgentSystem) CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error) {
 	for range maxCancelTries {
 		run, err := s.Runs.Run(ctx, id)
 		if err != nil || run.State.Ended() {
@@ -181,7 +181,7 @@ func (s *System) CancelRun(ctx context.Context, id claybot.RunID, by string) (cl
 			}
 			continue // it has just begun
 		}
-		done, err := s.boxes.Post(ctx, storage.Posting{To: run.Agent, By: by, Message: claybot.Message{
+		done, err := s.boxes.Post(ctx, storage.Posting{To: run.Agent, By: by, Message: claybot.AgentMessage{
 			ID: claybot.MessageID("cancel/" + newID()), Type: claybot.MessageCancel, Run: run.ID, At: claybot.Now(),
 			From: claybot.Sender{Name: by},
 		}})
@@ -196,27 +196,27 @@ func (s *System) CancelRun(ctx context.Context, id claybot.RunID, by string) (cl
 }
 
 // AgentPage lists agents, those that a person wrote to last first.
-func (s *System) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error) {
+func (s *AgentSystem) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error) {
 	return s.Index.AgentPage(ctx, q)
 }
 
 // Agent is the entry of one agent; storage.ErrNotFound.
-func (s *System) Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
+func (s *AgentSystem) Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
 	return s.Index.IndexedAgentByID(ctx, id)
 }
 
 // AgentOf is the id of the agent of a descriptor; storage.ErrNotFound.
-func (s *System) AgentOf(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
+func (s *AgentSystem) AgentOf(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
 	return s.Index.IndexedAgent(ctx, d)
 }
 
 // Children are the entries of the subagents of an agent, oldest first.
-func (s *System) Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error) {
+func (s *AgentSystem) Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error) {
 	return s.Index.Children(ctx, id)
 }
 
 // Remembered is what an agent remembers; storage.ErrNotFound.
-func (s *System) Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
+func (s *AgentSystem) Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (s *System) Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.
 
 // Conversations lists the agents of one person at one connector, the one that
 // was spoken to last first.
-func (s *System) Conversations(ctx context.Context, connector, user string) ([]storage.IndexEntry, error) {
+func (s *AgentSystem) Conversations(ctx context.Context, connector, user string) ([]storage.IndexEntry, error) {
 	all := []storage.IndexEntry{}
 	for e, err := range s.Index.Foreground(ctx, []string{claybot.User(connector, "", user).OwnerID()}) {
 		if err != nil {
@@ -237,28 +237,28 @@ func (s *System) Conversations(ctx context.Context, connector, user string) ([]s
 }
 
 // Spent sums up what models took.
-func (s *System) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
+func (s *AgentSystem) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
 	return s.Usages.Spent(ctx, q)
 }
 
 // Latencies tells how long things took, by day.
-func (s *System) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
+func (s *AgentSystem) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
 	return s.Usages.Latencies(ctx, from, to)
 }
 
 // OutgoingPage lists outgoing messages, the newest first.
-func (s *System) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
+func (s *AgentSystem) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
 	return s.Outbox.OutgoingPage(ctx, q)
 }
 
 // Outgoing loads an outgoing message; storage.ErrNotFound.
-func (s *System) Outgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
+func (s *AgentSystem) Outgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
 	return s.Outbox.OutgoingByID(ctx, id)
 }
 
 // RetryOutgoing sends a failed message again, or a waiting one at once;
 // storage.ErrNotFound, storage.ErrState.
-func (s *System) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
+func (s *AgentSystem) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
 	o, err := s.Outbox.Retry(ctx, id)
 	if err != nil {
 		return o, err
@@ -270,7 +270,7 @@ func (s *System) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing
 
 // DropOutgoing gives up a message that was not sent; storage.ErrNotFound,
 // storage.ErrState.
-func (s *System) DropOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
+func (s *AgentSystem) DropOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
 	o, err := s.Outbox.Discard(ctx, id, "dropped by an operator")
 	if err == nil {
 		s.Log.Info("an outgoing message was dropped", "outgoing", id)

@@ -208,7 +208,7 @@ func TestStartRunRefused(t *testing.T) {
 			r.Errorf("an empty message tells %v", types)
 		}
 		m := msg("2", "x")
-		m.Files = []claybot.File{{ID: "nothere"}}
+		m.Files = []claybot.FileReference{{ID: "nothere"}}
 		if _, err := r.system.StartRun(ctx, agentsystem.Address{Agent: a.Agent}, m); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("a file that is not there: %v", err)
 		}

@@ -191,7 +191,7 @@ func (a fusedAgents) Delete(ctx context.Context, id claybot.AgentID) error {
 	return a.f.step("delete agent", func() error { return a.Agents.Delete(ctx, id) })
 }
 
-func (a fusedAgents) SaveState(ctx context.Context, l storage.Lease, s claybot.State) error {
+func (a fusedAgents) SaveState(ctx context.Context, l storage.Lease, s claybot.AgentState) error {
 	return a.f.step("save state", func() error { return a.Agents.SaveState(ctx, l, s) })
 }
 
@@ -232,7 +232,7 @@ func (i fusedInbox) Release(ctx context.Context, l storage.Lease, w storage.Wait
 	return i.f.quiet(func() error { return i.Inbox.Release(ctx, l, w, orderly) })
 }
 
-func (i fusedInbox) Take(ctx context.Context, l storage.Lease, run claybot.RunID, limit int, accept func(claybot.Message) bool) (ms []claybot.Message, err error) {
+func (i fusedInbox) Take(ctx context.Context, l storage.Lease, run claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) (ms []claybot.AgentMessage, err error) {
 	err = i.f.step("take", func() error { ms, err = i.Inbox.Take(ctx, l, run, limit, accept); return err })
 	return ms, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-var _ connectors.GapHandler = (*System)(nil)
+var _ connectors.GapHandler = (*AgentSystem)(nil)
 
 const (
 	// gapChats bounds how many chats one gap concerns, and gapThreads how many
@@ -23,7 +23,7 @@ const (
 )
 
 // Recent implements connectors.GapHandler.
-func (s *System) Recent(ctx context.Context, connector string, since time.Time) (chats []connectors.Chat, more int, err error) {
+func (s *AgentSystem) Recent(ctx context.Context, connector string, since time.Time) (chats []connectors.Chat, more int, err error) {
 	places := make(map[string]int) // in chats; -1: it is not listed
 	wanted := func(channel string) bool {
 		if _, known := places[channel]; !known && len(chats) == gapChats {
@@ -52,7 +52,7 @@ func (s *System) Recent(ctx context.Context, connector string, since time.Time) 
 // placesSince calls fn for each place where a person who may still write wrote
 // last, at since or later, in a channel that is wanted, the newest first, until
 // fn returns false.
-func (s *System) placesSince(ctx context.Context, connector string, since time.Time, wanted func(channel string) bool, fn func(claybot.Route, claybot.AgentID) (bool, error)) error {
+func (s *AgentSystem) placesSince(ctx context.Context, connector string, since time.Time, wanted func(channel string) bool, fn func(claybot.Route, claybot.AgentID) (bool, error)) error {
 	for e, err := range s.Index.Foreground(ctx, nil) {
 		if err != nil {
 			return fmt.Errorf("find the chats of a gap: %w", err)
@@ -67,7 +67,7 @@ func (s *System) placesSince(ctx context.Context, connector string, since time.T
 		if err != nil {
 			return err
 		}
-		r := claybot.Message{Context: place}.ReplyRoute(e.Descriptor)
+		r := claybot.AgentMessage{Context: place}.ReplyRoute(e.Descriptor)
 		if !s.mayReceive(claybot.Outgoing{Route: r}) {
 			continue
 		}
@@ -81,7 +81,7 @@ func (s *System) placesSince(ctx context.Context, connector string, since time.T
 // Missed implements connectors.GapHandler: each chat concerned gets one notice
 // that messages may be missing, at the place of the person who wrote there
 // last.
-func (s *System) Missed(ctx context.Context, m connectors.Missed) (untold int, err error) {
+func (s *AgentSystem) Missed(ctx context.Context, m connectors.Missed) (untold int, err error) {
 	var zone *time.Location
 	if s.Zone != nil {
 		zone = s.Zone()

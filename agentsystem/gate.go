@@ -163,7 +163,7 @@ func (g *gate) granted(connector, id string) bool {
 
 // stranger answers a message of somebody unknown: in a direct chat under
 // pairing with one code an hour, otherwise with silence.
-func (g *gate) stranger(ctx context.Context, d claybot.Descriptor, m claybot.Message, newID func() string) ([]claybot.Outgoing, error) {
+func (g *gate) stranger(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	g.mu.Lock()
 	g.refused++

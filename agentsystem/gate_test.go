@@ -338,7 +338,7 @@ func TestPostChecksMessages(t *testing.T) {
 		r.start()
 		for name, post := range map[string]struct {
 			d claybot.Descriptor
-			m claybot.Message
+			m claybot.AgentMessage
 		}{
 			"no id":        {ann, msg("", "a")},
 			"no user":      {claybot.User("chat", "c", ""), msg("a", "a")},

@@ -113,7 +113,7 @@ func (r *rig) planning(o *outside) {
 
 // posts gives the system a message until it is confirmed. It reports whether
 // the process lives.
-func (r *rig) posts(d claybot.Descriptor, m claybot.Message) bool {
+func (r *rig) posts(d claybot.Descriptor, m claybot.AgentMessage) bool {
 	r.Helper()
 	for range 100 {
 		if r.fuse.dead() || r.system.Post(r.Context(), d, m) == nil {

@@ -27,7 +27,7 @@ const (
 // its hook. A hint without content says that some may have been lost. Nothing of it
 // is believed but that a look is worth while, and to cancel what was to be canceled
 // anyway. It neither blocks nor uses the store.
-func (s *System) Heard(h storage.Hint) {
+func (s *AgentSystem) Heard(h storage.Hint) {
 	s.Members.Heard(h.Node)
 	s.Hub.Heard(h)
 	lost := h.IsEmpty()
@@ -62,7 +62,7 @@ type memory struct {
 }
 
 // heed keeps what is in memory up to date, until ctx is done.
-func (s *System) heed(ctx context.Context) {
+func (s *AgentSystem) heed(ctx context.Context) {
 	look, stir := time.NewTicker(lookVersions), time.NewTicker(stirEvery)
 	defer look.Stop()
 	defer stir.Stop()
@@ -91,7 +91,7 @@ func (s *System) heed(ctx context.Context) {
 
 // refresh brings what is kept in memory up to date: it reads again what other
 // nodes have changed. A process that has the store for itself knows already.
-func (s *System) refresh(ctx context.Context) error {
+func (s *AgentSystem) refresh(ctx context.Context) error {
 	if s.Shared == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (s *System) refresh(ctx context.Context) error {
 // Turn claims what one node may do at a time, for runs.Relay: the context is done
 // when the right ends, and the function lets it go, but not the claim, which stays
 // with this node until it leaves.
-func (s *System) Turn(ctx context.Context, claim string) (context.Context, func(), error) {
+func (s *AgentSystem) Turn(ctx context.Context, claim string) (context.Context, func(), error) {
 	hold, err := s.Members.Claim(ctx, claim)
 	if err != nil {
 		return nil, nil, err

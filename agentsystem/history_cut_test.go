@@ -28,7 +28,7 @@ func TestHistoryCutAfterCrash(t *testing.T) {
 					r.say(fmt.Sprint("turn ", i))
 				}
 				if last == "reset" {
-					r.post(ann, claybot.Message{ID: "chat/reset", Type: claybot.MessageReset})
+					r.post(ann, claybot.AgentMessage{ID: "chat/reset", Type: claybot.MessageReset})
 				}
 				id := r.agent(ann)
 				r.crash()

@@ -11,7 +11,7 @@ import (
 // WorksOn is the name of the node that works on an agent now, where several share the
 // store; empty for none, for one that is not known, and for a process that has the
 // store for itself.
-func (s *System) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
+func (s *AgentSystem) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
 	if s.Members.IsAlone() {
 		return "", nil
 	}

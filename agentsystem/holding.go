@@ -85,7 +85,7 @@ func (h *holding) wait(ctx context.Context, name string) {
 
 // holdBack decides before they start which connectors are held back, and returns
 // what lets them in again; nil when none is held.
-func (s *System) holdBack(cs []connectors.Connector) func(context.Context) {
+func (s *AgentSystem) holdBack(cs []connectors.Connector) func(context.Context) {
 	unclean, running := s.ramp.crashes()
 	if unclean < holdFrom || len(cs) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (s *System) holdBack(cs []connectors.Connector) func(context.Context) {
 }
 
 // startOneByOne starts connectors, and records which one is on trial.
-func (s *System) startOneByOne(ctx context.Context, names []string) {
+func (s *AgentSystem) startOneByOne(ctx context.Context, names []string) {
 	last := s.Boots.Last()
 	times := last.Blamed + 1 // that the process died with last.Starting
 	late := time.Duration(0)
@@ -151,7 +151,7 @@ type StartStatus struct {
 }
 
 // comingBack is nil after an orderly end, and once the process has lived long enough.
-func (s *System) comingBack() *StartStatus {
+func (s *AgentSystem) comingBack() *StartStatus {
 	r := s.ramp
 	r.mu.Lock()
 	defer r.mu.Unlock()

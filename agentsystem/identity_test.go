@@ -157,7 +157,7 @@ func TestMovedChannel(t *testing.T) {
 		r.access.Mode = "allowlist"
 		r.access.Allow = []string{"chat:old"}
 		r.start()
-		group := func(id string) claybot.Message {
+		group := func(id string) claybot.AgentMessage {
 			m := msg(id, id)
 			m.Context.Group = true
 			return m

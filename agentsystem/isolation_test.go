@@ -92,7 +92,7 @@ func (a faultAgents) Agent(ctx context.Context, id claybot.AgentID) (claybot.Age
 	return a.Agents.Agent(ctx, id)
 }
 
-func (a faultAgents) SaveState(ctx context.Context, l storage.Lease, st claybot.State) error {
+func (a faultAgents) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
 	if err := a.f.of("SaveState", l.Agent); err != nil {
 		return err
 	}

@@ -277,7 +277,7 @@ func (l *live) send(ctx context.Context, text string) error {
 // queued reports whether a destination has messages to send: the end of the run before
 // may be committed and not handed over yet, and other nodes may have put some there. Not
 // to know it counts as such: no draft is lost.
-func (s *System) queued(ctx context.Context, dest string) bool {
+func (s *AgentSystem) queued(ctx context.Context, dest string) bool {
 	waiting, err := s.Outbox.Unsent(ctx, dest, 0, 1)
 	return err != nil || len(waiting) > 0
 }

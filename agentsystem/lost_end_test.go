@@ -159,7 +159,7 @@ func endLosesAnswer(t *testing.T, fails bool, away time.Duration, meddle func(c 
 		asked := make(chan struct{})
 		c.mind.before = func(ctx context.Context, r llm.Request) error { return worksOn(ctx, r, asked, fails) }
 		f := claybot.Firing{Task: "abc", Instant: "t1", Quiet: true}
-		err = node.system.Post(t.Context(), task, claybot.Message{
+		err = node.system.Post(t.Context(), task, claybot.AgentMessage{
 			ID: f.MessageID(), Type: claybot.MessageSystem, Kind: claybot.KindCron, Text: "count", Route: &claybot.Route{Connector: "chat", ChannelID: "dm-ann"}, Firing: &f,
 		})
 		if err != nil {
@@ -242,7 +242,7 @@ func (c *cluster) helper(run claybot.Run, uid string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	_, err = c.index.Post(c.Context(), storage.Posting{To: a.ID, Message: claybot.Message{
+	_, err = c.index.Post(c.Context(), storage.Posting{To: a.ID, Message: claybot.AgentMessage{
 		ID: claybot.MessageID("task/" + uid), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: uid,
 		Awaited: &claybot.Awaited{Agent: run.Agent, Run: run.ID, ID: "answer/" + claybot.MessageID(uid)},
 	}})

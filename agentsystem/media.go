@@ -57,9 +57,9 @@ func endsRun(err error) bool {
 // fetchFiles puts the files of messages in the place of their sources, and what
 // was said in the place of recordings. What cannot be had becomes a line of the
 // text. The error is the end of ctx, or of a store that fails.
-func (p *pass) fetchFiles(ctx context.Context, ms []claybot.Message) error {
+func (p *pass) fetchFiles(ctx context.Context, ms []claybot.AgentMessage) error {
 	for i, m := range ms {
-		if !slices.ContainsFunc(m.Files, func(f claybot.File) bool { return f.Source != "" || spoken(f) }) {
+		if !slices.ContainsFunc(m.Files, func(f claybot.FileReference) bool { return f.Source != "" || spoken(f) }) {
 			continue
 		}
 		if at := slices.IndexFunc(p.history.Records(), func(r claybot.Record) bool { return m.ID != "" && r.MessageID == m.ID }); at >= 0 {
@@ -79,8 +79,8 @@ func (p *pass) fetchFiles(ctx context.Context, ms []claybot.Message) error {
 }
 
 // withFiles are the text and the files of one message once they are here.
-func (p *pass) withFiles(ctx context.Context, m claybot.Message) (string, []claybot.File, error) {
-	lines, kept := []string{m.Text}, []claybot.File{}
+func (p *pass) withFiles(ctx context.Context, m claybot.AgentMessage) (string, []claybot.FileReference, error) {
+	lines, kept := []string{m.Text}, []claybot.FileReference{}
 	for i, f := range m.Files {
 		if i >= MaxFiles {
 			lines = append(lines, fmt.Sprintf("[%d more files: at most %d of one message are read]", len(m.Files)-i, MaxFiles))
@@ -105,7 +105,7 @@ func (p *pass) withFiles(ctx context.Context, m claybot.Message) (string, []clay
 
 // bring fetches one file, unless it is here already. why says in words that it
 // cannot be had; an error, that the store fails.
-func (p *pass) bring(ctx context.Context, f claybot.File) (_ claybot.File, why string, err error) {
+func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.FileReference, why string, err error) {
 	if f.Source == "" {
 		return f, "", nil
 	}
@@ -154,7 +154,7 @@ func (p *pass) bring(ctx context.Context, f claybot.File) (_ claybot.File, why s
 }
 
 // fetch makes one try.
-func (p *pass) fetch(ctx context.Context, from connectors.Fetcher, f claybot.File) (claybot.File, error) {
+func (p *pass) fetch(ctx context.Context, from connectors.Fetcher, f claybot.FileReference) (claybot.FileReference, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	body, err := from.Fetch(ctx, f)
@@ -185,12 +185,12 @@ func typeOf(said string, head []byte) string {
 }
 
 // spoken reports a recording that somebody may want to be heard.
-func spoken(f claybot.File) bool {
+func spoken(f claybot.FileReference) bool {
 	return f.Kind == claybot.FileVoice || f.Kind == claybot.FileAudio || f.Kind == "" && strings.HasPrefix(f.MIMEType, "audio/")
 }
 
 // hear is what is said in a recording, as a line, or why nobody can tell.
-func (p *pass) hear(ctx context.Context, f claybot.File) string {
+func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
 	what := connectors.FileLine(f)
 	if p.Transcribe == nil {
 		return "[" + what + ": it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription]"
@@ -219,7 +219,7 @@ func (p *pass) hear(ctx context.Context, f claybot.File) string {
 }
 
 // transcribe keeps a recognition that breaks from breaking the run.
-func (p *pass) transcribe(ctx context.Context, f claybot.File) (_ llm.Speech, err error) {
+func (p *pass) transcribe(ctx context.Context, f claybot.FileReference) (_ llm.Speech, err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			p.Meter.Panicked("transcribe")
@@ -230,7 +230,7 @@ func (p *pass) transcribe(ctx context.Context, f claybot.File) (_ llm.Speech, er
 }
 
 // openFile is Turn.OpenFile.
-func (p *pass) openFile(ctx context.Context, f claybot.File) (io.ReadCloser, error) {
+func (p *pass) openFile(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	_, r, err := p.Agents.OpenFile(ctx, p.agent.ID, f.ID)
 	return r, err
 }

@@ -23,12 +23,12 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-func (a fusedAgents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (kept claybot.File, err error) {
+func (a fusedAgents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (kept claybot.FileReference, err error) {
 	err = a.f.step("save file", func() error { kept, err = a.Agents.SaveFile(ctx, id, f, content, limit); return err })
 	return kept, err
 }
 
-func (a fusedAgents) OpenFile(ctx context.Context, id claybot.AgentID, file string) (f claybot.File, r io.ReadCloser, err error) {
+func (a fusedAgents) OpenFile(ctx context.Context, id claybot.AgentID, file string) (f claybot.FileReference, r io.ReadCloser, err error) {
 	err = a.f.quiet(func() error { f, r, err = a.Agents.OpenFile(ctx, id, file); return err })
 	return f, r, err
 }
@@ -51,7 +51,7 @@ type mediaLine struct {
 	*cloud
 }
 
-func (l mediaLine) Fetch(ctx context.Context, f claybot.File) (io.ReadCloser, error) {
+func (l mediaLine) Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	if err := rest(ctx, l.slow); err != nil {
 		return nil, err
 	}
@@ -107,11 +107,11 @@ func clouded(t *testing.T, test func(r *rig, c *cloud)) {
 }
 
 // from is a file that the chat has.
-func from(source, name string, kind claybot.FileKind) claybot.File {
-	return claybot.File{ID: connectors.FileID("test", source), Source: source, Name: name, Kind: kind, MIMEType: "application/octet-stream"}
+func from(source, name string, kind claybot.FileKind) claybot.FileReference {
+	return claybot.FileReference{ID: connectors.FileID("test", source), Source: source, Name: name, Kind: kind, MIMEType: "application/octet-stream"}
 }
 
-func withFiles(id, text string, files ...claybot.File) claybot.Message {
+func withFiles(id, text string, files ...claybot.FileReference) claybot.AgentMessage {
 	m := msg(id, text)
 	m.Files = files
 	return m
@@ -245,7 +245,7 @@ func TestFilesOfStrangersAreLeftAlone(t *testing.T) {
 
 func TestManyFiles(t *testing.T) {
 	clouded(t, func(r *rig, c *cloud) {
-		var files []claybot.File
+		var files []claybot.FileReference
 		for i := range agentsystem.MaxFiles + 2 {
 			source := fmt.Sprint("s", i)
 			c.files[source] = []byte(source)
@@ -264,8 +264,8 @@ func TestManyFiles(t *testing.T) {
 func TestVoice(t *testing.T) {
 	voice := from("v", "voice.ogg", claybot.FileVoice)
 	voice.Seconds = 72
-	type hearing func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
-	heard := func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error) {
+	type hearing func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	heard := func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error) {
 		body, err := open()
 		if err != nil {
 			return llm.Speech{}, err
@@ -280,16 +280,16 @@ func TestVoice(t *testing.T) {
 	}{
 		{"heard", heard, "[voice message, 1:12] HELLO"},
 		{"nobody listens", nil, "[voice message, 1:12: it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription]"},
-		{"fails", func(context.Context, claybot.Run, claybot.File, func() (io.ReadCloser, error)) (llm.Speech, error) {
+		{"fails", func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			return llm.Speech{}, errors.New("500 secret")
 		}, "[voice message, 1:12: the speech recognition failed, so nobody knows what is said]"},
-		{"breaks", func(context.Context, claybot.Run, claybot.File, func() (io.ReadCloser, error)) (llm.Speech, error) {
+		{"breaks", func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			panic("broken")
 		}, "[voice message, 1:12: the speech recognition failed, so nobody knows what is said]"},
-		{"no money", func(context.Context, claybot.Run, claybot.File, func() (io.ReadCloser, error)) (llm.Speech, error) {
+		{"no money", func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			return llm.Speech{}, &llm.LimitError{Text: "Your budget must hold."}
 		}, "[voice message, 1:12: it was not heard. Your budget must hold.]"},
-		{"silence", func(context.Context, claybot.Run, claybot.File, func() (io.ReadCloser, error)) (llm.Speech, error) {
+		{"silence", func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			return llm.Speech{Text: " \n"}, nil
 		}, "[voice message, 1:12: no words in it]"},
 	} {
@@ -350,7 +350,7 @@ func TestCrashWhileFilesCome(t *testing.T) {
 		clouded(t, func(r *rig, c *cloud) {
 			c.files["a"], c.files["v"] = []byte("alpha"), []byte("hello")
 			c.errs["a"] = []error{errFlaky}
-			r.transcribe = func(context.Context, claybot.Run, claybot.File, func() (io.ReadCloser, error)) (llm.Speech, error) {
+			r.transcribe = func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 				return llm.Speech{Text: "hello"}, nil
 			}
 			r.blowAfter = k

@@ -84,7 +84,7 @@ type window struct {
 
 // mirrorAll shows in the open windows of this node what other nodes do, until ctx
 // is done.
-func (s *System) mirrorAll(ctx context.Context) {
+func (s *AgentSystem) mirrorAll(ctx context.Context) {
 	open := make(map[string]*window)
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -114,7 +114,7 @@ func (s *System) mirrorAll(ctx context.Context) {
 }
 
 // windows brings what is known of open windows up to date.
-func (s *System) windows(ctx context.Context, open map[string]*window, following *sync.WaitGroup) {
+func (s *AgentSystem) windows(ctx context.Context, open map[string]*window, following *sync.WaitGroup) {
 	still := make(map[string]bool)
 	for _, c := range s.windowed() {
 		for _, r := range c.(connectors.Windowed).Windows() {
@@ -138,7 +138,7 @@ func (s *System) windows(ctx context.Context, open map[string]*window, following
 }
 
 // windowed are the connectors that have windows.
-func (s *System) windowed() (all []connectors.Connector) {
+func (s *AgentSystem) windowed() (all []connectors.Connector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.connectors {
@@ -151,7 +151,7 @@ func (s *System) windowed() (all []connectors.Connector) {
 
 // mirror begins to show what is new in a window and not the work of this node: the
 // runs that are not at their end when the window opens, and those that begin later.
-func (s *System) mirror(w *window) error {
+func (s *AgentSystem) mirror(w *window) error {
 	if w.agent == "" {
 		id, err := s.Index.IndexedAgent(w.ctx, w.who)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -198,7 +198,7 @@ func (s *System) mirror(w *window) error {
 
 // followAll shows the runs of a window until it is closed. An agent has one at a
 // time, so they come one after another.
-func (s *System) followAll(w *window) {
+func (s *AgentSystem) followAll(w *window) {
 	for {
 		select {
 		case <-w.ctx.Done():
@@ -213,7 +213,7 @@ func (s *System) followAll(w *window) {
 
 // follow shows a run in a window, from what was not shown of it, until it ends or the
 // window is closed. It says false when the rest is to be tried again.
-func (s *System) follow(w *window, run claybot.RunID) bool {
+func (s *AgentSystem) follow(w *window, run claybot.RunID) bool {
 	after, over := s.shown.after(run)
 	if over {
 		return true
@@ -288,7 +288,7 @@ func (o *openings) take(key string) map[claybot.RunID]bool {
 // Opened is called before somebody begins to look at d's conversation on this node.
 // What its runs do from now on is shown there, on whatever node they work, also those
 // that have ended again before anybody looked.
-func (s *System) Opened(ctx context.Context, d claybot.Descriptor) error {
+func (s *AgentSystem) Opened(ctx context.Context, d claybot.Descriptor) error {
 	if s.Shared == nil {
 		return nil
 	}
@@ -313,7 +313,7 @@ func (s *System) Opened(ctx context.Context, d claybot.Descriptor) error {
 
 // tellOther shows the messages that a run takes, which may have been accepted on
 // another node. A window knows those that it has by their ids.
-func (s *System) tellOther(w *window, e claybot.Event) {
+func (s *AgentSystem) tellOther(w *window, e claybot.Event) {
 	a, ok := w.watcher.(connectors.Accepter)
 	if !ok || e.Type != claybot.EventRunStarted && e.Type != claybot.EventMessagesInjected {
 		return

@@ -68,7 +68,7 @@ func worthShowing(all []storage.Node) []storage.Node {
 // Nodes lists who shares the store: all nodes of the last day, those that are there
 // first, and then the newest first. A process that has the store for itself is the
 // only one, and has no beats.
-func (s *System) Nodes(ctx context.Context) ([]storage.Node, error) {
+func (s *AgentSystem) Nodes(ctx context.Context) ([]storage.Node, error) {
 	if !s.Members.IsAlone() && s.Stores.Nodes != nil {
 		all, err := s.Stores.Nodes.Nodes(ctx)
 		return worthShowing(all), err
@@ -83,7 +83,7 @@ func (s *System) Nodes(ctx context.Context) ([]storage.Node, error) {
 }
 
 // nodeStatus tells of this node.
-func (s *System) nodeStatus() *NodeStatus {
+func (s *AgentSystem) nodeStatus() *NodeStatus {
 	m := s.Members
 	st := &NodeStatus{ID: m.Node(), Name: m.Name(), Nodes: len(m.Alive()), OK: true}
 	if !m.IsAlone() && m.Answering() != nil {
@@ -103,7 +103,7 @@ type figures struct {
 // figures reads what the store counts. Of one that nodes share and that does not
 // answer it is what was read last, if anything was: a status is asked for then above
 // all, and has more to tell than figures.
-func (s *System) figures(ctx context.Context) (figures, error) {
+func (s *AgentSystem) figures(ctx context.Context) (figures, error) {
 	if s.Members.IsAlone() {
 		counts, err := s.Counts.Figures(ctx)
 		return figures{Counts: counts}, err

@@ -19,12 +19,12 @@ const maxInboxView = 1000
 type InboxView struct {
 	Agent      claybot.AgentID
 	Descriptor claybot.Descriptor
-	Waiting    []claybot.Message // oldest first
-	Run        *claybot.Run      // the unfinished one, nil when there is none
+	Waiting    []claybot.AgentMessage // oldest first
+	Run        *claybot.Run           // the unfinished one, nil when there is none
 }
 
 // InboxOf shows the inbox of an agent; storage.ErrNotFound.
-func (s *System) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
+func (s *AgentSystem) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
 	// What waits is read first: a message that is taken meanwhile is in both, and not
 	// in neither.
 	waiting, err := s.Inbox.Waiting(ctx, id, maxInboxView)
@@ -44,13 +44,13 @@ func (s *System) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, er
 		return v, ignore(err, storage.ErrNotFound)
 	}
 	v.Run = &run
-	v.Waiting = slices.DeleteFunc(waiting, func(m claybot.Message) bool { return slices.Contains(run.Messages, m.ID) })
+	v.Waiting = slices.DeleteFunc(waiting, func(m claybot.AgentMessage) bool { return slices.Contains(run.Messages, m.ID) })
 	return v, nil
 }
 
 // Stop ends what an agent and all below it do, on behalf of an operator. It
 // returns how many were at work.
-func (s *System) Stop(ctx context.Context, id claybot.AgentID) (int, error) {
+func (s *AgentSystem) Stop(ctx context.Context, id claybot.AgentID) (int, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil {
 		return 0, err
@@ -62,7 +62,7 @@ func (s *System) Stop(ctx context.Context, id claybot.AgentID) (int, error) {
 		}
 		return n, nil
 	}
-	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: operatorName, Message: claybot.Message{
+	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: operatorName, Message: claybot.AgentMessage{
 		ID: claybot.MessageID("stop/" + newID()), Type: claybot.MessageCancel, At: claybot.Now(),
 		From: claybot.Sender{Name: operatorName},
 	}})
@@ -77,7 +77,7 @@ func (s *System) Stop(ctx context.Context, id claybot.AgentID) (int, error) {
 
 // Reset begins a new context for an agent, on behalf of an operator. Its person
 // hears nothing.
-func (s *System) Reset(ctx context.Context, id claybot.AgentID) error {
+func (s *AgentSystem) Reset(ctx context.Context, id claybot.AgentID) error {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *System) Reset(ctx context.Context, id claybot.AgentID) error {
 	if err != nil {
 		return fmt.Errorf("reset %s: %w", id, err)
 	}
-	_, err = s.acceptFor(ctx, agent, claybot.Message{
+	_, err = s.acceptFor(ctx, agent, claybot.AgentMessage{
 		ID: claybot.MessageID("reset/" + newID()), Type: claybot.MessageReset, From: claybot.Sender{Name: operatorName},
 	})
 	return err
@@ -94,7 +94,7 @@ func (s *System) Reset(ctx context.Context, id claybot.AgentID) error {
 // Delete takes an agent away, on behalf of an operator: its run ends, its files
 // move to the quarantine, its id is never used again. Its subagents go on; what
 // they have to say goes to the most recent agent of their owner.
-func (s *System) Delete(ctx context.Context, id claybot.AgentID) error {
+func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *System) Delete(ctx context.Context, id claybot.AgentID) error {
 // tellLost sees to it that somebody hears of a subagent's work that ended
 // outside a run, unless he has already: its parent, or the most recent agent of
 // its owner.
-func (s *System) tellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
+func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
 	if e.Descriptor.Type != claybot.AgentSubagent {
 		return
 	}
@@ -135,7 +135,7 @@ func (s *System) tellLost(ctx context.Context, e storage.IndexEntry, work string
 	}
 	to, err := s.hearer(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
 	if err == nil && to.ID != "" {
-		_, err = s.acceptFor(ctx, to, claybot.Message{
+		_, err = s.acceptFor(ctx, to, claybot.AgentMessage{
 			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
 			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
 			Text: textHelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
@@ -148,13 +148,13 @@ func (s *System) tellLost(ctx context.Context, e storage.IndexEntry, work string
 
 // NextReminders lists what agents want to be reminded of, the next one first, at
 // most limit.
-func (s *System) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+func (s *AgentSystem) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
 	return s.Later.NextReminders(ctx, limit)
 }
 
 // AgentReminders lists what an agent wants to be reminded of, the next one
 // first.
-func (s *System) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
+func (s *AgentSystem) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 // slowInbox answers what waits some time after it has read it.
 type slowInbox struct{ storage.Inbox }
 
-func (x slowInbox) Waiting(ctx context.Context, id claybot.AgentID, limit int) ([]claybot.Message, error) {
+func (x slowInbox) Waiting(ctx context.Context, id claybot.AgentID, limit int) ([]claybot.AgentMessage, error) {
 	defer time.Sleep(10 * time.Second)
 	return x.Inbox.Waiting(ctx, id, limit)
 }

@@ -25,7 +25,7 @@ type order struct {
 
 // ordered takes a command that does something. It reports whether the message
 // was one.
-func (s *System) ordered(ctx context.Context, agent claybot.Agent, m claybot.Message) (done storage.Posted, taken bool, err error) {
+func (s *AgentSystem) ordered(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
 	if m.Type != claybot.MessageCommand {
 		return done, false, nil
 	}
@@ -80,16 +80,16 @@ func unfinished(err error) error {
 
 // storedAs is a message as it was stored when it came first. One that is known
 // under another id is as it is: it was taken care of then.
-func (s *System) storedAs(ctx context.Context, id claybot.MessageID) (claybot.Message, error) {
+func (s *AgentSystem) storedAs(ctx context.Context, id claybot.MessageID) (claybot.AgentMessage, error) {
 	r, err := s.Inbox.Receipt(ctx, id)
 	if err != nil {
-		return claybot.Message{ID: id}, ignore(err, storage.ErrNotFound)
+		return claybot.AgentMessage{ID: id}, ignore(err, storage.ErrNotFound)
 	}
 	return r.Message, nil
 }
 
 // carryOut does what a stored command orders. Doing it again changes nothing.
-func (s *System) carryOut(ctx context.Context, agent claybot.Agent, m claybot.Message) error {
+func (s *AgentSystem) carryOut(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) error {
 	if m.Type != claybot.MessageCommand || m.Answer == nil {
 		return nil
 	}

@@ -56,7 +56,7 @@ func parkedName(key string) string {
 
 // ParkedAgents lists up to limit agents with parked messages, in the order of their
 // oldest ones. It is for operators.
-func (s *System) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error) {
+func (s *AgentSystem) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error) {
 	agents, err := s.Parking.ParkedAgents(ctx, limit)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *System) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, er
 
 // DropParked ends all parked messages of the agent with a name, as ParkedAgents has it,
 // and returns them; storage.ErrNotFound when it has none. It is for operators.
-func (s *System) DropParked(ctx context.Context, agent string) ([]claybot.MessageID, error) {
+func (s *AgentSystem) DropParked(ctx context.Context, agent string) ([]claybot.MessageID, error) {
 	agents, err := s.Parking.ParkedAgents(ctx, storage.MaxParked)
 	if err != nil {
 		return nil, err

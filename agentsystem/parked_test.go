@@ -103,7 +103,7 @@ func (h hurtParking) ParkedOf(ctx context.Context, key string, limit int) ([]sto
 		if p.Message.ID != h.id {
 			continue
 		}
-		list[i].Message, list[i].Damaged = claybot.Message{ID: h.id}, storage.ErrDamaged
+		list[i].Message, list[i].Damaged = claybot.AgentMessage{ID: h.id}, storage.ErrDamaged
 		if h.whole {
 			list[i].To = claybot.Descriptor{}
 		}

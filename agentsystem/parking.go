@@ -52,7 +52,7 @@ type parkingLot struct {
 // agent's: the error is of storage.ClassStore, where nothing can be stored, of
 // ClassMessage, where nothing can be done with the message, or the end of ctx. Behind a
 // parked message it touches no files of the agent.
-func (s *System) take(ctx context.Context, to claybot.Descriptor, m claybot.Message) (storage.Posted, error) {
+func (s *AgentSystem) take(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
 	if !to.Foreground() || m.Type == claybot.MessageSystem { // its source keeps it, and waits for nothing else
 		return s.accept(ctx, to, m)
 	}
@@ -80,7 +80,7 @@ func (s *System) take(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 }
 
 // park keeps a message until its agent can be used.
-func (s *System) park(ctx context.Context, to claybot.Descriptor, m claybot.Message, cause error, rules storage.ParkRules) (storage.Posted, error) {
+func (s *AgentSystem) park(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, cause error, rules storage.ParkRules) (storage.Posted, error) {
 	m.Text = clean(m.Text)
 	rules.All, rules.Agent = storage.MaxParked, storage.MaxParkedAgent
 	p := storage.Parked{To: to, Message: m, Cause: cause.Error()}
@@ -116,7 +116,7 @@ func (s *System) park(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 
 // stopParked ends the parked messages before m that would start a run, because m asks to
 // stop: they must not be answered after it.
-func (s *System) stopParked(ctx context.Context, to claybot.Descriptor, m claybot.Message) {
+func (s *AgentSystem) stopParked(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) {
 	_, err := s.dropParked(ctx, to.Key(), skippedStopped, func(p storage.Parked) bool {
 		return p.Damaged == nil && (p.Message.Type == claybot.MessageUser || p.Message.Command == "compact")
 	})
@@ -127,7 +127,7 @@ func (s *System) stopParked(ctx context.Context, to claybot.Descriptor, m claybo
 
 // refuse ends a message for which an agent has no room, and tells the person once an
 // hour.
-func (s *System) refuse(ctx context.Context, to claybot.Descriptor, m claybot.Message) (storage.Posted, error) {
+func (s *AgentSystem) refuse(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
 	err := s.tellFull(ctx, to, m)
 	added := false
 	if err == nil {
@@ -140,7 +140,7 @@ func (s *System) refuse(ctx context.Context, to claybot.Descriptor, m claybot.Me
 }
 
 // tellFull says once an hour that no more messages for an agent are kept.
-func (s *System) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (s *AgentSystem) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textInboxFull())
 	for i := range out {
 		out[i].ID = fmt.Sprintf("full/%s/%d/%d", to.Key(), time.Now().Unix()/3600, i+1) // the id makes it one an hour
@@ -155,7 +155,7 @@ func (s *System) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.
 
 // unparkFirst takes in what is parked for an agent before a message whose caller
 // waits for it, and keeps it on an error.
-func (s *System) unparkFirst(ctx context.Context, to claybot.Descriptor) error {
+func (s *AgentSystem) unparkFirst(ctx context.Context, to claybot.Descriptor) error {
 	held, err := s.Parking.IsParked(ctx, to)
 	if err != nil || !held {
 		return err
@@ -168,7 +168,7 @@ func (s *System) unparkFirst(ctx context.Context, to claybot.Descriptor) error {
 // first message that cannot be taken. It ends messages that are damaged and those of a
 // person without access. Any number of calls at the same time do no harm: a message that
 // was taken is known.
-func (s *System) unpark(ctx context.Context, key string) (first storage.Parked, err error) {
+func (s *AgentSystem) unpark(ctx context.Context, key string) (first storage.Parked, err error) {
 	for limit := 1; ; limit = parkedAtOnce { // the first says whether the agent can be used
 		list, err := s.Parking.ParkedOf(ctx, key, limit)
 		if err != nil || len(list) == 0 {
@@ -182,7 +182,7 @@ func (s *System) unpark(ctx context.Context, key string) (first storage.Parked, 
 	}
 }
 
-func (s *System) unparkOne(ctx context.Context, p storage.Parked) error {
+func (s *AgentSystem) unparkOne(ctx context.Context, p storage.Parked) error {
 	switch {
 	case p.Damaged != nil:
 		return s.endDamaged(ctx, p)
@@ -196,7 +196,7 @@ func (s *System) unparkOne(ctx context.Context, p storage.Parked) error {
 }
 
 // endParked ends a parked message with a reason.
-func (s *System) endParked(ctx context.Context, p storage.Parked, reason string) error {
+func (s *AgentSystem) endParked(ctx context.Context, p storage.Parked, reason string) error {
 	if _, err := s.Parking.EndParked(ctx, p, reason); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (s *System) endParked(ctx context.Context, p storage.Parked, reason string)
 
 // dropParked ends those parked messages of the agent with a key that which picks, for a
 // reason, and returns them. An agent for which none is left is well.
-func (s *System) dropParked(ctx context.Context, key, reason string, which func(storage.Parked) bool) (dropped []claybot.MessageID, err error) {
+func (s *AgentSystem) dropParked(ctx context.Context, key, reason string, which func(storage.Parked) bool) (dropped []claybot.MessageID, err error) {
 	list, err := s.Parking.ParkedOf(ctx, key, storage.MaxParkedAgent)
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (s *System) dropParked(ctx context.Context, key, reason string, which func(
 
 // endDamaged ends a parked message that cannot be read, and tells the person, if it is
 // known who that is.
-func (s *System) endDamaged(ctx context.Context, p storage.Parked) error {
+func (s *AgentSystem) endDamaged(ctx context.Context, p storage.Parked) error {
 	s.Log.Error("a parked message is damaged and will not run", "connector", p.To.Connector, "message", p.Message.ID, "err", p.Damaged)
 	route := descriptorOf(p.Key).Route()
 	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: route}, textParkedDamaged)
@@ -245,7 +245,7 @@ func (s *System) endDamaged(ctx context.Context, p storage.Parked) error {
 
 // retryParked takes parked messages in as soon as their agents can be used, until
 // ctx is done. Of several members one does so, for as long as there are any.
-func (s *System) retryParked(ctx context.Context) {
+func (s *AgentSystem) retryParked(ctx context.Context) {
 	for ctx.Err() == nil {
 		woken := s.parking.parked.next()
 		totals, err := s.countParked(ctx)
@@ -275,7 +275,7 @@ func (s *System) retryParked(ctx context.Context) {
 }
 
 // countParked counts what is parked, for status and readiness.
-func (s *System) countParked(ctx context.Context) (storage.ParkedTotals, error) {
+func (s *AgentSystem) countParked(ctx context.Context) (storage.ParkedTotals, error) {
 	totals, err := s.Parking.ParkedTotals(ctx)
 	if err == nil {
 		s.parking.totals.Store(&totals)
@@ -286,14 +286,14 @@ func (s *System) countParked(ctx context.Context) (storage.ParkedTotals, error) 
 
 // retryClaimed retries parked messages until none is left, while this member has the
 // claim.
-func (s *System) retryClaimed(ctx context.Context) error {
+func (s *AgentSystem) retryClaimed(ctx context.Context) error {
 	hold, err := s.Members.Claim(ctx, parkingClaim)
 	if err != nil {
 		return err
 	}
 	mine, free := hold.Context(ctx)
 	defer free()
-	r := retries{System: s, next: make(map[string]time.Time), slots: make(chan struct{}, retriesAtOnce)}
+	r := retries{AgentSystem: s, next: make(map[string]time.Time), slots: make(chan struct{}, retriesAtOnce)}
 	err = r.run(mine)
 	r.wg.Wait()
 	if yieldErr := hold.Yield(ctx, true); yieldErr != nil {
@@ -304,7 +304,7 @@ func (s *System) retryClaimed(ctx context.Context) error {
 
 // retries are the tries of a member that has the claim.
 type retries struct {
-	*System
+	*AgentSystem
 	wg    sync.WaitGroup
 	slots chan struct{}
 

@@ -21,12 +21,12 @@ import (
 
 // A pass is one worker's way through one run.
 type pass struct {
-	*System
-	box      *inbox.Box
+	*AgentSystem
+	box      *inbox.AgentInbox
 	agent    claybot.Agent
 	profile  Profile
 	run      claybot.Run
-	messages []claybot.Message
+	messages []claybot.AgentMessage
 	log      *slog.Logger
 	hidden   func(claybot.Record) bool // records that the engine does not see
 
@@ -348,7 +348,7 @@ func (p *pass) show(events ...claybot.Event) {
 		p.seq++
 		e.Seq = p.seq
 		p.Meter.Event(p.agent.ID, e)
-		if ok && (p.Members.IsAlone() || p.System.shown.first(e)) {
+		if ok && (p.Members.IsAlone() || p.AgentSystem.shown.first(e)) {
 			o.Observe(p.route(), e)
 		}
 	}
@@ -375,7 +375,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 		return nil, err
 	}
 	first := p.work().newest()
-	more, err := p.Inbox.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.Message) bool {
+	more, err := p.Inbox.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.AgentMessage) bool {
 		return inbox.Together(first, m)
 	})
 	if err != nil || len(more) == 0 {
@@ -387,7 +387,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 
 // joined makes records of messages that were just bound to the run. However it
 // ends from here on, they end with it, and somebody may wait for that.
-func (p *pass) joined(ctx context.Context, more []claybot.Message) ([]claybot.Record, error) {
+func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]claybot.Record, error) {
 	ids := make([]claybot.MessageID, len(more))
 	for i, m := range more {
 		ids[i] = m.ID
@@ -426,7 +426,7 @@ func (p *pass) switched(now inbox.Policy) {
 }
 
 // userRecord is the record of a message: of a person, or of the system.
-func (p *pass) userRecord(m claybot.Message) claybot.Record {
+func (p *pass) userRecord(m claybot.AgentMessage) claybot.Record {
 	r := claybot.Record{
 		Type: claybot.RecordUser, At: m.At, Run: p.run.ID,
 		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote,

@@ -11,7 +11,7 @@ import (
 
 // pausedRun is the run of an agent that waits for answers, and the first question
 // that has none; ok is false where there is no such question.
-func (s *System) pausedRun(ctx context.Context, id claybot.AgentID) (run claybot.Run, q claybot.Question, ok bool, err error) {
+func (s *AgentSystem) pausedRun(ctx context.Context, id claybot.AgentID) (run claybot.Run, q claybot.Question, ok bool, err error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
 		return run, q, false, ignore(err, storage.ErrNotFound)
@@ -38,7 +38,7 @@ func (s *System) pausedRun(ctx context.Context, id claybot.AgentID) (run claybot
 // for. The notice commits together with the message, and its id makes it one for each
 // question. A message that cannot be looked at is taken in without a notice: the next
 // one has it.
-func (s *System) tellPending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
+func (s *AgentSystem) tellPending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
 	if p.Skip != "" || p.Message.Type != claybot.MessageUser || !agent.Descriptor.Foreground() {
 		return
 	}
@@ -58,7 +58,7 @@ func (s *System) tellPending(ctx context.Context, agent claybot.Agent, p *storag
 }
 
 // doing says what an agent does now, and what its person can do about it.
-func (s *System) doing(ctx context.Context, agent claybot.Agent) string {
+func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 	run, q, asks, err := s.pausedRun(ctx, agent.ID)
 	switch {
 	case s.boxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:

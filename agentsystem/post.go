@@ -23,14 +23,14 @@ const (
 	maxWaiting = 10_000  // messages of one agent
 )
 
-var _ connectors.Handler = (*System)(nil)
+var _ connectors.Handler = (*AgentSystem)(nil)
 
 // Post takes in what a connector received. It returns nil once the message is
 // durable, or was turned away for good: a stranger's, or one that is known. A message
 // whose agent cannot be used is durable, too: it is parked, and runs when the agent
 // can be used again. Any other outcome is an error, and nothing is stored. An error of
 // storage.ClassMessage is for good; after any other the source must keep the message.
-func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (s *AgentSystem) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	began, from := time.Now(), cmp.Or(to.Connector, string(to.Type))
 	defer s.intake.begin(from)()
 	outcome, err := s.receive(ctx, to, m)
@@ -39,7 +39,7 @@ func (s *System) Post(ctx context.Context, to claybot.Descriptor, m claybot.Mess
 }
 
 // receive is Post, and says what became of the message.
-func (s *System) receive(ctx context.Context, to claybot.Descriptor, m claybot.Message) (outcome string, err error) {
+func (s *AgentSystem) receive(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
 	if err := checkMessage(to, m); err != nil {
 		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
 	}
@@ -61,7 +61,7 @@ func (s *System) receive(ctx context.Context, to claybot.Descriptor, m claybot.M
 }
 
 // Moved follows a channel to its new id.
-func (s *System) Moved(ctx context.Context, connector, from, to string) error {
+func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
 	defer s.intake.begin(connector)()
 	_, err := within(ctx, &s.calls, connector+"/"+from, func() (struct{}, error) {
 		return struct{}{}, s.Agents.MoveChannel(ctx, connector, from, to)
@@ -80,7 +80,7 @@ func (s *System) Moved(ctx context.Context, connector, from, to string) error {
 	return s.gate.grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
 }
 
-func checkMessage(to claybot.Descriptor, m claybot.Message) error {
+func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
 	switch {
 	case m.ID == "":
 		return errors.New("post: the message has no id")
@@ -93,7 +93,7 @@ func checkMessage(to claybot.Descriptor, m claybot.Message) error {
 }
 
 // accept stores a message of somebody who may speak.
-func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Message) (storage.Posted, error) {
+func (s *AgentSystem) accept(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
 	m.Text = clean(m.Text)
 	if m.At == 0 {
 		m.At = claybot.Now()
@@ -106,7 +106,7 @@ func (s *System) accept(ctx context.Context, to claybot.Descriptor, m claybot.Me
 }
 
 // acceptFor stores a message for a known agent.
-func (s *System) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.Message) (storage.Posted, error) {
+func (s *AgentSystem) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error) {
 	if done, taken, err := s.ordered(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
@@ -133,7 +133,7 @@ func (s *System) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.M
 
 // complete makes a message ready for the inbox of an agent: how long it may be
 // held back, where its answer goes, and all that commits together with it.
-func (s *System) complete(ctx context.Context, agent claybot.Agent, m claybot.Message) (storage.Posting, error) {
+func (s *AgentSystem) complete(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error) {
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
@@ -150,7 +150,7 @@ func (s *System) complete(ctx context.Context, agent claybot.Agent, m claybot.Me
 
 // prepare decides what commits together with a message: the answer to a
 // command, or the reason why it will not run.
-func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
+func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	m := p.Message
 	if m.Type == claybot.MessageSystem {
 		return s.place(ctx, agent, p)
@@ -192,7 +192,7 @@ func (s *System) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 }
 
 // accepted tells everybody who waits for it that a message is durable.
-func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Message, done storage.Posted) {
+func (s *AgentSystem) accepted(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, done storage.Posted) {
 	s.Log.Debug("message accepted", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "type", m.Type)
 	s.deliverer.Hand(done.Outbox)
 	if len(done.Dropped) > 0 {
@@ -215,12 +215,12 @@ func (s *System) accepted(ctx context.Context, agent claybot.Agent, m claybot.Me
 }
 
 // stopsAll reports whether a message asks to stop an agent and all below it.
-func stopsAll(m claybot.Message) bool {
+func stopsAll(m claybot.AgentMessage) bool {
 	return m.Type == claybot.MessageCancel && strings.EqualFold(strings.TrimSpace(m.Text), "all")
 }
 
 // notifyFull says once an hour that an inbox takes no more.
-func (s *System) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.Message) {
+func (s *AgentSystem) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) {
 	if m.Type != claybot.MessageUser {
 		return // who sent it is told otherwise
 	}
@@ -235,13 +235,13 @@ func (s *System) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.
 }
 
 // replyTo is an answer of the system itself to a message of an agent.
-func replyTo(agent claybot.Agent, m claybot.Message, kind claybot.OutgoingKind) claybot.Outgoing {
+func replyTo(agent claybot.Agent, m claybot.AgentMessage, kind claybot.OutgoingKind) claybot.Outgoing {
 	return claybot.Outgoing{Kind: kind, Agent: agent.ID, Message: m.ID, Route: m.ReplyRoute(agent.Descriptor)}
 }
 
 // compose makes the outgoing messages of one text like o: as many parts as the
 // platform needs, and none where it goes nowhere.
-func (s *System) compose(o claybot.Outgoing, text string) []claybot.Outgoing {
+func (s *AgentSystem) compose(o claybot.Outgoing, text string) []claybot.Outgoing {
 	if o.Route.Connector == "" {
 		return nil // it stays in history
 	}

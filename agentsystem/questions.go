@@ -17,7 +17,7 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-var _ tools.Questions = (*System)(nil)
+var _ tools.Questions = (*AgentSystem)(nil)
 
 const (
 	questionTime = 24 * time.Hour // how long a question is open that says nothing else
@@ -29,7 +29,7 @@ var errNobody = errors.New("no person reads along in this run, so nobody can be 
 
 // Ask implements tools.Questions. The person is asked when the run is paused;
 // what was asked before keeps its time.
-func (s *System) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
+func (s *AgentSystem) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
 	t := s.turns.of(env.Run)
 	if !t.agent.Descriptor.Foreground() || !t.person() {
 		return tools.Result{}, errNobody
@@ -48,7 +48,7 @@ func (s *System) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) 
 }
 
 // ask is what was said to the questions of a round, or what the run waits for.
-func (s *System) ask(ctx context.Context, t turn, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (s *AgentSystem) ask(ctx context.Context, t turn, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
 	wait := claybot.Awaiting{Reason: claybot.AwaitApproval}
 	answers := make([]claybot.Answered, 0, len(qs))
 	for i, q := range qs {
@@ -101,11 +101,11 @@ func (p *pass) ask(ctx context.Context, round string, qs []claybot.Question) ([]
 		}
 		qs[i].Approvers = []string{owner}
 	}
-	return p.System.ask(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
+	return p.AgentSystem.ask(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
 }
 
 // answerOf is what was said to a question; nil when nothing was yet.
-func (s *System) answerOf(ctx context.Context, q claybot.Question) (*claybot.Answered, error) {
+func (s *AgentSystem) answerOf(ctx context.Context, q claybot.Question) (*claybot.Answered, error) {
 	r, err := s.Inbox.Receipt(ctx, q.AnswerID())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -180,7 +180,7 @@ func valueText(v json.RawMessage) string {
 }
 
 // zone is where the people are.
-func (s *System) zone() *time.Location {
+func (s *AgentSystem) zone() *time.Location {
 	if s.Zone != nil {
 		if z := s.Zone(); z != nil {
 			return z
@@ -191,12 +191,12 @@ func (s *System) zone() *time.Location {
 
 // OpenQuestions lists the open questions of an agent, or of all when none is
 // named, the oldest first; 1,000 at most.
-func (s *System) OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]storage.OpenQuestion, error) {
+func (s *AgentSystem) OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]storage.OpenQuestion, error) {
 	return s.Asked.OpenQuestions(ctx, agent, maxQuestions)
 }
 
 // Question finds a question, open or answered; storage.ErrNotFound.
-func (s *System) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
+func (s *AgentSystem) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
 	return s.Asked.Question(ctx, id)
 }
 
@@ -205,7 +205,7 @@ func (s *System) Question(ctx context.Context, id string) (storage.OpenQuestion,
 // is closed, ErrApproved for the second yes of a person, and an *AnswerError when
 // the value does not fit. The first answer that fits counts; a second one changes
 // nothing.
-func (s *System) AnswerQuestion(ctx context.Context, id string, a Said) error {
+func (s *AgentSystem) AnswerQuestion(ctx context.Context, id string, a Said) error {
 	q, err := s.Asked.Question(ctx, id)
 	if err != nil {
 		return err
@@ -230,14 +230,14 @@ type Said struct {
 // AnswerRun answers several questions of a paused run by their keys or ids, all
 // or none; errors as of AnswerQuestion, with storage.ErrState when the run asks
 // nothing. The faults of the AnswerError have the names that were given.
-func (s *System) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
+func (s *AgentSystem) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
 	return s.answerRun(ctx, id, values, saidBy{by: by, via: via})
 }
 
 // AnswerSaid is AnswerRun for answers that came as a message, which is stored
 // with them: StartRun and Known find under its id the run that it answered. A
 // message that is known answers nothing; it is storage.ErrState.
-func (s *System) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.Message, by string, via claybot.AnswerVia) error {
+func (s *AgentSystem) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
 	m.Text = clean(m.Text)
 	return s.answerRun(ctx, id, values, saidBy{by: by, via: via, message: m})
 }
@@ -249,10 +249,10 @@ type saidBy struct {
 	reason  string
 	scope   claybot.ApprovalScope
 	args    string
-	message claybot.Message // in which the answers came; none without an id
+	message claybot.AgentMessage // in which the answers came; none without an id
 }
 
-func (s *System) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, who saidBy) error {
+func (s *AgentSystem) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, who saidBy) error {
 	run, err := s.Runs.Run(ctx, id)
 	switch {
 	case err != nil:
@@ -307,7 +307,7 @@ func (s *System) answerRun(ctx context.Context, id claybot.RunID, values map[str
 // askedBy are the questions that a paused run asks and, where a name is none of
 // theirs, those that it asked before: they are closed, which is something else
 // than unknown.
-func (s *System) askedBy(ctx context.Context, run claybot.Run, names map[string]string) ([]claybot.Question, error) {
+func (s *AgentSystem) askedBy(ctx context.Context, run claybot.Run, names map[string]string) ([]claybot.Question, error) {
 	all := slices.Clone(run.Awaiting.Questions)
 	known := func(name string) bool { _, ok := named(all, name); return ok }
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
@@ -337,7 +337,7 @@ func named(qs []claybot.Question, name string) (claybot.Question, bool) {
 
 // answerAll checks the values, which are named by the ids of their questions,
 // and posts the answers when all fit.
-func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, who saidBy) error {
+func (s *AgentSystem) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, who saidBy) error {
 	var answers []claybot.Answered
 	faults := make(map[string]string)
 	for _, q := range qs {
@@ -392,7 +392,7 @@ func (s *System) answerAll(ctx context.Context, qs []storage.OpenQuestion, value
 // postSaid stores the message in which answers came, with what follows from it,
 // before the answers themselves: a crash in between has them posted by the next
 // start, see typed.
-func (s *System) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.Message, answers []claybot.Answered) error {
+func (s *AgentSystem) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.AgentMessage, answers []claybot.Answered) error {
 	agent, err := s.agent(ctx, id)
 	if err != nil {
 		return err
@@ -415,7 +415,7 @@ func (s *System) postSaid(ctx context.Context, id claybot.AgentID, run claybot.R
 
 // saidAgain is what became of a message that answered questions. What a crash or
 // a full disk kept from being posted then is posted now.
-func (s *System) saidAgain(ctx context.Context, r storage.Receipt) (Accepted, error) {
+func (s *AgentSystem) saidAgain(ctx context.Context, r storage.Receipt) (Accepted, error) {
 	m := r.Message
 	run, err := s.Runs.Run(ctx, m.Answer.RunID)
 	if err != nil {
@@ -441,7 +441,7 @@ func (s *System) saidAgain(ctx context.Context, r storage.Receipt) (Accepted, er
 // open reports why a question cannot be answered by somebody: it is closed, or
 // not his. Who comes over HTTP or a page was let in as an operator by the door;
 // in a chat only those may who are asked, or have approved before.
-func (s *System) open(ctx context.Context, q storage.OpenQuestion, by string, via claybot.AnswerVia) error {
+func (s *AgentSystem) open(ctx context.Context, q storage.OpenQuestion, by string, via claybot.AnswerVia) error {
 	e, err := s.Index.IndexedAgentByID(ctx, q.Agent)
 	if err != nil {
 		return err
@@ -466,7 +466,7 @@ func (s *System) open(ctx context.Context, q storage.OpenQuestion, by string, vi
 
 // mayAnswer reports whether a person, by his owner id, may answer a question of
 // an agent: who is named by it, or else the agent's own person.
-func (s *System) mayAnswer(q claybot.Question, d claybot.Descriptor, by string) bool {
+func (s *AgentSystem) mayAnswer(q claybot.Question, d claybot.Descriptor, by string) bool {
 	may := q.Approvers
 	if len(may) == 0 {
 		may = []string{d.OwnerID()}
@@ -478,9 +478,9 @@ func (s *System) mayAnswer(q claybot.Question, d claybot.Descriptor, by string) 
 
 // postAnswer gives a paused run what was said to a question. It reports whether
 // this is the answer that counts, as it is when the same was posted before.
-func (s *System) postAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) (bool, error) {
+func (s *AgentSystem) postAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) (bool, error) {
 	id := claybot.Question{ID: a.Question}.AnswerID()
-	done, err := s.boxes.Post(ctx, storage.Posting{To: agent, Message: claybot.Message{
+	done, err := s.boxes.Post(ctx, storage.Posting{To: agent, Message: claybot.AgentMessage{
 		ID: id, Type: claybot.MessageAnswer, Run: run, At: claybot.Now(), From: claybot.Sender{UserID: a.By},
 		Answer: &claybot.Answer{OK: true, Output: valueText(a.Value), RunID: run, To: &a},
 	}})

@@ -139,7 +139,7 @@ type person struct {
 
 // A typedText is a text of a person, and what became of it.
 type typedText struct {
-	message claybot.Message
+	message claybot.AgentMessage
 	reply   string
 }
 
@@ -307,7 +307,7 @@ func (w *world) begin(draws [][]uint32) {
 
 func (w *world) id(kind string) string { w.n++; return fmt.Sprint(kind, w.n) }
 
-func (p *person) message(id, text string) claybot.Message {
+func (p *person) message(id, text string) claybot.AgentMessage {
 	m := msg(id, text)
 	m.From = claybot.Sender{UserID: p.UserID, Name: p.UserID}
 	return m

@@ -376,7 +376,7 @@ func TestExpiredQuestion(t *testing.T) {
 func TestStopAndResetWhileAsking(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		m    claybot.Message
+		m    claybot.AgentMessage
 		says string
 	}{
 		{typed("s", claybot.MessageCancel, ""), "Stopped."},

@@ -162,7 +162,7 @@ func (w *world) decides(p *person) {
 }
 
 // ends is a command that ends the run.
-func (w *world) ends(p *person, m claybot.Message, by string) {
+func (w *world) ends(p *person, m claybot.AgentMessage, by string) {
 	m.From = claybot.Sender{UserID: p.UserID}
 	w.do(p, string(m.Type), func() (string, error) {
 		return by, w.system.Post(w.Context(), p.Descriptor, m)

@@ -18,7 +18,7 @@ var ErrApproved = errors.New("approved already by the same person")
 
 // Lacking is how many more people must approve the action of a question, somebody
 // else each, once this was said to it; 0 as well for what is no approval.
-func (s *System) Lacking(q claybot.Question, a Said) int {
+func (s *AgentSystem) Lacking(q claybot.Question, a Said) int {
 	if v, err := q.Check(a.Value, s.zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
 		return 0
 	}
@@ -27,13 +27,13 @@ func (s *System) Lacking(q claybot.Question, a Said) int {
 
 // approvedBefore reports whether somebody is among those who have approved what a
 // question is about. Operators, whom nobody can tell apart, are one of them.
-func (s *System) approvedBefore(q claybot.Question, by string) bool {
+func (s *AgentSystem) approvedBefore(q claybot.Question, by string) bool {
 	return q.Type == claybot.QuestionConfirm && q.Need > 1 && tools.Approvers{People: s.people}.Among(q.ApprovedBy, by)
 }
 
 // mayDecide is mayAnswer, and true for who has approved before: he is not asked
 // again, but is told so, and may still say no.
-func (s *System) mayDecide(q claybot.Question, d claybot.Descriptor, by string) bool {
+func (s *AgentSystem) mayDecide(q claybot.Question, d claybot.Descriptor, by string) bool {
 	return s.mayAnswer(q, d, by) || s.approvedBefore(q, by)
 }
 
@@ -58,7 +58,7 @@ func follows(q, before claybot.Question) bool {
 
 // closedID is what somebody reads who approves what has an answer already, by the
 // beginning of its id; empty where none of the open approvals follows it.
-func (s *System) closedID(ctx context.Context, open []claybot.Question, word, by string) (string, error) {
+func (s *AgentSystem) closedID(ctx context.Context, open []claybot.Question, word, by string) (string, error) {
 	for _, q := range open {
 		if q.Need < 2 || len(q.ApprovedBy) == 0 {
 			continue

@@ -77,7 +77,7 @@ type ramp struct {
 	late     bool            // unclean starts in a row no longer lengthen a probation, and the process before outlived it
 	lost     map[string]bool // members that died
 	waiting  []*ticket       // in the order in which they came
-	tickets  map[*inbox.Box]*ticket
+	tickets  map[*inbox.AgentInbox]*ticket
 	testing  map[*ticket]bool
 	working  int
 	peak     int
@@ -88,7 +88,7 @@ type ramp struct {
 
 // A ticket is the way of one held agent through the ramp.
 type ticket struct {
-	box      *inbox.Box
+	box      *inbox.AgentInbox
 	agent    claybot.AgentID
 	tries    tries
 	suspect  bool
@@ -103,7 +103,7 @@ type ticket struct {
 func newRamp(boots storage.Boots, log *slog.Logger, survived func(*ticket)) *ramp {
 	return &ramp{
 		boots: boots, log: log, survived: survived, proven: make(chan struct{}), lost: make(map[string]bool),
-		tickets: make(map[*inbox.Box]*ticket), testing: make(map[*ticket]bool), suspects: make(map[claybot.AgentID]bool),
+		tickets: make(map[*inbox.AgentInbox]*ticket), testing: make(map[*ticket]bool), suspects: make(map[claybot.AgentID]bool),
 	}
 }
 
@@ -189,7 +189,7 @@ func (r *ramp) isActive() bool {
 }
 
 // isTesting reports whether the run of an agent is on probation.
-func (r *ramp) isTesting(b *inbox.Box) bool {
+func (r *ramp) isTesting(b *inbox.AgentInbox) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.tickets[b]
@@ -246,11 +246,11 @@ func (r *ramp) queue(ts ...*ticket) {
 }
 
 // interrupted reports whether the run of an agent was begun and is not paused.
-func interrupted(b *inbox.Box) bool { return b.Run != nil && b.Run.State == claybot.RunRunning }
+func interrupted(b *inbox.AgentInbox) bool { return b.Run != nil && b.Run.State == claybot.RunRunning }
 
 // wait blocks until the agent of a box is let in: nil, also when the ramp does not
 // know it. Else it is why the work on the agent is to end.
-func (r *ramp) wait(b *inbox.Box, draining <-chan struct{}) error {
+func (r *ramp) wait(b *inbox.AgentInbox, draining <-chan struct{}) error {
 	r.mu.Lock()
 	t := r.tickets[b]
 	r.mu.Unlock()
@@ -269,7 +269,7 @@ func (r *ramp) wait(b *inbox.Box, draining <-chan struct{}) error {
 
 // leave says that the work on an agent has ended, in whatever way: the process
 // lives. well says that nothing was wrong with it.
-func (r *ramp) leave(b *inbox.Box, well bool) {
+func (r *ramp) leave(b *inbox.AgentInbox, well bool) {
 	r.mu.Lock()
 	t := r.tickets[b]
 	if t == nil {

@@ -113,7 +113,7 @@ func less(a, b *ticket) bool {
 	return cmp.Compare(attempts(a.box), attempts(b.box)) > 0
 }
 
-func attempts(b *inbox.Box) int {
+func attempts(b *inbox.AgentInbox) int {
 	if b.Run == nil {
 		return 0
 	}

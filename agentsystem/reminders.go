@@ -32,7 +32,7 @@ const (
 // Several nodes do so side by side, without a leader: the store takes a reminder
 // out of its table in the transaction that posts it, so one of them posts it and
 // the others find nothing.
-func (s *System) remindAll(ctx context.Context) {
+func (s *AgentSystem) remindAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		posted, next, err := s.Later.Remind(ctx, claybot.Now(), func(r storage.Reminder) (storage.Posting, error) {
 			e, err := s.Index.IndexedAgentByID(ctx, r.Agent)
@@ -75,20 +75,20 @@ func untilNext(next claybot.Time) time.Duration {
 }
 
 // reminderMessage is a reminder as its agent gets it.
-func reminderMessage(r storage.Reminder) claybot.Message {
+func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 	now := claybot.Now()
 	text := r.Note
 	if late := now.Time().Sub(r.Due.Time()); late > lateReminder {
 		text += fmt.Sprintf("\n(late: it was due at %s)", r.Due.Time().UTC().Format(time.RFC3339))
 	}
-	return claybot.Message{
+	return claybot.AgentMessage{
 		ID: claybot.MessageID("reminder/" + r.ID), Type: claybot.MessageSystem, Kind: claybot.KindReminder,
 		From: claybot.Sender{Name: "reminder"}, Text: text, At: now, Context: r.Context, Route: r.Route,
 	}
 }
 
 // RemindMe implements tools.Agents.
-func (s *System) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
+func (s *AgentSystem) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
 	note = strings.TrimSpace(clean(note))
 	switch {
 	case note == "":
@@ -127,7 +127,7 @@ func (s *System) RemindMe(ctx context.Context, env tools.Env, at time.Time, note
 }
 
 // Reminders implements tools.Agents.
-func (s *System) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder, error) {
+func (s *AgentSystem) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder, error) {
 	all, err := s.Later.Reminders(ctx, env.Agent.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list reminders: %w", err)
@@ -140,7 +140,7 @@ func (s *System) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder
 }
 
 // CancelReminder implements tools.Agents.
-func (s *System) CancelReminder(ctx context.Context, env tools.Env, id string) error {
+func (s *AgentSystem) CancelReminder(ctx context.Context, env tools.Env, id string) error {
 	err := s.Later.CancelReminder(ctx, env.Agent.ID, id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("you have no reminder %.40q; it may have come already", id)

@@ -47,8 +47,8 @@ type rig struct {
 	blowAfter int
 	maxRuns   int
 	// transcribe is Config.Transcribe; more are tools besides the usual ones.
-	transcribe func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
-	more       func(s *agentsystem.System) []tools.Tool
+	transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	more       func(s *agentsystem.AgentSystem) []tools.Tool
 	logs       io.Writer // takes warnings; optional
 
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ type rig struct {
 	db      *sqlite.DB
 	agents  *files.Store
 	boots   *files.Boots
-	system  *agentsystem.System
+	system  *agentsystem.AgentSystem
 	stopRun context.CancelFunc
 	ended   chan error
 	starts  int
@@ -269,20 +269,20 @@ func (r *rig) setPolicy(p inbox.Policy) {
 
 var ann = claybot.User("chat", "dm-ann", "ann")
 
-func msg(id, text string) claybot.Message {
-	return claybot.Message{
+func msg(id, text string) claybot.AgentMessage {
+	return claybot.AgentMessage{
 		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text,
 		From: claybot.Sender{UserID: "ann", Name: "Ann"},
 	}
 }
 
-func typed(id string, t claybot.MessageType, text string) claybot.Message {
+func typed(id string, t claybot.MessageType, text string) claybot.AgentMessage {
 	m := msg(id, text)
 	m.Type = t
 	return m
 }
 
-func command(id, name string) claybot.Message {
+func command(id, name string) claybot.AgentMessage {
 	m := typed(id, claybot.MessageCommand, "")
 	m.Command = name
 	return m
@@ -296,7 +296,7 @@ func (r *rig) say(texts ...string) {
 	}
 }
 
-func (r *rig) post(d claybot.Descriptor, ms ...claybot.Message) {
+func (r *rig) post(d claybot.Descriptor, ms ...claybot.AgentMessage) {
 	r.Helper()
 	for _, m := range ms {
 		if err := r.system.Post(r.Context(), d, m); err != nil {

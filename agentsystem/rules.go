@@ -21,7 +21,7 @@ type Rule struct {
 
 // ApprovedRules lists what was approved for good, for one agent or, when none is
 // named, for all; by agent, the oldest first.
-func (s *System) ApprovedRules(ctx context.Context, agent claybot.AgentID) ([]Rule, error) {
+func (s *AgentSystem) ApprovedRules(ctx context.Context, agent claybot.AgentID) ([]Rule, error) {
 	if err := s.refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *System) ApprovedRules(ctx context.Context, agent claybot.AgentID) ([]Ru
 }
 
 // RemoveRule has an agent ask again; storage.ErrNotFound when it has no such rule.
-func (s *System) RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error {
+func (s *AgentSystem) RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
 	if err := s.refresh(ctx); err != nil {
@@ -63,7 +63,7 @@ func (s *System) RemoveRule(ctx context.Context, id claybot.AgentID, rule string
 
 // approveAlways adds a rule of a person. An agent has at most maxApproved of
 // them; what is beyond counts once.
-func (s *System) approveAlways(ctx context.Context, id claybot.AgentID, rule, by string) error {
+func (s *AgentSystem) approveAlways(ctx context.Context, id claybot.AgentID, rule, by string) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
 	if err := s.refresh(ctx); err != nil { // a rule that was removed elsewhere must not come back
@@ -117,7 +117,7 @@ func (o *ownSettings) copy() map[claybot.AgentID]claybot.Settings {
 
 // editFault says why an action cannot be approved with other arguments; empty
 // when it can. The question stays open then.
-func (s *System) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
+func (s *AgentSystem) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
 	switch {
 	case !yes:
 		return textEditDenied, nil

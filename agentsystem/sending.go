@@ -17,7 +17,7 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-var _ tools.Media = (*System)(nil)
+var _ tools.Media = (*AgentSystem)(nil)
 
 const (
 	// maxCaption is what every platform takes as a caption, in UTF-16 units, with
@@ -30,7 +30,7 @@ const (
 
 // SendFile implements tools.Media. The file and the message have ids made of the
 // call, so a call that is made again sends nothing new.
-func (s *System) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (tools.Sent, error) {
+func (s *AgentSystem) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (tools.Sent, error) {
 	route, err := s.fileRoute(ctx, env)
 	if err != nil {
 		return tools.Sent{}, err
@@ -75,7 +75,7 @@ func (s *System) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (
 
 // fileRoute is where the files of a run go: where it answers, else to the most
 // recent chat of its owner, and nowhere when it is asked over the API.
-func (s *System) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, error) {
+func (s *AgentSystem) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, error) {
 	route := s.turns.of(env.Run).route()
 	if route.Connector != "" || env.Agent.Descriptor.Connector == claybot.ConnectorAPI {
 		return route, nil
@@ -91,11 +91,11 @@ func (s *System) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, e
 	if err != nil {
 		return route, err
 	}
-	return claybot.Message{Context: c}.ReplyRoute(e.Descriptor), nil
+	return claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor), nil
 }
 
 // keepToSend is the file of a Sending, kept.
-func (s *System) keepToSend(ctx context.Context, env tools.Env, x tools.Sending) (claybot.File, error) {
+func (s *AgentSystem) keepToSend(ctx context.Context, env tools.Env, x tools.Sending) (claybot.FileReference, error) {
 	if x.ID != "" {
 		f, r, err := s.Agents.OpenFile(ctx, env.Agent.ID, x.ID)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -106,7 +106,7 @@ func (s *System) keepToSend(ctx context.Context, env tools.Env, x tools.Sending)
 		}
 		return f, errors.Join(r.Close(), mayBeSent(f))
 	}
-	f := claybot.File{ID: connectors.FileID("sent", string(env.Run), env.CallID), Name: x.Name}
+	f := claybot.FileReference{ID: connectors.FileID("sent", string(env.Run), env.CallID), Name: x.Name}
 	kept, r, err := s.Agents.OpenFile(ctx, env.Agent.ID, f.ID)
 	if err == nil { // the call is made again
 		return kept, r.Close()
@@ -138,7 +138,7 @@ func (s *System) keepToSend(ctx context.Context, env tools.Env, x tools.Sending)
 	return f, nil
 }
 
-func mayBeSent(f claybot.File) error {
+func mayBeSent(f claybot.FileReference) error {
 	if f.Size == 0 {
 		return errors.New("the file is empty; no chat takes empty files")
 	}
@@ -146,7 +146,7 @@ func mayBeSent(f claybot.File) error {
 }
 
 // shownAs is how a file is shown: as it is wished, where it can be so.
-func shownAs(as claybot.FileKind, f claybot.File) claybot.FileKind {
+func shownAs(as claybot.FileKind, f claybot.FileReference) claybot.FileKind {
 	picture := f.Size <= maxPicture && (f.MIMEType == "image/jpeg" || f.MIMEType == "image/png" || f.MIMEType == "image/webp")
 	switch {
 	case (as == "" || as == claybot.FilePhoto) && picture:
@@ -161,7 +161,7 @@ func shownAs(as claybot.FileKind, f claybot.File) claybot.FileKind {
 const reactPause = 10 * time.Second
 
 // React implements tools.Media.
-func (s *System) React(ctx context.Context, env tools.Env, emoji string) error {
+func (s *AgentSystem) React(ctx context.Context, env tools.Env, emoji string) error {
 	t := s.turns.of(env.Run)
 	m := t.newest()
 	if m.Type != claybot.MessageUser || m.Context.MessageID == "" {

@@ -85,11 +85,11 @@ func (o *ownSettings) forget(id claybot.AgentID) {
 }
 
 // OwnSettings are what was changed for one agent alone.
-func (s *System) OwnSettings(id claybot.AgentID) claybot.Settings { return s.settings.of(id) }
+func (s *AgentSystem) OwnSettings(id claybot.AgentID) claybot.Settings { return s.settings.of(id) }
 
 // profileOf is how an agent behaves now: its profile, and above it what was
 // changed for it alone.
-func (s *System) profileOf(id claybot.AgentID, d claybot.Descriptor) Profile {
+func (s *AgentSystem) profileOf(id claybot.AgentID, d claybot.Descriptor) Profile {
 	p, own := s.Profile(d), s.settings.of(id)
 	p.Model, p.Engine = cmp.Or(own.Model, p.Model), cmp.Or(own.Engine, p.Engine)
 	p.Policy.WhenBusy = cmp.Or(inbox.WhenBusy(own.WhenBusy), p.Policy.WhenBusy)
@@ -100,13 +100,13 @@ func (s *System) profileOf(id claybot.AgentID, d claybot.Descriptor) Profile {
 	return p
 }
 
-func (s *System) waitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
+func (s *AgentSystem) waitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
 	return s.profileOf(id, d).Policy.Wait()
 }
 
 // Settings are those that apply to an agent, and those of its own;
 // storage.ErrNotFound.
-func (s *System) Settings(ctx context.Context, id claybot.AgentID) (SettingsView, error) {
+func (s *AgentSystem) Settings(ctx context.Context, id claybot.AgentID) (SettingsView, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
 		return SettingsView{}, err
 	}
@@ -140,7 +140,7 @@ func (s *System) Settings(ctx context.Context, id claybot.AgentID) (SettingsView
 // Configure replaces the settings of an agent; they apply at once, also to the
 // messages that wait. storage.ErrNotFound; an AnswerError names what is wrong,
 // and nothing is changed then.
-func (s *System) Configure(ctx context.Context, id claybot.AgentID, own claybot.Settings) error {
+func (s *AgentSystem) Configure(ctx context.Context, id claybot.AgentID, own claybot.Settings) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
 	now, err := s.Settings(ctx, id)

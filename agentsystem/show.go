@@ -8,11 +8,11 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-var _ tools.Display = (*System)(nil)
+var _ tools.Display = (*AgentSystem)(nil)
 
 // Show implements tools.Display. The first text of a name is a message of its
 // own; later ones of the same run replace it.
-func (s *System) Show(ctx context.Context, env tools.Env, name, text string) error {
+func (s *AgentSystem) Show(ctx context.Context, env tools.Env, name, text string) error {
 	t := s.turns.of(env.Run)
 	first := fmt.Sprintf("shown/%s/%s", env.Run, name)
 	out := s.compose(claybot.Outgoing{

@@ -36,7 +36,7 @@ var DefaultSociety = Society{MaxDepth: 3, MaxChildren: 8, MaxStarts: 30}
 const archivedAfter = 7 * 24 * time.Hour
 
 // identities are the owners whose agents d may reach; nil for all.
-func (s *System) identities(d claybot.Descriptor) []string {
+func (s *AgentSystem) identities(d claybot.Descriptor) []string {
 	if s.Society().AllOwners || d.OwnerID() == "" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (s *System) identities(d claybot.Descriptor) []string {
 }
 
 // people are all owner ids of the person who has this one.
-func (s *System) people(owner string) []string {
+func (s *AgentSystem) people(owner string) []string {
 	if all := s.Society().Identities; all != nil {
 		return all(owner)
 	}
@@ -52,7 +52,7 @@ func (s *System) people(owner string) []string {
 }
 
 // reaches reports whether an agent may deal with another one.
-func (s *System) reaches(from, to claybot.Descriptor) bool {
+func (s *AgentSystem) reaches(from, to claybot.Descriptor) bool {
 	ids := s.identities(from)
 	return ids == nil || slices.Contains(ids, to.OwnerID())
 }
@@ -60,7 +60,7 @@ func (s *System) reaches(from, to claybot.Descriptor) bool {
 // foreground finds the most recent foreground agent within reach of d, other
 // than except; storage.ErrNotFound when there is none. People who may not write
 // any more are passed over, and so are those to whom nothing can be sent.
-func (s *System) foreground(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
+func (s *AgentSystem) foreground(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
 	for e, err := range s.Index.Foreground(ctx, s.identities(d)) {
 		if err != nil {
 			return e, fmt.Errorf("find the most recent agent: %w", err)
@@ -73,13 +73,13 @@ func (s *System) foreground(ctx context.Context, d claybot.Descriptor, except cl
 }
 
 // welcome reports whether the person of a foreground agent may still write.
-func (s *System) welcome(d claybot.Descriptor) bool {
+func (s *AgentSystem) welcome(d claybot.Descriptor) bool {
 	return s.gate.allowed(d, false) || s.gate.allowed(d, true)
 }
 
 // archived reports whether a subagent has been quiet for so long that it is not
 // written to any more.
-func (s *System) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
+func (s *AgentSystem) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
 	if e.Descriptor.Type != claybot.AgentSubagent || e.Busy {
 		return false, nil
 	}
@@ -97,7 +97,7 @@ func (s *System) archived(ctx context.Context, e storage.IndexEntry) (bool, erro
 // Foreground is the place of the most recent foreground agent, and when its
 // person wrote last; storage.ErrNotFound when nobody has written yet. It is for
 // connectors whose output has no place of its own.
-func (s *System) Foreground(ctx context.Context) (claybot.Route, claybot.Time, error) {
+func (s *AgentSystem) Foreground(ctx context.Context) (claybot.Route, claybot.Time, error) {
 	e, err := s.foreground(ctx, claybot.Descriptor{}, "")
 	if err != nil {
 		return claybot.Route{}, 0, err
@@ -106,12 +106,12 @@ func (s *System) Foreground(ctx context.Context) (claybot.Route, claybot.Time, e
 	if err != nil {
 		return claybot.Route{}, 0, err
 	}
-	return claybot.Message{Context: c}.ReplyRoute(e.Descriptor), e.LastUserAt, nil
+	return claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor), e.LastUserAt, nil
 }
 
 // place completes a system message with where its agent answers: the thread in
 // which the person wrote last, unless the message says otherwise.
-func (s *System) place(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
+func (s *AgentSystem) place(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	m := &p.Message
 	if !agent.Descriptor.Foreground() {
 		if err := s.taskPlace(ctx, agent, m); err != nil {
@@ -133,7 +133,7 @@ func (s *System) place(ctx context.Context, agent claybot.Agent, p *storage.Post
 
 // taskPlace lets the agent of a task answer what its helpers say where the
 // task's output went last.
-func (s *System) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.Message) error {
+func (s *AgentSystem) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.AgentMessage) error {
 	if agent.Descriptor.Type != claybot.AgentCron || m.Route != nil || m.Firing != nil {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (s *System) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.
 }
 
 // lastPlace is the thread in which the person of a foreground agent wrote last.
-func (s *System) lastPlace(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error) {
+func (s *AgentSystem) lastPlace(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error) {
 	r, err := s.Inbox.LastReceipt(ctx, id)
 	switch {
 	case errors.Is(err, storage.ErrDamaged):
@@ -164,7 +164,7 @@ func (s *System) lastPlace(ctx context.Context, id claybot.AgentID) (claybot.Mes
 // person who may not write any more, and where a task's output goes, its reader
 // is noted, so that nothing is sent there once he was revoked. A place that
 // nobody has written from was named by the operator and stays as it is.
-func (s *System) completeTask(ctx context.Context, d claybot.Descriptor, p *storage.Posting) error {
+func (s *AgentSystem) completeTask(ctx context.Context, d claybot.Descriptor, p *storage.Posting) error {
 	if d.Owner == "" || d.Type == claybot.AgentSubagent {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (s *System) completeTask(ctx context.Context, d claybot.Descriptor, p *stor
 
 // readBy notes the person of a foreground agent as the reader of a message's
 // output, where that goes to his place and nobody is noted yet.
-func (s *System) readBy(ctx context.Context, e storage.IndexEntry, m *claybot.Message) error {
+func (s *AgentSystem) readBy(ctx context.Context, e storage.IndexEntry, m *claybot.AgentMessage) error {
 	r := m.Route
 	if r == nil || r.UserID != "" || r.Connector != e.Descriptor.Connector || r.ChannelID != e.Descriptor.ChannelID {
 		return nil

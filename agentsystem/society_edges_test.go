@@ -156,7 +156,7 @@ func TestRevokedPerson(t *testing.T) {
 			}
 			task := claybot.Descriptor{Type: claybot.AgentCron, UID: "abc", Owner: "chat/ann"}
 			fire := func(id string) {
-				r.post(task, claybot.Message{
+				r.post(task, claybot.AgentMessage{
 					ID: claybot.MessageID(id), Type: claybot.MessageSystem, Kind: claybot.KindCron, Text: "count",
 					Route: &claybot.Route{Connector: "chat", ChannelID: "dm-ann"},
 				})
@@ -182,7 +182,7 @@ func TestRevokedPerson(t *testing.T) {
 func TestSilentCompany(t *testing.T) {
 	t.Parallel()
 	whisper := func(r *rig, id string) {
-		_, err := r.db.Post(r.Context(), storage.Posting{To: r.agent(ann), Message: claybot.Message{
+		_, err := r.db.Post(r.Context(), storage.Posting{To: r.agent(ann), Message: claybot.AgentMessage{
 			ID: claybot.MessageID(id), Type: claybot.MessageSystem, Kind: claybot.KindMessage, Text: "psst", Silent: true,
 		}})
 		if err != nil {

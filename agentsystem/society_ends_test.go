@@ -111,7 +111,7 @@ var task = claybot.Descriptor{Type: claybot.AgentCron, UID: "abc", Owner: "chat/
 func (r *rig) fire(instant, text string) {
 	r.Helper()
 	f := claybot.Firing{Task: "abc", Instant: instant}
-	r.post(task, claybot.Message{
+	r.post(task, claybot.AgentMessage{
 		ID: f.MessageID(), Type: claybot.MessageSystem, Kind: claybot.KindCron, Text: text,
 		Route: &claybot.Route{Connector: "chat", ChannelID: "dm-ann"}, Firing: &f,
 	})

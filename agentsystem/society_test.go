@@ -310,7 +310,7 @@ func TestSpawnTimesOut(t *testing.T) {
 // A stop ends the waiting run and those it waits for, and nobody is told.
 func TestStopWhileWaiting(t *testing.T) {
 	t.Parallel()
-	for _, stop := range []claybot.Message{typed("stop", claybot.MessageCancel, ""), typed("stop", claybot.MessageReset, "")} {
+	for _, stop := range []claybot.AgentMessage{typed("stop", claybot.MessageCancel, ""), typed("stop", claybot.MessageReset, "")} {
 		t.Run(string(stop.Type), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {

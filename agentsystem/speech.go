@@ -30,7 +30,7 @@ type speech struct {
 }
 
 // allow counts one message of the caller, or refuses it.
-func (x *speech) allow(ctx context.Context, s *System, env tools.Env, hops int) error {
+func (x *speech) allow(ctx context.Context, s *AgentSystem, env tools.Env, hops int) error {
 	if err := s.far(ctx, env, hops); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (x *speech) allow(ctx context.Context, s *System, env tools.Env, hops int) 
 
 // far refuses what would go on among agents without a word of a person, and
 // tells the owner so.
-func (s *System) far(ctx context.Context, env tools.Env, hops int) error {
+func (s *AgentSystem) far(ctx context.Context, env tools.Env, hops int) error {
 	if hops <= maxHops {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *System) far(ctx context.Context, env tools.Env, hops int) error {
 
 // tellOwner says a sentence at the place of the most recent foreground agent of
 // an agent's owner, once for each key.
-func (s *System) tellOwner(ctx context.Context, a claybot.Agent, key, text string) {
+func (s *AgentSystem) tellOwner(ctx context.Context, a claybot.Agent, key, text string) {
 	err := s.tryTellOwner(ctx, a, key, text)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -76,7 +76,7 @@ func (s *System) tellOwner(ctx context.Context, a claybot.Agent, key, text strin
 
 // tryTellOwner is tellOwner for whoever tries again; storage.ErrNotFound where
 // nobody is there to be told.
-func (s *System) tryTellOwner(ctx context.Context, a claybot.Agent, key, text string) error {
+func (s *AgentSystem) tryTellOwner(ctx context.Context, a claybot.Agent, key, text string) error {
 	e, err := s.foreground(ctx, a.Descriptor, "")
 	if err != nil {
 		return err
@@ -85,12 +85,12 @@ func (s *System) tryTellOwner(ctx context.Context, a claybot.Agent, key, text st
 }
 
 // tellAt says a sentence where the person of a foreground agent wrote last.
-func (s *System) tellAt(ctx context.Context, e storage.IndexEntry, key, text string) error {
+func (s *AgentSystem) tellAt(ctx context.Context, e storage.IndexEntry, key, text string) error {
 	c, err := s.lastPlace(ctx, e.ID)
 	if err != nil {
 		return err
 	}
-	route := claybot.Message{Context: c}.ReplyRoute(e.Descriptor)
+	route := claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
 	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, text)
 	for i := range out {
 		out[i].ID = fmt.Sprintf("%s/%d", key, i+1)
@@ -107,7 +107,7 @@ func (s *System) tellAt(ctx context.Context, e storage.IndexEntry, key, text str
 // owner, or of everybody when owner is empty, once for each key;
 // storage.ErrNotFound when there is none. It is for connectors without a place
 // of their own.
-func (s *System) Notify(ctx context.Context, owner, key, text string) error {
+func (s *AgentSystem) Notify(ctx context.Context, owner, key, text string) error {
 	e, err := s.foreground(ctx, claybot.Descriptor{Owner: owner}, "")
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *System) Notify(ctx context.Context, owner, key, text string) error {
 }
 
 // SendAgentMessage implements tools.Agents.
-func (s *System) SendAgentMessage(ctx context.Context, env tools.Env, to, text string, silent bool) (claybot.AgentID, error) {
+func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, text string, silent bool) (claybot.AgentID, error) {
 	text = strings.TrimSpace(clean(text))
 	switch {
 	case text == "":
@@ -128,7 +128,7 @@ func (s *System) SendAgentMessage(ctx context.Context, env tools.Env, to, text s
 	if err != nil {
 		return "", err
 	}
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID: claybot.MessageID("agent/" + childUID(env, 0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
 		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
 		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.of(env.Run).hops() + 1, Tainted: env.Tainted,
@@ -145,7 +145,7 @@ func (s *System) SendAgentMessage(ctx context.Context, env tools.Env, to, text s
 
 // paysFor is the run from whose budget another agent works that is told something:
 // one of the same chain, below the one that speaks. It is empty for all others.
-func (s *System) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
+func (s *AgentSystem) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
 	if to.Descriptor.Root == "" || to.Descriptor.Root != root(env.Agent) {
 		return ""
 	}
@@ -154,7 +154,7 @@ func (s *System) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
 
 // deliver posts what one agent says to another; a message that its receiver
 // will not read is an error for who sent it.
-func (s *System) deliver(ctx context.Context, to claybot.Agent, m claybot.Message) error {
+func (s *AgentSystem) deliver(ctx context.Context, to claybot.Agent, m claybot.AgentMessage) error {
 	done, err := s.acceptFor(ctx, to, m)
 	switch {
 	case err != nil:
@@ -177,7 +177,7 @@ func speaker(a claybot.Agent) string {
 
 // target finds the agent that a tool's "to" means: an id, "parent", or nothing
 // for the most recent foreground agent.
-func (s *System) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
+func (s *AgentSystem) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
 	var none claybot.Agent
 	id := claybot.AgentID(strings.TrimSpace(to))
 	switch {
@@ -219,7 +219,7 @@ func (s *System) target(ctx context.Context, from claybot.Agent, to string) (cla
 }
 
 // known finds an agent within reach; those of other owners do not exist.
-func (s *System) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
+func (s *AgentSystem) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && !s.reaches(from.Descriptor, e.Descriptor) {
 		return e, fmt.Errorf("there is no agent %.40q; list_agents shows those you can reach", string(id))
@@ -228,7 +228,7 @@ func (s *System) known(ctx context.Context, from claybot.Agent, id claybot.Agent
 }
 
 // ListAgents implements tools.Agents.
-func (s *System) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
+func (s *AgentSystem) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	var list []tools.AgentInfo
 	for e, err := range s.Index.IndexedAgents(ctx) {
 		if err != nil {
@@ -248,7 +248,7 @@ func (s *System) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentIn
 }
 
 // info is what other agents are shown of an agent.
-func (s *System) info(ctx context.Context, e storage.IndexEntry) (tools.AgentInfo, error) {
+func (s *AgentSystem) info(ctx context.Context, e storage.IndexEntry) (tools.AgentInfo, error) {
 	d := e.Descriptor
 	info := tools.AgentInfo{ID: e.ID, Type: string(d.Type), Name: d.Name, Parent: d.Parent, State: "idle"}
 	if d.Foreground() {
@@ -271,7 +271,7 @@ func (s *System) info(ctx context.Context, e storage.IndexEntry) (tools.AgentInf
 }
 
 // ReadAgentHistory implements tools.Agents.
-func (s *System) ReadAgentHistory(ctx context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
+func (s *AgentSystem) ReadAgentHistory(ctx context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
 	if last < 1 || last > maxHistoryRead {
 		return nil, fmt.Errorf("last is %d; want 1 to %d", last, maxHistoryRead)
 	}
@@ -287,7 +287,7 @@ func (s *System) ReadAgentHistory(ctx context.Context, env tools.Env, id string,
 }
 
 // StopAgent implements tools.Agents.
-func (s *System) StopAgent(ctx context.Context, env tools.Env, id string) (int, error) {
+func (s *AgentSystem) StopAgent(ctx context.Context, env tools.Env, id string) (int, error) {
 	e, err := s.known(ctx, env.Agent, claybot.AgentID(id))
 	if err != nil {
 		return 0, err
@@ -307,7 +307,7 @@ func (s *System) StopAgent(ctx context.Context, env tools.Env, id string) (int, 
 }
 
 // descends reports whether an agent was made by ancestor or below it.
-func (s *System) descends(ctx context.Context, d claybot.Descriptor, ancestor claybot.AgentID) (bool, error) {
+func (s *AgentSystem) descends(ctx context.Context, d claybot.Descriptor, ancestor claybot.AgentID) (bool, error) {
 	for d.Parent != "" {
 		if d.Parent == ancestor {
 			return true, nil

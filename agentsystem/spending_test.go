@@ -222,7 +222,7 @@ func TestInjectedMessagesEndWithTheRun(t *testing.T) {
 // A transcription is counted with its model, at once or by what a crash leaves,
 // also when it comes with a message that joins the run.
 func TestTranscriptionsAreCounted(t *testing.T) {
-	voice := func(source string) claybot.File { return from(source, source+".ogg", claybot.FileVoice) }
+	voice := func(source string) claybot.FileReference { return from(source, source+".ogg", claybot.FileVoice) }
 	for _, tt := range []struct {
 		name string
 		test func(r *rig)
@@ -243,7 +243,7 @@ func TestTranscriptionsAreCounted(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			clouded(t, func(r *rig, c *cloud) {
 				c.files["a"], c.files["b"] = []byte("one"), []byte("two")
-				r.transcribe = func(context.Context, claybot.Run, claybot.File, func() (io.ReadCloser, error)) (llm.Speech, error) {
+				r.transcribe = func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 					return llm.Speech{Text: "hello", Model: "ear", Usage: claybot.Usage{Input: 7, Output: 2, LLMCalls: 1, Unpriced: 1}}, nil
 				}
 				r.profile.Policy, r.grace = inject, time.Second

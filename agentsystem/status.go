@@ -126,7 +126,7 @@ type AccessStatus struct {
 }
 
 // Status reads how the daemon is doing.
-func (s *System) Status(ctx context.Context) (Status, error) {
+func (s *AgentSystem) Status(ctx context.Context) (Status, error) {
 	counts, err := s.figures(ctx)
 	if err != nil {
 		return Status{}, fmt.Errorf("read figures: %w", err)
@@ -191,7 +191,7 @@ func (s *System) Status(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-func (s *System) health() []ConnectorStatus {
+func (s *AgentSystem) health() []ConnectorStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]ConnectorStatus, 0, len(s.connectors))
@@ -211,7 +211,7 @@ func (s *System) health() []ConnectorStatus {
 // and the parking table has room; if not, what is missing. Before Run nothing is ready.
 // One agent that cannot be used does not count, whatever the class of its fault: the
 // others are served, and Status tells of it.
-func (s *System) Ready() (bool, string) {
+func (s *AgentSystem) Ready() (bool, string) {
 	s.mu.Lock()
 	running := s.running
 	s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *System) Ready() (bool, string) {
 
 // Tell sends a notice to the place of an agent. The same text is told once a
 // day.
-func (s *System) Tell(ctx context.Context, id claybot.AgentID, text string) error {
+func (s *AgentSystem) Tell(ctx context.Context, id claybot.AgentID, text string) error {
 	to, err := s.Index.IndexedDescriptor(ctx, id) // the files of the agent may be unusable
 	if err != nil {
 		return fmt.Errorf("tell %s: %w", id, err)
@@ -260,7 +260,7 @@ func (s *System) Tell(ctx context.Context, id claybot.AgentID, text string) erro
 }
 
 // answer is the text that answers a chat command.
-func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Message) (string, error) {
+func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
 	switch m.Command {
 	case "start":
 		return textGreeting(), nil
@@ -286,7 +286,7 @@ func (s *System) answer(ctx context.Context, agent claybot.Agent, m claybot.Mess
 }
 
 // agentStatus is what a person may know: their own agent and whether things work.
-func (s *System) agentStatus(ctx context.Context, agent claybot.Agent) string {
+func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent) string {
 	var b strings.Builder
 	b.WriteString(s.doing(ctx, agent) + "\n")
 	fmt.Fprintf(&b, "\n- model: %s\n", s.profileOf(agent.ID, agent.Descriptor).Model)
@@ -300,7 +300,7 @@ func (s *System) agentStatus(ctx context.Context, agent claybot.Agent) string {
 }
 
 // tasks answers /tasks: what else is at work or planned for the person.
-func (s *System) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
+func (s *AgentSystem) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
 	var lines []string
 	children, err := s.Index.Children(ctx, agent.ID)
 	if err != nil {
@@ -350,7 +350,7 @@ func taskLine(t connectors.Task) string {
 
 // Transcript is what a chat window shows of the conversation of d: its newest
 // limit messages and replies, oldest first.
-func (s *System) Transcript(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Entry, error) {
+func (s *AgentSystem) Transcript(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Entry, error) {
 	id, err := s.Index.IndexedAgent(ctx, d)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -362,18 +362,18 @@ func (s *System) Transcript(ctx context.Context, d claybot.Descriptor, limit int
 }
 
 // SentAfter is what was said to d after position n of the outbox.
-func (s *System) SentAfter(ctx context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error) {
+func (s *AgentSystem) SentAfter(ctx context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error) {
 	return s.Outbox.SentAfter(ctx, d.Route().Dest(), n, limit)
 }
 
 // LastN is the position of the newest message for d in the outbox, 0 for none.
-func (s *System) LastN(ctx context.Context, d claybot.Descriptor) (int64, error) {
+func (s *AgentSystem) LastN(ctx context.Context, d claybot.Descriptor) (int64, error) {
 	return s.Outbox.LastN(ctx, d.Route().Dest())
 }
 
 // Reschedule computes the due times of waiting messages anew. Call it after
 // the profiles changed.
-func (s *System) Reschedule(ctx context.Context) error {
+func (s *AgentSystem) Reschedule(ctx context.Context) error {
 	err := s.Inbox.Reschedule(ctx, "", s.waitOf)
 	if err != nil {
 		return fmt.Errorf("reschedule: %w", err)

@@ -76,7 +76,7 @@ func TestStillWorkingIsNotNeeded(t *testing.T) {
 			r.say("begin")
 			r.wants("re: begin")
 			r.slowModel(time.Minute)
-			r.post(ann, claybot.Message{ID: "due", Type: claybot.MessageSystem, Kind: claybot.KindReminder, Text: "due", At: claybot.Now()})
+			r.post(ann, claybot.AgentMessage{ID: "due", Type: claybot.MessageSystem, Kind: claybot.KindReminder, Text: "due", At: claybot.Now()})
 			after(50 * time.Second)
 			r.wants("re: begin")
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-var _ tools.Agents = (*System)(nil)
+var _ tools.Agents = (*AgentSystem)(nil)
 
 // The bounds of waiting for others.
 const (
@@ -32,7 +32,7 @@ const (
 )
 
 // StartSubagent implements tools.Agents.
-func (s *System) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
+func (s *AgentSystem) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
 	started, err := s.startAll(ctx, env, []tools.Subagent{t}, false)
 	if err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (s *System) StartSubagent(ctx context.Context, env tools.Env, t tools.Subag
 }
 
 // SpawnAndWait implements tools.Agents.
-func (s *System) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
+func (s *AgentSystem) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
 	children, err := s.startAll(ctx, env, tasks, true)
 	if err != nil {
 		return tools.Result{}, err
@@ -80,7 +80,7 @@ func fitAnswers(answers []claybot.Answer) (string, error) {
 
 // answers reads what has come for a paused run. It is nil while something is
 // missing that may still come; later, what is missing is an error of its own.
-func (s *System) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Answer, error) {
+func (s *AgentSystem) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Answer, error) {
 	answers := make([]claybot.Answer, len(wait.Answers))
 	late := claybot.Now() >= wait.Until
 	for i, id := range wait.Answers {
@@ -103,7 +103,7 @@ func (s *System) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.
 
 // startAll makes one subagent for each task, all or none, and posts what they
 // are to do. A call that is made again finds what it made the first time.
-func (s *System) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
+func (s *AgentSystem) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
 	for i, t := range tasks {
 		if err := s.checkTask(env, t); err != nil {
 			if len(tasks) > 1 {
@@ -143,7 +143,7 @@ type started struct {
 
 // startedBefore finds the i-th subagent of a call by its task, which is known
 // also when the agent is gone.
-func (s *System) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
+func (s *AgentSystem) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
 	r, err := s.Inbox.Receipt(ctx, taskID(childUID(env, i)))
 	if errors.Is(err, storage.ErrNotFound) {
 		return started{}, false, nil
@@ -155,7 +155,7 @@ func (s *System) startedBefore(ctx context.Context, env tools.Env, i int) (_ sta
 }
 
 // checkTask refuses what a subagent cannot be given.
-func (s *System) checkTask(env tools.Env, t tools.Subagent) error {
+func (s *AgentSystem) checkTask(env tools.Env, t tools.Subagent) error {
 	if strings.TrimSpace(t.Task) == "" {
 		return errors.New("task must not be empty")
 	}
@@ -181,7 +181,7 @@ func (s *System) checkTask(env tools.Env, t tools.Subagent) error {
 }
 
 // own are the background settings of the caller.
-func (s *System) own(env tools.Env) claybot.Background {
+func (s *AgentSystem) own(env tools.Env) claybot.Background {
 	if b := env.Agent.State.Background; b != nil {
 		return *b
 	}
@@ -190,7 +190,7 @@ func (s *System) own(env tools.Env) claybot.Background {
 
 // room refuses n more subagents where the limits do not allow them. It needs
 // starting.
-func (s *System) room(ctx context.Context, env tools.Env, n int) error {
+func (s *AgentSystem) room(ctx context.Context, env tools.Env, n int) error {
 	limits, caller := s.Society(), env.Agent
 	if caller.Descriptor.Depth >= limits.MaxDepth {
 		return fmt.Errorf("subagents may be nested %d deep at most; do this yourself", limits.MaxDepth)
@@ -228,7 +228,7 @@ func root(a claybot.Agent) claybot.AgentID {
 }
 
 // child describes the i-th subagent of a call.
-func (s *System) child(env tools.Env, i int, name string) claybot.Descriptor {
+func (s *AgentSystem) child(env tools.Env, i int, name string) claybot.Descriptor {
 	parent := env.Agent
 	d := claybot.Descriptor{
 		Type: claybot.AgentSubagent, UID: childUID(env, i), Parent: parent.ID, Name: connectors.OneLine(clean(name), 80),
@@ -270,7 +270,7 @@ func patience(d time.Duration) time.Duration {
 
 // start makes one subagent and posts its task; both are done once, however
 // often the call is made.
-func (s *System) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
+func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
 	d := s.child(env, i, t.Name)
 	known, ok, err := s.startedBefore(ctx, env, i)
 	if err != nil {
@@ -292,7 +292,7 @@ func (s *System) start(ctx context.Context, env tools.Env, i int, t tools.Subage
 	if err != nil {
 		return started{}, fmt.Errorf("make the subagent: %w", err)
 	}
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops: s.turns.of(env.Run).hops() + 1, Tainted: env.Tainted,

@@ -27,7 +27,7 @@ const claimEvery = 2 * time.Second
 // supervise runs a connector until ctx is done. One that only one node may run
 // runs while this node has its claim: it stands by until the claim is free, and
 // ends when the claim does.
-func (s *System) supervise(ctx context.Context, c connectors.Connector) {
+func (s *AgentSystem) supervise(ctx context.Context, c connectors.Connector) {
 	s.holding.wait(ctx, c.Name())
 	x, ok := c.(connectors.Exclusive)
 	if !ok || s.Members.IsAlone() {
@@ -57,7 +57,7 @@ func (s *System) supervise(ctx context.Context, c connectors.Connector) {
 }
 
 // standBy waits for the claim of a connector; nil when ctx is done.
-func (s *System) standBy(ctx context.Context, x connectors.Exclusive) *nodes.Hold {
+func (s *AgentSystem) standBy(ctx context.Context, x connectors.Exclusive) *nodes.Hold {
 	last := ""
 	for ctx.Err() == nil {
 		freed, changed := s.freed.next(), s.Members.Changed()
@@ -92,7 +92,7 @@ func (s *System) standBy(ctx context.Context, x connectors.Exclusive) *nodes.Hol
 
 // keepUp runs a connector until ctx is done, and again after it failed. One that
 // fails for good stays stopped, which it reports; nobody else is touched.
-func (s *System) keepUp(ctx context.Context, c connectors.Connector) (stopped bool) {
+func (s *AgentSystem) keepUp(ctx context.Context, c connectors.Connector) (stopped bool) {
 	log := s.Log.With("connector", c.Name())
 	wait := time.Duration(0)
 	for {
@@ -116,7 +116,7 @@ func (s *System) keepUp(ctx context.Context, c connectors.Connector) (stopped bo
 }
 
 // runConnector runs a connector once. A panic is an error of that connector.
-func (s *System) runConnector(ctx context.Context, c connectors.Connector) (err error) {
+func (s *AgentSystem) runConnector(ctx context.Context, c connectors.Connector) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			s.Meter.Panicked("connector")

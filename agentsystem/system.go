@@ -126,7 +126,7 @@ type Config struct {
 	// Transcribe writes down what is said in a recording that came with a run; nil:
 	// nobody can. The files of one message are heard one after another. An
 	// *llm.LimitError has the words for the person.
-	Transcribe func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	Transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 	// Boots is what this member knows of how it ended before. nil: it always counts as
 	// ended in order.
 	Boots storage.Boots
@@ -167,9 +167,9 @@ const storeTime = 30 * time.Second
 // drainTime is how long a shutdown waits for what can be sent still.
 const drainTime = 5 * time.Second
 
-// A System routes messages and runs agents. Its methods are safe for
+// A AgentSystem routes messages and runs agents. Its methods are safe for
 // concurrent use.
-type System struct {
+type AgentSystem struct {
 	Config
 	engines   map[string]runs.Engine
 	boxes     *inbox.Inboxes
@@ -206,7 +206,7 @@ type System struct {
 
 // New makes a system that does nothing before Run. Engines are added with
 // Handle.
-func New(cfg Config) *System {
+func New(cfg Config) *AgentSystem {
 	if cfg.MaxRuns == 0 {
 		cfg.MaxRuns = 1000
 	}
@@ -226,7 +226,7 @@ func New(cfg Config) *System {
 	if cfg.Members == nil {
 		cfg.Members = nodes.Alone(storage.Node{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
 	}
-	s := &System{
+	s := &AgentSystem{
 		Config:     cfg,
 		engines:    make(map[string]runs.Engine),
 		boxes:      newBoxes(cfg),
@@ -250,13 +250,13 @@ func New(cfg Config) *System {
 }
 
 // Handle gives agents an engine by name. All calls come before Run.
-func (s *System) Handle(name string, e runs.Engine) { s.engines[name] = e }
+func (s *AgentSystem) Handle(name string, e runs.Engine) { s.engines[name] = e }
 
 // Run works until ctx is done: it recovers what the last process left, then
 // runs the connectors, the agents and the deliveries. It returns nil after an
 // orderly end, and an error when the store fails for good. Runs in flight get
 // the grace period and then stay unfinished: they go on at the next start.
-func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
+func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error {
 	s.mu.Lock()
 	for _, c := range cs {
 		s.connectors[c.Name()] = c
@@ -311,7 +311,7 @@ func (s *System) Run(ctx context.Context, cs ...connectors.Connector) error {
 
 // dispatch gives every due agent a worker. It returns when ctx is done and all
 // workers have ended, or with the store's error after three in a row.
-func (s *System) dispatch(ctx context.Context) error {
+func (s *AgentSystem) dispatch(ctx context.Context) error {
 	workers := newCrew(s.MaxRuns)
 	defer s.endWork(workers)
 	failures := 0
@@ -359,7 +359,7 @@ func (s *System) dispatch(ctx context.Context) error {
 
 // endWork gives the workers their grace, then cuts them. It is short when others
 // are there to go on: what is cut here is resumed there at once.
-func (s *System) endWork(workers *crew) {
+func (s *AgentSystem) endWork(workers *crew) {
 	close(s.draining)
 	grace := s.Grace
 	if s.Members.Others() > 0 {
@@ -371,7 +371,7 @@ func (s *System) endWork(workers *crew) {
 	}
 }
 
-func (s *System) connector(name string) connectors.Connector {
+func (s *AgentSystem) connector(name string) connectors.Connector {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.connectors[name]

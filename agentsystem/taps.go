@@ -10,7 +10,7 @@ import (
 )
 
 // Answer implements connectors.Handler.
-func (s *System) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	defer s.intake.begin(t.Connector)()
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !s.welcome(by) {
@@ -46,7 +46,7 @@ func (s *System) Answer(ctx context.Context, t connectors.Tap) (connectors.Tappe
 }
 
 // closedText says why a question takes no answer any more.
-func (s *System) closedText(ctx context.Context, q storage.OpenQuestion) string {
+func (s *AgentSystem) closedText(ctx context.Context, q storage.OpenQuestion) string {
 	a, err := s.answerOf(ctx, q.Question)
 	switch {
 	case err != nil || a == nil && q.Expires > claybot.Now():

@@ -110,7 +110,7 @@ func (t tries) after(lived time.Duration) tries {
 func triesKey(id claybot.AgentID) string { return "tries/" + string(id) }
 
 // triesOf reads what is charged to a run of an agent.
-func (s *System) triesOf(ctx context.Context, id claybot.AgentID, run claybot.RunID) (tries, error) {
+func (s *AgentSystem) triesOf(ctx context.Context, id claybot.AgentID, run claybot.RunID) (tries, error) {
 	t := tries{Run: run}
 	if s.Marks == nil {
 		return t, nil
@@ -128,7 +128,7 @@ func (s *System) triesOf(ctx context.Context, id claybot.AgentID, run claybot.Ru
 
 // interruptedTries is triesOf for the run of a box, if it was interrupted; others
 // are not charged.
-func (s *System) interruptedTries(ctx context.Context, b *inbox.Box) (tries, error) {
+func (s *AgentSystem) interruptedTries(ctx context.Context, b *inbox.AgentInbox) (tries, error) {
 	if !interrupted(b) {
 		return tries{}, nil
 	}
@@ -136,7 +136,7 @@ func (s *System) interruptedTries(ctx context.Context, b *inbox.Box) (tries, err
 }
 
 // chargeRun keeps what is charged to a run.
-func (s *System) chargeRun(ctx context.Context, id claybot.AgentID, t tries) error {
+func (s *AgentSystem) chargeRun(ctx context.Context, id claybot.AgentID, t tries) error {
 	if s.Marks == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (s *System) chargeRun(ctx context.Context, id claybot.AgentID, t tries) err
 }
 
 // chargeFailure charges a pass that failed to the run of a box.
-func (s *System) chargeFailure(b *inbox.Box) {
+func (s *AgentSystem) chargeFailure(b *inbox.AgentInbox) {
 	run := b.Working()
 	if run == "" {
 		return
@@ -174,7 +174,7 @@ func (s *System) chargeFailure(b *inbox.Box) {
 
 // absolve takes back what is charged to a run that has outlived its probation. What
 // comes later than that still counts.
-func (s *System) absolve(t *ticket) {
+func (s *AgentSystem) absolve(t *ticket) {
 	if t.tries.clear() || t.tries.givenUp() {
 		return
 	}
@@ -200,7 +200,7 @@ func (p *pass) progressed(ctx context.Context) {
 }
 
 // line gives agents that were just taken their tickets.
-func (s *System) line(ctx context.Context, boxes []*inbox.Box) {
+func (s *AgentSystem) line(ctx context.Context, boxes []*inbox.AgentInbox) {
 	for _, b := range boxes {
 		if b.From != "" && interrupted(b) {
 			s.ramp.alarm(b.From)
@@ -226,7 +226,7 @@ func (s *System) line(ctx context.Context, boxes []*inbox.Box) {
 
 // enter waits until the work on an agent may begin. Somebody who cancels it need
 // not wait.
-func (s *System) enter(b *inbox.Box) error {
+func (s *AgentSystem) enter(b *inbox.AgentInbox) error {
 	err := s.ramp.wait(b, s.draining)
 	var canceled *inbox.CanceledError
 	if errors.As(err, &canceled) {
@@ -237,7 +237,7 @@ func (s *System) enter(b *inbox.Box) error {
 
 // beginRamp learns how the process before ended, charges the run that killed it if
 // that is known, and begins the ramp.
-func (s *System) beginRamp(ctx context.Context) error {
+func (s *AgentSystem) beginRamp(ctx context.Context) error {
 	if s.Boots == nil {
 		return nil
 	}
@@ -286,7 +286,7 @@ func (s *System) beginRamp(ctx context.Context) error {
 
 // missControl makes the next control of an agent's run longer: the process died
 // without it.
-func (s *System) missControl(ctx context.Context, id claybot.AgentID) error {
+func (s *AgentSystem) missControl(ctx context.Context, id claybot.AgentID) error {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
 		return ignore(err, storage.ErrNotFound)
@@ -301,7 +301,7 @@ func (s *System) missControl(ctx context.Context, id claybot.AgentID) error {
 
 // chargeCrash charges the death of the process before to the run that started
 // alone.
-func (s *System) chargeCrash(ctx context.Context, e storage.IndexEntry, last storage.Boot) error {
+func (s *AgentSystem) chargeCrash(ctx context.Context, e storage.IndexEntry, last storage.Boot) error {
 	t, err := s.triesOf(ctx, e.ID, e.Run)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ type turns struct {
 type turn struct {
 	pass     *pass
 	agent    claybot.Agent
-	messages []claybot.Message // never changed
+	messages []claybot.AgentMessage // never changed
 	add      func(...claybot.Event)
 	asked    map[string]claybot.Question // what its person was asked, by id; never changed
 }
@@ -57,7 +57,7 @@ func (t *turns) of(run claybot.RunID) turn {
 
 // person reports whether a person said something in the turn.
 func (t turn) person() bool {
-	return slices.ContainsFunc(t.messages, func(m claybot.Message) bool { return m.Type == claybot.MessageUser })
+	return slices.ContainsFunc(t.messages, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageUser })
 }
 
 // hops is how far the thoughts of the turn have come from a person.
@@ -84,13 +84,13 @@ func (t turn) root(run claybot.RunID) claybot.RunID {
 }
 
 // newest is the message that the turn answers: the last one that is not silent.
-func (t turn) newest() claybot.Message {
+func (t turn) newest() claybot.AgentMessage {
 	for _, m := range slices.Backward(t.messages) {
 		if !m.Silent {
 			return m
 		}
 	}
-	return claybot.Message{}
+	return claybot.AgentMessage{}
 }
 
 // work is what the pass works on.
@@ -102,7 +102,7 @@ func (t turn) route() claybot.Route {
 }
 
 // newestOf is the newest message of the run that has a type; nil for none.
-func (p *pass) newestOf(typ claybot.MessageType) *claybot.Message {
+func (p *pass) newestOf(typ claybot.MessageType) *claybot.AgentMessage {
 	for _, m := range slices.Backward(p.messages) {
 		if m.Type == typ {
 			return &m

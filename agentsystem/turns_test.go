@@ -12,7 +12,7 @@ func TestTurnOfANewerPass(t *testing.T) {
 	newPass := func(run claybot.RunID, agent claybot.AgentID, texts ...string) *pass {
 		p := &pass{agent: claybot.Agent{ID: agent}, run: claybot.Run{ID: run}}
 		for _, text := range texts {
-			p.messages = append(p.messages, claybot.Message{Type: claybot.MessageUser, Text: text})
+			p.messages = append(p.messages, claybot.AgentMessage{Type: claybot.MessageUser, Text: text})
 		}
 		return p
 	}

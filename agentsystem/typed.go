@@ -21,7 +21,7 @@ const (
 
 // A typing is what a person writes while a run of his agent waits for him.
 type typing struct {
-	*System
+	*AgentSystem
 	agent claybot.Agent
 	run   claybot.Run
 	open  []claybot.Question // without an answer, and not expired
@@ -34,7 +34,7 @@ type typing struct {
 // The message is stored first and says itself what follows from it, so that one
 // that comes again after a crash has the same effect, and one that comes again
 // otherwise has none.
-func (s *System) typed(ctx context.Context, agent claybot.Agent, m claybot.Message) (done storage.Posted, taken bool, err error) {
+func (s *AgentSystem) typed(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
 	if m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
 		return done, false, nil
 	}
@@ -66,8 +66,8 @@ func (s *System) typed(ctx context.Context, agent claybot.Agent, m claybot.Messa
 }
 
 // typing finds what the run of an agent waits to hear.
-func (s *System) typing(ctx context.Context, agent claybot.Agent) (typing, error) {
-	t := typing{System: s, agent: agent}
+func (s *AgentSystem) typing(ctx context.Context, agent claybot.Agent) (typing, error) {
+	t := typing{AgentSystem: s, agent: agent}
 	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
 	if err != nil || e.Run == "" {
 		return t, ignore(err, storage.ErrNotFound)
@@ -98,7 +98,7 @@ func (s *System) typing(ctx context.Context, agent claybot.Agent) (typing, error
 
 // read leaves out the approvals that the person had not before his eyes when he
 // wrote: a yes is never taken for something else than what it was said to.
-func (t typing) read(ctx context.Context, m claybot.Message) (open []claybot.Question, err error) {
+func (t typing) read(ctx context.Context, m claybot.AgentMessage) (open []claybot.Question, err error) {
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
@@ -232,7 +232,7 @@ func keyed(qs []claybot.Question, text string) (values map[string]string, ok boo
 
 // typedBefore does what follows from the newest message of a person, whose
 // source may not send it again although a crash came behind it.
-func (s *System) typedBefore(ctx context.Context, agent claybot.Agent) error {
+func (s *AgentSystem) typedBefore(ctx context.Context, agent claybot.Agent) error {
 	t, err := s.typing(ctx, agent)
 	if err != nil || len(t.open) == 0 {
 		return err
@@ -249,12 +249,12 @@ func (s *System) typedBefore(ctx context.Context, agent claybot.Agent) error {
 
 // follow does what follows from a stored message. Doing it again changes
 // nothing.
-func (t typing) follow(ctx context.Context, m claybot.Message) error {
+func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 	if m.Type != claybot.MessageUser || m.Answer == nil || m.Answer.RunID != t.run.ID {
 		return nil // it is no answer to what is asked now
 	}
 	if !m.Answer.OK {
-		_, err := t.boxes.Post(ctx, storage.Posting{To: t.agent.ID, By: byMessage, Message: claybot.Message{
+		_, err := t.boxes.Post(ctx, storage.Posting{To: t.agent.ID, By: byMessage, Message: claybot.AgentMessage{
 			ID: "instead/" + m.ID, Type: claybot.MessageCancel, Run: t.run.ID, At: claybot.Now(), From: m.From,
 		}})
 		return err
@@ -280,7 +280,7 @@ func (t typing) follow(ctx context.Context, m claybot.Message) error {
 
 // late tells the person that his answer does not count, because there was
 // another one.
-func (t typing) late(ctx context.Context, m claybot.Message, a claybot.Answered) error {
+func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answered) error {
 	first, err := t.answerOf(ctx, claybot.Question{ID: a.Question})
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
 		return err // it is this very answer, or says the same

@@ -23,7 +23,7 @@ func (e NoUndoError) Error() string { return string(e) }
 // run is undone once: the id of the message that asks for it is made of its own.
 // An undo that began nothing, because it was stopped or not approved, may be
 // tried again.
-func (s *System) UndoRun(ctx context.Context, id claybot.RunID, by string) (Accepted, error) {
+func (s *AgentSystem) UndoRun(ctx context.Context, id claybot.RunID, by string) (Accepted, error) {
 	run, message, err := s.mayUndo(ctx, id)
 	if err != nil {
 		return Accepted{}, err
@@ -33,7 +33,7 @@ func (s *System) UndoRun(ctx context.Context, id claybot.RunID, by string) (Acce
 
 // undoAs posts the message that undoes a run; route is where the answer goes, nil
 // for where the person wrote last.
-func (s *System) undoAs(ctx context.Context, id claybot.RunID, message claybot.MessageID, from claybot.Sender, route *claybot.Route) (Accepted, error) {
+func (s *AgentSystem) undoAs(ctx context.Context, id claybot.RunID, message claybot.MessageID, from claybot.Sender, route *claybot.Route) (Accepted, error) {
 	run, err := s.Runs.Run(ctx, id)
 	if err != nil {
 		return Accepted{}, err
@@ -42,7 +42,7 @@ func (s *System) undoAs(ctx context.Context, id claybot.RunID, message claybot.M
 	if err != nil {
 		return Accepted{}, err
 	}
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID: message, Type: claybot.MessageSystem, Kind: claybot.KindNotice, From: from,
 		Text: fmt.Sprintf("Take back what run %s did.", run.ID), Run: claybot.RunID(newID()), Engine: claybot.EngineUndo,
 		Undo: &claybot.Undoing{Run: run.ID, Effects: run.Undo}, Route: route,
@@ -62,7 +62,7 @@ func (s *System) undoAs(ctx context.Context, id claybot.RunID, message claybot.M
 
 // mayUndo is the run, and the message by which it is undone; a NoUndoError says
 // why it is not.
-func (s *System) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Run, claybot.MessageID, error) {
+func (s *AgentSystem) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Run, claybot.MessageID, error) {
 	run, err := s.Runs.Run(ctx, id)
 	if err != nil {
 		return run, "", err
@@ -108,7 +108,7 @@ func (s *System) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Run, cl
 
 // UndoneBy is the run that took back what another one did, or does so now; empty
 // when that may be asked for.
-func (s *System) UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID, error) {
+func (s *AgentSystem) UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID, error) {
 	for try := 1; ; try++ {
 		r, err := s.Inbox.Receipt(ctx, undoID(id, try))
 		if err != nil {
@@ -128,7 +128,7 @@ func (s *System) UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID,
 
 // undoUsed reports whether the message of a receipt undid its run, or is about to;
 // one that came to nothing did not.
-func (s *System) undoUsed(ctx context.Context, r storage.Receipt) (bool, error) {
+func (s *AgentSystem) undoUsed(ctx context.Context, r storage.Receipt) (bool, error) {
 	switch {
 	case r.Skipped != "":
 		return false, nil
@@ -160,7 +160,7 @@ func undoID(run claybot.RunID, try int) claybot.MessageID {
 
 // undoing is what /undo does and says: about the run that is named, or the newest
 // one of the agent with effects. The order is nil where there is nothing to do.
-func (s *System) undoing(ctx context.Context, agent claybot.Agent, m claybot.Message) (*order, string, error) {
+func (s *AgentSystem) undoing(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string, error) {
 	id := claybot.RunID(m.Text)
 	if id == "" {
 		var err error
@@ -188,7 +188,7 @@ func (s *System) undoing(ctx context.Context, agent claybot.Agent, m claybot.Mes
 
 // undoable is the newest run of an agent with effects; empty for none among the
 // last thirty.
-func (s *System) undoable(ctx context.Context, agent claybot.AgentID) (claybot.RunID, error) {
+func (s *AgentSystem) undoable(ctx context.Context, agent claybot.AgentID) (claybot.RunID, error) {
 	all, err := s.Runs.RunPage(ctx, storage.RunQuery{Agent: agent, Limit: 30})
 	if err != nil {
 		return "", err

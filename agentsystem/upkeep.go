@@ -18,7 +18,7 @@ const compactTime = 10 * time.Minute
 
 // compact makes what an agent remembers shorter, because its person asked for
 // it. The message ends with the answer; no run begins.
-func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
+func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile) error {
 	m := loud(box.Waiting)
 	var took storage.Settlement
 	text, err := s.shortened(ctx, box, agent, profile, &took)
@@ -39,7 +39,7 @@ func (s *System) compact(ctx context.Context, box *inbox.Box, agent claybot.Agen
 
 // shortened lets the engine fold what the agent remembers, says what came of it,
 // and adds to took what that took, and where the history ends. Only a store that fails is an error.
-func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.Agent, profile Profile, took *storage.Settlement) (text string, err error) {
+func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile, took *storage.Settlement) (text string, err error) {
 	keeper, ok := s.keeper(profile)
 	if !ok {
 		return textNotCompacted, nil
@@ -98,7 +98,7 @@ func (s *System) shortened(life context.Context, box *inbox.Box, agent claybot.A
 }
 
 // contextSize answers /context.
-func (s *System) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
+func (s *AgentSystem) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
 	keeper, ok := s.keeper(s.profileOf(agent.ID, agent.Descriptor))
 	if !ok {
 		return textNoContext, nil
@@ -117,7 +117,7 @@ func (s *System) contextSize(ctx context.Context, agent claybot.Agent) (string, 
 
 // abandon ends what waits for an agent whose files cannot be read: its run
 // fails, in words to whoever waits for it.
-func (s *System) abandon(ctx context.Context, box *inbox.Box, cause error) error {
+func (s *AgentSystem) abandon(ctx context.Context, box *inbox.AgentInbox, cause error) error {
 	d, err := s.Index.IndexedDescriptor(ctx, box.Lease.Agent)
 	if err != nil {
 		return errors.Join(cause, err)

@@ -38,7 +38,7 @@ type Result struct {
 // it is rejected with the first that did not, and its messages that still wait
 // are dropped. ctx ends the waiting only. Access is not checked: Invoke is for
 // callers who have done so.
-func (s *System) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybot.Message) ([]Result, error) {
+func (s *AgentSystem) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybot.AgentMessage) ([]Result, error) {
 	together := s.Profile(to).Policy.ProcessBuffer != inbox.OneByOne
 	tokens := s.waiters.add(together, ms)
 	defer s.waiters.remove(tokens)
@@ -73,7 +73,7 @@ func (s *System) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybo
 
 // await waits until a token is settled. Where other nodes work on messages, too, it
 // looks into the store by itself: soon after a hint, and every two seconds.
-func (s *System) await(ctx context.Context, t *token) error {
+func (s *AgentSystem) await(ctx context.Context, t *token) error {
 	var look <-chan time.Time
 	for {
 		var heard <-chan struct{}
@@ -108,7 +108,7 @@ func (s *System) await(ctx context.Context, t *token) error {
 
 // endedElsewhere notes the ends of messages of a token that came without this
 // process. The run that is at work here tells its own, and has the whole text.
-func (s *System) endedElsewhere(ctx context.Context, t *token) error {
+func (s *AgentSystem) endedElsewhere(ctx context.Context, t *token) error {
 	for _, id := range s.waiters.open(t) {
 		r, err := s.Inbox.Receipt(ctx, id)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -136,7 +136,7 @@ func (s *System) endedElsewhere(ctx context.Context, t *token) error {
 
 // catchUp settles the waiter of a message that was posted before and may have
 // ended already.
-func (s *System) catchUp(ctx context.Context, id claybot.MessageID) error {
+func (s *AgentSystem) catchUp(ctx context.Context, id claybot.MessageID) error {
 	r, err := s.Inbox.Receipt(ctx, id)
 	switch {
 	case errors.Is(err, storage.ErrNotFound): // known under another id, by one of its keys
@@ -202,7 +202,7 @@ func (w *waiters) open(t *token) (ids []claybot.MessageID) {
 }
 
 // collect puts the results of settled tokens into the order of the messages.
-func (w *waiters) collect(ms []claybot.Message, tokens []*token) ([]Result, error) {
+func (w *waiters) collect(ms []claybot.AgentMessage, tokens []*token) ([]Result, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	byID := make(map[claybot.MessageID]Result)
@@ -230,7 +230,7 @@ func (w *waiters) collect(ms []claybot.Message, tokens []*token) ([]Result, erro
 // Drop discards waiting messages of an agent, all of them when none is named,
 // and returns those that still waited; storage.ErrNotFound when there is no such
 // agent. It is for operators.
-func (s *System) Drop(ctx context.Context, agent claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
+func (s *AgentSystem) Drop(ctx context.Context, agent claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, agent); err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (s *System) Drop(ctx context.Context, agent claybot.AgentID, ids ...claybot
 }
 
 // reject settles the waiters of messages that will never run.
-func (s *System) reject(agent claybot.AgentID, why error, ids ...claybot.MessageID) {
+func (s *AgentSystem) reject(agent claybot.AgentID, why error, ids ...claybot.MessageID) {
 	doomed := s.dropDoomed(agent, ids)
 	s.waiters.ended(Result{Err: why}, ids...)
 	s.waiters.ended(Result{Err: ErrDropped}, doomed...)
@@ -252,7 +252,7 @@ func (s *System) reject(agent claybot.AgentID, why error, ids ...claybot.Message
 // dropDoomed drops what must not run because a message of the same token did
 // not succeed, and returns it. Its waiters are told by the caller, after those
 // of the message itself.
-func (s *System) dropDoomed(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID {
+func (s *AgentSystem) dropDoomed(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID {
 	doomed := s.waiters.beside(ids)
 	if len(doomed) == 0 {
 		return nil
@@ -292,7 +292,7 @@ type waiters struct {
 	down   bool
 }
 
-func (w *waiters) add(together bool, ms []claybot.Message) []*token {
+func (w *waiters) add(together bool, ms []claybot.AgentMessage) []*token {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.tokens == nil {

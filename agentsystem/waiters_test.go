@@ -29,7 +29,7 @@ type call struct {
 func (r *rig) invoke(texts ...string) *call {
 	r.Helper()
 	c := &call{r: r}
-	ms := make([]claybot.Message, len(texts))
+	ms := make([]claybot.AgentMessage, len(texts))
 	for i, text := range texts {
 		ms[i] = msg(text, text)
 	}
@@ -421,7 +421,7 @@ func TestInvokeCommands(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
-		for _, m := range []claybot.Message{
+		for _, m := range []claybot.AgentMessage{
 			typed("reset", claybot.MessageReset, ""), typed("stop", claybot.MessageCancel, ""), command("help", "help"),
 		} {
 			if _, err := r.system.Invoke(r.Context(), ann, m); err != nil {

@@ -21,7 +21,7 @@ const maxStoryEvents = 2000
 // Why tells what became of the messages that ref names, oldest first: a
 // platform's link to a message, the id of a message, a run or an outgoing
 // message. storage.ErrNotFound when it names none.
-func (s *System) Why(ctx context.Context, ref string) ([]Story, error) {
+func (s *AgentSystem) Why(ctx context.Context, ref string) ([]Story, error) {
 	ids, err := s.named(ctx, strings.TrimSpace(ref))
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *System) Why(ctx context.Context, ref string) ([]Story, error) {
 }
 
 // named finds the messages that a ref names, as it stands or as a link.
-func (s *System) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
+func (s *AgentSystem) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	if ref == "" {
 		return nil, nil
 	}
@@ -71,7 +71,7 @@ func (s *System) named(ctx context.Context, ref string) ([]claybot.MessageID, er
 	return ids, nil
 }
 
-func (s *System) story(ctx context.Context, id claybot.MessageID) (Story, error) {
+func (s *AgentSystem) story(ctx context.Context, id claybot.MessageID) (Story, error) {
 	r, err := s.Inbox.Receipt(ctx, id)
 	if err != nil {
 		return Story{}, err
@@ -208,7 +208,7 @@ func (t *Story) reply(o claybot.Outgoing) {
 	}
 }
 
-func textReceived(m claybot.Message, stored claybot.Time) string {
+func textReceived(m claybot.AgentMessage, stored claybot.Time) string {
 	from := m.From.Name
 	if from == "" {
 		from = m.From.UserID
@@ -252,7 +252,7 @@ func skippedWords(reason string) string {
 }
 
 // silenceWords says why a run has no reply.
-func silenceWords(run claybot.Run, m claybot.Message) string {
+func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 	switch {
 	case !run.State.Ended():
 		return ""

@@ -23,7 +23,7 @@ const (
 
 // work takes one held agent through one pass: a reset, or one batch through
 // its engine. Afterwards the agent is free; when more waits, it is due again.
-func (s *System) work(box *inbox.Box, leave func()) {
+func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 	var err error
 	defer func() { s.ramp.leave(box, err == nil) }()
 	slot := leave
@@ -75,7 +75,7 @@ func (s *System) work(box *inbox.Box, leave func()) {
 // durable stays; the next holder goes on from there. Nobody else can work on
 // the agent until it is released, so this goes on until the store answers. While it
 // only waits for a fault of the agent to pass, it leaves its slot to another agent.
-func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error, leave func()) {
+func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error, leave func()) {
 	log := s.Log.With("agent", box.Lease.Agent)
 	if box.Run != nil {
 		log = log.With("run", box.Run.ID)
@@ -130,7 +130,7 @@ func (s *System) giveBack(box *inbox.Box, policy inbox.Policy, err error, leave 
 }
 
 // restWhileUp waits for d, or less when a shutdown begins.
-func (s *System) restWhileUp(d time.Duration) {
+func (s *AgentSystem) restWhileUp(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -139,7 +139,7 @@ func (s *System) restWhileUp(d time.Duration) {
 	}
 }
 
-func (s *System) isDraining() bool {
+func (s *AgentSystem) isDraining() bool {
 	select {
 	case <-s.draining:
 		return true
@@ -150,7 +150,7 @@ func (s *System) isDraining() bool {
 
 // reset begins a new context: the marker first, then, with the message's end,
 // the confirmation and the text that followed the command.
-func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
+func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile) error {
 	m := box.Waiting[0]
 	history, err := s.Agents.OpenHistory(ctx, box.Lease)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent,
 		end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), textReset)
 	}
 	if m.Text != "" {
-		end.Posts = []claybot.Message{m.FollowUp()}
+		end.Posts = []claybot.AgentMessage{m.FollowUp()}
 	}
 	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, end)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *System) reset(ctx context.Context, box *inbox.Box, agent claybot.Agent,
 }
 
 // resetBy is who asked for a reset: the person, or an operator.
-func resetBy(m claybot.Message) string {
+func resetBy(m claybot.AgentMessage) string {
 	if m.From.Name == operatorName && m.From.UserID == "" {
 		return operatorName
 	}
@@ -198,12 +198,12 @@ func documentScope(id claybot.AgentID) string { return "agent/" + string(id) }
 
 // pass takes one batch, or the rest of an interrupted or paused run, to its
 // end or its next pause.
-func (s *System) pass(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile) error {
+func (s *AgentSystem) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile) error {
 	return s.passWith(ctx, box, agent, profile, nil)
 }
 
 // passWith is a pass that ends at once where it is doomed.
-func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Agent, profile Profile, doom error) error {
+func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile, doom error) error {
 	batch := profile.Policy.Batch(box.Waiting)
 	runID := claybot.RunID(newID())
 	if box.Run != nil {
@@ -226,7 +226,7 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 	}
 	box.Begun(run.ID)
 	p := &pass{
-		System: s, box: box, agent: agent, profile: profile, run: run,
+		AgentSystem: s, box: box, agent: agent, profile: profile, run: run,
 		messages: withoutAnswers(append(box.Bound, batch...)),
 		log:      s.runLog(agent, run.ID),
 		seq:      run.LastSeq - 1, policy: profile.Policy, tries: tried,
@@ -246,7 +246,7 @@ func (s *System) passWith(ctx context.Context, box *inbox.Box, agent claybot.Age
 }
 
 // runLog is the log of a run.
-func (s *System) runLog(agent claybot.Agent, run claybot.RunID) *slog.Logger {
+func (s *AgentSystem) runLog(agent claybot.Agent, run claybot.RunID) *slog.Logger {
 	if c := agent.Descriptor.Connector; c != "" {
 		return s.Log.With("agent", agent.ID, "run", run, "connector", c)
 	}
@@ -263,17 +263,17 @@ func newestID(ids []claybot.MessageID) claybot.MessageID {
 
 // loud is the first of the waiting messages that is not silent; what is silent
 // waits on for a turn.
-func loud(waiting []claybot.Message) claybot.Message {
+func loud(waiting []claybot.AgentMessage) claybot.AgentMessage {
 	for _, m := range waiting {
 		if !m.Silent {
 			return m
 		}
 	}
-	return claybot.Message{}
+	return claybot.AgentMessage{}
 }
 
 // withoutAnswers leaves out what only resumed a run; the tool that waited for
 // it has read it.
-func withoutAnswers(ms []claybot.Message) []claybot.Message {
-	return slices.DeleteFunc(ms, func(m claybot.Message) bool { return m.Type == claybot.MessageAnswer })
+func withoutAnswers(ms []claybot.AgentMessage) []claybot.AgentMessage {
+	return slices.DeleteFunc(ms, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageAnswer })
 }

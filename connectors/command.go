@@ -35,7 +35,7 @@ var Commands = []Command{
 // a command on this platform ("/" or "!"); self is the bot's own name for
 // /command@name, compared without case, and a command for another bot is
 // reported as not ours.
-func Interpret(m claybot.Message, prefixes, self string) (out claybot.Message, ours bool) {
+func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.AgentMessage, ours bool) {
 	text := strings.TrimSpace(m.Text)
 	if text == "" || !strings.ContainsRune(prefixes, rune(text[0])) {
 		return m, true

@@ -11,32 +11,32 @@ import (
 func TestInterpret(t *testing.T) {
 	for _, tc := range []struct {
 		text, prefixes string
-		want           claybot.Message
+		want           claybot.AgentMessage
 		ours           bool
 	}{
-		{"/context", "/", claybot.Message{Type: claybot.MessageCommand, Command: "context"}, true},
-		{"/compact", "/", claybot.Message{Type: claybot.MessageCommand, Command: "compact"}, true},
-		{"  /Tasks \n", "/", claybot.Message{Type: claybot.MessageCommand, Command: "tasks"}, true},
-		{"/tasks of today", "/", claybot.Message{Type: claybot.MessageCommand, Command: "tasks", Text: "of today"}, true},
-		{"!compact", "!/", claybot.Message{Type: claybot.MessageCommand, Command: "compact"}, true},
-		{"!compact", "/", claybot.Message{Type: claybot.MessageUser, Text: "!compact"}, true},
-		{"/context@Me", "/", claybot.Message{Type: claybot.MessageCommand, Command: "context"}, true},
-		{"/context@other", "/", claybot.Message{Type: claybot.MessageCommand, Command: "context"}, false},
-		{"/new\nplan my week", "/", claybot.Message{Type: claybot.MessageReset, Text: "plan my week"}, true},
-		{"/stop all", "/", claybot.Message{Type: claybot.MessageCancel, Text: "all"}, true},
-		{"/plan", "/", claybot.Message{Type: claybot.MessageCommand, Command: "plan"}, true},
-		{"/plan book a room", "/", claybot.Message{Type: claybot.MessageUser, Text: "book a room", Engine: claybot.EnginePlan}, true},
-		{"!plan\nbook a room", "!/", claybot.Message{Type: claybot.MessageUser, Text: "book a room", Engine: claybot.EnginePlan}, true},
-		{"/undo", "/", claybot.Message{Type: claybot.MessageCommand, Command: "undo"}, true},
-		{"/undo r1", "/", claybot.Message{Type: claybot.MessageCommand, Command: "undo", Text: "r1"}, true},
-		{"/approve abcd always", "/", claybot.Message{Type: claybot.MessageCommand, Command: "approve", Text: "abcd always"}, true},
-		{"/deny abcd too dear", "/", claybot.Message{Type: claybot.MessageCommand, Command: "deny", Text: "abcd too dear"}, true},
-		{"/contexts", "/", claybot.Message{Type: claybot.MessageUser, Text: "/contexts"}, true},
-		{"/", "/", claybot.Message{Type: claybot.MessageUser, Text: "/"}, true},
-		{"", "/", claybot.Message{Type: claybot.MessageUser}, true},
-		{"context", "/", claybot.Message{Type: claybot.MessageUser, Text: "context"}, true},
+		{"/context", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "context"}, true},
+		{"/compact", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "compact"}, true},
+		{"  /Tasks \n", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "tasks"}, true},
+		{"/tasks of today", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "tasks", Text: "of today"}, true},
+		{"!compact", "!/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "compact"}, true},
+		{"!compact", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "!compact"}, true},
+		{"/context@Me", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "context"}, true},
+		{"/context@other", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "context"}, false},
+		{"/new\nplan my week", "/", claybot.AgentMessage{Type: claybot.MessageReset, Text: "plan my week"}, true},
+		{"/stop all", "/", claybot.AgentMessage{Type: claybot.MessageCancel, Text: "all"}, true},
+		{"/plan", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "plan"}, true},
+		{"/plan book a room", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "book a room", Engine: claybot.EnginePlan}, true},
+		{"!plan\nbook a room", "!/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "book a room", Engine: claybot.EnginePlan}, true},
+		{"/undo", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "undo"}, true},
+		{"/undo r1", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "undo", Text: "r1"}, true},
+		{"/approve abcd always", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "approve", Text: "abcd always"}, true},
+		{"/deny abcd too dear", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "deny", Text: "abcd too dear"}, true},
+		{"/contexts", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/contexts"}, true},
+		{"/", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/"}, true},
+		{"", "/", claybot.AgentMessage{Type: claybot.MessageUser}, true},
+		{"context", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "context"}, true},
 	} {
-		in := claybot.Message{Type: claybot.MessageUser, Text: tc.text}
+		in := claybot.AgentMessage{Type: claybot.MessageUser, Text: tc.text}
 		got, ours := connectors.Interpret(in, tc.prefixes, "me")
 		if got.Type != tc.want.Type || got.Command != tc.want.Command || got.Text != tc.want.Text || got.Engine != tc.want.Engine || ours != tc.ours {
 			t.Errorf("%q = %s %q %q, ours %v", tc.text, got.Type, got.Command, got.Text, ours)
@@ -48,7 +48,7 @@ func TestInterpret(t *testing.T) {
 func TestCommandsAreUnderstood(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, c := range connectors.Commands {
-		m, ours := connectors.Interpret(claybot.Message{Type: claybot.MessageUser, Text: "/" + c.Name}, "/", "")
+		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: "/" + c.Name}, "/", "")
 		if m.Type == claybot.MessageUser || !ours {
 			t.Errorf("/%s is no command", c.Name)
 		}
@@ -64,7 +64,7 @@ func FuzzInterpret(f *testing.F) {
 		f.Add(s, "/!", "me")
 	}
 	f.Fuzz(func(t *testing.T, text, prefixes, self string) {
-		m, ours := connectors.Interpret(claybot.Message{Type: claybot.MessageUser, Text: text}, prefixes, self)
+		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text}, prefixes, self)
 		switch m.Type {
 		case claybot.MessageUser:
 			if m.Text != text || m.Command != "" || !ours {

@@ -36,7 +36,7 @@ type Handler interface {
 	// stored. One of storage.ClassMessage is for good: nothing can be done with the
 	// message, and the source may let go of it. After any other error the source must
 	// keep the message: the store refuses as a whole. A fault of one agent is none.
-	Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error
+	Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error
 	// Answer takes the answer that somebody gave to a question by a button or a
 	// form. It returns once that is durable or refused for good; on an error
 	// nothing was stored and the tap may be repeated.
@@ -96,7 +96,7 @@ type FileSender interface {
 // Optional. An error is a *RefusedError when they are not to be had; after any
 // other it may be tried again. ctx lives until the bytes are read.
 type Fetcher interface {
-	Fetch(ctx context.Context, f claybot.File) (io.ReadCloser, error)
+	Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error)
 }
 
 // A Reactor puts an emoji on a message, as the platform calls it, of a route.
@@ -162,7 +162,7 @@ type Observer interface {
 // An Accepter is told which messages of people were accepted on its routes,
 // commands included, so that other windows of the same chat can show them. Optional. Must not block.
 type Accepter interface {
-	Accepted(d claybot.Descriptor, m claybot.Message)
+	Accepted(d claybot.Descriptor, m claybot.AgentMessage)
 }
 
 // An Exclusive connector is run by one node at a time, where several share a

@@ -37,7 +37,7 @@ func (p *Pager) Run(ctx context.Context, h connectors.Handler) error {
 		if page.ID == "" {
 			continue
 		}
-		m := claybot.Message{ID: claybot.MessageID("pager/" + page.ID), Type: claybot.MessageUser, Text: page.Text, At: claybot.Now()}
+		m := claybot.AgentMessage{ID: claybot.MessageID("pager/" + page.ID), Type: claybot.MessageUser, Text: page.Text, At: claybot.Now()}
 		if m, ours := connectors.Interpret(m, "/", ""); ours {
 			if err := h.Post(ctx, claybot.User(p.Name(), page.Chat, page.User), m); err != nil {
 				return err // not stored: the platform must keep it
@@ -116,7 +116,7 @@ func Example() {
 // echo stands for the agent system: it takes a message in and answers it.
 type echo struct{ to connectors.Sender }
 
-func (e echo) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (e echo) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	who, err := json.Marshal(to)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func FileID(parts ...string) string {
 
 // FileLine is a file in words, for a line between brackets: its kind, its name
 // where it has one of its own, and how large or long it is.
-func FileLine(f claybot.File) string {
+func FileLine(f claybot.FileReference) string {
 	line := string(f.Kind)
 	switch f.Kind {
 	case claybot.FileVoice:
@@ -45,7 +45,7 @@ func FileLine(f claybot.File) string {
 }
 
 // FilesLine is what came with a message that has no text, in words; empty for none.
-func FilesLine(files []claybot.File) string {
+func FilesLine(files []claybot.FileReference) string {
 	const most = 3
 	var all []string
 	for _, f := range files[:min(len(files), most)] {
@@ -63,7 +63,7 @@ const maxFileName = 100
 var noBrackets = strings.NewReplacer("[", " ", "]", " ")
 
 // length is how long a recording is, as ", 0:12".
-func length(f claybot.File) string {
+func length(f claybot.FileReference) string {
 	if f.Seconds <= 0 {
 		return ""
 	}

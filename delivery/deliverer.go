@@ -49,7 +49,7 @@ type Outbox interface {
 
 // Files opens the files that are sent; see storage.Agents.
 type Files interface {
-	OpenFile(ctx context.Context, agent claybot.AgentID, id string) (claybot.File, io.ReadCloser, error)
+	OpenFile(ctx context.Context, agent claybot.AgentID, id string) (claybot.FileReference, io.ReadCloser, error)
 }
 
 // A Meter observes deliveries. Its methods are called concurrently and must be quick,

@@ -57,7 +57,7 @@ type Inboxes struct {
 	wake chan struct{}
 
 	mu   sync.Mutex
-	held map[claybot.AgentID]*Box
+	held map[claybot.AgentID]*AgentInbox
 }
 
 // New returns the inboxes of one node.
@@ -66,7 +66,7 @@ func New(cfg Config) *Inboxes {
 	return &Inboxes{
 		Config: cfg,
 		wake:   make(chan struct{}, 1),
-		held:   make(map[claybot.AgentID]*Box),
+		held:   make(map[claybot.AgentID]*AgentInbox),
 	}
 }
 
@@ -122,7 +122,7 @@ func (i *Inboxes) Busy(id claybot.AgentID) bool {
 // Next blocks until agents are due and holds up to limit of them, longest due
 // first, each with at most batch waiting messages. The caller closes every
 // Box. An error is the store's or ctx's.
-func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*Box, error) {
+func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*AgentInbox, error) {
 	for {
 		began := time.Now()
 		var held []storage.Held
@@ -135,7 +135,7 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*Box, error) {
 			return nil, fmt.Errorf("acquire agents: %w", err)
 		}
 		if len(held) > 0 {
-			boxes := make([]*Box, len(held))
+			boxes := make([]*AgentInbox, len(held))
 			for k, h := range held {
 				boxes[k] = i.open(ctx, h, began)
 			}
@@ -157,8 +157,8 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*Box, error) {
 	}
 }
 
-func (i *Inboxes) open(ctx context.Context, h storage.Held, began time.Time) *Box {
-	b := &Box{Held: h, boxes: i}
+func (i *Inboxes) open(ctx context.Context, h storage.Held, began time.Time) *AgentInbox {
+	b := &AgentInbox{Held: h, boxes: i}
 	b.trust(began)
 	// The work outlives the intake: a shutdown stops Next at once and gives
 	// runs in flight their grace.
@@ -199,9 +199,9 @@ func (i *Inboxes) Working() int {
 	return len(i.held)
 }
 
-// A Box is one held agent: its lease, its unfinished run and what waits. Its
+// A AgentInbox is one held agent: its lease, its unfinished run and what waits. Its
 // Context ends with a cause when somebody cancels, or when the lease is lost.
-type Box struct {
+type AgentInbox struct {
 	storage.Held
 	boxes   *Inboxes
 	ctx     context.Context
@@ -220,15 +220,15 @@ type Box struct {
 
 // Context is done when the work must end; its cause is a *CanceledError,
 // storage.ErrLeaseLost, ErrLapsed, or what End was given.
-func (b *Box) Context() context.Context { return b.ctx }
+func (b *AgentInbox) Context() context.Context { return b.ctx }
 
 // End asks the worker to stop with a cause.
-func (b *Box) End(cause error) { b.cancel(cause) }
+func (b *AgentInbox) End(cause error) { b.cancel(cause) }
 
 // Trusted is nil while the lease is trusted, whatever else may have ended the
 // work. It looks at the clock, so it is right also in a process that was stopped a
 // moment ago. Ask before anything leaves that no token of the store guards.
-func (b *Box) Trusted() error {
+func (b *AgentInbox) Trusted() error {
 	if b.lapsed() {
 		b.cancel(ErrLapsed)
 		return ErrLapsed
@@ -239,17 +239,17 @@ func (b *Box) Trusted() error {
 	return nil
 }
 
-func (b *Box) lapsed() bool { return !time.Now().Before(*b.trusted.Load()) }
+func (b *AgentInbox) lapsed() bool { return !time.Now().Before(*b.trusted.Load()) }
 
 // trust prolongs the trust in a lease that was asked for at a time.
-func (b *Box) trust(began time.Time) {
+func (b *AgentInbox) trust(began time.Time) {
 	end := began.Add(b.boxes.TTL - b.boxes.TTL/5)
 	b.trusted.Store(&end)
 }
 
 // Begun tells which run the work is on. A cancellation names its run, because
 // by the time it arrives the agent may be at work on the next one.
-func (b *Box) Begun(run claybot.RunID) {
+func (b *AgentInbox) Begun(run claybot.RunID) {
 	b.runMu.Lock()
 	defer b.runMu.Unlock()
 	b.run = run
@@ -259,13 +259,13 @@ func (b *Box) Begun(run claybot.RunID) {
 }
 
 // Working is the run that the work is on; empty before it has begun.
-func (b *Box) Working() claybot.RunID {
+func (b *AgentInbox) Working() claybot.RunID {
 	b.runMu.Lock()
 	defer b.runMu.Unlock()
 	return b.run
 }
 
-func (b *Box) cancelRun(run claybot.RunID, by string) {
+func (b *AgentInbox) cancelRun(run claybot.RunID, by string) {
 	b.runMu.Lock()
 	defer b.runMu.Unlock()
 	if run == "" || run == b.run {
@@ -277,7 +277,7 @@ func (b *Box) cancelRun(run claybot.RunID, by string) {
 
 // renew prolongs the lease and comes back after a third of it. A store that
 // does not answer is asked each second until the trust in the lease ends.
-func (b *Box) renew() {
+func (b *AgentInbox) renew() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -309,7 +309,7 @@ func (b *Box) renew() {
 
 // Close ends the renewals. The lease itself ends with Finish, Settle or
 // Release of the store.
-func (b *Box) Close() {
+func (b *AgentInbox) Close() {
 	b.boxes.mu.Lock()
 	if b.boxes.held[b.Lease.Agent] == b {
 		delete(b.boxes.held, b.Lease.Agent)

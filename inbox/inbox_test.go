@@ -78,7 +78,7 @@ func (r *rig) post(agent int, t claybot.MessageType, wait time.Duration) storage
 	r.n++
 	done, err := r.boxes.Post(r.Context(), storage.Posting{
 		To:      r.agents[agent],
-		Message: claybot.Message{ID: claybot.MessageID(fmt.Sprint("m", r.n)), Type: t, Text: "x"},
+		Message: claybot.AgentMessage{ID: claybot.MessageID(fmt.Sprint("m", r.n)), Type: t, Text: "x"},
 		Wait:    storage.Wait{Quiet: wait, Max: 10 * wait},
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *rig) post(agent int, t claybot.MessageType, wait time.Duration) storage
 }
 
 // hold takes one box, which must come within the time.
-func (r *rig) hold(within time.Duration) *inbox.Box {
+func (r *rig) hold(within time.Duration) *inbox.AgentInbox {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
@@ -109,7 +109,7 @@ func (r *rig) none(within time.Duration) {
 	}
 }
 
-func (r *rig) begin(b *inbox.Box, id claybot.RunID) {
+func (r *rig) begin(b *inbox.AgentInbox, id claybot.RunID) {
 	r.Helper()
 	run, err := r.db.Begin(r.Context(), b.Lease, id, []claybot.MessageID{b.Waiting[0].ID}, "")
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *rig) begin(b *inbox.Box, id claybot.RunID) {
 	b.Begun(run.ID)
 }
 
-func (r *rig) release(b *inbox.Box) {
+func (r *rig) release(b *inbox.AgentInbox) {
 	r.Helper()
 	if err := r.db.Release(r.Context(), b.Lease, storage.Wait{}, true); err != nil {
 		r.Error(err)
@@ -166,7 +166,7 @@ func TestPostWakesNext(t *testing.T) {
 func TestNextLooksAgain(t *testing.T) {
 	bubble(t, func(r *rig) {
 		time.AfterFunc(time.Minute+time.Second, func() { // between two looks
-			_, err := r.db.Post(r.Context(), storage.Posting{To: r.agents[0], Message: claybot.Message{ID: "x", Type: claybot.MessageUser}})
+			_, err := r.db.Post(r.Context(), storage.Posting{To: r.agents[0], Message: claybot.AgentMessage{ID: "x", Type: claybot.MessageUser}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -329,7 +329,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 		r.post(0, claybot.MessageUser, 0)
 		b := r.hold(time.Second)
 		r.begin(b, "r1")
-		_, err := r.db.Post(r.Context(), storage.Posting{To: r.agents[0], Message: claybot.Message{ID: "stop", Type: claybot.MessageCancel}})
+		_, err := r.db.Post(r.Context(), storage.Posting{To: r.agents[0], Message: claybot.AgentMessage{ID: "stop", Type: claybot.MessageCancel}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,7 +74,7 @@ func (p Policy) Limit() int {
 // what has an end of its own, like a cron task. Silent messages go with the
 // next one that is not. Messages of different threads are never put together,
 // because one answer goes to one thread; the parts of an album are one message.
-func (p Policy) Batch(waiting []claybot.Message) []claybot.Message {
+func (p Policy) Batch(waiting []claybot.AgentMessage) []claybot.AgentMessage {
 	n := 0
 	for n < len(waiting) && waiting[n].Silent {
 		n++ // they go with whatever comes after them
@@ -92,7 +92,7 @@ func (p Policy) Batch(waiting []claybot.Message) []claybot.Message {
 
 // joins reports whether m, the n-th message, belongs to the batch that began
 // with first and holds prev last.
-func (p Policy) joins(first, prev, m claybot.Message, n int) bool {
+func (p Policy) joins(first, prev, m claybot.AgentMessage, n int) bool {
 	if !Together(first, m) {
 		return false
 	}
@@ -103,7 +103,7 @@ func (p Policy) joins(first, prev, m claybot.Message, n int) bool {
 }
 
 // Together reports whether m may be answered with the answer to first.
-func Together(first, m claybot.Message) bool {
+func Together(first, m claybot.AgentMessage) bool {
 	switch {
 	case alone(first) || alone(m):
 		return false
@@ -116,7 +116,7 @@ func Together(first, m claybot.Message) bool {
 }
 
 // alone reports whether nothing may share a run with m.
-func alone(m claybot.Message) bool {
+func alone(m claybot.AgentMessage) bool {
 	switch m.Type {
 	case claybot.MessageUser, claybot.MessageSystem:
 		return m.Alone || m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0 || m.Undo != nil

@@ -56,9 +56,9 @@ func TestPolicyDefaults(t *testing.T) {
 }
 
 // waiting makes messages of words: "reset", or text, with #thread and %album.
-func waiting(words string) (all []claybot.Message) {
+func waiting(words string) (all []claybot.AgentMessage) {
 	for i, w := range strings.Fields(words) {
-		m := claybot.Message{ID: claybot.MessageID(fmt.Sprint(i)), Type: claybot.MessageUser, Text: w}
+		m := claybot.AgentMessage{ID: claybot.MessageID(fmt.Sprint(i)), Type: claybot.MessageUser, Text: w}
 		if w == "reset" {
 			m.Type = claybot.MessageReset
 		}
@@ -113,7 +113,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 			ProcessBuffer: rapid.SampledFrom([]inbox.ProcessBuffer{"", inbox.AllTogether, inbox.OneByOne}).Draw(t, "processBuffer"),
 			MaxBatch:      rapid.IntRange(0, 5).Draw(t, "maxBatch"),
 		}
-		var taken []claybot.Message
+		var taken []claybot.AgentMessage
 		for left := all; len(left) > 0; left = all[len(taken):] {
 			batch := p.Batch(left)
 			if len(batch) == 0 {
@@ -129,7 +129,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 			}
 			taken = append(taken, batch...)
 		}
-		if !slices.EqualFunc(taken, all, func(a, b claybot.Message) bool { return a.ID == b.ID }) {
+		if !slices.EqualFunc(taken, all, func(a, b claybot.AgentMessage) bool { return a.ID == b.ID }) {
 			t.Errorf("took %d of %d", len(taken), len(all))
 		}
 	})

@@ -49,7 +49,7 @@ func WithoutImages(m Message) string {
 // keeps the newest ones ready, up to 32 MiB, and prepares one at a time. It may
 // be used by any number of goroutines.
 type Album struct {
-	open func(claybot.File) ([]byte, error)
+	open func(claybot.FileReference) ([]byte, error)
 
 	work sync.Mutex // held while a picture is prepared
 	mu   sync.Mutex
@@ -69,7 +69,7 @@ type kept struct {
 
 // NewAlbum returns an album of files that open reads: whole, or with an error.
 // open must refuse files beyond MaxPicture without reading them.
-func NewAlbum(open func(claybot.File) ([]byte, error)) *Album {
+func NewAlbum(open func(claybot.FileReference) ([]byte, error)) *Album {
 	return &Album{open: open, kept: map[string]*list.Element{}, used: list.New()}
 }
 
@@ -122,10 +122,10 @@ func (a *Album) Show(messages []Message) []Message {
 
 func hasPicture(m Message) bool { return slices.ContainsFunc(m.Files, isPicture) }
 
-func isPicture(f claybot.File) bool { return strings.HasPrefix(f.MIMEType, "image/") }
+func isPicture(f claybot.FileReference) bool { return strings.HasPrefix(f.MIMEType, "image/") }
 
 // image returns a picture that is ready.
-func (a *Album) image(f claybot.File) (Image, bool) {
+func (a *Album) image(f claybot.FileReference) (Image, bool) {
 	if f.Size > MaxPicture {
 		return Image{}, false
 	}

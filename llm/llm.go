@@ -68,10 +68,10 @@ type Message struct {
 	ID      string // stable id where one exists, for example system_prompt_fallback
 	Role    Role
 	Content string
-	Calls   []claybot.ToolCall // assistant
-	CallID  string             // tool
-	Images  []Image            // user and tool; models that see none get a line of text instead
-	Files   []claybot.File     // what the record came with; an Album shows its pictures, providers ignore it
+	Calls   []claybot.ToolCall      // assistant
+	CallID  string                  // tool
+	Images  []Image                 // user and tool; models that see none get a line of text instead
+	Files   []claybot.FileReference // what the record came with; an Album shows its pictures, providers ignore it
 }
 
 // An Image is a picture that a model looks at.

@@ -208,15 +208,15 @@ func FuzzPicture(f *testing.F) {
 	})
 }
 
-func photo(n int) claybot.File {
-	return claybot.File{Name: fmt.Sprintf("p%d.png", n), MIMEType: "image/png", Size: 100, Path: fmt.Sprintf("files/%d", n), SHA256: fmt.Sprint(n)}
+func photo(n int) claybot.FileReference {
+	return claybot.FileReference{Name: fmt.Sprintf("p%d.png", n), MIMEType: "image/png", Size: 100, Path: fmt.Sprintf("files/%d", n), SHA256: fmt.Sprint(n)}
 }
 
 // Which messages keep their pictures changes seldom, so that providers can keep
 // the beginning.
 func TestAlbum(t *testing.T) {
 	opened := map[string]int{}
-	a := NewAlbum(func(f claybot.File) ([]byte, error) {
+	a := NewAlbum(func(f claybot.FileReference) ([]byte, error) {
 		opened[f.Path]++
 		switch f.Name {
 		case "gone.png":
@@ -226,10 +226,10 @@ func TestAlbum(t *testing.T) {
 		}
 		return asPNG(t, painted(4, 4)), nil
 	})
-	user := func(text string, files ...claybot.File) claybot.Record {
+	user := func(text string, files ...claybot.FileReference) claybot.Record {
 		return claybot.Record{Type: claybot.RecordUser, Text: text, Files: files}
 	}
-	history := []claybot.Record{user("no picture", claybot.File{Name: "a.txt", MIMEType: "text/plain", Text: "x"})}
+	history := []claybot.Record{user("no picture", claybot.FileReference{Name: "a.txt", MIMEType: "text/plain", Text: "x"})}
 	if got := a.Show(Messages(history)); len(got) != 1 || got[0].Images != nil {
 		t.Errorf("got %+v", got)
 	}
@@ -270,7 +270,7 @@ func TestAlbum(t *testing.T) {
 	history = []claybot.Record{
 		user("several", gone, fake, large, photo(1)),
 		{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{{ID: "c", Name: "screen", Args: "{}"}}},
-		{Type: claybot.RecordTool, ToolCallID: "c", Text: "seen", Files: []claybot.File{photo(2)}},
+		{Type: claybot.RecordTool, ToolCallID: "c", Text: "seen", Files: []claybot.FileReference{photo(2)}},
 	}
 	before := Messages(history)
 	got := a.Show(before)

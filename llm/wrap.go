@@ -109,7 +109,7 @@ func wrap(tag string, r claybot.Record, attrs ...string) string {
 }
 
 // fileBlock shows a file whose content, or what stands for it, is text.
-func fileBlock(f claybot.File, text string) string {
+func fileBlock(f claybot.FileReference, text string) string {
 	var b strings.Builder
 	b.WriteString("<" + fileTag)
 	attr(&b, "name", f.Name)
@@ -246,7 +246,7 @@ func Transcript(r claybot.Record, limit int) string {
 }
 
 // CutFiles returns files with their texts cut, the files given stay as they are.
-func CutFiles(files []claybot.File, cut func(string) string) []claybot.File {
+func CutFiles(files []claybot.FileReference, cut func(string) string) []claybot.FileReference {
 	files = slices.Clone(files)
 	for i := range files {
 		files[i].Text = cut(files[i].Text)

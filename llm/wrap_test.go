@@ -85,7 +85,7 @@ func TestTranscript(t *testing.T) {
 
 func TestFilesOfMessages(t *testing.T) {
 	r := user("1", "look at <attached_file name=\"x\">")
-	r.Files = []claybot.File{
+	r.Files = []claybot.FileReference{
 		{Name: `a "b".txt`, MIMEType: "text/plain", Size: 5, Text: "hello </attached_file> & <message>"},
 		{Name: "p.png", MIMEType: "image/png", Size: 9},
 	}

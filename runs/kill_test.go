@@ -55,7 +55,7 @@ func writeForever(folder string) error {
 	if err := db.IndexAgents(ctx, agent); err != nil {
 		return err
 	}
-	_, err = db.Post(ctx, storage.Posting{To: agent.ID, Message: claybot.Message{ID: "m", Type: claybot.MessageUser, Text: "x"}})
+	_, err = db.Post(ctx, storage.Posting{To: agent.ID, Message: claybot.AgentMessage{ID: "m", Type: claybot.MessageUser, Text: "x"}})
 	if err != nil {
 		return err
 	}

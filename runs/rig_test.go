@@ -82,7 +82,7 @@ func (l *live) messageID(name string) claybot.MessageID {
 
 func (l *live) say(name string, reserve claybot.RunID) {
 	l.t.Helper()
-	_, err := l.db.Post(l.t.Context(), storage.Posting{To: l.agent, Message: claybot.Message{
+	_, err := l.db.Post(l.t.Context(), storage.Posting{To: l.agent, Message: claybot.AgentMessage{
 		ID: l.messageID(name), Type: claybot.MessageUser, Text: name, At: claybot.Now(), Run: reserve,
 	}})
 	l.must(err)

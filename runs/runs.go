@@ -44,7 +44,7 @@ type Turn struct {
 	// History is what the agent remembers, the messages of this run included.
 	History []claybot.Record
 	// Messages are what the run works on so far, oldest first.
-	Messages []claybot.Message
+	Messages []claybot.AgentMessage
 	// Inject returns messages that joined the run since the last call, as
 	// records already durable; none under whenBusy wait. Called only after all
 	// tool results of a step.
@@ -87,10 +87,10 @@ type Turn struct {
 	Ask func(ctx context.Context, round string, qs []claybot.Question) (answers []claybot.Answered, wait *claybot.Awaiting, err error)
 	// SaveFile keeps a file that the run made, and returns its reference. The
 	// same name and content again is harmless. nil where nothing can be kept.
-	SaveFile func(ctx context.Context, name, mimeType string, content []byte) (claybot.File, error)
+	SaveFile func(ctx context.Context, name, mimeType string, content []byte) (claybot.FileReference, error)
 	// OpenFile opens a file of the agent, such as one of a record. nil where there
 	// are none.
-	OpenFile func(ctx context.Context, f claybot.File) (io.ReadCloser, error)
+	OpenFile func(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error)
 }
 
 // Thread is the thread of the place where the run answers; empty where there is

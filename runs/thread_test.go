@@ -9,18 +9,18 @@ import (
 
 // The thread of a run is that of the message that it answers.
 func TestThread(t *testing.T) {
-	in := func(thread string, silent bool) claybot.Message {
-		return claybot.Message{Type: claybot.MessageUser, Silent: silent, Context: claybot.MessageContext{ThreadID: thread}}
+	in := func(thread string, silent bool) claybot.AgentMessage {
+		return claybot.AgentMessage{Type: claybot.MessageUser, Silent: silent, Context: claybot.MessageContext{ThreadID: thread}}
 	}
 	agent := claybot.Agent{Descriptor: claybot.Descriptor{Type: claybot.AgentUser, Connector: "slack", ChannelID: "C1", UserID: "U1"}}
 	for _, test := range []struct {
-		messages []claybot.Message
+		messages []claybot.AgentMessage
 		want     string
 	}{
 		{nil, ""},
-		{[]claybot.Message{in("", false)}, ""},
-		{[]claybot.Message{in("1", false), in("2", false)}, "2"},
-		{[]claybot.Message{in("1", false), in("2", true)}, "1"},
+		{[]claybot.AgentMessage{in("", false)}, ""},
+		{[]claybot.AgentMessage{in("1", false), in("2", false)}, "2"},
+		{[]claybot.AgentMessage{in("1", false), in("2", true)}, "1"},
 	} {
 		turn := runs.Turn{Agent: agent, Messages: test.messages}
 		if got := turn.Thread(); got != test.want {

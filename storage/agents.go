@@ -66,12 +66,12 @@ func Renamed(old, d claybot.Descriptor) claybot.Descriptor {
 }
 
 // NewState is the state of an agent made at created.
-func NewState(created claybot.Time) claybot.State {
+func NewState(created claybot.Time) claybot.AgentState {
 	now := claybot.Now()
 	if created == 0 {
 		created = now
 	}
-	return claybot.State{Engine: DefaultEngine, CreatedAt: created, UpdatedAt: now}
+	return claybot.AgentState{Engine: DefaultEngine, CreatedAt: created, UpdatedAt: now}
 }
 
 // Summarized is what is remembered of records once summary is appended to them.

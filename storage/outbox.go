@@ -80,6 +80,6 @@ type Resolution struct {
 
 // An Entry is one line of a chat window: a message or an outgoing.
 type Entry struct {
-	Message  *claybot.Message
+	Message  *claybot.AgentMessage
 	Outgoing *claybot.Outgoing
 }

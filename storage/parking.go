@@ -20,7 +20,7 @@ var ErrParkingFull = errors.New("the parking table is full")
 // A Parked is a message whose agent cannot be used.
 type Parked struct {
 	To      claybot.Descriptor
-	Message claybot.Message
+	Message claybot.AgentMessage
 	Cause   string // why, for operators
 
 	// Set by the store: the key of the agent's descriptor, the first message that was

@@ -76,13 +76,13 @@ type Agents interface {
 	// not at all, and returns its reference: f with a cleaned name and all that
 	// the bytes say. ErrTooMany when there are more than limit bytes. An f with an
 	// ID gets it: when a file of that ID is kept already, content is not read.
-	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (claybot.File, error)
+	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error)
 	// OpenFile opens what SaveFile kept, by its id; ErrNotFound.
-	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.File, io.ReadCloser, error)
+	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
 	// Agent loads one agent; ErrNotFound when there is none.
 	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 	// SaveState replaces the mutable part of an agent as a whole.
-	SaveState(ctx context.Context, l Lease, s claybot.State) error
+	SaveState(ctx context.Context, l Lease, s claybot.AgentState) error
 	// MoveChannel renames a channel of a connector in the descriptors of its
 	// agents; their ids and histories stay. A second call changes nothing.
 	MoveChannel(ctx context.Context, connector, from, to string) error
@@ -180,7 +180,7 @@ type Wait struct {
 // together with it.
 type Posting struct {
 	To      claybot.AgentID
-	Message claybot.Message
+	Message claybot.AgentMessage
 	Wait    Wait
 	// MaxWaiting is the most messages that may wait; 0 means no limit. Beyond
 	// it the message is stored as skipped with reason inbox_full.
@@ -218,10 +218,10 @@ type Held struct {
 	// Run is the unfinished run, nil when there is none; Bound are its
 	// messages.
 	Run   *claybot.Run
-	Bound []claybot.Message
+	Bound []claybot.AgentMessage
 	// Waiting are the messages no run has taken, oldest first, up to the limit
 	// given to Acquire.
-	Waiting []claybot.Message
+	Waiting []claybot.AgentMessage
 	// From is the node whose lease had run out; empty when the agent was released, or
 	// when one process uses the store alone.
 	From string
@@ -270,7 +270,7 @@ type Inbox interface {
 	// a MessagesInjected event for them and returns both. It takes nothing
 	// while the first waiting message is a reset, and stops before the first
 	// message that accept refuses.
-	Take(ctx context.Context, l Lease, run claybot.RunID, limit int, accept func(claybot.Message) bool) ([]claybot.Message, error)
+	Take(ctx context.Context, l Lease, run claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error)
 	// Drop ends waiting messages with a reason; none given means all that
 	// wait. Those taken by a run stay. It returns what was dropped.
 	Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error)
@@ -290,7 +290,7 @@ type Inbox interface {
 	// the platform calls such an outgoing message. At most 20, the newest.
 	FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error)
 	// Waiting returns up to limit messages that no run has taken, oldest first.
-	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.Message, error)
+	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error)
 }
 
 // A Settlement is how a message ended that no run took.
@@ -299,14 +299,14 @@ type Settlement struct {
 	Usage   claybot.Usage // what it took, added to the totals of the agent
 	Calls   []ModelCall   // that Usage is made of
 	Replies []claybot.Outgoing
-	Posts   []claybot.Message // to the same agent, due at once
-	Wait    Wait              // for what waits besides
-	End     Mark              // of the agent's history, see Ending
+	Posts   []claybot.AgentMessage // to the same agent, due at once
+	Wait    Wait                   // for what waits besides
+	End     Mark                   // of the agent's history, see Ending
 }
 
 // A Receipt is the life of one message.
 type Receipt struct {
-	Message claybot.Message
+	Message claybot.AgentMessage
 	Agent   claybot.AgentID
 	Skipped string // why no run took it; empty when one did or it still waits
 	Run     *claybot.Run

@@ -39,6 +39,6 @@ type Sending struct {
 // A Sent is a file that is on its way. Without a Place it is only kept: who asked
 // reads it over the API.
 type Sent struct {
-	File  claybot.File
+	File  claybot.FileReference
 	Place string // the connector
 }

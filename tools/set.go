@@ -189,7 +189,7 @@ func faultOf(err error) *Fault {
 }
 
 // filesOf are the files of a result.
-func filesOf(r Result, err error) []claybot.File {
+func filesOf(r Result, err error) []claybot.FileReference {
 	if err != nil {
 		return nil
 	}

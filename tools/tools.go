@@ -148,7 +148,7 @@ type Result struct {
 	Only []string
 	// Files belong to the result, kept for the agent; models that see get the
 	// pictures among them.
-	Files []claybot.File
+	Files []claybot.FileReference
 }
 
 // A Fault is an error of a tool that says what kind it is.

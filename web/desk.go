@@ -102,12 +102,12 @@ type Watcher interface {
 	// StartRun gives an agent a message and reserves the id of the run that
 	// will take it. The same message under the same id gives the same ids and
 	// nothing new; another one is refused with agentsystem.ErrUsed.
-	StartRun(ctx context.Context, to agentsystem.Address, m claybot.Message) (agentsystem.Accepted, error)
+	StartRun(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (agentsystem.Accepted, error)
 	// Known tells what became of a message that was given to StartRun or
 	// AnswerSaid before; known is false when none was under that id. It needs
 	// its id, its text, and of each file the id or the SHA256; another message
 	// is refused as by StartRun. No agent is made.
-	Known(ctx context.Context, to agentsystem.Address, m claybot.Message) (a agentsystem.Accepted, known bool, err error)
+	Known(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (a agentsystem.Accepted, known bool, err error)
 	RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error)
 	// Run loads a run. The id may be one that was reserved, see storage.Runs.
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
@@ -147,8 +147,8 @@ type Files interface {
 	// SaveFile keeps a file for an agent; StartRun takes its reference with a
 	// message to the same agent. storage.ErrTooMany beyond agentsystem.MaxFile
 	// bytes.
-	SaveFile(ctx context.Context, to agentsystem.Address, f claybot.File, content io.Reader) (claybot.File, error)
-	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.File, io.ReadCloser, error)
+	SaveFile(ctx context.Context, to agentsystem.Address, f claybot.FileReference, content io.Reader) (claybot.FileReference, error)
+	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
 }
 
 // Answers are what persons are asked, and say to it.
@@ -172,7 +172,7 @@ type Answers interface {
 	// AnswerSaid is AnswerRun for answers that came as a message with an id of
 	// its own: Known and StartRun find under it the run that was answered. A
 	// message that is known is storage.ErrState and answers nothing.
-	AnswerSaid(ctx context.Context, run claybot.RunID, values map[string]string, m claybot.Message, by string, via claybot.AnswerVia) error
+	AnswerSaid(ctx context.Context, run claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error
 }
 
 // A Refusal is an error that is told to who asked, in these words.

@@ -85,8 +85,8 @@ func parallel(ctx context.Context, n int, fn func(ctx context.Context, i int) er
 	return g.Wait()
 }
 
-func fillMessage(i int) claybot.Message {
-	return claybot.Message{
+func fillMessage(i int) claybot.AgentMessage {
+	return claybot.AgentMessage{
 		ID: claybot.MessageID(fmt.Sprintf("telegram/1000/%d", i)), Type: claybot.MessageUser, Text: "What is the weather like today?",
 		From: claybot.Sender{UserID: "12345678", Name: "Ann"}, At: claybot.Now(),
 	}

@@ -99,7 +99,7 @@ func shelfAgent(n int) claybot.AgentID { return claybot.AgentID(fmt.Sprintf("c%0
 // try lets one agent have something to do, and times how a node gets it.
 func (s *shelf) try(ctx context.Context, n int) error {
 	id := shelfAgent(n * 7919 % s.agents)
-	m := claybot.Message{ID: claybot.MessageID(fmt.Sprint("bench/", n)), Type: claybot.MessageUser, Text: "hello", At: claybot.Now()}
+	m := claybot.AgentMessage{ID: claybot.MessageID(fmt.Sprint("bench/", n)), Type: claybot.MessageUser, Text: "hello", At: claybot.Now()}
 	if _, err := s.store.Post(ctx, storage.Posting{To: id, Message: m}); err != nil {
 		return err
 	}

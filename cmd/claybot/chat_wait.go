@@ -39,9 +39,9 @@ const mostEarly = 64
 // newWait follows the message that a text became. What stands behind /new is a
 // message of its own.
 func newWait(id claybot.MessageID, text string) *wait {
-	m, _ := connectors.Interpret(claybot.Message{Type: claybot.MessageUser, Text: text}, "/", "")
+	m, _ := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text}, "/", "")
 	if m.Type == claybot.MessageReset && m.Text != "" {
-		return &wait{id: claybot.Message{ID: id}.FollowUp().ID}
+		return &wait{id: claybot.AgentMessage{ID: id}.FollowUp().ID}
 	}
 	return &wait{id: id, order: m.Type != claybot.MessageUser}
 }

@@ -52,7 +52,7 @@ type daemon struct {
 	hub       *runs.Hub // who watches runs
 	stores
 	built    atomic.Bool // the system is there
-	system   *agentsystem.System
+	system   *agentsystem.AgentSystem
 	purse    *agentsystem.Purse
 	engine   *docker.Provider // of workspaces
 	places   *workspace.Manager

@@ -132,7 +132,7 @@ func lastLine(text string) string {
 type house struct {
 	*testing.T
 	db     *sqlite.DB
-	system *agentsystem.System
+	system *agentsystem.AgentSystem
 	stop   func()
 }
 

@@ -42,7 +42,7 @@ func newKeeper(t *testing.T) *keeper {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := claybot.Message{ID: claybot.MessageID(fmt.Sprint("m", i)), Type: claybot.MessageUser, Text: strings.Repeat("text ", 500)}
+			m := claybot.AgentMessage{ID: claybot.MessageID(fmt.Sprint("m", i)), Type: claybot.MessageUser, Text: strings.Repeat("text ", 500)}
 			if _, err := db.Post(t.Context(), storage.Posting{To: a.ID, Message: m}); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestDamageAtRunTimeEndsTheDaemon(t *testing.T) {
 		t.Errorf("ends with %v, exit code %d", err, exitCode(err))
 	}
 	// Nothing is answered from it meanwhile, and nothing is accepted.
-	_, err = k.db.Post(t.Context(), storage.Posting{To: "nobody", Message: claybot.Message{ID: "x", Type: claybot.MessageUser}})
+	_, err = k.db.Post(t.Context(), storage.Posting{To: "nobody", Message: claybot.AgentMessage{ID: "x", Type: claybot.MessageUser}})
 	if storage.ClassOf(err) != storage.ClassStore {
 		t.Errorf("posting to it: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestMovedFilesEndTheDaemon(t *testing.T) {
 				if took := time.Since(began); took != 3*lookPlace {
 					t.Errorf("noticed after %v", took)
 				}
-				_, err = k.db.Post(t.Context(), storage.Posting{To: "any", Message: claybot.Message{ID: "x", Type: claybot.MessageUser}})
+				_, err = k.db.Post(t.Context(), storage.Posting{To: "any", Message: claybot.AgentMessage{ID: "x", Type: claybot.MessageUser}})
 				if storage.ClassOf(err) != storage.ClassStore {
 					t.Errorf("posting to it: %v", err)
 				}

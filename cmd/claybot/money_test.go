@@ -74,7 +74,7 @@ func TestRecordingsArePaidFor(t *testing.T) {
 		return io.NopCloser(bytes.NewReader([]byte("OggS"))), nil
 	}
 	run := claybot.Run{ID: "r", Agent: "a"}
-	f := claybot.File{Name: "a.ogg", MIMEType: "audio/ogg"}
+	f := claybot.FileReference{Name: "a.ogg", MIMEType: "audio/ogg"}
 	w := new(wallet)
 	log := slog.New(slog.DiscardHandler)
 	l := listener{newTranscriber(configs.Transcription{BaseURL: url}, log), "whisper-1", func() llm.Purse { return w }}

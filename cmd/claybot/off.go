@@ -239,7 +239,7 @@ func (s switchedSink) Publish(ctx context.Context, events []claybot.Event) error
 
 // switchedHearing refuses recordings while a bad setting says where they would go.
 func (d *daemon) switchedHearing(hear hearing) hearing {
-	return func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error) {
+	return func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error) {
 		if why := d.config.Load().Transcription.Off(); why != "" {
 			return llm.Speech{}, llm.Failed(llm.Off, "%s", why)
 		}

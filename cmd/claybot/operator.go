@@ -15,7 +15,7 @@ import (
 
 // An operator is the system as the web server sees it.
 type operator struct {
-	*agentsystem.System
+	*agentsystem.AgentSystem
 	access  func() configs.Access
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }
@@ -29,7 +29,7 @@ func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error
 
 // UndoRun takes back what a run did.
 func (o operator) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := o.System.UndoRun(ctx, id, by)
+	a, err := o.AgentSystem.UndoRun(ctx, id, by)
 	var no agentsystem.NoUndoError
 	if errors.As(err, &no) {
 		return a, web.Refusal(no)
@@ -74,12 +74,12 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	if err != nil {
 		return web.Refusal(err.Error())
 	}
-	return o.System.Allow(ctx, a.Connector, a.Subject)
+	return o.AgentSystem.Allow(ctx, a.Connector, a.Subject)
 }
 
 // Revoke takes a grant back and says what lets the person in all the same.
 func (o operator) Revoke(ctx context.Context, connector, subject string) (still string, err error) {
-	err = o.System.Revoke(ctx, connector, subject)
+	err = o.AgentSystem.Revoke(ctx, connector, subject)
 	still = letIn(o.access(), connector, subject)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && still != "":

@@ -123,6 +123,6 @@ func pairOf(u *url.URL) string {
 }
 
 // saveFile keeps what a tool made for the agent of its call.
-func (d *daemon) saveFile(ctx context.Context, env tools.Env, name, mimeType string, data []byte) (claybot.File, error) {
-	return d.system.SaveFile(ctx, agentsystem.Address{Agent: env.Agent.ID}, claybot.File{Name: name, MIMEType: mimeType}, bytes.NewReader(data))
+func (d *daemon) saveFile(ctx context.Context, env tools.Env, name, mimeType string, data []byte) (claybot.FileReference, error) {
+	return d.system.SaveFile(ctx, agentsystem.Address{Agent: env.Agent.ID}, claybot.FileReference{Name: name, MIMEType: mimeType}, bytes.NewReader(data))
 }

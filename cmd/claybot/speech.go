@@ -16,7 +16,7 @@ import (
 )
 
 // A hearing turns a recording that came with a run into text.
-type hearing = func(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (llm.Speech, error)
+type hearing = func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 
 // transcriber is what turns recordings into text; nil where that is not wanted.
 func (d *daemon) transcriber() hearing {
@@ -43,7 +43,7 @@ type listener struct {
 const settleTime = 30 * time.Second
 
 // hear is a hearing.
-func (l listener) hear(ctx context.Context, run claybot.Run, f claybot.File, open func() (io.ReadCloser, error)) (speech llm.Speech, err error) {
+func (l listener) hear(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (speech llm.Speech, err error) {
 	// What it costs is known neither before nor afterwards.
 	held, err := l.purse().Reserve(ctx, llm.Charge{Agent: run.Agent, Run: run.ID, Model: l.model})
 	if limit, ok := errors.AsType[*llm.LimitError](err); ok && limit.Key == "" {

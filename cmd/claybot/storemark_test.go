@@ -63,7 +63,7 @@ func (l *life) acceptText(id, text string) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	m := claybot.Message{ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text}
+	m := claybot.AgentMessage{ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text}
 	if _, err := l.d.keeper.db.Post(l.Context(), storage.Posting{To: a.ID, Message: m}); err != nil {
 		l.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (b *bar) run() {
 		b.runs[uid(b.id(i))] = make([]uint8, minutes)
 		b.write(b.id(i), taskText(b.id(i), fmt.Sprintf("schedule: '*/%d * * * *'", b.minutes(i)), "misfire: "+b.rules[i%len(b.rules)]))
 	}
-	b.posted = func(m claybot.Message) {
+	b.posted = func(m claybot.AgentMessage) {
 		at := m.Firing.Planned.Time()
 		n := &b.runs[m.Firing.Task][int(at.Sub(begin)/time.Minute)]
 		if *n++; *n > 1 {

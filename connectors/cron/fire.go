@@ -183,7 +183,7 @@ func (c *Cron) send(ctx context.Context, r *running, s shot) (sent bool, err err
 }
 
 // message is what a shot posts.
-func (c *Cron) message(r *running, s shot) claybot.Message {
+func (c *Cron) message(r *running, s shot) claybot.AgentMessage {
 	b := briefing{
 		def: s.def, slug: s.slug, dir: c.taskDir(), planned: s.planned, now: s.now, manual: s.manual,
 		late: s.late, attempt: s.attempt, missed: s.missed, verdict: s.verdict,
@@ -196,7 +196,7 @@ func (c *Cron) message(r *running, s shot) claybot.Message {
 		// The task is worth more than its memory.
 		c.log.Warn("the memory of a task cannot be read", "task", s.slug, "err", err)
 	}
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		Type: claybot.MessageSystem, Kind: claybot.KindCron, From: claybot.Sender{Name: Name},
 		Text: b.text(), At: claybot.At(s.now), Report: s.def.route.agent,
 		Firing: &claybot.Firing{

@@ -15,7 +15,7 @@ import (
 
 // Bubbles begin at midnight UTC of 2000-01-01, a Saturday.
 
-func succeed(claybot.Message) (claybot.RunState, string) { return claybot.RunSucceeded, "" }
+func succeed(claybot.AgentMessage) (claybot.RunState, string) { return claybot.RunSucceeded, "" }
 
 // pass lets time pass and waits until all is quiet.
 func pass(d time.Duration) {
@@ -189,7 +189,7 @@ type slowPoster struct {
 	now     int
 }
 
-func (s *slowPoster) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (s *slowPoster) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	s.add(to, 1)
 	defer s.add(to, -1)
 	time.Sleep(time.Second)
@@ -281,7 +281,7 @@ func TestRetries(t *testing.T) {
 // success says that it works again.
 func TestToldFailures(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.ends = func(claybot.Message) (claybot.RunState, string) { return claybot.RunFailed, "" }
+		r.ends = func(claybot.AgentMessage) (claybot.RunState, string) { return claybot.RunFailed, "" }
 		r.write("a", taskText("a", "schedule: '0 */4 * * *'"))
 		r.cfg.Poll = 5 * time.Minute
 		r.start()

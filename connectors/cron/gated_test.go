@@ -61,7 +61,7 @@ func TestGatesHoldNobodyUp(t *testing.T) {
 		}
 		// Of tasks that are due together this one comes last out of the heap.
 		r.write("gate00", taskText("free", "schedule: '* * * * *'"))
-		r.posted = func(m claybot.Message) {
+		r.posted = func(m claybot.AgentMessage) {
 			if m.Firing.Task == uid("free") {
 				if err := os.WriteFile(mark, nil, 0o600); err != nil {
 					t.Error(err)

@@ -19,7 +19,7 @@ func TestDeadRoute(t *testing.T) {
 	for _, how := range []string{"edit", "enable"} {
 		t.Run(how, func(t *testing.T) {
 			bubble(t, func(r *rig) {
-				r.ends = func(claybot.Message) (claybot.RunState, string) { return claybot.RunSucceeded, "bot was blocked" }
+				r.ends = func(claybot.AgentMessage) (claybot.RunState, string) { return claybot.RunSucceeded, "bot was blocked" }
 				text := taskText("a", "schedule: '*/10 * * * *'", "route: telegram/1")
 				r.write("a", text)
 				r.cfg.Poll = time.Minute
@@ -156,7 +156,7 @@ type forgetful struct {
 	told sync.Map
 }
 
-func (f *forgetful) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (f *forgetful) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	err := f.world.Post(ctx, to, m)
 	if _, again := f.told.LoadOrStore(m.ID, true); err == nil && !again {
 		return errors.New("no answer")

@@ -323,7 +323,7 @@ func TestNodesShareMemoryAndChanges(t *testing.T) {
 // with one key, and goes on on all when it is enabled.
 func TestNodesRest(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.ends = func(claybot.Message) (claybot.RunState, string) { return claybot.RunSucceeded, "gone" }
+		r.ends = func(claybot.AgentMessage) (claybot.RunState, string) { return claybot.RunSucceeded, "gone" }
 		var mu sync.Mutex
 		keys := make(map[string]int)
 		nodes := team(r, 3, func(_ int, c *cron.Config) {

@@ -30,16 +30,16 @@ type world struct {
 	// refuse makes posts fail.
 	refuse error
 	// ends makes a run end as it begins; nil leaves it waiting.
-	ends func(claybot.Message) (claybot.RunState, string)
+	ends func(claybot.AgentMessage) (claybot.RunState, string)
 	// posted is called with each new message, without the lock.
-	posted func(claybot.Message)
+	posted func(claybot.AgentMessage)
 	reads  int // of the ledger
 	repeat int // posts of known messages
 }
 
 type post struct {
 	to claybot.Descriptor
-	m  claybot.Message
+	m  claybot.AgentMessage
 	at time.Time
 }
 
@@ -50,7 +50,7 @@ func newWorld() *world {
 	}
 }
 
-func (w *world) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (w *world) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

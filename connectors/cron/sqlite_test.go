@@ -19,7 +19,7 @@ type desk struct {
 	id claybot.AgentID
 }
 
-func (d desk) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (d desk) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	if err := d.IndexAgents(ctx, claybot.Agent{ID: d.id, Descriptor: to, CreatedAt: claybot.Now()}); err != nil {
 		return err
 	}

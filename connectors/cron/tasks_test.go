@@ -244,15 +244,15 @@ func TestAgentsAndRoutes(t *testing.T) {
 		name  string
 		lines []string
 		to    claybot.Descriptor // zero: nothing is posted
-		check func(claybot.Message) bool
+		check func(claybot.AgentMessage) bool
 	}{
-		{"own", nil, claybot.Descriptor{Type: claybot.AgentCron, UID: uid("a"), Name: "a"}, func(m claybot.Message) bool { return m.Route == nil && m.Report == "" }},
-		{"channel", []string{"route: slack/T1/C1/9.9", "owner: slack/U1"}, claybot.Descriptor{Type: claybot.AgentCron, UID: uid("a"), Name: "a", Owner: "slack/U1"}, func(m claybot.Message) bool {
+		{"own", nil, claybot.Descriptor{Type: claybot.AgentCron, UID: uid("a"), Name: "a"}, func(m claybot.AgentMessage) bool { return m.Route == nil && m.Report == "" }},
+		{"channel", []string{"route: slack/T1/C1/9.9", "owner: slack/U1"}, claybot.Descriptor{Type: claybot.AgentCron, UID: uid("a"), Name: "a", Owner: "slack/U1"}, func(m claybot.AgentMessage) bool {
 			return m.Route != nil && *m.Route == claybot.Route{Connector: "slack", ChannelID: "T1/C1", ThreadID: "9.9"}
 		}},
-		{"report", []string{"route: agent:" + string(id)}, claybot.Descriptor{Type: claybot.AgentCron, UID: uid("a"), Name: "a"}, func(m claybot.Message) bool { return m.Route == nil && m.Report == id }},
-		{"other agent", []string{"agent: " + string(id)}, someone, func(m claybot.Message) bool { return m.Route == nil }},
-		{"other agent, nowhere", []string{"agent: " + string(id), "route: none"}, someone, func(m claybot.Message) bool { return m.Route != nil && *m.Route == claybot.Route{} }},
+		{"report", []string{"route: agent:" + string(id)}, claybot.Descriptor{Type: claybot.AgentCron, UID: uid("a"), Name: "a"}, func(m claybot.AgentMessage) bool { return m.Route == nil && m.Report == id }},
+		{"other agent", []string{"agent: " + string(id)}, someone, func(m claybot.AgentMessage) bool { return m.Route == nil }},
+		{"other agent, nowhere", []string{"agent: " + string(id), "route: none"}, someone, func(m claybot.AgentMessage) bool { return m.Route != nil && *m.Route == claybot.Route{} }},
 		{"unknown agent", []string{"agent: " + uid("nobody")}, claybot.Descriptor{}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

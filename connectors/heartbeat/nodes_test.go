@@ -59,13 +59,13 @@ type node struct {
 	mirror *storage.Mirror
 	heart  *heartbeat.Heartbeat
 	halt   func()
-	slow   time.Duration                                                             // how long its store takes to say who is there
-	post   func(ctx context.Context, to claybot.Descriptor, m claybot.Message) error // nil: that of the rig
+	slow   time.Duration                                                                  // how long its store takes to say who is there
+	post   func(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error // nil: that of the rig
 }
 
 // Post implements connectors.Handler. The node itself is the one that is told of
 // the end.
-func (x *node) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (x *node) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	if x.post != nil {
 		return x.post(ctx, to, m)
 	}
@@ -210,7 +210,7 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 		}()
 		reached := make(chan *node, 3)
 		for _, x := range nodes {
-			x.post = func(ctx context.Context, _ claybot.Descriptor, _ claybot.Message) error {
+			x.post = func(ctx context.Context, _ claybot.Descriptor, _ claybot.AgentMessage) error {
 				reached <- x
 				<-ctx.Done() // it hangs, and is killed
 				return context.Cause(ctx)

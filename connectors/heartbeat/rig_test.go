@@ -59,7 +59,7 @@ type rig struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	posts    []claybot.Message
+	posts    []claybot.AgentMessage
 	repeats  int // posts of known messages
 	takes    time.Duration
 	code     string // why runs fail
@@ -206,7 +206,7 @@ func (r *rig) notice(_ context.Context, key, text string) error {
 var addedBeat = connectors.Beat{ID: "a", Prompt: "a, changed", Enabled: true}
 
 // Post implements connectors.Handler.
-func (r *rig) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (r *rig) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	if to != (claybot.Descriptor{Type: claybot.AgentHeartbeat}) {
 		r.Errorf("post to %+v", to)
 	}
@@ -353,7 +353,7 @@ func (r *rig) state() state {
 }
 
 // post is the only message posted so far.
-func (r *rig) post() claybot.Message {
+func (r *rig) post() claybot.AgentMessage {
 	r.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()

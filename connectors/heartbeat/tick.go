@@ -241,7 +241,7 @@ func (h *Heartbeat) send(r *running, key string, items []item, route *claybot.Ro
 		return 0, nil
 	}
 	h.asked, h.shared.own = time.Now(), p.ID
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID: p.ID, Type: claybot.MessageSystem, Kind: claybot.KindHeartbeat, From: claybot.Sender{Name: Name},
 		Text: text, At: now, Route: route,
 	}

@@ -383,7 +383,7 @@ func TestBackfillGoesOn(t *testing.T) {
 		w.slack.DM("UBOB", "hello")
 		time.Sleep(time.Hour)
 		broken := true
-		w.inbox.before = func(_ context.Context, m claybot.Message) error {
+		w.inbox.before = func(_ context.Context, m claybot.AgentMessage) error {
 			if broken && m.Text == "three" {
 				return errors.New("disk full")
 			}

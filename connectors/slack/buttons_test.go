@@ -40,7 +40,7 @@ func TestOffers(t *testing.T) {
 			}
 			// The store fails first, and Slack sends the tap again.
 			failures := 0
-			w.inbox.before = func(context.Context, claybot.Message) error {
+			w.inbox.before = func(context.Context, claybot.AgentMessage) error {
 				if failures++; failures < 9 {
 					return errors.New("no space left")
 				}

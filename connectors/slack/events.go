@@ -127,7 +127,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		thread = v.TS
 	}
 	to := claybot.User(name, e.Team+"/"+v.Channel, e.user())
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID:      claybot.MessageID("slack/" + e.Team + "/" + v.Channel + "/" + v.TS),
 		Type:    claybot.MessageUser,
 		Text:    plain(text, self),
@@ -187,7 +187,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 	if menu {
 		typed = "/" + strings.TrimLeft(said, "/!")
 	}
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID:      claybot.MessageID("slack/" + c.Team + "/cmd/" + key),
 		Type:    claybot.MessageUser,
 		Text:    plain(typed, self),

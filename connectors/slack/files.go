@@ -34,9 +34,9 @@ type file struct {
 
 // pending are the files of a message as references to be fetched, and a line for
 // each that cannot be.
-func pending(team string, files []file) (all []claybot.File, lines []string) {
+func pending(team string, files []file) (all []claybot.FileReference, lines []string) {
 	for _, f := range files {
-		got := claybot.File{
+		got := claybot.FileReference{
 			Name: cmp.Or(f.Name, f.Title, "file"), MIMEType: f.MIMEType, Size: max(f.Size, 0),
 			Seconds: int(max(f.DurationMS, 0)+999) / 1000, Kind: kindOf(f), Source: f.ID,
 		}
@@ -85,7 +85,7 @@ const (
 
 // Fetch gets the bytes of a file that came with a message. The token goes to
 // Slack's own hosts only, and follows no redirect.
-func (c *Connector) Fetch(ctx context.Context, f claybot.File) (io.ReadCloser, error) {
+func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	if d := c.penalties.left(methodFileInfo, ""); d > 0 {
 		return nil, &connectors.RetryError{After: d, Err: errors.New(methodFileInfo + ": slack asked for a pause")}
 	}

@@ -71,7 +71,7 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 			inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 				f := w.slack.AddFile("a.bin", "application/octet-stream", []byte("bytes"))
 				tt.prep(w.slack, f.ID)
-				_, err := w.Fetch(t.Context(), claybot.File{Source: f.ID})
+				_, err := w.Fetch(t.Context(), claybot.FileReference{Source: f.ID})
 				var refused *connectors.RefusedError
 				switch {
 				case err == nil:
@@ -85,12 +85,12 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 				}
 				var retry *connectors.RetryError
 				if errors.As(err, &retry) {
-					if _, err := w.Fetch(t.Context(), claybot.File{Source: f.ID}); !errors.As(err, &retry) {
+					if _, err := w.Fetch(t.Context(), claybot.FileReference{Source: f.ID}); !errors.As(err, &retry) {
 						t.Errorf("within the pause: %v", err)
 					}
 					time.Sleep(retry.After)
 				}
-				body, err := w.Fetch(t.Context(), claybot.File{Source: f.ID})
+				body, err := w.Fetch(t.Context(), claybot.FileReference{Source: f.ID})
 				if err != nil {
 					t.Fatalf("tried again: %v", err)
 				}
@@ -142,7 +142,7 @@ func fileOut(id, thread string, data []byte) (claybot.Outgoing, func() (io.ReadC
 	o := claybot.Outgoing{
 		ID: id, Kind: claybot.OutgoingFile, Text: "the **report**", Part: 1, Parts: 1, Tried: claybot.Now(),
 		Route: claybot.Route{Connector: "slack", ChannelID: "T1/C1", ThreadID: thread},
-		File:  &claybot.File{ID: "f", Name: "report.pdf", Size: int64(len(data)), Kind: claybot.FileDocument},
+		File:  &claybot.FileReference{ID: "f", Name: "report.pdf", Size: int64(len(data)), Kind: claybot.FileDocument},
 	}
 	return o, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 }

@@ -280,7 +280,7 @@ func TestTapsDoNotWait(t *testing.T) {
 		channel, _ := w.slack.DM("U1", "hi")
 		w.settled(t)
 		stuck := make(chan struct{})
-		w.inbox.before = func(context.Context, claybot.Message) error { <-stuck; return nil }
+		w.inbox.before = func(context.Context, claybot.AgentMessage) error { <-stuck; return nil }
 		w.slack.DM("U1", "slow to store")
 		ts := w.ask(t, channel, "", claybot.Question{ID: "q1", Type: claybot.QuestionBoolean})
 		if _, err := w.slack.Click("U1", channel, ts, "Yes"); err != nil {

@@ -100,5 +100,5 @@ func (r *receiver) ack(s *socket, envelope string, payload any) {
 // An incoming is a message with the agent it is for.
 type incoming struct {
 	to      claybot.Descriptor
-	message claybot.Message
+	message claybot.AgentMessage
 }

@@ -28,18 +28,18 @@ func TestReceive(t *testing.T) {
 		w.settled(t)
 
 		want := map[string]incoming{
-			"hello & example (https://example.com)": {claybot.User("slack", "T1/DU1", "U1"), claybot.Message{
+			"hello & example (https://example.com)": {claybot.User("slack", "T1/DU1", "U1"), claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/DU1/" + dm), Type: claybot.MessageUser, Context: claybot.MessageContext{MessageID: dm},
 			}},
-			"what is up?": {claybot.User("slack", "T1/C1", "U2"), claybot.Message{
+			"what is up?": {claybot.User("slack", "T1/C1", "U2"), claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/C1/" + root), Type: claybot.MessageUser,
 				Context: claybot.MessageContext{MessageID: root, ThreadID: root, Group: true},
 			}},
-			"and @claybot now?": {claybot.User("slack", "T1/C1", "U2"), claybot.Message{
+			"and @claybot now?": {claybot.User("slack", "T1/C1", "U2"), claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/C1/" + reply), Type: claybot.MessageUser,
 				Context: claybot.MessageContext{MessageID: reply, ThreadID: root, Group: true},
 			}},
-			"": {claybot.User("slack", "T1/C1", "U2"), claybot.Message{
+			"": {claybot.User("slack", "T1/C1", "U2"), claybot.AgentMessage{
 				Type: claybot.MessageCommand, Command: "status", Context: claybot.MessageContext{Group: true},
 			}},
 		}
@@ -110,7 +110,7 @@ func TestOwnPostsAreIgnored(t *testing.T) {
 func TestAckAfterPost(t *testing.T) {
 	inWorld(t, slacktest.Config{Redeliver: time.Hour}, func(t *testing.T, w *world) {
 		release := make(chan struct{})
-		w.inbox.before = func(ctx context.Context, m claybot.Message) error {
+		w.inbox.before = func(ctx context.Context, m claybot.AgentMessage) error {
 			if m.Context.MessageID != "" && m.Text == "slow" {
 				<-release
 			}
@@ -141,7 +141,7 @@ func TestStoreFails(t *testing.T) {
 	for _, outage := range []time.Duration{time.Second, 20 * time.Second} {
 		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 			began := time.Now()
-			w.inbox.before = func(context.Context, claybot.Message) error {
+			w.inbox.before = func(context.Context, claybot.AgentMessage) error {
 				if time.Since(began) < outage {
 					return errors.New("no space left")
 				}
@@ -167,7 +167,7 @@ func TestStoreFails(t *testing.T) {
 // behind it.
 func TestMessageFaultIsPassed(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
-		w.inbox.before = func(_ context.Context, m claybot.Message) error {
+		w.inbox.before = func(_ context.Context, m claybot.AgentMessage) error {
 			if m.Text == "bad" {
 				return &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")}
 			}
@@ -187,7 +187,7 @@ func TestMessageFaultIsPassed(t *testing.T) {
 func TestRedeliveryAfterRestart(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		stuck := make(chan struct{})
-		w.inbox.before = func(ctx context.Context, _ claybot.Message) error {
+		w.inbox.before = func(ctx context.Context, _ claybot.AgentMessage) error {
 			select {
 			case <-stuck:
 				return nil

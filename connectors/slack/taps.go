@@ -149,7 +149,7 @@ func (t *tap) command(p interactive, self identity, a action) bool {
 	if name == "" {
 		name = p.User.Name
 	}
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID:      claybot.MessageID("slack/" + p.Team.ID + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
 		Type:    claybot.MessageUser,
 		Text:    strings.ToValidUTF8(text, "\uFFFD"),

@@ -105,7 +105,7 @@ type inbox struct {
 	known  map[claybot.MessageID]bool
 	got    []incoming
 	posts  int
-	before func(ctx context.Context, m claybot.Message) error // called first
+	before func(ctx context.Context, m claybot.AgentMessage) error // called first
 
 	open     map[string]claybot.Question // asked
 	owner    string                      // who may answer
@@ -179,7 +179,7 @@ func (b *inbox) tapped() []connectors.Tap {
 	return append([]connectors.Tap(nil), b.taps...)
 }
 
-func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	if b.before != nil {
 		if err := b.before(ctx, m); err != nil {
 			return err

@@ -85,7 +85,7 @@ func TestTogglesAreRepeatable(t *testing.T) {
 		m := b.ask(tea, asked)
 		_ = b.end()
 		failures := 3
-		b.sink.fail = func(m claybot.Message) error {
+		b.sink.fail = func(m claybot.AgentMessage) error {
 			if m.Text != "other" || failures == 0 {
 				return nil
 			}

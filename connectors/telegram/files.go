@@ -18,40 +18,40 @@ var _ connectors.Fetcher = (*Connector)(nil)
 
 // file is what a message carries as a file to be fetched; ok is false when there
 // is none, or one that cannot be asked for.
-func (c *Connector) file(m *content) (f claybot.File, ok bool) {
+func (c *Connector) file(m *content) (f claybot.FileReference, ok bool) {
 	unique := ""
 	switch {
 	case len(m.Photo) > 0:
 		p := m.Photo[len(m.Photo)-1] // the largest
-		f = claybot.File{Kind: claybot.FilePhoto, Name: "photo.jpg", MIMEType: "image/jpeg", Size: int64(p.FileSize), Source: p.FileID}
+		f = claybot.FileReference{Kind: claybot.FilePhoto, Name: "photo.jpg", MIMEType: "image/jpeg", Size: int64(p.FileSize), Source: p.FileID}
 		unique = p.FileUniqueID
 	case m.Animation != nil: // comes with a document as well
 		a := m.Animation
-		f = claybot.File{Kind: claybot.FileVideo, Name: cmp.Or(a.FileName, "animation.mp4"), MIMEType: a.MimeType, Size: int64(a.FileSize), Seconds: a.Duration, Source: a.FileID}
+		f = claybot.FileReference{Kind: claybot.FileVideo, Name: cmp.Or(a.FileName, "animation.mp4"), MIMEType: a.MimeType, Size: int64(a.FileSize), Seconds: a.Duration, Source: a.FileID}
 		unique = a.FileUniqueID
 	case m.Document != nil:
 		d := m.Document
-		f = claybot.File{Kind: claybot.FileDocument, Name: cmp.Or(d.FileName, "document"), MIMEType: d.MimeType, Size: int64(d.FileSize), Source: d.FileID}
+		f = claybot.FileReference{Kind: claybot.FileDocument, Name: cmp.Or(d.FileName, "document"), MIMEType: d.MimeType, Size: int64(d.FileSize), Source: d.FileID}
 		unique = d.FileUniqueID
 	case m.Voice != nil:
 		v := m.Voice
-		f = claybot.File{Kind: claybot.FileVoice, Name: "voice.ogg", MIMEType: cmp.Or(v.MimeType, "audio/ogg"), Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
+		f = claybot.FileReference{Kind: claybot.FileVoice, Name: "voice.ogg", MIMEType: cmp.Or(v.MimeType, "audio/ogg"), Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
 		unique = v.FileUniqueID
 	case m.Audio != nil:
 		a := m.Audio
-		f = claybot.File{Kind: claybot.FileAudio, Name: cmp.Or(a.FileName, a.Title, "audio.mp3"), MIMEType: a.MimeType, Size: int64(a.FileSize), Seconds: a.Duration, Source: a.FileID}
+		f = claybot.FileReference{Kind: claybot.FileAudio, Name: cmp.Or(a.FileName, a.Title, "audio.mp3"), MIMEType: a.MimeType, Size: int64(a.FileSize), Seconds: a.Duration, Source: a.FileID}
 		unique = a.FileUniqueID
 	case m.Video != nil:
 		v := m.Video
-		f = claybot.File{Kind: claybot.FileVideo, Name: cmp.Or(v.FileName, "video.mp4"), MIMEType: v.MimeType, Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
+		f = claybot.FileReference{Kind: claybot.FileVideo, Name: cmp.Or(v.FileName, "video.mp4"), MIMEType: v.MimeType, Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
 		unique = v.FileUniqueID
 	case m.VideoNote != nil:
 		v := m.VideoNote
-		f = claybot.File{Kind: claybot.FileVideo, Name: "video.mp4", MIMEType: "video/mp4", Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
+		f = claybot.FileReference{Kind: claybot.FileVideo, Name: "video.mp4", MIMEType: "video/mp4", Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
 		unique = v.FileUniqueID
 	}
 	if f.Source == "" || len(f.Source) > maxFileIDBytes {
-		return claybot.File{}, false
+		return claybot.FileReference{}, false
 	}
 	f.ID = connectors.FileID("telegram", c.bot, cmp.Or(unique, f.Source))
 	f.Size, f.Seconds = max(f.Size, 0), max(f.Seconds, 0)
@@ -60,7 +60,7 @@ func (c *Connector) file(m *content) (f claybot.File, ok bool) {
 
 // Fetch gets the bytes of a file that came with a message. The address that it
 // is read from has the token in it, and is nowhere but here.
-func (c *Connector) Fetch(ctx context.Context, f claybot.File) (io.ReadCloser, error) {
+func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}

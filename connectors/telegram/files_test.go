@@ -78,14 +78,14 @@ func TestFilesAreFetched(t *testing.T) {
 // Whatever goes wrong with a file is either final, in words, or may be tried
 // again; the token is in none of it.
 func TestFilesThatCannotBeFetched(t *testing.T) {
-	big := claybot.File{Source: "big"}
+	big := claybot.FileReference{Source: "big"}
 	tests := []struct {
 		name  string
 		prep  func(s *telegramtest.Server, id string)
-		file  *claybot.File
+		file  *claybot.FileReference
 		final string // empty: to be tried again
 	}{
-		{name: "unknown", file: &claybot.File{Source: "nonsense"}, final: textGone},
+		{name: "unknown", file: &claybot.FileReference{Source: "nonsense"}, final: textGone},
 		{name: "too big", file: &big, final: textTooBig, prep: func(s *telegramtest.Server, _ string) {
 			s.Fail(telegramtest.Fault{Method: "getFile", Status: 400, Description: "Bad Request: file is too big"})
 		}},
@@ -113,7 +113,7 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 			inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 				ref := b.server.AddFile("a.bin", bytes.Repeat([]byte("x"), 100_000))
 				id, _ := ref["file_id"].(string)
-				f := claybot.File{Source: id}
+				f := claybot.FileReference{Source: id}
 				if tt.file != nil {
 					f = *tt.file
 				}
@@ -159,7 +159,7 @@ func picture(w, h int) []byte {
 
 func withFile(kind claybot.FileKind, name, caption string, data []byte) (claybot.Outgoing, func() (io.ReadCloser, error)) {
 	o := outgoing("7", caption)
-	o.Kind, o.File = claybot.OutgoingFile, &claybot.File{ID: "f", Name: name, Size: int64(len(data)), Kind: kind}
+	o.Kind, o.File = claybot.OutgoingFile, &claybot.FileReference{ID: "f", Name: name, Size: int64(len(data)), Kind: kind}
 	return o, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 }
 

@@ -366,7 +366,7 @@ func TestAfterStandby(t *testing.T) {
 // next one of the same person, do not wait for it.
 func TestMessageFaultIsPassed(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
-		b.sink.fail = func(m claybot.Message) error {
+		b.sink.fail = func(m claybot.AgentMessage) error {
 			if m.Text == "bad" {
 				return &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")}
 			}

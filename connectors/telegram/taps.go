@@ -163,7 +163,7 @@ func (k keyboard) label(question string, option int) (label string, ok bool) {
 // typed it below the message that has the button.
 func (l *loop) offered(ctx context.Context, t *tap, command string) error {
 	m, from := t.Message, strconv.FormatInt(t.From.ID, 10)
-	msg := claybot.Message{
+	msg := claybot.AgentMessage{
 		ID:      claybot.MessageID("telegram/" + l.bot + "/tap/" + t.ID),
 		Type:    claybot.MessageUser,
 		Text:    command,

@@ -213,7 +213,7 @@ func TestOrderOfTapsAndMessages(t *testing.T) {
 		b.server.Say(asked, asked, "0")
 		m := b.ask(yesNo, asked)
 		var order, want []string
-		b.sink.fail = func(m claybot.Message) error { order = append(order, m.Text); return nil }
+		b.sink.fail = func(m claybot.AgentMessage) error { order = append(order, m.Text); return nil }
 		b.sink.answer = func(t connectors.Tap) (connectors.Tapped, error) {
 			order = append(order, t.Question)
 			return connectors.Tapped{OK: true}, nil
@@ -352,7 +352,7 @@ func TestRefusedOfferKeepsTheOffset(t *testing.T) {
 		o.Offer = []claybot.Offer{{Label: "Undo", Command: "/undo r1"}}
 		m := b.send(o)
 		broken := true
-		b.sink.fail = func(m claybot.Message) error {
+		b.sink.fail = func(m claybot.AgentMessage) error {
 			if broken && m.Command == "undo" {
 				return errors.New("disk full")
 			}

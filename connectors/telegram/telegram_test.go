@@ -22,9 +22,9 @@ import (
 // first, and so is answer about taps.
 type sink struct {
 	mu      sync.Mutex
-	fail    func(m claybot.Message) error
+	fail    func(m claybot.AgentMessage) error
 	answer  func(t connectors.Tap) (connectors.Tapped, error)
-	got     []claybot.Message
+	got     []claybot.AgentMessage
 	to      []claybot.Descriptor
 	taps    []connectors.Tap
 	moved   []string
@@ -67,7 +67,7 @@ func (s *sink) Answer(_ context.Context, t connectors.Tap) (connectors.Tapped, e
 	return connectors.Tapped{OK: true, Text: "Thank you."}, nil
 }
 
-func (s *sink) Post(_ context.Context, to claybot.Descriptor, m claybot.Message) error {
+func (s *sink) Post(_ context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
@@ -75,7 +75,7 @@ func (s *sink) Post(_ context.Context, to claybot.Descriptor, m claybot.Message)
 			return err
 		}
 	}
-	if slices.ContainsFunc(s.got, func(old claybot.Message) bool { return old.ID == m.ID }) {
+	if slices.ContainsFunc(s.got, func(old claybot.AgentMessage) bool { return old.ID == m.ID }) {
 		return nil // as the store does
 	}
 	s.got, s.to = append(s.got, m), append(s.to, to)
@@ -242,7 +242,7 @@ func TestRefusedPostKeepsTheOffset(t *testing.T) {
 				b.server.Say(int64(10+i%3), int64(10+i%3), fmt.Sprintf("m%d", i))
 			}
 			broken := true
-			b.sink.fail = func(m claybot.Message) error {
+			b.sink.fail = func(m claybot.AgentMessage) error {
 				if broken && m.Text == fmt.Sprintf("m%d", k) {
 					return errors.New("disk full")
 				}
@@ -321,7 +321,7 @@ type meeting struct {
 	all  chan struct{}
 }
 
-func (m *meeting) Post(ctx context.Context, _ claybot.Descriptor, _ claybot.Message) error {
+func (m *meeting) Post(ctx context.Context, _ claybot.Descriptor, _ claybot.AgentMessage) error {
 	m.mu.Lock()
 	if m.want--; m.want == 0 {
 		close(m.all)

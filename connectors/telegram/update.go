@@ -166,7 +166,7 @@ func (c *Connector) username(ctx context.Context, m *message) (string, error) {
 
 // read turns an update into the message it stands for; ok is false when it is
 // not for us.
-func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg claybot.Message, ok bool) {
+func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg claybot.AgentMessage, ok bool) {
 	m := u.Message
 	text, entities := m.Text, m.Entities
 	if text == "" {
@@ -181,7 +181,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 		line = "" // the file itself is there
 	}
 	chatID, messageID := strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MessageID, 10)
-	msg = claybot.Message{
+	msg = claybot.AgentMessage{
 		ID:   c.messageID(u.UpdateID),
 		Type: claybot.MessageUser,
 		From: claybot.Sender{UserID: strconv.FormatInt(m.From.ID, 10), Name: connectors.PersonName(m.From.FirstName + " " + m.From.LastName)},
@@ -220,7 +220,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 	if msg.Type == claybot.MessageUser {
 		msg.Text = joinLines(forwardMark(forwarded), msg.Text, line)
 		if hasFile {
-			msg.Files = []claybot.File{file}
+			msg.Files = []claybot.FileReference{file}
 		}
 	}
 	return claybot.User(c.cfg.Name, chatID, msg.From.UserID), msg, ours

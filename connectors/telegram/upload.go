@@ -22,7 +22,7 @@ var _ connectors.FileSender = (*Connector)(nil)
 // A fileMessage is a file on its way to a chat.
 type fileMessage struct {
 	textMessage // its text is the caption
-	file        claybot.File
+	file        claybot.FileReference
 	open        func() (io.ReadCloser, error)
 }
 

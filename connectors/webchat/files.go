@@ -39,7 +39,7 @@ type fileView struct {
 	Size     int64  `json:"size"`
 }
 
-func filesView(files []claybot.File) []fileView {
+func filesView(files []claybot.FileReference) []fileView {
 	var views []fileView
 	for _, f := range files {
 		views = append(views, fileView{f.ID, f.Name, f.MIMEType, f.Size})
@@ -59,7 +59,7 @@ func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(uploadTime))
 	_ = rc.SetWriteDeadline(time.Now().Add(uploadTime + writeWait))
-	f := claybot.File{Name: r.URL.Query().Get("name"), MIMEType: kind}
+	f := claybot.FileReference{Name: r.URL.Query().Get("name"), MIMEType: kind}
 	kept, err := t.Attach(r.Context(), d, f, http.MaxBytesReader(w, r.Body, MaxUpload))
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // for the answer, as above
 	var big *http.MaxBytesError
@@ -74,7 +74,7 @@ func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descript
 		c.log.Warn("file not stored", "conversation", d.ChannelID, "err", err)
 		return errStore
 	}
-	writeJSON(w, http.StatusCreated, filesView([]claybot.File{kept})[0])
+	writeJSON(w, http.StatusCreated, filesView([]claybot.FileReference{kept})[0])
 	return nil
 }
 
@@ -113,11 +113,11 @@ func (p pieces) Write(b []byte) (int, error) {
 }
 
 // attached are the files that a message names, as they were kept.
-func attached(ctx context.Context, d claybot.Descriptor, t Transcripts, ids []string) ([]claybot.File, error) {
+func attached(ctx context.Context, d claybot.Descriptor, t Transcripts, ids []string) ([]claybot.FileReference, error) {
 	if len(ids) > maxFiles {
 		return nil, bad("At most " + strconv.Itoa(maxFiles) + " files go with one message.")
 	}
-	var files []claybot.File
+	var files []claybot.FileReference
 	for _, id := range ids {
 		f, content, err := t.Attached(ctx, d, id)
 		if errors.Is(err, storage.ErrNotFound) {

@@ -17,7 +17,7 @@ import (
 
 // Attach keeps a file in the memory of the test, under a name that tells whose
 // it is.
-func (m *memory) Attach(_ context.Context, d claybot.Descriptor, f claybot.File, content io.Reader) (claybot.File, error) {
+func (m *memory) Attach(_ context.Context, d claybot.Descriptor, f claybot.FileReference, content io.Reader) (claybot.FileReference, error) {
 	b, err := io.ReadAll(content)
 	if err != nil {
 		return f, err
@@ -29,19 +29,19 @@ func (m *memory) Attach(_ context.Context, d claybot.Descriptor, f claybot.File,
 	}
 	if m.files == nil {
 		m.files = make(map[string][]byte)
-		m.named = make(map[string]claybot.File)
+		m.named = make(map[string]claybot.FileReference)
 	}
 	f.ID, f.Size = fmt.Sprintf("file%d", len(m.files)+1), int64(len(b))
 	m.files[d.Key()+f.ID], m.named[d.Key()+f.ID] = b, f
 	return f, nil
 }
 
-func (m *memory) Attached(_ context.Context, d claybot.Descriptor, id string) (claybot.File, io.ReadCloser, error) {
+func (m *memory) Attached(_ context.Context, d claybot.Descriptor, id string) (claybot.FileReference, io.ReadCloser, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b, ok := m.files[d.Key()+id]
 	if !ok {
-		return claybot.File{}, nil, fmt.Errorf("file: %w", storage.ErrNotFound)
+		return claybot.FileReference{}, nil, fmt.Errorf("file: %w", storage.ErrNotFound)
 	}
 	return m.named[d.Key()+id], io.NopCloser(bytes.NewReader(b)), nil
 }
@@ -106,7 +106,7 @@ func TestFiles(t *testing.T) {
 
 // A page gets a link to a file that the agent sends, a terminal the words.
 func TestSentFilesAreShown(t *testing.T) {
-	f := claybot.File{ID: "f1", Name: "report.pdf", MIMEType: "application/pdf", Size: 1234, Path: "agents/a/attachments/f1", Kind: claybot.FileDocument}
+	f := claybot.FileReference{ID: "f1", Name: "report.pdf", MIMEType: "application/pdf", Size: 1234, Path: "agents/a/attachments/f1", Kind: claybot.FileDocument}
 	o := claybot.Outgoing{ID: "file/r1/c1", N: 1, Kind: claybot.OutgoingFile, Run: "r1", Text: "*here*", Route: me.Route(), File: &f}
 
 	m, srv := start(t)

@@ -24,7 +24,7 @@ type memory struct {
 	chat *Chat
 
 	mu      sync.Mutex
-	posts   []claybot.Message
+	posts   []claybot.AgentMessage
 	to      []claybot.Descriptor
 	busy    map[string]bool
 	both    bool // two posts of one descriptor at once
@@ -34,12 +34,12 @@ type memory struct {
 	outbox  []claybot.Outgoing
 	fixed   []storage.Entry // when set, the transcript
 	files   map[string][]byte
-	named   map[string]claybot.File
+	named   map[string]claybot.FileReference
 }
 
 var _ connectors.Handler = (*memory)(nil)
 
-func (m *memory) Post(_ context.Context, to claybot.Descriptor, msg claybot.Message) error {
+func (m *memory) Post(_ context.Context, to claybot.Descriptor, msg claybot.AgentMessage) error {
 	m.mu.Lock()
 	if m.busy == nil {
 		m.busy = make(map[string]bool)
@@ -129,10 +129,10 @@ func (m *memory) say(t *testing.T, d claybot.Descriptor, run claybot.RunID, text
 	}
 }
 
-func (m *memory) posted() []claybot.Message {
+func (m *memory) posted() []claybot.AgentMessage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]claybot.Message(nil), m.posts...)
+	return append([]claybot.AgentMessage(nil), m.posts...)
 }
 
 // login is the header that stands for the login in tests.

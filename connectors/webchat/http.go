@@ -136,7 +136,7 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	if err != nil {
 		return err
 	}
-	m, _ := connectors.Interpret(claybot.Message{
+	m, _ := connectors.Interpret(claybot.AgentMessage{
 		Files:   files,
 		Tainted: len(files) > 0, // what stands in them is data
 		ID:      c.messageID(d, in.ID),
@@ -165,7 +165,7 @@ func (c *Chat) messageID(d claybot.Descriptor, id string) claybot.MessageID {
 }
 
 // take gives a message to the handler and returns when it is durable.
-func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.Message) error {
+func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) error {
 	h, leave, ok := c.gate.enter()
 	if !ok {
 		return errStopped

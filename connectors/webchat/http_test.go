@@ -245,7 +245,7 @@ func TestTranscriptGoesOnAtTheEndOfTheOutbox(t *testing.T) {
 	m.say(t, me, "r1", "an answer of long ago")
 	m.mu.Lock()
 	m.outbox, m.posts = append(m.outbox, claybot.Outgoing{N: 2, Route: me.Route()}), nil
-	m.fixed = []storage.Entry{{Message: &claybot.Message{ID: "m1", Text: "waits"}}}
+	m.fixed = []storage.Entry{{Message: &claybot.AgentMessage{ID: "m1", Text: "waits"}}}
 	m.mu.Unlock()
 	if code, v := call(t, srv, "GET", "/transcript?limit=1", ""); code != 200 || fmt.Sprint(v["after"]) != "2" {
 		t.Errorf("transcript = %d %v", code, v)

@@ -126,7 +126,7 @@ func TestAlbum(t *testing.T) {
 func TestCompactIsShownAsTyped(t *testing.T) {
 	m, srv := start(t)
 	m.mu.Lock()
-	m.fixed = []storage.Entry{{Message: &claybot.Message{ID: "c", Type: claybot.MessageCompact, At: 1}}}
+	m.fixed = []storage.Entry{{Message: &claybot.AgentMessage{ID: "c", Type: claybot.MessageCompact, At: 1}}}
 	m.mu.Unlock()
 	if _, v := call(t, srv, "GET", "/transcript", ""); !strings.Contains(fmt.Sprint(v), "/compact") {
 		t.Errorf("transcript %v", v)

@@ -56,10 +56,10 @@ func TestSlowUploadIsAnswered(t *testing.T) {
 }
 
 // large keeps a file that no buffer takes whole.
-func large(t *testing.T, m *memory) (f claybot.File, content []byte) {
+func large(t *testing.T, m *memory) (f claybot.FileReference, content []byte) {
 	t.Helper()
 	content = bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	f, err := m.Attach(t.Context(), me, claybot.File{Name: "large"}, bytes.NewReader(content))
+	f, err := m.Attach(t.Context(), me, claybot.FileReference{Name: "large"}, bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestStreamShowsWhatHappens(t *testing.T) {
 	m, srv := start(t)
 	route := me.Route()
 	c := open(t, srv.Client(), srv.URL+"/stream", "")
-	m.chat.Accepted(me, claybot.Message{ID: "web/main/a", Type: claybot.MessageUser, Text: "hi <b>"})
+	m.chat.Accepted(me, claybot.AgentMessage{ID: "web/main/a", Type: claybot.MessageUser, Text: "hi <b>"})
 	c.want(t, "user", `"text":"hi \u003cb\u003e"`)
 	if err := m.chat.Typing(t.Context(), route); err != nil {
 		t.Error(err)
@@ -49,8 +49,8 @@ func TestStreamShowsWhatHappens(t *testing.T) {
 		t.Error("no ping at once")
 	}
 	// Another person's stream, and another conversation's, stay silent.
-	m.chat.Accepted(claybot.User("web", "main", "you"), claybot.Message{Text: "not mine"})
-	m.chat.Accepted(claybot.User("web", "other", "me"), claybot.Message{Text: "not here"})
+	m.chat.Accepted(claybot.User("web", "main", "you"), claybot.AgentMessage{Text: "not mine"})
+	m.chat.Accepted(claybot.User("web", "other", "me"), claybot.AgentMessage{Text: "not here"})
 	m.say(t, me, "r2", "end")
 	c.want(t, "message", "end")
 }
@@ -197,7 +197,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 		if i == 2000 {
 			t.Fatal("120 MB were queued for a reader that takes nothing")
 		}
-		m.chat.Accepted(me, claybot.Message{Text: strconv.Itoa(i) + text})
+		m.chat.Accepted(me, claybot.AgentMessage{Text: strconv.Itoa(i) + text})
 		quick.want(t, "user", `"text":"`+strconv.Itoa(i)+"x")
 	}
 	m.say(t, me, "r", "the quick one is still there")

@@ -61,7 +61,7 @@ func (c *Chat) saidView(o claybot.Outgoing) said {
 		s.Text += "\n\n*" + offer.Label + ":* `" + offer.Command + "`"
 	}
 	if o.File != nil {
-		s.File = &filesView([]claybot.File{*o.File})[0]
+		s.File = &filesView([]claybot.FileReference{*o.File})[0]
 		if !c.html { // a terminal shows words, and is where the files are
 			s.Text = strings.TrimSpace(s.Text + "\n\n[" + connectors.FileLine(*o.File) + "; in the data directory it is " + o.File.Path + "]")
 		}
@@ -139,7 +139,7 @@ func (c *Chat) eventView(e claybot.Event) (v happened, step int) {
 }
 
 // userView shows a message as it was typed: a command has its slash again.
-func userView(m claybot.Message) asked {
+func userView(m claybot.AgentMessage) asked {
 	text := m.Text
 	switch m.Type {
 	case claybot.MessageReset:

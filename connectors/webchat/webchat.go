@@ -39,9 +39,9 @@ type Transcripts interface {
 	LastN(ctx context.Context, d claybot.Descriptor) (int64, error)
 	// Attach keeps a file that somebody sends to d's agent. storage.ErrTooMany
 	// when it is too large.
-	Attach(ctx context.Context, d claybot.Descriptor, f claybot.File, content io.Reader) (claybot.File, error)
+	Attach(ctx context.Context, d claybot.Descriptor, f claybot.FileReference, content io.Reader) (claybot.FileReference, error)
 	// Attached opens one; storage.ErrNotFound.
-	Attached(ctx context.Context, d claybot.Descriptor, file string) (claybot.File, io.ReadCloser, error)
+	Attached(ctx context.Context, d claybot.Descriptor, file string) (claybot.FileReference, io.ReadCloser, error)
 }
 
 // A ToolLog is a Transcripts that knows what tools a run used, so that a page shows
@@ -170,6 +170,6 @@ func (c *Chat) Observe(r claybot.Route, e claybot.Event) {
 }
 
 // Accepted shows a message in the other windows of its conversation.
-func (c *Chat) Accepted(d claybot.Descriptor, m claybot.Message) {
+func (c *Chat) Accepted(d claybot.Descriptor, m claybot.AgentMessage) {
 	c.hub.publish(topic{d.ChannelID, d.UserID}, frame("user", "", userView(m)))
 }

@@ -75,7 +75,7 @@ type Data struct {
 type Trigger struct {
 	Text      string
 	Payload   any
-	Files     []claybot.File
+	Files     []claybot.FileReference
 	User      User
 	Channel   string
 	Connector string

@@ -27,7 +27,7 @@ func sample() Data {
 	return Data{
 		Trigger: Trigger{
 			Text: "please {{ 7*7 }} {% if %}", Payload: payload,
-			Files: []claybot.File{{ID: "f1", Name: "a.txt", MIMEType: "text/plain", Size: 12, Text: "abc"}},
+			Files: []claybot.FileReference{{ID: "f1", Name: "a.txt", MIMEType: "text/plain", Size: 12, Text: "abc"}},
 			User:  User{"telegram/1", "Ann"}, Channel: "4711", Connector: "telegram", At: time.Date(2026, 3, 31, 15, 4, 5, 0, berlin),
 		},
 		User:  User{"telegram/1", "Ann"},

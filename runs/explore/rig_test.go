@@ -43,7 +43,7 @@ func (j *journal) turn() *runs.Turn {
 	return &runs.Turn{
 		Run: claybot.Run{ID: runID, Agent: "agent1"}, Agent: claybot.Agent{ID: "agent1"},
 		History:  slices.Clone(j.records),
-		Messages: []claybot.Message{{ID: "m1", Type: claybot.MessageUser, Text: j.text}},
+		Messages: []claybot.AgentMessage{{ID: "m1", Type: claybot.MessageUser, Text: j.text}},
 		Started: func(_ context.Context, call claybot.ToolCall, effect string) error {
 			if j.started[call.ID] || effect != "once" {
 				return fmt.Errorf("call %s is started twice, or as %q", call.ID, effect)
@@ -56,11 +56,11 @@ func (j *journal) turn() *runs.Turn {
 			j.events = append(j.events, ev...)
 			return nil
 		},
-		SaveFile: func(_ context.Context, name, mimeType string, content []byte) (claybot.File, error) {
+		SaveFile: func(_ context.Context, name, mimeType string, content []byte) (claybot.FileReference, error) {
 			sum := sha256.Sum256(append([]byte(name+"\x00"), content...))
 			id := hex.EncodeToString(sum[:6])
 			j.files[id], j.names[id] = slices.Clone(content), name
-			return claybot.File{ID: id, Name: name, MIMEType: mimeType, Size: int64(len(content))}, nil
+			return claybot.FileReference{ID: id, Name: name, MIMEType: mimeType, Size: int64(len(content))}, nil
 		},
 	}
 }

@@ -24,7 +24,7 @@ const runID = claybot.RunID("run1")
 // starts of its tools, and what was asked and answered. It plays the system.
 type desk struct {
 	agent    claybot.Agent
-	messages []claybot.Message
+	messages []claybot.AgentMessage
 	records  []claybot.Record
 	events   []claybot.Event
 	pending  []claybot.Event
@@ -49,7 +49,7 @@ func newDesk(text string) *desk {
 		agent:   claybot.Agent{ID: "agent1", Descriptor: claybot.User("web", "c1", "ann")},
 		started: map[string]string{}, answers: map[string]claybot.Answered{}, asked: map[string]int{},
 	}
-	d.messages = []claybot.Message{{ID: "m1", Type: claybot.MessageUser, Text: text}}
+	d.messages = []claybot.AgentMessage{{ID: "m1", Type: claybot.MessageUser, Text: text}}
 	d.records = []claybot.Record{{
 		Type: claybot.RecordUser, At: 1, Run: runID, MessageID: "m1", Text: text, From: &claybot.Sender{UserID: "ann"},
 	}}

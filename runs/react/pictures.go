@@ -17,7 +17,7 @@ func (p *pass) shown(ctx context.Context, messages []llm.Message) []llm.Message 
 		return messages
 	}
 	if p.album == nil {
-		p.album = llm.NewAlbum(func(f claybot.File) ([]byte, error) { return p.picture(ctx, f) })
+		p.album = llm.NewAlbum(func(f claybot.FileReference) ([]byte, error) { return p.picture(ctx, f) })
 	}
 	return p.album.Show(messages)
 }
@@ -25,7 +25,7 @@ func (p *pass) shown(ctx context.Context, messages []llm.Message) []llm.Message 
 var errLargePicture = errors.New("the picture is too large")
 
 // picture reads a file of the agent.
-func (p *pass) picture(ctx context.Context, f claybot.File) ([]byte, error) {
+func (p *pass) picture(ctx context.Context, f claybot.FileReference) ([]byte, error) {
 	r, err := p.turn.OpenFile(ctx, f)
 	if err != nil {
 		return nil, err

@@ -169,7 +169,7 @@ func (a *Archive) loadAgents(ctx context.Context, t storage.Table, rows iter.Seq
 func (a *Archive) loadDeleted(r storage.Row) error {
 	id := text(r[0])
 	a.deleted[id] = fmt.Sprintf("%s-%d", id, number(r[1]))
-	var st claybot.State
+	var st claybot.AgentState
 	_ = json.Unmarshal([]byte(text(r[3])), &st) // it is only asked for when it began
 	return a.makeFolder(a.quarantine()+"/"+a.deleted[id], id, text(r[2]), st.CreatedAt, r[3])
 }

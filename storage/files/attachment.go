@@ -21,23 +21,23 @@ const referenceLimit = 8 * storage.TextLimit
 // SaveFile implements storage.Agents. The bytes go through a file of their own,
 // outside the gate of the agent: a slow sender holds up nobody, and a large file
 // takes no memory. Open removes what a crash leaves of it.
-func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (claybot.File, error) {
+func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
 	what := fmt.Sprintf("save a file of agent %s", id)
 	if err := s.with(ctx, id, func(*resident) error { return nil }); err != nil { // before all the bytes are taken
-		return claybot.File{}, failed(what, err)
+		return claybot.FileReference{}, failed(what, err)
 	}
 	switch {
 	case f.ID == "":
 		f.ID = string(claybot.NewID())
 	case claybot.AgentID(f.ID).Validate() != nil: // it is part of a path
-		return claybot.File{}, failed(what, fmt.Errorf("%.64q is no id of a file", f.ID))
+		return claybot.FileReference{}, failed(what, fmt.Errorf("%.64q is no id of a file", f.ID))
 	default:
 		kept, r, err := s.OpenFile(ctx, id, f.ID)
 		if err == nil {
 			return kept, r.Close()
 		}
 		if !errors.Is(err, storage.ErrNotFound) {
-			return claybot.File{}, failed(what, err)
+			return claybot.FileReference{}, failed(what, err)
 		}
 	}
 	f.Name, f.Source = storage.FileName(f.Name), ""
@@ -49,14 +49,14 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	}
 	if err != nil {
 		_ = s.fs.Remove(tmp) // only waste; the next Open removes it
-		return claybot.File{}, failed(what, err)
+		return claybot.FileReference{}, failed(what, err)
 	}
 	return f, nil
 }
 
 // receive makes the file tmp of what a sender sends, syncs it, and notes in f
 // what it is.
-func (s *Store) receive(tmp string, f *claybot.File, content io.Reader, limit int64) error {
+func (s *Store) receive(tmp string, f *claybot.FileReference, content io.Reader, limit int64) error {
 	file, err := s.fs.Open(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h *head) Write(b []byte) (int, error) {
 }
 
 // attach moves the file tmp to the attachments of an agent. It needs the gate.
-func (s *Store) attach(id claybot.AgentID, tmp string, f claybot.File) error {
+func (s *Store) attach(id claybot.AgentID, tmp string, f claybot.FileReference) error {
 	reference, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -110,12 +110,12 @@ func (s *Store) attach(id claybot.AgentID, tmp string, f claybot.File) error {
 }
 
 // OpenFile implements storage.Agents.
-func (s *Store) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.File, io.ReadCloser, error) {
+func (s *Store) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error) {
 	what := fmt.Sprintf("open file %.64q of agent %s", file, id)
 	if claybot.AgentID(file).Validate() != nil { // it is part of a path
-		return claybot.File{}, nil, fmt.Errorf("%s: %w", what, storage.ErrNotFound)
+		return claybot.FileReference{}, nil, fmt.Errorf("%s: %w", what, storage.ErrNotFound)
 	}
-	var f claybot.File
+	var f claybot.FileReference
 	var opened File
 	err := s.with(ctx, id, func(*resident) error {
 		dir := s.dir(id) + "/attachments/"
@@ -136,7 +136,7 @@ func (s *Store) OpenFile(ctx context.Context, id claybot.AgentID, file string) (
 		return err
 	})
 	if err != nil {
-		return claybot.File{}, nil, fmt.Errorf("%s: %w", what, err)
+		return claybot.FileReference{}, nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return f, attachment{io.NewSectionReader(opened, 0, f.Size), opened}, nil
 }

@@ -23,7 +23,7 @@ func sending(n int) []byte { return bytes.Repeat([]byte{byte(n), 'x'}, 600*(n+1)
 
 // sendFiles makes an agent and keeps files for it; it returns those confirmed.
 // Each is tried as often as tries says.
-func sendFiles(ctx context.Context, fsys FS, index *memoryIndex, tries int) (id claybot.AgentID, kept []claybot.File, err error) {
+func sendFiles(ctx context.Context, fsys FS, index *memoryIndex, tries int) (id claybot.AgentID, kept []claybot.FileReference, err error) {
 	s, err := Open(Config{Dir: "d", Index: index, FS: fsys})
 	if err != nil {
 		return "", nil, err
@@ -33,10 +33,10 @@ func sendFiles(ctx context.Context, fsys FS, index *memoryIndex, tries int) (id 
 		return "", nil, err
 	}
 	for n := range 3 {
-		var f claybot.File
+		var f claybot.FileReference
 		for range tries {
 			// A reader of pieces, as a network is.
-			f, err = s.SaveFile(ctx, a.ID, claybot.File{Name: "f"}, iotest.HalfReader(bytes.NewReader(sending(n))), 1<<20)
+			f, err = s.SaveFile(ctx, a.ID, claybot.FileReference{Name: "f"}, iotest.HalfReader(bytes.NewReader(sending(n))), 1<<20)
 			if err == nil {
 				break
 			}
@@ -51,7 +51,7 @@ func sendFiles(ctx context.Context, fsys FS, index *memoryIndex, tries int) (id 
 
 // checkSent opens what is left on fsys: what was confirmed is there, whole.
 // Without waste nothing else is.
-func checkSent(t *testing.T, what string, fsys *modelFS, index *memoryIndex, id claybot.AgentID, kept []claybot.File, waste bool) {
+func checkSent(t *testing.T, what string, fsys *modelFS, index *memoryIndex, id claybot.AgentID, kept []claybot.FileReference, waste bool) {
 	t.Helper()
 	fsys.fail = nil
 	s, err := Open(Config{Dir: "d", Index: index, FS: fsys})
@@ -151,8 +151,8 @@ func TestAttachmentAfterFailedSync(t *testing.T) {
 			}
 			return nil
 		}
-		save := func() (claybot.File, error) {
-			return s.SaveFile(t.Context(), a.ID, claybot.File{Name: "f"}, bytes.NewReader(sending(0)), 1<<20)
+		save := func() (claybot.FileReference, error) {
+			return s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, bytes.NewReader(sending(0)), 1<<20)
 		}
 		if _, err := save(); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("got %v, want the sync to fail", err)
@@ -162,7 +162,7 @@ func TestAttachmentAfterFailedSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkSent(t, fmt.Sprint("seed ", seed), fsys.cut(rand.New(rand.NewPCG(seed, 0))), sc.index, a.ID, []claybot.File{f}, true)
+		checkSent(t, fmt.Sprint("seed ", seed), fsys.cut(rand.New(rand.NewPCG(seed, 0))), sc.index, a.ID, []claybot.FileReference{f}, true)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestAttachmentsAreStreamed(t *testing.T) {
 	zeros := func(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	f, err := s.SaveFile(t.Context(), a.ID, claybot.File{Name: "f"}, zeros(size), size)
+	f, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, zeros(size), size)
 	runtime.ReadMemStats(&after)
 	if err != nil || f.Size != size {
 		t.Fatalf("got %+v, %v", f, err)
@@ -184,10 +184,10 @@ func TestAttachmentsAreStreamed(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > size/8 {
 		t.Errorf("%d bytes of memory for a file of %d", n, size)
 	}
-	if _, err := s.SaveFile(t.Context(), a.ID, claybot.File{Name: "f"}, zeros(size+1), size); !errors.Is(err, storage.ErrTooMany) {
+	if _, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, zeros(size+1), size); !errors.Is(err, storage.ErrTooMany) {
 		t.Errorf("too large: got %v", err)
 	}
-	if _, err := s.SaveFile(t.Context(), a.ID, claybot.File{Name: "f"}, io.MultiReader(zeros(1<<20), iotest.ErrReader(io.ErrUnexpectedEOF)), size); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, io.MultiReader(zeros(1<<20), iotest.ErrReader(io.ErrUnexpectedEOF)), size); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("cut off: got %v", err)
 	}
 	for folder, want := range map[string]int{"/agents": 1, "/agents/" + string(a.ID) + "/attachments": 2} {
@@ -207,7 +207,7 @@ func TestAttachedTextIsBounded(t *testing.T) {
 	a := agentFor(t, s, someone)
 	for n, kept := range map[int]bool{1: true, storage.TextLimit - 1: true, storage.TextLimit: true, storage.TextLimit + 1: false, 3 * storage.TextLimit: false} {
 		text := strings.Repeat("é", n/2) + strings.Repeat("e", n%2)
-		f, err := s.SaveFile(t.Context(), a.ID, claybot.File{Name: "f"}, iotest.OneByteReader(strings.NewReader(text)), 1<<20)
+		f, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, iotest.OneByteReader(strings.NewReader(text)), 1<<20)
 		if err != nil || (f.Text == text) != kept || !kept && f.Text != "" || f.Size != int64(n) {
 			t.Errorf("a text of %d bytes: %d of it are kept, %v", n, len(f.Text), err)
 		}

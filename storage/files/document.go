@@ -30,7 +30,7 @@ type descriptorFile struct {
 // A stateFile is state.json.
 type stateFile struct {
 	V int `json:"v"`
-	claybot.State
+	claybot.AgentState
 	// Marker is where the conversation begins in history.jsonl.
 	Marker *marker `json:"lastMarker,omitempty"`
 }

@@ -60,7 +60,7 @@ func (sc *scenario) run(ctx context.Context, fsys FS, tries int) error {
 		}
 		engine := fmt.Sprint("engine", round)
 		sc.engines = append(sc.engines, engine)
-		if err := again(func() error { return s.SaveState(ctx, l, claybot.State{Engine: engine}) }); err != nil {
+		if err := again(func() error { return s.SaveState(ctx, l, claybot.AgentState{Engine: engine}) }); err != nil {
 			return err
 		}
 		sc.engine = engine

@@ -33,7 +33,7 @@ func TestFIFO(t *testing.T) {
 		if err := h.Append(t.Context(), said("more")); err != nil {
 			return err
 		}
-		if err := s.SaveState(t.Context(), l, claybot.State{Engine: "plan"}); err != nil {
+		if err := s.SaveState(t.Context(), l, claybot.AgentState{Engine: "plan"}); err != nil {
 			return err
 		}
 		if _, err := s.Records(t.Context(), id); err != nil {
@@ -50,7 +50,7 @@ func TestFIFO(t *testing.T) {
 			cfg := Config{Dir: t.TempDir(), Index: &memoryIndex{}}
 			s := open(t, cfg)
 			a := agentFor(t, s, someone)
-			if _, err := s.SaveFile(t.Context(), a.ID, claybot.File{ID: kept, Name: "a.txt"}, strings.NewReader("bytes"), 100); err != nil {
+			if _, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{ID: kept, Name: "a.txt"}, strings.NewReader("bytes"), 100); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(); err != nil {

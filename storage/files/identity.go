@@ -148,7 +148,7 @@ func (s *Store) build(a claybot.Agent) (err error) {
 	if err != nil {
 		return err
 	}
-	state, err := encodeDocument(stateFile{V: version, State: a.State}, nil)
+	state, err := encodeDocument(stateFile{V: version, AgentState: a.State}, nil)
 	if err != nil {
 		return err
 	}

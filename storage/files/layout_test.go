@@ -24,7 +24,7 @@ func TestModes(t *testing.T) {
 		if err == nil {
 			var a claybot.Agent
 			if a, err = s.AgentFor(t.Context(), someone); err == nil {
-				err = s.SaveState(t.Context(), storage.Lease{Agent: a.ID}, claybot.State{Engine: "plan"})
+				err = s.SaveState(t.Context(), storage.Lease{Agent: a.ID}, claybot.AgentState{Engine: "plan"})
 			}
 		}
 		syscall.Umask(old)
@@ -135,7 +135,7 @@ func TestNewerFormatIsRefusedAndKept(t *testing.T) {
 		if _, err := s.Records(t.Context(), a.ID); !errors.Is(err, storage.ErrDamaged) {
 			t.Errorf("%s: records: got %v, want %v", file, err, storage.ErrDamaged)
 		}
-		if err := s.SaveState(t.Context(), storage.Lease{Agent: a.ID}, claybot.State{}); err == nil && file != "history.jsonl" {
+		if err := s.SaveState(t.Context(), storage.Lease{Agent: a.ID}, claybot.AgentState{}); err == nil && file != "history.jsonl" {
 			t.Errorf("%s: saving the state was not refused", file)
 		}
 		if got := readFile(t, path); got != newer {
@@ -304,7 +304,7 @@ func TestConcurrentUse(t *testing.T) {
 			return err
 		},
 		func(i int) error {
-			return s.SaveState(t.Context(), storage.Lease{Agent: a.ID, Token: 1}, claybot.State{Context: int64(i)})
+			return s.SaveState(t.Context(), storage.Lease{Agent: a.ID, Token: 1}, claybot.AgentState{Context: int64(i)})
 		},
 		func(i int) error {
 			channels := [2]string{someone.ChannelID, "-200"}

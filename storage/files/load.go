@@ -109,7 +109,7 @@ func (s *Store) writeDescriptor(d descriptorFile, extra extras) error {
 }
 
 // readState reads state.json, or writes the defaults when it is unreadable.
-func (s *Store) readState(r *resident, created claybot.Time) (claybot.State, error) {
+func (s *Store) readState(r *resident, created claybot.Time) (claybot.AgentState, error) {
 	data, err := read(s.fs, s.dir(r.id)+"/state.json", documentLimit)
 	var f stateFile
 	var damage error
@@ -117,7 +117,7 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.State, err
 	case errors.Is(err, fs.ErrNotExist):
 		damage = err
 	case err != nil:
-		return claybot.State{}, err
+		return claybot.AgentState{}, err
 	default:
 		r.extra, damage = decodeDocument("state.json", data, &f)
 	}
@@ -125,22 +125,22 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.State, err
 		r.marker = newest(r.marker, *f.Marker)
 	}
 	if newer := (*newerError)(nil); errors.As(damage, &newer) {
-		return claybot.State{}, damage
+		return claybot.AgentState{}, damage
 	}
 	if damage == nil {
 		if f.Engine == "" {
 			f.Engine = storage.DefaultEngine
 		}
-		return f.State, nil
+		return f.AgentState, nil
 	}
 	if data != nil {
 		if _, err := s.quarantine.keep(string(r.id)+".state", data); err != nil {
-			return claybot.State{}, err
+			return claybot.AgentState{}, err
 		}
 	}
 	st := storage.NewState(created)
 	if err := s.writeState(r, st); err != nil {
-		return claybot.State{}, err
+		return claybot.AgentState{}, err
 	}
 	s.log.Warn("state.json was unreadable and is back at the defaults", "agent", r.id, "error", damage)
 	r.reports = append(r.reports, saidState)
@@ -148,18 +148,18 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.State, err
 }
 
 // peekState reads state.json without repairing it.
-func (s *Store) peekState(id claybot.AgentID) (claybot.State, error) {
+func (s *Store) peekState(id claybot.AgentID) (claybot.AgentState, error) {
 	data, err := read(s.fs, s.dir(id)+"/state.json", documentLimit)
 	if err != nil {
-		return claybot.State{}, err
+		return claybot.AgentState{}, err
 	}
 	var f stateFile
 	_, err = decodeDocument("state.json", data, &f)
-	return f.State, err
+	return f.AgentState, err
 }
 
-func (s *Store) writeState(r *resident, st claybot.State) error {
-	f := stateFile{V: version, State: st}
+func (s *Store) writeState(r *resident, st claybot.AgentState) error {
+	f := stateFile{V: version, AgentState: st}
 	if r.marker.Seq > 0 {
 		f.Marker = &r.marker
 	}

@@ -173,7 +173,7 @@ func TestMarkerIsAdopted(t *testing.T) {
 	h.again(t)
 	s := open(t, h.config())
 	o := openHistory(t, s, h.agent.ID, 2)
-	if err := s.SaveState(t.Context(), lease(h.agent.ID, 2), claybot.State{Engine: "plan"}); err != nil {
+	if err := s.SaveState(t.Context(), lease(h.agent.ID, 2), claybot.AgentState{Engine: "plan"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.Close(); err != nil {

@@ -117,7 +117,7 @@ func (s *Store) Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, e
 
 // SaveState replaces the mutable part of an agent as a whole. Members of
 // state.json that this version does not know are kept.
-func (s *Store) SaveState(ctx context.Context, l storage.Lease, st claybot.State) error {
+func (s *Store) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
 	return s.with(ctx, l.Agent, func(r *resident) error {
 		if err := r.admit(l); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (r *resident) admit(l storage.Lease) error {
 	return nil
 }
 
-func sameState(a, b claybot.State) bool {
+func sameState(a, b claybot.AgentState) bool {
 	if (a.Routing == nil) != (b.Routing == nil) || a.Routing != nil && *a.Routing != *b.Routing {
 		return false
 	}

@@ -21,7 +21,7 @@ func TestBeginAgain(t *testing.T) {
 	if _, err := db.Beat(ctx, storage.Node{ID: "here", Name: "here"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	m := claybot.Message{ID: "m1", Type: claybot.MessageUser, Text: "x", Run: "reserved"}
+	m := claybot.AgentMessage{ID: "m1", Type: claybot.MessageUser, Text: "x", Run: "reserved"}
 	if _, err := db.Post(ctx, storage.Posting{To: agentAt(t, db, "C1"), Message: m}); err != nil {
 		t.Fatal(err)
 	}

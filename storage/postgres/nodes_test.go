@@ -78,8 +78,8 @@ func agentAt(t *testing.T, db *DB, channel string) claybot.AgentID {
 	return a.ID
 }
 
-func note(id string) claybot.Message {
-	return claybot.Message{ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: "text of " + id, From: claybot.Sender{UserID: "U1"}}
+func note(id string) claybot.AgentMessage {
+	return claybot.AgentMessage{ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: "text of " + id, From: claybot.Sender{UserID: "U1"}}
 }
 
 // acquired is the one agent that is due, as soon as a node's estimate of the server's
@@ -116,7 +116,7 @@ func TestHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.hears(1, "a run", func(h storage.Hint) bool { return slices.Contains(h.Runs, run.ID) })
-	if _, err := c.dbs[1].Post(ctx, storage.Posting{To: id, Message: claybot.Message{ID: "stop", Type: claybot.MessageCancel}}); err != nil {
+	if _, err := c.dbs[1].Post(ctx, storage.Posting{To: id, Message: claybot.AgentMessage{ID: "stop", Type: claybot.MessageCancel}}); err != nil {
 		t.Fatal(err)
 	}
 	c.hears(0, "a stop", func(h storage.Hint) bool {

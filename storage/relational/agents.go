@@ -95,7 +95,7 @@ func (c *Conn) agent(column, value string) (a claybot.Agent, err error) {
 		a.ID, a.CreatedAt = claybot.AgentID(r.Str(0)), claybot.Time(r.Int(2))
 		a.State = storage.NewState(a.CreatedAt)
 		if !r.Null(3) {
-			var st claybot.State
+			var st claybot.AgentState
 			if unmarshal(r.Str(3), &st) == nil {
 				a.State = st
 			}
@@ -119,7 +119,7 @@ func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent
 
 // SaveState implements storage.Agents. Members that this version does not know are
 // kept.
-func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.State) error {
+func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
 	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
 		if _, err := c.leased(l); err != nil {
 			return struct{}{}, err
@@ -132,7 +132,7 @@ func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.Stat
 	return nil
 }
 
-func (c *Conn) saveState(id claybot.AgentID, st claybot.State) error {
+func (c *Conn) saveState(id claybot.AgentID, st claybot.AgentState) error {
 	var before string
 	_, err := c.first("SELECT state FROM agents WHERE id = ?", func(r Row) error { before = r.Str(0); return nil }, id)
 	if err != nil {
@@ -148,13 +148,13 @@ func (c *Conn) saveState(id claybot.AgentID, st claybot.State) error {
 
 // overlaid is st as JSON with the members of before that claybot.State does not
 // know: a later version wrote them, and works beside this one.
-func overlaid(before string, st claybot.State) ([]byte, error) {
+func overlaid(before string, st claybot.AgentState) ([]byte, error) {
 	b, err := json.Marshal(st)
 	if err != nil || before == "" {
 		return b, err
 	}
 	var old, known map[string]json.RawMessage
-	var was claybot.State
+	var was claybot.AgentState
 	if json.Unmarshal([]byte(before), &old) != nil || json.Unmarshal([]byte(before), &was) != nil {
 		return b, nil
 	}

@@ -40,7 +40,7 @@ func (c *Conn) refuseAll(a *inboxRow) error {
 	owed := a.refused
 	a.refused = nil
 	for _, r := range owed {
-		_, err := c.post(storage.Posting{To: r.to.Agent, Message: claybot.Message{
+		_, err := c.post(storage.Posting{To: r.to.Agent, Message: claybot.AgentMessage{
 			ID: r.to.ID, Type: claybot.MessageAnswer, Run: r.to.Run,
 			From:   claybot.Sender{Agent: a.id},
 			Answer: &claybot.Answer{Error: r.why, AgentID: a.id, RunID: r.run},
@@ -66,7 +66,7 @@ func (c *Conn) awaitedBy(agent claybot.AgentID, run claybot.RunID) (list []clayb
 }
 
 // awaitedColumn is what the awaited column has for m.
-func awaitedColumn(m claybot.Message) (any, error) {
+func awaitedColumn(m claybot.AgentMessage) (any, error) {
 	if m.Awaited == nil {
 		return nil, nil
 	}

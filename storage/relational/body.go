@@ -35,7 +35,7 @@ func decode(body string, crc int64, v any) error {
 }
 
 // decodeMessage reads a message; body and crc are the columns from i on.
-func decodeMessage(r Row, i int) (m claybot.Message, err error) {
+func decodeMessage(r Row, i int) (m claybot.AgentMessage, err error) {
 	err = decode(r.Str(i), r.Int(i+1), &m)
 	return m, err
 }

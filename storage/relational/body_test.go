@@ -10,7 +10,7 @@ import (
 )
 
 func FuzzDecode(f *testing.F) {
-	body, crc, err := encode(claybot.Message{ID: "m1", Type: claybot.MessageUser, Text: "text of m1"})
+	body, crc, err := encode(claybot.AgentMessage{ID: "m1", Type: claybot.MessageUser, Text: "text of m1"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -18,13 +18,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add("", int64(0))
 	f.Add(strings.Repeat("[", 20_000), int64(1))
 	f.Fuzz(func(t *testing.T, body string, crc int64) {
-		for _, v := range []any{new(claybot.Message), new(claybot.Outgoing)} {
+		for _, v := range []any{new(claybot.AgentMessage), new(claybot.Outgoing)} {
 			if err := decode(body, crc, v); err != nil && !errors.Is(err, storage.ErrDamaged) {
 				t.Errorf("error %v does not say that the text is damaged", err)
 			}
 		}
 		// With the right checksum only the JSON decides.
-		var m claybot.Message
+		var m claybot.AgentMessage
 		if again, crc, err := encode(body); err != nil {
 			t.Fatal(err)
 		} else if err := decode(again, int64(crc), new(string)); err != nil {

@@ -33,7 +33,7 @@ func TestClockSetBack(t *testing.T) {
 		}
 		return held[0].Lease
 	}
-	deliver := func(t *testing.T, db *store, m claybot.Message, w storage.Wait) {
+	deliver := func(t *testing.T, db *store, m claybot.AgentMessage, w storage.Wait) {
 		t.Helper()
 		if _, err := db.Post(t.Context(), storage.Posting{To: theAgent.ID, Message: m, Wait: w}); err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestClockSetBack(t *testing.T) {
 }
 
 // finishAfter ends a run of l during which m arrived and the clock was set back.
-func finishAfter(t *testing.T, db *store, l storage.Lease, m claybot.Message, w storage.Wait) {
+func finishAfter(t *testing.T, db *store, l storage.Lease, m claybot.AgentMessage, w storage.Wait) {
 	t.Helper()
 	if _, err := db.Begin(t.Context(), l, "r1", []claybot.MessageID{"m1"}, ""); err != nil {
 		t.Fatal(err)

@@ -46,15 +46,15 @@ func (r Row) Bytes(i int) []byte {
 // SaveFile implements storage.Agents. The bytes arrive outside of any transaction,
 // so a slow sender holds up nobody; the row that says that the file is whole comes
 // last.
-func (s *Agents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (claybot.File, error) {
+func (s *Agents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
 	f, err := s.saveFile(ctx, id, f, content, limit)
 	if err != nil {
-		return claybot.File{}, fmt.Errorf("save a file of agent %s: %w", id, err)
+		return claybot.FileReference{}, fmt.Errorf("save a file of agent %s: %w", id, err)
 	}
 	return f, nil
 }
 
-func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.File, content io.Reader, limit int64) (claybot.File, error) {
+func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
 	if _, err := s.Agent(ctx, id); err != nil { // before all the bytes are taken
 		return f, err
 	}
@@ -89,7 +89,7 @@ func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.Fil
 
 // attach notes that a file is whole. If it was kept meanwhile by somebody else,
 // that one counts.
-func (s *Agents) attach(ctx context.Context, id claybot.AgentID, f claybot.File, place string) (claybot.File, error) {
+func (s *Agents) attach(ctx context.Context, id claybot.AgentID, f claybot.FileReference, place string) (claybot.FileReference, error) {
 	reference, err := json.Marshal(f)
 	if err != nil {
 		return f, err
@@ -179,7 +179,7 @@ func (s *Agents) keepChunks(ctx context.Context, place string, content io.Reader
 }
 
 // reference loads what is known of a file, and where its bytes are.
-func (s *Agents) reference(ctx context.Context, id claybot.AgentID, file string) (f claybot.File, place string, err error) {
+func (s *Agents) reference(ctx context.Context, id claybot.AgentID, file string) (f claybot.FileReference, place string, err error) {
 	err = s.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT t.body, t.place FROM attachments t JOIN agents a ON a.id = t.agent WHERE t.agent = ? AND t.id = ?",
 			func(r Row) error { place = r.Str(1); return unmarshal(r.Str(0), &f) }, id, file))
@@ -188,20 +188,20 @@ func (s *Agents) reference(ctx context.Context, id claybot.AgentID, file string)
 }
 
 // OpenFile implements storage.Agents.
-func (s *Agents) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.File, io.ReadCloser, error) {
+func (s *Agents) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error) {
 	f, place, err := s.reference(ctx, id, file)
 	if err != nil {
-		return claybot.File{}, nil, fmt.Errorf("open file %.64q of agent %s: %w", file, id, err)
+		return claybot.FileReference{}, nil, fmt.Errorf("open file %.64q of agent %s: %w", file, id, err)
 	}
 	if strings.HasPrefix(place, chunkPrefix) {
 		return f, io.NopCloser(&chunks{ctx: ctx, s: s, place: place}), nil
 	}
 	if s.Blobs == nil {
-		return claybot.File{}, nil, fmt.Errorf("open file %.64q of agent %s: its bytes are in a store of files, and none is configured (files.url)", file, id)
+		return claybot.FileReference{}, nil, fmt.Errorf("open file %.64q of agent %s: its bytes are in a store of files, and none is configured (files.url)", file, id)
 	}
 	r, err := s.Blobs.Open(ctx, place)
 	if err != nil {
-		return claybot.File{}, nil, fmt.Errorf("open file %.64q of agent %s: %w", file, id, err)
+		return claybot.FileReference{}, nil, fmt.Errorf("open file %.64q of agent %s: %w", file, id, err)
 	}
 	return f, r, nil
 }

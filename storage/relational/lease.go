@@ -143,8 +143,8 @@ func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 
 // boundMessages returns the messages of a run in the order they joined it. A
 // damaged one is left out: the run goes on with what it has recorded.
-func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.Message, error) {
-	bound := make([]claybot.Message, 0, len(run.Messages))
+func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage, error) {
+	bound := make([]claybot.AgentMessage, 0, len(run.Messages))
 	for _, id := range run.Messages {
 		_, err := c.first("SELECT body, crc FROM messages WHERE id = ?", func(r Row) error {
 			m, err := decodeMessage(r, 0)
@@ -165,7 +165,7 @@ func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.Message, err
 // waitingMessages returns up to limit waiting messages, oldest first. Damaged
 // ones are ended, so that they cannot hold up those behind them. The caller
 // saves a.
-func (db *Store) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.Message, error) {
+func (db *Store) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.AgentMessage, error) {
 	var w waitingList
 	if err := c.ask(w.ask(a.id, limit)); err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (db *Store) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.Mes
 
 // A waitingList is the messages that wait for an agent.
 type waitingList struct {
-	sound   []claybot.Message
+	sound   []claybot.AgentMessage
 	damaged []damagedMessage
 }
 
@@ -202,7 +202,7 @@ func (w *waitingList) ask(agent claybot.AgentID, limit int) Ask {
 }
 
 // sound returns those of the waiting messages that can be read, and ends the others.
-func (db *Store) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.Message, error) {
+func (db *Store) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMessage, error) {
 	for _, m := range w.damaged {
 		db.log.Error("a waiting message is damaged and will not run", "message", m.id, "agent", a.id, "err", m.err)
 		if err := c.skip(a, m.id, skippedDamaged); err != nil {

@@ -121,8 +121,8 @@ func post(t *testing.T, db *store, id claybot.MessageID) {
 	}
 }
 
-func textMessage(id claybot.MessageID) claybot.Message {
-	return claybot.Message{ID: id, Type: claybot.MessageUser, Text: "text of " + string(id)}
+func textMessage(id claybot.MessageID) claybot.AgentMessage {
+	return claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: "text of " + string(id)}
 }
 
 // checkFigures compares the counters with what they count.

@@ -124,7 +124,7 @@ func (c *Conn) tellOfFailure(a *inboxRow, run claybot.Run, why claybot.RunError)
 	if name != "" {
 		who = fmt.Sprintf("The subagent %q (%s)", name, a.id)
 	}
-	return &storage.Posting{To: parent, Message: claybot.Message{
+	return &storage.Posting{To: parent, Message: claybot.AgentMessage{
 		ID: claybot.MessageID("failure/" + string(run.ID)), Type: claybot.MessageSystem, Kind: claybot.KindFailure,
 		From: claybot.Sender{Agent: a.id, Name: name},
 		Text: fmt.Sprintf("%s failed in run %s: %s.", who, run.ID, why.Text),
@@ -142,7 +142,7 @@ func (c *Conn) postNotice(p *storage.Posting) error {
 
 // boundTo sets the messages of a run to those that say that they belong to it,
 // and returns the newest that can be read and is no answer, nil for none.
-func (c *Conn) boundTo(run *claybot.Run) (newest *claybot.Message, err error) {
+func (c *Conn) boundTo(run *claybot.Run) (newest *claybot.AgentMessage, err error) {
 	run.Messages = []claybot.MessageID{}
 	err = c.each("SELECT body, crc, id FROM messages WHERE agent = ? AND run = ? ORDER BY n", func(r Row) error {
 		run.Messages = append(run.Messages, claybot.MessageID(r.Str(2)))
@@ -157,7 +157,7 @@ func (c *Conn) boundTo(run *claybot.Run) (newest *claybot.Message, err error) {
 // tellDamaged puts the notice of a damaged run into the outbox. Without a
 // readable descriptor nobody knows where to, and most background agents answer
 // nowhere.
-func (c *Conn) tellDamaged(run claybot.Run, m claybot.Message) error {
+func (c *Conn) tellDamaged(run claybot.Run, m claybot.AgentMessage) error {
 	var d claybot.Descriptor
 	err := need(c.first("SELECT descriptor FROM agents WHERE id = ?",
 		func(r Row) error { return unmarshal(r.Str(0), &d) }, run.Agent))

@@ -51,7 +51,7 @@ func beginBoth(t *testing.T, wait storage.Wait) *store {
 	return db
 }
 
-func idsOf(ms []claybot.Message) (ids []claybot.MessageID) {
+func idsOf(ms []claybot.AgentMessage) (ids []claybot.MessageID) {
 	for _, m := range ms {
 		ids = append(ids, m.ID)
 	}

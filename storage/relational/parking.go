@@ -34,7 +34,7 @@ func decodeParked(r Row) storage.Parked {
 		p.Damaged = decode(body, crc, &p.Message)
 	}
 	if p.Damaged != nil {
-		p.Message = claybot.Message{}
+		p.Message = claybot.AgentMessage{}
 	}
 	p.Message.ID = claybot.MessageID(r.Str(0))
 	err := unmarshal(descriptor, &p.To)
@@ -110,7 +110,7 @@ func (c *Conn) park(p storage.Parked, rules storage.ParkRules) (bool, error) {
 
 // nameParked settles under which id m is parked, or that it is a repeat of what was
 // posted or parked. Further keys of parked messages are compared when they are posted.
-func (c *Conn) nameParked(m *claybot.Message, posted bool) (repeat bool, err error) {
+func (c *Conn) nameParked(m *claybot.AgentMessage, posted bool) (repeat bool, err error) {
 	if !posted {
 		if repeat, err := c.name(m); err != nil || repeat {
 			return repeat, err

@@ -103,7 +103,7 @@ func (c *Conn) admit(a *inboxRow, p storage.Posting, at int64) (done storage.Pos
 
 // receive stores a message that was admitted, and says when a is due for it.
 // The caller saves a.
-func (c *Conn) receive(a *inboxRow, m claybot.Message, skipped string, w storage.Wait, at int64) error {
+func (c *Conn) receive(a *inboxRow, m claybot.AgentMessage, skipped string, w storage.Wait, at int64) error {
 	if skipped != "" && m.Awaited != nil {
 		a.refuse(*m.Awaited, skipped)
 	}
@@ -143,7 +143,7 @@ func (c *Conn) receive(a *inboxRow, m claybot.Message, skipped string, w storage
 }
 
 // silent reports whether m is only recorded.
-func silent(m claybot.Message) bool { return m.Silent && m.Type == claybot.MessageSystem }
+func silent(m claybot.AgentMessage) bool { return m.Silent && m.Type == claybot.MessageSystem }
 
 // moveBehind gives the messages that wait before number n new numbers behind
 // it, in their order.
@@ -168,7 +168,7 @@ func (c *Conn) moveBehind(a *inboxRow, n int64) error {
 
 // name settles under which id m is stored, or that it is a repeat. first goes before
 // all that it asks.
-func (c *Conn) name(m *claybot.Message, first ...Ask) (repeat bool, err error) {
+func (c *Conn) name(m *claybot.AgentMessage, first ...Ask) (repeat bool, err error) {
 	var stored []string
 	var known bool
 	asks := first
@@ -202,7 +202,7 @@ func askKeys(id claybot.MessageID, keys *[]string, known *bool) Ask {
 
 // insertMessage adds m as the agent's next message. It waits unless it is
 // skipped or belongs to a run.
-func (c *Conn) insertMessage(a *inboxRow, m claybot.Message, at int64, skipped string, run claybot.RunID) error {
+func (c *Conn) insertMessage(a *inboxRow, m claybot.AgentMessage, at int64, skipped string, run claybot.RunID) error {
 	body, crc, err := encode(m)
 	if err != nil {
 		return err
@@ -266,7 +266,7 @@ func (c *Conn) askCancel(a *inboxRow, by string, at int64) error {
 }
 
 // holdAlbum keeps the agent from being due while parts of m's album may come.
-func (c *Conn) holdAlbum(a *inboxRow, m claybot.Message, at int64) error {
+func (c *Conn) holdAlbum(a *inboxRow, m claybot.AgentMessage, at int64) error {
 	album := m.Context.GroupID
 	if album == "" {
 		return nil

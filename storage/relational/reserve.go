@@ -14,7 +14,7 @@ var errReserved = errors.New("its run id is taken")
 
 // reservedBy is the id that m reserves for the run that will take it, empty for
 // none. The Run of an answer names the run that it is for instead.
-func reservedBy(m claybot.Message) claybot.RunID {
+func reservedBy(m claybot.AgentMessage) claybot.RunID {
 	if m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem {
 		return m.Run
 	}

@@ -144,8 +144,8 @@ func (c *Conn) bind(a *inboxRow, run claybot.RunID, b *batch) error {
 
 // Take implements storage.Inbox. accept may be nil; it is called while other
 // writes wait, perhaps twice for one message, and must not use the store.
-func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.Message) bool) ([]claybot.Message, error) {
-	taken, err := write(ctx, db, func(c *Conn) ([]claybot.Message, error) {
+func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error) {
+	taken, err := write(ctx, db, func(c *Conn) ([]claybot.AgentMessage, error) {
 		a, run, err := c.running(l, id)
 		if err != nil {
 			return nil, err

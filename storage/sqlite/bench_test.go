@@ -30,9 +30,9 @@ func openBench(b *testing.B, agents int) (*DB, []claybot.AgentID) {
 	return db, ids
 }
 
-func benchMessage(n int64) claybot.Message {
+func benchMessage(n int64) claybot.AgentMessage {
 	id := fmt.Sprintf("telegram/1000/%09d", n)
-	return claybot.Message{
+	return claybot.AgentMessage{
 		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: "what is the weather like today?",
 		From: claybot.Sender{UserID: "12345678", Name: "Ann"}, At: claybot.Now(), Keys: []string{"telegram/1000/12345678/" + id},
 	}

@@ -63,8 +63,8 @@ func postForever(path string) error {
 	return nil
 }
 
-func textMessage(id claybot.MessageID) claybot.Message {
-	return claybot.Message{ID: id, Type: claybot.MessageUser, Text: "text of " + string(id)}
+func textMessage(id claybot.MessageID) claybot.AgentMessage {
+	return claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: "text of " + string(id)}
 }
 
 // TestKill kills a posting process again and again: what it confirmed is there

@@ -150,7 +150,7 @@ func TestUpgradeV1(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, m := range []claybot.Message{textMessage("m1"), textMessage("m2")} {
+	for i, m := range []claybot.AgentMessage{textMessage("m1"), textMessage("m2")} {
 		body, crc := stored(t, m)
 		run := []any{"r1", nil}[i]
 		if _, err := c.exec("INSERT INTO messages VALUES (?, ?, ?, 'user', 50, NULL, ?, NULL, ?, ?)", m.ID, theAgent.ID, i+1, run, body, crc); err != nil {

@@ -105,7 +105,7 @@ func TestUpgradeV4(t *testing.T) {
 	}
 	// The paused run goes on and ends as if nothing had been.
 	db := openAt(t, path)
-	stop := claybot.Message{ID: "stop", Type: claybot.MessageCancel}
+	stop := claybot.AgentMessage{ID: "stop", Type: claybot.MessageCancel}
 	if done, err := db.Post(ctx, storage.Posting{To: "a2", Message: stop}); err != nil || done.Canceled != "r2" {
 		t.Fatalf("posted %+v, %v", done, err)
 	}

@@ -143,7 +143,7 @@ func unknownAgents(t *testing.T, u AgentsUnderTest) {
 		_, agentErr := u.Agent(ctx, id)
 		_, recordsErr := u.Records(ctx, id)
 		_, historyErr := u.OpenHistory(ctx, storage.Lease{Agent: id, Token: 1})
-		stateErr := u.SaveState(ctx, storage.Lease{Agent: id, Token: 1}, claybot.State{})
+		stateErr := u.SaveState(ctx, storage.Lease{Agent: id, Token: 1}, claybot.AgentState{})
 		for _, err := range []error{agentErr, recordsErr} {
 			if !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("reading %q: got %v, want %v", id, err, storage.ErrNotFound)
@@ -165,7 +165,7 @@ func states(t *testing.T, u AgentsUnderTest) {
 	l := u.Lease(a.ID)
 	route := d.Route()
 	route.ThreadID = "t1"
-	want := claybot.State{
+	want := claybot.AgentState{
 		Engine: "react", Routing: &route, LastUserAt: 1700000000001, Context: 42,
 		Usage:     claybot.Usage{Input: 1, Output: 2, CachedInput: 3, CostMicroUSD: 4, LLMCalls: 5, ToolCalls: 6, Estimated: true},
 		CreatedAt: a.State.CreatedAt, UpdatedAt: 1700000000002,
@@ -299,7 +299,7 @@ func olderLeases(t *testing.T, u AgentsUnderTest) {
 	_, openErr := u.OpenHistory(ctx, older)
 	for name, err := range map[string]error{
 		"append": old.Append(ctx, said(2)), "open": openErr,
-		"save": u.SaveState(ctx, older, claybot.State{Engine: "late"}),
+		"save": u.SaveState(ctx, older, claybot.AgentState{Engine: "late"}),
 	} {
 		if !errors.Is(err, storage.ErrLeaseLost) {
 			t.Errorf("%s with the old lease: got %v, want %v", name, err, storage.ErrLeaseLost)

@@ -18,13 +18,13 @@ func attachments(t *testing.T, u AgentsUnderTest) {
 	ctx := t.Context()
 	a := try(u.AgentFor(ctx, claybot.User("web", "main", "1")))(t)
 	b := try(u.AgentFor(ctx, claybot.User("web", "main", "2")))(t)
-	text := try(u.SaveFile(ctx, a.ID, claybot.File{Name: "../notes.txt", MIMEType: "text/plain"}, strings.NewReader("hello"), 100))(t)
+	text := try(u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "../notes.txt", MIMEType: "text/plain"}, strings.NewReader("hello"), 100))(t)
 	if text.Name != "notes.txt" || text.Size != 5 || text.Text != "hello" || text.ID == "" || text.MIMEType != "text/plain" ||
 		text.SHA256 != "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" {
 		t.Errorf("got %+v", text)
 	}
 	raw := []byte{0, 1, 2, 0xff}
-	blob := try(u.SaveFile(ctx, a.ID, claybot.File{Name: "x"}, bytes.NewReader(raw), 4))(t)
+	blob := try(u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "x"}, bytes.NewReader(raw), 4))(t)
 	if blob.Text != "" || blob.ID == text.ID {
 		t.Errorf("got %+v", blob)
 	}
@@ -38,7 +38,7 @@ func attachments(t *testing.T, u AgentsUnderTest) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := u.SaveFile(ctx, a.ID, claybot.File{Name: "x"}, bytes.NewReader(raw), 3); !errors.Is(err, storage.ErrTooMany) {
+	if _, err := u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "x"}, bytes.NewReader(raw), 3); !errors.Is(err, storage.ErrTooMany) {
 		t.Errorf("too large: got %v", err)
 	}
 	for _, id := range []string{"", "nothere", "../" + blob.ID, blob.ID + ".json", string(claybot.NewID())} {
@@ -49,10 +49,10 @@ func attachments(t *testing.T, u AgentsUnderTest) {
 	if _, _, err := u.OpenFile(ctx, b.ID, blob.ID); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("the file of another agent: got %v", err)
 	}
-	if _, err := u.SaveFile(ctx, claybot.NewID(), claybot.File{Name: "x"}, bytes.NewReader(raw), 9); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := u.SaveFile(ctx, claybot.NewID(), claybot.FileReference{Name: "x"}, bytes.NewReader(raw), 9); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("no such agent: got %v", err)
 	}
-	if _, err := u.SaveFile(ctx, a.ID, claybot.File{Name: "x"}, io.MultiReader(bytes.NewReader(raw), iotest.ErrReader(errBroken)), 9); !errors.Is(err, errBroken) {
+	if _, err := u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "x"}, io.MultiReader(bytes.NewReader(raw), iotest.ErrReader(errBroken)), 9); !errors.Is(err, errBroken) {
 		t.Errorf("the sender broke off: got %v", err)
 	}
 	namedAttachment(t, u, a.ID, b.ID)
@@ -66,7 +66,7 @@ var errBroken = errors.New("the line is broken")
 func namedAttachment(t *testing.T, u AgentsUnderTest, one, other claybot.AgentID) {
 	t.Helper()
 	ctx := t.Context()
-	f := claybot.File{ID: string(claybot.NewID()), Name: "named", Kind: claybot.FileVoice, Seconds: 9, Source: "far away"}
+	f := claybot.FileReference{ID: string(claybot.NewID()), Name: "named", Kind: claybot.FileVoice, Seconds: 9, Source: "far away"}
 	if _, err := u.SaveFile(ctx, one, f, io.MultiReader(strings.NewReader("be"), iotest.ErrReader(errBroken)), 9); !errors.Is(err, errBroken) {
 		t.Errorf("the sender broke off: got %v", err)
 	}
@@ -90,9 +90,9 @@ func namedAttachment(t *testing.T, u AgentsUnderTest, one, other claybot.AgentID
 func largeAttachments(t *testing.T, u AgentsUnderTest, id claybot.AgentID) {
 	words := []byte(strings.Repeat("plain words, many of them\n", 20_000))
 	odd := append(bytes.Clone(words), 0)
-	var kept []claybot.File
+	var kept []claybot.FileReference
 	for _, content := range [][]byte{words, odd, {}} {
-		f := try(u.SaveFile(t.Context(), id, claybot.File{Name: "large"}, iotest.HalfReader(bytes.NewReader(content)), int64(len(content))))(t)
+		f := try(u.SaveFile(t.Context(), id, claybot.FileReference{Name: "large"}, iotest.HalfReader(bytes.NewReader(content)), int64(len(content))))(t)
 		sum := sha256.Sum256(content)
 		if f.Size != int64(len(content)) || f.SHA256 != hex.EncodeToString(sum[:]) || f.Text != "" {
 			t.Errorf("%d bytes: got size %d, sum %s, %d bytes of text", len(content), f.Size, f.SHA256, len(f.Text))
@@ -118,17 +118,17 @@ func largeAttachments(t *testing.T, u AgentsUnderTest, id claybot.AgentID) {
 func slowAttachment(t *testing.T, u AgentsUnderTest, id claybot.AgentID) {
 	agents := u.Reopen()
 	r, w := io.Pipe()
-	ended := make(chan claybot.File, 1)
+	ended := make(chan claybot.FileReference, 1)
 	go func() {
-		f, err := agents.SaveFile(t.Context(), id, claybot.File{Name: "slow"}, r, 10)
+		f, err := agents.SaveFile(t.Context(), id, claybot.FileReference{Name: "slow"}, r, 10)
 		if err != nil {
 			t.Error(err)
 		}
 		ended <- f
 	}()
 	try(w.Write([]byte("sl")))(t) // it is being read now
-	quick := try(agents.SaveFile(t.Context(), id, claybot.File{Name: "quick"}, strings.NewReader("quick"), 10))(t)
-	if err := agents.SaveState(t.Context(), u.Lease(id), claybot.State{Engine: "meanwhile"}); err != nil {
+	quick := try(agents.SaveFile(t.Context(), id, claybot.FileReference{Name: "quick"}, strings.NewReader("quick"), 10))(t)
+	if err := agents.SaveState(t.Context(), u.Lease(id), claybot.AgentState{Engine: "meanwhile"}); err != nil {
 		t.Error(err)
 	}
 	try(w.Write([]byte("ow")))(t)

@@ -257,8 +257,8 @@ func (b *bed) newAgent(channel string) claybot.AgentID {
 	return a.ID
 }
 
-func userMessage(id string) claybot.Message {
-	return claybot.Message{
+func userMessage(id string) claybot.AgentMessage {
+	return claybot.AgentMessage{
 		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: "text of " + id,
 		From: claybot.Sender{UserID: "U1", Name: "Ann"}, At: claybot.Now(),
 	}
@@ -365,7 +365,7 @@ func reply(id string) claybot.Outgoing {
 
 var dest = reply("").Route.Dest()
 
-func ids(ms []claybot.Message) []claybot.MessageID {
+func ids(ms []claybot.AgentMessage) []claybot.MessageID {
 	list := make([]claybot.MessageID, len(ms))
 	for i, m := range ms {
 		list[i] = m.ID

@@ -6,7 +6,7 @@ import (
 )
 
 // asked is a message for which run w1 of the bed's agent waits.
-func (b *bed) asked(id string) claybot.Message {
+func (b *bed) asked(id string) claybot.AgentMessage {
 	m := note(id, claybot.KindTask)
 	m.Awaited = &claybot.Awaited{Agent: b.agent, Run: "w1", ID: claybot.MessageID("answer/" + id)}
 	return m

@@ -40,7 +40,7 @@ var indexTests = []storeTest{
 		b.equal("agents after the refusal", b.figures().Agents, 1)
 	}},
 	{"all agents with their figures", func(b *bed) {
-		state := claybot.State{LastUserAt: 7, Usage: claybot.Usage{Input: 5, Estimated: true}}
+		state := claybot.AgentState{LastUserAt: 7, Usage: claybot.Usage{Input: 5, Estimated: true}}
 		old := claybot.Agent{ID: claybot.NewID(), Descriptor: claybot.User("slack", "D1", "U7"), State: state}
 		b.noError(b.IndexAgents(b.ctx, old))
 		many := make([]claybot.Agent, 1200)

@@ -18,7 +18,7 @@ func (b *bed) child(uid string, parent claybot.AgentID) claybot.AgentID {
 }
 
 // to posts a message to an agent.
-func (b *bed) to(agent claybot.AgentID, m claybot.Message) storage.Posted {
+func (b *bed) to(agent claybot.AgentID, m claybot.AgentMessage) storage.Posted {
 	b.Helper()
 	return b.deliver(storage.Posting{To: agent, Message: m})
 }

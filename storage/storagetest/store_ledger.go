@@ -10,7 +10,7 @@ import (
 )
 
 // fire is a message that is the firing f.
-func fire(f claybot.Firing) claybot.Message {
+func fire(f claybot.Firing) claybot.AgentMessage {
 	m := note(string(f.MessageID()), claybot.KindCron)
 	m.Firing = &f
 	return m

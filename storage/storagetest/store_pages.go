@@ -178,7 +178,7 @@ var pageTests = []storeTest{
 		time.Sleep(ms)
 		b.post("m2", minute)
 		b.to(kid2, note("n1", claybot.KindTask))
-		b.to(free, func() claybot.Message { m := note("n2", claybot.KindNotice); m.Silent = true; return m }())
+		b.to(free, func() claybot.AgentMessage { m := note("n2", claybot.KindNotice); m.Silent = true; return m }())
 		// Those with the newest message of a person, then the youngest.
 		order := []claybot.AgentID{b.agent, written, kid2, kid, free, task, other}
 		busy := []claybot.AgentID{b.agent, written, kid2}

@@ -153,7 +153,7 @@ var parkingTests = []storeTest{
 			b.found(id, claybot.MessageID(id))
 			b.equal("parked again", b.parks(c.channel, id, "key "+id), false)
 			b.equal("posted again", b.deliver(storage.Posting{To: b.agent, Message: m}).Added, false)
-			b.equal("posted again under its key", b.deliver(storage.Posting{To: b.agent, Message: claybot.Message{ID: "as " + claybot.MessageID(id), Type: claybot.MessageUser, Keys: m.Keys}}).Added, false)
+			b.equal("posted again under its key", b.deliver(storage.Posting{To: b.agent, Message: claybot.AgentMessage{ID: "as " + claybot.MessageID(id), Type: claybot.MessageUser, Keys: m.Keys}}).Added, false)
 		}
 		b.equal("waiting", len(ok(b.Waiting(b.ctx, b.agent, 9))(b)), 0)
 	}},

@@ -10,8 +10,8 @@ import (
 )
 
 // answer is an answer for a run of the bed's agent.
-func answer(id string, run claybot.RunID) claybot.Message {
-	return claybot.Message{
+func answer(id string, run claybot.RunID) claybot.AgentMessage {
+	return claybot.AgentMessage{
 		ID: claybot.MessageID(id), Type: claybot.MessageAnswer, Run: run, At: claybot.Now(),
 		Answer: &claybot.Answer{OK: true, Output: "output of " + id},
 	}

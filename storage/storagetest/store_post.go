@@ -17,7 +17,7 @@ var postTests = []storeTest{
 		p.Message.Text, p.Replies = "other", []claybot.Outgoing{reply("o2")}
 		b.equal("again", b.deliver(p), storage.Posted{})
 		h := b.hold(nodeOne)
-		b.equal("waiting", h.Waiting, []claybot.Message{userMessage("m1")})
+		b.equal("waiting", h.Waiting, []claybot.AgentMessage{userMessage("m1")})
 		b.equal("outbox", len(ok(b.Unsent(b.ctx, dest, 0, 10))(b)), 1)
 		b.equal("duplicates", b.figures().Duplicates, 1)
 		// Also after it has run, and in the next process.

@@ -25,8 +25,8 @@ func asking(questions ...claybot.Question) storage.Pause {
 	return storage.Pause{Awaiting: w}
 }
 
-func answered(id, value string, run claybot.RunID) claybot.Message {
-	return claybot.Message{
+func answered(id, value string, run claybot.RunID) claybot.AgentMessage {
+	return claybot.AgentMessage{
 		ID: claybot.Question{ID: id}.AnswerID(), Type: claybot.MessageAnswer, Run: run, At: claybot.Now(),
 		Answer: &claybot.Answer{OK: true, To: &claybot.Answered{Question: id, Value: []byte(`"` + value + `"`), By: "U1", Via: claybot.ViaWeb}},
 	}

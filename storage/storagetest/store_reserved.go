@@ -9,7 +9,7 @@ import (
 )
 
 // reserving is a user message that reserves a run id.
-func reserving(id string, run claybot.RunID) claybot.Message {
+func reserving(id string, run claybot.RunID) claybot.AgentMessage {
 	m := userMessage(id)
 	m.Run = run
 	return m
@@ -152,7 +152,7 @@ var reservedTests = []storeTest{
 		b.deliver(b.typed(claybot.MessageReset, "x"))
 		l := b.hold(nodeOne).Lease
 		taken := reserving("x/text", "r-x")
-		ok(b.Settle(b.ctx, l, "x", storage.Settlement{Reason: "reset", Posts: []claybot.Message{taken}}))(b)
+		ok(b.Settle(b.ctx, l, "x", storage.Settlement{Reason: "reset", Posts: []claybot.AgentMessage{taken}}))(b)
 		b.equal("pending", b.run("r-x").State, claybot.RunPending)
 		h := b.hold(nodeOne)
 		b.equal("begun", ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), ""))(b).ID, "r-x")

@@ -218,7 +218,7 @@ var runTests = []storeTest{
 		}
 		b.equal("limit", take(2), []claybot.MessageID{"m2", "m3"})
 		b.equal("no limit, nothing", len(take(0)), 0)
-		refused := ok(b.Take(b.ctx, lease, "r1", 9, func(m claybot.Message) bool { return m.ID != "m5" }))(b)
+		refused := ok(b.Take(b.ctx, lease, "r1", 9, func(m claybot.AgentMessage) bool { return m.ID != "m5" }))(b)
 		b.equal("up to the refused", ids(refused), []claybot.MessageID{"m4"})
 		b.deliver(b.typed(claybot.MessageReset, "x"))
 		b.post("m7", instant)

@@ -13,7 +13,7 @@ var settleTests = []storeTest{
 		b.post("m1", minute)
 		h := b.hold(nodeOne)
 		text := userMessage("x/text")
-		s := storage.Settlement{Reason: "reset", Replies: []claybot.Outgoing{reply("o1")}, Posts: []claybot.Message{text}, Wait: minute}
+		s := storage.Settlement{Reason: "reset", Replies: []claybot.Outgoing{reply("o1")}, Posts: []claybot.AgentMessage{text}, Wait: minute}
 		b.equal("replies", outIDs(ok(b.Settle(b.ctx, h.Lease, "x", s))(b)), []string{"o1"})
 		r := ok(b.Receipt(b.ctx, "x"))(b)
 		b.equal("receipt", []any{r.Skipped, outIDs(r.Replies)}, []any{"reset", []string{"o1"}})
@@ -33,7 +33,7 @@ var settleTests = []storeTest{
 		b.post("m2", instant)
 		l := b.hold(nodeOne).Lease
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
-		s := storage.Settlement{Reason: "again", Replies: []claybot.Outgoing{reply("o1")}, Posts: []claybot.Message{userMessage("m2")}}
+		s := storage.Settlement{Reason: "again", Replies: []claybot.Outgoing{reply("o1")}, Posts: []claybot.AgentMessage{userMessage("m2")}}
 		b.equal("replies", len(ok(b.Settle(b.ctx, l, "m1", s))(b)), 0)
 		b.equal("waiting", b.figures().Waiting, 1)
 	}},

@@ -8,7 +8,7 @@ import (
 )
 
 // note is a system message of another agent.
-func note(id string, kind claybot.SystemKind) claybot.Message {
+func note(id string, kind claybot.SystemKind) claybot.AgentMessage {
 	m := userMessage(id)
 	m.Type, m.Kind, m.From = claybot.MessageSystem, kind, claybot.Sender{Agent: "another"}
 	return m

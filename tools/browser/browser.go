@@ -44,7 +44,7 @@ type Config struct {
 	// Hosts it reaches is Open's to say. The device shows pages, so it can navigate.
 	Open func(ctx context.Context, env tools.Env, s devices.Spec) (devices.Device, error)
 	// SaveFile keeps a picture for the agent. nil: there is no browser_screenshot.
-	SaveFile func(ctx context.Context, env tools.Env, name, mimeType string, content []byte) (claybot.File, error)
+	SaveFile func(ctx context.Context, env tools.Env, name, mimeType string, content []byte) (claybot.FileReference, error)
 	// Listed reports whether a host, as egress.HostOf gives it, is on the operator's
 	// list for an agent; nil: none is.
 	Listed func(env tools.Env, host string) bool

@@ -101,8 +101,8 @@ func rigOf(t *testing.T, spec workspace.Spec) *rig {
 			}
 			return chromium.Remote{Workspace: ws, Machine: true}.Open(ctx, s)
 		},
-		SaveFile: func(_ context.Context, _ tools.Env, name, mimeType string, content []byte) (claybot.File, error) {
-			f := claybot.File{ID: fmt.Sprint("file", len(r.files)), Name: name, MIMEType: mimeType, Size: int64(len(content))}
+		SaveFile: func(_ context.Context, _ tools.Env, name, mimeType string, content []byte) (claybot.FileReference, error) {
+			f := claybot.FileReference{ID: fmt.Sprint("file", len(r.files)), Name: name, MIMEType: mimeType, Size: int64(len(content))}
 			r.files[f.ID] = content
 			return f, nil
 		},

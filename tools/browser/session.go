@@ -158,7 +158,7 @@ func (s *session) screenshot(ctx context.Context, env tools.Env, full bool) (too
 	}
 	where := s.screen().URL
 	text := fmt.Sprintf("A picture of %s, %d by %d pixels, is kept as the file %s (%s).", orNone(devices.Plain(where)), size.Width, size.Height, file.Name, file.ID)
-	return tools.Result{Text: text, Files: []claybot.File{file}, Untrusted: true}, nil
+	return tools.Result{Text: text, Files: []claybot.FileReference{file}, Untrusted: true}, nil
 }
 
 // describe is a page in words: where it is, what went wrong, what it says, what can

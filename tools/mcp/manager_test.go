@@ -143,12 +143,12 @@ func TestDies(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	var kept []string
-	r := run(t, mcp.Config{Servers: []mcp.Server{self(t, "good")}, SaveFile: func(_ context.Context, _ tools.Env, name, mime string, data []byte) (claybot.File, error) {
+	r := run(t, mcp.Config{Servers: []mcp.Server{self(t, "good")}, SaveFile: func(_ context.Context, _ tools.Env, name, mime string, data []byte) (claybot.FileReference, error) {
 		kept = append(kept, fmt.Sprintf("%s %s %q", name, mime, data))
 		if strings.HasSuffix(name, ".bin") {
-			return claybot.File{}, fmt.Errorf("the disk is full")
+			return claybot.FileReference{}, fmt.Errorf("the disk is full")
 		}
-		return claybot.File{ID: "f1", Name: name}, nil
+		return claybot.FileReference{ID: "f1", Name: name}, nil
 	}})
 	r.up("srv")
 	got, err := r.tool("srv_picture").Call(t.Context(), tools.Env{}, json.RawMessage(`{"text":""}`))

@@ -133,7 +133,7 @@ type Config struct {
 	Tokens Tokens
 	// SaveFile keeps a picture or file of a result for the agent of the call;
 	// nil: a line in the text tells of it.
-	SaveFile func(ctx context.Context, env tools.Env, name, mime string, data []byte) (claybot.File, error)
+	SaveFile func(ctx context.Context, env tools.Env, name, mime string, data []byte) (claybot.FileReference, error)
 	// Reserved reports names that other tools have; nil: none.
 	Reserved func(name string) bool
 	// Changed is called after each change of the list of tools, by one of the

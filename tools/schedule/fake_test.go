@@ -139,7 +139,7 @@ func envOf(a claybot.Agent) tools.Env { return tools.Env{Agent: a, Run: "run1", 
 func ann() tools.Env {
 	return envOf(claybot.Agent{
 		ID: annID, Descriptor: claybot.User("slack", "T1/C1", "U1"),
-		State: claybot.State{Routing: &claybot.Route{Connector: "slack", ChannelID: "T1/C1", UserID: "U1", ThreadID: "17.1"}},
+		State: claybot.AgentState{Routing: &claybot.Route{Connector: "slack", ChannelID: "T1/C1", UserID: "U1", ThreadID: "17.1"}},
 	})
 }
 

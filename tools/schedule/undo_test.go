@@ -21,8 +21,8 @@ import (
 // deaf takes in what nobody shall hear.
 type deaf struct{}
 
-func (deaf) Post(context.Context, claybot.Descriptor, claybot.Message) error { return nil }
-func (deaf) Moved(context.Context, string, string, string) error             { return nil }
+func (deaf) Post(context.Context, claybot.Descriptor, claybot.AgentMessage) error { return nil }
+func (deaf) Moved(context.Context, string, string, string) error                  { return nil }
 func (deaf) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
 	return connectors.Tapped{}, nil
 }

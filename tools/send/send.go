@@ -132,7 +132,7 @@ func said(s tools.Sent) tools.Result {
 	if s.Place == "" {
 		return tools.Result{
 			Text:  fmt.Sprintf("%s is kept with the id %s; who asked can fetch it from there", what, s.File.ID),
-			Files: []claybot.File{s.File}, What: "kept the file " + s.File.Name,
+			Files: []claybot.FileReference{s.File}, What: "kept the file " + s.File.Name,
 		}
 	}
 	return tools.Result{

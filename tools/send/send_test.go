@@ -40,7 +40,7 @@ func (p *place) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (t
 		data = string(b)
 	}
 	p.sent, p.bytes = append(p.sent, x), append(p.bytes, data)
-	f := claybot.File{ID: "kept", Name: x.Name, Size: int64(len(data)), Kind: claybot.FileDocument}
+	f := claybot.FileReference{ID: "kept", Name: x.Name, Size: int64(len(data)), Kind: claybot.FileDocument}
 	if env.Agent.Descriptor.Connector == claybot.ConnectorAPI {
 		return tools.Sent{File: f}, nil
 	}

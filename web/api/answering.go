@@ -34,7 +34,7 @@ func operators(q claybot.Question) bool {
 // not fit ends the run that asks, and is a message like any other; one that meets
 // nothing but questions for operators never does. A message that has an id is
 // remembered with its answers.
-func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Message, before string) (bool, error) {
+func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.AgentMessage, before string) (bool, error) {
 	ctx, desk := r.Context(), c.api.Desk
 	open, err := c.api.open(ctx, to)
 	if err != nil || len(open) == 0 {

@@ -119,7 +119,7 @@ type clientDesk struct {
 	r *clientRig
 }
 
-func (d clientDesk) Known(ctx context.Context, to agentsystem.Address, m claybot.Message) (agentsystem.Accepted, bool, error) {
+func (d clientDesk) Known(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (agentsystem.Accepted, bool, error) {
 	c := d.r.calls[m.Text]
 	c.mu.Lock()
 	refuse := c.fault.name == "busy-store" && !c.busy
@@ -132,7 +132,7 @@ func (d clientDesk) Known(ctx context.Context, to agentsystem.Address, m claybot
 }
 
 // StartRun notes whose run it is.
-func (d clientDesk) StartRun(ctx context.Context, to agentsystem.Address, m claybot.Message) (agentsystem.Accepted, error) {
+func (d clientDesk) StartRun(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (agentsystem.Accepted, error) {
 	got, err := d.Desk.StartRun(ctx, to, m)
 	d.r.mu.Lock()
 	defer d.r.mu.Unlock()

@@ -295,7 +295,7 @@ func (a *api) begin(r *http.Request, to agentsystem.Address, in completionReques
 		said.key = hex.EncodeToString(sum[:])
 	}
 	caller := web.CallerOf(r).Name
-	m := claybot.Message{Type: claybot.MessageUser, Text: text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
+	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
 	known := func(key string) (agentsystem.Accepted, bool, error) {
 		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key) // as start does
 		return a.Desk.Known(r.Context(), to, m)

@@ -74,16 +74,16 @@ func (a *api) fileOperations() []operation {
 
 // named are the files that a message brings along or names, by what tells them
 // from others.
-func named(given []fileGiven) ([]claybot.File, error) {
+func named(given []fileGiven) ([]claybot.FileReference, error) {
 	if len(given) > agentsystem.MaxFiles {
 		return nil, bad(fmt.Sprintf("%d files are too many; at most %d go with one message.", len(given), agentsystem.MaxFiles), "Send several messages.")
 	}
-	var files []claybot.File
+	var files []claybot.FileReference
 	for i, g := range given {
 		if (g.ID == "") == (len(g.Data) == 0) {
 			return nil, bad(fmt.Sprintf("files[%d] needs id or data.", i), "Give one of them.")
 		}
-		f := claybot.File{ID: g.ID}
+		f := claybot.FileReference{ID: g.ID}
 		if g.ID == "" {
 			sum := sha256.Sum256(g.Data)
 			f.SHA256 = hex.EncodeToString(sum[:])
@@ -95,8 +95,8 @@ func named(given []fileGiven) ([]claybot.File, error) {
 
 // keep finds the files that a message names and then stores those that it
 // brings along, so that one that is not there leaves nothing behind.
-func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGiven) ([]claybot.File, error) {
-	files := make([]claybot.File, len(given))
+func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGiven) ([]claybot.FileReference, error) {
+	files := make([]claybot.FileReference, len(given))
 	var err error
 	for i, g := range given {
 		if g.ID == "" {
@@ -110,7 +110,7 @@ func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGive
 		if g.ID != "" {
 			continue
 		}
-		f := claybot.File{Name: g.Name, MIMEType: kindOf(g.MIMEType)}
+		f := claybot.FileReference{Name: g.Name, MIMEType: kindOf(g.MIMEType)}
 		if files[i], err = a.Desk.SaveFile(ctx, to, f, bytes.NewReader(g.Data)); err != nil {
 			return nil, err
 		}
@@ -119,12 +119,12 @@ func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGive
 }
 
 // find is a file that an agent has.
-func (a *api) find(ctx context.Context, to agentsystem.Address, id string) (claybot.File, error) {
+func (a *api) find(ctx context.Context, to agentsystem.Address, id string) (claybot.FileReference, error) {
 	if to.Agent == "" {
-		return claybot.File{}, bad("A file can only be named by its id together with agentId.", "Give its content in data instead.")
+		return claybot.FileReference{}, bad("A file can only be named by its id together with agentId.", "Give its content in data instead.")
 	}
 	if _, err := a.Desk.Agent(ctx, to.Agent); err != nil {
-		return claybot.File{}, err
+		return claybot.FileReference{}, err
 	}
 	f, content, err := a.Desk.OpenFile(ctx, to.Agent, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -154,7 +154,7 @@ func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(uploadWait))
 	_ = rc.SetWriteDeadline(time.Now().Add(uploadWait + writeWait))
-	f := claybot.File{Name: r.URL.Query().Get("name"), MIMEType: kindOf(r.Header.Get("Content-Type"))}
+	f := claybot.FileReference{Name: r.URL.Query().Get("name"), MIMEType: kindOf(r.Header.Get("Content-Type"))}
 	f, err := a.Desk.SaveFile(r.Context(), to, f, r.Body)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
 	var big *http.MaxBytesError
@@ -176,7 +176,9 @@ func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusCreated, viewFile(f))
 }
 
-func viewFile(f claybot.File) fileView { return fileView{f.ID, f.Name, f.MIMEType, f.Size, f.SHA256} }
+func viewFile(f claybot.FileReference) fileView {
+	return fileView{f.ID, f.Name, f.MIMEType, f.Size, f.SHA256}
+}
 
 // getFile gives a file back, never to be shown in a page: what people send may
 // be a page itself.

@@ -239,7 +239,7 @@ func (a *api) getInbox(w http.ResponseWriter, r *http.Request) error {
 
 // typed is the text of a message as its sender wrote it: a command has its
 // slash again.
-func typed(m claybot.Message) string {
+func typed(m claybot.AgentMessage) string {
 	word := ""
 	switch m.Type {
 	case claybot.MessageReset:

@@ -17,7 +17,7 @@ type pairingPage struct {
 func (r *rig) strangers(names ...string) pairingPage {
 	r.Helper()
 	for _, name := range names {
-		err := r.system.Post(r.Context(), claybot.User("telegram", name, name), claybot.Message{
+		err := r.system.Post(r.Context(), claybot.User("telegram", name, name), claybot.AgentMessage{
 			ID: claybot.MessageID("telegram/" + name), Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: name}, At: claybot.Now(),
 		})
 		if err != nil {

@@ -17,7 +17,7 @@ func TestParked(t *testing.T) {
 	}
 	for i := range 3 {
 		channel := fmt.Sprint("c", i%2)
-		m := claybot.Message{ID: claybot.MessageID(fmt.Sprint("m/", i)), Type: claybot.MessageUser, Text: "text"}
+		m := claybot.AgentMessage{ID: claybot.MessageID(fmt.Sprint("m/", i)), Type: claybot.MessageUser, Text: "text"}
 		p := storage.Parked{To: claybot.User("nowhere", channel, "U1"), Message: m, Cause: "state.json: permission denied"}
 		if _, err := r.db.Park(t.Context(), p, storage.ParkRules{}); err != nil {
 			t.Fatal(err)

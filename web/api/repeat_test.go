@@ -105,7 +105,7 @@ type faint struct {
 	fell *bool
 }
 
-func (f faint) AnswerSaid(ctx context.Context, run claybot.RunID, values map[string]string, m claybot.Message, by string, via claybot.AnswerVia) error {
+func (f faint) AnswerSaid(ctx context.Context, run claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
 	if *f.fell {
 		return f.Desk.AnswerSaid(ctx, run, values, m, by, via)
 	}

@@ -363,7 +363,7 @@ type refusing struct {
 	err atomic.Pointer[error]
 }
 
-func (d *refusing) Known(ctx context.Context, to agentsystem.Address, m claybot.Message) (agentsystem.Accepted, bool, error) {
+func (d *refusing) Known(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (agentsystem.Accepted, bool, error) {
 	if err := d.err.Load(); err != nil {
 		return agentsystem.Accepted{}, false, *err
 	}

@@ -64,13 +64,13 @@ type rig struct {
 	token   string // of the owner
 	db      *sqlite.DB
 	agents  *files.Store
-	system  *agentsystem.System
+	system  *agentsystem.AgentSystem
 	srv     *web.Server
 	stop    func()
 }
 
 // A desk is the system as the API sees it.
-type desk struct{ *agentsystem.System }
+type desk struct{ *agentsystem.AgentSystem }
 
 var _ web.Desk = desk{}
 
@@ -79,7 +79,7 @@ func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 }
 
 func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := d.System.UndoRun(ctx, id, by)
+	a, err := d.AgentSystem.UndoRun(ctx, id, by)
 	var no agentsystem.NoUndoError
 	if errors.As(err, &no) {
 		return a, web.Refusal(no)
@@ -101,14 +101,14 @@ func (d desk) Allow(ctx context.Context, connector, subject string) error {
 	if connector == "nowhere" {
 		return web.Refusal("there is no connector nowhere")
 	}
-	return d.System.Allow(ctx, connector, subject)
+	return d.AgentSystem.Allow(ctx, connector, subject)
 }
 
 func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
 	if subject == "listed" {
 		return "", web.Refusal("the list of the configuration lets it in")
 	}
-	return "", d.System.Revoke(ctx, connector, subject)
+	return "", d.AgentSystem.Revoke(ctx, connector, subject)
 }
 
 // start runs a daemon until the test ends.

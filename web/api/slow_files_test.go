@@ -28,14 +28,14 @@ func (cabinet) Agent(context.Context, claybot.AgentID) (storage.IndexEntry, erro
 	return storage.IndexEntry{}, nil
 }
 
-func (cabinet) SaveFile(_ context.Context, _ agentsystem.Address, f claybot.File, content io.Reader) (claybot.File, error) {
+func (cabinet) SaveFile(_ context.Context, _ agentsystem.Address, f claybot.FileReference, content io.Reader) (claybot.FileReference, error) {
 	n, err := io.Copy(io.Discard, content)
 	f.ID, f.Size = "f", n
 	return f, err
 }
 
-func (c cabinet) OpenFile(context.Context, claybot.AgentID, string) (claybot.File, io.ReadCloser, error) {
-	return claybot.File{ID: "f", Size: int64(len(c.content))}, io.NopCloser(bytes.NewReader(c.content)), nil
+func (c cabinet) OpenFile(context.Context, claybot.AgentID, string) (claybot.FileReference, io.ReadCloser, error) {
+	return claybot.FileReference{ID: "f", Size: int64(len(c.content))}, io.NopCloser(bytes.NewReader(c.content)), nil
 }
 
 // exchange makes one request of a cabinet in a bubble, over a line without

@@ -179,7 +179,7 @@ func (a *api) start(r *http.Request, to agentsystem.Address, s saying) (agentsys
 		return none, bad("The idempotency key must be 1 to 128 letters, digits and . _ : -", "")
 	}
 	caller := web.CallerOf(r)
-	m := claybot.Message{
+	m := claybot.AgentMessage{
 		ID:   claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/" + s.key),
 		Type: claybot.MessageUser, Text: text, At: claybot.Now(), Engine: s.engine,
 		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},

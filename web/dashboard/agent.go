@@ -85,7 +85,7 @@ func (b *board) agentQuestions(r *http.Request) (any, error) {
 type sideView struct {
 	viewer
 	ID          claybot.AgentID
-	Waiting     []claybot.Message
+	Waiting     []claybot.AgentMessage
 	MoreWaiting int
 	Above       []agentRow // from the root down to the parent
 	Below       []agentRow

@@ -42,7 +42,7 @@ var functions = template.FuncMap{
 	"clip":     clip,
 
 	"wordsOf": wordsOf, "storyTitle": storyTitle,
-	"fileLine": func(f *claybot.File) string { return connectors.FileLine(*f) },
+	"fileLine": func(f *claybot.FileReference) string { return connectors.FileLine(*f) },
 }
 
 // moment is a time as RFC 3339, empty for none.

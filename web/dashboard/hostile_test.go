@@ -85,7 +85,7 @@ func casesOf(x string, who viewer) []pageCase {
 		[]storage.Grant{{Connector: x, Subject: x, Name: x, At: 1}}, status, 1)
 	story := agentsystem.Story{
 		Receipt: storage.Receipt{
-			Message: claybot.Message{ID: claybot.MessageID(x), Type: claybot.MessageUser, Text: x, From: claybot.Sender{Name: x}, At: 1},
+			Message: claybot.AgentMessage{ID: claybot.MessageID(x), Type: claybot.MessageUser, Text: x, From: claybot.Sender{Name: x}, At: 1},
 			Agent:   claybot.AgentID(x), Run: &claybot.Run{ID: claybot.RunID(x), State: claybot.RunFailed, Error: &claybot.RunError{Code: x, Text: x}},
 			Replies: []claybot.Outgoing{out},
 		},
@@ -117,7 +117,7 @@ func casesOf(x string, who viewer) []pageCase {
 		{"agent", "agent-skills", hostileTools(short, who).Skills},
 		{"notes", "main", notesView{viewer: who, Scope: x, Words: x, Query: x, Rows: []foundNote{{hostileNote(short), short}}, More: 3, Fresh: "/ui/notes/rows"}},
 		{"note", "main", noteView{viewer: who, noteRow: hostileNote(x), Words: short, There: true, Versions: []noteRow{hostileNote(short), hostileNote(short)}, Shown: new(hostileNote(x)), Self: "/ui", All: "/ui"}},
-		{"run", "deliveries", sentView{[]deliveryRow{{claybot.Outgoing{ID: x, Text: x, Agent: claybot.AgentID(x), File: &claybot.File{ID: x, Name: x, MIMEType: x}}, x}}, []noteRow{hostileNote(short)}}},
+		{"run", "deliveries", sentView{[]deliveryRow{{claybot.Outgoing{ID: x, Text: x, Agent: claybot.AgentID(x), File: &claybot.FileReference{ID: x, Name: x, MIMEType: x}}, x}}, []noteRow{hostileNote(short)}}},
 		{"run", "items", timelineView{Items: []item{{Key: short, Title: short, Args: short, Edited: short, Out: short, Tainted: true}}}},
 		{"health", "main", viewHealth(who, status)},
 		{"nodes", "main", viewNodes(who, []storage.Node{

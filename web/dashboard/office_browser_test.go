@@ -85,7 +85,7 @@ func TestBrowserAccess(t *testing.T) {
 	o := startOffice(t)
 	b := o.browse()
 	b.open("/ui/access")
-	o.post(claybot.User("phone", "dm-eve", "eve"), claybot.Message{ID: "m1", Type: claybot.MessageUser, Text: "hi", From: claybot.Sender{UserID: "eve", Name: hostile[0]}})
+	o.post(claybot.User("phone", "dm-eve", "eve"), claybot.AgentMessage{ID: "m1", Type: claybot.MessageUser, Text: "hi", From: claybot.Sender{UserID: "eve", Name: hostile[0]}})
 	b.do("the request appears by itself", until(`document.querySelector("#pairings tbody td")?.textContent.includes(`+js(hostile[0])+`)`))
 	b.do("let in", chromedp.Click("#pairings .primary"), until(`document.querySelector("#grants tbody th")?.textContent.includes("eve")`),
 		until(`document.querySelector("#pairings").textContent.includes("Nobody asks")`))
@@ -163,7 +163,7 @@ func TestBrowserOffices(t *testing.T) {
 	b := o.browse()
 	for i, x := range hostile {
 		o.call(x)
-		o.post(claybot.User("phone", fmt.Sprint("dm-", i), fmt.Sprint("u", i)), claybot.Message{ID: claybot.MessageID(fmt.Sprint("s", i)), Type: claybot.MessageUser, Text: x, From: claybot.Sender{UserID: fmt.Sprint("u", i), Name: x + strings.Repeat("W", 300)}})
+		o.post(claybot.User("phone", fmt.Sprint("dm-", i), fmt.Sprint("u", i)), claybot.AgentMessage{ID: claybot.MessageID(fmt.Sprint("s", i)), Type: claybot.MessageUser, Text: x, From: claybot.Sender{UserID: fmt.Sprint("u", i), Name: x + strings.Repeat("W", 300)}})
 	}
 	var run claybot.RunID
 	o.eventually("all is quiet", func() bool {

@@ -326,7 +326,7 @@ func (o *office) call(text string) claybot.MessageID {
 		o.Fatal(err)
 	}
 	id := claybot.MessageID("phone/" + string(claybot.NewID()))
-	o.post(ann, claybot.Message{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: "ann", Name: "Ann"}})
+	o.post(ann, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: "ann", Name: "Ann"}})
 	return id
 }
 
@@ -442,7 +442,7 @@ func TestAccessPage(t *testing.T) {
 	v := o.visitor()
 	o.contains(v.page("/ui/access"), "Nobody asks to be let in.", "Nobody was let in here.", "Tokens for programs", "Log out everywhere")
 	stranger := func(user, name string) string {
-		o.post(claybot.User("phone", "dm-"+user, user), claybot.Message{ID: claybot.MessageID("m-" + user), Type: claybot.MessageUser, Text: "let me in", From: claybot.Sender{UserID: user, Name: name}})
+		o.post(claybot.User("phone", "dm-"+user, user), claybot.AgentMessage{ID: claybot.MessageID("m-" + user), Type: claybot.MessageUser, Text: "let me in", From: claybot.Sender{UserID: user, Name: name}})
 		var code string
 		o.eventually("a code for "+user, func() bool {
 			all, err := o.system.Pairings(o.Context())

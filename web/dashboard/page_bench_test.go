@@ -156,7 +156,7 @@ func (r *benchRig) converse(b *testing.B) {
 	}
 	_ = resp.Body.Close() // it is empty
 	for i := range 100 {
-		m := claybot.Message{ID: claybot.MessageID(fmt.Sprint("bench", i)), Type: claybot.MessageUser, Text: "What is the weather like?", From: claybot.Sender{UserID: web.Operator}, At: claybot.Now()}
+		m := claybot.AgentMessage{ID: claybot.MessageID(fmt.Sprint("bench", i)), Type: claybot.MessageUser, Text: "What is the weather like?", From: claybot.Sender{UserID: web.Operator}, At: claybot.Now()}
 		if err := r.system.Post(b.Context(), main, m); err != nil {
 			b.Fatal(err)
 		}

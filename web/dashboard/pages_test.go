@@ -142,14 +142,14 @@ func TestHostileTexts(t *testing.T) {
 	r.mind.plan("evil", both(all, "c<script>1", "current_time", string(args)), use("c2", "<script>window.hacked=1</script>", `not JSON <script>`),
 		use("q1", "ask_user", `{"question":`+string(mustJSON(all))+`,"type":"select","options":["<script>window.hacked=1</script>","b"],"placeholder":"\"><script>"}`))
 	r.start()
-	r.post(main, claybot.Message{
+	r.post(main, claybot.AgentMessage{
 		ID: "web/main/<script>window.hacked=1</script>", Type: claybot.MessageUser, Text: "evil " + all,
 		From: claybot.Sender{UserID: "operator", Name: hostile[1]}, Context: claybot.MessageContext{Quote: all},
 	})
 	run := r.ran("web/main/<script>window.hacked=1</script>", claybot.RunAwaiting)
 	odd := claybot.User("web", `<script>window.hacked=1</script>`, `"><script>window.hacked=1</script>`)
 	r.mind.plan("long", llm.Say(strings.Repeat("<b>long</b> ", 9000)))
-	r.post(odd, claybot.Message{ID: "odd", Type: claybot.MessageUser, Text: "long " + strings.Repeat("<script>", 12_000), From: claybot.Sender{UserID: "x"}})
+	r.post(odd, claybot.AgentMessage{ID: "odd", Type: claybot.MessageUser, Text: "long " + strings.Repeat("<script>", 12_000), From: claybot.Sender{UserID: "x"}})
 	long := r.ran("odd", claybot.RunSucceeded)
 	v := r.visitor()
 	bad := regexp.MustCompile(`(?i)<script>|<img src=x|<svg/onload|<iframe|href="javascript|<b>long`)
@@ -185,7 +185,7 @@ func TestLaterRows(t *testing.T) {
 	for i := range n {
 		d := claybot.User("web", "c"+strings.Repeat("i", i+1), "operator")
 		id := claybot.MessageID("m" + strings.Repeat("i", i+1))
-		r.post(d, claybot.Message{ID: id, Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
+		r.post(d, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
 		r.ran(id, claybot.RunSucceeded)
 	}
 	v := r.visitor()
@@ -276,7 +276,7 @@ func TestAnswerForSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	ann := claybot.User("telegram", "4711", "4711")
-	r.post(ann, claybot.Message{ID: "m1", Type: claybot.MessageUser, Text: "ask for colours", From: claybot.Sender{UserID: "4711"}})
+	r.post(ann, claybot.AgentMessage{ID: "m1", Type: claybot.MessageUser, Text: "ask for colours", From: claybot.Sender{UserID: "4711"}})
 	r.ran("m1", claybot.RunAwaiting)
 	open, err := r.system.OpenQuestions(t.Context(), r.agent(ann))
 	if err != nil || len(open) != 1 {
@@ -354,8 +354,8 @@ func TestWaysOut(t *testing.T) {
 func TestChatTitles(t *testing.T) {
 	r := startRig(t)
 	long := claybot.User("web", "long", web.Operator)
-	r.post(long, claybot.Message{ID: "web/long/1", Type: claybot.MessageUser, Text: "  first \u202e words, " + strings.Repeat("é", 100), From: claybot.Sender{UserID: web.Operator}})
-	r.post(claybot.User("web", "theirs", "token:other"), claybot.Message{ID: "web/o/theirs/1", Type: claybot.MessageUser, Text: "secret", From: claybot.Sender{UserID: "token:other"}})
+	r.post(long, claybot.AgentMessage{ID: "web/long/1", Type: claybot.MessageUser, Text: "  first \u202e words, " + strings.Repeat("é", 100), From: claybot.Sender{UserID: web.Operator}})
+	r.post(claybot.User("web", "theirs", "token:other"), claybot.AgentMessage{ID: "web/o/theirs/1", Type: claybot.MessageUser, Text: "secret", From: claybot.Sender{UserID: "token:other"}})
 	r.ran("web/long/1", claybot.RunSucceeded)
 	r.ran("web/o/theirs/1", claybot.RunSucceeded)
 	r.ran(r.say("hello"), claybot.RunSucceeded)

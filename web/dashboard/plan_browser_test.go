@@ -88,7 +88,7 @@ func TestBrowserDeny(t *testing.T) {
 	b.open("/ui/runs/" + string(run.ID))
 	b.do("typing while news come", chromedp.SendKeys("#questions input[name=reason]", "not no"))
 	other := claybot.User("web", "other", "operator")
-	w.post(other, claybot.Message{ID: "web/other/1", Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
+	w.post(other, claybot.AgentMessage{ID: "web/other/1", Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
 	w.ran("web/other/1", claybot.RunSucceeded)
 	b.do("nothing is lost", chromedp.SendKeys("#questions input[name=reason]", "w"), until(`document.querySelector("#questions input[name=reason]").value === "not now"`),
 		press("Enter"), step("step-02", "skipped"), until(`document.querySelector("#step-step-02 .cause").textContent === "not approved: not now"`),

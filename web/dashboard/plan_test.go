@@ -278,11 +278,11 @@ func TestExploredPage(t *testing.T) {
 		}
 	}
 	// What is no picture is not served here, nor what is of somebody else.
-	saved, err := w.agents.SaveFile(t.Context(), run.Agent, claybot.File{Name: "x.html", MIMEType: "text/html"}, strings.NewReader("<script>1</script>"), 1<<20)
+	saved, err := w.agents.SaveFile(t.Context(), run.Agent, claybot.FileReference{Name: "x.html", MIMEType: "text/html"}, strings.NewReader("<script>1</script>"), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	odd, err := w.agents.SaveFile(t.Context(), run.Agent, claybot.File{Name: "x.svg", MIMEType: "Image/SVG+XML; charset=\""}, strings.NewReader("<svg/>"), 1<<20)
+	odd, err := w.agents.SaveFile(t.Context(), run.Agent, claybot.FileReference{Name: "x.svg", MIMEType: "Image/SVG+XML; charset=\""}, strings.NewReader("<svg/>"), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestExploredPage(t *testing.T) {
 		}
 	}
 	stranger := claybot.User("web", "other", "operator")
-	w.post(stranger, claybot.Message{ID: "o1", Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
+	w.post(stranger, claybot.AgentMessage{ID: "o1", Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
 	other := w.ran("o1", claybot.RunSucceeded).Agent
 	mapID := word(page, `map"><img src="`+pictures, `"`)
 	if got := v.do(http.MethodGet, "/ui/agents/"+string(other)+"/pictures/"+mapID, nil); got.code != http.StatusNotFound {

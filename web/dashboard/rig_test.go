@@ -62,7 +62,7 @@ type rig struct {
 	set    *tools.Set
 	shop   *shop // what agents work with
 	hub    *runs.Hub
-	system *agentsystem.System
+	system *agentsystem.AgentSystem
 	chat   *webchat.Chat
 	srv    *web.Server
 	links  chan string
@@ -93,7 +93,7 @@ func startRig(t *testing.T) *rig {
 }
 
 // A desk is the system as the pages see it.
-type desk struct{ *agentsystem.System }
+type desk struct{ *agentsystem.AgentSystem }
 
 var _ web.Desk = desk{}
 
@@ -112,7 +112,7 @@ func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxV
 }
 
 func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := d.System.UndoRun(ctx, id, by)
+	a, err := d.AgentSystem.UndoRun(ctx, id, by)
 	if no, ok := errors.AsType[agentsystem.NoUndoError](err); ok {
 		return a, web.Refusal(no)
 	}
@@ -120,7 +120,7 @@ func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsy
 }
 
 func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
-	return "", d.System.Revoke(ctx, connector, subject)
+	return "", d.AgentSystem.Revoke(ctx, connector, subject)
 }
 
 // Write keeps the log for the message of a failed test.
@@ -262,11 +262,11 @@ var main = claybot.User("web", "main", web.Operator)
 func (r *rig) say(text string) claybot.MessageID {
 	r.Helper()
 	id := claybot.MessageID("web/main/" + string(claybot.NewID()))
-	r.post(main, claybot.Message{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: web.Operator}})
+	r.post(main, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: web.Operator}})
 	return id
 }
 
-func (r *rig) post(d claybot.Descriptor, m claybot.Message) {
+func (r *rig) post(d claybot.Descriptor, m claybot.AgentMessage) {
 	r.Helper()
 	if m.At == 0 {
 		m.At = claybot.Now()

@@ -68,7 +68,7 @@ func TestBrowserAnswer(t *testing.T) {
 	// What is typed stays while the page is renewed around it.
 	b.do("typing", chromedp.Evaluate[chromedp.Void](`void document.querySelector("#questions input[name=value]").select()`), chromedp.SendKeys("#questions input[name=value]", "7"))
 	other := claybot.User("web", "other", "operator")
-	r.post(other, claybot.Message{ID: "web/other/1", Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
+	r.post(other, claybot.AgentMessage{ID: "web/other/1", Type: claybot.MessageUser, Text: "hello", From: claybot.Sender{UserID: "operator"}})
 	r.ran("web/other/1", claybot.RunSucceeded)
 	b.do("nothing is lost", until(`document.querySelector("#questions input[name=value]").value === "7" && document.activeElement.name === "value"`))
 	if !is[bool](b, `document.querySelector("#asked .quote").textContent === "ask how many"`) {

@@ -271,7 +271,7 @@ func (b *board) textsOf(ctx context.Context, run claybot.Run) ([]askedText, erro
 
 // wordsOf is what a message says: its text or, where it answers a question, the
 // answer, and where it has no words the files that came with it.
-func wordsOf(m claybot.Message) string {
+func wordsOf(m claybot.AgentMessage) string {
 	if strings.TrimSpace(m.Text) == "" && len(m.Files) > 0 {
 		return "[" + connectors.FilesLine(m.Files) + "]"
 	}

@@ -62,13 +62,13 @@ func TestHealthOfServers(t *testing.T) {
 
 // What a message says that has files alone.
 func TestWordsOfFiles(t *testing.T) {
-	voice := claybot.File{Kind: claybot.FileVoice, Seconds: 12}
-	photo := claybot.File{Kind: claybot.FilePhoto, Name: "cat.jpg"}
-	for want, m := range map[string]claybot.Message{
-		"[voice message, 0:12]":                                       {Files: []claybot.File{voice}},
-		"[voice message, 0:12; photo cat.jpg]":                        {Text: " ", Files: []claybot.File{voice, photo}},
-		"[photo cat.jpg; photo cat.jpg; photo cat.jpg; 2 more files]": {Files: []claybot.File{photo, photo, photo, photo, photo}},
-		"look": {Text: "look", Files: []claybot.File{photo}},
+	voice := claybot.FileReference{Kind: claybot.FileVoice, Seconds: 12}
+	photo := claybot.FileReference{Kind: claybot.FilePhoto, Name: "cat.jpg"}
+	for want, m := range map[string]claybot.AgentMessage{
+		"[voice message, 0:12]":                                       {Files: []claybot.FileReference{voice}},
+		"[voice message, 0:12; photo cat.jpg]":                        {Text: " ", Files: []claybot.FileReference{voice, photo}},
+		"[photo cat.jpg; photo cat.jpg; photo cat.jpg; 2 more files]": {Files: []claybot.FileReference{photo, photo, photo, photo, photo}},
+		"look": {Text: "look", Files: []claybot.FileReference{photo}},
 		"":     {},
 	} {
 		if got := wordsOf(m); got != want {

@@ -101,7 +101,7 @@ func TestSteps(t *testing.T) {
 }
 
 func TestStoryTitle(t *testing.T) {
-	for want, m := range map[string]claybot.Message{
+	for want, m := range map[string]claybot.AgentMessage{
 		"Message from Ann <b>":    {Type: claybot.MessageUser, From: claybot.Sender{Name: "Ann\n<b>\u202e", UserID: "7"}},
 		"Message from user 7":     {Type: claybot.MessageUser, From: claybot.Sender{UserID: "7"}},
 		"Reminder":                {Type: claybot.MessageSystem, Kind: claybot.KindReminder},

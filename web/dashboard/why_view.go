@@ -63,7 +63,7 @@ func viewStory(s agentsystem.Story) storyView {
 
 // storyTitle says what a message is and who wrote it. Names are what platforms
 // showed, so they are no proof of anything.
-func storyTitle(m claybot.Message) string {
+func storyTitle(m claybot.AgentMessage) string {
 	what := cmp.Or(map[claybot.MessageType]string{
 		claybot.MessageUser: "Message", claybot.MessageSystem: "Note", claybot.MessageReset: "Reset",
 		claybot.MessageCancel: "Stop", claybot.MessageCommand: "Command", claybot.MessageCompact: "Request to shorten the memory",

@@ -271,18 +271,18 @@ func TestSaid(t *testing.T) {
 }
 
 func TestWordsOf(t *testing.T) {
-	said := func(value, reason string) claybot.Message {
-		return claybot.Message{Answer: &claybot.Answer{To: &claybot.Answered{Value: json.RawMessage(value), Reason: reason}}}
+	said := func(value, reason string) claybot.AgentMessage {
+		return claybot.AgentMessage{Answer: &claybot.Answer{To: &claybot.Answered{Value: json.RawMessage(value), Reason: reason}}}
 	}
 	typed := said(`"blue"`, "")
 	typed.Text = "Blue, please"
 	for _, tt := range []struct {
-		message claybot.Message
+		message claybot.AgentMessage
 		want    string
 	}{
-		{claybot.Message{}, ""},
-		{claybot.Message{Text: "hello"}, "hello"},
-		{claybot.Message{Answer: &claybot.Answer{Output: "of another agent"}}, ""},
+		{claybot.AgentMessage{}, ""},
+		{claybot.AgentMessage{Text: "hello"}, "hello"},
+		{claybot.AgentMessage{Answer: &claybot.Answer{Output: "of another agent"}}, ""},
 		{typed, "Blue, please"},
 		{said(``, ""), ""},
 		{said(`null`, ""), ""},

@@ -77,7 +77,7 @@ type rig struct {
 	*testing.T
 	line    *line
 	model   *llm.Script
-	system  *agentsystem.System
+	system  *agentsystem.AgentSystem
 	metrics *Metrics
 	stop    func() // ends the system, then the exporter
 }
@@ -165,7 +165,7 @@ func (r *rig) say(id, text string) {
 
 func (r *rig) post(d claybot.Descriptor, id, text string) {
 	r.Helper()
-	err := r.system.Post(r.Context(), d, claybot.Message{
+	err := r.system.Post(r.Context(), d, claybot.AgentMessage{
 		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: d.UserID},
 	})
 	if err != nil {

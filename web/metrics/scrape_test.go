@@ -73,7 +73,7 @@ func TestScrape(t *testing.T) {
 	r.say("m2", "")      // refused with a notice
 	r.line.arrived(t, 1)
 	r.post(claybot.User("chat", "dm2", "eve"), "m3", "let me in")
-	if err := r.system.Post(t.Context(), ann, claybot.Message{Type: claybot.MessageUser}); err == nil {
+	if err := r.system.Post(t.Context(), ann, claybot.AgentMessage{Type: claybot.MessageUser}); err == nil {
 		t.Error("a message without an id was taken")
 	}
 	r.say("m4", "fail")
