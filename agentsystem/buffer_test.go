@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // An arrival is a message, named by its text, at a moment after the start.
@@ -197,7 +198,7 @@ func TestWhenBusy(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
 				r.mind.hold("", s)
-				r.mind.plan("begin", use("work"), use("work"), llm.Say("end"))
+				r.mind.plan("begin", use("work"), use("work"), llmtest.Say("end"))
 				r.mind.plan("tool", use("work"))
 				r.bench.work = restALittle
 				r.start()
@@ -264,7 +265,7 @@ func TestLiveChange(t *testing.T) {
 func TestLiveChangeOfWhenBusy(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", use("work"), use("work"), llm.Say("end"))
+		r.mind.plan("begin", use("work"), use("work"), llmtest.Say("end"))
 		r.bench.work = restALittle
 		r.start()
 		r.say("begin")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 func reset(id, text string) claybot.AgentMessage { return typed(id, claybot.MessageReset, text) }
@@ -202,7 +203,7 @@ func TestStopThenCrash(t *testing.T) {
 func TestStopDuringATool(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", use("pay", "work"), llm.Say("done"))
+		r.mind.plan("begin", use("pay", "work"), llmtest.Say("done"))
 		r.bench.work = func(ctx context.Context) { <-ctx.Done() }
 		r.start()
 		r.say("begin")
@@ -222,7 +223,7 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.mind.hold("long", time.Hour)
-		r.mind.plan("bad", llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "secret of the provider"}})
+		r.mind.plan("bad", llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "secret of the provider"}})
 		r.start()
 		ask := func(name string) string {
 			t.Helper()
@@ -278,7 +279,7 @@ func TestCommands(t *testing.T) {
 func TestFailedRunSaysSo(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("bad", llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "no"}})
+		r.mind.plan("bad", llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "no"}})
 		r.start()
 		r.say("bad")
 		run := r.ranID("bad")
@@ -300,7 +301,7 @@ func TestNoReply(t *testing.T) {
 		"NO_REPLY needed": false, "Say NO_REPLY": false,
 	} {
 		bubble(t, func(r *rig) {
-			r.mind.plan("a", llm.Say(text))
+			r.mind.plan("a", llmtest.Say(text))
 			r.start()
 			r.say("a")
 			if silent {
@@ -350,7 +351,7 @@ func TestPartsInOrder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		text := strings.Repeat("a", partLimit) + strings.Repeat("b", partLimit) + "c"
-		r.mind.plan("a", llm.Say(text))
+		r.mind.plan("a", llmtest.Say(text))
 		r.chat.will(failing, refused(false)) // the first part needs three tries, one of them marked as undelivered
 		r.start()
 		r.say("a")

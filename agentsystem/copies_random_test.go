@@ -19,6 +19,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -203,12 +204,12 @@ func extras(s *agentsystem.AgentSystem) []tools.Tool {
 
 // plans are what the model does, by a word in the message.
 func (r *rig) plans() {
-	r.mind.plan("long", llm.Say(strings.Repeat("many words ", 120)))
-	r.mind.plan("list", use("list"), use("list", "list"), use("list"), llm.Say("the list is done"))
-	r.mind.plan("file", use("file"), llm.Say("that was the file"))
-	r.mind.plan("ask", askColour(nil), llm.Say("a fine colour"))
-	r.mind.plan("break", llm.Reply{Err: llm.Failed(llm.Permanent, "broken")})
-	r.mind.plan("grow", llm.Say(half1+half2))
+	r.mind.plan("long", llmtest.Say(strings.Repeat("many words ", 120)))
+	r.mind.plan("list", use("list"), use("list", "list"), use("list"), llmtest.Say("the list is done"))
+	r.mind.plan("file", use("file"), llmtest.Say("that was the file"))
+	r.mind.plan("ask", askColour(nil), llmtest.Say("a fine colour"))
+	r.mind.plan("break", llmtest.Reply{Err: llm.Failed(llm.Permanent, "broken")})
+	r.mind.plan("grow", llmtest.Say(half1+half2))
 }
 
 // faultSequence lets two people write while things go wrong, then heals all and

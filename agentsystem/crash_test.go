@@ -11,22 +11,22 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 )
 
 // A turn is a message of Ann, the tools on the way, and the answer.
 type turn struct {
 	text, answer string
-	steps        []llm.Reply
+	steps        []llmtest.Reply
 }
 
 var (
 	whole = []turn{
-		{"first", "one", []llm.Reply{use("pay", "look")}},
-		{"second", "two", []llm.Reply{use("work")}},
+		{"first", "one", []llmtest.Reply{use("pay", "look")}},
+		{"second", "two", []llmtest.Reply{use("work")}},
 	}
-	brief = []turn{{"first", "one, at some length so that it is worth streaming", []llm.Reply{use("pay")}}}
+	brief = []turn{{"first", "one, at some length so that it is worth streaming", []llmtest.Reply{use("pay")}}}
 )
 
 // converse plays Ann until she has all answers, or the process dies. Like a
@@ -35,7 +35,7 @@ var (
 func (r *rig) converse(turns []turn) {
 	r.Helper()
 	for _, turn := range turns {
-		r.mind.plan(turn.text, append(turn.steps[:len(turn.steps):len(turn.steps)], llm.Say(turn.answer))...)
+		r.mind.plan(turn.text, append(turn.steps[:len(turn.steps):len(turn.steps)], llmtest.Say(turn.answer))...)
 		for !r.reads(turn.answer) {
 			if r.fuse.dead() {
 				return
@@ -271,7 +271,7 @@ func arrive(t *testing.T, policy inbox.Policy, k int) (steps int) {
 	bubble(t, func(r *rig) {
 		r.line, r.blowAfter = platforms[0].line, k
 		r.setPolicy(policy)
-		r.mind.plan("begin", use("work"), use("look"), llm.Say("done"))
+		r.mind.plan("begin", use("work"), use("look"), llmtest.Say("done"))
 		r.bench.work = restALittle
 		r.start()
 		texts := []string{"begin", "b", "c", "d"}

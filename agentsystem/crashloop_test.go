@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -224,18 +225,18 @@ func TestPoisonInABatch(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		policy inbox.Policy
-		plan   []llm.Reply
+		plan   []llmtest.Reply
 		seen   []string // besides the notice
 	}{
 		{"batch", inbox.Policy{Debounce: time.Second}, nil, []string{"re: a", "re: b", "re: later"}},
-		{"injected", inbox.Policy{WhenBusy: inbox.InjectAfterTools}, []llm.Reply{use("work")}, []string{"re: b", "re: later"}},
+		{"injected", inbox.Policy{WhenBusy: inbox.InjectAfterTools}, []llmtest.Reply{use("work")}, []string{"re: b", "re: later"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
 				r.line = platforms[0].line
 				r.setPolicy(tt.policy)
-				r.mind.plan("later", llm.Say("re: later"))
+				r.mind.plan("later", llmtest.Say("re: later"))
 				r.mind.before = func(ctx context.Context, q llm.Request) error {
 					if strings.Contains(fmt.Sprint(q.Messages), "poison") {
 						return rest(ctx, time.Hour)

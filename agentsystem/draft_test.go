@@ -10,7 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 func streams(l *line) connectors.Connector         { return streamingLine{l} }
@@ -19,7 +19,7 @@ func streamsAndFinds(l *line) connectors.Connector { return streamingFindingLine
 // grow makes the model write its answers half by half, with a pause after each.
 func (r *rig) grow(line func(*line) connectors.Connector, answer string) {
 	r.line, r.mind.pace = line, 5*time.Second
-	r.mind.plan("begin", llm.Say(answer))
+	r.mind.plan("begin", llmtest.Say(answer))
 }
 
 const (

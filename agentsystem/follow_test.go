@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -55,7 +55,7 @@ func (r *rig) follow(id claybot.RunID, after int64) (types []claybot.EventType, 
 func TestStartRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("work", use("look"), llm.Say("all done"))
+		r.mind.plan("work", use("look"), llmtest.Say("all done"))
 		r.bench.work = restALittle
 		r.start()
 		a := r.begin(program, "api/robot/1", "work")
@@ -263,7 +263,7 @@ func TestSettingsOfOneAgent(t *testing.T) {
 func TestPolicySwitched(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", use("work"), use("look"), llm.Say("end"))
+		r.mind.plan("begin", use("work"), use("look"), llmtest.Say("end"))
 		r.bench.work = restALittle
 		r.start()
 		a := r.begin(program, "1", "begin")
@@ -357,8 +357,8 @@ func TestRetryAtOnce(t *testing.T) {
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("work", use("look"), llm.Say("end"))
-		r.mind.plan("quiet", llm.Say("NO_REPLY"))
+		r.mind.plan("work", use("look"), llmtest.Say("end"))
+		r.mind.plan("quiet", llmtest.Say("NO_REPLY"))
 		r.start()
 		r.say("work")
 		r.wants("end")
@@ -427,7 +427,7 @@ func TestWhySilent(t *testing.T) {
 func TestSubagentStarted(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("delegate", llm.Use(with("spawn_and_wait", obj{"tasks": []obj{{"task": "job one", "name": "first"}, {"task": "job two", "name": "second"}}})), llm.Say("end"))
+		r.mind.plan("delegate", llmtest.Use(with("spawn_and_wait", obj{"tasks": []obj{{"task": "job one", "name": "first"}, {"task": "job two", "name": "second"}}})), llmtest.Say("end"))
 		r.mind.hold("job", time.Second) // or both may end before the run begins to wait
 		r.start()
 		a := r.begin(program, "1", "delegate")

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // agents are the agent directories on disk.
@@ -188,7 +188,7 @@ func TestStateOfAnAgent(t *testing.T) {
 	steps := stepsUntil(t, "append history") // the answer of step 1
 	bubble(t, func(r *rig) {
 		r.line = platforms[0].line
-		r.mind.plan("first", use("look"), llm.Say("one"))
+		r.mind.plan("first", use("look"), llmtest.Say("one"))
 		r.blowAfter = steps
 		r.start()
 		_ = r.system.Post(r.Context(), ann, msg("first", "first")) // dies
@@ -217,7 +217,7 @@ func TestStateOfAnAgent(t *testing.T) {
 // stepsUntil is how many steps a process takes up to the first one of a name.
 func stepsUntil(t *testing.T, name string) (n int) {
 	bubble(t, func(r *rig) {
-		r.mind.plan("first", use("look"), llm.Say("one"))
+		r.mind.plan("first", use("look"), llmtest.Say("one"))
 		r.start()
 		r.say("first")
 		synctest.Wait()

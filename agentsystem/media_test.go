@@ -20,6 +20,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 )
 
@@ -400,7 +401,7 @@ func TestFilesOfInjectedMessages(t *testing.T) {
 	clouded(t, func(r *rig, c *cloud) {
 		r.profile.Policy = inject
 		c.files["a"] = []byte("alpha")
-		r.mind.plan("begin", use("work"), llm.Say("done"))
+		r.mind.plan("begin", use("work"), llmtest.Say("done"))
 		r.bench.work = restALittle
 		r.start()
 		r.post(ann, msg("begin", "begin"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -21,7 +22,7 @@ type mind struct {
 	mu sync.Mutex
 	// plans are the answers to a user message that contains the key, one for
 	// each step. Without one it echoes.
-	plans    map[string][]llm.Reply
+	plans    map[string][]llmtest.Reply
 	before   func(ctx context.Context, r llm.Request) error // called first; may block
 	pace     time.Duration                                  // between the first half of a text and the second
 	requests []llm.Request
@@ -29,7 +30,7 @@ type mind struct {
 }
 
 func newMind(t testing.TB) *mind {
-	return &mind{t: t, plans: make(map[string][]llm.Reply), busy: make(map[claybot.AgentID]int)}
+	return &mind{t: t, plans: make(map[string][]llmtest.Reply), busy: make(map[claybot.AgentID]int)}
 }
 
 func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
@@ -75,7 +76,7 @@ func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 }
 
 // reply follows the plan of the last user message that has one.
-func (m *mind) reply(r llm.Request) llm.Reply {
+func (m *mind) reply(r llm.Request) llmtest.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	step := 0
@@ -88,16 +89,16 @@ func (m *mind) reply(r llm.Request) llm.Reply {
 				return plan[step]
 			}
 			if step == 0 {
-				return llm.Say("re: " + said(msg.Content))
+				return llmtest.Say("re: " + said(msg.Content))
 			}
 		}
 	}
-	return llm.Say("nothing")
+	return llmtest.Say("nothing")
 }
 
 // planOf is the plan whose key is in a text: of several the longest. Called under the
 // lock.
-func (m *mind) planOf(text string) (plan []llm.Reply) {
+func (m *mind) planOf(text string) (plan []llmtest.Reply) {
 	text = withoutIDs(text)
 	best := ""
 	for key, p := range m.plans {
@@ -123,7 +124,7 @@ func said(content string) string {
 	return strings.TrimSpace(text)
 }
 
-func (m *mind) plan(key string, replies ...llm.Reply) {
+func (m *mind) plan(key string, replies ...llmtest.Reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plans[key] = replies
@@ -162,12 +163,12 @@ func rest(ctx context.Context, d time.Duration) error {
 }
 
 // use calls tools, one after another in one step.
-func use(names ...string) llm.Reply {
+func use(names ...string) llmtest.Reply {
 	var calls []claybot.ToolCall
 	for _, n := range names {
 		calls = append(calls, claybot.ToolCall{Name: n, Args: "{}"})
 	}
-	return llm.Use(calls...)
+	return llmtest.Use(calls...)
 }
 
 // A bench is the tools: pay acts once, look reads, work takes a second.
@@ -224,8 +225,8 @@ func restALittle(ctx context.Context) { _ = rest(ctx, time.Second) } // an end o
 func TestMindTakesNoIDForAWord(t *testing.T) {
 	t.Parallel()
 	m := newMind(t)
-	m.plan("dig", llm.Say("digs"))
-	m.plan("failed in run", llm.Say("heard"))
+	m.plan("dig", llmtest.Say("digs"))
+	m.plan("failed in run", llmtest.Say("heard"))
 	for text, want := range map[string]string{
 		"dig\n": "digs",
 		`The agent "X" (id kxdig0123456789abcdefghi) failed in run cc2digjqo0008bmc7d1jzbqb8: refused`: "heard",

@@ -9,7 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A dialogue is what Ann does about a question, with what must be known in the
@@ -110,7 +110,7 @@ func (d dialogue) live(t *testing.T, k int) (steps int) {
 }
 
 // sayDone is how the run ends that was answered.
-var sayDone = llm.Say("done")
+var sayDone = llmtest.Say("done")
 
 // sameButTime compares what people see. A question that comes after a crash may
 // be open for longer.

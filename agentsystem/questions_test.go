@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -33,17 +34,17 @@ const (
 )
 
 // askColour asks one question; fields are added to it.
-func askColour(fields obj) llm.Reply {
+func askColour(fields obj) llmtest.Reply {
 	q := obj{"question": "Which colour?", "options": []string{"red", "green", "blue"}, "key": "colour"}
 	for k, v := range fields {
 		q[k] = v
 	}
-	return llm.Use(with("ask_user", q))
+	return llmtest.Use(with("ask_user", q))
 }
 
 // askThree asks three at once.
-func askThree() llm.Reply {
-	return llm.Use(with("ask_user", obj{"questions": []obj{
+func askThree() llmtest.Reply {
+	return llmtest.Use(with("ask_user", obj{"questions": []obj{
 		{"question": "How many?", "type": "number", "key": "count", "min": 1},
 		{"question": "For whom?", "type": "email", "key": "who"},
 		{"question": "Anything else?", "key": "note", "type": "textarea"},
@@ -51,8 +52,8 @@ func askThree() llm.Reply {
 }
 
 // asking starts a run that asks.
-func (r *rig) asking(q llm.Reply) {
-	r.mind.plan("begin", q, llm.Say("done"))
+func (r *rig) asking(q llmtest.Reply) {
+	r.mind.plan("begin", q, llmtest.Say("done"))
 	r.start()
 	r.say("begin")
 	after(time.Second)
@@ -358,7 +359,7 @@ func TestExpiredQuestion(t *testing.T) {
 		r.checkEvents(ann)
 	})
 	bubble(t, func(r *rig) { // each in its time
-		r.asking(llm.Use(with("ask_user", obj{"questions": []obj{
+		r.asking(llmtest.Use(with("ask_user", obj{"questions": []obj{
 			{"question": "How many?", "type": "number", "expiresIn": "10m", "default": "1"},
 			{"question": "For whom?", "type": "email"},
 		}})))
@@ -420,8 +421,8 @@ func TestStopAndResetWhileAsking(t *testing.T) {
 func TestNobodyToAsk(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("", "helper"), llm.Say("done"))
-		r.mind.plan("helper", askColour(nil), llm.Say("so be it"))
+		r.mind.plan("begin", spawn("", "helper"), llmtest.Say("done"))
+		r.mind.plan("helper", askColour(nil), llmtest.Say("so be it"))
 		r.start()
 		r.say("begin")
 		r.wants("done")
@@ -481,7 +482,7 @@ func TestQuestionBehindADraft(t *testing.T) {
 		r.mind.pace = 5 * time.Second
 		q := askColour(nil)
 		q.Text = "Before I paint the fence, there is one thing that I have to know."
-		r.mind.plan("begin", q, llm.Say("The fence is green now, and it will be dry in an hour or two."))
+		r.mind.plan("begin", q, llmtest.Say("The fence is green now, and it will be dry in an hour or two."))
 		r.start()
 		r.say("begin")
 		after(time.Minute)
@@ -556,7 +557,7 @@ func TestLongDraftAboveAQuestion(t *testing.T) {
 		r.mind.pace = 5 * time.Second
 		q := askColour(nil)
 		q.Text = strings.Repeat("a", partLimit) + strings.Repeat("b", 50)
-		r.mind.plan("begin", q, llm.Say("done"))
+		r.mind.plan("begin", q, llmtest.Say("done"))
 		fell := false
 		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
 			s.Runs = stumble{s.Runs, &fell}

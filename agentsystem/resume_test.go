@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -47,7 +48,7 @@ func TestProgressAllowsMoreAttempts(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.line = platforms[0].line
-		r.mind.plan("long", use("work"), use("look"), use("work"), use("look"), use("work"), use("look"), llm.Say("end"))
+		r.mind.plan("long", use("work"), use("look"), use("work"), use("look"), use("work"), use("look"), llmtest.Say("end"))
 		r.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, time.Minute) }
 		r.start()
 		r.say("long")
@@ -180,7 +181,7 @@ func TestFullDisk(t *testing.T) {
 				}
 				r.line = platforms[0].line
 				r.mind.hold("", time.Second)
-				r.mind.plan("begin", use("pay", "look"), llm.Say("end"))
+				r.mind.plan("begin", use("pay", "look"), llmtest.Say("end"))
 				r.start()
 				if when == 0 {
 					disk.full.Store(true)
@@ -334,7 +335,7 @@ func TestProgressTexts(t *testing.T) {
 		r.profile.Progress = true
 		on := use("look")
 		on.Text = "I look it up."
-		r.mind.plan("a", on, use("work"), llm.Say("end"))
+		r.mind.plan("a", on, use("work"), llmtest.Say("end"))
 		r.bench.work = restALittle
 		r.start()
 		r.say("a")

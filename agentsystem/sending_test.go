@@ -14,7 +14,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/send"
 	"github.com/claybot/claybot/workspace"
@@ -22,7 +22,9 @@ import (
 )
 
 // calling is a reply that uses one tool with arguments.
-func calling(name, args string) llm.Reply { return llm.Use(claybot.ToolCall{Name: name, Args: args}) }
+func calling(name, args string) llmtest.Reply {
+	return llmtest.Use(claybot.ToolCall{Name: name, Args: args})
+}
 
 // withWorkspace gives the agents of a rig the tools of package send, over a
 // workspace in which write puts files.
@@ -80,7 +82,7 @@ func TestSendFile(t *testing.T) {
 				write("out/report.txt", "alpha")
 				write("cat.png", "\x89PNG\r\n\x1a\n…")
 				write("empty", "")
-				r.mind.plan("go", calling("send_file", tt.args), llm.Say("done"))
+				r.mind.plan("go", calling("send_file", tt.args), llmtest.Say("done"))
 				r.start()
 				r.post(ann, msg("go", "go"))
 				after(time.Minute)
@@ -101,7 +103,7 @@ func TestSendKeptFile(t *testing.T) {
 		c.files["a"] = []byte("alpha")
 		r.withWorkspace()
 		f := from("a", "a.txt", claybot.FileDocument)
-		r.mind.plan("go", calling("send_file", `{"fileId":"`+f.ID+`"}`), llm.Say("done"))
+		r.mind.plan("go", calling("send_file", `{"fileId":"`+f.ID+`"}`), llmtest.Say("done"))
 		r.start()
 		r.post(ann, withFiles("go", "go", f))
 		after(time.Minute)
@@ -113,7 +115,7 @@ func TestSendKeptFile(t *testing.T) {
 func TestSendFileNowhere(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.withWorkspace()("a.txt", "alpha")
-		r.mind.plan("go", calling("send_file", `{"path":"a.txt"}`), calling("set_reaction", `{"emoji":"👍"}`), llm.Say("done"))
+		r.mind.plan("go", calling("send_file", `{"path":"a.txt"}`), calling("set_reaction", `{"emoji":"👍"}`), llmtest.Say("done"))
 		r.start()
 		r.post(ann, msg("go", "go"))
 		after(time.Minute)
@@ -136,7 +138,7 @@ func TestCrashWhileAFileGoes(t *testing.T) {
 			r.blowAfter = k
 			m := msg("go", "go")
 			m.Context.MessageID = "41"
-			r.mind.plan("go", calling("set_reaction", `{"emoji":"👀"}`), calling("send_file", `{"path":"a.txt","caption":"here"}`), llm.Say("done"))
+			r.mind.plan("go", calling("set_reaction", `{"emoji":"👀"}`), calling("send_file", `{"path":"a.txt","caption":"here"}`), llmtest.Say("done"))
 			say := func() {
 				for !r.fuse.dead() && r.system.Post(r.Context(), ann, m) != nil {
 					time.Sleep(time.Second)
@@ -191,7 +193,7 @@ func TestDeliveryOfFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			clouded(t, func(r *rig, _ *cloud) {
 				r.withWorkspace()("a.txt", "alpha")
-				r.mind.plan("go", calling("send_file", `{"path":"a.txt"}`), use("work"), llm.Say("done"))
+				r.mind.plan("go", calling("send_file", `{"path":"a.txt"}`), use("work"), llmtest.Say("done"))
 				r.bench.work = func(ctx context.Context) { _ = rest(ctx, time.Second) }
 				r.chat.will(tt.will...)
 				r.start()
@@ -204,7 +206,7 @@ func TestDeliveryOfFiles(t *testing.T) {
 	t.Run("deleted meanwhile", func(t *testing.T) {
 		clouded(t, func(r *rig, _ *cloud) {
 			r.withWorkspace()("a.txt", "alpha")
-			r.mind.plan("go", calling("send_file", `{"path":"a.txt"}`), llm.Say("done"))
+			r.mind.plan("go", calling("send_file", `{"path":"a.txt"}`), llmtest.Say("done"))
 			r.chat.will(slow(time.Minute, false))
 			r.start()
 			r.post(ann, msg("go", "go"))
@@ -243,7 +245,7 @@ func TestReact(t *testing.T) {
 				c.refuse = tt.refuse
 				m := msg("go", "go")
 				m.Context.MessageID = "41"
-				r.mind.plan("go", calling("set_reaction", `{"emoji":"👍"}`), llm.Say("done"))
+				r.mind.plan("go", calling("set_reaction", `{"emoji":"👍"}`), llmtest.Say("done"))
 				r.start()
 				r.post(ann, m)
 				after(time.Minute)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A family is a conversation in which helpers are started, fail, report and are
@@ -26,21 +26,21 @@ var families = []family{
 	{
 		name: "one reports, one fails",
 		plan: func(r *rig) {
-			r.mind.plan("begin", startAll(true, "alpha", "bravo"), llm.Say("started"))
-			r.mind.plan("alpha", use("look"), llm.Say("gold"))
+			r.mind.plan("begin", startAll(true, "alpha", "bravo"), llmtest.Say("started"))
+			r.mind.plan("alpha", use("look"), llmtest.Say("gold"))
 			r.mind.plan("bravo", fails)
-			r.mind.plan("failed in run", llm.Say("one failed"))
-			r.mind.plan("gold", llm.Say("one found gold"))
+			r.mind.plan("failed in run", llmtest.Say("one failed"))
+			r.mind.plan("gold", llmtest.Say("one found gold"))
 		},
 		failures: 1, results: 1, children: 2,
 	},
 	{
 		name: "waited for",
 		plan: func(r *rig) {
-			r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llm.Say("all in"))
-			r.mind.plan("alpha", use("look"), llm.Say("one"))
+			r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llmtest.Say("all in"))
+			r.mind.plan("alpha", use("look"), llmtest.Say("one"))
 			r.mind.plan("bravo", fails)
-			r.mind.plan("charlie", spawn("", "delta"), llm.Say("three"))
+			r.mind.plan("charlie", spawn("", "delta"), llmtest.Say("three"))
 		},
 		seen: []string{"all in"}, children: 3,
 	},

@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -23,9 +23,9 @@ func TestReportInGroup(t *testing.T) {
 	room := claybot.User("chat", "room", "ann")
 	bubble(t, func(r *rig) {
 		r.access = agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:room"}}
-		r.mind.plan("begin", startAll(true, "dig"), llm.Say("started"))
-		r.mind.plan("dig", llm.Say("found gold"))
-		r.mind.plan("found gold", llm.Say("my helper found gold"))
+		r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
+		r.mind.plan("dig", llmtest.Say("found gold"))
+		r.mind.plan("found gold", llmtest.Say("my helper found gold"))
 		r.start()
 		m := msg("begin", "begin")
 		m.Context = claybot.MessageContext{ThreadID: "t1", Group: true}
@@ -42,8 +42,8 @@ func TestReportInGroup(t *testing.T) {
 func TestReportIsDebounced(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(true, "dig"), llm.Say("started"))
-		r.mind.plan("dig", use("work"), llm.Say("found gold"))
+		r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
+		r.mind.plan("dig", use("work"), llmtest.Say("found gold"))
 		r.bench.work = func(ctx context.Context) { _ = rest(ctx, time.Minute) }
 		r.start()
 		r.say("begin")
@@ -103,19 +103,19 @@ func (x releasing) Release(ctx context.Context, l storage.Lease, w storage.Wait,
 func TestRevokedPerson(t *testing.T) {
 	t.Parallel()
 	waits := func(r *rig) {
-		r.mind.plan("begin", spawn("", "dig"), use("pay"), llm.Say("done"))
-		r.mind.plan("dig", use("work"), use("pay"), llm.Say("dug"))
+		r.mind.plan("begin", spawn("", "dig"), use("pay"), llmtest.Say("done"))
+		r.mind.plan("dig", use("work"), use("pay"), llmtest.Say("dug"))
 	}
 	for name, plan := range map[string]func(r *rig){
 		"paused run": waits,
 		"helper": func(r *rig) {
-			r.mind.plan("begin", startAll(true, "dig"), llm.Say("started"))
-			r.mind.plan("dig", use("work"), use("pay"), llm.Say("dug"))
-			r.mind.plan("dug", use("pay"), llm.Say("heard"))
+			r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
+			r.mind.plan("dig", use("work"), use("pay"), llmtest.Say("dug"))
+			r.mind.plan("dug", use("pay"), llmtest.Say("heard"))
 		},
 		"reminder": func(r *rig) {
-			r.mind.plan("begin", llm.Use(with("remind_me", obj{"in": "2m", "note": "tea"})), llm.Say("noted"))
-			r.mind.plan("tea", use("pay"), llm.Say("tea time"))
+			r.mind.plan("begin", llmtest.Use(with("remind_me", obj{"in": "2m", "note": "tea"})), llmtest.Say("noted"))
+			r.mind.plan("tea", use("pay"), llmtest.Say("tea time"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestRevokedPerson(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(r *rig) {
 			r.access.Mode = agentsystem.AccessAllowlist
-			r.mind.plan("count", use("pay"), llm.Say("three"))
+			r.mind.plan("count", use("pay"), llmtest.Say("three"))
 			r.start()
 			if err := r.system.Allow(r.Context(), "chat", "ann"); err != nil {
 				t.Fatal(err)
@@ -244,14 +244,14 @@ func TestSilentCompany(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(r *rig) {
 			r.society.MaxChildren = 1
-			r.mind.plan("begin", startAll(false, "dig"), llm.Say("started"))
+			r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
 			r.start()
 			r.say("begin")
 			after(time.Minute)
-			r.mind.plan("whisper", llm.Use(with("send_agent_message", obj{"to": string(r.children(ann)[0].ID), "text": "psst", "silent": true})), llm.Say("ok"))
+			r.mind.plan("whisper", llmtest.Use(with("send_agent_message", obj{"to": string(r.children(ann)[0].ID), "text": "psst", "silent": true})), llmtest.Say("ok"))
 			r.say("whisper")
 			after(time.Minute)
-			r.mind.plan("more", startAll(false, "delve"), llm.Say("started more"))
+			r.mind.plan("more", startAll(false, "delve"), llmtest.Say("started more"))
 			r.say("more")
 			after(time.Minute)
 			if n := len(r.children(ann)); n != 2 {
@@ -265,10 +265,10 @@ func TestSilentCompany(t *testing.T) {
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llm.Say("all in"))
-		r.mind.plan("alpha", llm.Say(strings.Repeat("a\"", 15_000)))
-		r.mind.plan("bravo", llm.Say("short"))
-		r.mind.plan("charlie", llm.Say(strings.Repeat("c", 30_000)))
+		r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llmtest.Say("all in"))
+		r.mind.plan("alpha", llmtest.Say(strings.Repeat("a\"", 15_000)))
+		r.mind.plan("bravo", llmtest.Say("short"))
+		r.mind.plan("charlie", llmtest.Say(strings.Repeat("c", 30_000)))
 		r.start()
 		r.say("begin")
 		after(time.Minute)
@@ -284,7 +284,7 @@ func TestChildIsDeleted(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.society.MaxStarts = 3
-		r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llm.Say("all in"))
+		r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llmtest.Say("all in"))
 		r.mind.hold("alpha", time.Hour)
 		r.start()
 		r.say("begin")
@@ -313,8 +313,8 @@ func TestChildIsDeleted(t *testing.T) {
 func TestOrphansAreStopped(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("1h", "dig"), llm.Say("done"))
-		r.mind.plan("dig", use("work"), use("pay"), llm.Say("dug"))
+		r.mind.plan("begin", spawn("1h", "dig"), llmtest.Say("done"))
+		r.mind.plan("dig", use("work"), use("pay"), llmtest.Say("dug"))
 		r.bench.work = func(ctx context.Context) { _ = rest(ctx, 10*time.Minute) }
 		blind := true
 		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
@@ -353,7 +353,7 @@ func (x childless) Children(ctx context.Context, id claybot.AgentID) ([]storage.
 func TestStopOfPausedRunIsQuick(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("", "dig"), llm.Say("done"))
+		r.mind.plan("begin", spawn("", "dig"), llmtest.Say("done"))
 		r.mind.hold("dig", time.Hour)
 		r.start()
 		r.say("begin")

@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -30,13 +30,13 @@ func (r *rig) childrenOf(id claybot.AgentID) []storage.IndexEntry {
 // most recent agent of the owner hears of it, once.
 func TestDeletedBelowDeleted(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]llm.Reply{"started": startAll(false, "dig"), "awaited": spawn("", "dig")} {
+	for name, start := range map[string]llmtest.Reply{"started": startAll(false, "dig"), "awaited": spawn("", "dig")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
-				r.mind.plan("begin", startAll(false, "mid"), llm.Say("started"))
-				r.mind.plan("mid", start, use("work"), llm.Say("mid done"))
-				r.mind.plan("dig", use("work"), llm.Say("dug"))
+				r.mind.plan("begin", startAll(false, "mid"), llmtest.Say("started"))
+				r.mind.plan("mid", start, use("work"), llmtest.Say("mid done"))
+				r.mind.plan("dig", use("work"), llmtest.Say("dug"))
 				r.works(10 * time.Minute)
 				r.start()
 				r.say("begin")
@@ -63,8 +63,8 @@ func TestDeletedBelowDeleted(t *testing.T) {
 func TestStopOfQueuedHelper(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(true, "dig"), llm.Say("started"))
-		r.mind.plan("dig", use("pay"), llm.Say("dug"))
+		r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
+		r.mind.plan("dig", use("pay"), llmtest.Say("dug"))
 		r.start()
 		r.setPolicy(inbox.Policy{Debounce: 30 * time.Second})
 		r.say("begin")
@@ -84,7 +84,7 @@ func TestRevokeEndsTasks(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.access.Mode = agentsystem.AccessAllowlist
-		r.mind.plan("count", use("work"), use("pay"), llm.Say("three"))
+		r.mind.plan("count", use("work"), use("pay"), llmtest.Say("three"))
 		r.works(5 * time.Minute)
 		r.start()
 		if err := r.system.Allow(r.Context(), "chat", "ann"); err != nil {
@@ -121,9 +121,9 @@ func (r *rig) fire(instant, text string) {
 func TestTaskHearsItsHelper(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("count", startAll(true, "dig"), llm.Say("NO_REPLY"))
-		r.mind.plan("dig", use("work"), llm.Say("gold"))
-		r.mind.plan("gold", llm.Say("my helper found gold"))
+		r.mind.plan("count", startAll(true, "dig"), llmtest.Say("NO_REPLY"))
+		r.mind.plan("dig", use("work"), llmtest.Say("gold"))
+		r.mind.plan("gold", llmtest.Say("my helper found gold"))
 		r.works(time.Minute)
 		r.start()
 		r.say("hello")
@@ -139,8 +139,8 @@ func TestTaskHearsItsHelper(t *testing.T) {
 func TestHelpersForEver(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		again := []llm.Reply{startAll(false, "dig"), llm.Say("NO_REPLY")}
-		r.mind.plan("begin", startAll(false, "dig"), llm.Say("started"))
+		again := []llmtest.Reply{startAll(false, "dig"), llmtest.Say("NO_REPLY")}
+		r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
 		r.mind.plan("dig", fails)
 		r.mind.plan("failed in run", again...)
 		r.start()
@@ -164,7 +164,7 @@ func TestReminderIntoFullInbox(t *testing.T) {
 			s.Later = counting{s.Later, &limited}
 			return s
 		}
-		r.mind.plan("begin", llm.Use(with("remind_me", obj{"in": "2m", "note": "tea"})), llm.Say("noted"))
+		r.mind.plan("begin", llmtest.Use(with("remind_me", obj{"in": "2m", "note": "tea"})), llmtest.Say("noted"))
 		r.start()
 		r.say("begin")
 		after(time.Hour)

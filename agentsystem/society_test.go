@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -29,16 +30,16 @@ func with(tool string, args any) claybot.ToolCall {
 type obj = map[string]any
 
 // start makes the model start one helper for each task, then answer.
-func startAll(report bool, tasks ...string) llm.Reply {
+func startAll(report bool, tasks ...string) llmtest.Reply {
 	var calls []claybot.ToolCall
 	for _, task := range tasks {
 		calls = append(calls, with("start_subagent", obj{"task": task, "name": strings.ToUpper(task), "report": report}))
 	}
-	return llm.Use(calls...)
+	return llmtest.Use(calls...)
 }
 
 // spawn makes the model wait for one helper for each task.
-func spawn(timeout string, tasks ...string) llm.Reply {
+func spawn(timeout string, tasks ...string) llmtest.Reply {
 	var list []obj
 	for _, task := range tasks {
 		t := obj{"task": task, "name": strings.ToUpper(task)}
@@ -47,10 +48,10 @@ func spawn(timeout string, tasks ...string) llm.Reply {
 		}
 		list = append(list, t)
 	}
-	return llm.Use(with("spawn_and_wait", obj{"tasks": list}))
+	return llmtest.Use(with("spawn_and_wait", obj{"tasks": list}))
 }
 
-var fails = llm.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "refused for the test"}}
+var fails = llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "refused for the test"}}
 
 // children are the helpers of d's agent, in the order in which they were made.
 func (r *rig) children(d claybot.Descriptor) []storage.IndexEntry {
@@ -102,9 +103,9 @@ func (r *rig) answers(d claybot.Descriptor) (list []claybot.Answer) {
 func TestSubagentReports(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(true, "dig"), llm.Say("started"))
-		r.mind.plan("dig", llm.Say("found gold"))
-		r.mind.plan("found gold", llm.Say("my helper found gold"))
+		r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
+		r.mind.plan("dig", llmtest.Say("found gold"))
+		r.mind.plan("found gold", llmtest.Say("my helper found gold"))
 		r.start()
 		r.say("begin")
 		after(time.Minute)
@@ -129,7 +130,7 @@ func TestSubagentReports(t *testing.T) {
 func TestSameNameTwoAgents(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(false, "dig", "dig"), llm.Say("started"))
+		r.mind.plan("begin", startAll(false, "dig", "dig"), llmtest.Say("started"))
 		r.start()
 		r.say("begin")
 		after(time.Minute)
@@ -152,25 +153,25 @@ func TestFailureNotices(t *testing.T) {
 	kills := func(r *rig) { r.dieOf("dig\n") }
 	tests := []struct {
 		name     string
-		plan     []llm.Reply
+		plan     []llmtest.Reply
 		hold     bool
 		limit    time.Duration
 		meantime func(r *rig)
 		notices  int
 		word     string
 	}{
-		{"success", []llm.Reply{llm.Say("fine")}, false, 0, nil, 0, ""},
-		{"model", []llm.Reply{fails}, false, 0, nil, 1, "model_refused"},
-		{"circles", slices.Repeat([]llm.Reply{use("look")}, 20), false, 0, nil, 1, "repeating"},
-		{"deadline", []llm.Reply{llm.Say("late")}, true, time.Minute, nil, 1, "deadline"},
-		{"operator", []llm.Reply{llm.Say("late")}, true, 0, stopped, 1, "stopped by the operator"},
-		{"killed", []llm.Reply{llm.Say("late")}, true, 0, kills, 1, "interrupted"},
-		{"killed once", []llm.Reply{llm.Say("fine")}, true, 0, func(r *rig) { after(time.Second); r.crash(); r.start() }, 0, ""},
-		{"parent stops all", []llm.Reply{llm.Say("late")}, true, 0, func(r *rig) {
+		{"success", []llmtest.Reply{llmtest.Say("fine")}, false, 0, nil, 0, ""},
+		{"model", []llmtest.Reply{fails}, false, 0, nil, 1, "model_refused"},
+		{"circles", slices.Repeat([]llmtest.Reply{use("look")}, 20), false, 0, nil, 1, "repeating"},
+		{"deadline", []llmtest.Reply{llmtest.Say("late")}, true, time.Minute, nil, 1, "deadline"},
+		{"operator", []llmtest.Reply{llmtest.Say("late")}, true, 0, stopped, 1, "stopped by the operator"},
+		{"killed", []llmtest.Reply{llmtest.Say("late")}, true, 0, kills, 1, "interrupted"},
+		{"killed once", []llmtest.Reply{llmtest.Say("fine")}, true, 0, func(r *rig) { after(time.Second); r.crash(); r.start() }, 0, ""},
+		{"parent stops all", []llmtest.Reply{llmtest.Say("late")}, true, 0, func(r *rig) {
 			after(time.Second)
 			r.post(ann, typed("stop", claybot.MessageCancel, "all"))
 		}, 0, ""},
-		{"parent is reset", []llm.Reply{fails}, true, 0, func(r *rig) {
+		{"parent is reset", []llmtest.Reply{fails}, true, 0, func(r *rig) {
 			after(time.Second)
 			r.post(ann, typed("reset", claybot.MessageReset, ""))
 		}, 1, "model_refused"},
@@ -180,8 +181,8 @@ func TestFailureNotices(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
 				r.profile.Deadline = tt.limit
-				r.mind.plan("begin", startAll(false, "dig"), llm.Say("started"))
-				r.mind.plan("failed in run", llm.Say("I heard of it"))
+				r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
+				r.mind.plan("failed in run", llmtest.Say("I heard of it"))
 				r.mind.plan("dig", tt.plan...)
 				if tt.hold {
 					r.mind.hold("dig\n", 10*time.Minute)
@@ -211,8 +212,8 @@ func TestParentIsDeleted(t *testing.T) {
 	t.Parallel()
 	other := claybot.User("chat", "room", "ann")
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(false, "dig"), llm.Say("started"))
-		r.mind.plan("failed in run", llm.Say("I heard of it"))
+		r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
+		r.mind.plan("failed in run", llmtest.Say("I heard of it"))
 		r.mind.plan("dig", fails)
 		r.mind.hold("dig\n", time.Minute)
 		r.start()
@@ -246,10 +247,10 @@ func TestParentIsDeleted(t *testing.T) {
 func TestSpawnAndWait(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llm.Say("all in"))
-		r.mind.plan("alpha", use("work"), llm.Say("one"))
+		r.mind.plan("begin", spawn("", "alpha", "bravo", "charlie"), llmtest.Say("all in"))
+		r.mind.plan("alpha", use("work"), llmtest.Say("one"))
 		r.mind.plan("bravo", fails)
-		r.mind.plan("charlie", llm.Say("three"))
+		r.mind.plan("charlie", llmtest.Say("three"))
 		r.mind.hold("charlie\n", time.Minute)
 		r.start()
 		r.say("begin")
@@ -289,7 +290,7 @@ func TestSpawnAndWait(t *testing.T) {
 func TestSpawnTimesOut(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("30s", "alpha", "bravo"), llm.Say("all in"))
+		r.mind.plan("begin", spawn("30s", "alpha", "bravo"), llmtest.Say("all in"))
 		r.mind.hold("bravo\n", time.Hour)
 		r.start()
 		r.say("begin")
@@ -314,8 +315,8 @@ func TestStopWhileWaiting(t *testing.T) {
 		t.Run(string(stop.Type), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
-				r.mind.plan("begin", spawn("", "alpha", "bravo"), llm.Say("all in"))
-				r.mind.plan("alpha", spawn("", "delta"), llm.Say("never"))
+				r.mind.plan("begin", spawn("", "alpha", "bravo"), llmtest.Say("all in"))
+				r.mind.plan("alpha", spawn("", "delta"), llmtest.Say("never"))
 				r.mind.hold("delta\n", time.Hour)
 				r.start()
 				r.say("begin")
@@ -362,7 +363,7 @@ func TestLimitsOfSubagents(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
 				r.society = tt.society
-				r.mind.plan("begin", spawn("", tt.tasks...), llm.Say("done"))
+				r.mind.plan("begin", spawn("", tt.tasks...), llmtest.Say("done"))
 				r.start()
 				r.say("begin")
 				after(time.Minute)
@@ -388,9 +389,9 @@ func TestMostRecentForeground(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
 				r.society.AllOwners = all
-				r.mind.plan("begin", startAll(false, "dig"), llm.Say("started"))
-				r.mind.plan("dig", use("work"), llm.Use(with("send_agent_message", obj{"text": "gold here"})), llm.Say("dug"))
-				r.mind.plan("gold here", llm.Say("there is gold"))
+				r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
+				r.mind.plan("dig", use("work"), llmtest.Use(with("send_agent_message", obj{"text": "gold here"})), llmtest.Say("dug"))
+				r.mind.plan("gold here", llmtest.Say("there is gold"))
 				r.bench.work = func(ctx context.Context) { _ = rest(ctx, time.Minute) }
 				r.start()
 				r.say("begin")
@@ -448,14 +449,14 @@ func TestRefusedAmongAgents(t *testing.T) {
 			{"start_subagent", obj{"task": "x", "model": "dear"}, "not configured"},
 		} {
 			word := fmt.Sprint("go ", i, ".")
-			r.mind.plan(word, llm.Use(with(tt.tool, tt.args)), llm.Say("ok"))
+			r.mind.plan(word, llmtest.Use(with(tt.tool, tt.args)), llmtest.Say("ok"))
 			r.say(word)
 			after(time.Minute)
 			if rec := r.result(ann, tt.tool); rec.OK || !strings.Contains(rec.Text, tt.want) {
 				t.Errorf("%s %v said %q, want %q", tt.tool, tt.args, rec.Text, tt.want)
 			}
 		}
-		r.mind.plan("self", llm.Use(with("send_agent_message", obj{"text": "x", "to": string(r.agent(ann))})), llm.Say("ok"))
+		r.mind.plan("self", llmtest.Use(with("send_agent_message", obj{"text": "x", "to": string(r.agent(ann))})), llmtest.Say("ok"))
 		r.say("self")
 		after(time.Minute)
 		if rec := r.result(ann, "send_agent_message"); rec.OK || !strings.Contains(rec.Text, "is you") {

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A silent message waits for the next turn and makes none.
 func TestSilentMessage(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(false, "dig"), llm.Say("started"))
-		r.mind.plan("dig", llm.Use(with("send_agent_message", obj{"text": "by the way", "to": "parent", "silent": true})), llm.Say("dug"))
+		r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
+		r.mind.plan("dig", llmtest.Use(with("send_agent_message", obj{"text": "by the way", "to": "parent", "silent": true})), llmtest.Say("dug"))
 		r.start()
 		r.say("begin")
 		after(time.Hour)
@@ -47,9 +47,9 @@ func TestSilentMessage(t *testing.T) {
 func TestNoReplyToAgents(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(true, "dig"), llm.Say("started"))
-		r.mind.plan("dig", llm.Say("sand"))
-		r.mind.plan("sand", llm.Say("NO_REPLY"))
+		r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
+		r.mind.plan("dig", llmtest.Say("sand"))
+		r.mind.plan("sand", llmtest.Say("NO_REPLY"))
 		r.start()
 		r.say("begin")
 		after(time.Hour)
@@ -65,16 +65,16 @@ func TestNoReplyToAgents(t *testing.T) {
 func TestAgentsTalkForEver(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", startAll(false, "dig"), llm.Say("started"))
-		r.mind.plan("dig", llm.Use(with("send_agent_message", obj{"text": "ping", "to": "parent"})), llm.Say("NO_REPLY"))
-		r.mind.plan("pong", llm.Use(with("send_agent_message", obj{"text": "ping", "to": "parent"})), llm.Say("NO_REPLY"))
+		r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
+		r.mind.plan("dig", llmtest.Use(with("send_agent_message", obj{"text": "ping", "to": "parent"})), llmtest.Say("NO_REPLY"))
+		r.mind.plan("pong", llmtest.Use(with("send_agent_message", obj{"text": "ping", "to": "parent"})), llmtest.Say("NO_REPLY"))
 		r.start()
 		r.say("begin")
 		after(time.Second)
 		child := string(r.children(ann)[0].ID)
-		r.mind.plan("ping", llm.Use(with("send_agent_message", obj{"text": "pong", "to": child})), llm.Say("NO_REPLY"))
+		r.mind.plan("ping", llmtest.Use(with("send_agent_message", obj{"text": "pong", "to": child})), llmtest.Say("NO_REPLY"))
 		r.say("wake up") // the first ping may have come before there was an answer to it
-		r.mind.plan("go", llm.Use(with("send_agent_message", obj{"text": "pong", "to": child})), llm.Say("NO_REPLY"))
+		r.mind.plan("go", llmtest.Use(with("send_agent_message", obj{"text": "pong", "to": child})), llmtest.Say("NO_REPLY"))
 		r.say("go")
 		after(5 * time.Hour)
 		notices := 0
@@ -97,8 +97,8 @@ func TestAskAgent(t *testing.T) {
 		r.start()
 		r.post(room, msg("hello", "hello"))
 		after(time.Second)
-		r.mind.plan("begin", llm.Use(with("ask_agent", obj{"to": string(r.agent(room)), "text": "what is up"})), llm.Say("I asked"))
-		r.mind.plan("what is up", use("work"), llm.Say("the sky"))
+		r.mind.plan("begin", llmtest.Use(with("ask_agent", obj{"to": string(r.agent(room)), "text": "what is up"})), llmtest.Say("I asked"))
+		r.mind.plan("what is up", use("work"), llmtest.Say("the sky"))
 		r.say("begin")
 		after(time.Hour)
 		r.wants("re: hello", "I asked")
@@ -113,8 +113,8 @@ func TestAskAgent(t *testing.T) {
 func TestAskInCircles(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("", "alpha"), llm.Say("all in"))
-		r.mind.plan("alpha", llm.Use(with("ask_agent", obj{"to": "parent", "text": "why"})), llm.Say("nobody says"))
+		r.mind.plan("begin", spawn("", "alpha"), llmtest.Say("all in"))
+		r.mind.plan("alpha", llmtest.Use(with("ask_agent", obj{"to": "parent", "text": "why"})), llmtest.Say("nobody says"))
 		r.start()
 		r.say("begin")
 		after(time.Hour)
@@ -138,8 +138,8 @@ func TestAskInCircles(t *testing.T) {
 func TestReminder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", llm.Use(with("remind_me", obj{"in": "90m", "note": "tea"})), llm.Say("noted"))
-		r.mind.plan("tea", llm.Say("it is time for tea"))
+		r.mind.plan("begin", llmtest.Use(with("remind_me", obj{"in": "90m", "note": "tea"})), llmtest.Say("noted"))
+		r.mind.plan("tea", llmtest.Say("it is time for tea"))
 		r.start()
 		m := msg("begin", "begin")
 		m.Context.ThreadID = "t1"
@@ -169,7 +169,7 @@ func TestReminder(t *testing.T) {
 func TestLateReminder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", llm.Use(with("remind_me", obj{"in": "1m", "note": "tea"}), with("remind_me", obj{"in": "2h", "note": "cake"})), llm.Say("noted"))
+		r.mind.plan("begin", llmtest.Use(with("remind_me", obj{"in": "1m", "note": "tea"}), with("remind_me", obj{"in": "2h", "note": "cake"})), llmtest.Say("noted"))
 		r.start()
 		r.say("begin")
 		after(time.Second)

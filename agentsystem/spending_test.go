@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"
 )
@@ -184,7 +185,7 @@ func TestInjectedMessagesEndWithTheRun(t *testing.T) {
 				if tt.name == "deadline" {
 					tt.test(r, c)
 				}
-				r.mind.plan("begin", use("work"), llm.Say("done"))
+				r.mind.plan("begin", use("work"), llmtest.Say("done"))
 				r.bench.work = restALittle
 				r.start()
 				r.post(ann, msg("begin", "begin"))
@@ -247,7 +248,7 @@ func TestTranscriptionsAreCounted(t *testing.T) {
 					return llm.Speech{Text: "hello", Model: "ear", Usage: claybot.Usage{Input: 7, Output: 2, LLMCalls: 1, Unpriced: 1}}, nil
 				}
 				r.profile.Policy, r.grace = inject, time.Second
-				r.mind.plan("begin", use("work"), llm.Say("done"))
+				r.mind.plan("begin", use("work"), llmtest.Say("done"))
 				r.mind.hold("begin", 5*time.Second)
 				r.bench.work = restALittle
 				r.start()

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A mute line edits, and shows nothing while a run works, like Slack.
@@ -109,7 +110,7 @@ func TestStillWorkingOnATool(t *testing.T) {
 				r.mind.pace = time.Second
 				first := use("work")
 				first.Text = v.said
-				r.mind.plan("begin", first, llm.Say(half1+half2))
+				r.mind.plan("begin", first, llmtest.Say(half1+half2))
 				r.bench.work = func(ctx context.Context) { _ = rest(ctx, 18*time.Second) }
 				r.start()
 				r.say("begin")
@@ -130,17 +131,17 @@ func TestStillWorkingEnds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		plan []llm.Reply
+		plan []llmtest.Reply
 		end  func(r *rig)
 		want string
 	}{
-		{"silence", []llm.Reply{llm.Say("NO_REPLY")}, func(*rig) {}, "Done. I have nothing to add."},
-		{"stop", []llm.Reply{llm.Say("x")}, func(r *rig) { r.post(ann, stop("s")) }, "*(stopped)*"},
-		{"failure", []llm.Reply{{Err: &llm.Error{Class: llm.Permanent, Text: "no"}}}, func(*rig) {}, "(run "},
-		{"silence after a text", []llm.Reply{
-			{Response: llm.Response{Text: half1, Stop: llm.StopTools, Calls: use("work").Calls}}, llm.Say("NO_REPLY"),
+		{"silence", []llmtest.Reply{llmtest.Say("NO_REPLY")}, func(*rig) {}, "Done. I have nothing to add."},
+		{"stop", []llmtest.Reply{llmtest.Say("x")}, func(r *rig) { r.post(ann, stop("s")) }, "*(stopped)*"},
+		{"failure", []llmtest.Reply{{Err: &llm.Error{Class: llm.Permanent, Text: "no"}}}, func(*rig) {}, "(run "},
+		{"silence after a text", []llmtest.Reply{
+			{Response: llm.Response{Text: half1, Stop: llm.StopTools, Calls: use("work").Calls}}, llmtest.Say("NO_REPLY"),
 		}, func(*rig) {}, strings.TrimSpace(half1)},
-		{"question", []llm.Reply{askColour(nil)}, func(*rig) {}, "I need your input to continue."},
+		{"question", []llmtest.Reply{askColour(nil)}, func(*rig) {}, "I need your input to continue."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
@@ -171,7 +172,7 @@ func TestStillWorkingSurvivesACrash(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.line = mute
 			r.slowModel(time.Minute)
-			r.mind.plan("begin", llm.Say(text))
+			r.mind.plan("begin", llmtest.Say(text))
 			r.start()
 			r.say("begin")
 			after(20 * time.Second)

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -285,7 +286,7 @@ func TestStoppedAnswerIsKept(t *testing.T) {
 func TestToolsTellHowLongTheyTook(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("begin", spawn("", "alpha"), llm.Say("all done"))
+		r.mind.plan("begin", spawn("", "alpha"), llmtest.Say("all done"))
 		r.mind.hold("alpha", 5*time.Second)
 		r.start()
 		r.say("begin")
@@ -304,7 +305,7 @@ func TestToolsTellHowLongTheyTook(t *testing.T) {
 func TestOperatorReadsTheCause(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.mind.plan("bad", llm.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 401, Account: true, Text: "the provider refuses the key; check OPENAI_API_KEY"}})
+		r.mind.plan("bad", llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 401, Account: true, Text: "the provider refuses the key; check OPENAI_API_KEY"}})
 		r.start()
 		boss := claybot.User("chat", "dm-boss", "boss")
 		r.post(boss, msg("b1", "bad"))
@@ -331,7 +332,7 @@ func TestFixNamesTheAddress(t *testing.T) {
 	for _, e := range []*llm.Error{{Class: llm.Permanent, Status: 404, Text: "no"}, {Class: llm.Transient, Text: "no"}, {Class: llm.Permanent, Text: "no"}} {
 		bubble(t, func(r *rig) {
 			r.profile.Address = "model.base_url"
-			r.mind.plan("bad", llm.Reply{Err: e})
+			r.mind.plan("bad", llmtest.Reply{Err: e})
 			r.start()
 			r.post(claybot.User("chat", "dm-boss", "boss"), msg("b1", "bad"))
 			synctest.Wait()

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A call is an Invoke under way.
@@ -294,7 +295,7 @@ func TestWaiters(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.setPolicy(tt.policy)
 				r.mind.hold("", second)
-				r.mind.plan("bad", llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "no"}})
+				r.mind.plan("bad", llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "no"}})
 				r.mind.plan("tool", use("work"))
 				r.bench.work = restALittle
 				r.start()

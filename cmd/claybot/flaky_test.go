@@ -25,6 +25,7 @@ import (
 	"github.com/claybot/claybot/connectors/telegram"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"
@@ -106,7 +107,7 @@ func (slowPoet) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	if last.Role == llm.RoleUser {
 		word = lastLine(llm.Unwrap(last.Content))
 		if strings.HasPrefix(word, "file") {
-			return llm.Use(claybot.ToolCall{Name: "file", Args: "{}"}).Response, nil
+			return llmtest.Use(claybot.ToolCall{Name: "file", Args: "{}"}).Response, nil
 		}
 	}
 	text := "You said " + word + strings.Repeat(", and so on", 20) + "."
@@ -119,7 +120,7 @@ func (slowPoet) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 		}
 		r.Delta(len(text)/2, text[len(text)/2:])
 	}
-	return llm.Say(text).Response, nil
+	return llmtest.Say(text).Response, nil
 }
 
 func lastLine(text string) string {

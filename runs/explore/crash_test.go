@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/devices/scripted"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs/explore"
 )
 
@@ -174,12 +175,12 @@ func TestCrashWithModel(t *testing.T) {
 		`{"choose":1}`, `{"choose":1}`, `nonsense`, `{"choose": 4, "value": "Ann"}`,
 		`{"choose": 5, "value": "L"}`, `{"choose": 6}`, `{"choose":1,"goalReached":true}`,
 	}
-	model := func(asked int) *llm.Script {
-		var replies []llm.Reply
+	model := func(asked int) *llmtest.Script {
+		var replies []llmtest.Reply
 		for _, s := range says[asked:] {
-			replies = append(replies, llm.Say(s))
+			replies = append(replies, llmtest.Say(s))
 		}
-		return llm.NewScript(replies...)
+		return llmtest.NewScript(replies...)
 	}
 	set := explore.Settings{URL: "http://scene.test/", Goal: "send the form", NoProgress: 9}
 	app, smooth := scene(), newJournal("")

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/devices/scripted"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/explore"
 )
@@ -155,12 +156,12 @@ func TestReasons(t *testing.T) {
 		s.Steps = append(s.Steps, scripted.Step{Action: devices.Action{Kind: devices.Click, Label: label}, Crashes: true})
 		crash.Screens["a"] = s
 	}
-	paid := llm.Reply{Response: llm.Response{Text: `{"choose":1}`, Stop: llm.StopEnd, Model: "m", Usage: claybot.Usage{CostMicroUSD: 60}}}
+	paid := llmtest.Reply{Response: llm.Response{Text: `{"choose":1}`, Stop: llm.StopEnd, Model: "m", Usage: claybot.Usage{CostMicroUSD: 60}}}
 	tests := []struct {
 		name    string
 		app     *scripted.App
 		set     explore.Settings
-		replies []llm.Reply
+		replies []llmtest.Reply
 		want    string
 		report  string
 	}{
@@ -168,14 +169,14 @@ func TestReasons(t *testing.T) {
 		{"limit of actions", chain(20), explore.Settings{MaxIterations: 5}, nil, explore.ReasonIterations, "the limit of actions"},
 		{"nothing new", idle(20), explore.Settings{NoProgress: 3}, nil, explore.ReasonNoProgress, "nothing new was found"},
 		{"crashes", crash, explore.Settings{NoProgress: 50}, nil, explore.ReasonDevice, "crashed again and again"},
-		{"budget", idle(9), explore.Settings{BudgetMicroUSD: 100}, []llm.Reply{paid, paid}, explore.ReasonBudget, "budget"},
-		{"goal", scripted.Demo(), explore.Settings{Goal: "find the pots"}, []llm.Reply{llm.Say(`{"choose": 1}`), llm.Say(`{"goalReached": true}`)}, explore.ReasonGoal, "the goal is reached: “find the pots”, at “Catalogue”"},
+		{"budget", idle(9), explore.Settings{BudgetMicroUSD: 100}, []llmtest.Reply{paid, paid}, explore.ReasonBudget, "budget"},
+		{"goal", scripted.Demo(), explore.Settings{Goal: "find the pots"}, []llmtest.Reply{llmtest.Say(`{"choose": 1}`), llmtest.Say(`{"goalReached": true}`)}, explore.ReasonGoal, "the goal is reached: “find the pots”, at “Catalogue”"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var model llm.Model
 			if tt.replies != nil {
-				model = llm.NewScript(tt.replies...)
+				model = llmtest.NewScript(tt.replies...)
 			}
 			if tt.set.URL == "" {
 				tt.set.URL = scripted.DemoURL
@@ -345,7 +346,7 @@ func TestRefused(t *testing.T) {
 func TestMessage(t *testing.T) {
 	app := scripted.Demo()
 	var spec devices.Spec
-	model := llm.NewScript(llm.Say(`{"goalReached":true}`))
+	model := llmtest.NewScript(llmtest.Say(`{"goalReached":true}`))
 	e := explore.New(explore.Config{
 		Open: func(ctx context.Context, s devices.Spec) (devices.Device, error) {
 			spec = s

@@ -8,13 +8,14 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/devices/scripted"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs/explore"
 )
 
 // Only ChooseAction asks the model, with what is on the screen as data, and what it
 // took is counted there.
 func TestModelIsAsked(t *testing.T) {
-	script := llm.NewScript(llm.Say("I choose\n```json\n{\"choose\": 2}\n```"), llm.Say(`{"goalReached":true}`))
+	script := llmtest.NewScript(llmtest.Say("I choose\n```json\n{\"choose\": 2}\n```"), llmtest.Say(`{"goalReached":true}`))
 	j := newJournal("Where can I order?")
 	j.run(t, engine(scripted.Demo(), shop(), script))
 	requests := script.Requests()
@@ -42,13 +43,13 @@ func TestModelIsAsked(t *testing.T) {
 // Garbled answers, and none, leave the choice to the rule; after three in a row the
 // model is left alone.
 func TestModelSaysNonsense(t *testing.T) {
-	bad := []llm.Reply{
-		llm.Say(""), llm.Say("no"), llm.Say("{"), llm.Say(`{"choose": "1"}`), llm.Say(`{"choose": 99}`), llm.Say(`{"choose": -1}`),
-		llm.Say(`{"choose": 1e99}`), llm.Say(`[1]`), llm.Say(strings.Repeat(`{"a":`, 100_000)), llm.Say(strings.Repeat("{", 1<<20)),
+	bad := []llmtest.Reply{
+		llmtest.Say(""), llmtest.Say("no"), llmtest.Say("{"), llmtest.Say(`{"choose": "1"}`), llmtest.Say(`{"choose": 99}`), llmtest.Say(`{"choose": -1}`),
+		llmtest.Say(`{"choose": 1e99}`), llmtest.Say(`[1]`), llmtest.Say(strings.Repeat(`{"a":`, 100_000)), llmtest.Say(strings.Repeat("{", 1<<20)),
 		{Err: &llm.Error{Class: llm.Permanent, Status: 401, Text: "no key"}},
 	}
 	for i, reply := range bad {
-		script := llm.NewScript(reply, reply, reply)
+		script := llmtest.NewScript(reply, reply, reply)
 		j := newJournal("")
 		j.run(t, engine(chain(5), shop(), script))
 		out := j.output(t)
@@ -64,7 +65,7 @@ func TestModelSaysNonsense(t *testing.T) {
 // A goal that nobody has set is not reached.
 func TestNoGoal(t *testing.T) {
 	j := newJournal("")
-	j.run(t, engine(idle(1), explore.Settings{URL: scripted.DemoURL}, llm.NewScript(llm.Say(`{"goalReached":true}`))))
+	j.run(t, engine(idle(1), explore.Settings{URL: scripted.DemoURL}, llmtest.NewScript(llmtest.Say(`{"goalReached":true}`))))
 	if out := j.output(t); out.Reason != explore.ReasonExhausted || out.Iterations != 1 {
 		t.Errorf("%+v", out)
 	}
@@ -76,7 +77,7 @@ func TestModelTypes(t *testing.T) {
 		{Action: devices.Action{Kind: devices.Type, Label: "Name"}},
 	}}}}
 	j := newJournal("")
-	j.run(t, engine(app, explore.Settings{URL: scripted.DemoURL}, llm.NewScript(llm.Say(`{"choose":1,"value":"Ann\u0000\n`+strings.Repeat("x", 5000)+`"}`))))
+	j.run(t, engine(app, explore.Settings{URL: scripted.DemoURL}, llmtest.NewScript(llmtest.Say(`{"choose":1,"value":"Ann\u0000\n`+strings.Repeat("x", 5000)+`"}`))))
 	text := mustJSON(t, j.records)
 	if !strings.Contains(text, `"Ann x`) || strings.Contains(text, strings.Repeat("x", 401)) {
 		t.Errorf("%.3000s", text)

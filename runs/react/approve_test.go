@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/tools"
@@ -30,9 +31,9 @@ func asking(m llm.Model, s *tools.Set, globs ...string) *react.Loop {
 func TestApprovedCallRuns(t *testing.T) {
 	var c counter
 	j := newJournal("go")
-	reply := llm.Use(call("a", "pay", "5"), call("b", "look", ""))
+	reply := llmtest.Use(call("a", "pay", "5"), call("b", "look", ""))
 	reply.Text = "I pay the bill now."
-	l := asking(llm.NewScript(reply, llm.Say("done")), c.set(t), "p*")
+	l := asking(llmtest.NewScript(reply, llmtest.Say("done")), c.set(t), "p*")
 	for range 2 { // woken for nothing, it goes on waiting
 		if got := until(t, j.run(t, l)); got != "answer/approve/a" {
 			t.Fatalf("waits for %q", got)
@@ -94,7 +95,7 @@ func TestNotApproved(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var c counter
 			j := newJournal("go")
-			l := asking(llm.NewScript(llm.Use(call("a", "pay", "1"), call("b", "put", "2")), llm.Say("ok")), c.set(t), "pay")
+			l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "1"), call("b", "put", "2")), llmtest.Say("ok")), c.set(t), "pay")
 			until(t, j.run(t, l))
 			j.say("approve/a", tt.a)
 			if err := j.run(t, l); err != nil {
@@ -114,7 +115,7 @@ func TestNobodyCanBeAsked(t *testing.T) {
 		var c counter
 		j := newJournal("go")
 		j.nobody = true
-		l := asking(llm.NewScript(llm.Use(call("a", "pay", "1")), llm.Say("ok")), c.set(t), "*")
+		l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "1")), llmtest.Say("ok")), c.set(t), "*")
 		turn := j.turn()
 		if blind {
 			turn.Ask = nil
@@ -166,7 +167,7 @@ func TestRules(t *testing.T) {
 				j.records = slices.Insert(j.records, 0, claybot.Record{Type: claybot.RecordQuestion, Run: "before", Question: &claybot.Question{ID: "old", Tool: tt.tool, Type: claybot.QuestionConfirm}})
 				j.say("old", *tt.prior)
 			}
-			l := loop(llm.NewScript(llm.Use(call("a", tt.tool, "1")), llm.Say("ok")), set)
+			l := loop(llmtest.NewScript(llmtest.Use(call("a", tt.tool, "1")), llmtest.Say("ok")), set)
 			l.Approve = func(claybot.Agent) react.Rules { return tt.rules }
 			waits := until(t, j.run(t, l))
 			if (waits != "") != tt.asks {
@@ -199,7 +200,7 @@ func TestRuleGoneWhileAsked(t *testing.T) {
 				var c counter
 				j := newJournal("go")
 				rules := react.Rules{Ask: []string{"look"}}
-				l := loop(llm.NewScript(llm.Use(call("x", "pay", "0"), call("a", "look", "1"), call("b", "look", "2")), llm.Say("ok")), c.set(t))
+				l := loop(llmtest.NewScript(llmtest.Use(call("x", "pay", "0"), call("a", "look", "1"), call("b", "look", "2")), llmtest.Say("ok")), c.set(t))
 				l.Approve = func(claybot.Agent) react.Rules { return rules }
 				if got := until(t, j.run(t, l)); got != "answer/approve/a" {
 					t.Fatalf("waits for %q", got)
@@ -235,7 +236,7 @@ func TestQuestionOfAnotherCall(t *testing.T) {
 		r.Type = claybot.RecordQuestion
 		j.records = slices.Insert(j.records, 0, r)
 		j.approvals["approve/a"] = claybot.Answered{Value: []byte("false"), Via: claybot.ViaButton}
-		if err := j.run(t, loop(llm.NewScript(llm.Use(call("a", "pay", "1")), llm.Say("ok")), c.set(t))); err != nil || c.runs["a"] != 1 {
+		if err := j.run(t, loop(llmtest.NewScript(llmtest.Use(call("a", "pay", "1")), llmtest.Say("ok")), c.set(t))); err != nil || c.runs["a"] != 1 {
 			t.Errorf("%s: %v, ran %v", name, err, c.runs)
 		}
 	}
@@ -247,7 +248,7 @@ func TestRefusedCallsAskNobody(t *testing.T) {
 	j := newJournal("go")
 	bad := claybot.ToolCall{ID: "a", Name: "pay", Args: `{"word":1}`}
 	cut := claybot.ToolCall{ID: "b", Name: "pay", Args: `{"wor`}
-	if err := j.run(t, asking(llm.NewScript(llm.Use(bad, cut), llm.Say("ok")), c.set(t), "*")); err != nil {
+	if err := j.run(t, asking(llmtest.NewScript(llmtest.Use(bad, cut), llmtest.Say("ok")), c.set(t), "*")); err != nil {
 		t.Fatal(err)
 	}
 	if len(j.asked()) != 0 || len(c.runs) != 0 {
@@ -258,7 +259,7 @@ func TestRefusedCallsAskNobody(t *testing.T) {
 func TestActionThatCannotBeShown(t *testing.T) {
 	var c counter
 	j := newJournal("go")
-	l := asking(llm.NewScript(llm.Use(call("a", "pay", strings.Repeat("x", 20_000))), llm.Say("ok")), c.set(t), "*")
+	l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", strings.Repeat("x", 20_000))), llmtest.Say("ok")), c.set(t), "*")
 	if err := j.run(t, l); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func TestApprovalOfAnotherAction(t *testing.T) {
 	for name, change := range tests {
 		var c counter
 		j := newJournal("go")
-		l := asking(llm.NewScript(llm.Use(call("a", "pay", "1000")), llm.Say("ok")), c.set(t), "*")
+		l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "1000")), llmtest.Say("ok")), c.set(t), "*")
 		until(t, j.run(t, l))
 		change(j.last().Question)
 		j.say("approve/a", yes())
@@ -298,7 +299,7 @@ func TestApprovalsInAGroup(t *testing.T) {
 	var c counter
 	j := newJournal("go")
 	set := askers(t, j, &c)
-	script := llm.NewScript(llm.Use(call("a", "look", "1"), call("b", "peek", "2"), call("c", "look", "3"), call("d", "peek", "4")), llm.Say("ok"))
+	script := llmtest.NewScript(llmtest.Use(call("a", "look", "1"), call("b", "peek", "2"), call("c", "look", "3"), call("d", "peek", "4")), llmtest.Say("ok"))
 	l := asking(script, set, "look")
 	for _, want := range []struct {
 		wait claybot.MessageID
@@ -327,18 +328,18 @@ func TestApprovalsInAGroup(t *testing.T) {
 
 // Crashes between question, answer, start and result: asked once, run once.
 func TestCrashAroundApprovals(t *testing.T) {
-	replies := []llm.Reply{
-		llm.Use(call("a", "pay", "1"), call("b", "look", "2"), call("c", "look", "3")),
-		llm.Use(call("d", "put", "4")), llm.Say("all done"),
+	replies := []llmtest.Reply{
+		llmtest.Use(call("a", "pay", "1"), call("b", "look", "2"), call("c", "look", "3")),
+		llmtest.Use(call("d", "put", "4")), llmtest.Say("all done"),
 	}
-	left := func(j *journal) *llm.Script {
+	left := func(j *journal) *llmtest.Script {
 		n := 0
 		for _, r := range j.records {
 			if r.Type == claybot.RecordAssistant {
 				n++
 			}
 		}
-		return llm.NewScript(replies[n:]...)
+		return llmtest.NewScript(replies[n:]...)
 	}
 	for k := 1; k <= 8; k++ {
 		for _, keep := range []bool{true, false} {
@@ -392,7 +393,7 @@ func TestCrashAroundApprovals(t *testing.T) {
 func TestApprovedOnceCallInDoubt(t *testing.T) {
 	var c counter
 	j := newJournal("go")
-	l := asking(llm.NewScript(llm.Use(call("a", "pay", "1")), llm.Say("ok")), c.set(t), "*")
+	l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "1")), llmtest.Say("ok")), c.set(t), "*")
 	until(t, j.run(t, l))
 	j.say("approve/a", yes())
 	if err := j.pass(t.Context(), l, j.turn(), 1, false); !errors.Is(err, errCrash) { // the result is lost
@@ -408,7 +409,7 @@ func TestApprovedOnceCallInDoubt(t *testing.T) {
 
 func TestPromptError(t *testing.T) {
 	var c counter
-	script := llm.NewScript(llm.Say("ok"))
+	script := llmtest.NewScript(llmtest.Say("ok"))
 	l := loop(script, c.set(t))
 	own := &runs.Error{Code: runs.CodePrompt, Text: "line 3", Say: "The prompt is broken."}
 	for _, cause := range []error{errors.New("line 3: unknown name user.nmae"), own} {
@@ -427,7 +428,7 @@ func TestPromptError(t *testing.T) {
 		t.Errorf("%+v", size)
 	}
 	j := talk(20, 500)
-	l.Model = func(claybot.Agent) llm.Model { return llm.NewScript(llm.Say("short")) }
+	l.Model = func(claybot.Agent) llm.Model { return llmtest.NewScript(llmtest.Say("short")) }
 	n := 0
 	for r, err := range l.Compact(t.Context(), j.turn()) {
 		if err != nil || r.Text != "short" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/tools"
 )
@@ -28,7 +29,7 @@ func TestEditedCallRuns(t *testing.T) {
 	} {
 		var c counter
 		j := newJournal("go")
-		l := asking(llm.NewScript(llm.Use(call("a", "pay", "5"), call("b", "look", "")), llm.Say("done")), c.set(t), "p*")
+		l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "5"), call("b", "look", "")), llmtest.Say("done")), c.set(t), "p*")
 		until(t, j.run(t, l))
 		j.say("approve/a", edited("telegram/1", tt.args))
 		if err := j.run(t, l); err != nil {
@@ -71,7 +72,7 @@ func TestQuorum(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var c counter
 			j := newJournal("go")
-			l := asking(llm.NewScript(llm.Use(call("a", "pay", "5")), llm.Say("done")), c.set(t))
+			l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "5")), llmtest.Say("done")), c.set(t))
 			l.People = people
 			l.Approve = func(claybot.Agent) react.Rules {
 				return react.Rules{Ask: []string{"pay"}, Quorum: 2, Approvers: []string{"slack/ann", "telegram/1", "slack/bob"}}
@@ -111,7 +112,7 @@ func TestQuorumOfTooFew(t *testing.T) {
 		rules.Ask = []string{"pay"}
 		var c counter
 		j := newJournal("go")
-		l := asking(llm.NewScript(llm.Use(call("a", "pay", "5")), llm.Say("done")), c.set(t))
+		l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "5")), llmtest.Say("done")), c.set(t))
 		l.Approve = func(claybot.Agent) react.Rules { return rules }
 		if err := j.run(t, l); err != nil {
 			t.Fatalf("%+v: %v", rules, err)
@@ -127,7 +128,7 @@ func TestApprovalIsBoundToThePlace(t *testing.T) {
 	for place, runs := range map[string]bool{"docker, no network": true, "local": false} {
 		var c counter
 		j := newJournal("go")
-		l := asking(llm.NewScript(llm.Use(call("a", "pay", "5")), llm.Say("done")), c.set(t), "pay")
+		l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "5")), llmtest.Say("done")), c.set(t), "pay")
 		l.Place = func(claybot.Agent) string { return "docker, no network" }
 		until(t, j.run(t, l))
 		if !strings.Contains(j.last().Question.Text, `where: "docker, no network"`) {
@@ -186,11 +187,11 @@ func TestTaint(t *testing.T) {
 			var env tools.Env
 			j := newJournal("go")
 			j.nobody = nobody
-			replies := []llm.Reply{llm.Use(call("b", tt.tool, "")), llm.Say("done")}
+			replies := []llmtest.Reply{llmtest.Use(call("b", tt.tool, "")), llmtest.Say("done")}
 			if tt.tainted {
-				replies = append([]llm.Reply{llm.Use(call("a", "page", ""))}, replies...)
+				replies = append([]llmtest.Reply{llmtest.Use(call("a", "page", ""))}, replies...)
 			}
-			err := j.run(t, loop(llm.NewScript(replies...), reach(t, &env)))
+			err := j.run(t, loop(llmtest.NewScript(replies...), reach(t, &env)))
 			want := tt.want
 			if want == "asks" && nobody {
 				want = "false not approved: nobody can be asked"
@@ -215,7 +216,7 @@ func TestTaint(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	var c counter
 	j := newJournal("go")
-	l := asking(llm.NewScript(llm.Use(call("a", "pay", "5"), call("b", "look", "x")), llm.Say("done")), c.set(t), "*")
+	l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "5"), call("b", "look", "x")), llmtest.Say("done")), c.set(t), "*")
 	l.Dry = func(claybot.Agent) bool { return true }
 	if err := j.run(t, l); err != nil {
 		t.Fatal(err)

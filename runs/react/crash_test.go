@@ -8,28 +8,28 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/tools"
 )
 
 // scene is a run with every kind of step: each effect, neighbours that run side
 // by side, a refused call, an unknown tool, a message that joins in.
-var scene = []llm.Reply{
-	llm.Use(call("a", "look", "1"), call("b", "look", "2"), call("c", "pay", "3"), call("d", "put", "4")),
-	llm.Use(call("e", "pay", "5"), claybot.ToolCall{ID: "f", Name: "look", Args: `{"word"`}, call("g", "none", "6")),
-	llm.Use(call("h", "put", "7")),
-	llm.Say("all done"),
+var scene = []llmtest.Reply{
+	llmtest.Use(call("a", "look", "1"), call("b", "look", "2"), call("c", "pay", "3"), call("d", "put", "4")),
+	llmtest.Use(call("e", "pay", "5"), claybot.ToolCall{ID: "f", Name: "look", Args: `{"word"`}, call("g", "none", "6")),
+	llmtest.Use(call("h", "put", "7")),
+	llmtest.Say("all done"),
 }
 
 // rest is the model for a run that has got as far as j.
-func rest(j *journal) *llm.Script {
+func rest(j *journal) *llmtest.Script {
 	answers := 0
 	for _, r := range j.records {
 		if r.Type == claybot.RecordAssistant {
 			answers++
 		}
 	}
-	return llm.NewScript(scene[answers:]...)
+	return llmtest.NewScript(scene[answers:]...)
 }
 
 func sceneJournal() *journal {
@@ -172,7 +172,7 @@ func TestStartedToolIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.run(t, loop(llm.NewScript(llm.Say("ok")), none)); err != nil {
+	if err := j.run(t, loop(llmtest.NewScript(llmtest.Say("ok")), none)); err != nil {
 		t.Fatal(err)
 	}
 	if r := j.records[2]; !r.Interrupted || r.OK {
@@ -183,7 +183,7 @@ func TestStartedToolIsGone(t *testing.T) {
 func TestResumedRunIsDone(t *testing.T) {
 	j := newJournal("go")
 	j.records = append(j.records, claybot.Record{Type: claybot.RecordAssistant, Run: runID, Step: 1, Text: "hi"})
-	script := llm.NewScript(llm.Say("again"))
+	script := llmtest.NewScript(llmtest.Say("again"))
 	if err := j.run(t, loop(script, nil)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/tools"
@@ -49,13 +49,13 @@ func TestSixthRepeatEnds(t *testing.T) {
 		{"one works, one is unknown", two(one("look", "x"), one("none", "y")), react.Rules{}, false, 12},
 	} {
 		var c counter
-		var replies []llm.Reply
+		var replies []llmtest.Reply
 		for i := range 40 {
-			replies = append(replies, llm.Use(tt.next(i)))
+			replies = append(replies, llmtest.Use(tt.next(i)))
 		}
 		j := newJournal("go")
 		j.nobody = true
-		l := loop(llm.NewScript(replies...), c.set(t))
+		l := loop(llmtest.NewScript(replies...), c.set(t))
 		l.Approve = func(claybot.Agent) react.Rules { return tt.rules }
 		l.Dry = func(claybot.Agent) bool { return tt.dry }
 		err := j.run(t, l)
@@ -83,21 +83,21 @@ func TestToolBudgets(t *testing.T) {
 		name   string
 		limits tools.Limits
 		before int64 // milliseconds that a call before took
-		last   llm.Reply
+		last   llmtest.Reply
 		want   string // the code of the end
 		over   string
 	}{
-		{"output, it answers", tools.Limits{Output: 6}, 0, llm.Say("done"), "", "6 bytes"},
-		{"output, it goes on", tools.Limits{Output: 6}, 0, llm.Use(call("e", "look", "5")), runs.CodeToolBudget, "6 bytes"},
-		{"time, it answers", tools.Limits{Time: time.Minute}, 60_000, llm.Say("done"), "", "1m0s"},
-		{"the default time", tools.Limits{}, 2 * 3600 * 1000, llm.Use(call("e", "look", "5")), runs.CodeToolBudget, "2h0m0s"},
+		{"output, it answers", tools.Limits{Output: 6}, 0, llmtest.Say("done"), "", "6 bytes"},
+		{"output, it goes on", tools.Limits{Output: 6}, 0, llmtest.Use(call("e", "look", "5")), runs.CodeToolBudget, "6 bytes"},
+		{"time, it answers", tools.Limits{Time: time.Minute}, 60_000, llmtest.Say("done"), "", "1m0s"},
+		{"the default time", tools.Limits{}, 2 * 3600 * 1000, llmtest.Use(call("e", "look", "5")), runs.CodeToolBudget, "2h0m0s"},
 	} {
 		var c counter
 		j := newJournal("go")
 		j.records = append(j.records,
 			claybot.Record{Type: claybot.RecordAssistant, Run: runID, Step: 1, ToolCalls: []claybot.ToolCall{call("z", "look", "0")}},
 			claybot.Record{Type: claybot.RecordTool, Run: runID, Step: 1, ToolCallID: "z", Name: "look", OK: true, Text: "look 0", MS: tt.before})
-		l := loop(llm.NewScript(llm.Use(call("c", "pay", "3"), call("d", "look", "4")), tt.last), c.set(t))
+		l := loop(llmtest.NewScript(llmtest.Use(call("c", "pay", "3"), call("d", "look", "4")), tt.last), c.set(t))
 		l.Limits = func(claybot.Agent) tools.Limits { return tt.limits }
 		err := j.run(t, l)
 		got := results(j)
@@ -150,7 +150,7 @@ func TestBadCalls(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var c counter
 			j := newJournal("go")
-			if err := j.run(t, loop(llm.NewScript(llm.Use(tt.calls...), llm.Say("done")), c.set(t))); err != nil {
+			if err := j.run(t, loop(llmtest.NewScript(llmtest.Use(tt.calls...), llmtest.Say("done")), c.set(t))); err != nil {
 				t.Fatal(err)
 			}
 			oneResultEach(t, j)
@@ -161,14 +161,14 @@ func TestBadCalls(t *testing.T) {
 				return
 			}
 			again := newJournal("go")
-			var replies []llm.Reply
+			var replies []llmtest.Reply
 			for i := range 10 {
-				replies = append(replies, llm.Use(tt.calls...))
+				replies = append(replies, llmtest.Use(tt.calls...))
 				if tt.calls[0].Name == "look" && i%2 == 1 { // another mistake each time, so that it is no repetition
-					replies[i] = llm.Use(raw("a", "look", fmt.Sprint(`{"word":`, i)))
+					replies[i] = llmtest.Use(raw("a", "look", fmt.Sprint(`{"word":`, i)))
 				}
 			}
-			err := again.run(t, loop(llm.NewScript(replies...), c.set(t)))
+			err := again.run(t, loop(llmtest.NewScript(replies...), c.set(t)))
 			if code(err) != runs.CodeBadCalls || len(results(again)) != 4 {
 				t.Errorf("%v after %d rounds", err, len(results(again)))
 			}

@@ -12,38 +12,39 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/tools"
 )
 
 func TestAnswers(t *testing.T) {
-	stop := func(text string, s llm.Stop) llm.Reply {
-		return llm.Reply{Response: llm.Response{Text: text, Stop: s, Model: "m", Usage: claybot.Usage{Input: 10, Output: 2, LLMCalls: 1}}}
+	stop := func(text string, s llm.Stop) llmtest.Reply {
+		return llmtest.Reply{Response: llm.Response{Text: text, Stop: s, Model: "m", Usage: claybot.Usage{Input: 10, Output: 2, LLMCalls: 1}}}
 	}
-	refused := llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "no"}}
+	refused := llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "no"}}
 	tests := []struct {
 		name    string
-		replies []llm.Reply
+		replies []llmtest.Reply
 		want    string
 		calls   int64
 	}{
-		{"plain", []llm.Reply{stop("hello", llm.StopEnd)}, "hello", 1},
-		{"unknown reason", []llm.Reply{stop("hello", "eos")}, "hello", 1},
-		{"empty", []llm.Reply{stop("", llm.StopEnd)}, "The model gave an empty answer. Please ask again, perhaps in other words.", 1},
-		{"blank", []llm.Reply{stop(" \n", llm.StopEnd)}, "The model gave an empty answer. Please ask again, perhaps in other words.", 1},
-		{"tools promised, none made", []llm.Reply{stop("", llm.StopTools)}, "The model gave an empty answer. Please ask again, perhaps in other words.", 1},
-		{"filtered", []llm.Reply{stop("", llm.StopFilter)}, "The model's provider withheld the answer (content filter).", 1},
-		{"filtered half way", []llm.Reply{stop("I", llm.StopFilter)}, "I\n\n[ended by the content filter of the model's provider]", 1},
-		{"cut, empty", []llm.Reply{stop("", llm.StopLength)}, "The model reached its length limit before it said anything. A shorter question may help.", 1},
-		{"continued", []llm.Reply{stop("one ", llm.StopLength), stop("two", llm.StopEnd)}, "one two", 2},
-		{"cut again", []llm.Reply{stop("one ", llm.StopLength), stop("two", llm.StopLength)}, "one two\n\n[cut off: the model reached its length limit]", 2},
-		{"not continued", []llm.Reply{stop("one", llm.StopLength), refused}, "one\n\n[cut off: the model reached its length limit]", 1},
+		{"plain", []llmtest.Reply{stop("hello", llm.StopEnd)}, "hello", 1},
+		{"unknown reason", []llmtest.Reply{stop("hello", "eos")}, "hello", 1},
+		{"empty", []llmtest.Reply{stop("", llm.StopEnd)}, "The model gave an empty answer. Please ask again, perhaps in other words.", 1},
+		{"blank", []llmtest.Reply{stop(" \n", llm.StopEnd)}, "The model gave an empty answer. Please ask again, perhaps in other words.", 1},
+		{"tools promised, none made", []llmtest.Reply{stop("", llm.StopTools)}, "The model gave an empty answer. Please ask again, perhaps in other words.", 1},
+		{"filtered", []llmtest.Reply{stop("", llm.StopFilter)}, "The model's provider withheld the answer (content filter).", 1},
+		{"filtered half way", []llmtest.Reply{stop("I", llm.StopFilter)}, "I\n\n[ended by the content filter of the model's provider]", 1},
+		{"cut, empty", []llmtest.Reply{stop("", llm.StopLength)}, "The model reached its length limit before it said anything. A shorter question may help.", 1},
+		{"continued", []llmtest.Reply{stop("one ", llm.StopLength), stop("two", llm.StopEnd)}, "one two", 2},
+		{"cut again", []llmtest.Reply{stop("one ", llm.StopLength), stop("two", llm.StopLength)}, "one two\n\n[cut off: the model reached its length limit]", 2},
+		{"not continued", []llmtest.Reply{stop("one", llm.StopLength), refused}, "one\n\n[cut off: the model reached its length limit]", 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			j := newJournal("hi")
-			if err := j.run(t, loop(llm.NewScript(tt.replies...), nil)); err != nil {
+			if err := j.run(t, loop(llmtest.NewScript(tt.replies...), nil)); err != nil {
 				t.Fatal(err)
 			}
 			r := j.last()
@@ -61,8 +62,8 @@ func TestAnswers(t *testing.T) {
 func TestDeltasGrow(t *testing.T) {
 	j := newJournal("hi")
 	var c counter
-	cut := llm.Reply{Response: llm.Response{Text: "abcd", Stop: llm.StopLength}}
-	l := loop(llm.NewScript(llm.Use(call("a", "look", "")), cut, llm.Say("ef")), c.set(t))
+	cut := llmtest.Reply{Response: llm.Response{Text: "abcd", Stop: llm.StopLength}}
+	l := loop(llmtest.NewScript(llmtest.Use(call("a", "look", "")), cut, llmtest.Say("ef")), c.set(t))
 	if err := j.run(t, l); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestRequests(t *testing.T) {
 	j.inject = [][]claybot.Record{{user("m3", "more")}}
 	var c counter
 	set := c.set(t)
-	script := llm.NewScript(llm.Use(call("a", "look", "1")), llm.Say("ok"))
+	script := llmtest.NewScript(llmtest.Use(call("a", "look", "1")), llmtest.Say("ok"))
 	l := loop(script, set)
 	prompts := 0
 	l.Prompt = func(t *runs.Turn) (string, error) {
@@ -130,10 +131,10 @@ func TestCallsAreRepaired(t *testing.T) {
 	var c counter
 	set := c.set(t)
 	giant := claybot.ToolCall{ID: "", Name: strings.Repeat("n", 500), Args: `{"word":"` + strings.Repeat("x", 2<<20) + `"}`}
-	script := llm.NewScript(
-		llm.Use(call("", "look", "1"), call("same", "look", "2"), call("same", "look", "3")),
-		llm.Use(call("same", "look", "4"), giant),
-		llm.Say("ok"),
+	script := llmtest.NewScript(
+		llmtest.Use(call("", "look", "1"), call("same", "look", "2"), call("same", "look", "3")),
+		llmtest.Use(call("same", "look", "4"), giant),
+		llmtest.Say("ok"),
 	)
 	if err := j.run(t, loop(script, set)); err != nil {
 		t.Fatal(err)
@@ -158,14 +159,14 @@ func TestLimitsOfCalls(t *testing.T) {
 	j := newJournal("hi")
 	var c counter
 	set := c.set(t)
-	many := func(step int) llm.Reply {
+	many := func(step int) llmtest.Reply {
 		var calls []claybot.ToolCall
 		for i := range 70 {
 			calls = append(calls, call(fmt.Sprintf("c%d.%d", step, i), "look", fmt.Sprintf("%d %d", step, i)))
 		}
-		return llm.Use(calls...)
+		return llmtest.Use(calls...)
 	}
-	if err := j.run(t, loop(llm.NewScript(many(1), many(2), many(3), llm.Say("ok")), set)); err != nil {
+	if err := j.run(t, loop(llmtest.NewScript(many(1), many(2), many(3), llmtest.Say("ok")), set)); err != nil {
 		t.Fatal(err)
 	}
 	ok, step, run := 0, 0, 0
@@ -186,24 +187,24 @@ func TestLimitsOfCalls(t *testing.T) {
 }
 
 func TestStuckRunsEnd(t *testing.T) {
-	repeat := func(n int, of ...llm.Reply) []llm.Reply {
-		var all []llm.Reply
+	repeat := func(n int, of ...llmtest.Reply) []llmtest.Reply {
+		var all []llmtest.Reply
 		for i := range n {
 			all = append(all, of[i%len(of)])
 		}
 		return all
 	}
-	look := func(w string) llm.Reply { return llm.Use(call("", "look", w)) }
-	broken := llm.Use(call("", "broken", ""))
-	bad := func(i int) llm.Reply { return llm.Use(call("", fmt.Sprintf("none%d", i), "")) }
-	cut := llm.Use(claybot.ToolCall{Name: "look", Args: `{"word":`})
-	var counting []llm.Reply
+	look := func(w string) llmtest.Reply { return llmtest.Use(call("", "look", w)) }
+	broken := llmtest.Use(call("", "broken", ""))
+	bad := func(i int) llmtest.Reply { return llmtest.Use(call("", fmt.Sprintf("none%d", i), "")) }
+	cut := llmtest.Use(claybot.ToolCall{Name: "look", Args: `{"word":`})
+	var counting []llmtest.Reply
 	for i := range 10 {
 		counting = append(counting, look(fmt.Sprint(i)))
 	}
 	tests := []struct {
 		name     string
-		replies  []llm.Reply
+		replies  []llmtest.Reply
 		max      int
 		code     string
 		requests int
@@ -211,22 +212,22 @@ func TestStuckRunsEnd(t *testing.T) {
 		{"same call", repeat(9, look("1")), 0, runs.CodeRepeating, 6},
 		{"same call, failing", repeat(9, broken), 0, runs.CodeRepeating, 6},
 		{"two in turn", repeat(20, look("1"), look("2")), 0, runs.CodeRepeating, 12},
-		{"two in one answer", repeat(20, llm.Use(call("", "look", "1"), call("", "look", "2"))), 0, runs.CodeRepeating, 6},
-		{"five times the same", append(repeat(5, look("1")), look("2"), llm.Say("ok")), 0, "", 7},
-		{"unknown tools", []llm.Reply{bad(1), bad(2), bad(3), bad(4), bad(5)}, 0, runs.CodeBadCalls, 4},
+		{"two in one answer", repeat(20, llmtest.Use(call("", "look", "1"), call("", "look", "2"))), 0, runs.CodeRepeating, 6},
+		{"five times the same", append(repeat(5, look("1")), look("2"), llmtest.Say("ok")), 0, "", 7},
+		{"unknown tools", []llmtest.Reply{bad(1), bad(2), bad(3), bad(4), bad(5)}, 0, runs.CodeBadCalls, 4},
 		{"cut arguments", repeat(9, cut), 0, runs.CodeBadCalls, 4},
-		{"a good round between", []llm.Reply{bad(1), bad(2), bad(3), look("1"), bad(4), bad(5), bad(6), llm.Say("ok")}, 0, "", 8},
-		{"a good call between", []llm.Reply{bad(1), bad(2), bad(3), llm.Use(call("", "none", ""), call("", "look", "")), bad(4), llm.Say("ok")}, 0, "", 6},
-		{"failing tools are no bad calls", []llm.Reply{broken, broken, broken, broken, broken, llm.Say("ok")}, 0, "", 6},
+		{"a good round between", []llmtest.Reply{bad(1), bad(2), bad(3), look("1"), bad(4), bad(5), bad(6), llmtest.Say("ok")}, 0, "", 8},
+		{"a good call between", []llmtest.Reply{bad(1), bad(2), bad(3), llmtest.Use(call("", "none", ""), call("", "look", "")), bad(4), llmtest.Say("ok")}, 0, "", 6},
+		{"failing tools are no bad calls", []llmtest.Reply{broken, broken, broken, broken, broken, llmtest.Say("ok")}, 0, "", 6},
 		{"steps", counting, 3, runs.CodeTooMany, 3},
-		{"last step answers", []llm.Reply{look("1"), look("2"), llm.Say("ok")}, 3, "", 3},
+		{"last step answers", []llmtest.Reply{look("1"), look("2"), llmtest.Say("ok")}, 3, "", 3},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, every := range []int{0, 1} { // also when each record is a pass of its own
 				var c counter
 				j := newJournal("hi")
-				script := llm.NewScript(tt.replies...)
+				script := llmtest.NewScript(tt.replies...)
 				l := loop(script, c.set(t))
 				l.MaxSteps = func(claybot.Agent) int { return tt.max }
 				err := errCrash
@@ -242,13 +243,13 @@ func TestStuckRunsEnd(t *testing.T) {
 }
 
 func TestDefaultMaxSteps(t *testing.T) {
-	var replies []llm.Reply
+	var replies []llmtest.Reply
 	for i := range 70 {
-		replies = append(replies, llm.Use(call("", "look", fmt.Sprint(i))))
+		replies = append(replies, llmtest.Use(call("", "look", fmt.Sprint(i))))
 	}
 	var c counter
 	j := newJournal("hi")
-	script := llm.NewScript(replies...)
+	script := llmtest.NewScript(replies...)
 	if err := j.run(t, loop(script, c.set(t))); code(err) != runs.CodeTooMany || len(script.Requests()) != react.DefaultMaxSteps {
 		t.Errorf("%v after %d requests", err, len(script.Requests()))
 	}
@@ -314,7 +315,7 @@ func TestErrorsOfTheTurn(t *testing.T) {
 		case "inject":
 			turn.Inject = func(context.Context) ([]claybot.Record, error) { return nil, disk }
 		}
-		l := loop(llm.NewScript(llm.Use(call("a", "pay", "1")), llm.Say("ok")), c.set(t))
+		l := loop(llmtest.NewScript(llmtest.Use(call("a", "pay", "1")), llmtest.Say("ok")), c.set(t))
 		if err := j.pass(t.Context(), l, turn, 0, true); !errors.Is(err, disk) {
 			t.Errorf("%s: %v", broken, err)
 		}
@@ -349,7 +350,7 @@ func TestEndOfContext(t *testing.T) {
 					j := newJournal("hi")
 					l, records := loop(hanging{}, nil), 1
 					if place == "tool" {
-						l, records = loop(llm.NewScript(llm.Use(claybot.ToolCall{ID: "a", Name: "hang"})), hangingTool(t)), 2
+						l, records = loop(llmtest.NewScript(llmtest.Use(claybot.ToolCall{ID: "a", Name: "hang"})), hangingTool(t)), 2
 					}
 					start := time.Now()
 					err := j.pass(ctx, l, j.turn(), 0, true)
@@ -414,7 +415,7 @@ func TestOrderOfCalls(t *testing.T) {
 			return claybot.ToolCall{ID: id, Name: name, Args: fmt.Sprintf(`{"seconds":%d}`, seconds)}
 		}
 		j := newJournal("hi")
-		script := llm.NewScript(llm.Use(c("a", "act", 1), c("b", "read", 3), c("c", "read", 2), c("d", "act", 1), c("e", "act", 1)), llm.Say("ok"))
+		script := llmtest.NewScript(llmtest.Use(c("a", "act", 1), c("b", "read", 3), c("c", "read", 2), c("d", "act", 1), c("e", "act", 1)), llmtest.Say("ok"))
 		if err := j.run(t, loop(script, set)); err != nil {
 			t.Fatal(err)
 		}

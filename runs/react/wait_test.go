@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/tools"
 )
@@ -55,7 +56,7 @@ func TestWaitingCallEndsThePass(t *testing.T) {
 	var c counter
 	j := newJournal("go")
 	set := askers(t, j, &c)
-	script := llm.NewScript(llm.Use(call("p", "pay", ""), call("a", "ask", ""), call("q", "pay", "")), llm.Say("all done"))
+	script := llmtest.NewScript(llmtest.Use(call("p", "pay", ""), call("a", "ask", ""), call("q", "pay", "")), llmtest.Say("all done"))
 	l := loop(script, set)
 	for range 2 { // woken for nothing, it goes on waiting
 		if got := until(t, j.run(t, l)); got != "answer/a" {
@@ -79,7 +80,7 @@ func TestWaitInAGroup(t *testing.T) {
 	var c counter
 	j := newJournal("go")
 	set := askers(t, j, &c)
-	script := llm.NewScript(llm.Use(call("a", "look", ""), call("b", "peek", ""), call("c", "look", ""), call("d", "peek", "")), llm.Say("ok"))
+	script := llmtest.NewScript(llmtest.Use(call("a", "look", ""), call("b", "peek", ""), call("c", "look", ""), call("d", "peek", "")), llmtest.Say("ok"))
 	l := loop(script, set)
 	for _, step := range []struct {
 		waits claybot.MessageID
@@ -104,7 +105,7 @@ func TestWaitInAGroup(t *testing.T) {
 func TestOnceMustNotWait(t *testing.T) {
 	var c counter
 	j := newJournal("go")
-	l := loop(llm.NewScript(llm.Use(call("a", "risk", "")), llm.Say("ok")), askers(t, j, &c))
+	l := loop(llmtest.NewScript(llmtest.Use(call("a", "risk", "")), llmtest.Say("ok")), askers(t, j, &c))
 	if err := j.run(t, l); err != nil {
 		t.Fatal(err)
 	}
@@ -124,16 +125,16 @@ func TestStoppedWhileWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.pass(ctx, loop(llm.NewScript(llm.Use(call("a", "ask", ""))), set), j.turn(), 0, true); !errors.Is(err, stopped) {
+	if err := j.pass(ctx, loop(llmtest.NewScript(llmtest.Use(call("a", "ask", ""))), set), j.turn(), 0, true); !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
 }
 
 // waiting is a run that waits twice, among calls that must not be repeated.
-var waiting = []llm.Reply{
-	llm.Use(call("a", "look", ""), call("b", "peek", ""), call("c", "pay", "")),
-	llm.Use(call("d", "pay", ""), call("e", "ask", ""), call("f", "pay", "")),
-	llm.Say("all done"),
+var waiting = []llmtest.Reply{
+	llmtest.Use(call("a", "look", ""), call("b", "peek", ""), call("c", "pay", "")),
+	llmtest.Use(call("d", "pay", ""), call("e", "ask", ""), call("f", "pay", "")),
+	llmtest.Say("all done"),
 }
 
 func TestCrashAtEveryStepOfAWait(t *testing.T) {
@@ -156,7 +157,7 @@ func TestCrashAtEveryStepOfAWait(t *testing.T) {
 						answers++
 					}
 				}
-				err := j.pass(t.Context(), loop(llm.NewScript(waiting[answers:]...), set), j.turn(), n, keep)
+				err := j.pass(t.Context(), loop(llmtest.NewScript(waiting[answers:]...), set), j.turn(), n, keep)
 				count += len(j.records) - before
 				switch {
 				case errors.Is(err, errCrash):
@@ -214,7 +215,7 @@ func TestLongResultIsSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := newJournal("go")
-	script := llm.NewScript(llm.Use(call("a", "read", "")), llm.Say("ok"))
+	script := llmtest.NewScript(llmtest.Use(call("a", "read", "")), llmtest.Say("ok"))
 	if err := j.run(t, loop(script, set)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
@@ -126,7 +126,7 @@ func TestTree(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	r := start(t)
-	r.mind.plan("use a tool", llm.Use(claybot.ToolCall{ID: "c1", Name: "wait", Args: `{"seconds":0.001}`}), llm.Say("done"))
+	r.mind.plan("use a tool", llmtest.Use(claybot.ToolCall{ID: "c1", Name: "wait", Args: `{"seconds":0.001}`}), llmtest.Say("done"))
 	a := r.say("use a tool")
 	r.ended(a.Run)
 	b := r.say("hello")

@@ -25,6 +25,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
@@ -265,11 +266,11 @@ func proxied(t *testing.T, kept bool, from int) *clientRig {
 			}
 			id := fmt.Sprintf("c%d.", from+len(cr.calls))
 			c := &clientCall{ID: id, Lib: lib, URL: srv.URL + "/" + id + "/v1", Key: key, Text: id, fault: f, pressed: make(chan struct{}), letGo: make(chan struct{})}
-			end := llm.Say("the answer")
+			end := llmtest.Say("the answer")
 			if f.ends == "fail" {
-				end = llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}}
+				end = llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}}
 			}
-			cr.mind.plan(id, llm.Use(claybot.ToolCall{ID: "p", Name: "press", Args: `{"call":"` + id + `"}`}), end)
+			cr.mind.plan(id, llmtest.Use(claybot.ToolCall{ID: "p", Name: "press", Args: `{"call":"` + id + `"}`}), end)
 			cr.calls[id] = c
 		}
 	}

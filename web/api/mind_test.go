@@ -7,22 +7,23 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A mind is a model that answers by what it is told: with the plan of the last
 // message that has one, else with an echo.
 type mind struct {
 	mu    sync.Mutex
-	plans map[string][]llm.Reply   // by a part of the message, one for each step
-	gates map[string]chan struct{} // by a part of the message: closed to go on
-	after map[string]bool          // the gate is in the middle of the text
+	plans map[string][]llmtest.Reply // by a part of the message, one for each step
+	gates map[string]chan struct{}   // by a part of the message: closed to go on
+	after map[string]bool            // the gate is in the middle of the text
 }
 
 func newMind() *mind {
-	return &mind{plans: make(map[string][]llm.Reply), gates: make(map[string]chan struct{}), after: make(map[string]bool)}
+	return &mind{plans: make(map[string][]llmtest.Reply), gates: make(map[string]chan struct{}), after: make(map[string]bool)}
 }
 
-func (m *mind) plan(key string, replies ...llm.Reply) {
+func (m *mind) plan(key string, replies ...llmtest.Reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plans[key] = replies
@@ -72,7 +73,7 @@ func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	return reply.Response, nil
 }
 
-func (m *mind) find(text string, step int) (reply llm.Reply, gate chan struct{}, half bool) {
+func (m *mind) find(text string, step int) (reply llmtest.Reply, gate chan struct{}, half bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, g := range m.gates {
@@ -85,7 +86,7 @@ func (m *mind) find(text string, step int) (reply llm.Reply, gate chan struct{},
 			return plan[step], gate, half
 		}
 	}
-	return llm.Say("re: " + text), gate, half
+	return llmtest.Say("re: " + text), gate, half
 }
 
 func pass(ctx context.Context, gate chan struct{}) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // client is the OpenAI library on a rig, with a token of its own.
@@ -112,12 +113,12 @@ func TestStreamedCompletion(t *testing.T) {
 	r := start(t)
 	c := r.client("operate")
 	long := strings.Repeat("a long answer, ", 400)
-	r.mind.plan("tell", llm.Say(long))
+	r.mind.plan("tell", llmtest.Say(long))
 	wait := claybot.ToolCall{ID: "c", Name: "wait", Args: `{"seconds":0.001}`}
-	looks := llm.Use(wait)
+	looks := llmtest.Use(wait)
 	looks.Text = "Let me look."
-	r.mind.plan("look", looks, llm.Say("There it is."))
-	r.mind.plan("silent", llm.Say("NO_REPLY"))
+	r.mind.plan("look", looks, llmtest.Say("There it is."))
+	r.mind.plan("silent", llmtest.Say("NO_REPLY"))
 	for in, want := range map[string]string{"tell": long, "look": "Let me look.\n\nThere it is.", "silent": "", "hello": "re: hello"} {
 		req := asking("claybot", in, user(in))
 		req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
@@ -163,7 +164,7 @@ func TestCompletionGrows(t *testing.T) {
 func TestCompletionAsks(t *testing.T) {
 	r := start(t)
 	c := r.client("operate")
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which colour?","type":"select","options":["red","green"]}`}), llm.Say("thanks"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which colour?","type":"select","options":["red","green"]}`}), llmtest.Say("thanks"))
 	text, _, finish, err := r.streamed(c, asking("claybot", "t", user("ask me")))
 	if err != nil || finish != "stop" || text != "Which colour?\n- red\n- green" {
 		t.Fatalf("%q, %q, %v", text, finish, err)
@@ -198,7 +199,7 @@ func TestCompletionAsks(t *testing.T) {
 func TestCompletionAsksSeveralThings(t *testing.T) {
 	r := start(t)
 	c := r.client("operate")
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"questions":[{"question":"How many?","key":"n","type":"number"},{"question":"Sure?","key":"sure","type":"boolean"}]}`}), llm.Say("thanks"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"questions":[{"question":"How many?","key":"n","type":"number"},{"question":"Sure?","key":"sure","type":"boolean"}]}`}), llmtest.Say("thanks"))
 	says := func(thread, text, want string) {
 		t.Helper()
 		got, _, _, err := r.streamed(c, asking("claybot", thread, user(text)))
@@ -217,7 +218,7 @@ func TestCompletionAsksSeveralThings(t *testing.T) {
 func TestCompletionFails(t *testing.T) {
 	r := start(t)
 	c := r.client("operate")
-	r.mind.plan("fail", llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}})
+	r.mind.plan("fail", llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}})
 	status := func(err error) (int, string) {
 		var e *openai.APIError
 		if !errors.As(err, &e) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
@@ -16,7 +16,7 @@ import (
 // asks makes the model ask, and starts a run that does.
 func (r *rig) asks(args string) acceptedRun {
 	r.Helper()
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: args}), llm.Say("thanks"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: args}), llmtest.Say("thanks"))
 	a := r.say("ask me")
 	r.until("the run waits", func() bool { return r.run(a.Run).State == "AWAITING" })
 	return a

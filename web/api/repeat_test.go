@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -48,7 +48,7 @@ func (r *rig) runs() int {
 // led to, nor a message when it was an answer.
 func TestRepeatedCompletionsChangeNothing(t *testing.T) {
 	r := start(t)
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llm.Say("a fine town"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llmtest.Say("a fine town"))
 	for _, c := range [][3]string{
 		{"k1", "ask me", "Which town?"},
 		{"k1", "ask me", "Which town?"},
@@ -76,8 +76,8 @@ func TestRepeatedCompletionsChangeNothing(t *testing.T) {
 // next one.
 func TestRepeatedAnswerToOneOfSeveralQuestions(t *testing.T) {
 	r := start(t)
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"questions":[{"question":"Who?","key":"who"},{"question":"Where?","key":"where"}]}`}),
-		llm.Use(claybot.ToolCall{ID: "p", Name: "ask_user", Args: `{"question":"When?"}`}), llm.Say("thanks"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"questions":[{"question":"Who?","key":"who"},{"question":"Where?","key":"where"}]}`}),
+		llmtest.Use(claybot.ToolCall{ID: "p", Name: "ask_user", Args: `{"question":"When?"}`}), llmtest.Say("thanks"))
 	for _, c := range [][3]string{
 		{"k1", "ask me", "Who?\n\nWhere?"},
 		{"k2", "Ann", "Where?"},
@@ -125,7 +125,7 @@ func (f faint) AnswerSaid(ctx context.Context, run claybot.RunID, values map[str
 func TestRepeatOfAHalfStoredAnswer(t *testing.T) {
 	fell := false
 	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return faint{d, r, &fell} } })
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llm.Say("a fine town"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llmtest.Say("a fine town"))
 	r.completed("t", "k1", "ask me")
 	body := `{"model":"claybot","user":"t","messages":[{"role":"user","content":"Paris"}]}`
 	if g := r.do("POST", "/v1/chat/completions", body, "Idempotency-Key", "k2"); g.code != http.StatusServiceUnavailable {
@@ -161,7 +161,7 @@ func (n nosy) Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry
 func TestCompletionLooksAtItsOwnQuestions(t *testing.T) {
 	all, entries := 0, 0
 	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return nosy{d, &all, &entries} } })
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llm.Say("a fine town"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llmtest.Say("a fine town"))
 	for _, thread := range []string{"one", "two", "three"} {
 		r.completed(thread, "k-"+thread, "ask me")
 	}

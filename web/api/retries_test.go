@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
@@ -51,8 +52,8 @@ func (p *press) tool() tools.Tool {
 }
 
 // pressing is a plan that uses the press once.
-func pressing(said string) []llm.Reply {
-	return []llm.Reply{llm.Use(claybot.ToolCall{ID: "p", Name: "press", Args: `{}`}), llm.Say(said)}
+func pressing(said string) []llmtest.Reply {
+	return []llmtest.Reply{llmtest.Use(claybot.ToolCall{ID: "p", Name: "press", Args: `{}`}), llmtest.Say(said)}
 }
 
 // withPress starts a rig whose model presses the button when it is asked to.
@@ -292,8 +293,8 @@ func TestBrokenStreamIsReadAgain(t *testing.T) {
 // second question; the retry of an answer is not the answer to the next question.
 func TestSameAnswerTwice(t *testing.T) {
 	r := start(t)
-	r.mind.plan("ask me", llm.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Really?"}`}),
-		llm.Use(claybot.ToolCall{ID: "p", Name: "ask_user", Args: `{"question":"Sure?"}`}), llm.Say("thanks"))
+	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Really?"}`}),
+		llmtest.Use(claybot.ToolCall{ID: "p", Name: "ask_user", Args: `{"question":"Sure?"}`}), llmtest.Say("thanks"))
 	for _, c := range [][3]string{
 		{"ask me", "0", "Really?"}, {"ask me", "1", "Really?"}, {"yes", "0", "Sure?"}, {"yes", "1", "Sure?"}, {"yes", "0", "thanks"}, {"yes", "1", "thanks"},
 	} {
@@ -311,7 +312,7 @@ func TestSameAnswerTwice(t *testing.T) {
 func TestErrorsSayWhetherToRetry(t *testing.T) {
 	busy := &refusing{}
 	r, p := withPress(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { busy.Desk = d; return busy } })
-	r.mind.plan("fail", llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}})
+	r.mind.plan("fail", llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}})
 	check := func(what string, g got, status int, retry, after bool, kind string) {
 		t.Helper()
 		var e struct {
@@ -376,7 +377,7 @@ func TestWaitingClientIsKeptAlive(t *testing.T) {
 	for text, want := range map[string]string{"press": `"content":"pressed it"`, "push": `{"error":{"message":"The run failed: `} {
 		t.Run(text, func(t *testing.T) {
 			r, p := withPress(t, func(r *rig) { r.alive = time.Millisecond })
-			r.mind.plan("push", pressing("")[0], llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}})
+			r.mind.plan("push", pressing("")[0], llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}})
 			resp := r.open("POST", "/v1/chat/completions", strings.Replace(pressBody, `"press"`, `"`+text+`"`, 1))
 			defer resp.Body.Close()
 			if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("X-Accel-Buffering") != "no" {

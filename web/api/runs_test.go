@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A runRow is a run as the API shows it.
@@ -395,7 +395,7 @@ func TestReservedIdsOfOneBatch(t *testing.T) {
 // A run under way tells what it has taken so far.
 func TestUsageOfARunUnderWay(t *testing.T) {
 	r := start(t)
-	r.mind.plan("take your time", llm.Use(claybot.ToolCall{ID: "w", Name: "wait", Args: `{"seconds":300}`}))
+	r.mind.plan("take your time", llmtest.Use(claybot.ToolCall{ID: "w", Name: "wait", Args: `{"seconds":300}`}))
 	a := r.say("take your time")
 	r.until("the model has answered", func() bool { return r.run(a.Run).Usage.Input == 10 })
 	if run := r.run(a.Run); run.State != "RUNNING" {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // checkOrder checks that events are those after a seq, without a gap, and that
@@ -55,7 +55,7 @@ func stored(all []told) (kept []told) {
 
 func TestStreamTellsAllFromTheFirst(t *testing.T) {
 	r := start(t)
-	r.mind.plan("use a tool", llm.Use(claybot.ToolCall{ID: "c1", Name: "wait", Args: `{"seconds":0.01}`}), llm.Say("done"))
+	r.mind.plan("use a tool", llmtest.Use(claybot.ToolCall{ID: "c1", Name: "wait", Args: `{"seconds":0.01}`}), llmtest.Say("done"))
 	a := r.say("use a tool")
 	all := r.stream(a.Stream)
 	r.checkOrder(all, 0)
@@ -135,7 +135,7 @@ func TestStreamHeadAndEnds(t *testing.T) {
 func TestStreamShowsGrowingText(t *testing.T) {
 	r := start(t)
 	text := strings.Repeat("growing text ", 20)
-	r.mind.plan("grow", llm.Say(text))
+	r.mind.plan("grow", llmtest.Say(text))
 	letGo := r.mind.hold("grow", true)
 	a := r.say("grow")
 	for range 2 { // the second reader comes in the middle
@@ -207,11 +207,11 @@ func TestStreamWaitsForWhatComes(t *testing.T) {
 // nothing.
 func TestStreamGoesOnAfterARestart(t *testing.T) {
 	r := start(t)
-	var steps []llm.Reply
+	var steps []llmtest.Reply
 	for i := range 6 {
-		steps = append(steps, llm.Use(claybot.ToolCall{ID: fmt.Sprint("c", i), Name: "wait", Args: fmt.Sprintf(`{"seconds":0.00%d}`, i+1)}))
+		steps = append(steps, llmtest.Use(claybot.ToolCall{ID: fmt.Sprint("c", i), Name: "wait", Args: fmt.Sprintf(`{"seconds":0.00%d}`, i+1)}))
 	}
-	r.mind.plan("many", append(steps, llm.Say("done"))...)
+	r.mind.plan("many", append(steps, llmtest.Say("done"))...)
 	letGo := r.mind.hold("many", false)
 	a := r.say("many")
 	resp := r.open("GET", a.Stream, "")
@@ -241,11 +241,11 @@ func TestStreamGoesOnAfterARestart(t *testing.T) {
 func TestManyReaders(t *testing.T) {
 	r := start(t)
 	const steps = 30
-	var plan []llm.Reply
+	var plan []llmtest.Reply
 	for i := range steps {
-		plan = append(plan, llm.Use(claybot.ToolCall{ID: fmt.Sprint("c", i), Name: "wait", Args: fmt.Sprintf(`{"seconds":0.00%d}`, i+1)}))
+		plan = append(plan, llmtest.Use(claybot.ToolCall{ID: fmt.Sprint("c", i), Name: "wait", Args: fmt.Sprintf(`{"seconds":0.00%d}`, i+1)}))
 	}
-	r.mind.plan("many", append(plan, llm.Say("done"))...)
+	r.mind.plan("many", append(plan, llmtest.Say("done"))...)
 	letGo := r.mind.hold("many", false)
 	a := r.say("many")
 	var wg sync.WaitGroup

@@ -8,11 +8,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // both is a reply with a text and a call.
-func both(text, id, tool, args string) llm.Reply {
+func both(text, id, tool, args string) llmtest.Reply {
 	r := use(id, tool, args)
 	r.Text = text
 	return r
@@ -24,8 +24,8 @@ func TestChat(t *testing.T) {
 	r := newRig(t)
 	r.lasts()
 	r.start()
-	r.mind.plan("hello", both("Let me *look* at it.", "c1", "current_time", `{"zone":"UTC"}`), llm.Say("It is **early**."))
-	r.mind.plan("for ever", llm.Say("This takes for ever and ever."))
+	r.mind.plan("hello", both("Let me *look* at it.", "c1", "current_time", `{"zone":"UTC"}`), llmtest.Say("It is **early**."))
+	r.mind.plan("for ever", llmtest.Say("This takes for ever and ever."))
 	b := r.browse()
 	b.do("nothing was said yet", until(`document.querySelector("#state").dataset.state === "live"`), until(`!document.querySelector("#empty").hidden`))
 
@@ -72,7 +72,7 @@ func TestChat(t *testing.T) {
 func chatTodos(b *browser) {
 	b.Helper()
 	b.mind.plan("tidy", use("t1", "write_todos", `{"todos":[{"id":"1","text":"tea","status":"pending"}]}`),
-		use("t2", "write_todos", `{"todos":[{"id":"1","text":"tea <img src=x onerror=window.hacked=1>","status":"done"}]}`), llm.Say("Tidied."))
+		use("t2", "write_todos", `{"todos":[{"id":"1","text":"tea <img src=x onerror=window.hacked=1>","status":"done"}]}`), llmtest.Say("Tidied."))
 	newest := `document.querySelectorAll("[data-shown=todos]").length === 1 && document.querySelector("[data-shown=todos] li").textContent.includes("tea <img") && document.querySelector("[data-shown=todos] .meta").textContent.includes("updated")`
 	b.do("todos", typed("tidy up"), until(`[...document.querySelectorAll(".bot .bubble")].some((b) => b.textContent === "Tidied.")`), until(newest),
 		chromedp.Reload(), until(newest))
@@ -94,7 +94,7 @@ func chatFile(b *browser) {
 // chatQuestion: a question is a form, and what does not fit is said at once.
 func chatQuestion(b *browser) {
 	b.Helper()
-	b.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour <script>window.hacked=1</script>?","type":"select","options":["red","green","<i>blue</i>"]}`), llm.Say("Noted."))
+	b.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour <script>window.hacked=1</script>?","type":"select","options":["red","green","<i>blue</i>"]}`), llmtest.Say("Noted."))
 	b.do("a question", typed("ask me for a colour"), until(`document.querySelector("#asks .question b")?.textContent.startsWith("Which colour <script>")`),
 		until(`[...document.querySelectorAll("#asks .choice")].map((c) => c.textContent.trim()).join() === "red,green,<i>blue</i>"`),
 		chromedp.Click("#asks .button.primary"), until(`document.querySelector("#asks [data-error]")?.textContent.startsWith("Please give an answer")`),
@@ -107,7 +107,7 @@ func chatQuestion(b *browser) {
 func chatHostile(b *browser) {
 	b.Helper()
 	for _, text := range hostile[:5] {
-		b.mind.plan(text, llm.Say(text))
+		b.mind.plan(text, llmtest.Say(text))
 		before := is[int](b, `document.querySelectorAll(".bot").length`)
 		b.do("hostile text", typed(text), until(`document.querySelectorAll(".bot").length > `+num(before)),
 			until(`[...document.querySelectorAll(".me .bubble")].at(-1).textContent === `+js(text)))
@@ -120,7 +120,7 @@ func chatHostile(b *browser) {
 // chatRestart: what is written while the daemon is down arrives when it is back.
 func chatRestart(b *browser) {
 	b.Helper()
-	b.mind.plan("are you back", llm.Say("I am."))
+	b.mind.plan("are you back", llmtest.Say("I am."))
 	mine := is[int](b, `document.querySelectorAll(".me").length`)
 	b.rig.addr = b.srv.Addr()
 	b.excuse("the daemon is down")
@@ -139,7 +139,7 @@ func chatRestart(b *browser) {
 // after a restart of the daemon.
 func TestBrowserChatWaits(t *testing.T) {
 	r := newRig(t)
-	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llm.Say("Noted."))
+	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llmtest.Say("Noted."))
 	r.lasts()
 	r.start()
 	run := r.ran(r.say("ask me for a \u202ecolour"), claybot.RunAwaiting)
@@ -185,7 +185,7 @@ func TestBrowserLongChat(t *testing.T) {
 // begins: the next fetch is a whole one.
 func TestBrowserChatAsksAfterNews(t *testing.T) {
 	r := newRig(t)
-	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llm.Say("Noted."))
+	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llmtest.Say("Noted."))
 	r.start()
 	r.ran(r.say("ask me for a colour"), claybot.RunAwaiting)
 	b := r.browse()

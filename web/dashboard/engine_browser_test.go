@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices/scripted"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	exploring "github.com/claybot/claybot/runs/explore"
 	planning "github.com/claybot/claybot/runs/plan"
@@ -97,12 +98,12 @@ func (v *venue) tools() []tools.Tool {
 }
 
 // What the model says, in this order: what is wanted, the plan, the summary.
-var meeting = []llm.Reply{
-	llm.Say(`{"intent": "meeting", "inputValues": {"people": 6}}`),
-	llm.Say(`{"diff": "A room and lunch are booked.", "steps": [
+var meeting = []llmtest.Reply{
+	llmtest.Say(`{"intent": "meeting", "inputValues": {"people": 6}}`),
+	llmtest.Say(`{"diff": "A room and lunch are booked.", "steps": [
 		{"id": "step-01", "tool": "book_room", "what": "book the room", "args": {"day": "{{ inputs.day }}", "people": "{{ inputs.people }}"}, "risk": "low", "costEstimate": 0.02},
 		{"id": "step-02", "tool": "book_lunch", "what": "order lunch", "args": {"day": "{{ inputs.day }}", "people": "{{ inputs.people }}"}, "risk": "low", "dependsOn": ["step-01"]}]}`),
-	llm.Say("The room is booked and *lunch* is ordered."),
+	llmtest.Say("The room is booked and *lunch* is ordered."),
 }
 
 // approvedAction is what the person sees before the room is booked, by the agent
@@ -120,13 +121,13 @@ why: "It is step-01 of the plan: book the room"`
 type engineRig struct {
 	*rig
 	venue *venue
-	model *llm.Script
+	model *llmtest.Script
 	shop  *scripted.App
 }
 
 // newEngines makes the rig, not started.
 func newEngines(t *testing.T) *engineRig {
-	e := &engineRig{rig: newRig(t), venue: &venue{gate: make(chan struct{})}, model: llm.NewScript(meeting...), shop: scripted.Demo()}
+	e := &engineRig{rig: newRig(t), venue: &venue{gate: make(chan struct{})}, model: llmtest.NewScript(meeting...), shop: scripted.Demo()}
 	set, err := tools.NewSet(e.venue.tools()...)
 	if err != nil {
 		t.Fatal(err)

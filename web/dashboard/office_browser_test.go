@@ -10,7 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -120,7 +120,7 @@ func TestBrowserAccess(t *testing.T) {
 // The pictures of the usage are drawn, and drawn anew when something was spent.
 func TestBrowserUsage(t *testing.T) {
 	r := startRig(t)
-	r.mind.plan("price", llm.Say("It cost something."))
+	r.mind.plan("price", llmtest.Say("It cost something."))
 	b := r.browse()
 	b.open("/ui/usage")
 	b.do("nothing yet", until(`document.querySelector("#plot-cost .nothing")?.textContent.includes("Nothing was spent")`))

@@ -21,6 +21,7 @@ import (
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -315,7 +316,7 @@ func TestScheduleOff(t *testing.T) {
 }
 
 // failing is a model that refuses.
-var failing = llm.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the model refuses"}}
+var failing = llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the model refuses"}}
 
 var ann = claybot.User("phone", "dm-ann", "ann")
 

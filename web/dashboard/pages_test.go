@@ -15,7 +15,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/web"
 )
 
@@ -148,7 +148,7 @@ func TestHostileTexts(t *testing.T) {
 	})
 	run := r.ran("web/main/<script>window.hacked=1</script>", claybot.RunAwaiting)
 	odd := claybot.User("web", `<script>window.hacked=1</script>`, `"><script>window.hacked=1</script>`)
-	r.mind.plan("long", llm.Say(strings.Repeat("<b>long</b> ", 9000)))
+	r.mind.plan("long", llmtest.Say(strings.Repeat("<b>long</b> ", 9000)))
 	r.post(odd, claybot.AgentMessage{ID: "odd", Type: claybot.MessageUser, Text: "long " + strings.Repeat("<script>", 12_000), From: claybot.Sender{UserID: "x"}})
 	long := r.ran("odd", claybot.RunSucceeded)
 	v := r.visitor()
@@ -270,7 +270,7 @@ func TestScopes(t *testing.T) {
 // The owner answers what somebody else is asked, too: once, and what fits.
 func TestAnswerForSomebodyElse(t *testing.T) {
 	r := newRig(t)
-	r.mind.plan("colours", use("q1", "ask_user", `{"question":"Which?","type":"multiselect","options":["red, dark","green","blue"]}`), llm.Say("Noted."))
+	r.mind.plan("colours", use("q1", "ask_user", `{"question":"Which?","type":"multiselect","options":["red, dark","green","blue"]}`), llmtest.Say("Noted."))
 	r.start()
 	if err := r.system.Allow(t.Context(), "telegram", "4711"); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/claybot/claybot/connectors/webchat"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/demo"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage/files"
@@ -382,7 +383,7 @@ func (v *visitor) page(path string) string {
 }
 
 // A plan is what the model does about a message: one reply for each step.
-type plan []llm.Reply
+type plan []llmtest.Reply
 
 // A mind is a model that follows the plan of the newest message that has one;
 // without a plan it is the demo model.
@@ -392,7 +393,7 @@ type mind struct {
 	hold  chan struct{}   // a text is told half, then waits for this; nil: does not wait
 }
 
-func (m *mind) plan(part string, replies ...llm.Reply) {
+func (m *mind) plan(part string, replies ...llmtest.Reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plans[part] = replies
@@ -413,7 +414,7 @@ func (m *mind) pause() (release func()) {
 }
 
 // next is the reply of the plan, and whether there is one.
-func (m *mind) next(r llm.Request) (llm.Reply, chan struct{}, bool) {
+func (m *mind) next(r llm.Request) (llmtest.Reply, chan struct{}, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	step := 0
@@ -427,10 +428,10 @@ func (m *mind) next(r llm.Request) (llm.Reply, chan struct{}, bool) {
 					return p[step], m.hold, true
 				}
 			}
-			return llm.Reply{}, nil, false
+			return llmtest.Reply{}, nil, false
 		}
 	}
-	return llm.Reply{}, nil, false
+	return llmtest.Reply{}, nil, false
 }
 
 func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
@@ -458,6 +459,6 @@ func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 }
 
 // use is a call of a tool.
-func use(id, tool, args string) llm.Reply {
-	return llm.Use(claybot.ToolCall{ID: id, Name: tool, Args: args})
+func use(id, tool, args string) llmtest.Reply {
+	return llmtest.Use(claybot.ToolCall{ID: id, Name: tool, Args: args})
 }

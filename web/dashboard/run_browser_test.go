@@ -6,14 +6,14 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // A run is watched while it goes on: its text grows, tools appear, it ends.
 func TestBrowserTimeline(t *testing.T) {
 	r := newRig(t)
 	r.mind.plan("the time", both("Let me look at the clock.", "c1", "current_time", `{"zone":"UTC"}`),
-		use("c2", "wait", `{"seconds":0.1,"`+`note":"<img src=x onerror=window.hacked=1>"}`), llm.Say("It is late, **very** late."))
+		use("c2", "wait", `{"seconds":0.1,"`+`note":"<img src=x onerror=window.hacked=1>"}`), llmtest.Say("It is late, **very** late."))
 	r.start()
 	release := r.mind.pause()
 	run := r.ran(r.say("tell me the time"), claybot.RunRunning)
@@ -40,7 +40,7 @@ func TestBrowserTimeline(t *testing.T) {
 // A run is stopped from its page, after a question.
 func TestBrowserCancel(t *testing.T) {
 	r := newRig(t)
-	r.mind.plan("for ever", llm.Say("This takes for ever and ever."))
+	r.mind.plan("for ever", llmtest.Say("This takes for ever and ever."))
 	r.start()
 	defer r.mind.pause()()
 	run := r.ran(r.say("go on for ever"), claybot.RunRunning)
@@ -58,7 +58,7 @@ func TestBrowserCancel(t *testing.T) {
 // A question of a run is answered on its page.
 func TestBrowserAnswer(t *testing.T) {
 	r := newRig(t)
-	r.mind.plan("how many", use("q1", "ask_user", `{"question":"How many?","type":"number","min":1,"max":9}`), llm.Say("Thank you."))
+	r.mind.plan("how many", use("q1", "ask_user", `{"question":"How many?","type":"number","min":1,"max":9}`), llmtest.Say("Thank you."))
 	r.start()
 	run := r.ran(r.say("ask how many"), claybot.RunAwaiting)
 	b := r.browse()

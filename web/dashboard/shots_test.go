@@ -9,7 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices/scripted"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	exploring "github.com/claybot/claybot/runs/explore"
 	"github.com/claybot/claybot/web"
@@ -31,8 +31,8 @@ func TestPictures(t *testing.T) {
 		},
 	})
 	r.start()
-	r.mind.plan("weather", use("c1", "current_time", `{"zone":"Europe/Berlin"}`), llm.Say("It is *early*, and the forecast says:\n\n- sun until noon\n- rain after **three o'clock**\n\n```\n18 °C  |  12 km/h\n```"))
-	r.mind.plan("colour", use("c2", "ask_user", `{"question":"Which colour do you like?","type":"select","options":["red","green","blue"]}`), llm.Say("You chose it."))
+	r.mind.plan("weather", use("c1", "current_time", `{"zone":"Europe/Berlin"}`), llmtest.Say("It is *early*, and the forecast says:\n\n- sun until noon\n- rain after **three o'clock**\n\n```\n18 °C  |  12 km/h\n```"))
+	r.mind.plan("colour", use("c2", "ask_user", `{"question":"Which colour do you like?","type":"select","options":["red","green","blue"]}`), llmtest.Say("You chose it."))
 	r.ran(r.say("What is the weather like?"), claybot.RunSucceeded)
 	run := r.ran(r.say("Then tell me the weather again, and the time"), claybot.RunSucceeded)
 	b := r.browse()

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // tabTo presses Tab until the element with the focus is the one that the
@@ -35,7 +35,7 @@ func (b *browser) tabTo(what, expr string) {
 // Everything can be reached and done by the keyboard alone.
 func TestBrowserKeyboard(t *testing.T) {
 	r := newRig(t)
-	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llm.Say("Noted."))
+	r.mind.plan("colour", use("q1", "ask_user", `{"question":"Which colour?","type":"select","options":["red","green"]}`), llmtest.Say("Noted."))
 	r.start()
 	r.ran(r.say("hello"), claybot.RunSucceeded)
 	b := r.browse()
@@ -77,7 +77,7 @@ func TestBrowserKeyboard(t *testing.T) {
 func TestBrowserPhone(t *testing.T) {
 	r := newRig(t)
 	long := strings.Repeat("Donaudampfschifffahrtsgesellschaft", 20) + "<script>"
-	r.mind.plan("wide", both(long, "c1", "wait", `{"seconds":0,"`+long+`":"x"}`), llm.Say(long+"\n\n```\n"+long+"\n```\n\n| a | b |\n|---|---|\n| "+long+" | x |"))
+	r.mind.plan("wide", both(long, "c1", "wait", `{"seconds":0,"`+long+`":"x"}`), llmtest.Say(long+"\n\n```\n"+long+"\n```\n\n| a | b |\n|---|---|\n| "+long+" | x |"))
 	r.mind.plan("asking", use("q1", "ask_user", `{"question":"`+strings.ReplaceAll(long, "<", "")+`?","type":"multiselect","options":["`+strings.Repeat("o", 90)+`","b"]}`))
 	r.start()
 	run := r.ran(r.say("wide "+long), claybot.RunSucceeded)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -219,7 +219,7 @@ func TestNotesPages(t *testing.T) {
 // that a person changed, the notes that it wrote.
 func TestRunShowsMarksAndNotes(t *testing.T) {
 	r := newRig(t)
-	r.mind.plan("read it", use("c1", "current_time", `{"zone":"UTC"}`), llm.Say("done"))
+	r.mind.plan("read it", use("c1", "current_time", `{"zone":"UTC"}`), llmtest.Say("done"))
 	r.start()
 	v := r.visitor()
 	run := r.ran(r.say("read it"), claybot.RunSucceeded)

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // The lines of the log say whom they are about, by the same names everywhere,
@@ -18,8 +19,8 @@ import (
 func TestLogFields(t *testing.T) {
 	var log lockedBuffer
 	r := newRig(t, Config{}, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		llm.Say("secret answer"),
-		llm.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "no\x1b[31m\n{\"level\":\"forged\"}"}},
+		llmtest.Say("secret answer"),
+		llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "no\x1b[31m\n{\"level\":\"forged\"}"}},
 	)
 	r.line.fails = 1
 	r.say("m1", "secret text")
@@ -70,7 +71,7 @@ func TestLogFields(t *testing.T) {
 // A send that fails says which message of which run it was.
 func TestLogOfDelivery(t *testing.T) {
 	var log lockedBuffer
-	r := newRig(t, Config{}, slog.New(slog.NewJSONHandler(&log, nil)), llm.Say("one"))
+	r := newRig(t, Config{}, slog.New(slog.NewJSONHandler(&log, nil)), llmtest.Say("one"))
 	r.line.refuse = &connectors.PermanentError{Err: errNo}
 	r.say("m1", "hello")
 	r.line.arrived(t, 1) // the notice about it

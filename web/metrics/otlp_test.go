@@ -18,7 +18,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 )
 
@@ -92,8 +92,8 @@ func find(t *testing.T, spans []got, name string) got {
 func TestTrace(t *testing.T) {
 	srv := newReceiver(t)
 	r := newRig(t, Config{OTLP: OTLP{Endpoint: srv.URL + "/", Headers: map[string]string{"Api-Key": "not-a-secret"}, Interval: time.Hour}}, nil,
-		reply(llm.Use(claybot.ToolCall{ID: "1", Name: "look", Args: "{}"}, claybot.ToolCall{ID: "2", Name: "pay", Args: "{}"}), "gpt-5"),
-		reply(llm.Say("secret"), "gpt-5"),
+		reply(llmtest.Use(claybot.ToolCall{ID: "1", Name: "look", Args: "{}"}, claybot.ToolCall{ID: "2", Name: "pay", Args: "{}"}), "gpt-5"),
+		reply(llmtest.Say("secret"), "gpt-5"),
 	)
 	r.line.fails = 1
 	r.say("m1", "secret")

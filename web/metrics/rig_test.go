@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -76,7 +77,7 @@ func (l *line) arrived(t *testing.T, n int) {
 type rig struct {
 	*testing.T
 	line    *line
-	model   *llm.Script
+	model   *llmtest.Script
 	system  *agentsystem.AgentSystem
 	metrics *Metrics
 	stop    func() // ends the system, then the exporter
@@ -84,9 +85,9 @@ type rig struct {
 
 // newRig starts a system whose model gives the replies, and that is measured as
 // cfg says.
-func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llm.Reply) *rig {
+func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llmtest.Reply) *rig {
 	t.Helper()
-	r := &rig{T: t, line: &line{news: make(chan struct{}, 100)}, model: llm.NewScript(replies...)}
+	r := &rig{T: t, line: &line{news: make(chan struct{}, 100)}, model: llmtest.NewScript(replies...)}
 	dir := t.TempDir()
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -174,7 +175,7 @@ func (r *rig) post(d claybot.Descriptor, id, text string) {
 }
 
 // reply is a reply that took tokens.
-func reply(r llm.Reply, model string) llm.Reply {
+func reply(r llmtest.Reply, model string) llmtest.Reply {
 	r.Model = model
 	r.Usage = claybot.Usage{Input: 100, CachedInput: 40, Output: 7, CostMicroUSD: 2500, LLMCalls: 1}
 	return r

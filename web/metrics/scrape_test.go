@@ -21,6 +21,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 // parse reads a page with the parser of Prometheus.
@@ -62,9 +63,9 @@ func value(t *testing.T, page map[string]*dto.MetricFamily, name string, labels 
 // What happened in a real system is what a scrape shows.
 func TestScrape(t *testing.T) {
 	r := newRig(t, Config{Serve: yes}, nil,
-		reply(llm.Use(claybot.ToolCall{ID: "1", Name: "look", Args: "{}"}, claybot.ToolCall{ID: "2", Name: "pay", Args: "{}"}, claybot.ToolCall{ID: "3", Name: "made\nup", Args: "{}"}), "gpt-5"),
-		reply(llm.Say("done"), "gpt-5"),
-		llm.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "no"}},
+		reply(llmtest.Use(claybot.ToolCall{ID: "1", Name: "look", Args: "{}"}, claybot.ToolCall{ID: "2", Name: "pay", Args: "{}"}, claybot.ToolCall{ID: "3", Name: "made\nup", Args: "{}"}), "gpt-5"),
+		reply(llmtest.Say("done"), "gpt-5"),
+		llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "no"}},
 	)
 	srv := serve(t, r.metrics)
 	r.say("m1", "hello")
@@ -131,7 +132,7 @@ func TestScrape(t *testing.T) {
 
 // What the store counts is read at the scrape.
 func TestStored(t *testing.T) {
-	r := newRig(t, Config{Serve: yes}, nil, llm.Say("one"))
+	r := newRig(t, Config{Serve: yes}, nil, llmtest.Say("one"))
 	srv := serve(t, r.metrics)
 	r.say("m1", "hello")
 	r.line.arrived(t, 1)

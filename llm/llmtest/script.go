@@ -1,4 +1,5 @@
-package llm
+// Package llmtest has a model for tests, which gives the replies it was made with.
+package llmtest
 
 import (
 	"context"
@@ -6,20 +7,21 @@ import (
 	"sync"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
 )
 
 // A Script is a model for tests: it gives its replies in order, each once, and
 // remembers what it was asked. A request that no provider would accept, and one
-// beyond the last reply, get a Permanent error. It is safe for concurrent use.
+// beyond the last reply, get a llm.Permanent error. It is safe for concurrent use.
 type Script struct {
 	mu       sync.Mutex
 	replies  []Reply
-	requests []Request
+	requests []llm.Request
 }
 
 // A Reply is what a Script answers: Response, or Err when that is set.
 type Reply struct {
-	Response
+	llm.Response
 	Err error
 }
 
@@ -27,21 +29,21 @@ type Reply struct {
 func NewScript(replies ...Reply) *Script { return &Script{replies: replies} }
 
 // Say is a reply of text alone.
-func Say(text string) Reply { return Reply{Response: Response{Text: text, Stop: StopEnd}} }
+func Say(text string) Reply { return Reply{Response: llm.Response{Text: text, Stop: llm.StopEnd}} }
 
 // Use is a reply that calls tools.
 func Use(calls ...claybot.ToolCall) Reply {
-	return Reply{Response: Response{Calls: calls, Stop: StopTools}}
+	return Reply{Response: llm.Response{Calls: calls, Stop: llm.StopTools}}
 }
 
 // Chat gives the next reply. A text is told to Delta in two pieces.
-func (s *Script) Chat(ctx context.Context, r Request) (Response, error) {
+func (s *Script) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	if err := ctx.Err(); err != nil {
-		return Response{}, &Error{Class: Transient, Text: err.Error()}
+		return llm.Response{}, &llm.Error{Class: llm.Transient, Text: err.Error()}
 	}
 	reply := s.next(r)
 	if reply.Err != nil {
-		return Response{}, reply.Err
+		return llm.Response{}, reply.Err
 	}
 	if half := len(reply.Text) / 2; r.Delta != nil && reply.Text != "" {
 		r.Delta(0, reply.Text[:half])
@@ -50,15 +52,15 @@ func (s *Script) Chat(ctx context.Context, r Request) (Response, error) {
 	return reply.Response, nil
 }
 
-func (s *Script) next(r Request) Reply {
+func (s *Script) next(r llm.Request) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
-	if err := Check(r.Messages); err != nil {
-		return Reply{Err: &Error{Class: Permanent, Status: 400, Text: "script: " + err.Error()}}
+	if err := llm.Check(r.Messages); err != nil {
+		return Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "script: " + err.Error()}}
 	}
 	if len(s.replies) == 0 {
-		return Reply{Err: &Error{Class: Permanent, Text: "script: no more replies"}}
+		return Reply{Err: &llm.Error{Class: llm.Permanent, Text: "script: no more replies"}}
 	}
 	reply := s.replies[0]
 	s.replies = s.replies[1:]
@@ -66,7 +68,7 @@ func (s *Script) next(r Request) Reply {
 }
 
 // Requests are all requests so far, in order.
-func (s *Script) Requests() []Request {
+func (s *Script) Requests() []llm.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)

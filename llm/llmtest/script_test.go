@@ -1,4 +1,4 @@
-package llm_test
+package llmtest_test
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 )
 
 func TestScript(t *testing.T) {
 	ask := llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Content: "hi"}}}
 	broken := errors.New("broken")
-	s := llm.NewScript(llm.Say("hello"), llm.Reply{Err: broken}, llm.Use(claybot.ToolCall{ID: "a", Name: "wait"}))
+	s := llmtest.NewScript(llmtest.Say("hello"), llmtest.Reply{Err: broken}, llmtest.Use(claybot.ToolCall{ID: "a", Name: "wait"}))
 
 	var deltas []string
 	ask.Delta = func(_ int, text string) { deltas = append(deltas, text) }
