@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/runstest"
 )
 
 // A turn is a message of Ann, the tools on the way, and the answer.
@@ -87,7 +88,7 @@ func (r *rig) checkEvents(d claybot.Descriptor) {
 			if e.Seq != int64(i+1) {
 				r.Errorf("run %s: event %d has seq %d", id, i+1, e.Seq)
 			}
-			if err := runs.CheckEvent(e); err != nil {
+			if err := runstest.CheckEvent(e); err != nil {
 				r.Errorf("run %s: %v", id, err)
 			}
 			switch e.Type {

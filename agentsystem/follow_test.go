@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm/llmtest"
-	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -447,7 +447,7 @@ func TestSubagentStarted(t *testing.T) {
 			if e.Type == claybot.EventAwaitingInput && !strings.Contains(string(e.Data), `"reason":"children"`) {
 				r.Errorf("it waits for %s", e.Data)
 			}
-			if err := runs.CheckEvent(e); err != nil {
+			if err := runstest.CheckEvent(e); err != nil {
 				r.Error(err)
 			}
 		}

@@ -19,18 +19,6 @@ const (
 	Destination
 )
 
-func (c Class) String() string {
-	switch c {
-	case Harmless:
-		return "harmless"
-	case Narrowing:
-		return "narrowing"
-	case Destination:
-		return "destination"
-	}
-	return "none"
-}
-
 // closes reports whether a bad value switches off what the key belongs to.
 func (c Class) closes() bool { return c >= Narrowing }
 

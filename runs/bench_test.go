@@ -158,7 +158,7 @@ func BenchmarkCommitted(b *testing.B) {
 		r.hub.Committed(storage.Commit{Events: []claybot.Event{e}})
 		all = append(all, time.Since(start))
 	}
-	e = runs.Canceled(l.id, "the benchmark")
+	e = runs.Stopped(l.id, "the benchmark", "")
 	e.Seq = n + 1
 	r.hub.Committed(storage.Commit{Events: []claybot.Event{e}})
 	wg.Wait()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/runstest"
 )
 
 // eventTypes reads the types of events from the source that declares them.
@@ -59,7 +60,7 @@ func TestEveryTypeHasFacts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", et, err)
 		}
-		if err := runs.CheckEvent(claybot.Event{V: 1, Run: "r", Type: et, Data: data}); err != nil {
+		if err := runstest.CheckEvent(claybot.Event{V: 1, Run: "r", Type: et, Data: data}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -87,7 +88,7 @@ func TestMadeEventsFitTheirFacts(t *testing.T) {
 		}),
 		runs.Finished("r", "bye", *usage),
 		runs.Failed("r", claybot.RunError{Code: runs.CodeModel, Text: "no answer"}, 2),
-		runs.Canceled("r", "user"),
+		runs.Stopped("r", "user", ""),
 		runs.Began(claybot.Run{ID: "r", Agent: "atestagent00000000000000", Attempts: 1, Messages: []claybot.MessageID{"m"}}),
 		runs.Began(claybot.Run{ID: "r", Attempts: 2}),
 		runs.Injected("r", []claybot.MessageID{"m"}),
@@ -108,7 +109,7 @@ func TestMadeEventsFitTheirFacts(t *testing.T) {
 		made = append(made, ev)
 	}
 	for _, ev := range made {
-		if err := runs.CheckEvent(ev); err != nil {
+		if err := runstest.CheckEvent(ev); err != nil {
 			t.Errorf("%s: %v", ev.Data, err)
 		}
 	}
@@ -116,7 +117,7 @@ func TestMadeEventsFitTheirFacts(t *testing.T) {
 
 func TestCheckEventRefuses(t *testing.T) {
 	good := claybot.Event{V: 1, Run: "r", Seq: 1, Type: claybot.EventRunCanceled, Data: json.RawMessage(`{"by":"user"}`)}
-	if err := runs.CheckEvent(good); err != nil {
+	if err := runstest.CheckEvent(good); err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string]struct {
@@ -140,7 +141,7 @@ func TestCheckEventRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := good
 			tt.change(&e)
-			if err := runs.CheckEvent(e); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := runstest.CheckEvent(e); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want something with %q", err, tt.want)
 			}
 		})

@@ -134,14 +134,8 @@ func Failed(run claybot.RunID, err claybot.RunError, step int) claybot.Event {
 	return event(run, claybot.EventRunFailed, claybot.Now(), RunFailed{Code: err.Code, Error: Preview(err.Text), Step: step})
 }
 
-// Canceled is the terminal event of a run that somebody ended: user, reset or
-// operator.
-func Canceled(run claybot.RunID, by string) claybot.Event {
-	return Stopped(run, by, "")
-}
-
-// Stopped is the event of a run that was stopped, with what a reply says of the answer
-// that it had begun.
+// Stopped is the terminal event of a run that by ended (user, reset or operator), with
+// what a reply says of the answer that it had begun.
 func Stopped(run claybot.RunID, by, output string) claybot.Event {
 	return event(run, claybot.EventRunCanceled, claybot.Now(), RunCanceled{By: by, Output: Preview(output)})
 }

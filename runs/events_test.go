@@ -89,7 +89,7 @@ func TestMadeEvents(t *testing.T) {
 			`{"output":"bye","usage":{"input":0,"output":3,"cachedInput":0,"costMicroUSD":0,"llmCalls":0,"toolCalls":0}}`,
 		},
 		{runs.Failed("r", claybot.RunError{Code: "deadline", Text: "late"}, 4), claybot.EventRunFailed, `{"code":"deadline","error":"late","step":4}`},
-		{runs.Canceled("r", "user"), claybot.EventRunCanceled, `{"by":"user"}`},
+		{runs.Stopped("r", "user", ""), claybot.EventRunCanceled, `{"by":"user"}`},
 	}
 	for _, tt := range tests {
 		if tt.ev.Type != tt.want || string(tt.ev.Data) != tt.data || tt.ev.V != 1 || tt.ev.Run != "r" || tt.ev.At == 0 {

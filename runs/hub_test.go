@@ -44,7 +44,7 @@ func TestHubKeepsNothing(t *testing.T) {
 		t.Errorf("left behind: %d feeds, %+v", len(h.feeds), a)
 	}
 	h.Grow("r", "model", 2, "more")
-	last := Canceled("r", "user")
+	last := Stopped("r", "user", "")
 	last.Seq = 5
 	told(h, last)
 	if len(h.feeds) != 0 {
@@ -141,7 +141,7 @@ func TestHubTogether(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range 5 {
-		e := Canceled(claybot.RunID(fmt.Sprint("r", i)), "user")
+		e := Stopped(claybot.RunID(fmt.Sprint("r", i)), "user", "")
 		e.Seq = 1000
 		told(h, e)
 	}

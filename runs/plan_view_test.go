@@ -109,8 +109,8 @@ func TestPlanOf(t *testing.T) {
 			[]has{{StepRunning, 1, "", ""}, {StepPending, 0, "", ""}},
 			"auto",
 		},
-		{"canceled", []claybot.Event{planned("auto"), began("step-01", 1), Canceled(planRun, "user")}, []has{{StepFailed, 1, "the run ended while it was at work", ""}, {StepSkipped, 0, "the run ended before it", ""}}, "auto"},
-		{"expired", []claybot.Event{planned("approve"), approval(), Canceled(planRun, "time")}, []has{{StepSkipped, 0, "the run ended before it", ""}, {StepSkipped, 0, "the run ended before it", ""}}, "approve"},
+		{"canceled", []claybot.Event{planned("auto"), began("step-01", 1), Stopped(planRun, "user", "")}, []has{{StepFailed, 1, "the run ended while it was at work", ""}, {StepSkipped, 0, "the run ended before it", ""}}, "auto"},
+		{"expired", []claybot.Event{planned("approve"), approval(), Stopped(planRun, "time", "")}, []has{{StepSkipped, 0, "the run ended before it", ""}, {StepSkipped, 0, "the run ended before it", ""}}, "approve"},
 		{
 			"preview by the clock",
 			[]claybot.Event{planned("auto"), Switched(planRun, "auto", "preview", "quiet hours"), edge("confirm", "summarize", "it is quiet"), edge("summarize", End, ""), finished},
@@ -223,7 +223,7 @@ func TestGraphOf(t *testing.T) {
 			[]NodeSeen{{"a", 1, NodeDone, "fine", 5}},
 			[]EdgeSeen{{"a", End, 1, ""}},
 		},
-		{"canceled while it waits", append(slices.Clone(toWait[3:]), Canceled(planRun, "user")), "", []NodeSeen{{"b", 1, NodeStopped, "waits", 5}}, []EdgeSeen{}},
+		{"canceled while it waits", append(slices.Clone(toWait[3:]), Stopped(planRun, "user", "")), "", []NodeSeen{{"b", 1, NodeStopped, "waits", 5}}, []EdgeSeen{}},
 		{"failed", []claybot.Event{NodeBegan(planRun, "a", 1), Failed(planRun, claybot.RunError{}, 0)}, "", []NodeSeen{{"a", 1, NodeFailed, "", 0}}, []EdgeSeen{}},
 		{"told to fail", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, "failed")}, "a", []NodeSeen{{"a", 1, NodeFailed, "failed", 5}}, []EdgeSeen{}},
 		{"cut off", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, "cut off")}, "a", []NodeSeen{{"a", 1, NodeStopped, "cut off", 5}}, []EdgeSeen{}},
@@ -245,7 +245,7 @@ func FuzzPlanOf(f *testing.F) {
 		f.Add(b)
 	}
 	add(planned("approve"), approval(), StepBegan(planRun, "step-01", "x", 1), StepEnded(planRun, "step-01", "x", 1, "ok"))
-	add(NodeBegan(planRun, "a", 1), UndoTold(planRun, claybot.EventUndoQueued, claybot.Undo{}, ""), Canceled(planRun, "user"))
+	add(NodeBegan(planRun, "a", 1), UndoTold(planRun, claybot.EventUndoQueued, claybot.Undo{}, ""), Stopped(planRun, "user", ""))
 	f.Add([]byte(`[{"type":"PlanGenerated","data":{"steps":[{"id":""},{"id":"a"},{"id":"a"}]}},{"type":"StepStarted","data":{"stepId":"a","attempt":-5}}]`))
 	states := []string{StepPending, StepWaiting, StepRunning, StepOK, StepFailed, StepSkipped}
 	nodes := []string{NodeRunning, NodeWaiting, NodeDone, NodeFailed, NodeStopped}

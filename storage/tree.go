@@ -92,8 +92,3 @@ func ValidTreePath(path string) bool {
 	return len(path) <= 512 && path != "." && fs.ValidPath(path) &&
 		!strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
 }
-
-// PutAside reports whether a path lies in what Changes does not tell of.
-func PutAside(path string) bool {
-	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.")
-}

@@ -60,11 +60,6 @@ func tears(n int) int {
 	return n
 }
 
-// quickNodes is what the test of three nodes takes; make crash-nodes has 410 faults.
-func quickNodes() nodesOptions {
-	return nodesOptions{size: nodesSize{faultKill: 2, faultFreeze: 2, faultCut: 1, faultRestart: 1, faultTear: tears(1)}, lease: 3 * time.Second, chats: 1, every: time.Second, slowEach: slowEach}
-}
-
 // A nodesRig is three nodes over one database, the world around them, and what
 // happens to them.
 type nodesRig struct {

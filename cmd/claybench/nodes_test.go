@@ -212,3 +212,8 @@ func TestStatement(t *testing.T) {
 		}
 	}
 }
+
+// quickNodes is what the test of three nodes takes; make crash-nodes has 410 faults.
+func quickNodes() nodesOptions {
+	return nodesOptions{size: nodesSize{faultKill: 2, faultFreeze: 2, faultCut: 1, faultRestart: 1, faultTear: tears(1)}, lease: 3 * time.Second, chats: 1, every: time.Second, slowEach: slowEach}
+}

@@ -24,7 +24,12 @@ func Place(address string) string { return place(address) }
 func Home(d devices.Device) string { return d.(*device).home }
 
 // Counts are how many requests the gate of a device let pass, and shut out.
-func Counts(d devices.Device) (passed, shut int) { return d.(*device).gate.counts() }
+func Counts(d devices.Device) (passed, shut int) {
+	g := d.(*device).gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.passed, g.shut
+}
 
 // WarnOfRoot is what Open says to the log.
 func WarnOfRoot(log *slog.Logger, uid int) { warnOfRoot(log, uid) }

@@ -76,13 +76,6 @@ func (g *gate) dial(ctx context.Context, network, addr string) (net.Conn, error)
 // address is where the browser finds the gate.
 func (g *gate) address() string { return "http://" + g.listener.Addr().String() }
 
-// counts are how many requests passed, and how many did not.
-func (g *gate) counts() (passed, shut int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.passed, g.shut
-}
-
 func (g *gate) count(allowed bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/plan"
+	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -106,7 +107,7 @@ func (d *desk) turn() *runs.Turn {
 		},
 		Emit: func(_ context.Context, now bool, ev ...claybot.Event) error {
 			for _, e := range ev {
-				if err := runs.CheckEvent(e); err != nil {
+				if err := runstest.CheckEvent(e); err != nil {
 					return err
 				}
 			}

@@ -28,14 +28,10 @@ type encoder struct {
 	json *json.Encoder
 }
 
-// lines returns records as lines, each with its crc and a newline. The result
-// is valid until the next call.
-func (e *encoder) lines(records []claybot.Record) ([]byte, error) {
-	return e.linesAt(records, -1)
-}
-
-// linesAt is lines for records that are written at offset off of a file. Each line has
-// its own, so that a block of lines that was moved is told from one that was written.
+// linesAt returns records as lines, each with its crc and a newline, as they are written
+// at offset off of a file. Each line has its own offset, so that a block of lines that was
+// moved differs from one that was written; below 0 they have none. The result is valid
+// until the next call.
 func (e *encoder) linesAt(records []claybot.Record, off int64) ([]byte, error) {
 	if e.json == nil {
 		e.json = json.NewEncoder(&e.buf)

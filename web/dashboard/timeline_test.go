@@ -103,7 +103,7 @@ func TestTimeline(t *testing.T) {
 		},
 		{
 			"the ends of runs",
-			story(runs.Finished("r", "bye", claybot.Usage{}), runs.Failed("r", claybot.RunError{Code: "too_many_steps", Text: "20 steps"}, 20), runs.Canceled("r", "operator")),
+			story(runs.Finished("r", "bye", claybot.Usage{}), runs.Failed("r", claybot.RunError{Code: "too_many_steps", Text: "20 steps"}, 20), runs.Stopped("r", "operator", "")),
 			[]string{"end ok Done 1-1", "end failed Failed (too many steps) 2-2", "end Stopped (by operator) 3-3"},
 		},
 	}

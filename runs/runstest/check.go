@@ -1,4 +1,5 @@
-package runs
+// Package runstest checks the events of runs in tests.
+package runstest
 
 import (
 	"bytes"
@@ -9,12 +10,13 @@ import (
 	"reflect"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 )
 
-// CheckEvent reports what is wrong with an event: a type that is not in Facts,
+// CheckEvent reports what is wrong with an event: a type that is not in runs.Facts,
 // data that does not fit the type's Facts exactly, or no run.
 func CheckEvent(e claybot.Event) error {
-	fact, ok := Facts[e.Type]
+	fact, ok := runs.Facts[e.Type]
 	switch {
 	case !ok:
 		return fmt.Errorf("event of type %q: there is no such type", e.Type)
