@@ -8,7 +8,7 @@
 //	├── unfinished              only while the directory is made as a copy of a store: nobody uses it
 //	├── agents/<cuid2>/
 //	│   ├── descriptor.json     {"v","id","type","createdAt", the fields of claybot.Descriptor}
-//	│   ├── state.json          {"v", the fields of claybot.State, "lastMarker", unknown keys kept}
+//	│   ├── state.json          {"v", the fields of claybot.AgentState, "lastMarker", unknown keys kept}
 //	│   ├── history.jsonl       one claybot.Record a line; the last members are "off" and "crc"
 //	│   ├── attachments/<id>    files that people sent, each with its <id>.json
 //	│   └── results/<call>.txt  tool results too long for history

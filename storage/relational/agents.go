@@ -146,7 +146,7 @@ func (c *Conn) saveState(id claybot.AgentID, st claybot.AgentState) error {
 	return err
 }
 
-// overlaid is st as JSON with the members of before that claybot.State does not
+// overlaid is st as JSON with the members of before that claybot.AgentState does not
 // know: a later version wrote them, and works beside this one.
 func overlaid(before string, st claybot.AgentState) ([]byte, error) {
 	b, err := json.Marshal(st)
