@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -72,9 +73,11 @@ func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.Histo
 	return h, nil
 }
 
-// Records reads what an agent remembers and writes nothing.
+// Records reads what an agent remembers and writes nothing. Where something of it cannot
+// be read, and OpenHistory has not said so yet, a note at the end does.
 func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	var t tail
+	lost := false
 	err := s.with(ctx, id, func(r *resident) error {
 		end, err := s.recorded(ctx, r)
 		if err != nil {
@@ -82,6 +85,7 @@ func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Reco
 		}
 		f, err := s.fs.Open(s.dir(id)+"/history.jsonl", os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
+			lost = end.Size > 0
 			return nil
 		}
 		if err != nil {
@@ -97,13 +101,25 @@ func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Reco
 			size = min(size, r.cut)
 		}
 		t, err = readTail(f, size, end.marker)
+		lost = t.lost || len(t.damaged) > 0 || t.end < end.Size || t.cut && end.CRC != ""
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("records of agent %s: %w", id, err)
 	}
+	if lost && !slices.ContainsFunc(t.records, isLoss) {
+		t.records = append(t.records, lossRecord())
+	}
 	return t.records, nil
 }
+
+// lossRecord says that records are missing. It counts as written by strangers: one of
+// those that are gone may have been.
+func lossRecord() claybot.Record {
+	return claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Level: "error", Text: saidHistory, Tainted: true}
+}
+
+func isLoss(r claybot.Record) bool { return r.Type == claybot.RecordNote && r.Text == saidHistory }
 
 // open makes the file ready for appending. It needs the gate.
 func (h *history) open(ctx context.Context) error {
@@ -191,17 +207,11 @@ func (h *history) repair(t tail, end ending) error {
 	}
 	h.tell(t, end, lost)
 	h.synced = t.end
-	var missing []byte
 	// The records that come now must lie behind a marker, or they would not count.
 	begin := t.end == 0 || t.cut && len(t.records) == 0
-	switch {
-	case begin:
-		var err error
-		if missing, err = h.beginning(t); err != nil {
-			return err
-		}
-	case t.open:
-		missing = []byte("\n")
+	missing, err := h.missing(t, begin, t.lost || len(t.damaged) > 0 || t.end < end.Size)
+	if err != nil {
+		return err
 	}
 	if err := writeAll(h.f, missing); err != nil {
 		return err
@@ -223,14 +233,25 @@ func (h *history) repair(t tail, end ending) error {
 	return nil
 }
 
-// beginning returns the line of a new marker behind t.
-func (h *history) beginning(t tail) ([]byte, error) {
-	h.marker = startRecord(claybot.Now())
-	if !t.open {
-		return h.enc.linesAt([]claybot.Record{h.marker}, t.end)
+// missing returns what belongs behind t: the end of its last line, the line of a new
+// marker when the history begins again, and else a note of what is lost.
+func (h *history) missing(t tail, begin, lost bool) (text []byte, err error) {
+	if t.open {
+		text = []byte("\n")
 	}
-	line, err := h.enc.linesAt([]claybot.Record{h.marker}, t.end+1)
-	return append([]byte("\n"), line...), err
+	var rec claybot.Record
+	switch {
+	case begin:
+		rec = startRecord(claybot.Now())
+		h.marker = rec
+	case lost && !slices.ContainsFunc(t.records, isLoss):
+		rec = lossRecord()
+		h.records = append(h.records, rec)
+	default:
+		return text, nil
+	}
+	line, err := h.enc.linesAt([]claybot.Record{rec}, t.end+int64(len(text)))
+	return append(text, line...), err
 }
 
 // tell reports what is not there any more, to the operator and to the person.
