@@ -10,7 +10,7 @@ F        ?= 500
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes faults fresh bench bench-watch bench-nodes vuln clean
+.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes faults isolation fresh bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ crash-loop: ## let the real binary die in a row: kills, a message that kills it,
 
 crash-nodes: ## strike three nodes over one PostgreSQL 370 times under load and count what was lost; about an hour
 	go run ./cmd/claybench -crash-nodes
+
+isolation: ## measure how long others wait while the files of one agent are faulty; about 11 minutes
+	go run ./cmd/claybench -isolation 14s
 
 bench: ## measure the real binary against bare loops; writes docs/BENCHMARKS.md
 	go run ./cmd/claybench
