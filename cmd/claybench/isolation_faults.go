@@ -18,7 +18,7 @@ type fileFault struct {
 }
 
 // garbageSize is how much stands in the place of a history.
-const garbageSize = 64 << 10
+const garbageSize = 4 << 20
 
 // fileFaults are the faults that are measured, and none for comparison: its person
 // writes as much as the others'.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -154,6 +155,39 @@ func TestLossIsRead(t *testing.T) {
 			}
 			if n := strings.Count(readFile(t, h.history), saidHistory); n > 1 {
 				t.Errorf("it is noted %d times", n)
+			}
+		})
+	}
+}
+
+// TestManyDamagedLines sets a history with thousands of damaged lines aside in a moment:
+// neighbours together, and scattered ones with what lies between them.
+func TestManyDamagedLines(t *testing.T) {
+	for name, lines := range map[string]func(i int, good string) string{
+		"a block":   func(int, string) string { return "\xff\x00\n" },
+		"scattered": func(_ int, good string) string { return "\xff\x00\n" + good },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, said("one"), said("two"))
+			whole := readFile(t, h.history)
+			good := whole[strings.LastIndex(strings.TrimSuffix(whole, "\n"), "\n")+1:]
+			good = regexp.MustCompile(`,"off":\d+,"crc":"[0-9a-f]+"`).ReplaceAllString(good, "") // as by hand
+			var all strings.Builder
+			all.WriteString(whole)
+			for i := range 20_000 {
+				all.WriteString(lines(i, good))
+			}
+			all.WriteString(good)
+			writeFile(t, h.history, []byte(all.String()))
+			_, got := h.again(t)
+			if len(got) < 4 || !slices.ContainsFunc(got, isLoss) {
+				t.Errorf("%d records", len(got))
+			}
+			if kept := quarantined(t, h.dir); len(kept) != 1 {
+				t.Errorf("%d parts are set aside, want 1", len(kept))
+			}
+			if len(h.told) != 1 {
+				t.Errorf("told %q", h.told)
 			}
 		})
 	}
