@@ -189,7 +189,7 @@ func (r *rig) begin() {
 		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Marks: r.db, Receipts: r.db, Log: log, Place: r.system.Foreground})
 		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
 	}
-	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})
+	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})
 	if err != nil {
 		r.Fatal(err)
 	}
