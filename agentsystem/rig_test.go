@@ -169,7 +169,7 @@ func (r *rig) start() {
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace, Hub: hub, MaxRuns: r.maxRuns,
 		Boots:     fusedBoots{r.boots, r.fuse},
-		Models:    func() []string { return []string{"small", "large"} },
+		Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
 		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },

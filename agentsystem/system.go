@@ -98,7 +98,7 @@ type Config struct {
 	Hub *runs.Hub
 	// Models and Tools list what the settings of an agent may name; nil for
 	// nothing.
-	Models func() []string
+	Models func(claybot.Agent) []string
 	Tools  func(claybot.Agent) []string
 	// Zone is where the people are, for the times that they say; nil, or a nil
 	// result, is UTC.
