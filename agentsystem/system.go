@@ -330,6 +330,9 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 			continue
 		}
 		boxes, err := s.boxes.Next(ctx, min(free, 64), s.MaxBatch)
+		if err != nil || len(boxes) > 0 { // else nothing was written
+			s.unwell.stored(err)
+		}
 		switch {
 		case ctx.Err() != nil:
 			for _, b := range boxes {
