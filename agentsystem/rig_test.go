@@ -50,6 +50,7 @@ type rig struct {
 	transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 	more       func(s *agentsystem.AgentSystem) []tools.Tool
 	logs       io.Writer // takes warnings; optional
+	off        func() *runs.Error
 
 	mu      sync.Mutex
 	profile agentsystem.Profile
@@ -176,6 +177,12 @@ func (r *rig) start() {
 		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 
 		Transcribe: r.transcribe, Operators: func() []string { return []string{"chat/boss"} },
+		SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
+			if r.off == nil {
+				return nil
+			}
+			return r.off()
+		},
 	})
 	engine := r.engine
 	if engine == nil {

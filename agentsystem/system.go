@@ -93,6 +93,9 @@ type Config struct {
 	BadSettings func() []SettingStatus
 	// ModelHealth is asked for each Status; optional.
 	ModelHealth func() ModelStatus
+	// SwitchedOff returns the error that every run of an agent ends with while a
+	// setting is bad; nil while none is. Optional.
+	SwitchedOff func(context.Context, claybot.Agent) *runs.Error
 	// Hub is told the text of answers while it grows; New makes one when there
 	// is none. The store must be opened with its Committed.
 	Hub *runs.Hub

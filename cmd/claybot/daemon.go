@@ -187,6 +187,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Servers:     d.serverStatus,
 		Disk:        func() (agentsystem.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
 		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
+		SwitchedOff: d.switchedOff,
 		Operators:   func() []string { return d.config.Load().Operators },
 		BadSettings: d.settingStatus,
 	}
