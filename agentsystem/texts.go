@@ -62,8 +62,9 @@ const (
 	textNoContext     = "How full my memory is cannot be told here."
 )
 
-// textStillWorking says what a run waits for: the named tool, or the model.
-func textStillWorking(tool string) string {
+// TextStillWorking returns the sign of life of a run that shows nothing else. It says
+// what the run waits for: the named tool, or the model.
+func TextStillWorking(tool string) string {
 	if tool == "" {
 		return "Still working: waiting for the model."
 	}
