@@ -186,10 +186,14 @@ func (s *AgentSystem) Status(ctx context.Context) (Status, error) {
 	if s.ModelHealth != nil {
 		st.Model = s.ModelHealth()
 	}
-	s.gate.mu.Lock()
-	st.Access = AccessStatus{Mode: s.Admission().Mode, Granted: len(s.gate.grants), Refused: s.gate.refused}
-	s.gate.mu.Unlock()
+	st.Access = s.accessStatus()
 	return st, nil
+}
+
+func (s *AgentSystem) accessStatus() AccessStatus {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return AccessStatus{Mode: s.Admission().Mode, Granted: len(s.gate.grants), Refused: s.gate.refused}
 }
 
 func (s *AgentSystem) health() []ConnectorStatus {
