@@ -150,7 +150,7 @@ func (r *rig) begin() {
 		Admission: func() agentsystem.Access {
 			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
 		},
-		Models: func() []string { return []string{"script", "other"} },
+		Models: func(claybot.Agent) []string { return []string{"script", "other"} },
 		Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
 	})
 	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system), clock.Tools(), r.tools)...)

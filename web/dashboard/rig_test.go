@@ -189,7 +189,7 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 		Admission: func() agentsystem.Access {
 			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web"}}
 		},
-		Models: func() []string { return []string{"demo", "second"} },
+		Models: func(claybot.Agent) []string { return []string{"demo", "second"} },
 		Tools:  func(claybot.Agent) []string { return []string{"ask_user", "current_time", "wait"} },
 	}
 }
