@@ -68,7 +68,7 @@ type Purse struct {
 	warned map[string]bool // by key, what this process has logged; true: it is told as well
 }
 
-var _ llm.Purse = (*Purse)(nil)
+var _ llm.Limiter = (*Purse)(nil)
 
 const (
 	// freeTime is how long a call waits for others to give back what they have
@@ -125,9 +125,9 @@ func (p *Purse) Follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Reserve implements llm.Purse. A call for which there is room as soon as others
+// Reserve implements llm.Limiter. A call for which there is room as soon as others
 // give back what they do not need waits for that, a while.
-func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reserved, error) {
+func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, error) {
 	levels, own, payer, err := p.levels(ctx, c)
 	if err != nil {
 		return nil, err
@@ -206,10 +206,10 @@ type heldMoney struct {
 	binding bool
 }
 
-// Binding implements llm.Reserved.
+// Binding implements llm.Reservation.
 func (h *heldMoney) Binding() bool { return h.binding }
 
-// Settle implements llm.Reserved.
+// Settle implements llm.Reservation.
 func (h *heldMoney) Settle(ctx context.Context, u claybot.Usage) error {
 	p := h.purse
 	took := storage.Amount{Tokens: u.Input + u.Output, MicroUSD: u.CostMicroUSD, Unpriced: min(u.Unpriced, 1)}

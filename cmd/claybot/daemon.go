@@ -141,7 +141,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.system = agentsystem.New(d.systemConfig(c))
 	d.built.Store(true)
 	d.purse = d.newPurse()
-	d.models.purse = d.purse
+	d.models.limiter = d.purse
 	if d.shared == nil { // else it is done for each node that is gone
 		if err := d.purse.Recover(ctx); err != nil {
 			return nil, err
