@@ -161,7 +161,7 @@ func (p *Purse) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, err
 		switch {
 		case err == nil:
 			return held, nil
-		case !full && (p.system.Members.IsAlone() || !again(err)):
+		case !full && (p.system.Members.IsAlone() || !storage.Unavailable(err)):
 			return nil, fmt.Errorf("set money aside: %w", err)
 		case full && over.Left()+over.Reserved < over.Asked:
 			return nil, limitError(over, own[over.Key], c)
@@ -233,7 +233,7 @@ const bookTime = 30 * time.Second
 func (p *Purse) book(ctx context.Context, id string, took storage.Amount) ([]storage.Budget, error) {
 	for until := time.Now().Add(bookTime); ; pause(ctx, time.Second) {
 		list, err := p.Store.Book(ctx, id, took)
-		if err == nil || p.system.Members.IsAlone() || !again(err) || ctx.Err() != nil || time.Now().After(until) {
+		if err == nil || p.system.Members.IsAlone() || !storage.Unavailable(err) || ctx.Err() != nil || time.Now().After(until) {
 			return list, err
 		}
 	}

@@ -336,7 +336,7 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 				workers.start(b, s.work)
 			}
 			return context.Cause(ctx)
-		case err != nil && !again(err) && s.Members.IsAlone(): // else it may be the way to the store
+		case err != nil && !storage.Unavailable(err) && s.Members.IsAlone(): // else it may be the way to the store
 			if failures++; failures == 3 {
 				return fmt.Errorf("the store fails: %w", err)
 			}
