@@ -19,7 +19,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -442,38 +441,6 @@ func TestMemoryElsewhere(t *testing.T) {
 		defer p.versions.mu.Unlock()
 		if n := p.versions.asked - before; n > 2*41 {
 			p.Errorf("two nodes ask %d times in a minute", n)
-		}
-	})
-}
-
-// TestRoomElsewhere: a call waits for money that another node has set aside, and
-// gets it when that node gives it back.
-func TestRoomElsewhere(t *testing.T) {
-	inPair(t, 1, func(p *pair) {
-		rules := func() []agentsystem.BudgetRule {
-			return []agentsystem.BudgetRule{{
-				Per: agentsystem.PerAll, Every: agentsystem.EveryAlways, Unit: storage.UnitTokens, Limit: 100, Hard: true,
-			}}
-		}
-		cfg := agentsystem.PurseConfig{Store: p.db, Rules: rules}
-		here, there := agentsystem.NewPurse(p.desk, cfg), agentsystem.NewPurse(p.mill, cfg)
-		call := llm.Charge{Tokens: 80}
-		held, err := there.Reserve(p.Context(), call)
-		if err != nil {
-			p.Fatal(err)
-		}
-		began := time.Now()
-		got := make(chan error, 1)
-		go func() {
-			_, err := here.Reserve(p.Context(), call)
-			got <- err
-		}()
-		time.Sleep(10 * time.Second)
-		if err := held.Settle(p.Context(), claybot.Usage{Input: 5}); err != nil {
-			p.Fatal(err)
-		}
-		if err := <-got; err != nil || time.Since(began) > 12*time.Second {
-			p.Errorf("room comes after %v: %v", time.Since(began), err)
 		}
 	})
 }

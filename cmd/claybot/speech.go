@@ -24,7 +24,7 @@ func (d *daemon) transcriber() hearing {
 	if !c.Wanted() {
 		return nil
 	}
-	h := listener{newTranscriber(c, d.log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Limiter { return d.purse }}
+	h := listener{newTranscriber(c, d.log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Limiter { return d.limiter }}
 	return d.switchedHearing(h.hear)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/connectors/heartbeat"
@@ -175,7 +176,7 @@ func (r *rig) begin() {
 		cfg.Shop = r.shop
 	}
 	if !r.bare {
-		cfg.Budgets = agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db})
+		cfg.Budgets = agentsystem.NewLimiter(r.system, budgets.Config{Store: r.db})
 	}
 	if r.marks != nil {
 		cfg.Marks = r.marks(r.db)
