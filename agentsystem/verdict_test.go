@@ -208,7 +208,7 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 func TestWhatElseFreesABudget(t *testing.T) {
 	for name, free := range map[string]func(b *bank) error{
 		"extended": func(b *bank) error {
-			_, err := b.paying().ExtendBudget(b.Context(), storage.Extension{ID: "x", Key: "owner/chat/ann/2000-01-01/microUSD", By: 1_000_000, Who: "operator"})
+			_, err := b.paying().Extend(b.Context(), storage.Extension{ID: "x", Key: "owner/chat/ann/2000-01-01/microUSD", By: 1_000_000, Who: "operator"})
 			return err
 		},
 		"removed": func(b *bank) error { b.rules = nil; return b.paying().Recheck(b.Context()) },

@@ -22,17 +22,10 @@ const (
 	allQuestions = 1_000_000
 )
 
-// Extend raises the limit of a budget for the rest of its period, in its unit. The same
-// id again changes nothing.
-func (l *Limiter) Extend(ctx context.Context, key string, by int64, who, id string) error {
-	_, err := l.ExtendBudget(ctx, storage.Extension{ID: id, Key: key, By: by, Who: who})
-	return err
-}
-
-// ExtendBudget raises the limit of a budget for the rest of its period and returns how the
+// Extend raises the limit of a budget for the rest of its period and returns how the
 // budget stands then. Runs that wait for it try again. The same id again changes
 // nothing. The error is storage.ErrNotFound where no call was ever made on the budget.
-func (l *Limiter) ExtendBudget(ctx context.Context, e storage.Extension) (storage.Budget, error) {
+func (l *Limiter) Extend(ctx context.Context, e storage.Extension) (storage.Budget, error) {
 	b, err := l.cfg.Store.Extend(ctx, e)
 	if err != nil {
 		return b, err

@@ -31,7 +31,7 @@ func TestExtensionWakesWaitingCalls(t *testing.T) {
 		if len(done) > 0 {
 			t.Fatalf("the call does not wait: %v", <-done)
 		}
-		b, err := limiter.ExtendBudget(ctx, storage.Extension{ID: "x1", Key: "all/-/always/tokens", By: 600, Who: "operator"})
+		b, err := limiter.Extend(ctx, storage.Extension{ID: "x1", Key: "all/-/always/tokens", By: 600, Who: "operator"})
 		if err != nil || b.Extension != 600 || b.Limit != 1000 {
 			t.Fatalf("%+v, %v", b, err)
 		}

@@ -207,7 +207,7 @@ func (r *rig) routes(log *slog.Logger) []web.Route {
 	all = append(all, api.Routes(api.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
 	cfg := dashboard.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
 	if !r.bare {
-		cfg.Shop, cfg.Budgets = r.shop, purse{r.db}
+		cfg.Shop, cfg.Budgets = r.shop, r.db
 	}
 	return append(all, dashboard.Routes(cfg)...)
 }
