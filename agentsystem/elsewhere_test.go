@@ -178,7 +178,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 			s := agentsystem.New(agentsystem.Config{
 				Stores: agentsystem.Stores{
 					Agents: agents, Index: p.versions, Inbox: in, Runs: p.db, Outbox: p.db, Access: p.versions, Counts: p.db,
-					Later: p.db, Texts: p.db, Asked: p.db, Usages: p.db, Parking: p.db, Shared: p.versions,
+					Later: p.db, Texts: p.db, Asked: p.db, Parking: p.db, Shared: p.versions,
 				},
 				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
 				Hub:       runs.NewSharedHub(func(h storage.Hint) { p.tell(name, h) }),

@@ -62,7 +62,6 @@ type Stores struct {
 	Later  storage.Reminders
 	Texts  storage.Documents
 	Asked  storage.Questions
-	Usages storage.Usages
 	// Marks keep how often a run has failed or killed the process; nil: no run is
 	// given up for that.
 	Marks storage.Marks

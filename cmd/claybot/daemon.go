@@ -173,7 +173,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
-			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db, Marks: d.db, Parking: d.db, Shared: shared, Nodes: d.db,
+			Later: d.db, Texts: d.db, Asked: d.db, Marks: d.db, Parking: d.db, Shared: shared, Nodes: d.db,
 		},
 		Boots:       d.boots,
 		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
