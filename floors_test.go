@@ -40,7 +40,7 @@ var floors = map[string]int{
 	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "configs": 1, "devices": 1, "egress": 1,
 	"inbox": 2, "runs": 2, "tools": 2, "nodes": 2,
 	"storage/*": 2, "connectors/*": 2, "llm/*": 2, "workspace/*": 2, "devices/*": 2,
-	"runs/*": 3, "tools/*": 3, "delivery": 3,
+	"runs/*": 3, "tools/*": 3, "delivery": 3, "budgets": 3,
 	"agentsystem": 4,
 	"web":         5,
 	"web/*":       6,

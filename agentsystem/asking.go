@@ -331,9 +331,9 @@ func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []clay
 		out = append(out, p.asked(q, i+1, o, textElsewhere(q, p.zone()))...)
 		asked = append(asked, owner)
 	}
-	seat := func(owner string) bool { return slices.Contains(seatsOfOperators, owner) }
+	console := func(owner string) bool { return slices.Contains(operatorConsoles, owner) }
 	for _, owner := range missing {
-		if !seat(owner) || !slices.ContainsFunc(asked, seat) {
+		if !console(owner) || !slices.ContainsFunc(asked, console) {
 			p.log.Warn("approver has not written to claybot yet and is not asked in a chat", "approver", owner, "question", q.ID)
 		}
 	}

@@ -1,7 +1,6 @@
 package agentsystem_test
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -10,52 +9,24 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
 
-// newPurse is a purse with one budget of all agents, in tokens.
-func (r *rig) newPurse(limit int64, hard bool) *agentsystem.Purse {
-	return agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db, Rules: func() []agentsystem.BudgetRule {
-		return []agentsystem.BudgetRule{{Per: agentsystem.PerAll, Every: agentsystem.EveryAlways, Unit: storage.UnitTokens, Limit: limit, Hard: hard}}
+// newLimiter makes a limiter with one budget of all agents, in tokens.
+func (r *rig) newLimiter(limit int64, hard bool) *budgets.Limiter {
+	return agentsystem.NewLimiter(r.system, budgets.Config{Store: r.db, Rules: func() []budgets.Rule {
+		return []budgets.Rule{{Per: budgets.PerAll, Every: budgets.EveryAlways, Unit: storage.UnitTokens, Limit: limit, Hard: hard}}
 	}})
-}
-
-// A call that waits for room goes on as soon as its budget is extended.
-func TestExtensionWakesWhoWaits(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.start()
-		p := r.newPurse(1000, true)
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		if _, err := p.Reserve(ctx, llm.Charge{Tokens: 600}); err != nil {
-			r.Fatal(err)
-		}
-		done := make(chan error, 1)
-		began := time.Now()
-		go func() {
-			_, err := p.Reserve(ctx, llm.Charge{Tokens: 600})
-			done <- err
-		}()
-		synctest.Wait()
-		if len(done) > 0 {
-			r.Fatalf("the call does not wait: %v", <-done)
-		}
-		if err := p.Extend(ctx, "all/-/always/tokens", 600, "operator", "x1"); err != nil {
-			r.Fatal(err)
-		}
-		if err := <-done; err != nil || time.Since(began) > time.Second {
-			r.Errorf("after %v: %v", time.Since(began), err)
-		}
-	})
 }
 
 // A warning that nobody was there to hear is told as soon as somebody is, once.
 func TestWarningIsToldLater(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
-		p := r.newPurse(1000, false)
+		p := r.newLimiter(1000, false)
 		spend := func(tokens int64) {
 			h, err := p.Reserve(r.Context(), llm.Charge{Tokens: tokens})
 			if err != nil {
@@ -78,41 +49,6 @@ func TestWarningIsToldLater(t *testing.T) {
 	})
 }
 
-// Who is not named as an operator never decides about his own budget; who sits at
-// the operator's page does.
-func TestWhoExtends(t *testing.T) {
-	bubble(t, func(r *rig) {
-		r.society.Identities = func(owner string) []string {
-			if owner == "chat/ann" || owner == "mail/ann" {
-				return []string{"chat/ann", "mail/ann"}
-			}
-			return []string{owner}
-		}
-		r.start()
-		for _, tt := range []struct {
-			operators []string
-			who       claybot.Descriptor
-			want      string
-			own, only bool
-		}{
-			{nil, ann, "web/operator terminal/operator", false, false},
-			{nil, claybot.User("web", "main", "operator"), "web/operator terminal/operator", true, true},
-			{nil, claybot.User("chat", "x", "operator"), "web/operator terminal/operator", false, false},
-			{nil, claybot.Descriptor{Type: claybot.AgentCron, UID: "u"}, "web/operator terminal/operator", false, false},
-			{[]string{"chat/bob"}, ann, "chat/bob", false, false},
-			{[]string{"chat/bob", "mail/ann"}, ann, "chat/bob mail/ann", true, false},
-			{[]string{"chat/ann", "mail/ann"}, ann, "chat/ann mail/ann", true, true},
-			{[]string{"chat/bob"}, claybot.User("terminal", "main", "operator"), "chat/bob terminal/operator", true, false},
-		} {
-			p := agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db, Operators: func() []string { return tt.operators }})
-			got, own, only := p.Deciders(claybot.Agent{Descriptor: tt.who})
-			if strings.Join(got, " ") != tt.want || own != tt.own || only != tt.only {
-				r.Errorf("operators %v for %+v: got %v, %v, %v, want %+v", tt.operators, tt.who, got, own, only, tt)
-			}
-		}
-	})
-}
-
 // The operator reads in the terminal about their own budget as theirs, without buttons
 // that are not there, and the log does not say that they could not be asked.
 func TestOperatorsOwnBudget(t *testing.T) {
@@ -122,7 +58,7 @@ func TestOperatorsOwnBudget(t *testing.T) {
 		terminal := new(chat)
 		b.operators, b.logs = nil, &logs
 		b.also = []connectors.Connector{&line{name: "terminal", chat: terminal, fuse: newFuse(-1)}}
-		b.rules = []agentsystem.BudgetRule{tight(agentsystem.EveryMonth)}
+		b.rules = []budgets.Rule{tight(budgets.EveryMonth)}
 		b.start()
 		b.post(claybot.User("terminal", "main", "operator"), msg("t1", "hello"))
 		synctest.Wait()
@@ -165,9 +101,9 @@ func (t *lockedText) Write(p []byte) (int, error) {
 func TestLoweredLimit(t *testing.T) {
 	banking(t, talks(50), func(b *bank) {
 		b.start()
-		b.rules = []agentsystem.BudgetRule{
-			{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 500_000, Hard: true},
-			{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 900, Match: "chat"},
+		b.rules = []budgets.Rule{
+			{Per: budgets.PerOwner, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 500_000, Hard: true},
+			{Per: budgets.PerOwner, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 900, Match: "chat"},
 		}
 		b.say("first")
 		synctest.Wait()

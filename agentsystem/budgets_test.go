@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai"
 	"github.com/claybot/claybot/llm/openai/openaitest"
@@ -34,7 +35,7 @@ var meteredPrices = llm.Prices{meteredModel: {Input: perMillion, CachedInput: pe
 type bank struct {
 	*rig
 	server *openaitest.Server
-	rules  []agentsystem.BudgetRule
+	rules  []budgets.Rule
 	prices llm.Prices
 	// helpers gives agents the tools to start others; their descriptions are most
 	// of a request.
@@ -42,9 +43,9 @@ type bank struct {
 	// operators decide about budgets; nil: those at the page and the command line.
 	operators []string
 
-	mu    sync.Mutex
-	purse *agentsystem.Purse
-	of    *agentsystem.AgentSystem
+	mu      sync.Mutex
+	limiter *budgets.Limiter
+	of      *agentsystem.AgentSystem
 }
 
 // banking runs a test with a bank that is not started.
@@ -64,8 +65,8 @@ func banking(t *testing.T, reply func(openaitest.Request) openaitest.Reply, test
 		r.engine = engineOf(func() runs.Engine {
 			return &react.Loop{
 				Model: func(claybot.Agent) llm.Model {
-					purse := b.paying()
-					return llm.Retried(llm.Budgeted(llm.Metered(client, b.prices), meteredModel, purse, b.prices, nil), llm.Retries{})
+					limiter := b.paying()
+					return llm.Retried(llm.Budgeted(llm.Metered(client, b.prices), meteredModel, limiter, b.prices, nil), llm.Retries{})
 				},
 				Tools: b.tools, Budgets: b.paying(),
 			}
@@ -93,20 +94,20 @@ func (b *bank) tools(claybot.Agent) *tools.Set {
 	return set
 }
 
-// paying is the purse of the system that runs.
-func (b *bank) paying() *agentsystem.Purse {
+// paying is the limiter of the system that runs.
+func (b *bank) paying() *budgets.Limiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.of != b.system {
 		b.of = b.system
-		b.purse = agentsystem.NewPurse(b.system, agentsystem.PurseConfig{
-			Store: b.db, Rules: func() []agentsystem.BudgetRule { return b.rules }, Operators: func() []string { return b.operators },
+		b.limiter = agentsystem.NewLimiter(b.system, budgets.Config{
+			Store: b.db, Rules: func() []budgets.Rule { return b.rules }, Operators: func() []string { return b.operators },
 		})
-		if err := b.purse.Recover(b.Context()); err != nil {
+		if err := b.limiter.Recover(b.Context()); err != nil {
 			b.Error(err)
 		}
 	}
-	return b.purse
+	return b.limiter
 }
 
 // budget is how the budget stands whose key begins so.
@@ -143,8 +144,8 @@ func (b *bank) answer(q storage.OpenQuestion, value string, via claybot.AnswerVi
 }
 
 // dollar is a budget of all agents.
-func dollar(micro int64) agentsystem.BudgetRule {
-	return agentsystem.BudgetRule{Per: agentsystem.PerAll, Every: agentsystem.EveryAlways, Unit: storage.UnitMicroUSD, Limit: micro, Hard: true}
+func dollar(micro int64) budgets.Rule {
+	return budgets.Rule{Per: budgets.PerAll, Every: budgets.EveryAlways, Unit: storage.UnitMicroUSD, Limit: micro, Hard: true}
 }
 
 // talks answers with as many tokens as it may, up to n.
@@ -162,9 +163,9 @@ func talks(n int) func(openaitest.Request) openaitest.Reply {
 // that is spent, and the books say the same to the token.
 func TestHundredRunsOneDollar(t *testing.T) {
 	banking(t, talks(900), func(b *bank) {
-		b.rules = []agentsystem.BudgetRule{
+		b.rules = []budgets.Rule{
 			dollar(1_000_000),
-			{Per: agentsystem.PerAll, Every: agentsystem.EveryMonth, Unit: storage.UnitTokens, Limit: 1 << 40},
+			{Per: budgets.PerAll, Every: budgets.EveryMonth, Unit: storage.UnitTokens, Limit: 1 << 40},
 		}
 		b.start()
 		for i := range 100 {
@@ -208,7 +209,7 @@ func TestLimitIsAskedOnce(t *testing.T) {
 		b.start()
 		b.post(bob, msg("hi", "hi"))
 		synctest.Wait()
-		b.rules = []agentsystem.BudgetRule{{Per: agentsystem.PerOwner, Every: agentsystem.EveryMonth, Unit: storage.UnitMicroUSD, Limit: 3000, Hard: true}}
+		b.rules = []budgets.Rule{{Per: budgets.PerOwner, Every: budgets.EveryMonth, Unit: storage.UnitMicroUSD, Limit: 3000, Hard: true}}
 		b.say("first")
 		synctest.Wait()
 		calls := b.server.Calls()
@@ -265,7 +266,7 @@ func TestLimitIsAskedOnce(t *testing.T) {
 // A no ends the run with one sentence, and is not asked again.
 func TestLimitIsRefused(t *testing.T) {
 	banking(t, talks(100), func(b *bank) {
-		b.rules = []agentsystem.BudgetRule{{Per: agentsystem.PerAgent, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 100, Hard: true}}
+		b.rules = []budgets.Rule{{Per: budgets.PerAgent, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 100, Hard: true}}
 		b.start()
 		b.say("first")
 		synctest.Wait()
@@ -293,7 +294,7 @@ func TestLimitIsRefused(t *testing.T) {
 // A budget of a day begins anew at midnight.
 func TestBudgetOfADay(t *testing.T) {
 	banking(t, talks(2000), func(b *bank) {
-		b.rules = []agentsystem.BudgetRule{{Per: agentsystem.PerAgent, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 3000, Hard: true}}
+		b.rules = []budgets.Rule{{Per: budgets.PerAgent, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 3000, Hard: true}}
 		b.start()
 		midnight := time.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 		time.Sleep(time.Until(midnight) - time.Second)
@@ -328,7 +329,7 @@ func TestCrashBooksTheMost(t *testing.T) {
 	}
 	banking(t, reply, func(b *bank) {
 		b0 = b
-		b0.rules = []agentsystem.BudgetRule{dollar(1_000_000)}
+		b0.rules = []budgets.Rule{dollar(1_000_000)}
 		b.start()
 		b.say("hello")
 		synctest.Wait()
@@ -352,7 +353,7 @@ func TestCrashBooksTheMost(t *testing.T) {
 // and nobody is asked.
 func TestNoPriceNoMoney(t *testing.T) {
 	banking(t, talks(10), func(b *bank) {
-		b.rules, b.prices = []agentsystem.BudgetRule{dollar(1_000_000)}, llm.Prices{}
+		b.rules, b.prices = []budgets.Rule{dollar(1_000_000)}, llm.Prices{}
 		b.start()
 		b.say("hello")
 		b.wants("No price is known for the model metered-1, so the budget of all agents cannot be kept. Ask the operator to add it under model.prices, or to choose another model.")
@@ -369,7 +370,7 @@ func TestNoPriceNoMoney(t *testing.T) {
 // nothing.
 func TestWarnings(t *testing.T) {
 	banking(t, talks(300), func(b *bank) {
-		b.rules = []agentsystem.BudgetRule{{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 800}}
+		b.rules = []budgets.Rule{{Per: budgets.PerOwner, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 800}}
 		b.start()
 		for i := range 4 {
 			b.say(fmt.Sprint("m", i))
@@ -408,12 +409,12 @@ func TestChildrenSpendFromTheirParents(t *testing.T) {
 	}
 	banking(t, reply, func(b *bank) {
 		b.helpers = true
-		for _, per := range []string{agentsystem.PerAgent, agentsystem.PerOwner, agentsystem.PerChannel, agentsystem.PerRun, agentsystem.PerTask, agentsystem.PerAll} {
-			b.rules = append(b.rules, agentsystem.BudgetRule{Per: per, Every: agentsystem.EveryMonth, Unit: storage.UnitTokens, Limit: 1 << 40, Hard: true})
+		for _, per := range []string{budgets.PerAgent, budgets.PerOwner, budgets.PerChannel, budgets.PerRun, budgets.PerTask, budgets.PerAll} {
+			b.rules = append(b.rules, budgets.Rule{Per: per, Every: budgets.EveryMonth, Unit: storage.UnitTokens, Limit: 1 << 40, Hard: true})
 		}
 		b.rules = append(b.rules,
-			agentsystem.BudgetRule{Per: agentsystem.PerAll, Every: agentsystem.EveryAlways, Unit: storage.UnitTokens, Limit: 1 << 40, Match: "chat:dm-ann"},
-			agentsystem.BudgetRule{Per: agentsystem.PerAll, Every: agentsystem.EveryAlways, Unit: storage.UnitTokens, Limit: 1 << 40, Match: "slack"})
+			budgets.Rule{Per: budgets.PerAll, Every: budgets.EveryAlways, Unit: storage.UnitTokens, Limit: 1 << 40, Match: "chat:dm-ann"},
+			budgets.Rule{Per: budgets.PerAll, Every: budgets.EveryAlways, Unit: storage.UnitTokens, Limit: 1 << 40, Match: "slack"})
 		b.start()
 		b.say("begin")
 		synctest.Wait()
@@ -447,7 +448,7 @@ func TestSpawnStormAtTheLimit(t *testing.T) {
 	}
 	banking(t, reply, func(b *bank) {
 		b.helpers = true
-		b.rules = []agentsystem.BudgetRule{{Per: agentsystem.PerRun, Unit: storage.UnitTokens, Limit: 30_000, Hard: true}}
+		b.rules = []budgets.Rule{{Per: budgets.PerRun, Unit: storage.UnitTokens, Limit: 30_000, Hard: true}}
 		b.start()
 		b.say("begin")
 		synctest.Wait()

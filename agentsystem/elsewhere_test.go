@@ -19,7 +19,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -179,7 +178,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 			s := agentsystem.New(agentsystem.Config{
 				Stores: agentsystem.Stores{
 					Agents: agents, Index: p.versions, Inbox: in, Runs: p.db, Outbox: p.db, Access: p.versions, Counts: p.db,
-					Later: p.db, Texts: p.db, Asked: p.db, Usages: p.db, Parking: p.db, Shared: p.versions,
+					Later: p.db, Texts: p.db, Asked: p.db, Parking: p.db, Shared: p.versions,
 				},
 				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
 				Hub:       runs.NewSharedHub(func(h storage.Hint) { p.tell(name, h) }),
@@ -442,38 +441,6 @@ func TestMemoryElsewhere(t *testing.T) {
 		defer p.versions.mu.Unlock()
 		if n := p.versions.asked - before; n > 2*41 {
 			p.Errorf("two nodes ask %d times in a minute", n)
-		}
-	})
-}
-
-// TestRoomElsewhere: a call waits for money that another node has set aside, and
-// gets it when that node gives it back.
-func TestRoomElsewhere(t *testing.T) {
-	inPair(t, 1, func(p *pair) {
-		rules := func() []agentsystem.BudgetRule {
-			return []agentsystem.BudgetRule{{
-				Per: agentsystem.PerAll, Every: agentsystem.EveryAlways, Unit: storage.UnitTokens, Limit: 100, Hard: true,
-			}}
-		}
-		cfg := agentsystem.PurseConfig{Store: p.db, Rules: rules}
-		here, there := agentsystem.NewPurse(p.desk, cfg), agentsystem.NewPurse(p.mill, cfg)
-		call := llm.Charge{Tokens: 80}
-		held, err := there.Reserve(p.Context(), call)
-		if err != nil {
-			p.Fatal(err)
-		}
-		began := time.Now()
-		got := make(chan error, 1)
-		go func() {
-			_, err := here.Reserve(p.Context(), call)
-			got <- err
-		}()
-		time.Sleep(10 * time.Second)
-		if err := held.Settle(p.Context(), claybot.Usage{Input: 5}); err != nil {
-			p.Fatal(err)
-		}
-		if err := <-got; err != nil || time.Since(began) > 12*time.Second {
-			p.Errorf("room comes after %v: %v", time.Since(began), err)
 		}
 	})
 }

@@ -20,18 +20,11 @@ const (
 	noticeAfter = 2 * time.Second
 )
 
-// again reports whether an error asks for another try later, whatever the agent:
-// the store refuses as a whole, or this member is unwell.
-func again(err error) bool {
-	class := storage.ClassOf(err)
-	return class == storage.ClassStore || class == storage.ClassMember
-}
-
 // waits reports whether a pass that failed with err costs its run no try and is
-// made again, however often: again, or the files or rows of the agent cannot be used
+// made again, however often: the store is unavailable, or the files or rows of the agent cannot be used
 // at present. Damage does not pass by waiting: a run that meets it ends.
 func waits(err error) bool {
-	return again(err) || storage.ClassOf(err) == storage.ClassAgent && !errors.Is(err, storage.ErrDamaged)
+	return storage.Unavailable(err) || storage.ClassOf(err) == storage.ClassAgent && !errors.Is(err, storage.ErrDamaged)
 }
 
 // ofOne reports whether an error is of one agent or one message, so that what else its

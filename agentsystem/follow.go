@@ -236,16 +236,6 @@ func (s *AgentSystem) Conversations(ctx context.Context, connector, user string)
 	return all, nil
 }
 
-// Spent sums up what models took.
-func (s *AgentSystem) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
-	return s.Usages.Spent(ctx, q)
-}
-
-// Latencies tells how long things took, by day.
-func (s *AgentSystem) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
-	return s.Usages.Latencies(ctx, from, to)
-}
-
 // OutgoingPage lists outgoing messages, the newest first.
 func (s *AgentSystem) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
 	return s.Outbox.OutgoingPage(ctx, q)

@@ -143,7 +143,7 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 			return f, refused.Text, nil
 		case errors.Is(err, storage.ErrTooMany):
 			return f, tooLarge(MaxFetch), nil
-		case again(err):
+		case storage.Unavailable(err):
 			return f, "", err
 		case try == fetchTries || wait > fetchPause:
 			p.log.Warn("a file was not fetched", "file", f.ID, "tries", try, "err", err)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
+
+// operatorConsoles are the chats that only an operator can open, as "connector/userId".
+var operatorConsoles = []string{"web/" + operatorName, "terminal/" + operatorName}
 
 // operates reports whether a person, "connector/userId", is an operator: on the page
 // and the command line, or by the settings.
@@ -17,7 +19,7 @@ func (s *AgentSystem) operates(owner string) bool {
 
 // operators are all persons of operates.
 func (s *AgentSystem) operators() []string {
-	all := slices.Clone(seatsOfOperators)
+	all := slices.Clone(operatorConsoles)
 	if s.Operators != nil {
 		all = append(all, s.Operators()...)
 	}
@@ -34,14 +36,4 @@ func (s *AgentSystem) NotifyOperators(ctx context.Context, key, text string) err
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// refusal is why nothing may be spent under a budget whose limit is not known. Only
-// operators read what is wrong with it.
-func (s *AgentSystem) refusal(who payer, fault string) error {
-	text := "A budget is not configured correctly, so nothing may be spent; the operator can see why with `claybot status`."
-	if s.operates(who.root.OwnerID()) {
-		text += "\n\n" + fault
-	}
-	return &llm.LimitError{Name: "a budget", Text: text}
 }

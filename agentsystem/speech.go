@@ -65,23 +65,13 @@ func (s *AgentSystem) far(ctx context.Context, env tools.Env, hops int) error {
 // tellOwner says a sentence at the place of the most recent foreground agent of
 // an agent's owner, once for each key.
 func (s *AgentSystem) tellOwner(ctx context.Context, a claybot.Agent, key, text string) {
-	err := s.tryTellOwner(ctx, a, key, text)
+	err := s.Notify(ctx, a.Descriptor.OwnerID(), key, text)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		s.Log.Warn("nobody is there to be told", "agent", a.ID, "what", text)
 	case err != nil:
 		s.Log.Error("cannot tell the owner of an agent", "agent", a.ID, "err", err)
 	}
-}
-
-// tryTellOwner is tellOwner for whoever tries again; storage.ErrNotFound where
-// nobody is there to be told.
-func (s *AgentSystem) tryTellOwner(ctx context.Context, a claybot.Agent, key, text string) error {
-	e, err := s.foreground(ctx, a.Descriptor, "")
-	if err != nil {
-		return err
-	}
-	return s.tellAt(ctx, e, key, text)
 }
 
 // tellAt says a sentence where the person of a foreground agent wrote last.

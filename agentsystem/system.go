@@ -62,7 +62,6 @@ type Stores struct {
 	Later  storage.Reminders
 	Texts  storage.Documents
 	Asked  storage.Questions
-	Usages storage.Usages
 	// Marks keep how often a run has failed or killed the process; nil: no run is
 	// given up for that.
 	Marks storage.Marks
@@ -342,7 +341,7 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 				workers.start(b, s.work)
 			}
 			return context.Cause(ctx)
-		case err != nil && !again(err) && s.Members.IsAlone(): // else it may be the way to the store
+		case err != nil && !storage.Unavailable(err) && s.Members.IsAlone(): // else it may be the way to the store
 			if failures++; failures == 3 {
 				return fmt.Errorf("the store fails: %w", err)
 			}

@@ -209,3 +209,10 @@ func clock(t claybot.Time, zone *time.Location) string {
 	}
 	return at.Format("2 Jan 2006 15:04:05 MST")
 }
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

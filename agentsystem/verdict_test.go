@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
@@ -46,8 +47,8 @@ func (r *rig) slashStatus(id string) string {
 }
 
 // tight is a budget of each person that no call fits in.
-func tight(every string) agentsystem.BudgetRule {
-	return agentsystem.BudgetRule{Per: agentsystem.PerOwner, Every: every, Unit: storage.UnitMicroUSD, Limit: 3000, Hard: true}
+func tight(every string) budgets.Rule {
+	return budgets.Rule{Per: budgets.PerOwner, Every: every, Unit: storage.UnitMicroUSD, Limit: 3000, Hard: true}
 }
 
 // A run that failed has failed, although the notice of that was delivered, and every
@@ -81,7 +82,7 @@ func TestOnePriceForAStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			banking(t, func(openaitest.Request) openaitest.Reply { return reply }, func(b *bank) {
-				b.rules = []agentsystem.BudgetRule{dollar(5_000_000)}
+				b.rules = []budgets.Rule{dollar(5_000_000)}
 				b.start()
 				b.say("tell me more")
 				time.Sleep(time.Second)
@@ -113,7 +114,7 @@ func TestOnePriceForAStop(t *testing.T) {
 func TestFirstHelloFits(t *testing.T) {
 	banking(t, talks(20), func(b *bank) {
 		b.helpers = true
-		b.rules = []agentsystem.BudgetRule{{Per: agentsystem.PerOwner, Every: agentsystem.EveryDay, Unit: storage.UnitTokens, Limit: 5000, Hard: true}}
+		b.rules = []budgets.Rule{{Per: budgets.PerOwner, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 5000, Hard: true}}
 		b.start()
 		b.say("hello")
 		synctest.Wait()
@@ -128,7 +129,7 @@ func TestFirstHelloFits(t *testing.T) {
 func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 	banking(t, talks(50), func(b *bank) {
 		b.start()
-		b.rules = []agentsystem.BudgetRule{tight(agentsystem.EveryMonth)}
+		b.rules = []budgets.Rule{tight(budgets.EveryMonth)}
 		b.say("first")
 		synctest.Wait()
 		for _, text := range []string{"second", "third", "fourth"} {
@@ -207,7 +208,8 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 func TestWhatElseFreesABudget(t *testing.T) {
 	for name, free := range map[string]func(b *bank) error{
 		"extended": func(b *bank) error {
-			return b.paying().Extend(b.Context(), "owner/chat/ann/2000-01-01/microUSD", 1_000_000, "operator", "x")
+			_, err := b.paying().Extend(b.Context(), storage.Extension{ID: "x", Key: "owner/chat/ann/2000-01-01/microUSD", By: 1_000_000, Who: "operator"})
+			return err
 		},
 		"removed": func(b *bank) error { b.rules = nil; return b.paying().Recheck(b.Context()) },
 		"the next day": func(b *bank) error {
@@ -219,7 +221,7 @@ func TestWhatElseFreesABudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			banking(t, talks(50), func(b *bank) {
 				b.start()
-				b.rules = []agentsystem.BudgetRule{tight(agentsystem.EveryDay)}
+				b.rules = []budgets.Rule{tight(budgets.EveryDay)}
 				time.Sleep(12 * time.Hour)
 				b.say("first")
 				synctest.Wait()

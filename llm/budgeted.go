@@ -66,11 +66,10 @@ const (
 	settleTime = 30 * time.Second
 )
 
-// Budgeted returns m with a purse that pays for every call: what a call can cost
-// at most is set aside before it is made, and what it did cost is booked
-// afterwards. name is the model that is asked for, most how many tokens an answer
-// of a model can have, by what it can write and by what its route is set to; 0 for
-// unknown; nil: unknown for all.
+// Budgeted returns m with every call limited by l: it reserves the most that a call can
+// cost before the call is made, and settles what it did cost afterwards. name is the
+// model that is asked for, most how many tokens an answer of a model can have, by what
+// it can write and by what its route is set to; 0 for unknown; nil: unknown for all.
 //
 // Where a hard budget pays, the answer is bounded by the smallest of
 // Request.MaxTokens, most, what is left of the model's window where that is known,
@@ -80,19 +79,19 @@ const (
 // What m says that a call took is booked, whether it answered or not: m is a Metered
 // model, whose usage everybody else counts, too. Only a call that panics is booked as
 // it was set aside.
-func Budgeted(m Model, name string, p Purse, prices Prices, most func(model string) int64) Model {
+func Budgeted(m Model, name string, l Limiter, prices Prices, most func(model string) int64) Model {
 	if most == nil {
 		most = func(string) int64 { return 0 }
 	}
-	return budgeted{m, name, p, prices, most}
+	return budgeted{m, name, l, prices, most}
 }
 
 type budgeted struct {
-	model  Model
-	name   string
-	purse  Purse
-	prices Prices
-	most   func(string) int64
+	model   Model
+	name    string
+	limiter Limiter
+	prices  Prices
+	most    func(string) int64
 }
 
 func (b budgeted) Chat(ctx context.Context, r Request) (Response, error) {
@@ -114,12 +113,12 @@ func (b budgeted) Chat(ctx context.Context, r Request) (Response, error) {
 	return resp, err
 }
 
-// reserve sets aside what a call can take. Where that is more than a budget has
-// left, a shorter answer may still fit.
-func (b budgeted) reserve(ctx context.Context, r Request, input int64) (held Reserved, output int64, err error) {
+// reserve reserves what a call can take. Where that is more than a budget has left, a
+// shorter answer may still fit.
+func (b budgeted) reserve(ctx context.Context, r Request, input int64) (held Reservation, output int64, err error) {
 	output = b.bound(r)
 	for range maxShrinks {
-		held, err = b.purse.Reserve(ctx, b.charge(r, input, output))
+		held, err = b.limiter.Reserve(ctx, b.charge(r, input, output))
 		limit, ok := errors.AsType[*LimitError](err)
 		if !ok || limit.Key == "" {
 			return held, output, err
@@ -236,11 +235,11 @@ func (b budgeted) priced(u claybot.Usage) claybot.Usage {
 	return u
 }
 
-func (b budgeted) settle(ctx context.Context, held Reserved, u claybot.Usage) {
+func (b budgeted) settle(ctx context.Context, held Reservation, u claybot.Usage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	// What cannot be booked stays set aside, and is booked so by the next start.
-	// The purse has logged it.
+	// What cannot be settled stays reserved, and the next start charges it in full.
+	// The Limiter has logged it.
 	_ = held.Settle(ctx, u)
 }
 

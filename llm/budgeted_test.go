@@ -13,7 +13,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// A jar is a purse with one budget, as simple as can be.
+// A jar is a Limiter with one budget, as simple as can be.
 type jar struct {
 	tokens  bool
 	binding bool
@@ -25,7 +25,7 @@ type jar struct {
 	refused int
 }
 
-func (j *jar) Reserve(_ context.Context, c Charge) (Reserved, error) {
+func (j *jar) Reserve(_ context.Context, c Charge) (Reservation, error) {
 	j.last = c
 	if !c.Priced && !j.tokens && j.binding {
 		return nil, PriceMissing(c.Model, "your budget")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -517,6 +518,41 @@ func TestClaims(t *testing.T) {
 		}
 		if hold, err = b.Claim(ctx, "y"); err != nil || hold.Token != 2 {
 			t.Errorf("not free after the end: %v", err)
+		}
+	})
+}
+
+// A member looks for changes of others and retries while the store is unavailable; a
+// process that has the store for itself does neither.
+func TestElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, r *register) {
+		m, _ := r.member(t, "a")
+		began := time.Now()
+		<-m.Elsewhere(2 * time.Second)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("fired after %v", took)
+		}
+		alone := nodes.Alone(storage.Node{ID: "x"})
+		if alone.Elsewhere(time.Second) != nil {
+			t.Error("a process alone looks for changes of others")
+		}
+		for _, tt := range []struct {
+			err  error
+			want bool
+		}{
+			{nil, false},
+			{storage.ErrBusy, true},
+			{fmt.Errorf("reserve: %w", storage.ErrFull), true},
+			{syscall.EIO, true},
+			{storage.ErrDamaged, false},
+			{context.Canceled, false},
+		} {
+			if got := m.Retries(tt.err); got != tt.want {
+				t.Errorf("Retries(%v) = %v, want %v", tt.err, got, tt.want)
+			}
+			if alone.Retries(tt.err) {
+				t.Errorf("a process alone retries after %v", tt.err)
+			}
 		}
 	})
 }

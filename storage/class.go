@@ -52,6 +52,13 @@ type Fault struct {
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
+// Unavailable reports whether a call that failed with err may succeed later, whatever
+// agent it is for: the store refuses as a whole, or this member is unwell.
+func Unavailable(err error) bool {
+	class := ClassOf(err)
+	return class == ClassStore || class == ClassMember
+}
+
 // ClassOf returns the class of an error that a call for one agent returned. A
 // *Fault says it itself. An error that no rule names is the agent's: if the store
 // were at fault as a whole, it would refuse to park the message as well.

@@ -35,8 +35,6 @@ type Desk interface {
 	// a platform's link to a message, the id of a message, a run or an outgoing
 	// message.
 	Why(ctx context.Context, ref string) ([]agentsystem.Story, error)
-	Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error)
-	Latencies(ctx context.Context, from, to string) ([]storage.Latency, error)
 }
 
 // A Gatekeeper decides who may speak.

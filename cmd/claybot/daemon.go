@@ -18,6 +18,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
@@ -53,7 +54,7 @@ type daemon struct {
 	stores
 	built    atomic.Bool // the system is there
 	system   *agentsystem.AgentSystem
-	purse    *agentsystem.Purse
+	limiter  *budgets.Limiter
 	engine   *docker.Provider // of workspaces
 	places   *workspace.Manager
 	servers  *mcp.Manager // of tools
@@ -140,10 +141,10 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.openBoots(ctx, c)
 	d.system = agentsystem.New(d.systemConfig(c))
 	d.built.Store(true)
-	d.purse = d.newPurse()
-	d.models.purse = d.purse
+	d.limiter = d.newLimiter()
+	d.models.limiter = d.limiter
 	if d.shared == nil { // else it is done for each node that is gone
-		if err := d.purse.Recover(ctx); err != nil {
+		if err := d.limiter.Recover(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -172,7 +173,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
-			Later: d.db, Texts: d.db, Asked: d.db, Usages: d.db, Marks: d.db, Parking: d.db, Shared: shared, Nodes: d.db,
+			Later: d.db, Texts: d.db, Asked: d.db, Marks: d.db, Parking: d.db, Shared: shared, Nodes: d.db,
 		},
 		Boots:       d.boots,
 		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
@@ -274,7 +275,7 @@ func (d *daemon) run(life context.Context) error {
 	})
 	group.Go(func() error { return d.members.Run(serving) }) // until the last claim is yielded
 	if d.shared != nil {
-		group.Go(func() error { return untilDone(ctx, d.purse.Follow(ctx)) })
+		group.Go(func() error { return untilDone(ctx, d.limiter.Follow(ctx)) })
 		group.Go(func() error { return untilDone(serving, d.tree.Run(serving)) })
 	}
 	group.Go(func() error {
@@ -283,7 +284,7 @@ func (d *daemon) run(life context.Context) error {
 		}
 		return nil
 	})
-	group.Go(func() error { return untilDone(ctx, d.purse.Watch(ctx)) })
+	group.Go(func() error { return untilDone(ctx, d.limiter.Watch(ctx)) })
 	group.Go(func() error { return d.relay.Run(ctx) })
 	group.Go(func() error {
 		if err := d.metrics.Run(serving); serving.Err() == nil { // the last runs are told as well

@@ -55,13 +55,13 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 		{Pattern: "/terminal/", Scope: web.Operate, Handler: terminal.Handler(d.system, web.User), Local: true},
 	}
 	routes = append(routes, api.Routes(api.Config{
-		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Budgets: d.purse, Log: d.log, Version: version,
+		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
 		Marks:    d.db,
 		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
 		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
-		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Budgets: d.purse, Log: d.log, Version: version,
+		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
 	})...)
 	routes = append(routes, d.metrics.Routes()...)
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)

@@ -31,7 +31,7 @@ func (d *daemon) handle() {
 		Place:     d.placeName,
 		Dry:       d.dry,
 		People:    d.people,
-		Budgets:   d.purse,
+		Budgets:   d.limiter,
 		Log:       d.log,
 	})
 	planning := plan.Config{

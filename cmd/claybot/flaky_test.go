@@ -150,7 +150,7 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 	}
 	s := agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
-			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db, Asked: db, Usages: db, Parking: db,
+			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db, Asked: db, Parking: db,
 		},
 		Log: slog.New(slog.DiscardHandler), Node: "node", Version: "test", Hub: hub,
 		Models:    func(claybot.Agent) []string { return []string{"poet"} },

@@ -23,10 +23,10 @@ import (
 // models makes the model of each profile once, so that its connections are
 // kept. A changed configuration makes a new one.
 type models struct {
-	log   *slog.Logger
-	purse llm.Purse // set before the first model; nil pays for nothing
-	mu    sync.Mutex
-	all   map[string]*watched
+	log     *slog.Logger
+	limiter llm.Limiter // set before the first model; nil: no budget applies
+	mu      sync.Mutex
+	all     map[string]*watched
 }
 
 func (m *models) of(c configs.Model) llm.Model {
@@ -37,7 +37,7 @@ func (m *models) of(c configs.Model) llm.Model {
 		if m.all == nil {
 			m.all = make(map[string]*watched)
 		}
-		m.all[key] = &watched{model: newModel(c, m.purse, m.log)}
+		m.all[key] = &watched{model: newModel(c, m.limiter, m.log)}
 	}
 	return m.all[key]
 }
@@ -161,7 +161,7 @@ func fingerprint(c configs.Model) string {
 // tries again, with one key after another, and pays for each attempt.
 //
 // A route that a bad setting switches off is none; where all are off, so is the model.
-func newModel(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
+func newModel(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model {
 	if c.Demo() {
 		return demo.New(demo.Config{})
 	}
@@ -170,7 +170,7 @@ func newModel(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 		if r.Off() != "" {
 			continue
 		}
-		routes = append(routes, llm.Route{Name: r.ID(), Model: newRoute(r, purse, log)})
+		routes = append(routes, llm.Route{Name: r.ID(), Model: newRoute(r, limiter, log)})
 	}
 	if len(routes) == 0 {
 		return offModel{why: c.Off()}
@@ -178,7 +178,7 @@ func newModel(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 	return llm.Fallback(log, routes...)
 }
 
-func newRoute(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
+func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model {
 	prices := make(llm.Prices, len(c.Prices))
 	for name, p := range c.Prices {
 		prices[name] = llm.Price(p)
@@ -200,8 +200,8 @@ func newRoute(c configs.Model, purse llm.Purse, log *slog.Logger) llm.Model {
 	var keyed []llm.Keyed
 	for _, key := range keys {
 		m := llm.Metered(newClient(c, key, log), prices)
-		if purse != nil {
-			m = llm.Budgeted(m, c.ID(), purse, prices, most)
+		if limiter != nil {
+			m = llm.Budgeted(m, c.ID(), limiter, prices, most)
 		}
 		keyed = append(keyed, llm.Keyed{Fingerprint: llm.Fingerprint(key), Model: m})
 	}

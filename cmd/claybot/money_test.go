@@ -15,14 +15,14 @@ import (
 	"github.com/claybot/claybot/llm/openai/openaitest"
 )
 
-// A wallet is a purse with one hard budget in money that has enough.
+// A wallet is a Limiter with one hard budget in money that has enough.
 type wallet struct {
 	charges []llm.Charge
 	booked  []claybot.Usage
 	soft    bool
 }
 
-func (w *wallet) Reserve(_ context.Context, c llm.Charge) (llm.Reserved, error) {
+func (w *wallet) Reserve(_ context.Context, c llm.Charge) (llm.Reservation, error) {
 	w.charges = append(w.charges, c)
 	if !c.Priced && !w.soft {
 		return nil, llm.PriceMissing(c.Model, "your budget for today")
@@ -77,7 +77,7 @@ func TestRecordingsArePaidFor(t *testing.T) {
 	f := claybot.FileReference{Name: "a.ogg", MIMEType: "audio/ogg"}
 	w := new(wallet)
 	log := slog.New(slog.DiscardHandler)
-	l := listener{newTranscriber(configs.Transcription{BaseURL: url}, log), "whisper-1", func() llm.Purse { return w }}
+	l := listener{newTranscriber(configs.Transcription{BaseURL: url}, log), "whisper-1", func() llm.Limiter { return w }}
 	_, err = l.hear(t.Context(), run, f, open)
 	limit, ok := errors.AsType[*llm.LimitError](err)
 	if !ok || !strings.Contains(limit.Text, "your budget for today") || opened != 0 || len(s.Audios()) != 0 {

@@ -52,7 +52,7 @@ func (d *daemon) switchedOff(ctx context.Context, a claybot.Agent) *runs.Error {
 	if off, ok := m.(offModel); ok {
 		return runs.Off(off.refusal())
 	}
-	if why := d.purse.Refused(ctx, a.ID); why != "" && !d.model(a).Demo() {
+	if why := d.limiter.Refused(ctx, a.ID); why != "" && !d.model(a).Demo() {
 		return &runs.Error{Code: runs.CodeBudget, Say: why}
 	}
 	return nil

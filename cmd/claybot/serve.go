@@ -167,7 +167,7 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("waiting messages keep their old due times", "err", err)
 	}
-	if err := d.purse.Recheck(ctx); err != nil {
+	if err := d.limiter.Recheck(ctx); err != nil {
 		d.log.Error("runs that wait for a budget were not looked at", "err", err)
 	}
 	d.log.Info("configuration reloaded")

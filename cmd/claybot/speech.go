@@ -24,7 +24,7 @@ func (d *daemon) transcriber() hearing {
 	if !c.Wanted() {
 		return nil
 	}
-	h := listener{newTranscriber(c, d.log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Purse { return d.purse }}
+	h := listener{newTranscriber(c, d.log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Limiter { return d.limiter }}
 	return d.switchedHearing(h.hear)
 }
 
@@ -35,8 +35,8 @@ func newTranscriber(c configs.Transcription, log *slog.Logger) llm.Transcriber {
 // A listener has recordings transcribed, where no budget forbids it.
 type listener struct {
 	llm.Transcriber
-	model string
-	purse func() llm.Purse // that pays; asked with each recording
+	model   string
+	limiter func() llm.Limiter // asked with each recording
 }
 
 // settleTime bounds the booking of a recording whose run may have ended.
@@ -45,7 +45,7 @@ const settleTime = 30 * time.Second
 // hear is a hearing.
 func (l listener) hear(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (speech llm.Speech, err error) {
 	// What it costs is known neither before nor afterwards.
-	held, err := l.purse().Reserve(ctx, llm.Charge{Agent: run.Agent, Run: run.ID, Model: l.model})
+	held, err := l.limiter().Reserve(ctx, llm.Charge{Agent: run.Agent, Run: run.ID, Model: l.model})
 	if limit, ok := errors.AsType[*llm.LimitError](err); ok && limit.Key == "" {
 		said := *limit
 		said.Text = fmt.Sprintf("Nobody knows what a transcription costs, so %s could not be kept.", limit.Name)
@@ -57,7 +57,7 @@ func (l listener) hear(ctx context.Context, run claybot.Run, f claybot.FileRefer
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
-		_ = held.Settle(ctx, speech.Usage) // the purse logs what it cannot book
+		_ = held.Settle(ctx, speech.Usage) // the Limiter logs what it cannot record
 	}()
 	r, err := open()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -20,9 +21,9 @@ type Budgets interface {
 	// Deciders are who may extend a budget in a chat, as "connector/userId", whether
 	// the own person of the agent is among them, and whether no other person is.
 	Deciders(a claybot.Agent) (operators []string, own, only bool)
-	// Extend raises the limit of a budget, by an amount in its unit. The same id
+	// Extend raises the limit of a budget and returns how it stands then. The same id
 	// again changes nothing.
-	Extend(ctx context.Context, key string, by int64, who, id string) error
+	Extend(ctx context.Context, e storage.Extension) (storage.Budget, error)
 }
 
 // maxExtensions is how often one pass has budgets extended.
@@ -83,7 +84,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 		p.log.Warn("what was answered is no question about a budget", "question", a.Question)
 		return over
 	}
-	if err := p.budgets.Extend(ctx, key, by, a.By, a.Question); err != nil {
+	if _, err := p.budgets.Extend(ctx, storage.Extension{ID: a.Question, Key: key, By: by, Who: a.By}); err != nil {
 		if ctx.Err() != nil {
 			return runs.Ended(ctx)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 )
 
 // A vault extends budgets, and its model is refused as long as there is not
@@ -29,18 +30,18 @@ func (v *vault) Deciders(claybot.Agent) (operators []string, own, only bool) {
 	return v.operators, v.own, v.only
 }
 
-func (v *vault) Extend(_ context.Context, key string, by int64, who, id string) error {
+func (v *vault) Extend(_ context.Context, e storage.Extension) (storage.Budget, error) {
 	if v.broken != nil {
-		return v.broken
+		return storage.Budget{}, v.broken
 	}
 	if v.extended == nil {
 		v.extended = make(map[string]int64)
 	}
-	if _, again := v.extended[id+" "+who]; !again {
-		v.extended[id+" "+who] = by
-		v.room += by
+	if _, again := v.extended[e.ID+" "+e.Who]; !again {
+		v.extended[e.ID+" "+e.Who] = e.By
+		v.room += e.By
 	}
-	return nil
+	return storage.Budget{}, nil
 }
 
 func (v *vault) Chat(context.Context, llm.Request) (llm.Response, error) {

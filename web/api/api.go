@@ -30,6 +30,7 @@ type Config struct {
 	Desk  web.Desk
 	Tasks connectors.Tasks // nil: cron is off
 	Beats connectors.Beats // nil: the heartbeat is off
+	Usage storage.Usages
 	// Budgets are asked how they stand; nil: there are none.
 	Budgets Budgets
 	Shop    web.Workshop // optional: nothing is told of tools then

@@ -15,10 +15,9 @@ import (
 type Budgets interface {
 	// Budgets lists them, the one used last first, at most limit.
 	Budgets(ctx context.Context, limit int) ([]storage.Budget, error)
-	// ExtendBudget raises the limit of one for the rest of its period;
-	// storage.ErrNotFound where nothing was spent on it yet. The same id again
-	// changes nothing.
-	ExtendBudget(ctx context.Context, e storage.Extension) (storage.Budget, error)
+	// Extend raises the limit of one for the rest of its period; storage.ErrNotFound
+	// where no call was made on it yet. The same id again changes nothing.
+	Extend(ctx context.Context, e storage.Extension) (storage.Budget, error)
 }
 
 var noBudget = hint{"There is no such budget.", "GET /budgets lists them. One that nothing was spent on is not there yet: change its limit in the configuration."}
@@ -119,7 +118,7 @@ func extendBudget(w http.ResponseWriter, r *http.Request, all Budgets) error {
 	if in.IdempotencyKey == "" {
 		by.ID = "api/" + rand.Text()
 	}
-	b, err := all.ExtendBudget(r.Context(), by)
+	b, err := all.Extend(r.Context(), by)
 	switch {
 	case errors.Is(err, storage.ErrState):
 		return conflict("That budget does not count in "+string(by.Unit)+".", "Give usd for a budget in money, tokens for one in tokens.")

@@ -127,7 +127,7 @@ func (a *api) getUsage(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("format") == "csv" {
 		return a.usageFile(w, r, q)
 	}
-	rows, err := a.Desk.Spent(r.Context(), q)
+	rows, err := a.Usage.Spent(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (a *api) getUsage(w http.ResponseWriter, r *http.Request) error {
 func (a *api) usageFile(w http.ResponseWriter, r *http.Request, q storage.SpentQuery) error {
 	var out *csv.Writer
 	for _, part := range byDays(q, time.Now().UTC()) {
-		rows, err := a.Desk.Spent(r.Context(), part)
+		rows, err := a.Usage.Spent(r.Context(), part)
 		if err == nil && len(rows) > usageRows {
 			err = bad(fmt.Sprintf("That is more than %d rows.", usageRows), "Ask for fewer days with from and to, or for fewer columns with by.")
 		}
@@ -253,7 +253,7 @@ func (a *api) getLatency(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rows, err := a.Desk.Latencies(r.Context(), from, to)
+	rows, err := a.Usage.Latencies(r.Context(), from, to)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
 )
 
@@ -94,9 +93,9 @@ func TestWideReports(t *testing.T) {
 	}
 }
 
-// A rich desk has spent n rows each day, and notes how many it was asked for.
+// A rich store has spent n rows each day, and notes how many it was asked for.
 type rich struct {
-	web.Desk
+	storage.Usages
 	n     func(day string) int
 	limit *int
 }
@@ -113,7 +112,7 @@ func (d rich) Spent(_ context.Context, q storage.SpentQuery) ([]storage.Spent, e
 func TestLongReportsAreCut(t *testing.T) {
 	n, limit := 0, 0
 	r := start(t, func(r *rig) {
-		r.wrap = func(d web.Desk) web.Desk { return rich{d, func(string) int { return n }, &limit} }
+		r.usage = rich{nil, func(string) int { return n }, &limit}
 	})
 	for _, tc := range []struct {
 		n, rows int
@@ -143,7 +142,7 @@ func TestLongReportsAreCut(t *testing.T) {
 func TestFilesOfManyDays(t *testing.T) {
 	n, limit := map[string]int{"2026-02-27": 10_000, "2026-02-28": 0, "2026-03-01": 9_000}, 0
 	r := start(t, func(r *rig) {
-		r.wrap = func(d web.Desk) web.Desk { return rich{d, func(day string) int { return n[day] }, &limit} }
+		r.usage = rich{nil, func(day string) int { return n[day] }, &limit}
 	})
 	const path = "/usage?by=day,agent&format=csv&from=2026-02-27&to=2026-03-01"
 	g := r.do("GET", path, "")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/connectors/heartbeat"
@@ -48,6 +49,7 @@ type rig struct {
 	addr   string // host:port
 	mind   *mind
 	wrap   func(web.Desk) web.Desk // optional; around the desk
+	usage  storage.Usages          // optional; in place of the store
 	tasks  connectors.Tasks        // instead of cron
 	beats  connectors.Beats        // instead of the heartbeat
 	bare   bool                    // neither cron nor heartbeat, nor a workshop
@@ -141,7 +143,7 @@ func (r *rig) begin() {
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db, Parking: r.db,
+			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
 		},
 		Log: log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
 		Profile: func(d claybot.Descriptor) agentsystem.Profile {
@@ -167,7 +169,7 @@ func (r *rig) begin() {
 	page := webchat.New(webchat.Config{Name: "web"})
 	all := []connectors.Connector{page}
 	cfg := api.Config{
-		Desk: desk{r.system}, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
+		Desk: desk{r.system}, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
 		Profiles: func() []string { return []string{"default", "night"} },
 		Engine:   func(claybot.Descriptor) string { return r.engine },
 	}
@@ -175,7 +177,7 @@ func (r *rig) begin() {
 		cfg.Shop = r.shop
 	}
 	if !r.bare {
-		cfg.Budgets = agentsystem.NewPurse(r.system, agentsystem.PurseConfig{Store: r.db})
+		cfg.Budgets = agentsystem.NewLimiter(r.system, budgets.Config{Store: r.db})
 	}
 	if r.marks != nil {
 		cfg.Marks = r.marks(r.db)
@@ -183,6 +185,9 @@ func (r *rig) begin() {
 	cfg.Desk = watched{cfg.Desk, &r.watches}
 	if r.wrap != nil {
 		cfg.Desk = r.wrap(cfg.Desk)
+	}
+	if r.usage != nil {
+		cfg.Usage = r.usage
 	}
 	if !r.bare && r.tasks == nil {
 		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Ledger: r.db, Marks: r.db, Index: r.db, Log: log})

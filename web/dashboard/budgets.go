@@ -18,10 +18,10 @@ import (
 type Budgets interface {
 	// Budgets lists them, the one used last first, at most limit.
 	Budgets(ctx context.Context, limit int) ([]storage.Budget, error)
-	// ExtendBudget raises the limit of one for the rest of its period;
-	// storage.ErrNotFound where nothing was spent on it yet, storage.ErrState where
-	// it counts in another unit. The same id again changes nothing.
-	ExtendBudget(ctx context.Context, e storage.Extension) (storage.Budget, error)
+	// Extend raises the limit of one for the rest of its period; storage.ErrNotFound
+	// where no call was made on it yet, storage.ErrState where it counts in another
+	// unit. The same id again changes nothing.
+	Extend(ctx context.Context, e storage.Extension) (storage.Budget, error)
 }
 
 // budgetRows is how many budgets are shown.
@@ -158,7 +158,7 @@ func (b *board) extendBudget(w http.ResponseWriter, r *http.Request) error {
 		return refused(http.StatusBadRequest, "There is no such unit.", "Load the page again.")
 	}
 	e.ID = fmt.Sprintf("page/%s/%s/%s/%d", e.Who, e.Key, step, e.By)
-	after, err := b.Budgets.ExtendBudget(r.Context(), e)
+	after, err := b.Budgets.Extend(r.Context(), e)
 	if errors.Is(err, storage.ErrState) {
 		return refused(http.StatusConflict, "That budget counts in another unit by now.", "Load the page again.")
 	}

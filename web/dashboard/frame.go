@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
@@ -19,7 +20,8 @@ var templates embed.FS
 
 // A Config says what the pages stand on.
 type Config struct {
-	Desk web.Desk
+	Desk  web.Desk
+	Usage storage.Usages
 	// Tasks and Beats are nil where cron or the heartbeat is off.
 	Tasks   connectors.Tasks
 	Beats   connectors.Beats

@@ -131,7 +131,7 @@ func newBenchRig(b *testing.B) *benchRig {
 	d := desk{r.system}
 	r.srv = must(web.New(web.Config{
 		Addr: "127.0.0.1:0", Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(slog.Default()))), Ready: r.system.Ready,
-		Routes: append(api.Routes(api.Config{Desk: d}), dashboard.Routes(dashboard.Config{Desk: d, Tasks: tasks, Version: "bench"})...),
+		Routes: append(api.Routes(api.Config{Desk: d, Usage: r.db}), dashboard.Routes(dashboard.Config{Desk: d, Usage: r.db, Tasks: tasks, Version: "bench"})...),
 	}))(b)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.system.Run(ctx, r.chat, tasks) }) // ends with ctx

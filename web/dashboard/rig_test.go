@@ -180,7 +180,7 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Usages: r.db, Parking: r.db,
+			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
 		},
 		Log: log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
 		Profile: func(claybot.Descriptor) agentsystem.Profile {
@@ -204,10 +204,10 @@ func (r *rig) routes(log *slog.Logger) []web.Route {
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
 	}
-	all = append(all, api.Routes(api.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
-	cfg := dashboard.Config{Desk: d, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
+	all = append(all, api.Routes(api.Config{Desk: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
+	cfg := dashboard.Config{Desk: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
 	if !r.bare {
-		cfg.Shop, cfg.Budgets = r.shop, purse{r.db}
+		cfg.Shop, cfg.Budgets = r.shop, r.db
 	}
 	return append(all, dashboard.Routes(cfg)...)
 }

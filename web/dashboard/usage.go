@@ -91,7 +91,7 @@ func (b *board) usageNow(r *http.Request) (any, error) {
 }
 
 func (b *board) readDays(ctx context.Context, v *usageView) error {
-	days, byModel, err := b.books.both(ctx, b.Desk, v.period, storage.ByDay)
+	days, byModel, err := b.books.both(ctx, b.Usage, v.period, storage.ByDay)
 	v.Days = tabulate(storage.ByDay, days, byModel)
 	slices.Reverse(v.Days.Rows) // the newest first
 	return err
@@ -102,12 +102,12 @@ func (b *board) readUsage(ctx context.Context, v *usageView) error {
 	if err := b.readDays(ctx, v); err != nil {
 		return err
 	}
-	split, byModel, err := b.books.both(ctx, b.Desk, v.period, v.By)
+	split, byModel, err := b.books.both(ctx, b.Usage, v.period, v.By)
 	if err != nil {
 		return err
 	}
 	v.Split = tabulate(v.By, split, byModel)
-	v.Durations, err = b.books.took(ctx, b.Desk, v.period)
+	v.Durations, err = b.books.took(ctx, b.Usage, v.period)
 	slices.SortStableFunc(v.Durations, func(a, b storage.Latency) int {
 		if a.Day != b.Day {
 			return strings.Compare(b.Day, a.Day)
@@ -151,11 +151,11 @@ func (b *board) usageData(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *board) usageSeries(ctx context.Context, p period) (s usageSeries, err error) {
-	byDay, byModel, err := b.books.both(ctx, b.Desk, p, storage.ByDay)
+	byDay, byModel, err := b.books.both(ctx, b.Usage, p, storage.ByDay)
 	if err != nil {
 		return s, err
 	}
-	latencies, err := b.books.took(ctx, b.Desk, p)
+	latencies, err := b.books.took(ctx, b.Usage, p)
 	if err != nil {
 		return s, err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/web"
 )
 
 // A bookkeeper sums up what was spent. Summing up months takes longer than a
@@ -83,14 +82,14 @@ func (p period) split() (over, since string) {
 }
 
 // sums is what was spent in a period, by columns.
-func (k *bookkeeper) sums(ctx context.Context, desk web.Desk, p period, by ...string) ([]storage.Spent, error) {
+func (k *bookkeeper) sums(ctx context.Context, usage storage.Usages, p period, by ...string) ([]storage.Spent, error) {
 	over, since := p.split()
-	fresh, err := desk.Spent(ctx, storage.SpentQuery{From: since, To: p.To, By: by, Limit: storage.SpentRows})
+	fresh, err := usage.Spent(ctx, storage.SpentQuery{From: since, To: p.To, By: by, Limit: storage.SpentRows})
 	if err != nil || over == "" {
 		return fresh, err
 	}
 	old, err := k.spent.rows(p.To, spentKey(p, by), func() ([]storage.Spent, error) {
-		return desk.Spent(ctx, storage.SpentQuery{From: p.From, To: over, By: by, Limit: storage.SpentRows})
+		return usage.Spent(ctx, storage.SpentQuery{From: p.From, To: over, By: by, Limit: storage.SpentRows})
 	})
 	return addUp(old, fresh), err
 }
@@ -98,13 +97,13 @@ func (k *bookkeeper) sums(ctx context.Context, desk web.Desk, p period, by ...st
 func spentKey(p period, by []string) string { return p.From + " " + strings.Join(by, " ") }
 
 // took is how long things took in a period.
-func (k *bookkeeper) took(ctx context.Context, desk web.Desk, p period) ([]storage.Latency, error) {
+func (k *bookkeeper) took(ctx context.Context, usage storage.Usages, p period) ([]storage.Latency, error) {
 	over, since := p.split()
-	fresh, err := desk.Latencies(ctx, since, p.To)
+	fresh, err := usage.Latencies(ctx, since, p.To)
 	if err != nil || over == "" {
 		return fresh, err
 	}
-	old, err := k.latencies.rows(p.To, p.From, func() ([]storage.Latency, error) { return desk.Latencies(ctx, p.From, over) })
+	old, err := k.latencies.rows(p.To, p.From, func() ([]storage.Latency, error) { return usage.Latencies(ctx, p.From, over) })
 	return append(append(make([]storage.Latency, 0, len(old)+len(fresh)), old...), fresh...), err
 }
 
@@ -122,11 +121,11 @@ func (k *bookkeeper) ready(p period, by string) bool {
 }
 
 // both is what was spent by one column, and by it and the model.
-func (k *bookkeeper) both(ctx context.Context, desk web.Desk, p period, by string) (all, byModel []storage.Spent, err error) {
-	if all, err = k.sums(ctx, desk, p, by); err != nil || by == storage.ByModel {
+func (k *bookkeeper) both(ctx context.Context, usage storage.Usages, p period, by string) (all, byModel []storage.Spent, err error) {
+	if all, err = k.sums(ctx, usage, p, by); err != nil || by == storage.ByModel {
 		return all, all, err
 	}
-	byModel, err = k.sums(ctx, desk, p, by, storage.ByModel)
+	byModel, err = k.sums(ctx, usage, p, by, storage.ByModel)
 	return all, byModel, err
 }
 

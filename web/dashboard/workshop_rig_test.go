@@ -180,10 +180,3 @@ func (s *shop) RevertNote(ctx context.Context, scope string, version int64, by s
 	}
 	return s.save(ctx, scope, v.Path, v.Text, storage.MemoryChange{By: by, Tainted: v.Tainted})
 }
-
-// A purse is the budgets of a store.
-type purse struct{ *sqlite.DB }
-
-func (p purse) ExtendBudget(ctx context.Context, e storage.Extension) (storage.Budget, error) {
-	return p.Extend(ctx, e)
-}

@@ -107,7 +107,7 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llmtest.Reply
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db,
-			Asked: db, Usages: db, Parking: db,
+			Asked: db, Parking: db,
 		},
 		Log: log, Node: "node", Version: "test", Meter: r.metrics,
 		Profile: func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
