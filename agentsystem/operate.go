@@ -99,6 +99,7 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err != nil {
 		return err
 	}
+	waited := s.waited(ctx, e) // asked first: once its run ends, so does the wait for it
 	dropped, err := s.Inbox.Drop(ctx, id, "agent_deleted")
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
@@ -110,7 +111,7 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	}
 	s.settings.forget(id)
 	s.boxes.Wake() // somebody may have waited for it
-	if e.Run != "" {
+	if e.Run != "" && !waited {
 		s.tellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
 	}
 	return nil
@@ -123,11 +124,8 @@ func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work s
 	if e.Descriptor.Type != claybot.AgentSubagent {
 		return
 	}
-	r, err := s.Inbox.Receipt(ctx, taskID(e.Descriptor.UID))
-	if err == nil && r.Message.Awaited != nil {
-		if waits, err := s.awaits(ctx, *r.Message.Awaited); waits || err != nil {
-			return // the answer says so
-		}
+	if s.waited(ctx, e) {
+		return // the answer says so
 	}
 	id := claybot.MessageID("failure/" + work)
 	if _, err := s.Inbox.Receipt(ctx, id); err == nil {
@@ -144,6 +142,17 @@ func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work s
 	if err != nil {
 		s.Log.Error("cannot tell that a helper was ended", "agent", e.ID, "err", err)
 	}
+}
+
+// waited reports whether a run waits for the result of a subagent. It is true as well
+// when that is not known.
+func (s *AgentSystem) waited(ctx context.Context, e storage.IndexEntry) bool {
+	r, err := s.Inbox.Receipt(ctx, taskID(e.Descriptor.UID))
+	if err != nil || r.Message.Awaited == nil {
+		return false
+	}
+	waits, err := s.awaits(ctx, *r.Message.Awaited)
+	return waits || err != nil
 }
 
 // NextReminders lists what agents want to be reminded of, the next one first, at
