@@ -172,7 +172,7 @@ func reloadRows(t *testing.T, lookups *lookupLog, rows []badRow) {
 	for i, row := range rows {
 		for source, set := range map[string]func(){
 			"file":     func() { h.reload(row.file, nil) },
-			"variable": func() { h.reload("", row.env) },
+			"variable": func() { h.reload("log: text\n", row.env) },
 		} {
 			if source == "variable" && row.env == nil {
 				continue

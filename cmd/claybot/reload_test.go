@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,6 +28,34 @@ func TestUnreadableReload(t *testing.T) {
 	h.reload("model: demo\n", nil)
 	if st := h.get("/status"); strings.Contains(st, "was not reloaded") {
 		t.Errorf("after a good reload the status is %s", st)
+	}
+}
+
+// A file that is gone or emptied does not drop the settings that were read from it;
+// a daemon that began without a key takes one that has some.
+func TestReloadKeepsAFile(t *testing.T) {
+	const good = "model: {name: m, base_url: nowhere}\nbudgets: [{per: all, usd: 5}]\n"
+	h := startDaemon(t, "# nothing yet\n", nil)
+	h.reload(good, nil)
+	for _, text := range []string{"", "# log: json\n", "---\n", "{}\n", "missing"} {
+		if h.set(text, nil); text == "missing" {
+			t.Chdir(h.dir)
+			delete(h.vars, "CLAYBOT_CONFIG")
+			if err := os.Remove(filepath.Join(h.dir, "claybot.yaml")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.daemon.reload(h.ctx, h.env)
+		if st := h.get("/status"); !strings.Contains(st, "the configuration was not reloaded") || !strings.Contains(st, "missing or has no key") {
+			t.Errorf("%q: the status is %s", text, st)
+		}
+		if c := h.daemon.config.Load(); len(c.Budgets) != 1 || c.Model.Off() == "" {
+			t.Errorf("%q: the settings are gone", text)
+		}
+	}
+	h.reload("log: json\n", nil)
+	if c := h.daemon.config.Load(); len(c.Budgets) != 0 {
+		t.Errorf("a file with a key was not taken: %v", c.Budgets)
 	}
 }
 
