@@ -241,7 +241,7 @@ func TestEachRefusalSaysOff(t *testing.T) {
 		"model.fallback[].max_tokens", // and the rest of an entry that is left out as a whole
 	}
 	for _, path := range Keys() {
-		if !classOf(path).closes() || slices.Contains(wider, path) || path == "agents.default.match" {
+		if !classOf(path).closes() || slices.Contains(wider, path) {
 			continue
 		}
 		for _, bad := range []string{"{zz: {zz: zz}}", "[[zz]]", "-~- ~-", ""} {
@@ -265,6 +265,39 @@ func TestEachRefusalSaysOff(t *testing.T) {
 			if err == nil && !slices.ContainsFunc(warnings, unknown) && len(warnings) > 0 && len(offWarnings(warnings)) == 0 {
 				t.Errorf("%s: %v", file+closing, warnings)
 			}
+		}
+	}
+}
+
+// A profile whose agents are not known leaves none of those it may be for with another
+// profile. One without a match that says nothing about agents is for those that name it.
+func TestProfilesForUnknownAgents(t *testing.T) {
+	terminal, slack, telegram := claybot.User("terminal", "operator", "operator"), claybot.User("slack", "T012/C012", "U1"), claybot.User("telegram", "123", "123")
+	for profile, agent := range map[string]*claybot.Descriptor{ // one that it may be for; nil: none
+		"private: {match: 'terminal, web'": &terminal, "private: {match: 'terminal,web'": &terminal, "private: {match: [telegarm]": &telegram, "private: {match: [tg]": &telegram,
+		"private: {match: [slack: T012/C012]": &slack, "private: {match: {telegram: 123}": &telegram, "private: {match: ['*']": &slack, "private: {match: [all]": &slack,
+		"private: {match: ['#general']": &slack, "private: {match: [C012ABC]": &slack, "private: {match: ['-100123456']": &telegram, "private: {match: ['']": &terminal,
+		"private: {match: [telegarm, '*']": &slack, "private: {match: [web, all]": &terminal, "private: {match: terminal, match: slack": &slack, "private: {match: ": &terminal,
+		"private: {matches: [terminal]": &terminal, "private: {mtach: [terminal]": &terminal, "private: {for: terminal": &terminal, "private: {connectors: [terminal]": &terminal,
+		"private: {channel: 'slack:T012/C012'": &slack, "private: {applies_to: [slack]": &slack, "private: {match: web, users: [telegram/123]": &telegram,
+		"telegram: {max_steps: 3": &telegram, "'telegram:123': {max_steps: 3": &telegram, "Terminal: {max_steps: 3": &terminal, "telegarm: {max_steps: 3": &telegram,
+		"all: {max_steps: 3": &slack, "'*': {max_steps: 3": &slack, "slack/T012/C012: {max_steps: 3": &slack, "defualt: {max_steps: 3": &slack,
+		"default: {match: {a: b}": &slack, "default: {match: [all]": &slack, "default: {for: telegram": &slack,
+
+		"coder: {max_steps: 3": nil, "web_search: {max_steps: 3": nil, "web-search: {max_steps: 3": nil, "api: {max_steps: 3": nil, "coder: {promt: x": nil,
+		"coder: {match: []": nil, "wiki: {max_steps: 3": nil, "black: {max_steps: 3": nil, "private: {match: [web, cron]": nil, "private: {match: web, colour: red": nil,
+	} {
+		c, warnings := load(t, "agents: {"+profile+", tools: [], model: {name: llama, base_url: 'http://h'}}}\n", nil)
+		if agent == nil {
+			for _, d := range []claybot.Descriptor{terminal, slack, telegram} {
+				if p := c.Profile(d); p.Off() != "" || len(offWarnings(warnings)) > 0 {
+					t.Errorf("%s: %s is off: %v", profile, d.Connector, warnings)
+				}
+			}
+			continue
+		}
+		if p := c.Profile(*agent); p.Off() == "" || len(offWarnings(warnings)) == 0 {
+			t.Errorf("%s: %s has the profile %s: %v", profile, agent.Connector, p.Name, warnings)
 		}
 	}
 }

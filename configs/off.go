@@ -128,6 +128,27 @@ func (r *reader) mended(path, name string) {
 // addressed are names of keys that people give to an address or an account.
 var addressed = regexp.MustCompile(`(?i)ur[il]|host|addr|endpoint|base|server|proxy|token|key|secret|account|region`)
 
+// aliases of keys, as a pattern of plain names in a group: words that people give to
+// what decides where something goes or what is allowed.
+var keyAliases = []struct {
+	group string
+	names *regexp.Regexp
+	path  string
+}{
+	{profilePath, regexp.MustCompile(`^(for|who|whom|match.*|appl(y|ies)(to)?|(from|on|in)?(connector|channel|chat|user|people|person|platform|conversation|agent)s?)$`), profilePath + ".match"},
+}
+
+// alias returns the path of the key that an unknown key of a group is another word for;
+// empty for none.
+func alias(group place, name string) string {
+	for _, a := range keyAliases {
+		if a.group == group.path && a.names.MatchString(plain(name)) {
+			return a.path
+		}
+	}
+	return ""
+}
+
 // closing returns the path of the key that an unknown key of a group stands for, as
 // far as that decides what is switched off: one that it resembles, or, in a group
 // that says where something goes, one that may be an address or an account.
@@ -139,6 +160,9 @@ func closing(group place, m member, near string, known []string) (path string, o
 			path = joinPath(group.path, k)
 			return path, classOf(path).closes()
 		}
+	}
+	if path := alias(group, m.name); path != "" {
+		return path, true
 	}
 	switch {
 	case classOf(group.path) == Destination && addressed.MatchString(m.name):
