@@ -302,6 +302,46 @@ func TestProfilesForUnknownAgents(t *testing.T) {
 	}
 }
 
+// What is merged into a group may be any of its keys, so nothing that the group decides
+// stays in force.
+func TestMergedGroups(t *testing.T) {
+	groups := map[string]bool{"agents": true, profilePath: true, "mcp.m": true, "model.headers": true, "otlp.headers": true, "people": true, "agents.default.confirm": true, "agents.default.plan.rates": true, "model.prices": true, "model.prices.m": true, "web.fetch": true}
+	for _, path := range append(Keys(), "agents.default.model.name", "agents.default.workspace.image") {
+		if i := strings.LastIndexByte(path, '.'); i > 0 && classOf(path).closes() && path != "prompts.env" { // of which less is shown
+			groups[path[:i]] = true
+		}
+	}
+	for path := range groups {
+		file, closing := "", ""
+		for _, word := range strings.Split(path, ".") {
+			if name, list := strings.CutSuffix(word, "[]"); list {
+				file, closing = file+name+": [{", "}]"+closing
+			} else {
+				file, closing = file+name+": {", "}"+closing
+			}
+		}
+		for _, merged := range []string{"{base_url: 'http://h'}", "[*a]", "[*a, {usd: 5}]", "x", "", "*a"} {
+			text := "prompts: &a {strict: true}\n" + file + "<<: " + merged + closing + "\n"
+			if path == "model.fallback[]" { // an entry without a name is left out
+				text = strings.Replace(text, "<<", "name: f, <<", 1)
+			}
+			c, warnings, err := Load(write(t, text), environ(nil))
+			if err == nil && (len(offWarnings(warnings)) == 0 || !strings.Contains(warnings[0].Text, unreadAlias)) || path == profilePath && c.Profile(claybot.User("web", "a", "b")).Off() == "" {
+				t.Errorf("%q: %v, %v", text, warnings, err)
+			}
+		}
+	}
+	c, _ := load(t, "agents: {private: {<<: {match: [web]}, tools: []}}\n", nil)
+	if c.Profile(claybot.User("web", "a", "b")).Off() == "" {
+		t.Error("agents that a merged match may be about have the default profile")
+	}
+	for _, merged := range []string{"{base_url: 'http://h'}", "[*a]", "*a"} {
+		if _, _, err := Load(write(t, "prompts: &a {strict: true}\n<<: "+merged+"\n"), environ(nil)); err == nil || !strings.Contains(err.Error(), ":2: "+unreadAlias) {
+			t.Errorf("at the root %s: %v", merged, err)
+		}
+	}
+}
+
 // An operator is told the setting that says where the model is.
 func TestAddressKey(t *testing.T) {
 	for _, tt := range []struct {

@@ -165,7 +165,7 @@ func closing(group place, m member, near string, known []string) (path string, o
 		return path, true
 	}
 	switch {
-	case classOf(group.path) == Destination && addressed.MatchString(m.name):
+	case group.path != profilePath && classOf(group.path) == Destination && addressed.MatchString(m.name):
 		return group.path, true
 	case group.path == "" && m.value.Kind == yaml.MappingNode && (provider.MatchString(m.name) || addresses(m.value)):
 		return "model", true

@@ -208,6 +208,8 @@ func TestOff(t *testing.T) {
 		"node: {max_runs: five}":             func(c Config) bool { return c.Node.MaxRuns == 1 },
 		"storge: {url: env:TG}":              func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
 		"storage: {ulr: env:TG}":             func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
+		"files: {bucket: b, max_inline: 5m}": func(c Config) bool { return c.Files.Fault != "" },
+		"files: {endpoint: 'https://h'}":     func(c Config) bool { return c.Files.Fault != "" },
 		"files: {ulr: 's3://b'}":             func(c Config) bool { return c.Files.Fault != "" },
 		"agents: {default: {tools: {a: b}}}": func(c Config) bool { t := c.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },
 		"agents: {default: {tols: [a]}}":     func(c Config) bool { t := c.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },

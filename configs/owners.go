@@ -224,6 +224,9 @@ func (p *draft) off(path, why string) string {
 	if path == profilePath+".model" || strings.HasPrefix(path, "model.") || strings.HasPrefix(path, profilePath+".model.") {
 		return p.Model.off(path, why)
 	}
+	if path == profilePath { // match may be a part of it
+		p.unmatched = p.unmatched.with(path, why)
+	}
 	p.faults = p.faults.with(path, why)
 	return "the agents of the profile are off"
 }
