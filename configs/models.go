@@ -198,14 +198,16 @@ func (t Transcription) Wanted() bool { return t.wanted && t.faults == nil }
 
 func setTranscription(r *reader, at place, n *yaml.Node, c *Config) {
 	t := &c.Transcription
-	switch v, scalar := n.Value, n.Kind == yaml.ScalarNode; {
-	case scalar && v == "false", scalar && v == "off":
+	switch v, scalar := strings.TrimSpace(n.Value), n.Kind == yaml.ScalarNode; {
+	case scalar && slices.Contains([]string{"false", "off", "no"}, strings.ToLower(v)):
 		*t = Transcription{}
 		return
 	case scalar && (v == "true" || v == "on"):
 	case scalar:
 		before := len(r.warnings)
-		r.modelName(at, v, &t.Model)
+		if r.modelName(at, v, &t.Model); len(v) == 1 && len(r.warnings) == before { // y or n
+			r.warn(at, "%s is not the name of a model; ignored", quote(v))
+		}
 		if len(r.warnings) > before {
 			return
 		}
@@ -270,11 +272,20 @@ func (r *reader) modelName(at place, v string, to *string) {
 		r.warn(at, "that is an address, not the name of a model: put it into base_url; ignored")
 		return
 	}
-	if secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
+	if noName(v) || secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
 		r.warn(at, "%s is not the name of a model; ignored", quote(v))
 		return
 	}
 	*to = v
+}
+
+// switches are words that mean on, off or nothing, and numbers.
+var switches = regexp.MustCompile(`(?i)^(yes|no|on|nil|never|always|undefined|~|[-+]?\.?[0-9][0-9._]*(e[-+]?[0-9]+)?)$`)
+
+// noName reports what is meant to switch something, also mistyped, and not the name of
+// a model.
+func noName(v string) bool {
+	return switches.MatchString(v) || slices.ContainsFunc([]string{"true", "false", "off", "none", "null", "disable", "disabled", "enable", "enabled"}, func(k string) bool { return typo(v, k) })
 }
 
 func modelKeys() []key[Model] {

@@ -153,11 +153,35 @@ func TestTranscription(t *testing.T) {
 		"transcription: {key: env:K}":            "true   k",
 		"transcription: [a]":                     "false   ",
 		"transcription: sk-not-a-model":          "false   ",
+		"transcription: no":                      "false   ",
+		"transcription: FALSE":                   "false   ",
+		"transcription: base":                    "true base  o",
+		"transcription: large-v3":                "true large-v3  o",
 	} {
 		c, _ := load(t, file+"\n", vars)
 		tr := c.Transcription
 		if got := fmt.Sprintf("%v %s %s %s", tr.Wanted(), tr.Model, tr.BaseURL, tr.Key.Value()); got != want {
 			t.Errorf("%q: got %q, want %q", file, got, want)
+		}
+	}
+}
+
+// Words and numbers that may mean on, off or nothing are no names of models: nothing is
+// sent to a provider because of one.
+func TestWordsForModels(t *testing.T) {
+	for _, word := range []string{
+		"yes", "Yes", "y", "n", "none", "None", "nil", "'null'", "'~'", "undefined", "disabled", "disable", "enabled", "enable", "never", "always", "''", "0", "1", "1.5", "-1", "1e3",
+		"fasle", "flase", "fales", "ture", "tru", "True", "TRUE", "ON", "of", "offf", "noe", "'no way'",
+	} {
+		c, warnings := load(t, "transcription: "+word+"\n", map[string]string{"OPENAI_API_KEY": "o"})
+		if c.Transcription.Wanted() || c.Transcription.Off() == "" || len(offWarnings(warnings)) != 1 {
+			t.Errorf("transcription: %s: %v, %v", word, c.Transcription, warnings)
+		}
+	}
+	for _, word := range []string{"off", "false", "no", "none", "disabled", "on", "0", "fasle"} {
+		c, warnings := load(t, "model: {name: "+word+"}\ntranscription: {model: "+word+"}\n", map[string]string{"OPENAI_API_KEY": "o"})
+		if c.Model.Off() == "" || c.Transcription.Off() == "" || len(offWarnings(warnings)) != 2 {
+			t.Errorf("model: {name: %s}: %v", word, warnings)
 		}
 	}
 }
