@@ -55,13 +55,13 @@ func meant(word string) string {
 // matchWords are those that an entry of a match begins with.
 func matchWords() []string { return append(connectorNames(), matchCron, matchHeartbeat) }
 
-// named are what people put behind the word of a match.
-var named = regexp.MustCompile(`^[^:/., ]+`)
+// firstWord ends where people put something behind the word of a match.
+var firstWord = regexp.MustCompile(`^[^:/., ]+`)
 
 // namesAgents reports whether the name of a profile says which agents it is for: all, or
 // those of a connector. Short words are taken as they are, as slack is not black.
 func namesAgents(name string) bool {
-	word := strings.ToLower(named.FindString(name))
+	word := strings.ToLower(firstWord.FindString(name))
 	return slices.Contains([]string{"*", "all", "any", "every", "everyone", "everybody"}, word) || typo(word, DefaultProfile) ||
 		slices.ContainsFunc(matchWords(), func(k string) bool { return word == k || len(k) > 6 && typo(word, k) })
 }
