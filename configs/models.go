@@ -52,6 +52,9 @@ type Model struct {
 	env    providerEnv
 	where  string // the key or variable that BaseURL is of
 	faults reasons
+	// keysAt and headersAt are the keys of the file that Key and Keys, and Headers, are
+	// of; empty for none.
+	keysAt, headersAt string
 }
 
 // AddressKey is the setting that says where the model is, or could.
@@ -305,11 +308,12 @@ func routeKeys() []key[Model] {
 			store(&m.BaseURL, u, ok)
 			store(&m.where, at.key, ok)
 		}),
-		text("key", func(r *reader, at place, v string, m *Model) { m.Key, m.Keys = r.account(at, v, m), nil }),
+		text("key", func(r *reader, at place, v string, m *Model) { m.Key, m.Keys, m.keysAt = r.account(at, v, m), nil, at.key }),
 		{"keys", setKeys},
 		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) {
 			before := len(r.warnings)
 			setHeaders(r, at, n, &m.Headers)
+			m.headersAt = at.key
 			r.sealAll(m, at.path, before)
 		}},
 		text("system_fallback", fallback),
@@ -331,7 +335,7 @@ func setKeys(r *reader, at place, n *yaml.Node, m *Model) {
 		r.warn(at, "has more than %d keys; the rest is ignored", maxKeys)
 		items = items[:maxKeys]
 	}
-	m.Key, m.Keys = Secret{}, nil
+	m.Key, m.Keys, m.keysAt = Secret{}, nil, at.key
 	before, read := len(r.warnings), 0
 	for i, it := range items {
 		s := r.reference(it.at, it.text)
