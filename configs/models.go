@@ -308,7 +308,9 @@ func routeKeys() []key[Model] {
 			store(&m.BaseURL, u, ok)
 			store(&m.where, at.key, ok)
 		}),
-		text("key", func(r *reader, at place, v string, m *Model) { m.Key, m.Keys, m.keysAt = r.account(at, v, m), nil, at.key }),
+		text("key", func(r *reader, at place, v string, m *Model) {
+			m.Key, m.Keys, m.keysAt = r.account(at, v, m), nil, at.key
+		}),
 		{"keys", setKeys},
 		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) {
 			before := len(r.warnings)
