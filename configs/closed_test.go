@@ -361,7 +361,10 @@ func TestKeysByOtherWords(t *testing.T) {
 	own := func(c Config) bool { return c.Profile(agent).Model.Off() != "" && c.Model.Off() == "" }
 	spent := func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }
 	profile := func(c Config) bool { return c.Profile(agent).Off() != "" }
-	held := func(c Config) bool { p := c.Profile(agent); return p.Engine == claybot.EnginePlan && p.Plan.Mode == PlanPreview }
+	held := func(c Config) bool {
+		p := c.Profile(agent)
+		return p.Engine == claybot.EnginePlan && p.Plan.Mode == PlanPreview
+	}
 	tools := func(c Config) bool { p := c.Profile(agent); return p.Tools != nil && len(p.Tools) == 0 }
 	for file, closed := range map[string]func(Config) bool{
 		"model: {site: 'http://h'}": model, "model: {location: 'https://h/v1'}": model, "model: {server: h}": model, "model: {host: h}": model, "model: {endpoint: 'http://h'}": model,

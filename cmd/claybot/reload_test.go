@@ -6,10 +6,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/workspace/docker"
 )
 
 // A file that cannot be read at a reload is on the status until one can, and nothing
@@ -162,5 +165,12 @@ func TestNoOtherKeyForAServer(t *testing.T) {
 	h := startDaemon(t, "model: {name: m, base_url: '"+server.URL+"', key: env:NOPE}\n", nil)
 	if got := h.say("hello"); !strings.Contains(got, "The model is not configured correctly") || len(asked) > 0 {
 		t.Errorf("asked with %q, the reply is %q", asked, got)
+	}
+}
+
+// The names of protections that the configuration takes are those of the provider.
+func TestProtections(t *testing.T) {
+	if got, want := configs.Protections(), docker.Unsafe(); !slices.Equal(got, want) {
+		t.Errorf("configs has %v, docker %v", got, want)
 	}
 }
