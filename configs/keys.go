@@ -125,7 +125,7 @@ func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 // or the key of another group that has its name.
 func (r *reader) unknown(group place, m member, known []string) {
 	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: unreadUnknown + "; ignored"}
-	if other := alias(group.path, m.name); other != "" {
+	if other := alias(group, m.name); other != "" {
 		w.Near = other
 		if own, ok := strings.CutPrefix(other, profilePath); ok {
 			w.Near = group.key + own

@@ -154,13 +154,16 @@ var bounds = []string{"access", "subagents", profilePath + ".limits"}
 
 // alias returns the path of the key, or group, that an unknown key of a group is another
 // word for; empty for none.
-func alias(group, name string) string {
+func alias(group place, name string) string {
+	if group.path == "" && group.key != "" { // an entry of a list, which is refused whole
+		return ""
+	}
 	for _, a := range keyAliases {
-		if a.group == group && a.names.MatchString(plain(name)) {
+		if a.group == group.path && a.names.MatchString(plain(name)) {
 			return a.path
 		}
 	}
-	if group == profilePath && slices.Contains(names(planKeys()), name) {
+	if group.path == profilePath && slices.Contains(names(planKeys()), name) {
 		return profilePath + ".plan." + name // see doubt
 	}
 	return ""
@@ -172,7 +175,7 @@ func alias(group, name string) string {
 // or an account. A group of the root that is named as a provider, or has such a key, is
 // one of the model.
 func closing(group place, m member, near string, known []string) (path string, ok bool) {
-	if path := alias(group.path, m.name); path != "" {
+	if path := alias(group, m.name); path != "" {
 		return path, true
 	}
 	for _, k := range known {
@@ -182,6 +185,8 @@ func closing(group place, m member, near string, known []string) (path string, o
 		}
 	}
 	switch {
+	case group.path == "model.fallback[]" && (addressed.MatchString(m.name) || addressIn(m.value)):
+		return group.path + ".base_url", true
 	case group.path == profilePath && addressIn(m.value):
 		return profilePath + ".model", true
 	case group.path != profilePath && classOf(group.path) == Destination && (addressed.MatchString(m.name) || addressIn(m.value)):

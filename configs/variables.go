@@ -190,7 +190,7 @@ func meantKey(own string) string {
 			return path
 		}
 	}
-	if path := alias("", own); path == "budgets" {
+	if path := alias(place{}, own); path == "budgets" {
 		return path
 	}
 	return ""
