@@ -25,9 +25,21 @@ func (s *AgentSystem) isOperator(a claybot.Agent) bool {
 // advice is the cause of a failed run and what to do about it, for an operator in
 // their own chat; empty for everybody else, and where others read along.
 func (p *pass) advice(e *runs.Error) string {
-	if len(p.messages) == 0 || p.work().newest().Context.Group || !p.isOperator(p.agent) {
+	if len(p.messages) == 0 || !p.readsCauses(p.agent, p.work().newest()) {
 		return ""
 	}
+	return p.adviceOn(p.agent, e)
+}
+
+// readsCauses reports whether the answer to m may say why claybot does not work: its
+// reader is an operator, and no others read along.
+func (s *AgentSystem) readsCauses(a claybot.Agent, m claybot.AgentMessage) bool {
+	return !m.Context.Group && s.isOperator(a)
+}
+
+// adviceOn is the cause of an error that ended a run of an agent and what to do about
+// it, for an operator; empty when no cause is known.
+func (s *AgentSystem) adviceOn(a claybot.Agent, e *runs.Error) string {
 	if e.Code == runs.CodeOff || e.Code == runs.CodeAgentOff { // its text is the cause and the fix already
 		return e.Text
 	}
@@ -35,7 +47,7 @@ func (p *pass) advice(e *runs.Error) string {
 	if cause == "" {
 		return ""
 	}
-	fix := fixOf(e, cmp.Or(p.Profile(p.agent.Descriptor).Address, "OPENAI_BASE_URL"))
+	fix := fixOf(e, cmp.Or(s.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
 	if before, check, ok := strings.Cut(cause, "; check "); ok { // it says itself what to do
 		cause, fix = before, "check "+check
 		if m, found := errors.AsType[*llm.Error](e); found && m.Status != 0 {

@@ -330,6 +330,16 @@ func (p *Purse) levels(ctx context.Context, c llm.Charge) ([]storage.Level, map[
 	return levels, own, who, nil
 }
 
+// Refused returns why nothing may be spent for an agent because a budget is not
+// configured correctly; empty when all are.
+func (p *Purse) Refused(ctx context.Context, id claybot.AgentID) string {
+	_, _, _, err := p.levels(ctx, llm.Charge{Agent: id})
+	if limit, ok := errors.AsType[*llm.LimitError](err); ok {
+		return limit.Text
+	}
+	return ""
+}
+
 // payer finds who pays for an agent. A call for nobody, and one for an agent that
 // is gone, still counts on the budgets of all.
 func (p *Purse) payer(ctx context.Context, id claybot.AgentID) (payer, error) {

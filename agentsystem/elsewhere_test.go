@@ -183,7 +183,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 				},
 				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
 				Hub:       runs.NewSharedHub(func(h storage.Hint) { p.tell(name, h) }),
-				Models:    func() []string { return []string{"small", "large"} },
+				Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
 				Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{Policy: oneByOne} },
 				Admission: func() agentsystem.Access { return p.access },
 			})

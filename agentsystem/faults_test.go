@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -39,6 +40,13 @@ func (i diskInbox) Post(ctx context.Context, p storage.Posting) (storage.Posted,
 		return storage.Posted{}, err
 	}
 	return i.Inbox.Post(ctx, p)
+}
+
+func (i diskInbox) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+	if err := i.err(); err != nil {
+		return nil, time.Time{}, err
+	}
+	return i.Inbox.Acquire(ctx, node, ttl, limit, batch)
 }
 
 func (i diskInbox) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {

@@ -23,7 +23,9 @@ const (
 
 // A holding keeps connectors from starting while the process dies in a row. Until
 // the first interrupted run has survived, and no longer than 1 s, doubling to 30 s
-// with each death, nothing new comes in. When no run was interrupted, one of the
+// with each death, nothing new comes in. What a process dies of meanwhile did not come
+// in, so each such death halves that time, until what comes in has been let in again: a
+// machine that kills every process early does not keep people out for good. When no run was interrupted, one of the
 // connectors may kill the process: they start one by one, each time in another order,
 // so that kills from outside do not blame the same one; one that was starting at
 // three deaths in a row starts last, after a minute or more.
@@ -98,14 +100,17 @@ func (s *AgentSystem) holdBack(cs []connectors.Connector) func(context.Context) 
 	s.holding.hold(fmt.Sprintf("held back after %d unclean starts in a row", unclean), names...)
 	s.Log.Warn("connectors are held back", "uncleanStarts", unclean)
 	if running > 0 {
+		died := s.Boots.Last().Held
+		s.ramp.record(false, func(b *storage.Boot) { b.Held = died + 1 })
 		return func(ctx context.Context) {
-			timer := time.NewTimer(min(holdFirst<<min(unclean-holdFrom, 10), holdMost))
+			timer := time.NewTimer(min(holdFirst<<min(unclean-holdFrom, 10), holdMost) >> min(died, 10))
 			defer timer.Stop()
 			select {
 			case <-s.ramp.proven:
 			case <-timer.C:
 			case <-ctx.Done():
 			}
+			s.ramp.record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
 			s.holding.open(names...)
 		}
 	}

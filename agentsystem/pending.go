@@ -75,7 +75,7 @@ func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 	waiting, err := s.Inbox.Waiting(ctx, agent.ID, maxInboxView)
 	switch {
 	case err != nil || len(waiting) == 0:
-		return "I am waiting for you."
+		return textIdle
 	case len(waiting) == 1:
 		return "I am about to take up your message."
 	}

@@ -100,6 +100,7 @@ func (s *AgentSystem) accept(ctx context.Context, to claybot.Descriptor, m clayb
 	}
 	agent, err := s.agentFor(ctx, to)
 	if err != nil {
+		s.unwell.stored(err)
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
 	return s.acceptFor(ctx, agent, m)
@@ -123,9 +124,11 @@ func (s *AgentSystem) acceptFor(ctx context.Context, agent claybot.Agent, m clay
 	}
 	done, err := s.boxes.Post(ctx, p)
 	if err != nil {
+		s.unwell.stored(err)
 		return done, err
 	}
 	if done.Added {
+		s.unwell.stored(nil)
 		s.accepted(ctx, agent, p.Message, done)
 	}
 	return done, nil

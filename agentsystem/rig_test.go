@@ -50,6 +50,7 @@ type rig struct {
 	transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 	more       func(s *agentsystem.AgentSystem) []tools.Tool
 	logs       io.Writer // takes warnings; optional
+	off        func() *runs.Error
 
 	mu      sync.Mutex
 	profile agentsystem.Profile
@@ -169,13 +170,19 @@ func (r *rig) start() {
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace, Hub: hub, MaxRuns: r.maxRuns,
 		Boots:     fusedBoots{r.boots, r.fuse},
-		Models:    func() []string { return []string{"small", "large"} },
+		Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
 		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
 		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 
 		Transcribe: r.transcribe, Operators: func() []string { return []string{"chat/boss"} },
+		SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
+			if r.off == nil {
+				return nil
+			}
+			return r.off()
+		},
 	})
 	engine := r.engine
 	if engine == nil {

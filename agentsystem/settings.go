@@ -125,7 +125,7 @@ func (s *AgentSystem) Settings(ctx context.Context, id claybot.AgentID) (Setting
 	}}
 	v.Engines = s.Engines()
 	if s.Models != nil {
-		v.Models = s.Models()
+		v.Models = s.Models(agent)
 	}
 	if s.Tools != nil {
 		v.Tools = s.Tools(agent)

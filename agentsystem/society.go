@@ -24,9 +24,9 @@ type Society struct {
 	// Tools lists what an agent may use, and so what its subagents may be given;
 	// nil means that only what the agent was given itself is known.
 	Tools func(claybot.Agent) []string
-	// Models are the names that a subagent may be given; nil allows none but
-	// that of its parent.
-	Models []string
+	// Models lists the model names that an agent may give a subagent; nil allows
+	// none but its own.
+	Models func(claybot.Agent) []string
 }
 
 // DefaultSociety is how agents live together where nothing is configured.

@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,10 +186,14 @@ func (s *AgentSystem) Status(ctx context.Context) (Status, error) {
 	if s.ModelHealth != nil {
 		st.Model = s.ModelHealth()
 	}
-	s.gate.mu.Lock()
-	st.Access = AccessStatus{Mode: s.Admission().Mode, Granted: len(s.gate.grants), Refused: s.gate.refused}
-	s.gate.mu.Unlock()
+	st.Access = s.accessStatus()
 	return st, nil
+}
+
+func (s *AgentSystem) accessStatus() AccessStatus {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return AccessStatus{Mode: s.Admission().Mode, Granted: len(s.gate.grants), Refused: s.gate.refused}
 }
 
 func (s *AgentSystem) health() []ConnectorStatus {
@@ -265,7 +270,7 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 	case "start":
 		return textGreeting(), nil
 	case "status":
-		return s.agentStatus(ctx, agent), nil
+		return s.agentStatus(ctx, agent, m), nil
 	case "why":
 		r, err := s.Inbox.LastReceipt(ctx, agent.ID)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -274,7 +279,13 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		return textWhy(r, s.zone()), nil
+		text := textWhy(r, s.zone())
+		if r.Run != nil && r.Run.Error != nil && s.readsCauses(agent, m) {
+			if cause := s.adviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
+				text += "\n\n" + cause
+			}
+		}
+		return text, nil
 	case "context":
 		return s.contextSize(ctx, agent)
 	case "tasks":
@@ -285,11 +296,24 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 	return textHelp(), nil // asked for, or the best answer to a command that is none
 }
 
-// agentStatus is what a person may know: their own agent and whether things work.
-func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent) string {
+// agentStatus is what the person who wrote m may know: their own agent and whether things
+// work.
+func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
+	doing, model := s.doing(ctx, agent), s.profileOf(agent.ID, agent.Descriptor).Model
+	if off := s.switchedOff(ctx, agent); off != nil {
+		why := cmp.Or(off.Say, sentenceFailed(off.Code))
+		if off.Say == "" && s.readsCauses(agent, m) {
+			why += "\n\n" + s.adviceOn(agent, off)
+		}
+		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, textIdle) { // nothing that is written is worked on
+			doing = why
+		}
+		if off.Code == runs.CodeOff {
+			model += ", switched off"
+		}
+	}
 	var b strings.Builder
-	b.WriteString(s.doing(ctx, agent) + "\n")
-	fmt.Fprintf(&b, "\n- model: %s\n", s.profileOf(agent.ID, agent.Descriptor).Model)
+	fmt.Fprintf(&b, "%s\n\n- model: %s\n", doing, model)
 	for _, c := range s.health() {
 		if c.Name == agent.Descriptor.Connector {
 			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.State)
@@ -297,6 +321,13 @@ func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent) stri
 	}
 	fmt.Fprintf(&b, "- agent: `%s`", agent.ID)
 	return b.String()
+}
+
+func (s *AgentSystem) switchedOff(ctx context.Context, agent claybot.Agent) *runs.Error {
+	if s.SwitchedOff == nil {
+		return nil
+	}
+	return s.SwitchedOff(ctx, agent)
 }
 
 // tasks answers /tasks: what else is at work or planned for the person.

@@ -50,7 +50,7 @@ func (l *live) works(tool string) {
 func (l *live) stillWorking(ctx context.Context) {
 	l.still.timer.Reset(stillAfter)
 	l.mu.Lock()
-	sign := textStillWorking(l.still.tool)
+	sign := TextStillWorking(l.still.tool)
 	l.mu.Unlock()
 	switch {
 	case !l.still.on || sign == l.still.said:

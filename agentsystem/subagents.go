@@ -165,8 +165,14 @@ func (s *AgentSystem) checkTask(env tools.Env, t tools.Subagent) error {
 	if t.Timeout < 0 || t.Timeout > maxPatience {
 		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, maxPatience)
 	}
-	if models := s.Society().Models; t.Model != "" && t.Model != s.own(env).Model && !slices.Contains(models, t.Model) {
-		return fmt.Errorf("model %q is not configured; leave it out, or choose one of: %s", t.Model, strings.Join(models, ", "))
+	if t.Model != "" && t.Model != s.own(env).Model {
+		var models []string
+		if list := s.Society().Models; list != nil {
+			models = list(env.Agent)
+		}
+		if !slices.Contains(models, t.Model) {
+			return fmt.Errorf("model %q is not configured for you; leave it out, or choose one of: %s", t.Model, strings.Join(models, ", "))
+		}
 	}
 	own := s.own(env).Tools
 	if known := s.Society().Tools; known != nil {

@@ -93,12 +93,15 @@ type Config struct {
 	BadSettings func() []SettingStatus
 	// ModelHealth is asked for each Status; optional.
 	ModelHealth func() ModelStatus
+	// SwitchedOff returns the error that every run of an agent ends with while a
+	// setting is bad; nil while none is. Optional.
+	SwitchedOff func(context.Context, claybot.Agent) *runs.Error
 	// Hub is told the text of answers while it grows; New makes one when there
 	// is none. The store must be opened with its Committed.
 	Hub *runs.Hub
 	// Models and Tools list what the settings of an agent may name; nil for
 	// nothing.
-	Models func() []string
+	Models func(claybot.Agent) []string
 	Tools  func(claybot.Agent) []string
 	// Zone is where the people are, for the times that they say; nil, or a nil
 	// result, is UTC.
@@ -330,6 +333,9 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 			continue
 		}
 		boxes, err := s.boxes.Next(ctx, min(free, 64), s.MaxBatch)
+		if err != nil || len(boxes) > 0 { // else nothing was written
+			s.unwell.stored(err)
+		}
 		switch {
 		case ctx.Err() != nil:
 			for _, b := range boxes {

@@ -58,11 +58,13 @@ const (
 
 	textNotCompacted  = "There is nothing worth shortening yet."
 	textCompactFailed = "I could not shorten our conversation now; nothing has changed."
+	textIdle          = "I am waiting for you."
 	textNoContext     = "How full my memory is cannot be told here."
 )
 
-// textStillWorking says what a run waits for: the named tool, or the model.
-func textStillWorking(tool string) string {
+// TextStillWorking returns the sign of life of a run that shows nothing else. It says
+// what the run waits for: the named tool, or the model.
+func TextStillWorking(tool string) string {
 	if tool == "" {
 		return "Still working: waiting for the model."
 	}
@@ -126,32 +128,33 @@ func textInboxFull() string {
 // textFailed is what a person hears of a failed run: a sentence and the run id,
 // never the error itself.
 func textFailed(run claybot.RunID, code string) string {
-	var s string
+	return sentenceFailed(code) + " (run " + string(run) + ")"
+}
+
+func sentenceFailed(code string) string {
 	switch code {
 	case "model_error":
-		s = "The model did not answer. Please try again in a while."
+		return "The model did not answer. Please try again in a while."
 	case "model_refused":
-		s = "The model refused this request; the operator can see why."
+		return "The model refused this request; the operator can see why."
 	case "model_off":
-		s = "The model is not configured correctly; the operator can see why with `claybot status`."
+		return "The model is not configured correctly; the operator can see why with `claybot status`."
 	case "agent_off":
-		s = "This agent is not configured correctly; the operator can see why with `claybot status`."
+		return "This agent is not configured correctly; the operator can see why with `claybot status`."
 	case "context_too_long":
-		s = "Our conversation has become too long for the model. /new starts afresh."
+		return "Our conversation has become too long for the model. /new starts afresh."
 	case "too_many_steps":
-		s = "I stopped, because I needed more steps than I am allowed."
+		return "I stopped, because I needed more steps than I am allowed."
 	case "repeating":
-		s = "I stopped, because I was going round in circles."
+		return "I stopped, because I was going round in circles."
 	case "tool_budget":
-		s = "I stopped, because my tools took more than they are allowed."
+		return "I stopped, because my tools took more than they are allowed."
 	case "deadline":
-		s = "I stopped, because this took longer than I am allowed."
+		return "I stopped, because this took longer than I am allowed."
 	case "interrupted":
-		s = "I was interrupted several times while working on this and gave up."
-	default:
-		s = "Something went wrong while I worked on this."
+		return "I was interrupted several times while working on this and gave up."
 	}
-	return s + " (run " + string(run) + ")"
+	return "Something went wrong while I worked on this."
 }
 
 // textTaskFailed is textFailed for a task that nobody waits for.

@@ -18,6 +18,7 @@ const (
 	controlMin  = 2 * time.Second
 	controlMax  = 30 * time.Second // for a run that kills early
 	lateControl = 4                // times as long as the process lived with a run that kills later
+	maxMissed   = 6                // deaths during a control in a row that lift a suspicion
 )
 
 // A tries is what is charged to an unfinished run: how often in a row its pass failed,
@@ -32,7 +33,7 @@ type tries struct {
 	// nothing: it makes the run one to be tried with a control.
 	Suspect bool `json:"suspect,omitempty"`
 	// Lived is how long the process lived with the run at most, in milliseconds, when
-	// it died of it, and Missed how often it died during the control.
+	// it died of it, and Missed how often in a row it died during the control.
 	Lived  int64 `json:"lived,omitempty"`
 	Missed int   `json:"missed,omitempty"`
 	// Ends is at how many ends of a process in a row the run was at work, each later
@@ -103,7 +104,7 @@ func (t tries) after(lived time.Duration) tries {
 	default:
 		t.N, t.Suspect = 0, true
 	}
-	t.Lived = max(t.Lived, lived.Milliseconds())
+	t.Lived, t.Missed = max(t.Lived, lived.Milliseconds()), 0
 	return t
 }
 
@@ -285,7 +286,8 @@ func (s *AgentSystem) beginRamp(ctx context.Context) error {
 }
 
 // missControl makes the next control of an agent's run longer: the process died
-// without it.
+// without it. When that goes on, something else kills it, and the run is no suspect any
+// more, or it would never be let in again.
 func (s *AgentSystem) missControl(ctx context.Context, id claybot.AgentID) error {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
@@ -295,7 +297,9 @@ func (s *AgentSystem) missControl(ctx context.Context, id claybot.AgentID) error
 	if err != nil || t.clear() {
 		return err
 	}
-	t.Missed++
+	if t.Missed++; t.Missed >= maxMissed {
+		t = tries{Run: t.Run, Ends: t.Ends, Seen: t.Seen}
+	}
 	return s.chargeRun(ctx, id, t)
 }
 

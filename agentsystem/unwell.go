@@ -3,9 +3,12 @@ package agentsystem
 import (
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/claybot/claybot/storage"
 )
 
 const (
@@ -20,8 +23,8 @@ const (
 // descriptors, memory, I/O. While it meets them it takes fewer agents: half as many
 // with each further agent that meets one, twice as many with each pass that succeeds,
 // and all of them after unwellFor without one. A single agent that meets them again
-// and again costs the others nothing, and leaves the member ready. The zero value is
-// well.
+// and again costs the others nothing, and leaves the member ready. It also knows whether
+// a write found the disk full. The zero value is well.
 type unwell struct {
 	mu      sync.Mutex
 	last    time.Time
@@ -31,6 +34,7 @@ type unwell struct {
 	limit   int                  // of agents at work; 0: none
 	busy    int                  // agents at work when that was last asked for
 	resting int                  // agents that wait for their next try
+	full    time.Time            // when a write last found no space; zero: one has worked since
 }
 
 // met notes an error of storage.ClassMember that the agent with a key met; the key is
@@ -61,6 +65,24 @@ func (u *unwell) passed() {
 	u.limit *= 2
 }
 
+// stored notes how a write ended. A full or read-only disk makes the member unwell
+// until a write works, or for unwellFor if none is tried.
+func (u *unwell) stored(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case err == nil:
+		u.full = time.Time{}
+	case diskFull(err):
+		u.full = time.Now()
+	}
+}
+
+// diskFull reports whether err says that there is no space or no right to write.
+func diskFull(err error) bool {
+	return slices.ContainsFunc([]error{storage.ErrFull, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS}, func(full error) bool { return errors.Is(err, full) })
+}
+
 // rest counts an agent that waits for its next try, until the end is called.
 func (u *unwell) rest() (end func()) {
 	u.mu.Lock()
@@ -89,20 +111,23 @@ func (u *unwell) room(free, busy int) int {
 func (u *unwell) says() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.cause == "" || time.Since(u.last) >= unwellFor {
-		return ""
+	switch {
+	case time.Since(u.full) < unwellFor:
+		return "claybot cannot store anything: the disk of the database or the data directory is full or read-only; make room there"
+	case time.Since(u.last) < unwellFor:
+		return u.cause
 	}
-	return u.cause
+	return ""
 }
 
-// spread reports whether this member is unwell beyond one agent: two agents, or what is
-// of no agent, met an error within unwellFor.
+// spread reports whether this member is unwell beyond one agent: the disk is full, or two
+// agents, or what is of no agent, met an error within unwellFor.
 func (u *unwell) spread() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.forget()
 	_, ofNone := u.of[""]
-	return ofNone || len(u.of) > 1
+	return ofNone || len(u.of) > 1 || time.Since(u.full) < unwellFor
 }
 
 // forget removes who met no error for unwellFor. It needs mu.

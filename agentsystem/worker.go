@@ -68,6 +68,7 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 		return
 	}
 	s.faults.over(agent.Descriptor.Key())
+	s.unwell.stored(nil)
 	s.unwell.passed()
 }
 
@@ -80,6 +81,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 	if box.Run != nil {
 		log = log.With("run", box.Run.ID)
 	}
+	s.unwell.stored(err)
 	orderly := errors.Is(err, ErrShutdown) || waits(err) || errors.Is(err, inbox.ErrLapsed)
 	// A store that fails is not asked in a tight loop, nor is an agent that
 	// fails at every pass tried in one.
@@ -115,6 +117,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 		err := s.Inbox.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
 		cancel()
+		s.unwell.stored(err)
 		if err == nil || errors.Is(err, storage.ErrLeaseLost) {
 			return
 		}

@@ -74,6 +74,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			return true
 		}
 	}
+	x.recall(ctx)
 	done, err := x.replaces(ctx)
 	if done {
 		return true
@@ -93,7 +94,6 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		}
 		done, err := x.advance(ctx)
 		if errors.Is(err, errChanged) {
-			l.pause = time.Time{} // a change by an operator skips the pause of the chat
 			return false
 		}
 		if errors.Is(err, storage.ErrLeaseLost) {
@@ -229,7 +229,7 @@ func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 // silence of its route and the pause of its lane end.
 func (x *delivery) due() time.Time {
 	due := x.ready
-	for _, t := range []time.Time{x.silences.over(x.o.Route), x.lane.pause} {
+	for _, t := range []time.Time{x.silences.over(x.o.Route), x.pauses.over(x.o.Route)} {
 		if t.After(due) {
 			due = t
 		}

@@ -61,6 +61,8 @@ func (d *Deliverer) claim(ctx context.Context, l *lane) *nodes.Hold {
 	}
 	if l.shared {
 		d.mu.Lock()
+		_, elsewhere := d.elsewhere[l.dest]
+		l.foreign = l.foreign || elsewhere
 		delete(d.elsewhere, l.dest)
 		d.mu.Unlock()
 	}

@@ -28,6 +28,7 @@ const (
 	// further one in a row makes it four times as long, up to unsureLongest.
 	unsurePause   = 2 * time.Second
 	unsureLongest = 5 * time.Minute
+	mostPause     = unsureLongest * 5 / 4
 
 	findTimeout = 10 * time.Second
 	settleTime  = 5 * time.Second // until a platform shows what it accepted
@@ -120,8 +121,7 @@ func (x *delivery) again(ctx context.Context, r storage.Resolution) (done bool) 
 		return x.missing(ctx, causeUnknown)
 	}
 	if !r.NoEdit {
-		x.calm(ctx)
-		r.Due = x.lane.pause
+		r.Due = x.calm(ctx)
 	}
 	r.State, r.Copies = claybot.SendWaiting, x.o.Copies+1
 	x.resolve(ctx, r)
@@ -132,18 +132,33 @@ func (x *delivery) again(ctx context.Context, r storage.Resolution) (done bool) 
 // knows already, stores the notice about it in the same commit.
 func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
 	about(x.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
-	x.calm(ctx)
+	calm := x.calm(ctx)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
 	if r.Notice = x.notice(ctx, textMaybeMissing(x.o)); r.Notice != nil {
-		r.Notice.Due = claybot.At(x.lane.pause)
+		r.Notice.Due = claybot.At(calm)
 	}
 	x.resolve(ctx, r)
 	return true
 }
 
-// calm pauses the chat after an ambiguous send, longer with each one in a row.
-func (x *delivery) calm(ctx context.Context) {
-	x.lane.pause = x.ended.Add(pauseAfter(x.inARow(ctx) + x.o.Copies + 1))
+// calm pauses the chat after an ambiguous send, longer with each one in a row, and
+// returns the end of the pause.
+func (x *delivery) calm(ctx context.Context) time.Time {
+	n, _ := x.inARow(ctx)
+	end := x.ended.Add(pauseAfter(n + x.o.Copies + 1))
+	x.pauses.keep(x.lane.dest, end)
+	return end
+}
+
+// recall pauses the chat as another process left it, which may have ended a moment ago.
+func (x *delivery) recall(ctx context.Context) {
+	if !x.lane.foreign {
+		return
+	}
+	x.lane.foreign = false
+	if n, last := x.inARow(ctx); n > 0 {
+		x.pauses.keep(x.lane.dest, endedAt(last).Add(pauseAfter(n)))
+	}
 }
 
 // pauseAfter is the pause after n ambiguous sends in a row.
@@ -153,7 +168,7 @@ func pauseAfter(n int) time.Duration {
 		d *= 4
 	}
 	d = min(d, unsureLongest)
-	return d + rand.N(d/4)
+	return d + rand.N(d/4) // at most mostPause
 }
 
 // ResendAt returns when to send again what was sent outside the outbox, as a draft, at a
@@ -161,8 +176,8 @@ func pauseAfter(n int) time.Duration {
 func ResendAt(tried time.Time) time.Time { return tried.Add(pauseAfter(1)) }
 
 // inARow counts the ambiguous sends to the chat since the newest message before this
-// one that is known to have arrived.
-func (x *delivery) inARow(ctx context.Context) (n int) {
+// one that is known to have arrived. last is the message of the newest of them.
+func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing) {
 	const enough = 10 // for the longest pause
 	before, err := x.Outbox.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
 	if err != nil {
@@ -172,9 +187,11 @@ func (x *delivery) inARow(ctx context.Context) (n int) {
 		if o.State == claybot.SendSent {
 			break
 		}
-		n += o.Copies
+		if n += o.Copies; o.Copies > 0 && o.Tried > last.Tried {
+			last = o
+		}
 	}
-	return n
+	return n, last
 }
 
 // giveUp fails a message for good and, where the route still works, notifies the

@@ -93,12 +93,15 @@ type Deliverer struct {
 	Config
 	slots    chan struct{}
 	silences silences
+	pauses   silences      // of chats after ambiguous sends, by destination; see copies.go
 	idle     chan struct{} // receives when the last lane closes
 	kick     chan struct{} // wakes Watch
 	missed   missed
 
 	mu        sync.Mutex
 	ctx       context.Context // of the lanes; nil before Begin
+	began     time.Time       // of Begin
+	ours      map[string]bool // destinations that had a lane, for as long as pauses last from before
 	cancel    context.CancelCauseFunc
 	lanes     map[string]*lane
 	elsewhere map[string]refusal // destinations that other members send to for now
@@ -113,6 +116,7 @@ func New(cfg Config) *Deliverer {
 		idle:      make(chan struct{}, 1),
 		kick:      make(chan struct{}, 1),
 		lanes:     make(map[string]*lane),
+		ours:      make(map[string]bool),
 		elsewhere: make(map[string]refusal),
 	}
 }
@@ -132,12 +136,21 @@ type lane struct {
 	// The fields below belong to the lane's goroutine.
 	hold *nodes.Hold
 	lost bool // the claim has ended early
-	// pause is when the chat may be written to again after an ambiguous send.
-	pause time.Time
+	// foreign: another process may have sent to the destination last, so its pause is
+	// to be read from the store.
+	foreign bool
 }
 
+// newLane makes a lane. The caller holds the lock.
 func (d *Deliverer) newLane(dest string) *lane {
-	return &lane{dest: dest, shared: !d.Members.IsAlone(), changed: make(chan struct{}, 1)}
+	l := &lane{dest: dest, shared: !d.Members.IsAlone(), changed: make(chan struct{}, 1)}
+	if time.Since(d.began) < mostPause {
+		l.foreign = !d.ours[dest]
+		d.ours[dest] = true
+	} else {
+		clear(d.ours)
+	}
+	return l
 }
 
 // rewind makes the lane read the store again from position n, once it has sent what
@@ -166,6 +179,7 @@ func (d *Deliverer) Begin(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.began = time.Now()
 	for _, dest := range dests {
 		d.lanes[dest] = d.newLane(dest)
 		d.lanes[dest].more = true
@@ -241,7 +255,13 @@ func (d *Deliverer) more(l *lane) {
 func (d *Deliverer) Refresh(o claybot.Outgoing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	dest := o.Route.Dest()
+	d.pauses.end(o.Route.Dest()) // who changes a message wants it sent now
+	d.reread(o.Route.Dest(), o.N)
+}
+
+// reread makes the lane of a destination read the store again from position n. The
+// caller holds the lock.
+func (d *Deliverer) reread(dest string, n int64) {
 	l := d.lanes[dest]
 	if l == nil {
 		if d.ctx == nil || d.ctx.Err() != nil {
@@ -250,7 +270,7 @@ func (d *Deliverer) Refresh(o claybot.Outgoing) {
 		d.openFor(dest)
 		return
 	}
-	l.rewind(o.N)
+	l.rewind(n)
 	wake(l.changed)
 }
 
@@ -264,12 +284,13 @@ func wake(c chan<- struct{}) {
 
 // Look makes the lanes of messages that were just stored read the store.
 func (d *Deliverer) Look(out []claybot.Outgoing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	seen := make(map[string]bool)
 	for _, o := range out {
 		if dest := o.Route.Dest(); !seen[dest] {
 			seen[dest] = true
-			o.N = 0 // from the first unsent message
-			d.Refresh(o)
+			d.reread(dest, 0) // from the first unsent message
 		}
 	}
 }

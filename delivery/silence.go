@@ -27,6 +27,13 @@ func (s *silences) keep(scope string, until time.Time) {
 	}
 }
 
+// end ends the silence of a scope.
+func (s *silences) end(scope string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until, scope)
+}
+
 // obey records the silence that a refusal asks for on a route and returns when it
 // ends.
 func (s *silences) obey(r claybot.Route, e *connectors.RetryError) time.Time {

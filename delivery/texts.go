@@ -9,7 +9,7 @@ import (
 
 const (
 	textUndelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
-	textMaybeLost   = "My previous reply may be missing: the connection broke while I sent it."
+	textMaybeLost   = "One of my last replies may be missing: the connection broke while I sent it."
 	textNotShown    = "A question of mine could not be shown here whole. It can be answered on the page, or with: claybot questions"
 )
 

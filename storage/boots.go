@@ -29,6 +29,9 @@ type Boot struct {
 	// itself, and Blamed how many processes in a row have died so.
 	Starting string `json:"starting,omitempty"`
 	Blamed   int    `json:"blamed,omitempty"`
+	// Held counts the processes that died while connectors were held back, less those
+	// that let them start.
+	Held int `json:"held,omitempty"`
 	// Store is the database that the process worked with, and stays from one process
 	// to the next.
 	Store StoreMark `json:"store,omitzero"`

@@ -26,7 +26,8 @@ const editTries = 50
 // was changed by way of it is known at once. It is safe for concurrent use.
 type Mirror struct {
 	Tree
-	turn chan struct{} // held by whoever asks the tree
+	alone bool          // nobody else changes the tree
+	turn  chan struct{} // held by whoever asks the tree
 
 	mu      sync.Mutex
 	files   map[string]TreeFile
@@ -42,6 +43,15 @@ var _ Tree = (*Mirror)(nil)
 // Entries asks when its knowledge is old.
 func NewMirror(t Tree) *Mirror {
 	return &Mirror{Tree: t, turn: make(chan struct{}, 1), files: make(map[string]TreeFile), changed: make(chan struct{})}
+}
+
+// MirrorAlone makes a Mirror of a Tree that only this process changes, and only by
+// way of the mirror. It asks the tree after such a change alone, never waits to do
+// so, and needs no Run.
+func MirrorAlone(t Tree) *Mirror {
+	m := NewMirror(t)
+	m.alone = true
+	return m
 }
 
 // Run looks every LookEvery until ctx is done, and returns its cause. While the
@@ -68,6 +78,9 @@ func (m *Mirror) Changed() <-chan struct{} {
 
 // Look learns what was changed up to now. Calls that come together share a query.
 func (m *Mirror) Look(ctx context.Context) error {
+	if m.alone {
+		return m.refresh(ctx, 0)
+	}
 	begun := time.Now()
 	if err := m.enter(ctx); err != nil {
 		return err
@@ -110,7 +123,7 @@ func (m *Mirror) refresh(ctx context.Context, age time.Duration) error {
 func (m *Mirror) known(age time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.dirty && !m.looked.IsZero() && time.Since(m.looked) < age
+	return !m.dirty && !m.looked.IsZero() && (m.alone || time.Since(m.looked) < age)
 }
 
 func (m *Mirror) enter(ctx context.Context) error {

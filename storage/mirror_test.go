@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -108,6 +109,42 @@ func TestMirrorLoad(t *testing.T) {
 			t.Errorf("entry %+v, %v", e, err)
 		}
 	})
+}
+
+// A mirror of a tree that nobody else changes asks only after a change, and never
+// waits to ask.
+func TestMirrorAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &asked{Tree: files.OpenNamed(t.TempDir(), nil, nil)}
+		m := storage.MirrorAlone(store)
+		begun := time.Now()
+		for i := range 10 {
+			if _, err := m.Write(t.Context(), "a/b", fmt.Append(nil, i), entry(t, m)); err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				if err := m.Look(t.Context()); err != nil || entry(t, m) == 0 {
+					t.Fatalf("the file is %d, %v", entry(t, m), err)
+				}
+			}
+		}
+		if n := store.count(); n != 11 || !time.Now().Equal(begun) {
+			t.Errorf("%d questions in %v, want one before the changes and one after each", n, time.Since(begun))
+		}
+		time.Sleep(time.Hour)
+		if entry(t, m); store.count() != 11 {
+			t.Error("asked without a change")
+		}
+	})
+}
+
+func entry(t *testing.T, m *storage.Mirror) int64 {
+	t.Helper()
+	e, err := m.Entry(t.Context(), "a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Version
 }
 
 func TestTreePaths(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,19 +61,21 @@ func (h *hash) UnmarshalText(text []byte) error {
 //	web.tokens.json    tokens of programs: name, scope, hash, times
 //	web.sessions.json  browsers that logged in, by the hash of their cookie
 //
-// Nodes that share a store have these files, and the hashes of login codes, there
-// (see shared); web.token is then a copy for people to read.
+// A tree keeps them: that of the data directory, or one that the members of a
+// cluster share, which has the hashes of login codes as well; web.token is then a
+// copy for people to read.
 //
 // Whoever is let in is registered until his request has ended, in one step with
 // the check: a credential that ends takes everything with it that goes on in its
 // name.
 type auth struct {
-	dir    string
-	log    *slog.Logger
-	guess  guesses
-	shared *shared // nil: all that counts is in dir
+	dir   string
+	log   *slog.Logger
+	guess guesses
+	tree  *storage.Mirror
 
 	disk sync.Mutex // held while a file is written; taken before mu
+	view view
 
 	mu       sync.Mutex
 	unsaved  bool // the sessions here are not those of the file
@@ -85,39 +86,21 @@ type auth struct {
 	under    holders
 }
 
-// newAuth reads what a data directory has, or the tree that nodes share. Sessions that cannot be read are
-// forgotten: people log in again. So are the tokens of programs, but their file
-// is kept aside and the log says so.
+// newAuth reads what a tree has. Where it has no owner's token, that of the data
+// directory becomes it.
 func newAuth(dir string, tree *storage.Mirror, log *slog.Logger) (*auth, error) {
 	secret, err := loadOwner(filepath.Join(dir, ownerName))
 	if err != nil {
 		return nil, err
 	}
 	a := &auth{
-		dir: dir, log: log, owner: digest(secret),
+		dir: dir, log: log, tree: tree, view: newView(), owner: digest(secret),
 		codes: make(map[hash]time.Time), sessions: make(map[hash]session), under: make(holders),
 	}
-	if tree != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), sharedTime)
-		defer cancel()
-		a.shared = newShared(tree)
-		return a, a.join(ctx, secret)
-	}
-	if b, err := os.ReadFile(a.path(sessionName)); err == nil {
-		if err := json.Unmarshal(b, &a.sessions); err != nil || a.sessions == nil {
-			a.sessions = make(map[hash]session)
-		}
-	}
-	for k, s := range a.sessions {
-		if s.Login == "" { // of a version that had none
-			s.Login = random()
-			a.sessions[k] = s
-		}
-	}
-	return a, a.loadTokens()
+	ctx, cancel := context.WithTimeout(context.Background(), treeTime)
+	defer cancel()
+	return a, a.join(ctx, secret)
 }
-
-func (a *auth) path(name string) string { return filepath.Join(a.dir, name) }
 
 // loadOwner reads the owner's token, or makes it.
 func loadOwner(path string) (string, error) {
@@ -176,11 +159,11 @@ func replace(path string, b []byte) error {
 }
 
 // newCode makes a one-time login code. When there are too many, the one that
-// ends first goes. shared is false when other nodes should know it and do not.
+// ends first goes. shared is false when other members should know it and do not.
 func (a *auth) newCode() (code string, shared bool) {
 	code = random()
 	a.addCode(digest(code))
-	return code, a.shared == nil || a.publish()
+	return code, a.publish()
 }
 
 func (a *auth) addCode(code hash) {
@@ -227,31 +210,22 @@ func (a *auth) useCode(sum hash) (ok bool) {
 		}
 	}
 	a.mu.Unlock()
-	return ok && (a.shared == nil || a.spend(sum))
+	return ok && a.spend(sum)
 }
 
 // rotateOwner makes a new token for the owner. It ends what was done with the
 // old one, and every session and link: they came from whoever had it. When the
 // token cannot be written, nothing changes; errReturns is about the sessions.
 func (a *auth) rotateOwner() error {
-	secret := random()
-	a.disk.Lock()
-	err := a.writeOwner(secret)
-	if err != nil {
-		a.disk.Unlock()
+	if err := a.writeOwner(random()); err != nil {
 		return err
 	}
 	a.mu.Lock()
-	a.owner = digest(secret)
 	clear(a.codes)
-	a.under.end(tokenKey(owner))
 	a.endSessions()
 	a.mu.Unlock()
-	a.disk.Unlock()
-	if a.shared != nil {
-		a.publish()
-	}
-	return a.forgetAll()
+	a.publish()
+	return a.forget(cleared)
 }
 
 // expire forgets what has ended; mu is held.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
 )
 
 // An AuthForTest shows the clockwork of logins to tests in a bubble of time,
@@ -20,9 +22,15 @@ type AuthForTest struct {
 	a *auth
 }
 
+// DirectoryForTest is the tree of a single machine over its data directory.
+func DirectoryForTest(dir string, log *slog.Logger) *storage.Mirror {
+	return storage.MirrorAlone(files.OpenNamed(dir, Names(), Load(log)))
+}
+
 // NewAuthForTest opens the logins of a data directory.
 func NewAuthForTest(t *testing.T, dir string) AuthForTest {
-	a, err := newAuth(dir, nil, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	a, err := newAuth(dir, DirectoryForTest(dir, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ var addr8420 = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8420}
 // Without a token nothing behind the door is shown, whatever the headers say.
 func FuzzStranger(f *testing.F) {
 	w := &world{dir: f.TempDir()}
-	srv, err := web.New(web.Config{
+	srv, err := newServer(web.Config{
 		Addr: "127.0.0.1:8420", Dir: w.dir, Ready: w.Ready, Routes: w.routes(), Hosts: []string{"chat.example.org"},
 		Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")},
 	})

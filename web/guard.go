@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"mime"
 	"net"
@@ -287,10 +288,25 @@ func capped(route Route, next http.Handler) http.Handler {
 				return
 			}
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, cmp.Or(route.Body, bodyLimit))
+		limit := cmp.Or(route.Body, bodyLimit)
+		if r.ContentLength > limit && r.Header.Get("Expect") != "" {
+			r.Body = refusedBody{r.Body, limit}
+		} else {
+			r.Body = http.MaxBytesReader(w, r.Body, limit)
+		}
 		next.ServeHTTP(w, r)
 	})
 }
+
+// A refusedBody is refused before the first byte is read, because reading asks a client
+// that expects 100 Continue for all of it.
+type refusedBody struct {
+	io.Closer
+	limit int64
+}
+
+// Read implements io.Reader.
+func (b refusedBody) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.limit} }
 
 // survived turns a panic of a handler into a line of the log. The connection
 // closes: nobody knows what was written of the answer.

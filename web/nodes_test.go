@@ -59,7 +59,7 @@ func nodes(t *testing.T, n int) (all []*world, stores []*flaky) {
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = mirror.Run(ctx) })
 		t.Cleanup(func() { cancel(); wg.Wait() })
-		w, _ := start(t, t.TempDir(), func(c *web.Config) { c.Tree = mirror })
+		w, _ := start(t, t.TempDir(), func(c *web.Config) { c.Tree, c.Cookie = mirror, "nodes" })
 		all, stores = append(all, w), append(stores, store)
 	}
 	return all, stores

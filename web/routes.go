@@ -170,15 +170,16 @@ func (s *Server) loginLink(w http.ResponseWriter, _ *http.Request) {
 }
 
 // cookieName has the port in it: browsers share cookies between all ports of a
-// host, and two daemons must not log each other out. Nodes that share logins have
-// one name, whatever their ports behind a proxy are. Over TLS it begins so that
-// browsers take it from nobody but this host.
+// host, and two daemons must not log each other out. The members of a cluster share
+// a name (Config.Cookie), whatever their ports behind a proxy are. Over TLS it
+// begins so that browsers take it from nobody but this host.
 func (s *Server) cookieName(r *http.Request) string {
-	name := "claybot"
-	if s.auth.shared != nil {
-		name += "-nodes"
-	} else if _, port, err := net.SplitHostPort(s.Addr()); err == nil {
-		name += "-" + port
+	name, end := "claybot", s.cfg.Cookie
+	if _, port, err := net.SplitHostPort(s.Addr()); err == nil && end == "" {
+		end = port
+	}
+	if end != "" {
+		name += "-" + end
 	}
 	if secure(r) {
 		return "__Host-" + name

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
+
+	"github.com/claybot/claybot/storage"
 )
 
 const (
@@ -115,7 +116,7 @@ func (a *auth) logout(cookie string) error {
 		a.endLogin(s.Login)
 	}
 	a.mu.Unlock()
-	return a.forget()
+	return a.forget(written)
 }
 
 // logoutAll ends every session; errReturns.
@@ -123,7 +124,7 @@ func (a *auth) logoutAll() error {
 	a.mu.Lock()
 	a.endSessions()
 	a.mu.Unlock()
-	return a.forgetAll()
+	return a.forget(cleared)
 }
 
 // endLogin ends the sessions of a login; mu is held.
@@ -147,56 +148,62 @@ func (a *auth) endSessions() {
 // note writes down that there is a new session. Without that, it is good until
 // the next start.
 func (a *auth) note() {
-	if err := a.save(); err != nil {
+	if err := a.save(written); err != nil {
 		a.log.Error("a login is not written down; it ends with a restart unless there is space before", "err", err)
 	}
 }
 
-// forget writes down that sessions have ended. When that fails, the file is
-// removed, which takes no space: people log in again then after a restart. The
-// error is errReturns when it stays.
-func (a *auth) forget() error {
-	err := a.save()
+// forget writes down that sessions have ended: with cleared, also those that are
+// not known here. When there is no space for that, it removes the file, which takes
+// none: people log in again then after a restart. The error is errReturns when the
+// file stays.
+func (a *auth) forget(how way) error {
+	err := a.save(how)
 	if err == nil {
 		return nil
 	}
-	if a.shared != nil {
-		return fmt.Errorf("%w: %w", errReturns, err)
-	}
-	a.disk.Lock()
-	defer a.disk.Unlock()
+	ctx, done := a.change()
+	defer done()
 	a.mu.Lock()
 	saved := !a.unsaved
 	a.mu.Unlock()
-	if saved { // by somebody else meanwhile
+	if saved { // by another request meanwhile
 		return nil
 	}
-	if gone := os.Remove(a.path(sessionName)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+	if !errors.Is(err, storage.ErrFull) || a.tree.Remove(ctx, treeSessions, 0) != nil {
 		return fmt.Errorf("%w: %w", errReturns, err)
 	}
+	a.view.sessions.version, a.view.sessions.base = 0, nil
 	a.log.Error("logins are not written down; they end with a restart unless there is space before", "err", err)
 	return nil
 }
 
 // save writes the sessions as they are now. The file is small and written when
 // somebody logs in or out.
-func (a *auth) save() error {
-	if a.shared != nil {
-		return a.saveShared()
-	}
-	a.disk.Lock()
-	defer a.disk.Unlock()
-	a.mu.Lock()
-	b, err := json.Marshal(a.sessions)
-	a.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	err = replace(a.path(sessionName), b)
+func (a *auth) save(how way) error {
+	ctx, done := a.change()
+	defer done()
+	err := a.syncSessions(ctx, how)
 	a.mu.Lock()
 	a.unsaved = err != nil
 	a.mu.Unlock()
 	return err
+}
+
+// loadSessions reads the sessions of a data directory as they were read from their
+// file; without them, people log in again.
+func loadSessions(b []byte, err error) ([]byte, error) {
+	var all map[hash]session
+	if err != nil || json.Unmarshal(b, &all) != nil {
+		return nil, fs.ErrNotExist
+	}
+	for k, s := range all {
+		if s.Login == "" { // of a version that had none
+			s.Login = random()
+			all[k] = s
+		}
+	}
+	return json.Marshal(all)
 }
 
 // keep writes sessions that could not be written, until ctx is done.
@@ -212,7 +219,7 @@ func (a *auth) keep(ctx context.Context) {
 		a.mu.Lock()
 		unsaved := a.unsaved
 		a.mu.Unlock()
-		if unsaved && a.save() == nil {
+		if unsaved && a.save(written) == nil {
 			a.log.Info("logins are written down again")
 		}
 	}

@@ -192,7 +192,7 @@ func TestWhereItListens(t *testing.T) {
 		{"the wrong file", web.Config{Addr: "0.0.0.0:0", TLSCert: key, TLSKey: cert}, "the certificate cannot be used"},
 	} {
 		tc.cfg.Dir = t.TempDir()
-		_, err := web.New(tc.cfg)
+		_, err := newServer(tc.cfg)
 		var no web.Refusal
 		if tc.says == "" && err != nil || tc.says != "" && (!errors.As(err, &no) || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.says)
@@ -228,7 +228,7 @@ func TestLinks(t *testing.T) {
 		"proxy, no name":  {web.Config{Addr: "0.0.0.0:1", Proxies: proxy}, "0.0.0.0:1", []string{"http://127.0.0.1:1"}},
 	} {
 		tc.cfg.Dir = t.TempDir()
-		srv, err := web.New(tc.cfg)
+		srv, err := newServer(tc.cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func sent(t *testing.T, srv *web.Server, addr, method, path, body string, head .
 
 func TestBehindAProxy(t *testing.T) {
 	w := &world{dir: t.TempDir()}
-	srv, err := web.New(web.Config{
+	srv, err := newServer(web.Config{
 		Addr: "0.0.0.0:8420", Dir: w.dir, Ready: w.Ready, Routes: w.routes(), Hosts: []string{"chat.example.org"},
 		Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::5/128")},
 	})
@@ -369,7 +369,7 @@ func TestForwardedAddressesAndTheLock(t *testing.T) {
 		if stated {
 			cfg.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		}
-		srv, err := web.New(cfg)
+		srv, err := newServer(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

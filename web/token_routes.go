@@ -127,24 +127,16 @@ func (s *Server) tokenFailed(w http.ResponseWriter, doing string, err error, con
 
 // unwritten answers that a change of who may come in is not in its file.
 func (s *Server) unwritten(w http.ResponseWriter, doing string, err error) {
-	fix := "Make space and try again."
-	message := "The data directory is full or read-only; nothing was changed."
-	switch {
-	case s.auth.shared != nil:
-		message, fix = "The store cannot be reached; nothing was changed.", "Try again when it can."
-		if errors.Is(err, errReturns) {
-			message, fix = "It has ended here, but the store cannot be reached: other nodes still let it in.", "claybot ends it there as soon as it can."
-		}
-		s.log.Error("request failed", "doing", doing, "err", err)
-		Fail(w, http.StatusServiceUnavailable, "store_down", message, fix)
-		return
-	case errors.Is(err, errReturns):
-		message = "It has ended, but the data directory is full or read-only: a restart would bring it back."
+	code, message, fix := "store_down", "The store cannot be reached; nothing was changed.", "Try again when it can."
+	switch full, returns := errors.Is(err, storage.ErrFull), errors.Is(err, errReturns); {
+	case full && returns:
+		code, message = "disk_full", "It has ended, but the data directory is full or read-only: a restart would bring it back."
 		fix = "Make space; claybot writes it down as soon as it can."
-	case !errors.Is(err, storage.ErrFull):
-		Internal(w, s.log, doing, err)
-		return
+	case full:
+		code, message, fix = "disk_full", "The data directory is full or read-only; nothing was changed.", "Make space and try again."
+	case returns:
+		message, fix = "It has ended here, but the store cannot be reached: other nodes still let it in.", "claybot ends it there as soon as it can."
 	}
 	s.log.Error("request failed", "doing", doing, "err", err)
-	Fail(w, http.StatusServiceUnavailable, "disk_full", message, fix)
+	Fail(w, http.StatusServiceUnavailable, code, message, fix)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -88,7 +89,7 @@ func (a *auth) list() []token {
 func (a *auth) create(t token) (token, string, error) {
 	secret := tokenPrefix + random()
 	t.Hash, t.Created = digest(secret), claybot.Now()
-	err := a.change(t.Name, func(all []token, at int, found bool) ([]token, error) {
+	err := a.editTokens(t.Name, func(all []token, at int, found bool) ([]token, error) {
 		switch {
 		case found:
 			return nil, storage.ErrState
@@ -104,7 +105,7 @@ func (a *auth) create(t token) (token, string, error) {
 // what is done with it ends. An expired token is storage.ErrState.
 func (a *auth) rotate(name string) (t token, secret string, err error) {
 	secret = tokenPrefix + random()
-	err = a.change(name, func(all []token, at int, found bool) ([]token, error) {
+	err = a.editTokens(name, func(all []token, at int, found bool) ([]token, error) {
 		switch {
 		case !found:
 			return nil, storage.ErrNotFound
@@ -120,7 +121,7 @@ func (a *auth) rotate(name string) (t token, secret string, err error) {
 
 // revoke takes a token away, and ends what is done with it.
 func (a *auth) revoke(name string) error {
-	return a.change(name, func(all []token, at int, found bool) ([]token, error) {
+	return a.editTokens(name, func(all []token, at int, found bool) ([]token, error) {
 		if !found {
 			return nil, storage.ErrNotFound
 		}
@@ -128,63 +129,23 @@ func (a *auth) revoke(name string) error {
 	})
 }
 
-// change stores another list of tokens, which edit makes from a copy of the
-// present one: where name is in it, or would be. Then it ends what is done with
-// the token of that name. The file comes first: what it does not have would
-// return with the next start.
-func (a *auth) change(name string, edit func(all []token, at int, found bool) ([]token, error)) error {
-	if a.shared != nil {
-		return a.changeShared(name, edit)
-	}
-	a.disk.Lock()
-	defer a.disk.Unlock()
-	all := a.list()
-	at, found := slices.BinarySearchFunc(all, name, func(t token, name string) int { return cmp.Compare(t.Name, name) })
-	all, err := edit(all, at, found)
-	if err != nil {
-		return fmt.Errorf("token %s: %w", name, err)
-	}
-	b, err := json.Marshal(tokenFile{all})
-	if err != nil {
-		return err
-	}
-	if err := replace(a.path(tokensName), b); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.tokens = all
-	a.under.end(tokenKey(name))
-	return nil
-}
-
 // A tokenFile is web.tokens.json.
 type tokenFile struct {
 	Tokens []token `json:"tokens"`
 }
 
-// loadTokens reads the tokens of programs. A file that somebody damaged lets
-// nobody in.
-func (a *auth) loadTokens() error {
-	path := a.path(tokensName)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	all, err := readTokens(b)
-	if err != nil {
-		aside := path + ".damaged"
-		if err := os.Rename(path, aside); err != nil {
-			return fmt.Errorf("damaged tokens: %w", err)
+// loadTokens checks the tokens of programs that a data directory has. It sets a
+// damaged file aside, which lets nobody in.
+func loadTokens(file string, b []byte, log *slog.Logger) ([]byte, error) {
+	if _, err := readTokens(b); err != nil {
+		aside := file + ".damaged"
+		if err := os.Rename(file, aside); err != nil {
+			return nil, fmt.Errorf("damaged tokens: %w", err)
 		}
-		a.log.Error("the tokens of programs cannot be read, so none is accepted; make new ones with claybot token create", "file", aside, "err", err)
-		return nil
+		log.Error("the tokens of programs cannot be read, so none is accepted; make new ones with claybot token create", "file", aside, "err", err)
+		return nil, fs.ErrNotExist
 	}
-	a.tokens = all
-	return os.Chmod(path, 0o600)
+	return b, os.Chmod(file, 0o600)
 }
 
 // readTokens decodes web.tokens.json; one bad entry makes all of it bad.

@@ -51,11 +51,16 @@ type Config struct {
 	// Hosts are further names by which browsers may reach the page, with port
 	// when it is not the standard one.
 	Hosts []string
-	// Dir is the data directory; it holds the socket, tokens and sessions.
+	// Dir is the data directory; it holds the socket, and the owner's token for
+	// people to read.
 	Dir string
-	// Tree is where nodes that share a store keep tokens and sessions, which
-	// are then good on all of them; somebody must Run it. nil: Dir holds them.
+	// Tree keeps tokens and sessions: those of the data directory (see Names and
+	// Load), or those that are good on all members of a cluster. It is required; the
+	// caller runs it where other members change it.
 	Tree *storage.Mirror
+	// Cookie ends the name of the session cookie, where members share sessions.
+	// Empty: the port of the page does.
+	Cookie string
 	// TLSCert and TLSKey are PEM files; with both the page speaks TLS alone. They
 	// are read again when they change.
 	TLSCert, TLSKey string
@@ -198,9 +203,7 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	if s.auth.shared != nil {
-		wg.Go(func() { s.auth.follow(ctx) })
-	}
+	wg.Go(func() { s.auth.follow(ctx) })
 	if s.cfg.Addr == Off {
 		s.pulse.OK()
 		close(s.up)

@@ -146,7 +146,7 @@ func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop f
 	if change != nil {
 		change(&cfg)
 	}
-	srv, err := web.New(cfg)
+	srv, err := newServer(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +167,17 @@ func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop f
 		t.Fatal("the server did not come up")
 	}
 	return w, stop
+}
+
+// newServer makes a server, of a single machine unless its configuration has a tree.
+func newServer(cfg web.Config) (*web.Server, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Tree == nil {
+		cfg.Tree = web.DirectoryForTest(cfg.Dir, cfg.Log)
+	}
+	return web.New(cfg)
 }
 
 // lasting is an address for a server that is to be started again at its port: on

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // needSaboteur skips a test where the kernel or its settings do not let a process
@@ -183,7 +182,7 @@ func TestFaultReport(t *testing.T) {
 // daemon instead of a kill at a random moment.
 func TestFaultLab(t *testing.T) {
 	needSaboteur(t)
-	o := options{faults: 8, seed: time.Now().UnixNano(), bin: binary(t)}
+	o := options{faults: 8, seed: testSeed, bin: binary(t)}
 	if testing.Short() {
 		o.faults = 3
 	}

@@ -6,6 +6,7 @@
 //	claybench -faults N   N lives in each of which a system call goes wrong; counts what was lost
 //	claybench -burst N    N subagents at once: time, peak memory, notices
 //	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
+//	claybench -isolation D  how long others wait while the files of one agent are faulty, in phases of D
 //	claybench -crash-loop   kills in a row, a message that kills the daemon, and too little memory; counts who got no answer
 //	claybench -crash-nodes  kills, freezes, cuts and restarts of three nodes over one PostgreSQL; counts what was lost
 //	claybench -bench-nodes  one node and three over PostgreSQL against one over SQLite
@@ -40,6 +41,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/BENCHMARKS.md", "file for the table; empty prints only")
 	flag.BoolVar(&o.crashNodes, "crash-nodes", false, "strike three nodes over one PostgreSQL instead of measuring")
 	flag.BoolVar(&o.crashLoop, "crash-loop", false, "let the daemon die in a row, by itself and from outside, instead of measuring")
+	flag.DurationVar(&o.isolation, "isolation", 0, "measure the others' answers beside a faulty agent in phases of this length, and nothing else")
 	flag.StringVar(&o.scene, "scene", "", "with -crash-loop, only these: kills, poison, crowd, memory")
 	flag.BoolVar(&o.benchNodes, "bench-nodes", false, "measure many nodes and nothing else")
 	o.many.flags()
@@ -62,6 +64,8 @@ type options struct {
 	kills  int // with watch
 
 	scene string // of crashLoop; empty: all
+
+	isolation time.Duration // a phase
 
 	crashLoop, crashNodes, benchNodes bool
 	many                              nodesOptions // with one of these
@@ -93,6 +97,9 @@ func run(ctx context.Context, o options) error {
 	if o.faults > 0 {
 		_, err := faultLab(ctx, o, dir)
 		return err
+	}
+	if o.isolation > 0 {
+		return isolation(ctx, o, dir)
 	}
 	if o.crashLoop {
 		return crashLoop(ctx, o, dir)

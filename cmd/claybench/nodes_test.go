@@ -26,7 +26,7 @@ func needServer(t *testing.T) {
 // is not theirs. Times are not judged.
 func TestNodes(t *testing.T) {
 	needServer(t)
-	o := options{seed: time.Now().UnixNano(), bin: binary(t), many: quickNodes()}
+	o := options{seed: testSeed, bin: binary(t), many: quickNodes()}
 	o.many.json = filepath.Join(t.TempDir(), "figures.json")
 	t.Logf("seed %d", o.seed)
 	if err := crashNodes(t.Context(), o, t.TempDir()); err != nil {
@@ -45,7 +45,7 @@ func TestNodes(t *testing.T) {
 func TestBenchNodes(t *testing.T) {
 	needServer(t)
 	out := filepath.Join(t.TempDir(), "BENCHMARKS.md")
-	o := options{seed: time.Now().UnixNano(), span: 200 * time.Millisecond, idle: 100 * time.Millisecond, agents: 20, out: out, bin: binary(t)}
+	o := options{seed: testSeed, span: 200 * time.Millisecond, idle: 100 * time.Millisecond, agents: 20, out: out, bin: binary(t)}
 	o.many = quickNodes()
 	o.many.people, o.many.rounds, o.many.kills, o.many.benchLease = 20, 1, 1, 3*time.Second
 	if err := benchNodes(t.Context(), o, t.TempDir()); err != nil {

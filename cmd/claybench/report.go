@@ -48,6 +48,8 @@ const (
 	watchHeading  = "\n## Runs that are watched\n"
 	nodesHeading  = "\n## Many nodes\n"
 	faultsHeading = "\n## Faults\n"
+
+	isolationHeading = "\n## Beside a faulty agent\n"
 )
 
 const anyHeading = "\n## "

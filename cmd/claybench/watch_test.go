@@ -19,7 +19,7 @@ func TestWatch(t *testing.T) {
 	if err := os.WriteFile(out, []byte("# Benchmarks\n\nThe other figures.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := options{seed: time.Now().UnixNano(), out: out, bin: binary(t)}
+	o := options{seed: testSeed, out: out, bin: binary(t)}
 	size := watchSize{
 		agents: 20, runs: 60, events: 2000, steady: 8, hopping: 4, asleep: 4, rounds: 1, span: 500 * time.Millisecond, every: 50 * time.Millisecond,
 		steps: 3, thought: 20 * time.Millisecond, passes: 2, gets: 2, kills: 3, writers: 4, // make bench-watch has 50 kills

@@ -142,6 +142,9 @@ type talk struct {
 	newest claybot.Event      // of those heard
 	cut    context.CancelFunc // ends the stream that was opened last after a break
 	away   bool               // it was said that the database does not answer
+	still  *time.Timer        // until a message that shows nothing gets a sign of life
+	wrote  bool               // something was printed since the newest message was sent
+	using  string             // the tool that a run uses
 }
 
 var errGone = errors.New("the daemon is gone; what you sent is kept, and answered by another node if there is one, else after its next start")
@@ -172,6 +175,7 @@ func (t *talk) open(ctx context.Context) (<-chan event, error) {
 		return nil, err
 	}
 	t.after = before.After
+	t.still = time.NewTimer(stillAfter)
 	return t.listen(ctx)
 }
 
@@ -190,15 +194,20 @@ func (t *talk) send(ctx context.Context, text string) (claybot.MessageID, error)
 // seconds it leaves. Lines that no person types go one by one: each is answered
 // before the next is sent, and one that fails makes the whole fail.
 func (t *talk) converse(ctx context.Context, in io.Reader) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	return t.lines(ctx, in, interrupts)
+}
+
+func (t *talk) lines(ctx context.Context, in io.Reader, interrupts <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
-	defer signal.Stop(interrupts)
+	defer t.still.Stop()
 	lines := readLines(in)
 	t.prompt("Write a message and press Enter. /help shows the commands; Ctrl-D leaves.\n\n> ")
 	var last time.Time
@@ -235,6 +244,8 @@ func (t *talk) converse(ctx context.Context, in io.Reader) error {
 					return err
 				}
 			}
+		case <-t.still.C:
+			t.sign()
 		case <-interrupts:
 			if time.Since(last) < 2*time.Second {
 				return nil
@@ -260,7 +271,7 @@ func (t *talk) speak(ctx context.Context, line string) error {
 	id, err := t.send(ctx, line)
 	switch {
 	case err == nil:
-		t.waits = append(t.waits, newWait(id, line))
+		t.await(newWait(id, line))
 	case !t.typed:
 		return err
 	default:
@@ -389,7 +400,10 @@ func (t *talk) tool(e claybot.Event) {
 	}
 }
 
-func (t *talk) print(s string) { _, _ = io.WriteString(t.out, s) } // a terminal that is gone ends the input as well
+func (t *talk) print(s string) {
+	t.wrote = true
+	_, _ = io.WriteString(t.out, s) // a terminal that is gone ends the input as well
+}
 
 // once sends one message, prints its reply and returns errSilent when its run
 // failed. The end of ctx ends the wait for it.
@@ -405,15 +419,24 @@ func (t *talk) once(ctx context.Context, text string) error {
 		return err
 	}
 	w := newWait(id, text)
-	t.waits = append(t.waits, w)
+	t.await(w)
+	defer t.still.Stop()
 	for {
-		for ev := range events {
+		select {
+		case <-t.still.C:
+			t.sign()
+			continue
+		case ev, ok := <-events:
+			if !ok {
+				break
+			}
 			if news := t.note(ev); news && t.json && ev.name == "event" {
 				t.print(string(ev.data) + "\n")
 			}
 			if done, reply, failed := w.see(ev); done {
 				return t.end(w, reply, failed)
 			}
+			continue
 		}
 		var missed []event
 		events, missed, err = t.again(ctx)

@@ -47,6 +47,7 @@ func (t *talk) note(ev event) (news bool) {
 			return false
 		}
 		t.newest = e
+		t.works(e)
 	}
 	return true
 }

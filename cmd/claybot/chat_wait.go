@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
 )
@@ -158,5 +161,35 @@ func (w *wait) event(e claybot.Event) {
 		var d runs.RunFinished // a run that was stopped has its output under the same name
 		w.ended = e.Type
 		w.quiet = e.Type != claybot.EventRunFailed && json.Unmarshal(e.Data, &d) == nil && d.Output == ""
+	}
+}
+
+// stillAfter is how long the terminal shows nothing after a message until a sign of life,
+// as in a chat.
+const stillAfter = 15 * time.Second
+
+// await waits for the reply to a message that was just sent.
+func (t *talk) await(w *wait) {
+	t.waits, t.wrote = append(t.waits, w), false
+	t.still.Reset(stillAfter)
+}
+
+// works notes which tool a run uses.
+func (t *talk) works(e claybot.Event) {
+	switch e.Type {
+	case claybot.EventToolCalled:
+		var d runs.ToolStarted
+		if json.Unmarshal(e.Data, &d) == nil {
+			t.using = d.Tool
+		}
+	case claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
+		t.using = ""
+	}
+}
+
+// sign says that claybot is at work, where nothing was printed since a message was sent.
+func (t *talk) sign() {
+	if len(t.waits) > 0 && !t.wrote && !t.away {
+		fmt.Fprintln(t.errs, plain(agentsystem.TextStillWorking(t.using)))
 	}
 }

@@ -181,12 +181,13 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Transcribe:  d.transcriber(),
 		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, Limits: d.bounds, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
 		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
-		Models: func() []string { return modelNames(d.config.Load()) }, Tools: d.box.allowed,
+		Models: d.modelsOf, Tools: d.box.allowed,
 		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
 		Checks:      d.keeper.results,
 		Servers:     d.serverStatus,
 		Disk:        func() (agentsystem.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
 		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
+		SwitchedOff: d.switchedOff,
 		Operators:   func() []string { return d.config.Load().Operators },
 		BadSettings: d.settingStatus,
 	}
@@ -432,28 +433,12 @@ func (d *daemon) serverStatus() []agentsystem.ServerStatus {
 	return list
 }
 
-// model is how the model of an agent is reached: that of its profile, under the
-// name it was started with if there is one.
-func (d *daemon) model(a claybot.Agent) configs.Model {
-	m := d.settings(a).Model
-	if m.Demo() {
-		return m
-	}
-	if bg := a.State.Background; bg != nil && bg.Model != "" {
-		m.Name = bg.Model
-	}
-	if own := d.system.OwnSettings(a.ID).Model; own != "" {
-		m.Name = own
-	}
-	return m
-}
-
 // society is how agents may deal with each other, as configured now.
 func (d *daemon) society() agentsystem.Society {
 	c := d.config.Load()
 	return agentsystem.Society{
 		MaxDepth: c.Subagents.MaxDepth, MaxChildren: c.Subagents.MaxChildren, MaxStarts: c.Subagents.MaxStartsPerHour,
-		AllOwners: c.ForegroundScope == configs.ScopeAll, Identities: c.Identities, Models: modelNames(c), Tools: d.box.names,
+		AllOwners: c.ForegroundScope == configs.ScopeAll, Identities: c.Identities, Models: d.modelsOf, Tools: d.box.names,
 	}
 }
 

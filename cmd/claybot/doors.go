@@ -13,6 +13,8 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/webchat"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
 	"github.com/claybot/claybot/web/dashboard"
@@ -63,9 +65,13 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 	})...)
 	routes = append(routes, d.metrics.Routes()...)
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
+	logins, cookie := d.tree, "nodes"
+	if logins == nil {
+		logins, cookie = storage.MirrorAlone(files.OpenNamed(c.DataDir, web.Names(), web.Load(d.log.With("part", "web")))), ""
+	}
 	var err error
 	d.web, err = web.New(web.Config{
-		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: d.tree, Log: d.log, Ready: d.system.Ready, Routes: routes,
+		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Ready, Routes: routes,
 		TLSCert: c.HTTPGuard.TLSCert, TLSKey: c.HTTPGuard.TLSKey, Insecure: c.HTTPGuard.Insecure, Proxies: c.HTTPGuard.Proxies,
 		Announce: func(links []string) { d.link(strings.Join(links, "\n")) },
 	})

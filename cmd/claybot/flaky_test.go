@@ -153,7 +153,7 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db, Asked: db, Usages: db, Parking: db,
 		},
 		Log: slog.New(slog.DiscardHandler), Node: "node", Version: "test", Hub: hub,
-		Models:    func() []string { return []string{"poet"} },
+		Models:    func(claybot.Agent) []string { return []string{"poet"} },
 		Tools:     func(claybot.Agent) []string { return []string{"file"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
 		Admission: func() agentsystem.Access { return agentsystem.Access{Mode: agentsystem.AccessOpen} },

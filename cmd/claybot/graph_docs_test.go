@@ -16,19 +16,19 @@ const graphsGuide = "../../docs/graphs.md"
 
 // aboutGraphs is what the guide says about each graph.
 var aboutGraphs = map[string]string{
-	claybot.EnginePlan:    "Plans, asks, then acts; see [plans.md](plans.md).",
-	claybot.EngineUndo:    "Takes back what another run did.",
-	claybot.EngineExplore: "Walks through an application and draws a map of it; see [explorer.md](explorer.md).",
+	claybot.EnginePlan:    "Plans, asks for input and approvals, then acts; see [plans.md](plans.md).",
+	claybot.EngineUndo:    "Undoes the side effects of another run; see [plans.md](plans.md#undo).",
+	claybot.EngineExplore: "Explores a web application and maps it; see [explorer.md](explorer.md).",
 }
 
 // The guide shows the graphs as they are. CLAYBOT_WRITE_DOCS=1 writes it anew.
 func TestGraphsGuide(t *testing.T) {
 	all := shapes()
 	var b strings.Builder
-	b.WriteString("# The graphs\n\n" +
-		"Made from the edges of the engines, by `CLAYBOT_WRITE_DOCS=1 go test -run TestGraphsGuide ./cmd/claybot`. `claybot graph show` prints the same.\n\n" +
-		"A run of such an engine goes from node to node. What a node changed is saved when it ends, so after a crash the run goes on at the next\n" +
-		"node. An edge that is not drawn here cannot be taken.\n")
+	b.WriteString("# Graphs\n\n" +
+		"Some engines work by a graph. A run moves from graph node to graph node and saves the changes of a graph node when it ends, so after a\n" +
+		"crash the run resumes at the next one. A run can follow only the edges shown here. `claybot graph show` prints the same graphs.\n\n" +
+		"`CLAYBOT_WRITE_DOCS=1 go test -run TestGraphsGuide ./cmd/claybot` generates this page from the edges of the engines.\n")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if aboutGraphs[name] == "" {
 			t.Errorf("the guide says nothing about the graph %s", name)

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools/documents"
+	"github.com/claybot/claybot/web"
 )
 
 type importCmd struct {
@@ -175,7 +176,7 @@ func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
 		Dir: dir, Tables: db,
 		Documents: documents.Copier{},
 		Folders:   []string{"cron", "heartbeat", "skills", "mcp"},
-		Names:     map[string]string{"web/token": "web.token", "web/tokens.json": "web.tokens.json", "web/sessions.json": "web.sessions.json"},
+		Names:     web.Names(),
 		Marks:     []string{cron.Mark, heartbeat.Mark},
 		Gathered:  func(path string, body []byte) bool { return path == heartbeat.SharedFile || cron.IsFacts(path, body) },
 		Spread: func(marks map[string]string, all map[string][]byte) map[string][]byte {

@@ -155,21 +155,21 @@ func (k *keeper) check(ctx context.Context) {
 	if found.Rebuilt > 0 {
 		text += fmt.Sprintf(", %s of the index rebuilt", count(found.Rebuilt, "row"))
 	}
-	if err == nil && len(found.Damaged)+len(found.Shorter) > 0 {
-		err = fmt.Errorf("%s; unreadable lines: %s; shorter than they were: %s", text, listed(found.Damaged), listed(found.Shorter))
+	if err == nil && len(found.Damaged)+len(found.Shorter)+len(found.Unread) > 0 {
+		err = fmt.Errorf("%s; unreadable lines: %s; shorter than they were: %s; not read: %s", text, listed(found.Damaged), listed(found.Shorter), listed(found.Unread))
 	}
 	k.say(ctx, "histories", text+", every line is whole", err)
 }
 
 // listed names a few agents.
-func listed(ids []claybot.AgentID) string {
+func listed[T any](ids []T) string {
 	const most = 10
 	if len(ids) == 0 {
 		return "none"
 	}
 	var names []string
 	for _, id := range ids[:min(most, len(ids))] {
-		names = append(names, string(id))
+		names = append(names, fmt.Sprint(id))
 	}
 	if len(ids) > most {
 		names = append(names, fmt.Sprintf("and %d more", len(ids)-most))

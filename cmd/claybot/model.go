@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
@@ -66,6 +67,30 @@ func (m *models) health(c configs.Config) agentsystem.ModelStatus {
 		}
 	}
 	return st
+}
+
+// model returns the model of an agent: that of its profile, unless the agent or who
+// started it has chosen another one by name.
+func (d *daemon) model(a claybot.Agent) configs.Model {
+	c := d.config.Load()
+	m, name := c.Profile(a.Descriptor).Model, d.system.OwnSettings(a.ID).Model
+	if bg := a.State.Background; name == "" && bg != nil {
+		name = bg.Model
+	}
+	if name != "" {
+		m, _ = c.ModelNamed(m, name)
+	}
+	return m
+}
+
+// modelsOf returns the names of the configured models that an agent can choose.
+func (d *daemon) modelsOf(a claybot.Agent) []string {
+	c := d.config.Load()
+	own := c.Profile(a.Descriptor).Model
+	return slices.DeleteFunc(modelNames(c), func(name string) bool {
+		_, refused := c.ModelNamed(own, name)
+		return refused
+	})
 }
 
 // A watched model notes how its calls end.

@@ -35,7 +35,27 @@ type offModel struct {
 
 // Chat implements llm.Model. No request leaves.
 func (m offModel) Chat(context.Context, llm.Request) (llm.Response, error) {
-	return llm.Response{}, &llm.Error{Class: llm.Off, Agent: m.agent, Text: m.why + ". " + correctModel}
+	return llm.Response{}, m.refusal()
+}
+
+func (m offModel) refusal() *llm.Error {
+	return &llm.Error{Class: llm.Off, Agent: m.agent, Text: m.why + ". " + correctModel}
+}
+
+// switchedOff returns the error that every run of an agent ends with while a setting of
+// its model, its profile or a budget is bad; nil while none is.
+func (d *daemon) switchedOff(ctx context.Context, a claybot.Agent) *runs.Error {
+	m := d.chooseModel(a)
+	if w, ok := m.(*watched); ok {
+		m = w.model
+	}
+	if off, ok := m.(offModel); ok {
+		return runs.Off(off.refusal())
+	}
+	if why := d.purse.Refused(ctx, a.ID); why != "" && !d.model(a).Demo() {
+		return &runs.Error{Code: runs.CodeBudget, Say: why}
+	}
+	return nil
 }
 
 // settingStatus lists what is wrong with the settings.

@@ -119,6 +119,7 @@ func (c statusCmd) Run(e *env) error {
 	if st.Unwell != "" {
 		rows = append(rows, []string{"unwell", st.Unwell})
 	}
+	rows = append(rows, diskRows(st)...)
 	rows = append(rows, figureRows(st, time.Now())...)
 	rows = append(rows, faultRows(st)...)
 	for _, x := range st.Connectors {
@@ -169,6 +170,18 @@ func startRows(st agentsystem.Status) [][]string {
 		)})
 	}
 	return rows
+}
+
+// diskRows say how much space is left where that is little; none where there is enough.
+func diskRows(st agentsystem.Status) [][]string {
+	if st.Disk == nil || st.Disk.Free >= littleSpace {
+		return nil
+	}
+	free := fmt.Sprintf("%s of %s are free", size(st.Disk.Free), size(st.Disk.Total))
+	if st.Disk.Free < leastSpace {
+		return [][]string{{"disk", "FULL: " + free + ", messages can soon not be stored any more; make room"}}
+	}
+	return [][]string{{"disk", "low: " + free + "; make room"}}
 }
 
 // figureRows are what the store counts, and how old that is when it is not of now.

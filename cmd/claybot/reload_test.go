@@ -153,6 +153,36 @@ func TestTheAgentIsOff(t *testing.T) {
 	}
 }
 
+// /status says that an agent is switched off for as long as a bad setting does that, and
+// /why what made the run fail.
+func TestStatusWhileOff(t *testing.T) {
+	const waiting = "I am waiting for you."
+	h := startDaemon(t, "model: {name: m, base_url: nowhere}\n", nil)
+	h.say("hello")
+	if got := h.say("/why"); !strings.Contains(got, "The run failed (model_off).") || !strings.Contains(got, "model.base_url") {
+		t.Errorf("/why says %q", got)
+	}
+	for file, want := range map[string][]string{
+		"model: {name: m, base_url: nowhere}\n":                                                           {"The model is not configured correctly", "model.base_url", "- model: m, switched off"},
+		"model: {name: m}\nagents: {default: {max_steps: -1}}\n":                                          {"This agent is not configured correctly", "agents.default.max_steps", "- model: m\n"},
+		"model: {name: m}\nbudgets: [{per: all, usd: five}]\n":                                            {"A budget is not configured correctly", "budgets[0].usd", "- model: m\n"},
+		"model: {name: m, base_url: nowhere, fallback: [{name: f, base_url: 'http://127.0.0.1:9/v1'}]}\n": {waiting, "- model: m\n"},
+		"model: demo\n":      {waiting, "- model: the built-in demo model\n"},
+		"model: {name: m}\n": {waiting, "- model: m\n"},
+	} {
+		h.reload(file, nil)
+		got := h.say("/status")
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s/status says %q, want %q", file, got, part)
+			}
+		}
+		if want[0] != waiting && strings.Contains(got, waiting) {
+			t.Errorf("%s/status says %q", file, got)
+		}
+	}
+}
+
 // The key of another company never takes the place of a missing key for a server that
 // the file names.
 func TestNoOtherKeyForAServer(t *testing.T) {

@@ -21,14 +21,24 @@ type Checked struct {
 	Bytes         int64
 	Damaged       []claybot.AgentID // whose history has unreadable lines
 	Shorter       []claybot.AgentID // whose history is gone, or shorter than it was
+	Unread        []Unread          // those that could not be checked
 	Rebuilt       int               // rows of the index that were made anew
 }
+
+// An Unread is an agent that could not be checked.
+type Unread struct {
+	Agent claybot.AgentID
+	Err   error
+}
+
+func (u Unread) String() string { return fmt.Sprintf("agent %s: %v", u.Agent, u.Err) }
 
 // Check reads the histories of all agents, at most rate bytes a second, 0: as fast as
 // the disk allows, and looks at the checksum of each line. Rows of the index that are
 // missing or cannot be read are made anew from the agents' directories. Others may use
 // the store meanwhile. Histories are left as they are: what an agent reads of a damaged
-// one is set aside when it is opened.
+// one is set aside when it is opened. An agent that cannot be checked does not hold up the
+// others; a fault of the store does.
 func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 	var c Checked
 	entries, err := s.fs.ReadDir(s.root)
@@ -42,11 +52,15 @@ func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 			continue
 		}
 		c.Agents++
-		if err := s.checkIndex(ctx, id, &c); err != nil {
-			return c, err
+		err := s.checkIndex(ctx, id, &c)
+		if err == nil {
+			err = s.checkHistory(ctx, id, &c, began, rate)
 		}
-		if err := s.checkHistory(ctx, id, &c, began, rate); err != nil {
-			return c, fmt.Errorf("check history of agent %s: %w", id, err)
+		switch {
+		case err != nil && (ctx.Err() != nil || storage.ClassOf(err) == storage.ClassStore):
+			return c, fmt.Errorf("check agent %s: %w", id, err)
+		case err != nil:
+			c.Unread = append(c.Unread, Unread{id, err})
 		}
 	}
 	return c, nil

@@ -1,12 +1,12 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -72,9 +72,11 @@ func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.Histo
 	return h, nil
 }
 
-// Records reads what an agent remembers and writes nothing.
+// Records reads what an agent remembers and writes nothing. Where something of it cannot
+// be read, and OpenHistory has not said so yet, a note at the end does.
 func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	var t tail
+	lost := false
 	err := s.with(ctx, id, func(r *resident) error {
 		end, err := s.recorded(ctx, r)
 		if err != nil {
@@ -82,6 +84,7 @@ func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Reco
 		}
 		f, err := s.fs.Open(s.dir(id)+"/history.jsonl", os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
+			lost = end.Size > 0
 			return nil
 		}
 		if err != nil {
@@ -97,10 +100,14 @@ func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Reco
 			size = min(size, r.cut)
 		}
 		t, err = readTail(f, size, end.marker)
+		lost = t.lost || len(t.damaged) > 0 || t.end < end.Size || t.cut && end.CRC != ""
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("records of agent %s: %w", id, err)
+	}
+	if lost && !slices.ContainsFunc(t.records, isLoss) {
+		t.records = append(t.records, lossRecord())
 	}
 	return t.records, nil
 }
@@ -142,7 +149,7 @@ func (h *history) open(ctx context.Context) error {
 	}
 	h.marker, h.records, h.from = t.marker, t.records, t.from
 	h.r.marker = end.marker
-	return h.repair(t, end)
+	return h.repair(ctx, t, end)
 }
 
 // settle cuts off what a failed append of an earlier history may have left.
@@ -161,106 +168,6 @@ func (h *history) settle() error {
 	}
 	h.s.settled(h.r)
 	return nil
-}
-
-// repair makes the file end in a whole line and sets damage aside. The sync at
-// its end also covers what an earlier process wrote without living to see it
-// durable.
-//
-// end is what was recorded of it.
-func (h *history) repair(t tail, end ending) error {
-	lost := t.lost
-	for _, d := range t.damaged {
-		fresh, err := h.keep(d)
-		if err != nil {
-			return err
-		}
-		if fresh {
-			h.s.log.Error("history has an unreadable part, which is skipped", "agent", h.r.id, "offset", d.off, "bytes", d.size)
-			lost = true
-		}
-	}
-	if t.torn.size > 0 {
-		if _, err := h.keep(t.torn); err != nil {
-			return err
-		}
-		if err := h.f.Truncate(t.end); err != nil {
-			return err
-		}
-		h.s.log.Warn("history had an unfinished last line, which is set aside", "agent", h.r.id, "offset", t.torn.off, "bytes", t.torn.size)
-	}
-	h.tell(t, end, lost)
-	h.synced = t.end
-	var missing []byte
-	// The records that come now must lie behind a marker, or they would not count.
-	begin := t.end == 0 || t.cut && len(t.records) == 0
-	switch {
-	case begin:
-		var err error
-		if missing, err = h.beginning(t); err != nil {
-			return err
-		}
-	case t.open:
-		missing = []byte("\n")
-	}
-	if err := writeAll(h.f, missing); err != nil {
-		return err
-	}
-	h.synced += int64(len(missing))
-	if err := h.f.Sync(); err != nil {
-		return err
-	}
-	switch found := t.found; {
-	case begin:
-		line := missing[bytes.LastIndexByte(missing[:len(missing)-1], '\n')+1:]
-		h.s.mark(h.r, marker{Offset: h.synced - int64(len(line)), CRC: lineSum(line)})
-	case t.cut && end.CRC != "": // it is told now, and not looked for again
-		h.s.mark(h.r, marker{Offset: end.Offset})
-	case found != nil && (found.Offset != end.Offset || found.CRC != end.CRC):
-		found.Seq = end.Seq + 1
-		h.r.marker = *found // state.json has it with its next write
-	}
-	return nil
-}
-
-// beginning returns the line of a new marker behind t.
-func (h *history) beginning(t tail) ([]byte, error) {
-	h.marker = startRecord(claybot.Now())
-	if !t.open {
-		return h.enc.linesAt([]claybot.Record{h.marker}, t.end)
-	}
-	line, err := h.enc.linesAt([]claybot.Record{h.marker}, t.end+1)
-	return append([]byte("\n"), line...), err
-}
-
-// tell reports what is not there any more, to the operator and to the person.
-func (h *history) tell(t tail, end ending, lost bool) {
-	log := h.s.log.With("agent", h.r.id)
-	switch {
-	case h.created, t.end == 0:
-		log.Error("the history of an agent is gone; it begins a new one")
-		h.r.reports = append(h.r.reports, saidGone)
-	case t.cut && len(t.records) == 0:
-		log.Error("the conversation of an agent cannot be read: history.jsonl does not have its beginning", "offset", end.Offset, "bytes", t.end)
-		h.r.reports = append(h.r.reports, saidGone)
-	case t.end < end.Size:
-		log.Error("history is shorter than it was: an older copy, or its end is lost", "bytes", t.end, "recorded", end.Size)
-		h.r.reports = append(h.r.reports, saidShorter)
-	case t.cut && end.CRC != "":
-		log.Error("the beginning of a conversation cannot be read; nothing before it is used", "offset", end.Offset)
-		h.r.reports = append(h.r.reports, saidBegin)
-	case lost:
-		h.r.reports = append(h.r.reports, saidHistory)
-	}
-}
-
-// keep copies a part of the file to the quarantine.
-func (h *history) keep(d span) (fresh bool, err error) {
-	data := make([]byte, min(d.size, h.s.quarantine.limit))
-	if n, err := h.f.ReadAt(data, d.off); n < len(data) {
-		return false, err
-	}
-	return h.s.quarantine.keep(fmt.Sprintf("%s.history.%d", h.r.id, d.off), data)
 }
 
 func (h *history) Records() []claybot.Record { return h.records }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,14 +110,86 @@ func TestInteriorDamageIsSetAsideOnce(t *testing.T) {
 		appendTo(t, s, a.ID)
 		wantTexts(t, "records", records(t, s, a.ID), "one *J* \n é", "two", "four")
 	}
-	if got := readFile(t, path); got != string(bad) {
-		t.Errorf("the file was changed to %q", got)
+	if got, ok := strings.CutPrefix(readFile(t, path), string(bad)); !ok || strings.Count(got, "\n") != 1 || !strings.Contains(got, saidHistory) {
+		t.Errorf("behind the file is %q", got)
 	}
 	if kept := quarantined(t, dir); len(kept) != 1 || !strings.Contains(kept[0], "thrae") || strings.Count(kept[0], "\n") != 1 {
 		t.Errorf("quarantine has %q, want the damaged line", kept)
 	}
 	if want := []string{saidHistory}; !reflect.DeepEqual(told, want) {
 		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+// TestLossIsRead reads a history with damage while its agent does nothing: who reads it
+// learns that it is not whole, and that what is gone may have come from a stranger. Later
+// the agent knows both as well, until its next reset.
+func TestLossIsRead(t *testing.T) {
+	web := claybot.Record{Type: claybot.RecordTool, At: 1, Text: "from a page", ToolCallID: "c", Name: "n", OK: true, Tainted: true}
+	for name, damage := range map[string]func(whole string) string{
+		"a flipped bit":      func(w string) string { return strings.Replace(w, "from a page", "from a qage", 1) },
+		"without its end":    func(w string) string { return w[:strings.Index(w, `{"type":"tool_result"`)] },
+		"a lost last line":   func(w string) string { return w[:len(w)-20] + strings.Repeat("\x00", 19) + "\n" },
+		"removed altogether": func(string) string { return "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, said("one"), web, said("two"))
+			whole := readFile(t, h.history)
+			writeFile(t, h.history, []byte(damage(whole)))
+			if bad := damage(whole); bad == whole {
+				t.Fatal("nothing is damaged")
+			} else if bad == "" {
+				if err := os.Remove(h.history); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := open(t, h.config())
+			got, err := s.Records(t.Context(), h.agent.ID)
+			if err != nil || len(got) == 0 || !isLoss(got[len(got)-1]) || !got[len(got)-1].Tainted {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			for range 2 {
+				if _, own := h.again(t); len(own) > 0 && !slices.ContainsFunc(own, isLoss) {
+					t.Errorf("the agent remembers %q", texts(own))
+				}
+			}
+			if n := strings.Count(readFile(t, h.history), saidHistory); n > 1 {
+				t.Errorf("it is noted %d times", n)
+			}
+		})
+	}
+}
+
+// TestManyDamagedLines sets a history with thousands of damaged lines aside in a moment:
+// neighbours together, and scattered ones with what lies between them.
+func TestManyDamagedLines(t *testing.T) {
+	for name, lines := range map[string]func(i int, good string) string{
+		"a block":   func(int, string) string { return "\xff\x00\n" },
+		"scattered": func(_ int, good string) string { return "\xff\x00\n" + good },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, said("one"), said("two"))
+			whole := readFile(t, h.history)
+			good := whole[strings.LastIndex(strings.TrimSuffix(whole, "\n"), "\n")+1:]
+			good = regexp.MustCompile(`,"off":\d+,"crc":"[0-9a-f]+"`).ReplaceAllString(good, "") // as by hand
+			var all strings.Builder
+			all.WriteString(whole)
+			for i := range 20_000 {
+				all.WriteString(lines(i, good))
+			}
+			all.WriteString(good)
+			writeFile(t, h.history, []byte(all.String()))
+			_, got := h.again(t)
+			if len(got) < 4 || !slices.ContainsFunc(got, isLoss) {
+				t.Errorf("%d records", len(got))
+			}
+			if kept := quarantined(t, h.dir); len(kept) != 1 {
+				t.Errorf("%d parts are set aside, want 1", len(kept))
+			}
+			if len(h.told) != 1 {
+				t.Errorf("told %q", h.told)
+			}
+		})
 	}
 }
 

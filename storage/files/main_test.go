@@ -93,9 +93,12 @@ func said(text string) claybot.Record {
 	return claybot.Record{Type: claybot.RecordUser, At: 1, Run: "r1", MessageID: claybot.MessageID(text), Text: text}
 }
 
+// texts are those of records, but for notes of what is lost.
 func texts(records []claybot.Record) (out []string) {
 	for _, r := range records {
-		out = append(out, r.Text)
+		if !isLoss(r) {
+			out = append(out, r.Text)
+		}
 	}
 	return out
 }

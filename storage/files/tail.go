@@ -25,8 +25,8 @@ type tail struct {
 	lost    bool             // it had been written whole
 	found   *marker          // the marker as it is in the file; nil without one, or when a summary is newer
 	cut     bool             // the recorded marker is not in the file: nothing before its offset counts
-	damaged []span           // unreadable lines before it, newest first
-	damages int              // how many of both, but for a line that a crash cut short
+	damaged []span           // runs of unreadable lines before it, newest first
+	damages int              // how many lines of both, but for one that a crash cut short
 }
 
 // A span is a part of a file.
@@ -152,6 +152,10 @@ func (t *tail) damage(line fileLine, last, whole bool) {
 	}
 	if last {
 		t.torn, t.end, t.lost = d, line.off, whole
+		return
+	}
+	if n := len(t.damaged); n > 0 && d.off+d.size == t.damaged[n-1].off {
+		t.damaged[n-1] = span{d.off, d.size + t.damaged[n-1].size}
 		return
 	}
 	t.damaged = append(t.damaged, d)

@@ -52,7 +52,7 @@ func (a *api) budgetOperations() []operation {
 		},
 		{
 			id: "extendBudget", method: http.MethodPost, path: "/budgets/extend", tag: "reports", scope: web.Admin,
-			summary: "Raise the limit of a budget for the rest of its period.", body: extension{},
+			summary: "Raise the limit of a budget for the rest of its period.", params: []param{keyHeaderParam}, body: extension{},
 			answers: []answer{{status: http.StatusOK, value: budgetView{}}}, fails: []int{http.StatusNotFound, http.StatusConflict}, missing: noBudget,
 			serve: a.withBudgets(extendBudget),
 		},
@@ -107,6 +107,10 @@ func extendBudget(w http.ResponseWriter, r *http.Request, all Budgets) error {
 	}
 	if by.By <= 0 || by.By > maxExtension*1e6 {
 		return bad("That amount is not above 0, or too large.", "")
+	}
+	var err error
+	if in.IdempotencyKey, err = keyOf(r, in.IdempotencyKey); err != nil {
+		return err
 	}
 	if in.IdempotencyKey != "" && (len(in.IdempotencyKey) > 128 || !keyForm.MatchString(in.IdempotencyKey)) {
 		return bad("idempotencyKey must be 1 to 128 letters, digits and . _ : -", "")

@@ -188,7 +188,7 @@ func (a *api) modelOperations() []operation {
 				"is the answer, and the next message of the thread answers it. An approval, and what is asked of approvers, no message answers: operators " +
 				"do, at POST /questions/{question}/answer. While streaming, texts that come before the use of tools are shown too.",
 			params: []param{
-				{name: "Idempotency-Key", about: "A repeat under the same key gets the answer of the same run. Without a key, the same request is a repeat while its run is " +
+				{name: keyHeader, about: "A repeat under the same key gets the answer of the same run. Without a key, the same request is a repeat while its run is " +
 					"at work, and for 10 minutes after it as long as no client received the whole answer.", header: true},
 				{name: retryCount, about: "Above 0: the client repeats a request, which gets the answer of the same run also when a client received it.", header: true},
 			},
@@ -289,7 +289,7 @@ func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
 // of it. A request that has a key needs no repeat.
 func (a *api) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string, again *repeat) (*completer, error) {
 	c := &completer{api: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
-	said := saying{text: text, key: r.Header.Get("Idempotency-Key")}
+	said := saying{text: text, key: r.Header.Get(keyHeader)}
 	if len(said.key) > 128 || said.key != "" && !keyForm.MatchString(said.key) {
 		sum := sha256.Sum256([]byte(said.key))
 		said.key = hex.EncodeToString(sum[:])

@@ -150,7 +150,7 @@ func (r *rig) begin() {
 		Admission: func() agentsystem.Access {
 			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
 		},
-		Models: func() []string { return []string{"script", "other"} },
+		Models: func(claybot.Agent) []string { return []string{"script", "other"} },
 		Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
 	})
 	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system), clock.Tools(), r.tools)...)
@@ -189,7 +189,7 @@ func (r *rig) begin() {
 		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Marks: r.db, Receipts: r.db, Log: log, Place: r.system.Foreground})
 		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
 	}
-	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})
+	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -61,14 +62,14 @@ func (a *api) startOperations() []operation {
 	return []operation{
 		{
 			id: "startRun", method: http.MethodPost, path: "/agents/runs", tag: "runs", scope: web.Operate,
-			summary: "Give an agent something to do.", about: about, body: startRequest{}, limit: filesLimit,
+			summary: "Give an agent something to do.", about: about, params: []param{keyHeaderParam}, body: startRequest{}, limit: filesLimit,
 			answers: []answer{{status: http.StatusAccepted, value: accepted{}, about: "It is stored and will be worked on."}},
 			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
 			missing: noAgent, serve: a.startRun,
 		},
 		{
 			id: "postMessage", method: http.MethodPost, path: "/agents/{agent}/messages", tag: "agents", scope: web.Operate,
-			summary: "Write to an agent.", about: about + " The answer goes to the place of the agent, for example a chat.", body: messageRequest{}, limit: filesLimit,
+			summary: "Write to an agent.", about: about + " The answer goes to the place of the agent, for example a chat.", params: []param{keyHeaderParam}, body: messageRequest{}, limit: filesLimit,
 			answers: []answer{{status: http.StatusAccepted, value: accepted{}, about: "It is stored and will be worked on."}},
 			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
 			missing: noAgent, serve: a.postMessage,
@@ -79,6 +80,10 @@ func (a *api) startOperations() []operation {
 func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
 	var in startRequest
 	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	var err error
+	if in.Key, err = keyOf(r, in.Key); err != nil {
 		return err
 	}
 	switch {
@@ -141,7 +146,25 @@ func (a *api) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
+	var err error
+	if in.Key, err = keyOf(r, in.Key); err != nil {
+		return err
+	}
 	return a.accept(w, r, agentsystem.Address{Agent: agentOf(r)}, saying{text: in.Text, key: in.Key, files: in.Files})
+}
+
+// keyHeader is the header that stands for the field idempotencyKey.
+const keyHeader = "Idempotency-Key"
+
+var keyHeaderParam = param{name: keyHeader, about: "The same as idempotencyKey in the body. If both are given, they must be equal.", header: true}
+
+// keyOf returns the idempotency key of a request: that of its body or of its header.
+func keyOf(r *http.Request, field string) (string, error) {
+	header := r.Header.Get(keyHeader)
+	if field != "" && header != "" && field != header {
+		return "", bad("The field idempotencyKey and the header "+keyHeader+" differ.", "Send one of them, or the same key in both.")
+	}
+	return cmp.Or(field, header), nil
 }
 
 // A saying is what a caller says.

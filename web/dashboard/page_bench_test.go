@@ -23,6 +23,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
@@ -129,7 +130,7 @@ func newBenchRig(b *testing.B) *benchRig {
 	tasks := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Ledger: r.db, Marks: r.db, Index: r.db})
 	d := desk{r.system}
 	r.srv = must(web.New(web.Config{
-		Addr: "127.0.0.1:0", Dir: r.dir, Ready: r.system.Ready,
+		Addr: "127.0.0.1:0", Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(slog.Default()))), Ready: r.system.Ready,
 		Routes: append(api.Routes(api.Config{Desk: d}), dashboard.Routes(dashboard.Config{Desk: d, Tasks: tasks, Version: "bench"})...),
 	}))(b)
 	var wg sync.WaitGroup

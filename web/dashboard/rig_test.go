@@ -26,6 +26,7 @@ import (
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
@@ -166,7 +167,7 @@ func (r *rig) start() {
 	}
 	r.chat = webchat.New(webchat.Config{HTML: true, Log: log})
 	r.srv, err = web.New(web.Config{
-		Addr: r.addr, Dir: r.dir, Log: log, Ready: r.system.Ready, Routes: r.routes(log),
+		Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: r.routes(log),
 		Announce: func(links []string) { r.links <- links[0] },
 	})
 	if err != nil {
@@ -188,7 +189,7 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 		Admission: func() agentsystem.Access {
 			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web"}}
 		},
-		Models: func() []string { return []string{"demo", "second"} },
+		Models: func(claybot.Agent) []string { return []string{"demo", "second"} },
 		Tools:  func(claybot.Agent) []string { return []string{"ask_user", "current_time", "wait"} },
 	}
 }

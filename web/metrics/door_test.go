@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,13 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/web"
 )
 
 // Behind the real door, figures are for who may read, profiles for admins alone.
 func TestDoor(t *testing.T) {
 	dir := t.TempDir()
-	srv, err := web.New(web.Config{Addr: "127.0.0.1:0", Dir: dir, Routes: New(Config{Serve: yes, Pprof: yes}).Routes()})
+	tree := storage.MirrorAlone(files.OpenNamed(dir, web.Names(), web.Load(slog.Default())))
+	srv, err := web.New(web.Config{Addr: "127.0.0.1:0", Dir: dir, Tree: tree, Routes: New(Config{Serve: yes, Pprof: yes}).Routes()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/claybot/claybot/agentsystem"
+)
+
+// The status shows the disk when little space is left on it, and says so plainly
+// when hardly any is.
+func TestDiskRows(t *testing.T) {
+	const total = 100 << 30
+	for _, tt := range []struct {
+		disk *agentsystem.DiskStatus
+		want []string
+	}{
+		{nil, nil},
+		{&agentsystem.DiskStatus{Free: 50 << 30, Total: total}, nil},
+		{&agentsystem.DiskStatus{Free: 500 << 20, Total: total}, []string{"disk", "low: 500 MiB of 100.0 GiB are free; make room"}},
+		{&agentsystem.DiskStatus{Free: 3 << 20, Total: total}, []string{"disk", "FULL: 3 MiB of 100.0 GiB are free, messages can soon not be stored any more; make room"}},
+		{&agentsystem.DiskStatus{Total: total}, []string{"disk", "FULL: 0 KiB of 100.0 GiB are free, messages can soon not be stored any more; make room"}},
+	} {
+		var got []string
+		if rows := diskRows(agentsystem.Status{Disk: tt.disk}); len(rows) > 0 {
+			got = rows[0]
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: %q, want %q", tt.disk, got, tt.want)
+		}
+	}
+}

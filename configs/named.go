@@ -1,0 +1,86 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ModelNamed returns the model that an agent asks when it has a model name of its own.
+// own is the model of its profile.
+//
+// A name that own or one of its fallbacks has is reached as configured there. Otherwise
+// a name belongs to the other profiles whose model or fallback has it, if all of them
+// reach it in the same way. A name that no profile has is asked for at the server of own,
+// and only if it needs neither another provider nor another key.
+//
+// Any other name is refused: m then reaches no host, and m.Off says why.
+func (c Config) ModelNamed(own Model, name string) (m Model, refused bool) {
+	if m, ok := own.named(name); ok {
+		return m, false
+	}
+	var first, found Model
+	var owners []string
+	alike := true
+	for _, profile := range slices.Sorted(maps.Keys(c.Profiles)) {
+		m, ok := c.Profiles[profile].Model.named(name)
+		if !ok {
+			continue
+		}
+		if len(owners) == 0 {
+			first, found = m, m
+		}
+		if len(found.Fallback) == 0 {
+			found = m
+		}
+		owners, alike = append(owners, profile), alike && m.routedLike(first)
+	}
+	switch {
+	case !alike:
+		return refuse(name, fmt.Sprintf("the model %s is configured differently in the profiles %s, so claybot does not choose between them",
+			quote(name), strings.Join(owners, ", "))), true
+	case len(owners) > 0:
+		return found, false
+	case own.Demo(): // it has no other name
+		return own, false
+	}
+	m = own
+	m.Name = name
+	if m.part(own); !m.routedLike(own) {
+		return refuse(name, fmt.Sprintf("the model %s is not configured, and the agent's model %s is of another provider", quote(name), quote(own.ID()))), true
+	}
+	return m, false
+}
+
+// named returns m, or the first of its fallbacks with the name.
+func (m Model) named(name string) (Model, bool) {
+	if m.Demo() {
+		return Model{}, false
+	}
+	for i, r := range m.Routes() {
+		switch {
+		case r.ID() != name:
+		case i == 0:
+			return m, true
+		default:
+			return r, true
+		}
+	}
+	return Model{}, false
+}
+
+// routedLike reports whether m goes to the same server as o, with the same keys and
+// headers.
+func (m Model) routedLike(o Model) bool {
+	same := func(a, b Secret) bool { return a.Value() == b.Value() }
+	return m.API() == o.API() && m.BaseURL == o.BaseURL && m.Off() == o.Off() &&
+		slices.EqualFunc(m.Credentials(), o.Credentials(), same) && maps.EqualFunc(m.Headers, o.Headers, same)
+}
+
+// refuse returns a model that reaches no host.
+func refuse(name, why string) Model {
+	m := Model{Name: name}
+	m.off("name", why)
+	return m
+}
