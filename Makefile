@@ -10,7 +10,7 @@ F        ?= 500
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes faults isolation fresh bench bench-watch bench-nodes vuln clean
+.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes faults bad-values isolation fresh bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ crash: ## kill the real binary N times (50) under load and count what was lost
 
 faults: ## let one system call go wrong in each of F lives (500) of the daemon, and count what was lost
 	go run ./cmd/claybench -faults $(F)
+
+bad-values: ## give the daemon every bad value by file, reload and environment, and watch which hosts it calls; about a minute
+	CLAYBOT_TEST_ALL_ROWS=1 go test ./cmd/claybot -count=1 -run 'TestBadValuesReachNoHost|TestBadLimitsByTheAPI'
 
 crash-loop: ## let the real binary die in a row: kills, a message that kills it, 72 MiB with 4,000 in flight (root); about 10 minutes
 	go run ./cmd/claybench -crash-loop

@@ -121,6 +121,8 @@ func classOf(path string) Class {
 	}
 	own, ok := strings.CutPrefix(path, profilePath+".")
 	switch {
+	case path == profilePath:
+		return Destination
 	case !ok:
 	case strings.HasPrefix(own, "model."):
 		return classes[own]

@@ -171,14 +171,19 @@ func TestVariablesThatTheFileNames(t *testing.T) {
 // Names of variables that people guess close what they seem to be for.
 func TestGuessedVariables(t *testing.T) {
 	model := func(c Config) bool { return c.Model.Off() != "" }
+	telegram, slack := func(c Config) bool { return c.Telegram.Off() != "" }, func(c Config) bool { return c.Slack.Off() != "" }
+	spent := func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }
 	for name, closed := range map[string]func(Config) bool{
 		"CLAYBOT_BASE_URL": model, "CLAYBOT_MODEL_URL": model, "CLAYBOT_API_URL": model, "CLAYBOT_MODEL_BASE_URL": model, "CLAYBOT_OLLAMA_HOST": model, "CLAYBOT_LLM_ENDPOINT": model,
 		"OPENAI_API_HOST": model, "OPENAI_API_ENDPOINT": model, "OPENAI_BASE_URI": model, "OPENAI_API_BSE": model,
 		"CLAYBOT_HTTP_PORT": func(c Config) bool { return c.HTTP == Off }, "CLAYBOT_PORT": func(c Config) bool { return c.HTTP == Off },
+		"OPENAI_SERVER": model, "OPENAI_BASEPATH": model, "OPENAI_BASE_PATH": model, "OPENAI_DOMAIN": model,
+		"TELEGRAM_API_BASE": telegram, "TELEGRAM_API_SERVER": telegram, "TELEGRAM_HOST": telegram, "TELEGRAM_BOT_API_ENDPOINT": telegram,
+		"SLACK_API_BASE": slack, "SLACK_URL": slack, "SLACK_API_HOST": slack, "CLAYBOT_MAX_USD": spent, "CLAYBOT_COST_LIMIT": spent,
 		"CLAYBOT_BUDGET": func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }, "CLAYBOT_WEB_FETCH": func(c Config) bool { return c.Web.NoFetch },
 		"CLAYBOT_PROFILE": nil, "SLACK_API_KEY": nil, "CLAYBOT_FOO": nil, "CLAYBOT_IMAGE": nil, "CLAYBOT_LOGS": nil, "CLAYBOT_MODEL_KEY": nil,
 	} {
-		vars := map[string]string{"OPENAI_API_KEY": "o", name: "canary"}
+		vars := map[string]string{"OPENAI_API_KEY": "o", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-1", name: "canary"}
 		c, warnings, err := Load(write(t, ""), environ(vars), slices.Collect(maps.Keys(vars))...)
 		if err != nil || len(warnings) != 1 || closed != nil && !closed(c) || (len(offWarnings(warnings)) == 1) != (closed != nil) || strings.Contains(warnings[0].String(), "canary") {
 			t.Errorf("%s: %+v, %v", name, warnings, err)
@@ -186,6 +191,12 @@ func TestGuessedVariables(t *testing.T) {
 		}
 		if (name == "CLAYBOT_FOO" || name == "CLAYBOT_IMAGE" || name == "CLAYBOT_PROFILE") && warnings[0].Near != "" {
 			t.Errorf("%s: did you mean %s?", name, warnings[0].Near)
+		}
+	}
+	for _, name := range []string{"TELEGRAM_API_BASE", "SLACK_URL", "SLACK_BASE_URL"} { // another program's: nothing is sent without a token
+		c, warnings, err := Load(write(t, ""), environ(map[string]string{name: "x"}), name)
+		if err != nil || len(warnings) != 1 || warnings[0].Off || c.Telegram.Wanted() || c.Slack.Wanted() {
+			t.Errorf("%s without a token: %v, %v", name, warnings, err)
 		}
 	}
 	for _, name := range []string{"CLAYBOT_DATABASE_URL", "CLAYBOT_DATA_PATH"} {
@@ -241,7 +252,7 @@ func TestEachRefusalSaysOff(t *testing.T) {
 		"model.fallback[].max_tokens", // and the rest of an entry that is left out as a whole
 	}
 	for _, path := range Keys() {
-		if !classOf(path).closes() || slices.Contains(wider, path) || path == "agents.default.match" {
+		if !classOf(path).closes() || slices.Contains(wider, path) {
 			continue
 		}
 		for _, bad := range []string{"{zz: {zz: zz}}", "[[zz]]", "-~- ~-", ""} {
@@ -265,6 +276,120 @@ func TestEachRefusalSaysOff(t *testing.T) {
 			if err == nil && !slices.ContainsFunc(warnings, unknown) && len(warnings) > 0 && len(offWarnings(warnings)) == 0 {
 				t.Errorf("%s: %v", file+closing, warnings)
 			}
+		}
+	}
+}
+
+// A profile whose agents are not known leaves none of those it may be for with another
+// profile. One without a match that says nothing about agents is for those that name it.
+func TestProfilesForUnknownAgents(t *testing.T) {
+	terminal, slack, telegram := claybot.User("terminal", "operator", "operator"), claybot.User("slack", "T012/C012", "U1"), claybot.User("telegram", "123", "123")
+	for profile, agent := range map[string]*claybot.Descriptor{ // one that it may be for; nil: none
+		"private: {match: 'terminal, web'": &terminal, "private: {match: 'terminal,web'": &terminal, "private: {match: [telegarm]": &telegram, "private: {match: [tg]": &telegram,
+		"private: {match: [slack: T012/C012]": &slack, "private: {match: {telegram: 123}": &telegram, "private: {match: ['*']": &slack, "private: {match: [all]": &slack,
+		"private: {match: ['#general']": &slack, "private: {match: [C012ABC]": &slack, "private: {match: ['-100123456']": &telegram, "private: {match: ['']": &terminal,
+		"private: {match: [telegarm, '*']": &slack, "private: {match: [web, all]": &terminal, "private: {match: terminal, match: slack": &slack, "private: {match: ": &terminal,
+		"private: {matches: [terminal]": &terminal, "private: {mtach: [terminal]": &terminal, "private: {for: terminal": &terminal, "private: {connectors: [terminal]": &terminal,
+		"private: {channel: 'slack:T012/C012'": &slack, "private: {applies_to: [slack]": &slack, "private: {match: web, users: [telegram/123]": &telegram,
+		"telegram: {max_steps: 3": &telegram, "'telegram:123': {max_steps: 3": &telegram, "Terminal: {max_steps: 3": &terminal, "telegarm: {max_steps: 3": &telegram,
+		"all: {max_steps: 3": &slack, "'*': {max_steps: 3": &slack, "slack/T012/C012: {max_steps: 3": &slack, "defualt: {max_steps: 3": &slack,
+		"default: {match: {a: b}": &slack, "default: {match: [all]": &slack, "default: {for: telegram": &slack,
+
+		"coder: {max_steps: 3": nil, "web_search: {max_steps: 3": nil, "web-search: {max_steps: 3": nil, "api: {max_steps: 3": nil, "coder: {promt: x": nil,
+		"coder: {match: []": nil, "wiki: {max_steps: 3": nil, "black: {max_steps: 3": nil, "private: {match: [web, cron]": nil, "private: {match: web, colour: red": nil,
+	} {
+		c, warnings := load(t, "agents: {"+profile+", tools: [], model: {name: llama, base_url: 'http://h'}}}\n", nil)
+		if agent == nil {
+			for _, d := range []claybot.Descriptor{terminal, slack, telegram} {
+				if p := c.Profile(d); p.Off() != "" || len(offWarnings(warnings)) > 0 {
+					t.Errorf("%s: %s is off: %v", profile, d.Connector, warnings)
+				}
+			}
+			continue
+		}
+		if p := c.Profile(*agent); p.Off() == "" || len(offWarnings(warnings)) == 0 {
+			t.Errorf("%s: %s has the profile %s: %v", profile, agent.Connector, p.Name, warnings)
+		}
+	}
+}
+
+// What is merged into a group may be any of its keys, so nothing that the group decides
+// stays in force.
+func TestMergedGroups(t *testing.T) {
+	groups := map[string]bool{"agents": true, profilePath: true, "mcp.m": true, "model.headers": true, "otlp.headers": true, "people": true, "agents.default.confirm": true, "agents.default.plan.rates": true, "model.prices": true, "model.prices.m": true, "web.fetch": true}
+	for _, path := range append(Keys(), "agents.default.model.name", "agents.default.workspace.image") {
+		if i := strings.LastIndexByte(path, '.'); i > 0 && classOf(path).closes() && path != "prompts.env" { // of which less is shown
+			groups[path[:i]] = true
+		}
+	}
+	for path := range groups {
+		file, closing := "", ""
+		for _, word := range strings.Split(path, ".") {
+			if name, list := strings.CutSuffix(word, "[]"); list {
+				file, closing = file+name+": [{", "}]"+closing
+			} else {
+				file, closing = file+name+": {", "}"+closing
+			}
+		}
+		for _, merged := range []string{"{base_url: 'http://h'}", "[*a]", "[*a, {usd: 5}]", "x", "", "*a"} {
+			text := "prompts: &a {strict: true}\n" + file + "<<: " + merged + closing + "\n"
+			if path == "model.fallback[]" { // an entry without a name is left out
+				text = strings.Replace(text, "<<", "name: f, <<", 1)
+			}
+			c, warnings, err := Load(write(t, text), environ(nil))
+			if err == nil && (len(offWarnings(warnings)) == 0 || !strings.Contains(warnings[0].Text, unreadAlias)) || path == profilePath && c.Profile(claybot.User("web", "a", "b")).Off() == "" {
+				t.Errorf("%q: %v, %v", text, warnings, err)
+			}
+		}
+	}
+	c, _ := load(t, "agents: {private: {<<: {match: [web]}, tools: []}}\n", nil)
+	if c.Profile(claybot.User("web", "a", "b")).Off() == "" {
+		t.Error("agents that a merged match may be about have the default profile")
+	}
+	for _, merged := range []string{"{base_url: 'http://h'}", "[*a]", "*a"} {
+		if _, _, err := Load(write(t, "prompts: &a {strict: true}\n<<: "+merged+"\n"), environ(nil)); err == nil || !strings.Contains(err.Error(), ":2: "+unreadAlias) {
+			t.Errorf("at the root %s: %v", merged, err)
+		}
+	}
+}
+
+// A key that nobody reads and that plainly says where something goes, what is allowed or
+// what may be spent switches off what it was for; another one costs a warning.
+func TestKeysByOtherWords(t *testing.T) {
+	agent := claybot.User("web", "a", "b")
+	model := func(c Config) bool { return c.Model.Off() != "" }
+	own := func(c Config) bool { return c.Profile(agent).Model.Off() != "" && c.Model.Off() == "" }
+	spent := func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }
+	profile := func(c Config) bool { return c.Profile(agent).Off() != "" }
+	held := func(c Config) bool {
+		p := c.Profile(agent)
+		return p.Engine == claybot.EnginePlan && p.Plan.Mode == PlanPreview
+	}
+	tools := func(c Config) bool { p := c.Profile(agent); return p.Tools != nil && len(p.Tools) == 0 }
+	for file, closed := range map[string]func(Config) bool{
+		"model: {site: 'http://h'}": model, "model: {location: 'https://h/v1'}": model, "model: {server: h}": model, "model: {host: h}": model, "model: {endpoint: 'http://h'}": model,
+		"model: {url: 'http://h'}": model, "model: {at: 'localhost:11434'}": model, "model: {where: {is: ['http://h']}}": model, "model: {max_usd: 5}": model, "model: {budget: 5}": model,
+		"telegram: {token: env:T, bridge: 'http://h'}":    func(c Config) bool { return c.Telegram.Off() != "" },
+		"transcription: {site: 'http://h'}":               func(c Config) bool { return c.Transcription.Off() != "" },
+		"agents: {a: {match: web, endpoint: 'http://h'}}": own, "agents: {a: {match: web, site: 'http://h'}}": own, "agents: {a: {match: web, host: ollama}}": own, "agents: {a: {match: web, api_key: env:T}}": own,
+		"agents: {default: {allowed_tools: []}}": tools, "agents: {default: {disallowed_tools: [shell]}}": tools, "agents: {default: {allowedTools: [a]}}": tools, "agents: {default: {tools_deny: [shell]}}": tools,
+		"agents: {default: {deny: [shell]}}": tools, "agents: {default: {denylist: [shell]}}": tools, "agents: {default: {permissions: none}}": tools, "agents: {default: {no_tools: true}}": tools, "agents: {default: {sandbox: true}}": tools,
+		"agents: {default: {limits: {usd: 5}}}": tools, "agents: {default: {limits: {timeout: 5s}}}": tools,
+		"agents: {default: {approvers: [web/a]}}": held, "agents: {default: {mode: preview}}": held, "agents: {default: {quiet_hours: '22:00-07:00'}}": held, "agents: {default: {rates: {shell: 1/h}}}": held,
+		"max_usd: 5": spent, "limits: {usd: 5}": spent, "limit: 5": spent, "daily_budget: 5": spent, "cost_limit: 5": spent, "spending: {max: 5}": spent,
+		"agents: {default: {max_usd: 5}}": profile, "agents: {default: {budget: 5}}": profile, "agents: {a: {match: web, cost_limit: 5}}": profile,
+		"profiles: {default: {tools: []}}": profile, "permissions: {shell: never}": profile, "allowed_tools: [a]": profile,
+		"access: {mode: open, users: [telegram:1]}": func(c Config) bool { return c.Access.Mode == AccessAllowlist },
+		"access: open\nallowed_users: [telegram:1]": func(c Config) bool { return c.Access.Mode == AccessAllowlist },
+		"subagents: {max_total: 3}":                 func(c Config) bool { return c.Subagents.MaxChildren == 0 },
+
+		"colour: red": nil, "timeout: 5s": nil, "model: {colour: red}": nil, "model: {comment: 'see http://h for more'}": nil, "telegram: {token: env:T, parse_mode: html}": nil,
+		"agents: {default: {colour: red}}": nil, "agents: {default: {greeting: hello}}": nil, "agents: {default: {title: a tool for all}}": nil, "agents: {default: {temperature: 1}}": nil,
+		"x-labels: {docs: 'http://wiki'}": nil,
+	} {
+		c, warnings := load(t, file+"\n", map[string]string{"T": "1:x"})
+		if len(warnings) != 1 || !strings.HasPrefix(warnings[0].Text, unreadUnknown) || (len(offWarnings(warnings)) == 1) != (closed != nil) || closed != nil && !closed(c) {
+			t.Errorf("%s: %v", file, warnings)
 		}
 	}
 }

@@ -88,6 +88,7 @@ type Config struct {
 	// has put them here.
 	Warnings []Warning
 
+	keyed     bool              // the file has a key
 	routes    map[string]string // match -> profile name
 	toolNames []toolRule        // of rules of profiles, in the order of the file
 	servers   []string          // all names of the group mcp, also of those that were left out
@@ -106,6 +107,10 @@ type Config struct {
 	// profile they have is not known.
 	shutMatch map[string]string
 }
+
+// Keyed reports whether the file that was read has a key. One that is missing, or
+// holds only comments, has none.
+func (c Config) Keyed() bool { return c.keyed }
 
 // A Guard says how the page is protected where other machines reach it.
 type Guard struct {

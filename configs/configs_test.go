@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,17 +77,56 @@ func TestWhichFile(t *testing.T) {
 		{"", "b.yaml", "b"},
 		{"c.yaml", "b.yaml", "c"},
 	} {
-		c, _, err := Load(tt.path, environ(map[string]string{"CLAYBOT_CONFIG": tt.env}))
+		c, _, err := Load(tt.path, naming(tt.env))
 		if err != nil || c.DataDir != tt.want {
 			t.Errorf("Load(%q) with CLAYBOT_CONFIG=%q reads %q, %v; want %q", tt.path, tt.env, c.DataDir, err, tt.want)
 		}
 	}
 	for _, tt := range []struct{ path, env string }{{"none.yaml", ""}, {"", "none.yaml"}} {
-		_, _, err := Load(tt.path, environ(map[string]string{"CLAYBOT_CONFIG": tt.env}))
+		_, _, err := Load(tt.path, naming(tt.env))
 		if err == nil || !strings.Contains(err.Error(), "none.yaml") {
 			t.Errorf("a named file that is missing: %v", err)
 		}
 	}
+}
+
+// A file that was meant to be read is never passed over for the defaults.
+func TestFileThatWasMeant(t *testing.T) {
+	for name, tt := range map[string]struct {
+		make func() error
+		env  map[string]string
+		want string // a part of the error; empty: the defaults hold
+	}{
+		"nothing":             {want: ""},
+		"an empty variable":   {env: map[string]string{"CLAYBOT_CONFIG": ""}, want: "CLAYBOT_CONFIG: is set and has no value"},
+		"a blank variable":    {env: map[string]string{"CLAYBOT_CONFIG": " "}, want: "CLAYBOT_CONFIG: is set and has no value"},
+		"a dangling link":     {make: func() error { return os.Symlink("gone.yaml", FileName) }, want: "claybot.yaml: "},
+		"another ending":      {make: func() error { return os.WriteFile("claybot.yml", nil, 0o600) }, want: "claybot.yml is not read: rename it to claybot.yaml"},
+		"a link with another": {make: func() error { return os.Symlink("gone.yml", "claybot.yml") }, want: "claybot.yml is not read"},
+		"a directory":         {make: func() error { return os.Mkdir(FileName, 0o700) }, want: "claybot.yaml: "},
+		"both": {make: func() error {
+			return errors.Join(os.WriteFile("claybot.yml", []byte("log: text"), 0o600), os.WriteFile(FileName, []byte("log: json"), 0o600))
+		}},
+	} {
+		t.Chdir(t.TempDir())
+		if tt.make != nil {
+			if err := tt.make(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _, err := Load("", environ(tt.env))
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// naming is an environment in which a file may be named.
+func naming(path string) func(string) (string, bool) {
+	if path == "" {
+		return environ(nil)
+	}
+	return environ(map[string]string{"CLAYBOT_CONFIG": path})
 }
 
 func TestFile(t *testing.T) {

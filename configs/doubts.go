@@ -57,8 +57,12 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 				w.shut((*engineOf)(p), at.path+".engine", text)
 			}
 		case "plan":
-			p.keepPlan()
-			w.Text, w.Off = text+"; "+usingPreview, true
+			held := usingPreview
+			if p.keepPlan(); slices.Contains(names(planKeys()), strings.TrimPrefix(w.Key, at.key+".")) {
+				p.hold() // it was meant for any engine
+				held = heldEngine
+			}
+			w.Text, w.Off = text+"; "+held, true
 		case "hosts":
 			p.doubts.hosts = true
 			w.Text, w.Off = text+"; "+noHost, true

@@ -76,7 +76,7 @@ func setFiles(r *reader, at place, n *yaml.Node, c *Config) {
 		w := &r.warnings[before+i]
 		text, ok := ignored(*w)
 		switch {
-		case n.Kind != yaml.MappingNode || ok && (w.Key == key || w.Near == key): // an address was meant
+		case n.Kind != yaml.MappingNode || ok && (w.Key == key || w.Near == key || bucketed(text, w.Key)): // an address was meant
 			c.Files.Fault, w.path = w.Key+": "+text, "files.url"
 		case ok && account(w.Key):
 			c.Files.keyFault, w.path = w.Key+": "+text, w.Key
@@ -85,6 +85,12 @@ func setFiles(r *reader, at place, n *yaml.Node, c *Config) {
 		}
 		w.Text, w.Off = text+noFile, true
 	}
+}
+
+// bucketed reports whether a key that is not read, and why, may say where files are.
+func bucketed(why, key string) bool {
+	name := lastName(key)
+	return why == unreadMerge || strings.HasPrefix(why, unreadUnknown) && !account(key) && (addressed.MatchString(name) || strings.Contains(name, "bucket"))
 }
 
 // noFile ends a warning about the address.

@@ -28,10 +28,7 @@ func httpKeys() []key[Config] {
 			items, ok := r.list(at, n)
 			store(&c.HTTPGuard.Proxies, r.prefixes(items), ok)
 		}},
-		text("insecure", func(r *reader, at place, v string, c *Config) {
-			yes, ok := r.flag(at, v, "on", "off")
-			store(&c.HTTPGuard.Insecure, yes, ok)
-		}),
+		text("insecure", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.HTTPGuard.Insecure) }),
 	}
 }
 

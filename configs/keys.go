@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -35,8 +36,8 @@ func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
 			}
 		case m.warned > 0:
 			path := m.at.path
-			if m.name == "<<" { // what would be merged may be any key of the group
-				path = at.path
+			if m.name == merge {
+				path = r.merged(at, m, names(keys))
 			}
 			r.close(to, m.at, path, before-m.warned)
 		case empty(m.value):
@@ -52,6 +53,23 @@ func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
 			}
 		}
 	}
+}
+
+// merge is the key of YAML that copies the keys of other groups into its own.
+const merge = "<<"
+
+// merged returns the path that a merge key switches off: what would be merged may be
+// any key of the group. At the root it may say where claybot keeps its data.
+func (r *reader) merged(group place, m member, known []string) string {
+	if group.key == "" {
+		r.reject(fmt.Errorf("%s:%d: %s", m.at.file, m.at.line, unreadMerge))
+	}
+	for _, k := range known {
+		if path := joinPath(group.path, k); !classOf(group.path).closes() && classOf(path).closes() {
+			return path
+		}
+	}
+	return group.path
 }
 
 // A member is one key of a mapping with its value.
@@ -86,6 +104,8 @@ func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 			case k.Kind != yaml.ScalarNode:
 				m.at = place{file: at.file, line: k.Line, key: at.key}
 				r.warn(m.at, unreadWord+", found %s; ignored", kind(k))
+			case k.Value == merge:
+				r.warn(m.at, unreadMerge+"; ignored")
 			case v.Kind == yaml.AliasNode:
 				r.warn(m.at, unreadAlias+", write the value out; ignored")
 			case seen[k.Value] != 0:
@@ -105,7 +125,12 @@ func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 // or the key of another group that has its name.
 func (r *reader) unknown(group place, m member, known []string) {
 	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: unreadUnknown + "; ignored"}
-	if near := nearest(m.name, known); near != "" {
+	if other := alias(group, m.name); other != "" {
+		w.Near = other
+		if own, ok := strings.CutPrefix(other, profilePath); ok {
+			w.Near = group.key + own
+		}
+	} else if near := nearest(m.name, known); near != "" {
 		w.Near = group.sub(near, 0).key
 	} else {
 		for _, path := range Keys() {
@@ -144,6 +169,7 @@ const (
 	unreadUnknown = "unknown key"
 	unreadWord    = "a key must be a single word"
 	unreadAlias   = "aliases are not supported"
+	unreadMerge   = unreadAlias + ", nor is <<: write the keys out"
 	unreadTwice   = "was given in line"
 )
 

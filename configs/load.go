@@ -19,6 +19,9 @@ import (
 // FileName is the file that Load reads when nobody names another.
 const FileName = "claybot.yaml"
 
+// variableFile names the file that is read instead.
+const variableFile = "CLAYBOT_CONFIG"
+
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 1 << 20
 
@@ -30,19 +33,26 @@ const maxFile = 1 << 20
 // The Config is complete and usable whenever the error is nil, however many
 // warnings there are. An error means that the file was named but is missing,
 // that it cannot be read as YAML (it names the file and the line), that the data
-// directory is unknown (~ without HOME), or that a variable CLAYBOT_NODE_* or
-// CLAYBOT_STORAGE_* breaks its rule.
+// directory is unknown (~ without HOME), that a variable CLAYBOT_NODE_* or
+// CLAYBOT_STORAGE_* breaks its rule, or that a file was meant and is not read:
+// CLAYBOT_CONFIG is empty, ./claybot.yaml leads nowhere, or is called claybot.yml.
 func Load(path string, env func(string) (string, bool), names ...string) (Config, []Warning, error) {
 	r := &reader{env: env, environ: names}
 	named := path != ""
 	if !named {
-		path, named = r.lookup("CLAYBOT_CONFIG")
+		if path, named = env(variableFile); named && strings.TrimSpace(path) == "" {
+			return Config{}, nil, fmt.Errorf("%s: %s", variableFile, emptyVariable)
+		}
+		path = strings.TrimSpace(path)
 	}
 	if !named {
 		path = FileName
 	}
 	text, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named {
+		if err := unmeant(); err != nil {
+			return Config{}, nil, err
+		}
 		c, err := r.finish(Default())
 		return c, r.warnings, err
 	}
@@ -66,9 +76,23 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	c.File, r.dir = path, filepath.Dir(path)
 	c.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
 	if root != nil {
+		c.keyed = len(root.Content) > 0
 		group(r, place{file: path}, root, &c, rootKeys())
 	}
 	return r.finish(c)
+}
+
+// unmeant returns what is wrong where FileName is missing, as far as somebody meant a
+// file to be read: a link that leads nowhere, or a file with another ending.
+func unmeant() error {
+	if _, err := os.Lstat(FileName); err == nil {
+		return fmt.Errorf("configuration %s: it is a link to a file that is missing", FileName)
+	}
+	other := strings.TrimSuffix(FileName, ".yaml") + ".yml"
+	if _, err := os.Lstat(other); err == nil {
+		return fmt.Errorf("configuration: %s is not read: rename it to %s, or name it with -c %s", other, FileName, other)
+	}
+	return nil
 }
 
 func readFile(path string) ([]byte, error) {

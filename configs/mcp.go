@@ -207,7 +207,11 @@ func mcpKeys() []key[MCPServer] {
 
 func mcpToolKeys() []key[MCPServer] {
 	return []key[MCPServer]{
-		{"allow", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Allow = r.toolPatterns(at, n) }},
+		{"allow", func(r *reader, at place, n *yaml.Node, s *MCPServer) {
+			if s.Allow = r.toolPatterns(at, n); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+				r.warn(at, "names no tool, while no list allows all; remove the server instead; ignored")
+			}
+		}},
 		{"deny", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Deny = r.toolPatterns(at, n) }},
 	}
 }
@@ -312,12 +316,13 @@ func (r *reader) mcpHosts(at place, n *yaml.Node) (hosts []string) {
 	return hosts
 }
 
-// toolPatterns reads patterns of names of tools, with * and ? as in paths.
+// toolPatterns reads patterns of names of tools, with * and ? as in paths. What looks
+// like several patterns in one is refused: it would fit no tool.
 func (r *reader) toolPatterns(at place, n *yaml.Node) (patterns []string) {
 	items, _ := r.list(at, n)
 	for _, it := range items {
-		if _, err := path.Match(it.text, ""); err != nil || it.text == "" {
-			r.warn(it.at, "%s is not a pattern such as get_*; ignored", quote(it.text))
+		if _, err := path.Match(it.text, ""); err != nil || it.text == "" || strings.ContainsAny(it.text, " \t\r\n,;|{}") {
+			r.warn(it.at, "%s is not a pattern such as get_*, one for each entry; ignored", quote(it.text))
 			continue
 		}
 		patterns = appendNew(patterns, it.text)

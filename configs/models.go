@@ -52,6 +52,9 @@ type Model struct {
 	env    providerEnv
 	where  string // the key or variable that BaseURL is of
 	faults reasons
+	// keysAt and headersAt are the keys of the file that Key and Keys, and Headers, are
+	// of; empty for none.
+	keysAt, headersAt string
 }
 
 // AddressKey is the setting that says where the model is, or could.
@@ -198,14 +201,16 @@ func (t Transcription) Wanted() bool { return t.wanted && t.faults == nil }
 
 func setTranscription(r *reader, at place, n *yaml.Node, c *Config) {
 	t := &c.Transcription
-	switch v, scalar := n.Value, n.Kind == yaml.ScalarNode; {
-	case scalar && v == "false", scalar && v == "off":
+	switch v, scalar := strings.TrimSpace(n.Value), n.Kind == yaml.ScalarNode; {
+	case scalar && slices.Contains([]string{"false", "off", "no"}, strings.ToLower(v)):
 		*t = Transcription{}
 		return
 	case scalar && (v == "true" || v == "on"):
 	case scalar:
 		before := len(r.warnings)
-		r.modelName(at, v, &t.Model)
+		if r.modelName(at, v, &t.Model); len(v) == 1 && len(r.warnings) == before { // y or n
+			r.warn(at, "%s is not the name of a model; ignored", quote(v))
+		}
 		if len(r.warnings) > before {
 			return
 		}
@@ -270,11 +275,20 @@ func (r *reader) modelName(at place, v string, to *string) {
 		r.warn(at, "that is an address, not the name of a model: put it into base_url; ignored")
 		return
 	}
-	if secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
+	if noName(v) || secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
 		r.warn(at, "%s is not the name of a model; ignored", quote(v))
 		return
 	}
 	*to = v
+}
+
+// switches are words that mean on, off or nothing, and numbers.
+var switches = regexp.MustCompile(`(?i)^(yes|no|on|nil|never|always|undefined|~|[-+]?\.?[0-9][0-9._]*(e[-+]?[0-9]+)?)$`)
+
+// noName reports what is meant to switch something, also mistyped, and not the name of
+// a model.
+func noName(v string) bool {
+	return switches.MatchString(v) || slices.ContainsFunc([]string{"true", "false", "off", "none", "null", "disable", "disabled", "enable", "enabled"}, func(k string) bool { return typo(v, k) })
 }
 
 func modelKeys() []key[Model] {
@@ -294,11 +308,14 @@ func routeKeys() []key[Model] {
 			store(&m.BaseURL, u, ok)
 			store(&m.where, at.key, ok)
 		}),
-		text("key", func(r *reader, at place, v string, m *Model) { m.Key, m.Keys = r.account(at, v, m), nil }),
+		text("key", func(r *reader, at place, v string, m *Model) {
+			m.Key, m.Keys, m.keysAt = r.account(at, v, m), nil, at.key
+		}),
 		{"keys", setKeys},
 		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) {
 			before := len(r.warnings)
 			setHeaders(r, at, n, &m.Headers)
+			m.headersAt = at.key
 			r.sealAll(m, at.path, before)
 		}},
 		text("system_fallback", fallback),
@@ -320,7 +337,7 @@ func setKeys(r *reader, at place, n *yaml.Node, m *Model) {
 		r.warn(at, "has more than %d keys; the rest is ignored", maxKeys)
 		items = items[:maxKeys]
 	}
-	m.Key, m.Keys = Secret{}, nil
+	m.Key, m.Keys, m.keysAt = Secret{}, nil, at.key
 	before, read := len(r.warnings), 0
 	for i, it := range items {
 		s := r.reference(it.at, it.text)

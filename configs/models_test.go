@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -43,6 +44,10 @@ func TestProviders(t *testing.T) {
 		{"Anthropic's API elsewhere", "model: {name: x, provider: anthropic, base_url: http://h2, key: env:K}", proxy, "anthropic x http://h2 k"},
 		{"OpenAI's API by order", "model: {name: claude-x, provider: openai}", both, "openai claude-x  o"},
 		{"several keys", "model: {name: m, keys: [env:K, env:L, env:K]}", both, "openai m  k+l"},
+		{"a key of the file for its own server", "model: {name: m, base_url: http://h2/v1, key: env:K}", both, "openai m http://h2/v1 k"},
+		{"no key for its own server", "model: {name: m, base_url: http://h2/v1}", both, "openai m http://h2/v1 o"},
+		{"a key of the file at the provider", "model: {name: m, base_url: https://eu.api.openai.com/v1, key: env:K}", both, "openai m https://eu.api.openai.com/v1 o"},
+		{"a key of the file for the address of the environment", "model: {name: m, base_url: http://h2/v1, key: env:K}", proxy, "openai m http://h/v1 o"},
 		{"a list over the environment", "model: {name: m, keys: [env:K, env:L]}", proxy, "openai m http://h/v1 k+l"},
 		{"fallback by name", "model: {name: gpt-5, fallback: [claude-x, gpt-5-mini]}", both, "openai gpt-5  o | anthropic claude-x  a | openai gpt-5-mini  o"},
 		{"one name as fallback", "model: {name: claude-x, fallback: gpt-5}", both, "anthropic claude-x  a | openai gpt-5  o"},
@@ -96,6 +101,43 @@ agents:
 	}
 	if got := reached(c.Model) + ", " + reached(c.Profiles["default"].Model) + ", " + reached(c.Profiles["same"].Model); got != "anthropic claude-y  a, anthropic claude-y  a, openai gpt-5-mini  o" {
 		t.Errorf("after --model: %s", got)
+	}
+}
+
+// A profile with a server of its own is reached there with its own key and headers, and
+// with none of those of the common model.
+func TestProfilesWithAServerOfTheirOwn(t *testing.T) {
+	const headers = "headers: {X-Key: env:H}"
+	for _, tt := range []struct {
+		name, model, profile string
+		vars                 map[string]string
+		want                 string // the route and its headers
+	}{
+		{"another host", "{key: env:K, " + headers + "}", "{name: m, base_url: http://local/v1}", nil, "openai m http://local/v1  0"},
+		{"keys", "{keys: [env:K, env:L], " + headers + "}", "{name: m, base_url: http://local/v1}", nil, "openai m http://local/v1  0"},
+		{"the key of the environment", "{name: x}", "{name: m, base_url: http://local/v1}", map[string]string{"OPENAI_API_KEY": "o"}, "openai m http://local/v1  0"},
+		{"another port", "{base_url: http://h:1/v1, key: env:K, " + headers + "}", "{name: m, base_url: http://h:2/v1}", nil, "openai m http://h:2/v1  0"},
+		{"another scheme", "{base_url: https://h/v1, key: env:K, " + headers + "}", "{name: m, base_url: http://h/v1}", nil, "openai m http://h/v1  0"},
+		{"from a server to the provider", "{base_url: http://h/v1, key: env:K, " + headers + "}", "{name: m, base_url: https://api.openai.com/v1}", nil, "openai m https://api.openai.com/v1  0"},
+		{"from a server to the provider, with its key", "{base_url: http://h/v1, key: env:K}", "{name: m, base_url: https://api.openai.com/v1}", map[string]string{"OPENAI_API_KEY": "o"}, "openai m https://api.openai.com/v1 o 0"},
+		{"from the address of the environment", "{name: x, " + headers + "}", "{name: m, base_url: http://local/v1}", map[string]string{"OPENAI_API_KEY": "o", "OPENAI_BASE_URL": "http://h"}, "openai m http://local/v1  0"},
+		{"Anthropic's API elsewhere", "{name: claude-x, key: env:K, " + headers + "}", "{name: claude-y, provider: anthropic, base_url: http://local}", map[string]string{"ANTHROPIC_API_KEY": "a"}, "anthropic claude-y http://local  0"},
+
+		{"its own key and headers", "{key: env:K, " + headers + "}", "{name: m, base_url: http://local/v1, key: env:L, headers: {X-A: b, X-B: c}}", nil, "openai m http://local/v1 l 2"},
+		{"the same key, said again", "{key: env:K, " + headers + "}", "{name: m, base_url: http://local/v1, key: env:K, " + headers + "}", nil, "openai m http://local/v1 k 1"},
+		{"the same keys, said again", "{keys: [env:K, env:L]}", "{name: m, base_url: http://local/v1, keys: [env:K, env:L]}", nil, "openai m http://local/v1 k+l 0"},
+		{"another API at the same address", "{base_url: http://h/v1, key: env:K, " + headers + "}", "{name: m, provider: anthropic, base_url: http://h/v1}", map[string]string{"ANTHROPIC_API_KEY": "a"}, "anthropic m http://h/v1  0"},
+		{"the same host", "{base_url: http://h/v1, key: env:K, " + headers + "}", "{name: m, base_url: http://H:80/v2}", nil, "openai m http://H:80/v2 k 1"},
+		{"the provider's own address", "{key: env:K, " + headers + "}", "{name: m, base_url: https://eu.api.openai.com/v1}", nil, "openai m https://eu.api.openai.com/v1 k 1"},
+		{"another name", "{base_url: http://h/v1, key: env:K, " + headers + "}", "m", nil, "openai m http://h/v1 k 1"},
+	} {
+		vars := map[string]string{"K": "k", "L": "l", "H": "h"}
+		maps.Copy(vars, tt.vars)
+		c, warnings := load(t, "model: "+tt.model+"\nagents: {a: {match: web, model: "+tt.profile+"}}\n", vars)
+		m := c.Profiles["a"].Model
+		if got := fmt.Sprint(reached(m), " ", len(m.Headers)); got != tt.want || len(warnings) > 0 {
+			t.Errorf("%s: got %q, want %q; %v", tt.name, got, tt.want, warnings)
+		}
 	}
 }
 
@@ -153,11 +195,35 @@ func TestTranscription(t *testing.T) {
 		"transcription: {key: env:K}":            "true   k",
 		"transcription: [a]":                     "false   ",
 		"transcription: sk-not-a-model":          "false   ",
+		"transcription: no":                      "false   ",
+		"transcription: FALSE":                   "false   ",
+		"transcription: base":                    "true base  o",
+		"transcription: large-v3":                "true large-v3  o",
 	} {
 		c, _ := load(t, file+"\n", vars)
 		tr := c.Transcription
 		if got := fmt.Sprintf("%v %s %s %s", tr.Wanted(), tr.Model, tr.BaseURL, tr.Key.Value()); got != want {
 			t.Errorf("%q: got %q, want %q", file, got, want)
+		}
+	}
+}
+
+// Words and numbers that may mean on, off or nothing are no names of models: nothing is
+// sent to a provider because of one.
+func TestWordsForModels(t *testing.T) {
+	for _, word := range []string{
+		"yes", "Yes", "y", "n", "none", "None", "nil", "'null'", "'~'", "undefined", "disabled", "disable", "enabled", "enable", "never", "always", "''", "0", "1", "1.5", "-1", "1e3",
+		"fasle", "flase", "fales", "ture", "tru", "True", "TRUE", "ON", "of", "offf", "noe", "'no way'",
+	} {
+		c, warnings := load(t, "transcription: "+word+"\n", map[string]string{"OPENAI_API_KEY": "o"})
+		if c.Transcription.Wanted() || c.Transcription.Off() == "" || len(offWarnings(warnings)) != 1 {
+			t.Errorf("transcription: %s: %v, %v", word, c.Transcription, warnings)
+		}
+	}
+	for _, word := range []string{"off", "false", "no", "none", "disabled", "on", "0", "fasle"} {
+		c, warnings := load(t, "model: {name: "+word+"}\ntranscription: {model: "+word+"}\n", map[string]string{"OPENAI_API_KEY": "o"})
+		if c.Model.Off() == "" || c.Transcription.Off() == "" || len(offWarnings(warnings)) != 2 {
+			t.Errorf("model: {name: %s}: %v", word, warnings)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"regexp"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -36,6 +38,8 @@ func noteKeys() []key[draft] {
 	}
 }
 
+var skillName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
+
 // setSkills reads which skills a profile has. A list that is not understood means
 // none, as they tell agents what to do.
 func setSkills(r *reader, at place, n *yaml.Node, p *draft) {
@@ -45,6 +49,10 @@ func setSkills(r *reader, at place, n *yaml.Node, p *draft) {
 		return
 	}
 	for _, it := range items {
+		if !skillName.MatchString(it.text) {
+			r.warn(it.at, "%s is not the name of a skill, which has 1 to 64 of a-z, 0-9 and -; ignored", quote(it.text))
+			continue
+		}
 		p.Notes.Skills = appendNew(p.Notes.Skills, it.text)
 	}
 }

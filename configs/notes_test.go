@@ -20,6 +20,8 @@ func TestNotes(t *testing.T) {
 		{"global_notes: wriet", configs.Notes{}, 1}, // the narrow one
 		{"skills: []", configs.Notes{Skills: []string{}}, 0},
 		{"skills: [a, b, a]", configs.Notes{Skills: []string{"a", "b"}}, 0},
+		{"skills: 'a, b'", configs.Notes{Skills: []string{}}, 1},
+		{"skills: [a, Office_Mail]", configs.Notes{Skills: []string{}}, 1},
 		{"skills: {a: b}", configs.Notes{Skills: []string{}}, 1}, // none
 	}
 	for _, test := range tests {

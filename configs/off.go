@@ -2,6 +2,7 @@ package configs
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -128,12 +129,55 @@ func (r *reader) mended(path, name string) {
 // addressed are names of keys that people give to an address or an account.
 var addressed = regexp.MustCompile(`(?i)ur[il]|host|addr|endpoint|base|server|proxy|token|key|secret|account|region`)
 
+// money are plain names of keys that people give to a limit of what is spent.
+const money = `usd|dollar|budget|cost|spend|spent|money|quota`
+
+// keyAliases are words that people give to keys which decide where something goes or
+// what is allowed, as patterns of plain names in a group.
+var keyAliases = []struct {
+	group string
+	names *regexp.Regexp
+	path  string
+}{
+	{"", regexp.MustCompile(money + `|^(rate)?limits?$`), "budgets"},
+	{"", regexp.MustCompile(`^(profiles?|permissions?|(dis)?allow(ed)?tools|deny|denied(tools)?)$`), "agents"},
+	{"", regexp.MustCompile(`^(allow|deny|block|white|black)(ed)?(list|users?|ids?|people|chats?)$`), "access"},
+	{"model", regexp.MustCompile(money), "model"},
+	{profilePath, regexp.MustCompile(`^(for|who|whom|match.*|appl(y|ies)(to)?|(from|on|in)?(connector|channel|chat|user|people|person|platform|conversation|agent)s?)$`), profilePath + ".match"},
+	{profilePath, regexp.MustCompile(`^tools?(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|list|set|only|permission)|^(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|no|only|with).*tools?$|^(deny|denied|disallow|forbid|block).*|^(allow|white|black)list$|^(permissions?|sandbox|readonly)$`), profilePath + ".tools"},
+	{profilePath, regexp.MustCompile(`(ur[il]|host|endpoint|server|proxy)$|apikey`), profilePath + ".model"},
+	{profilePath, regexp.MustCompile(money), profilePath},
+}
+
+// bounds are groups of which every key limits somebody or something.
+var bounds = []string{"access", "subagents", profilePath + ".limits"}
+
+// alias returns the path of the key, or group, that an unknown key of a group is another
+// word for; empty for none.
+func alias(group place, name string) string {
+	if group.path == "" && group.key != "" { // an entry of a list, which is refused whole
+		return ""
+	}
+	for _, a := range keyAliases {
+		if a.group == group.path && a.names.MatchString(plain(name)) {
+			return a.path
+		}
+	}
+	if group.path == profilePath && slices.Contains(names(planKeys()), name) {
+		return profilePath + ".plan." + name // see doubt
+	}
+	return ""
+}
+
 // closing returns the path of the key that an unknown key of a group stands for, as
-// far as that decides what is switched off: one that it resembles, or, in a group
-// that says where something goes, one that may be an address or an account.
-// A group of the root that is named as a provider, or has such a key, is one of the
-// model.
+// far as that decides what is switched off: one that it is another word for or
+// resembles, or, in a group that says where something goes, one that may be an address
+// or an account. A group of the root that is named as a provider, or has such a key, is
+// one of the model.
 func closing(group place, m member, near string, known []string) (path string, ok bool) {
+	if path := alias(group, m.name); path != "" {
+		return path, true
+	}
 	for _, k := range known {
 		if typo(m.name, k) {
 			path = joinPath(group.path, k)
@@ -141,14 +185,28 @@ func closing(group place, m member, near string, known []string) (path string, o
 		}
 	}
 	switch {
-	case classOf(group.path) == Destination && addressed.MatchString(m.name):
+	case group.path == "model.fallback[]" && (addressed.MatchString(m.name) || addressIn(m.value)):
+		return group.path + ".base_url", true
+	case group.path == profilePath && addressIn(m.value):
+		return profilePath + ".model", true
+	case group.path != profilePath && classOf(group.path) == Destination && (addressed.MatchString(m.name) || addressIn(m.value)):
 		return group.path, true
 	case group.path == "" && m.value.Kind == yaml.MappingNode && (provider.MatchString(m.name) || addresses(m.value)):
 		return "model", true
+	case slices.Contains(bounds, group.path):
+		return group.path, true
 	case near != "" && classOf(near).closes(): // the key of another group
 		return near, true
 	}
 	return "", false
+}
+
+// addressIn reports whether a value is an address, or has one.
+func addressIn(n *yaml.Node) bool {
+	if n.Kind == yaml.ScalarNode {
+		return addressForm.MatchString(n.Value) && !strings.ContainsAny(n.Value, " \n")
+	}
+	return slices.ContainsFunc(n.Content, addressIn)
 }
 
 // provider are names of groups that people give to a model.

@@ -110,6 +110,7 @@ func TestModelsAreOff(t *testing.T) {
 		{"a harmless key", "model: {base_url: http://h, system_fallback: mabye}", both, "http://h"},
 		{"a member of a chain", "model: {name: m, base_url: http://h, fallback: [{name: a, base_url: i.example.org}, {name: b, base_url: http://j}]}", both, "http://h http://j"},
 		{"a mistyped member of a chain", "model: {name: m, base_url: http://h, fallback: [{name: a, url: http://i}]}", both, "http://h"},
+		{"another word in a chain", "model: {name: m, base_url: http://h, fallback: [{name: a, site: http://i}]}", both, "http://h"},
 		{"the first of a chain", "model: {name: m, base_url: h.example.org, fallback: [a, {name: b, base_url: http://j}]}", both, "off off http://j"},
 		{"a chain that is none", "model: {name: m, base_url: http://h, falback: [a]}", both, "http://h"},
 	} {
@@ -208,6 +209,8 @@ func TestOff(t *testing.T) {
 		"node: {max_runs: five}":             func(c Config) bool { return c.Node.MaxRuns == 1 },
 		"storge: {url: env:TG}":              func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
 		"storage: {ulr: env:TG}":             func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
+		"files: {bucket: b, max_inline: 5m}": func(c Config) bool { return c.Files.Fault != "" },
+		"files: {endpoint: 'https://h'}":     func(c Config) bool { return c.Files.Fault != "" },
 		"files: {ulr: 's3://b'}":             func(c Config) bool { return c.Files.Fault != "" },
 		"agents: {default: {tools: {a: b}}}": func(c Config) bool { t := c.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },
 		"agents: {default: {tols: [a]}}":     func(c Config) bool { t := c.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },

@@ -165,6 +165,8 @@ func (l *CallLimits) off(path, why string) string {
 
 func (l *CallLimits) on(path string) { l.faults = l.faults.without(path) }
 
+const defaultsOff = "the agents of the default profile are off"
+
 // Off says why the agents of the profile must not run; empty when they may.
 func (p Profile) Off() string { return p.faults.first() }
 
@@ -173,8 +175,11 @@ func (p *draft) off(path, why string) string {
 		return "" // see doubt
 	}
 	switch lastName(path) {
-	case "engine", "match": // see doubt and shutMatches
+	case "engine": // see doubt
 		return ""
+	case "match":
+		p.unmatched = p.unmatched.with(path, why)
+		return defaultsOff
 	case "max_steps":
 		p.faults = p.faults.with(path, why)
 		return "the agents of the profile are off"
@@ -219,6 +224,9 @@ func (p *draft) off(path, why string) string {
 	if path == profilePath+".model" || strings.HasPrefix(path, "model.") || strings.HasPrefix(path, profilePath+".model.") {
 		return p.Model.off(path, why)
 	}
+	if path == profilePath { // match may be a part of it
+		p.unmatched = p.unmatched.with(path, why)
+	}
 	p.faults = p.faults.with(path, why)
 	return "the agents of the profile are off"
 }
@@ -262,7 +270,7 @@ func (c *Config) off(path, why string) string {
 			return "agents reach those of their own person only"
 		}
 		c.unread = c.unread.with(path, why)
-		return "the agents of the default profile are off"
+		return defaultsOff
 	}
 	return c.shut(group, path, why)
 }

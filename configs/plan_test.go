@@ -48,7 +48,7 @@ var brokenPlan = []fault{
 		`3 agents.default.engine: "paln" is not one of react, plan, explore; ignored ?`, "4 agents.work: the engine, here or in the default profile, was not understood" + heldAll,
 	}},
 	{"plan mistyped", "agents:\n  work:\n    match: web\n    engine: plan\n    plann: {deny: [shell]}\n", []string{"5 agents.work.plann: unknown key; using mode: preview ?" + workPlan}},
-	{"deny outside of its group", "agents:\n  work:\n    match: web\n    deny: [shell]\n", []string{"4 agents.work.deny: unknown key; using mode: preview ?agents.work.deep"}},
+	{"deny outside of its group", "agents:\n  work:\n    match: web\n    deny: [shell]\n", []string{"4 agents.work.deny: unknown key; the profile has no tools until this is corrected ?agents.work.tools"}},
 	{"deny as alias", planned("tools: &t [shell]", "deny: *t"), []string{"6 " + workPlan + ".deny: aliases are not supported, write the value out" + held}},
 	{"deny twice", planned("deny: [a]", "deny: [b]"), []string{"6 " + workPlan + ".deny: was given in line 5 already" + held}},
 	{"no intent left", planned("intents:", "  - {name: a}", "  - b"), []string{"6 " + workPlan + ".intents[0]: has no description; the intent is left out" + held, "7 " + workPlan + ".intents[1]: want a group of keys (name, description, tools, inputs), found a single value; the intent is left out" + held}},

@@ -71,13 +71,15 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 // A draft is a profile while it is read.
 type draft struct {
 	Profile
-	limited  bool     // debounceMaxMs was set, here or in the default profile
-	limitAt  place    // where, when it was here
-	matchAt  place    // where match was, when it was here
-	lost     []string // connectors and words that a bad entry of match was about
-	windowed bool     // context_window was set here
-	remember bool     // memory: on was set here
-	doubts   doubts
+	limited  bool  // debounceMaxMs was set, here or in the default profile
+	limitAt  place // where, when it was here
+	windowed bool  // context_window was set here
+	remember bool  // memory: on was set here
+	// unmatched says why it is not known which agents the profile is for, lost why
+	// those of a word of match are not.
+	unmatched reasons
+	lost      map[string]string
+	doubts    doubts
 }
 
 // readProfiles reads the default profile first, because the others begin with
@@ -104,6 +106,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 		if r.profile(m.profile(), m.value, &def); m.value.Kind != yaml.MappingNode && !empty(m.value) {
 			r.seal(&def, profilePath, before) // and those that begin with it
 		}
+		c.assign(def)
 		if def.Match != nil {
 			r.warn(m.at, "the default profile takes what no other matches; match is ignored")
 			def.Match = nil
@@ -112,10 +115,10 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 	}
 	for _, m := range others {
 		p := def
-		p.Name, p.limitAt, p.windowed, p.remember, p.matchAt, p.lost = m.name, place{}, false, false, place{}, nil
+		p.Name, p.limitAt, p.windowed, p.remember, p.unmatched, p.lost = m.name, place{}, false, false, nil, nil
 		before := len(r.warnings)
 		r.profile(m.profile(), m.value, &p)
-		r.shutMatches(c, p, m.at.sub("match", 0).key, before)
+		c.assign(p)
 		if m.value.Kind != yaml.MappingNode && !empty(m.value) {
 			r.seal(c, "agents", before) // which agents it was for is not known
 		} else {
@@ -154,10 +157,12 @@ func (r *reader) profile(at place, n *yaml.Node, p *draft) {
 // with the same match the first in the file wins.
 func (r *reader) route(at place, p Profile, c *Config) []string {
 	switch {
-	case len(p.Match) == 0 && typo(p.Name, DefaultProfile):
+	case len(p.Match) == 0 && namesAgents(p.Name):
 		before := len(r.warnings)
 		r.warn(at, "has no match and is never used; ignored")
-		r.warnings[before].Near = "agents." + DefaultProfile
+		if typo(p.Name, DefaultProfile) {
+			r.warnings[before].Near = "agents." + DefaultProfile
+		}
 		r.seal(c, "agents", before)
 	case len(p.Match) == 0:
 		r.warn(at, "has no match and is never used; add match: [telegram] or the like")
@@ -230,7 +235,6 @@ func profileKeys() []key[draft] {
 }
 
 func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
-	p.matchAt, p.lost = at, nil
 	items, ok := r.list(at, n)
 	if !ok {
 		return
@@ -239,12 +243,26 @@ func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
 	for _, it := range items {
 		word, rest, more := strings.Cut(it.text, ":")
 		if err := checkMatch(word, rest, more); err != nil {
-			p.lost = append(p.lost, meant(word))
-			r.refuse(it, word, append(connectorNames(), matchCron, matchHeartbeat, matchSubagent), err)
+			r.refuse(it, word, append(matchWords(), matchSubagent), err)
+			if lost := meant(word); lost != "" {
+				p.lose(lost, &r.warnings[len(r.warnings)-1])
+			}
 			continue
 		}
 		p.Match = append(p.Match, it.text)
 	}
+}
+
+// lose switches off the agents of a word of match that a refused entry was about. Of
+// one that is about others, see off.
+func (p *draft) lose(word string, w *Warning) {
+	if p.lost == nil {
+		p.lost = make(map[string]string)
+	}
+	text, _ := ignored(*w)
+	w.Text = text
+	p.lost[word] = w.String()
+	w.Text, w.Off = text+"; agents of "+word+" that no other entry names are off"+until, true
 }
 
 // The words of match for agents in the background. The last one is known to be

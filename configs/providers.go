@@ -2,8 +2,8 @@ package configs
 
 import (
 	"cmp"
-	"maps"
-	"slices"
+	"net/url"
+	"strings"
 )
 
 // A providerEnv is what the environment says about providers.
@@ -27,8 +27,8 @@ func (e providerEnv) key(provider string) Secret {
 }
 
 // modelEnviron puts the environment above what the file said about the common model.
-// The key of one provider never goes to the other one, nor, in the place of a key
-// that cannot be read, to a server that the file names.
+// The key of one provider never goes to the other one, nor, in the place of the key
+// that the file names for it, to a server that the file names.
 func (r *reader) modelEnviron(m *Model) {
 	theirs := m.Provider == ProviderAnthropic || m.Provider == "" && (m.BaseURL != "" && ownAddress(m.BaseURL, ProviderAnthropic) ||
 		m.BaseURL == "" && claude(m.Name) && (!m.env.based() || m.env.anthropic.Named()))
@@ -47,7 +47,7 @@ func (r *reader) modelEnviron(m *Model) {
 	if m.Name == "" && m.Provider == "" && m.BaseURL == "" && len(m.Credentials()) == 0 && !m.env.openAI.Named() && m.env.anthropic.Named() {
 		m.Name = DefaultClaude
 	}
-	elsewhere := named != "" && !ownAddress(named, m.API()) && m.faults.has("key")
+	elsewhere := named != "" && !ownAddress(named, m.API()) && (m.Key.Named() || m.faults.has("key"))
 	if key := m.env.key(m.API()); key.Named() && len(m.Keys) == 0 && !elsewhere {
 		m.Key = key
 		m.on("key")
@@ -75,24 +75,40 @@ func (m *Model) fromEnvironment() {
 	}
 }
 
-// part takes from a model that began as another one, and has become that of
-// another API, what belongs to the first.
+// part takes from a model that began as another one, and has become that of another
+// API or server, what belongs to the first.
 func (m *Model) part(began Model) {
-	if m.API() == began.API() {
+	if m.API() == began.API() && m.server() == began.server() {
 		return
 	}
-	same := func(a, b Secret) bool { return a == b }
-	if m.BaseURL == began.BaseURL {
+	if m.where == began.where {
 		m.BaseURL = ""
 		m.fromEnvironment()
 	}
-	if m.Key == began.Key && slices.EqualFunc(m.Keys, began.Keys, same) {
+	if m.keysAt == began.keysAt {
 		m.Key, m.Keys = Secret{}, nil
 		if ownAddress(m.BaseURL, m.API()) || m.BaseURL == m.env.base && m.API() == ProviderOpenAI {
 			m.Key = m.env.key(m.API())
 		}
 	}
-	if maps.EqualFunc(m.Headers, began.Headers, same) {
+	if m.headersAt == began.headersAt {
 		m.Headers = nil
 	}
+}
+
+// server is the scheme, host and port that m is reached at; those of a provider itself
+// are one server.
+func (m Model) server() string {
+	u, err := url.Parse(cmp.Or(m.BaseURL, "https://"))
+	if err != nil {
+		return m.BaseURL
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if ownAddress(m.BaseURL, m.API()) {
+		host = m.API()
+	}
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + " " + host + " " + port
 }

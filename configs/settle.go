@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,42 +44,39 @@ func (r *reader) unsettled(c *Config) {
 }
 
 // meant is the word that an entry of a match most likely begins with; empty for
-// none.
+// none, as where several stand in one entry.
 func meant(word string) string {
-	known := append(connectorNames(), matchCron, matchHeartbeat)
-	if slices.Contains(known, word) {
-		return word
+	if strings.ContainsAny(word, " ,;|") {
+		return ""
 	}
-	return nearest(word, known)
+	return nearest(word, matchWords())
 }
 
-// shutMatches switches off the agents that bad entries of a profile's match were
-// about: with another profile they might do more, or ask another model.
-func (r *reader) shutMatches(c *Config, p draft, key string, before int) {
-	for i := range r.warnings[before:] {
-		w := &r.warnings[before+i]
-		text, open := ignored(*w)
-		if open && w.Key == key && text == noValue {
-			w.shut(c, "agents", text) // which agents it was for is not known
-			continue
+// matchWords are those that an entry of a match begins with.
+func matchWords() []string { return append(connectorNames(), matchCron, matchHeartbeat) }
+
+// firstWord ends where people put something behind the word of a match.
+var firstWord = regexp.MustCompile(`^[^:/., ]+`)
+
+// namesAgents reports whether the name of a profile says which agents it is for: all, or
+// those of a connector. Short words are taken as they are, as slack is not black.
+func namesAgents(name string) bool {
+	word := strings.ToLower(firstWord.FindString(name))
+	return slices.Contains([]string{"*", "all", "any", "every", "everyone", "everybody"}, word) || typo(word, DefaultProfile) ||
+		slices.ContainsFunc(matchWords(), func(k string) bool { return word == k || len(k) > 6 && typo(word, k) })
+}
+
+// assign enters what is not known about the agents that a profile is for: with another
+// profile they might do more, or ask another model.
+func (c *Config) assign(p draft) {
+	if p.unmatched != nil {
+		c.unread = c.unread.with("agents", p.unmatched.first())
+	}
+	for word, why := range p.lost {
+		if c.shutMatch == nil {
+			c.shutMatch = make(map[string]string)
 		}
-		if !open || w.Key != p.matchAt.key || p.matchAt.key == "" {
-			continue
-		}
-		w.Text = text
-		why := w.String()
-		shut := slices.DeleteFunc(slices.Clone(p.lost), func(word string) bool { return word == "" })
-		if len(shut) == 0 {
-			w.Text = text + "; ignored"
-			continue
-		}
-		for _, word := range shut {
-			if c.shutMatch == nil {
-				c.shutMatch = make(map[string]string)
-			}
-			c.shutMatch[word] = why
-		}
-		w.Text, w.Off = text+"; agents of "+strings.Join(slices.Compact(shut), ", ")+" that no other entry names are off"+until, true
+		c.shutMatch[word] = why
 	}
 }
 
@@ -103,7 +101,7 @@ func (r *reader) matched(c *Config) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		known := append(append(names, connectorNames()...), matchCron, matchHeartbeat)
+		known := append(names, matchWords()...)
 		before := len(r.warnings)
 		at := r.budgetAt[i]
 		r.warn(at, "%s is neither a profile nor a connector; nothing may be spent%s", quote(b.Match), until)

@@ -78,7 +78,7 @@ func (r *reader) mistaken(c *Config) {
 		case there || !classOf(path).closes() || account(path):
 		case path == "model.base_url":
 			w.shutAddress(&c.Model.env.openAIFault)
-		case path == "model.name" && !mine && !c.Model.nameless():
+		case path == "model.name" && !mine && !c.Model.nameless(), path == "telegram.api_url" && !c.Telegram.Wanted(), path == "slack.api_url" && !c.Slack.Wanted():
 		default:
 			r.close(c.ownerOf(path), at, path, before)
 		}
@@ -148,7 +148,10 @@ func (r *reader) ours(name, value string) bool {
 }
 
 // base is what names of variables have that say where the API of a provider is.
-var base = regexp.MustCompile(`^(OPENAI|ANTHROPIC)_(.*_)?(BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT)(_|$)`)
+var base = regexp.MustCompile(`^(OPENAI|ANTHROPIC)_(.*_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)(_|$)`)
+
+// chatBase is the same for the API of a chat platform.
+var chatBase = regexp.MustCompile(`^(TELEGRAM|SLACK)_(BOT_)?(API_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)$`)
 
 // meantVariable is the variable that one which is not read was most likely meant to
 // be; empty for none.
@@ -173,6 +176,9 @@ func meantVariable(name string) string {
 	if m := base.FindStringSubmatch(name); m != nil {
 		return map[string]string{"OPENAI": variableBase, "ANTHROPIC": keyBase}[m[1]]
 	}
+	if m := chatBase.FindStringSubmatch(name); m != nil {
+		return m[1] + "_API_URL"
+	}
 	return ""
 }
 
@@ -183,6 +189,9 @@ func meantKey(own string) string {
 		if word := strings.ReplaceAll(path, ".", "_"); classOf(path) != 0 && !strings.Contains(path, "[]") && typo(own, word) {
 			return path
 		}
+	}
+	if path := alias(place{}, own); path == "budgets" {
+		return path
 	}
 	return ""
 }

@@ -179,12 +179,17 @@ func workspaceKeys() []key[Workspace] {
 	}
 }
 
+// Protections are what Workspace.Unsafe may name, as the provider docker knows them.
+func Protections() []string {
+	return []string{"capabilities", "docker", "exec-tmp", "new-privileges", "root", "seccomp", "writable-root"}
+}
+
 func setWorkspaceUnsafe(r *reader, at place, n *yaml.Node, w *Workspace) {
 	items, _ := r.list(at, n)
 	w.Unsafe = nil
 	for _, it := range items {
-		if !plainWord.MatchString(it.text) {
-			r.warn(it.at, "%s is not the name of a protection; ignored", quote(it.text))
+		if !slices.Contains(Protections(), it.text) {
+			r.warn(it.at, "%s is not the name of a protection, which are %s; ignored", quote(it.text), strings.Join(Protections(), ", "))
 			continue
 		}
 		w.Unsafe = append(w.Unsafe, it.text)

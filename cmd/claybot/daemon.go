@@ -376,7 +376,7 @@ func (d *daemon) settled() (settled bool, failing []string) {
 		h := c.Health()
 		settled = settled && (h.Settled() || h.State == connectors.StateFailing && c == d.page)
 		if !h.Well() {
-			failing = append(failing, c.Name()+": "+h.Err)
+			failing = append(failing, c.Name()+": "+strings.TrimPrefix(h.Err, c.Name()+": "))
 		}
 	}
 	return settled, failing

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +15,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -34,7 +31,7 @@ var badAddresses = []string{
 	"http:model.example.org", "https://model.example.org./v1", "http://model.example.org.:8080/v1", "https://me:secret@model.example.org/v1", "https://secret@model.example.org",
 	"https://model.example.org/v1?key=secret", "https://model.example.org/#v1", "https://model.example.org:0/v1", "https://model.example.org:99999/v1", "https://model.example.org:/v1",
 	"https://model.example.org:https/v1", "ftp://model.example.org/v1", "unix:///run/model.sock", "https://", "https:///v1", "http://mödel.example.org/v1", "http://model example.org/v1",
-	"http://model.example.org/v 1", "http://127.1:9900/v1", "http://2130706433/v1", "http://model..example.org", "nonsense", "off",
+	"http://model.example.org/v 1", "http://127.1:9900/v1", "http://2130706433:9900/v1", "127.0.0.1:9900", "http:127.0.0.1:9900", "//127.0.0.1:9900/v1", "http://me:secret@127.0.0.1:9900/v1", "http://127.0.0.1:9900/v1?key=secret", "http://model..example.org", "nonsense", "off",
 }
 
 // badNames are values of a provider, an account or a model, as lines of the group
@@ -54,14 +51,17 @@ var badNames = []struct{ line, env string }{
 	{"base_url: ", "OPENAI_BASE_URL="},
 	{"base_url: ~", "CLAYBOT_MODEL_BASE_URL=http://model.example.org"},
 	{"base_url: 'http://model.example.org/v1', key: ", "CLAYBOT_API_URL=http://model.example.org"},
-	{"name: 'http://127.0.0.1:9911/v1'", "CLAYBOT_MODEL=http://127.0.0.1:9911/v1"},
-	{"name: '127.0.0.1:9911'", "CLAYBOT_MODEL=model.example.org:9911"},
+	{"name: 'http://127.0.0.1:9900/v1'", "CLAYBOT_MODEL=http://127.0.0.1:9900/v1"},
+	{"name: '127.0.0.1:9900'", "CLAYBOT_MODEL=model.example.org:9900"},
 	{"base_url: 'http://model.example.org/v1', key: env:NOT_SET", "OPENAI_API_HOST=http://model.example.org"},
 	{"name: claude-x, base_url: ", "OPENAI_API_ENDPOINT=model.example.org"},
 }
 
 // badFiles are files whose mistakes are in none of the groups above.
 var badFiles = []string{
+	"model: {site: 'http://model.example.org'}", "model: {<<: {base_url: 'http://model.example.org'}}", "model: none",
+	"agents: {private: {match: 'terminal, web', model: {name: m, base_url: 'http://127.0.0.1:9900'}}}", "agents: {private: {for: terminal, tools: []}}", "agents: {terminal: {tools: []}}",
+	"profiles: {default: {tools: []}}", "max_usd: 5", "limits: {usd: 5}",
 	"openai: {base_url: 'http://model.example.org'}", "llm: {name: m}", "ollama: {host: 'model.example.org:11434'}", "model:",
 	"agents: {default: five}", "agents: {default: {max_steps: }}", "budgets: [{per: all, usd: 0x1p4}]", "budgets:",
 }
@@ -81,8 +81,12 @@ type badRow struct {
 	env        map[string]string
 }
 
+// badPort is the port of this machine in bad values. badRows puts that of a server in
+// its place, which sees whoever connects to an address that no lookup resolves.
+const badPort = ":9900"
+
 // badRows are the bad values; those of limits take one key after another.
-func badRows() (rows []badRow) {
+func badRows(port string) (rows []badRow) {
 	for _, v := range badAddresses {
 		quoted := fmt.Sprintf("%q", v)
 		rows = append(rows, badRow{
@@ -117,23 +121,30 @@ agents: {default: {explore: {url: ADDR}}}
 		file := fmt.Sprintf(key, v) + "\n"
 		rows = append(rows, badRow{name: file, file: file})
 	}
+	for i, row := range rows {
+		rows[i].file = strings.ReplaceAll(row.file, badPort, port)
+		for name, v := range row.env {
+			row.env[name] = strings.ReplaceAll(v, badPort, port)
+		}
+	}
 	return rows
 }
 
 // TestBadValuesReachNoHost gives a daemon 60 bad values of settings, each by a file at
 // the start, by a file that is reloaded, and by the environment or, where no variable
-// sets it, by the API: no host is looked up, nothing is asked of the model that was
+// sets it, by the API: no host is looked up or connected to, nothing is asked of the model that was
 // configured before, and whoever writes reads why.
 func TestBadValuesReachNoHost(t *testing.T) {
-	rows := badRows()
+	lookups := recordLookups(t)
+	port := lookups.listen(t)
+	rows := badRows(port)
 	if len(rows) < 60 {
 		t.Fatalf("%d rows, want 60", len(rows))
 	}
-	lookups := recordLookups(t)
 	t.Run("control", func(t *testing.T) {
-		h := startDaemon(t, "model: demo\nrelay: [{name: r, url: 'http://named.example.org:9', secret: env:KEY}]\n", nil)
+		h := startDaemon(t, "model: demo\nrelay: [{name: r, url: 'http://named.example.org:9', secret: env:KEY}, {name: s, url: 'http://127.0.0.1"+port+"', secret: env:KEY}]\n", nil)
 		h.say("hello")
-		for got := lookups.take(); !slices.Contains(got, "named.example.org"); got = append(got, lookups.take()...) {
+		for got := lookups.take(); !slices.Contains(got, "named.example.org") || !slices.Contains(got, connected); got = append(got, lookups.take()...) {
 			select {
 			case <-h.ctx.Done():
 				t.Fatalf("looked up %q: the test sees nothing", got)
@@ -172,7 +183,7 @@ func reloadRows(t *testing.T, lookups *lookupLog, rows []badRow) {
 	for i, row := range rows {
 		for source, set := range map[string]func(){
 			"file":     func() { h.reload(row.file, nil) },
-			"variable": func() { h.reload("", row.env) },
+			"variable": func() { h.reload("log: text\n", row.env) },
 		} {
 			if source == "variable" && row.env == nil {
 				continue
@@ -375,99 +386,4 @@ func (h *harness) get(path string) string {
 		h.t.Fatal(err)
 	}
 	return string(v)
-}
-
-// A lookupLog has the names of hosts that this process has asked for.
-type lookupLog struct {
-	mu    sync.Mutex
-	names []string
-}
-
-// recordLookups answers every lookup of a host in this process, without success, and
-// keeps the names.
-func recordLookups(t *testing.T) *lookupLog {
-	t.Helper()
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"} {
-		t.Setenv(name, "")
-	}
-	l := new(lookupLog)
-	old := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go l.serve(theirs)
-		return ours, nil
-	}}
-	t.Cleanup(func() { net.DefaultResolver = old })
-	return l
-}
-
-// serve answers one question over a stream: that there is no such name.
-func (l *lookupLog) serve(c net.Conn) {
-	defer func() { _ = c.Close() }()
-	var size [2]byte
-	for {
-		if _, err := readFull(c, size[:]); err != nil {
-			return
-		}
-		b := make([]byte, int(size[0])<<8|int(size[1]))
-		if _, err := readFull(c, b); err != nil {
-			return
-		}
-		var m dnsmessage.Message
-		if m.Unpack(b) != nil || len(m.Questions) == 0 {
-			return
-		}
-		l.mu.Lock()
-		l.names = append(l.names, strings.TrimSuffix(m.Questions[0].Name.String(), "."))
-		l.mu.Unlock()
-		m.Response, m.RCode, m.Additionals = true, dnsmessage.RCodeNameError, nil
-		b, err := m.Pack()
-		if err != nil {
-			return
-		}
-		if _, err := c.Write(append([]byte{byte(len(b) >> 8), byte(len(b))}, b...)); err != nil {
-			return
-		}
-	}
-}
-
-func readFull(c net.Conn, b []byte) (n int, err error) {
-	for n < len(b) && err == nil {
-		var k int
-		k, err = c.Read(b[n:])
-		n += k
-	}
-	if n == len(b) {
-		err = nil
-	}
-	return n, err
-}
-
-// take returns the names since the last time.
-func (l *lookupLog) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	names := l.names
-	l.names = nil
-	return names
-}
-
-// none requires that a message leads to no lookup and to a sentence that says what is
-// not configured correctly, and that status says so as well.
-func (l *lookupLog) none(t *testing.T, h *harness, name string) {
-	t.Helper()
-	l.take()
-	reply := h.say("hello")
-	if names := l.take(); len(names) > 0 {
-		t.Errorf("%s: %q were looked up", name, names)
-	}
-	if !strings.Contains(reply, "is not configured correctly") || !strings.Contains(reply, "claybot status") {
-		t.Errorf("%s: the reply is %q", name, reply)
-	}
-	if strings.Contains(reply, "secret@") || strings.Contains(reply, "key=secret") || strings.Contains(reply, "not-a-real-key") {
-		t.Errorf("%s: the reply shows a secret: %q", name, reply)
-	}
-	if st := h.get("/status"); !strings.Contains(st, `"off":true`) {
-		t.Errorf("%s: the status is %s", name, st)
-	}
 }

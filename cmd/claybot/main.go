@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"strings"
 	_ "time/tzdata" // zones of tasks, also on machines without a zone database
 
 	"github.com/alecthomas/kong"
@@ -131,6 +133,9 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	if code >= 0 { // --help was printed
 		return code
 	}
+	if err == nil {
+		err = emptyFlag(parser.Model.Flags)
+	}
 	if err != nil {
 		fmt.Fprintf(errs, "claybot: %v\nTry: claybot --help\n", err)
 		return exitUsage
@@ -140,6 +145,17 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		fmt.Fprintln(errs, "claybot:", err)
 	}
 	return exitCode(err)
+}
+
+// emptyFlag refuses a setting of the command line without a value: what holds without
+// the flag may allow more.
+func emptyFlag(flags []*kong.Flag) error {
+	for _, f := range flags {
+		if f.Set && f.Target.Kind() == reflect.String && strings.TrimSpace(f.Target.String()) == "" {
+			return fmt.Errorf("--%s: has no value; leave the flag out or give it one", f.Name)
+		}
+	}
+	return nil
 }
 
 // errSilent ends a command with exit code 1 that has said everything itself.

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/workspace/docker"
 )
 
 // A file that cannot be read at a reload is on the status until one can, and nothing
@@ -26,6 +31,34 @@ func TestUnreadableReload(t *testing.T) {
 	h.reload("model: demo\n", nil)
 	if st := h.get("/status"); strings.Contains(st, "was not reloaded") {
 		t.Errorf("after a good reload the status is %s", st)
+	}
+}
+
+// A file that is gone or emptied does not drop the settings that were read from it;
+// a daemon that began without a key takes one that has some.
+func TestReloadKeepsAFile(t *testing.T) {
+	const good = "model: {name: m, base_url: nowhere}\nbudgets: [{per: all, usd: 5}]\n"
+	h := startDaemon(t, "# nothing yet\n", nil)
+	h.reload(good, nil)
+	for _, text := range []string{"", "# log: json\n", "---\n", "{}\n", "missing"} {
+		if h.set(text, nil); text == "missing" {
+			t.Chdir(h.dir)
+			delete(h.vars, "CLAYBOT_CONFIG")
+			if err := os.Remove(filepath.Join(h.dir, "claybot.yaml")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.daemon.reload(h.ctx, h.env)
+		if st := h.get("/status"); !strings.Contains(st, "the configuration was not reloaded") || !strings.Contains(st, "missing or has no key") {
+			t.Errorf("%q: the status is %s", text, st)
+		}
+		if c := h.daemon.config.Load(); len(c.Budgets) != 1 || c.Model.Off() == "" {
+			t.Errorf("%q: the settings are gone", text)
+		}
+	}
+	h.reload("log: json\n", nil)
+	if c := h.daemon.config.Load(); len(c.Budgets) != 0 {
+		t.Errorf("a file with a key was not taken: %v", c.Budgets)
 	}
 }
 
@@ -162,5 +195,12 @@ func TestNoOtherKeyForAServer(t *testing.T) {
 	h := startDaemon(t, "model: {name: m, base_url: '"+server.URL+"', key: env:NOPE}\n", nil)
 	if got := h.say("hello"); !strings.Contains(got, "The model is not configured correctly") || len(asked) > 0 {
 		t.Errorf("asked with %q, the reply is %q", asked, got)
+	}
+}
+
+// The names of protections that the configuration takes are those of the provider.
+func TestProtections(t *testing.T) {
+	if got, want := configs.Protections(), docker.Unsafe(); !slices.Equal(got, want) {
+		t.Errorf("configs has %v, docker %v", got, want)
 	}
 }

@@ -130,10 +130,14 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 	}
 }
 
-// reload replaces the settings of agents and access. An unreadable file changes
-// nothing, which status says until the next one is read.
+// reload replaces the settings of agents and access. A file that is unreadable,
+// missing or without a key, while the one in force has keys, changes nothing, which
+// status says until the next one is read.
 func (d *daemon) reload(ctx context.Context, e *env) {
 	next, _, err := e.load()
+	if was := d.config.Load(); err == nil && was.Keyed() && !next.Keyed() {
+		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.File)
+	}
 	if err != nil {
 		text := err.Error()
 		d.reloads.failed.Store(&text)
