@@ -310,9 +310,9 @@ func (k *keeper) tellRestored(ctx context.Context) {
 		state = "damaged or replaced and is back at its state of " + made.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; work that was unfinished then has ended, and the people concerned are told"))
-	err = k.d.system.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`. "+
-		"The log says why; `claybot outbox` lists messages that can be sent again.")
-	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply may be lost. Please send them again."))
+	err = k.d.system.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
+		"as have reminders and planned times of tasks that were due by then. The log says why; `claybot outbox` lists messages that can be sent again.")
+	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))
 	if err == nil {
 		err = k.db.SetMark(ctx, markRestored, "")
 	}

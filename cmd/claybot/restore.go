@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -67,10 +68,11 @@ func (c restoreCmd) Run(e *env) error {
 		return fmt.Errorf("restore: %w; run it again", err)
 	}
 	_, err = fmt.Fprintf(e.out, `%s is in place: the state of %s. What was there is %s.
-Unfinished work of that time has ended: %s (%d of them parked), %s, %s; claybot outbox retry sends a message again.
+Unfinished work of that time has ended: %s (%d of them parked), %s, %s, %s; claybot outbox retry sends a message again.
+Planned times of tasks up to now do not run; claybot cron shows them.
 People whose conversations went on since then are told at the next start. Start claybot now.
 `, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept,
-		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"))
+		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"), count(ended.Reminders, "reminder"))
 	return err
 }
 
@@ -123,9 +125,13 @@ func prepareRestored(ctx context.Context, dir, path string, made time.Time) (end
 }
 
 // endRestored ends what was unfinished at the state that the database went back to, and
-// leaves word for the next start. The zero time: that state is not known.
+// leaves word for the next start and for the sources. The zero time: that state is not known.
 func endRestored(ctx context.Context, db *sqlite.DB, made time.Time) (storage.Ended, error) {
-	if err := db.SetMark(ctx, markRestored, made.UTC().Format(copyTime)); err != nil {
+	err := db.SetMark(ctx, markRestored, made.UTC().Format(copyTime))
+	if err == nil {
+		err = db.SetMark(ctx, connectors.MarkRestored, time.Now().UTC().Format(time.RFC3339))
+	}
+	if err != nil {
 		return storage.Ended{}, err
 	}
 	return db.EndRestored(ctx)

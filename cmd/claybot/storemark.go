@@ -98,7 +98,7 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 	}
 	if log != nil {
 		log.Error("claybot.db is not what it was when claybot ended; unfinished work of that state has ended, and people are told", "reason", why,
-			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends,
+			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends, "reminders", ended.Reminders,
 			"next", "if this was not on purpose, stop claybot and run: claybot restore --data-dir "+e.dir)
 	}
 	return nil

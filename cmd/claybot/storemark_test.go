@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -67,6 +68,28 @@ func (l *life) acceptText(id, text string) {
 	if _, err := l.d.keeper.db.Post(l.Context(), storage.Posting{To: a.ID, Message: m}); err != nil {
 		l.Fatal(err)
 	}
+}
+
+// remind stores a reminder that is due.
+func (l *life) remind(id string) {
+	l.Helper()
+	a, err := l.d.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
+	if err == nil {
+		err = l.d.keeper.db.AddReminder(l.Context(), storage.Reminder{ID: id, Agent: a.ID, Due: claybot.Now() - 1, Note: "text"}, 10)
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// due is how many reminders are left.
+func (l *life) due() int {
+	l.Helper()
+	all, err := l.d.keeper.db.NextReminders(l.Context(), 10)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return len(all)
 }
 
 // skipped is why a message was not run, empty when it still waits.
@@ -265,13 +288,21 @@ func TestSetBack(t *testing.T) {
 				t.Fatal("the first start found a loss")
 			}
 			l.accept("first")
+			l.remind("r1")
 			next := begin(t, tt.happens(l))
 			if next.lost != tt.lost {
 				t.Fatalf("found a loss: %v, want %v", next.lost, tt.lost)
 			}
-			want := ""
+			want, reminders := "", 1
 			if tt.lost {
-				want = "restored"
+				want, reminders = "restored", 0
+			}
+			if got := next.due(); got != reminders {
+				t.Errorf("%d reminders are left, want %d", got, reminders)
+			}
+			// Sources run nothing from before.
+			if at, err := connectors.Restored(t.Context(), next.d.keeper.db, time.Now()); err != nil || at.IsZero() == tt.lost {
+				t.Errorf("the sources read that it was restored at %v, %v", at, err)
 			}
 			if tt.waits {
 				if got := next.skipped("first"); got != want {
