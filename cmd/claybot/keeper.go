@@ -50,6 +50,8 @@ type keeper struct {
 	broken chan error // the database turned out to be damaged
 
 	copying sync.Mutex // one copy at a time
+	marking sync.Mutex // held by mark
+	marked  int64      // the commits that the newest mark is behind; run's own
 
 	mu   sync.Mutex
 	last map[string]agentsystem.CheckStatus
@@ -107,6 +109,7 @@ func (k *keeper) run(ctx context.Context) error {
 			if err := k.agents.SaveEnds(ctx); err != nil {
 				k.d.log.Warn("cannot record where histories end", "err", err)
 			}
+			k.markCommits(ctx)
 		case <-overdue.C: // a machine that is off at night gets its copies as well
 			if last := k.results()["copy"]; time.Since(last.At.Time()) > 24*time.Hour {
 				work.Go(func() { k.copy(ctx) })

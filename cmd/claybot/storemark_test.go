@@ -124,6 +124,20 @@ func (l *life) killed() string {
 	return to
 }
 
+// minute is what happens every minute.
+func (l *life) minute() { l.d.keeper.markCommits(l.Context()) }
+
+// putBack returns the directory as kill -9 leaves it, with the database of another one.
+func (l *life) putBack(saved string) string {
+	l.Helper()
+	dir := l.killed()
+	for _, name := range []string{"claybot.db", "claybot.db-wal"} {
+		move(l.T, filepath.Join(saved, name), filepath.Join(dir, name))
+	}
+	drop(l.T, dir, "claybot.db-shm")
+	return dir
+}
+
 // checkpoint moves the log into the file, as it happens now and then.
 func (l *life) checkpoint() {
 	l.Helper()
@@ -264,6 +278,32 @@ func TestSetBack(t *testing.T) {
 			move(l.T, all[0], filepath.Join(dir, "claybot.db"))
 			return dir
 		}, true, true},
+		"kill -9 after some minutes": {func(l *life) string {
+			for i := range 3 {
+				l.accept(fmt.Sprint("later ", i))
+				l.minute()
+			}
+			return l.killed()
+		}, false, true},
+		"kill -9 between the marks of a minute": {func(l *life) string {
+			l.minute()
+			l.accept("later")
+			if _, err := grow(l.Context(), l.d.keeper.db, l.d.boots.Store()); err != nil {
+				l.Fatal(err)
+			}
+			return l.killed()
+		}, false, true},
+		"a state of the same process is put back": {func(l *life) string {
+			saved := l.killed()
+			l.accept("later")
+			l.minute()
+			return l.putBack(saved)
+		}, true, true},
+		"a state of the same minute is put back": {func(l *life) string {
+			saved := l.killed()
+			l.accept("later")
+			return l.putBack(saved)
+		}, false, true}, // looks like a process that was killed then
 		"the log is removed while it is in use": {func(l *life) string {
 			drop(l.T, l.dir, "claybot.db-wal")
 			k := l.d.keeper
@@ -315,6 +355,23 @@ func TestSetBack(t *testing.T) {
 				t.Errorf("the start behind it found a loss: %v, skipped %q", again.lost, again.skipped("second"))
 			}
 		})
+	}
+}
+
+// Without commits, the minutes write nothing.
+func TestMarkCommits(t *testing.T) {
+	l := begin(t, t.TempDir())
+	was := int64(0)
+	for i, grows := range []bool{true, false, false, true, false} {
+		if i == 3 {
+			l.accept("first")
+		}
+		l.minute()
+		n := int64(l.d.boots.Store().N)
+		if n > was != grows {
+			t.Errorf("minute %d: the mark is %d, was %d, want it to grow: %t", i, n, was, grows)
+		}
+		was = n
 	}
 }
 
