@@ -89,7 +89,7 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 	if found.ID == e.was.ID {
 		made = found.At.Time()
 	}
-	ended, err := endRestored(ctx, db, made)
+	ended, again, err := endRestored(ctx, e.dir, db, made)
 	if err == nil {
 		_, err = advance(ctx, e.dir, db)
 	}
@@ -98,7 +98,7 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 	}
 	if log != nil {
 		log.Error("claybot.db is not what it was when claybot ended; unfinished work of that state has ended, and people are told", "reason", why,
-			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends, "reminders", ended.Reminders,
+			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends, "reminders", ended.Reminders, "approvals", again.String(),
 			"next", "if this was not on purpose, stop claybot and run: claybot restore --data-dir "+e.dir)
 	}
 	return nil
