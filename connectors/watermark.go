@@ -49,7 +49,8 @@ func (w *Watermark) correct() {
 
 // Last is when the source delivered last, by this process or, where Marks are
 // shared, by another one; zero when it never has. Within a minute of a
-// delivery to this process it does not look at Marks.
+// delivery to this process it does not look at Marks. What was before the store was put
+// back to an earlier state is no gap.
 func (w *Watermark) Last(ctx context.Context) (time.Time, error) {
 	w.correct()
 	now := time.Now()
@@ -60,7 +61,14 @@ func (w *Watermark) Last(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return w.last, fmt.Errorf("read when the source delivered last: %w", err)
 	}
+	restored, err := Restored(ctx, w.Marks, now.Round(0))
+	if err != nil {
+		return w.last, err
+	}
 	kept, err := time.Parse(time.RFC3339, text)
+	if err == nil && kept.Before(restored) { // it went back with the store
+		kept = restored
+	}
 	switch {
 	case err != nil: // none yet, or written by hand
 	case ahead(kept):

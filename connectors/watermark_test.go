@@ -7,10 +7,16 @@ import (
 	"time"
 )
 
-// oneMark is Marks with one value.
+// oneMark is Marks with one value, of a store that was never restored.
 type oneMark struct{ value string }
 
-func (m *oneMark) Mark(context.Context, string) (string, error) { return m.value, nil }
+func (m *oneMark) Mark(_ context.Context, key string) (string, error) {
+	if key == MarkRestored {
+		return "", nil
+	}
+	return m.value, nil
+}
+
 func (m *oneMark) SetMark(_ context.Context, _, value string) error {
 	m.value = value
 	return nil
@@ -68,4 +74,44 @@ func TestWatermarkAfterClockWasAhead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A mark that went back with its store shows no gap from before the store was restored.
+func TestWatermarkAfterRestore(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		kept, restored time.Duration // how long ago; 0: there is none
+		want           time.Duration // -1: never
+	}{
+		{"never restored", 48 * time.Hour, 0, 48 * time.Hour},
+		{"restored", 48 * time.Hour, time.Hour, time.Hour},
+		{"it has delivered since", 10 * time.Minute, time.Hour, 10 * time.Minute},
+		{"the clock was ahead", 48 * time.Hour, -time.Hour, 0},
+		{"all is lost", 0, time.Hour, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := make(keyMarks)
+				for key, ago := range map[string]time.Duration{"k": tt.kept, MarkRestored: tt.restored} {
+					if ago != 0 {
+						m[key] = time.Now().Add(-ago).UTC().Format(time.RFC3339)
+					}
+				}
+				w := Watermark{Marks: m, Key: "k", Reach: 24 * time.Hour}
+				last, err := w.Last(t.Context())
+				if err != nil || last.IsZero() != (tt.want < 0) || !last.IsZero() && time.Since(last) != tt.want {
+					t.Errorf("delivered %v ago (never: %t), %v; want %v", time.Since(last), last.IsZero(), err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+type keyMarks map[string]string
+
+func (m keyMarks) Mark(_ context.Context, key string) (string, error) { return m[key], nil }
+
+func (m keyMarks) SetMark(_ context.Context, key, value string) error {
+	m[key] = value
+	return nil
 }

@@ -7,4 +7,6 @@ type Ended struct {
 	Parked   int // that waited for their agent
 	Runs     int
 	Sends    int
+	// Reminders were due by then, so they may have come already.
+	Reminders int
 }

@@ -44,6 +44,16 @@ func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB,
 	if err := want.settle(ctx, db, c.Log); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	// What a process that was killed has written down only, and what a set-back brought
+	// back that nobody can notice.
+	again, err := withdraw(ctx, dir, db, false)
+	switch {
+	case c.Log == nil:
+	case err != nil:
+		c.Log.Warn("failed to compare approvals with revoked.json", "err", err)
+	case again.any():
+		c.Log.Warn("revoked approvals withdrawn from the database", "reason", again.String())
+	}
 	return db, nil
 }
 

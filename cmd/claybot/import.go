@@ -172,11 +172,13 @@ func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 
 // archiveOf says where a data directory has what nodes share as a tree.
 func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
+	names := web.Names()
+	names["access/revoked.json"] = "revoked.json"
 	return files.ArchiveConfig{
 		Dir: dir, Tables: db,
 		Documents: documents.Copier{},
 		Folders:   []string{"cron", "heartbeat", "skills", "mcp"},
-		Names:     web.Names(),
+		Names:     names,
 		Marks:     []string{cron.Mark, heartbeat.Mark},
 		Gathered:  func(path string, body []byte) bool { return path == heartbeat.SharedFile || cron.IsFacts(path, body) },
 		Spread: func(marks map[string]string, all map[string][]byte) map[string][]byte {

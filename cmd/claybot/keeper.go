@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,8 @@ const (
 	markChecks    = "checks" // their results, as JSON
 	checkRestored = "restored"
 	markRestored  = "restored" // when the copy was made that the database was restored from
+	// markWithdrawn is what of its approvals was withdrawn, as a sentence.
+	markWithdrawn = "restored_withdrawn"
 )
 
 // A keeper checks a data directory after the start and every day, and keeps verified
@@ -50,6 +53,8 @@ type keeper struct {
 	broken chan error // the database turned out to be damaged
 
 	copying sync.Mutex // one copy at a time
+	marking sync.Mutex // held by mark
+	marked  int64      // the commits that the newest mark is behind; run's own
 
 	mu   sync.Mutex
 	last map[string]agentsystem.CheckStatus
@@ -107,6 +112,7 @@ func (k *keeper) run(ctx context.Context) error {
 			if err := k.agents.SaveEnds(ctx); err != nil {
 				k.d.log.Warn("cannot record where histories end", "err", err)
 			}
+			k.markCommits(ctx)
 		case <-overdue.C: // a machine that is off at night gets its copies as well
 			if last := k.results()["copy"]; time.Since(last.At.Time()) > 24*time.Hour {
 				work.Go(func() { k.copy(ctx) })
@@ -309,12 +315,17 @@ func (k *keeper) tellRestored(ctx context.Context) {
 	if !made.IsZero() {
 		state = "damaged or replaced and is back at its state of " + made.UTC().Format("2006-01-02 15:04 UTC")
 	}
+	approvals, err := k.db.Mark(ctx, markWithdrawn)
+	if err != nil {
+		return
+	}
 	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; work that was unfinished then has ended, and the people concerned are told"))
-	err = k.d.system.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`. "+
-		"The log says why; `claybot outbox` lists messages that can be sent again.")
-	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply may be lost. Please send them again."))
+	err = k.d.system.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
+		"as have reminders and planned times of tasks that were due by then. The log says why; `claybot outbox` lists messages that can be sent again. "+
+		cmp.Or(approvals, withdrawn{}.String()))
+	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))
 	if err == nil {
-		err = k.db.SetMark(ctx, markRestored, "")
+		err = errors.Join(k.db.SetMark(ctx, markWithdrawn, ""), k.db.SetMark(ctx, markRestored, ""))
 	}
 	if err != nil && ctx.Err() == nil {
 		k.d.log.Warn("cannot tell people that the database went back; the next start tries again", "err", err)

@@ -165,7 +165,7 @@ func TestKeeperCopies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claybot.db")
 	ends := func(want storage.Ended) func(string) error {
 		return func(fresh string) error {
-			got, _, err := prepareRestored(t.Context(), filepath.Dir(path), fresh, time.Now())
+			got, _, _, err := prepareRestored(t.Context(), filepath.Dir(path), fresh, time.Now())
 			if err == nil && got != want {
 				err = fmt.Errorf("ended %+v, want %+v", got, want)
 			}

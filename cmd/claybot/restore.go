@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -55,9 +56,10 @@ func (c restoreCmd) Run(e *env) error {
 	}
 	path := filepath.Join(dir, "claybot.db")
 	var ended storage.Ended
+	var again withdrawn
 	var mark storage.StoreMark
 	err = sqlite.Restore(ctx, from, path, kept, func(fresh string) (err error) {
-		ended, mark, err = prepareRestored(ctx, dir, fresh, made)
+		ended, again, mark, err = prepareRestored(ctx, dir, fresh, made)
 		return err
 	})
 	if err == nil {
@@ -67,10 +69,12 @@ func (c restoreCmd) Run(e *env) error {
 		return fmt.Errorf("restore: %w; run it again", err)
 	}
 	_, err = fmt.Fprintf(e.out, `%s is in place: the state of %s. What was there is %s.
-Unfinished work of that time has ended: %s (%d of them parked), %s, %s; claybot outbox retry sends a message again.
+Unfinished work of that time has ended: %s (%d of them parked), %s, %s, %s; claybot outbox retry sends a message again.
+Planned times of tasks up to now do not run; claybot cron shows them.
+%s
 People whose conversations went on since then are told at the next start. Start claybot now.
 `, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept,
-		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"))
+		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"), count(ended.Reminders, "reminder"), again)
 	return err
 }
 
@@ -108,25 +112,36 @@ func madeAt(path string) (time.Time, error) {
 
 // prepareRestored makes a copy at path the database of a data directory: what was
 // unfinished when it was made has ended, and it is ahead of the boot record.
-func prepareRestored(ctx context.Context, dir, path string, made time.Time) (ended storage.Ended, m storage.StoreMark, err error) {
+func prepareRestored(ctx context.Context, dir, path string, made time.Time) (ended storage.Ended, again withdrawn, m storage.StoreMark, err error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Config{})
 	if err != nil {
-		return ended, m, err
+		return ended, again, m, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if ended, err = endRestored(ctx, db, made); err != nil {
-		return ended, m, err
+	if ended, again, err = endRestored(ctx, dir, db, made); err != nil {
+		return ended, again, m, err
 	}
 	b, _ := files.ReadBoot(dir) // one that cannot be read counts as none
 	m, err = grow(ctx, db, b.Store)
-	return ended, m, err
+	return ended, again, m, err
 }
 
-// endRestored ends what was unfinished at the state that the database went back to, and
-// leaves word for the next start. The zero time: that state is not known.
-func endRestored(ctx context.Context, db *sqlite.DB, made time.Time) (storage.Ended, error) {
-	if err := db.SetMark(ctx, markRestored, made.UTC().Format(copyTime)); err != nil {
-		return storage.Ended{}, err
+// endRestored ends what was unfinished at the state that the database of dir went back
+// to, withdraws what was revoked since, and leaves word for the next start and for the
+// sources. The zero time: that state is not known.
+func endRestored(ctx context.Context, dir string, db *sqlite.DB, made time.Time) (ended storage.Ended, again withdrawn, err error) {
+	err = db.SetMark(ctx, markRestored, made.UTC().Format(copyTime))
+	if err == nil {
+		err = db.SetMark(ctx, connectors.MarkRestored, time.Now().UTC().Format(time.RFC3339))
 	}
-	return db.EndRestored(ctx)
+	if err == nil {
+		ended, err = db.EndRestored(ctx)
+	}
+	if err == nil {
+		again, err = withdraw(ctx, dir, db, true)
+	}
+	if err == nil && again.any() { // else it may have been done by a call that was cut short
+		err = db.SetMark(ctx, markWithdrawn, again.String())
+	}
+	return ended, again, err
 }

@@ -89,7 +89,7 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 	if found.ID == e.was.ID {
 		made = found.At.Time()
 	}
-	ended, err := endRestored(ctx, db, made)
+	ended, again, err := endRestored(ctx, e.dir, db, made)
 	if err == nil {
 		_, err = advance(ctx, e.dir, db)
 	}
@@ -98,7 +98,7 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 	}
 	if log != nil {
 		log.Error("claybot.db is not what it was when claybot ended; unfinished work of that state has ended, and people are told", "reason", why,
-			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends,
+			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends, "reminders", ended.Reminders, "approvals", again.String(),
 			"next", "if this was not on purpose, stop claybot and run: claybot restore --data-dir "+e.dir)
 	}
 	return nil
@@ -149,6 +149,8 @@ func (k *keeper) mark(ctx context.Context, working bool) {
 	if k == nil || k.d.boots == nil {
 		return
 	}
+	k.marking.Lock() // else a slow one could put the database behind the record
+	defer k.marking.Unlock()
 	m, err := grow(ctx, k.db, k.d.boots.Store())
 	if err != nil {
 		m = k.d.boots.Store()
@@ -160,6 +162,16 @@ func (k *keeper) mark(ctx context.Context, working bool) {
 	if err != nil {
 		k.d.log.Warn("cannot mark the state of the database; if it is lost or set back, the next start may not notice", "err", err)
 	}
+}
+
+// markCommits moves the marks on if something was committed since it last did: an older
+// state of the database that is put back after this process was killed is recognized.
+func (k *keeper) markCommits(ctx context.Context) {
+	if k.db.Commits() == k.marked {
+		return
+	}
+	k.mark(ctx, true)
+	k.marked = k.db.Commits()
 }
 
 // markTime bounds the last mark of a daemon that ends.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -69,6 +70,28 @@ func (l *life) acceptText(id, text string) {
 	}
 }
 
+// remind stores a reminder that is due.
+func (l *life) remind(id string) {
+	l.Helper()
+	a, err := l.d.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
+	if err == nil {
+		err = l.d.keeper.db.AddReminder(l.Context(), storage.Reminder{ID: id, Agent: a.ID, Due: claybot.Now() - 1, Note: "text"}, 10)
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// due is how many reminders are left.
+func (l *life) due() int {
+	l.Helper()
+	all, err := l.d.keeper.db.NextReminders(l.Context(), 10)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return len(all)
+}
+
 // skipped is why a message was not run, empty when it still waits.
 func (l *life) skipped(id string) string {
 	l.Helper()
@@ -99,6 +122,20 @@ func (l *life) killed() string {
 		l.Fatal(err)
 	}
 	return to
+}
+
+// minute is what happens every minute.
+func (l *life) minute() { l.d.keeper.markCommits(l.Context()) }
+
+// putBack returns the directory as kill -9 leaves it, with the database of another one.
+func (l *life) putBack(saved string) string {
+	l.Helper()
+	dir := l.killed()
+	for _, name := range []string{"claybot.db", "claybot.db-wal"} {
+		move(l.T, filepath.Join(saved, name), filepath.Join(dir, name))
+	}
+	drop(l.T, dir, "claybot.db-shm")
+	return dir
 }
 
 // checkpoint moves the log into the file, as it happens now and then.
@@ -241,6 +278,32 @@ func TestSetBack(t *testing.T) {
 			move(l.T, all[0], filepath.Join(dir, "claybot.db"))
 			return dir
 		}, true, true},
+		"kill -9 after some minutes": {func(l *life) string {
+			for i := range 3 {
+				l.accept(fmt.Sprint("later ", i))
+				l.minute()
+			}
+			return l.killed()
+		}, false, true},
+		"kill -9 between the marks of a minute": {func(l *life) string {
+			l.minute()
+			l.accept("later")
+			if _, err := grow(l.Context(), l.d.keeper.db, l.d.boots.Store()); err != nil {
+				l.Fatal(err)
+			}
+			return l.killed()
+		}, false, true},
+		"a state of the same process is put back": {func(l *life) string {
+			saved := l.killed()
+			l.accept("later")
+			l.minute()
+			return l.putBack(saved)
+		}, true, true},
+		"a state of the same minute is put back": {func(l *life) string {
+			saved := l.killed()
+			l.accept("later")
+			return l.putBack(saved)
+		}, false, true}, // looks like a process that was killed then
 		"the log is removed while it is in use": {func(l *life) string {
 			drop(l.T, l.dir, "claybot.db-wal")
 			k := l.d.keeper
@@ -265,13 +328,21 @@ func TestSetBack(t *testing.T) {
 				t.Fatal("the first start found a loss")
 			}
 			l.accept("first")
+			l.remind("r1")
 			next := begin(t, tt.happens(l))
 			if next.lost != tt.lost {
 				t.Fatalf("found a loss: %v, want %v", next.lost, tt.lost)
 			}
-			want := ""
+			want, reminders := "", 1
 			if tt.lost {
-				want = "restored"
+				want, reminders = "restored", 0
+			}
+			if got := next.due(); got != reminders {
+				t.Errorf("%d reminders are left, want %d", got, reminders)
+			}
+			// Sources run nothing from before.
+			if at, err := connectors.Restored(t.Context(), next.d.keeper.db, time.Now()); err != nil || at.IsZero() == tt.lost {
+				t.Errorf("the sources read that it was restored at %v, %v", at, err)
 			}
 			if tt.waits {
 				if got := next.skipped("first"); got != want {
@@ -284,6 +355,23 @@ func TestSetBack(t *testing.T) {
 				t.Errorf("the start behind it found a loss: %v, skipped %q", again.lost, again.skipped("second"))
 			}
 		})
+	}
+}
+
+// Without commits, the minutes write nothing.
+func TestMarkCommits(t *testing.T) {
+	l := begin(t, t.TempDir())
+	was := int64(0)
+	for i, grows := range []bool{true, false, false, true, false} {
+		if i == 3 {
+			l.accept("first")
+		}
+		l.minute()
+		n := int64(l.d.boots.Store().N)
+		if n > was != grows {
+			t.Errorf("minute %d: the mark is %d, was %d, want it to grow: %t", i, n, was, grows)
+		}
+		was = n
 	}
 }
 

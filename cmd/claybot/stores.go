@@ -67,7 +67,7 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 	if err != nil {
 		return err
 	}
-	d.db, d.stores.close = db, []io.Closer{db}
+	d.db, d.stores.close = &revocable{DB: db, dir: c.DataDir, log: d.log}, []io.Closer{db}
 	agents, err := files.Open(files.Config{Dir: c.DataDir, Index: db, Log: d.log, OnDamage: d.onDamage})
 	if err != nil {
 		return err

@@ -84,6 +84,9 @@ type Cron struct {
 	ended    []ending  // that the loop has not seen yet
 	over     []*task   // whose folders are to be put aside
 	wake     time.Time // until when the loop sleeps
+	// restored is when the store was last put back to an earlier state, which Run finds
+	// out before all else: no instant up to then fires.
+	restored time.Time
 }
 
 var (
@@ -182,6 +185,9 @@ func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error
 	}
 	r := &running{ctx: ctx, handler: h, folder: f, jobs: make(chan *task, 8*posters), gates: make(chan struct{}, maxGates)}
 	facts, err := c.loadFacts(ctx)
+	if err == nil {
+		c.restored, err = connectors.Restored(ctx, c.cfg.Marks, c.now())
+	}
 	if err == nil {
 		var rows map[string]storage.LedgerRow
 		if rows, err = c.cfg.Ledger.LastFirings(ctx); err == nil {

@@ -85,7 +85,7 @@ func (c *Cron) settle(r *running) {
 func (c *Cron) conclude(t *task, e ending) {
 	t.unsettled = false
 	switch {
-	case e.state == claybot.RunFailed && e.attempt <= t.def.spec.Retries:
+	case e.state == claybot.RunFailed && e.attempt <= t.def.spec.Retries && t.last.After(c.restored):
 		t.retry = &retry{planned: t.last, attempt: e.attempt + 1, at: e.at.Add(backoff(e.attempt))}
 	case t.def.spec.Once && e.state.Ended():
 		t.spent = true

@@ -13,9 +13,10 @@ import (
 
 // The reasons of rows in the ledger that did not run.
 const (
-	reasonMissed  = "missed" // and how many in parentheses
-	reasonOverlap = "overlap"
-	reasonGate    = "gate"
+	reasonMissed   = "missed"   // and how many in parentheses
+	reasonRestored = "restored" // the same; the ledger has lost whether they ran
+	reasonOverlap  = "overlap"
+	reasonGate     = "gate"
 )
 
 const (
@@ -58,6 +59,10 @@ func (c *Cron) fire(r *running, t *task) {
 		c.done(r, t, last, nil)
 		return
 	}
+	if newest, _, n := def.plan.newest(last, sooner(c.restored, now)); n > 0 {
+		c.done(r, t, newest, c.skip(r.ctx, def.uid, newest, fmt.Sprintf("%s (%d)", reasonRestored, n)))
+		return
+	}
 	if c.cfg.Tree != nil && (d.missed > 0 || d.late || !d.skip.IsZero()) {
 		if wait, err := c.refresh(r, t); err != nil || wait {
 			c.wait(r, t, last, err)
@@ -90,6 +95,13 @@ func (c *Cron) fire(r *running, t *task) {
 		return
 	}
 	c.judged(r, s, last)
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // judged goes on with a shot whose past is known: it is given up, or goes

@@ -63,6 +63,52 @@ func TestDeadRoute(t *testing.T) {
 	}
 }
 
+// A store that went back in time does not know which instants have run: none up to the
+// moment when that was noticed runs, whatever the task's rule says, and the ledger says
+// why. What comes after it runs as planned.
+func TestRestored(t *testing.T) {
+	for name, tt := range map[string]struct {
+		back   func(r *rig, saved *world) // makes the store an earlier one
+		ledger []string                   // of the schedule, at the end
+	}{
+		"an earlier state": {func(r *rig, saved *world) { r.rows, r.marks = saved.rows, saved.marks }, []string{
+			"2000-01-01T00:20:00Z FAILED", "2000-01-01T01:00:00Z skipped restored (2)", "2000-01-01T01:20:00Z FAILED",
+		}},
+		"all is lost": {func(r *rig, _ *world) { r.rows, r.marks = newWorld().rows, newWorld().marks }, []string{
+			"2000-01-01T01:20:00Z FAILED",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.ends = func(claybot.AgentMessage) (claybot.RunState, string) { return claybot.RunFailed, "" }
+				r.cfg.Poll = time.Minute
+				r.write("often", taskText("a", "schedule: '*/20 * * * *'", "misfire: run_once", "retries: 1"))
+				r.write("past", taskText("b", "at: 2000-01-01T00:50:00Z", "misfire: run_once"))
+				r.write("later", taskText("c", "at: 2000-01-01T01:25:00Z", "misfire: run_once"))
+				r.start()
+				pass(20*time.Minute + 10*time.Second)
+				saved := r.copied()
+				pass(41 * time.Minute)
+				r.stop()
+				if got := len(r.posts); got != 4 {
+					t.Fatalf("before: fired %v", r.fired())
+				}
+				tt.back(r, saved)
+				r.marks[connectors.MarkRestored] = time.Now().UTC().Format(time.RFC3339)
+				r.posts = nil
+				// Its folder had not been put aside yet.
+				r.write("past", taskText("b", "at: 2000-01-01T00:50:00Z", "misfire: run_once"))
+				r.start()
+				pass(28 * time.Minute)
+				r.stop()
+				r.is(r.fired(), "2000-01-01T01:20:00Z@01:20:00", "2000-01-01T01:25:00Z@01:25:00")
+				r.is(r.ledger("a"), tt.ledger...)
+				r.is(r.ledger("b"), "2000-01-01T00:50:00Z skipped restored (1)")
+			})
+		})
+	}
+}
+
 // The clock is set while cron runs.
 func TestClockJumps(t *testing.T) {
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +100,21 @@ func (w *world) entered(f claybot.Firing) bool {
 		}
 	}
 	return false
+}
+
+// copied is the store as it is now.
+func (w *world) copied() *world {
+	w.lock()
+	defer w.mu.Unlock()
+	to := newWorld()
+	for task, rows := range w.rows {
+		for _, row := range rows {
+			same := *row
+			to.rows[task] = append(to.rows[task], &same)
+		}
+	}
+	maps.Copy(to.marks, w.marks)
+	return to
 }
 
 func (w *world) enter(row *storage.LedgerRow) {

@@ -28,6 +28,7 @@ type backfill struct {
 	handler gapHandler
 	log     *slog.Logger
 	good    connectors.Watermark // when a socket was open last; run's own
+	floor   time.Time            // when the store was restored last: nothing older is posted; run's own
 	kick    chan struct{}
 
 	mu       sync.Mutex
@@ -361,9 +362,14 @@ func (b *backfill) kept(ctx context.Context) (h hole, err error) {
 	if err != nil {
 		return h, fmt.Errorf("read the last gap: %w", err)
 	}
-	if text != "" && json.Unmarshal([]byte(text), &h) != nil {
-		h = hole{} // of another version, or written by hand
+	restored, err := connectors.Restored(ctx, b.chat.cfg.Marks, time.Now())
+	if err != nil {
+		return h, err
 	}
+	if text != "" && json.Unmarshal([]byte(text), &h) != nil || h.To < restored.Unix() {
+		h = hole{} // of another version, written by hand, or from before the store was restored
+	}
+	b.floor = restored
 	return h, nil
 }
 

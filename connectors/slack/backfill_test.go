@@ -63,6 +63,17 @@ func (p *people) Missed(_ context.Context, m connectors.Missed) (int, error) {
 	return 0, nil
 }
 
+// forget leaves of all messages but those of these texts no trace.
+func (p *people) forget(texts ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.got = slices.DeleteFunc(p.got, func(in incoming) bool { return !slices.Contains(texts, in.message.Text) })
+	clear(p.known)
+	for _, in := range p.got {
+		p.known[in.message.ID] = true
+	}
+}
+
 // told are the channels that were told of a gap.
 func (p *people) told() (channels []string) {
 	p.mu.Lock()
@@ -227,6 +238,33 @@ func TestBackfill(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A store that went back in time does not know what has been answered since: nothing
+// that is older than the restore is posted again, also not because of a later gap, which is
+// read from some minutes before it. What was written afterwards is posted.
+func TestBackfillAfterRestore(t *testing.T) {
+	inGapWorld(t, forgetful(), func(w *gapWorld) {
+		w.start(w.t)
+		w.slack.DM("UANN", "one")
+		time.Sleep(2 * time.Hour)
+		w.settled(w.t)
+		back := w.cfg.Marks.(*marks).copied()
+		w.slack.DM("UANN", "two")
+		time.Sleep(2 * time.Hour)
+		w.slack.DM("UANN", "three")
+		w.settled(w.t)
+		w.away(time.Minute, func() {
+			w.cfg.Marks = back
+			back.kept[connectors.MarkRestored] = time.Now().UTC().Format(time.RFC3339)
+			w.people.forget("one")
+		})
+		w.away(6*time.Minute, func() { w.slack.DM("UANN", "four") })
+		time.Sleep(2 * time.Minute)
+		w.settled(w.t)
+		w.wants("one", "four")
+		w.wantsTold()
+	})
 }
 
 // All pages are read, at the pace that Slack sets.

@@ -117,7 +117,11 @@ func (r *replay) pause(ctx context.Context, d time.Duration) bool {
 // collect reads what stands in the history of a conversation and of its threads
 // since the gap began, oldest first. Beside an error it returns what it has.
 func (b *backfill) collect(ctx context.Context, r *replay) ([]said, error) {
-	oldest := stampOf(r.from.Add(-gapMargin))
+	from := r.from.Add(-gapMargin)
+	if from.Before(b.floor) {
+		from = b.floor
+	}
+	oldest := stampOf(from)
 	args := url.Values{
 		"channel": {r.channel}, "oldest": {oldest}, "latest": {stampOf(time.Now())}, "inclusive": {"1"}, "limit": {strconv.Itoa(historyItems)},
 	}

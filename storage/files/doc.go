@@ -5,6 +5,7 @@
 //	<dir>/                      0700, every file 0600, whatever the umask
 //	├── claybot.lock            flock; holds the pid of the process that has it
 //	├── boots.json              storage.Boot of the process that has, or had, the directory
+//	├── revoked.json            Revoked: what an older copy of the database must not approve again
 //	├── unfinished              only while the directory is made as a copy of a store: nobody uses it
 //	├── agents/<cuid2>/
 //	│   ├── descriptor.json     {"v","id","type","createdAt", the fields of claybot.Descriptor}

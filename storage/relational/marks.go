@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot/storage"
 )
@@ -38,4 +39,20 @@ func (db *Store) SetMarks(ctx context.Context, values map[string]string) error {
 		return fmt.Errorf("set %d marks: %w", len(values), err)
 	}
 	return nil
+}
+
+// MarkKeys lists the keys of the marks that begin with prefix.
+func (db *Store) MarkKeys(ctx context.Context, prefix string) (keys []string, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT key FROM marks WHERE key >= ? ORDER BY key", func(r Row) error {
+			if key := r.Str(0); strings.HasPrefix(key, prefix) {
+				keys = append(keys, key)
+			}
+			return nil
+		}, prefix)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the marks of %s: %w", prefix, err)
+	}
+	return keys, nil
 }

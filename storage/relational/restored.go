@@ -15,15 +15,22 @@ const reasonRestored = "restored"
 // noticePrefix begins the ids of the notices of endParked.
 const noticePrefix = reasonRestored + "/"
 
+// reminderPrefix begins the ids of the messages that reminders become.
+const reminderPrefix = "reminder/"
+
 // textRestored is what the writer of a parked message reads whose agent is not known.
 const textRestored = "My database is back at an earlier state. Messages that had no reply may be lost. Please send them again."
 
 // EndRestored ends all work that was unfinished when a copy of the store was made: it has
 // most likely ended since, and to do it again would answer and act twice. Waiting and
-// parked messages are skipped, runs fail, and outgoing messages fail, which an operator
-// can retry. Senders that RestoredAgents cannot name get a notice. A second call changes
-// nothing, so a call that was cut short is made again.
+// parked messages are skipped, as are reminders that are due by now, runs fail, and
+// outgoing messages fail, which an operator can retry. Senders that RestoredAgents cannot
+// name get a notice. A second call changes nothing, so a call that was cut short is made
+// again.
 func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
+	if e.Reminders, err = db.endReminders(ctx); err != nil {
+		return e, fmt.Errorf("end restored reminders: %w", err)
+	}
 	const passes = 10 // an agent that is told of the end of another has a message more
 	for range passes {
 		var ids []claybot.AgentID
@@ -63,16 +70,65 @@ func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	return e, nil
 }
 
-// RestoredAgents are the agents whose newest message of a person EndRestored has ended.
+// RestoredAgents are the agents whose newest message of a person, or one of whose
+// reminders, EndRestored has ended.
 func (db *Store) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT a.id FROM agents a JOIN messages m ON m.rowid = a.last_user_n WHERE m.skipped = '"+reasonRestored+"'",
+		return c.each("SELECT a.id FROM agents a JOIN messages m ON m.rowid = a.last_user_n WHERE m.skipped = '"+reasonRestored+"'"+
+			" UNION SELECT agent FROM messages WHERE id >= '"+reminderPrefix+"' AND id < 'reminder0' AND skipped = '"+reasonRestored+"'",
 			func(r Row) error { ids = append(ids, claybot.AgentID(r.Str(0))); return nil })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list agents with restored messages: %w", err)
 	}
 	return ids, nil
+}
+
+// endReminders ends the reminders that are due, and counts them. Each is kept as a message
+// that was skipped.
+func (db *Store) endReminders(ctx context.Context) (ended int, err error) {
+	return write(ctx, db, func(c *Conn) (int, error) {
+		var due []storage.Reminder
+		now := c.now()
+		err := c.each("SELECT "+reminderColumns+" FROM reminders WHERE due <= ? ORDER BY due, made, id", func(r Row) error {
+			m, err := decodeReminder(r)
+			if err != nil { // its place is damaged, and it goes nowhere
+				m.Context, m.Route = claybot.MessageContext{}, nil
+			}
+			due = append(due, m)
+			return nil
+		}, now)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range due {
+			if err := c.endReminder(r, now); err != nil {
+				return 0, err
+			}
+		}
+		return len(due), nil
+	})
+}
+
+func (c *Conn) endReminder(r storage.Reminder, now int64) error {
+	if err := c.do("DELETE FROM reminders WHERE agent = ? AND id = ?", r.Agent, r.ID); err != nil {
+		return err
+	}
+	m := claybot.AgentMessage{
+		ID: claybot.MessageID(reminderPrefix + r.ID), Type: claybot.MessageSystem, Kind: claybot.KindReminder,
+		Text: r.Note, At: claybot.Time(now), Context: r.Context, Route: r.Route,
+	}
+	a, err := c.loadInbox(r.Agent)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	if repeat, err := c.name(&m); err != nil || repeat {
+		return err
+	}
+	if err := c.receive(a, m, reasonRestored, storage.Wait{}, now); err != nil {
+		return err
+	}
+	return c.saveInbox(a)
 }
 
 // endAllParked ends the parked messages of all agents, and counts them.

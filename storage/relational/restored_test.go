@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -27,7 +28,13 @@ func TestEndRestored(t *testing.T) {
 	if _, err := db.Enqueue(ctx, claybot.Outgoing{ID: "o1", Kind: claybot.OutgoingNotice, Route: known.Route(), Text: "text", Part: 1, Parts: 1}); err != nil {
 		t.Fatal(err)
 	}
-	for round, want := range []storage.Ended{{Messages: 1, Parked: 3, Sends: 1}, {}} {
+	for id, in := range map[string]time.Duration{"r1": -time.Hour, "r2": time.Hour} {
+		due := claybot.At(time.Now().Add(in))
+		if err := db.AddReminder(ctx, storage.Reminder{ID: id, Agent: theAgent.ID, Due: due, Note: "text"}, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round, want := range []storage.Ended{{Messages: 1, Parked: 3, Sends: 1, Reminders: 1}, {}} {
 		if got, err := db.EndRestored(ctx); err != nil || got != want {
 			t.Errorf("call %d ended %+v, %v; want %+v", round+1, got, err, want)
 		}
@@ -35,10 +42,13 @@ func TestEndRestored(t *testing.T) {
 	if left, err := db.ParkedTotals(ctx); err != nil || left.Messages != 0 {
 		t.Errorf("still parked: %+v, %v", left, err)
 	}
-	for id, agent := range map[claybot.MessageID]claybot.AgentID{"waits": theAgent.ID, "p1": theAgent.ID, "p2": "", "p3": ""} {
+	for id, agent := range map[claybot.MessageID]claybot.AgentID{"waits": theAgent.ID, "reminder/r1": theAgent.ID, "p1": theAgent.ID, "p2": "", "p3": ""} {
 		if r, err := db.Receipt(ctx, id); err != nil || r.Skipped != "restored" || r.Agent != agent {
 			t.Errorf("%s: skipped %q of agent %q, %v", id, r.Skipped, r.Agent, err)
 		}
+	}
+	if left, err := db.Reminders(ctx, theAgent.ID); err != nil || len(left) != 1 || left[0].ID != "r2" {
+		t.Errorf("reminders left: %+v, %v; want the one that is not due", left, err)
 	}
 	m := textMessage("p1")
 	m.Keys = []string{"key of p1"}
@@ -52,6 +62,21 @@ func TestEndRestored(t *testing.T) {
 		t.Errorf("%d notices to the person whose agent is not known, want 1", n)
 	}
 	checkFigures(t, db)
+}
+
+// The person of an agent is told when nothing but a reminder has ended.
+func TestEndRestoredReminder(t *testing.T) {
+	db := openFresh(t)
+	ctx := t.Context()
+	if err := db.AddReminder(ctx, storage.Reminder{ID: "r1", Agent: theAgent.ID, Due: 1, Note: "text"}, 10); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := db.EndRestored(ctx); err != nil || got != (storage.Ended{Reminders: 1}) {
+		t.Errorf("ended %+v, %v", got, err)
+	}
+	if ids, err := db.RestoredAgents(ctx); err != nil || !slices.Equal(ids, []claybot.AgentID{theAgent.ID}) {
+		t.Errorf("agents to tell: %v, %v", ids, err)
+	}
 }
 
 // A parked message that cannot be read is ended as the others are.

@@ -59,6 +59,7 @@ type DB struct {
 	file    fs.FileInfo           // what is open
 	damaged func(error)           // Config.Damaged
 	refusal atomic.Pointer[error] // of all calls: the file is damaged
+	commits atomic.Int64          // that changed something
 
 	readers  chan *conn // idle readers; nil stands for one not yet opened
 	reporter chan *conn // the same for the one of reports, which may take long

@@ -132,7 +132,7 @@ func (db *DB) transaction(calls []*call) (err error) {
 	if err != nil {
 		return err
 	}
-	soft := true
+	soft, wrote := true, false
 	for _, cl := range calls {
 		soft = soft && cl.soft
 	}
@@ -158,6 +158,7 @@ func (db *DB) transaction(calls []*call) (err error) {
 		if cl.err != nil && (c.Wrote() || storeFailed(cl.err)) {
 			return cl.err
 		}
+		wrote = wrote || c.Wrote()
 		if c.Wrote() && !cl.soft {
 			c.Changed()
 		}
@@ -171,9 +172,15 @@ func (db *DB) transaction(calls []*call) (err error) {
 	if err := c.control("COMMIT"); err != nil {
 		return err
 	}
+	if wrote {
+		db.commits.Add(1)
+	}
 	db.tell(c.Done())
 	return nil
 }
+
+// Commits is how many commits have changed something since the store was opened.
+func (db *DB) Commits() int64 { return db.commits.Load() }
 
 // tell is called after each commit. A hook that panics does not end the writer.
 func (db *DB) tell(done relational.Done) {

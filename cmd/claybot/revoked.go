@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools/skills"
+)
+
+// skillPrefix begins the marks that allow skills.
+const skillPrefix = "skill/"
+
+// personKey and ruleKey are keys of files.Revoked; a skill has that of its mark.
+func personKey(connector, subject string) string { return "person/" + connector + "/" + subject }
+
+func ruleKey(agent claybot.AgentID, rule string) string { return "rule/" + string(agent) + "/" + rule }
+
+// A revocable is the database of a data directory. What is revoked is written to
+// files.Revoked before the database changes, and what is approved again is removed from
+// there afterwards.
+type revocable struct {
+	*sqlite.DB
+	dir string
+	log *slog.Logger
+
+	mu sync.Mutex // held while the file changes
+}
+
+// Revoke implements storage.Access.
+func (r *revocable) Revoke(ctx context.Context, connector, subject string) error {
+	r.note([]string{personKey(connector, subject)}, nil)
+	return r.DB.Revoke(ctx, connector, subject)
+}
+
+// Grant implements storage.Access.
+func (r *revocable) Grant(ctx context.Context, g storage.Grant) error {
+	err := r.DB.Grant(ctx, g)
+	if err == nil {
+		r.note(nil, []string{personKey(g.Connector, g.Subject)})
+	}
+	return err
+}
+
+// SetMark implements storage.Marks.
+func (r *revocable) SetMark(ctx context.Context, key, value string) error {
+	skill := strings.HasPrefix(key, skillPrefix)
+	if skill && value == "" {
+		r.note([]string{key}, nil)
+	}
+	err := r.DB.SetMark(ctx, key, value)
+	if err == nil && skill && value != "" {
+		r.note(nil, []string{key})
+	}
+	return err
+}
+
+// SaveAgentSettings implements storage.Index.
+func (r *revocable) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
+	all, err := r.AgentSettings(ctx)
+	if err != nil {
+		return err
+	}
+	var gone, kept []string
+	for _, rule := range all[id].Approved {
+		if !slices.Contains(s.Approved, rule) {
+			gone = append(gone, ruleKey(id, rule))
+		}
+	}
+	for _, rule := range s.Approved {
+		kept = append(kept, ruleKey(id, rule))
+	}
+	r.note(gone, nil)
+	err = r.DB.SaveAgentSettings(ctx, id, s)
+	if err == nil {
+		r.note(nil, kept)
+	}
+	return err
+}
+
+// note changes the file. A disk that is full keeps nobody from revoking.
+func (r *revocable) note(revoked, approved []string) {
+	if len(revoked)+len(approved) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all, err := files.ReadRevoked(r.dir)
+	if err == nil {
+		changed := len(revoked) > 0
+		for _, key := range revoked {
+			all.At[key] = claybot.Now()
+		}
+		for _, key := range approved {
+			_, was := all.At[key]
+			changed = changed || was
+			delete(all.At, key)
+		}
+		if changed {
+			err = files.SaveRevoked(r.dir, all)
+		}
+	}
+	if err != nil {
+		r.log.Error("failed to record a revocation outside of the database; a restore of an older copy may undo it", "err", err)
+	}
+}
+
+// A withdrawn is what an older state of the database had approved, and was revoked again.
+type withdrawn struct{ people, rules, skills []string }
+
+func (w withdrawn) any() bool { return len(w.people)+len(w.rules)+len(w.skills) > 0 }
+
+// String is a sentence for operators.
+func (w withdrawn) String() string {
+	if !w.any() {
+		return "Of the people, rules and skills that this state approves, none has been revoked since."
+	}
+	var all []string
+	for _, part := range []struct {
+		what  string
+		names []string
+	}{{"person", w.people}, {"rule", w.rules}, {"skill", w.skills}} {
+		const most = 10
+		if n := len(part.names); n > most {
+			part.names = append(slices.Clone(part.names[:most]), fmt.Sprintf("and %d more", n-most))
+		}
+		if len(part.names) > 0 {
+			all = append(all, part.what+" "+strings.Join(part.names, ", "))
+		}
+	}
+	return "Revoked since and therefore not approved again: " + strings.Join(all, "; ") + "."
+}
+
+// withdraw revokes what a data directory says was revoked after the database approved it.
+// restored says that the database went back to an earlier state.
+func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w withdrawn, err error) {
+	all, err := files.ReadRevoked(dir)
+	if err != nil || len(all.At) == 0 && all.Before == 0 {
+		return w, err
+	}
+	gone := func(key string, approved claybot.Time) bool {
+		at, ok := all.At[key]
+		return ok && approved <= at || restored && approved <= all.Before
+	}
+	grants, err := db.Grants(ctx)
+	for _, g := range grants {
+		if err == nil && gone(personKey(g.Connector, g.Subject), g.At) {
+			w.people = append(w.people, g.Connector+":"+g.Subject)
+			err = db.Revoke(ctx, g.Connector, g.Subject)
+		}
+	}
+	if err == nil {
+		w.rules, err = withdrawRules(ctx, db, gone)
+	}
+	if err == nil {
+		w.skills, err = withdrawSkills(ctx, db, gone)
+	}
+	if err != nil {
+		return w, fmt.Errorf("withdraw what was revoked: %w", err)
+	}
+	return w, nil
+}
+
+func withdrawRules(ctx context.Context, db *sqlite.DB, gone func(string, claybot.Time) bool) (names []string, err error) {
+	settings, err := db.AgentSettings(ctx)
+	for id, s := range settings {
+		had := len(names)
+		s.Approved = slices.DeleteFunc(s.Approved, func(rule string) bool {
+			is := gone(ruleKey(id, rule), s.ApprovedBy[rule].At)
+			if is {
+				names = append(names, rule+" of agent "+string(id))
+				delete(s.ApprovedBy, rule)
+			}
+			return is
+		})
+		if err == nil && len(names) > had {
+			if err = db.SaveAgentSettings(ctx, id, s); errors.Is(err, storage.ErrNotFound) {
+				err = nil // without the agent, they count nowhere
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+func withdrawSkills(ctx context.Context, db *sqlite.DB, gone func(string, claybot.Time) bool) (names []string, err error) {
+	keys, err := db.MarkKeys(ctx, skillPrefix)
+	for _, key := range keys {
+		var text string
+		if err == nil {
+			text, err = db.Mark(ctx, key)
+		}
+		var pin skills.Pin
+		if err != nil || text == "" || json.Unmarshal([]byte(text), &pin) != nil { // not allowed
+			continue
+		}
+		if gone(key, pin.At) {
+			names = append(names, strings.TrimPrefix(key, skillPrefix))
+			err = db.SetMark(ctx, key, "")
+		}
+	}
+	return names, err
+}
