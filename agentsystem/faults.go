@@ -1,13 +1,16 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 )
@@ -52,15 +55,19 @@ type faults struct {
 	of map[string]*fault
 }
 
+// A fault is one episode in which an agent cannot be used.
 type fault struct {
+	agent    claybot.AgentID // empty while it is not known
 	since    time.Time
+	cause    string // of the newest try
 	tries    int
 	notified bool
 }
 
-// met notes that a try failed. wait is the time until the next one, notify says that
-// the person is to be notified now, and first that the agent was well before.
-func (f *faults) met(key string) (wait time.Duration, notify, first bool) {
+// met notes that a try failed because of err. wait is the time until the next one,
+// notify says that the person is to be notified now, and first that the agent was well
+// before. id is empty where it is not known.
+func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Duration, notify, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x := f.of[key]
@@ -71,6 +78,7 @@ func (f *faults) met(key string) (wait time.Duration, notify, first bool) {
 		x = &fault{since: time.Now()}
 		f.of[key] = x
 	}
+	x.agent, x.cause = cmp.Or(id, x.agent), connectors.OneLine(err.Error(), 300)
 	wait = min(time.Second<<min(x.tries, 10), mostWait)
 	x.tries++
 	return wait, !x.notified && time.Since(x.since) >= noticeAfter, first
@@ -85,11 +93,14 @@ func (f *faults) notified(key string) {
 	}
 }
 
-// known reports whether an agent is at fault.
-func (f *faults) known(key string) bool {
+// at is the present fault of the agent with a key; ok is false when it has none.
+func (f *faults) at(key string) (x fault, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of[key] != nil
+	if p := f.of[key]; p != nil {
+		return *p, true
+	}
+	return fault{}, false
 }
 
 // over notes that an agent works again.
@@ -97,6 +108,14 @@ func (f *faults) over(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, key)
+}
+
+// left notes that an agent is none of this member's any more: it was deleted, or another
+// member has it.
+func (f *faults) left(id claybot.AgentID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return x.agent == id })
 }
 
 // count is how many agents are at fault.
@@ -121,7 +140,7 @@ func (s *AgentSystem) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	if storage.ClassOf(err) == storage.ClassMember {
 		s.unwell.met(key, err)
 	}
-	wait, notify, first := s.faults.met(key)
+	wait, notify, first := s.faults.met(key, id, err)
 	if first {
 		log.Error("an agent cannot be used; its messages wait", "class", storage.ClassOf(err).String(), "err", err)
 	} else {
@@ -160,7 +179,7 @@ func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.De
 // probe writes a note into the history of an agent that could not be used before: as
 // long as that fails, the run asks no model, whose answer could not be kept.
 func (p *pass) probe(ctx context.Context) error {
-	if !p.faults.known(p.agent.Descriptor.Key()) {
+	if _, known := p.faults.at(p.agent.Descriptor.Key()); !known {
 		return nil
 	}
 	note := claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: p.run.ID, Level: "info", Text: "resumed after a fault"}

@@ -387,7 +387,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	if storage.ClassOf(err) == storage.ClassMember {
 		r.unwell.met(key, err)
 	}
-	wait, notify, _ := r.faults.met(key)
+	wait, notify, _ := r.faults.met(key, "", err)
 	r.Log.Debug("parked messages cannot be taken in", "connector", p.To.Connector, "err", connectors.OneLine(err.Error(), 500), "in", wait)
 	if p.Message.ID == "" { // not even that can be read
 		p = storage.Parked{To: descriptorOf(key), Episode: claybot.MessageID(fmt.Sprintf("%s/%d", key, time.Now().Unix()/3600))}

@@ -67,6 +67,7 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 		s.giveBack(box, profile.Policy, err, leave)
 		return
 	}
+	s.faults.left(id) // whatever key it was known by
 	s.faults.over(agent.Descriptor.Key())
 	s.unwell.passed()
 }
@@ -89,6 +90,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 	}
 	switch {
 	case errors.Is(err, storage.ErrLeaseLost):
+		s.faults.left(box.Lease.Agent)
 		log.Warn("another node has the agent; leaving it alone")
 		return
 	case errors.Is(err, ErrShutdown):
@@ -115,6 +117,9 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 		err := s.Inbox.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
 		cancel()
+		if errors.Is(err, storage.ErrLeaseLost) { // deleted, or another node has it
+			s.faults.left(box.Lease.Agent)
+		}
 		if err == nil || errors.Is(err, storage.ErrLeaseLost) {
 			return
 		}
