@@ -2,8 +2,11 @@ package agentsystem_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,4 +58,71 @@ func TestFaultEndsWithItsAgent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// With an agent that cannot be used, /stop, /status and /why are answered at once, and
+// what stands before a /stop is not answered after it: not even the text of a /new.
+func TestAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{false, true} {
+		t.Run(fmt.Sprint("agent exists ", known), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				faulty := r.faulty()
+				r.setPolicy(oneByOne)
+				r.start()
+				if known {
+					r.say("warm")
+					after(time.Second)
+				}
+				faulty.Store(true)
+				r.post(ann, msg("a", "a"), typed("new", claybot.MessageReset, "write an essay"), command("status", "status"), command("why", "why"))
+				after(time.Second)
+				seen := r.chat.seen("dm-ann")
+				if n := len(seen); n < 2 || !strings.HasPrefix(seen[n-2], "I can't use my files") || !strings.Contains(seen[n-1], "It is parked until its agent can be used again") {
+					r.Errorf("people see %q", seen)
+				}
+				r.post(ann, typed("stop", claybot.MessageCancel, ""), msg("b", "b"))
+				r.post(ann, typed("stop", claybot.MessageCancel, "")) // a redelivery
+				after(time.Second)
+				if seen := r.chat.seen("dm-ann"); !slices.Contains(seen, "Stopped.") {
+					r.Errorf("after /stop people see %q", seen)
+				}
+				for id, want := range map[claybot.MessageID]string{"a": "canceled", "new": "canceled", "status": "command", "why": "command", "stop": "command", "b": ""} {
+					if rec := r.receipt(id); rec.Skipped != want || id == "b" && rec.Parked == "" {
+						r.Errorf("%s: %+v", id, rec)
+					}
+				}
+				faulty.Store(false)
+				after(2 * time.Minute)
+				want := []string{"re: b"}
+				if known {
+					want = []string{"re: warm", "re: b"}
+				}
+				if got := r.answersIn("dm-ann"); !slices.Equal(got, want) {
+					r.Errorf("people see %q", r.chat.seen())
+				}
+				if n := strings.Count(strings.Join(r.chat.seen("dm-ann"), "\n"), "I have forgotten our conversation"); n != 1 {
+					r.Errorf("%d resets: %q", n, r.chat.seen())
+				}
+			})
+		})
+	}
+}
+
+// What is parked behind other messages names what those met.
+func TestCauseOfParkedOnes(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		faulty := r.faulty()
+		r.start()
+		faulty.Store(true)
+		r.say("a")
+		r.post(ann, typed("stop", claybot.MessageCancel, ""), msg("b", "b"), msg("c", "c"))
+		for _, id := range []claybot.MessageID{"b", "c"} {
+			if rec := r.receipt(id); !strings.HasSuffix(rec.Parked, errAccess.Error()) {
+				r.Errorf("%s is parked because of %q", id, rec.Parked)
+			}
+		}
+	})
 }

@@ -267,7 +267,7 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 	case "status":
 		return s.agentStatus(ctx, agent), nil
 	case "why":
-		r, err := s.Inbox.LastReceipt(ctx, agent.ID)
+		r, err := s.lastReceipt(ctx, agent)
 		if errors.Is(err, storage.ErrNotFound) {
 			return "There is no message of yours yet.", nil
 		}

@@ -61,6 +61,12 @@ const (
 	textNoContext     = "How full my memory is cannot be told here."
 )
 
+// textUnusable says since when the files of an agent cannot be used.
+func textUnusable(since claybot.Time, zone *time.Location) string {
+	return "I can't use my files about our conversation since " + clock(since, zone) + ". What you write is kept, and I'll take it up as soon as that works again; " +
+		"/stop drops it. An operator finds the reason with `claybot status`."
+}
+
 // textStillWorking says what a run waits for: the named tool, or the model.
 func textStillWorking(tool string) string {
 	if tool == "" {
@@ -186,6 +192,8 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 		return what + "did not fit my question; I said so."
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
+	case r.Parked != "":
+		return what + "is safe. " + verdictWaiting(r, zone)
 	case r.Run == nil:
 		return what + "waits for its turn. " + verdictWaiting(r, zone)
 	case !r.Run.State.Ended():
