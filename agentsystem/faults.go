@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,6 +63,7 @@ type fault struct {
 	cause    string // of the newest try
 	tries    int
 	notified bool
+	intake   bool // met when a message was refused: it is over once one is taken
 }
 
 // met notes that a try failed because of err. wait is the time until the next one,
@@ -82,6 +84,26 @@ func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Durat
 	wait = min(time.Second<<min(x.tries, 10), mostWait)
 	x.tries++
 	return wait, !x.notified && time.Since(x.since) >= noticeAfter, first
+}
+
+// refused is met for a message that its source keeps.
+func (f *faults) refused(key string, err error) (notify bool) {
+	_, notify, first := f.met(key, "", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.of[key]; x != nil && first {
+		x.intake = true
+	}
+	return notify
+}
+
+// taken notes that a message of an agent was taken.
+func (f *faults) taken(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.of[key]; x != nil && x.intake {
+		delete(f.of, key)
+	}
 }
 
 // notified notes that the person knows.
@@ -147,23 +169,74 @@ func (s *AgentSystem) faulted(box *inbox.AgentInbox, err error) time.Duration {
 		log.Debug("an agent still cannot be used", "err", err, "in", wait)
 	}
 	if notify && lookErr == nil {
-		for _, m := range append(box.Bound, box.Waiting...) {
-			if m.Type == claybot.MessageSystem || m.Type == claybot.MessageAnswer {
-				continue
-			}
-			if err := s.notifyFault(ctx, key, d, m, m.ID); err != nil {
-				log.Warn("cannot notify the person of a fault; trying again", "err", err)
-			}
-			break
+		if err := s.notifyOf(ctx, key, d, id, slices.Concat(box.Bound, box.Waiting)); err != nil {
+			log.Warn("cannot notify the person of a fault; trying again", "err", err)
 		}
 	}
 	return wait
 }
 
-// notifyFault tells the person who wrote m that it has to wait. The notice has an id
-// made of that of an episode, so each episode has one.
+// acceptTask is accept for a message that its source keeps, and notifies the owner where
+// the agent cannot be used.
+func (s *AgentSystem) acceptTask(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
+	done, err := s.accept(ctx, to, m)
+	switch class := storage.ClassOf(err); {
+	case err == nil:
+		s.faults.taken(to.Key())
+	case ctx.Err() == nil && (class == storage.ClassAgent || class == storage.ClassMember) && s.faults.refused(to.Key(), err):
+		if err := s.notifyOf(ctx, to.Key(), to, "", []claybot.AgentMessage{m}); err != nil {
+			s.Log.Warn("cannot notify the owner of a fault; trying again", "message", m.ID, "err", err)
+		}
+	}
+	return done, err
+}
+
+// notifyOf notifies whoever waits for an agent with a fault: the person who wrote one of
+// the messages, or the owner of a background agent, where its task answers.
+func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descriptor, id claybot.AgentID, ms []claybot.AgentMessage) error {
+	ms = slices.DeleteFunc(ms, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageAnswer })
+	for _, m := range ms {
+		if m.Type != claybot.MessageSystem {
+			return s.notifyFault(ctx, key, d, m, m.ID)
+		}
+	}
+	if len(ms) == 0 {
+		return nil
+	}
+	m := ms[0]
+	text, err := textTaskWaits(d, m), error(nil)
+	switch route := m.ReplyRoute(d); {
+	case route.Connector != "":
+		err = s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: route}, text, m.ID)
+	default:
+		var e storage.IndexEntry
+		if e, err = s.foreground(ctx, d, id); err == nil {
+			err = s.tellAt(ctx, e, "parked/"+string(m.ID), text)
+		}
+	}
+	if errors.Is(err, storage.ErrNotFound) {
+		s.Log.Warn("nobody can be notified of a background agent that cannot be used", "agent", id)
+		err = nil
+	}
+	if err == nil {
+		s.faults.notified(key)
+	}
+	return err
+}
+
+// notifyFault tells the person who wrote m that it has to wait.
 func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textParked)
+	err := s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textParked, episode)
+	if err == nil {
+		s.faults.notified(key)
+	}
+	return err
+}
+
+// sendFault sends the notice of a fault. It has an id made of that of an episode, so
+// each episode has one.
+func (s *AgentSystem) sendFault(ctx context.Context, o claybot.Outgoing, text string, episode claybot.MessageID) error {
+	out := s.compose(o, text)
 	for i := range out {
 		out[i].ID = fmt.Sprintf("parked/%s/%d", episode, i+1)
 	}
@@ -172,7 +245,6 @@ func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.De
 		return fmt.Errorf("notify of a fault: %w", err)
 	}
 	s.deliverer.Hand(stored)
-	s.faults.notified(key)
 	return nil
 }
 

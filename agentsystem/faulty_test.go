@@ -126,3 +126,56 @@ func TestCauseOfParkedOnes(t *testing.T) {
 		}
 	})
 }
+
+// Whoever owns a background agent is notified once of a fault that keeps it from
+// working: where its task answers, else in the chat of its owner.
+func TestFaultOfBackgroundAgent(t *testing.T) {
+	t.Parallel()
+	const name = "scheduled task “Count” has to wait"
+	for _, file := range []string{"history.jsonl", "state.json"} {
+		for _, routed := range []bool{true, false} {
+			t.Run(fmt.Sprint(file, " with a route ", routed), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(r *rig) {
+					fire := func(instant string) error {
+						f := claybot.Firing{Task: "abc", Instant: instant}
+						m := claybot.AgentMessage{ID: f.MessageID(), Type: claybot.MessageSystem, Kind: claybot.KindCron, Text: instant, Firing: &f}
+						if routed {
+							m.Route = &claybot.Route{Connector: "chat", ChannelID: "dm-carol"}
+						}
+						return r.system.Post(r.Context(), task, m)
+					}
+					r.start()
+					r.say("hello")
+					if err := fire("t1"); err != nil {
+						r.Fatal(err)
+					}
+					after(time.Minute)
+					id := r.agent(task)
+					r.shut()
+					repair := r.brokenFile(id, file)
+					r.start()
+					for range 600 { // as the schedule does
+						if fire("t2") == nil {
+							break
+						}
+						after(time.Second)
+					}
+					after(time.Hour)
+					place := map[bool]string{true: "dm-carol", false: "dm-ann"}[routed]
+					if n := strings.Count(strings.Join(r.chat.seen(), "\n"), name); n != 1 || !strings.Contains(strings.Join(r.chat.seen(place), "\n"), name) {
+						r.Errorf("%d notices: %q", n, r.chat.seen())
+					}
+					repair()
+					if err := fire("t2"); err != nil {
+						r.Error(err)
+					}
+					after(5 * time.Minute)
+					if st := r.status(); st.Faulty != 0 {
+						r.Errorf("afterwards %d agents at fault", st.Faulty)
+					}
+				})
+			})
+		}
+	}
+}

@@ -54,7 +54,7 @@ type parkingLot struct {
 // parked message it touches no files of the agent.
 func (s *AgentSystem) take(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
 	if !to.Foreground() || m.Type == claybot.MessageSystem { // its source keeps it, and waits for nothing else
-		return s.accept(ctx, to, m)
+		return s.acceptTask(ctx, to, m)
 	}
 	held, err := s.Parking.IsParked(ctx, to)
 	if held {

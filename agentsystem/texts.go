@@ -67,6 +67,22 @@ func textUnusable(since claybot.Time, zone *time.Location) string {
 		"/stop drops it. An operator finds the reason with `claybot status`."
 }
 
+// textTaskWaits says that a background agent cannot go on with m.
+func textTaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
+	what := "A background task"
+	switch name := connectors.OneLine(d.Name, 80); {
+	case m.Kind == claybot.KindHeartbeat:
+		what = "The heartbeat"
+	case m.Firing != nil && name != "":
+		what = "The scheduled task “" + name + "”"
+	case m.Firing != nil:
+		what = "A scheduled task"
+	case name != "":
+		what = "The subagent “" + name + "”"
+	}
+	return what + " has to wait: I can't use its files right now. It continues as soon as that works again. An operator finds the reason with `claybot status`."
+}
+
 // textStillWorking says what a run waits for: the named tool, or the model.
 func textStillWorking(tool string) string {
 	if tool == "" {

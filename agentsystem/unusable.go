@@ -91,6 +91,13 @@ func (s *AgentSystem) unusableSince(ctx context.Context, d claybot.Descriptor) (
 	return list[0].At, true
 }
 
+// Unusable reports whether this member cannot use the agent of d at present. It is for
+// connectors that wait for one.
+func (s *AgentSystem) Unusable(d claybot.Descriptor) bool {
+	_, ok := s.faults.at(d.Key())
+	return ok
+}
+
 // lastReceipt is what became of the newest message of an agent's person, parked or not;
 // storage.ErrNotFound.
 func (s *AgentSystem) lastReceipt(ctx context.Context, agent claybot.Agent) (storage.Receipt, error) {
