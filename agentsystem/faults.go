@@ -22,6 +22,9 @@ const (
 	// noticeAfter is how long a fault lasts before the person is notified: a shorter
 	// one shows as a late reply.
 	noticeAfter = 2 * time.Second
+	// forgotten is how long after its last try here a fault counts: another member may
+	// have the agent.
+	forgotten = 3 * mostWait
 )
 
 // again reports whether an error asks for another try later, whatever the agent:
@@ -60,6 +63,7 @@ type faults struct {
 type fault struct {
 	agent    claybot.AgentID // empty while it is not known
 	since    time.Time
+	tried    time.Time
 	cause    string // of the newest try
 	tries    int
 	notified bool
@@ -72,6 +76,7 @@ type fault struct {
 func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Duration, notify, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget()
 	x := f.of[key]
 	if first = x == nil; first {
 		if f.of == nil {
@@ -80,7 +85,7 @@ func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Durat
 		x = &fault{since: time.Now()}
 		f.of[key] = x
 	}
-	x.agent, x.cause = cmp.Or(id, x.agent), connectors.OneLine(err.Error(), 300)
+	x.agent, x.tried, x.cause = cmp.Or(id, x.agent), time.Now(), connectors.OneLine(err.Error(), 300)
 	wait = min(time.Second<<min(x.tries, 10), mostWait)
 	x.tries++
 	return wait, !x.notified && time.Since(x.since) >= noticeAfter, first
@@ -119,8 +124,28 @@ func (f *faults) notified(key string) {
 func (f *faults) at(key string) (x fault, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget()
 	if p := f.of[key]; p != nil {
 		return *p, true
+	}
+	return fault{}, false
+}
+
+// lasts reports whether an agent could not be used for so long that its person knows.
+func (f *faults) lasts(id claybot.AgentID) bool {
+	x, ok := f.ofAgent(id)
+	return ok && time.Since(x.since) >= noticeAfter
+}
+
+// ofAgent is at for the agent with an id.
+func (f *faults) ofAgent(id claybot.AgentID) (fault, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget()
+	for _, x := range f.of {
+		if x.agent == id {
+			return *x, true
+		}
 	}
 	return fault{}, false
 }
@@ -140,10 +165,16 @@ func (f *faults) left(id claybot.AgentID) {
 	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return x.agent == id })
 }
 
+// forget removes the faults that no try here has met for long. It needs mu.
+func (f *faults) forget() {
+	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return time.Since(x.tried) > forgotten })
+}
+
 // count is how many agents are at fault.
 func (f *faults) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget()
 	return len(f.of)
 }
 
@@ -249,14 +280,29 @@ func (s *AgentSystem) sendFault(ctx context.Context, o claybot.Outgoing, text st
 }
 
 // probe writes a note into the history of an agent that could not be used before: as
-// long as that fails, the run asks no model, whose answer could not be kept.
-func (p *pass) probe(ctx context.Context) error {
-	if _, known := p.faults.at(p.agent.Descriptor.Key()); !known {
+// long as that fails, no run begins or goes on, so that none asks a model whose answer
+// could not be kept. Other errors than those that pass by waiting are left to the run.
+func (s *AgentSystem) probe(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, run claybot.RunID) error {
+	if _, known := s.faults.at(agent.Descriptor.Key()); !known {
 		return nil
 	}
-	note := claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: p.run.ID, Level: "info", Text: "resumed after a fault"}
-	if err := p.history.Append(ctx, note); err != nil {
-		return fmt.Errorf("append history: %w", err)
+	history, err := s.Agents.OpenHistory(ctx, box.Lease)
+	if err == nil {
+		defer history.Close() // its writes are synced; closing has nothing to report
+		err = history.Append(ctx, claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: run, Level: "info", Text: "resumed after a fault"})
+	}
+	if err != nil && waits(err) {
+		return fmt.Errorf("try the history of an agent that could not be used: %w", err)
 	}
 	return nil
+}
+
+// stoppedBy is who stopped the run of a box that met err, where the run can end without
+// the files of its agent, because those cannot be used: nil for none. A fault that has
+// just begun may pass, and the history then has the end, too.
+func (s *AgentSystem) stoppedBy(box *inbox.AgentInbox, err error) error {
+	if box.Run == nil || box.Run.Cancel == "" || !waits(err) || storage.ClassOf(err) == storage.ClassStore || !s.faults.lasts(box.Lease.Agent) {
+		return nil
+	}
+	return &inbox.CanceledError{By: box.Run.Cancel}
 }
