@@ -46,6 +46,7 @@ type Status struct {
 	// Faulty is how many agents this member cannot use at present. Parked are the
 	// messages that wait for such agents, of all members.
 	Faulty int           `json:"faultyAgents,omitempty"`
+	Faults []AgentFault  `json:"faults,omitempty"` // of those agents, the first few
 	Parked *ParkedStatus `json:"parked,omitempty"`
 	// AsOf is when the figures of the store were read: set when they are not of this
 	// moment, because it does not answer.
@@ -150,10 +151,8 @@ func (s *AgentSystem) Status(ctx context.Context) (Status, error) {
 		Start:      s.comingBack(),
 		Limits:     s.Limits,
 		Unknown:    counts.unknown,
-		Unwell:     s.unwell.says(),
-		Faulty:     s.faults.count(),
-		Parked:     s.parking.status(),
 	}
+	s.faultStatus(&st)
 	if counts.old {
 		st.AsOf = counts.at
 	}
@@ -274,7 +273,8 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		return textWhy(r, s.zone()), nil
+		_, faulty := s.faults.at(agent.Descriptor.Key())
+		return textWhy(r, faulty, s.zone()), nil
 	case "context":
 		return s.contextSize(ctx, agent)
 	case "tasks":

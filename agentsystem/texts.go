@@ -199,7 +199,7 @@ func textHelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunI
 }
 
 // textWhy tells what became of a message.
-func textWhy(r storage.Receipt, zone *time.Location) string {
+func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	what := fmt.Sprintf("Your message of %s ", clock(r.Message.At, zone))
 	switch {
 	case r.Skipped == skippedAnswer:
@@ -208,8 +208,8 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 		return what + "did not fit my question; I said so."
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
-	case r.Parked != "":
-		return what + "is safe. " + verdictWaiting(r, zone)
+	case r.Parked != "", r.Run == nil && unusable:
+		return what + "is safe. " + verdictOf(r, unusable, zone).Text
 	case r.Run == nil:
 		return what + "waits for its turn. " + verdictWaiting(r, zone)
 	case !r.Run.State.Ended():
@@ -217,7 +217,7 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 	default:
 		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
 	}
-	v := VerdictOf(r, zone)
+	v := verdictOf(r, unusable, zone)
 	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
 		v.Text = "The run failed"
 		if r.Run.Error != nil {

@@ -2,10 +2,12 @@ package agentsystem_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 )
 
 // faultyHistory starts r with an agent of Ann whose history cannot be used, and a message
@@ -86,6 +88,47 @@ func TestStopWithoutAState(t *testing.T) {
 		after(10 * time.Second)
 		if run := r.receipt("c").Run; run == nil || run.State != claybot.RunCanceled {
 			r.Errorf("the run is %+v", run)
+		}
+	})
+}
+
+// What is said of a message that was accepted for an agent that cannot be used is true.
+func TestTruthOfAFault(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		repair := r.faultyHistory()
+		after(10 * time.Minute)
+		if said := r.slashStatus("status"); !strings.HasPrefix(said, "I can't use my files about our conversation since ") {
+			r.Errorf("/status: %q", said)
+		}
+		r.post(ann, command("why", "why"))
+		after(time.Second)
+		const waits = "It waits until its agent can be used again, and is retried until then."
+		if seen := r.chat.seen("dm-ann"); !strings.HasSuffix(seen[len(seen)-1], waits) {
+			r.Errorf("/why: %q", seen[len(seen)-1])
+		}
+		story := r.why("b")
+		if v := story.Verdict(); v.Outcome != agentsystem.OutcomeWaiting || v.Text != waits {
+			r.Errorf("verdict %+v", v)
+		}
+		if !slices.ContainsFunc(story.Steps, func(s agentsystem.Step) bool { return s.What == "waiting" && strings.Contains(s.Text, "history.jsonl") }) {
+			r.Errorf("no step says the cause: %+v", story.Steps)
+		}
+		st := r.status()
+		if len(st.Faults) != 1 || st.Faults[0].Agent != "chat:dm-ann:ann" || !strings.Contains(st.Faults[0].Cause, "history.jsonl") || st.Faults[0].Since == 0 {
+			r.Errorf("status %+v", st.Faults)
+		}
+		list, err := r.system.ParkedAgents(r.Context(), 9)
+		if err != nil || len(list) != 1 || list[0].Agent != "chat:dm-ann:ann" || list[0].Messages != 1 || list[0].First != "b" || !strings.Contains(list[0].Cause, "history.jsonl") {
+			r.Errorf("parked: %+v, %v", list, err)
+		}
+		repair()
+		after(2 * time.Minute)
+		if got := r.answersIn("dm-ann"); !slices.Equal(got, []string{"re: a", "re: b"}) {
+			r.Errorf("afterwards: %q", got)
+		}
+		if r.verdict("b").Outcome != agentsystem.OutcomeAnswered || len(r.status().Faults) != 0 {
+			r.Errorf("afterwards: %+v, %+v", r.verdict("b"), r.status().Faults)
 		}
 	})
 }
