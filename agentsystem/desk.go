@@ -59,11 +59,14 @@ type Story struct {
 	// Silence is why there is no reply, in words; empty when there is one, or
 	// when it is still to come.
 	Silence string
-	zone    *time.Location // of the people who read it; nil: UTC
+	// Fault is why the agent of an open message cannot be used at present; empty when
+	// it can, as far as this member knows.
+	Fault string
+	zone  *time.Location // of the people who read it; nil: UTC
 }
 
 // Verdict is what became of the message.
-func (t Story) Verdict() Verdict { return VerdictOf(t.Receipt, t.zone) }
+func (t Story) Verdict() Verdict { return verdictOf(t.Receipt, t.Fault != "", t.zone) }
 
 // A Step is one thing that happened to a message.
 type Step struct {

@@ -1,13 +1,17 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 )
@@ -18,6 +22,9 @@ const (
 	// noticeAfter is how long a fault lasts before the person is notified: a shorter
 	// one shows as a late reply.
 	noticeAfter = 2 * time.Second
+	// forgotten is how long after its last try here a fault counts: another member may
+	// have the agent.
+	forgotten = 3 * mostWait
 )
 
 // waits reports whether a pass that failed with err costs its run no try and is
@@ -45,17 +52,24 @@ type faults struct {
 	of map[string]*fault
 }
 
+// A fault is one episode in which an agent cannot be used.
 type fault struct {
+	agent    claybot.AgentID // empty while it is not known
 	since    time.Time
+	tried    time.Time
+	cause    string // of the newest try
 	tries    int
 	notified bool
+	intake   bool // met when a message was refused: it is over once one is taken
 }
 
-// met notes that a try failed. wait is the time until the next one, notify says that
-// the person is to be notified now, and first that the agent was well before.
-func (f *faults) met(key string) (wait time.Duration, notify, first bool) {
+// met notes that a try failed because of err. wait is the time until the next one,
+// notify says that the person is to be notified now, and first that the agent was well
+// before. id is empty where it is not known.
+func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Duration, notify, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget()
 	x := f.of[key]
 	if first = x == nil; first {
 		if f.of == nil {
@@ -64,9 +78,30 @@ func (f *faults) met(key string) (wait time.Duration, notify, first bool) {
 		x = &fault{since: time.Now()}
 		f.of[key] = x
 	}
+	x.agent, x.tried, x.cause = cmp.Or(id, x.agent), time.Now(), connectors.OneLine(err.Error(), 300)
 	wait = min(time.Second<<min(x.tries, 10), mostWait)
 	x.tries++
 	return wait, !x.notified && time.Since(x.since) >= noticeAfter, first
+}
+
+// refused is met for a message that its source keeps.
+func (f *faults) refused(key string, err error) (notify bool) {
+	_, notify, first := f.met(key, "", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.of[key]; x != nil && first {
+		x.intake = true
+	}
+	return notify
+}
+
+// taken notes that a message of an agent was taken.
+func (f *faults) taken(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.of[key]; x != nil && x.intake {
+		delete(f.of, key)
+	}
 }
 
 // notified notes that the person knows.
@@ -78,11 +113,34 @@ func (f *faults) notified(key string) {
 	}
 }
 
-// known reports whether an agent is at fault.
-func (f *faults) known(key string) bool {
+// at is the present fault of the agent with a key; ok is false when it has none.
+func (f *faults) at(key string) (x fault, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of[key] != nil
+	f.forget()
+	if p := f.of[key]; p != nil {
+		return *p, true
+	}
+	return fault{}, false
+}
+
+// lasts reports whether an agent could not be used for so long that its person knows.
+func (f *faults) lasts(id claybot.AgentID) bool {
+	x, ok := f.ofAgent(id)
+	return ok && time.Since(x.since) >= noticeAfter
+}
+
+// ofAgent is at for the agent with an id.
+func (f *faults) ofAgent(id claybot.AgentID) (fault, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget()
+	for _, x := range f.of {
+		if x.agent == id {
+			return *x, true
+		}
+	}
+	return fault{}, false
 }
 
 // over notes that an agent works again.
@@ -92,10 +150,24 @@ func (f *faults) over(key string) {
 	delete(f.of, key)
 }
 
+// left notes that an agent is none of this member's any more: it was deleted, or another
+// member has it.
+func (f *faults) left(id claybot.AgentID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return x.agent == id })
+}
+
+// forget removes the faults that no try here has met for long. It needs mu.
+func (f *faults) forget() {
+	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return time.Since(x.tried) > forgotten })
+}
+
 // count is how many agents are at fault.
 func (f *faults) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget()
 	return len(f.of)
 }
 
@@ -114,30 +186,81 @@ func (s *AgentSystem) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	if storage.ClassOf(err) == storage.ClassMember {
 		s.unwell.met(key, err)
 	}
-	wait, notify, first := s.faults.met(key)
+	wait, notify, first := s.faults.met(key, id, err)
 	if first {
 		log.Error("an agent cannot be used; its messages wait", "class", storage.ClassOf(err).String(), "err", err)
 	} else {
 		log.Debug("an agent still cannot be used", "err", err, "in", wait)
 	}
 	if notify && lookErr == nil {
-		for _, m := range append(box.Bound, box.Waiting...) {
-			if m.Type == claybot.MessageSystem || m.Type == claybot.MessageAnswer {
-				continue
-			}
-			if err := s.notifyFault(ctx, key, d, m, m.ID); err != nil {
-				log.Warn("cannot notify the person of a fault; trying again", "err", err)
-			}
-			break
+		if err := s.notifyOf(ctx, key, d, id, slices.Concat(box.Bound, box.Waiting)); err != nil {
+			log.Warn("cannot notify the person of a fault; trying again", "err", err)
 		}
 	}
 	return wait
 }
 
-// notifyFault tells the person who wrote m that it has to wait. The notice has an id
-// made of that of an episode, so each episode has one.
+// acceptTask is accept for a message that its source keeps, and notifies the owner where
+// the agent cannot be used.
+func (s *AgentSystem) acceptTask(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
+	done, err := s.accept(ctx, to, m)
+	switch class := storage.ClassOf(err); {
+	case err == nil:
+		s.faults.taken(to.Key())
+	case ctx.Err() == nil && (class == storage.ClassAgent || class == storage.ClassMember) && s.faults.refused(to.Key(), err):
+		if err := s.notifyOf(ctx, to.Key(), to, "", []claybot.AgentMessage{m}); err != nil {
+			s.Log.Warn("cannot notify the owner of a fault; trying again", "message", m.ID, "err", err)
+		}
+	}
+	return done, err
+}
+
+// notifyOf notifies whoever waits for an agent with a fault: the person who wrote one of
+// the messages, or the owner of a background agent, where its task answers.
+func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descriptor, id claybot.AgentID, ms []claybot.AgentMessage) error {
+	ms = slices.DeleteFunc(ms, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageAnswer })
+	for _, m := range ms {
+		if m.Type != claybot.MessageSystem {
+			return s.notifyFault(ctx, key, d, m, m.ID)
+		}
+	}
+	if len(ms) == 0 {
+		return nil
+	}
+	m := ms[0]
+	text, err := textTaskWaits(d, m), error(nil)
+	switch route := m.ReplyRoute(d); {
+	case route.Connector != "":
+		err = s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: route}, text, m.ID)
+	default:
+		var e storage.IndexEntry
+		if e, err = s.foreground(ctx, d, id); err == nil {
+			err = s.tellAt(ctx, e, "parked/"+string(m.ID), text)
+		}
+	}
+	if errors.Is(err, storage.ErrNotFound) {
+		s.Log.Warn("nobody can be notified of a background agent that cannot be used", "agent", id)
+		err = nil
+	}
+	if err == nil {
+		s.faults.notified(key)
+	}
+	return err
+}
+
+// notifyFault tells the person who wrote m that it has to wait.
 func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textParked)
+	err := s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textParked, episode)
+	if err == nil {
+		s.faults.notified(key)
+	}
+	return err
+}
+
+// sendFault sends the notice of a fault. It has an id made of that of an episode, so
+// each episode has one.
+func (s *AgentSystem) sendFault(ctx context.Context, o claybot.Outgoing, text string, episode claybot.MessageID) error {
+	out := s.compose(o, text)
 	for i := range out {
 		out[i].ID = fmt.Sprintf("parked/%s/%d", episode, i+1)
 	}
@@ -146,19 +269,33 @@ func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.De
 		return fmt.Errorf("notify of a fault: %w", err)
 	}
 	s.deliverer.Hand(stored)
-	s.faults.notified(key)
 	return nil
 }
 
 // probe writes a note into the history of an agent that could not be used before: as
-// long as that fails, the run asks no model, whose answer could not be kept.
-func (p *pass) probe(ctx context.Context) error {
-	if !p.faults.known(p.agent.Descriptor.Key()) {
+// long as that fails, no run begins or goes on, so that none asks a model whose answer
+// could not be kept. Other errors than those that pass by waiting are left to the run.
+func (s *AgentSystem) probe(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, run claybot.RunID) error {
+	if _, known := s.faults.at(agent.Descriptor.Key()); !known {
 		return nil
 	}
-	note := claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: p.run.ID, Level: "info", Text: "resumed after a fault"}
-	if err := p.history.Append(ctx, note); err != nil {
-		return fmt.Errorf("append history: %w", err)
+	history, err := s.Agents.OpenHistory(ctx, box.Lease)
+	if err == nil {
+		defer history.Close() // its writes are synced; closing has nothing to report
+		err = history.Append(ctx, claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: run, Level: "info", Text: "resumed after a fault"})
+	}
+	if err != nil && waits(err) {
+		return fmt.Errorf("try the history of an agent that could not be used: %w", err)
 	}
 	return nil
+}
+
+// stoppedBy is who stopped the run of a box that met err, where the run can end without
+// the files of its agent, because those cannot be used: nil for none. A fault that has
+// just begun may pass, and the history then has the end, too.
+func (s *AgentSystem) stoppedBy(box *inbox.AgentInbox, err error) error {
+	if box.Run == nil || box.Run.Cancel == "" || !waits(err) || storage.ClassOf(err) == storage.ClassStore || !s.faults.lasts(box.Lease.Agent) {
+		return nil
+	}
+	return &inbox.CanceledError{By: box.Run.Cancel}
 }

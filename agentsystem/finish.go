@@ -239,7 +239,7 @@ func asStored(text string) string {
 // with the first one is good. Nobody else would do what follows an end.
 func (p *pass) commitEndAgain(o storage.Outcome) (out []claybot.Outgoing, err error) {
 	for {
-		p.restWhileUp(time.Second)
+		p.restWhileUp(time.Second, nil)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.box.Context()), storeTime)
 		out, err = p.commitEnd(ctx, o)
 		if errors.Is(err, storage.ErrLeaseLost) {

@@ -109,6 +109,8 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err := s.Agents.Delete(ctx, id); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
+	s.faults.left(id)
+	s.faults.over(e.Descriptor.Key())
 	s.settings.forget(id)
 	s.boxes.Wake() // somebody may have waited for it
 	if e.Run != "" && !waited {

@@ -54,10 +54,13 @@ type parkingLot struct {
 // parked message it touches no files of the agent.
 func (s *AgentSystem) take(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
 	if !to.Foreground() || m.Type == claybot.MessageSystem { // its source keeps it, and waits for nothing else
-		return s.accept(ctx, to, m)
+		return s.acceptTask(ctx, to, m)
 	}
 	held, err := s.Parking.IsParked(ctx, to)
 	if held {
+		if done, ok := s.answerAtOnce(ctx, to, m); ok {
+			return done, nil
+		}
 		done, err := s.park(ctx, to, m, errBehind, storage.ParkRules{Behind: true})
 		if !errors.Is(err, storage.ErrNotFound) {
 			return done, err
@@ -74,6 +77,9 @@ func (s *AgentSystem) take(ctx context.Context, to claybot.Descriptor, m claybot
 		s.unwell.met(to.Key(), err)
 		fallthrough
 	case class == storage.ClassAgent:
+		if done, ok := s.answerAtOnce(ctx, to, m); ok {
+			return done, nil
+		}
 		return s.park(ctx, to, m, err, storage.ParkRules{Posted: errors.As(err, new(*unfinishedError))})
 	}
 	return done, err
@@ -115,14 +121,29 @@ func (s *AgentSystem) park(ctx context.Context, to claybot.Descriptor, m claybot
 }
 
 // stopParked ends the parked messages before m that would start a run, because m asks to
-// stop: they must not be answered after it.
-func (s *AgentSystem) stopParked(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) {
-	_, err := s.dropParked(ctx, to.Key(), skippedStopped, func(p storage.Parked) bool {
-		return p.Damaged == nil && (p.Message.Type == claybot.MessageUser || p.Message.Command == "compact")
-	})
+// stop: they must not be answered after it. Of a reset only the text ends that follows
+// it. It returns how many ended.
+func (s *AgentSystem) stopParked(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) int {
+	follows := func(p storage.Parked) bool { return p.Message.Type == claybot.MessageReset && p.Message.Text != "" }
+	list, err := s.Parking.ParkedOf(ctx, to.Key(), storage.MaxParkedAgent)
+	for _, p := range list {
+		if err != nil || p.Damaged != nil || !follows(p) {
+			continue
+		}
+		bare := p.Message // known already if this is done once more
+		bare.ID, bare.Text, bare.Keys = bare.ID+"/reset", "", nil
+		_, err = s.Parking.Park(ctx, storage.Parked{To: p.To, Message: bare, Cause: p.Cause}, storage.ParkRules{})
+	}
+	var dropped []claybot.MessageID
+	if err == nil {
+		dropped, err = s.dropParked(ctx, to.Key(), skippedStopped, func(p storage.Parked) bool {
+			return p.Damaged == nil && (p.Message.Type == claybot.MessageUser || p.Message.Command == "compact" || follows(p))
+		})
+	}
 	if err != nil {
 		s.Log.Warn("parked messages were not stopped", "connector", to.Connector, "message", m.ID, "err", err)
 	}
+	return len(dropped)
 }
 
 // refuse ends a message for which an agent has no room, and tells the person once an
@@ -387,7 +408,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	if storage.ClassOf(err) == storage.ClassMember {
 		r.unwell.met(key, err)
 	}
-	wait, notify, _ := r.faults.met(key)
+	wait, notify, _ := r.faults.met(key, "", err)
 	r.Log.Debug("parked messages cannot be taken in", "connector", p.To.Connector, "err", connectors.OneLine(err.Error(), 500), "in", wait)
 	if p.Message.ID == "" { // not even that can be read
 		p = storage.Parked{To: descriptorOf(key), Episode: claybot.MessageID(fmt.Sprintf("%s/%d", key, time.Now().Unix()/3600))}

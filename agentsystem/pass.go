@@ -80,9 +80,6 @@ func (p *pass) do(life context.Context) error {
 		p.hidden = func(r claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
-	if err := p.probe(life); err != nil {
-		return err
-	}
 	if p.firing() != nil {
 		p.saveState(life) // its helpers may report before it ends
 	}

@@ -59,6 +59,9 @@ func (s *AgentSystem) tellPending(ctx context.Context, agent claybot.Agent, p *s
 
 // doing says what an agent does now, and what its person can do about it.
 func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
+	if since, ok := s.unusableSince(ctx, agent.Descriptor); ok {
+		return textUnusable(since, s.zone())
+	}
 	run, q, asks, err := s.pausedRun(ctx, agent.ID)
 	switch {
 	case s.boxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:

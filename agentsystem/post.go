@@ -118,8 +118,13 @@ func (s *AgentSystem) acceptFor(ctx context.Context, agent claybot.Agent, m clay
 	if err != nil {
 		return storage.Posted{}, err
 	}
+	return s.postFor(ctx, agent, p)
+}
+
+// postFor stores a message that is complete.
+func (s *AgentSystem) postFor(ctx context.Context, agent claybot.Agent, p storage.Posting) (storage.Posted, error) {
 	s.tellPending(ctx, agent, &p)
-	if stopsAll(m) { // before the answer commits: a crash in between has it posted again
+	if stopsAll(p.Message) { // before the answer commits: a crash in between has it posted again
 		s.stopBelow(ctx, agent.ID, "user")
 	}
 	done, err := s.boxes.Post(ctx, p)

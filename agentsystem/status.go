@@ -47,6 +47,7 @@ type Status struct {
 	// Faulty is how many agents this member cannot use at present. Parked are the
 	// messages that wait for such agents, of all members.
 	Faulty int           `json:"faultyAgents,omitempty"`
+	Faults []AgentFault  `json:"faults,omitempty"` // of those agents, the first few
 	Parked *ParkedStatus `json:"parked,omitempty"`
 	// AsOf is when the figures of the store were read: set when they are not of this
 	// moment, because it does not answer.
@@ -151,10 +152,8 @@ func (s *AgentSystem) Status(ctx context.Context) (Status, error) {
 		Start:      s.comingBack(),
 		Limits:     s.Limits,
 		Unknown:    counts.unknown,
-		Unwell:     s.unwell.says(),
-		Faulty:     s.faults.count(),
-		Parked:     s.parking.status(),
 	}
+	s.faultStatus(&st)
 	if counts.old {
 		st.AsOf = counts.at
 	}
@@ -272,14 +271,15 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 	case "status":
 		return s.agentStatus(ctx, agent, m), nil
 	case "why":
-		r, err := s.Inbox.LastReceipt(ctx, agent.ID)
+		r, err := s.lastReceipt(ctx, agent)
 		if errors.Is(err, storage.ErrNotFound) {
 			return "There is no message of yours yet.", nil
 		}
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		text := textWhy(r, s.zone())
+		_, faulty := s.faults.at(agent.Descriptor.Key())
+		text := textWhy(r, faulty, s.zone())
 		if r.Run != nil && r.Run.Error != nil && s.readsCauses(agent, m) {
 			if cause := s.adviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
 				text += "\n\n" + cause

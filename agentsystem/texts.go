@@ -62,6 +62,28 @@ const (
 	textNoContext     = "How full my memory is cannot be told here."
 )
 
+// textUnusable says since when the files of an agent cannot be used.
+func textUnusable(since claybot.Time, zone *time.Location) string {
+	return "I can't use my files about our conversation since " + clock(since, zone) + ". What you write is kept, and I'll take it up as soon as that works again; " +
+		"/stop drops it. An operator finds the reason with `claybot status`."
+}
+
+// textTaskWaits says that a background agent cannot go on with m.
+func textTaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
+	what := "A background task"
+	switch name := connectors.OneLine(d.Name, 80); {
+	case m.Kind == claybot.KindHeartbeat:
+		what = "The heartbeat"
+	case m.Firing != nil && name != "":
+		what = "The scheduled task “" + name + "”"
+	case m.Firing != nil:
+		what = "A scheduled task"
+	case name != "":
+		what = "The subagent “" + name + "”"
+	}
+	return what + " has to wait: I can't use its files right now. It continues as soon as that works again. An operator finds the reason with `claybot status`."
+}
+
 // TextStillWorking returns the sign of life of a run that shows nothing else. It says
 // what the run waits for: the named tool, or the model.
 func TextStillWorking(tool string) string {
@@ -180,7 +202,7 @@ func textHelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunI
 }
 
 // textWhy tells what became of a message.
-func textWhy(r storage.Receipt, zone *time.Location) string {
+func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	what := fmt.Sprintf("Your message of %s ", clock(r.Message.At, zone))
 	switch {
 	case r.Skipped == skippedAnswer:
@@ -189,6 +211,8 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 		return what + "did not fit my question; I said so."
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
+	case r.Parked != "", r.Run == nil && unusable:
+		return what + "is safe. " + verdictOf(r, unusable, zone).Text
 	case r.Run == nil:
 		return what + "waits for its turn. " + verdictWaiting(r, zone)
 	case !r.Run.State.Ended():
@@ -196,7 +220,7 @@ func textWhy(r storage.Receipt, zone *time.Location) string {
 	default:
 		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
 	}
-	v := VerdictOf(r, zone)
+	v := verdictOf(r, unusable, zone)
 	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
 		v.Text = "The run failed"
 		if r.Run.Error != nil {

@@ -117,11 +117,11 @@ func (s *AgentSystem) contextSize(ctx context.Context, agent claybot.Agent) (str
 
 // abandon ends what waits for an agent whose files cannot be read: its run
 // fails, in words to whoever waits for it.
-func (s *AgentSystem) abandon(ctx context.Context, box *inbox.AgentInbox, cause error) error {
+func (s *AgentSystem) abandon(ctx context.Context, box *inbox.AgentInbox, cause, doom error) error {
 	d, err := s.Index.IndexedDescriptor(ctx, box.Lease.Agent)
 	if err != nil {
 		return errors.Join(cause, err)
 	}
 	agent := claybot.Agent{ID: box.Lease.Agent, Descriptor: d}
-	return s.passWith(ctx, box, agent, s.profileOf(agent.ID, d), &runs.Error{Code: "damaged", Text: "the files of the agent cannot be read", Err: cause})
+	return s.passWith(ctx, box, agent, s.profileOf(agent.ID, d), doom)
 }

@@ -44,8 +44,13 @@ type Verdict struct {
 // VerdictOf judges a message by its receipt alone. A run that failed has failed, also
 // when its sender was notified of that: the state of the run comes before that of its
 // replies.
-func VerdictOf(r storage.Receipt, zone *time.Location) Verdict {
+func VerdictOf(r storage.Receipt, zone *time.Location) Verdict { return verdictOf(r, false, zone) }
+
+// verdictOf is VerdictOf for a message whose agent cannot be used at present, or can.
+func verdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
 	switch {
+	case unusable && stillOpen(r):
+		return Verdict{OutcomeWaiting, "It waits until its agent can be used again, and is retried until then."}
 	case r.Skipped != "":
 		return verdictSkipped(r)
 	case r.Run == nil:
@@ -67,6 +72,12 @@ func VerdictOf(r storage.Receipt, zone *time.Location) Verdict {
 		return Verdict{OutcomeStopped, text}
 	}
 	return sent.verdict(upper(silenceWords(*r.Run, r.Message)) + ".")
+}
+
+// stillOpen reports whether an accepted message waits for its agent: for its turn, or
+// for its run to go on.
+func stillOpen(r storage.Receipt) bool {
+	return r.Skipped == "" && r.Parked == "" && (r.Run == nil || r.Run.State == claybot.RunRunning)
 }
 
 func verdictSkipped(r storage.Receipt) Verdict {

@@ -77,6 +77,9 @@ func (s *AgentSystem) story(ctx context.Context, id claybot.MessageID) (Story, e
 		return Story{}, err
 	}
 	t := Story{Receipt: r, zone: s.zone()}
+	if x, ok := s.faults.ofAgent(r.Agent); ok && stillOpen(r) {
+		t.Fault = x.cause
+	}
 	if r.Run != nil {
 		after := max(0, r.Run.LastSeq-maxStoryEvents)
 		for e, err := range s.Runs.Events(ctx, r.Run.ID, after) {
@@ -108,10 +111,14 @@ func (t *Story) tell() {
 		t.Silence = skippedWords(t.Skipped)
 	case t.Parked != "":
 		t.step(0, "parked", t.parked())
+	case t.Run == nil && t.Fault != "": // said below
 	case t.Run == nil:
 		t.step(0, "waiting", t.waits())
 	default:
 		t.runSteps()
+	}
+	if t.Fault != "" {
+		t.step(0, "waiting", "waits until its agent can be used again, and is retried until then: "+t.Fault)
 	}
 	for _, o := range t.Replies {
 		t.reply(o)
@@ -293,7 +300,11 @@ func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int
 	case claybot.EventRunStarted:
 		return "run", "run " + string(e.Run) + " took it", 0
 	case claybot.EventRunResumed:
-		return "run", "the run goes on: " + of[runs.MessagesTaken](e).Reason, 0
+		reason := of[runs.MessagesTaken](e).Reason
+		if reason == "restart" { // of the process, or of the run after a fault
+			reason = "it was interrupted"
+		}
+		return "run", "the run goes on: " + reason, 0
 	case claybot.EventMessagesInjected:
 		return "run", fmt.Sprintf("%d more messages joined the run", len(of[runs.MessagesTaken](e).Messages)), 0
 	case claybot.EventAssistantMessage:

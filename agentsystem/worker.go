@@ -42,9 +42,13 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 		return
 	}
 	agent, err := s.Agents.Agent(ctx, id)
+	doom := s.stoppedBy(box, err)
 	if errors.Is(err, storage.ErrDamaged) {
-		err = s.abandon(ctx, box, err)
-		if err == nil {
+		doom = &runs.Error{Code: "damaged", Text: "the files of the agent cannot be read", Err: err}
+	}
+	if doom != nil {
+		if err = s.abandon(ctx, box, err, doom); err == nil {
+			s.faults.left(id)
 			return
 		}
 	}
@@ -67,6 +71,7 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 		s.giveBack(box, profile.Policy, err, leave)
 		return
 	}
+	s.faults.left(id) // whatever key it was known by
 	s.faults.over(agent.Descriptor.Key())
 	s.unwell.stored(nil)
 	s.unwell.passed()
@@ -91,6 +96,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 	}
 	switch {
 	case errors.Is(err, storage.ErrLeaseLost):
+		s.faults.left(box.Lease.Agent)
 		log.Warn("another node has the agent; leaving it alone")
 		return
 	case errors.Is(err, ErrShutdown):
@@ -112,12 +118,20 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 			s.chargeFailure(box)
 		}
 	}
+	stopped := box.Context().Done()
+	if box.Context().Err() != nil { // that is what ended the pass
+		stopped = nil
+	}
 	for {
-		s.restWhileUp(wait)
+		s.restWhileUp(wait, stopped)
+		stopped = nil // a stop is a reason for one try
 		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 		err := s.Inbox.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
 		cancel()
 		s.unwell.stored(err)
+		if errors.Is(err, storage.ErrLeaseLost) { // deleted, or another node has it
+			s.faults.left(box.Lease.Agent)
+		}
 		if err == nil || errors.Is(err, storage.ErrLeaseLost) {
 			return
 		}
@@ -132,12 +146,13 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 	}
 }
 
-// restWhileUp waits for d, or less when a shutdown begins.
-func (s *AgentSystem) restWhileUp(d time.Duration) {
+// restWhileUp waits for d, or less when a shutdown begins or until is closed.
+func (s *AgentSystem) restWhileUp(d time.Duration, until <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-until:
 	case <-s.draining:
 	}
 }
@@ -222,6 +237,13 @@ func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent
 	}
 	if tried.deadly() && doom == nil {
 		doom = errInterrupted
+	}
+	if doom == nil {
+		if err := s.probe(ctx, box, agent, runID); err != nil {
+			if doom = s.stoppedBy(box, err); doom == nil {
+				return err
+			}
+		}
 	}
 	run, err := s.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile))
 	if err != nil {

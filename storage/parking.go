@@ -43,7 +43,8 @@ type ParkedAgent struct {
 type ParkRules struct {
 	All   int // the most messages in the table; 0: no limit
 	Agent int // the most messages of one agent; 0: no limit
-	// Behind parks the message only if others of the agent are parked.
+	// Behind parks the message only if others of the agent are parked. Its cause is
+	// that of the oldest one.
 	Behind bool
 	// Posted parks the message although it was posted: what follows from it is not
 	// done yet.

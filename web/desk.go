@@ -80,8 +80,8 @@ type Crew interface {
 	// Drop takes waiting messages out of an inbox, all when none is named, and
 	// returns those it took.
 	Drop(ctx context.Context, id claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error)
-	// ParkedAgents lists up to limit agents that cannot be used and have parked
-	// messages, in the order of their oldest ones.
+	// ParkedAgents lists up to limit agents that cannot be used: those with parked
+	// messages first, in the order of their oldest ones.
 	ParkedAgents(ctx context.Context, limit int) ([]agentsystem.ParkedAgent, error)
 	// DropParked drops the parked messages of the agent with a name of that list, and
 	// returns them.

@@ -230,6 +230,7 @@ func (d *daemon) schedule(c configs.Config) {
 		tasks := cron.New(cron.Config{
 			Dir: filepath.Join(c.DataDir, "cron"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
 			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.Notify,
+			Unusable: d.system.Unusable,
 		})
 		d.chats, d.box.tasks = append(d.chats, switchedCron{tasks, d.lever(func(c configs.Config) string { return c.Cron.Off() })}), tasks
 	} else if why := c.Cron.Off(); why != "" {

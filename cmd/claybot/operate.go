@@ -206,7 +206,10 @@ func figureRows(st agentsystem.Status, now time.Time) [][]string {
 // faultRows say which agents cannot be used, and what waits for them; none when all can.
 func faultRows(st agentsystem.Status) (rows [][]string) {
 	if st.Faulty > 0 {
-		rows = append(rows, []string{"faulty", count(st.Faulty, "agent") + " cannot be used; the log says why"})
+		rows = append(rows, []string{"faulty", count(st.Faulty, "agent") + " cannot be used; `claybot parked` lists what waits"})
+	}
+	for _, x := range st.Faults {
+		rows = append(rows, []string{"faulty agent", fmt.Sprintf("%s, since %s: %s", x.Agent, moment(x.Since.Time()), connectors.OneLine(x.Cause, 300))})
 	}
 	if p := st.Parked; p != nil {
 		line := fmt.Sprintf("%s for %s that cannot be used, the oldest since %s", count(p.Messages, "message"), count(p.Agents, "agent"), moment(p.Oldest.Time()))

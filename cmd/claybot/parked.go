@@ -12,7 +12,7 @@ import (
 )
 
 type parkedCmd struct {
-	List parkedListCmd `cmd:"" default:"withargs" help:"List agents that cannot be used, with what is parked for them."`
+	List parkedListCmd `cmd:"" default:"withargs" help:"List agents that cannot be used, with the messages that wait for them."`
 	Drop parkedDropCmd `cmd:"" help:"Drop the parked messages of an agent."`
 }
 

@@ -48,7 +48,10 @@ type Config struct {
 	// Notice tells a sentence to the person who owns a task, or to the one who
 	// wrote last when nobody does; once for each key. nil: only the log is told.
 	Notice func(ctx context.Context, owner, key, text string) error
-	Log    *slog.Logger // nil: no log
+	// Unusable reports whether the agent of a descriptor cannot be used at present, so
+	// that the ledger says why its run is still under way; nil: that is not known.
+	Unusable func(claybot.Descriptor) bool
+	Log      *slog.Logger // nil: no log
 
 	// Poll is the time between two looks at the files; 0 means 2 s.
 	Poll time.Duration

@@ -17,6 +17,8 @@ const (
 	reasonRestored = "restored" // the same; the ledger has lost whether they ran
 	reasonOverlap  = "overlap"
 	reasonGate     = "gate"
+	// reasonUnusable is an overlap with a firing whose agent cannot be used.
+	reasonUnusable = "agent cannot be used"
 )
 
 const (
@@ -113,13 +115,27 @@ func (c *Cron) judged(r *running, s shot, last time.Time) {
 	case s.past.dead != "":
 		c.done(r, s.task, last, c.rest(r, s))
 	case s.past.open && s.attempt == 1:
-		c.done(r, s.task, later(last, s.planned), c.skip(r.ctx, s.def.uid, s.planned, reasonOverlap))
+		c.done(r, s.task, later(last, s.planned), c.skip(r.ctx, s.def.uid, s.planned, c.whyOpen(r.ctx, s)))
 	case s.def.gate != "" && c.cfg.Gates:
 		r.work.Go(func() { c.gated(r, s, last) })
 	default:
 		c.ungated(&s)
 		c.shoot(r, s, last)
 	}
+}
+
+// whyOpen is the reason with which an instant is skipped whose earlier firing has not
+// come to its end.
+func (c *Cron) whyOpen(ctx context.Context, s shot) string {
+	d := claybot.Descriptor{Type: claybot.AgentCron, UID: s.def.uid}
+	var err error
+	if s.def.agent != "" {
+		d, err = c.cfg.Index.IndexedDescriptor(ctx, s.def.agent)
+	}
+	if err == nil && c.cfg.Unusable != nil && c.cfg.Unusable(d) {
+		return reasonUnusable
+	}
+	return reasonOverlap
 }
 
 // shoot posts a shot, and gives its task back.

@@ -247,6 +247,22 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
+// A firing that is skipped because the agent of an earlier one cannot be used says so.
+func TestOverlapWithAnUnusableAgent(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.ends = nil
+		r.write("a", taskText("a", "schedule: '*/30 * * * *'"))
+		r.cfg.Unusable = func(d claybot.Descriptor) bool {
+			return d.Key() == claybot.Descriptor{Type: claybot.AgentCron, UID: uid("a")}.Key()
+		}
+		r.start()
+		pass(time.Hour + time.Second)
+		if rows := r.ledger("a"); len(rows) != 2 || rows[1] != "2000-01-01T01:00:00Z skipped agent cannot be used" {
+			t.Fatalf("ledger %v", rows)
+		}
+	})
+}
+
 func TestRetries(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.ends = nil

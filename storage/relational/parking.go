@@ -71,8 +71,12 @@ func (c *Conn) park(p storage.Parked, rules storage.ParkRules) (bool, error) {
 		return false, err
 	}
 	episode := m.ID
-	others, err := c.first("SELECT episode FROM parked WHERE key = ? ORDER BY n LIMIT 1",
-		func(r Row) error { episode = claybot.MessageID(r.Str(0)); return nil }, key)
+	others, err := c.first("SELECT episode, cause FROM parked WHERE key = ? ORDER BY n LIMIT 1", func(r Row) error {
+		if episode = claybot.MessageID(r.Str(0)); rules.Behind {
+			p.Cause = r.Str(1)
+		}
+		return nil
+	}, key)
 	if err != nil {
 		return false, err
 	}

@@ -16,7 +16,7 @@ func (a *api) parkedOperations() []operation {
 	return []operation{
 		{
 			id: "listParked", method: http.MethodGet, path: "/parked", tag: "agents", scope: web.Read,
-			summary: "List agents that cannot be used and have parked messages, in the order of their oldest ones.", params: []param{limitParam},
+			summary: "List agents that cannot be used: those with parked messages first, in the order of their oldest ones.", params: []param{limitParam},
 			answers: []answer{{status: http.StatusOK, value: parkedList{}}}, serve: a.listParked,
 		},
 		{

@@ -177,7 +177,9 @@ func (t *teller) taken(e claybot.Event) {
 		it.Icon, it.Title, it.Note = "plus", "Took in "+plural(len(d.Messages), "more message", "more messages"), ""
 	case e.Type == claybot.EventRunResumed:
 		it.Icon, it.Title = "refresh", "Went on"
-		if d.Reason != "" {
+		if d.Reason == "restart" { // of the process, or of the run after a fault
+			it.Note = "after an interruption"
+		} else if d.Reason != "" {
 			it.Note = "after " + words(d.Reason)
 		}
 	}

@@ -39,6 +39,7 @@ func TestVerdict(t *testing.T) {
 		{"waits", agentsystem.Story{}, "busy", "It waits for its turn.", "-"},
 		{"behind a pause", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9", Paused: &claybot.Awaiting{}}}, "busy", "Its agent's run is paused: it waits for an answer.", "/ui/runs/r9"},
 		{"parked", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Parked: "x"}}, "warn", "It is parked until its agent can be used again, and is retried until then.", "/ui/health"},
+		{"of an agent that cannot be used", agentsystem.Story{Fault: "x", Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "warn", "It waits until its agent can be used again, and is retried until then.", "/ui/health"},
 		{"behind", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9"}}, "busy", "It waits behind 2 other messages.", "/ui/runs/r9"},
 		{"at work", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "busy", "The agent is at work on it.", "-"},
 		{"asks", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunAwaiting, "")}}, "busy", "The run is paused: it waits for an answer.", "/ui/runs/r1"},

@@ -56,6 +56,9 @@ func viewStory(s agentsystem.Story) storyView {
 	if s.Parked != "" {
 		v.Tone, v.Badge = "warn", "parked"
 	}
+	if s.Fault != "" {
+		v.Tone = "warn"
+	}
 	v.Steps, v.Cut = viewSteps(s)
 	v.Advice = advise(s)
 	return v
@@ -185,6 +188,8 @@ func advise(s agentsystem.Story) []advice {
 	}
 	behind := "/ui/runs/" + string(s.Busy)
 	switch {
+	case s.Fault != "":
+		all = append(all, advice{"Repair what the log names; claybot goes on by itself.", "See what needs attention", "/ui/health"})
 	case s.Run != nil:
 		all = append(all, adviseRun(*s.Run, agent)...)
 	case s.Skipped != "":

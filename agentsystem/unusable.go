@@ -1,0 +1,114 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// answersAtOnce reports whether a message needs no files of its agent: /stop, /status
+// or /why.
+func answersAtOnce(m claybot.AgentMessage) bool {
+	return m.Type == claybot.MessageCancel || m.Type == claybot.MessageCommand && (m.Command == "status" || m.Command == "why")
+}
+
+// answerAtOnce takes a /stop, /status or /why for an agent that cannot be used, and
+// answers it from the store alone. ok is false for any other message, and where even
+// that fails: the message is to be parked then.
+func (s *AgentSystem) answerAtOnce(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (done storage.Posted, ok bool) {
+	if !answersAtOnce(m) {
+		return done, false
+	}
+	stopped := 0
+	if m.Type == claybot.MessageCancel {
+		if _, err := s.Inbox.Receipt(ctx, m.ID); errors.Is(err, storage.ErrNotFound) { // else it came before what is parked now
+			stopped = s.stopParked(ctx, to, m)
+		}
+	}
+	id, err := s.Index.IndexedAgent(ctx, to)
+	switch {
+	case err == nil:
+		done, err = s.answerFor(ctx, claybot.Agent{ID: id, Descriptor: to}, m, stopped)
+	case errors.Is(err, storage.ErrNotFound):
+		done, err = s.answerNobody(ctx, to, m, stopped)
+	}
+	if err != nil {
+		s.Log.Warn("cannot answer at once for an agent that cannot be used", "connector", to.Connector, "message", m.ID, "err", err)
+	}
+	return done, err == nil
+}
+
+// answerFor answers for an agent that is in the index. stopped is how many parked
+// messages a /stop has ended.
+func (s *AgentSystem) answerFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, stopped int) (storage.Posted, error) {
+	p, err := s.complete(ctx, agent, m)
+	if err != nil {
+		return storage.Posted{}, err
+	}
+	if stopped > 0 {
+		p.IfIdle = p.Replies
+	}
+	return s.postFor(ctx, agent, p)
+}
+
+// answerNobody answers for an agent that does not exist yet.
+func (s *AgentSystem) answerNobody(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, stopped int) (storage.Posted, error) {
+	text := textNothingRuns
+	if m.Type == claybot.MessageCommand {
+		var err error
+		if text, err = s.answer(ctx, claybot.Agent{Descriptor: to}, m); err != nil {
+			return storage.Posted{}, err
+		}
+	} else if stopped > 0 {
+		text = textStopped
+	}
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingCommand, Message: m.ID, Route: m.ReplyRoute(to)}, text)
+	for i := range out {
+		out[i].ID = fmt.Sprintf("parked/%s/answer/%d", m.ID, i+1)
+	}
+	stored, err := s.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return storage.Posted{}, fmt.Errorf("answer %s: %w", m.ID, err)
+	}
+	s.deliverer.Hand(stored)
+	added, err := s.Parking.EndParked(ctx, storage.Parked{To: to, Message: m}, "command")
+	return storage.Posted{Added: added, Skipped: "command"}, err
+}
+
+// unusableSince is since when the agent of d cannot be used, as far as this member
+// knows; ok is false when it can.
+func (s *AgentSystem) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
+	if x, ok := s.faults.at(d.Key()); ok {
+		return claybot.At(x.since), true
+	}
+	list, err := s.Parking.ParkedOf(ctx, d.Key(), 1)
+	if err != nil || len(list) == 0 {
+		return 0, false
+	}
+	return list[0].At, true
+}
+
+// Unusable reports whether this member cannot use the agent of d at present. It is for
+// connectors that wait for one.
+func (s *AgentSystem) Unusable(d claybot.Descriptor) bool {
+	_, ok := s.faults.at(d.Key())
+	return ok
+}
+
+// lastReceipt is what became of the newest message of an agent's person, parked or not;
+// storage.ErrNotFound.
+func (s *AgentSystem) lastReceipt(ctx context.Context, agent claybot.Agent) (storage.Receipt, error) {
+	list, err := s.Parking.ParkedOf(ctx, agent.Descriptor.Key(), storage.MaxParkedAgent)
+	if err != nil {
+		return storage.Receipt{}, err
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if m := list[i].Message; m.Type == claybot.MessageUser {
+			return s.Inbox.Receipt(ctx, m.ID)
+		}
+	}
+	return s.Inbox.LastReceipt(ctx, agent.ID)
+}
