@@ -78,6 +78,7 @@ func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Durat
 		x = &fault{since: time.Now()}
 		f.of[key] = x
 	}
+	x.intake = false
 	x.agent, x.tried, x.cause = cmp.Or(id, x.agent), time.Now(), connectors.OneLine(err.Error(), 300)
 	wait = min(time.Second<<min(x.tries, 10), mostWait)
 	x.tries++
@@ -86,11 +87,12 @@ func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Durat
 
 // refused is met for a message that its source keeps.
 func (f *faults) refused(key string, err error) (notify bool) {
+	before, known := f.at(key)
 	_, notify, first := f.met(key, "", err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if x := f.of[key]; x != nil && first {
-		x.intake = true
+	if x := f.of[key]; x != nil {
+		x.intake = first || known && before.intake
 	}
 	return notify
 }

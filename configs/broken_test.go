@@ -72,7 +72,7 @@ var broken = []fault{
 	{"ambiguous", "telegram:\n  on_ambiguous: again\n", []string{`2 telegram.on_ambiguous: "again" is not one of resend, notice ?`}},
 	{"agents", "agents: default\n", []string{"1 agents: want profiles by name, such as default, found a single value ?"}},
 	{"profile", "agents:\n  work: web\n", []string{"2 agents.work: want a group of keys ("}},
-	{"no match", "agents:\n  work: {maxBatch: 3}\n", []string{"2 agents.work: has no match and is never used ?"}},
+	{"no match", "agents:\n  work: {maxBatch: 3}\n", []string{"2 agents.work: has no match: only API clients that name it use it; for chats, add match: [telegram] or the like ?"}},
 	{"match of default", "agents:\n  default: {match: web}\n", []string{"2 agents.default: the default profile takes what no other matches ?"}},
 	{"match unknown", "agents:\n  work:\n    match: [web, slak]\n", []string{`3 agents.work.match: "slak" is not a connector (telegram, slack, web, terminal) ?slack`}},
 	{"match name", "agents:\n  work:\n    match: [web, \"slack:#general\"]\n", []string{`3 agents.work.match: "#general" is not a Slack id ?`}},

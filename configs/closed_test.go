@@ -183,7 +183,7 @@ func TestGuessedVariables(t *testing.T) {
 		"CLAYBOT_BUDGET": func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }, "CLAYBOT_WEB_FETCH": func(c Config) bool { return c.Web.NoFetch },
 		"CLAYBOT_PROFILE": nil, "SLACK_API_KEY": nil, "CLAYBOT_FOO": nil, "CLAYBOT_IMAGE": nil, "CLAYBOT_LOGS": nil, "CLAYBOT_MODEL_KEY": nil,
 	} {
-		vars := map[string]string{"OPENAI_API_KEY": "o", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-1", name: "canary"}
+		vars := map[string]string{"OPENAI_API_KEY": "o", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-1", name: "canary:1"}
 		c, warnings, err := Load(write(t, ""), environ(vars), slices.Collect(maps.Keys(vars))...)
 		if err != nil || len(warnings) != 1 || closed != nil && !closed(c) || (len(offWarnings(warnings)) == 1) != (closed != nil) || strings.Contains(warnings[0].String(), "canary") {
 			t.Errorf("%s: %+v, %v", name, warnings, err)
@@ -197,6 +197,13 @@ func TestGuessedVariables(t *testing.T) {
 		c, warnings, err := Load(write(t, ""), environ(map[string]string{name: "x"}), name)
 		if err != nil || len(warnings) != 1 || warnings[0].Off || c.Telegram.Wanted() || c.Slack.Wanted() {
 			t.Errorf("%s without a token: %v, %v", name, warnings, err)
+		}
+	}
+	for name, value := range map[string]string{"SLACK_DOMAIN": "myteam", "SLACK_HOST": "myteam.slack.com", "TELEGRAM_SERVER": "eu", "OPENAI_DOMAIN": "lab", "CLAYBOT_COST_CENTER": "ab", "CLAYBOT_LIMIT": "512m"} {
+		vars := map[string]string{"OPENAI_API_KEY": "o", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-1", name: value}
+		_, warnings, err := Load(write(t, ""), environ(vars), name)
+		if err != nil || len(warnings) != 1 || warnings[0].Off {
+			t.Errorf("%s=%s: %v, %v", name, value, warnings, err)
 		}
 	}
 	for _, name := range []string{"CLAYBOT_DATABASE_URL", "CLAYBOT_DATA_PATH"} {
@@ -291,7 +298,7 @@ func TestProfilesForUnknownAgents(t *testing.T) {
 		"private: {match: [telegarm, '*']": &slack, "private: {match: [web, all]": &terminal, "private: {match: terminal, match: slack": &slack, "private: {match: ": &terminal,
 		"private: {matches: [terminal]": &terminal, "private: {mtach: [terminal]": &terminal, "private: {for: terminal": &terminal, "private: {connectors: [terminal]": &terminal,
 		"private: {channel: 'slack:T012/C012'": &slack, "private: {applies_to: [slack]": &slack, "private: {match: web, users: [telegram/123]": &telegram,
-		"telegram: {max_steps: 3": &telegram, "'telegram:123': {max_steps: 3": &telegram, "Terminal: {max_steps: 3": &terminal, "telegarm: {max_steps: 3": &telegram,
+		"telegram: {max_steps: 3": &telegram, "'telegram:123': {max_steps: 3": &telegram, "telegarm: {max_steps: 3": &telegram, "Terminal: {max_steps: 3": &terminal,
 		"all: {max_steps: 3": &slack, "'*': {max_steps: 3": &slack, "slack/T012/C012: {max_steps: 3": &slack, "defualt: {max_steps: 3": &slack,
 		"default: {match: {a: b}": &slack, "default: {match: [all]": &slack, "default: {for: telegram": &slack,
 

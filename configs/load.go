@@ -82,6 +82,9 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	return r.finish(c)
 }
 
+// ErrMisnamed is of a directory that has a configuration file which Load does not read.
+var ErrMisnamed = errors.New("is not read")
+
 // unmeant returns what is wrong where FileName is missing, as far as somebody meant a
 // file to be read: a link that leads nowhere, or a file with another ending.
 func unmeant() error {
@@ -90,7 +93,7 @@ func unmeant() error {
 	}
 	other := strings.TrimSuffix(FileName, ".yaml") + ".yml"
 	if _, err := os.Lstat(other); err == nil {
-		return fmt.Errorf("configuration: %s is not read: rename it to %s, or name it with -c %s", other, FileName, other)
+		return fmt.Errorf("configuration: %s %w: rename it to %s, or name it with -c %s", other, ErrMisnamed, FileName, other)
 	}
 	return nil
 }

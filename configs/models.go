@@ -208,7 +208,7 @@ func setTranscription(r *reader, at place, n *yaml.Node, c *Config) {
 	case scalar && (v == "true" || v == "on"):
 	case scalar:
 		before := len(r.warnings)
-		if r.modelName(at, v, &t.Model); len(v) == 1 && len(r.warnings) == before { // y or n
+		if r.modelName(at, v, &t.Model); (len(v) == 1 || noSpeech(v)) && len(r.warnings) == before { // y or n
 			r.warn(at, "%s is not the name of a model; ignored", quote(v))
 		}
 		if len(r.warnings) > before {
@@ -283,12 +283,15 @@ func (r *reader) modelName(at place, v string, to *string) {
 }
 
 // switches are words that mean on, off or nothing, and numbers.
-var switches = regexp.MustCompile(`(?i)^(yes|no|on|nil|never|always|undefined|~|[-+]?\.?[0-9][0-9._]*(e[-+]?[0-9]+)?)$`)
+var switches = regexp.MustCompile(`(?i)^(yes|no|on|off|true|false|null|nil|none|never|always|undefined|(dis|en)abled?|~|[-+]?\.?[0-9][0-9._]*(e[-+]?[0-9]+)?)$`)
 
-// noName reports what is meant to switch something, also mistyped, and not the name of
-// a model.
-func noName(v string) bool {
-	return switches.MatchString(v) || slices.ContainsFunc([]string{"true", "false", "off", "none", "null", "disable", "disabled", "enable", "enabled"}, func(k string) bool { return typo(v, k) })
+// noName reports what is meant to switch something and is not the name of a model.
+func noName(v string) bool { return switches.MatchString(v) }
+
+// noSpeech is noName for a model that writes speech down, also mistyped: a word alone
+// switches it on.
+func noSpeech(v string) bool {
+	return noName(v) || slices.ContainsFunc([]string{"true", "false", "off", "none", "null", "disable", "disabled", "enable", "enabled"}, func(k string) bool { return typo(v, k) })
 }
 
 func modelKeys() []key[Model] {

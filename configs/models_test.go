@@ -220,7 +220,7 @@ func TestWordsForModels(t *testing.T) {
 			t.Errorf("transcription: %s: %v, %v", word, c.Transcription, warnings)
 		}
 	}
-	for _, word := range []string{"off", "false", "no", "none", "disabled", "on", "0", "fasle"} {
+	for _, word := range []string{"off", "false", "no", "none", "disabled", "on", "0"} {
 		c, warnings := load(t, "model: {name: "+word+"}\ntranscription: {model: "+word+"}\n", map[string]string{"OPENAI_API_KEY": "o"})
 		if c.Model.Off() == "" || c.Transcription.Off() == "" || len(offWarnings(warnings)) != 2 {
 			t.Errorf("model: {name: %s}: %v", word, warnings)

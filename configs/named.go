@@ -11,15 +11,23 @@ import (
 // own is the model of its profile.
 //
 // A name that own or one of its fallbacks has is reached as configured there. Otherwise
-// a name belongs to the other profiles whose model or fallback has it, if all of them
-// reach it in the same way. A name that no profile has is asked for at the server of own,
-// and only if it needs neither another provider nor another key.
+// a name belongs to the other profiles whose model or fallback has it. If all of them
+// reach it at the server of own, it is asked for with the route of own, so that the same
+// account pays; else all of them must reach it in the same way. A name that no profile
+// has is asked for at the server of own, and only if it needs no other provider or key.
 //
 // Any other name is refused: m then reaches no host, and m.Off says why.
 func (c Config) ModelNamed(own Model, name string) (m Model, refused bool) {
 	if m, ok := own.named(name); ok {
 		return m, false
 	}
+	if own.Demo() { // it has no other name, and reaches no host
+		return own, false
+	}
+	there := own
+	there.Name = name
+	there.part(own)
+	served := there.routedLike(own) // and, so far, by own's server alone
 	var first, found Model
 	var owners []string
 	alike := true
@@ -28,6 +36,7 @@ func (c Config) ModelNamed(own Model, name string) (m Model, refused bool) {
 		if !ok {
 			continue
 		}
+		served = served && m.API() == own.API() && m.server() == own.server() && m.Off() == own.Off()
 		if len(owners) == 0 {
 			first, found = m, m
 		}
@@ -37,20 +46,16 @@ func (c Config) ModelNamed(own Model, name string) (m Model, refused bool) {
 		owners, alike = append(owners, profile), alike && m.routedLike(first)
 	}
 	switch {
+	case served:
+		return there, false
 	case !alike:
 		return refuse(name, fmt.Sprintf("the model %s is configured differently in the profiles %s, so claybot does not choose between them",
 			quote(name), strings.Join(owners, ", "))), true
 	case len(owners) > 0:
 		return found, false
-	case own.Demo(): // it has no other name
-		return own, false
-	}
-	m = own
-	m.Name = name
-	if m.part(own); !m.routedLike(own) {
+	default:
 		return refuse(name, fmt.Sprintf("the model %s is not configured, and the agent's model %s is of another provider", quote(name), quote(own.ID()))), true
 	}
-	return m, false
 }
 
 // named returns m, or the first of its fallbacks with the name.

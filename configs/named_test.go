@@ -8,7 +8,7 @@ import (
 // A model name of an agent's own is reached as the configuration says, or not at all:
 // it never moves a host or a key to another model.
 func TestModelNamed(t *testing.T) {
-	both := map[string]string{"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "K": "k", "L": "l"}
+	both := map[string]string{"KEY": "key", "OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "K": "k", "L": "l"}
 	const (
 		private = "model: {name: gpt-5, base_url: http://A/v1}\nagents: {private: {match: [telegram], model: {name: llama, base_url: http://B/v1, key: env:K}}}\n"
 		claude  = "model: gpt-5\nagents: {s: {match: [slack], model: claude-sonnet-4-5}}\n"
@@ -42,6 +42,7 @@ func TestModelNamed(t *testing.T) {
 		{"two profiles, one route", alike, DefaultProfile, "llama", "openai llama http://B/v1 ", false},
 		{"its own fallback", second, DefaultProfile, "llama", "openai llama http://B/v1 k", false},
 		{"switched off", off, DefaultProfile, "llama", "!has no scheme", false},
+		{"another key at its server", "model: {name: gpt-5, base_url: http://A/v1, key: env:KEY}\nagents: {b: {match: [telegram], model: {name: gpt-5-mini, base_url: http://A/v1, key: env:K}}, c: {match: [slack], model: {name: gpt-5-mini, base_url: http://A/v1, key: env:L}}}\n", DefaultProfile, "gpt-5-mini", "openai gpt-5-mini http://A/v1 key", false},
 		{"the demo", "model: demo\n", DefaultProfile, "anything", "openai demo  o", false},
 	} {
 		c, _ := load(t, tt.file, both)

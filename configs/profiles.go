@@ -159,13 +159,13 @@ func (r *reader) route(at place, p Profile, c *Config) []string {
 	switch {
 	case len(p.Match) == 0 && namesAgents(p.Name):
 		before := len(r.warnings)
-		r.warn(at, "has no match and is never used; ignored")
+		r.warn(at, "has no match, although its name says whom it is for: add match, or give it another name; ignored")
 		if typo(p.Name, DefaultProfile) {
 			r.warnings[before].Near = "agents." + DefaultProfile
 		}
 		r.seal(c, "agents", before)
 	case len(p.Match) == 0:
-		r.warn(at, "has no match and is never used; add match: [telegram] or the like")
+		r.warn(at, "has no match: only API clients that name it use it; for chats, add match: [telegram] or the like")
 	}
 	return slices.DeleteFunc(p.Match, func(match string) bool {
 		owner, taken := c.routes[match]

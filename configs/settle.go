@@ -63,7 +63,9 @@ var firstWord = regexp.MustCompile(`^[^:/., ]+`)
 func namesAgents(name string) bool {
 	word := strings.ToLower(firstWord.FindString(name))
 	return slices.Contains([]string{"*", "all", "any", "every", "everyone", "everybody"}, word) || typo(word, DefaultProfile) ||
-		slices.ContainsFunc(matchWords(), func(k string) bool { return word == k || len(k) > 6 && typo(word, k) })
+		slices.ContainsFunc(matchWords(), func(k string) bool {
+			return word == k || len(k) > 6 && typo(word, k)
+		})
 }
 
 // assign enters what is not known about the agents that a profile is for: with another

@@ -75,7 +75,7 @@ func (r *reader) mistaken(c *Config) {
 		switch {
 		case right == keyBase:
 			w.shutAddress(&c.Model.env.anthropicFault)
-		case there || !classOf(path).closes() || account(path):
+		case there || !classOf(path).closes() || account(path) || !mine && namesNothing(name, value):
 		case path == "model.base_url":
 			w.shutAddress(&c.Model.env.openAIFault)
 		case path == "model.name" && !mine && !c.Model.nameless(), path == "telegram.api_url" && !c.Telegram.Wanted(), path == "slack.api_url" && !c.Slack.Wanted():
@@ -153,6 +153,15 @@ var base = regexp.MustCompile(`^(OPENAI|ANTHROPIC)_(.*_)?((BASE_?)?(URLS?|URI|HO
 // chatBase is the same for the API of a chat platform.
 var chatBase = regexp.MustCompile(`^(TELEGRAM|SLACK)_(BOT_)?(API_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)$`)
 
+// machine are endings of names that may stand for an address, and for the name of a
+// workspace or of a computer.
+var machine = regexp.MustCompile(`_(HOST|SERVER|DOMAIN)$`)
+
+// namesNothing reports a variable whose value is a name, and no address of another server.
+func namesNothing(name, value string) bool {
+	return aliases[name] == "" && machine.MatchString(name) && (!strings.ContainsAny(value, ".:/") || strings.HasSuffix(value, ".slack.com")) && !strings.EqualFold(value, "localhost")
+}
+
 // meantVariable is the variable that one which is not read was most likely meant to
 // be; empty for none.
 func meantVariable(name string) string {
@@ -182,6 +191,9 @@ func meantVariable(name string) string {
 	return ""
 }
 
+// ownBudget are names, after CLAYBOT_, that people give to what may be spent.
+var ownBudget = regexp.MustCompile(`^((MAX|DAILY|MONTHLY|TOTAL)_)*(USD|DOLLARS?|BUDGETS?|SPEND|SPENDING|COSTS?|QUOTA)(_(MAX|LIMIT|USD|DAILY|MONTHLY|PER_(DAY|MONTH)))*$`)
+
 // meantKey is the key of the file that a variable CLAYBOT_own was most likely meant to
 // set, where no variable sets it; empty for none.
 func meantKey(own string) string {
@@ -190,8 +202,8 @@ func meantKey(own string) string {
 			return path
 		}
 	}
-	if path := alias(place{}, own); path == "budgets" {
-		return path
+	if ownBudget.MatchString(own) {
+		return "budgets"
 	}
 	return ""
 }

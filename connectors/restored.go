@@ -10,8 +10,8 @@ import (
 // to an earlier state was settled.
 const MarkRestored = "restored_at"
 
-// Restored is when the store was last put back to an earlier state, not after now; zero
-// when it never was. A source does not run again what it may have run before that time:
+// Restored is when the store was last put back to an earlier state; zero when it never
+// was. A time after now is of a clock that was ahead: the first look corrects it to now. A source does not run again what it may have run before that time:
 // the store has forgotten it.
 func Restored(ctx context.Context, marks Marks, now time.Time) (time.Time, error) {
 	if marks == nil {
@@ -26,6 +26,9 @@ func Restored(ctx context.Context, marks Marks, now time.Time) (time.Time, error
 		return time.Time{}, nil
 	}
 	if at.After(now) { // of a clock that was ahead
+		if err := marks.SetMark(ctx, MarkRestored, now.UTC().Format(time.RFC3339)); err != nil {
+			return time.Time{}, fmt.Errorf("correct when the store was restored: %w", err)
+		}
 		return now, nil
 	}
 	return at, nil

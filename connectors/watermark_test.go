@@ -107,6 +107,20 @@ func TestWatermarkAfterRestore(t *testing.T) {
 	}
 }
 
+// A restore while the clock was ahead hides no gap that comes after it.
+func TestWatermarkAfterRestoreAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := keyMarks{MarkRestored: time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339), "k": time.Now().UTC().Format(time.RFC3339)}
+		for _, want := range []time.Duration{0, 3 * time.Hour, 6 * time.Hour} {
+			w := Watermark{Marks: m, Key: "k", Reach: 24 * time.Hour}
+			if last, err := w.Last(t.Context()); err != nil || time.Since(last) != want {
+				t.Errorf("delivered %v ago, %v; want %v", time.Since(last), err, want)
+			}
+			time.Sleep(3 * time.Hour)
+		}
+	})
+}
+
 type keyMarks map[string]string
 
 func (m keyMarks) Mark(_ context.Context, key string) (string, error) { return m[key], nil }

@@ -144,7 +144,7 @@ func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
 // calm pauses the chat after an ambiguous send, longer with each one in a row, and
 // returns the end of the pause.
 func (x *delivery) calm(ctx context.Context) time.Time {
-	n, _ := x.inARow(ctx)
+	n, _, _ := x.inARow(ctx)
 	end := x.ended.Add(pauseAfter(n + x.o.Copies + 1))
 	x.pauses.keep(x.lane.dest, end)
 	return end
@@ -155,8 +155,9 @@ func (x *delivery) recall(ctx context.Context) {
 	if !x.lane.foreign {
 		return
 	}
-	x.lane.foreign = false
-	if n, last := x.inARow(ctx); n > 0 {
+	n, last, err := x.inARow(ctx)
+	x.lane.foreign = err != nil
+	if n > 0 {
 		x.pauses.keep(x.lane.dest, endedAt(last).Add(pauseAfter(n)))
 	}
 }
@@ -177,7 +178,7 @@ func ResendAt(tried time.Time) time.Time { return tried.Add(pauseAfter(1)) }
 
 // inARow counts the ambiguous sends to the chat since the newest message before this
 // one that is known to have arrived. last is the message of the newest of them.
-func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing) {
+func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, err error) {
 	const enough = 10 // for the longest pause
 	before, err := x.Outbox.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
 	if err != nil {
@@ -191,7 +192,7 @@ func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing) {
 			last = o
 		}
 	}
-	return n, last
+	return n, last, err
 }
 
 // giveUp fails a message for good and, where the route still works, notifies the

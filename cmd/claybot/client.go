@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/web"
 )
 
@@ -48,10 +49,14 @@ func (e *env) connect() (*client, error) {
 }
 
 // connectAnyway reaches the daemon of the data directory that a flag or the
-// environment names, where the configuration cannot be read.
+// environment names, where the configuration cannot be read. A file that is only named
+// wrongly names no directory: the daemon may run with -c, on the default one.
 func (e *env) connectAnyway(unread error) (*client, error) {
 	fromEnv, _ := e.lookup("CLAYBOT_DATA_DIR")
 	dir := cmp.Or(e.DataDir, fromEnv)
+	if dir == "" && errors.Is(unread, configs.ErrMisnamed) {
+		dir = configs.Default().DataDir
+	}
 	var bad configError
 	if dir == "" || !errors.As(unread, &bad) {
 		return nil, unread

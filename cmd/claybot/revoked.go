@@ -149,7 +149,7 @@ func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w 
 	}
 	gone := func(key string, approved claybot.Time) bool {
 		at, ok := all.At[key]
-		return ok && approved <= at || restored && approved <= all.Before
+		return ok && approved <= at || restored && all.Before > 0 && approved <= all.Before
 	}
 	grants, err := db.Grants(ctx)
 	for _, g := range grants {

@@ -170,8 +170,9 @@ func (k *keeper) markCommits(ctx context.Context) {
 	if k.db.Commits() == k.marked {
 		return
 	}
+	before := k.db.Commits()
 	k.mark(ctx, true)
-	k.marked = k.db.Commits()
+	k.marked = before + 1 // that of the mark: one beside it is for the next time
 }
 
 // markTime bounds the last mark of a daemon that ends.

@@ -107,10 +107,7 @@ func extendBudget(w http.ResponseWriter, r *http.Request, all Budgets) error {
 	if by.By <= 0 || by.By > maxExtension*1e6 {
 		return bad("That amount is not above 0, or too large.", "")
 	}
-	var err error
-	if in.IdempotencyKey, err = keyOf(r, in.IdempotencyKey); err != nil {
-		return err
-	}
+	in.IdempotencyKey = keyOf(r, in.IdempotencyKey)
 	if in.IdempotencyKey != "" && (len(in.IdempotencyKey) > 128 || !keyForm.MatchString(in.IdempotencyKey)) {
 		return bad("idempotencyKey must be 1 to 128 letters, digits and . _ : -", "")
 	}

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -289,11 +287,7 @@ func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
 // of it. A request that has a key needs no repeat.
 func (a *api) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string, again *repeat) (*completer, error) {
 	c := &completer{api: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
-	said := saying{text: text, key: r.Header.Get(keyHeader)}
-	if len(said.key) > 128 || said.key != "" && !keyForm.MatchString(said.key) {
-		sum := sha256.Sum256([]byte(said.key))
-		said.key = hex.EncodeToString(sum[:])
-	}
+	said := saying{text: text, key: keyOf(r, "")}
 	caller := web.CallerOf(r).Name
 	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
 	known := func(key string) (agentsystem.Accepted, bool, error) {

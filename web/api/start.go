@@ -82,10 +82,7 @@ func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
-	var err error
-	if in.Key, err = keyOf(r, in.Key); err != nil {
-		return err
-	}
+	in.Key = keyOf(r, in.Key)
 	switch {
 	case in.Stateless:
 		return bad("stateless is not supported: an agent always has a memory.", "Leave out agentId and descriptor: the message is then for a new agent.")
@@ -146,25 +143,24 @@ func (a *api) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
-	var err error
-	if in.Key, err = keyOf(r, in.Key); err != nil {
-		return err
-	}
+	in.Key = keyOf(r, in.Key)
 	return a.accept(w, r, agentsystem.Address{Agent: agentOf(r)}, saying{text: in.Text, key: in.Key, files: in.Files})
 }
 
 // keyHeader is the header that stands for the field idempotencyKey.
 const keyHeader = "Idempotency-Key"
 
-var keyHeaderParam = param{name: keyHeader, about: "The same as idempotencyKey in the body. If both are given, they must be equal.", header: true}
+var keyHeaderParam = param{name: keyHeader, about: "The same as idempotencyKey in the body, which counts if both are given.", header: true}
 
-// keyOf returns the idempotency key of a request: that of its body or of its header.
-func keyOf(r *http.Request, field string) (string, error) {
+// keyOf returns the idempotency key of a request: that of its body, or of its header,
+// where libraries put keys of any form.
+func keyOf(r *http.Request, field string) string {
 	header := r.Header.Get(keyHeader)
-	if field != "" && header != "" && field != header {
-		return "", bad("The field idempotencyKey and the header "+keyHeader+" differ.", "Send one of them, or the same key in both.")
+	if field == "" && (len(header) > 128 || header != "" && !keyForm.MatchString(header)) {
+		sum := sha256.Sum256([]byte(header))
+		return hex.EncodeToString(sum[:])
 	}
-	return cmp.Or(field, header), nil
+	return cmp.Or(field, header)
 }
 
 // A saying is what a caller says.
