@@ -279,6 +279,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		return err
 	}
 	if err := s.beginRamp(ctx); err != nil {
+		s.deliverer.End(0, ErrShutdown)
 		return err
 	}
 	group, working := errgroup.WithContext(ctx)
