@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -30,6 +31,7 @@ func TestHistoryCutAfterCrash(t *testing.T) {
 				if last == "reset" {
 					r.post(ann, claybot.AgentMessage{ID: "chat/reset", Type: claybot.MessageReset})
 				}
+				synctest.Wait() // what is only begun has no recorded end yet
 				id := r.agent(ann)
 				r.crash()
 				path := filepath.Join(r.dir, "agents", string(id), "history.jsonl")
