@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/claybot/claybot/agentsystem"
 )
 
 // While the disk is full, this member is not ready and says why, whatever met it: a
@@ -20,11 +18,7 @@ func TestFullDiskIsNotReady(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
-				var disk disk
-				r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
-					s.Inbox, s.Runs, s.Outbox = diskInbox{s.Inbox, &disk}, diskRuns{s.Runs, &disk}, diskOutbox{s.Outbox, &disk}
-					return s
-				}
+				disk := r.onDisk()
 				r.line = platforms[0].line
 				r.mind.hold("", time.Second)
 				r.start()

@@ -167,6 +167,16 @@ func TestNoEngine(t *testing.T) {
 	})
 }
 
+// onDisk lets the stores of the rig stand on a disk that may be full.
+func (r *rig) onDisk() *disk {
+	d := new(disk)
+	r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+		s.Inbox, s.Runs, s.Outbox = diskInbox{s.Inbox, d}, diskRuns{s.Runs, d}, diskOutbox{s.Outbox, d}
+		return s
+	}
+	return d
+}
+
 // A full disk for half a minute, in the middle of everything: what was not
 // stored was not confirmed, what was is answered once.
 func TestFullDisk(t *testing.T) {
@@ -174,11 +184,7 @@ func TestFullDisk(t *testing.T) {
 		t.Run(when.String(), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
-				var disk disk
-				r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
-					s.Inbox, s.Runs, s.Outbox = diskInbox{s.Inbox, &disk}, diskRuns{s.Runs, &disk}, diskOutbox{s.Outbox, &disk}
-					return s
-				}
+				disk := r.onDisk()
 				r.line = platforms[0].line
 				r.mind.hold("", time.Second)
 				r.mind.plan("begin", use("pay", "look"), llmtest.Say("end"))

@@ -65,13 +65,13 @@ func verdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
 	case claybot.RunFailed:
 		return Verdict{OutcomeFailed, "The run failed" + causeOf(*r.Run) + ". " + sent.notified(silenceWords(*r.Run, r.Message))}
 	case claybot.RunCanceled:
-		text := upper(silenceWords(*r.Run, r.Message)) + "."
+		text := connectors.Capital(silenceWords(*r.Run, r.Message)) + "."
 		if r.Run.Output != "" {
 			text += " What it had written until then was kept."
 		}
 		return Verdict{OutcomeStopped, text}
 	}
-	return sent.verdict(upper(silenceWords(*r.Run, r.Message)) + ".")
+	return sent.verdict(connectors.Capital(silenceWords(*r.Run, r.Message)) + ".")
 }
 
 // stillOpen reports whether an accepted message waits for its agent: for its turn, or
@@ -81,7 +81,7 @@ func stillOpen(r storage.Receipt) bool {
 }
 
 func verdictSkipped(r storage.Receipt) Verdict {
-	v := Verdict{OutcomeDropped, upper(skippedWords(r.Skipped)) + "."}
+	v := Verdict{OutcomeDropped, connectors.Capital(skippedWords(r.Skipped)) + "."}
 	switch r.Skipped {
 	case skippedAnswer, skippedUnfit:
 		v.Outcome = OutcomeHandled
@@ -170,7 +170,7 @@ func (t tally) notified(silence string) string {
 	case silence == "the run failed":
 		return "There is no chat to notify."
 	}
-	return upper(silence) + "."
+	return connectors.Capital(silence) + "."
 }
 
 // waitsFor says what a paused run waits for. /status, the notice to a person who
@@ -219,11 +219,4 @@ func clock(t claybot.Time, zone *time.Location) string {
 		return at.Format("2 Jan 15:04:05 MST")
 	}
 	return at.Format("2 Jan 2006 15:04:05 MST")
-}
-
-func upper(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

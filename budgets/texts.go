@@ -3,8 +3,8 @@ package budgets
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
@@ -21,7 +21,7 @@ func limitError(o *storage.OverBudgetError, name string, c llm.Charge) *llm.Limi
 	}
 	e.Least = cmp.Or(e.Least, e.Asked)
 	if e.Spent >= e.Limit {
-		e.Text = fmt.Sprintf("%s is used up: %s.", capitalized(name), e.Standing())
+		e.Text = fmt.Sprintf("%s is used up: %s.", connectors.Capital(name), e.Standing())
 		return e
 	}
 	aside := ""
@@ -32,7 +32,7 @@ func limitError(o *storage.OverBudgetError, name string, c llm.Charge) *llm.Limi
 	if e.Least <= e.Limit-e.Spent { // it fits as soon as others settle
 		takes = "may take up to " + e.Amount(e.Asked)
 	}
-	e.Text = fmt.Sprintf("%s is too small for the next step: %s%s, and the step %s.", capitalized(name), e.Standing(), aside, takes)
+	e.Text = fmt.Sprintf("%s is too small for the next step: %s%s, and the step %s.", connectors.Capital(name), e.Standing(), aside, takes)
 	return e
 }
 
@@ -44,11 +44,4 @@ func (l *Limiter) refusal(who payer, fault string) *llm.LimitError {
 		text += "\n\n" + fault
 	}
 	return &llm.LimitError{Name: "a budget", Text: text}
-}
-
-func capitalized(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

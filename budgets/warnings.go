@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
@@ -36,7 +37,7 @@ func (l *Limiter) warn(ctx context.Context, who payer, name string, b storage.Bu
 	if !logged {
 		l.cfg.Log.Warn("budget nearly spent", "budget", b.Key, "spent", b.Spent, "limit", limit, "unit", string(b.Unit), "agent", who.id)
 	}
-	text := capitalized(cmp.Or(name, b.Name)) + ": " + llm.Standing(b.Unit == storage.UnitTokens, b.Spent, limit) + "."
+	text := connectors.Capital(cmp.Or(name, b.Name)) + ": " + llm.Standing(b.Unit == storage.UnitTokens, b.Spent, limit) + "."
 	if b.Hard {
 		text += " At the limit I stop and ask."
 	} else {

@@ -43,3 +43,12 @@ func OneLine(s string, limit int) string {
 }
 
 const zeroWidthNonJoiner = '\u200c'
+
+// Capital returns s with a capital at its beginning.
+func Capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
+		return s
+	}
+	return string(unicode.ToUpper(first)) + s[size:]
+}

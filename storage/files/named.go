@@ -164,11 +164,8 @@ func (t *NamedTree) Read(ctx context.Context, paths ...string) (all []storage.Tr
 // Write implements storage.Tree. A file that the directory can't take is
 // storage.ErrFull.
 func (t *NamedTree) Write(ctx context.Context, p string, body []byte, was int64) (int64, error) {
-	switch {
-	case !storage.ValidTreePath(p):
-		return 0, badPath(p)
-	case len(body) > storage.MaxTreeFile:
-		return 0, fmt.Errorf("write %s: %w: %d bytes", p, storage.ErrTooMany, len(body))
+	if err := writable(p, body); err != nil {
+		return 0, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -136,6 +136,17 @@ func (t *Tree) List(ctx context.Context, folder string) ([]storage.TreeFile, err
 	return t.walk(ctx, folder, true)
 }
 
+// writable is an error for what no tree takes as a file.
+func writable(p string, body []byte) error {
+	switch {
+	case !storage.ValidTreePath(p):
+		return badPath(p)
+	case len(body) > storage.MaxTreeFile:
+		return fmt.Errorf("write %s: %w: %d bytes", p, storage.ErrTooMany, len(body))
+	}
+	return nil
+}
+
 func badPath(p string) error { return fmt.Errorf("%.200q is no path of a file", p) }
 
 // walk lists the files below a folder by path. It is called with mu held.
@@ -252,11 +263,8 @@ func (t *Tree) Read(ctx context.Context, paths ...string) ([]storage.TreeFile, e
 
 // Write implements storage.Tree.
 func (t *Tree) Write(ctx context.Context, name string, body []byte, was int64) (int64, error) {
-	switch {
-	case !storage.ValidTreePath(name):
-		return 0, badPath(name)
-	case len(body) > storage.MaxTreeFile:
-		return 0, fmt.Errorf("write %s: %w: %d bytes", name, storage.ErrTooMany, len(body))
+	if err := writable(name, body); err != nil {
+		return 0, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
@@ -164,8 +162,7 @@ func sentence(s string) string {
 	if s = strings.TrimSpace(s); s == "" {
 		return "That did not work."
 	}
-	first, size := utf8.DecodeRuneInString(s)
-	s = string(unicode.ToUpper(first)) + s[size:]
+	s = connectors.Capital(s)
 	if !strings.ContainsAny(s[len(s)-1:], ".!?") {
 		s += "."
 	}
