@@ -217,7 +217,7 @@ func (s *AgentSystem) acceptTask(ctx context.Context, to claybot.Descriptor, m c
 	return done, err
 }
 
-// notifyOf notifies whoever waits for an agent with a fault: the person who wrote one of
+// notifyOf notifies the user who waits for an agent with a fault: the person who wrote one of
 // the messages, or the owner of a background agent, where its task answers.
 func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descriptor, id claybot.AgentID, ms []claybot.AgentMessage) error {
 	ms = slices.DeleteFunc(ms, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageAnswer })
@@ -241,7 +241,7 @@ func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descri
 		}
 	}
 	if errors.Is(err, storage.ErrNotFound) {
-		s.Log.Warn("nobody can be notified of a background agent that cannot be used", "agent", id)
+		s.Log.Warn("no one to notify of an unusable background agent", "agent", id)
 		err = nil
 	}
 	if err == nil {

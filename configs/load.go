@@ -85,8 +85,8 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 // ErrMisnamed is of a directory that has a configuration file which Load does not read.
 var ErrMisnamed = errors.New("is not read")
 
-// unmeant returns what is wrong where FileName is missing, as far as somebody meant a
-// file to be read: a link that leads nowhere, or a file with another ending.
+// unmeant returns what is wrong where FileName is missing, as far as a file was
+// meant to be read: a link that leads nowhere, or a file with another ending.
 func unmeant() error {
 	if _, err := os.Lstat(FileName); err == nil {
 		return fmt.Errorf("configuration %s: it is a link to a file that is missing", FileName)

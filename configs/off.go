@@ -149,7 +149,7 @@ var keyAliases = []struct {
 	{profilePath, regexp.MustCompile(money), profilePath},
 }
 
-// bounds are groups of which every key limits somebody or something.
+// bounds are groups of which every key is a limit.
 var bounds = []string{"access", "subagents", profilePath + ".limits"}
 
 // alias returns the path of the key, or group, that an unknown key of a group is another

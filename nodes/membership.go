@@ -207,7 +207,7 @@ func (m *Membership) Answering() error {
 var errSilent = errors.New("the store does not answer")
 
 // Elsewhere returns a channel that fires after d, when another member may have changed
-// the store. In a process that has the store for itself it never fires: whoever changes
+// the store. In a process that has the store for itself it never fires: the process that changes
 // the store there knows what to wake.
 func (m *Membership) Elsewhere(d time.Duration) <-chan time.Time {
 	if m.alone != nil {
@@ -218,7 +218,7 @@ func (m *Membership) Elsewhere(d time.Duration) <-chan time.Time {
 
 // Retries reports whether to retry a call to the store that failed with err: the store
 // is unavailable, for which other members may be the cause. In a process that has the
-// store for itself it is false for every error: nobody else keeps the store busy.
+// store for itself it is false for every error: no other process keeps the store busy.
 func (m *Membership) Retries(err error) bool {
 	return m.alone == nil && storage.Unavailable(err)
 }

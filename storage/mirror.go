@@ -26,8 +26,8 @@ const editTries = 50
 // was changed by way of it is known at once. It is safe for concurrent use.
 type Mirror struct {
 	Tree
-	alone bool          // nobody else changes the tree
-	turn  chan struct{} // held by whoever asks the tree
+	alone bool          // no other process changes the tree
+	turn  chan struct{} // held while the tree is asked
 
 	mu      sync.Mutex
 	files   map[string]TreeFile

@@ -87,7 +87,7 @@ func (r *revocable) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s
 	return err
 }
 
-// note changes the file. A disk that is full keeps nobody from revoking.
+// note changes the file. A full disk does not prevent a revocation.
 func (r *revocable) note(revoked, approved []string) {
 	if len(revoked)+len(approved) == 0 {
 		return
