@@ -39,12 +39,15 @@ var floors = map[string]int{
 	".":       0,
 	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "configs": 1, "devices": 1, "egress": 1,
 	"inbox": 2, "runs": 2, "tools": 2, "nodes": 2,
-	"storage/*": 2, "connectors/*": 2, "llm/*": 2, "workspace/*": 2, "devices/*": 2,
-	"runs/*": 3, "tools/*": 3, "delivery": 3, "budgets": 3,
-	"agentsystem": 4,
-	"web":         5,
-	"web/*":       6,
-	"cmd/*":       7,
+	"storage/*": 2, "llm/*": 2, "workspace/*": 2, "devices/*": 2,
+	"texts":  3,
+	"runs/*": 4, "tools/*": 4, "connectors/*": 4, "delivery": 4, "budgets": 4,
+	"people":    5,
+	"questions": 6, "subagents": 6,
+	"agentsystem": 7,
+	"web":         8,
+	"web/*":       9,
+	"cmd/*":       10,
 }
 
 // footings are folders that implementations of one contract stand on. They lie between

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -23,7 +25,7 @@ func (s *AgentSystem) Approve(ctx context.Context, code string) (storage.Pairing
 	s.Log.Info("pairing approved", "connector", p.Connector, "user", p.UserID)
 	route := claybot.Route{Connector: p.Connector, ChannelID: p.ChannelID, UserID: p.UserID}
 	out, err := s.Outbox.Enqueue(ctx, claybot.Outgoing{
-		ID: newID(), Kind: claybot.OutgoingPairing, Route: route, Text: textApproved(), Part: 1, Parts: 1, At: claybot.Now(),
+		ID: newID(), Kind: claybot.OutgoingPairing, Route: route, Text: texts.Approved(), Part: 1, Parts: 1, At: claybot.Now(),
 	})
 	if err != nil {
 		return p, fmt.Errorf("tell the person: %w", err)

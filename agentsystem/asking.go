@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
@@ -63,7 +65,7 @@ func (p *pass) settleDraft() []claybot.Outgoing {
 		}
 	}
 	if text == "" {
-		text = p.live.leftover(textNeedsInput)
+		text = p.live.leftover(texts.NeedsInput)
 	}
 	return p.reply(claybot.OutgoingAnswer, text)
 }
@@ -104,7 +106,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 		case a == nil:
 			continue
 		case len(a.Value) == 0:
-			if err := p.tell(ctx, "unanswered", textUnanswered(q)); err != nil {
+			if err := p.tell(ctx, "unanswered", texts.Unanswered(q)); err != nil {
 				return nil, nil, err
 			}
 			end = &inbox.CanceledError{By: byTime}
@@ -173,7 +175,7 @@ func defaultOf(q claybot.Question, s *AgentSystem) json.RawMessage {
 // mark shows at the messages of a question what was said to it, and takes their
 // buttons away.
 func (s *AgentSystem) mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
-	out, err := s.replaced(ctx, q, "answered", textAnswered(q, a))
+	out, err := s.replaced(ctx, q, "answered", texts.Answered(q, a))
 	if err != nil || len(out) == 0 {
 		return err
 	}
@@ -208,7 +210,7 @@ func (p *pass) unanswered() (open []claybot.Question) {
 // withdraw closes the messages of the questions that nobody answered.
 func (p *pass) withdraw(ctx context.Context) (all []claybot.Outgoing, err error) {
 	for _, q := range p.unanswered() {
-		out, err := p.replaced(ctx, q, "withdrawn", textWithdrawn(q))
+		out, err := p.replaced(ctx, q, "withdrawn", texts.Withdrawn(q))
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +262,7 @@ func (p *pass) questions(ctx context.Context, qs []claybot.Question) (out []clay
 		own, others := p.agent.Descriptor.Foreground(), false
 		switch {
 		case own && p.mayAnswer(q, p.agent.Descriptor, p.agent.Descriptor.OwnerID()):
-			out = append(out, p.asked(q, 0, p.outgoing(claybot.OutgoingNotice), textQuestion(q, i, qs, p.agent.Descriptor.Connector, p.zone()))...)
+			out = append(out, p.asked(q, 0, p.outgoing(claybot.OutgoingNotice), texts.Question(q, i, qs, p.agent.Descriptor.Connector, p.zone()))...)
 		case own && len(q.Approvers) > 0:
 			others = true
 		}
@@ -269,7 +271,7 @@ func (p *pass) questions(ctx context.Context, qs []claybot.Question) (out []clay
 			return nil, err
 		}
 		if others {
-			for k, o := range p.compose(p.outgoing(claybot.OutgoingNotice), textOthersDecide(q, len(elsewhere) > 0)) {
+			for k, o := range p.compose(p.outgoing(claybot.OutgoingNotice), texts.OthersDecide(q, len(elsewhere) > 0)) {
 				o.ID = questionOutgoing(q, 0, k+1)
 				out = append(out, o)
 			}
@@ -328,7 +330,7 @@ func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []clay
 		}
 		o := p.outgoing(claybot.OutgoingNotice)
 		o.Route = claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-		out = append(out, p.asked(q, i+1, o, textElsewhere(q, p.zone()))...)
+		out = append(out, p.asked(q, i+1, o, texts.Elsewhere(q, p.zone()))...)
 		asked = append(asked, owner)
 	}
 	console := func(owner string) bool { return slices.Contains(operatorConsoles, owner) }

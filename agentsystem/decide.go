@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -38,10 +40,10 @@ func (s *AgentSystem) decision(ctx context.Context, agent claybot.Agent, m clayb
 	switch {
 	case len(meant) == 0 && m.Command == "approve" && word != "" && scopeOf(text) == claybot.ApproveOnce:
 		if len(word) < minPrefix {
-			return nil, textNoSuchRequest, nil
+			return nil, texts.NoSuchRequest, nil
 		}
 		text, err := s.closedID(ctx, open, word, agent.Descriptor.OwnerID())
-		return nil, cmp.Or(text, textNoSuchRequest), err
+		return nil, cmp.Or(text, texts.NoSuchRequest), err
 	case len(meant) == 0: // all of it is the reason
 		rest = text
 		if meant, err = s.readOf(ctx, open, agent, m); err != nil {
@@ -50,13 +52,13 @@ func (s *AgentSystem) decision(ctx context.Context, agent claybot.Agent, m clayb
 	}
 	switch len(meant) {
 	case 0:
-		return nil, textNothingToSay, nil
+		return nil, texts.NothingToSay, nil
 	case 1:
 	default:
-		return nil, textWhich(meant), nil
+		return nil, texts.Which(meant), nil
 	}
 	if m.Command == "approve" && args == "" && s.approvedBefore(meant[0], agent.Descriptor.OwnerID()) {
-		return nil, textYouApproved, nil
+		return nil, texts.YouApproved, nil
 	}
 	return s.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
 }
@@ -89,16 +91,16 @@ func (s *AgentSystem) decided(ctx context.Context, about claybot.Question, yes b
 	o := &order{Question: about.ID, Approve: yes}
 	if !o.Approve {
 		o.Reason = rest
-		return o, textDenied, nil
+		return o, texts.Denied, nil
 	}
 	o.Scope = scopeOf(rest)
 	switch {
 	case rest != "" && o.Scope == claybot.ApproveOnce:
-		return nil, textNoScope, nil
+		return nil, texts.NoScope, nil
 	case o.Scope != claybot.ApproveOnce && about.Once:
-		return nil, textOnceOnly, nil
+		return nil, texts.OnceOnly, nil
 	case args == "":
-		return o, textAllowed, nil
+		return o, texts.Allowed, nil
 	}
 	q, err := s.Asked.Question(ctx, o.Question)
 	if err != nil {
@@ -109,7 +111,7 @@ func (s *AgentSystem) decided(ctx context.Context, about claybot.Question, yes b
 		return nil, why, err
 	}
 	o.Args = args
-	return o, textAllowedEdited, nil
+	return o, texts.AllowedEdited, nil
 }
 
 // scopeOf is the scope that a word names; that of once for all others.

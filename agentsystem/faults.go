@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
@@ -230,7 +232,7 @@ func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descri
 		return nil
 	}
 	m := ms[0]
-	text, err := textTaskWaits(d, m), error(nil)
+	text, err := texts.TaskWaits(d, m), error(nil)
 	switch route := m.ReplyRoute(d); {
 	case route.Connector != "":
 		err = s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: route}, text, m.ID)
@@ -252,7 +254,7 @@ func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descri
 
 // notifyFault tells the person who wrote m that it has to wait.
 func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
-	err := s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textParked, episode)
+	err := s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, texts.Parked, episode)
 	if err == nil {
 		s.faults.notified(key)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
@@ -57,7 +59,7 @@ func (p *pass) succeeded() storage.Outcome {
 	}
 	o.Replies = p.reply(claybot.OutgoingAnswer, text)
 	if f := p.firing(); f != nil && f.Recovered {
-		o.Replies = append(o.Replies, p.compose(p.outgoing(claybot.OutgoingNotice), textRecovered(p.agent.Descriptor.Name))...)
+		o.Replies = append(o.Replies, p.compose(p.outgoing(claybot.OutgoingNotice), texts.Recovered(p.agent.Descriptor.Name))...)
 	}
 	p.offerUndo(o.Replies)
 	o.Events = p.closing(runs.Finished(p.run.ID, text, p.usage))
@@ -74,7 +76,7 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 		Error:  &why,
 		Events: p.closing(runs.Failed(p.run.ID, why, p.step)),
 	}
-	text := textFailed(p.run.ID, e.Code)
+	text := texts.Failed(p.run.ID, e.Code)
 	if e.Say != "" {
 		text = e.Say
 	} else if cause := p.advice(e); cause != "" {
@@ -84,7 +86,7 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 		if f.Quiet {
 			text = ""
 		} else {
-			text = textTaskFailed(p.agent.Descriptor.Name, text)
+			text = texts.TaskFailed(p.agent.Descriptor.Name, text)
 		}
 	}
 	begun := p.live.shown()
@@ -143,7 +145,7 @@ func (p *pass) canceled(c *inbox.CanceledError) error {
 func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 	p.live.close()
 	if text == "" {
-		text = p.live.leftover(textNothingToAdd)
+		text = p.live.leftover(texts.NothingToAdd)
 	}
 	if text == "" {
 		return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 )
@@ -89,7 +91,7 @@ func (s *AgentSystem) Missed(ctx context.Context, m connectors.Missed) (untold i
 	if zone == nil {
 		zone = time.UTC
 	}
-	text := textGap(m, zone)
+	text := texts.Gap(m, zone)
 	since := time.Unix(0, 0)
 	if m.Channels == nil {
 		since = m.From.Add(-gapRecent)

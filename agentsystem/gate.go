@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -198,7 +200,7 @@ func (g *gate) stranger(ctx context.Context, d claybot.Descriptor, m claybot.Age
 	}
 	out, err := g.store.SavePairing(ctx, p, claybot.Outgoing{
 		ID: newID(), Kind: claybot.OutgoingPairing, Route: m.ReplyRoute(d),
-		Text: textPairing(p.Code), Part: 1, Parts: 1, At: p.At,
+		Text: texts.Pairing(p.Code), Part: 1, Parts: 1, At: p.At,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("save pairing: %w", err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -138,7 +140,7 @@ func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work s
 		_, err = s.acceptFor(ctx, to, claybot.AgentMessage{
 			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
 			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
-			Text: textHelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
+			Text: texts.HelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
 		})
 	}
 	if err != nil {

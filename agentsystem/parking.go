@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
@@ -162,7 +164,7 @@ func (s *AgentSystem) refuse(ctx context.Context, to claybot.Descriptor, m clayb
 
 // tellFull says once an hour that no more messages for an agent are kept.
 func (s *AgentSystem) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, textInboxFull())
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, texts.InboxFull())
 	for i := range out {
 		out[i].ID = fmt.Sprintf("full/%s/%d/%d", to.Key(), time.Now().Unix()/3600, i+1) // the id makes it one an hour
 	}
@@ -252,7 +254,7 @@ func (s *AgentSystem) dropParked(ctx context.Context, key, reason string, which 
 func (s *AgentSystem) endDamaged(ctx context.Context, p storage.Parked) error {
 	s.Log.Error("a parked message is damaged and will not run", "connector", p.To.Connector, "message", p.Message.ID, "err", p.Damaged)
 	route := descriptorOf(p.Key).Route()
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: route}, textParkedDamaged)
+	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: route}, texts.ParkedDamaged)
 	for i := range out {
 		out[i].ID = fmt.Sprintf("damaged/%s/%d", p.Message.ID, i+1)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -60,7 +62,7 @@ func (s *AgentSystem) tellPending(ctx context.Context, agent claybot.Agent, p *s
 // doing says what an agent does now, and what its person can do about it.
 func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 	if since, ok := s.unusableSince(ctx, agent.Descriptor); ok {
-		return textUnusable(since, s.zone())
+		return texts.Unusable(since, s.zone())
 	}
 	run, q, asks, err := s.pausedRun(ctx, agent.ID)
 	switch {
@@ -69,16 +71,16 @@ func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 	case err != nil:
 		return "I cannot look at what I am doing right now."
 	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
-		return "I am waiting for your answer to: " + headline(q) + "\n/stop ends it."
+		return "I am waiting for your answer to: " + texts.Headline(q) + "\n/stop ends it."
 	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
-		return "I am waiting for your decision: " + headline(q) + "\n" + howToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
+		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
 	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
 		return "I am waiting for " + waitsFor(run, s.zone()) + ".\n/stop ends it."
 	}
 	waiting, err := s.Inbox.Waiting(ctx, agent.ID, maxInboxView)
 	switch {
 	case err != nil || len(waiting) == 0:
-		return textIdle
+		return texts.Idle
 	case len(waiting) == 1:
 		return "I am about to take up your message."
 	}
@@ -90,7 +92,7 @@ func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 func textPending(q claybot.Question, connector string, own bool) string {
 	const rest = " /stop ends what I was doing, and I take up your message at once."
 	if own {
-		return "Your message waits, because I need an answer first: **" + headline(q) + "**\n\n" + howToAnswer(q, connector) + rest
+		return "Your message waits, because I need an answer first: **" + texts.Headline(q) + "**\n\n" + texts.HowToAnswer(q, connector) + rest
 	}
 	what := waitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
 	if _, budget := runs.BudgetAskOf(q); budget {

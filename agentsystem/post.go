@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/lucsky/cuid"
 
 	"github.com/claybot/claybot"
@@ -179,21 +181,21 @@ func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *stora
 		}
 		p.Replies = say(claybot.OutgoingCommand, text)
 	case claybot.MessageCancel:
-		p.Replies = say(claybot.OutgoingCommand, textStopped)
-		p.IfIdle = say(claybot.OutgoingCommand, textNothingRuns)
+		p.Replies = say(claybot.OutgoingCommand, texts.Stopped)
+		p.IfIdle = say(claybot.OutgoingCommand, texts.NothingRuns)
 		switch {
 		case !s.busyBelow(ctx, agent.ID):
 		case stopsAll(m):
 			p.IfIdle = p.Replies
 		default:
-			p.IfIdle = say(claybot.OutgoingCommand, textOnlyHelpers)
+			p.IfIdle = say(claybot.OutgoingCommand, texts.OnlyHelpers)
 		}
 	case claybot.MessageUser:
 		if n := utf8.RuneCountInString(m.Text); n > maxText {
-			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, textTooLong(n))
+			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, texts.TooLong(n, maxText))
 			p.Message.Text = string([]rune(m.Text)[:1000])
 		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
-			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, textEmpty)
+			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, texts.Empty)
 		}
 	}
 	return nil
@@ -233,7 +235,7 @@ func (s *AgentSystem) notifyFull(ctx context.Context, agent claybot.Agent, m cla
 		return // who sent it is told otherwise
 	}
 	hour := m.At.Time().Unix() / 3600
-	out := s.compose(replyTo(agent, m, claybot.OutgoingNotice), textInboxFull())
+	out := s.compose(replyTo(agent, m, claybot.OutgoingNotice), texts.InboxFull())
 	out[0].ID = fmt.Sprintf("full/%s/%d", agent.ID, hour) // the id makes it one an hour
 	stored, err := s.Outbox.Enqueue(ctx, out[:1]...)
 	if err != nil {

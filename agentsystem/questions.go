@@ -1,7 +1,6 @@
 package agentsystem
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
@@ -124,7 +125,7 @@ func answersText(qs []claybot.Question, answers []claybot.Answered) string {
 	var b strings.Builder
 	var silent []string
 	for i, q := range qs {
-		name := questionKey(q)
+		name := texts.QuestionKey(q)
 		key, _ := json.Marshal(name) // strings always marshal
 		value := answers[i].Value
 		if len(value) == 0 {
@@ -143,40 +144,6 @@ func answersText(qs []claybot.Question, answers []claybot.Answered) string {
 		fmt.Fprintf(&b, "\n(nobody answered in time; this is the default: %s)", strings.Join(silent, ", "))
 	}
 	return b.String()
-}
-
-// questionKey is what a question is called by those who answer several.
-func questionKey(q claybot.Question) string {
-	if q.Key != "" {
-		return q.Key
-	}
-	return q.ID
-}
-
-// valueText is a stored value as a person reads it.
-func valueText(v json.RawMessage) string {
-	var x any
-	dec := json.NewDecoder(bytes.NewReader(v))
-	dec.UseNumber()
-	if dec.Decode(&x) != nil {
-		return ""
-	}
-	switch x := x.(type) {
-	case nil:
-		return ""
-	case bool:
-		if x {
-			return "yes"
-		}
-		return "no"
-	case []any:
-		all := make([]string, len(x))
-		for i, one := range x {
-			all[i] = fmt.Sprint(one)
-		}
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprint(x)
 }
 
 // zone is where the people are.
@@ -297,7 +264,7 @@ func (s *AgentSystem) answerRun(ctx context.Context, id claybot.RunID, values ma
 	renamed := make(map[string]string) // by the names of the caller
 	for name := range values {
 		q, _ := named(all, name)
-		if why, ok := bad.Faults[questionKey(q)]; ok {
+		if why, ok := bad.Faults[texts.QuestionKey(q)]; ok {
 			renamed[name] = why
 		}
 	}
@@ -347,18 +314,18 @@ func (s *AgentSystem) answerAll(ctx context.Context, qs []storage.OpenQuestion, 
 		v, err := q.Check(values[q.ID], s.zone())
 		switch {
 		case err != nil:
-			faults[questionKey(q.Question)] = err.Error()
+			faults[texts.QuestionKey(q.Question)] = err.Error()
 		case string(v) == "true" && who.args == "" && s.approvedBefore(q.Question, who.by):
 			return fmt.Errorf("approve question %s: %w", q.ID, ErrApproved)
 		case q.Once && who.scope != claybot.ApproveOnce:
-			faults[questionKey(q.Question)] = textOnceOnly
+			faults[texts.QuestionKey(q.Question)] = texts.OnceOnly
 		case who.args != "":
 			why, err := s.editFault(ctx, q, string(v) == "true", who)
 			if err != nil {
 				return err
 			}
 			if why != "" {
-				faults[questionKey(q.Question)] = why
+				faults[texts.QuestionKey(q.Question)] = why
 			}
 		}
 		answers = append(answers, claybot.Answered{
@@ -482,7 +449,7 @@ func (s *AgentSystem) postAnswer(ctx context.Context, agent claybot.AgentID, run
 	id := claybot.Question{ID: a.Question}.AnswerID()
 	done, err := s.boxes.Post(ctx, storage.Posting{To: agent, Message: claybot.AgentMessage{
 		ID: id, Type: claybot.MessageAnswer, Run: run, At: claybot.Now(), From: claybot.Sender{UserID: a.By},
-		Answer: &claybot.Answer{OK: true, Output: valueText(a.Value), RunID: run, To: &a},
+		Answer: &claybot.Answer{OK: true, Output: texts.ValueText(a.Value), RunID: run, To: &a},
 	}})
 	return err == nil && done.Added && done.Skipped == "", err
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
@@ -77,9 +79,9 @@ func (s *AgentSystem) closedID(ctx context.Context, open []claybot.Question, wor
 		})
 		switch {
 		case before && s.approvedBefore(q, by):
-			return textYouApproved, nil
+			return texts.YouApproved, nil
 		case before:
-			return textFollowed(q), nil
+			return texts.Followed(q), nil
 		}
 	}
 	return "", nil

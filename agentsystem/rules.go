@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -120,11 +122,11 @@ func (o *ownSettings) copy() map[claybot.AgentID]claybot.Settings {
 func (s *AgentSystem) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
 	switch {
 	case !yes:
-		return textEditDenied, nil
+		return texts.EditDenied, nil
 	case q.Type != claybot.QuestionConfirm || q.Tool == "" || q.Args == "" || s.CheckEdit == nil:
-		return textNoEdit, nil
+		return texts.NoEdit, nil
 	case who.scope != claybot.ApproveOnce:
-		return textEditOnce, nil
+		return texts.EditOnce, nil
 	}
 	agent, err := s.agent(ctx, q.Agent)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
@@ -58,7 +60,7 @@ func (s *AgentSystem) far(ctx context.Context, env tools.Env, hops int) error {
 	if hops <= maxHops {
 		return nil
 	}
-	s.tellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), textExchange(env.Agent))
+	s.tellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
 	return fmt.Errorf("agents have kept each other at work %d times without a word of a person; stop here and answer", maxHops)
 }
 

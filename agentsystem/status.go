@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
@@ -227,7 +229,7 @@ func (s *AgentSystem) Ready() (bool, string) {
 	case s.unwell.spread():
 		return false, s.unwell.says()
 	case s.parking.full.Load():
-		return false, textParkingFull
+		return false, texts.ParkingFull
 	}
 	for _, c := range s.health() {
 		if c.Held != "" {
@@ -267,7 +269,7 @@ func (s *AgentSystem) Tell(ctx context.Context, id claybot.AgentID, text string)
 func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
 	switch m.Command {
 	case "start":
-		return textGreeting(), nil
+		return texts.Greeting(), nil
 	case "status":
 		return s.agentStatus(ctx, agent, m), nil
 	case "why":
@@ -291,9 +293,9 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 	case "tasks":
 		return s.tasks(ctx, agent)
 	case "plan":
-		return textPlanWhat, nil
+		return texts.PlanWhat, nil
 	}
-	return textHelp(), nil // asked for, or the best answer to a command that is none
+	return texts.Help(), nil // asked for, or the best answer to a command that is none
 }
 
 // agentStatus is what the person who wrote m may know: their own agent and whether things
@@ -301,11 +303,11 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
 	doing, model := s.doing(ctx, agent), s.profileOf(agent.ID, agent.Descriptor).Model
 	if off := s.switchedOff(ctx, agent); off != nil {
-		why := cmp.Or(off.Say, sentenceFailed(off.Code))
+		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
 		if off.Say == "" && s.readsCauses(agent, m) {
 			why += "\n\n" + s.adviceOn(agent, off)
 		}
-		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, textIdle) { // nothing that is written is worked on
+		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // nothing that is written is worked on
 			doing = why
 		}
 		if off.Code == runs.CodeOff {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 )
@@ -50,7 +52,7 @@ func (l *live) works(tool string) {
 func (l *live) stillWorking(ctx context.Context) {
 	l.still.timer.Reset(stillAfter)
 	l.mu.Lock()
-	sign := TextStillWorking(l.still.tool)
+	sign := texts.StillWorking(l.still.tool)
 	l.mu.Unlock()
 	switch {
 	case !l.still.on || sign == l.still.said:

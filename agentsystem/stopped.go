@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 )
 
@@ -50,7 +52,7 @@ func (p *pass) keepPartial(ctx context.Context, by string) (string, error) {
 	if text != "" {
 		err := p.record(ctx, claybot.Record{
 			Type: claybot.RecordAssistant, At: claybot.Now(), Run: p.run.ID, Step: p.step + 1,
-			Text: text + "\n\n" + markStopped, Stop: stopStopped,
+			Text: text + "\n\n" + texts.MarkStopped, Stop: stopStopped,
 		})
 		if err != nil {
 			return "", err
@@ -60,8 +62,8 @@ func (p *pass) keepPartial(ctx context.Context, by string) (string, error) {
 	if strings.TrimSpace(text) == "" || isNoReply(text) {
 		return "", nil
 	}
-	if !strings.HasSuffix(text, markStopped) { // it was whole, and stopped in the last moment
-		text += "\n\n" + markStopped
+	if !strings.HasSuffix(text, texts.MarkStopped) { // it was whole, and stopped in the last moment
+		text += "\n\n" + texts.MarkStopped
 	}
 	return text, nil
 }
@@ -75,7 +77,7 @@ func (p *pass) stoppedReply(partial string) []claybot.Outgoing {
 	case d != nil && d.Receipt != "" && partial != "":
 		return p.reply(claybot.OutgoingAnswer, partial)
 	case d != nil && d.Receipt != "":
-		return p.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+markStopped))
+		return p.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+texts.MarkStopped))
 	case p.live.preview != nil && partial != "":
 		return p.reply(claybot.OutgoingAnswer, partial)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
@@ -15,7 +17,7 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !s.welcome(by) {
 		s.Log.Warn("a stranger tapped at a question", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
-		return connectors.Tapped{Text: textNotYours}, nil
+		return connectors.Tapped{Text: texts.NotYours}, nil
 	}
 	q, err := s.Asked.Question(ctx, t.Question)
 	if err == nil {
@@ -25,22 +27,22 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.
 	var unfit *AnswerError
 	switch {
 	case err == nil:
-		return connectors.Tapped{OK: true, Text: textTaken}, nil
+		return connectors.Tapped{OK: true, Text: texts.Taken}, nil
 	case errors.As(err, &unfit):
 		for _, why := range unfit.Faults {
 			return connectors.Tapped{Again: true, Text: why}, nil
 		}
 		return connectors.Tapped{Again: true, Text: unfit.Error()}, nil
 	case errors.Is(err, ErrApproved):
-		return connectors.Tapped{Again: true, Text: textYouApproved}, nil
+		return connectors.Tapped{Again: true, Text: texts.YouApproved}, nil
 	case errors.Is(err, storage.ErrNotFound):
 		s.Log.Warn("somebody tapped at a question that is not his", "connector", t.Connector, "user", t.UserID, "question", t.Question)
-		return connectors.Tapped{Text: textNotYours}, nil
+		return connectors.Tapped{Text: texts.NotYours}, nil
 	case errors.Is(err, storage.ErrState):
 		return connectors.Tapped{Text: s.closedText(ctx, q)}, nil
 	case s.ofOne(ctx, err): // holding it would hold up everybody else's
 		s.Log.Error("an answer was not taken; the person is asked to give it again", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
-		return connectors.Tapped{Again: true, Text: textAnswerAgain}, nil
+		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil
 	}
 	return connectors.Tapped{}, err
 }
@@ -50,18 +52,18 @@ func (s *AgentSystem) closedText(ctx context.Context, q storage.OpenQuestion) st
 	a, err := s.answerOf(ctx, q.Question)
 	switch {
 	case err != nil || a == nil && q.Expires > claybot.Now():
-		return textClosed
+		return texts.Closed
 	case a == nil:
-		return textExpired
+		return texts.Expired
 	case a.Via == claybot.ViaDefault:
-		return textExpired
+		return texts.Expired
 	case a.Via == claybot.ViaLimit:
-		return textClosed
+		return texts.Closed
 	}
-	text := textAlready(*a)
+	text := texts.Already(*a)
 	open, err := s.OpenQuestions(ctx, q.Agent)
 	if next, ok := NextApproval(q.Question, q.Run, open); ok && err == nil {
-		text += ". " + textNextApproval(next.Question)
+		text += ". " + texts.NextApproval(next.Question)
 	}
 	return text
 }

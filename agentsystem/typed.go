@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -140,7 +142,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 			return slices.ContainsFunc(answers, func(a claybot.Answered) bool { return a.Question == q.ID })
 		})
 		if len(left) > 0 {
-			p.Replies = ofRun(say(textNext(left, t.agent.Descriptor.Connector)), t.run.ID)
+			p.Replies = ofRun(say(texts.Next(left, t.agent.Descriptor.Connector)), t.run.ID)
 		}
 		return nil
 	}
@@ -153,7 +155,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	case !errors.Is(err, storage.ErrNotFound):
 		return fmt.Errorf("look whether it was told before: %w", err)
 	}
-	out := ofRun(say(textUnfit(faults)), t.run.ID)
+	out := ofRun(say(texts.Unfit(faults)), t.run.ID)
 	if len(out) == 0 {
 		return nil // nobody can be told: it waits for its turn
 	}
@@ -200,7 +202,7 @@ func (t typing) tried(text string) (answers []claybot.Answered, faults []string,
 			}
 			why := err.Error()
 			if len(t.open) > 1 {
-				why = questionKey(q) + ": " + why
+				why = texts.QuestionKey(q) + ": " + why
 			}
 			faults = append(faults, why)
 			continue
@@ -285,7 +287,7 @@ func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answ
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
 		return err // it is this very answer, or says the same
 	}
-	out := t.compose(replyTo(t.agent, m, claybot.OutgoingNotice), textLate)
+	out := t.compose(replyTo(t.agent, m, claybot.OutgoingNotice), texts.Late)
 	for i := range out {
 		out[i].ID = fmt.Sprintf("late/%s/%s/%d", m.ID, a.Question, i+1)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -168,14 +170,14 @@ func (s *AgentSystem) undoing(ctx context.Context, agent claybot.Agent, m claybo
 			return nil, "", err
 		}
 		if id == "" {
-			return nil, textNothingToUndo, nil
+			return nil, texts.NothingToUndo, nil
 		}
 	}
 	run, message, err := s.mayUndo(ctx, id)
 	var no NoUndoError
 	switch {
 	case errors.Is(err, storage.ErrNotFound), run.ID != "" && run.Agent != agent.ID:
-		return nil, textNoSuchRun, nil
+		return nil, texts.NoSuchRun, nil
 	case errors.As(err, &no) && m.Text == "":
 		return nil, string(no) + " Another run is taken back with /undo and its id.", nil
 	case errors.As(err, &no):
@@ -183,7 +185,7 @@ func (s *AgentSystem) undoing(ctx context.Context, agent claybot.Agent, m claybo
 	case err != nil:
 		return nil, "", err
 	}
-	return &order{Undo: run.ID, Message: message}, textUndoing(run), nil
+	return &order{Undo: run.ID, Message: message}, texts.Undoing(run), nil
 }
 
 // undoable is the newest run of an agent with effects; empty for none among the

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -56,14 +58,14 @@ func (s *AgentSystem) answerFor(ctx context.Context, agent claybot.Agent, m clay
 
 // answerNobody answers for an agent that does not exist yet.
 func (s *AgentSystem) answerNobody(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, stopped int) (storage.Posted, error) {
-	text := textNothingRuns
+	text := texts.NothingRuns
 	if m.Type == claybot.MessageCommand {
 		var err error
 		if text, err = s.answer(ctx, claybot.Agent{Descriptor: to}, m); err != nil {
 			return storage.Posted{}, err
 		}
 	} else if stopped > 0 {
-		text = textStopped
+		text = texts.Stopped
 	}
 	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingCommand, Message: m.ID, Route: m.ReplyRoute(to)}, text)
 	for i := range out {

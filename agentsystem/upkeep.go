@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
@@ -42,7 +44,7 @@ func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent 
 func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile, took *storage.Settlement) (text string, err error) {
 	keeper, ok := s.keeper(profile)
 	if !ok {
-		return textNotCompacted, nil
+		return texts.NotCompacted, nil
 	}
 	ctx, cancel := context.WithTimeout(life, compactTime)
 	defer cancel()
@@ -55,7 +57,7 @@ func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, age
 		if x := recover(); x != nil {
 			s.Meter.Panicked("engine")
 			s.Log.Error("the engine panicked while it compacted", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
-			text, err = textCompactFailed, nil
+			text, err = texts.CompactFailed, nil
 		}
 	}()
 	out := leftOut(history.Records())
@@ -74,7 +76,7 @@ func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, age
 	for r, err := range keeper.Compact(ctx, turn) {
 		if err != nil {
 			s.Log.Warn("cannot compact", "agent", agent.ID, "err", err)
-			return textCompactFailed, context.Cause(life)
+			return texts.CompactFailed, context.Cause(life)
 		}
 		if r.Tokens != nil {
 			took.Calls = append(took.Calls, storage.ModelCall{Model: r.Model, Usage: *r.Tokens, MS: r.MS})
@@ -91,17 +93,17 @@ func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, age
 		}
 	}
 	if kept < 0 {
-		return textNotCompacted, nil
+		return texts.NotCompacted, nil
 	}
 	took.End = storage.EndOf(ctx, history)
-	return textCompacted(before-kept, kept), nil
+	return texts.Compacted(before-kept, kept), nil
 }
 
 // contextSize answers /context.
 func (s *AgentSystem) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
 	keeper, ok := s.keeper(s.profileOf(agent.ID, agent.Descriptor))
 	if !ok {
-		return textNoContext, nil
+		return texts.NoContext, nil
 	}
 	records, err := s.Agents.Records(ctx, agent.ID)
 	if err != nil {
@@ -112,7 +114,7 @@ func (s *AgentSystem) contextSize(ctx context.Context, agent claybot.Agent) (str
 		History: visible(records, func(r claybot.Record) bool { return r.Aside }),
 	})
 	size.Last = agent.State.Context
-	return textContext(size), nil
+	return texts.Context(size), nil
 }
 
 // abandon ends what waits for an agent whose files cannot be read: its run

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
@@ -199,24 +201,50 @@ func waitsFor(run claybot.Run, zone *time.Location) string {
 	case q.Type == claybot.QuestionConfirm:
 		what = "an approval: "
 	}
-	text := what + "“" + headline(q) + "”"
+	text := what + "“" + texts.Headline(q) + "”"
 	if a.Until > 0 {
-		text += ", until " + clock(a.Until, zone) + " at the latest"
+		text += ", until " + texts.Clock(a.Until, zone) + " at the latest"
 	}
 	return text
 }
 
-// clock is a moment as people read it: with its date, unless it is today.
-func clock(t claybot.Time, zone *time.Location) string {
-	if zone == nil {
-		zone = time.UTC
-	}
-	at, now := t.Time().In(zone), time.Now().In(zone)
+// textWhy tells what became of a message.
+func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
+	what := fmt.Sprintf("Your message of %s ", texts.Clock(r.Message.At, zone))
 	switch {
-	case at.Year() == now.Year() && at.YearDay() == now.YearDay():
-		return at.Format("15:04:05 MST")
-	case at.Year() == now.Year():
-		return at.Format("2 Jan 15:04:05 MST")
+	case r.Skipped == skippedAnswer:
+		return what + "answered a question of mine."
+	case r.Skipped == skippedUnfit:
+		return what + "did not fit my question; I said so."
+	case r.Skipped != "":
+		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
+	case r.Parked != "", r.Run == nil && unusable:
+		return what + "is safe. " + verdictOf(r, unusable, zone).Text
+	case r.Run == nil:
+		return what + "waits for its turn. " + verdictWaiting(r, zone)
+	case !r.Run.State.Ended():
+		what += fmt.Sprintf("went into run %s at %s. ", r.Run.ID, texts.Clock(r.Run.Started, zone))
+	default:
+		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
 	}
-	return at.Format("2 Jan 2006 15:04:05 MST")
+	v := verdictOf(r, unusable, zone)
+	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
+		v.Text = "The run failed"
+		if r.Run.Error != nil {
+			v.Text += " (" + r.Run.Error.Code + ")"
+		}
+		v.Text += "."
+	}
+	what += v.Text
+	for _, o := range r.Replies {
+		if strings.HasPrefix(o.ID, delivery.NoticePrefix) {
+			continue // it tells of another reply
+		}
+		what += fmt.Sprintf(" Reply part %d of %d: %s", o.Part, o.Parts, o.State)
+		if o.Cause != "" && o.State != claybot.SendSent {
+			what += " (" + o.Cause + ")"
+		}
+		what += "."
+	}
+	return what
 }

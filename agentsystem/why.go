@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
@@ -151,7 +153,7 @@ func (t *Story) waits() string {
 		all = append(all, earlier(t.Ahead))
 	}
 	if t.Due > claybot.Now() {
-		all = append(all, "it is held back until "+clock(t.Due, t.zone)+" for more to come")
+		all = append(all, "it is held back until "+texts.Clock(t.Due, t.zone)+" for more to come")
 	}
 	if len(all) == 0 {
 		return "waits for its turn, which comes at once"

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
@@ -188,7 +190,7 @@ func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent cl
 	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait(), End: storage.EndOf(ctx, history)}
 	if resetBy(m) == "user" { // an operator's is silent
-		end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), textReset)
+		end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
 	}
 	if m.Text != "" {
 		end.Posts = []claybot.AgentMessage{m.FollowUp()}
@@ -198,7 +200,7 @@ func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent cl
 		return err
 	}
 	s.deliverer.Hand(out)
-	s.waiters.ended(Result{Text: textReset}, m.ID)
+	s.waiters.ended(Result{Text: texts.Reset}, m.ID)
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
@@ -153,7 +155,7 @@ func (x *delivery) whole(ctx context.Context) error {
 			return err
 		}
 		if err != nil || o.State != claybot.SendSent {
-			x.o.Question, x.o.Text = nil, textNotShown
+			x.o.Question, x.o.Text = nil, texts.NotShown
 			return nil
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
 )
@@ -190,6 +191,6 @@ func (t *talk) works(e claybot.Event) {
 // sign says that claybot is at work, where nothing was printed since a message was sent.
 func (t *talk) sign() {
 	if len(t.waits) > 0 && !t.wrote && !t.away {
-		fmt.Fprintln(t.errs, plain(agentsystem.TextStillWorking(t.using)))
+		fmt.Fprintln(t.errs, plain(texts.StillWorking(t.using)))
 	}
 }

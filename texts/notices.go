@@ -1,4 +1,4 @@
-package delivery
+package texts
 
 import (
 	"fmt"
@@ -10,19 +10,19 @@ import (
 const (
 	textUndelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
 	textMaybeLost   = "One of my last replies may be missing: the connection broke while I sent it."
-	textNotShown    = "A question of mine could not be shown here whole. It can be answered on the page, or with: claybot questions"
+	NotShown        = "A question of mine could not be shown here whole. It can be answered on the page, or with: claybot questions"
 )
 
-// textNotDelivered is the notice about a message that was given up.
-func textNotDelivered(o claybot.Outgoing) string {
+// NotDelivered is the notice about a message that was given up.
+func NotDelivered(o claybot.Outgoing) string {
 	if o.File == nil {
 		return textUndelivered
 	}
 	return fmt.Sprintf("The file “%s” could not be delivered here. /why tells what became of your last message.", connectors.OneLine(o.File.Name, 80))
 }
 
-// textMaybeMissing is the notice about a message that may not have arrived.
-func textMaybeMissing(o claybot.Outgoing) string {
+// MaybeMissing is the notice about a message that may not have arrived.
+func MaybeMissing(o claybot.Outgoing) string {
 	if o.File == nil {
 		return textMaybeLost
 	}

@@ -1,7 +1,14 @@
-package agentsystem
+// Package texts is the catalogue of what claybot itself says to people in chats: answers to
+// commands, notices, questions and what replaces them. A text is a constant, or a function
+// of the values in it, so that all of them can be reviewed side by side and translated.
+//
+// It reads nothing and knows no store, so every package that talks to people may import it.
+package texts
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,23 +16,22 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/storage"
 )
 
-// Everything claybot itself says to people stands in this file.
-
-func textPairing(code string) string {
+// Pairing answers an unknown user with a pairing code.
+func Pairing(code string) string {
 	return "Hello! I do not know you yet. Your pairing code is **" + code + "**. " +
 		"Ask the operator of this bot to run `claybot pair approve " + code + "`. The code is valid for one hour."
 }
 
-func textApproved() string {
+// Approved tells a user that their pairing request was approved.
+func Approved() string {
 	return "You are in. Write to me whenever you like; /help shows what I can do."
 }
 
-func textHelp() string {
+// Help lists the commands.
+func Help() string {
 	var b strings.Builder
 	b.WriteString("Write to me and I answer. I also know these commands:\n\n")
 	for _, c := range connectors.Commands {
@@ -35,41 +41,42 @@ func textHelp() string {
 	return b.String()
 }
 
-func textGreeting() string {
+// Greeting answers /start.
+func Greeting() string {
 	return "Hello! Write to me and I answer. /help shows what I can do."
 }
 
 const (
-	textReset       = "Done. I have forgotten our conversation; we start afresh."
-	textStopped     = "Stopped."
-	textNothingRuns = "Nothing is running."
-	textOnlyHelpers = "I am not working on anything; my helpers are. /stop all stops them, /tasks shows them."
-	textEmpty       = "Your message has no text that I can read."
-	textLate        = "That came too late: the question has an answer already."
-	markStopped     = "*(stopped)*"
+	Reset       = "Done. I have forgotten our conversation; we start afresh."
+	Stopped     = "Stopped."
+	NothingRuns = "Nothing is running."
+	OnlyHelpers = "I am not working on anything; my helpers are. /stop all stops them, /tasks shows them."
+	Empty       = "Your message has no text that I can read."
+	Late        = "That came too late: the question has an answer already."
+	MarkStopped = "*(stopped)*"
 
 	// What takes the place of a sign of life that nothing follows.
-	textNothingToAdd  = "Done. I have nothing to add."
-	textNeedsInput    = "I need your input to continue."
-	textParked        = "Your message is safe but has to wait: I can't use my files about our conversation right now. I'll answer as soon as that works again. An operator finds the reason with `claybot status`."
-	textParkingFull   = "the parking table is full: too many messages wait for agents that cannot be used; repair what the log names, or drop messages with `claybot parked drop`"
-	textAnswerAgain   = "I couldn't save your answer. Please give it again in a minute."
-	textParkedDamaged = "A message of yours was damaged in my storage before I could read it. Please send it again."
+	NothingToAdd  = "Done. I have nothing to add."
+	NeedsInput    = "I need your input to continue."
+	Parked        = "Your message is safe but has to wait: I can't use my files about our conversation right now. I'll answer as soon as that works again. An operator finds the reason with `claybot status`."
+	ParkingFull   = "the parking table is full: too many messages wait for agents that cannot be used; repair what the log names, or drop messages with `claybot parked drop`"
+	AnswerAgain   = "I couldn't save your answer. Please give it again in a minute."
+	ParkedDamaged = "A message of yours was damaged in my storage before I could read it. Please send it again."
 
-	textNotCompacted  = "There is nothing worth shortening yet."
-	textCompactFailed = "I could not shorten our conversation now; nothing has changed."
-	textIdle          = "I am waiting for you."
-	textNoContext     = "How full my memory is cannot be told here."
+	NotCompacted  = "There is nothing worth shortening yet."
+	CompactFailed = "I could not shorten our conversation now; nothing has changed."
+	Idle          = "I am waiting for you."
+	NoContext     = "How full my memory is cannot be told here."
 )
 
-// textUnusable says since when the files of an agent cannot be used.
-func textUnusable(since claybot.Time, zone *time.Location) string {
-	return "I can't use my files about our conversation since " + clock(since, zone) + ". What you write is kept, and I'll take it up as soon as that works again; " +
+// Unusable says since when the files of an agent cannot be used.
+func Unusable(since claybot.Time, zone *time.Location) string {
+	return "I can't use my files about our conversation since " + Clock(since, zone) + ". What you write is kept, and I'll take it up as soon as that works again; " +
 		"/stop drops it. An operator finds the reason with `claybot status`."
 }
 
-// textTaskWaits says that a background agent cannot go on with m.
-func textTaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
+// TaskWaits says that a background agent cannot go on with m.
+func TaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
 	what := "A background task"
 	switch name := connectors.OneLine(d.Name, 80); {
 	case m.Kind == claybot.KindHeartbeat:
@@ -86,15 +93,15 @@ func textTaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
 
 // TextStillWorking returns the sign of life of a run that shows nothing else. It says
 // what the run waits for: the named tool, or the model.
-func TextStillWorking(tool string) string {
+func StillWorking(tool string) string {
 	if tool == "" {
 		return "Still working: waiting for the model."
 	}
 	return "Still working: `" + connectors.OneLine(tool, 64) + "` is running."
 }
 
-// textGap says that messages of a time may be missing.
-func textGap(m connectors.Missed, zone *time.Location) string {
+// Gap says that messages of a time may be missing.
+func Gap(m connectors.Missed, zone *time.Location) string {
 	const layout = "2 Jan 15:04"
 	if m.Assumed {
 		return fmt.Sprintf("My clock was wrong, so I cannot tell for how long I was offline before %s. Messages sent until then may not have reached me; please send again what I have not answered.",
@@ -104,12 +111,13 @@ func textGap(m connectors.Missed, zone *time.Location) string {
 		m.From.In(zone).Format(layout), m.To.In(zone).Format(layout+" MST"))
 }
 
-func textCompacted(folded, kept int) string {
+// Compacted answers /compact with the number of records in the summary and after it.
+func Compacted(folded, kept int) string {
 	return fmt.Sprintf("Done. I have folded %d records of our conversation into a summary and kept the newest %d as they are.", folded, kept)
 }
 
-// textContext tells how full the context is, by part.
-func textContext(c runs.ContextSize) string {
+// Context tells how full the context is, by part.
+func Context(c runs.ContextSize) string {
 	used := c.System + c.Tools + c.Summary + c.Conversation + c.Results
 	room := max(c.Window-c.Reserve, 1)
 	var b strings.Builder
@@ -134,26 +142,29 @@ func textContext(c runs.ContextSize) string {
 	return b.String()
 }
 
-// textExchange tells a person that agents were kept from talking on.
-func textExchange(a claybot.Agent) string {
-	return fmt.Sprintf("I stopped my agents from keeping each other at work: it went on %d times without a word of yours. The last one was %s.", maxHops, speaker(a))
+// Exchange tells a person that agents were kept from talking on.
+func Exchange(times int, last string) string {
+	return fmt.Sprintf("I stopped my agents from keeping each other at work: it went on %d times without a word of yours. The last one was %s.", times, last)
 }
 
-func textTooLong(n int) string {
-	return fmt.Sprintf("Your message has %d characters; I can read up to %d at once. Please send it in pieces.", n, maxText)
+// TooLong refuses a message of n characters where most are allowed.
+func TooLong(n, most int) string {
+	return fmt.Sprintf("Your message has %d characters; I can read up to %d at once. Please send it in pieces.", n, most)
 }
 
-func textInboxFull() string {
+// InboxFull says that an inbox takes no more messages.
+func InboxFull() string {
 	return "Too many of your messages are waiting; I did not take the last one. Please wait, or /stop what I am doing."
 }
 
-// textFailed is what a person hears of a failed run: a sentence and the run id,
+// Failed is what a person hears of a failed run: a sentence and the run id,
 // never the error itself.
-func textFailed(run claybot.RunID, code string) string {
-	return sentenceFailed(code) + " (run " + string(run) + ")"
+func Failed(run claybot.RunID, code string) string {
+	return SentenceFailed(code) + " (run " + string(run) + ")"
 }
 
-func sentenceFailed(code string) string {
+// SentenceFailed is Failed without the run id.
+func SentenceFailed(code string) string {
 	switch code {
 	case "model_error":
 		return "The model did not answer. Please try again in a while."
@@ -179,21 +190,22 @@ func sentenceFailed(code string) string {
 	return "Something went wrong while I worked on this."
 }
 
-// textTaskFailed is textFailed for a task that nobody waits for.
-func textTaskFailed(name, failed string) string {
+// TaskFailed is Failed for a task that nobody waits for.
+func TaskFailed(name, failed string) string {
 	if name == "" {
 		return failed
 	}
 	return "The scheduled task “" + connectors.OneLine(name, 80) + "” failed. " + failed
 }
 
-func textRecovered(name string) string {
+// Recovered says that a scheduled task works again.
+func Recovered(name string) string {
 	return "The scheduled task “" + connectors.OneLine(name, 80) + "” works again."
 }
 
-// textHelperFailed is the failure notice of a background agent, for the agent
+// HelperFailed is the failure notice of a background agent, for the agent
 // that made it.
-func textHelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID, why claybot.RunError) string {
+func HelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID, why claybot.RunError) string {
 	name := "A background agent"
 	if d.Name != "" {
 		name = fmt.Sprintf("The agent %q", connectors.OneLine(d.Name, 80))
@@ -201,56 +213,15 @@ func textHelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunI
 	return fmt.Sprintf("%s (id %s) failed in run %s: %s: %s", name, id, run, why.Code, connectors.OneLine(why.Text, 300))
 }
 
-// textWhy tells what became of a message.
-func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
-	what := fmt.Sprintf("Your message of %s ", clock(r.Message.At, zone))
-	switch {
-	case r.Skipped == skippedAnswer:
-		return what + "answered a question of mine."
-	case r.Skipped == skippedUnfit:
-		return what + "did not fit my question; I said so."
-	case r.Skipped != "":
-		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
-	case r.Parked != "", r.Run == nil && unusable:
-		return what + "is safe. " + verdictOf(r, unusable, zone).Text
-	case r.Run == nil:
-		return what + "waits for its turn. " + verdictWaiting(r, zone)
-	case !r.Run.State.Ended():
-		what += fmt.Sprintf("went into run %s at %s. ", r.Run.ID, clock(r.Run.Started, zone))
-	default:
-		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
-	}
-	v := verdictOf(r, unusable, zone)
-	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
-		v.Text = "The run failed"
-		if r.Run.Error != nil {
-			v.Text += " (" + r.Run.Error.Code + ")"
-		}
-		v.Text += "."
-	}
-	what += v.Text
-	for _, o := range r.Replies {
-		if strings.HasPrefix(o.ID, delivery.NoticePrefix) {
-			continue // it tells of another reply
-		}
-		what += fmt.Sprintf(" Reply part %d of %d: %s", o.Part, o.Parts, o.State)
-		if o.Cause != "" && o.State != claybot.SendSent {
-			what += " (" + o.Cause + ")"
-		}
-		what += "."
-	}
-	return what
-}
-
-// textQuestion is the i-th of some questions in a chat of a connector, with how to
+// Question is the i-th of some questions in a chat of a connector, with how to
 // answer it.
-func textQuestion(q claybot.Question, i int, all []claybot.Question, place string, zone *time.Location) string {
+func Question(q claybot.Question, i int, all []claybot.Question, place string, zone *time.Location) string {
 	var b strings.Builder
 	if i == 0 && len(all) > 1 {
-		fmt.Fprintf(&b, "I have %d questions. Answer them one by one, or all at once with a line for each, such as `%s: …`.\n\n", len(all), questionKey(q))
+		fmt.Fprintf(&b, "I have %d questions. Answer them one by one, or all at once with a line for each, such as `%s: …`.\n\n", len(all), QuestionKey(q))
 	}
 	if len(all) > 1 {
-		fmt.Fprintf(&b, "`%s` ", questionKey(q))
+		fmt.Fprintf(&b, "`%s` ", QuestionKey(q))
 	}
 	text := strings.TrimSpace(q.Text)
 	if !strings.ContainsAny(text, "\n*`") { // else it has a form of its own
@@ -271,7 +242,7 @@ func textQuestion(q claybot.Question, i int, all []claybot.Question, place strin
 	if far := q.Progress(); far != "" {
 		b.WriteString(far + ". ")
 	}
-	fmt.Fprintf(&b, "%s I wait until %s.*", howToAnswer(q, place), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
+	fmt.Fprintf(&b, "%s I wait until %s.*", HowToAnswer(q, place), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
 	return b.String()
 }
 
@@ -279,7 +250,7 @@ func textQuestion(q claybot.Question, i int, all []claybot.Question, place strin
 func hasButtons(connector string) bool { return connector != "terminal" }
 
 // howToAnswer says what an answer to q looks like in the chats of a connector.
-func howToAnswer(q claybot.Question, connector string) string {
+func HowToAnswer(q claybot.Question, connector string) string {
 	if q.Explicit {
 		how := "Write `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`. Anything else you write waits."
 		if hasButtons(connector) {
@@ -314,23 +285,23 @@ func howToAnswer(q claybot.Question, connector string) string {
 	return how
 }
 
-// textNext asks for what is open after an answer to a part of the questions.
-func textNext(left []claybot.Question, connector string) string {
-	return "Thank you. Next: **" + connectors.OneLine(left[0].Text, 500) + "** " + howToAnswer(left[0], connector)
+// Next asks for what is open after an answer to a part of the questions.
+func Next(left []claybot.Question, connector string) string {
+	return "Thank you. Next: **" + connectors.OneLine(left[0].Text, 500) + "** " + HowToAnswer(left[0], connector)
 }
 
-// textUnfit tells what is wrong with an answer, by question.
-func textUnfit(faults []string) string {
+// Unfit tells what is wrong with an answer, by question.
+func Unfit(faults []string) string {
 	return strings.Join(faults, "\n") + "\n\nPlease try again. If your next message does not fit either, I drop the question and take that up instead."
 }
 
-// textUnanswered ends a run whose question nobody answered.
-func textUnanswered(q claybot.Question) string {
+// Unanswered ends a run whose question nobody answered.
+func Unanswered(q claybot.Question) string {
 	return "I stopped waiting, because nobody answered: " + connectors.OneLine(q.Text, 300)
 }
 
-// textAnswered replaces a question that was answered elsewhere than by a text.
-func textAnswered(q claybot.Question, a claybot.Answered) string {
+// Answered replaces a question that was answered elsewhere than by a text.
+func Answered(q claybot.Question, a claybot.Answered) string {
 	how := "answered"
 	switch a.Via {
 	case claybot.ViaText:
@@ -342,16 +313,16 @@ func textAnswered(q claybot.Question, a claybot.Answered) string {
 	case claybot.ViaHTTP:
 		how = "answered over HTTP"
 	case claybot.ViaLimit:
-		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question needs no answer any more)*", headline(q))
+		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question needs no answer any more)*", Headline(q))
 	}
 	if len(q.Approvers) > 0 && a.By != "" {
 		how += ", by " + a.By
 	}
-	return fmt.Sprintf("**%s**\n\n%s *(%s)*", headline(q), connectors.OneLine(saidText(q, a), 500), how)
+	return fmt.Sprintf("**%s**\n\n%s *(%s)*", Headline(q), connectors.OneLine(saidText(q, a), 500), how)
 }
 
 // headline is a question in one line.
-func headline(q claybot.Question) string {
+func Headline(q claybot.Question) string {
 	if q.Type == claybot.QuestionConfirm && q.Tool != "" {
 		return "Approval of " + q.Tool
 	}
@@ -361,7 +332,7 @@ func headline(q claybot.Question) string {
 // saidText is an answer as a person reads it.
 func saidText(q claybot.Question, a claybot.Answered) string {
 	if q.Type != claybot.QuestionConfirm {
-		return valueText(a.Value)
+		return ValueText(a.Value)
 	}
 	switch {
 	case string(a.Value) != "true" && a.Reason != "":
@@ -378,17 +349,17 @@ func saidText(q claybot.Question, a claybot.Answered) string {
 	return "approved"
 }
 
-// textWithdrawn replaces a question that needs no answer any more.
-func textWithdrawn(q claybot.Question) string {
+// Withdrawn replaces a question that needs no answer any more.
+func Withdrawn(q claybot.Question) string {
 	why := "no answer is needed any more"
 	if q.Expires <= claybot.Now() {
 		why = "nobody answered in time"
 	}
-	return fmt.Sprintf("**%s**\n\n*(%s)*", headline(q), why)
+	return fmt.Sprintf("**%s**\n\n*(%s)*", Headline(q), why)
 }
 
-// textOthersDecide tells a person that his run waits for somebody else.
-func textOthersDecide(q claybot.Question, asked bool) string {
+// OthersDecide tells a person that his run waits for somebody else.
+func OthersDecide(q claybot.Question, asked bool) string {
 	how := "They are asked this:"
 	if !asked {
 		how = "None of them has written to me yet, so an operator must answer, on the page or with `claybot approve`:"
@@ -400,34 +371,35 @@ func textOthersDecide(q claybot.Question, asked bool) string {
 	return "I wait for the approval of " + strings.Join(q.Approvers, ", ") + far + ". " + how + "\n\n" + q.Text
 }
 
-// textElsewhere asks somebody who is not the agent's own person. What he writes
+// Elsewhere asks somebody who is not the agent's own person. What he writes
 // goes to his own agent, so he answers by button or command.
-func textElsewhere(q claybot.Question, zone *time.Location) string {
-	text := textQuestion(q, 0, []claybot.Question{q}, "", zone)
+func Elsewhere(q claybot.Question, zone *time.Location) string {
+	text := Question(q, 0, []claybot.Question{q}, "", zone)
 	how := "Answer with `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`."
-	return strings.Replace(text, howToAnswer(q, ""), how, 1)
+	return strings.Replace(text, HowToAnswer(q, ""), how, 1)
 }
 
 // What somebody reads who taps at a question.
 const (
-	textTaken    = "Thank you, I have it."
-	textNotYours = "This question is not for you."
-	textClosed   = "This question is closed."
-	textExpired  = "Too late: nobody answered in time."
+	Taken    = "Thank you, I have it."
+	NotYours = "This question is not for you."
+	Closed   = "This question is closed."
+	Expired  = "Too late: nobody answered in time."
 )
 
-// textAlready tells what a question was answered with.
-func textAlready(a claybot.Answered) string {
-	return "This was answered already: " + connectors.OneLine(valueText(a.Value), 100)
+// Already tells what a question was answered with.
+func Already(a claybot.Answered) string {
+	return "This was answered already: " + connectors.OneLine(ValueText(a.Value), 100)
 }
 
 // What /undo answers.
 const (
-	textNothingToUndo = "I did nothing lately that could be taken back."
-	textNoSuchRun     = "I know no such run of mine."
+	NothingToUndo = "I did nothing lately that could be taken back."
+	NoSuchRun     = "I know no such run of mine."
 )
 
-func textUndoing(run claybot.Run) string {
+// Undoing announces what the undo of a run will do.
+func Undoing(run claybot.Run) string {
 	var what []string
 	for _, u := range slices.Backward(run.Undo) {
 		what = append(what, connectors.OneLine(cmp.Or(u.What, u.Tool), 100))
@@ -437,39 +409,88 @@ func textUndoing(run claybot.Run) string {
 
 // What /plan, /approve and /deny answer.
 const (
-	textPlanWhat      = "Tell me what to plan in the same message: /plan book a room for Friday"
-	textNothingToSay  = "Nothing waits for your approval."
-	textNoSuchRequest = "Nothing with that id waits for your approval."
-	textOnceOnly      = "This can be approved for this one time only: say /approve without more."
-	textNoScope       = "I did not understand what follows the id. Nothing is there for once, session for this conversation, or always."
-	textAllowed       = "Approved."
-	textAllowedEdited = "Approved with your arguments."
-	textEditOnce      = "An action with other arguments can be approved for this one time only."
-	textNoEdit        = "The arguments of this cannot be changed; approve or deny it as it is."
-	textEditDenied    = "Other arguments go with an approval only."
-	textDenied        = "Denied."
-	textYouApproved   = "You have approved this already; it waits for somebody else."
+	PlanWhat      = "Tell me what to plan in the same message: /plan book a room for Friday"
+	NothingToSay  = "Nothing waits for your approval."
+	NoSuchRequest = "Nothing with that id waits for your approval."
+	OnceOnly      = "This can be approved for this one time only: say /approve without more."
+	NoScope       = "I did not understand what follows the id. Nothing is there for once, session for this conversation, or always."
+	Allowed       = "Approved."
+	AllowedEdited = "Approved with your arguments."
+	EditOnce      = "An action with other arguments can be approved for this one time only."
+	NoEdit        = "The arguments of this cannot be changed; approve or deny it as it is."
+	EditDenied    = "Other arguments go with an approval only."
+	Denied        = "Denied."
+	YouApproved   = "You have approved this already; it waits for somebody else."
 )
 
-// textFollowed answers who approves what has an answer; q is what is asked since.
-func textFollowed(q claybot.Question) string {
-	return "That has an answer already. " + textNextApproval(q) + " Say `/approve " + shortID(q) + "`."
+// Followed answers who approves what has an answer; q is what is asked since.
+func Followed(q claybot.Question) string {
+	return "That has an answer already. " + NextApproval(q) + " Say `/approve " + shortID(q) + "`."
 }
 
-// textNextApproval says under which id an action waits for somebody else.
-func textNextApproval(q claybot.Question) string {
+// NextApproval says under which id an action waits for somebody else.
+func NextApproval(q claybot.Question) string {
 	return "It now waits for another approval as question " + shortID(q) + "."
 }
 
-// textWhich asks which of several approvals is meant.
-func textWhich(qs []claybot.Question) string {
+// Which asks which of several approvals is meant.
+func Which(qs []claybot.Question) string {
 	var b strings.Builder
 	b.WriteString("Several things wait for your approval. Say which, for example `/approve " + shortID(qs[0]) + "`:\n\n")
 	for _, q := range qs {
-		fmt.Fprintf(&b, "- `%s` %s\n", shortID(q), headline(q))
+		fmt.Fprintf(&b, "- `%s` %s\n", shortID(q), Headline(q))
 	}
 	return b.String()
 }
 
 // shortID is enough of an id to type.
 func shortID(q claybot.Question) string { return q.ID[:min(len(q.ID), 6)] }
+
+// questionKey is what a question is called by those who answer several.
+func QuestionKey(q claybot.Question) string {
+	if q.Key != "" {
+		return q.Key
+	}
+	return q.ID
+}
+
+// valueText is a stored value as a person reads it.
+func ValueText(v json.RawMessage) string {
+	var x any
+	dec := json.NewDecoder(bytes.NewReader(v))
+	dec.UseNumber()
+	if dec.Decode(&x) != nil {
+		return ""
+	}
+	switch x := x.(type) {
+	case nil:
+		return ""
+	case bool:
+		if x {
+			return "yes"
+		}
+		return "no"
+	case []any:
+		all := make([]string, len(x))
+		for i, one := range x {
+			all[i] = fmt.Sprint(one)
+		}
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprint(x)
+}
+
+// clock is a moment as people read it: with its date, unless it is today.
+func Clock(t claybot.Time, zone *time.Location) string {
+	if zone == nil {
+		zone = time.UTC
+	}
+	at, now := t.Time().In(zone), time.Now().In(zone)
+	switch {
+	case at.Year() == now.Year() && at.YearDay() == now.YearDay():
+		return at.Format("15:04:05 MST")
+	case at.Year() == now.Year():
+		return at.Format("2 Jan 15:04:05 MST")
+	}
+	return at.Format("2 Jan 2006 15:04:05 MST")
+}
