@@ -3,6 +3,7 @@ package claybot
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // MessageType says what a message asks of its agent.
@@ -253,4 +254,9 @@ func (m AgentMessage) ReplyRoute(d Descriptor) Route {
 	r.ReplyTo = m.Context.ReplyTo
 	r.Group = m.Context.Group
 	return r
+}
+
+// Clean makes a text safe to keep: valid UTF-8 without NUL.
+func Clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }

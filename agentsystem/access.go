@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -24,13 +25,12 @@ func (s *AgentSystem) Approve(ctx context.Context, code string) (storage.Pairing
 	}
 	s.Log.Info("pairing approved", "connector", p.Connector, "user", p.UserID)
 	route := claybot.Route{Connector: p.Connector, ChannelID: p.ChannelID, UserID: p.UserID}
-	out, err := s.Outbox.Enqueue(ctx, claybot.Outgoing{
-		ID: newID(), Kind: claybot.OutgoingPairing, Route: route, Text: texts.Approved(), Part: 1, Parts: 1, At: claybot.Now(),
+	_, err = s.deliverer.Send(ctx, claybot.Outgoing{
+		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: route, Text: texts.Approved(), Part: 1, Parts: 1, At: claybot.Now(),
 	})
 	if err != nil {
-		return p, fmt.Errorf("tell the person: %w", err)
+		return p, fmt.Errorf("notify the user: %w", err)
 	}
-	s.deliverer.Hand(out)
 	return p, nil
 }
 

@@ -64,7 +64,7 @@ func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string,
 		return claybot.AgentMessage{}, fmt.Errorf("agent %s waits for you already; asking it would make both wait for ever", target.ID)
 	}
 	m := claybot.AgentMessage{
-		ID: id, Type: claybot.MessageSystem, Kind: claybot.KindMessage, Text: clean(text), At: claybot.Now(),
+		ID: id, Type: claybot.MessageSystem, Kind: claybot.KindMessage, Text: claybot.Clean(text), At: claybot.Now(),
 		From:     claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops:     s.turns.of(env.Run).hops() + 1,
 		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, 0)},
@@ -104,7 +104,7 @@ func (s *AgentSystem) waitsFor(ctx context.Context, env tools.Env) ([]claybot.Ag
 func (s *AgentSystem) askers(ctx context.Context, id claybot.AgentID) ([]claybot.AgentID, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil {
-		return nil, ignore(err, storage.ErrNotFound)
+		return nil, storage.Ignore(err, storage.ErrNotFound)
 	}
 	messages, err := s.Inbox.Waiting(ctx, id, maxWaiting)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *AgentSystem) askers(ctx context.Context, id claybot.AgentID) ([]claybot
 	if e.Run != "" {
 		run, err := s.Runs.Run(ctx, e.Run)
 		if err != nil {
-			return nil, ignore(err, storage.ErrNotFound)
+			return nil, storage.Ignore(err, storage.ErrNotFound)
 		}
 		for _, m := range run.Messages {
 			r, err := s.Inbox.Receipt(ctx, m)

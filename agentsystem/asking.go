@@ -137,7 +137,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 // the process died before, so nobody could read it and its time begins anew.
 func (s *AgentSystem) closes(ctx context.Context, id string) (claybot.Time, error) {
 	q, err := s.Asked.Question(ctx, id)
-	return q.Expires, ignore(err, storage.ErrNotFound)
+	return q.Expires, storage.Ignore(err, storage.ErrNotFound)
 }
 
 // answered is what was said to a question, or what time says to it; nil when it
@@ -182,11 +182,9 @@ func (s *AgentSystem) mark(ctx context.Context, q claybot.Question, a claybot.An
 	for i := range out { // what was typed stands there already
 		out[i].EditOnly = a.Via == claybot.ViaText
 	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if _, err := s.deliverer.Send(ctx, out...); err != nil {
 		return fmt.Errorf("show an answer: %w", err)
 	}
-	s.deliverer.Hand(stored)
 	return nil
 }
 
@@ -234,7 +232,7 @@ func (s *AgentSystem) replaced(ctx context.Context, q claybot.Question, end, tex
 			return nil, fmt.Errorf("find the message of a question: %w", err)
 		}
 		o := claybot.Outgoing{Kind: first.Kind, Run: first.Run, Agent: first.Agent, Message: first.Message, Route: first.Route}
-		out := s.compose(o, text)
+		out := s.deliverer.Compose(o, text)
 		if len(out) == 0 {
 			continue
 		}
@@ -271,7 +269,7 @@ func (p *pass) questions(ctx context.Context, qs []claybot.Question) (out []clay
 			return nil, err
 		}
 		if others {
-			for k, o := range p.compose(p.outgoing(claybot.OutgoingNotice), texts.OthersDecide(q, len(elsewhere) > 0)) {
+			for k, o := range p.deliverer.Compose(p.outgoing(claybot.OutgoingNotice), texts.OthersDecide(q, len(elsewhere) > 0)) {
 				o.ID = questionOutgoing(q, 0, k+1)
 				out = append(out, o)
 			}
@@ -283,7 +281,7 @@ func (p *pass) questions(ctx context.Context, qs []claybot.Question) (out []clay
 
 // asked are the parts of one message that asks q; the last one has the buttons.
 func (p *pass) asked(q claybot.Question, place int, o claybot.Outgoing, text string) []claybot.Outgoing {
-	out := p.compose(o, text)
+	out := p.deliverer.Compose(o, text)
 	for k := range out {
 		out[k].ID = questionOutgoing(q, place, k+1)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/budgets"
+	"github.com/claybot/claybot/runs"
 )
 
 // NewLimiter returns a limiter of the model calls that the agents of s make. cfg names
@@ -13,7 +14,7 @@ func NewLimiter(s *AgentSystem, cfg budgets.Config) *budgets.Limiter {
 	cfg.Agents, cfg.Questions, cfg.Members = s.Index, s.Asked, s.Members
 	cfg.Runs, cfg.People = limitedRuns{s}, limitedPeople{s}
 	cfg.Profile = func(d claybot.Descriptor) string { return s.Profile(d).Name }
-	cfg.Consoles, cfg.Zone, cfg.NewID, cfg.Log = operatorConsoles, s.zone, newID, s.Log
+	cfg.Consoles, cfg.Zone, cfg.NewID, cfg.Log = operatorConsoles, s.zone, runs.NewID, s.Log
 	return budgets.New(cfg)
 }
 

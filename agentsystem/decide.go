@@ -145,7 +145,7 @@ func (s *AgentSystem) readBefore(ctx context.Context, q claybot.Question, agent 
 		for part := 1; part <= first.Parts && read; part++ {
 			o, err := s.settled(ctx, questionOutgoing(q, place, part))
 			if err != nil {
-				return false, ignore(err, storage.ErrNotFound)
+				return false, storage.Ignore(err, storage.ErrNotFound)
 			}
 			read = o.State == claybot.SendSent && o.Tried <= m.At+grain
 		}

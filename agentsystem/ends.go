@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -89,7 +90,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 func (s *AgentSystem) awaits(ctx context.Context, a claybot.Awaited) (bool, error) {
 	run, err := s.Runs.Run(ctx, a.Run)
 	if err != nil {
-		return false, ignore(err, storage.ErrNotFound)
+		return false, storage.Ignore(err, storage.ErrNotFound)
 	}
 	return !run.State.Ended(), nil
 }
@@ -241,7 +242,7 @@ func (s *AgentSystem) stop(ctx context.Context, e storage.IndexEntry, by string)
 	}
 	s.reject(e.ID, ErrDropped, dropped...)
 	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: by, Message: claybot.AgentMessage{
-		ID: claybot.MessageID("stop/" + newID()), Type: claybot.MessageCancel, At: claybot.Now(),
+		ID: claybot.MessageID("stop/" + runs.NewID()), Type: claybot.MessageCancel, At: claybot.Now(),
 	}})
 	if err != nil {
 		s.Log.Error("cannot stop an agent", "agent", e.ID, "err", err)

@@ -94,7 +94,7 @@ func (s *AgentSystem) engineOf(ctx context.Context, run claybot.Run) (string, er
 	}
 	e, err := s.Index.IndexedAgentByID(ctx, run.Agent)
 	if err != nil {
-		return "", ignore(err, storage.ErrNotFound)
+		return "", storage.Ignore(err, storage.ErrNotFound)
 	}
 	return cmp.Or(s.profileOf(run.Agent, e.Descriptor).Engine, claybot.EngineReact), nil
 }

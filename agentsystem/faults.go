@@ -264,15 +264,9 @@ func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.De
 // sendFault sends the notice of a fault. It has an id made of that of an episode, so
 // each episode has one.
 func (s *AgentSystem) sendFault(ctx context.Context, o claybot.Outgoing, text string, episode claybot.MessageID) error {
-	out := s.compose(o, text)
-	for i := range out {
-		out[i].ID = fmt.Sprintf("parked/%s/%d", episode, i+1)
-	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := s.deliverer.SendOnce(ctx, o, fmt.Sprintf("parked/%s", episode), text); err != nil {
 		return fmt.Errorf("notify of a fault: %w", err)
 	}
-	s.deliverer.Hand(stored)
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (p *pass) succeeded() storage.Outcome {
 	}
 	o.Replies = p.reply(claybot.OutgoingAnswer, text)
 	if f := p.firing(); f != nil && f.Recovered {
-		o.Replies = append(o.Replies, p.compose(p.outgoing(claybot.OutgoingNotice), texts.Recovered(p.agent.Descriptor.Name))...)
+		o.Replies = append(o.Replies, p.deliverer.Compose(p.outgoing(claybot.OutgoingNotice), texts.Recovered(p.agent.Descriptor.Name))...)
 	}
 	p.offerUndo(o.Replies)
 	o.Events = p.closing(runs.Finished(p.run.ID, text, p.usage))
@@ -150,7 +150,7 @@ func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing 
 	if text == "" {
 		return nil
 	}
-	out := p.compose(p.outgoing(kind), text)
+	out := p.deliverer.Compose(p.outgoing(kind), text)
 	d := p.live.draft()
 	if d == nil || len(out) == 0 {
 		return out

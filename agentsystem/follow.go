@@ -32,7 +32,7 @@ func (s *AgentSystem) StartRun(ctx context.Context, to Address, m claybot.AgentM
 	if !agent.Descriptor.Foreground() {
 		m.Type, m.Kind = claybot.MessageSystem, claybot.KindMessage
 	}
-	m.Run, m.Text = claybot.RunID(newID()), clean(m.Text)
+	m.Run, m.Text = claybot.RunID(runs.NewID()), claybot.Clean(m.Text)
 	if err := checkMessage(agent.Descriptor, m); err != nil {
 		return Accepted{}, err
 	}
@@ -65,12 +65,12 @@ func (s *AgentSystem) addressed(ctx context.Context, to Address) (claybot.Agent,
 	case (to.Agent == "") == (to.Descriptor == nil):
 		return claybot.Agent{}, errOneAddress
 	case to.Agent == "":
-		return s.agentFor(ctx, *to.Descriptor)
+		return s.lookup.AgentFor(ctx, *to.Descriptor)
 	}
 	if _, err := s.Index.IndexedAgentByID(ctx, to.Agent); err != nil {
 		return claybot.Agent{}, err
 	}
-	return s.agent(ctx, to.Agent)
+	return s.lookup.Agent(ctx, to.Agent)
 }
 
 // Known tells what became of a message that was posted before; known is false
@@ -100,7 +100,7 @@ func (s *AgentSystem) Known(ctx context.Context, to Address, m claybot.AgentMess
 // again as m, for an agent; ErrUsed when it is another one. What was said to an
 // agent that was deleted since stays what it was: its place may have a new one.
 func (s *AgentSystem) acceptedBefore(ctx context.Context, r storage.Receipt, agent claybot.AgentID, m claybot.AgentMessage) (Accepted, error) {
-	other := clean(m.Text) != r.Message.Text || m.Engine != r.Message.Engine || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	other := claybot.Clean(m.Text) != r.Message.Text || m.Engine != r.Message.Engine || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
 	if r.Agent != agent && !other {
 		_, err := s.Index.IndexedAgentByID(ctx, r.Agent)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -182,7 +182,7 @@ func (s *AgentSystem) CancelRun(ctx context.Context, id claybot.RunID, by string
 			continue // it has just begun
 		}
 		done, err := s.boxes.Post(ctx, storage.Posting{To: run.Agent, By: by, Message: claybot.AgentMessage{
-			ID: claybot.MessageID("cancel/" + newID()), Type: claybot.MessageCancel, Run: run.ID, At: claybot.Now(),
+			ID: claybot.MessageID("cancel/" + runs.NewID()), Type: claybot.MessageCancel, Run: run.ID, At: claybot.Now(),
 			From: claybot.Sender{Name: by},
 		}})
 		if err != nil {

@@ -110,15 +110,9 @@ func (s *AgentSystem) Missed(ctx context.Context, m connectors.Missed) (untold i
 		if m.Flat {
 			r.ThreadID = ""
 		}
-		out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: agent, Route: r}, text)
-		for i := range out {
-			out[i].ID = fmt.Sprintf("gap/%s/%s/%d/%d", m.Connector, r.ChannelID, m.From.Unix(), i+1)
-		}
-		stored, err := s.Outbox.Enqueue(ctx, out...)
-		if err != nil {
+		if err := s.deliverer.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: agent, Route: r}, fmt.Sprintf("gap/%s/%s/%d", m.Connector, r.ChannelID, m.From.Unix()), text); err != nil {
 			return false, fmt.Errorf("tell %s about a gap: %w", r.ChannelID, err)
 		}
-		s.deliverer.Hand(stored)
 		told[r.ChannelID] = true
 		return len(told) != len(m.Channels), nil
 	})

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -199,7 +200,7 @@ func (g *gate) stranger(ctx context.Context, d claybot.Descriptor, m claybot.Age
 		Name: m.From.Name, At: claybot.At(now), Expires: claybot.At(now.Add(pairingValid)),
 	}
 	out, err := g.store.SavePairing(ctx, p, claybot.Outgoing{
-		ID: newID(), Kind: claybot.OutgoingPairing, Route: m.ReplyRoute(d),
+		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: m.ReplyRoute(d),
 		Text: texts.Pairing(p.Code), Part: 1, Parts: 1, At: p.At,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
 )
 
 // When the typing sign comes and how often it is refreshed; a run that is over
@@ -238,7 +239,7 @@ func (l *live) send(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
 	defer cancel()
 	o := claybot.Outgoing{
-		ID: cmp.Or(l.fresh, newID()), Kind: claybot.OutgoingAnswer, Run: l.p.run.ID, Agent: l.p.agent.ID,
+		ID: cmp.Or(l.fresh, runs.NewID()), Kind: claybot.OutgoingAnswer, Run: l.p.run.ID, Agent: l.p.agent.ID,
 		Route: l.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
 	}
 	if l.current != nil {

@@ -201,7 +201,7 @@ func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
 	if speech.Usage != (claybot.Usage{}) {
 		p.charge(speech.Model, "a recording was transcribed", speech.Usage)
 	}
-	text := strings.TrimSpace(clean(speech.Text))
+	text := strings.TrimSpace(claybot.Clean(speech.Text))
 	limit, limited := errors.AsType[*llm.LimitError](err)
 	switch {
 	case limited:

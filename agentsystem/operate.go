@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -43,7 +44,7 @@ func (s *AgentSystem) InboxOf(ctx context.Context, id claybot.AgentID) (InboxVie
 	}
 	run, err := s.Runs.Run(ctx, e.Run)
 	if err != nil {
-		return v, ignore(err, storage.ErrNotFound)
+		return v, storage.Ignore(err, storage.ErrNotFound)
 	}
 	v.Run = &run
 	v.Waiting = slices.DeleteFunc(waiting, func(m claybot.AgentMessage) bool { return slices.Contains(run.Messages, m.ID) })
@@ -65,7 +66,7 @@ func (s *AgentSystem) Stop(ctx context.Context, id claybot.AgentID) (int, error)
 		return n, nil
 	}
 	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: operatorName, Message: claybot.AgentMessage{
-		ID: claybot.MessageID("stop/" + newID()), Type: claybot.MessageCancel, At: claybot.Now(),
+		ID: claybot.MessageID("stop/" + runs.NewID()), Type: claybot.MessageCancel, At: claybot.Now(),
 		From: claybot.Sender{Name: operatorName},
 	}})
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *AgentSystem) Reset(ctx context.Context, id claybot.AgentID) error {
 		return fmt.Errorf("reset %s: %w", id, err)
 	}
 	_, err = s.acceptFor(ctx, agent, claybot.AgentMessage{
-		ID: claybot.MessageID("reset/" + newID()), Type: claybot.MessageReset, From: claybot.Sender{Name: operatorName},
+		ID: claybot.MessageID("reset/" + runs.NewID()), Type: claybot.MessageReset, From: claybot.Sender{Name: operatorName},
 	})
 	return err
 }

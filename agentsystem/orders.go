@@ -50,7 +50,7 @@ func (s *AgentSystem) ordered(ctx context.Context, agent claybot.Agent, m claybo
 		m.Answer = &claybot.Answer{OK: true, Output: string(what)}
 	}
 	done, err = s.boxes.Post(ctx, storage.Posting{
-		To: agent.ID, Message: m, Skip: "command", Replies: s.compose(replyTo(agent, m, claybot.OutgoingCommand), text),
+		To: agent.ID, Message: m, Skip: "command", Replies: s.deliverer.Compose(replyTo(agent, m, claybot.OutgoingCommand), text),
 	})
 	if err != nil {
 		return done, true, err
@@ -83,7 +83,7 @@ func unfinished(err error) error {
 func (s *AgentSystem) storedAs(ctx context.Context, id claybot.MessageID) (claybot.AgentMessage, error) {
 	r, err := s.Inbox.Receipt(ctx, id)
 	if err != nil {
-		return claybot.AgentMessage{ID: id}, ignore(err, storage.ErrNotFound)
+		return claybot.AgentMessage{ID: id}, storage.Ignore(err, storage.ErrNotFound)
 	}
 	return r.Message, nil
 }

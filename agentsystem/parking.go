@@ -89,7 +89,7 @@ func (s *AgentSystem) take(ctx context.Context, to claybot.Descriptor, m claybot
 
 // park keeps a message until its agent can be used.
 func (s *AgentSystem) park(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, cause error, rules storage.ParkRules) (storage.Posted, error) {
-	m.Text = clean(m.Text)
+	m.Text = claybot.Clean(m.Text)
 	rules.All, rules.Agent = storage.MaxParked, storage.MaxParkedAgent
 	p := storage.Parked{To: to, Message: m, Cause: cause.Error()}
 	added, err := s.Parking.Park(ctx, p, rules)
@@ -164,15 +164,9 @@ func (s *AgentSystem) refuse(ctx context.Context, to claybot.Descriptor, m clayb
 
 // tellFull says once an hour that no more messages for an agent are kept.
 func (s *AgentSystem) tellFull(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, texts.InboxFull())
-	for i := range out {
-		out[i].ID = fmt.Sprintf("full/%s/%d/%d", to.Key(), time.Now().Unix()/3600, i+1) // the id makes it one an hour
-	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := s.deliverer.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, fmt.Sprintf("full/%s/%d", to.Key(), time.Now().Unix()/3600), texts.InboxFull()); err != nil {
 		return fmt.Errorf("tell that too many messages are parked: %w", err)
 	}
-	s.deliverer.Hand(stored)
 	return nil
 }
 
@@ -254,15 +248,9 @@ func (s *AgentSystem) dropParked(ctx context.Context, key, reason string, which 
 func (s *AgentSystem) endDamaged(ctx context.Context, p storage.Parked) error {
 	s.Log.Error("a parked message is damaged and will not run", "connector", p.To.Connector, "message", p.Message.ID, "err", p.Damaged)
 	route := descriptorOf(p.Key).Route()
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: route}, texts.ParkedDamaged)
-	for i := range out {
-		out[i].ID = fmt.Sprintf("damaged/%s/%d", p.Message.ID, i+1)
-	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := s.deliverer.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: route}, fmt.Sprintf("damaged/%s", p.Message.ID), texts.ParkedDamaged); err != nil {
 		return err
 	}
-	s.deliverer.Hand(stored)
 	return s.endParked(ctx, p, skippedDamaged)
 }
 

@@ -225,15 +225,9 @@ func (p *pass) turn() *runs.Turn {
 
 // tell says a sentence to the reader of the run, once for each key.
 func (p *pass) tell(ctx context.Context, key, text string) error {
-	out := p.compose(p.outgoing(claybot.OutgoingNotice), text)
-	for i := range out {
-		out[i].ID = fmt.Sprintf("tell/%s/%s/%d", p.run.ID, key, i+1)
-	}
-	stored, err := p.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := p.deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingNotice), fmt.Sprintf("tell/%s/%s", p.run.ID, key), text); err != nil {
 		return fmt.Errorf("tell the reader: %w", err)
 	}
-	p.deliverer.Hand(stored)
 	return nil
 }
 
@@ -283,15 +277,9 @@ func (p *pass) progress(ctx context.Context, r claybot.Record) error {
 	if !p.profile.Progress || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
 		return nil
 	}
-	out := p.compose(p.outgoing(claybot.OutgoingAnswer), r.Text)
-	for i := range out { // named by run and step, so that a resumed run does not say it again
-		out[i].ID = fmt.Sprintf("progress/%s/%d/%d", p.run.ID, r.Step, i+1)
-	}
-	stored, err := p.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := p.deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingAnswer), fmt.Sprintf("progress/%s/%d", p.run.ID, r.Step), r.Text); err != nil {
 		return fmt.Errorf("send progress: %w", err)
 	}
-	p.deliverer.Hand(stored)
 	return nil
 }
 

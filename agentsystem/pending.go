@@ -16,10 +16,10 @@ import (
 func (s *AgentSystem) pausedRun(ctx context.Context, id claybot.AgentID) (run claybot.Run, q claybot.Question, ok bool, err error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
-		return run, q, false, ignore(err, storage.ErrNotFound)
+		return run, q, false, storage.Ignore(err, storage.ErrNotFound)
 	}
 	if run, err = s.Runs.Run(ctx, e.Run); err != nil {
-		return run, q, false, ignore(err, storage.ErrNotFound)
+		return run, q, false, storage.Ignore(err, storage.ErrNotFound)
 	}
 	if run.State != claybot.RunAwaiting || run.Cancel != "" || run.Awaiting == nil {
 		return run, q, false, nil
@@ -52,7 +52,7 @@ func (s *AgentSystem) tellPending(ctx context.Context, agent claybot.Agent, p *s
 	if !ok {
 		return
 	}
-	out := s.compose(replyTo(agent, p.Message, claybot.OutgoingNotice), textPending(q, agent.Descriptor.Connector, s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
+	out := s.deliverer.Compose(replyTo(agent, p.Message, claybot.OutgoingNotice), textPending(q, agent.Descriptor.Connector, s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
 	for i := range out {
 		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
 	}

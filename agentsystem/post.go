@@ -3,16 +3,14 @@ package agentsystem
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
-
-	"github.com/lucsky/cuid"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -47,7 +45,7 @@ func (s *AgentSystem) receive(ctx context.Context, to claybot.Descriptor, m clay
 	}
 	if to.Foreground() && m.Type != claybot.MessageSystem && !s.gate.allowed(to, m.Context.Group) {
 		s.Log.Debug("message of a stranger", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
-		out, err := s.gate.stranger(ctx, to, m, newID)
+		out, err := s.gate.stranger(ctx, to, m, runs.NewID)
 		s.deliverer.Hand(out)
 		if s.ofOne(ctx, err) { // they will write again
 			s.Log.Error("an unknown user was not answered", "connector", to.Connector, "message", m.ID, "err", err)
@@ -65,9 +63,7 @@ func (s *AgentSystem) receive(ctx context.Context, to claybot.Descriptor, m clay
 // Moved follows a channel to its new id.
 func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
 	defer s.intake.begin(connector)()
-	_, err := within(ctx, &s.calls, connector+"/"+from, func() (struct{}, error) {
-		return struct{}{}, s.Agents.MoveChannel(ctx, connector, from, to)
-	})
+	err := s.lookup.MoveChannel(ctx, connector, from, to)
 	if s.ofOne(ctx, err) {
 		s.Log.Error("an agent of a moved channel stays where it is", "connector", connector, "from", from, "to", to, "err", err)
 	} else if err != nil {
@@ -96,11 +92,11 @@ func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
 
 // accept stores a message of somebody who may speak.
 func (s *AgentSystem) accept(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
-	m.Text = clean(m.Text)
+	m.Text = claybot.Clean(m.Text)
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
-	agent, err := s.agentFor(ctx, to)
+	agent, err := s.lookup.AgentFor(ctx, to)
 	if err != nil {
 		s.unwell.stored(err)
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
@@ -166,7 +162,7 @@ func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *stora
 		return s.place(ctx, agent, p)
 	}
 	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
-		return s.compose(replyTo(agent, m, kind), text)
+		return s.deliverer.Compose(replyTo(agent, m, kind), text)
 	}
 	switch m.Type {
 	case claybot.MessageCommand:
@@ -175,7 +171,7 @@ func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *stora
 			return nil
 		}
 		p.Skip = "command"
-		text, err := within(ctx, &s.calls, agent.Descriptor.Key(), func() (string, error) { return s.answer(ctx, agent, m) })
+		text, err := s.lookup.Text(ctx, agent.Descriptor, func() (string, error) { return s.answer(ctx, agent, m) })
 		if err != nil {
 			return err
 		}
@@ -235,48 +231,14 @@ func (s *AgentSystem) notifyFull(ctx context.Context, agent claybot.Agent, m cla
 		return // who sent it is told otherwise
 	}
 	hour := m.At.Time().Unix() / 3600
-	out := s.compose(replyTo(agent, m, claybot.OutgoingNotice), texts.InboxFull())
+	out := s.deliverer.Compose(replyTo(agent, m, claybot.OutgoingNotice), texts.InboxFull())
 	out[0].ID = fmt.Sprintf("full/%s/%d", agent.ID, hour) // the id makes it one an hour
-	stored, err := s.Outbox.Enqueue(ctx, out[:1]...)
-	if err != nil {
-		s.Log.Warn("cannot tell that an inbox is full", "agent", agent.ID, "err", err)
+	if _, err := s.deliverer.Send(ctx, out[0]); err != nil {
+		s.Log.Warn("cannot notify the user of a full inbox", "agent", agent.ID, "err", err)
 	}
-	s.deliverer.Hand(stored)
 }
 
 // replyTo is an answer of the system itself to a message of an agent.
 func replyTo(agent claybot.Agent, m claybot.AgentMessage, kind claybot.OutgoingKind) claybot.Outgoing {
 	return claybot.Outgoing{Kind: kind, Agent: agent.ID, Message: m.ID, Route: m.ReplyRoute(agent.Descriptor)}
-}
-
-// compose makes the outgoing messages of one text like o: as many parts as the
-// platform needs, and none where it goes nowhere.
-func (s *AgentSystem) compose(o claybot.Outgoing, text string) []claybot.Outgoing {
-	if o.Route.Connector == "" {
-		return nil // it stays in history
-	}
-	parts := []string{text}
-	if c, ok := s.connector(o.Route.Connector).(connectors.Sender); ok {
-		parts = c.Split(text)
-	}
-	out := make([]claybot.Outgoing, len(parts))
-	for i, part := range parts {
-		o.ID, o.Text, o.Part, o.Parts, o.At = newID(), part, i+1, len(parts), claybot.Now()
-		out[i] = o
-	}
-	return out
-}
-
-// newID makes the id of a run or of an outgoing message. Such ids sort by time.
-func newID() string {
-	id, err := cuid.NewCrypto(rand.Reader)
-	if err != nil { // only a broken random source, which ends the program elsewhere
-		return string(claybot.NewID())
-	}
-	return id
-}
-
-// clean makes a text safe to keep: valid UTF-8 without NUL.
-func clean(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }

@@ -205,7 +205,7 @@ func (s *AgentSystem) AnswerRun(ctx context.Context, id claybot.RunID, values ma
 // with them: StartRun and Known find under its id the run that it answered. A
 // message that is known answers nothing; it is storage.ErrState.
 func (s *AgentSystem) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
-	m.Text = clean(m.Text)
+	m.Text = claybot.Clean(m.Text)
 	return s.answerRun(ctx, id, values, saidBy{by: by, via: via, message: m})
 }
 
@@ -360,7 +360,7 @@ func (s *AgentSystem) answerAll(ctx context.Context, qs []storage.OpenQuestion, 
 // before the answers themselves: a crash in between has them posted by the next
 // start, see typed.
 func (s *AgentSystem) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.AgentMessage, answers []claybot.Answered) error {
-	agent, err := s.agent(ctx, id)
+	agent, err := s.lookup.Agent(ctx, id)
 	if err != nil {
 		return err
 	}

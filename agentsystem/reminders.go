@@ -89,7 +89,7 @@ func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 
 // RemindMe implements tools.Agents.
 func (s *AgentSystem) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
-	note = strings.TrimSpace(clean(note))
+	note = strings.TrimSpace(claybot.Clean(note))
 	switch {
 	case note == "":
 		return "", errors.New("note must not be empty")

@@ -128,7 +128,7 @@ func (s *AgentSystem) editFault(ctx context.Context, q storage.OpenQuestion, yes
 	case who.scope != claybot.ApproveOnce:
 		return texts.EditOnce, nil
 	}
-	agent, err := s.agent(ctx, q.Agent)
+	agent, err := s.lookup.Agent(ctx, q.Agent)
 	if err != nil {
 		return "", err
 	}

@@ -54,22 +54,16 @@ func (s *AgentSystem) SendFile(ctx context.Context, env tools.Env, x tools.Sendi
 	}
 	file := o
 	file.File = &f
-	caption := strings.TrimSpace(clean(x.Caption))
+	caption := strings.TrimSpace(claybot.Clean(x.Caption))
 	out := []claybot.Outgoing{file}
 	if len(utf16.Encode([]rune(caption))) <= maxCaption {
 		out[0].Text = caption
 	} else {
-		words := s.compose(o, caption)
-		for i := range words {
-			words[i].ID = fmt.Sprintf("%s/text/%d", o.ID, i+1)
-		}
-		out = append(out, words...)
+		out = append(out, s.deliverer.ComposeOnce(o, o.ID+"/text", caption)...)
 	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if _, err := s.deliverer.Send(ctx, out...); err != nil {
 		return tools.Sent{}, fmt.Errorf("send the file: %w", err)
 	}
-	s.deliverer.Hand(stored)
 	return tools.Sent{File: f, Place: route.Connector}, nil
 }
 

@@ -15,7 +15,7 @@ var _ tools.Display = (*AgentSystem)(nil)
 func (s *AgentSystem) Show(ctx context.Context, env tools.Env, name, text string) error {
 	t := s.turns.of(env.Run)
 	first := fmt.Sprintf("shown/%s/%s", env.Run, name)
-	out := s.compose(claybot.Outgoing{
+	out := s.deliverer.Compose(claybot.Outgoing{
 		Kind: claybot.OutgoingNotice, Run: env.Run, Agent: env.Agent.ID, Message: t.newest().ID, Route: t.route(), Shown: name,
 	}, text)
 	if len(out) == 0 {
@@ -23,14 +23,13 @@ func (s *AgentSystem) Show(ctx context.Context, env tools.Env, name, text string
 	}
 	o := out[0] // one message only; what does not fit there is cut
 	o.Part, o.Parts, o.ID = 1, 1, first
-	stored, err := s.Outbox.Enqueue(ctx, o)
-	if err == nil && len(stored) == 0 {
+	sent, err := s.deliverer.Send(ctx, o)
+	if err == nil && sent == 0 {
 		o.ID, o.EditOf = first+"/"+env.CallID, first
-		stored, err = s.Outbox.Enqueue(ctx, o)
+		_, err = s.deliverer.Send(ctx, o)
 	}
 	if err != nil {
 		return fmt.Errorf("show %s: %w", name, err)
 	}
-	s.deliverer.Hand(stored)
 	return nil
 }

@@ -137,9 +137,9 @@ func (s *AgentSystem) taskPlace(ctx context.Context, agent claybot.Agent, m *cla
 	if agent.Descriptor.Type != claybot.AgentCron || m.Route != nil || m.Firing != nil {
 		return nil
 	}
-	a, err := s.agent(ctx, agent.ID)
+	a, err := s.lookup.Agent(ctx, agent.ID)
 	if err != nil {
-		return ignore(err, storage.ErrDamaged) // its worker will find out as well
+		return storage.Ignore(err, storage.ErrDamaged) // its worker will find out as well
 	}
 	m.Route = a.State.Routing
 	return nil

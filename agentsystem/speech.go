@@ -83,15 +83,9 @@ func (s *AgentSystem) tellAt(ctx context.Context, e storage.IndexEntry, key, tex
 		return err
 	}
 	route := claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, text)
-	for i := range out {
-		out[i].ID = fmt.Sprintf("%s/%d", key, i+1)
-	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := s.deliverer.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, key, text); err != nil {
 		return fmt.Errorf("tell: %w", err)
 	}
-	s.deliverer.Hand(stored)
 	return nil
 }
 
@@ -109,7 +103,7 @@ func (s *AgentSystem) Notify(ctx context.Context, owner, key, text string) error
 
 // SendAgentMessage implements tools.Agents.
 func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, text string, silent bool) (claybot.AgentID, error) {
-	text = strings.TrimSpace(clean(text))
+	text = strings.TrimSpace(claybot.Clean(text))
 	switch {
 	case text == "":
 		return "", errors.New("text must not be empty")
@@ -306,7 +300,7 @@ func (s *AgentSystem) descends(ctx context.Context, d claybot.Descriptor, ancest
 		}
 		var err error
 		if d, err = s.Index.IndexedDescriptor(ctx, d.Parent); err != nil {
-			return false, ignore(err, storage.ErrNotFound)
+			return false, storage.Ignore(err, storage.ErrNotFound)
 		}
 	}
 	return false, nil

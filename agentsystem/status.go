@@ -252,16 +252,14 @@ func (s *AgentSystem) Tell(ctx context.Context, id claybot.AgentID, text string)
 	if err != nil {
 		return fmt.Errorf("tell %s: %w", id, err)
 	}
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: to.Route()}, text)
+	out := s.deliverer.Compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: to.Route()}, text)
 	day := time.Now().Unix() / 86400
 	for i := range out {
 		out[i].ID = fmt.Sprintf("tell/%s/%d/%08x/%d", id, day, crc32.ChecksumIEEE([]byte(text)), i)
 	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if _, err := s.deliverer.Send(ctx, out...); err != nil {
 		return fmt.Errorf("tell %s: %w", id, err)
 	}
-	s.deliverer.Hand(stored)
 	return nil
 }
 

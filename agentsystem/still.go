@@ -83,13 +83,11 @@ func (l *live) stillNotice(ctx context.Context, sign string) bool {
 		ID: fmt.Sprintf("%s%s/1", stillPrefix, l.p.run.ID), Kind: claybot.OutgoingNotice, Run: l.p.run.ID, Agent: l.p.agent.ID,
 		Message: l.p.turns.of(l.p.run.ID).newest().ID, Route: l.route, Text: sign, Part: 1, Parts: 1, At: claybot.Now(),
 	}
-	stored, err := l.p.Outbox.Enqueue(ctx, o)
+	_, err := l.p.deliverer.Send(ctx, o)
 	if err != nil {
 		l.p.log.Debug("cannot say that the run is at work", "err", err)
-		return false
 	}
-	l.p.deliverer.Hand(stored)
-	return true
+	return err == nil
 }
 
 // leftover is the text with which a draft ends that shows a sign of life when

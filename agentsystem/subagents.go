@@ -237,7 +237,7 @@ func root(a claybot.Agent) claybot.AgentID {
 func (s *AgentSystem) child(env tools.Env, i int, name string) claybot.Descriptor {
 	parent := env.Agent
 	d := claybot.Descriptor{
-		Type: claybot.AgentSubagent, UID: childUID(env, i), Parent: parent.ID, Name: connectors.OneLine(clean(name), 80),
+		Type: claybot.AgentSubagent, UID: childUID(env, i), Parent: parent.ID, Name: connectors.OneLine(claybot.Clean(name), 80),
 		Owner: parent.Descriptor.OwnerID(), Root: root(parent), Depth: parent.Descriptor.Depth + 1,
 		Profile: parent.Descriptor.Profile,
 	}
@@ -299,7 +299,7 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 		return started{}, fmt.Errorf("make the subagent: %w", err)
 	}
 	m := claybot.AgentMessage{
-		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: clean(t.Task), At: claybot.Now(),
+		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops: s.turns.of(env.Run).hops() + 1, Tainted: env.Tainted,
 	}
@@ -316,12 +316,4 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 	}
 	s.turns.of(env.Run).tell(runs.Started(env.Run, agent.ID, d.Name))
 	return started{agent.ID, m.Deadline}, nil
-}
-
-// ignore is err, or nil when it is what is expected.
-func ignore(err, expected error) error {
-	if errors.Is(err, expected) {
-		return nil
-	}
-	return err
 }

@@ -181,7 +181,7 @@ type AgentSystem struct {
 	parking   parkingLot
 	faults    faults
 	unwell    unwell
-	calls     calls
+	lookup    *storage.Bounded
 	intake    intake
 	turns     turns
 	speech    speech
@@ -232,6 +232,7 @@ func New(cfg Config) *AgentSystem {
 		Config:     cfg,
 		engines:    make(map[string]runs.Engine),
 		boxes:      newBoxes(cfg),
+		lookup:     storage.NewBounded(cfg.Agents),
 		began:      time.Now(),
 		connectors: make(map[string]connectors.Connector),
 		remind:     make(chan struct{}, 1),

@@ -19,7 +19,7 @@ const maxToolsUsed = 100
 func (s *AgentSystem) ToolsOf(ctx context.Context, id claybot.RunID) ([]connectors.ToolUse, error) {
 	run, err := s.Runs.Run(ctx, id)
 	if err != nil {
-		return nil, ignore(err, storage.ErrNotFound)
+		return nil, storage.Ignore(err, storage.ErrNotFound)
 	}
 	if !run.State.Ended() || run.Usage.ToolCalls == 0 {
 		return nil, nil

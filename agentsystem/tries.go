@@ -252,14 +252,14 @@ func (s *AgentSystem) beginRamp(ctx context.Context) error {
 	var suspects []claybot.AgentID
 	for i, id := range last.Testing {
 		e, err := s.Index.IndexedAgentByID(ctx, id)
-		if err := ignore(err, storage.ErrNotFound); err != nil {
+		if err := storage.Ignore(err, storage.ErrNotFound); err != nil {
 			return fmt.Errorf("read the suspects of the last crash: %w", err)
 		}
 		if e.Run == "" {
 			continue // it had ended
 		}
 		run, err := s.Runs.Run(ctx, e.Run)
-		if err := ignore(err, storage.ErrNotFound); err != nil {
+		if err := storage.Ignore(err, storage.ErrNotFound); err != nil {
 			return fmt.Errorf("read the suspects of the last crash: %w", err)
 		}
 		if run.State != claybot.RunRunning {
@@ -291,7 +291,7 @@ func (s *AgentSystem) beginRamp(ctx context.Context) error {
 func (s *AgentSystem) missControl(ctx context.Context, id claybot.AgentID) error {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
-		return ignore(err, storage.ErrNotFound)
+		return storage.Ignore(err, storage.ErrNotFound)
 	}
 	t, err := s.triesOf(ctx, id, e.Run)
 	if err != nil || t.clear() {

@@ -72,10 +72,10 @@ func (s *AgentSystem) typing(ctx context.Context, agent claybot.Agent) (typing, 
 	t := typing{AgentSystem: s, agent: agent}
 	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
 	if err != nil || e.Run == "" {
-		return t, ignore(err, storage.ErrNotFound)
+		return t, storage.Ignore(err, storage.ErrNotFound)
 	}
 	if t.run, err = s.Runs.Run(ctx, e.Run); err != nil {
-		return t, ignore(err, storage.ErrNotFound)
+		return t, storage.Ignore(err, storage.ErrNotFound)
 	}
 	if t.run.State != claybot.RunAwaiting || t.run.Cancel != "" || t.run.Awaiting == nil {
 		return t, nil
@@ -126,7 +126,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	m := &p.Message
 	answers, faults, at := t.tried(m.Text)
 	say := func(text string) []claybot.Outgoing {
-		return t.compose(replyTo(t.agent, *m, claybot.OutgoingNotice), text)
+		return t.deliverer.Compose(replyTo(t.agent, *m, claybot.OutgoingNotice), text)
 	}
 	if len(faults) == 0 {
 		for i := range answers {
@@ -241,7 +241,7 @@ func (s *AgentSystem) typedBefore(ctx context.Context, agent claybot.Agent) erro
 	}
 	r, err := s.Inbox.LastReceipt(ctx, agent.ID)
 	if err != nil {
-		return ignore(err, storage.ErrNotFound)
+		return storage.Ignore(err, storage.ErrNotFound)
 	}
 	if err := s.carryOut(ctx, agent, r.Message); err != nil {
 		return err
@@ -287,14 +287,8 @@ func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answ
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
 		return err // it is this very answer, or says the same
 	}
-	out := t.compose(replyTo(t.agent, m, claybot.OutgoingNotice), texts.Late)
-	for i := range out {
-		out[i].ID = fmt.Sprintf("late/%s/%s/%d", m.ID, a.Question, i+1)
-	}
-	stored, err := t.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := t.deliverer.SendOnce(ctx, replyTo(t.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
 		return fmt.Errorf("tell that an answer came late: %w", err)
 	}
-	t.deliverer.Hand(stored)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -40,13 +41,13 @@ func (s *AgentSystem) undoAs(ctx context.Context, id claybot.RunID, message clay
 	if err != nil {
 		return Accepted{}, err
 	}
-	agent, err := s.agent(ctx, run.Agent)
+	agent, err := s.lookup.Agent(ctx, run.Agent)
 	if err != nil {
 		return Accepted{}, err
 	}
 	m := claybot.AgentMessage{
 		ID: message, Type: claybot.MessageSystem, Kind: claybot.KindNotice, From: from,
-		Text: fmt.Sprintf("Take back what run %s did.", run.ID), Run: claybot.RunID(newID()), Engine: claybot.EngineUndo,
+		Text: fmt.Sprintf("Take back what run %s did.", run.ID), Run: claybot.RunID(runs.NewID()), Engine: claybot.EngineUndo,
 		Undo: &claybot.Undoing{Run: run.ID, Effects: run.Undo}, Route: route,
 	}
 	done, err := s.acceptFor(ctx, agent, m)
@@ -114,7 +115,7 @@ func (s *AgentSystem) UndoneBy(ctx context.Context, id claybot.RunID) (claybot.R
 	for try := 1; ; try++ {
 		r, err := s.Inbox.Receipt(ctx, undoID(id, try))
 		if err != nil {
-			return "", ignore(err, storage.ErrNotFound)
+			return "", storage.Ignore(err, storage.ErrNotFound)
 		}
 		used, err := s.undoUsed(ctx, r)
 		switch {

@@ -67,15 +67,9 @@ func (s *AgentSystem) answerNobody(ctx context.Context, to claybot.Descriptor, m
 	} else if stopped > 0 {
 		text = texts.Stopped
 	}
-	out := s.compose(claybot.Outgoing{Kind: claybot.OutgoingCommand, Message: m.ID, Route: m.ReplyRoute(to)}, text)
-	for i := range out {
-		out[i].ID = fmt.Sprintf("parked/%s/answer/%d", m.ID, i+1)
-	}
-	stored, err := s.Outbox.Enqueue(ctx, out...)
-	if err != nil {
+	if err := s.deliverer.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingCommand, Message: m.ID, Route: m.ReplyRoute(to)}, fmt.Sprintf("parked/%s/answer", m.ID), text); err != nil {
 		return storage.Posted{}, fmt.Errorf("answer %s: %w", m.ID, err)
 	}
-	s.deliverer.Hand(stored)
 	added, err := s.Parking.EndParked(ctx, storage.Parked{To: to, Message: m}, "command")
 	return storage.Posted{Added: added, Skipped: "command"}, err
 }

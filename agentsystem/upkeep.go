@@ -29,7 +29,7 @@ func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent 
 	}
 	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, storage.Settlement{
 		Reason: "command", Wait: profile.Policy.Wait(), Usage: took.Usage, Calls: took.Calls, End: took.End,
-		Replies: s.compose(replyTo(agent, m, claybot.OutgoingCommand), text),
+		Replies: s.deliverer.Compose(replyTo(agent, m, claybot.OutgoingCommand), text),
 	})
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, age
 	hidden := func(r claybot.Record) bool { return r.Aside || isCharge(r) || r.MessageID != "" && out[r.MessageID] }
 	turn := &runs.Turn{
 		Agent: agent, History: visible(history.Records(), hidden),
-		Run:   claybot.Run{ID: claybot.RunID(newID()), Agent: agent.ID},
+		Run:   claybot.Run{ID: claybot.RunID(runs.NewID()), Agent: agent.ID},
 		Usage: func(u claybot.Usage) { took.Usage = took.Usage.Add(u) },
 		Lost: func(model string, u claybot.Usage) {
 			took.Usage = took.Usage.Add(u)

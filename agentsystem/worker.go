@@ -190,7 +190,7 @@ func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent cl
 	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait(), End: storage.EndOf(ctx, history)}
 	if resetBy(m) == "user" { // an operator's is silent
-		end.Replies = s.compose(replyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
+		end.Replies = s.deliverer.Compose(replyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
 	}
 	if m.Text != "" {
 		end.Posts = []claybot.AgentMessage{m.FollowUp()}
@@ -225,7 +225,7 @@ func (s *AgentSystem) pass(ctx context.Context, box *inbox.AgentInbox, agent cla
 // passWith is a pass that ends at once where it is doomed.
 func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile, doom error) error {
 	batch := profile.Policy.Batch(box.Waiting)
-	runID := claybot.RunID(newID())
+	runID := claybot.RunID(runs.NewID())
 	if box.Run != nil {
 		batch, runID = nil, box.Run.ID
 	}

@@ -39,6 +39,7 @@ const (
 
 // Outbox is what a Deliverer needs of the store; see storage.Outbox.
 type Outbox interface {
+	Enqueue(ctx context.Context, out ...claybot.Outgoing) ([]claybot.Outgoing, error)
 	Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error)
 	UnsentDests(ctx context.Context) ([]string, error)
 	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)

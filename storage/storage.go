@@ -442,3 +442,11 @@ type Counts struct {
 	Duplicates    int64 // repeats that were posted since the process started
 	Ambiguous     int64 // attempts that ended so, ever
 }
+
+// Ignore returns err, or nil when it is expected, as errors.Is tells.
+func Ignore(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
+}

@@ -1,4 +1,4 @@
-package agentsystem
+package storage
 
 import (
 	"context"
@@ -8,15 +8,11 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/storage"
 )
 
 const (
 	// callTime bounds a call for the files of one agent that a source waits for.
 	callTime = 2 * time.Second
-	// stuckAfter is how long a connector waits for one message to be stored until it
-	// counts as failing.
-	stuckAfter = 10 * time.Second
 	// mostStuck is how many abandoned calls there may be: each may hold a thread.
 	mostStuck = 256
 )
@@ -41,9 +37,9 @@ func (c *calls) refuses(key string) error {
 	defer c.mu.Unlock()
 	switch {
 	case c.stuck[key] > 0:
-		return &storage.Fault{Class: storage.ClassAgent, Err: errStillCalled}
+		return &Fault{Class: ClassAgent, Err: errStillCalled}
 	case c.all >= mostStuck:
-		return &storage.Fault{Class: storage.ClassMember, Err: fmt.Errorf("%d calls for files of agents have not returned", c.all)}
+		return &Fault{Class: ClassMember, Err: fmt.Errorf("%d calls for files of agents have not returned", c.all)}
 	}
 	return nil
 }
@@ -108,63 +104,46 @@ func within[T any](ctx context.Context, c *calls, key string, call func() (T, er
 	case <-ctx.Done():
 		return abandon(context.Cause(ctx))
 	case <-timer.C:
-		return abandon(&storage.Fault{Class: storage.ClassAgent, Err: errNoAnswer})
+		return abandon(&Fault{Class: ClassAgent, Err: errNoAnswer})
 	}
 }
 
-// agentFor is AgentFor of the store, within callTime.
-func (s *AgentSystem) agentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
-	return within(ctx, &s.calls, d.Key(), func() (claybot.Agent, error) { return s.Agents.AgentFor(ctx, d) })
+// AgentLookup finds and creates agents; see Agents.
+type AgentLookup interface {
+	AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error)
+	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
+	MoveChannel(ctx context.Context, connector, from, to string) error
 }
 
-// agent is Agent of the store, within callTime.
-func (s *AgentSystem) agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error) {
-	return within(ctx, &s.calls, string(id), func() (claybot.Agent, error) { return s.Agents.Agent(ctx, id) })
+// Bounded looks agents up for a source that waits: no call takes longer than 2 s, even
+// where the files of an agent do not answer. Its methods are those of AgentLookup.
+type Bounded struct {
+	agents AgentLookup
+	calls  calls
 }
 
-// An intake knows since when connectors wait for messages to be stored. The zero
-// value is ready.
-type intake struct {
-	mu    sync.Mutex
-	last  int
-	since map[int]pending
+// NewBounded bounds the calls of agents.
+func NewBounded(agents AgentLookup) *Bounded { return &Bounded{agents: agents} }
+
+// AgentFor finds or creates the agent of a descriptor.
+func (b *Bounded) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
+	return within(ctx, &b.calls, d.Key(), func() (claybot.Agent, error) { return b.agents.AgentFor(ctx, d) })
 }
 
-type pending struct {
-	connector string
-	at        time.Time
+// Agent finds an agent by its id.
+func (b *Bounded) Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error) {
+	return within(ctx, &b.calls, string(id), func() (claybot.Agent, error) { return b.agents.Agent(ctx, id) })
 }
 
-// begin notes that a connector waits, until end is called.
-func (i *intake) begin(connector string) (end func()) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.since == nil {
-		i.since = make(map[int]pending)
-	}
-	i.last++
-	n := i.last
-	i.since[n] = pending{connector, time.Now()}
-	return func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		delete(i.since, n)
-	}
+// MoveChannel gives the agents of a channel its new id.
+func (b *Bounded) MoveChannel(ctx context.Context, connector, from, to string) error {
+	_, err := within(ctx, &b.calls, connector+"/"+from, func() (struct{}, error) {
+		return struct{}{}, b.agents.MoveChannel(ctx, connector, from, to)
+	})
+	return err
 }
 
-// stuck says for how long a connector has waited for one message, in a sentence;
-// empty when that is not too long.
-func (i *intake) stuck(connector string) string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	var longest time.Duration
-	for _, p := range i.since {
-		if p.connector == connector {
-			longest = max(longest, time.Since(p.at))
-		}
-	}
-	if longest < stuckAfter {
-		return ""
-	}
-	return fmt.Sprintf("a message waits to be stored for %s, and others wait behind it", longest.Truncate(time.Second))
+// Text makes a call that reads the files of an agent for a text.
+func (b *Bounded) Text(ctx context.Context, d claybot.Descriptor, call func() (string, error)) (string, error) {
+	return within(ctx, &b.calls, d.Key(), call)
 }

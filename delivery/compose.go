@@ -1,0 +1,55 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+)
+
+// Compose makes the outgoing messages of one text like o, with ids of their own: as many
+// parts as the platform needs, and none where o has no route.
+func (d *Deliverer) Compose(o claybot.Outgoing, text string) []claybot.Outgoing {
+	if o.Route.Connector == "" {
+		return nil // it stays in history
+	}
+	parts := []string{text}
+	if c, ok := d.Connector(o.Route.Connector).(connectors.Sender); ok {
+		parts = c.Split(text)
+	}
+	out := make([]claybot.Outgoing, len(parts))
+	for i, part := range parts {
+		o.ID, o.Text, o.Part, o.Parts, o.At = runs.NewID(), part, i+1, len(parts), claybot.Now()
+		out[i] = o
+	}
+	return out
+}
+
+// ComposeOnce is Compose for a text that is sent once per key: its parts have the ids
+// key/1, key/2 and so on, and the outbox takes an id once.
+func (d *Deliverer) ComposeOnce(o claybot.Outgoing, key, text string) []claybot.Outgoing {
+	out := d.Compose(o, text)
+	for i := range out {
+		out[i].ID = fmt.Sprintf("%s/%d", key, i+1)
+	}
+	return out
+}
+
+// Send stores messages in the outbox and hands over those that were not in it. It
+// returns the number of these.
+func (d *Deliverer) Send(ctx context.Context, out ...claybot.Outgoing) (int, error) {
+	stored, err := d.Outbox.Enqueue(ctx, out...)
+	if err != nil {
+		return 0, err
+	}
+	d.Hand(stored)
+	return len(stored), nil
+}
+
+// SendOnce composes a text, as ComposeOnce does, and sends it.
+func (d *Deliverer) SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error {
+	_, err := d.Send(ctx, d.ComposeOnce(o, key, text)...)
+	return err
+}
