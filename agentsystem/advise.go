@@ -12,29 +12,13 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// isOperator reports whether the person of an agent runs this claybot: from the web
-// page or the terminal of the daemon, or by the setting operators.
-func (s *AgentSystem) isOperator(a claybot.Agent) bool {
-	owner := a.Descriptor.OwnerID()
-	if !a.Descriptor.Foreground() || owner == "" {
-		return false
-	}
-	return s.operates(owner)
-}
-
 // advice is the cause of a failed run and what to do about it, for an operator in
 // their own chat; empty for everybody else, and where others read along.
 func (p *pass) advice(e *runs.Error) string {
-	if len(p.messages) == 0 || !p.readsCauses(p.agent, p.work().newest()) {
+	if len(p.messages) == 0 || !p.People.ReadsCauses(p.agent, p.work().newest()) {
 		return ""
 	}
 	return p.adviceOn(p.agent, e)
-}
-
-// readsCauses reports whether the answer to m may say why claybot does not work: its
-// reader is an operator, and no others read along.
-func (s *AgentSystem) readsCauses(a claybot.Agent, m claybot.AgentMessage) bool {
-	return !m.Context.Group && s.isOperator(a)
 }
 
 // adviceOn is the cause of an error that ended a run of an agent and what to do about

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -248,7 +250,7 @@ func TestStrangerTaps(t *testing.T) {
 		r.approving()
 		id := r.asksFor(ann, "begin", payment("Pay?", "chat/bob"))["Pay?"].ID
 		r.mu.Lock()
-		r.access = agentsystem.Access{Mode: agentsystem.AccessAllowlist}
+		r.access = people.Access{Mode: people.AccessAllowlist}
 		r.mu.Unlock()
 		for _, question := range []string{id, "none"} {
 			if got := r.tap(room, question, "approve"); got != refusal {

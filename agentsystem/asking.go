@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -291,30 +293,17 @@ func (p *pass) asked(q claybot.Question, place int, o claybot.Outgoing, text str
 	return out
 }
 
-// placeOf is the agent through which a person wrote last; storage.ErrNotFound.
-func (s *AgentSystem) placeOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
-	for e, err := range s.Index.Foreground(ctx, s.people(owner)) {
-		if err != nil {
-			return e, fmt.Errorf("find the place of %s: %w", owner, err)
-		}
-		if e.Descriptor.Route() != (claybot.Route{}) && s.welcome(e.Descriptor) {
-			return e, nil
-		}
-	}
-	return storage.IndexEntry{}, fmt.Errorf("place of %s: %w", owner, storage.ErrNotFound)
-}
-
 // askElsewhere asks the approvers of a question where they wrote last. The
 // agent's own person is asked where the run answers. It logs who cannot be asked:
 // operators of this machine are one person, asked in any of their chats.
 func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []claybot.Outgoing, err error) {
 	var asked, missing []string
 	for i, owner := range q.Approvers {
-		if p.agent.Descriptor.Foreground() && slices.Contains(p.people(owner), p.agent.Descriptor.OwnerID()) {
+		if p.agent.Descriptor.Foreground() && slices.Contains(p.People.Identities(owner), p.agent.Descriptor.OwnerID()) {
 			asked = append(asked, owner)
 			continue
 		}
-		e, err := p.placeOf(ctx, owner)
+		e, err := p.People.PlaceOf(ctx, owner)
 		if errors.Is(err, storage.ErrNotFound) {
 			missing = append(missing, owner)
 			continue
@@ -322,7 +311,7 @@ func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []clay
 		if err != nil {
 			return nil, err
 		}
-		c, err := p.lastPlace(ctx, e.ID)
+		c, err := p.People.LastContext(ctx, e.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -331,7 +320,7 @@ func (p *pass) askElsewhere(ctx context.Context, q claybot.Question) (out []clay
 		out = append(out, p.asked(q, i+1, o, texts.Elsewhere(q, p.zone()))...)
 		asked = append(asked, owner)
 	}
-	console := func(owner string) bool { return slices.Contains(operatorConsoles, owner) }
+	console := func(owner string) bool { return slices.Contains(people.OperatorConsoles, owner) }
 	for _, owner := range missing {
 		if !console(owner) || !slices.ContainsFunc(asked, console) {
 			p.log.Warn("approver has not written to claybot yet and is not asked in a chat", "approver", owner, "question", q.ID)

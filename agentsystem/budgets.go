@@ -3,6 +3,8 @@ package agentsystem
 import (
 	"context"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/runs"
@@ -12,9 +14,9 @@ import (
 // the store of the budgets, the rules and the operators; NewLimiter fills in the rest.
 func NewLimiter(s *AgentSystem, cfg budgets.Config) *budgets.Limiter {
 	cfg.Agents, cfg.Questions, cfg.Members = s.Index, s.Asked, s.Members
-	cfg.Runs, cfg.People = limitedRuns{s}, limitedPeople{s}
+	cfg.Runs, cfg.People = limitedRuns{s}, s.People
 	cfg.Profile = func(d claybot.Descriptor) string { return s.Profile(d).Name }
-	cfg.Consoles, cfg.Zone, cfg.NewID, cfg.Log = operatorConsoles, s.zone, runs.NewID, s.Log
+	cfg.Consoles, cfg.Zone, cfg.NewID, cfg.Log = people.OperatorConsoles, s.zone, runs.NewID, s.Log
 	return budgets.New(cfg)
 }
 
@@ -26,14 +28,4 @@ func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.system.tur
 func (l limitedRuns) Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) error {
 	_, err := l.system.postAnswer(ctx, agent, run, a)
 	return err
-}
-
-// limitedPeople implements budgets.People.
-type limitedPeople struct{ system *AgentSystem }
-
-func (l limitedPeople) Identities(owner string) []string { return l.system.people(owner) }
-func (l limitedPeople) IsOperator(owner string) bool     { return l.system.operates(owner) }
-
-func (l limitedPeople) Notify(ctx context.Context, owner, key, text string) error {
-	return l.system.Notify(ctx, owner, key, text)
 }

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -142,7 +144,7 @@ func (c *cluster) start() *member {
 	m.system = agentsystem.New(agentsystem.Config{
 		Stores: m.fuse.stores(stores), Log: log, Version: "test", Hub: hub, Members: m.members,
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
-		Admission: func() agentsystem.Access { return agentsystem.Access{Mode: agentsystem.AccessOpen} },
+		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
 	})
 	set := (&bench{acted: make(map[string]int), fuse: func() *fuse { return m.fuse }}).set(c.T)
 	m.system.Handle("react", &react.Loop{

@@ -128,7 +128,7 @@ func scopeOf(word string) claybot.ApprovalScope {
 func (s *AgentSystem) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
 	by := agent.Descriptor.OwnerID()
 	for place := range 1 + len(q.Approvers) {
-		if place > 0 && !slices.Contains(s.people(q.Approvers[place-1]), by) {
+		if place > 0 && !slices.Contains(s.People.Identities(q.Approvers[place-1]), by) {
 			continue
 		}
 		first, err := s.Outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))

@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -34,7 +36,7 @@ type pair struct {
 	versions   *versions
 	desk, mill *agentsystem.AgentSystem
 	page       *page // of the desk
-	access     agentsystem.Access
+	access     people.Access
 	loss       float64
 }
 
@@ -153,7 +155,7 @@ func (speller) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, 
 func inPair(t *testing.T, loss float64, test func(p *pair)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pair{T: t, page: new(page), loss: loss, access: agentsystem.Access{Mode: agentsystem.AccessOpen}}
+		p := &pair{T: t, page: new(page), loss: loss, access: people.Access{Mode: people.AccessOpen}}
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(emptyDir)); err != nil {
 			t.Fatal(err)
@@ -184,7 +186,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 				Hub:       runs.NewSharedHub(func(h storage.Hint) { p.tell(name, h) }),
 				Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
 				Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{Policy: oneByOne} },
-				Admission: func() agentsystem.Access { return p.access },
+				Admission: func() people.Access { return p.access },
 			})
 			s.Handle("react", speller{})
 			ended.Go(func() {
@@ -405,7 +407,7 @@ func TestMemoryElsewhere(t *testing.T) {
 			p.Errorf("removed twice: %v", err)
 		}
 
-		p.access.Mode = agentsystem.AccessAllowlist
+		p.access.Mode = people.AccessAllowlist
 		bob := claybot.User("chat", "dm-bob", "bob")
 		comesIn := func(m string) bool {
 			if err := p.desk.Post(ctx, bob, msg(m, m)); err != nil {
@@ -417,7 +419,7 @@ func TestMemoryElsewhere(t *testing.T) {
 		if comesIn("b1") {
 			p.Error("a stranger comes in")
 		}
-		if err := p.mill.Allow(ctx, "chat", "bob"); err != nil {
+		if err := p.mill.People.Allow(ctx, "chat", "bob"); err != nil {
 			p.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)

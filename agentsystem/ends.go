@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
@@ -104,7 +105,7 @@ func (p *pass) mustTell(o storage.Outcome, report claybot.AgentID) bool {
 	if f := p.firing(); f != nil && f.Quiet {
 		return false
 	}
-	return o.State == claybot.RunFailed || o.State == claybot.RunCanceled && p.run.Cancel == operatorName
+	return o.State == claybot.RunFailed || o.State == claybot.RunCanceled && p.run.Cancel == people.Operator
 }
 
 // whyEnded is why a run did not succeed.
@@ -128,7 +129,7 @@ func (s *AgentSystem) hearer(ctx context.Context, d claybot.Descriptor, self, id
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return claybot.Agent{}, err
 	}
-	e, err = s.foreground(ctx, d, self)
+	e, err = s.People.Recent(ctx, d, self)
 	if errors.Is(err, storage.ErrNotFound) {
 		s.Log.Warn("nobody is left to be told how the run of a background agent ended", "agent", self, "parent", id)
 		return claybot.Agent{}, nil
@@ -247,7 +248,7 @@ func (s *AgentSystem) stop(ctx context.Context, e storage.IndexEntry, by string)
 	if err != nil {
 		s.Log.Error("cannot stop an agent", "agent", e.ID, "err", err)
 	}
-	if by == operatorName && len(dropped) > 0 && done.Canceled == "" {
+	if by == people.Operator && len(dropped) > 0 && done.Canceled == "" {
 		s.tellLost(ctx, e, string(dropped[0]), claybot.RunError{Code: "canceled", Text: "stopped by the operator before it began"})
 	}
 	return done.Canceled != "" || len(dropped) > 0

@@ -238,8 +238,8 @@ func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descri
 		err = s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: route}, text, m.ID)
 	default:
 		var e storage.IndexEntry
-		if e, err = s.foreground(ctx, d, id); err == nil {
-			err = s.tellAt(ctx, e, "parked/"+string(m.ID), text)
+		if e, err = s.People.Recent(ctx, d, id); err == nil {
+			err = s.People.NotifyAt(ctx, e, "parked/"+string(m.ID), text)
 		}
 	}
 	if errors.Is(err, storage.ErrNotFound) {

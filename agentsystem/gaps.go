@@ -65,12 +65,12 @@ func (s *AgentSystem) placesSince(ctx context.Context, connector string, since t
 		if e.Descriptor.Connector != connector || !wanted(e.Descriptor.ChannelID) {
 			continue
 		}
-		place, err := s.lastPlace(ctx, e.ID)
+		place, err := s.People.LastContext(ctx, e.ID)
 		if err != nil {
 			return err
 		}
 		r := claybot.AgentMessage{Context: place}.ReplyRoute(e.Descriptor)
-		if !s.mayReceive(claybot.Outgoing{Route: r}) {
+		if !s.People.MayReceive(claybot.Outgoing{Route: r}) {
 			continue
 		}
 		if more, err := fn(r, e.ID); err != nil || !more {

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -45,7 +46,7 @@ func TestMissed(t *testing.T) {
 			t.Errorf("of a gap of another connector, and of one long after their messages, people see %q", got)
 		}
 		r.mu.Lock()
-		r.access = agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:ann", "chat:group"}}
+		r.access = people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:ann", "chat:group"}}
 		r.mu.Unlock()
 		tell(m)
 		tell(m)

@@ -12,8 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -38,7 +39,7 @@ func dm(user string) claybot.Descriptor { return claybot.User("chat", "dm-"+user
 
 func pairing(t *testing.T, test func(r *rig)) {
 	bubble(t, func(r *rig) {
-		r.access.Mode = agentsystem.AccessPairing
+		r.access.Mode = people.AccessPairing
 		test(r)
 	})
 }
@@ -61,11 +62,11 @@ func TestPairing(t *testing.T) {
 		if len(r.mind.asked()) != 0 || len(r.directories()) != 0 {
 			t.Errorf("%d model calls, agents %q", len(r.mind.asked()), r.directories())
 		}
-		open, err := r.system.Pairings(r.Context())
+		open, err := r.system.People.Pairings(r.Context())
 		if err != nil || len(open) != 1 || open[0].UserID != "ann" || open[0].Name != "Ann" {
 			t.Errorf("pairings %+v, %v", open, err)
 		}
-		if _, err := r.system.Approve(r.Context(), " "+strings.ToLower(code)); err != nil {
+		if _, err := r.system.People.Approve(r.Context(), " "+strings.ToLower(code)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -78,10 +79,10 @@ func TestPairing(t *testing.T) {
 		if got := r.chat.seen(); got[len(got)-1] != "re: now?" {
 			t.Errorf("people see %q", got)
 		}
-		if _, err := r.system.Approve(r.Context(), code); !errors.Is(err, agentsystem.ErrBadCode) {
+		if _, err := r.system.People.Approve(r.Context(), code); !errors.Is(err, people.ErrBadCode) {
 			t.Errorf("the same code again: %v", err)
 		}
-		grants, err := r.system.Grants(r.Context())
+		grants, err := r.system.People.Grants(r.Context())
 		if err != nil || len(grants) != 1 || grants[0].Subject != "ann" {
 			t.Errorf("grants %+v, %v", grants, err)
 		}
@@ -98,7 +99,7 @@ func TestPairingExpires(t *testing.T) {
 		after(59 * time.Minute)
 		r.say("b")
 		after(time.Minute)
-		if _, err := r.system.Approve(r.Context(), first); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := r.system.People.Approve(r.Context(), first); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("an old code: %v", err)
 		}
 		r.say("c")
@@ -118,10 +119,10 @@ func TestPairingDenied(t *testing.T) {
 		r.start()
 		r.say("a")
 		code := r.code(0)
-		if err := r.system.Deny(r.Context(), code); err != nil {
+		if err := r.system.People.Deny(r.Context(), code); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.system.Deny(r.Context(), code); !errors.Is(err, agentsystem.ErrBadCode) {
+		if err := r.system.People.Deny(r.Context(), code); !errors.Is(err, people.ErrBadCode) {
 			t.Errorf("denied twice: %v", err)
 		}
 		r.say("b")
@@ -149,16 +150,16 @@ func TestThreePairingsAtMost(t *testing.T) {
 		}
 		all.Wait()
 		synctest.Wait()
-		open, err := r.system.Pairings(r.Context())
+		open, err := r.system.People.Pairings(r.Context())
 		if err != nil || len(open) != 3 || len(r.chat.seen()) != 3 {
 			t.Errorf("%d open pairings, %d codes sent, %v", len(open), len(r.chat.seen()), err)
 		}
 		// When one is approved, there is room for another.
-		if _, err := r.system.Approve(r.Context(), open[0].Code); err != nil {
+		if _, err := r.system.People.Approve(r.Context(), open[0].Code); err != nil {
 			t.Fatal(err)
 		}
 		r.post(dm("late"), msg("late", "hello"))
-		if open, err = r.system.Pairings(r.Context()); err != nil || len(open) != 3 || open[2].UserID != "late" {
+		if open, err = r.system.People.Pairings(r.Context()); err != nil || len(open) != 3 || open[2].UserID != "late" {
 			t.Errorf("pairings %+v, %v", open, err)
 		}
 	})
@@ -174,31 +175,31 @@ func TestWrongCodes(t *testing.T) {
 		code := r.code(0)
 		guess := func(want error) {
 			t.Helper()
-			if _, err := r.system.Approve(r.Context(), "AAAAAAAA"); !errors.Is(err, want) {
+			if _, err := r.system.People.Approve(r.Context(), "AAAAAAAA"); !errors.Is(err, want) {
 				t.Errorf("a wrong code: %v, want %v", err, want)
 			}
 		}
 		for range 10 {
-			guess(agentsystem.ErrBadCode)
+			guess(people.ErrBadCode)
 		}
-		if _, err := r.system.Approve(r.Context(), code); !errors.Is(err, agentsystem.ErrCodesLocked) {
+		if _, err := r.system.People.Approve(r.Context(), code); !errors.Is(err, people.ErrCodesLocked) {
 			t.Errorf("the right code while locked: %v", err)
 		}
-		if err := r.system.Deny(r.Context(), code); !errors.Is(err, agentsystem.ErrCodesLocked) {
+		if err := r.system.People.Deny(r.Context(), code); !errors.Is(err, people.ErrCodesLocked) {
 			t.Errorf("deny while locked: %v", err)
 		}
 		after(5 * time.Minute)
 		for range 10 {
-			guess(agentsystem.ErrBadCode)
+			guess(people.ErrBadCode)
 		}
 		after(5 * time.Minute)
-		guess(agentsystem.ErrCodesLocked)
+		guess(people.ErrCodesLocked)
 		after(5 * time.Minute)
-		if _, err := r.system.Approve(r.Context(), code); err != nil {
+		if _, err := r.system.People.Approve(r.Context(), code); err != nil {
 			t.Errorf("the right code: %v", err)
 		}
 		for range 30 { // spread out, wrong codes lock nothing
-			guess(agentsystem.ErrBadCode)
+			guess(people.ErrBadCode)
 			after(2 * time.Minute)
 		}
 	})
@@ -214,31 +215,31 @@ func TestWhoMaySpeak(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		access agentsystem.Access
+		access people.Access
 		who    func(string, string) (claybot.Descriptor, claybot.MessageContext)
 		channel,
 		user string
 		want string // answered, code, or silence
 	}{
-		{"open", agentsystem.Access{Mode: agentsystem.AccessOpen}, direct, "d", "u", "answered"},
-		{"person of another team by id", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T2/U1"}}, direct, "T1/D1", "T2/U1", "answered"},
-		{"open group", agentsystem.Access{Mode: agentsystem.AccessOpen}, group, "g", "u", "answered"},
-		{"no mode is pairing", agentsystem.Access{}, direct, "d", "u", "code"},
-		{"pairing in a group", agentsystem.Access{Mode: agentsystem.AccessPairing}, group, "g", "u", "silence"},
-		{"listed under pairing", agentsystem.Access{Mode: agentsystem.AccessPairing, Allow: []string{"chat:u"}}, direct, "d", "u", "answered"},
-		{"listed", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:u"}}, direct, "d", "u", "answered"},
-		{"not listed", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:u"}}, direct, "d", "v", "silence"},
-		{"listed elsewhere", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"other:u"}}, direct, "d", "u", "silence"},
-		{"by name", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:Ann"}}, direct, "d", "u", "silence"},
-		{"person in a group", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:u"}}, group, "g", "u", "silence"},
-		{"group", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:g"}}, group, "g", "u", "answered"},
-		{"team and channel", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T1/C1"}}, group, "T1/C1", "U1", "answered"},
-		{"channel of any team", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:C1"}}, group, "T1/C1", "U1", "answered"},
-		{"channel of another team", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T2/C1"}}, group, "T1/C1", "U1", "silence"},
-		{"the team alone", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:T1"}}, group, "T1/C1", "U1", "silence"},
-		{"person of another team", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:U1"}}, direct, "T1/D1", "T2/U1", "silence"},
-		{"empty entry", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:", "chat", ""}}, group, "T1/", "U1", "silence"},
-		{"trusted connector", agentsystem.Access{Mode: agentsystem.AccessAllowlist, Trusted: []string{"chat"}}, direct, "d", "u", "answered"},
+		{"open", people.Access{Mode: people.AccessOpen}, direct, "d", "u", "answered"},
+		{"person of another team by id", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:T2/U1"}}, direct, "T1/D1", "T2/U1", "answered"},
+		{"open group", people.Access{Mode: people.AccessOpen}, group, "g", "u", "answered"},
+		{"no mode is pairing", people.Access{}, direct, "d", "u", "code"},
+		{"pairing in a group", people.Access{Mode: people.AccessPairing}, group, "g", "u", "silence"},
+		{"listed under pairing", people.Access{Mode: people.AccessPairing, Allow: []string{"chat:u"}}, direct, "d", "u", "answered"},
+		{"listed", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:u"}}, direct, "d", "u", "answered"},
+		{"not listed", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:u"}}, direct, "d", "v", "silence"},
+		{"listed elsewhere", people.Access{Mode: people.AccessAllowlist, Allow: []string{"other:u"}}, direct, "d", "u", "silence"},
+		{"by name", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:Ann"}}, direct, "d", "u", "silence"},
+		{"person in a group", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:u"}}, group, "g", "u", "silence"},
+		{"group", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:g"}}, group, "g", "u", "answered"},
+		{"team and channel", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:T1/C1"}}, group, "T1/C1", "U1", "answered"},
+		{"channel of any team", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:C1"}}, group, "T1/C1", "U1", "answered"},
+		{"channel of another team", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:T2/C1"}}, group, "T1/C1", "U1", "silence"},
+		{"the team alone", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:T1"}}, group, "T1/C1", "U1", "silence"},
+		{"person of another team", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:U1"}}, direct, "T1/D1", "T2/U1", "silence"},
+		{"empty entry", people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:", "chat", ""}}, group, "T1/", "U1", "silence"},
+		{"trusted connector", people.Access{Mode: people.AccessAllowlist, Trusted: []string{"chat"}}, direct, "d", "u", "answered"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -283,7 +284,7 @@ func TestRevoke(t *testing.T) {
 		r.mind.hold("long", time.Minute)
 		r.start()
 		for _, user := range []string{"ann", "bob"} {
-			if err := r.system.Allow(r.Context(), "chat", user); err != nil {
+			if err := r.system.People.Allow(r.Context(), "chat", user); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -323,7 +324,7 @@ func TestAllowNeedsIDs(t *testing.T) {
 	pairing(t, func(r *rig) {
 		r.start()
 		for _, pair := range [][2]string{{"", "u"}, {"chat", ""}} {
-			if err := r.system.Allow(r.Context(), pair[0], pair[1]); err == nil {
+			if err := r.system.People.Allow(r.Context(), pair[0], pair[1]); err == nil {
 				t.Errorf("allowed %q", pair)
 			}
 		}

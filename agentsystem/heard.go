@@ -102,7 +102,7 @@ func (s *AgentSystem) refresh(ctx context.Context) error {
 		return err
 	}
 	if now.Access != s.memory.seen.Access {
-		if err = s.gate.load(ctx); err == nil {
+		if err = s.People.Load(ctx); err == nil {
 			s.memory.seen.Access = now.Access
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/claybot/claybot"
@@ -205,7 +207,7 @@ func (c *cluster) startBehind(p *postgrestest.Proxy) *member {
 		},
 		Log: log, Version: "test", Hub: runs.NewHub(), Members: m.members,
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
-		Admission: func() agentsystem.Access { return agentsystem.Access{Mode: agentsystem.AccessOpen} },
+		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
 	})
 	set := (&bench{acted: make(map[string]int), fuse: func() *fuse { return m.fuse }}).set(c.T)
 	m.system.Handle("react", &react.Loop{

@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -234,7 +236,7 @@ func (f sayer) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, 
 func TestFilesOfStrangersAreLeftAlone(t *testing.T) {
 	clouded(t, func(r *rig, c *cloud) {
 		c.files["a"] = []byte("alpha")
-		r.access = agentsystem.Access{Mode: agentsystem.AccessPairing}
+		r.access = people.Access{Mode: people.AccessPairing}
 		r.start()
 		r.post(ann, withFiles("m", "hi", from("a", "a.txt", claybot.FileDocument)))
 		after(time.Minute)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -169,7 +171,7 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 func TestAloneAsNode(t *testing.T) {
 	s := agentsystem.New(agentsystem.Config{
 		MaxRuns: 7, Members: nodes.Alone(storage.Node{ID: "a/1", Name: "a", Version: "v"}),
-		Admission: func() agentsystem.Access { return agentsystem.Access{} },
+		Admission: func() people.Access { return people.Access{} },
 	})
 	all, err := s.Nodes(t.Context())
 	if err != nil || len(all) != 1 {

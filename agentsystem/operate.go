@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
@@ -12,8 +13,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// operatorName is who ends and resets on behalf of nobody in a chat.
-const operatorName = "operator"
+// people.Operator is who ends and resets on behalf of nobody in a chat.
 
 // maxInboxView is the most waiting messages that are shown of one agent.
 const maxInboxView = 1000
@@ -58,16 +58,16 @@ func (s *AgentSystem) Stop(ctx context.Context, id claybot.AgentID) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	n := s.stopBelow(ctx, id, operatorName)
+	n := s.stopBelow(ctx, id, people.Operator)
 	if e.Descriptor.Type == claybot.AgentSubagent { // its tasks, too: nobody else is asked
-		if s.stop(ctx, e, operatorName) {
+		if s.stop(ctx, e, people.Operator) {
 			n++
 		}
 		return n, nil
 	}
-	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: operatorName, Message: claybot.AgentMessage{
+	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: people.Operator, Message: claybot.AgentMessage{
 		ID: claybot.MessageID("stop/" + runs.NewID()), Type: claybot.MessageCancel, At: claybot.Now(),
-		From: claybot.Sender{Name: operatorName},
+		From: claybot.Sender{Name: people.Operator},
 	}})
 	if err != nil {
 		return n, fmt.Errorf("stop %s: %w", id, err)
@@ -89,7 +89,7 @@ func (s *AgentSystem) Reset(ctx context.Context, id claybot.AgentID) error {
 		return fmt.Errorf("reset %s: %w", id, err)
 	}
 	_, err = s.acceptFor(ctx, agent, claybot.AgentMessage{
-		ID: claybot.MessageID("reset/" + runs.NewID()), Type: claybot.MessageReset, From: claybot.Sender{Name: operatorName},
+		ID: claybot.MessageID("reset/" + runs.NewID()), Type: claybot.MessageReset, From: claybot.Sender{Name: people.Operator},
 	})
 	return err
 }
@@ -108,7 +108,7 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	s.reject(id, ErrDropped, dropped...)
-	s.boxes.Cancel(id, "", operatorName)
+	s.boxes.Cancel(id, "", people.Operator)
 	if err := s.Agents.Delete(ctx, id); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -145,7 +146,7 @@ func (s *AgentSystem) DropParked(ctx context.Context, agent string) ([]claybot.M
 		if parkedName(a.Key) != agent {
 			continue
 		}
-		dropped, err := s.dropParked(ctx, a.Key, operatorName, func(storage.Parked) bool { return true })
+		dropped, err := s.dropParked(ctx, a.Key, people.Operator, func(storage.Parked) bool { return true })
 		if err != nil {
 			return dropped, err
 		}

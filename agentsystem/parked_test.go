@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -40,14 +42,14 @@ func TestRevokedParked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
-				r.access = agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:carol"}}
+				r.access = people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:carol"}}
 				if name == "by the list" {
 					r.access.Allow = append(r.access.Allow, "chat:ann")
 				}
 				faulty := r.faulty()
 				r.start()
 				if name == "by an operator" {
-					if err := r.system.Allow(r.Context(), "chat", "ann"); err != nil {
+					if err := r.system.People.Allow(r.Context(), "chat", "ann"); err != nil {
 						t.Fatal(err)
 					}
 				}

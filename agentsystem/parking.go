@@ -203,7 +203,7 @@ func (s *AgentSystem) unparkOne(ctx context.Context, p storage.Parked) error {
 	switch {
 	case p.Damaged != nil:
 		return s.endDamaged(ctx, p)
-	case !s.gate.allowed(p.To, p.Message.Context.Group):
+	case !s.People.Allowed(p.To, p.Message.Context.Group):
 		return s.endParked(ctx, p, skippedRevoked)
 	}
 	if _, err := s.accept(ctx, p.To, p.Message); err != nil {

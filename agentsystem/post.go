@@ -43,9 +43,9 @@ func (s *AgentSystem) receive(ctx context.Context, to claybot.Descriptor, m clay
 	if err := checkMessage(to, m); err != nil {
 		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
 	}
-	if to.Foreground() && m.Type != claybot.MessageSystem && !s.gate.allowed(to, m.Context.Group) {
+	if to.Foreground() && m.Type != claybot.MessageSystem && !s.People.Allowed(to, m.Context.Group) {
 		s.Log.Debug("message of a stranger", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
-		out, err := s.gate.stranger(ctx, to, m, runs.NewID)
+		out, err := s.People.Challenge(ctx, to, m, runs.NewID)
 		s.deliverer.Hand(out)
 		if s.ofOne(ctx, err) { // they will write again
 			s.Log.Error("an unknown user was not answered", "connector", to.Connector, "message", m.ID, "err", err)
@@ -72,10 +72,10 @@ func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) err
 	s.Log.Info("a channel has a new id", "connector", connector, "from", from, "to", to)
 	// Only what somebody decided about this channel moves with it. That
 	// everybody is let in now is no decision for later.
-	if !s.gate.granted(connector, from) && !s.gate.listed(connector, from) {
+	if !s.People.Granted(connector, from) && !s.People.Listed(connector, from) {
 		return nil
 	}
-	return s.gate.grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
+	return s.People.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
 }
 
 func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
@@ -159,7 +159,7 @@ func (s *AgentSystem) complete(ctx context.Context, agent claybot.Agent, m clayb
 func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	m := p.Message
 	if m.Type == claybot.MessageSystem {
-		return s.place(ctx, agent, p)
+		return s.People.Address(ctx, agent, p)
 	}
 	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 		return s.deliverer.Compose(replyTo(agent, m, kind), text)

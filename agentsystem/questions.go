@@ -94,7 +94,7 @@ func (p *pass) ask(ctx context.Context, round string, qs []claybot.Question) ([]
 		if owner == "" {
 			return nil, nil, runs.ErrNobody
 		}
-		if _, err := p.placeOf(ctx, owner); err != nil {
+		if _, err := p.People.PlaceOf(ctx, owner); err != nil {
 			if errors.Is(err, storage.ErrNotFound) {
 				err = runs.ErrNobody
 			}
@@ -439,7 +439,7 @@ func (s *AgentSystem) mayAnswer(q claybot.Question, d claybot.Descriptor, by str
 		may = []string{d.OwnerID()}
 	}
 	return slices.ContainsFunc(may, func(owner string) bool {
-		return slices.Contains(s.people(owner), by)
+		return slices.Contains(s.People.Identities(owner), by)
 	})
 }
 

@@ -24,13 +24,13 @@ func (s *AgentSystem) Lacking(q claybot.Question, a Said) int {
 	if v, err := q.Check(a.Value, s.zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
 		return 0
 	}
-	return tools.Approvers{People: s.people}.Lacking(q, a.By, a.Args != "")
+	return tools.Approvers{People: s.People.Identities}.Lacking(q, a.By, a.Args != "")
 }
 
 // approvedBefore reports whether somebody is among those who have approved what a
 // question is about. Operators, whom nobody can tell apart, are one of them.
 func (s *AgentSystem) approvedBefore(q claybot.Question, by string) bool {
-	return q.Type == claybot.QuestionConfirm && q.Need > 1 && tools.Approvers{People: s.people}.Among(q.ApprovedBy, by)
+	return q.Type == claybot.QuestionConfirm && q.Need > 1 && tools.Approvers{People: s.People.Identities}.Among(q.ApprovedBy, by)
 }
 
 // mayDecide is mayAnswer, and true for who has approved before: he is not asked

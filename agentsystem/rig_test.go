@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -54,7 +56,7 @@ type rig struct {
 
 	mu      sync.Mutex
 	profile agentsystem.Profile
-	access  agentsystem.Access
+	access  people.Access
 	society agentsystem.Society
 
 	dir     string
@@ -128,7 +130,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 		}
 		r.bench = &bench{acted: make(map[string]int), fuse: func() *fuse { return r.fuse }}
 		r.line = func(l *line) connectors.Connector { return l }
-		r.access.Mode = agentsystem.AccessOpen
+		r.access.Mode = people.AccessOpen
 		r.society = agentsystem.DefaultSociety
 		defer r.shut()
 		test(r)
@@ -173,7 +175,7 @@ func (r *rig) start() {
 		Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
 		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
-		Admission: func() agentsystem.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
+		Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
 		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 
 		Transcribe: r.transcribe, Operators: func() []string { return []string{"chat/boss"} },

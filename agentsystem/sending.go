@@ -74,14 +74,14 @@ func (s *AgentSystem) fileRoute(ctx context.Context, env tools.Env) (claybot.Rou
 	if route.Connector != "" || env.Agent.Descriptor.Connector == claybot.ConnectorAPI {
 		return route, nil
 	}
-	e, err := s.foreground(ctx, env.Agent.Descriptor, env.Agent.ID)
+	e, err := s.People.Recent(ctx, env.Agent.Descriptor, env.Agent.ID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return route, errors.New("this run answers nowhere, so nobody would get the file; say where it is instead")
 	}
 	if err != nil {
 		return route, err
 	}
-	c, err := s.lastPlace(ctx, e.ID)
+	c, err := s.People.LastContext(ctx, e.ID)
 	if err != nil {
 		return route, err
 	}
@@ -166,7 +166,7 @@ func (s *AgentSystem) React(ctx context.Context, env tools.Env, emoji string) er
 	if !ok {
 		return errors.New("this chat has no reactions; say it in words")
 	}
-	if !s.mayReceive(claybot.Outgoing{Route: route}) {
+	if !s.People.MayReceive(claybot.Outgoing{Route: route}) {
 		return errors.New("nothing may be sent there any more")
 	}
 	for {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
@@ -22,7 +24,7 @@ func TestReportInGroup(t *testing.T) {
 	t.Parallel()
 	room := claybot.User("chat", "room", "ann")
 	bubble(t, func(r *rig) {
-		r.access = agentsystem.Access{Mode: agentsystem.AccessAllowlist, Allow: []string{"chat:room"}}
+		r.access = people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:room"}}
 		r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
 		r.mind.plan("dig", llmtest.Say("found gold"))
 		r.mind.plan("found gold", llmtest.Say("my helper found gold"))
@@ -121,11 +123,11 @@ func TestRevokedPerson(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
-				r.access.Mode = agentsystem.AccessAllowlist
+				r.access.Mode = people.AccessAllowlist
 				r.bench.work = func(ctx context.Context) { _ = rest(ctx, time.Minute) }
 				plan(r)
 				r.start()
-				if err := r.system.Allow(r.Context(), "chat", "ann"); err != nil {
+				if err := r.system.People.Allow(r.Context(), "chat", "ann"); err != nil {
 					t.Fatal(err)
 				}
 				r.say("begin")
@@ -148,10 +150,10 @@ func TestRevokedPerson(t *testing.T) {
 	t.Run("task", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(r *rig) {
-			r.access.Mode = agentsystem.AccessAllowlist
+			r.access.Mode = people.AccessAllowlist
 			r.mind.plan("count", use("pay"), llmtest.Say("three"))
 			r.start()
-			if err := r.system.Allow(r.Context(), "chat", "ann"); err != nil {
+			if err := r.system.People.Allow(r.Context(), "chat", "ann"); err != nil {
 				t.Fatal(err)
 			}
 			task := claybot.Descriptor{Type: claybot.AgentCron, UID: "abc", Owner: "chat/ann"}

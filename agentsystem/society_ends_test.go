@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
@@ -83,11 +85,11 @@ func TestStopOfQueuedHelper(t *testing.T) {
 func TestRevokeEndsTasks(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.access.Mode = agentsystem.AccessAllowlist
+		r.access.Mode = people.AccessAllowlist
 		r.mind.plan("count", use("work"), use("pay"), llmtest.Say("three"))
 		r.works(5 * time.Minute)
 		r.start()
-		if err := r.system.Allow(r.Context(), "chat", "ann"); err != nil {
+		if err := r.system.People.Allow(r.Context(), "chat", "ann"); err != nil {
 			t.Fatal(err)
 		}
 		r.say("hello")

@@ -60,45 +60,8 @@ func (s *AgentSystem) far(ctx context.Context, env tools.Env, hops int) error {
 	if hops <= maxHops {
 		return nil
 	}
-	s.tellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
+	s.People.TellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
 	return fmt.Errorf("agents have kept each other at work %d times without a word of a person; stop here and answer", maxHops)
-}
-
-// tellOwner says a sentence at the place of the most recent foreground agent of
-// an agent's owner, once for each key.
-func (s *AgentSystem) tellOwner(ctx context.Context, a claybot.Agent, key, text string) {
-	err := s.Notify(ctx, a.Descriptor.OwnerID(), key, text)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		s.Log.Warn("nobody is there to be told", "agent", a.ID, "what", text)
-	case err != nil:
-		s.Log.Error("cannot tell the owner of an agent", "agent", a.ID, "err", err)
-	}
-}
-
-// tellAt says a sentence where the person of a foreground agent wrote last.
-func (s *AgentSystem) tellAt(ctx context.Context, e storage.IndexEntry, key, text string) error {
-	c, err := s.lastPlace(ctx, e.ID)
-	if err != nil {
-		return err
-	}
-	route := claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-	if err := s.deliverer.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, key, text); err != nil {
-		return fmt.Errorf("tell: %w", err)
-	}
-	return nil
-}
-
-// Notify says a sentence at the place of the most recent foreground agent of an
-// owner, or of everybody when owner is empty, once for each key;
-// storage.ErrNotFound when there is none. It is for connectors without a place
-// of their own.
-func (s *AgentSystem) Notify(ctx context.Context, owner, key, text string) error {
-	e, err := s.foreground(ctx, claybot.Descriptor{Owner: owner}, "")
-	if err != nil {
-		return err
-	}
-	return s.tellAt(ctx, e, key, text)
 }
 
 // SendAgentMessage implements tools.Agents.
@@ -168,7 +131,7 @@ func (s *AgentSystem) target(ctx context.Context, from claybot.Agent, to string)
 	id := claybot.AgentID(strings.TrimSpace(to))
 	switch {
 	case id == "":
-		e, err := s.foreground(ctx, from.Descriptor, from.ID)
+		e, err := s.People.Recent(ctx, from.Descriptor, from.ID)
 		if errors.Is(err, storage.ErrNotFound) {
 			return none, errors.New("there is no other agent of a person to write to")
 		}
@@ -194,7 +157,7 @@ func (s *AgentSystem) target(ctx context.Context, from claybot.Agent, to string)
 		return none, err
 	case old:
 		return none, fmt.Errorf("agent %s is archived: it has been quiet for more than 7 days", id)
-	case e.Descriptor.Foreground() && !s.welcome(e.Descriptor):
+	case e.Descriptor.Foreground() && !s.People.MayWrite(e.Descriptor):
 		return none, fmt.Errorf("the person of agent %s has no access any more", id)
 	}
 	a, err := s.Agents.Agent(ctx, e.ID)
@@ -207,7 +170,7 @@ func (s *AgentSystem) target(ctx context.Context, from claybot.Agent, to string)
 // known finds an agent within reach; those of other owners do not exist.
 func (s *AgentSystem) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && !s.reaches(from.Descriptor, e.Descriptor) {
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !s.People.Reaches(from.Descriptor, e.Descriptor) {
 		return e, fmt.Errorf("there is no agent %.40q; list_agents shows those you can reach", string(id))
 	}
 	return e, err
@@ -220,7 +183,7 @@ func (s *AgentSystem) ListAgents(ctx context.Context, env tools.Env) ([]tools.Ag
 		if err != nil {
 			return nil, fmt.Errorf("list agents: %w", err)
 		}
-		if !s.reaches(env.Agent.Descriptor, e.Descriptor) {
+		if !s.People.Reaches(env.Agent.Descriptor, e.Descriptor) {
 			continue
 		}
 		info, err := s.info(ctx, e)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -124,9 +126,9 @@ type SettingStatus struct {
 
 // AccessStatus says how strangers are met.
 type AccessStatus struct {
-	Mode    AccessMode `json:"mode"`
-	Granted int        `json:"granted"`
-	Refused int64      `json:"refused"` // messages of strangers since the start
+	Mode    people.AccessMode `json:"mode"`
+	Granted int               `json:"granted"`
+	Refused int64             `json:"refused"` // messages of strangers since the start
 }
 
 // Status reads how the daemon is doing.
@@ -192,9 +194,8 @@ func (s *AgentSystem) Status(ctx context.Context) (Status, error) {
 }
 
 func (s *AgentSystem) accessStatus() AccessStatus {
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	return AccessStatus{Mode: s.Admission().Mode, Granted: len(s.gate.grants), Refused: s.gate.refused}
+	granted, refused := s.People.Counts()
+	return AccessStatus{Mode: s.Admission().Mode, Granted: granted, Refused: refused}
 }
 
 func (s *AgentSystem) health() []ConnectorStatus {
@@ -280,7 +281,7 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 		}
 		_, faulty := s.faults.at(agent.Descriptor.Key())
 		text := textWhy(r, faulty, s.zone())
-		if r.Run != nil && r.Run.Error != nil && s.readsCauses(agent, m) {
+		if r.Run != nil && r.Run.Error != nil && s.People.ReadsCauses(agent, m) {
 			if cause := s.adviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
 				text += "\n\n" + cause
 			}
@@ -302,7 +303,7 @@ func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent, m cl
 	doing, model := s.doing(ctx, agent), s.profileOf(agent.ID, agent.Descriptor).Model
 	if off := s.switchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
-		if off.Say == "" && s.readsCauses(agent, m) {
+		if off.Say == "" && s.People.ReadsCauses(agent, m) {
 			why += "\n\n" + s.adviceOn(agent, off)
 		}
 		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // nothing that is written is worked on
@@ -360,7 +361,7 @@ func (s *AgentSystem) tasks(ctx context.Context, agent claybot.Agent) (string, e
 			return "", fmt.Errorf("list tasks: %w", err)
 		}
 		for _, t := range tasks {
-			if slices.Contains(s.people(agent.Descriptor.OwnerID()), t.Owner) {
+			if slices.Contains(s.People.Identities(agent.Descriptor.OwnerID()), t.Owner) {
 				lines = append(lines, taskLine(t))
 			}
 		}

@@ -317,3 +317,20 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 	s.turns.of(env.Run).tell(runs.Started(env.Run, agent.ID, d.Name))
 	return started{agent.ID, m.Deadline}, nil
 }
+
+// archived reports whether a subagent has been quiet for so long that it is not
+// written to any more.
+func (s *AgentSystem) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
+	if e.Descriptor.Type != claybot.AgentSubagent || e.Busy {
+		return false, nil
+	}
+	last := e.CreatedAt
+	run, err := s.Runs.LastRun(ctx, e.ID)
+	switch {
+	case err == nil:
+		last = max(last, run.Ended)
+	case !errors.Is(err, storage.ErrNotFound):
+		return false, fmt.Errorf("read the last run of %s: %w", e.ID, err)
+	}
+	return time.Since(last.Time()) > archivedAfter, nil
+}

@@ -134,7 +134,7 @@ func TestNotifyOperators(t *testing.T) {
 		r.post(boss, msg("b", "b"))
 		synctest.Wait()
 		for range 2 {
-			if err := r.system.NotifyOperators(r.Context(), "key", "the cause"); err != nil {
+			if err := r.system.People.NotifyOperators(r.Context(), "key", "the cause"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -26,6 +26,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claybot/claybot"
@@ -87,7 +89,7 @@ type Config struct {
 	// Profile is read at every decision, so that a change counts at once.
 	Profile func(claybot.Descriptor) Profile
 	// Admission is read with every message.
-	Admission func() Access
+	Admission func() people.Access
 	// BadSettings lists what is wrong with the settings, for Status; optional.
 	BadSettings func() []SettingStatus
 	// ModelHealth is asked for each Status; optional.
@@ -175,7 +177,7 @@ type AgentSystem struct {
 	Config
 	engines   map[string]runs.Engine
 	boxes     *inbox.Inboxes
-	gate      *gate
+	People    *people.Directory
 	deliverer *delivery.Deliverer
 	waiters   waiters
 	parking   parkingLot
@@ -245,9 +247,19 @@ func New(cfg Config) *AgentSystem {
 		s.Society = func() Society { return DefaultSociety }
 	}
 	s.ramp, s.holding = newRamp(cfg.Boots, cfg.Log, s.absolve), newHolding()
-	s.gate = newGate(cfg)
+	gate := people.NewGate(cfg.Access, cfg.Admission)
 	s.deliverer = delivery.New(delivery.Config{
-		Outbox: cfg.Outbox, Files: cfg.Agents, Members: cfg.Members, Connector: s.connector, Allowed: s.mayReceive, Meter: cfg.Meter, Log: cfg.Log,
+		Outbox: cfg.Outbox, Files: cfg.Agents, Members: cfg.Members, Connector: s.connector, Allowed: gate.MayReceive, Meter: cfg.Meter, Log: cfg.Log,
+	})
+	s.People = people.New(people.Config{
+		Gate: gate, Index: cfg.Index, Receipts: cfg.Inbox, Agents: s.lookup, Sender: s.deliverer,
+		Identities: func(owner string) []string {
+			if all := s.Society().Identities; all != nil {
+				return all(owner)
+			}
+			return nil
+		},
+		AllOwners: func() bool { return s.Society().AllOwners }, Operators: cfg.Operators, Log: cfg.Log,
 	})
 	return s
 }
@@ -270,7 +282,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		return nil // ended before it began
 	}
 	defer context.AfterFunc(ctx, s.Members.Drain)()
-	if err := s.gate.load(ctx); err != nil {
+	if err := s.People.Load(ctx); err != nil {
 		return err
 	}
 	if err := s.settings.load(ctx, s.Index); err != nil {

@@ -15,7 +15,7 @@ import (
 func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	defer s.intake.begin(t.Connector)()
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
-	if !s.welcome(by) {
+	if !s.People.MayWrite(by) {
 		s.Log.Warn("a stranger tapped at a question", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	}

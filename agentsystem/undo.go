@@ -82,7 +82,7 @@ func (s *AgentSystem) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Ru
 		err = NoUndoError("That run did nothing that could be taken back.")
 	case time.Since(run.Ended.Time()) > undoTime:
 		err = NoUndoError("That run ended more than 30 days ago; it cannot be undone any more.")
-	case e.Descriptor.Foreground() && !s.welcome(e.Descriptor):
+	case e.Descriptor.Foreground() && !s.People.MayWrite(e.Descriptor):
 		err = NoUndoError("The person of that run may not write any more, so nothing is done for him. Let him in again first.")
 	}
 	if err != nil {

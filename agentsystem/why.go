@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -282,12 +283,12 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 // canceledWords says who stopped a run, by the word that is stored.
 func canceledWords(by string) string {
 	known := map[string]string{
-		"user":       "the run was stopped in the chat",
-		"reset":      "the run was stopped by a new conversation",
-		operatorName: "an operator stopped the run",
-		"parent":     "its parent stopped the run",
-		byTime:       "the run ended, because its question had no answer in time",
-		byMessage:    "the run ended, because another message came in place of an answer",
+		"user":          "the run was stopped in the chat",
+		"reset":         "the run was stopped by a new conversation",
+		people.Operator: "an operator stopped the run",
+		"parent":        "its parent stopped the run",
+		byTime:          "the run ended, because its question had no answer in time",
+		byMessage:       "the run ended, because another message came in place of an answer",
 	}
 	if words, ok := known[by]; ok {
 		return words

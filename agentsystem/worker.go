@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -206,8 +207,8 @@ func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent cl
 
 // resetBy is who asked for a reset: the person, or an operator.
 func resetBy(m claybot.AgentMessage) string {
-	if m.From.Name == operatorName && m.From.UserID == "" {
-		return operatorName
+	if m.From.Name == people.Operator && m.From.UserID == "" {
+		return people.Operator
 	}
 	return "user"
 }

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claybot/claybot"
@@ -229,7 +231,7 @@ func (d *daemon) schedule(c configs.Config) {
 	if c.Cron.Enabled {
 		tasks := cron.New(cron.Config{
 			Dir: filepath.Join(c.DataDir, "cron"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
-			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.Notify,
+			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.People.Notify,
 			Unusable: d.system.Unusable,
 		})
 		d.chats, d.box.tasks = append(d.chats, switchedCron{tasks, d.lever(func(c configs.Config) string { return c.Cron.Off() })}), tasks
@@ -239,8 +241,8 @@ func (d *daemon) schedule(c configs.Config) {
 	if c.Heartbeat.Enabled {
 		beats := heartbeat.New(heartbeat.Config{
 			Dir: filepath.Join(c.DataDir, "heartbeat"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Marks: d.db, Receipts: d.db, Log: d.log,
-			Place:  d.system.Foreground,
-			Notice: func(ctx context.Context, key, text string) error { return d.system.Notify(ctx, "", key, text) },
+			Place:  d.system.People.Foreground,
+			Notice: func(ctx context.Context, key, text string) error { return d.system.People.Notify(ctx, "", key, text) },
 			Settings: func() heartbeat.Settings {
 				h := d.config.Load().Heartbeat
 				return heartbeat.Settings{
@@ -458,9 +460,9 @@ func (d *daemon) profile(desc claybot.Descriptor) agentsystem.Profile {
 // operatorChats are the chats that only an operator can open.
 var operatorChats = []string{"web", "terminal"}
 
-func (d *daemon) admission() agentsystem.Access {
+func (d *daemon) admission() people.Access {
 	c := d.config.Load()
-	a := agentsystem.Access{Mode: agentsystem.AccessMode(c.Access.Mode), Trusted: append(operatorChats, claybot.ConnectorAPI)}
+	a := people.Access{Mode: people.AccessMode(c.Access.Mode), Trusted: append(operatorChats, claybot.ConnectorAPI)}
 	for _, x := range c.Access.Allow {
 		a.Allow = append(a.Allow, x.Connector+":"+x.Subject)
 	}

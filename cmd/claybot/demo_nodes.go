@@ -24,7 +24,7 @@ const (
 	clusterLease = 3 * time.Second
 	leastNodes   = 2
 	mostNodes    = 9
-	people       = 6
+	chatters     = 6
 	firstPerson  = 1001
 )
 
@@ -197,7 +197,7 @@ func (c *cluster) write(person int, text string) {
 
 // answered waits until each person has so many answers.
 func (c *cluster) answered(ctx context.Context, n int) error {
-	for p := range people {
+	for p := range chatters {
 		if _, err := c.telegram.WaitSent(ctx, int64(firstPerson+p), n); err != nil {
 			return fmt.Errorf("person %d has no answer: %w", p+1, err)
 		}
@@ -207,7 +207,7 @@ func (c *cluster) answered(ctx context.Context, n int) error {
 
 // hello has everybody write at once.
 func (c *cluster) hello(ctx context.Context) error {
-	for p := range people {
+	for p := range chatters {
 		c.write(p+1, "hello")
 	}
 	return c.answered(ctx, 1)
@@ -283,7 +283,7 @@ func (c *cluster) frozen(ctx context.Context) error {
 	if err := n.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	for p := range people {
+	for p := range chatters {
 		c.write(p+1, "still there?")
 	}
 	return c.ending(ctx, "still there?")
@@ -292,7 +292,7 @@ func (c *cluster) frozen(ctx context.Context) error {
 // ending waits until everybody has the echo of a text as the last answer.
 func (c *cluster) ending(ctx context.Context, text string) error {
 	return c.until(ctx, func() (bool, error) {
-		for p := range people {
+		for p := range chatters {
 			all := c.telegram.Sent(int64(firstPerson + p))
 			if len(all) == 0 || all[len(all)-1].Text != "You said: "+text {
 				return false, nil
@@ -304,7 +304,7 @@ func (c *cluster) ending(ctx context.Context, text string) error {
 
 // database restarts the server, hard, while everybody writes.
 func (c *cluster) database(ctx context.Context) error {
-	for p := range people {
+	for p := range chatters {
 		c.write(p+1, "and now the database")
 	}
 	c.say("PostgreSQL", "restarts without saying goodbye")
@@ -333,7 +333,7 @@ func (c *cluster) handedOver(ctx context.Context) error {
 		if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
-		for p := range people {
+		for p := range chatters {
 			c.write(p+1, "who polls now?")
 		}
 		if err := n.cmd.Wait(); err != nil {
@@ -355,7 +355,7 @@ func (c *cluster) accounts(ctx context.Context) error {
 		return err
 	}
 	texts, doubled := 0, 0
-	for p := range people {
+	for p := range chatters {
 		seen := make(map[string]int)
 		for _, m := range c.telegram.Sent(int64(firstPerson + p)) {
 			texts++

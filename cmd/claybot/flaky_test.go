@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -156,7 +158,7 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 		Models:    func(claybot.Agent) []string { return []string{"poet"} },
 		Tools:     func(claybot.Agent) []string { return []string{"file"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
-		Admission: func() agentsystem.Access { return agentsystem.Access{Mode: agentsystem.AccessOpen} },
+		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
 		Society:   func() agentsystem.Society { return agentsystem.DefaultSociety },
 	})
 	spec := tools.Spec{Tool: llm.Tool{Name: "file", Description: "sends a file"}, Effect: tools.Idempotent, Timeout: time.Minute}

@@ -320,7 +320,7 @@ func (k *keeper) tellRestored(ctx context.Context) {
 		return
 	}
 	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; work that was unfinished then has ended, and the people concerned are told"))
-	err = k.d.system.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
+	err = k.d.system.People.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
 		"as have reminders and planned times of tasks that were due by then. The log says why; `claybot outbox` lists messages that can be sent again. "+
 		cmp.Or(approvals, withdrawn{}.String()))
 	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))

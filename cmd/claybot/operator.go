@@ -9,6 +9,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -16,6 +17,7 @@ import (
 // An operator is the system as the web server sees it.
 type operator struct {
 	*agentsystem.AgentSystem
+	*people.Directory
 	access  func() configs.Access
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }
@@ -74,7 +76,7 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	if err != nil {
 		return web.Refusal(err.Error())
 	}
-	return o.AgentSystem.Allow(ctx, a.Connector, a.Subject)
+	return o.AgentSystem.People.Allow(ctx, a.Connector, a.Subject)
 }
 
 // Revoke takes a grant back and says what lets the person in all the same.

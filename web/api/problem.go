@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -104,7 +106,7 @@ func explain(o operation, err error) *problem {
 		return &problem{status: http.StatusNotFound, Code: "not_found", Message: o.missing.message, Fix: o.missing.fix}
 	case errors.Is(err, storage.ErrState):
 		return &problem{status: http.StatusConflict, Code: "state", Message: "That is not possible in the state it is in.", Fix: "Look at it again; it may have changed."}
-	case errors.Is(err, agentsystem.ErrCodesLocked):
+	case errors.Is(err, people.ErrCodesLocked):
 		return &problem{status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes; try again in some minutes."}
 	case errors.Is(err, storage.ErrBusy):
 		return &problem{status: http.StatusServiceUnavailable, Code: "busy", wait: 1, Message: "The store does not answer right now, and nothing was stored. Try again in a moment."}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
@@ -72,7 +74,12 @@ type rig struct {
 }
 
 // A desk is the system as the API sees it.
-type desk struct{ *agentsystem.AgentSystem }
+type desk struct {
+	*agentsystem.AgentSystem
+	*people.Directory
+}
+
+func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People} }
 
 var _ web.Desk = desk{}
 
@@ -103,7 +110,7 @@ func (d desk) Allow(ctx context.Context, connector, subject string) error {
 	if connector == "nowhere" {
 		return web.Refusal("there is no connector nowhere")
 	}
-	return d.AgentSystem.Allow(ctx, connector, subject)
+	return d.AgentSystem.People.Allow(ctx, connector, subject)
 }
 
 func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
@@ -149,8 +156,8 @@ func (r *rig) begin() {
 		Profile: func(d claybot.Descriptor) agentsystem.Profile {
 			return agentsystem.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
 		},
-		Admission: func() agentsystem.Access {
-			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
+		Admission: func() people.Access {
+			return people.Access{Mode: people.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
 		},
 		Models: func(claybot.Agent) []string { return []string{"script", "other"} },
 		Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
@@ -169,7 +176,7 @@ func (r *rig) begin() {
 	page := webchat.New(webchat.Config{Name: "web"})
 	all := []connectors.Connector{page}
 	cfg := api.Config{
-		Desk: desk{r.system}, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
+		Desk: newDesk(r.system), Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
 		Profiles: func() []string { return []string{"default", "night"} },
 		Engine:   func(claybot.Descriptor) string { return r.engine },
 	}
@@ -191,7 +198,7 @@ func (r *rig) begin() {
 	}
 	if !r.bare && r.tasks == nil {
 		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Ledger: r.db, Marks: r.db, Index: r.db, Log: log})
-		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Marks: r.db, Receipts: r.db, Log: log, Place: r.system.Foreground})
+		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Marks: r.db, Receipts: r.db, Log: log, Place: r.system.People.Foreground})
 		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
 	}
 	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})

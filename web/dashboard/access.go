@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -33,7 +35,7 @@ type accessView struct {
 	Pairings []pairingView
 	Grants   []grantView
 	Doors    []string // the connectors through which people come
-	Mode     agentsystem.AccessMode
+	Mode     people.AccessMode
 	Words    string // what becomes of strangers
 	Refused  int64
 }
@@ -92,11 +94,11 @@ func viewAccess(who viewer, pairings []storage.Pairing, grants []storage.Grant, 
 }
 
 // modeWords says what becomes of strangers who write.
-func modeWords(m agentsystem.AccessMode) string {
+func modeWords(m people.AccessMode) string {
 	switch m {
-	case agentsystem.AccessOpen:
+	case people.AccessOpen:
 		return "Everybody may write: access is open in the configuration."
-	case agentsystem.AccessAllowlist:
+	case people.AccessAllowlist:
 		return "Strangers are refused without a word: access is an allow list in the configuration. Let people in by their ids below."
 	}
 	return "Strangers who write get a code, and appear here."

@@ -102,7 +102,7 @@ func startOffice(t *testing.T) *office {
 	// The stores are open when the desk is asked for, and nothing runs yet.
 	o.rig.desk = func(d web.Desk) web.Desk {
 		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Ledger: o.db, Marks: o.db, Index: o.db})
-		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Marks: o.db, Receipts: o.db, Place: o.system.Foreground})
+		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Marks: o.db, Receipts: o.db, Place: o.system.People.Foreground})
 		o.tasks, o.beats, o.also = tasks, beats, []connectors.Connector{o.phone, tasks, beats}
 		return d
 	}
@@ -323,7 +323,7 @@ var ann = claybot.User("phone", "dm-ann", "ann")
 // call lets Ann in and posts a message of hers.
 func (o *office) call(text string) claybot.MessageID {
 	o.Helper()
-	if err := o.system.Allow(o.Context(), "phone", "ann"); err != nil {
+	if err := o.system.People.Allow(o.Context(), "phone", "ann"); err != nil {
 		o.Fatal(err)
 	}
 	id := claybot.MessageID("phone/" + string(claybot.NewID()))
@@ -446,7 +446,7 @@ func TestAccessPage(t *testing.T) {
 		o.post(claybot.User("phone", "dm-"+user, user), claybot.AgentMessage{ID: claybot.MessageID("m-" + user), Type: claybot.MessageUser, Text: "let me in", From: claybot.Sender{UserID: user, Name: name}})
 		var code string
 		o.eventually("a code for "+user, func() bool {
-			all, err := o.system.Pairings(o.Context())
+			all, err := o.system.People.Pairings(o.Context())
 			for _, p := range all {
 				if p.UserID == user {
 					code = p.Code

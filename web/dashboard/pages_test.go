@@ -272,7 +272,7 @@ func TestAnswerForSomebodyElse(t *testing.T) {
 	r := newRig(t)
 	r.mind.plan("colours", use("q1", "ask_user", `{"question":"Which?","type":"multiselect","options":["red, dark","green","blue"]}`), llmtest.Say("Noted."))
 	r.start()
-	if err := r.system.Allow(t.Context(), "telegram", "4711"); err != nil {
+	if err := r.system.People.Allow(t.Context(), "telegram", "4711"); err != nil {
 		t.Fatal(err)
 	}
 	ann := claybot.User("telegram", "4711", "4711")

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -245,7 +247,7 @@ func explain(err error) *problem {
 		return &problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(faults, " ")}
 	case errors.Is(err, agentsystem.ErrApproved):
 		return &problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Deny it to take the approval back."}
-	case errors.Is(err, agentsystem.ErrCodesLocked):
+	case errors.Is(err, people.ErrCodesLocked):
 		return &problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes.", Fix: "Try again in some minutes."}
 	case errors.Is(err, storage.ErrNotFound):
 		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -95,7 +97,12 @@ func startRig(t *testing.T) *rig {
 }
 
 // A desk is the system as the pages see it.
-type desk struct{ *agentsystem.AgentSystem }
+type desk struct {
+	*agentsystem.AgentSystem
+	*people.Directory
+}
+
+func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People} }
 
 var _ web.Desk = desk{}
 
@@ -186,8 +193,8 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 		Profile: func(claybot.Descriptor) agentsystem.Profile {
 			return agentsystem.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
 		},
-		Admission: func() agentsystem.Access {
-			return agentsystem.Access{Mode: agentsystem.AccessPairing, Trusted: []string{"web"}}
+		Admission: func() people.Access {
+			return people.Access{Mode: people.AccessPairing, Trusted: []string{"web"}}
 		},
 		Models: func(claybot.Agent) []string { return []string{"demo", "second"} },
 		Tools:  func(claybot.Agent) []string { return []string{"ask_user", "current_time", "wait"} },
@@ -195,7 +202,7 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 }
 
 func (r *rig) routes(log *slog.Logger) []web.Route {
-	var d web.Desk = desk{r.system}
+	var d web.Desk = newDesk(r.system)
 	if r.desk != nil {
 		d = r.desk(d)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -392,7 +394,7 @@ func TestAccessView(t *testing.T) {
 	if len(v.Doors) != 1 || v.Doors[0] != "slack" {
 		t.Errorf("doors %v", v.Doors)
 	}
-	for _, mode := range []agentsystem.AccessMode{"", agentsystem.AccessPairing, agentsystem.AccessAllowlist, agentsystem.AccessOpen} {
+	for _, mode := range []people.AccessMode{"", people.AccessPairing, people.AccessAllowlist, people.AccessOpen} {
 		if modeWords(mode) == "" {
 			t.Errorf("no words for %q", mode)
 		}

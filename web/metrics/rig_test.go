@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/people"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -111,8 +113,8 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llmtest.Reply
 		},
 		Log: log, Node: "node", Version: "test", Meter: r.metrics,
 		Profile: func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
-		Admission: func() agentsystem.Access {
-			return agentsystem.Access{Allow: []string{"chat:ann"}, Mode: agentsystem.AccessAllowlist}
+		Admission: func() people.Access {
+			return people.Access{Allow: []string{"chat:ann"}, Mode: people.AccessAllowlist}
 		},
 	})
 	set, err := tools.NewSet(tool("look", nil), tool("pay", io.ErrClosedPipe))

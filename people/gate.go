@@ -1,4 +1,4 @@
-package agentsystem
+package people
 
 import (
 	"context"
@@ -58,8 +58,8 @@ var (
 	ErrCodesLocked = errors.New("too many wrong codes; try again in some minutes")
 )
 
-// A gate decides who may speak. Grants are kept in memory and in the store.
-type gate struct {
+// A Gate decides who may speak. Grants are kept in memory and in the store.
+type Gate struct {
 	store  storage.Access
 	access func() Access
 	asking chan struct{} // held while one stranger is answered, so that the counts of codes hold
@@ -77,19 +77,21 @@ type gate struct {
 // A subject is a person or a channel of a connector.
 type subject struct{ connector, id string }
 
-func newGate(cfg Config) *gate {
-	return &gate{
-		store:  cfg.Access,
-		access: cfg.Admission,
+// NewGate makes a gate over the grants in a store and the settings, which are read with
+// every message.
+func NewGate(store storage.Access, access func() Access) *Gate {
+	return &Gate{
+		store:  store,
+		access: access,
 		asking: make(chan struct{}, 1),
 		grants: make(map[subject]storage.Grant),
 		asked:  make(map[subject]time.Time),
 	}
 }
 
-// load reads the grants of earlier days, and of other nodes. What this process
+// Load reads the grants of earlier days, and of other nodes. What this process
 // changes meanwhile counts.
-func (g *gate) load(ctx context.Context) error {
+func (g *Gate) Load(ctx context.Context) error {
 	for {
 		g.mu.Lock()
 		changes := g.changes
@@ -109,7 +111,7 @@ func (g *gate) load(ctx context.Context) error {
 }
 
 // replace takes grants over that were read, unless some were changed since.
-func (g *gate) replace(all map[subject]storage.Grant, changes int) bool {
+func (g *Gate) replace(all map[subject]storage.Grant, changes int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.changes != changes {
@@ -124,21 +126,21 @@ func (g *gate) replace(all map[subject]storage.Grant, changes int) bool {
 	return true
 }
 
-// allowed reports whether messages of d may come in. In a group the group
+// Allowed reports whether messages of d may come in. In a group the group
 // itself must be let in; in a direct chat the person.
-func (g *gate) allowed(d claybot.Descriptor, group bool) bool {
+func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 	if !group {
-		return g.knows(d.Connector, d.UserID)
+		return g.Knows(d.Connector, d.UserID)
 	}
 	// Slack names a channel <team>/<channel>; lists may leave the team out. Not
 	// so for people: <team>/<user> is somebody of another workspace.
 	_, short, _ := strings.Cut(d.ChannelID, "/")
-	return g.knows(d.Connector, d.ChannelID) || short != "" && g.knows(d.Connector, short)
+	return g.Knows(d.Connector, d.ChannelID) || short != "" && g.Knows(d.Connector, short)
 }
 
-// knows reports whether the person or channel was let in by mode, list or
+// Knows reports whether the person or channel was let in by mode, list or
 // operator.
-func (g *gate) knows(connector, id string) bool {
+func (g *Gate) Knows(connector, id string) bool {
 	a := g.access()
 	if a.Mode == AccessOpen {
 		return true
@@ -148,25 +150,25 @@ func (g *gate) knows(connector, id string) bool {
 			return true
 		}
 	}
-	return g.listed(connector, id) || g.granted(connector, id)
+	return g.Listed(connector, id) || g.Granted(connector, id)
 }
 
-// listed reports whether the person or channel is on the configured list.
-func (g *gate) listed(connector, id string) bool {
+// Listed reports whether the person or channel is on the configured list.
+func (g *Gate) Listed(connector, id string) bool {
 	return slices.Contains(g.access().Allow, connector+":"+id)
 }
 
-// granted reports whether an operator let the person or channel in.
-func (g *gate) granted(connector, id string) bool {
+// Granted reports whether an operator let the person or channel in.
+func (g *Gate) Granted(connector, id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, ok := g.grants[subject{connector, id}]
 	return ok
 }
 
-// stranger answers a message of somebody unknown: in a direct chat under
+// Challenge answers a message of somebody unknown: in a direct chat under
 // pairing with one code an hour, otherwise with silence.
-func (g *gate) stranger(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
+func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	g.mu.Lock()
 	g.refused++
@@ -216,14 +218,14 @@ func (g *gate) stranger(ctx context.Context, d claybot.Descriptor, m claybot.Age
 }
 
 // toldLately reports whether a stranger was given a code within the hour.
-func (g *gate) toldLately(who subject) bool {
+func (g *Gate) toldLately(who subject) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return time.Since(g.asked[who]) < pairingValid
 }
 
 // pairings lists the requests that are still open.
-func (g *gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
+func (g *Gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
 	all, err := g.store.Pairings(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list pairings: %w", err)
@@ -243,16 +245,16 @@ func (g *gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
 }
 
 // approve lets the person in who was given the code.
-func (g *gate) approve(ctx context.Context, code string) (storage.Pairing, error) {
+func (g *Gate) approve(ctx context.Context, code string) (storage.Pairing, error) {
 	p, err := g.find(ctx, code)
 	if err != nil {
 		return storage.Pairing{}, err
 	}
-	return p, g.grant(ctx, storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()})
+	return p, g.Grant(ctx, storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()})
 }
 
 // find looks a code up and counts wrong ones, whoever asks.
-func (g *gate) find(ctx context.Context, code string) (storage.Pairing, error) {
+func (g *Gate) find(ctx context.Context, code string) (storage.Pairing, error) {
 	g.mu.Lock()
 	locked := time.Now().Before(g.locked)
 	g.mu.Unlock()
@@ -272,7 +274,7 @@ func (g *gate) find(ctx context.Context, code string) (storage.Pairing, error) {
 	return storage.Pairing{}, ErrBadCode
 }
 
-func (g *gate) countWrong(now time.Time) {
+func (g *Gate) countWrong(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	recent := g.wrong[:0]
@@ -289,7 +291,7 @@ func (g *gate) countWrong(now time.Time) {
 	g.locked, g.wrong = now.Add(g.penalty), nil
 }
 
-func (g *gate) grant(ctx context.Context, x storage.Grant) error {
+func (g *Gate) Grant(ctx context.Context, x storage.Grant) error {
 	if err := g.store.Grant(ctx, x); err != nil {
 		return fmt.Errorf("grant %s:%s: %w", x.Connector, x.Subject, err)
 	}
@@ -300,7 +302,7 @@ func (g *gate) grant(ctx context.Context, x storage.Grant) error {
 	return nil
 }
 
-func (g *gate) revoke(ctx context.Context, connector, id string) error {
+func (g *Gate) Revoke(ctx context.Context, connector, id string) error {
 	if err := g.store.Revoke(ctx, connector, id); err != nil {
 		return fmt.Errorf("revoke %s:%s: %w", connector, id, err)
 	}
@@ -320,4 +322,11 @@ func newCode() string {
 		b[i] = codeAlphabet[b[i]%32]
 	}
 	return string(b[:])
+}
+
+// Counts returns the number of grants, and of messages of unknown users since the start.
+func (g *Gate) Counts() (granted int, refused int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.grants), g.refused
 }

@@ -1,0 +1,175 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// identities are the owners whose agents d may reach; nil for all.
+func (dir *Directory) reach(d claybot.Descriptor) []string {
+	if dir.cfg.AllOwners() || d.OwnerID() == "" {
+		return nil
+	}
+	return dir.Identities(d.OwnerID())
+}
+
+// Identities are all owner ids of the person who has this one.
+func (dir *Directory) Identities(owner string) []string {
+	if all := dir.cfg.Identities; all != nil {
+		if ids := all(owner); ids != nil {
+			return ids
+		}
+	}
+	return []string{owner}
+}
+
+// Reaches reports whether an agent may deal with another one.
+func (dir *Directory) Reaches(from, to claybot.Descriptor) bool {
+	ids := dir.reach(from)
+	return ids == nil || slices.Contains(ids, to.OwnerID())
+}
+
+// Recent finds the most recent foreground agent within reach of d, other
+// than except; storage.ErrNotFound when there is none. People who may not write
+// any more are passed over, and so are those to whom nothing can be sent.
+func (dir *Directory) Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
+	for e, err := range dir.cfg.Index.Foreground(ctx, dir.reach(d)) {
+		if err != nil {
+			return e, fmt.Errorf("find the most recent agent: %w", err)
+		}
+		if e.ID != except && e.Descriptor.Route() != (claybot.Route{}) && dir.MayWrite(e.Descriptor) {
+			return e, nil
+		}
+	}
+	return storage.IndexEntry{}, fmt.Errorf("no foreground agent: %w", storage.ErrNotFound)
+}
+
+// MayWrite reports whether the person of a foreground agent may still write.
+func (dir *Directory) MayWrite(d claybot.Descriptor) bool {
+	return dir.Gate.Allowed(d, false) || dir.Gate.Allowed(d, true)
+}
+
+// Foreground is the place of the most recent foreground agent, and when its
+// person wrote last; storage.ErrNotFound when nobody has written yet. It is for
+// connectors whose output has no place of its own.
+func (dir *Directory) Foreground(ctx context.Context) (claybot.Route, claybot.Time, error) {
+	e, err := dir.Recent(ctx, claybot.Descriptor{}, "")
+	if err != nil {
+		return claybot.Route{}, 0, err
+	}
+	c, err := dir.LastContext(ctx, e.ID)
+	if err != nil {
+		return claybot.Route{}, 0, err
+	}
+	return claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor), e.LastUserAt, nil
+}
+
+// Address completes a system message with where its agent answers: the thread in
+// which the person wrote last, unless the message says otherwise.
+func (dir *Directory) Address(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
+	m := &p.Message
+	if !agent.Descriptor.Foreground() {
+		if err := dir.taskPlace(ctx, agent, m); err != nil {
+			return err
+		}
+		return dir.completeTask(ctx, agent.Descriptor, p)
+	}
+	if !dir.MayWrite(agent.Descriptor) {
+		p.Skip = "not_allowed"
+		return nil
+	}
+	if m.Route != nil || m.Context != (claybot.MessageContext{}) {
+		return nil
+	}
+	c, err := dir.LastContext(ctx, agent.ID)
+	m.Context = c
+	return err
+}
+
+// taskPlace lets the agent of a task answer what its helpers say where the
+// task's output went last.
+func (dir *Directory) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.AgentMessage) error {
+	if agent.Descriptor.Type != claybot.AgentCron || m.Route != nil || m.Firing != nil {
+		return nil
+	}
+	a, err := dir.cfg.Agents.Agent(ctx, agent.ID)
+	if err != nil {
+		return storage.Ignore(err, storage.ErrDamaged) // its worker will find out as well
+	}
+	m.Route = a.State.Routing
+	return nil
+}
+
+// LastContext is the thread in which the person of a foreground agent wrote last.
+func (dir *Directory) LastContext(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error) {
+	r, err := dir.cfg.Receipts.LastReceipt(ctx, id)
+	switch {
+	case errors.Is(err, storage.ErrDamaged):
+		dir.cfg.Log.Error("the newest message of an agent is damaged; its thread is not known", "agent", id, "err", err)
+		return claybot.MessageContext{}, nil
+	case errors.Is(err, storage.ErrNotFound):
+		return claybot.MessageContext{}, nil
+	case err != nil:
+		return claybot.MessageContext{}, fmt.Errorf("find the place of %s: %w", id, err)
+	}
+	return claybot.MessageContext{ThreadID: r.Message.Context.ThreadID, Group: r.Message.Context.Group}, nil
+}
+
+// completeTask looks at the owner of a background agent: nothing runs for a
+// person who may not write any more, and where a task's output goes, its reader
+// is noted, so that nothing is sent there once he was revoked. A place that
+// nobody has written from was named by the operator and stays as it is.
+func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p *storage.Posting) error {
+	if d.Owner == "" || d.Type == claybot.AgentSubagent {
+		return nil
+	}
+	known, welcome := false, false
+	for e, err := range dir.cfg.Index.Foreground(ctx, dir.Identities(d.Owner)) {
+		if err != nil {
+			return fmt.Errorf("find the owner: %w", err)
+		}
+		known, welcome = true, welcome || dir.MayWrite(e.Descriptor)
+		if err := dir.readBy(ctx, e, &p.Message); err != nil {
+			return err
+		}
+	}
+	if known && !welcome {
+		p.Skip = "not_allowed"
+	}
+	return nil
+}
+
+// readBy notes the person of a foreground agent as the reader of a message's
+// output, where that goes to his place and nobody is noted yet.
+func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *claybot.AgentMessage) error {
+	r := m.Route
+	if r == nil || r.UserID != "" || r.Connector != e.Descriptor.Connector || r.ChannelID != e.Descriptor.ChannelID {
+		return nil
+	}
+	c, err := dir.LastContext(ctx, e.ID)
+	if err != nil {
+		return err
+	}
+	to := *r
+	to.UserID, to.Group = e.Descriptor.UserID, c.Group
+	m.Route = &to
+	return nil
+}
+
+// PlaceOf is the agent through which a person wrote last; storage.ErrNotFound.
+func (dir *Directory) PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
+	for e, err := range dir.cfg.Index.Foreground(ctx, dir.Identities(owner)) {
+		if err != nil {
+			return e, fmt.Errorf("find the place of %s: %w", owner, err)
+		}
+		if e.Descriptor.Route() != (claybot.Route{}) && dir.MayWrite(e.Descriptor) {
+			return e, nil
+		}
+	}
+	return storage.IndexEntry{}, fmt.Errorf("place of %s: %w", owner, storage.ErrNotFound)
+}

@@ -1,0 +1,59 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Operator is how an operator is called who is not a person of a chat platform.
+const Operator = "operator"
+
+// OperatorConsoles are the chats that only an operator can open, as "connector/userId".
+var OperatorConsoles = []string{"web/" + Operator, "terminal/" + Operator}
+
+// IsOperator reports whether a person, "connector/userId", is an operator: on the page
+// and the command line, or by the settings.
+func (dir *Directory) IsOperator(owner string) bool {
+	return slices.ContainsFunc(dir.operators(), func(o string) bool { return slices.Contains(dir.Identities(o), owner) })
+}
+
+// operators are all persons of operates.
+func (dir *Directory) operators() []string {
+	all := slices.Clone(OperatorConsoles)
+	if dir.cfg.Operators != nil {
+		all = append(all, dir.cfg.Operators()...)
+	}
+	return all
+}
+
+// NotifyOperators says a sentence to each operator who has a conversation, once for each
+// key.
+func (dir *Directory) NotifyOperators(ctx context.Context, key, text string) error {
+	var errs []error
+	for _, owner := range dir.operators() {
+		if err := dir.Notify(ctx, owner, key+"/"+owner, text); !errors.Is(err, storage.ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isOperator reports whether the person of an agent runs this claybot: from the web
+// page or the terminal of the daemon, or by the setting operators.
+func (dir *Directory) operatedBy(a claybot.Agent) bool {
+	owner := a.Descriptor.OwnerID()
+	if !a.Descriptor.Foreground() || owner == "" {
+		return false
+	}
+	return dir.IsOperator(owner)
+}
+
+// ReadsCauses reports whether the answer to m may say why claybot does not work: its
+// reader is an operator, and no others read along.
+func (dir *Directory) ReadsCauses(a claybot.Agent, m claybot.AgentMessage) bool {
+	return !m.Context.Group && dir.operatedBy(a)
+}

@@ -1,0 +1,68 @@
+// Package people knows who is who: who may write to claybot (Gate), which identities
+// belong to one person, who operates this claybot, and where a person reads
+// (Directory).
+//
+// It guarantees that an unknown user gets nothing but a pairing code, at most one an
+// hour, and that a notice for a person goes where that person wrote last and still has
+// access.
+//
+// The package must not import what runs agents.
+package people
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Index finds agents; see storage.Index.
+type Index interface {
+	Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error]
+}
+
+// Receipts tell what became of messages; see storage.Inbox.
+type Receipts interface {
+	LastReceipt(ctx context.Context, id claybot.AgentID) (storage.Receipt, error)
+}
+
+// Agents finds an agent; see storage.Bounded.
+type Agents interface {
+	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
+}
+
+// A Sender sends what claybot itself says; see delivery.Deliverer.
+type Sender interface {
+	Send(ctx context.Context, out ...claybot.Outgoing) (int, error)
+	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
+}
+
+// Config is what New needs; only Identities and Operators may be nil.
+type Config struct {
+	Gate     *Gate
+	Index    Index
+	Receipts Receipts
+	Agents   Agents
+	Sender   Sender
+	// Identities lists all owner ids of the person who has this one; nil, as a result as
+	// well, means that each stands for itself.
+	Identities func(owner string) []string
+	// AllOwners reports whether agents may reach those of other people.
+	AllOwners func() bool
+	// Operators are the people who run this claybot, besides those on the web page and the
+	// terminal, as "connector/userId".
+	Operators func() []string
+	Log       *slog.Logger
+}
+
+// A Directory knows the people whom claybot talks to. Its methods are safe for
+// concurrent use.
+type Directory struct {
+	*Gate
+	cfg Config
+}
+
+// New makes a Directory.
+func New(cfg Config) *Directory { return &Directory{Gate: cfg.Gate, cfg: cfg} }
