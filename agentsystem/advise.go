@@ -15,7 +15,7 @@ import (
 // advice is the cause of a failed run and what to do about it, for an operator in
 // their own chat; empty for everybody else, and where others read along.
 func (p *pass) advice(e *runs.Error) string {
-	if len(p.messages) == 0 || !p.People.ReadsCauses(p.agent, p.work().newest()) {
+	if len(p.messages) == 0 || !p.People.ReadsCauses(p.agent, p.work().Newest()) {
 		return ""
 	}
 	return p.adviceOn(p.agent, e)

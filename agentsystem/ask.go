@@ -66,7 +66,7 @@ func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string,
 	m := claybot.AgentMessage{
 		ID: id, Type: claybot.MessageSystem, Kind: claybot.KindMessage, Text: claybot.Clean(text), At: claybot.Now(),
 		From:     claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops:     s.turns.of(env.Run).hops() + 1,
+		Hops:     s.turns.Of(env.Run).Hops() + 1,
 		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, 0)},
 		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted,
 		Route: &claybot.Route{}, // the asker alone hears the answer

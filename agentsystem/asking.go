@@ -98,7 +98,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 		p.round[q.ID] = q
 	}
 	if len(p.round) > 0 {
-		p.turns.begin(p)
+		p.turns.Begin(p.run.ID, p.work())
 	}
 	for _, q := range open {
 		a, err := p.answered(ctx, q)

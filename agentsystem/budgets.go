@@ -23,7 +23,7 @@ func NewLimiter(s *AgentSystem, cfg budgets.Config) *budgets.Limiter {
 // limitedRuns implements budgets.Runs.
 type limitedRuns struct{ system *AgentSystem }
 
-func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.system.turns.of(run).root(run) }
+func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.system.turns.Root(run) }
 
 func (l limitedRuns) Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) error {
 	_, err := l.system.postAnswer(ctx, agent, run, a)

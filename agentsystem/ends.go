@@ -143,7 +143,7 @@ func (p *pass) system(kind claybot.SystemKind, prefix, text string) claybot.Agen
 	return claybot.AgentMessage{
 		ID: claybot.MessageID(fmt.Sprintf("%s/%s", prefix, p.run.ID)), Type: claybot.MessageSystem, Kind: kind,
 		From: claybot.Sender{Agent: p.agent.ID, Name: p.agent.Descriptor.Name},
-		Text: text, At: claybot.Now(), Hops: p.work().hops(), Tainted: p.tainted(),
+		Text: text, At: claybot.Now(), Hops: p.work().Hops(), Tainted: p.tainted(),
 	}
 }
 

@@ -290,7 +290,7 @@ func (p *pass) saveState(ctx context.Context) {
 		route.ReplyTo = ""
 		moved = st.Routing == nil || *st.Routing != route
 		st.Routing = &route
-	} else if m := p.work().newest(); m.Firing != nil && m.Route != nil {
+	} else if m := p.work().Newest(); m.Firing != nil && m.Route != nil {
 		moved = st.Routing == nil || *st.Routing != *m.Route
 		st.Routing = m.Route
 	}

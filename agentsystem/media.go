@@ -40,7 +40,7 @@ func (p *pass) bringFiles(ctx context.Context) error {
 		ctx = stopped
 	}
 	err := p.fetchFiles(ctx, p.messages)
-	p.turns.begin(p)
+	p.turns.Begin(p.run.ID, p.work())
 	if endsRun(err) {
 		return nil
 	}

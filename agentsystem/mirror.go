@@ -178,7 +178,7 @@ func (s *AgentSystem) mirror(w *window) error {
 		case w.known[run.ID] || run.State == claybot.RunPending:
 		case over || run.State.Ended() && !w.looked && (w.before == nil || w.before[run.ID]):
 			w.known[run.ID] = true
-		case s.turns.of(run.ID).agent.ID != "": // it is shown as it works here
+		case s.turns.Here(run.ID): // it is shown as it works here
 		default:
 			select {
 			case w.queue <- run.ID:
@@ -234,7 +234,7 @@ func (s *AgentSystem) follow(w *window, run claybot.RunID) bool {
 				s.tellOther(w, *u.Event)
 				observer.Observe(route, *u.Event)
 			}
-		case previewer != nil && s.turns.of(run).agent.ID == "":
+		case previewer != nil && !s.turns.Here(run):
 			d := u.Delta
 			texts[d.Step] = texts[d.Step][:min(d.Offset, len(texts[d.Step]))] + d.Text
 			previewer.Preview(route, run, d.Step, texts[d.Step])

@@ -64,8 +64,8 @@ func (p *pass) do(life context.Context) error {
 	defer cancel()
 	p.live = p.watch(ctx)
 	defer p.live.close()
-	p.turns.begin(p)
-	defer p.turns.end(p)
+	p.turns.Begin(p.run.ID, p.work())
+	defer p.turns.End(p.run.ID, p)
 	history, err := p.Agents.OpenHistory(life, p.box.Lease)
 	switch {
 	case err != nil && p.tries.givenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
@@ -359,7 +359,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 	if err := p.commit(ctx); err != nil { // what is taken comes after it
 		return nil, err
 	}
-	first := p.work().newest()
+	first := p.work().Newest()
 	more, err := p.Inbox.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.AgentMessage) bool {
 		return inbox.Together(first, m)
 	})
@@ -381,7 +381,7 @@ func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]clayb
 	p.show(runs.Injected(p.run.ID, ids))
 	more = p.messages[len(p.messages)-len(more):] // where their files are put
 	stopped := p.fetchFiles(ctx, more)
-	p.turns.begin(p)
+	p.turns.Begin(p.run.ID, p.work())
 	if stopped != nil && !endsRun(stopped) {
 		p.broken = stopped
 		return nil, stopped
@@ -433,11 +433,36 @@ func (p *pass) userRecord(m claybot.AgentMessage) claybot.Record {
 // outgoing is what all messages of the run to its reader have in common.
 func (p *pass) outgoing(kind claybot.OutgoingKind) claybot.Outgoing {
 	o := claybot.Outgoing{Kind: kind, Run: p.run.ID, Agent: p.agent.ID, Route: p.route()}
-	o.Message = p.work().newest().ID
+	o.Message = p.work().Newest().ID
 	return o
 }
 
 // route is where the answer goes: to the newest message of the run.
 func (p *pass) route() claybot.Route {
-	return p.work().route()
+	return p.work().Route()
+}
+
+// work is what the pass works on.
+func (p *pass) work() runs.Work {
+	return runs.Work{Pass: p, Agent: p.agent, Messages: p.messages, Add: p.add, Asked: p.round}
+}
+
+// newestOf is the newest message of the run that has a type; nil for none.
+func (p *pass) newestOf(typ claybot.MessageType) *claybot.AgentMessage {
+	for _, m := range slices.Backward(p.messages) {
+		if m.Type == typ {
+			return &m
+		}
+	}
+	return nil
+}
+
+// firing is the instant of a cron task that the run is; nil for other runs.
+func (p *pass) firing() *claybot.Firing {
+	for _, m := range p.messages {
+		if m.Firing != nil {
+			return m.Firing
+		}
+	}
+	return nil
 }

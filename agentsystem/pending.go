@@ -75,7 +75,7 @@ func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
 		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
 	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
-		return "I am waiting for " + waitsFor(run, s.zone()) + ".\n/stop ends it."
+		return "I am waiting for " + texts.WaitsFor(run, s.zone()) + ".\n/stop ends it."
 	}
 	waiting, err := s.Inbox.Waiting(ctx, agent.ID, maxInboxView)
 	switch {
@@ -94,7 +94,7 @@ func textPending(q claybot.Question, connector string, own bool) string {
 	if own {
 		return "Your message waits, because I need an answer first: **" + texts.Headline(q) + "**\n\n" + texts.HowToAnswer(q, connector) + rest
 	}
-	what := waitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
+	what := texts.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
 	if _, budget := runs.BudgetAskOf(q); budget {
 		return "Your message waits for " + what + ". I take it up as soon as that is decided." + rest
 	}

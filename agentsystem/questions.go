@@ -31,8 +31,8 @@ var errNobody = errors.New("no person reads along in this run, so nobody can be 
 // Ask implements tools.Questions. The person is asked when the run is paused;
 // what was asked before keeps its time.
 func (s *AgentSystem) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
-	t := s.turns.of(env.Run)
-	if !t.agent.Descriptor.Foreground() || !t.person() {
+	t := s.turns.Of(env.Run)
+	if !t.Agent.Descriptor.Foreground() || !t.Person() {
 		return tools.Result{}, errNobody
 	}
 	if len(qs) == 0 {
@@ -49,12 +49,12 @@ func (s *AgentSystem) Ask(ctx context.Context, env tools.Env, qs []claybot.Quest
 }
 
 // ask is what was said to the questions of a round, or what the run waits for.
-func (s *AgentSystem) ask(ctx context.Context, t turn, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (s *AgentSystem) ask(ctx context.Context, t runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
 	wait := claybot.Awaiting{Reason: claybot.AwaitApproval}
 	answers := make([]claybot.Answered, 0, len(qs))
 	for i, q := range qs {
 		q.ID = childUID(round, i)
-		if known, ok := t.asked[q.ID]; ok && known.Expires != 0 {
+		if known, ok := t.Asked[q.ID]; ok && known.Expires != 0 {
 			q = known
 		}
 		if q.Expires == 0 {

@@ -100,11 +100,11 @@ func (s *AgentSystem) RemindMe(ctx context.Context, env tools.Env, at time.Time,
 	case time.Until(at) > remindAtMost:
 		return "", fmt.Errorf("%s is more than a year away", at.Format(time.RFC3339))
 	}
-	turn := s.turns.of(env.Run)
-	if time.Until(at) < leastReminder && !turn.person() {
+	turn := s.turns.Of(env.Run)
+	if time.Until(at) < leastReminder && !turn.Person() {
 		return "", fmt.Errorf("without a word of a person, a reminder must lie at least %v ahead", leastReminder)
 	}
-	from := turn.newest()
+	from := turn.Newest()
 	if from.Route != nil && from.Route.Connector == "" { // the asker hears the answer, but not this
 		from.Route = nil
 	}

@@ -50,7 +50,7 @@ func (s *AgentSystem) SendFile(ctx context.Context, env tools.Env, x tools.Sendi
 	f.Kind = shownAs(x.As, f)
 	o := claybot.Outgoing{
 		ID: fmt.Sprintf("file/%s/%s", env.Run, env.CallID), Kind: claybot.OutgoingFile, Run: env.Run, Agent: env.Agent.ID,
-		Message: s.turns.of(env.Run).newest().ID, Route: route, Part: 1, Parts: 1, At: claybot.Now(),
+		Message: s.turns.Of(env.Run).Newest().ID, Route: route, Part: 1, Parts: 1, At: claybot.Now(),
 	}
 	file := o
 	file.File = &f
@@ -70,7 +70,7 @@ func (s *AgentSystem) SendFile(ctx context.Context, env tools.Env, x tools.Sendi
 // fileRoute is where the files of a run go: where it answers, else to the most
 // recent chat of its owner, and nowhere when it is asked over the API.
 func (s *AgentSystem) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, error) {
-	route := s.turns.of(env.Run).route()
+	route := s.turns.Of(env.Run).Route()
 	if route.Connector != "" || env.Agent.Descriptor.Connector == claybot.ConnectorAPI {
 		return route, nil
 	}
@@ -156,8 +156,8 @@ const reactPause = 10 * time.Second
 
 // React implements tools.Media.
 func (s *AgentSystem) React(ctx context.Context, env tools.Env, emoji string) error {
-	t := s.turns.of(env.Run)
-	m := t.newest()
+	t := s.turns.Of(env.Run)
+	m := t.Newest()
 	if m.Type != claybot.MessageUser || m.Context.MessageID == "" {
 		return errors.New("there is no message of a person here to react to")
 	}

@@ -13,10 +13,10 @@ var _ tools.Display = (*AgentSystem)(nil)
 // Show implements tools.Display. The first text of a name is a message of its
 // own; later ones of the same run replace it.
 func (s *AgentSystem) Show(ctx context.Context, env tools.Env, name, text string) error {
-	t := s.turns.of(env.Run)
+	t := s.turns.Of(env.Run)
 	first := fmt.Sprintf("shown/%s/%s", env.Run, name)
 	out := s.deliverer.Compose(claybot.Outgoing{
-		Kind: claybot.OutgoingNotice, Run: env.Run, Agent: env.Agent.ID, Message: t.newest().ID, Route: t.route(), Shown: name,
+		Kind: claybot.OutgoingNotice, Run: env.Run, Agent: env.Agent.ID, Message: t.Newest().ID, Route: t.Route(), Shown: name,
 	}, text)
 	if len(out) == 0 {
 		return nil

@@ -60,7 +60,7 @@ func (s *AgentSystem) far(ctx context.Context, env tools.Env, hops int) error {
 	if hops <= maxHops {
 		return nil
 	}
-	s.People.TellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.of(env.Run).newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
+	s.People.TellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.Of(env.Run).Newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
 	return fmt.Errorf("agents have kept each other at work %d times without a word of a person; stop here and answer", maxHops)
 }
 
@@ -80,7 +80,7 @@ func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, t
 	m := claybot.AgentMessage{
 		ID: claybot.MessageID("agent/" + childUID(env, 0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
 		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
-		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.of(env.Run).hops() + 1, Tainted: env.Tainted,
+		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
 	}
 	m.Root = s.paysFor(env, target)
 	if _, err := s.Inbox.Receipt(ctx, m.ID); err == nil {
@@ -98,7 +98,7 @@ func (s *AgentSystem) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
 	if to.Descriptor.Root == "" || to.Descriptor.Root != root(env.Agent) {
 		return ""
 	}
-	return s.turns.of(env.Run).root(env.Run)
+	return s.turns.Of(env.Run).Root(env.Run)
 }
 
 // deliver posts what one agent says to another; a message that its receiver

@@ -36,7 +36,7 @@ type still struct {
 // (Previewer), and can edit the sign away (Streamer).
 func (l *live) waits(c connectors.Connector) {
 	_, edits := c.(connectors.Streamer)
-	l.still.on = edits && l.typer == nil && l.preview == nil && l.sender != nil && l.p.work().person()
+	l.still.on = edits && l.typer == nil && l.preview == nil && l.sender != nil && l.p.work().Person()
 	l.still.timer = time.NewTimer(stillAfter)
 }
 
@@ -81,7 +81,7 @@ func (l *live) stillWorking(ctx context.Context) {
 func (l *live) stillNotice(ctx context.Context, sign string) bool {
 	o := claybot.Outgoing{
 		ID: fmt.Sprintf("%s%s/1", stillPrefix, l.p.run.ID), Kind: claybot.OutgoingNotice, Run: l.p.run.ID, Agent: l.p.agent.ID,
-		Message: l.p.turns.of(l.p.run.ID).newest().ID, Route: l.route, Text: sign, Part: 1, Parts: 1, At: claybot.Now(),
+		Message: l.p.turns.Of(l.p.run.ID).Newest().ID, Route: l.route, Text: sign, Part: 1, Parts: 1, At: claybot.Now(),
 	}
 	_, err := l.p.deliverer.Send(ctx, o)
 	if err != nil {

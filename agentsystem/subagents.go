@@ -119,7 +119,7 @@ func (s *AgentSystem) startAll(ctx context.Context, env tools.Env, tasks []tools
 		return nil, err
 	}
 	if !again {
-		if err := s.far(ctx, env, s.turns.of(env.Run).hops()+1); err != nil {
+		if err := s.far(ctx, env, s.turns.Of(env.Run).Hops()+1); err != nil {
 			return nil, err
 		}
 		if err := s.room(ctx, env, len(tasks)); err != nil {
@@ -283,7 +283,7 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 		return started{}, err
 	}
 	if ok {
-		s.turns.of(env.Run).tell(runs.Started(env.Run, known.id, d.Name)) // a crash may have come before
+		s.turns.Of(env.Run).Tell(runs.Started(env.Run, known.id, d.Name)) // a crash may have come before
 		return known, nil
 	}
 	own := s.own(env)
@@ -301,9 +301,9 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 	m := claybot.AgentMessage{
 		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops: s.turns.of(env.Run).hops() + 1, Tainted: env.Tainted,
+		Hops: s.turns.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
 	}
-	m.Root = s.turns.of(env.Run).root(env.Run)
+	m.Root = s.turns.Of(env.Run).Root(env.Run)
 	if t.Report {
 		m.Report = env.Agent.ID
 	}
@@ -314,7 +314,7 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 	if _, err := s.acceptFor(ctx, agent, m); err != nil {
 		return started{}, fmt.Errorf("give the subagent its task: %w", err)
 	}
-	s.turns.of(env.Run).tell(runs.Started(env.Run, agent.ID, d.Name))
+	s.turns.Of(env.Run).Tell(runs.Started(env.Run, agent.ID, d.Name))
 	return started{agent.ID, m.Deadline}, nil
 }
 

@@ -185,7 +185,7 @@ type AgentSystem struct {
 	unwell    unwell
 	lookup    *storage.Bounded
 	intake    intake
-	turns     turns
+	turns     runs.AtWork
 	speech    speech
 	settings  ownSettings
 	memory    memory

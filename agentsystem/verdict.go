@@ -10,7 +10,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -58,7 +57,7 @@ func verdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
 	case r.Run == nil:
 		return Verdict{OutcomeWaiting, verdictWaiting(r, zone)}
 	case r.Run.State == claybot.RunAwaiting:
-		return Verdict{OutcomePaused, "The run is paused: it waits for " + waitsFor(*r.Run, zone) + "."}
+		return Verdict{OutcomePaused, "The run is paused: it waits for " + texts.WaitsFor(*r.Run, zone) + "."}
 	case !r.Run.State.Ended():
 		return Verdict{OutcomeWorking, "The agent is at work on it."}
 	}
@@ -101,7 +100,7 @@ func verdictWaiting(r storage.Receipt, zone *time.Location) string {
 	case r.Parked != "":
 		return "It is parked until its agent can be used again, and is retried until then."
 	case r.Paused != nil:
-		return "Its agent's run is paused: it waits for " + waitsFor(claybot.Run{Awaiting: r.Paused}, zone) + "."
+		return "Its agent's run is paused: it waits for " + texts.WaitsFor(claybot.Run{Awaiting: r.Paused}, zone) + "."
 	case r.Ahead == 1:
 		return "It waits behind 1 other message."
 	case r.Ahead > 1:
@@ -173,39 +172,6 @@ func (t tally) notified(silence string) string {
 		return "There is no chat to notify."
 	}
 	return connectors.Capital(silence) + "."
-}
-
-// waitsFor says what a paused run waits for. /status, the notice to a person who
-// writes meanwhile, and every verdict use these words.
-func waitsFor(run claybot.Run, zone *time.Location) string {
-	a := run.Awaiting
-	switch {
-	case a == nil:
-		return "an answer"
-	case a.Reason == claybot.AwaitChildren && len(a.Answers) == 1:
-		return "1 subagent"
-	case a.Reason == claybot.AwaitChildren:
-		return fmt.Sprintf("%d subagents", len(a.Answers))
-	case len(a.Questions) == 0:
-		return "an answer"
-	}
-	q := a.Questions[0]
-	what := "an answer to: "
-	switch _, budget := runs.BudgetAskOf(q); {
-	case budget && len(q.Approvers) > 0:
-		what = "a decision by " + strings.Join(q.Approvers, " or ") + " about a budget: "
-	case budget:
-		what = "a decision about a budget: "
-	case len(q.Approvers) > 0:
-		what = "the approval of " + strings.Join(q.Approvers, " or ") + ": "
-	case q.Type == claybot.QuestionConfirm:
-		what = "an approval: "
-	}
-	text := what + "“" + texts.Headline(q) + "”"
-	if a.Until > 0 {
-		text += ", until " + texts.Clock(a.Until, zone) + " at the latest"
-	}
-	return text
 }
 
 // textWhy tells what became of a message.

@@ -117,7 +117,7 @@ func (s *AgentSystem) endedElsewhere(ctx context.Context, t *token) error {
 		if err != nil {
 			return fmt.Errorf("read the receipt of %s: %w", id, err)
 		}
-		if r.Run != nil && s.turns.of(r.Run.ID).agent.ID != "" {
+		if r.Run != nil && s.turns.Here(r.Run.ID) {
 			continue
 		}
 		res, ended := resultOf(r)

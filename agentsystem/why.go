@@ -146,7 +146,7 @@ func (t *Story) waits() string {
 	var all []string
 	switch {
 	case t.Paused != nil:
-		all = append(all, "run "+string(t.Busy)+" of its agent is paused and waits for "+waitsFor(claybot.Run{Awaiting: t.Paused}, t.zone))
+		all = append(all, "run "+string(t.Busy)+" of its agent is paused and waits for "+texts.WaitsFor(claybot.Run{Awaiting: t.Paused}, t.zone))
 	case t.Busy != "":
 		all = append(all, "its agent works on run "+string(t.Busy))
 	}
@@ -326,7 +326,7 @@ func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int
 		return "tool", d.Tool + " waits: " + d.Reason, 0
 	case claybot.EventAwaitingInput:
 		d := of[runs.AwaitingInput](e)
-		return "waiting", "the run waits for " + waitsFor(claybot.Run{Awaiting: &claybot.Awaiting{
+		return "waiting", "the run waits for " + texts.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{
 			Reason: d.Reason, Answers: d.Answers, Questions: d.Questions, Until: d.Expires,
 		}}, zone), 0
 	case claybot.EventAnswered:

@@ -494,3 +494,36 @@ func Clock(t claybot.Time, zone *time.Location) string {
 	}
 	return at.Format("2 Jan 2006 15:04:05 MST")
 }
+
+// WaitsFor says what a paused run waits for. /status, the notice to a person who
+// writes meanwhile, and every verdict use these words.
+func WaitsFor(run claybot.Run, zone *time.Location) string {
+	a := run.Awaiting
+	switch {
+	case a == nil:
+		return "an answer"
+	case a.Reason == claybot.AwaitChildren && len(a.Answers) == 1:
+		return "1 subagent"
+	case a.Reason == claybot.AwaitChildren:
+		return fmt.Sprintf("%d subagents", len(a.Answers))
+	case len(a.Questions) == 0:
+		return "an answer"
+	}
+	q := a.Questions[0]
+	what := "an answer to: "
+	switch _, budget := runs.BudgetAskOf(q); {
+	case budget && len(q.Approvers) > 0:
+		what = "a decision by " + strings.Join(q.Approvers, " or ") + " about a budget: "
+	case budget:
+		what = "a decision about a budget: "
+	case len(q.Approvers) > 0:
+		what = "the approval of " + strings.Join(q.Approvers, " or ") + ": "
+	case q.Type == claybot.QuestionConfirm:
+		what = "an approval: "
+	}
+	text := what + "“" + Headline(q) + "”"
+	if a.Until > 0 {
+		text += ", until " + Clock(a.Until, zone) + " at the latest"
+	}
+	return text
+}

@@ -1,0 +1,108 @@
+package runs
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/claybot/claybot"
+)
+
+// AtWork knows the runs that this process works on, for the tools they call. The zero
+// value is ready. Its methods are safe for concurrent use.
+type AtWork struct {
+	mu  sync.Mutex
+	all map[claybot.RunID]Work
+}
+
+// Work is what a run works on.
+type Work struct {
+	Pass     any // who works on it: what Begin and End are called for
+	Agent    claybot.Agent
+	Messages []claybot.AgentMessage // never changed
+	// Add adds to what the run tells of itself; nil in an empty Work.
+	Add   func(...claybot.Event)
+	Asked map[string]claybot.Question // what its person was asked, by id; never changed
+}
+
+// Begin makes the work on a run known, or replaces it.
+func (a *AtWork) Begin(run claybot.RunID, w Work) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = make(map[claybot.RunID]Work)
+	}
+	w.Messages = slices.Clone(w.Messages)
+	a.all[run] = w
+}
+
+// End forgets the work on a run, unless a later pass has it by now.
+func (a *AtWork) End(run claybot.RunID, pass any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all[run].Pass == pass {
+		delete(a.all, run)
+	}
+}
+
+// Of returns the work on a run, an empty one when this process does not work on it.
+func (a *AtWork) Of(run claybot.RunID) Work {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all[run]
+}
+
+// Here reports whether this process works on a run.
+func (a *AtWork) Here(run claybot.RunID) bool { return a.Of(run).Agent.ID != "" }
+
+// Root is the run that a chain of subagents began with, of which run is the newest; the
+// run itself where it is no part of one.
+func (a *AtWork) Root(run claybot.RunID) claybot.RunID { return a.Of(run).Root(run) }
+
+// Tell adds to what the run tells of itself.
+func (w Work) Tell(ev ...claybot.Event) {
+	if w.Add != nil {
+		w.Add(ev...)
+	}
+}
+
+// Person reports whether a person said something in the work.
+func (w Work) Person() bool {
+	return slices.ContainsFunc(w.Messages, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageUser })
+}
+
+// Hops is the number of agents between the work and the last word of a person.
+func (w Work) Hops() int {
+	n := 0
+	for _, m := range w.Messages {
+		n = max(n, m.Hops)
+	}
+	if w.Person() {
+		return 0
+	}
+	return n
+}
+
+// Root is AtWork.Root for the run that does the work.
+func (w Work) Root(run claybot.RunID) claybot.RunID {
+	for _, m := range w.Messages {
+		if m.Root != "" {
+			return m.Root
+		}
+	}
+	return run
+}
+
+// Newest is the message that the work answers: the last one that is not silent.
+func (w Work) Newest() claybot.AgentMessage {
+	for _, m := range slices.Backward(w.Messages) {
+		if !m.Silent {
+			return m
+		}
+	}
+	return claybot.AgentMessage{}
+}
+
+// Route is where the work is answered.
+func (w Work) Route() claybot.Route {
+	return w.Newest().ReplyRoute(w.Agent.Descriptor)
+}
