@@ -44,7 +44,7 @@ func (s *AgentSystem) AskAgent(ctx context.Context, env tools.Env, to, text stri
 // asked returns the question of a call: the one that was posted before, or one
 // that it posts now. It needs starting.
 func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (claybot.AgentMessage, error) {
-	id := claybot.MessageID("ask/" + childUID(env, 0))
+	id := claybot.MessageID("ask/" + env.UID(0))
 	r, err := s.Inbox.Receipt(ctx, id)
 	if err == nil {
 		return r.Message, nil

@@ -21,10 +21,20 @@ const minPrefix = 4
 // found among all of them.
 const allQuestions = 1_000_000
 
+// A Decision is what /approve or /deny does to a question. It is stored with the command
+// before it is done.
+type Decision struct {
+	Question string                `json:"question,omitempty"` // that is answered
+	Approve  bool                  `json:"approve,omitempty"`
+	Reason   string                `json:"reason,omitempty"`
+	Scope    claybot.ApprovalScope `json:"scope,omitempty"`
+	Args     string                `json:"args,omitempty"`
+}
+
 // decision is what /approve or /deny does and says: about the approval that is
 // named, or the only one that waits for this person, in whatever run it was asked
-// for. The order is nil where there is nothing to do.
-func (s *AgentSystem) decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string, error) {
+// for. The decision is nil where there is nothing to do.
+func (s *AgentSystem) decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
 	open, err := s.approvals(ctx, agent.Descriptor.OwnerID())
 	if err != nil {
 		return nil, "", err
@@ -87,8 +97,8 @@ func (s *AgentSystem) readOf(ctx context.Context, open []claybot.Question, agent
 
 // decided is the decision about one approval: what was said beside it is a reason
 // for no, or the scope of a yes; args are edited arguments.
-func (s *AgentSystem) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*order, string, error) {
-	o := &order{Question: about.ID, Approve: yes}
+func (s *AgentSystem) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*Decision, string, error) {
+	o := &Decision{Question: about.ID, Approve: yes}
 	if !o.Approve {
 		o.Reason = rest
 		return o, texts.Denied, nil
@@ -164,7 +174,10 @@ func (s *AgentSystem) settled(ctx context.Context, id string) (o claybot.Outgoin
 		if err != nil || o.State != claybot.SendAttempted {
 			break
 		}
-		pause(ctx, 50*time.Millisecond)
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	return o, err
 }
@@ -195,4 +208,21 @@ func (s *AgentSystem) approvals(ctx context.Context, by string) (mine []claybot.
 		}
 	}
 	return mine, nil
+}
+
+// decide carries a decision out. Doing it again changes nothing.
+func (s *AgentSystem) decide(ctx context.Context, agent claybot.Agent, o Decision) error {
+	said := Said{Value: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
+	if o.Approve {
+		said.Value = "approve"
+	}
+	err := s.AnswerQuestion(ctx, o.Question, said)
+	if unfit := new(AnswerError); o.Args != "" && errors.As(err, &unfit) {
+		s.Log.Warn("edited arguments do not fit any more", "question", o.Question)
+		return nil
+	}
+	if errors.Is(err, ErrApproved) || errors.Is(err, storage.ErrState) || errors.Is(err, storage.ErrNotFound) {
+		return nil // it has an answer: this one, or an earlier one that its place shows
+	}
+	return err
 }

@@ -1,8 +1,6 @@
 package agentsystem
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -35,18 +33,6 @@ type SettingsView struct {
 	Models  []string         `json:"models"`
 	Engines []string         `json:"engines"`
 	Tools   []string         `json:"tools"` // all that its profile allows
-}
-
-// An AnswerError says why answers do not fit: a sentence for each key.
-type AnswerError struct{ Faults map[string]string }
-
-func (e *AnswerError) Error() string {
-	var all []string
-	for key, why := range e.Faults {
-		all = append(all, key+": "+why)
-	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
 }
 
 // A Story is what became of one message, for whoever asks why.

@@ -112,7 +112,11 @@ func (s *AgentSystem) acceptedBefore(ctx context.Context, r storage.Receipt, age
 		return Accepted{}, fmt.Errorf("message %s: %w", m.ID, ErrUsed)
 	}
 	if said := r.Message.Answer; r.Message.Type == claybot.MessageUser && said != nil && said.OK {
-		return s.saidAgain(ctx, r)
+		run, answered, err := s.saidAgain(ctx, r)
+		if err != nil {
+			return Accepted{}, err
+		}
+		return Accepted{Run: run.ID, Agent: r.Agent, Message: m.ID, State: run.State, Answers: answered}, nil
 	}
 	a := Accepted{Run: r.Message.Run, Agent: r.Agent, Message: m.ID, State: claybot.RunPending}
 	if r.Run != nil {

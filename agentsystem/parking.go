@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -82,7 +83,7 @@ func (s *AgentSystem) take(ctx context.Context, to claybot.Descriptor, m claybot
 		if done, ok := s.answerAtOnce(ctx, to, m); ok {
 			return done, nil
 		}
-		return s.park(ctx, to, m, err, storage.ParkRules{Posted: errors.As(err, new(*unfinishedError))})
+		return s.park(ctx, to, m, err, storage.ParkRules{Posted: errors.As(err, new(*inbox.UnfinishedError))})
 	}
 	return done, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
 )
 
 // A pass is one worker's way through one run.
@@ -216,8 +217,10 @@ func (p *pass) turn() *runs.Turn {
 		Save: func(ctx context.Context, call, text string) (string, error) {
 			return p.Agents.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
 		},
-		Tell:     p.tell,
-		Ask:      p.ask,
+		Tell: p.tell,
+		Ask: func(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+			return p.AskFor(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
+		},
 		SaveFile: p.saveFile,
 		OpenFile: p.openFile,
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -52,51 +52,9 @@ func (s *AgentSystem) tellPending(ctx context.Context, agent claybot.Agent, p *s
 	if !ok {
 		return
 	}
-	out := s.deliverer.Compose(replyTo(agent, p.Message, claybot.OutgoingNotice), textPending(q, agent.Descriptor.Connector, s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
+	out := s.deliverer.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Pending(q, agent.Descriptor.Connector, s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
 	for i := range out {
 		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
 	}
 	p.Replies = append(p.Replies, out...)
-}
-
-// doing says what an agent does now, and what its person can do about it.
-func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
-	if since, ok := s.unusableSince(ctx, agent.Descriptor); ok {
-		return texts.Unusable(since, s.zone())
-	}
-	run, q, asks, err := s.pausedRun(ctx, agent.ID)
-	switch {
-	case s.boxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
-		return "I am at work on something; /stop ends it."
-	case err != nil:
-		return "I cannot look at what I am doing right now."
-	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
-		return "I am waiting for your answer to: " + texts.Headline(q) + "\n/stop ends it."
-	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
-		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
-	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
-		return "I am waiting for " + texts.WaitsFor(run, s.zone()) + ".\n/stop ends it."
-	}
-	waiting, err := s.Inbox.Waiting(ctx, agent.ID, maxInboxView)
-	switch {
-	case err != nil || len(waiting) == 0:
-		return texts.Idle
-	case len(waiting) == 1:
-		return "I am about to take up your message."
-	}
-	return fmt.Sprintf("I am about to take up %d messages.", len(waiting))
-}
-
-// textPending tells a person who writes behind an open question what their message
-// waits for. own: they can answer it themselves.
-func textPending(q claybot.Question, connector string, own bool) string {
-	const rest = " /stop ends what I was doing, and I take up your message at once."
-	if own {
-		return "Your message waits, because I need an answer first: **" + texts.Headline(q) + "**\n\n" + texts.HowToAnswer(q, connector) + rest
-	}
-	what := texts.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
-	if _, budget := runs.BudgetAskOf(q); budget {
-		return "Your message waits for " + what + ". I take it up as soon as that is decided." + rest
-	}
-	return "Your message waits, because what you asked for before waits for " + what + "." + rest
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
@@ -162,7 +163,7 @@ func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *stora
 		return s.People.Address(ctx, agent, p)
 	}
 	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
-		return s.deliverer.Compose(replyTo(agent, m, kind), text)
+		return s.deliverer.Compose(delivery.ReplyTo(agent, m, kind), text)
 	}
 	switch m.Type {
 	case claybot.MessageCommand:
@@ -231,14 +232,20 @@ func (s *AgentSystem) notifyFull(ctx context.Context, agent claybot.Agent, m cla
 		return // who sent it is told otherwise
 	}
 	hour := m.At.Time().Unix() / 3600
-	out := s.deliverer.Compose(replyTo(agent, m, claybot.OutgoingNotice), texts.InboxFull())
+	out := s.deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), texts.InboxFull())
 	out[0].ID = fmt.Sprintf("full/%s/%d", agent.ID, hour) // the id makes it one an hour
 	if _, err := s.deliverer.Send(ctx, out[0]); err != nil {
 		s.Log.Warn("cannot notify the user of a full inbox", "agent", agent.ID, "err", err)
 	}
 }
 
-// replyTo is an answer of the system itself to a message of an agent.
-func replyTo(agent claybot.Agent, m claybot.AgentMessage, kind claybot.OutgoingKind) claybot.Outgoing {
-	return claybot.Outgoing{Kind: kind, Agent: agent.ID, Message: m.ID, Route: m.ReplyRoute(agent.Descriptor)}
+// Answer implements connectors.Handler.
+func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+	defer s.intake.begin(t.Connector)()
+	done, err := s.Press(ctx, t)
+	if s.ofOne(ctx, err) { // holding it would hold up everybody else's
+		s.Log.Error("an answer was not taken; the person is asked to give it again", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
+		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil
+	}
+	return done, err
 }

@@ -53,7 +53,7 @@ func (s *AgentSystem) ask(ctx context.Context, t runs.Work, round tools.Env, qs 
 	wait := claybot.Awaiting{Reason: claybot.AwaitApproval}
 	answers := make([]claybot.Answered, 0, len(qs))
 	for i, q := range qs {
-		q.ID = childUID(round, i)
+		q.ID = round.UID(i)
 		if known, ok := t.Asked[q.ID]; ok && known.Expires != 0 {
 			q = known
 		}
@@ -83,18 +83,18 @@ func (s *AgentSystem) ask(ctx context.Context, t runs.Work, round tools.Env, qs 
 	return answers, nil, nil
 }
 
-// ask is Turn.Ask. Who decides for an agent in the background is asked where
+// AskFor is ask for the work of a run. Who decides for an agent in the background is asked where
 // its owner wrote last.
-func (p *pass) ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (s *AgentSystem) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
 	for i, q := range qs {
-		if len(q.Approvers) > 0 || p.agent.Descriptor.Foreground() {
+		if len(q.Approvers) > 0 || w.Agent.Descriptor.Foreground() {
 			continue
 		}
-		owner := p.agent.Descriptor.OwnerID()
+		owner := w.Agent.Descriptor.OwnerID()
 		if owner == "" {
 			return nil, nil, runs.ErrNobody
 		}
-		if _, err := p.People.PlaceOf(ctx, owner); err != nil {
+		if _, err := s.People.PlaceOf(ctx, owner); err != nil {
 			if errors.Is(err, storage.ErrNotFound) {
 				err = runs.ErrNobody
 			}
@@ -102,7 +102,7 @@ func (p *pass) ask(ctx context.Context, round string, qs []claybot.Question) ([]
 		}
 		qs[i].Approvers = []string{owner}
 	}
-	return p.AgentSystem.ask(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
+	return s.ask(ctx, w, round, qs)
 }
 
 // answerOf is what was said to a question; nil when nothing was yet.
@@ -144,16 +144,6 @@ func answersText(qs []claybot.Question, answers []claybot.Answered) string {
 		fmt.Fprintf(&b, "\n(nobody answered in time; this is the default: %s)", strings.Join(silent, ", "))
 	}
 	return b.String()
-}
-
-// zone is where the people are.
-func (s *AgentSystem) zone() *time.Location {
-	if s.Zone != nil {
-		if z := s.Zone(); z != nil {
-			return z
-		}
-	}
-	return time.UTC
 }
 
 // OpenQuestions lists the open questions of an agent, or of all when none is
@@ -380,29 +370,28 @@ func (s *AgentSystem) postSaid(ctx context.Context, id claybot.AgentID, run clay
 	return nil
 }
 
-// saidAgain is what became of a message that answered questions. What a crash or
+// SaidAgain is what became of a message that answered questions: the run that it answered, and which of its questions. What a crash or
 // a full disk kept from being posted then is posted now.
-func (s *AgentSystem) saidAgain(ctx context.Context, r storage.Receipt) (Accepted, error) {
+func (s *AgentSystem) saidAgain(ctx context.Context, r storage.Receipt) (run claybot.Run, answered []string, err error) {
 	m := r.Message
-	run, err := s.Runs.Run(ctx, m.Answer.RunID)
+	run, err = s.Runs.Run(ctx, m.Answer.RunID)
 	if err != nil {
-		return Accepted{}, err
+		return run, nil, err
 	}
-	a := Accepted{Run: run.ID, Agent: r.Agent, Message: m.ID, State: run.State}
 	var answers []claybot.Answered
 	if err := json.Unmarshal([]byte(m.Answer.Output), &answers); err != nil {
-		return Accepted{}, fmt.Errorf("read what message %s answers: %w", m.ID, err)
+		return run, nil, fmt.Errorf("read what message %s answers: %w", m.ID, err)
 	}
 	for _, x := range answers {
-		a.Answers = append(a.Answers, x.Question)
+		answered = append(answered, x.Question)
 		if run.State != claybot.RunAwaiting {
 			continue
 		}
 		if _, err := s.postAnswer(ctx, r.Agent, run.ID, x); err != nil {
-			return Accepted{}, err
+			return run, nil, err
 		}
 	}
-	return a, nil
+	return run, answered, nil
 }
 
 // open reports why a question cannot be answered by somebody: it is closed, or
@@ -452,4 +441,16 @@ func (s *AgentSystem) postAnswer(ctx context.Context, agent claybot.AgentID, run
 		Answer: &claybot.Answer{OK: true, Output: texts.ValueText(a.Value), RunID: run, To: &a},
 	}})
 	return err == nil && done.Added && done.Skipped == "", err
+}
+
+// An AnswerError says why answers do not fit: a sentence for each key.
+type AnswerError struct{ Faults map[string]string }
+
+func (e *AnswerError) Error() string {
+	var all []string
+	for key, why := range e.Faults {
+		all = append(all, key+": "+why)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }

@@ -86,3 +86,24 @@ func (s *AgentSystem) closedID(ctx context.Context, open []claybot.Question, wor
 	}
 	return "", nil
 }
+
+// editFault says why an action cannot be approved with other arguments; empty
+// when it can. The question stays open then.
+func (s *AgentSystem) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
+	switch {
+	case !yes:
+		return texts.EditDenied, nil
+	case q.Type != claybot.QuestionConfirm || q.Tool == "" || q.Args == "" || s.CheckEdit == nil:
+		return texts.NoEdit, nil
+	case who.scope != claybot.ApproveOnce:
+		return texts.EditOnce, nil
+	}
+	agent, err := s.lookup.Agent(ctx, q.Agent)
+	if err != nil {
+		return "", err
+	}
+	if err := s.CheckEdit(agent, claybot.ToolCall{ID: q.ToolCallID, Name: q.Tool, Args: who.args}); err != nil {
+		return "These arguments cannot be used: " + err.Error() + ". Nothing was approved; please correct them.", nil
+	}
+	return "", nil
+}

@@ -109,7 +109,7 @@ func (s *AgentSystem) RemindMe(ctx context.Context, env tools.Env, at time.Time,
 		from.Route = nil
 	}
 	r := storage.Reminder{
-		ID: childUID(env, 0), Agent: env.Agent.ID, Due: claybot.At(at), Note: note, Made: claybot.Now(),
+		ID: env.UID(0), Agent: env.Agent.ID, Due: claybot.At(at), Note: note, Made: claybot.Now(),
 		Context: claybot.MessageContext{ThreadID: from.Context.ThreadID, Group: from.Context.Group}, Route: from.Route,
 	}
 	err := s.Later.AddReminder(ctx, r, maxReminders)

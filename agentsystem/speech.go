@@ -78,7 +78,7 @@ func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, t
 		return "", err
 	}
 	m := claybot.AgentMessage{
-		ID: claybot.MessageID("agent/" + childUID(env, 0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
+		ID: claybot.MessageID("agent/" + env.UID(0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
 		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
 		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
 	}

@@ -413,3 +413,41 @@ func (s *AgentSystem) Reschedule(ctx context.Context) error {
 	s.boxes.Wake()
 	return nil
 }
+
+// zone is where the people are.
+func (s *AgentSystem) zone() *time.Location {
+	if s.Zone != nil {
+		if z := s.Zone(); z != nil {
+			return z
+		}
+	}
+	return time.UTC
+}
+
+// doing says what an agent does now, and what its person can do about it.
+func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
+	if since, ok := s.unusableSince(ctx, agent.Descriptor); ok {
+		return texts.Unusable(since, s.zone())
+	}
+	run, q, asks, err := s.pausedRun(ctx, agent.ID)
+	switch {
+	case s.boxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
+		return "I am at work on something; /stop ends it."
+	case err != nil:
+		return "I cannot look at what I am doing right now."
+	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
+		return "I am waiting for your answer to: " + texts.Headline(q) + "\n/stop ends it."
+	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
+	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
+		return "I am waiting for " + texts.WaitsFor(run, s.zone()) + ".\n/stop ends it."
+	}
+	waiting, err := s.Inbox.Waiting(ctx, agent.ID, maxInboxView)
+	switch {
+	case err != nil || len(waiting) == 0:
+		return texts.Idle
+	case len(waiting) == 1:
+		return "I am about to take up your message."
+	}
+	return fmt.Sprintf("I am about to take up %d messages.", len(waiting))
+}

@@ -2,7 +2,6 @@ package agentsystem
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,7 +143,7 @@ type started struct {
 // startedBefore finds the i-th subagent of a call by its task, which is known
 // also when the agent is gone.
 func (s *AgentSystem) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
-	r, err := s.Inbox.Receipt(ctx, taskID(childUID(env, i)))
+	r, err := s.Inbox.Receipt(ctx, taskID(env.UID(i)))
 	if errors.Is(err, storage.ErrNotFound) {
 		return started{}, false, nil
 	}
@@ -237,7 +236,7 @@ func root(a claybot.Agent) claybot.AgentID {
 func (s *AgentSystem) child(env tools.Env, i int, name string) claybot.Descriptor {
 	parent := env.Agent
 	d := claybot.Descriptor{
-		Type: claybot.AgentSubagent, UID: childUID(env, i), Parent: parent.ID, Name: connectors.OneLine(claybot.Clean(name), 80),
+		Type: claybot.AgentSubagent, UID: env.UID(i), Parent: parent.ID, Name: connectors.OneLine(claybot.Clean(name), 80),
 		Owner: parent.Descriptor.OwnerID(), Root: root(parent), Depth: parent.Descriptor.Depth + 1,
 		Profile: parent.Descriptor.Profile,
 	}
@@ -247,24 +246,12 @@ func (s *AgentSystem) child(env tools.Env, i int, name string) claybot.Descripto
 	return d
 }
 
-// childUID is different for every call, and the same when a call is repeated.
-func childUID(env tools.Env, i int) string {
-	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", env.Run, env.CallID, i))
-	uid := make([]byte, 24)
-	uid[0] = letters[h[0]%26]
-	for k := 1; k < len(uid); k++ {
-		uid[k] = letters[h[k]%36]
-	}
-	return string(uid)
-}
-
 // taskID is the id of the first message of a subagent.
 func taskID(uid string) claybot.MessageID { return claybot.MessageID("task/" + uid) }
 
 // answerID is the id of the i-th answer that a call waits for.
 func answerID(env tools.Env, i int) claybot.MessageID {
-	return claybot.MessageID(fmt.Sprintf("answer/%s", childUID(env, i)))
+	return claybot.MessageID(fmt.Sprintf("answer/%s", env.UID(i)))
 }
 
 func patience(d time.Duration) time.Duration {

@@ -11,9 +11,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Answer implements connectors.Handler.
-func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
-	defer s.intake.begin(t.Connector)()
+// Press answers a question by the press of a button. An error means that the answer was
+// not taken.
+func (s *AgentSystem) Press(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !s.People.MayWrite(by) {
 		s.Log.Warn("a stranger tapped at a question", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
@@ -40,9 +40,6 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	case errors.Is(err, storage.ErrState):
 		return connectors.Tapped{Text: s.closedText(ctx, q)}, nil
-	case s.ofOne(ctx, err): // holding it would hold up everybody else's
-		s.Log.Error("an answer was not taken; the person is asked to give it again", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
-		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil
 	}
 	return connectors.Tapped{}, err
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -62,9 +64,9 @@ func (s *AgentSystem) typed(ctx context.Context, agent claybot.Agent, m claybot.
 	if done.Added {
 		s.accepted(ctx, agent, stored, done)
 	} else if stored, err = t.storedAs(ctx, m.ID); err != nil {
-		return done, true, unfinished(err)
+		return done, true, inbox.Unfinished(err)
 	}
-	return done, true, unfinished(t.follow(ctx, stored))
+	return done, true, inbox.Unfinished(t.follow(ctx, stored))
 }
 
 // typing finds what the run of an agent waits to hear.
@@ -126,7 +128,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	m := &p.Message
 	answers, faults, at := t.tried(m.Text)
 	say := func(text string) []claybot.Outgoing {
-		return t.deliverer.Compose(replyTo(t.agent, *m, claybot.OutgoingNotice), text)
+		return t.deliverer.Compose(delivery.ReplyTo(t.agent, *m, claybot.OutgoingNotice), text)
 	}
 	if len(faults) == 0 {
 		for i := range answers {
@@ -256,7 +258,7 @@ func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 		return nil // it is no answer to what is asked now
 	}
 	if !m.Answer.OK {
-		_, err := t.boxes.Post(ctx, storage.Posting{To: t.agent.ID, By: byMessage, Message: claybot.AgentMessage{
+		_, err := t.boxes.Post(ctx, storage.Posting{To: t.agent.ID, By: ByMessage, Message: claybot.AgentMessage{
 			ID: "instead/" + m.ID, Type: claybot.MessageCancel, Run: t.run.ID, At: claybot.Now(), From: m.From,
 		}})
 		return err
@@ -287,8 +289,42 @@ func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answ
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
 		return err // it is this very answer, or says the same
 	}
-	if err := t.deliverer.SendOnce(ctx, replyTo(t.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
+	if err := t.deliverer.SendOnce(ctx, delivery.ReplyTo(t.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
 		return fmt.Errorf("tell that an answer came late: %w", err)
 	}
 	return nil
+}
+
+// takeTyped does what follows from texts that answered a question and were
+// stored by an earlier process, which may have died before it could.
+func (s *AgentSystem) takeTyped(ctx context.Context) {
+	open, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
+	if err != nil {
+		s.Log.Error("cannot look for open questions", "err", err)
+		return
+	}
+	var known []claybot.AgentID
+	for _, q := range open {
+		if slices.Contains(known, q.Agent) {
+			continue
+		}
+		known = append(known, q.Agent)
+		agent, err := s.Agents.Agent(ctx, q.Agent)
+		if err == nil {
+			err = s.typedBefore(ctx, agent)
+		}
+		if err != nil {
+			s.Log.Error("cannot look for typed answers", "agent", q.Agent, "run", q.Run, "err", err)
+		}
+	}
+}
+
+// storedAs is a message as it was stored when it came first. One that is known
+// under another id is as it is: it was taken care of then.
+func (s *AgentSystem) storedAs(ctx context.Context, id claybot.MessageID) (claybot.AgentMessage, error) {
+	r, err := s.Inbox.Receipt(ctx, id)
+	if err != nil {
+		return claybot.AgentMessage{ID: id}, storage.Ignore(err, storage.ErrNotFound)
+	}
+	return r.Message, nil
 }

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -29,7 +30,7 @@ func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent 
 	}
 	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, storage.Settlement{
 		Reason: "command", Wait: profile.Policy.Wait(), Usage: took.Usage, Calls: took.Calls, End: took.End,
-		Replies: s.deliverer.Compose(replyTo(agent, m, claybot.OutgoingCommand), text),
+		Replies: s.deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text),
 	})
 	if err != nil {
 		return err

@@ -287,8 +287,8 @@ func canceledWords(by string) string {
 		"reset":         "the run was stopped by a new conversation",
 		people.Operator: "an operator stopped the run",
 		"parent":        "its parent stopped the run",
-		byTime:          "the run ended, because its question had no answer in time",
-		byMessage:       "the run ended, because another message came in place of an answer",
+		ByTime:          "the run ended, because its question had no answer in time",
+		ByMessage:       "the run ended, because another message came in place of an answer",
 	}
 	if words, ok := known[by]; ok {
 		return words

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/texts"
 
@@ -191,7 +192,7 @@ func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent cl
 	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait(), End: storage.EndOf(ctx, history)}
 	if resetBy(m) == "user" { // an operator's is silent
-		end.Replies = s.deliverer.Compose(replyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
+		end.Replies = s.deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
 	}
 	if m.Text != "" {
 		end.Posts = []claybot.AgentMessage{m.FollowUp()}

@@ -53,3 +53,8 @@ func (d *Deliverer) SendOnce(ctx context.Context, o claybot.Outgoing, key, text 
 	_, err := d.Send(ctx, d.ComposeOnce(o, key, text)...)
 	return err
 }
+
+// ReplyTo is an answer of claybot itself to a message of an agent.
+func ReplyTo(agent claybot.Agent, m claybot.AgentMessage, kind claybot.OutgoingKind) claybot.Outgoing {
+	return claybot.Outgoing{Kind: kind, Agent: agent.ID, Message: m.ID, Route: m.ReplyRoute(agent.Descriptor)}
+}

@@ -527,3 +527,17 @@ func WaitsFor(run claybot.Run, zone *time.Location) string {
 	}
 	return text
 }
+
+// Pending tells a person who writes behind an open question what their message
+// waits for. own: they can answer it themselves.
+func Pending(q claybot.Question, connector string, own bool) string {
+	const rest = " /stop ends what I was doing, and I take up your message at once."
+	if own {
+		return "Your message waits, because I need an answer first: **" + Headline(q) + "**\n\n" + HowToAnswer(q, connector) + rest
+	}
+	what := WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
+	if _, budget := runs.BudgetAskOf(q); budget {
+		return "Your message waits for " + what + ". I take it up as soon as that is decided." + rest
+	}
+	return "Your message waits, because what you asked for before waits for " + what + "." + rest
+}
