@@ -8,10 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -34,7 +35,7 @@ func (r *rig) asksFor(d claybot.Descriptor, id string, qs ...askedFor) map[strin
 	}
 	r.post(d, msg(id, string(text)))
 	synctest.Wait()
-	open, err := r.system.OpenQuestions(r.Context(), r.agent(d))
+	open, err := r.system.Questions.OpenQuestions(r.Context(), r.agent(d))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 			}
 		}},
 		{"by an operator", "\n\napproved *(answered on the page", "true/web/operator", func(r *rig, id string) {
-			if err := r.system.AnswerQuestion(r.Context(), id, agentsystem.Said{Value: "approve", By: "operator", Via: claybot.ViaWeb}); err != nil {
+			if err := r.system.Questions.AnswerQuestion(r.Context(), id, questions.Said{Value: "approve", By: "operator", Via: claybot.ViaWeb}); err != nil {
 				r.Error(err)
 			}
 		}},
@@ -223,7 +224,7 @@ func TestBackgroundApproval(t *testing.T) {
 		if len(seen) != 1 || !strings.HasPrefix(seen[0], alsoDecides) {
 			t.Fatalf("ann sees %q", seen)
 		}
-		open, err := r.system.OpenQuestions(r.Context(), "")
+		open, err := r.system.Questions.OpenQuestions(r.Context(), "")
 		if err != nil || len(open) != 1 {
 			t.Fatalf("open are %v, %v", open, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -35,7 +37,7 @@ func (p *pass) asking(ctx context.Context, qs []claybot.Question) ([]claybot.Out
 			return nil, err
 		}
 	}
-	asked, err := p.Messages(ctx, p.agent, p.outgoing(claybot.OutgoingNotice), qs)
+	asked, err := p.Questions.Messages(ctx, p.agent, p.outgoing(claybot.OutgoingNotice), qs)
 	return append(out, asked...), err
 }
 
@@ -78,7 +80,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 		}
 		q := *r.Question
 		if !answered[q.ID] {
-			if q.Expires, err = p.closes(ctx, q.ID); err != nil {
+			if q.Expires, err = p.Questions.Closes(ctx, q.ID); err != nil {
 				return nil, nil, err
 			}
 			open = append(open, q)
@@ -89,7 +91,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 		p.turns.Begin(p.run.ID, p.work())
 	}
 	for _, q := range open {
-		a, err := p.answered(ctx, p.run, q)
+		a, err := p.Questions.Answered(ctx, p.run, q)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -99,10 +101,10 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 			if err := p.tell(ctx, "unanswered", texts.Unanswered(q)); err != nil {
 				return nil, nil, err
 			}
-			end = &inbox.CanceledError{By: ByTime}
+			end = &inbox.CanceledError{By: questions.ByTime}
 			continue
 		}
-		if err := p.mark(ctx, q, *a); err != nil {
+		if err := p.Questions.Mark(ctx, q, *a); err != nil {
 			return nil, nil, err
 		}
 		if a.Scope == claybot.ApproveAlways && string(a.Value) == "true" {

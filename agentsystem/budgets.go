@@ -26,6 +26,6 @@ type limitedRuns struct{ system *AgentSystem }
 func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.system.turns.Root(run) }
 
 func (l limitedRuns) Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) error {
-	_, err := l.system.postAnswer(ctx, agent, run, a)
+	_, err := l.system.Questions.PostAnswer(ctx, agent, run, a)
 	return err
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
@@ -128,7 +130,7 @@ func (b *bank) budget(key string) storage.Budget {
 
 func (b *bank) open() []storage.OpenQuestion {
 	b.Helper()
-	list, err := b.system.OpenQuestions(b.Context(), "")
+	list, err := b.system.Questions.OpenQuestions(b.Context(), "")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func (b *bank) open() []storage.OpenQuestion {
 
 func (b *bank) answer(q storage.OpenQuestion, value string, via claybot.AnswerVia) {
 	b.Helper()
-	if err := b.system.AnswerQuestion(b.Context(), q.ID, agentsystem.Said{Value: value, By: "operator", Via: via}); err != nil {
+	if err := b.system.Questions.AnswerQuestion(b.Context(), q.ID, questions.Said{Value: value, By: "operator", Via: via}); err != nil {
 		b.Fatal(err)
 	}
 	synctest.Wait()

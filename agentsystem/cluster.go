@@ -89,7 +89,7 @@ func (s *AgentSystem) mend(ctx context.Context) bool {
 	}
 	mine, free := hold.Context(ctx)
 	s.stopOrphans(mine)
-	s.takeTyped(mine)
+	s.Questions.TakeTyped(mine)
 	ended := mine.Err() == nil
 	free()
 	if err := hold.Yield(ctx, false); err != nil {

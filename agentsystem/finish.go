@@ -182,7 +182,7 @@ func (p *pass) finish(o storage.Outcome) error {
 			return err
 		}
 	}
-	withdrawn, err := p.Withdraw(ctx, p.unanswered())
+	withdrawn, err := p.Questions.Withdraw(ctx, p.unanswered())
 	if err != nil {
 		return err
 	}

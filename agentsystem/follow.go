@@ -112,7 +112,7 @@ func (s *AgentSystem) acceptedBefore(ctx context.Context, r storage.Receipt, age
 		return Accepted{}, fmt.Errorf("message %s: %w", m.ID, ErrUsed)
 	}
 	if said := r.Message.Answer; r.Message.Type == claybot.MessageUser && said != nil && said.OK {
-		run, answered, err := s.saidAgain(ctx, r)
+		run, answered, err := s.Questions.SaidAgain(ctx, r)
 		if err != nil {
 			return Accepted{}, err
 		}

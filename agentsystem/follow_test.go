@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
@@ -236,7 +238,7 @@ func TestSettingsOfOneAgent(t *testing.T) {
 				r.Errorf("after restart %v: %+v, %v", restart, v, err)
 			}
 		}
-		var bad *agentsystem.AnswerError
+		var bad *questions.AnswerError
 		tooLong := int64(time.Hour.Milliseconds() + 1)
 		err := r.system.Configure(r.Context(), id, claybot.Settings{
 			Model: "gpt", MaxSteps: -1, DebounceMS: &tooLong, WhenBusy: "sometimes", ProcessBuffer: "no", Tools: []string{"shell"},

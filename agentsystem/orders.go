@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
@@ -16,7 +18,7 @@ import (
 // command before it is done, so that a command that comes again does the same
 // once more, which changes nothing, and never something else.
 type order struct {
-	Decision
+	questions.Decision
 	Undo    claybot.RunID     `json:"undo,omitempty"`    // that is undone
 	Message claybot.MessageID `json:"message,omitempty"` // by which
 }
@@ -31,8 +33,8 @@ func (s *AgentSystem) ordered(ctx context.Context, agent claybot.Agent, m claybo
 	var text string
 	switch m.Command {
 	case "approve", "deny":
-		var d *Decision
-		if d, text, err = s.decision(ctx, agent, m); d != nil {
+		var d *questions.Decision
+		if d, text, err = s.Questions.Decision(ctx, agent, m); d != nil {
 			o = &order{Decision: *d}
 		}
 	case "undo":
@@ -58,7 +60,7 @@ func (s *AgentSystem) ordered(ctx context.Context, agent claybot.Agent, m claybo
 	}
 	if done.Added {
 		s.accepted(ctx, agent, m, done)
-	} else if m, err = s.storedAs(ctx, m.ID); err != nil {
+	} else if m, err = s.Questions.StoredAs(ctx, m.ID); err != nil {
 		return done, true, inbox.Unfinished(err)
 	}
 	return done, true, inbox.Unfinished(s.carryOut(ctx, agent, m))
@@ -81,5 +83,5 @@ func (s *AgentSystem) carryOut(ctx context.Context, agent claybot.Agent, m clayb
 		}
 		return err
 	}
-	return s.decide(ctx, agent, o.Decision)
+	return s.Questions.Decide(ctx, agent, o.Decision)
 }

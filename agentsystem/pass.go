@@ -219,7 +219,7 @@ func (p *pass) turn() *runs.Turn {
 		},
 		Tell: p.tell,
 		Ask: func(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
-			return p.AskFor(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
+			return p.Questions.AskFor(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
 		},
 		SaveFile: p.saveFile,
 		OpenFile: p.openFile,

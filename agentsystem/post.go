@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
@@ -110,7 +112,7 @@ func (s *AgentSystem) acceptFor(ctx context.Context, agent claybot.Agent, m clay
 	if done, taken, err := s.ordered(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
-	if done, taken, err := s.typed(ctx, agent, m); taken || err != nil {
+	if done, taken, err := s.Questions.Typed(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
 	p, err := s.complete(ctx, agent, m)
@@ -122,7 +124,7 @@ func (s *AgentSystem) acceptFor(ctx context.Context, agent claybot.Agent, m clay
 
 // postFor stores a message that is complete.
 func (s *AgentSystem) postFor(ctx context.Context, agent claybot.Agent, p storage.Posting) (storage.Posted, error) {
-	s.tellPending(ctx, agent, &p)
+	s.Questions.TellPending(ctx, agent, &p)
 	if stopsAll(p.Message) { // before the answer commits: a crash in between has it posted again
 		s.stopBelow(ctx, agent.ID, "user")
 	}
@@ -211,7 +213,7 @@ func (s *AgentSystem) accepted(ctx context.Context, agent claybot.Agent, m clayb
 	switch done.Skipped {
 	case "":
 		return
-	case "command", skippedAnswer, skippedUnfit:
+	case "command", questions.SkippedAnswer, questions.SkippedUnfit:
 		s.waiters.ended(Result{}, m.ID)
 		return
 	case "inbox_full":
@@ -242,7 +244,7 @@ func (s *AgentSystem) notifyFull(ctx context.Context, agent claybot.Agent, m cla
 // Answer implements connectors.Handler.
 func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	defer s.intake.begin(t.Connector)()
-	done, err := s.Press(ctx, t)
+	done, err := s.Questions.Press(ctx, t)
 	if s.ofOne(ctx, err) { // holding it would hold up everybody else's
 		s.Log.Error("an answer was not taken; the person is asked to give it again", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
 		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm/llmtest"
 )
 
@@ -35,12 +36,12 @@ var dialogues = []dialogue{
 	{"on the page", func(r *rig) {
 		r.source("begin")
 		for !r.fuse.dead() {
-			qs, err := r.system.OpenQuestions(r.Context(), r.agent(ann))
+			qs, err := r.system.Questions.OpenQuestions(r.Context(), r.agent(ann))
 			if err == nil && len(qs) == 0 {
 				break
 			}
 			if err == nil {
-				_ = r.system.AnswerQuestion(r.Context(), qs[0].ID, agentsystem.Said{Value: "green", By: "operator", Via: claybot.ViaWeb}) // the next look shows what came of it
+				_ = r.system.Questions.AnswerQuestion(r.Context(), qs[0].ID, questions.Said{Value: "green", By: "operator", Via: claybot.ViaWeb}) // the next look shows what came of it
 			}
 			time.Sleep(time.Second)
 		}

@@ -15,10 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"pgregory.net/rapid"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -288,7 +289,7 @@ func (w *world) begin(draws [][]uint32) {
 		first := p.message(w.id("ask"), string(text))
 		w.post(p.Descriptor, first)
 		synctest.Wait()
-		open, err := w.system.OpenQuestions(w.Context(), w.agent(p.Descriptor))
+		open, err := w.system.Questions.OpenQuestions(w.Context(), w.agent(p.Descriptor))
 		if err != nil || len(open) != len(qs) {
 			w.differs("%s is asked %d questions, want %d (%v)", id, len(open), len(qs), err)
 		}
@@ -334,7 +335,7 @@ func (w *world) step() {
 	case "one":
 		value := some(w, w.value(q), "")
 		w.do(p, fmt.Sprintf("%s gets %q over HTTP", q.Key, value), func() (string, error) {
-			return heard(w.system.AnswerQuestion(w.Context(), q.ID, agentsystem.Said{Value: value, By: "operator", Via: claybot.ViaHTTP}))
+			return heard(w.system.Questions.AnswerQuestion(w.Context(), q.ID, questions.Said{Value: value, By: "operator", Via: claybot.ViaHTTP}))
 		}, func() string {
 			reply, _ := p.answer(map[string]string{q.Key: value}, "operator", claybot.ViaHTTP)
 			return reply
@@ -372,7 +373,7 @@ func (w *world) dies() {
 
 // heard is an error of an answer in the words of the rules.
 func heard(err error) (string, error) {
-	var unfit *agentsystem.AnswerError
+	var unfit *questions.AnswerError
 	switch {
 	case err == nil:
 		return "ok", nil

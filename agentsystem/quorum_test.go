@@ -7,8 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -51,19 +52,19 @@ func (r *rig) vote(by string, approvers, left []string) (before, now claybot.Que
 	r.engine = quorum(ask(nil, approvers), func(by string) claybot.Question { return ask([]string{by}, left) })
 	r.restart()
 	before = r.asksFor(ann, "begin")["Pay?"]
-	said := agentsystem.Said{Value: "approve", By: by, Via: claybot.ViaButton}
+	said := questions.Said{Value: "approve", By: by, Via: claybot.ViaButton}
 	if !strings.Contains(by, "/") {
 		said.Via = claybot.ViaHTTP
 	}
-	if err := r.system.AnswerQuestion(r.Context(), before.ID, said); err != nil {
+	if err := r.system.Questions.AnswerQuestion(r.Context(), before.ID, said); err != nil {
 		r.Fatal(err)
 	}
 	synctest.Wait()
-	open, err := r.system.OpenQuestions(r.Context(), "")
+	open, err := r.system.Questions.OpenQuestions(r.Context(), "")
 	if err != nil || len(open) != 1 || open[0].ID == before.ID {
 		r.Fatalf("open are %+v, %v", open, err)
 	}
-	next, ok := agentsystem.NextApproval(before, open[0].Run, open)
+	next, ok := questions.NextApproval(before, open[0].Run, open)
 	if !ok || next.ID != open[0].ID {
 		r.Errorf("the approval that follows is %+v", next)
 	}
@@ -83,8 +84,8 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 			_, now := r.vote("operator", both, both)
 			for _, by := range []string{"operator", "token:ci"} {
 				for _, via := range []claybot.AnswerVia{claybot.ViaHTTP, claybot.ViaWeb} {
-					err := r.system.AnswerQuestion(r.Context(), now.ID, agentsystem.Said{Value: "approve", By: by, Via: via})
-					if !errors.Is(err, agentsystem.ErrApproved) {
+					err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, questions.Said{Value: "approve", By: by, Via: via})
+					if !errors.Is(err, questions.ErrApproved) {
 						t.Errorf("%s again, %s: %v", by, via, err)
 					}
 				}
@@ -144,11 +145,11 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 		bubble(t, func(r *rig) {
 			_, now := r.vote("operator", both, both)
 			r.system.CheckEdit = func(claybot.Agent, claybot.ToolCall) error { return nil }
-			said := agentsystem.Said{Value: "approve", By: "operator", Via: claybot.ViaHTTP, Args: `{"sum":4}`}
-			if err := r.system.AnswerQuestion(r.Context(), now.ID, said); err != nil {
+			said := questions.Said{Value: "approve", By: "operator", Via: claybot.ViaHTTP, Args: `{"sum":4}`}
+			if err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, said); err != nil {
 				t.Error(err)
 			}
-			if err := r.system.AnswerQuestion(r.Context(), now.ID, said); !errors.Is(err, storage.ErrState) {
+			if err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, said); !errors.Is(err, storage.ErrState) {
 				t.Errorf("what has an answer: %v", err)
 			}
 		})

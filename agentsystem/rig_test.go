@@ -188,7 +188,7 @@ func (r *rig) start() {
 	})
 	engine := r.engine
 	if engine == nil {
-		all := slices.Concat(messaging.Tools(r.system), ask.Tools(r.system))
+		all := slices.Concat(messaging.Tools(r.system), ask.Tools(r.system.Questions))
 		if r.more != nil {
 			all = append(all, r.more(r.system)...)
 		}

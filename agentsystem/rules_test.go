@@ -6,8 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -50,7 +51,7 @@ func TestEditedApproval(t *testing.T) {
 				t.Errorf("%s: %q, and said is %q", tt.name, got, r.saidTo(q))
 			}
 			tt.say(r, q.ID, `{"sum": 3}`)
-			got, err := r.system.Question(r.Context(), q.ID)
+			got, err := r.system.Questions.Question(r.Context(), q.ID)
 			if err != nil || got.Answer == nil || got.Answer.Args != `{"sum": 3}` || string(got.Answer.Value) != "true" {
 				t.Errorf("%s: %+v, %v", tt.name, got.Answer, err)
 			}
@@ -63,20 +64,20 @@ func TestEditThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		q    askedFor
-		said agentsystem.Said
+		said questions.Said
 		want string
 	}{
-		{editable("Pay?"), agentsystem.Said{Value: "deny"}, "Other arguments go with an approval only."},
-		{editable("Pay?"), agentsystem.Said{Value: "approve", Scope: claybot.ApproveAlways}, "for this one time only"},
-		{payment("Pay?"), agentsystem.Said{Value: "approve"}, "The arguments of this cannot be changed"},
+		{editable("Pay?"), questions.Said{Value: "deny"}, "Other arguments go with an approval only."},
+		{editable("Pay?"), questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "for this one time only"},
+		{payment("Pay?"), questions.Said{Value: "approve"}, "The arguments of this cannot be changed"},
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()
 			r.system.CheckEdit = fits
 			q := r.asksFor(bob, "ask", tt.q)["Pay?"]
 			tt.said.Args, tt.said.By, tt.said.Via = `{"sum":3}`, "operator", claybot.ViaWeb
-			var unfit *agentsystem.AnswerError
-			err := r.system.AnswerQuestion(r.Context(), q.ID, tt.said)
+			var unfit *questions.AnswerError
+			err := r.system.Questions.AnswerQuestion(r.Context(), q.ID, tt.said)
 			if !errors.As(err, &unfit) || !strings.Contains(unfit.Faults["Pay?"], tt.want) || r.saidTo(q) != "" {
 				t.Errorf("%+v: %v", tt.said, err)
 			}

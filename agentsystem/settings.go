@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
@@ -154,7 +156,7 @@ func (s *AgentSystem) Configure(ctx context.Context, id claybot.AgentID, own cla
 		}
 	}
 	if len(faults) > 0 {
-		return &AnswerError{Faults: faults}
+		return &questions.AnswerError{Faults: faults}
 	}
 	own.ApprovedBy = approvedBy(now.Own, own.Approved)
 	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {

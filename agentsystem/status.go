@@ -429,15 +429,15 @@ func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 	if since, ok := s.unusableSince(ctx, agent.Descriptor); ok {
 		return texts.Unusable(since, s.zone())
 	}
-	run, q, asks, err := s.pausedRun(ctx, agent.ID)
+	run, q, asks, err := s.Questions.PausedRun(ctx, agent.ID)
 	switch {
 	case s.boxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
 		return "I am at work on something; /stop ends it."
 	case err != nil:
 		return "I cannot look at what I am doing right now."
-	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
+	case asks && s.Questions.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
 		return "I am waiting for your answer to: " + texts.Headline(q) + "\n/stop ends it."
-	case asks && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+	case asks && s.Questions.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
 		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
 	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
 		return "I am waiting for " + texts.WaitsFor(run, s.zone()) + ".\n/stop ends it."

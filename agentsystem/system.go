@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 
 	"golang.org/x/sync/errgroup"
 
@@ -178,6 +179,7 @@ type AgentSystem struct {
 	engines   map[string]runs.Engine
 	boxes     *inbox.Inboxes
 	People    *people.Directory
+	Questions *questions.Questions
 	deliverer *delivery.Deliverer
 	waiters   waiters
 	parking   parkingLot
@@ -261,6 +263,12 @@ func New(cfg Config) *AgentSystem {
 		},
 		AllOwners: func() bool { return s.Society().AllOwners }, Operators: cfg.Operators, Log: cfg.Log,
 	})
+	s.Questions = questions.New(questions.Config{
+		Asked: cfg.Asked, Agents: cfg.Agents, Lookup: s.lookup, Index: cfg.Index, Runs: cfg.Runs, Receipts: cfg.Inbox, Outbox: cfg.Outbox,
+		Inbox: s.boxes, Sender: s.deliverer, People: s.People, Work: &s.turns,
+		Intake: questions.Intake{Complete: s.complete, Accepted: s.accepted, CarryOut: s.carryOut},
+		Zone:   s.zone, CheckEdit: cfg.CheckEdit, Log: cfg.Log,
+	})
 	return s
 }
 
@@ -308,7 +316,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 	group.Go(func() error { s.retryParked(working); return nil })
 	if s.Members.IsAlone() {
 		group.Go(func() error { s.stopOrphans(working); return nil })
-		group.Go(func() error { s.takeTyped(working); return nil })
+		group.Go(func() error { s.Questions.TakeTyped(working); return nil })
 	} else {
 		group.Go(func() error { s.followNodes(working); return nil })
 		group.Go(func() error { s.mendAll(working); return nil })

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -84,7 +86,7 @@ func stillOpen(r storage.Receipt) bool {
 func verdictSkipped(r storage.Receipt) Verdict {
 	v := Verdict{OutcomeDropped, connectors.Capital(skippedWords(r.Skipped)) + "."}
 	switch r.Skipped {
-	case skippedAnswer, skippedUnfit:
+	case questions.SkippedAnswer, questions.SkippedUnfit:
 		v.Outcome = OutcomeHandled
 	case "command", "reset", "canceled", "operator":
 		v.Outcome = OutcomeHandled
@@ -178,9 +180,9 @@ func (t tally) notified(silence string) string {
 func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	what := fmt.Sprintf("Your message of %s ", texts.Clock(r.Message.At, zone))
 	switch {
-	case r.Skipped == skippedAnswer:
+	case r.Skipped == questions.SkippedAnswer:
 		return what + "answered a question of mine."
-	case r.Skipped == skippedUnfit:
+	case r.Skipped == questions.SkippedUnfit:
 		return what + "did not fit my question; I said so."
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
@@ -176,7 +178,7 @@ func resultOf(r storage.Receipt) (Result, bool) {
 // is what it asked for.
 func errSkipped(r storage.Receipt) error {
 	switch r.Skipped {
-	case "command", skippedAnswer, skippedUnfit:
+	case "command", questions.SkippedAnswer, questions.SkippedUnfit:
 		return nil
 	case "reset":
 		if r.Message.Type == claybot.MessageReset {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/texts"
 
@@ -240,20 +242,20 @@ func textReceived(m claybot.AgentMessage, stored claybot.Time) string {
 // that is stored.
 func skippedWords(reason string) string {
 	known := map[string]string{
-		"command":        "a command, answered by claybot itself",
-		"reset":          "dropped: the conversation was reset before its turn came",
-		"empty":          "it had no text",
-		"too_long":       "it was too long; the sender was told",
-		skippedFull:      "too many messages waited already; the sender was told",
-		"operator":       "dropped by an operator",
-		skippedStopped:   "canceled before its turn came",
-		"run_ended":      "the run it answers had ended",
-		"token_rejected": "dropped, because a message sent together with it failed",
-		"agent_deleted":  "dropped, because its agent was deleted",
-		skippedDamaged:   "damaged while it was parked; the sender was asked to send it again",
-		skippedRevoked:   "dropped, because its sender may not write any more",
-		skippedAnswer:    "the answer to a question; the run that asked went on with it",
-		skippedUnfit:     "it did not fit the question that the agent had asked; the sender was told",
+		"command":               "a command, answered by claybot itself",
+		"reset":                 "dropped: the conversation was reset before its turn came",
+		"empty":                 "it had no text",
+		"too_long":              "it was too long; the sender was told",
+		skippedFull:             "too many messages waited already; the sender was told",
+		"operator":              "dropped by an operator",
+		skippedStopped:          "canceled before its turn came",
+		"run_ended":             "the run it answers had ended",
+		"token_rejected":        "dropped, because a message sent together with it failed",
+		"agent_deleted":         "dropped, because its agent was deleted",
+		skippedDamaged:          "damaged while it was parked; the sender was asked to send it again",
+		skippedRevoked:          "dropped, because its sender may not write any more",
+		questions.SkippedAnswer: "the answer to a question; the run that asked went on with it",
+		questions.SkippedUnfit:  "it did not fit the question that the agent had asked; the sender was told",
 	}
 	if words, ok := known[reason]; ok {
 		return words
@@ -283,12 +285,12 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 // canceledWords says who stopped a run, by the word that is stored.
 func canceledWords(by string) string {
 	known := map[string]string{
-		"user":          "the run was stopped in the chat",
-		"reset":         "the run was stopped by a new conversation",
-		people.Operator: "an operator stopped the run",
-		"parent":        "its parent stopped the run",
-		ByTime:          "the run ended, because its question had no answer in time",
-		ByMessage:       "the run ended, because another message came in place of an answer",
+		"user":              "the run was stopped in the chat",
+		"reset":             "the run was stopped by a new conversation",
+		people.Operator:     "an operator stopped the run",
+		"parent":            "its parent stopped the run",
+		questions.ByTime:    "the run ended, because its question had no answer in time",
+		questions.ByMessage: "the run ended, because another message came in place of an answer",
 	}
 	if words, ok := known[by]; ok {
 		return words

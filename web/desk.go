@@ -5,6 +5,8 @@ import (
 	"io"
 	"iter"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/runs"
@@ -159,10 +161,10 @@ type Answers interface {
 	// has expired, agentsystem.ErrApproved for the second yes of a person where
 	// somebody else must approve, and an *agentsystem.AnswerError when the value
 	// does not fit.
-	AnswerQuestion(ctx context.Context, id string, a agentsystem.Said) error
+	AnswerQuestion(ctx context.Context, id string, a questions.Said) error
 	// Lacking is how many more people must approve the action of a question,
 	// somebody else each, once this was said to it.
-	Lacking(q claybot.Question, a agentsystem.Said) int
+	Lacking(q claybot.Question, a questions.Said) int
 	// AnswerRun answers several questions of a paused run by their keys or ids:
 	// all of them or, when one value does not fit, none. The error is an
 	// agentsystem.AnswerError with a sentence for each.

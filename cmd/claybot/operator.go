@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -18,6 +19,7 @@ import (
 type operator struct {
 	*agentsystem.AgentSystem
 	*people.Directory
+	*questions.Questions
 	access  func() configs.Access
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }

@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -103,7 +104,7 @@ func (c questionsShowCmd) Run(e *env) error {
 	if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
 		return err
 	}
-	next, ok := agentsystem.NextApproval(q.Question, q.Run, open.Questions)
+	next, ok := questions.NextApproval(q.Question, q.Run, open.Questions)
 	if !ok {
 		return nil
 	}

@@ -121,7 +121,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	}
 	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system), b.d.remembering(key, p.Notes.Off), b.more)
 	if key.kind == claybot.AgentUser {
-		all = append(all, questions.Tools(system)...)
+		all = append(all, questions.Tools(system.Questions)...)
 	}
 	if key.kind == claybot.AgentCron && b.tasks != nil {
 		all = append(all, schedule.MemoryTools(b.tasks)...)

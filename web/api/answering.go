@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
@@ -57,7 +59,7 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Ag
 	} else {
 		err = desk.AnswerRun(ctx, first.Run, values, web.User(r), claybot.ViaHTTP)
 	}
-	var wrong *agentsystem.AnswerError
+	var wrong *questions.AnswerError
 	switch {
 	case errors.As(err, &wrong) && strings.HasPrefix(before, unfit):
 		_, err := desk.CancelRun(ctx, first.Run, web.User(r))

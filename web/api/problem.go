@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot/agentsystem"
@@ -90,7 +92,7 @@ func (a *api) problemOf(r *http.Request, o operation, err error) *problem {
 func explain(o operation, err error) *problem {
 	var p *problem
 	var no web.Refusal
-	var wrong *agentsystem.AnswerError
+	var wrong *questions.AnswerError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -98,7 +100,7 @@ func explain(o operation, err error) *problem {
 		return &problem{status: http.StatusConflict, Code: "refused", Message: string(no)}
 	case errors.As(err, &wrong):
 		return &problem{status: http.StatusBadRequest, Code: "values", Message: "Some values do not fit; nothing was changed.", Fields: wrong.Faults}
-	case errors.Is(err, agentsystem.ErrApproved):
+	case errors.Is(err, questions.ErrApproved):
 		return &problem{status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}
 	case errors.Is(err, agentsystem.ErrUsed):
 		return &problem{status: http.StatusConflict, Code: "key_used", Message: "That idempotency key was used for another message.", Fix: "Use a new key for each message."}

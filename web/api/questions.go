@@ -11,8 +11,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -131,7 +132,7 @@ func (a *api) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 		return forbidden("To approve something for good changes a setting of the agent, which needs the scope admin.",
 			"Leave scope out to approve this action alone, or use a token with the scope admin.")
 	}
-	said := agentsystem.Said{
+	said := questions.Said{
 		Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
 	}
 	err = a.closed(r.Context(), q, true)
@@ -219,6 +220,6 @@ func (a *api) nextApproval(ctx context.Context, q storage.OpenQuestion) (next st
 	if err != nil {
 		return next, false, err
 	}
-	next, ok = agentsystem.NextApproval(q.Question, q.Run, open)
+	next, ok = questions.NextApproval(q.Question, q.Run, open)
 	return next, ok, nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -77,9 +78,10 @@ type rig struct {
 type desk struct {
 	*agentsystem.AgentSystem
 	*people.Directory
+	*questions.Questions
 }
 
-func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People} }
+func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions} }
 
 var _ web.Desk = desk{}
 
@@ -162,7 +164,7 @@ func (r *rig) begin() {
 		Models: func(claybot.Agent) []string { return []string{"script", "other"} },
 		Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
 	})
-	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system), clock.Tools(), r.tools)...)
+	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system.Questions), clock.Tools(), r.tools)...)
 	if err != nil {
 		r.Fatal(err)
 	}

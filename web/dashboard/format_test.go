@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -115,7 +116,7 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("x: %w", storage.ErrNotFound), 404, "That is not here"},
 		{fmt.Errorf("x: %w", storage.ErrState), 409, "That is not possible any more"},
 		{web.Refusal("Not that one."), 400, "Not that one."},
-		{&agentsystem.AnswerError{Faults: map[string]string{"b": "Two.", "a": "One."}}, 400, "One. Two."},
+		{&questions.AnswerError{Faults: map[string]string{"b": "Two.", "a": "One."}}, 400, "One. Two."},
 		{refused(418, "Tea.", ""), 418, "Tea."},
 		{errors.New("open /secret/path: no"), 500, "That did not work; the log says why."},
 	} {

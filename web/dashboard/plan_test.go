@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -19,7 +20,7 @@ import (
 func (w *works) asks(engine, text string) (claybot.Run, storage.OpenQuestion) {
 	w.Helper()
 	run := w.ran(w.ask(engine, text), claybot.RunAwaiting)
-	open, err := w.system.OpenQuestions(w.Context(), run.Agent)
+	open, err := w.system.Questions.OpenQuestions(w.Context(), run.Agent)
 	if err != nil || len(open) != 1 {
 		w.Fatalf("%d questions, %v", len(open), err)
 	}
@@ -102,7 +103,7 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("it says %q", got)
 			}
 			ended := w.ran(run.Messages[0], claybot.RunSucceeded)
-			now, err := w.system.Question(t.Context(), q.ID)
+			now, err := w.system.Questions.Question(t.Context(), q.ID)
 			if err != nil || now.Answer == nil || string(now.Answer.Value) != tt.value || now.Answer.Scope != tt.scope || now.Answer.Reason != tt.why || now.Answer.Via != claybot.ViaWeb {
 				t.Errorf("the answer is %+v, %v", now.Answer, err)
 			}
@@ -155,7 +156,7 @@ func TestAlwaysNeedsAdmin(t *testing.T) {
 	if got := operator.do(http.MethodPost, path+"always", url.Values{}, bearer...); got.code != http.StatusForbidden || !strings.Contains(got.body, "needs the scope admin") {
 		t.Errorf("always = %d %s", got.code, got.body)
 	}
-	if now, err := w.system.Question(t.Context(), q.ID); err != nil || now.Answer != nil {
+	if now, err := w.system.Questions.Question(t.Context(), q.ID); err != nil || now.Answer != nil {
 		t.Errorf("what was refused is the answer %+v, %v", now.Answer, err)
 	}
 	if got := operator.do(http.MethodPost, path+"session", url.Values{}, bearer...); got.code >= 300 {
@@ -306,7 +307,7 @@ func TestExploredPage(t *testing.T) {
 // alsoOthers is a desk where others must approve as well.
 type alsoOthers struct{ web.Desk }
 
-func (alsoOthers) Lacking(_ claybot.Question, s agentsystem.Said) int {
+func (alsoOthers) Lacking(_ claybot.Question, s questions.Said) int {
 	if s.Value == "approve" {
 		return 2
 	}
@@ -334,9 +335,9 @@ func TestMoreMustApprove(t *testing.T) {
 // and where other answers come too late: somebody else is asked by now.
 type againApproved struct{ web.Desk }
 
-func (againApproved) AnswerQuestion(_ context.Context, _ string, s agentsystem.Said) error {
+func (againApproved) AnswerQuestion(_ context.Context, _ string, s questions.Said) error {
 	if s.Value == "approve" {
-		return agentsystem.ErrApproved
+		return questions.ErrApproved
 	}
 	return storage.ErrState
 }

@@ -14,8 +14,9 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -181,7 +182,7 @@ func (b *board) another(ctx context.Context, q storage.OpenQuestion, err error) 
 	if failed != nil {
 		return failed
 	}
-	next, ok := agentsystem.NextApproval(q.Question, q.Run, open)
+	next, ok := questions.NextApproval(q.Question, q.Run, open)
 	if !ok {
 		return err
 	}
@@ -189,7 +190,7 @@ func (b *board) another(ctx context.Context, q storage.OpenQuestion, err error) 
 }
 
 // saidOf reads the answer from a form, and how its taking is confirmed.
-func saidOf(f url.Values) (s agentsystem.Said, words string, err error) {
+func saidOf(f url.Values) (s questions.Said, words string, err error) {
 	switch f.Get("verdict") {
 	case "":
 		s.Value = strings.Join(f["value"], ", ")
@@ -199,23 +200,23 @@ func saidOf(f url.Values) (s agentsystem.Said, words string, err error) {
 		}
 		return s, "Answered. The run goes on.", nil
 	case "approve":
-		return agentsystem.Said{Value: "approve"}, "Approved. The run goes on.", nil
+		return questions.Said{Value: "approve"}, "Approved. The run goes on.", nil
 	case "edit":
 		args := strings.TrimSpace(f.Get("args"))
 		if args == "" {
 			return s, "", refused(http.StatusBadRequest, "There are no arguments.", "Write them as a JSON object, or approve the action as it is.")
 		}
-		return agentsystem.Said{Value: "approve", Args: args}, "Approved with your arguments. The run goes on.", nil
+		return questions.Said{Value: "approve", Args: args}, "Approved with your arguments. The run goes on.", nil
 	case "session":
-		return agentsystem.Said{Value: "approve", Scope: claybot.ApproveSession}, "Approved, and not asked again until the next reset.", nil
+		return questions.Said{Value: "approve", Scope: claybot.ApproveSession}, "Approved, and not asked again until the next reset.", nil
 	case "always":
-		return agentsystem.Said{Value: "approve", Scope: claybot.ApproveAlways}, "Approved, now and always. The settings of the agent take it back.", nil
+		return questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "Approved, now and always. The settings of the agent take it back.", nil
 	case "deny":
 		reason := strings.TrimSpace(f.Get("reason"))
 		if utf8.RuneCountInString(reason) > reasonRunes {
 			return s, "", refused(http.StatusBadRequest, "The reason is too long.", "Say it in at most "+strconv.Itoa(reasonRunes)+" characters.")
 		}
-		return agentsystem.Said{Value: "deny", Reason: reason}, "Denied. The run goes on without it.", nil
+		return questions.Said{Value: "deny", Reason: reason}, "Denied. The run goes on without it.", nil
 	}
 	return s, "", refused(http.StatusBadRequest, "There is no such verdict.", "Approve or deny.")
 }

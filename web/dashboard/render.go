@@ -16,9 +16,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot/people"
 
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -232,7 +233,7 @@ func refused(status int, message, fix string) error {
 func explain(err error) *problem {
 	var p *problem
 	var no web.Refusal
-	var answers *agentsystem.AnswerError
+	var answers *questions.AnswerError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -245,7 +246,7 @@ func explain(err error) *problem {
 		}
 		slices.Sort(faults)
 		return &problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(faults, " ")}
-	case errors.Is(err, agentsystem.ErrApproved):
+	case errors.Is(err, questions.ErrApproved):
 		return &problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Deny it to take the approval back."}
 	case errors.Is(err, people.ErrCodesLocked):
 		return &problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes.", Fix: "Try again in some minutes."}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -100,9 +101,10 @@ func startRig(t *testing.T) *rig {
 type desk struct {
 	*agentsystem.AgentSystem
 	*people.Directory
+	*questions.Questions
 }
 
-func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People} }
+func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions} }
 
 var _ web.Desk = desk{}
 
@@ -159,7 +161,7 @@ func (r *rig) start() {
 		r.Fatal(err)
 	}
 	r.system = agentsystem.New(r.systemConfig(log))
-	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system), messaging.Tools(r.system),
+	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system.Questions), messaging.Tools(r.system),
 		todos.Tools(r.db, r.system, func(tools.Env) bool { return true }))...)
 	if err != nil {
 		r.Fatal(err)

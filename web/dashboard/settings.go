@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
@@ -93,7 +95,7 @@ func (b *board) configure(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.Approved = stillApproved(now.Own.Approved, r.PostForm["shown"], r.PostForm["approved"])
 	err = b.Desk.Configure(r.Context(), agentOf(r), s)
-	if wrong, ok := errors.AsType[*agentsystem.AnswerError](err); ok {
+	if wrong, ok := errors.AsType[*questions.AnswerError](err); ok {
 		return faulty(wrong.Faults)
 	}
 	if err != nil {

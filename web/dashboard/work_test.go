@@ -12,8 +12,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/questions"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
@@ -260,7 +261,7 @@ func TestSaid(t *testing.T) {
 		got := fmt.Sprint(s, " ", words)
 		if err != nil {
 			got = "refused"
-			if p, ok := errors.AsType[*problem](err); !ok || p.Status != http.StatusBadRequest || s != (agentsystem.Said{}) {
+			if p, ok := errors.AsType[*problem](err); !ok || p.Status != http.StatusBadRequest || s != (questions.Said{}) {
 				t.Errorf("%.60s: %v, %+v", query, err, s)
 			}
 		}

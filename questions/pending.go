@@ -1,4 +1,4 @@
-package agentsystem
+package questions
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// pausedRun is the run of an agent that waits for answers, and the first question
+// PausedRun is the run of an agent that waits for answers, and the first question
 // that has none; ok is false where there is no such question.
-func (s *AgentSystem) pausedRun(ctx context.Context, id claybot.AgentID) (run claybot.Run, q claybot.Question, ok bool, err error) {
+func (s *Questions) PausedRun(ctx context.Context, id claybot.AgentID) (run claybot.Run, q claybot.Question, ok bool, err error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
 		return run, q, false, storage.Ignore(err, storage.ErrNotFound)
@@ -36,15 +36,15 @@ func (s *AgentSystem) pausedRun(ctx context.Context, id claybot.AgentID) (run cl
 	return run, q, false, nil
 }
 
-// tellPending adds to a message that will wait behind an open question what it waits
+// TellPending adds to a message that will wait behind an open question what it waits
 // for. The notice commits together with the message, and its id makes it one for each
 // question. A message that cannot be looked at is taken in without a notice: the next
 // one has it.
-func (s *AgentSystem) tellPending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
+func (s *Questions) TellPending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
 	if p.Skip != "" || p.Message.Type != claybot.MessageUser || !agent.Descriptor.Foreground() {
 		return
 	}
-	_, q, ok, err := s.pausedRun(ctx, agent.ID)
+	_, q, ok, err := s.PausedRun(ctx, agent.ID)
 	if err != nil {
 		s.Log.Warn("cannot look for a pending question", "agent", agent.ID, "message", p.Message.ID, "err", err)
 		return
@@ -52,7 +52,7 @@ func (s *AgentSystem) tellPending(ctx context.Context, agent claybot.Agent, p *s
 	if !ok {
 		return
 	}
-	out := s.deliverer.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Pending(q, agent.Descriptor.Connector, s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
+	out := s.Sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Pending(q, agent.Descriptor.Connector, s.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID())))
 	for i := range out {
 		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
 	}

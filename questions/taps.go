@@ -1,4 +1,4 @@
-package agentsystem
+package questions
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // Press answers a question by the press of a button. An error means that the answer was
 // not taken.
-func (s *AgentSystem) Press(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !s.People.MayWrite(by) {
 		s.Log.Warn("a stranger tapped at a question", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
@@ -45,7 +45,7 @@ func (s *AgentSystem) Press(ctx context.Context, t connectors.Tap) (connectors.T
 }
 
 // closedText says why a question takes no answer any more.
-func (s *AgentSystem) closedText(ctx context.Context, q storage.OpenQuestion) string {
+func (s *Questions) closedText(ctx context.Context, q storage.OpenQuestion) string {
 	a, err := s.answerOf(ctx, q.Question)
 	switch {
 	case err != nil || a == nil && q.Expires > claybot.Now():

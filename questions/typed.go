@@ -1,4 +1,4 @@
-package agentsystem
+package questions
 
 import (
 	"context"
@@ -19,26 +19,26 @@ import (
 // The reasons for which a message of a person goes into no run, because it was
 // said to a question.
 const (
-	skippedAnswer = "answer" // it answered one
-	skippedUnfit  = "unfit"  // it did not fit
+	SkippedAnswer = "answer" // it answered one
+	SkippedUnfit  = "unfit"  // it did not fit
 )
 
 // A typing is what a person writes while a run of his agent waits for him.
 type typing struct {
-	*AgentSystem
+	*Questions
 	agent claybot.Agent
 	run   claybot.Run
 	open  []claybot.Question // without an answer, and not expired
 }
 
-// typed takes a text of a person as an answer, when his agent waits for one. It
+// Typed takes a text of a person as an answer, when his agent waits for one. It
 // reports whether the message was taken care of; everything else goes the usual
 // way.
 //
 // The message is stored first and says itself what follows from it, so that one
 // that comes again after a crash has the same effect, and one that comes again
 // otherwise has none.
-func (s *AgentSystem) typed(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
+func (s *Questions) Typed(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
 	if m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
 		return done, false, nil
 	}
@@ -49,29 +49,29 @@ func (s *AgentSystem) typed(ctx context.Context, agent claybot.Agent, m claybot.
 	if err != nil || len(t.open) == 0 {
 		return done, false, err
 	}
-	p, err := s.complete(ctx, agent, m)
+	p, err := s.Intake.Complete(ctx, agent, m)
 	if err != nil || p.Skip != "" { // nothing that anybody could read
 		return done, false, err
 	}
 	if err := t.judge(ctx, &p); err != nil || p.Message.Answer == nil && p.Skip == "" {
 		return done, false, err
 	}
-	done, err = s.boxes.Post(ctx, p)
+	done, err = s.Inbox.Post(ctx, p)
 	if err != nil {
 		return done, true, err
 	}
 	stored := p.Message
 	if done.Added {
-		s.accepted(ctx, agent, stored, done)
-	} else if stored, err = t.storedAs(ctx, m.ID); err != nil {
+		s.Intake.Accepted(ctx, agent, stored, done)
+	} else if stored, err = t.StoredAs(ctx, m.ID); err != nil {
 		return done, true, inbox.Unfinished(err)
 	}
 	return done, true, inbox.Unfinished(t.follow(ctx, stored))
 }
 
 // typing finds what the run of an agent waits to hear.
-func (s *AgentSystem) typing(ctx context.Context, agent claybot.Agent) (typing, error) {
-	t := typing{AgentSystem: s, agent: agent}
+func (s *Questions) typing(ctx context.Context, agent claybot.Agent) (typing, error) {
+	t := typing{Questions: s, agent: agent}
 	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
 	if err != nil || e.Run == "" {
 		return t, storage.Ignore(err, storage.ErrNotFound)
@@ -83,7 +83,7 @@ func (s *AgentSystem) typing(ctx context.Context, agent claybot.Agent) (typing, 
 		return t, nil
 	}
 	for _, q := range t.run.Awaiting.Questions {
-		if !s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) {
+		if !s.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) {
 			continue // others decide
 		}
 		if q.Explicit {
@@ -128,7 +128,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	m := &p.Message
 	answers, faults, at := t.tried(m.Text)
 	say := func(text string) []claybot.Outgoing {
-		return t.deliverer.Compose(delivery.ReplyTo(t.agent, *m, claybot.OutgoingNotice), text)
+		return t.Sender.Compose(delivery.ReplyTo(t.agent, *m, claybot.OutgoingNotice), text)
 	}
 	if len(faults) == 0 {
 		for i := range answers {
@@ -139,7 +139,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 			return err
 		}
 		m.Answer = &claybot.Answer{OK: true, Output: string(said), RunID: t.run.ID}
-		p.Skip = skippedAnswer
+		p.Skip = SkippedAnswer
 		left := slices.DeleteFunc(slices.Clone(t.open), func(q claybot.Question) bool {
 			return slices.ContainsFunc(answers, func(a claybot.Answered) bool { return a.Question == q.ID })
 		})
@@ -152,7 +152,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	_, err := t.Outbox.OutgoingByID(ctx, told)
 	switch {
 	case err == nil:
-		m.Answer = &claybot.Answer{RunID: t.run.ID, Error: skippedUnfit}
+		m.Answer = &claybot.Answer{RunID: t.run.ID, Error: SkippedUnfit}
 		return nil
 	case !errors.Is(err, storage.ErrNotFound):
 		return fmt.Errorf("look whether it was told before: %w", err)
@@ -162,7 +162,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 		return nil // nobody can be told: it waits for its turn
 	}
 	out[0].ID = told
-	p.Skip, p.Replies = skippedUnfit, out
+	p.Skip, p.Replies = SkippedUnfit, out
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (t typing) tried(text string) (answers []claybot.Answered, faults []string,
 	values, lines := keyed(t.open, text)
 	if !lines || len(t.open) == 1 {
 		q := t.open[0]
-		v, err := q.Check(text, t.zone())
+		v, err := q.Check(text, t.Zone())
 		if err == nil {
 			return []claybot.Answered{{Question: q.ID, Value: v}}, nil, q
 		}
@@ -197,7 +197,7 @@ func (t typing) tried(text string) (answers []claybot.Answered, faults []string,
 		if !given {
 			continue
 		}
-		v, err := q.Check(value, t.zone())
+		v, err := q.Check(value, t.Zone())
 		if err != nil {
 			if len(faults) == 0 {
 				at = q
@@ -236,16 +236,16 @@ func keyed(qs []claybot.Question, text string) (values map[string]string, ok boo
 
 // typedBefore does what follows from the newest message of a person, whose
 // source may not send it again although a crash came behind it.
-func (s *AgentSystem) typedBefore(ctx context.Context, agent claybot.Agent) error {
+func (s *Questions) typedBefore(ctx context.Context, agent claybot.Agent) error {
 	t, err := s.typing(ctx, agent)
 	if err != nil || len(t.open) == 0 {
 		return err
 	}
-	r, err := s.Inbox.LastReceipt(ctx, agent.ID)
+	r, err := s.Receipts.LastReceipt(ctx, agent.ID)
 	if err != nil {
 		return storage.Ignore(err, storage.ErrNotFound)
 	}
-	if err := s.carryOut(ctx, agent, r.Message); err != nil {
+	if err := s.Intake.CarryOut(ctx, agent, r.Message); err != nil {
 		return err
 	}
 	return t.follow(ctx, r.Message)
@@ -258,7 +258,7 @@ func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 		return nil // it is no answer to what is asked now
 	}
 	if !m.Answer.OK {
-		_, err := t.boxes.Post(ctx, storage.Posting{To: t.agent.ID, By: ByMessage, Message: claybot.AgentMessage{
+		_, err := t.Inbox.Post(ctx, storage.Posting{To: t.agent.ID, By: ByMessage, Message: claybot.AgentMessage{
 			ID: "instead/" + m.ID, Type: claybot.MessageCancel, Run: t.run.ID, At: claybot.Now(), From: m.From,
 		}})
 		return err
@@ -268,7 +268,7 @@ func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 		return fmt.Errorf("read what message %s answers: %w", m.ID, err)
 	}
 	for _, a := range answers {
-		won, err := t.postAnswer(ctx, t.agent.ID, t.run.ID, a)
+		won, err := t.PostAnswer(ctx, t.agent.ID, t.run.ID, a)
 		if err != nil {
 			return err
 		}
@@ -289,15 +289,15 @@ func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answ
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
 		return err // it is this very answer, or says the same
 	}
-	if err := t.deliverer.SendOnce(ctx, delivery.ReplyTo(t.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
+	if err := t.Sender.SendOnce(ctx, delivery.ReplyTo(t.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
 		return fmt.Errorf("tell that an answer came late: %w", err)
 	}
 	return nil
 }
 
-// takeTyped does what follows from texts that answered a question and were
+// TakeTyped does what follows from texts that answered a question and were
 // stored by an earlier process, which may have died before it could.
-func (s *AgentSystem) takeTyped(ctx context.Context) {
+func (s *Questions) TakeTyped(ctx context.Context) {
 	open, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
 		s.Log.Error("cannot look for open questions", "err", err)
@@ -319,10 +319,10 @@ func (s *AgentSystem) takeTyped(ctx context.Context) {
 	}
 }
 
-// storedAs is a message as it was stored when it came first. One that is known
+// StoredAs is a message as it was stored when it came first. One that is known
 // under another id is as it is: it was taken care of then.
-func (s *AgentSystem) storedAs(ctx context.Context, id claybot.MessageID) (claybot.AgentMessage, error) {
-	r, err := s.Inbox.Receipt(ctx, id)
+func (s *Questions) StoredAs(ctx context.Context, id claybot.MessageID) (claybot.AgentMessage, error) {
+	r, err := s.Receipts.Receipt(ctx, id)
 	if err != nil {
 		return claybot.AgentMessage{ID: id}, storage.Ignore(err, storage.ErrNotFound)
 	}

@@ -1,4 +1,4 @@
-package agentsystem
+package questions
 
 import (
 	"cmp"
@@ -31,10 +31,10 @@ type Decision struct {
 	Args     string                `json:"args,omitempty"`
 }
 
-// decision is what /approve or /deny does and says: about the approval that is
+// Decision is what /approve or /deny does and says: about the approval that is
 // named, or the only one that waits for this person, in whatever run it was asked
 // for. The decision is nil where there is nothing to do.
-func (s *AgentSystem) decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
+func (s *Questions) Decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
 	open, err := s.approvals(ctx, agent.Descriptor.OwnerID())
 	if err != nil {
 		return nil, "", err
@@ -75,7 +75,7 @@ func (s *AgentSystem) decision(ctx context.Context, agent claybot.Agent, m clayb
 
 // readOf are the approvals that a person can mean who names none: those that he
 // has read and, of these, rather the ones that he has not approved before.
-func (s *AgentSystem) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (meant []claybot.Question, err error) {
+func (s *Questions) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (meant []claybot.Question, err error) {
 	var before []claybot.Question
 	for _, q := range open {
 		read, err := s.readBefore(ctx, q, agent, m)
@@ -97,7 +97,7 @@ func (s *AgentSystem) readOf(ctx context.Context, open []claybot.Question, agent
 
 // decided is the decision about one approval: what was said beside it is a reason
 // for no, or the scope of a yes; args are edited arguments.
-func (s *AgentSystem) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*Decision, string, error) {
+func (s *Questions) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*Decision, string, error) {
 	o := &Decision{Question: about.ID, Approve: yes}
 	if !o.Approve {
 		o.Reason = rest
@@ -135,7 +135,7 @@ func scopeOf(word string) claybot.ApprovalScope {
 
 // readBefore reports whether a person could read a question before he wrote a
 // message: all of it had been sent to a chat of his.
-func (s *AgentSystem) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
+func (s *Questions) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
 	by := agent.Descriptor.OwnerID()
 	for place := range 1 + len(q.Approvers) {
 		if place > 0 && !slices.Contains(s.People.Identities(q.Approvers[place-1]), by) {
@@ -168,7 +168,7 @@ func (s *AgentSystem) readBefore(ctx context.Context, q claybot.Question, agent 
 
 // settled is an outgoing message; one that is on its way is given a moment to
 // arrive, for its reader may be quicker than its receipt.
-func (s *AgentSystem) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
+func (s *Questions) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
 	for range 40 {
 		o, err = s.Outbox.OutgoingByID(ctx, id)
 		if err != nil || o.State != claybot.SendAttempted {
@@ -187,7 +187,7 @@ func (s *AgentSystem) settled(ctx context.Context, id string) (o claybot.Outgoin
 const grain = 999
 
 // approvals are the open ones that a person may answer, the oldest first.
-func (s *AgentSystem) approvals(ctx context.Context, by string) (mine []claybot.Question, err error) {
+func (s *Questions) approvals(ctx context.Context, by string) (mine []claybot.Question, err error) {
 	all, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
 		return nil, err
@@ -210,8 +210,8 @@ func (s *AgentSystem) approvals(ctx context.Context, by string) (mine []claybot.
 	return mine, nil
 }
 
-// decide carries a decision out. Doing it again changes nothing.
-func (s *AgentSystem) decide(ctx context.Context, agent claybot.Agent, o Decision) error {
+// Decide carries a decision out. Doing it again changes nothing.
+func (s *Questions) Decide(ctx context.Context, agent claybot.Agent, o Decision) error {
 	said := Said{Value: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
 	if o.Approve {
 		said.Value = "approve"

@@ -1,4 +1,14 @@
-package agentsystem
+// Package questions asks people what a run needs to know or to have approved, and takes
+// their answers: by text, by button, by command, on the page or over HTTP.
+//
+// It guarantees that a question has one answer, the first that fits; that only the people
+// who are asked can give it; that an approval is never taken from a text written before
+// its question could be read; and that an answer is a message, so it is durable before
+// anything follows from it, and what a crash leaves undone is done again to the same
+// effect.
+//
+// The package must not import what runs agents or takes in messages; see Intake.
+package questions
 
 import (
 	"context"
@@ -18,7 +28,7 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-var _ tools.Questions = (*AgentSystem)(nil)
+var _ tools.Questions = (*Questions)(nil)
 
 const (
 	questionTime = 24 * time.Hour // how long a question is open that says nothing else
@@ -30,8 +40,8 @@ var errNobody = errors.New("no person reads along in this run, so nobody can be 
 
 // Ask implements tools.Questions. The person is asked when the run is paused;
 // what was asked before keeps its time.
-func (s *AgentSystem) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
-	t := s.turns.Of(env.Run)
+func (s *Questions) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
+	t := s.Work.Of(env.Run)
 	if !t.Agent.Descriptor.Foreground() || !t.Person() {
 		return tools.Result{}, errNobody
 	}
@@ -49,7 +59,7 @@ func (s *AgentSystem) Ask(ctx context.Context, env tools.Env, qs []claybot.Quest
 }
 
 // ask is what was said to the questions of a round, or what the run waits for.
-func (s *AgentSystem) ask(ctx context.Context, t runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (s *Questions) ask(ctx context.Context, t runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
 	wait := claybot.Awaiting{Reason: claybot.AwaitApproval}
 	answers := make([]claybot.Answered, 0, len(qs))
 	for i, q := range qs {
@@ -85,7 +95,7 @@ func (s *AgentSystem) ask(ctx context.Context, t runs.Work, round tools.Env, qs 
 
 // AskFor is ask for the work of a run. Who decides for an agent in the background is asked where
 // its owner wrote last.
-func (s *AgentSystem) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (s *Questions) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
 	for i, q := range qs {
 		if len(q.Approvers) > 0 || w.Agent.Descriptor.Foreground() {
 			continue
@@ -106,8 +116,8 @@ func (s *AgentSystem) AskFor(ctx context.Context, w runs.Work, round tools.Env, 
 }
 
 // answerOf is what was said to a question; nil when nothing was yet.
-func (s *AgentSystem) answerOf(ctx context.Context, q claybot.Question) (*claybot.Answered, error) {
-	r, err := s.Inbox.Receipt(ctx, q.AnswerID())
+func (s *Questions) answerOf(ctx context.Context, q claybot.Question) (*claybot.Answered, error) {
+	r, err := s.Receipts.Receipt(ctx, q.AnswerID())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, nil
@@ -148,12 +158,12 @@ func answersText(qs []claybot.Question, answers []claybot.Answered) string {
 
 // OpenQuestions lists the open questions of an agent, or of all when none is
 // named, the oldest first; 1,000 at most.
-func (s *AgentSystem) OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]storage.OpenQuestion, error) {
+func (s *Questions) OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]storage.OpenQuestion, error) {
 	return s.Asked.OpenQuestions(ctx, agent, maxQuestions)
 }
 
 // Question finds a question, open or answered; storage.ErrNotFound.
-func (s *AgentSystem) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
+func (s *Questions) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
 	return s.Asked.Question(ctx, id)
 }
 
@@ -162,7 +172,7 @@ func (s *AgentSystem) Question(ctx context.Context, id string) (storage.OpenQues
 // is closed, ErrApproved for the second yes of a person, and an *AnswerError when
 // the value does not fit. The first answer that fits counts; a second one changes
 // nothing.
-func (s *AgentSystem) AnswerQuestion(ctx context.Context, id string, a Said) error {
+func (s *Questions) AnswerQuestion(ctx context.Context, id string, a Said) error {
 	q, err := s.Asked.Question(ctx, id)
 	if err != nil {
 		return err
@@ -187,14 +197,14 @@ type Said struct {
 // AnswerRun answers several questions of a paused run by their keys or ids, all
 // or none; errors as of AnswerQuestion, with storage.ErrState when the run asks
 // nothing. The faults of the AnswerError have the names that were given.
-func (s *AgentSystem) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
+func (s *Questions) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
 	return s.answerRun(ctx, id, values, saidBy{by: by, via: via})
 }
 
 // AnswerSaid is AnswerRun for answers that came as a message, which is stored
 // with them: StartRun and Known find under its id the run that it answered. A
 // message that is known answers nothing; it is storage.ErrState.
-func (s *AgentSystem) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
+func (s *Questions) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
 	m.Text = claybot.Clean(m.Text)
 	return s.answerRun(ctx, id, values, saidBy{by: by, via: via, message: m})
 }
@@ -209,7 +219,7 @@ type saidBy struct {
 	message claybot.AgentMessage // in which the answers came; none without an id
 }
 
-func (s *AgentSystem) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, who saidBy) error {
+func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, who saidBy) error {
 	run, err := s.Runs.Run(ctx, id)
 	switch {
 	case err != nil:
@@ -264,7 +274,7 @@ func (s *AgentSystem) answerRun(ctx context.Context, id claybot.RunID, values ma
 // askedBy are the questions that a paused run asks and, where a name is none of
 // theirs, those that it asked before: they are closed, which is something else
 // than unknown.
-func (s *AgentSystem) askedBy(ctx context.Context, run claybot.Run, names map[string]string) ([]claybot.Question, error) {
+func (s *Questions) askedBy(ctx context.Context, run claybot.Run, names map[string]string) ([]claybot.Question, error) {
 	all := slices.Clone(run.Awaiting.Questions)
 	known := func(name string) bool { _, ok := named(all, name); return ok }
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
@@ -294,14 +304,14 @@ func named(qs []claybot.Question, name string) (claybot.Question, bool) {
 
 // answerAll checks the values, which are named by the ids of their questions,
 // and posts the answers when all fit.
-func (s *AgentSystem) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, who saidBy) error {
+func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, who saidBy) error {
 	var answers []claybot.Answered
 	faults := make(map[string]string)
 	for _, q := range qs {
 		if err := s.open(ctx, q, who.by, who.via); err != nil {
 			return err
 		}
-		v, err := q.Check(values[q.ID], s.zone())
+		v, err := q.Check(values[q.ID], s.Zone())
 		switch {
 		case err != nil:
 			faults[texts.QuestionKey(q.Question)] = err.Error()
@@ -332,14 +342,14 @@ func (s *AgentSystem) answerAll(ctx context.Context, qs []storage.OpenQuestion, 
 		}
 	}
 	for i, a := range answers {
-		won, err := s.postAnswer(ctx, agent, run, a)
+		won, err := s.PostAnswer(ctx, agent, run, a)
 		if err != nil {
 			return err
 		}
 		if !won {
 			return fmt.Errorf("question %s was answered meanwhile: %w", a.Question, storage.ErrState)
 		}
-		if err := s.mark(ctx, qs[i].Question, a); err != nil { // the run does so when it goes on
+		if err := s.Mark(ctx, qs[i].Question, a); err != nil { // the run does so when it goes on
 			s.Log.Warn("an answer is not shown yet", "question", a.Question, "err", err)
 		}
 	}
@@ -349,8 +359,8 @@ func (s *AgentSystem) answerAll(ctx context.Context, qs []storage.OpenQuestion, 
 // postSaid stores the message in which answers came, with what follows from it,
 // before the answers themselves: a crash in between has them posted by the next
 // start, see typed.
-func (s *AgentSystem) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.AgentMessage, answers []claybot.Answered) error {
-	agent, err := s.lookup.Agent(ctx, id)
+func (s *Questions) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.AgentMessage, answers []claybot.Answered) error {
+	agent, err := s.Lookup.Agent(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -359,20 +369,20 @@ func (s *AgentSystem) postSaid(ctx context.Context, id claybot.AgentID, run clay
 		return err
 	}
 	m.Answer = &claybot.Answer{OK: true, Output: string(said), RunID: run}
-	done, err := s.boxes.Post(ctx, storage.Posting{To: id, Message: m, Skip: skippedAnswer})
+	done, err := s.Inbox.Post(ctx, storage.Posting{To: id, Message: m, Skip: SkippedAnswer})
 	if err != nil {
 		return err
 	}
 	if !done.Added {
 		return fmt.Errorf("message %s was said before: %w", m.ID, storage.ErrState)
 	}
-	s.accepted(ctx, agent, m, done)
+	s.Intake.Accepted(ctx, agent, m, done)
 	return nil
 }
 
 // SaidAgain is what became of a message that answered questions: the run that it answered, and which of its questions. What a crash or
 // a full disk kept from being posted then is posted now.
-func (s *AgentSystem) saidAgain(ctx context.Context, r storage.Receipt) (run claybot.Run, answered []string, err error) {
+func (s *Questions) SaidAgain(ctx context.Context, r storage.Receipt) (run claybot.Run, answered []string, err error) {
 	m := r.Message
 	run, err = s.Runs.Run(ctx, m.Answer.RunID)
 	if err != nil {
@@ -387,7 +397,7 @@ func (s *AgentSystem) saidAgain(ctx context.Context, r storage.Receipt) (run cla
 		if run.State != claybot.RunAwaiting {
 			continue
 		}
-		if _, err := s.postAnswer(ctx, r.Agent, run.ID, x); err != nil {
+		if _, err := s.PostAnswer(ctx, r.Agent, run.ID, x); err != nil {
 			return run, nil, err
 		}
 	}
@@ -397,7 +407,7 @@ func (s *AgentSystem) saidAgain(ctx context.Context, r storage.Receipt) (run cla
 // open reports why a question cannot be answered by somebody: it is closed, or
 // not his. Who comes over HTTP or a page was let in as an operator by the door;
 // in a chat only those may who are asked, or have approved before.
-func (s *AgentSystem) open(ctx context.Context, q storage.OpenQuestion, by string, via claybot.AnswerVia) error {
+func (s *Questions) open(ctx context.Context, q storage.OpenQuestion, by string, via claybot.AnswerVia) error {
 	e, err := s.Index.IndexedAgentByID(ctx, q.Agent)
 	if err != nil {
 		return err
@@ -420,9 +430,9 @@ func (s *AgentSystem) open(ctx context.Context, q storage.OpenQuestion, by strin
 	return nil
 }
 
-// mayAnswer reports whether a person, by his owner id, may answer a question of
+// MayAnswer reports whether a person, by his owner id, may answer a question of
 // an agent: who is named by it, or else the agent's own person.
-func (s *AgentSystem) mayAnswer(q claybot.Question, d claybot.Descriptor, by string) bool {
+func (s *Questions) MayAnswer(q claybot.Question, d claybot.Descriptor, by string) bool {
 	may := q.Approvers
 	if len(may) == 0 {
 		may = []string{d.OwnerID()}
@@ -432,11 +442,11 @@ func (s *AgentSystem) mayAnswer(q claybot.Question, d claybot.Descriptor, by str
 	})
 }
 
-// postAnswer gives a paused run what was said to a question. It reports whether
+// PostAnswer gives a paused run what was said to a question. It reports whether
 // this is the answer that counts, as it is when the same was posted before.
-func (s *AgentSystem) postAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) (bool, error) {
+func (s *Questions) PostAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) (bool, error) {
 	id := claybot.Question{ID: a.Question}.AnswerID()
-	done, err := s.boxes.Post(ctx, storage.Posting{To: agent, Message: claybot.AgentMessage{
+	done, err := s.Inbox.Post(ctx, storage.Posting{To: agent, Message: claybot.AgentMessage{
 		ID: id, Type: claybot.MessageAnswer, Run: run, At: claybot.Now(), From: claybot.Sender{UserID: a.By},
 		Answer: &claybot.Answer{OK: true, Output: texts.ValueText(a.Value), RunID: run, To: &a},
 	}})

@@ -1,4 +1,4 @@
-package agentsystem
+package questions
 
 import (
 	"context"
@@ -20,8 +20,8 @@ var ErrApproved = errors.New("approved already by the same person")
 
 // Lacking is how many more people must approve the action of a question, somebody
 // else each, once this was said to it; 0 as well for what is no approval.
-func (s *AgentSystem) Lacking(q claybot.Question, a Said) int {
-	if v, err := q.Check(a.Value, s.zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
+func (s *Questions) Lacking(q claybot.Question, a Said) int {
+	if v, err := q.Check(a.Value, s.Zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
 		return 0
 	}
 	return tools.Approvers{People: s.People.Identities}.Lacking(q, a.By, a.Args != "")
@@ -29,14 +29,14 @@ func (s *AgentSystem) Lacking(q claybot.Question, a Said) int {
 
 // approvedBefore reports whether somebody is among those who have approved what a
 // question is about. Operators, whom nobody can tell apart, are one of them.
-func (s *AgentSystem) approvedBefore(q claybot.Question, by string) bool {
+func (s *Questions) approvedBefore(q claybot.Question, by string) bool {
 	return q.Type == claybot.QuestionConfirm && q.Need > 1 && tools.Approvers{People: s.People.Identities}.Among(q.ApprovedBy, by)
 }
 
 // mayDecide is mayAnswer, and true for who has approved before: he is not asked
 // again, but is told so, and may still say no.
-func (s *AgentSystem) mayDecide(q claybot.Question, d claybot.Descriptor, by string) bool {
-	return s.mayAnswer(q, d, by) || s.approvedBefore(q, by)
+func (s *Questions) mayDecide(q claybot.Question, d claybot.Descriptor, by string) bool {
+	return s.MayAnswer(q, d, by) || s.approvedBefore(q, by)
 }
 
 // NextApproval is the question in which somebody else is asked to approve what q
@@ -60,7 +60,7 @@ func follows(q, before claybot.Question) bool {
 
 // closedID is what somebody reads who approves what has an answer already, by the
 // beginning of its id; empty where none of the open approvals follows it.
-func (s *AgentSystem) closedID(ctx context.Context, open []claybot.Question, word, by string) (string, error) {
+func (s *Questions) closedID(ctx context.Context, open []claybot.Question, word, by string) (string, error) {
 	for _, q := range open {
 		if q.Need < 2 || len(q.ApprovedBy) == 0 {
 			continue
@@ -89,7 +89,7 @@ func (s *AgentSystem) closedID(ctx context.Context, open []claybot.Question, wor
 
 // editFault says why an action cannot be approved with other arguments; empty
 // when it can. The question stays open then.
-func (s *AgentSystem) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
+func (s *Questions) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
 	switch {
 	case !yes:
 		return texts.EditDenied, nil
@@ -98,7 +98,7 @@ func (s *AgentSystem) editFault(ctx context.Context, q storage.OpenQuestion, yes
 	case who.scope != claybot.ApproveOnce:
 		return texts.EditOnce, nil
 	}
-	agent, err := s.lookup.Agent(ctx, q.Agent)
+	agent, err := s.Lookup.Agent(ctx, q.Agent)
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package agentsystem
+package questions
 
 import (
 	"context"
@@ -22,12 +22,12 @@ const (
 
 // Messages are the messages that ask, each where the people are who may answer. o has
 // what they have in common, and the route of the run.
-func (s *AgentSystem) Messages(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, qs []claybot.Question) (out []claybot.Outgoing, err error) {
+func (s *Questions) Messages(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, qs []claybot.Question) (out []claybot.Outgoing, err error) {
 	for i, q := range qs {
 		own, others := agent.Descriptor.Foreground(), false
 		switch {
-		case own && s.mayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
-			out = append(out, s.parts(q, 0, o, texts.Question(q, i, qs, agent.Descriptor.Connector, s.zone()))...)
+		case own && s.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+			out = append(out, s.parts(q, 0, o, texts.Question(q, i, qs, agent.Descriptor.Connector, s.Zone()))...)
 		case own && len(q.Approvers) > 0:
 			others = true
 		}
@@ -36,7 +36,7 @@ func (s *AgentSystem) Messages(ctx context.Context, agent claybot.Agent, o clayb
 			return nil, err
 		}
 		if others {
-			for k, x := range s.deliverer.Compose(o, texts.OthersDecide(q, len(elsewhere) > 0)) {
+			for k, x := range s.Sender.Compose(o, texts.OthersDecide(q, len(elsewhere) > 0)) {
 				x.ID = questionOutgoing(q, 0, k+1)
 				out = append(out, x)
 			}
@@ -47,8 +47,8 @@ func (s *AgentSystem) Messages(ctx context.Context, agent claybot.Agent, o clayb
 }
 
 // parts are the parts of one message that asks q; the last one has the buttons.
-func (s *AgentSystem) parts(q claybot.Question, place int, o claybot.Outgoing, text string) []claybot.Outgoing {
-	out := s.deliverer.Compose(o, text)
+func (s *Questions) parts(q claybot.Question, place int, o claybot.Outgoing, text string) []claybot.Outgoing {
+	out := s.Sender.Compose(o, text)
 	for k := range out {
 		out[k].ID = questionOutgoing(q, place, k+1)
 	}
@@ -61,7 +61,7 @@ func (s *AgentSystem) parts(q claybot.Question, place int, o claybot.Outgoing, t
 // askElsewhere asks the approvers of a question where they wrote last. The
 // agent's own person is asked where the run answers. It logs who cannot be asked:
 // operators of this machine are one person, asked in any of their chats.
-func (s *AgentSystem) askElsewhere(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, q claybot.Question) (out []claybot.Outgoing, err error) {
+func (s *Questions) askElsewhere(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, q claybot.Question) (out []claybot.Outgoing, err error) {
 	var asked, missing []string
 	for i, owner := range q.Approvers {
 		if agent.Descriptor.Foreground() && slices.Contains(s.People.Identities(owner), agent.Descriptor.OwnerID()) {
@@ -81,7 +81,7 @@ func (s *AgentSystem) askElsewhere(ctx context.Context, agent claybot.Agent, o c
 			return nil, err
 		}
 		o.Route = claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-		out = append(out, s.parts(q, i+1, o, texts.Elsewhere(q, s.zone()))...)
+		out = append(out, s.parts(q, i+1, o, texts.Elsewhere(q, s.Zone()))...)
 		asked = append(asked, owner)
 	}
 	console := func(owner string) bool { return slices.Contains(people.OperatorConsoles, owner) }
@@ -102,16 +102,16 @@ func questionOutgoing(q claybot.Question, place, part int) string {
 	return fmt.Sprintf("question/%s/%d", q.ID, part)
 }
 
-// closes is when a question expires. It is 0 for one that no run was paused for:
+// Closes is when a question expires. It is 0 for one that no run was paused for:
 // the process died before, so nobody could read it and its time begins anew.
-func (s *AgentSystem) closes(ctx context.Context, id string) (claybot.Time, error) {
+func (s *Questions) Closes(ctx context.Context, id string) (claybot.Time, error) {
 	q, err := s.Asked.Question(ctx, id)
 	return q.Expires, storage.Ignore(err, storage.ErrNotFound)
 }
 
-// answered is what was said to a question, or what time says to it; nil when it
+// Answered is what was said to a question, or what time says to it; nil when it
 // is open.
-func (s *AgentSystem) answered(ctx context.Context, run claybot.Run, q claybot.Question) (*claybot.Answered, error) {
+func (s *Questions) Answered(ctx context.Context, run claybot.Run, q claybot.Question) (*claybot.Answered, error) {
 	a, err := s.answerOf(ctx, q)
 	if a != nil || err != nil || run.Cancel != "" || q.Expires == 0 || claybot.Now() < q.Expires {
 		return a, err
@@ -119,7 +119,7 @@ func (s *AgentSystem) answered(ctx context.Context, run claybot.Run, q claybot.Q
 	// The answer of time is a message like any other, so there is one answer
 	// only, whoever comes at the same moment.
 	late := claybot.Answered{Question: q.ID, Value: s.defaultOf(q), Via: claybot.ViaDefault}
-	if _, err := s.postAnswer(ctx, run.Agent, run.ID, late); err != nil {
+	if _, err := s.PostAnswer(ctx, run.Agent, run.ID, late); err != nil {
 		return nil, fmt.Errorf("post the default of question %s: %w", q.ID, err)
 	}
 	return s.answerOf(ctx, q)
@@ -127,23 +127,23 @@ func (s *AgentSystem) answered(ctx context.Context, run claybot.Run, q claybot.Q
 
 // defaultOf is the answer to a question that nobody answered; nil when there is
 // none. Silence approves nothing.
-func (s *AgentSystem) defaultOf(q claybot.Question) json.RawMessage {
+func (s *Questions) defaultOf(q claybot.Question) json.RawMessage {
 	if q.Type == claybot.QuestionConfirm {
 		return json.RawMessage("false")
 	}
 	if q.Default == "" {
 		return nil
 	}
-	v, err := q.Check(q.Default, s.zone())
+	v, err := q.Check(q.Default, s.Zone())
 	if err != nil {
 		return nil
 	}
 	return v
 }
 
-// mark shows at the messages of a question what was said to it, and takes their
+// Mark shows at the messages of a question what was said to it, and takes their
 // buttons away.
-func (s *AgentSystem) mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
+func (s *Questions) Mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
 	out, err := s.replaced(ctx, q, "answered", texts.Answered(q, a))
 	if err != nil || len(out) == 0 {
 		return err
@@ -151,14 +151,14 @@ func (s *AgentSystem) mark(ctx context.Context, q claybot.Question, a claybot.An
 	for i := range out { // what was typed stands there already
 		out[i].EditOnly = a.Via == claybot.ViaText
 	}
-	if _, err := s.deliverer.Send(ctx, out...); err != nil {
+	if _, err := s.Sender.Send(ctx, out...); err != nil {
 		return fmt.Errorf("show an answer: %w", err)
 	}
 	return nil
 }
 
 // Withdraw returns what closes the messages of questions that were not answered.
-func (s *AgentSystem) Withdraw(ctx context.Context, open []claybot.Question) (all []claybot.Outgoing, err error) {
+func (s *Questions) Withdraw(ctx context.Context, open []claybot.Question) (all []claybot.Outgoing, err error) {
 	for _, q := range open {
 		out, err := s.replaced(ctx, q, "withdrawn", texts.Withdrawn(q))
 		if err != nil {
@@ -174,7 +174,7 @@ func (s *AgentSystem) Withdraw(ctx context.Context, open []claybot.Question) (al
 
 // replaced are the messages that take the places of those that asked q: of the
 // last part of each, which has the buttons.
-func (s *AgentSystem) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
+func (s *Questions) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
 	for place := range 1 + len(q.Approvers) {
 		first, err := s.Outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
 		if errors.Is(err, storage.ErrNotFound) {
@@ -184,7 +184,7 @@ func (s *AgentSystem) replaced(ctx context.Context, q claybot.Question, end, tex
 			return nil, fmt.Errorf("find the message of a question: %w", err)
 		}
 		o := claybot.Outgoing{Kind: first.Kind, Run: first.Run, Agent: first.Agent, Message: first.Message, Route: first.Route}
-		out := s.deliverer.Compose(o, text)
+		out := s.Sender.Compose(o, text)
 		if len(out) == 0 {
 			continue
 		}
