@@ -307,7 +307,7 @@ func (x waysideClaims) Yield(ctx context.Context, c storage.Claim) error {
 }
 
 type waysideInbox struct {
-	storage.Inbox
+	agentsystem.Inbox
 	*way
 }
 
@@ -333,7 +333,7 @@ func (i waysideInbox) Release(ctx context.Context, l storage.Lease, w storage.Wa
 }
 
 type waysideRuns struct {
-	storage.Runs
+	agentsystem.Runs
 	*way
 }
 
@@ -345,7 +345,7 @@ func (r waysideRuns) Finish(ctx context.Context, l storage.Lease, id claybot.Run
 }
 
 type waysideOutbox struct {
-	storage.Outbox
+	agentsystem.Outbox
 	*way
 }
 

@@ -83,7 +83,7 @@ func (c Config) patience(usual time.Duration) time.Duration { return max(c.hintT
 // many goroutines.
 type DB struct {
 	*relational.Store
-	Agents *relational.Agents // all of storage.Agents
+	Agents *relational.Agents // storage.Agents, storage.Histories and storage.Files
 	cfg    Config
 	log    *slog.Logger
 	pool   *pgxpool.Pool
@@ -347,7 +347,7 @@ func (db *DB) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]st
 	return alive, err
 }
 
-// Renew implements storage.Inbox.
+// Renew implements storage.Leases.
 func (db *DB) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
 	return db.vital.Renew(ctx, l, ttl)
 }

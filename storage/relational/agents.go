@@ -12,7 +12,11 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-var _ storage.Agents = (*Agents)(nil)
+var (
+	_ storage.Agents    = (*Agents)(nil)
+	_ storage.Histories = (*Agents)(nil)
+	_ storage.Files     = (*Agents)(nil)
+)
 
 // An Agents keeps agents in the tables of a Store: who they are in agents, what they
 // remember in records, what was sent to them in attachments. Every write of a

@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Run implements storage.Runs.
+// Run implements storage.RunReader.
 func (db *Store) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *Conn) (err error) {
@@ -19,7 +19,7 @@ func (db *Store) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
 	return run, err
 }
 
-// LastRun implements storage.Runs. Reserved ids that never became a run do not
+// LastRun implements storage.RunReader. Reserved ids that never became a run do not
 // count.
 func (db *Store) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error) {
 	var run claybot.Run
@@ -41,7 +41,7 @@ func (db *Store) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Ru
 
 const eventsQuery = "SELECT seq, v, type, at, data FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0+?"
 
-// Events implements storage.Runs. It reads in pages, so that a slow reader
+// Events implements storage.RunReader. It reads in pages, so that a slow reader
 // holds nothing.
 func (db *Store) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
 	const shortest, longest = 200, 3200

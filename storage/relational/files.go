@@ -43,7 +43,7 @@ func (r Row) Bytes(i int) []byte {
 	return b
 }
 
-// SaveFile implements storage.Agents. The bytes arrive outside of any transaction,
+// SaveFile implements storage.Files. The bytes arrive outside of any transaction,
 // so a slow sender holds up nobody; the row that says that the file is whole comes
 // last.
 func (s *Agents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
@@ -187,7 +187,7 @@ func (s *Agents) reference(ctx context.Context, id claybot.AgentID, file string)
 	return f, place, err
 }
 
-// OpenFile implements storage.Agents.
+// OpenFile implements storage.Files.
 func (s *Agents) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error) {
 	f, place, err := s.reference(ctx, id, file)
 	if err != nil {
@@ -234,7 +234,7 @@ func (r *chunks) Read(b []byte) (int, error) {
 	return r.rest.Read(b)
 }
 
-// SaveResult implements storage.Agents.
+// SaveResult implements storage.Files.
 func (s *Agents) SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (string, error) {
 	name := storage.ResultName(call)
 	_, err := write(ctx, s.Store, func(c *Conn) (int64, error) {

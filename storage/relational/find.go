@@ -19,7 +19,7 @@ const (
 	maxSplits = 8
 )
 
-// FindMessages implements storage.Inbox. Of more than 20 it returns the newest.
+// FindMessages implements storage.Receipts. Of more than 20 it returns the newest.
 func (db *Store) FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	var found []claybot.MessageID
 	err := db.read(ctx, func(c *Conn) error {

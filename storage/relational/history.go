@@ -103,7 +103,7 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c 
 	return m, nil
 }
 
-// Records implements storage.Agents.
+// Records implements storage.Histories.
 func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	m, err := s.remembered(ctx, id, func(c *Conn, page Ask) error {
 		known := false // an agent without records is not the same as none
@@ -116,7 +116,7 @@ func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Rec
 	return m.records, nil
 }
 
-// OpenHistory implements storage.Agents.
+// OpenHistory implements storage.Histories.
 func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
 	h := &history{s: s, lease: l}
 	m, err := s.remembered(ctx, l.Agent, func(c *Conn, page Ask) error {

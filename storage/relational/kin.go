@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Foreground implements storage.Index. It reads in pages, so that the caller
+// Foreground implements storage.AgentReader. It reads in pages, so that the caller
 // may use the store between two agents; one that is written to meanwhile may
 // come twice.
 func (db *Store) Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error] {
@@ -64,7 +64,7 @@ func (db *Store) Foreground(ctx context.Context, owners []string) iter.Seq2[stor
 	}
 }
 
-// Children implements storage.Index.
+// Children implements storage.AgentReader.
 func (db *Store) Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error) {
 	var entries []storage.IndexEntry
 	err := db.read(ctx, func(c *Conn) error {
@@ -84,7 +84,7 @@ func (db *Store) Children(ctx context.Context, parent claybot.AgentID) ([]storag
 	return entries, nil
 }
 
-// Started implements storage.Index.
+// Started implements storage.AgentReader.
 func (db *Store) Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error) {
 	var n int64
 	err := db.read(ctx, func(c *Conn) error {

@@ -13,7 +13,7 @@ import (
 // skippedDamaged is the skip reason of a message whose stored text is broken.
 const skippedDamaged = "damaged"
 
-// Acquire implements storage.Inbox.
+// Acquire implements storage.Leases.
 func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
 	if err := db.HeedClock(ctx, ttl); err != nil {
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
@@ -212,7 +212,7 @@ func (db *Store) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMes
 	return w.sound, c.left(a, len(w.damaged))
 }
 
-// Renew implements storage.Inbox.
+// Renew implements storage.Leases.
 func (db *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
 	type renewal struct {
 		lease  storage.Lease
@@ -242,7 +242,7 @@ func (db *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) 
 	return r.lease, r.cancel, nil
 }
 
-// Release implements storage.Inbox.
+// Release implements storage.Leases.
 func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		a, err := c.leased(l)
@@ -263,7 +263,7 @@ func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, o
 	return nil
 }
 
-// Settle implements storage.Inbox. A message that does not wait is refused with
+// Settle implements storage.Leases. A message that does not wait is refused with
 // storage.ErrNotFound; posts whose ids are known are ignored.
 func (db *Store) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {

@@ -283,7 +283,7 @@ func wordsOf(query string) []string {
 	return words[:min(len(words), maxWords)]
 }
 
-// MemoryVersions implements storage.Memories.
+// MemoryVersions implements storage.MemoryHistory.
 func (db *Store) MemoryVersions(ctx context.Context, scope, path string, limit int) ([]storage.MemoryVersion, error) {
 	var list []storage.MemoryVersion
 	err := db.read(ctx, func(c *Conn) error {
@@ -296,7 +296,7 @@ func (db *Store) MemoryVersions(ctx context.Context, scope, path string, limit i
 	return list, nil
 }
 
-// MemoryVersion implements storage.Memories.
+// MemoryVersion implements storage.MemoryHistory.
 func (db *Store) MemoryVersion(ctx context.Context, scope string, version int64) (v storage.MemoryVersion, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first(versionColumns+" WHERE scope = ? AND version = ?", func(r Row) error { v = readVersion(r); return nil }, scope, version))

@@ -112,7 +112,7 @@ func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) erro
 		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
 }
 
-// Sent implements storage.Outbox. A message that was sent without a receipt has
+// Sent implements storage.OutboxReader. A message that was sent without a receipt has
 // the empty one.
 func (db *Store) Sent(ctx context.Context, id string) (receipt string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
@@ -295,7 +295,7 @@ func (c *Conn) amend(id string, res storage.Resolution) error {
 	return err
 }
 
-// SentAfter implements storage.Outbox. Damaged messages are left out.
+// SentAfter implements storage.OutboxReader. Damaged messages are left out.
 func (db *Store) SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error) {
 	out, _, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
 		" FROM outbox WHERE dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, n, limit)
@@ -305,7 +305,7 @@ func (db *Store) SentAfter(ctx context.Context, dest string, n int64, limit int)
 	return out, nil
 }
 
-// LastN implements storage.Outbox. Damaged messages count.
+// LastN implements storage.OutboxReader. Damaged messages count.
 func (db *Store) LastN(ctx context.Context, dest string) (n int64, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT coalesce(max(n), 0) FROM outbox WHERE dest = ?", func(r Row) error { n = r.Int(0); return nil }, dest))

@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// OutgoingPage implements storage.Outbox. Damaged messages are in it, with that
+// OutgoingPage implements storage.OutboxReader. Damaged messages are in it, with that
 // as their cause.
 func (db *Store) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
 	if q.Open && q.State != "" && !open(q.State) {
@@ -84,7 +84,7 @@ func (db *Store) OutgoingByID(ctx context.Context, id string) (o claybot.Outgoin
 	return o, nil
 }
 
-// Retry implements storage.Outbox. A failed message gets all its attempts anew
+// Retry implements storage.OutboxControl. A failed message gets all its attempts anew
 // and keeps its place. A damaged one cannot be sent and is refused.
 func (db *Store) Retry(ctx context.Context, id string) (claybot.Outgoing, error) {
 	return db.operate(ctx, "retry", id, func(c *Conn, s claybot.SendState) error {
@@ -102,7 +102,7 @@ func (db *Store) Retry(ctx context.Context, id string) (claybot.Outgoing, error)
 	})
 }
 
-// Discard implements storage.Outbox. One that has failed already keeps its
+// Discard implements storage.OutboxControl. One that has failed already keeps its
 // cause.
 func (db *Store) Discard(ctx context.Context, id, cause string) (claybot.Outgoing, error) {
 	return db.operate(ctx, "discard", id, func(c *Conn, s claybot.SendState) error {

@@ -228,7 +228,7 @@ func (c *Conn) endParkedMessage(p storage.Parked, reason string) (bool, error) {
 	return true, c.saveInbox(a)
 }
 
-// ParkedTotals implements storage.Parking.
+// ParkedTotals implements storage.Figures.
 func (db *Store) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked ORDER BY n LIMIT 1), 0) FROM parked", func(r Row) error {

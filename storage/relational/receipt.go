@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Receipt implements storage.Inbox. A message whose stored text is damaged is
+// Receipt implements storage.Receipts. A message whose stored text is damaged is
 // reported with an error that wraps storage.ErrDamaged. Of a run that was
 // pruned only the id is known.
 func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
@@ -24,7 +24,7 @@ func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Rec
 	return rec, nil
 }
 
-// LastReceipt implements storage.Inbox.
+// LastReceipt implements storage.Receipts.
 func (db *Store) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+` FROM messages INDEXED BY messages_user
 		WHERE agent = ? AND type = 'user' ORDER BY n DESC LIMIT 1`, string(agent))
@@ -109,7 +109,7 @@ func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, e
 	return rec, err
 }
 
-// Transcript implements storage.Outbox. Damaged entries are left out.
+// Transcript implements storage.OutboxReader. Damaged entries are left out.
 func (db *Store) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
 	// A line is an entry and when it came to be.
 	type line struct {

@@ -142,7 +142,7 @@ func (c *Conn) bind(a *inboxRow, run claybot.RunID, b *batch) error {
 	return c.saveInbox(a)
 }
 
-// Take implements storage.Inbox. accept may be nil; it is called while other
+// Take implements storage.Leases. accept may be nil; it is called while other
 // writes wait, perhaps twice for one message, and must not use the store.
 func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error) {
 	taken, err := write(ctx, db, func(c *Conn) ([]claybot.AgentMessage, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// AgentSettings implements storage.Index. Settings that are damaged are left
+// AgentSettings implements storage.Settings. Settings that are damaged are left
 // out: their agent works as its profile says.
 func (db *Store) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
 	all := make(map[claybot.AgentID]claybot.Settings)
@@ -29,7 +29,7 @@ func (db *Store) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot
 	return all, nil
 }
 
-// SaveAgentSettings implements storage.Index.
+// SaveAgentSettings implements storage.Settings.
 func (db *Store) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
 	body, err := json.Marshal(s)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Waiting implements storage.Inbox. Damaged messages are left out; they are
+// Waiting implements storage.Receipts. Damaged messages are left out; they are
 // ended when the agent is next acquired.
 func (db *Store) Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error) {
 	var waiting []claybot.AgentMessage
