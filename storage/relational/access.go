@@ -38,7 +38,7 @@ func (db *Store) Grant(ctx context.Context, g storage.Grant) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.changedBy(versionAccess)
+		return struct{}{}, changedBy(c, versionAccess)
 	})
 	if err != nil {
 		return fmt.Errorf("grant %s:%s: %w", g.Connector, g.Subject, err)
@@ -53,7 +53,7 @@ func (db *Store) Revoke(ctx context.Context, connector, subject string) error {
 		if err := need(n > 0, err); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.changedBy(versionAccess)
+		return struct{}{}, changedBy(c, versionAccess)
 	})
 	if err != nil {
 		return fmt.Errorf("revoke %s:%s: %w", connector, subject, err)
@@ -99,7 +99,7 @@ func (db *Store) SavePairing(ctx context.Context, p storage.Pairing, reply ...cl
 		if err != nil {
 			return nil, err
 		}
-		return c.enqueue(c.now(), "", reply)
+		return enqueue(c, c.now(), "", reply)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("save pairing of %s:%s: %w", p.Connector, p.UserID, err)
@@ -131,7 +131,7 @@ func (db *Store) Mark(ctx context.Context, key string) (string, error) {
 // SetMark implements storage.Marks.
 func (db *Store) SetMark(ctx context.Context, key, value string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		return struct{}{}, c.setMark(storage.Mark{Key: key, Value: value})
+		return struct{}{}, setMark(c, storage.Mark{Key: key, Value: value})
 	})
 	if err != nil {
 		return fmt.Errorf("set mark %s: %w", key, err)

@@ -46,14 +46,14 @@ func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.
 	}
 	what := "agent for " + d.Key()
 	var a claybot.Agent
-	err := s.read(ctx, func(c *Conn) (err error) { a, err = c.agent("key", d.Key()); return err })
+	err := s.read(ctx, func(c *Conn) (err error) { a, err = loadAgent(c, "key", d.Key()); return err })
 	if err == nil && storage.Renamed(a.Descriptor, d) == a.Descriptor {
 		return a, nil
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
 	}
-	a, err = write(ctx, s.Store, func(c *Conn) (claybot.Agent, error) { return c.makeAgent(d, b) })
+	a, err = write(ctx, s.Store, func(c *Conn) (claybot.Agent, error) { return makeAgent(c, d, b) })
 	if err != nil {
 		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
 	}
@@ -62,17 +62,17 @@ func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.
 
 // makeAgent finds the agent of d, gives it the name that it is asked for by, or
 // makes it.
-func (c *Conn) makeAgent(d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
+func makeAgent(c *Conn, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
 	if err := c.lock("agent/" + d.Key()); err != nil {
 		return claybot.Agent{}, err
 	}
-	a, err := c.agent("key", d.Key())
+	a, err := loadAgent(c, "key", d.Key())
 	if err == nil {
 		if d = storage.Renamed(a.Descriptor, d); d == a.Descriptor {
 			return a, nil
 		}
 		a.Descriptor = d
-		return a, c.indexAgent(a)
+		return a, indexAgent(c, a)
 	}
 	if !errors.Is(err, storage.ErrNotFound) {
 		return a, err
@@ -80,21 +80,21 @@ func (c *Conn) makeAgent(d claybot.Descriptor, b *claybot.Background) (claybot.A
 	at := claybot.Time(c.now())
 	a = claybot.Agent{ID: claybot.NewID(), Descriptor: d, CreatedAt: at, State: storage.NewState(at)}
 	a.State.Background = b
-	if err := c.indexAgent(a); err != nil {
+	if err := indexAgent(c, a); err != nil {
 		return a, err
 	}
-	if err := c.saveState(a.ID, a.State); err != nil {
+	if err := saveState(c, a.ID, a.State); err != nil {
 		return a, err
 	}
-	if err := c.addRecords(a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
+	if err := addRecords(c, a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
 		return a, err
 	}
-	return c.agent("id", string(a.ID)) // b is the caller's
+	return loadAgent(c, "id", string(a.ID)) // b is the caller's
 }
 
-// agent loads one by its id or key. A damaged state is the one that an agent
+// loadAgent loads one by its id or key. A damaged state is the one that an agent
 // begins with.
-func (c *Conn) agent(column, value string) (a claybot.Agent, err error) {
+func loadAgent(c *Conn, column, value string) (a claybot.Agent, err error) {
 	err = need(c.first("SELECT id, descriptor, created_at, state FROM agents WHERE "+column+" = ?"+c.locked(), func(r Row) error {
 		a.ID, a.CreatedAt = claybot.AgentID(r.Str(0)), claybot.Time(r.Int(2))
 		a.State = storage.NewState(a.CreatedAt)
@@ -114,7 +114,7 @@ func (c *Conn) agent(column, value string) (a claybot.Agent, err error) {
 
 // Agent implements storage.Agents.
 func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent, err error) {
-	err = s.read(ctx, func(c *Conn) (err error) { a, err = c.agent("id", string(id)); return err })
+	err = s.read(ctx, func(c *Conn) (err error) { a, err = loadAgent(c, "id", string(id)); return err })
 	if err != nil {
 		return claybot.Agent{}, fmt.Errorf("agent %s: %w", id, err)
 	}
@@ -125,10 +125,10 @@ func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent
 // kept.
 func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
 	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
-		if _, err := c.leased(l); err != nil {
+		if _, err := leased(c, l); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.saveState(l.Agent, st)
+		return struct{}{}, saveState(c, l.Agent, st)
 	})
 	if err != nil {
 		return fmt.Errorf("save state of agent %s: %w", l.Agent, err)
@@ -136,7 +136,7 @@ func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.Agen
 	return nil
 }
 
-func (c *Conn) saveState(id claybot.AgentID, st claybot.AgentState) error {
+func saveState(c *Conn, id claybot.AgentID, st claybot.AgentState) error {
 	var before string
 	_, err := c.first("SELECT state FROM agents WHERE id = ?", func(r Row) error { before = r.Str(0); return nil }, id)
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 }
 
 func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
-	a, err := c.agent("id", string(id))
+	a, err := loadAgent(c, "id", string(id))
 	if err != nil {
 		return ignoreNotFound(err)
 	}
@@ -230,14 +230,14 @@ func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
 		s.log.Warn("channel moved, but the agent there is another one", "agent", id)
 		return nil
 	}
-	return c.indexAgent(a)
+	return indexAgent(c, a)
 }
 
 // Delete implements storage.Agents. What the agent remembered and was sent stays
 // for 30 days, see Prune.
 func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
 	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
-		a, err := c.loadInbox(id)
+		a, err := loadInbox(c, id)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -245,7 +245,7 @@ func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.unindex(a)
+		return struct{}{}, unindex(c, a)
 	})
 	if err != nil {
 		return fmt.Errorf("delete agent %s: %w", id, err)

@@ -13,7 +13,7 @@ import (
 func (db *Store) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *Conn) (err error) {
-		run, err = c.runOrReserved(id)
+		run, err = runOrReserved(c, id)
 		return err
 	})
 	return run, err
@@ -30,7 +30,7 @@ func (db *Store) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Ru
 		if err != nil {
 			return err
 		}
-		run, err = c.loadRun(id)
+		run, err = loadRun(c, id)
 		return err
 	})
 	if err != nil {

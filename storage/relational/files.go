@@ -95,7 +95,7 @@ func (s *Agents) attach(ctx context.Context, id claybot.AgentID, f claybot.FileR
 		return f, err
 	}
 	added, err := write(ctx, s.Store, func(c *Conn) (int64, error) {
-		if _, err := c.loadInbox(id); err != nil {
+		if _, err := loadInbox(c, id); err != nil {
 			return 0, err
 		}
 		return c.exec("INSERT INTO attachments (agent, id, body, place) VALUES (?, ?, ?, ?) ON CONFLICT (agent, id) DO NOTHING", id, f.ID, reference, place)
@@ -238,7 +238,7 @@ func (r *chunks) Read(b []byte) (int, error) {
 func (s *Agents) SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (string, error) {
 	name := storage.ResultName(call)
 	_, err := write(ctx, s.Store, func(c *Conn) (int64, error) {
-		if _, err := c.loadInbox(id); err != nil {
+		if _, err := loadInbox(c, id); err != nil {
 			return 0, err
 		}
 		return c.exec("INSERT INTO results (agent, name, text) VALUES (?, ?, ?) ON CONFLICT (agent, name) DO UPDATE SET text = excluded.text", id, name, text)

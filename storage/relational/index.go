@@ -83,7 +83,7 @@ func (db *Store) IndexAgents(ctx context.Context, agents ...claybot.Agent) error
 	}
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		for _, a := range agents {
-			if err := c.indexAgent(a); err != nil {
+			if err := indexAgent(c, a); err != nil {
 				return struct{}{}, fmt.Errorf("index agent %s: %w", a.ID, err)
 			}
 		}
@@ -92,7 +92,7 @@ func (db *Store) IndexAgents(ctx context.Context, agents ...claybot.Agent) error
 	return err
 }
 
-func (c *Conn) indexAgent(a claybot.Agent) error {
+func indexAgent(c *Conn, a claybot.Agent) error {
 	d, err := json.Marshal(a.Descriptor)
 	if err != nil {
 		return err
@@ -129,11 +129,11 @@ const reasonRemoved = "agent_removed"
 // and documents go with it. An unknown id changes nothing.
 func (db *Store) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		a, err := c.loadInbox(id)
+		a, err := loadInbox(c, id)
 		if err != nil {
 			return struct{}{}, ignoreNotFound(err)
 		}
-		return struct{}{}, c.unindex(a)
+		return struct{}{}, unindex(c, a)
 	})
 	if err != nil {
 		return fmt.Errorf("remove agent %s from the index: %w", id, err)
@@ -141,19 +141,19 @@ func (db *Store) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
 	return nil
 }
 
-func (c *Conn) unindex(a *inboxRow) error {
-	if _, err := c.drop(a, reasonRemoved, nil); err != nil {
+func unindex(c *Conn, a *inboxRow) error {
+	if _, err := dropWaiting(c, a, reasonRemoved, nil); err != nil {
 		return err
 	}
 	var notice *storage.Posting
 	if a.run != "" {
 		why := claybot.RunError{Code: reasonRemoved, Text: "the agent was deleted"}
-		run, err := c.failRun(a, why)
+		run, err := failRun(c, a, why)
 		if err = ignoreNotFound(err); err != nil {
 			return err
 		}
 		if run.ID != "" {
-			if notice, err = c.tellOfFailure(a, run, why); err != nil {
+			if notice, err = tellOfFailure(c, a, run, why); err != nil {
 				return err
 			}
 		}
@@ -176,10 +176,10 @@ func (c *Conn) unindex(a *inboxRow) error {
 		}
 	}
 	c.tally[countAgents]--
-	if err := c.refuseAll(a); err != nil {
+	if err := refuseAll(c, a); err != nil {
 		return err
 	}
-	return c.postNotice(notice)
+	return postNotice(c, notice)
 }
 
 // IndexedAgents implements storage.Index. It reads in pages, so that the

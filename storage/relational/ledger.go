@@ -19,16 +19,16 @@ const (
 // manualPrefix begins the instants that nobody scheduled.
 const manualPrefix = "manual/"
 
-// entered reports whether the ledger has the instant of f, at its attempt or a
+// inLedger reports whether the ledger has the instant of f, at its attempt or a
 // later one.
-func (c *Conn) entered(f claybot.Firing) (bool, error) {
+func inLedger(c *Conn, f claybot.Firing) (bool, error) {
 	return c.first("SELECT 1 FROM ledger WHERE task = ? AND instant = ? AND attempt >= ?",
 		func(Row) error { return nil }, f.Task, f.Instant, max(f.Attempt, 1))
 }
 
-// enter adds the row of f: of the message that it is, with what is to be said of
+// addToLedger adds the row of f: of the message that it is, with what is to be said of
 // it, or of the reason why it does not run.
-func (c *Conn) enter(f claybot.Firing, m claybot.MessageID, reason string, at int64) error {
+func addToLedger(c *Conn, f claybot.Firing, m claybot.MessageID, reason string, at int64) error {
 	err := c.do(`INSERT INTO ledger (task, instant, attempt, manual, planned, quiet, recovered, entered, message, reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		f.Task, f.Instant, max(f.Attempt, 1), strings.HasPrefix(f.Instant, manualPrefix), f.Planned, f.Quiet, f.Recovered,
@@ -38,7 +38,7 @@ func (c *Conn) enter(f claybot.Firing, m claybot.MessageID, reason string, at in
 
 // settleLedger writes how a run ended into the rows of its messages: the ledger
 // keeps it for longer than the run is kept.
-func (c *Conn) settleLedger(run *claybot.Run, o storage.Outcome, at int64) error {
+func settleLedger(c *Conn, run *claybot.Run, o storage.Outcome, at int64) error {
 	ids, err := json.Marshal(run.Messages)
 	if err != nil {
 		return err
@@ -58,11 +58,11 @@ func (c *Conn) settleLedger(run *claybot.Run, o storage.Outcome, at int64) error
 // Skip implements storage.Ledger.
 func (db *Store) Skip(ctx context.Context, f claybot.Firing, reason string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		known, err := c.entered(f)
+		known, err := inLedger(c, f)
 		if err != nil || known {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.enter(f, "", reason, c.now())
+		return struct{}{}, addToLedger(c, f, "", reason, c.now())
 	})
 	if err != nil {
 		return fmt.Errorf("skip %s of task %s: %w", f.Instant, f.Task, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // setMark sets one mark with the transaction; the zero Mark is none.
-func (c *Conn) setMark(m storage.Mark) error {
+func setMark(c *Conn, m storage.Mark) error {
 	if m.Key == "" {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (db *Store) SetMarks(ctx context.Context, values map[string]string) error {
 			if value := values[key]; value == "" {
 				err = c.do("DELETE FROM marks WHERE key = ?", key)
 			} else {
-				err = c.setMark(storage.Mark{Key: key, Value: value})
+				err = setMark(c, storage.Mark{Key: key, Value: value})
 			}
 			if err != nil {
 				return struct{}{}, err

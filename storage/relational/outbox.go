@@ -28,7 +28,7 @@ func (s stored) ask(out []claybot.Outgoing) []Ask {
 // enqueue adds outgoing messages with the run or message they answer, and
 // returns those that were new, as stored. Their N is set when the transaction has
 // committed: until then nobody may copy them.
-func (c *Conn) enqueue(at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
+func enqueue(c *Conn, at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
 	if len(out) == 0 {
 		return nil, nil
 	}
@@ -36,14 +36,14 @@ func (c *Conn) enqueue(at int64, origin string, out []claybot.Outgoing) ([]clayb
 	if err := c.ask(known.ask(out)...); err != nil {
 		return nil, err
 	}
-	return c.enqueueNew(at, origin, out, known)
+	return enqueueNew(c, at, origin, out, known)
 }
 
 // enqueueNew is enqueue where it is known which ones are there. One that another
 // transaction adds meanwhile has this one made again. A state other than waiting is
 // only taken for a send whose fate is unknown already: the beginning of an answer.
-func (c *Conn) enqueueNew(at int64, origin string, out []claybot.Outgoing, known stored) ([]claybot.Outgoing, error) {
-	if err := c.lockDests(out); err != nil {
+func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known stored) ([]claybot.Outgoing, error) {
+	if err := lockDests(c, out); err != nil {
 		return nil, err
 	}
 	added := make([]claybot.Outgoing, 0, len(out)) // it does not move: rows are told to it later
@@ -66,7 +66,7 @@ func (c *Conn) enqueueNew(at int64, origin string, out []claybot.Outgoing, known
 		}
 		known[o.ID] = true
 		added = append(added, o)
-		if err := c.insertOutgoing(at, origin, &added[len(added)-1]); err != nil {
+		if err := insertOutgoing(c, at, origin, &added[len(added)-1]); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +76,7 @@ func (c *Conn) enqueueNew(at int64, origin string, out []claybot.Outgoing, known
 // lockDests makes others wait who add messages for the same destinations: the order
 // of a destination is that of the commits. In one order, so that no two wait for
 // each other.
-func (c *Conn) lockDests(out []claybot.Outgoing) error {
+func lockDests(c *Conn, out []claybot.Outgoing) error {
 	if c.dialect.LockName == "" {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Conn) lockDests(out []claybot.Outgoing) error {
 }
 
 // insertOutgoing adds o and sets its N, at the latest when the transaction commits.
-func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) error {
+func insertOutgoing(c *Conn, at int64, origin string, o *claybot.Outgoing) error {
 	body, crc, err := encode(o)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (db *Store) Sent(ctx context.Context, id string) (receipt string, err error
 
 // Enqueue implements storage.Outbox.
 func (db *Store) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
-	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return c.enqueue(c.now(), "", o) })
+	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return enqueue(c, c.now(), "", o) })
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
@@ -194,7 +194,7 @@ func open(s claybot.SendState) bool { return s != claybot.SendSent && s != clayb
 func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		var beating bool
-		s, _, err := c.outgoing(claim, id, c.askBeating(claim.Node, &beating)...)
+		s, _, err := claimedOutgoing(c, claim, id, askBeating(c, claim.Node, &beating)...)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -218,20 +218,20 @@ func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) er
 // Resolve implements storage.Outbox. Recording the end of an ended message once
 // more in the same state changes nothing; another state is refused.
 func (db *Store) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.resolve(claim, id, res) })
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, resolveSend(c, claim, id, res) })
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", id, err)
 	}
 	return nil
 }
 
-func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) error {
+func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution) error {
 	switch res.State {
 	case claybot.SendSent, claybot.SendFailed, claybot.SendAmbiguous, claybot.SendWaiting:
 	default:
 		return fmt.Errorf("an attempt cannot end as %q", res.State)
 	}
-	s, dest, err := c.outgoing(claim, id)
+	s, dest, err := claimedOutgoing(c, claim, id)
 	switch {
 	case err != nil:
 		return err
@@ -246,7 +246,7 @@ func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) e
 	if lost || res.Resent || res.NoEdit || res.Edit != "" || res.Copies > 0 {
 		marked := res
 		marked.Resent = res.Resent || lost
-		if err := c.amend(id, marked); err != nil && !(lost && errors.Is(err, storage.ErrDamaged)) {
+		if err := amendOutgoing(c, id, marked); err != nil && !(lost && errors.Is(err, storage.ErrDamaged)) {
 			return err
 		}
 	}
@@ -268,12 +268,12 @@ func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) e
 	if err != nil || res.Notice == nil {
 		return err
 	}
-	_, err = c.enqueue(c.now(), "", []claybot.Outgoing{*res.Notice})
+	_, err = enqueue(c, c.now(), "", []claybot.Outgoing{*res.Notice})
 	return err
 }
 
-// amend changes the stored message for its next send.
-func (c *Conn) amend(id string, res storage.Resolution) error {
+// amendOutgoing changes the stored message for its next send.
+func amendOutgoing(c *Conn, id string, res storage.Resolution) error {
 	var o claybot.Outgoing
 	err := need(c.first("SELECT body, crc FROM outbox WHERE id = ?",
 		func(r Row) error { return decode(r.Str(0), r.Int(1), &o) }, id))

@@ -110,7 +110,7 @@ func (db *Store) Discard(ctx context.Context, id, cause string) (claybot.Outgoin
 		case claybot.SendFailed:
 			return nil
 		case claybot.SendWaiting:
-			return c.resolve(storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: cause})
+			return resolveSend(c, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: cause})
 		default:
 			return fmt.Errorf("it is %s: %w", s, storage.ErrState)
 		}
@@ -121,7 +121,7 @@ func (db *Store) Discard(ctx context.Context, id, cause string) (claybot.Outgoin
 // is then.
 func (db *Store) operate(ctx context.Context, verb, id string, do func(c *Conn, s claybot.SendState) error) (claybot.Outgoing, error) {
 	o, err := write(ctx, db, func(c *Conn) (o claybot.Outgoing, err error) {
-		s, _, err := c.outgoing(storage.Claim{}, id)
+		s, _, err := claimedOutgoing(c, storage.Claim{}, id)
 		if err != nil {
 			return o, err
 		}

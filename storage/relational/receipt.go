@@ -16,7 +16,7 @@ import (
 func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+" FROM messages WHERE id = ?", string(id))
 	if errors.Is(err, storage.ErrNotFound) {
-		err = db.read(ctx, func(c *Conn) (err error) { rec, err = c.parkedReceipt(string(id)); return err })
+		err = db.read(ctx, func(c *Conn) (err error) { rec, err = parkedReceipt(c, string(id)); return err })
 	}
 	if err != nil {
 		return storage.Receipt{}, fmt.Errorf("receipt of %s: %w", id, err)
@@ -40,8 +40,8 @@ const receiptColumns = "id, agent, run, skipped, body, crc, at, n"
 // firstBefore is how many of the messages before one a receipt names.
 const firstBefore = 10
 
-// queue tells what the message n of an agent waits for.
-func (c *Conn) queue(rec *storage.Receipt, n int64) error {
+// queueBefore tells what the message n of an agent waits for.
+func queueBefore(c *Conn, rec *storage.Receipt, n int64) error {
 	_, err := c.first("SELECT due_at, run FROM agents WHERE id = ?", func(r Row) error {
 		rec.Due, rec.Busy = claybot.Time(r.Int(0)), claybot.RunID(r.Str(1))
 		return nil
@@ -50,7 +50,7 @@ func (c *Conn) queue(rec *storage.Receipt, n int64) error {
 		return err
 	}
 	if rec.Busy != "" {
-		run, err := c.loadRun(rec.Busy)
+		run, err := loadRun(c, rec.Busy)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
 			return err // else it is not known what that run waits for
 		}
@@ -83,12 +83,12 @@ func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, e
 			return err
 		}
 		if run == "" && rec.Skipped == "" {
-			if err := c.queue(&rec, n); err != nil {
+			if err := queueBefore(c, &rec, n); err != nil {
 				return err
 			}
 		}
 		if run != "" {
-			loaded, err := c.loadRun(run)
+			loaded, err := loadRun(c, run)
 			if errors.Is(err, storage.ErrNotFound) { // it ended long ago, see Prune
 				loaded, err = claybot.Run{ID: run, Agent: rec.Agent}, nil
 			}

@@ -35,14 +35,14 @@ func decodeReminder(r Row) (storage.Reminder, error) {
 // AddReminder implements storage.Reminders. An unknown agent is refused with
 // storage.ErrNotFound.
 func (db *Store) AddReminder(ctx context.Context, r storage.Reminder, limit int) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.addReminder(r, limit) })
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, addReminder(c, r, limit) })
 	if err != nil {
 		return fmt.Errorf("add reminder %s: %w", r.ID, err)
 	}
 	return nil
 }
 
-func (c *Conn) addReminder(r storage.Reminder, limit int) error {
+func addReminder(c *Conn, r storage.Reminder, limit int) error {
 	if r.ID == "" {
 		return errNoID
 	}
@@ -50,7 +50,7 @@ func (c *Conn) addReminder(r storage.Reminder, limit int) error {
 	if err != nil || known {
 		return err
 	}
-	if _, err := c.loadInbox(r.Agent); err != nil {
+	if _, err := loadInbox(c, r.Agent); err != nil {
 		return err
 	}
 	var n int64
@@ -165,17 +165,17 @@ func (db *Store) remindOf(ctx context.Context, r storage.Reminder, posting func(
 	p, err := posting(r)                                   // not in the writer: it is the caller's code
 	if err == nil || errors.Is(err, storage.ErrNotFound) { // of an agent that is gone, it is removed only
 		p.To = r.Agent
-		added, err = write(ctx, db, func(c *Conn) (bool, error) { return c.remind(r, p) })
+		added, err = write(ctx, db, func(c *Conn) (bool, error) { return postReminder(c, r, p) })
 	}
 	return added, err
 }
 
-// remind posts a reminder that was not canceled meanwhile.
-func (c *Conn) remind(r storage.Reminder, p storage.Posting) (added bool, err error) {
+// postReminder posts a reminder that was not canceled meanwhile.
+func postReminder(c *Conn, r storage.Reminder, p storage.Posting) (added bool, err error) {
 	n, err := c.exec("DELETE FROM reminders WHERE agent = ? AND id = ?", r.Agent, r.ID)
 	if err != nil || n == 0 {
 		return false, err
 	}
-	done, err := c.post(p)
+	done, err := postMessage(c, p)
 	return done.Added, ignoreNotFound(err)
 }

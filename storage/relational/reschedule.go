@@ -33,7 +33,7 @@ func (db *Store) Reschedule(ctx context.Context, agent claybot.AgentID, wait fun
 		}
 		_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 			for i, t := range chunk {
-				if err := c.reschedule(t.id, waits[i]); err != nil {
+				if err := reschedule(c, t.id, waits[i]); err != nil {
 					return struct{}{}, fmt.Errorf("agent %s: %w", t.id, err)
 				}
 			}
@@ -46,8 +46,8 @@ func (db *Store) Reschedule(ctx context.Context, agent claybot.AgentID, wait fun
 	return nil
 }
 
-func (c *Conn) reschedule(id claybot.AgentID, w storage.Wait) error {
-	a, err := c.loadInbox(id)
+func reschedule(c *Conn, id claybot.AgentID, w storage.Wait) error {
+	a, err := loadInbox(c, id)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
@@ -57,7 +57,7 @@ func (c *Conn) reschedule(id claybot.AgentID, w storage.Wait) error {
 	}
 	a.dueAt = due
 	a.wake()
-	return c.saveInbox(a)
+	return saveInbox(c, a)
 }
 
 // waitingAgents lists the agents with waiting messages, or the one named if it

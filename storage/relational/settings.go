@@ -40,7 +40,7 @@ func (db *Store) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s cl
 		if err != nil {
 			return struct{}{}, err
 		}
-		if err := c.changedBy(versionSettings); err != nil {
+		if err := changedBy(c, versionSettings); err != nil {
 			return struct{}{}, err
 		}
 		if string(body) == "{}" {

@@ -18,7 +18,7 @@ const (
 
 // changedBy counts a change, with the transaction that makes it. A store that one
 // process uses alone has nobody to tell.
-func (c *Conn) changedBy(mark string) error {
+func changedBy(c *Conn, mark string) error {
 	if c.dialect.Alone {
 		return nil
 	}
