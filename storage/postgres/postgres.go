@@ -192,7 +192,7 @@ func (db *DB) open(ctx context.Context) error {
 	}
 	db.vital = relational.New(line{db, db.vitalPool}, &db.dialect, db.log)
 	db.Store = relational.New(db, &db.dialect, db.log)
-	db.Agents = &relational.Agents{Store: db.Store, Blobs: db.cfg.Blobs, MaxInline: db.cfg.MaxInline}
+	db.Agents = relational.NewAgents(db.Store, db.cfg.Blobs, db.cfg.MaxInline)
 	return db.loadSinks(ctx)
 }
 

@@ -23,11 +23,15 @@ var (
 // lease locks the agent's row and looks whether the lease still counts, so what one
 // process writes is whole before another one reads on.
 type Agents struct {
-	*Store
-	// Blobs keeps the bytes of files; nil keeps them in the table chunks, of at most
-	// MaxInline bytes each.
-	Blobs     storage.Blobs
-	MaxInline int64
+	*core
+	blobs     storage.Blobs
+	maxInline int64
+}
+
+// NewAgents returns the agents in the tables of db. blobs keeps the bytes of files; nil
+// keeps them in the table chunks, of at most maxInline bytes each; 0: any size.
+func NewAgents(db *Store, blobs storage.Blobs, maxInline int64) *Agents {
+	return &Agents{db.core, blobs, maxInline}
 }
 
 // AgentFor implements storage.Agents.
@@ -53,7 +57,7 @@ func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
 	}
-	a, err = write(ctx, s.Store, func(c *Conn) (claybot.Agent, error) { return makeAgent(c, d, b) })
+	a, err = write(ctx, s.core, func(c *Conn) (claybot.Agent, error) { return makeAgent(c, d, b) })
 	if err != nil {
 		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
 	}
@@ -124,7 +128,7 @@ func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent
 // SaveState implements storage.Agents. Members that this version does not know are
 // kept.
 func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
-	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
+	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
 		if _, err := leased(c, l); err != nil {
 			return struct{}{}, err
 		}
@@ -194,14 +198,14 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 	if from == to {
 		return nil
 	}
-	for e, err := range s.IndexedAgents(ctx) {
+	for e, err := range (index{s.core}).IndexedAgents(ctx) {
 		if err != nil {
 			return fmt.Errorf("move channel of %s: %w", connector, err)
 		}
 		if e.Descriptor.Connector != connector || e.Descriptor.ChannelID != from {
 			continue
 		}
-		_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) { return struct{}{}, s.move(c, e.ID, to) })
+		_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) { return struct{}{}, s.move(c, e.ID, to) })
 		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
 			s.log.Error("an agent of a moved channel stays where it is", "agent", e.ID, "err", err)
 			continue // the others follow
@@ -236,7 +240,7 @@ func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
 // Delete implements storage.Agents. What the agent remembered and was sent stays
 // for 30 days, see Prune.
 func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
-	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
+	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
 		a, err := loadInbox(c, id)
 		if err != nil {
 			return struct{}{}, err

@@ -44,7 +44,7 @@ func loadBudget(c *Conn, key string) (b storage.Budget, found bool, err error) {
 }
 
 // Reserve implements storage.Budgets. Those of one moment share a commit.
-func (db *Store) Reserve(ctx context.Context, r storage.Reservation) error {
+func (db spending) Reserve(ctx context.Context, r storage.Reservation) error {
 	if err := checkAmount(r.Amount); err != nil {
 		return fmt.Errorf("reserve: %w", err)
 	}
@@ -127,7 +127,7 @@ func reserveBudgets(c *Conn, r storage.Reservation) error {
 }
 
 // Book implements storage.Budgets.
-func (db *Store) Book(ctx context.Context, id string, actual storage.Amount) ([]storage.Budget, error) {
+func (db spending) Book(ctx context.Context, id string, actual storage.Amount) ([]storage.Budget, error) {
 	if err := checkAmount(actual); err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
@@ -186,7 +186,7 @@ func bookReservation(c *Conn, id string, actual *storage.Amount) ([]storage.Budg
 }
 
 // Abandoned implements storage.Budgets.
-func (db *Store) Abandoned(ctx context.Context, node string) (int, error) {
+func (db spending) Abandoned(ctx context.Context, node string) (int, error) {
 	total := 0
 	for {
 		n, err := write(ctx, db, func(c *Conn) (int, error) {
@@ -223,7 +223,7 @@ func (db *Store) Abandoned(ctx context.Context, node string) (int, error) {
 }
 
 // Extend implements storage.Budgets.
-func (db *Store) Extend(ctx context.Context, e storage.Extension) (storage.Budget, error) {
+func (db spending) Extend(ctx context.Context, e storage.Extension) (storage.Budget, error) {
 	if e.ID == "" || e.By <= 0 || e.By > maxAmount {
 		return storage.Budget{}, errors.New("extend a budget: want an id and an amount above 0")
 	}
@@ -251,7 +251,7 @@ func (db *Store) Extend(ctx context.Context, e storage.Extension) (storage.Budge
 }
 
 // Budgets implements storage.Budgets.
-func (db *Store) Budgets(ctx context.Context, limit int) (list []storage.Budget, err error) {
+func (db spending) Budgets(ctx context.Context, limit int) (list []storage.Budget, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+budgetColumns+" FROM budgets ORDER BY used_at DESC, key LIMIT 0+?", func(r Row) error {
 			list = append(list, decodeBudget(r))

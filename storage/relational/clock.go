@@ -14,7 +14,7 @@ const clockSlack = 1000
 // or before this process began. Messages that arrived later than now are due at once,
 // because how long they were meant to wait is not known, and no lease or membership
 // lasts longer than ttl. Otherwise it costs no statement.
-func (db *Store) HeedClock(ctx context.Context, ttl time.Duration) error {
+func (db leases) HeedClock(ctx context.Context, ttl time.Duration) error {
 	now := db.now()
 	if last := db.looked.Swap(now); last != 0 && now > last-clockSlack {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // Run implements storage.RunReader.
-func (db *Store) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+func (db runs) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *Conn) (err error) {
 		run, err = runOrReserved(c, id)
@@ -21,7 +21,7 @@ func (db *Store) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
 
 // LastRun implements storage.RunReader. Reserved ids that never became a run do not
 // count.
-func (db *Store) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error) {
+func (db runs) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *Conn) error {
 		var id claybot.RunID
@@ -43,7 +43,7 @@ const eventsQuery = "SELECT seq, v, type, at, data FROM events WHERE run = ? AND
 
 // Events implements storage.RunReader. It reads in pages, so that a slow reader
 // holds nothing.
-func (db *Store) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
+func (db runs) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
 	const shortest, longest = 200, 3200
 	return func(yield func(claybot.Event, error) bool) {
 		events := make([]claybot.Event, 0, 16)

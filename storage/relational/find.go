@@ -20,7 +20,7 @@ const (
 )
 
 // FindMessages implements storage.Receipts. Of more than 20 it returns the newest.
-func (db *Store) FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error) {
+func (db inbox) FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	var found []claybot.MessageID
 	err := db.read(ctx, func(c *Conn) error {
 		candidates, err := findCandidates(c, ref)

@@ -169,7 +169,7 @@ func (h *history) Buffer(_ context.Context, records ...claybot.Record) error {
 
 // save adds records, at once or not at all.
 func (h *history) save(ctx context.Context, records []claybot.Record) error {
-	_, err := write(ctx, h.s.Store, func(c *Conn) (struct{}, error) {
+	_, err := write(ctx, h.s.core, func(c *Conn) (struct{}, error) {
 		var n int64
 		_, err := leasedWith(c, h.lease, Ask{
 			Query: "SELECT records FROM agents WHERE id = ?", Args: []any{h.lease.Agent},

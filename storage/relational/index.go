@@ -12,7 +12,7 @@ import (
 )
 
 // IndexedAgent implements storage.Index.
-func (db *Store) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
+func (db index) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
 	var id claybot.AgentID
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT id FROM agents WHERE key = ?",
@@ -25,7 +25,7 @@ func (db *Store) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybo
 }
 
 // IndexedDescriptor implements storage.Index.
-func (db *Store) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
+func (db index) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
 	var d claybot.Descriptor
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT descriptor FROM agents WHERE id = ?",
@@ -63,7 +63,7 @@ func decodeEntry(r Row) (storage.IndexEntry, error) {
 }
 
 // IndexedAgentByID implements storage.Index.
-func (db *Store) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
+func (db index) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
 	var e storage.IndexEntry
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT "+entryColumns+" FROM agents WHERE id = ?",
@@ -77,7 +77,7 @@ func (db *Store) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (stor
 
 // IndexAgents implements storage.Index. A new agent brings its figures; a
 // descriptor that another agent has is refused, and then nothing is stored.
-func (db *Store) IndexAgents(ctx context.Context, agents ...claybot.Agent) error {
+func (db index) IndexAgents(ctx context.Context, agents ...claybot.Agent) error {
 	if len(agents) == 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ const reasonRemoved = "agent_removed"
 // dropped, and its unfinished run fails, as nothing can work on them any more;
 // those who wait for it, and the parent of a subagent, are told. Its reminders
 // and documents go with it. An unknown id changes nothing.
-func (db *Store) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
+func (db index) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		a, err := loadInbox(c, id)
 		if err != nil {
@@ -184,7 +184,7 @@ func unindex(c *Conn, a *inboxRow) error {
 
 // IndexedAgents implements storage.Index. It reads in pages, so that the
 // caller may use the store between two agents.
-func (db *Store) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
+func (db index) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
 	const page = 500
 	return func(yield func(storage.IndexEntry, error) bool) {
 		entries := make([]storage.IndexEntry, 0, page)

@@ -14,7 +14,7 @@ import (
 const skippedDamaged = "damaged"
 
 // Acquire implements storage.Leases.
-func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+func (db leases) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
 	if err := db.HeedClock(ctx, ttl); err != nil {
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
@@ -38,7 +38,7 @@ func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, li
 	return a.held, a.next, nil
 }
 
-func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limit, batch int) ([]storage.Held, error) {
+func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limit, batch int) ([]storage.Held, error) {
 	var ids []claybot.AgentID
 	args := append(append([]any{at}, ofOthersArgs(c, node)...), limit)
 	err := c.each("SELECT id FROM agents WHERE wake_at IS NOT NULL AND wake_at <= ?"+ofOthers(c)+" ORDER BY wake_at LIMIT 0+?"+c.skipping(), func(r Row) error {
@@ -100,7 +100,7 @@ func ofOthersArgs(c *Conn, node string) []any {
 
 // hold gives one agent to node. When all that made it due was damaged there is
 // nothing to hold it for, and it is let go again.
-func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Held, err error) {
+func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Held, err error) {
 	if err := a.there(); err != nil {
 		return h, err
 	}
@@ -143,7 +143,7 @@ func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 
 // boundMessages returns the messages of a run in the order they joined it. A
 // damaged one is left out: the run goes on with what it has recorded.
-func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage, error) {
+func (db leases) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage, error) {
 	bound := make([]claybot.AgentMessage, 0, len(run.Messages))
 	for _, id := range run.Messages {
 		_, err := c.first("SELECT body, crc FROM messages WHERE id = ?", func(r Row) error {
@@ -165,7 +165,7 @@ func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage
 // waitingMessages returns up to limit waiting messages, oldest first. Damaged
 // ones are ended, so that they cannot hold up those behind them. The caller
 // saves a.
-func (db *Store) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.AgentMessage, error) {
+func (db leases) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.AgentMessage, error) {
 	var w waitingList
 	if err := c.ask(w.ask(a.id, limit)); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (w *waitingList) ask(agent claybot.AgentID, limit int) Ask {
 }
 
 // sound returns those of the waiting messages that can be read, and ends the others.
-func (db *Store) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMessage, error) {
+func (db leases) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMessage, error) {
 	for _, m := range w.damaged {
 		db.log.Error("a waiting message is damaged and will not run", "message", m.id, "agent", a.id, "err", m.err)
 		if err := skipMessage(c, a, m.id, skippedDamaged); err != nil {
@@ -213,7 +213,7 @@ func (db *Store) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMes
 }
 
 // Renew implements storage.Leases.
-func (db *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
+func (db leases) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
 	type renewal struct {
 		lease  storage.Lease
 		cancel string
@@ -243,7 +243,7 @@ func (db *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) 
 }
 
 // Release implements storage.Leases.
-func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
+func (db leases) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		a, err := leased(c, l)
 		if err != nil {
@@ -265,7 +265,7 @@ func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, o
 
 // Settle implements storage.Leases. A message that does not wait is refused with
 // storage.ErrNotFound; posts whose ids are known are ignored.
-func (db *Store) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
+func (db leases) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
 		a, err := leased(c, l)
 		if err != nil {

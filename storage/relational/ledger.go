@@ -56,7 +56,7 @@ func settleLedger(c *Conn, run *claybot.Run, o storage.Outcome, at int64) error 
 }
 
 // Skip implements storage.Ledger.
-func (db *Store) Skip(ctx context.Context, f claybot.Firing, reason string) error {
+func (db schedule) Skip(ctx context.Context, f claybot.Firing, reason string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		known, err := inLedger(c, f)
 		if err != nil || known {
@@ -104,7 +104,7 @@ func decodeLedger(r Row) (storage.LedgerRow, error) {
 }
 
 // Firings implements storage.Ledger.
-func (db *Store) Firings(ctx context.Context, task string, limit int) ([]storage.LedgerRow, error) {
+func (db schedule) Firings(ctx context.Context, task string, limit int) ([]storage.LedgerRow, error) {
 	rows, err := db.ledger(ctx, "SELECT "+ledgerColumns+" FROM ledger l"+ledgerJoins+
 		"WHERE l.task = ? ORDER BY l.n DESC LIMIT 0+?", task, limit)
 	if err != nil {
@@ -115,7 +115,7 @@ func (db *Store) Firings(ctx context.Context, task string, limit int) ([]storage
 
 // LastFirings implements storage.Ledger. It steps from task to task, so its
 // cost does not grow with the ledger.
-func (db *Store) LastFirings(ctx context.Context) (map[string]storage.LedgerRow, error) {
+func (db schedule) LastFirings(ctx context.Context) (map[string]storage.LedgerRow, error) {
 	rows, err := db.ledger(ctx, `WITH RECURSIVE tasks (task) AS (
 			SELECT min(task) FROM ledger WHERE manual = 0
 			UNION ALL SELECT (SELECT min(task) FROM ledger WHERE manual = 0 AND task > tasks.task) FROM tasks WHERE task IS NOT NULL)
@@ -131,7 +131,7 @@ func (db *Store) LastFirings(ctx context.Context) (map[string]storage.LedgerRow,
 	return last, nil
 }
 
-func (db *Store) ledger(ctx context.Context, q string, args ...any) (rows []storage.LedgerRow, err error) {
+func (db schedule) ledger(ctx context.Context, q string, args ...any) (rows []storage.LedgerRow, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each(q, func(r Row) error {
 			l, err := decodeLedger(r)

@@ -20,7 +20,7 @@ func setMark(c *Conn, m storage.Mark) error {
 
 // SetMarks sets several marks in one transaction, which is not synced by itself: a loss
 // of power may take it back. An empty value removes a mark.
-func (db *Store) SetMarks(ctx context.Context, values map[string]string) error {
+func (db access) SetMarks(ctx context.Context, values map[string]string) error {
 	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			var err error
@@ -42,7 +42,7 @@ func (db *Store) SetMarks(ctx context.Context, values map[string]string) error {
 }
 
 // MarkKeys lists the keys of the marks that begin with prefix.
-func (db *Store) MarkKeys(ctx context.Context, prefix string) (keys []string, err error) {
+func (db access) MarkKeys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key FROM marks WHERE key >= ? ORDER BY key", func(r Row) error {
 			if key := r.Str(0); strings.HasPrefix(key, prefix) {

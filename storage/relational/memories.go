@@ -19,7 +19,7 @@ var _ storage.Memories = (*Store)(nil)
 const maxTitle = 100
 
 // Memory implements storage.Memories.
-func (db *Store) Memory(ctx context.Context, scope, path string) (m storage.Memory, err error) {
+func (db notes) Memory(ctx context.Context, scope, path string) (m storage.Memory, err error) {
 	err = db.read(ctx, func(c *Conn) (err error) {
 		var found bool
 		m, found, err = loadMemory(c, scope, path)
@@ -48,7 +48,7 @@ func readMemory(r Row) storage.Memory {
 }
 
 // Memories implements storage.Memories.
-func (db *Store) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
+func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
 	names, err := json.Marshal(scopes)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (db *Store) Memories(ctx context.Context, scopes ...string) ([]storage.Memo
 }
 
 // SaveMemory implements storage.Memories. The limit counts the texts.
-func (db *Store) SaveMemory(ctx context.Context, scope string, m storage.Memory, limit int64) error {
+func (db notes) SaveMemory(ctx context.Context, scope string, m storage.Memory, limit int64) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		if err := c.lock("memories/" + scope); err != nil {
 			return struct{}{}, err
@@ -90,7 +90,7 @@ func (db *Store) SaveMemory(ctx context.Context, scope string, m storage.Memory,
 }
 
 // ChangeMemory implements storage.Memories.
-func (db *Store) ChangeMemory(ctx context.Context, scope, path string, by storage.MemoryChange, limit int64, change func(storage.Memory, bool) (string, bool, error)) error {
+func (db notes) ChangeMemory(ctx context.Context, scope, path string, by storage.MemoryChange, limit int64, change func(storage.Memory, bool) (string, bool, error)) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		if err := c.lock("memories/" + scope); err != nil {
 			return struct{}{}, err
@@ -211,7 +211,7 @@ func titleOf(s string) string {
 }
 
 // DropMemory implements storage.Memories.
-func (db *Store) DropMemory(ctx context.Context, scope, path string, by storage.MemoryChange) error {
+func (db notes) DropMemory(ctx context.Context, scope, path string, by storage.MemoryChange) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		n, err := c.exec("DELETE FROM memories WHERE scope = ? AND path = ?", scope, path)
 		if err == nil && n == 0 {
@@ -229,7 +229,7 @@ func (db *Store) DropMemory(ctx context.Context, scope, path string, by storage.
 }
 
 // FindMemories implements storage.Memories, by the full-text index.
-func (db *Store) FindMemories(ctx context.Context, scopes []string, query string, limit int) ([]storage.FoundMemory, error) {
+func (db notes) FindMemories(ctx context.Context, scopes []string, query string, limit int) ([]storage.FoundMemory, error) {
 	words, w := wordsOf(query), db.dialect.Words
 	if len(words) == 0 || len(scopes) == 0 {
 		return nil, nil
@@ -284,7 +284,7 @@ func wordsOf(query string) []string {
 }
 
 // MemoryVersions implements storage.MemoryHistory.
-func (db *Store) MemoryVersions(ctx context.Context, scope, path string, limit int) ([]storage.MemoryVersion, error) {
+func (db notes) MemoryVersions(ctx context.Context, scope, path string, limit int) ([]storage.MemoryVersion, error) {
 	var list []storage.MemoryVersion
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each(versionColumns+" WHERE scope = ?1 AND (path = ?2 OR CAST(?2 AS TEXT) = '') ORDER BY version DESC LIMIT 0+?3",
@@ -297,7 +297,7 @@ func (db *Store) MemoryVersions(ctx context.Context, scope, path string, limit i
 }
 
 // MemoryVersion implements storage.MemoryHistory.
-func (db *Store) MemoryVersion(ctx context.Context, scope string, version int64) (v storage.MemoryVersion, err error) {
+func (db notes) MemoryVersion(ctx context.Context, scope string, version int64) (v storage.MemoryVersion, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first(versionColumns+" WHERE scope = ? AND version = ?", func(r Row) error { v = readVersion(r); return nil }, scope, version))
 	})

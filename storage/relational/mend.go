@@ -16,7 +16,7 @@ const codeDamaged = "internal/run-damaged"
 // It is nil when there is none to go on with: a damaged one has been ended and
 // a reference to none cleared, so that neither holds up the agent or anybody
 // else. The caller saves a.
-func (db *Store) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
+func (db leases) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
 	run, err := loadRun(c, a.run)
 	switch {
 	case errors.Is(err, storage.ErrDamaged):
@@ -34,7 +34,7 @@ func (db *Store) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
 
 // endDamaged ends the run of a as failed and tells of it: whoever wrote the
 // newest message of it, or those who wait for it or started the agent.
-func (db *Store) endDamaged(c *Conn, a *inboxRow) error {
+func (db leases) endDamaged(c *Conn, a *inboxRow) error {
 	why := claybot.RunError{Code: codeDamaged, Text: "what is stored of the run cannot be read"}
 	run, err := failRun(c, a, why)
 	if err != nil {

@@ -49,7 +49,7 @@ func decodeNode(r Row, now int64) storage.Node {
 }
 
 // Beat implements storage.Nodes.
-func (db *Store) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+func (db members) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
 	if db.dialect.Alone {
 		return []storage.Node{db.lone.beat(n, db.now(), ttl)}, nil
 	}
@@ -90,7 +90,7 @@ func saveBeat(c *Conn, n storage.Node, ttl time.Duration) ([]storage.Node, error
 }
 
 // Leave implements storage.Nodes.
-func (db *Store) Leave(ctx context.Context, id string) error {
+func (db members) Leave(ctx context.Context, id string) error {
 	if db.dialect.Alone {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (db *Store) Leave(ctx context.Context, id string) error {
 }
 
 // Nodes implements storage.Nodes.
-func (db *Store) Nodes(ctx context.Context) ([]storage.Node, error) {
+func (db members) Nodes(ctx context.Context) ([]storage.Node, error) {
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
 		defer db.lone.mu.Unlock()
@@ -150,7 +150,7 @@ func addClaims(c *Conn, list []storage.Node) error {
 
 // Claim implements storage.Claims. A node without a beat is refused with
 // storage.ErrLeaseLost.
-func (db *Store) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
+func (db members) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
 	if db.dialect.Alone {
 		return storage.Claim{Name: name, Node: node, Token: 1}, nil
 	}
@@ -215,7 +215,7 @@ func markInterrupted(c *Conn, dest string) error {
 }
 
 // Yield implements storage.Claims.
-func (db *Store) Yield(ctx context.Context, claim storage.Claim) error {
+func (db members) Yield(ctx context.Context, claim storage.Claim) error {
 	if db.dialect.Alone {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (db *Store) Yield(ctx context.Context, claim storage.Claim) error {
 }
 
 // Holder implements storage.Claims.
-func (db *Store) Holder(ctx context.Context, name string) (node string, err error) {
+func (db members) Holder(ctx context.Context, name string) (node string, err error) {
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
 		defer db.lone.mu.Unlock()

@@ -114,7 +114,7 @@ func insertOutgoing(c *Conn, at int64, origin string, o *claybot.Outgoing) error
 
 // Sent implements storage.OutboxReader. A message that was sent without a receipt has
 // the empty one.
-func (db *Store) Sent(ctx context.Context, id string) (receipt string, err error) {
+func (db outbox) Sent(ctx context.Context, id string) (receipt string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT receipt FROM outbox WHERE id = ? AND state = ?",
 			func(r Row) error { receipt = r.Str(0); return nil }, id, claybot.SendSent))
@@ -126,7 +126,7 @@ func (db *Store) Sent(ctx context.Context, id string) (receipt string, err error
 }
 
 // Enqueue implements storage.Outbox.
-func (db *Store) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+func (db outbox) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
 	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return enqueue(c, c.now(), "", o) })
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
@@ -136,7 +136,7 @@ func (db *Store) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.
 
 // Unsent implements storage.Outbox. A message whose stored text is damaged is
 // marked failed, so that it does not hold up those behind it.
-func (db *Store) Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error) {
+func (db outbox) Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error) {
 	for {
 		out, damaged, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
 			" FROM outbox WHERE open = 1 AND dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, after, limit)
@@ -156,7 +156,7 @@ func (db *Store) Unsent(ctx context.Context, dest string, after int64, limit int
 
 // outgoings reads rows of outgoingColumns. Those with a damaged body are told
 // apart and logged.
-func (db *Store) outgoings(ctx context.Context, q string, args ...any) (out []claybot.Outgoing, damaged []string, err error) {
+func (db outbox) outgoings(ctx context.Context, q string, args ...any) (out []claybot.Outgoing, damaged []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each(q, func(r Row) error {
 			o, err := decodeOutgoing(r)
@@ -173,7 +173,7 @@ func (db *Store) outgoings(ctx context.Context, q string, args ...any) (out []cl
 }
 
 // UnsentDests implements storage.Outbox.
-func (db *Store) UnsentDests(ctx context.Context) ([]string, error) {
+func (db outbox) UnsentDests(ctx context.Context) ([]string, error) {
 	var dests []string
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT DISTINCT dest FROM outbox WHERE open = 1 ORDER BY dest",
@@ -191,7 +191,7 @@ var errEnded = errors.New("has ended already")
 func open(s claybot.SendState) bool { return s != claybot.SendSent && s != claybot.SendFailed }
 
 // Attempt implements storage.Outbox. One that was sent or failed is refused.
-func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) error {
+func (db outbox) Attempt(ctx context.Context, claim storage.Claim, id string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		var beating bool
 		s, _, err := claimedOutgoing(c, claim, id, askBeating(c, claim.Node, &beating)...)
@@ -217,7 +217,7 @@ func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) er
 
 // Resolve implements storage.Outbox. Recording the end of an ended message once
 // more in the same state changes nothing; another state is refused.
-func (db *Store) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
+func (db outbox) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, resolveSend(c, claim, id, res) })
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", id, err)
@@ -296,7 +296,7 @@ func amendOutgoing(c *Conn, id string, res storage.Resolution) error {
 }
 
 // SentAfter implements storage.OutboxReader. Damaged messages are left out.
-func (db *Store) SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error) {
+func (db outbox) SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error) {
 	out, _, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
 		" FROM outbox WHERE dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, n, limit)
 	if err != nil {
@@ -306,7 +306,7 @@ func (db *Store) SentAfter(ctx context.Context, dest string, n int64, limit int)
 }
 
 // LastN implements storage.OutboxReader. Damaged messages count.
-func (db *Store) LastN(ctx context.Context, dest string) (n int64, err error) {
+func (db outbox) LastN(ctx context.Context, dest string) (n int64, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT coalesce(max(n), 0) FROM outbox WHERE dest = ?", func(r Row) error { n = r.Int(0); return nil }, dest))
 	})

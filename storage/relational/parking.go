@@ -48,7 +48,7 @@ func decodeParked(r Row) storage.Parked {
 }
 
 // Park implements storage.Parking.
-func (db *Store) Park(ctx context.Context, p storage.Parked, rules storage.ParkRules) (bool, error) {
+func (db parking) Park(ctx context.Context, p storage.Parked, rules storage.ParkRules) (bool, error) {
 	added, err := write(ctx, db, func(c *Conn) (bool, error) { return parkMessage(c, p, rules) })
 	if err != nil {
 		return false, fmt.Errorf("park %s: %w", p.Message.ID, err)
@@ -141,7 +141,7 @@ func parkedKeys(c *Conn, id claybot.MessageID, keys *[]string) (known bool, err 
 }
 
 // IsParked implements storage.Parking.
-func (db *Store) IsParked(ctx context.Context, d claybot.Descriptor) (parked bool, err error) {
+func (db parking) IsParked(ctx context.Context, d claybot.Descriptor) (parked bool, err error) {
 	err = db.read(ctx, func(c *Conn) (err error) {
 		parked, err = c.first("SELECT 1 FROM parked WHERE key = ? LIMIT 1", func(Row) error { return nil }, d.Key())
 		return err
@@ -153,7 +153,7 @@ func (db *Store) IsParked(ctx context.Context, d claybot.Descriptor) (parked boo
 }
 
 // ParkedAgents implements storage.Parking.
-func (db *Store) ParkedAgents(ctx context.Context, limit int) (list []storage.ParkedAgent, err error) {
+func (db parking) ParkedAgents(ctx context.Context, limit int) (list []storage.ParkedAgent, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key, count(*) FROM parked GROUP BY key ORDER BY min(n) LIMIT 0+?", func(r Row) error {
 			list = append(list, storage.ParkedAgent{Key: r.Str(0), Messages: int(r.Int(1))})
@@ -167,7 +167,7 @@ func (db *Store) ParkedAgents(ctx context.Context, limit int) (list []storage.Pa
 }
 
 // ParkedOf implements storage.Parking.
-func (db *Store) ParkedOf(ctx context.Context, key string, limit int) (list []storage.Parked, err error) {
+func (db parking) ParkedOf(ctx context.Context, key string, limit int) (list []storage.Parked, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n LIMIT 0+?",
 			func(r Row) error { list = append(list, decodeParked(r)); return nil }, key, limit)
@@ -179,7 +179,7 @@ func (db *Store) ParkedOf(ctx context.Context, key string, limit int) (list []st
 }
 
 // Unpark implements storage.Parking.
-func (db *Store) Unpark(ctx context.Context, id claybot.MessageID) error {
+func (db parking) Unpark(ctx context.Context, id claybot.MessageID) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		return struct{}{}, c.do("DELETE FROM parked WHERE id = ?", id)
 	})
@@ -190,7 +190,7 @@ func (db *Store) Unpark(ctx context.Context, id claybot.MessageID) error {
 }
 
 // EndParked implements storage.Parking.
-func (db *Store) EndParked(ctx context.Context, p storage.Parked, reason string) (bool, error) {
+func (db parking) EndParked(ctx context.Context, p storage.Parked, reason string) (bool, error) {
 	ended, err := write(ctx, db, func(c *Conn) (bool, error) { return endParkedMessage(c, p, reason) })
 	if err != nil {
 		return false, fmt.Errorf("end parked message %s: %w", p.Message.ID, err)
@@ -229,7 +229,7 @@ func endParkedMessage(c *Conn, p storage.Parked, reason string) (bool, error) {
 }
 
 // ParkedTotals implements storage.Figures.
-func (db *Store) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
+func (db parking) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked ORDER BY n LIMIT 1), 0) FROM parked", func(r Row) error {
 			t = storage.ParkedTotals{Messages: int(r.Int(0)), Agents: int(r.Int(1)), Oldest: claybot.Time(r.Int(2))}

@@ -23,7 +23,7 @@ var errNoID = errors.New("it has no id")
 
 // Post implements storage.Inbox. An agent that is not in the index is refused
 // with storage.ErrNotFound.
-func (db *Store) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+func (db inbox) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
 	posted, err := write(ctx, db, func(c *Conn) (storage.Posted, error) { return postMessage(c, p) })
 	if err != nil {
 		return storage.Posted{}, fmt.Errorf("post %s: %w", p.Message.ID, err)
@@ -324,7 +324,7 @@ func skipMessage(c *Conn, a *inboxRow, id claybot.MessageID, reason string) erro
 }
 
 // Drop implements storage.Inbox. An unknown agent has nothing to drop.
-func (db *Store) Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
+func (db inbox) Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
 	dropped, err := write(ctx, db, func(c *Conn) ([]claybot.MessageID, error) {
 		a, err := loadInbox(c, agent)
 		if err != nil {

@@ -34,7 +34,7 @@ const (
 // more than 400 days ago, with the budgets of that time. Call it once a day. It works in small transactions,
 // so that others go on meanwhile, and may be cut short at any time: the next
 // call goes on.
-func (db *Store) Prune(ctx context.Context, at time.Time) error {
+func (db upkeep) Prune(ctx context.Context, at time.Time) error {
 	var lost unheard
 	defer func() {
 		if lost.runs > 0 {
@@ -70,7 +70,7 @@ func (db *Store) Prune(ctx context.Context, at time.Time) error {
 }
 
 // chunk makes a step of Prune of one transaction.
-func (db *Store) chunk(fn func(c *Conn) (int, error)) func(ctx context.Context) (int, error) {
+func (db upkeep) chunk(fn func(c *Conn) (int, error)) func(ctx context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) { return write(ctx, db, fn) }
 }
 

@@ -75,7 +75,7 @@ func questionListing(agent claybot.AgentID, limit int) listing {
 }
 
 // OpenQuestions implements storage.Questions. Damaged ones are left out.
-func (db *Store) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit int) ([]storage.OpenQuestion, error) {
+func (db runs) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit int) ([]storage.OpenQuestion, error) {
 	l := questionListing(agent, limit)
 	var list []storage.OpenQuestion
 	err := db.read(ctx, func(c *Conn) error {
@@ -96,7 +96,7 @@ func (db *Store) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit
 }
 
 // Question implements storage.Questions.
-func (db *Store) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
+func (db runs) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
 	var q storage.OpenQuestion
 	err := db.read(ctx, func(c *Conn) error {
 		err := need(c.first("SELECT "+questionColumns+" FROM questions WHERE id = ?",

@@ -13,7 +13,7 @@ import (
 // Receipt implements storage.Receipts. A message whose stored text is damaged is
 // reported with an error that wraps storage.ErrDamaged. Of a run that was
 // pruned only the id is known.
-func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
+func (db inbox) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+" FROM messages WHERE id = ?", string(id))
 	if errors.Is(err, storage.ErrNotFound) {
 		err = db.read(ctx, func(c *Conn) (err error) { rec, err = parkedReceipt(c, string(id)); return err })
@@ -25,7 +25,7 @@ func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Rec
 }
 
 // LastReceipt implements storage.Receipts.
-func (db *Store) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
+func (db inbox) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+` FROM messages INDEXED BY messages_user
 		WHERE agent = ? AND type = 'user' ORDER BY n DESC LIMIT 1`, string(agent))
 	if err != nil {
@@ -67,7 +67,7 @@ func queueBefore(c *Conn, rec *storage.Receipt, n int64) error {
 }
 
 // receipt finishes what q finds: one row of receiptColumns.
-func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, error) {
+func (db inbox) receipt(ctx context.Context, q, arg string) (storage.Receipt, error) {
 	var rec storage.Receipt
 	err := db.read(ctx, func(c *Conn) error {
 		var run claybot.RunID
@@ -110,7 +110,7 @@ func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, e
 }
 
 // Transcript implements storage.OutboxReader. Damaged entries are left out.
-func (db *Store) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
+func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
 	// A line is an entry and when it came to be.
 	type line struct {
 		at int64

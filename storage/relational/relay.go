@@ -21,7 +21,7 @@ func LoadSinks(c *Conn) (names []string, err error) {
 
 // Sinks implements storage.Relays. The names stay across restarts, so a process
 // names those that it has at each start.
-func (db *Store) Sinks(ctx context.Context, names ...string) error {
+func (db relays) Sinks(ctx context.Context, names ...string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, nameSinks(c, names) })
 	if err != nil {
 		return fmt.Errorf("sinks: %w", err)
@@ -88,7 +88,7 @@ const backlogQuery = `SELECT run, seq, since FROM relays INDEXED BY relays_backl
 	WHERE sink = ? AND since IS NOT NULL ORDER BY since, run LIMIT 0+?`
 
 // Backlog implements storage.Relays.
-func (db *Store) Backlog(ctx context.Context, sink string, limit int) ([]storage.Unpublished, error) {
+func (db relays) Backlog(ctx context.Context, sink string, limit int) ([]storage.Unpublished, error) {
 	var list []storage.Unpublished
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each(backlogQuery, func(r Row) error {
@@ -106,7 +106,7 @@ func (db *Store) Backlog(ctx context.Context, sink string, limit int) ([]storage
 // nothing. It survives the end of the process at once, a loss of power only
 // with the next commit of anything else: then a sink is told again, which it
 // must bear anyway.
-func (db *Store) Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error {
+func (db relays) Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error {
 	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, savePublished(c, sink, run, seq) })
 	if err != nil {
 		return fmt.Errorf("published to sink %s, run %s: %w", sink, run, err)

@@ -27,7 +27,7 @@ const textRestored = "My database is back at an earlier state. Messages that had
 // outgoing messages fail, which an operator can retry. Senders that RestoredAgents cannot
 // name get a notice. A second call changes nothing, so a call that was cut short is made
 // again.
-func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
+func (db upkeep) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	if e.Reminders, err = db.endReminders(ctx); err != nil {
 		return e, fmt.Errorf("end restored reminders: %w", err)
 	}
@@ -57,7 +57,7 @@ func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	open, err := db.openOutgoing(ctx)
 	for _, id := range open {
 		if err == nil {
-			err = db.Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: "the database was restored from a copy"})
+			err = outbox{db.core}.Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: "the database was restored from a copy"})
 		}
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 
 // RestoredAgents are the agents whose newest message of a person, or one of whose
 // reminders, EndRestored has ended.
-func (db *Store) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err error) {
+func (db upkeep) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT a.id FROM agents a JOIN messages m ON m.rowid = a.last_user_n WHERE m.skipped = '"+reasonRestored+"'"+
 			" UNION SELECT agent FROM messages WHERE id >= '"+reminderPrefix+"' AND id < 'reminder0' AND skipped = '"+reasonRestored+"'",
@@ -86,7 +86,7 @@ func (db *Store) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err
 
 // endReminders ends the reminders that are due, and counts them. Each is kept as a message
 // that was skipped.
-func (db *Store) endReminders(ctx context.Context) (ended int, err error) {
+func (db upkeep) endReminders(ctx context.Context) (ended int, err error) {
 	return write(ctx, db, func(c *Conn) (int, error) {
 		var due []storage.Reminder
 		now := c.now()
@@ -132,7 +132,7 @@ func endReminder(c *Conn, r storage.Reminder, now int64) error {
 }
 
 // endAllParked ends the parked messages of all agents, and counts them.
-func (db *Store) endAllParked(ctx context.Context) (ended int, err error) {
+func (db upkeep) endAllParked(ctx context.Context) (ended int, err error) {
 	var keys []string
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT DISTINCT key FROM parked", func(r Row) error { keys = append(keys, r.Str(0)); return nil })
@@ -202,7 +202,7 @@ func skipParked(c *Conn, a *inboxRow, p storage.Parked) error {
 }
 
 // endRestored ends the unfinished work of one agent.
-func (db *Store) endRestored(ctx context.Context, id claybot.AgentID) (messages, runs int, err error) {
+func (db upkeep) endRestored(ctx context.Context, id claybot.AgentID) (messages, runs int, err error) {
 	_, err = write(ctx, db, func(c *Conn) (struct{}, error) {
 		messages, runs = 0, 0
 		a, err := loadInbox(c, id)
@@ -229,7 +229,7 @@ func (db *Store) endRestored(ctx context.Context, id claybot.AgentID) (messages,
 
 // openOutgoing are the ids of outgoing messages that were neither sent nor failed, but for
 // the notices of endParked.
-func (db *Store) openOutgoing(ctx context.Context) (ids []string, err error) {
+func (db upkeep) openOutgoing(ctx context.Context) (ids []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT id FROM outbox WHERE open = 1 AND id NOT LIKE '"+noticePrefix+"%' ORDER BY n", func(r Row) error { ids = append(ids, r.Str(0)); return nil })
 	})

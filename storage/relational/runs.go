@@ -13,7 +13,7 @@ import (
 
 // Begin implements storage.Runs. An empty batch without an unfinished run is
 // refused, and so is a batch with a message that does not wait.
-func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
+func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
 	run, err := write(ctx, db, func(c *Conn) (claybot.Run, error) {
 		b, asks, err := newBatch(l.Agent, batch)
 		if err != nil {
@@ -144,7 +144,7 @@ func bindMessages(c *Conn, a *inboxRow, run claybot.RunID, b *batch) error {
 
 // Take implements storage.Leases. accept may be nil; it is called while other
 // writes wait, perhaps twice for one message, and must not use the store.
-func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error) {
+func (db leases) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error) {
 	taken, err := write(ctx, db, func(c *Conn) ([]claybot.AgentMessage, error) {
 		a, run, err := runningRun(c, l, id)
 		if err != nil {
@@ -211,7 +211,7 @@ func runningRunWith(c *Conn, l storage.Lease, id claybot.RunID, asks ...Ask) (*i
 
 // Append implements storage.Runs. Terminal events are refused: only Finish
 // ends a run.
-func (db *Store) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
+func (db runs) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		_, run, err := runningRun(c, l, id)
 		if err != nil {
@@ -281,7 +281,7 @@ func addEvents(c *Conn, run *claybot.Run, ev ...claybot.Event) error {
 }
 
 // SaveDraft implements storage.Runs.
-func (db *Store) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
+func (db runs) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		if _, _, err := runningRun(c, l, id); err != nil {
 			return struct{}{}, err
@@ -303,7 +303,7 @@ func (db *Store) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunI
 // event the one that belongs to it. A run that somebody asked to cancel may fail
 // or be canceled, but not succeed. Posts whose ids are known are ignored; the
 // replies of the others are returned behind those of the run.
-func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
+func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([][]claybot.Outgoing, error) {
 		var p payer
 		known := make(stored)

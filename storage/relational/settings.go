@@ -10,7 +10,7 @@ import (
 
 // AgentSettings implements storage.Settings. Settings that are damaged are left
 // out: their agent works as its profile says.
-func (db *Store) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
+func (db index) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
 	all := make(map[claybot.AgentID]claybot.Settings)
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT agent, body FROM settings", func(r Row) error {
@@ -30,7 +30,7 @@ func (db *Store) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot
 }
 
 // SaveAgentSettings implements storage.Settings.
-func (db *Store) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
+func (db index) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("settings of agent %s: %w", id, err)

@@ -24,7 +24,7 @@ var errNoUntil = errors.New("a pause needs a time at which it ends")
 
 // Suspend implements storage.Runs. A pause without Until is refused, and so is
 // one of a run that is paused already.
-func (db *Store) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID, p storage.Pause) error {
+func (db runs) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID, p storage.Pause) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		a, run, err := runningRun(c, l, id)
 		if err != nil {

@@ -22,12 +22,12 @@ const (
 
 // A Tree is the storage.Tree in the tables of a Store. All changes wait for each
 // other: they are rare and small, and their versions must become visible in order.
-type Tree struct{ db *Store }
+type Tree struct{ db *core }
 
 var _ storage.Tree = Tree{}
 
 // Tree is the tree of small files, of a schema that has its tables.
-func (db *Store) Tree() Tree { return Tree{db} }
+func (db *core) Tree() Tree { return Tree{db} }
 
 // shownFiles leaves out what is put aside.
 const shownFiles = "t.path NOT LIKE '.%' AND t.path NOT LIKE '%/.%'"

@@ -232,7 +232,7 @@ var spentOfAgents = []string{storage.ByAgent, storage.ByOwner, storage.ByConnect
 
 // Spent implements storage.Usages. An unknown column is refused. Sums by agent
 // or owner read a row of each agent and day; others a few rows of each day.
-func (db *Store) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
+func (db spending) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
 	query, err := spentSQL(q, db.dialect.Summed)
 	if err != nil {
 		return nil, fmt.Errorf("spent: %w", err)

@@ -28,7 +28,7 @@ func changedBy(c *Conn, mark string) error {
 }
 
 // Versions implements storage.Versions.
-func (db *Store) Versions(ctx context.Context) (v storage.Version, err error) {
+func (db members) Versions(ctx context.Context) (v storage.Version, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key, value FROM marks WHERE key IN (?, ?)", func(r Row) error {
 			n, err := strconv.ParseInt(r.Str(1), 10, 64)
