@@ -13,7 +13,7 @@ import (
 )
 
 // uncounted cannot count runs.
-type uncounted struct{}
+type uncounted struct{ accounts }
 
 func (uncounted) Figures(context.Context) (storage.Counts, error) {
 	return storage.Counts{}, errors.New("no figures")
@@ -33,7 +33,7 @@ func TestFailedBeginSendsNothing(t *testing.T) {
 		}
 		r.crash()
 		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
-			s.Counts = uncounted{}
+			s.Counts = uncounted{s.Counts}
 			return s
 		}
 		r.start()

@@ -309,7 +309,7 @@ func (x waysideClaims) Yield(ctx context.Context, c storage.Claim) error {
 }
 
 type waysideInbox struct {
-	storage.Inbox
+	agentsystem.Inbox
 	*way
 }
 
@@ -335,7 +335,7 @@ func (i waysideInbox) Release(ctx context.Context, l storage.Lease, w storage.Wa
 }
 
 type waysideRuns struct {
-	storage.Runs
+	agentsystem.Runs
 	*way
 }
 
@@ -347,7 +347,7 @@ func (r waysideRuns) Finish(ctx context.Context, l storage.Lease, id claybot.Run
 }
 
 type waysideOutbox struct {
-	storage.Outbox
+	agentsystem.Outbox
 	*way
 }
 

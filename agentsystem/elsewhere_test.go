@@ -41,7 +41,7 @@ type pair struct {
 }
 
 // idle is an inbox that has no work for its node.
-type idle struct{ storage.Inbox }
+type idle struct{ agentsystem.Inbox }
 
 func (idle) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Held, time.Time, error) {
 	return nil, time.Time{}, nil
@@ -49,7 +49,7 @@ func (idle) Acquire(context.Context, string, time.Duration, int, int) ([]storage
 
 // versions count what a store that several nodes share would count.
 type versions struct {
-	storage.Index
+	agentsystem.Index
 	storage.Access
 	mu    sync.Mutex
 	now   storage.Version
@@ -175,7 +175,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 		var ended sync.WaitGroup
 		defer ended.Wait()
 		defer stop()
-		start := func(name string, in storage.Inbox, c connectors.Connector) *agentsystem.AgentSystem {
+		start := func(name string, in agentsystem.Inbox, c connectors.Connector) *agentsystem.AgentSystem {
 			members := nodes.New(nodes.Config{Store: p.db, Claims: p.db, Self: storage.Node{Name: name}})
 			s := agentsystem.New(agentsystem.Config{
 				Stores: agentsystem.Stores{

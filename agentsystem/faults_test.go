@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 )
 
 // A small inbox takes fewer messages than the system asks for.
 type smallInbox struct {
-	storage.Inbox
+	agentsystem.Inbox
 	most int
 }
 
@@ -31,7 +32,7 @@ func (d *disk) err() error {
 }
 
 type diskInbox struct {
-	storage.Inbox
+	agentsystem.Inbox
 	*disk
 }
 
@@ -57,7 +58,7 @@ func (i diskInbox) Release(ctx context.Context, l storage.Lease, w storage.Wait,
 }
 
 type diskRuns struct {
-	storage.Runs
+	agentsystem.Runs
 	*disk
 }
 
@@ -83,7 +84,7 @@ func (r diskRuns) Finish(ctx context.Context, l storage.Lease, id claybot.RunID,
 }
 
 type diskOutbox struct {
-	storage.Outbox
+	agentsystem.Outbox
 	*disk
 }
 

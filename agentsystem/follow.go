@@ -132,7 +132,7 @@ func sameFile(a, b claybot.FileReference) bool {
 	return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
-// RunByID loads a run; see storage.Runs. Its engine is told from the beginning.
+// RunByID loads a run; see storage.RunReader. Its engine is told from the beginning.
 func (s *AgentSystem) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	run, err := s.Runs.Run(ctx, id)
 	if err == nil && run.Engine == "" {

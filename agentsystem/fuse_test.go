@@ -173,7 +173,7 @@ func (r fusedReminders) Remind(ctx context.Context, now claybot.Time, posting fu
 }
 
 type fusedAgents struct {
-	storage.Agents
+	agentsystem.Agents
 	f *fuse
 }
 
@@ -219,7 +219,7 @@ func (h fusedHistory) Buffer(ctx context.Context, r ...claybot.Record) error {
 }
 
 type fusedInbox struct {
-	storage.Inbox
+	agentsystem.Inbox
 	f *fuse
 }
 
@@ -248,7 +248,7 @@ func (i fusedInbox) Settle(ctx context.Context, l storage.Lease, id claybot.Mess
 }
 
 type fusedRuns struct {
-	storage.Runs
+	agentsystem.Runs
 	f *fuse
 }
 
@@ -275,7 +275,7 @@ func (r fusedRuns) Finish(ctx context.Context, l storage.Lease, id claybot.RunID
 }
 
 type fusedOutbox struct {
-	storage.Outbox
+	agentsystem.Outbox
 	f *fuse
 }
 

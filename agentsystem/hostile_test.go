@@ -49,7 +49,7 @@ func TestFoundStaysFound(t *testing.T) {
 
 // finishing runs something in the moment before a run is finished.
 type finishing struct {
-	storage.Runs
+	agentsystem.Runs
 	before *func()
 }
 

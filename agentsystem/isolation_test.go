@@ -74,7 +74,7 @@ func (f *agentFault) stores(s agentsystem.Stores) agentsystem.Stores {
 }
 
 type faultAgents struct {
-	storage.Agents
+	agentsystem.Agents
 	f *agentFault
 }
 
@@ -131,7 +131,7 @@ func (h faultHistory) Buffer(ctx context.Context, r ...claybot.Record) error {
 }
 
 type faultIndex struct {
-	storage.Index
+	agentsystem.Index
 	f *agentFault
 }
 
@@ -143,7 +143,7 @@ func (i faultIndex) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (s
 }
 
 type faultInbox struct {
-	storage.Inbox
+	agentsystem.Inbox
 	f *agentFault
 }
 
@@ -183,7 +183,7 @@ func (i faultInbox) Renew(ctx context.Context, l storage.Lease, ttl time.Duratio
 }
 
 type faultRuns struct {
-	storage.Runs
+	agentsystem.Runs
 	f *agentFault
 }
 
@@ -209,7 +209,7 @@ func (r faultRuns) Finish(ctx context.Context, l storage.Lease, id claybot.RunID
 }
 
 type faultOutbox struct {
-	storage.Outbox
+	agentsystem.Outbox
 	f *agentFault
 }
 

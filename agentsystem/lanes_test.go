@@ -17,7 +17,7 @@ import (
 // lateEnds are runs whose first end is heard of late: it is stored, but who
 // committed it learns of it when the next run has ended.
 type lateEnds struct {
-	storage.Runs
+	agentsystem.Runs
 	first *atomic.Bool
 }
 
@@ -64,7 +64,7 @@ func TestOrderOfLateHandovers(t *testing.T) {
 
 // reads counts how often the outbox is read for what is unsent.
 type reads struct {
-	storage.Outbox
+	agentsystem.Outbox
 	n *atomic.Int64
 }
 

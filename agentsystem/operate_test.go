@@ -9,11 +9,10 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/storage"
 )
 
 // slowInbox answers what waits some time after it has read it.
-type slowInbox struct{ storage.Inbox }
+type slowInbox struct{ agentsystem.Inbox }
 
 func (x slowInbox) Waiting(ctx context.Context, id claybot.AgentID, limit int) ([]claybot.AgentMessage, error) {
 	defer time.Sleep(10 * time.Second)

@@ -286,7 +286,7 @@ func TestManyBlockedAgents(t *testing.T) {
 // blockedAgents finds no agent before a channel is closed, and counts the calls until
 // then.
 type blockedAgents struct {
-	storage.Agents
+	agentsystem.Agents
 	calls   *atomic.Int64
 	blocked chan struct{}
 }

@@ -288,7 +288,7 @@ func (s *AgentSystem) retryParked(ctx context.Context) {
 
 // countParked counts what is parked, for status and readiness.
 func (s *AgentSystem) countParked(ctx context.Context) (storage.ParkedTotals, error) {
-	totals, err := s.Parking.ParkedTotals(ctx)
+	totals, err := s.Counts.ParkedTotals(ctx)
 	if err == nil {
 		s.parking.totals.Store(&totals)
 		s.parking.full.Store(totals.Messages >= storage.MaxParked)

@@ -138,8 +138,8 @@ func TestConstraintParksOneAgent(t *testing.T) {
 
 // constrained makes two agents of Ann's descriptor, which the index refuses.
 type constrained struct {
-	storage.Agents
-	index  storage.Index
+	agentsystem.Agents
+	index  agentsystem.Index
 	refuse *atomic.Bool
 }
 
@@ -298,7 +298,7 @@ func TestFullParking(t *testing.T) {
 
 // gone finds no agent while it is faulty.
 type gone struct {
-	storage.Agents
+	agentsystem.Agents
 	faulty *atomic.Bool
 }
 
@@ -361,7 +361,7 @@ func TestUnwellMember(t *testing.T) {
 
 // unwellFiles cannot open histories for a while.
 type unwellFiles struct {
-	storage.Agents
+	agentsystem.Agents
 	errno syscall.Errno
 
 	mu    sync.Mutex

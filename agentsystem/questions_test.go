@@ -497,7 +497,7 @@ func TestQuestionBehindADraft(t *testing.T) {
 
 // A racing inbox lets something happen just before a typed answer is stored.
 type racingInbox struct {
-	storage.Inbox
+	agentsystem.Inbox
 	before func()
 }
 
@@ -538,7 +538,7 @@ func TestTypedTooLate(t *testing.T) {
 
 // A stumble is a store that cannot pause a run the first time.
 type stumble struct {
-	storage.Runs
+	agentsystem.Runs
 	fell *bool
 }
 

@@ -252,7 +252,7 @@ func TestLapsedLeaseRecovers(t *testing.T) {
 }
 
 type unrenewed struct {
-	storage.Inbox
+	agentsystem.Inbox
 	*disk
 }
 
@@ -292,7 +292,7 @@ func TestBrokenStoreEndsTheSystem(t *testing.T) {
 	})
 }
 
-type brokenInbox struct{ storage.Inbox }
+type brokenInbox struct{ agentsystem.Inbox }
 
 func (brokenInbox) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Held, time.Time, error) {
 	return nil, time.Time{}, errBroken

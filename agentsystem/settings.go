@@ -36,12 +36,12 @@ type ownSettings struct {
 
 // load reads what is stored, of other nodes, too. What this process changes
 // meanwhile counts.
-func (o *ownSettings) load(ctx context.Context, index storage.Index) error {
+func (o *ownSettings) load(ctx context.Context, settings storage.Settings) error {
 	for {
 		o.mu.RLock()
 		changes := o.changes
 		o.mu.RUnlock()
-		all, err := index.AgentSettings(ctx)
+		all, err := settings.AgentSettings(ctx)
 		if err != nil {
 			return fmt.Errorf("read the settings of agents: %w", err)
 		}

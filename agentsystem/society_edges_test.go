@@ -91,7 +91,7 @@ func TestDeleteAtWork(t *testing.T) {
 }
 
 type releasing struct {
-	storage.Inbox
+	agentsystem.Inbox
 	n *atomic.Int64
 }
 
@@ -340,7 +340,7 @@ func TestOrphansAreStopped(t *testing.T) {
 
 // childless finds no children, as if the process died before it looked.
 type childless struct {
-	storage.Index
+	agentsystem.Index
 	blind *bool
 }
 

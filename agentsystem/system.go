@@ -53,13 +53,46 @@ var (
 	ErrDropped = errors.New("the message was dropped")
 )
 
+// The parts of the store that the system still takes whole.
+type (
+	// Agents is who agents are, what they remember, and their files.
+	Agents interface {
+		storage.Agents
+		storage.Histories
+		storage.Files
+	}
+	// Index finds and lists agents, and has their settings.
+	Index interface {
+		storage.Index
+		storage.AgentReader
+		storage.Settings
+	}
+	// Inbox is what waits, who works on it, and what became of it.
+	Inbox interface {
+		storage.Inbox
+		storage.Leases
+		storage.Receipts
+	}
+	// Runs writes and reads runs.
+	Runs interface {
+		storage.Runs
+		storage.RunReader
+	}
+	// Outbox is what is sent, and what an operator does with it.
+	Outbox interface {
+		storage.Outbox
+		storage.OutboxReader
+		storage.OutboxControl
+	}
+)
+
 // Stores are the durable parts that a System stands on.
 type Stores struct {
-	Agents storage.Agents
-	Index  storage.Index
-	Inbox  storage.Inbox
-	Runs   storage.Runs
-	Outbox storage.Outbox
+	Agents Agents
+	Index  Index
+	Inbox  Inbox
+	Runs   Runs
+	Outbox Outbox
 	Access storage.Access
 	Counts storage.Figures
 	Later  storage.Reminders

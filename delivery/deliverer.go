@@ -48,7 +48,7 @@ type Outbox interface {
 	Resolve(ctx context.Context, c storage.Claim, id string, r storage.Resolution) error
 }
 
-// Files opens the files that are sent; see storage.Agents.
+// Files opens the files that are sent; see storage.Files.
 type Files interface {
 	OpenFile(ctx context.Context, agent claybot.AgentID, id string) (claybot.FileReference, io.ReadCloser, error)
 }

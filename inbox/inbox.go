@@ -38,9 +38,16 @@ type CanceledError struct{ By string } // user, reset, operator
 
 func (e *CanceledError) Error() string { return "canceled by " + e.By }
 
+// Store is what the inboxes need of the store; see storage.Inbox and storage.Leases.
+type Store interface {
+	Post(ctx context.Context, p storage.Posting) (storage.Posted, error)
+	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (held []storage.Held, next time.Time, err error)
+	Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (renewed storage.Lease, cancel string, err error)
+}
+
 // Config is what New needs. Zero durations mean the defaults.
 type Config struct {
-	Store storage.Inbox
+	Store Store
 	// Node is the id under which agents are held from now on, new for every
 	// process. Empty: none are taken at present.
 	Node func() string

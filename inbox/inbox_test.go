@@ -39,7 +39,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 				t.Error(err)
 			}
 		}()
-		r := &rig{T: t, db: db, store: &faulty{Inbox: db}}
+		r := &rig{T: t, db: db, store: &faulty{Store: db}}
 		r.boxes = inboxOf(r.store, "node")
 		for i := range 3 {
 			a := claybot.Agent{ID: claybot.NewID(), Descriptor: claybot.User("chat", "c", fmt.Sprint(i))}
@@ -52,13 +52,13 @@ func bubble(t *testing.T, test func(r *rig)) {
 	})
 }
 
-func inboxOf(s storage.Inbox, node string) *inbox.Inboxes {
+func inboxOf(s inbox.Store, node string) *inbox.Inboxes {
 	return inbox.New(inbox.Config{Store: s, Node: func() string { return node }})
 }
 
 // A faulty store fails its renewals when told to.
 type faulty struct {
-	storage.Inbox
+	inbox.Store
 	err      atomic.Pointer[error]
 	renewals atomic.Int64
 }
@@ -70,7 +70,7 @@ func (f *faulty) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) 
 	if p := f.err.Load(); p != nil && *p != nil {
 		return storage.Lease{}, "", *p
 	}
-	return f.Inbox.Renew(ctx, l, ttl)
+	return f.Store.Renew(ctx, l, ttl)
 }
 
 func (r *rig) post(agent int, t claybot.MessageType, wait time.Duration) storage.Posted {

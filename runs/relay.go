@@ -65,7 +65,7 @@ const (
 type Relay struct {
 	Store interface {
 		storage.Relays
-		storage.Runs
+		Store
 	}
 	Hub   *Hub
 	Sinks map[string]Sink // by a name that stays the same across restarts

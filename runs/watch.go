@@ -52,6 +52,12 @@ const (
 	chunk      = 16                    // events a reader takes at a time
 )
 
+// Store is what watching needs of the store; see storage.RunReader.
+type Store interface {
+	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
+	Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
+}
+
 // Watch yields the events of a run with a seq above after, those that are
 // stored and then those that are committed from now on, in order, each once. It
 // ends after the last event of the run; for a run that has ended already, after
@@ -70,7 +76,7 @@ const (
 // last thing yielded, also the cause of ctx when that is done; a reader goes on
 // with the last seq it has. One that reads slowly, or not at all, costs nothing
 // and keeps nobody up.
-func Watch(ctx context.Context, s storage.Runs, h *Hub, id claybot.RunID, after int64) iter.Seq2[Update, error] {
+func Watch(ctx context.Context, s Store, h *Hub, id claybot.RunID, after int64) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		r := reader{store: s, hub: h, after: after}
 		r.yield = func(u Update) bool { return yield(u, nil) }
@@ -83,7 +89,7 @@ func Watch(ctx context.Context, s storage.Runs, h *Hub, id claybot.RunID, after 
 // A reader is one pass of Watch. It uses the goroutine of its caller
 // alone.
 type reader struct {
-	store storage.Runs
+	store Store
 	hub   *Hub
 	feed  *feed
 	run   claybot.RunID

@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,6 +12,71 @@ import (
 
 	"github.com/claybot/claybot"
 )
+
+// Agents keeps who agents are.
+type Agents interface {
+	// AgentFor finds the agent of d or creates it with a start record. Any
+	// number of concurrent first calls for equal descriptors make one agent.
+	// The Name and Owner of a known background agent become those of d.
+	AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error)
+	// NewAgent is AgentFor for an agent that, when it is made now, begins with
+	// these background settings.
+	NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (claybot.Agent, error)
+	// Agent loads one agent; ErrNotFound when there is none.
+	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
+	// SaveState replaces the mutable part of an agent as a whole.
+	SaveState(ctx context.Context, l Lease, s claybot.AgentState) error
+	// MoveChannel renames a channel of a connector in the descriptors of its
+	// agents; their ids and histories stay. A second call changes nothing.
+	MoveChannel(ctx context.Context, connector, from, to string) error
+	// Delete takes an agent away: its files move to the quarantine, what waits
+	// for it is dropped, its unfinished run fails. The next AgentFor makes a
+	// new agent. ErrNotFound when there is none.
+	Delete(ctx context.Context, id claybot.AgentID) error
+}
+
+// Histories keeps what agents remember.
+type Histories interface {
+	// OpenHistory opens the history of the leased agent for its worker.
+	OpenHistory(ctx context.Context, l Lease) (History, error)
+	// Records reads what an agent remembers without writing anything.
+	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
+}
+
+// Files keeps what was sent to agents, and long results of their tools.
+type Files interface {
+	// SaveResult keeps a tool result that is too long for history, and returns
+	// the path of its file below the data directory. The same call may save
+	// again.
+	SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (path string, err error)
+	// SaveFile keeps the bytes of a file that somebody sent to an agent, whole or
+	// not at all, and returns its reference: f with a cleaned name and all that
+	// the bytes say. ErrTooMany when there are more than limit bytes. An f with an
+	// ID gets it: when a file of that ID is kept already, content is not read.
+	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error)
+	// OpenFile opens what SaveFile kept, by its id; ErrNotFound.
+	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
+}
+
+// A History is one agent's records while a worker works on it. It is used by
+// one goroutine.
+type History interface {
+	// Records returns what follows the most recent start or reset, appended
+	// ones included. Records that a summary stands for are left out. The caller
+	// must not change it.
+	Records() []claybot.Record
+	// Marker is the most recent start or reset; a zero Record when there is
+	// none, or when a summary is newer.
+	Marker() claybot.Record
+	// Append adds records; they and all buffered ones are durable when it
+	// returns.
+	Append(ctx context.Context, r ...claybot.Record) error
+	// Buffer adds records that a crash may lose. Only for what can be made
+	// again from the inbox: the messages of an unfinished run. It may take them
+	// although the lease has ended; they are not saved then.
+	Buffer(ctx context.Context, r ...claybot.Record) error
+	Close() error
+}
 
 // What is the same in every implementation of Agents.
 

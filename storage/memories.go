@@ -30,6 +30,10 @@ type Memories interface {
 	// FindMemories finds notes of scopes that have all words of a query, the best
 	// first. The query has no syntax.
 	FindMemories(ctx context.Context, scopes []string, query string, limit int) ([]FoundMemory, error)
+}
+
+// MemoryHistory keeps the versions of notes.
+type MemoryHistory interface {
 	// MemoryVersions lists what became of a note, or with an empty path of a
 	// scope, the newest first.
 	MemoryVersions(ctx context.Context, scope, path string, limit int) ([]MemoryVersion, error)

@@ -9,9 +9,6 @@ import (
 
 // Outbox keeps what is to be sent, oldest first for each destination.
 type Outbox interface {
-	// Sent is the receipt of an outgoing message; ErrNotFound when there is no
-	// such message or it was not sent.
-	Sent(ctx context.Context, id string) (receipt string, err error)
 	// Enqueue adds outgoing messages that belong to no run. Known ids are
 	// ignored. It returns those added, as stored.
 	Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error)
@@ -25,26 +22,37 @@ type Outbox interface {
 	Attempt(ctx context.Context, c Claim, id string) error
 	// Resolve records how an attempt or a lookup ended; ErrLeaseLost as Attempt.
 	Resolve(ctx context.Context, c Claim, id string, r Resolution) error
+	// OutgoingByID loads one; ErrNotFound.
+	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)
+}
+
+// OutboxReader shows what was sent and what is still to be sent.
+type OutboxReader interface {
+	// OutgoingPage lists outgoing messages, the newest first.
+	OutgoingPage(ctx context.Context, q OutgoingQuery) ([]claybot.Outgoing, error)
+	// Sent is the receipt of an outgoing message; ErrNotFound when there is no
+	// such message or it was not sent.
+	Sent(ctx context.Context, id string) (receipt string, err error)
+	// SentAfter returns what was put into the outbox for dest after position n,
+	// oldest first.
+	SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error)
+	// LastN is the largest position of a message for dest, whatever became of
+	// it; 0 for none.
+	LastN(ctx context.Context, dest string) (int64, error)
 	// Transcript returns the newest limit messages that people wrote to an
 	// agent, commands included, and messages sent to dest, oldest first: what a
 	// chat window shows.
 	Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]Entry, error)
-	// SentAfter returns what was put into the outbox for dest after position n,
-	// oldest first.
-	SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error)
-	// OutgoingPage lists outgoing messages, the newest first.
-	OutgoingPage(ctx context.Context, q OutgoingQuery) ([]claybot.Outgoing, error)
-	// OutgoingByID loads one; ErrNotFound.
-	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)
+}
+
+// OutboxControl is what an operator does with messages that did not arrive.
+type OutboxControl interface {
 	// Retry makes a failed message wait again, and one that waits be due at
 	// once; ErrNotFound, ErrState for one that was sent or is under way.
 	Retry(ctx context.Context, id string) (claybot.Outgoing, error)
 	// Discard gives up a message that was not sent: it fails with the cause;
 	// ErrNotFound, ErrState for one that was sent or is under way.
 	Discard(ctx context.Context, id, cause string) (claybot.Outgoing, error)
-	// LastN is the largest position of a message for dest, whatever became of
-	// it; 0 for none.
-	LastN(ctx context.Context, dest string) (int64, error)
 }
 
 // An OutgoingQuery picks outgoing messages; empty fields pick all.

@@ -81,6 +81,4 @@ type Parking interface {
 	// the message was posted before. A redelivery of it is a repeat, and Receipt tells
 	// the reason, also where the agent does not exist.
 	EndParked(ctx context.Context, p Parked, reason string) (ended bool, err error)
-	// ParkedTotals counts what is parked.
-	ParkedTotals(ctx context.Context) (ParkedTotals, error)
 }

@@ -14,5 +14,5 @@ type Versions interface {
 // A Version says how often what processes keep in memory was changed.
 type Version struct {
 	Access   int64 // Access.Grants
-	Settings int64 // Index.AgentSettings; the end of an agent does not count
+	Settings int64 // Settings.AgentSettings; the end of an agent does not count
 }

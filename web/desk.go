@@ -109,7 +109,7 @@ type Watcher interface {
 	// is refused as by StartRun. No agent is made.
 	Known(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (a agentsystem.Accepted, known bool, err error)
 	RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error)
-	// Run loads a run. The id may be one that was reserved, see storage.Runs.
+	// Run loads a run. The id may be one that was reserved, see storage.RunReader.
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
 	// Events yields what happened in a run up to now, after a seq.
 	Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error]

@@ -18,8 +18,8 @@ import (
 // A ledger is a store of messages as the judges read it.
 type ledger interface {
 	storage.Index
-	storage.Inbox
-	storage.Runs
+	storage.Receipts
+	storage.RunReader
 	storage.Ledger
 }
 

@@ -40,7 +40,7 @@ func (d *daemon) remembering(key boxKey, off bool) []tools.Tool {
 		return own
 	}
 	return append(own, memory.Tools(memory.Config{
-		Notes: d.db, Global: func(env tools.Env) bool { return d.settings(env.Agent).Notes.Global },
+		Notes: d.db, Versions: d.db, Global: func(env tools.Env) bool { return d.settings(env.Agent).Notes.Global },
 	})...)
 }
 

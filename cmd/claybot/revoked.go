@@ -64,7 +64,7 @@ func (r *revocable) SetMark(ctx context.Context, key, value string) error {
 	return err
 }
 
-// SaveAgentSettings implements storage.Index.
+// SaveAgentSettings implements storage.Settings.
 func (r *revocable) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
 	all, err := r.AgentSettings(ctx)
 	if err != nil {

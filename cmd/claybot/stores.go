@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
@@ -22,10 +23,17 @@ import (
 // A database is what is stored beside the agents themselves.
 type database interface {
 	storage.Index
+	storage.AgentReader
+	storage.Settings
 	storage.Inbox
+	storage.Leases
+	storage.Receipts
 	storage.Parking
 	storage.Runs
+	storage.RunReader
 	storage.Outbox
+	storage.OutboxReader
+	storage.OutboxControl
 	storage.Access
 	storage.Marks
 	storage.Figures
@@ -33,21 +41,22 @@ type database interface {
 	storage.Reminders
 	storage.Documents
 	storage.Memories
+	storage.MemoryHistory
 	storage.Relays
 	storage.Usages
 	storage.Questions
 	storage.Budgets
 	storage.Nodes
 	storage.Claims
+	storage.Pruner
 	workspace.Ledger
-	Prune(ctx context.Context, at time.Time) error
 }
 
 // stores are all durable parts of a daemon: those of the data directory, or a
 // database that nodes share.
 type stores struct {
 	db      database
-	agents  storage.Agents
+	agents  agentsystem.Agents
 	members *nodes.Membership
 	// Of a database that nodes share; nil of a data directory.
 	shared *postgres.DB

@@ -40,7 +40,10 @@ type Config struct {
 	Zone   func() *time.Location // of tasks without one; nil: UTC
 	Ledger storage.Ledger
 	Marks  storage.Marks // keeps since when tasks are known, and pauses
-	Index  storage.Index // finds the agents that tasks name
+	// Index finds the agents that tasks name; storage.Index has it.
+	Index interface {
+		IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
+	}
 	// Gates says that gate commands may run on this machine.
 	Gates bool
 	// Known reports whether a connector is configured; nil: all are.

@@ -183,11 +183,8 @@ func (w *world) SetMark(_ context.Context, key, value string) error {
 	return nil
 }
 
-// index is the part of storage.Index that cron asks; all else panics.
-type index struct {
-	storage.Index
-	w *world
-}
+// index finds the agents of a world.
+type index struct{ w *world }
 
 func (x index) IndexedDescriptor(_ context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
 	x.w.lock()

@@ -42,7 +42,7 @@ type Config struct {
 
 	Settings func() Settings // asked at each tick; nil: the defaults
 	Marks    storage.Marks   // keeps what must survive
-	// Receipts tells what became of a message; storage.Inbox has it.
+	// Receipts tells what became of a message; storage.Receipts has it.
 	Receipts interface {
 		Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
 	}

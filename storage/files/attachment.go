@@ -18,7 +18,7 @@ import (
 // referenceLimit is the longest reference, in bytes: its text escaped.
 const referenceLimit = 8 * storage.TextLimit
 
-// SaveFile implements storage.Agents. The bytes go through a file of their own,
+// SaveFile implements storage.Files. The bytes go through a file of their own,
 // outside the gate of the agent: a slow sender holds up nobody, and a large file
 // takes no memory. Open removes what a crash leaves of it.
 func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
@@ -109,7 +109,7 @@ func (s *Store) attach(id claybot.AgentID, tmp string, f claybot.FileReference) 
 	return err
 }
 
-// OpenFile implements storage.Agents.
+// OpenFile implements storage.Files.
 func (s *Store) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error) {
 	what := fmt.Sprintf("open file %.64q of agent %s", file, id)
 	if claybot.AgentID(file).Validate() != nil { // it is part of a path

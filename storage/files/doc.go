@@ -1,6 +1,6 @@
 // Package files keeps agents as directories of plain files: who an agent is,
-// its settings, and its history. It implements storage.Agents and
-// storage.History for one process on one machine.
+// its settings, and its history. It implements storage.Agents,
+// storage.Histories and storage.Files for one process on one machine.
 //
 //	<dir>/                      0700, every file 0600, whatever the umask
 //	├── claybot.lock            flock; holds the pid of the process that has it

@@ -25,7 +25,7 @@ func TestAgents(t *testing.T) {
 				tokens++
 				return storage.Lease{Agent: id, Node: "n", Token: tokens}
 			},
-			Reopen: func() storage.Agents {
+			Reopen: func() storagetest.Agents {
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
@@ -231,32 +231,6 @@ func (m *memoryIndex) IndexedAgents(context.Context) iter.Seq2[storage.IndexEntr
 			}
 		}
 	}
-}
-
-// The files ask for none of these.
-
-func (m *memoryIndex) Foreground(context.Context, []string) iter.Seq2[storage.IndexEntry, error] {
-	return func(func(storage.IndexEntry, error) bool) {}
-}
-
-func (m *memoryIndex) Children(context.Context, claybot.AgentID) ([]storage.IndexEntry, error) {
-	return nil, nil
-}
-
-func (m *memoryIndex) Started(context.Context, claybot.AgentID, claybot.Time) (int, error) {
-	return 0, nil
-}
-
-func (m *memoryIndex) AgentPage(context.Context, storage.AgentQuery) ([]storage.IndexEntry, error) {
-	return nil, nil
-}
-
-func (m *memoryIndex) AgentSettings(context.Context) (map[claybot.AgentID]claybot.Settings, error) {
-	return nil, nil
-}
-
-func (m *memoryIndex) SaveAgentSettings(context.Context, claybot.AgentID, claybot.Settings) error {
-	return nil
 }
 
 var _ storage.Index = (*memoryIndex)(nil)

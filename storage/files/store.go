@@ -51,7 +51,11 @@ type Store struct {
 	told    map[claybot.AgentID]bool             // damage was told
 }
 
-var _ storage.Agents = (*Store)(nil)
+var (
+	_ storage.Agents    = (*Store)(nil)
+	_ storage.Histories = (*Store)(nil)
+	_ storage.Files     = (*Store)(nil)
+)
 
 // Open opens the agents of a data directory: it removes agents that were never
 // finished and brings the index in line with the directories. It reads only

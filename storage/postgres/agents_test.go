@@ -19,7 +19,7 @@ func TestAgents(t *testing.T) {
 		return storagetest.AgentsUnderTest{
 			Agents: db.Agents,
 			Lease:  func(id claybot.AgentID) storage.Lease { return leaseOf(t, db, id) },
-			Reopen: func() storage.Agents {
+			Reopen: func() storagetest.Agents {
 				if err := db.Close(); err != nil {
 					t.Fatal(err)
 				}

@@ -83,7 +83,7 @@ func (c Config) patience(usual time.Duration) time.Duration { return max(c.hintT
 // many goroutines.
 type DB struct {
 	*relational.Store
-	Agents *relational.Agents // all of storage.Agents
+	Agents *relational.Agents // storage.Agents, storage.Histories and storage.Files
 	cfg    Config
 	log    *slog.Logger
 	pool   *pgxpool.Pool
@@ -192,7 +192,7 @@ func (db *DB) open(ctx context.Context) error {
 	}
 	db.vital = relational.New(line{db, db.vitalPool}, &db.dialect, db.log)
 	db.Store = relational.New(db, &db.dialect, db.log)
-	db.Agents = &relational.Agents{Store: db.Store, Blobs: db.cfg.Blobs, MaxInline: db.cfg.MaxInline}
+	db.Agents = relational.NewAgents(db.Store, db.cfg.Blobs, db.cfg.MaxInline)
 	return db.loadSinks(ctx)
 }
 
@@ -347,7 +347,7 @@ func (db *DB) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]st
 	return alive, err
 }
 
-// Renew implements storage.Inbox.
+// Renew implements storage.Leases.
 func (db *DB) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
 	return db.vital.Renew(ctx, l, ttl)
 }

@@ -18,7 +18,7 @@ const (
 	mostCounted = 2000
 )
 
-// Acquire implements storage.Inbox. When nothing is due it costs one query. When
+// Acquire implements storage.Leases. When nothing is due it costs one query. When
 // much is, each node takes its share of what all are working on, and only what
 // nobody has taken after patience beyond that.
 func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Grants implements storage.Access.
-func (db *Store) Grants(ctx context.Context) ([]storage.Grant, error) {
+func (db access) Grants(ctx context.Context) ([]storage.Grant, error) {
 	var grants []storage.Grant
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT connector, subject, name, at FROM grants ORDER BY at, connector, subject", func(r Row) error {
@@ -24,7 +24,7 @@ func (db *Store) Grants(ctx context.Context) ([]storage.Grant, error) {
 }
 
 // Grant implements storage.Access. A repeat keeps the first grant.
-func (db *Store) Grant(ctx context.Context, g storage.Grant) error {
+func (db access) Grant(ctx context.Context, g storage.Grant) error {
 	if g.At == 0 {
 		g.At = claybot.Now()
 	}
@@ -38,7 +38,7 @@ func (db *Store) Grant(ctx context.Context, g storage.Grant) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.changedBy(versionAccess)
+		return struct{}{}, changedBy(c, versionAccess)
 	})
 	if err != nil {
 		return fmt.Errorf("grant %s:%s: %w", g.Connector, g.Subject, err)
@@ -47,13 +47,13 @@ func (db *Store) Grant(ctx context.Context, g storage.Grant) error {
 }
 
 // Revoke implements storage.Access.
-func (db *Store) Revoke(ctx context.Context, connector, subject string) error {
+func (db access) Revoke(ctx context.Context, connector, subject string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		n, err := c.exec("DELETE FROM grants WHERE connector = ? AND subject = ?", connector, subject)
 		if err := need(n > 0, err); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.changedBy(versionAccess)
+		return struct{}{}, changedBy(c, versionAccess)
 	})
 	if err != nil {
 		return fmt.Errorf("revoke %s:%s: %w", connector, subject, err)
@@ -61,17 +61,8 @@ func (db *Store) Revoke(ctx context.Context, connector, subject string) error {
 	return nil
 }
 
-// deleteOne runs a DELETE that must find something.
-func (db *Store) deleteOne(ctx context.Context, q string, args ...any) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		n, err := c.exec(q, args...)
-		return struct{}{}, need(n > 0, err)
-	})
-	return err
-}
-
 // Pairings implements storage.Access.
-func (db *Store) Pairings(ctx context.Context) ([]storage.Pairing, error) {
+func (db access) Pairings(ctx context.Context) ([]storage.Pairing, error) {
 	var pairings []storage.Pairing
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT code, connector, channel, \"user\", name, at, expires FROM pairings ORDER BY at, rowid", func(r Row) error {
@@ -90,7 +81,7 @@ func (db *Store) Pairings(ctx context.Context) ([]storage.Pairing, error) {
 
 // SavePairing implements storage.Access. A code that someone else has is
 // refused.
-func (db *Store) SavePairing(ctx context.Context, p storage.Pairing, reply ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+func (db access) SavePairing(ctx context.Context, p storage.Pairing, reply ...claybot.Outgoing) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
 		err := c.do(`INSERT INTO pairings (code, connector, channel, "user", name, at, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (connector, "user") DO UPDATE SET code = excluded.code, channel = excluded.channel,
@@ -99,7 +90,7 @@ func (db *Store) SavePairing(ctx context.Context, p storage.Pairing, reply ...cl
 		if err != nil {
 			return nil, err
 		}
-		return c.enqueue(c.now(), "", reply)
+		return enqueue(c, c.now(), "", reply)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("save pairing of %s:%s: %w", p.Connector, p.UserID, err)
@@ -108,7 +99,7 @@ func (db *Store) SavePairing(ctx context.Context, p storage.Pairing, reply ...cl
 }
 
 // DropPairing implements storage.Access.
-func (db *Store) DropPairing(ctx context.Context, code string) error {
+func (db access) DropPairing(ctx context.Context, code string) error {
 	if err := db.deleteOne(ctx, "DELETE FROM pairings WHERE code = ?", code); err != nil {
 		return fmt.Errorf("drop pairing: %w", err) // without the code: it is a secret of sorts
 	}
@@ -116,7 +107,7 @@ func (db *Store) DropPairing(ctx context.Context, code string) error {
 }
 
 // Mark implements storage.Marks.
-func (db *Store) Mark(ctx context.Context, key string) (string, error) {
+func (db access) Mark(ctx context.Context, key string) (string, error) {
 	var value string
 	err := db.read(ctx, func(c *Conn) error {
 		_, err := c.first("SELECT value FROM marks WHERE key = ?", func(r Row) error { value = r.Str(0); return nil }, key)
@@ -129,9 +120,9 @@ func (db *Store) Mark(ctx context.Context, key string) (string, error) {
 }
 
 // SetMark implements storage.Marks.
-func (db *Store) SetMark(ctx context.Context, key, value string) error {
+func (db access) SetMark(ctx context.Context, key, value string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		return struct{}{}, c.setMark(storage.Mark{Key: key, Value: value})
+		return struct{}{}, setMark(c, storage.Mark{Key: key, Value: value})
 	})
 	if err != nil {
 		return fmt.Errorf("set mark %s: %w", key, err)

@@ -51,16 +51,16 @@ func (a *inboxRow) show() shown {
 	return shown{user: a.lastUser, busy: a.run != "" || a.firstN > 0}
 }
 
-func (c *Conn) loadInbox(id claybot.AgentID) (*inboxRow, error) {
+func loadInbox(c *Conn, id claybot.AgentID) (*inboxRow, error) {
 	a := &inboxRow{id: id}
-	if err := c.ask(c.askInbox(a)); err != nil {
+	if err := c.ask(askInbox(c, a)); err != nil {
 		return nil, err
 	}
 	return a, a.there()
 }
 
 // askInbox loads the inbox of a.id.
-func (c *Conn) askInbox(a *inboxRow) Ask {
+func askInbox(c *Conn, a *inboxRow) Ask {
 	return Ask{Query: `SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
 		last_user_at, resume_at, busy
 		FROM agents WHERE id = ?` + c.locked(), Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
@@ -104,7 +104,7 @@ const (
 )
 
 // saveInbox writes a, and then the answers that it owes.
-func (c *Conn) saveInbox(a *inboxRow) error {
+func saveInbox(c *Conn, a *inboxRow) error {
 	c.saved++
 	q := saveSame
 	args := []any{
@@ -130,7 +130,7 @@ func (c *Conn) saveInbox(a *inboxRow) error {
 		c.journal.hint.Due = true
 	}
 	a.shown = s
-	return c.refuseAll(a)
+	return refuseAll(c, a)
 }
 
 // moment is t, or null for never.
@@ -142,15 +142,15 @@ func moment(t int64) any {
 }
 
 // leased loads the inbox of l's agent and refuses when l is not its lease.
-func (c *Conn) leased(l storage.Lease) (*inboxRow, error) {
-	return c.leasedWith(l)
+func leased(c *Conn, l storage.Lease) (*inboxRow, error) {
+	return leasedWith(c, l)
 }
 
 // leasedWith is leased, with queries that go with it. Their results count only
 // without an error.
-func (c *Conn) leasedWith(l storage.Lease, asks ...Ask) (*inboxRow, error) {
+func leasedWith(c *Conn, l storage.Lease, asks ...Ask) (*inboxRow, error) {
 	a := &inboxRow{id: l.Agent}
-	if err := c.ask(append([]Ask{c.askInbox(a)}, asks...)...); err != nil {
+	if err := c.ask(append([]Ask{askInbox(c, a)}, asks...)...); err != nil {
 		return nil, err
 	}
 	if !a.found {
@@ -218,8 +218,8 @@ func (a *inboxRow) free(w storage.Wait, now int64) {
 	a.wake()
 }
 
-// left tells the inbox that k messages wait no longer.
-func (c *Conn) left(a *inboxRow, k int) error {
+// reduceWaiting tells the inbox that k messages wait no longer.
+func reduceWaiting(c *Conn, a *inboxRow, k int) error {
 	if k == 0 {
 		return nil
 	}
@@ -227,12 +227,12 @@ func (c *Conn) left(a *inboxRow, k int) error {
 	if err := c.ask(f.ask(a.id)); err != nil {
 		return err
 	}
-	c.leftBefore(a, k, f)
+	reduceWaitingTo(c, a, k, f)
 	return nil
 }
 
-// leftBefore is left where it is known what is the first message then.
-func (c *Conn) leftBefore(a *inboxRow, k int, f front) {
+// reduceWaitingTo is left where it is known what is the first message then.
+func reduceWaitingTo(c *Conn, a *inboxRow, k int, f front) {
 	if k == 0 {
 		return
 	}

@@ -12,18 +12,26 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-var _ storage.Agents = (*Agents)(nil)
+var (
+	_ storage.Agents    = (*Agents)(nil)
+	_ storage.Histories = (*Agents)(nil)
+	_ storage.Files     = (*Agents)(nil)
+)
 
 // An Agents keeps agents in the tables of a Store: who they are in agents, what they
 // remember in records, what was sent to them in attachments. Every write of a
 // lease locks the agent's row and looks whether the lease still counts, so what one
 // process writes is whole before another one reads on.
 type Agents struct {
-	*Store
-	// Blobs keeps the bytes of files; nil keeps them in the table chunks, of at most
-	// MaxInline bytes each.
-	Blobs     storage.Blobs
-	MaxInline int64
+	*core
+	blobs     storage.Blobs
+	maxInline int64
+}
+
+// NewAgents returns the agents in the tables of db. blobs keeps the bytes of files; nil
+// keeps them in the table chunks, of at most maxInline bytes each; 0: any size.
+func NewAgents(db *Store, blobs storage.Blobs, maxInline int64) *Agents {
+	return &Agents{db.core, blobs, maxInline}
 }
 
 // AgentFor implements storage.Agents.
@@ -42,14 +50,14 @@ func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.
 	}
 	what := "agent for " + d.Key()
 	var a claybot.Agent
-	err := s.read(ctx, func(c *Conn) (err error) { a, err = c.agent("key", d.Key()); return err })
+	err := s.read(ctx, func(c *Conn) (err error) { a, err = loadAgent(c, "key", d.Key()); return err })
 	if err == nil && storage.Renamed(a.Descriptor, d) == a.Descriptor {
 		return a, nil
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
 	}
-	a, err = write(ctx, s.Store, func(c *Conn) (claybot.Agent, error) { return c.makeAgent(d, b) })
+	a, err = write(ctx, s.core, func(c *Conn) (claybot.Agent, error) { return makeAgent(c, d, b) })
 	if err != nil {
 		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
 	}
@@ -58,17 +66,17 @@ func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.
 
 // makeAgent finds the agent of d, gives it the name that it is asked for by, or
 // makes it.
-func (c *Conn) makeAgent(d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
+func makeAgent(c *Conn, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
 	if err := c.lock("agent/" + d.Key()); err != nil {
 		return claybot.Agent{}, err
 	}
-	a, err := c.agent("key", d.Key())
+	a, err := loadAgent(c, "key", d.Key())
 	if err == nil {
 		if d = storage.Renamed(a.Descriptor, d); d == a.Descriptor {
 			return a, nil
 		}
 		a.Descriptor = d
-		return a, c.indexAgent(a)
+		return a, indexAgent(c, a)
 	}
 	if !errors.Is(err, storage.ErrNotFound) {
 		return a, err
@@ -76,21 +84,21 @@ func (c *Conn) makeAgent(d claybot.Descriptor, b *claybot.Background) (claybot.A
 	at := claybot.Time(c.now())
 	a = claybot.Agent{ID: claybot.NewID(), Descriptor: d, CreatedAt: at, State: storage.NewState(at)}
 	a.State.Background = b
-	if err := c.indexAgent(a); err != nil {
+	if err := indexAgent(c, a); err != nil {
 		return a, err
 	}
-	if err := c.saveState(a.ID, a.State); err != nil {
+	if err := saveState(c, a.ID, a.State); err != nil {
 		return a, err
 	}
-	if err := c.addRecords(a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
+	if err := addRecords(c, a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
 		return a, err
 	}
-	return c.agent("id", string(a.ID)) // b is the caller's
+	return loadAgent(c, "id", string(a.ID)) // b is the caller's
 }
 
-// agent loads one by its id or key. A damaged state is the one that an agent
+// loadAgent loads one by its id or key. A damaged state is the one that an agent
 // begins with.
-func (c *Conn) agent(column, value string) (a claybot.Agent, err error) {
+func loadAgent(c *Conn, column, value string) (a claybot.Agent, err error) {
 	err = need(c.first("SELECT id, descriptor, created_at, state FROM agents WHERE "+column+" = ?"+c.locked(), func(r Row) error {
 		a.ID, a.CreatedAt = claybot.AgentID(r.Str(0)), claybot.Time(r.Int(2))
 		a.State = storage.NewState(a.CreatedAt)
@@ -110,7 +118,7 @@ func (c *Conn) agent(column, value string) (a claybot.Agent, err error) {
 
 // Agent implements storage.Agents.
 func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent, err error) {
-	err = s.read(ctx, func(c *Conn) (err error) { a, err = c.agent("id", string(id)); return err })
+	err = s.read(ctx, func(c *Conn) (err error) { a, err = loadAgent(c, "id", string(id)); return err })
 	if err != nil {
 		return claybot.Agent{}, fmt.Errorf("agent %s: %w", id, err)
 	}
@@ -120,11 +128,11 @@ func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent
 // SaveState implements storage.Agents. Members that this version does not know are
 // kept.
 func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
-	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
-		if _, err := c.leased(l); err != nil {
+	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
+		if _, err := leased(c, l); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.saveState(l.Agent, st)
+		return struct{}{}, saveState(c, l.Agent, st)
 	})
 	if err != nil {
 		return fmt.Errorf("save state of agent %s: %w", l.Agent, err)
@@ -132,7 +140,7 @@ func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.Agen
 	return nil
 }
 
-func (c *Conn) saveState(id claybot.AgentID, st claybot.AgentState) error {
+func saveState(c *Conn, id claybot.AgentID, st claybot.AgentState) error {
 	var before string
 	_, err := c.first("SELECT state FROM agents WHERE id = ?", func(r Row) error { before = r.Str(0); return nil }, id)
 	if err != nil {
@@ -190,14 +198,14 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 	if from == to {
 		return nil
 	}
-	for e, err := range s.IndexedAgents(ctx) {
+	for e, err := range (index{s.core}).IndexedAgents(ctx) {
 		if err != nil {
 			return fmt.Errorf("move channel of %s: %w", connector, err)
 		}
 		if e.Descriptor.Connector != connector || e.Descriptor.ChannelID != from {
 			continue
 		}
-		_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) { return struct{}{}, s.move(c, e.ID, to) })
+		_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) { return struct{}{}, s.move(c, e.ID, to) })
 		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
 			s.log.Error("an agent of a moved channel stays where it is", "agent", e.ID, "err", err)
 			continue // the others follow
@@ -210,7 +218,7 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 }
 
 func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
-	a, err := c.agent("id", string(id))
+	a, err := loadAgent(c, "id", string(id))
 	if err != nil {
 		return ignoreNotFound(err)
 	}
@@ -226,14 +234,14 @@ func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
 		s.log.Warn("channel moved, but the agent there is another one", "agent", id)
 		return nil
 	}
-	return c.indexAgent(a)
+	return indexAgent(c, a)
 }
 
 // Delete implements storage.Agents. What the agent remembered and was sent stays
 // for 30 days, see Prune.
 func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
-	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
-		a, err := c.loadInbox(id)
+	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
+		a, err := loadInbox(c, id)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -241,7 +249,7 @@ func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.unindex(a)
+		return struct{}{}, unindex(c, a)
 	})
 	if err != nil {
 		return fmt.Errorf("delete agent %s: %w", id, err)

@@ -36,11 +36,11 @@ func (a *inboxRow) refuse(to claybot.Awaited, reason string) {
 
 // refuseAll posts the answers that a owes. It is the one place where the store
 // answers by itself; an agent that is gone misses nothing.
-func (c *Conn) refuseAll(a *inboxRow) error {
+func refuseAll(c *Conn, a *inboxRow) error {
 	owed := a.refused
 	a.refused = nil
 	for _, r := range owed {
-		_, err := c.post(storage.Posting{To: r.to.Agent, Message: claybot.AgentMessage{
+		_, err := postMessage(c, storage.Posting{To: r.to.Agent, Message: claybot.AgentMessage{
 			ID: r.to.ID, Type: claybot.MessageAnswer, Run: r.to.Run,
 			From:   claybot.Sender{Agent: a.id},
 			Answer: &claybot.Answer{Error: r.why, AgentID: a.id, RunID: r.run},
@@ -54,7 +54,7 @@ func (c *Conn) refuseAll(a *inboxRow) error {
 
 // awaitedBy lists who waits for the messages of a run. It needs none of their
 // texts, so damage does not hide it.
-func (c *Conn) awaitedBy(agent claybot.AgentID, run claybot.RunID) (list []claybot.Awaited, err error) {
+func awaitedBy(c *Conn, agent claybot.AgentID, run claybot.RunID) (list []claybot.Awaited, err error) {
 	err = c.each("SELECT awaited FROM messages WHERE agent = ? AND run = ? AND awaited IS NOT NULL", func(r Row) error {
 		var w claybot.Awaited
 		if unmarshal(r.Str(0), &w) == nil { // else nobody knows whom to tell
@@ -77,11 +77,11 @@ func awaitedColumn(m claybot.AgentMessage) (any, error) {
 // joinAnswer gives the answer id to the unfinished run of a, and makes a due
 // when its run has all that it waits for. A damaged run is due anyway: it ends
 // when its agent is acquired.
-func (c *Conn) joinAnswer(a *inboxRow, id claybot.MessageID, bound bool, at int64) error {
-	if err := c.closeQuestion(id); err != nil {
+func joinAnswer(c *Conn, a *inboxRow, id claybot.MessageID, bound bool, at int64) error {
+	if err := closeQuestion(c, id); err != nil {
 		return err
 	}
-	run, err := c.loadRun(a.run)
+	run, err := loadRun(c, a.run)
 	if errors.Is(err, storage.ErrDamaged) {
 		a.rouse(at)
 		return nil
@@ -102,16 +102,16 @@ func (c *Conn) joinAnswer(a *inboxRow, id claybot.MessageID, bound bool, at int6
 	if run.Awaiting == nil {
 		return nil
 	}
-	all, err := c.answered(a.id, run.ID, *run.Awaiting)
+	all, err := isAnswered(c, a.id, run.ID, *run.Awaiting)
 	if all {
 		a.rouse(at)
 	}
 	return err
 }
 
-// answered reports whether every answer that a run waits for is there. One
+// isAnswered reports whether every answer that a run waits for is there. One
 // that was skipped will never come otherwise, so it counts.
-func (c *Conn) answered(agent claybot.AgentID, run claybot.RunID, w claybot.Awaiting) (bool, error) {
+func isAnswered(c *Conn, agent claybot.AgentID, run claybot.RunID, w claybot.Awaiting) (bool, error) {
 	for _, id := range w.Answers {
 		known, err := c.first("SELECT 1 FROM messages WHERE id = ? AND agent = ? AND type = ? AND (run = ? OR skipped IS NOT NULL)",
 			func(Row) error { return nil }, id, agent, claybot.MessageAnswer, run)

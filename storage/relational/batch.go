@@ -52,7 +52,7 @@ func (b *batch) check() error {
 }
 
 // loadBatch returns waiting messages of an agent that are to join a run.
-func (c *Conn) loadBatch(agent claybot.AgentID, ids []claybot.MessageID) (*batch, error) {
+func loadBatch(c *Conn, agent claybot.AgentID, ids []claybot.MessageID) (*batch, error) {
 	b, asks, err := newBatch(agent, ids)
 	if err != nil {
 		return nil, err

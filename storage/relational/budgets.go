@@ -34,8 +34,8 @@ func decodeBudget(r Row) storage.Budget {
 	}
 }
 
-// budget reads one; false when nothing was ever set aside on it.
-func (c *Conn) budget(key string) (b storage.Budget, found bool, err error) {
+// loadBudget reads one; false when nothing was ever set aside on it.
+func loadBudget(c *Conn, key string) (b storage.Budget, found bool, err error) {
 	found, err = c.first("SELECT "+budgetColumns+" FROM budgets WHERE key = ?"+c.locked(), func(r Row) error {
 		b = decodeBudget(r)
 		return nil
@@ -44,26 +44,26 @@ func (c *Conn) budget(key string) (b storage.Budget, found bool, err error) {
 }
 
 // Reserve implements storage.Budgets. Those of one moment share a commit.
-func (db *Store) Reserve(ctx context.Context, r storage.Reservation) error {
+func (db spending) Reserve(ctx context.Context, r storage.Reservation) error {
 	if err := checkAmount(r.Amount); err != nil {
 		return fmt.Errorf("reserve: %w", err)
 	}
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.reserve(r) })
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, reserveBudgets(c, r) })
 	if err == nil {
 		return nil
 	}
 	// A refusal writes nothing, so a budget that is new has to be made for itself.
 	if over, ok := errors.AsType[*storage.OverBudgetError](err); ok && over.Used == 0 {
-		if _, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.known(over.Budget) }); err != nil {
+		if _, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, insertBudget(c, over.Budget) }); err != nil {
 			return fmt.Errorf("reserve: %w", err)
 		}
 	}
 	return fmt.Errorf("reserve: %w", err)
 }
 
-// known makes a budget on which nothing is spent, so that it can be seen and
+// insertBudget makes a budget on which nothing is spent, so that it can be seen and
 // extended.
-func (c *Conn) known(b storage.Budget) error {
+func insertBudget(c *Conn, b storage.Budget) error {
 	err := c.do(`INSERT INTO budgets (key, period, name, unit, hard, most, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (key) DO NOTHING`, b.Key, b.Period, b.Name, string(b.Unit), b.Hard, b.Limit, c.now())
 	return err
@@ -71,7 +71,7 @@ func (c *Conn) known(b storage.Budget) error {
 
 // lockBudgets makes others wait who reserve on the same budgets. In one order, so
 // that no two wait for each other.
-func (c *Conn) lockBudgets(keys []string) error {
+func lockBudgets(c *Conn, keys []string) error {
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if err := c.lock("budget/" + key); err != nil {
 			return err
@@ -80,9 +80,9 @@ func (c *Conn) lockBudgets(keys []string) error {
 	return nil
 }
 
-// reserve looks at all levels before it writes, so that a refusal spoils no
+// reserveBudgets looks at all levels before it writes, so that a refusal spoils no
 // transaction.
-func (c *Conn) reserve(r storage.Reservation) error {
+func reserveBudgets(c *Conn, r storage.Reservation) error {
 	known, err := c.first("SELECT 1 FROM reservations WHERE id = ?", func(Row) error { return nil }, r.ID)
 	if err != nil || known {
 		return err
@@ -91,7 +91,7 @@ func (c *Conn) reserve(r storage.Reservation) error {
 	for _, l := range r.Levels {
 		keys = append(keys, l.Key)
 	}
-	if err := c.lockBudgets(keys); err != nil {
+	if err := lockBudgets(c, keys); err != nil {
 		return err
 	}
 	keys = keys[:0]
@@ -100,7 +100,7 @@ func (c *Conn) reserve(r storage.Reservation) error {
 			return fmt.Errorf("budget %s is named twice", l.Key)
 		}
 		keys = append(keys, l.Key)
-		b, _, err := c.budget(l.Key)
+		b, _, err := loadBudget(c, l.Key)
 		if err != nil {
 			return err
 		}
@@ -127,19 +127,19 @@ func (c *Conn) reserve(r storage.Reservation) error {
 }
 
 // Book implements storage.Budgets.
-func (db *Store) Book(ctx context.Context, id string, actual storage.Amount) ([]storage.Budget, error) {
+func (db spending) Book(ctx context.Context, id string, actual storage.Amount) ([]storage.Budget, error) {
 	if err := checkAmount(actual); err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
-	list, err := write(ctx, db, func(c *Conn) ([]storage.Budget, error) { return c.book(id, &actual) })
+	list, err := write(ctx, db, func(c *Conn) ([]storage.Budget, error) { return bookReservation(c, id, &actual) })
 	if err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
 	return list, nil
 }
 
-// book enters an amount in place of what was set aside; nil books that.
-func (c *Conn) book(id string, actual *storage.Amount) ([]storage.Budget, error) {
+// bookReservation enters an amount in place of what was set aside; nil books that.
+func bookReservation(c *Conn, id string, actual *storage.Amount) ([]storage.Budget, error) {
 	var aside storage.Amount
 	var list string
 	known, err := c.first("SELECT tokens, micro_usd, unpriced, keys FROM reservations WHERE id = ?"+c.locked(), func(r Row) error {
@@ -157,12 +157,12 @@ func (c *Conn) book(id string, actual *storage.Amount) ([]storage.Budget, error)
 	if err := unmarshal(list, &keys); err != nil {
 		return nil, err
 	}
-	if err := c.lockBudgets(keys); err != nil {
+	if err := lockBudgets(c, keys); err != nil {
 		return nil, err
 	}
 	all := make([]storage.Budget, 0, len(keys))
 	for _, key := range keys {
-		b, found, err := c.budget(key)
+		b, found, err := loadBudget(c, key)
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +186,7 @@ func (c *Conn) book(id string, actual *storage.Amount) ([]storage.Budget, error)
 }
 
 // Abandoned implements storage.Budgets.
-func (db *Store) Abandoned(ctx context.Context, node string) (int, error) {
+func (db spending) Abandoned(ctx context.Context, node string) (int, error) {
 	total := 0
 	for {
 		n, err := write(ctx, db, func(c *Conn) (int, error) {
@@ -206,7 +206,7 @@ func (db *Store) Abandoned(ctx context.Context, node string) (int, error) {
 				return 0, err
 			}
 			for _, id := range ids {
-				if _, err := c.book(id, nil); err != nil {
+				if _, err := bookReservation(c, id, nil); err != nil {
 					return 0, err
 				}
 			}
@@ -223,12 +223,12 @@ func (db *Store) Abandoned(ctx context.Context, node string) (int, error) {
 }
 
 // Extend implements storage.Budgets.
-func (db *Store) Extend(ctx context.Context, e storage.Extension) (storage.Budget, error) {
+func (db spending) Extend(ctx context.Context, e storage.Extension) (storage.Budget, error) {
 	if e.ID == "" || e.By <= 0 || e.By > maxAmount {
 		return storage.Budget{}, errors.New("extend a budget: want an id and an amount above 0")
 	}
 	b, err := write(ctx, db, func(c *Conn) (storage.Budget, error) {
-		b, found, err := c.budget(e.Key)
+		b, found, err := loadBudget(c, e.Key)
 		if err := need(found, err); err != nil {
 			return b, err
 		}
@@ -251,7 +251,7 @@ func (db *Store) Extend(ctx context.Context, e storage.Extension) (storage.Budge
 }
 
 // Budgets implements storage.Budgets.
-func (db *Store) Budgets(ctx context.Context, limit int) (list []storage.Budget, err error) {
+func (db spending) Budgets(ctx context.Context, limit int) (list []storage.Budget, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+budgetColumns+" FROM budgets ORDER BY used_at DESC, key LIMIT 0+?", func(r Row) error {
 			list = append(list, decodeBudget(r))
@@ -266,7 +266,7 @@ func (db *Store) Budgets(ctx context.Context, limit int) (list []storage.Budget,
 
 // pruneBudgets removes some budgets that nobody used since t. Those without a
 // period stay: they never begin anew.
-func (c *Conn) pruneBudgets(t claybot.Time) (int, error) {
+func pruneBudgets(c *Conn, t claybot.Time) (int, error) {
 	var keys []string
 	err := c.each("SELECT key FROM budgets WHERE used_at < ? AND period <> ? AND reserved = 0 ORDER BY used_at LIMIT 0+?", func(r Row) error {
 		keys = append(keys, r.Str(0))

@@ -14,12 +14,12 @@ const clockSlack = 1000
 // or before this process began. Messages that arrived later than now are due at once,
 // because how long they were meant to wait is not known, and no lease or membership
 // lasts longer than ttl. Otherwise it costs no statement.
-func (db *Store) HeedClock(ctx context.Context, ttl time.Duration) error {
+func (db leases) HeedClock(ctx context.Context, ttl time.Duration) error {
 	now := db.now()
 	if last := db.looked.Swap(now); last != 0 && now > last-clockSlack {
 		return nil
 	}
-	n, err := lightly(ctx, db, func(c *Conn) (int64, error) { return c.heedClock(now, now+ttl.Milliseconds()) })
+	n, err := lightly(ctx, db, func(c *Conn) (int64, error) { return heedClock(c, now, now+ttl.Milliseconds()) })
 	if err != nil {
 		db.looked.Store(0) // to be tried again
 		return fmt.Errorf("heed the clock: %w", err)
@@ -32,7 +32,7 @@ func (db *Store) HeedClock(ctx context.Context, ttl time.Duration) error {
 
 // heedClock is HeedClock at now; leases and memberships end at until at the latest. An
 // agent that another transaction has locked gets new times there.
-func (c *Conn) heedClock(now, until int64) (agents int64, err error) {
+func heedClock(c *Conn, now, until int64) (agents int64, err error) {
 	agents, err = c.exec(`UPDATE agents SET due_at = CAST(?1 AS BIGINT), wake_at = CASE WHEN node IS NULL AND run IS NULL THEN CAST(?1 AS BIGINT) ELSE wake_at END
 		WHERE id IN (SELECT id FROM agents WHERE wake_at IS NOT NULL AND due_at > ?1 AND last_at > ?2 ORDER BY id`+c.skipping()+`)`, now, now+clockSlack)
 	if err != nil || c.dialect.Alone { // Recover has ended the leases of the process before

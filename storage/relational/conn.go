@@ -66,7 +66,8 @@ type Dialect struct {
 }
 
 // A Conn is what the methods of a Store work in: a session, and what the running
-// transaction collects. It is used by one goroutine at a time.
+// transaction collects. The statements of each group of tables are functions of a Conn.
+// It is used by one goroutine at a time.
 type Conn struct {
 	session Session
 	dialect *Dialect
@@ -112,7 +113,7 @@ func (c *Conn) Changed() { c.journal.changed = true }
 // written after it.
 func (c *Conn) Flush() error {
 	if c.dialect.Leave != nil {
-		return c.leave()
+		return leaveSums(c)
 	}
 	if err := c.tally.flush(c); err != nil {
 		return err

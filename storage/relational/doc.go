@@ -14,6 +14,12 @@
 // the Conn, figures into its tally, sums into its meter, and each begins anew with
 // every try.
 //
+// A Store consists of parts, one for each group of tables (relational.go lists them).
+// They share the core and nothing else: a part never calls another one, except upkeep,
+// which ends restored work through the outbox. What several parts do in their
+// transactions (post, enqueue, end a run) is a function of a Conn in the file of its
+// table.
+//
 // # Tables
 //
 //	agents    one row per agent: descriptor, figures, the state of its inbox, its lease

@@ -17,7 +17,7 @@ var errNoPath = errors.New("it has no path")
 func agentScope(id claybot.AgentID) string { return "agent/" + string(id) }
 
 // Document implements storage.Documents.
-func (db *Store) Document(ctx context.Context, scope, path string) (string, error) {
+func (db notes) Document(ctx context.Context, scope, path string) (string, error) {
 	var s string
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT text FROM documents WHERE scope = ? AND path = ?",
@@ -30,7 +30,7 @@ func (db *Store) Document(ctx context.Context, scope, path string) (string, erro
 }
 
 // Documents implements storage.Documents.
-func (db *Store) Documents(ctx context.Context, scope string) ([]storage.Document, error) {
+func (db notes) Documents(ctx context.Context, scope string) ([]storage.Document, error) {
 	var list []storage.Document
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT path, size, at FROM documents WHERE scope = ? ORDER BY path", func(r Row) error {
@@ -45,7 +45,7 @@ func (db *Store) Documents(ctx context.Context, scope string) ([]storage.Documen
 }
 
 // SaveDocument implements storage.Documents. The limit counts the texts.
-func (db *Store) SaveDocument(ctx context.Context, scope, path, content string, limit int64) error {
+func (db notes) SaveDocument(ctx context.Context, scope, path, content string, limit int64) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		if path == "" {
 			return struct{}{}, errNoPath
@@ -75,7 +75,7 @@ func (db *Store) SaveDocument(ctx context.Context, scope, path, content string, 
 }
 
 // DropDocuments implements storage.Documents. What is not there changes nothing.
-func (db *Store) DropDocuments(ctx context.Context, scope, path string) error {
+func (db notes) DropDocuments(ctx context.Context, scope, path string) error {
 	_, err := write(ctx, db, func(c *Conn) (int64, error) {
 		return c.exec("DELETE FROM documents WHERE scope = ?1 AND (path = ?2 OR CAST(?2 AS TEXT) = '')", scope, path)
 	})

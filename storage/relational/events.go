@@ -9,19 +9,19 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Run implements storage.Runs.
-func (db *Store) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+// Run implements storage.RunReader.
+func (db runs) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *Conn) (err error) {
-		run, err = c.runOrReserved(id)
+		run, err = runOrReserved(c, id)
 		return err
 	})
 	return run, err
 }
 
-// LastRun implements storage.Runs. Reserved ids that never became a run do not
+// LastRun implements storage.RunReader. Reserved ids that never became a run do not
 // count.
-func (db *Store) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error) {
+func (db runs) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error) {
 	var run claybot.Run
 	err := db.read(ctx, func(c *Conn) error {
 		var id claybot.RunID
@@ -30,7 +30,7 @@ func (db *Store) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Ru
 		if err != nil {
 			return err
 		}
-		run, err = c.loadRun(id)
+		run, err = loadRun(c, id)
 		return err
 	})
 	if err != nil {
@@ -41,9 +41,9 @@ func (db *Store) LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Ru
 
 const eventsQuery = "SELECT seq, v, type, at, data FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0+?"
 
-// Events implements storage.Runs. It reads in pages, so that a slow reader
+// Events implements storage.RunReader. It reads in pages, so that a slow reader
 // holds nothing.
-func (db *Store) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
+func (db runs) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
 	const shortest, longest = 200, 3200
 	return func(yield func(claybot.Event, error) bool) {
 		events := make([]claybot.Event, 0, 16)

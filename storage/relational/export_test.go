@@ -32,10 +32,10 @@ func (c *Conn) Change(q string, args ...any) (int64, error) { return c.exec(q, a
 func (c *Conn) Rows(q string, f func(r Row) error, args ...any) error { return c.each(q, f, args...) }
 
 func (c *Conn) CancelReserved(agent claybot.AgentID, id claybot.RunID, m claybot.MessageID, reason string) error {
-	return c.cancelReserved(agent, id, m, reason)
+	return cancelReserved(c, agent, id, m, reason)
 }
 
-func (c *Conn) PruneRepeats(t claybot.Time) (int, error)        { return c.pruneRepeats(t) }
-func (c *Conn) PruneKeys(t claybot.Time, keep int) (int, error) { return c.pruneKeys(t, keep) }
+func (c *Conn) PruneRepeats(t claybot.Time) (int, error)        { return pruneRepeats(c, t) }
+func (c *Conn) PruneKeys(t claybot.Time, keep int) (int, error) { return pruneKeys(c, t, keep) }
 
-func (c *Conn) PruneUsage(day string) (int, error) { return c.pruneUsage(day) }
+func (c *Conn) PruneUsage(day string) (int, error) { return pruneUsage(c, day) }

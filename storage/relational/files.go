@@ -27,7 +27,7 @@ const (
 	keepDeleted = 30 * 24 * time.Hour
 )
 
-// blobPrefix begins the places of files that Blobs keeps, chunkPrefix of those in
+// blobPrefix begins the places of files that blobs keeps, chunkPrefix of those in
 // the table chunks; the time in the latter tells orphans.
 const (
 	blobPrefix  = "agents/"
@@ -43,7 +43,7 @@ func (r Row) Bytes(i int) []byte {
 	return b
 }
 
-// SaveFile implements storage.Agents. The bytes arrive outside of any transaction,
+// SaveFile implements storage.Files. The bytes arrive outside of any transaction,
 // so a slow sender holds up nobody; the row that says that the file is whole comes
 // last.
 func (s *Agents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
@@ -69,8 +69,8 @@ func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.Fil
 			return kept, err
 		}
 	}
-	if s.Blobs == nil && s.MaxInline > 0 {
-		limit = min(limit, s.MaxInline)
+	if s.blobs == nil && s.maxInline > 0 {
+		limit = min(limit, s.maxInline)
 	}
 	f.Name, f.Source = storage.FileName(f.Name), ""
 	f.Path = "agents/" + string(id) + "/attachments/" + f.ID
@@ -94,8 +94,8 @@ func (s *Agents) attach(ctx context.Context, id claybot.AgentID, f claybot.FileR
 	if err != nil {
 		return f, err
 	}
-	added, err := write(ctx, s.Store, func(c *Conn) (int64, error) {
-		if _, err := c.loadInbox(id); err != nil {
+	added, err := write(ctx, s.core, func(c *Conn) (int64, error) {
+		if _, err := loadInbox(c, id); err != nil {
 			return 0, err
 		}
 		return c.exec("INSERT INTO attachments (agent, id, body, place) VALUES (?, ?, ?, ?) ON CONFLICT (agent, id) DO NOTHING", id, f.ID, reference, place)
@@ -133,7 +133,7 @@ func (h *head) Write(b []byte) (int, error) {
 
 // keep takes the bytes of a file and returns where they are.
 func (s *Agents) keep(ctx context.Context, id claybot.AgentID, file string, content io.Reader) (place string, err error) {
-	if s.Blobs == nil {
+	if s.blobs == nil {
 		place = fmt.Sprintf("%s%013d/%s", chunkPrefix, s.now(), claybot.NewID())
 		return place, s.keepChunks(ctx, place, content)
 	}
@@ -154,7 +154,7 @@ func (s *Agents) keep(ctx context.Context, id claybot.AgentID, file string, cont
 		return "", err
 	}
 	place = blobPrefix + string(id) + "/" + file + "." + string(claybot.NewID())
-	return place, s.Blobs.Put(ctx, place, spool, size)
+	return place, s.blobs.Put(ctx, place, spool, size)
 }
 
 func (s *Agents) keepChunks(ctx context.Context, place string, content io.Reader) error {
@@ -162,7 +162,7 @@ func (s *Agents) keepChunks(ctx context.Context, place string, content io.Reader
 	for part := 0; ; part++ {
 		n, err := io.ReadFull(content, buf)
 		if n > 0 {
-			_, err := write(ctx, s.Store, func(c *Conn) (int64, error) {
+			_, err := write(ctx, s.core, func(c *Conn) (int64, error) {
 				return c.exec("INSERT INTO chunks (file, part, bytes) VALUES (?, ?, ?)", place, part, Bytes(buf[:n]))
 			})
 			if err != nil {
@@ -187,7 +187,7 @@ func (s *Agents) reference(ctx context.Context, id claybot.AgentID, file string)
 	return f, place, err
 }
 
-// OpenFile implements storage.Agents.
+// OpenFile implements storage.Files.
 func (s *Agents) OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error) {
 	f, place, err := s.reference(ctx, id, file)
 	if err != nil {
@@ -196,10 +196,10 @@ func (s *Agents) OpenFile(ctx context.Context, id claybot.AgentID, file string) 
 	if strings.HasPrefix(place, chunkPrefix) {
 		return f, io.NopCloser(&chunks{ctx: ctx, s: s, place: place}), nil
 	}
-	if s.Blobs == nil {
+	if s.blobs == nil {
 		return claybot.FileReference{}, nil, fmt.Errorf("open file %.64q of agent %s: its bytes are in a store of files, and none is configured (files.url)", file, id)
 	}
-	r, err := s.Blobs.Open(ctx, place)
+	r, err := s.blobs.Open(ctx, place)
 	if err != nil {
 		return claybot.FileReference{}, nil, fmt.Errorf("open file %.64q of agent %s: %w", file, id, err)
 	}
@@ -234,11 +234,11 @@ func (r *chunks) Read(b []byte) (int, error) {
 	return r.rest.Read(b)
 }
 
-// SaveResult implements storage.Agents.
+// SaveResult implements storage.Files.
 func (s *Agents) SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (string, error) {
 	name := storage.ResultName(call)
-	_, err := write(ctx, s.Store, func(c *Conn) (int64, error) {
-		if _, err := c.loadInbox(id); err != nil {
+	_, err := write(ctx, s.core, func(c *Conn) (int64, error) {
+		if _, err := loadInbox(c, id); err != nil {
 			return 0, err
 		}
 		return c.exec("INSERT INTO results (agent, name, text) VALUES (?, ?, ?) ON CONFLICT (agent, name) DO UPDATE SET text = excluded.text", id, name, text)
@@ -253,7 +253,7 @@ func (s *Agents) SaveResult(ctx context.Context, id claybot.AgentID, call, text 
 // were sent that were deleted 30 days before at. Call it once a day.
 func (s *Agents) PruneFiles(ctx context.Context, at time.Time) error {
 	orphans := fmt.Sprintf("%s%013d", chunkPrefix, at.Add(-keepOrphans).UnixMilli())
-	_, err := write(ctx, s.Store, func(c *Conn) (int64, error) {
+	_, err := write(ctx, s.core, func(c *Conn) (int64, error) {
 		return c.exec("DELETE FROM chunks WHERE file < ? AND NOT EXISTS (SELECT 1 FROM attachments WHERE place = chunks.file)", orphans)
 	})
 	if err != nil {
@@ -279,12 +279,12 @@ func (s *Agents) PruneFiles(ctx context.Context, at time.Time) error {
 
 // forget removes what is left of a deleted agent.
 func (s *Agents) forget(ctx context.Context, id claybot.AgentID) error {
-	if s.Blobs != nil {
-		if err := s.Blobs.Delete(ctx, blobPrefix+string(id)+"/"); err != nil {
+	if s.blobs != nil {
+		if err := s.blobs.Delete(ctx, blobPrefix+string(id)+"/"); err != nil {
 			return err
 		}
 	}
-	_, err := write(ctx, s.Store, func(c *Conn) (struct{}, error) {
+	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
 		for _, q := range []string{
 			"DELETE FROM chunks WHERE file IN (SELECT place FROM attachments WHERE agent = ?)",
 			"DELETE FROM attachments WHERE agent = ?", "DELETE FROM results WHERE agent = ?",

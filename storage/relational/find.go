@@ -19,11 +19,11 @@ const (
 	maxSplits = 8
 )
 
-// FindMessages implements storage.Inbox. Of more than 20 it returns the newest.
-func (db *Store) FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error) {
+// FindMessages implements storage.Receipts. Of more than 20 it returns the newest.
+func (db inbox) FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	var found []claybot.MessageID
 	err := db.read(ctx, func(c *Conn) error {
-		candidates, err := c.candidates(ref)
+		candidates, err := findCandidates(c, ref)
 		if err != nil || len(candidates) == 0 {
 			return err
 		}
@@ -46,8 +46,8 @@ func (db *Store) FindMessages(ctx context.Context, ref string) ([]claybot.Messag
 	return found, nil
 }
 
-// candidates lists ids of messages that ref may name, known or not.
-func (c *Conn) candidates(ref string) ([]claybot.MessageID, error) {
+// findCandidates lists ids of messages that ref may name, known or not.
+func findCandidates(c *Conn, ref string) ([]claybot.MessageID, error) {
 	if ref == "" {
 		return nil, nil
 	}
@@ -58,12 +58,12 @@ func (c *Conn) candidates(ref string) ([]claybot.MessageID, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken, err := c.takenBy(claybot.RunID(ref))
+	taken, err := messagesTakenBy(c, claybot.RunID(ref))
 	if err != nil {
 		return nil, err
 	}
 	ids = append(ids, taken...)
-	answered, err := c.answeredBy("SELECT origin, body, crc FROM outbox WHERE id = ?", ref)
+	answered, err := messagesAnsweredBy(c, "SELECT origin, body, crc FROM outbox WHERE id = ?", ref)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (c *Conn) candidates(ref string) ([]claybot.MessageID, error) {
 			break
 		}
 		dest := claybot.Route{Connector: connector, ChannelID: rest[:i]}.Dest()
-		answered, err := c.answeredBy("SELECT origin, body, crc FROM outbox INDEXED BY outbox_dest WHERE dest = ? AND receipt = ?", dest, rest[i+1:])
+		answered, err := messagesAnsweredBy(c, "SELECT origin, body, crc FROM outbox INDEXED BY outbox_dest WHERE dest = ? AND receipt = ?", dest, rest[i+1:])
 		if err != nil {
 			return nil, err
 		}
@@ -97,18 +97,18 @@ func nthSlash(s string, n int) int {
 	return at
 }
 
-// takenBy lists the messages of a run; none when it is unknown or damaged.
-func (c *Conn) takenBy(id claybot.RunID) ([]claybot.MessageID, error) {
-	run, err := c.loadRun(id)
+// messagesTakenBy lists the messages of a run; none when it is unknown or damaged.
+func messagesTakenBy(c *Conn, id claybot.RunID) ([]claybot.MessageID, error) {
+	run, err := loadRun(c, id)
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrDamaged) {
 		return run.Messages, nil
 	}
 	return run.Messages, err
 }
 
-// answeredBy lists the messages that outgoing ones answer; q selects origin,
+// messagesAnsweredBy lists the messages that outgoing ones answer; q selects origin,
 // body and crc of these.
-func (c *Conn) answeredBy(q string, args ...any) ([]claybot.MessageID, error) {
+func messagesAnsweredBy(c *Conn, q string, args ...any) ([]claybot.MessageID, error) {
 	var ids []claybot.MessageID
 	var origins []string
 	err := c.each(q, func(r Row) error {
@@ -124,7 +124,7 @@ func (c *Conn) answeredBy(q string, args ...any) ([]claybot.MessageID, error) {
 		return nil, err
 	}
 	for _, origin := range origins { // of a run or of a message
-		taken, err := c.takenBy(claybot.RunID(origin))
+		taken, err := messagesTakenBy(c, claybot.RunID(origin))
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ var _ storage.Holders = (*Store)(nil)
 
 // HeldBy implements storage.Holders. In a store that one process uses alone it is that
 // process, for an agent whose lease it has.
-func (db *Store) HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error) {
+func (db leases) HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error) {
 	held := "SELECT node FROM agents WHERE id = ?1 AND node IS NOT NULL AND wake_at > ?2"
 	if !db.dialect.Alone {
 		held += " AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = agents.node AND n.until > ?2)"

@@ -20,7 +20,7 @@ var errMoved = errors.New("the history is longer than it was: it must be opened 
 
 // addRecords appends to what an agent remembers, of which there are n records. Its row
 // is locked.
-func (c *Conn) addRecords(id claybot.AgentID, n int64, records ...claybot.Record) error {
+func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c 
 	return m, nil
 }
 
-// Records implements storage.Agents.
+// Records implements storage.Histories.
 func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	m, err := s.remembered(ctx, id, func(c *Conn, page Ask) error {
 		known := false // an agent without records is not the same as none
@@ -116,11 +116,11 @@ func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Rec
 	return m.records, nil
 }
 
-// OpenHistory implements storage.Agents.
+// OpenHistory implements storage.Histories.
 func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
 	h := &history{s: s, lease: l}
 	m, err := s.remembered(ctx, l.Agent, func(c *Conn, page Ask) error {
-		_, err := c.leasedWith(l, page) // nothing is locked: a write looks again
+		_, err := leasedWith(c, l, page) // nothing is locked: a write looks again
 		return err
 	})
 	if err != nil {
@@ -169,9 +169,9 @@ func (h *history) Buffer(_ context.Context, records ...claybot.Record) error {
 
 // save adds records, at once or not at all.
 func (h *history) save(ctx context.Context, records []claybot.Record) error {
-	_, err := write(ctx, h.s.Store, func(c *Conn) (struct{}, error) {
+	_, err := write(ctx, h.s.core, func(c *Conn) (struct{}, error) {
 		var n int64
-		_, err := c.leasedWith(h.lease, Ask{
+		_, err := leasedWith(c, h.lease, Ask{
 			Query: "SELECT records FROM agents WHERE id = ?", Args: []any{h.lease.Agent},
 			Row: func(r Row) error { n = r.Int(0); return nil },
 		})
@@ -181,7 +181,7 @@ func (h *history) save(ctx context.Context, records []claybot.Record) error {
 		if n != h.n {
 			return struct{}{}, errMoved
 		}
-		return struct{}{}, c.addRecords(h.lease.Agent, h.n, records...)
+		return struct{}{}, addRecords(c, h.lease.Agent, h.n, records...)
 	})
 	if err == nil {
 		h.n += int64(len(records))

@@ -12,7 +12,7 @@ import (
 )
 
 // IndexedAgent implements storage.Index.
-func (db *Store) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
+func (db index) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
 	var id claybot.AgentID
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT id FROM agents WHERE key = ?",
@@ -25,7 +25,7 @@ func (db *Store) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybo
 }
 
 // IndexedDescriptor implements storage.Index.
-func (db *Store) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
+func (db index) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
 	var d claybot.Descriptor
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT descriptor FROM agents WHERE id = ?",
@@ -63,7 +63,7 @@ func decodeEntry(r Row) (storage.IndexEntry, error) {
 }
 
 // IndexedAgentByID implements storage.Index.
-func (db *Store) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
+func (db index) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
 	var e storage.IndexEntry
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT "+entryColumns+" FROM agents WHERE id = ?",
@@ -77,13 +77,13 @@ func (db *Store) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (stor
 
 // IndexAgents implements storage.Index. A new agent brings its figures; a
 // descriptor that another agent has is refused, and then nothing is stored.
-func (db *Store) IndexAgents(ctx context.Context, agents ...claybot.Agent) error {
+func (db index) IndexAgents(ctx context.Context, agents ...claybot.Agent) error {
 	if len(agents) == 0 {
 		return nil
 	}
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		for _, a := range agents {
-			if err := c.indexAgent(a); err != nil {
+			if err := indexAgent(c, a); err != nil {
 				return struct{}{}, fmt.Errorf("index agent %s: %w", a.ID, err)
 			}
 		}
@@ -92,7 +92,7 @@ func (db *Store) IndexAgents(ctx context.Context, agents ...claybot.Agent) error
 	return err
 }
 
-func (c *Conn) indexAgent(a claybot.Agent) error {
+func indexAgent(c *Conn, a claybot.Agent) error {
 	d, err := json.Marshal(a.Descriptor)
 	if err != nil {
 		return err
@@ -127,13 +127,13 @@ const reasonRemoved = "agent_removed"
 // dropped, and its unfinished run fails, as nothing can work on them any more;
 // those who wait for it, and the parent of a subagent, are told. Its reminders
 // and documents go with it. An unknown id changes nothing.
-func (db *Store) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
+func (db index) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		a, err := c.loadInbox(id)
+		a, err := loadInbox(c, id)
 		if err != nil {
 			return struct{}{}, ignoreNotFound(err)
 		}
-		return struct{}{}, c.unindex(a)
+		return struct{}{}, unindex(c, a)
 	})
 	if err != nil {
 		return fmt.Errorf("remove agent %s from the index: %w", id, err)
@@ -141,19 +141,19 @@ func (db *Store) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
 	return nil
 }
 
-func (c *Conn) unindex(a *inboxRow) error {
-	if _, err := c.drop(a, reasonRemoved, nil); err != nil {
+func unindex(c *Conn, a *inboxRow) error {
+	if _, err := dropWaiting(c, a, reasonRemoved, nil); err != nil {
 		return err
 	}
 	var notice *storage.Posting
 	if a.run != "" {
 		why := claybot.RunError{Code: reasonRemoved, Text: "the agent was deleted"}
-		run, err := c.failRun(a, why)
+		run, err := failRun(c, a, why)
 		if err = ignoreNotFound(err); err != nil {
 			return err
 		}
 		if run.ID != "" {
-			if notice, err = c.tellOfFailure(a, run, why); err != nil {
+			if notice, err = tellOfFailure(c, a, run, why); err != nil {
 				return err
 			}
 		}
@@ -176,15 +176,15 @@ func (c *Conn) unindex(a *inboxRow) error {
 		}
 	}
 	c.tally[countAgents]--
-	if err := c.refuseAll(a); err != nil {
+	if err := refuseAll(c, a); err != nil {
 		return err
 	}
-	return c.postNotice(notice)
+	return postNotice(c, notice)
 }
 
 // IndexedAgents implements storage.Index. It reads in pages, so that the
 // caller may use the store between two agents.
-func (db *Store) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
+func (db index) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
 	const page = 500
 	return func(yield func(storage.IndexEntry, error) bool) {
 		entries := make([]storage.IndexEntry, 0, page)

@@ -10,10 +10,10 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Foreground implements storage.Index. It reads in pages, so that the caller
+// Foreground implements storage.AgentReader. It reads in pages, so that the caller
 // may use the store between two agents; one that is written to meanwhile may
 // come twice.
-func (db *Store) Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error] {
+func (db index) Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error] {
 	const page = 50
 	return func(yield func(storage.IndexEntry, error) bool) {
 		q := "SELECT " + entryColumns + ", last_user_n FROM agents INDEXED BY %s WHERE type = 'user' AND last_user_at > 0"
@@ -64,8 +64,8 @@ func (db *Store) Foreground(ctx context.Context, owners []string) iter.Seq2[stor
 	}
 }
 
-// Children implements storage.Index.
-func (db *Store) Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error) {
+// Children implements storage.AgentReader.
+func (db index) Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error) {
 	var entries []storage.IndexEntry
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+entryColumns+" FROM agents WHERE parent = ? ORDER BY created_at, id", func(r Row) error {
@@ -84,8 +84,8 @@ func (db *Store) Children(ctx context.Context, parent claybot.AgentID) ([]storag
 	return entries, nil
 }
 
-// Started implements storage.Index.
-func (db *Store) Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error) {
+// Started implements storage.AgentReader.
+func (db index) Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error) {
 	var n int64
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT count(*) FROM agents WHERE root = ? AND created_at >= ?",

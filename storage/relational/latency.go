@@ -83,7 +83,7 @@ func (s spread) at(p int64) int64 {
 }
 
 // Latencies implements storage.Usages, by day and then by thing.
-func (db *Store) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
+func (db spending) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
 	if to == "" {
 		to = lastDay
 	}

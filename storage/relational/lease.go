@@ -13,8 +13,8 @@ import (
 // skippedDamaged is the skip reason of a message whose stored text is broken.
 const skippedDamaged = "damaged"
 
-// Acquire implements storage.Inbox.
-func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+// Acquire implements storage.Leases.
+func (db leases) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
 	if err := db.HeedClock(ctx, ttl); err != nil {
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
@@ -27,9 +27,9 @@ func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, li
 		if a.held, err = db.acquire(c, node, c.now(), ttl, limit, batch); err != nil {
 			return nil, err
 		}
-		err = c.later("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+c.ofOthers()+" ORDER BY wake_at LIMIT 1", func(r Row) {
+		err = c.later("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+ofOthers(c)+" ORDER BY wake_at LIMIT 1", func(r Row) {
 			a.next = time.UnixMilli(max(r.Int(0), 1)) // 0 would be the zero time, which means never
-		}, c.others(node)...)
+		}, ofOthersArgs(c, node)...)
 		return a, err
 	})
 	if err != nil {
@@ -38,10 +38,10 @@ func (db *Store) Acquire(ctx context.Context, node string, ttl time.Duration, li
 	return a.held, a.next, nil
 }
 
-func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limit, batch int) ([]storage.Held, error) {
+func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limit, batch int) ([]storage.Held, error) {
 	var ids []claybot.AgentID
-	args := append(append([]any{at}, c.others(node)...), limit)
-	err := c.each("SELECT id FROM agents WHERE wake_at IS NOT NULL AND wake_at <= ?"+c.ofOthers()+" ORDER BY wake_at LIMIT 0+?"+c.skipping(), func(r Row) error {
+	args := append(append([]any{at}, ofOthersArgs(c, node)...), limit)
+	err := c.each("SELECT id FROM agents WHERE wake_at IS NOT NULL AND wake_at <= ?"+ofOthers(c)+" ORDER BY wake_at LIMIT 0+?"+c.skipping(), func(r Row) error {
 		ids = append(ids, claybot.AgentID(r.Str(0)))
 		return nil
 	}, args...)
@@ -53,7 +53,7 @@ func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 	asks := make([]Ask, 0, 2*len(ids))
 	for i, id := range ids {
 		boxes[i].id = id
-		asks = append(asks, c.askInbox(&boxes[i]), waiting[i].ask(id, batch))
+		asks = append(asks, askInbox(c, &boxes[i]), waiting[i].ask(id, batch))
 	}
 	if err := c.ask(asks...); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 	for i, id := range ids {
 		if stale {
 			boxes[i], waiting[i] = inboxRow{id: id}, waitingList{}
-			if err := c.ask(c.askInbox(&boxes[i]), waiting[i].ask(id, batch)); err != nil {
+			if err := c.ask(askInbox(c, &boxes[i]), waiting[i].ask(id, batch)); err != nil {
 				return nil, err
 			}
 		}
@@ -83,15 +83,15 @@ func (db *Store) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 // itself: a lease that has run out is still its own then. Among several nodes a lease
 // that has run out is nobody's: it may be one whose holder never heard that he
 // got it.
-func (c *Conn) ofOthers() string {
+func ofOthers(c *Conn) string {
 	if c.dialect.Alone {
 		return " AND (node IS NULL OR node <> ?)"
 	}
 	return ""
 }
 
-// others are the parameters of ofOthers.
-func (c *Conn) others(node string) []any {
+// ofOthersArgs are the parameters of ofOthers.
+func ofOthersArgs(c *Conn, node string) []any {
 	if c.dialect.Alone {
 		return []any{node}
 	}
@@ -100,7 +100,7 @@ func (c *Conn) others(node string) []any {
 
 // hold gives one agent to node. When all that made it due was damaged there is
 // nothing to hold it for, and it is let go again.
-func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Held, err error) {
+func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Held, err error) {
 	if err := a.there(); err != nil {
 		return h, err
 	}
@@ -122,7 +122,7 @@ func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 		if h.Run == nil && (a.dueAt == never || a.dueAt > at) {
 			a.node = "" // it was due for that run alone
 			a.wake()
-			return h, c.saveInbox(a)
+			return h, saveInbox(c, a)
 		}
 	}
 	if h.Run != nil {
@@ -138,12 +138,12 @@ func (db *Store) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 		a.node = ""
 		a.wake()
 	}
-	return h, c.saveInbox(a)
+	return h, saveInbox(c, a)
 }
 
 // boundMessages returns the messages of a run in the order they joined it. A
 // damaged one is left out: the run goes on with what it has recorded.
-func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage, error) {
+func (db leases) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage, error) {
 	bound := make([]claybot.AgentMessage, 0, len(run.Messages))
 	for _, id := range run.Messages {
 		_, err := c.first("SELECT body, crc FROM messages WHERE id = ?", func(r Row) error {
@@ -165,7 +165,7 @@ func (db *Store) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage
 // waitingMessages returns up to limit waiting messages, oldest first. Damaged
 // ones are ended, so that they cannot hold up those behind them. The caller
 // saves a.
-func (db *Store) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.AgentMessage, error) {
+func (db leases) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.AgentMessage, error) {
 	var w waitingList
 	if err := c.ask(w.ask(a.id, limit)); err != nil {
 		return nil, err
@@ -202,24 +202,24 @@ func (w *waitingList) ask(agent claybot.AgentID, limit int) Ask {
 }
 
 // sound returns those of the waiting messages that can be read, and ends the others.
-func (db *Store) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMessage, error) {
+func (db leases) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMessage, error) {
 	for _, m := range w.damaged {
 		db.log.Error("a waiting message is damaged and will not run", "message", m.id, "agent", a.id, "err", m.err)
-		if err := c.skip(a, m.id, skippedDamaged); err != nil {
+		if err := skipMessage(c, a, m.id, skippedDamaged); err != nil {
 			return nil, err
 		}
 	}
-	return w.sound, c.left(a, len(w.damaged))
+	return w.sound, reduceWaiting(c, a, len(w.damaged))
 }
 
-// Renew implements storage.Inbox.
-func (db *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
+// Renew implements storage.Leases.
+func (db leases) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
 	type renewal struct {
 		lease  storage.Lease
 		cancel string
 	}
 	r, err := lightly(ctx, db, func(c *Conn) (renewal, error) {
-		a, err := c.leased(l)
+		a, err := leased(c, l)
 		if err != nil {
 			return renewal{}, err
 		}
@@ -242,10 +242,10 @@ func (db *Store) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) 
 	return r.lease, r.cancel, nil
 }
 
-// Release implements storage.Inbox.
-func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
+// Release implements storage.Leases.
+func (db leases) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		a, err := c.leased(l)
+		a, err := leased(c, l)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -255,7 +255,7 @@ func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, o
 			}
 		}
 		a.free(w, c.now())
-		return struct{}{}, c.saveInbox(a)
+		return struct{}{}, saveInbox(c, a)
 	})
 	if err != nil {
 		return fmt.Errorf("release lease: %w", err)
@@ -263,18 +263,18 @@ func (db *Store) Release(ctx context.Context, l storage.Lease, w storage.Wait, o
 	return nil
 }
 
-// Settle implements storage.Inbox. A message that does not wait is refused with
+// Settle implements storage.Leases. A message that does not wait is refused with
 // storage.ErrNotFound; posts whose ids are known are ignored.
-func (db *Store) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
+func (db leases) Settle(ctx context.Context, l storage.Lease, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
-		a, err := c.leased(l)
+		a, err := leased(c, l)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := c.mustWait(a.id, id); err != nil {
+		if _, err := mustWait(c, a.id, id); err != nil {
 			return nil, err
 		}
-		return c.settle(a, id, s)
+		return settleMessage(c, a, id, s)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("settle %s: %w", id, err)
@@ -282,23 +282,23 @@ func (db *Store) Settle(ctx context.Context, l storage.Lease, id claybot.Message
 	return out, nil
 }
 
-func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
+func settleMessage(c *Conn, a *inboxRow, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
 	reason := s.Reason
 	if reason == "" {
 		reason = "settled"
 	}
-	if err := errors.Join(c.skip(a, id, reason), c.setMark(s.End)); err != nil {
+	if err := errors.Join(skipMessage(c, a, id, reason), setMark(c, s.End)); err != nil {
 		return nil, err
 	}
-	if err := c.left(a, 1); err != nil {
+	if err := reduceWaiting(c, a, 1); err != nil {
 		return nil, err
 	}
 	at := c.now()
-	if err := c.charge(a.id, s.Usage, s.Calls, 0, at); err != nil {
+	if err := chargeAgent(c, a.id, s.Usage, s.Calls, 0, at); err != nil {
 		return nil, err
 	}
 	for _, m := range s.Posts {
-		repeat, err := c.name(&m)
+		repeat, err := nameMessage(c, &m)
 		if err != nil {
 			return nil, err
 		}
@@ -308,7 +308,7 @@ func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 		if m.At == 0 {
 			m.At = claybot.Time(at)
 		}
-		if err := c.insertMessage(a, m, at, "", ""); err != nil {
+		if err := insertMessage(c, a, m, at, "", ""); err != nil {
 			return nil, err
 		}
 		if !silent(m) {
@@ -316,15 +316,15 @@ func (c *Conn) settle(a *inboxRow, id claybot.MessageID, s storage.Settlement) (
 		}
 	}
 	a.free(s.Wait, at)
-	if err := c.saveInbox(a); err != nil {
+	if err := saveInbox(c, a); err != nil {
 		return nil, err
 	}
-	return c.enqueue(at, string(id), s.Replies)
+	return enqueue(c, at, string(id), s.Replies)
 }
 
 // mustWait refuses a message that is not waiting for agent, and returns the run
 // id that it reserved.
-func (c *Conn) mustWait(agent claybot.AgentID, id claybot.MessageID) (reserved claybot.RunID, err error) {
+func mustWait(c *Conn, agent claybot.AgentID, id claybot.MessageID) (reserved claybot.RunID, err error) {
 	var w waits
 	if err := c.ask(w.ask(agent, id)); err != nil {
 		return "", err

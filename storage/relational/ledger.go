@@ -19,16 +19,16 @@ const (
 // manualPrefix begins the instants that nobody scheduled.
 const manualPrefix = "manual/"
 
-// entered reports whether the ledger has the instant of f, at its attempt or a
+// inLedger reports whether the ledger has the instant of f, at its attempt or a
 // later one.
-func (c *Conn) entered(f claybot.Firing) (bool, error) {
+func inLedger(c *Conn, f claybot.Firing) (bool, error) {
 	return c.first("SELECT 1 FROM ledger WHERE task = ? AND instant = ? AND attempt >= ?",
 		func(Row) error { return nil }, f.Task, f.Instant, max(f.Attempt, 1))
 }
 
-// enter adds the row of f: of the message that it is, with what is to be said of
+// addToLedger adds the row of f: of the message that it is, with what is to be said of
 // it, or of the reason why it does not run.
-func (c *Conn) enter(f claybot.Firing, m claybot.MessageID, reason string, at int64) error {
+func addToLedger(c *Conn, f claybot.Firing, m claybot.MessageID, reason string, at int64) error {
 	err := c.do(`INSERT INTO ledger (task, instant, attempt, manual, planned, quiet, recovered, entered, message, reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		f.Task, f.Instant, max(f.Attempt, 1), strings.HasPrefix(f.Instant, manualPrefix), f.Planned, f.Quiet, f.Recovered,
@@ -38,7 +38,7 @@ func (c *Conn) enter(f claybot.Firing, m claybot.MessageID, reason string, at in
 
 // settleLedger writes how a run ended into the rows of its messages: the ledger
 // keeps it for longer than the run is kept.
-func (c *Conn) settleLedger(run *claybot.Run, o storage.Outcome, at int64) error {
+func settleLedger(c *Conn, run *claybot.Run, o storage.Outcome, at int64) error {
 	ids, err := json.Marshal(run.Messages)
 	if err != nil {
 		return err
@@ -56,13 +56,13 @@ func (c *Conn) settleLedger(run *claybot.Run, o storage.Outcome, at int64) error
 }
 
 // Skip implements storage.Ledger.
-func (db *Store) Skip(ctx context.Context, f claybot.Firing, reason string) error {
+func (db schedule) Skip(ctx context.Context, f claybot.Firing, reason string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		known, err := c.entered(f)
+		known, err := inLedger(c, f)
 		if err != nil || known {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.enter(f, "", reason, c.now())
+		return struct{}{}, addToLedger(c, f, "", reason, c.now())
 	})
 	if err != nil {
 		return fmt.Errorf("skip %s of task %s: %w", f.Instant, f.Task, err)
@@ -104,7 +104,7 @@ func decodeLedger(r Row) (storage.LedgerRow, error) {
 }
 
 // Firings implements storage.Ledger.
-func (db *Store) Firings(ctx context.Context, task string, limit int) ([]storage.LedgerRow, error) {
+func (db schedule) Firings(ctx context.Context, task string, limit int) ([]storage.LedgerRow, error) {
 	rows, err := db.ledger(ctx, "SELECT "+ledgerColumns+" FROM ledger l"+ledgerJoins+
 		"WHERE l.task = ? ORDER BY l.n DESC LIMIT 0+?", task, limit)
 	if err != nil {
@@ -115,7 +115,7 @@ func (db *Store) Firings(ctx context.Context, task string, limit int) ([]storage
 
 // LastFirings implements storage.Ledger. It steps from task to task, so its
 // cost does not grow with the ledger.
-func (db *Store) LastFirings(ctx context.Context) (map[string]storage.LedgerRow, error) {
+func (db schedule) LastFirings(ctx context.Context) (map[string]storage.LedgerRow, error) {
 	rows, err := db.ledger(ctx, `WITH RECURSIVE tasks (task) AS (
 			SELECT min(task) FROM ledger WHERE manual = 0
 			UNION ALL SELECT (SELECT min(task) FROM ledger WHERE manual = 0 AND task > tasks.task) FROM tasks WHERE task IS NOT NULL)
@@ -131,7 +131,7 @@ func (db *Store) LastFirings(ctx context.Context) (map[string]storage.LedgerRow,
 	return last, nil
 }
 
-func (db *Store) ledger(ctx context.Context, q string, args ...any) (rows []storage.LedgerRow, err error) {
+func (db schedule) ledger(ctx context.Context, q string, args ...any) (rows []storage.LedgerRow, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each(q, func(r Row) error {
 			l, err := decodeLedger(r)

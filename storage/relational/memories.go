@@ -19,10 +19,10 @@ var _ storage.Memories = (*Store)(nil)
 const maxTitle = 100
 
 // Memory implements storage.Memories.
-func (db *Store) Memory(ctx context.Context, scope, path string) (m storage.Memory, err error) {
+func (db notes) Memory(ctx context.Context, scope, path string) (m storage.Memory, err error) {
 	err = db.read(ctx, func(c *Conn) (err error) {
 		var found bool
-		m, found, err = c.memory(scope, path)
+		m, found, err = loadMemory(c, scope, path)
 		return need(found, err)
 	})
 	if err != nil {
@@ -31,7 +31,7 @@ func (db *Store) Memory(ctx context.Context, scope, path string) (m storage.Memo
 	return m, nil
 }
 
-func (c *Conn) memory(scope, path string) (m storage.Memory, found bool, err error) {
+func loadMemory(c *Conn, scope, path string) (m storage.Memory, found bool, err error) {
 	found, err = c.first(memoryColumns+", m.text FROM memories m JOIN memory_versions v USING (version) WHERE m.scope = ? AND m.path = ?",
 		func(r Row) error { m = readMemory(r); m.Text = r.Str(9); return nil }, scope, path)
 	return m, found, err
@@ -48,7 +48,7 @@ func readMemory(r Row) storage.Memory {
 }
 
 // Memories implements storage.Memories.
-func (db *Store) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
+func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
 	names, err := json.Marshal(scopes)
 	if err != nil {
 		return nil, err
@@ -73,15 +73,15 @@ func (db *Store) Memories(ctx context.Context, scopes ...string) ([]storage.Memo
 }
 
 // SaveMemory implements storage.Memories. The limit counts the texts.
-func (db *Store) SaveMemory(ctx context.Context, scope string, m storage.Memory, limit int64) error {
+func (db notes) SaveMemory(ctx context.Context, scope string, m storage.Memory, limit int64) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		if err := c.lock("memories/" + scope); err != nil {
 			return struct{}{}, err
 		}
-		if same, err := c.sameMemory(scope, m); err != nil || same {
+		if same, err := sameMemory(c, scope, m); err != nil || same {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.saveMemory(scope, m, limit)
+		return struct{}{}, saveMemory(c, scope, m, limit)
 	})
 	if err != nil {
 		return fmt.Errorf("save memory %s of %s: %w", m.Path, scope, err)
@@ -90,15 +90,15 @@ func (db *Store) SaveMemory(ctx context.Context, scope string, m storage.Memory,
 }
 
 // ChangeMemory implements storage.Memories.
-func (db *Store) ChangeMemory(ctx context.Context, scope, path string, by storage.MemoryChange, limit int64, change func(storage.Memory, bool) (string, bool, error)) error {
+func (db notes) ChangeMemory(ctx context.Context, scope, path string, by storage.MemoryChange, limit int64, change func(storage.Memory, bool) (string, bool, error)) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		if err := c.lock("memories/" + scope); err != nil {
 			return struct{}{}, err
 		}
-		if done, err := c.changedMemory(scope, path, by); err != nil || done {
+		if done, err := changedMemory(c, scope, path, by); err != nil || done {
 			return struct{}{}, err
 		}
-		old, found, err := c.memory(scope, path)
+		old, found, err := loadMemory(c, scope, path)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -107,7 +107,7 @@ func (db *Store) ChangeMemory(ctx context.Context, scope, path string, by storag
 			return struct{}{}, err
 		}
 		m.Tainted = m.Tainted || by.Tainted
-		return struct{}{}, c.saveMemory(scope, m, limit)
+		return struct{}{}, saveMemory(c, scope, m, limit)
 	})
 	if err != nil {
 		return fmt.Errorf("change memory %s of %s: %w", path, scope, err)
@@ -116,7 +116,7 @@ func (db *Store) ChangeMemory(ctx context.Context, scope, path string, by storag
 }
 
 // changedMemory reports whether a call has changed a note before.
-func (c *Conn) changedMemory(scope, path string, by storage.MemoryChange) (bool, error) {
+func changedMemory(c *Conn, scope, path string, by storage.MemoryChange) (bool, error) {
 	if by.Call == "" {
 		return false, nil
 	}
@@ -125,7 +125,7 @@ func (c *Conn) changedMemory(scope, path string, by storage.MemoryChange) (bool,
 }
 
 // sameMemory reports whether a note is as its call has written it before.
-func (c *Conn) sameMemory(scope string, m storage.Memory) (bool, error) {
+func sameMemory(c *Conn, scope string, m storage.Memory) (bool, error) {
 	if m.Call == "" {
 		return false, nil
 	}
@@ -135,14 +135,14 @@ func (c *Conn) sameMemory(scope string, m storage.Memory) (bool, error) {
 }
 
 // saveMemory writes a note, with a version.
-func (c *Conn) saveMemory(scope string, m storage.Memory, limit int64) error {
+func saveMemory(c *Conn, scope string, m storage.Memory, limit int64) error {
 	if m.Path == "" {
 		return errNoPath
 	}
-	if err := c.fitsMemory(scope, m, limit); err != nil {
+	if err := fitsMemory(c, scope, m, limit); err != nil {
 		return err
 	}
-	version, err := c.addVersion(scope, m.Path, m.Text, m.MemoryChange, false)
+	version, err := addVersion(c, scope, m.Path, m.Text, m.MemoryChange, false)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *Conn) saveMemory(scope string, m storage.Memory, limit int64) error {
 }
 
 // fitsMemory refuses a note that is too much for its scope.
-func (c *Conn) fitsMemory(scope string, m storage.Memory, limit int64) error {
+func fitsMemory(c *Conn, scope string, m storage.Memory, limit int64) error {
 	size, others := int64(len(m.Text)), int64(0)
 	_, err := c.first("SELECT coalesce(sum(size), 0), count(*) FROM memories WHERE scope = ? AND path <> ?",
 		func(r Row) error { size += r.Int(0); others = r.Int(1); return nil }, scope, m.Path)
@@ -173,7 +173,7 @@ func (c *Conn) fitsMemory(scope string, m storage.Memory, limit int64) error {
 }
 
 // addVersion enters a change, and forgets those of the note that are too many.
-func (c *Conn) addVersion(scope, path, text string, by storage.MemoryChange, gone bool) (version int64, err error) {
+func addVersion(c *Conn, scope, path, text string, by storage.MemoryChange, gone bool) (version int64, err error) {
 	at := by.At
 	if at == 0 {
 		at = claybot.Now()
@@ -211,14 +211,14 @@ func titleOf(s string) string {
 }
 
 // DropMemory implements storage.Memories.
-func (db *Store) DropMemory(ctx context.Context, scope, path string, by storage.MemoryChange) error {
+func (db notes) DropMemory(ctx context.Context, scope, path string, by storage.MemoryChange) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		n, err := c.exec("DELETE FROM memories WHERE scope = ? AND path = ?", scope, path)
 		if err == nil && n == 0 {
 			err = storage.ErrNotFound
 		}
 		if err == nil {
-			_, err = c.addVersion(scope, path, "", by, true)
+			_, err = addVersion(c, scope, path, "", by, true)
 		}
 		return struct{}{}, err
 	})
@@ -229,7 +229,7 @@ func (db *Store) DropMemory(ctx context.Context, scope, path string, by storage.
 }
 
 // FindMemories implements storage.Memories, by the full-text index.
-func (db *Store) FindMemories(ctx context.Context, scopes []string, query string, limit int) ([]storage.FoundMemory, error) {
+func (db notes) FindMemories(ctx context.Context, scopes []string, query string, limit int) ([]storage.FoundMemory, error) {
 	words, w := wordsOf(query), db.dialect.Words
 	if len(words) == 0 || len(scopes) == 0 {
 		return nil, nil
@@ -283,8 +283,8 @@ func wordsOf(query string) []string {
 	return words[:min(len(words), maxWords)]
 }
 
-// MemoryVersions implements storage.Memories.
-func (db *Store) MemoryVersions(ctx context.Context, scope, path string, limit int) ([]storage.MemoryVersion, error) {
+// MemoryVersions implements storage.MemoryHistory.
+func (db notes) MemoryVersions(ctx context.Context, scope, path string, limit int) ([]storage.MemoryVersion, error) {
 	var list []storage.MemoryVersion
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each(versionColumns+" WHERE scope = ?1 AND (path = ?2 OR CAST(?2 AS TEXT) = '') ORDER BY version DESC LIMIT 0+?3",
@@ -296,8 +296,8 @@ func (db *Store) MemoryVersions(ctx context.Context, scope, path string, limit i
 	return list, nil
 }
 
-// MemoryVersion implements storage.Memories.
-func (db *Store) MemoryVersion(ctx context.Context, scope string, version int64) (v storage.MemoryVersion, err error) {
+// MemoryVersion implements storage.MemoryHistory.
+func (db notes) MemoryVersion(ctx context.Context, scope string, version int64) (v storage.MemoryVersion, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first(versionColumns+" WHERE scope = ? AND version = ?", func(r Row) error { v = readVersion(r); return nil }, scope, version))
 	})

@@ -16,8 +16,8 @@ const codeDamaged = "internal/run-damaged"
 // It is nil when there is none to go on with: a damaged one has been ended and
 // a reference to none cleared, so that neither holds up the agent or anybody
 // else. The caller saves a.
-func (db *Store) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
-	run, err := c.loadRun(a.run)
+func (db leases) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
+	run, err := loadRun(c, a.run)
 	switch {
 	case errors.Is(err, storage.ErrDamaged):
 		db.log.Error("the run of an agent is damaged and ends as failed", "run", a.run, "agent", a.id, "err", err)
@@ -34,35 +34,35 @@ func (db *Store) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
 
 // endDamaged ends the run of a as failed and tells of it: whoever wrote the
 // newest message of it, or those who wait for it or started the agent.
-func (db *Store) endDamaged(c *Conn, a *inboxRow) error {
+func (db leases) endDamaged(c *Conn, a *inboxRow) error {
 	why := claybot.RunError{Code: codeDamaged, Text: "what is stored of the run cannot be read"}
-	run, err := c.failRun(a, why)
+	run, err := failRun(c, a, why)
 	if err != nil {
 		return err
 	}
-	newest, err := c.boundTo(&run)
+	newest, err := boundTo(c, &run)
 	if err != nil {
 		return err
 	}
 	if newest != nil {
-		if err := c.tellDamaged(run, *newest); err != nil {
+		if err := tellDamaged(c, run, *newest); err != nil {
 			return err
 		}
 	}
 	if run.State.Ended() {
 		return nil // its end was told with it
 	}
-	notice, err := c.tellOfFailure(a, run, why)
+	notice, err := tellOfFailure(c, a, run, why)
 	if err != nil {
 		return err
 	}
-	return c.postNotice(notice)
+	return postNotice(c, notice)
 }
 
 // failRun ends the run of a as failed. Nothing but its state is trusted; its
 // row is written anew from what is stored elsewhere, so that it can be read
 // again. The run is returned with the state it had. The caller clears a.run.
-func (c *Conn) failRun(a *inboxRow, why claybot.RunError) (claybot.Run, error) {
+func failRun(c *Conn, a *inboxRow, why claybot.RunError) (claybot.Run, error) {
 	run := claybot.Run{ID: a.run, Agent: a.id}
 	err := need(c.first("SELECT state, started, (SELECT coalesce(max(seq), 0) FROM events WHERE run = runs.id) FROM runs WHERE id = ?",
 		func(r Row) error {
@@ -72,7 +72,7 @@ func (c *Conn) failRun(a *inboxRow, why claybot.RunError) (claybot.Run, error) {
 	if err != nil {
 		return claybot.Run{}, err
 	}
-	if _, err := c.boundTo(&run); err != nil {
+	if _, err := boundTo(c, &run); err != nil {
 		return run, err
 	}
 	bound, err := json.Marshal(run.Messages)
@@ -85,17 +85,17 @@ func (c *Conn) failRun(a *inboxRow, why claybot.RunError) (claybot.Run, error) {
 	}
 	failed := event(claybot.EventRunFailed, map[string]any{"code": why.Code, "error": why.Text, "step": 0})
 	at := c.now()
-	if err := c.end(&run, storage.Outcome{State: claybot.RunFailed, Events: []claybot.Event{failed}, Error: &why}, at); err != nil {
+	if err := endRun(c, &run, storage.Outcome{State: claybot.RunFailed, Events: []claybot.Event{failed}, Error: &why}, at); err != nil {
 		return run, err
 	}
-	return run, c.charge(a.id, claybot.Usage{}, nil, 1, at) // it is counted as a run
+	return run, chargeAgent(c, a.id, claybot.Usage{}, nil, 1, at) // it is counted as a run
 }
 
 // tellOfFailure notes the answers for those who wait for a run that the store
 // itself ended (SA-32), or, when nobody does and the agent is a subagent, makes
 // the message for its parent (SA-20). The caller posts both once a is written.
-func (c *Conn) tellOfFailure(a *inboxRow, run claybot.Run, why claybot.RunError) (*storage.Posting, error) {
-	waiters, err := c.awaitedBy(a.id, run.ID)
+func tellOfFailure(c *Conn, a *inboxRow, run claybot.Run, why claybot.RunError) (*storage.Posting, error) {
+	waiters, err := awaitedBy(c, a.id, run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -132,17 +132,17 @@ func (c *Conn) tellOfFailure(a *inboxRow, run claybot.Run, why claybot.RunError)
 }
 
 // postNotice posts p, if there is one. A receiver that is gone misses nothing.
-func (c *Conn) postNotice(p *storage.Posting) error {
+func postNotice(c *Conn, p *storage.Posting) error {
 	if p == nil {
 		return nil
 	}
-	_, err := c.post(*p)
+	_, err := postMessage(c, *p)
 	return ignoreNotFound(err)
 }
 
 // boundTo sets the messages of a run to those that say that they belong to it,
 // and returns the newest that can be read and is no answer, nil for none.
-func (c *Conn) boundTo(run *claybot.Run) (newest *claybot.AgentMessage, err error) {
+func boundTo(c *Conn, run *claybot.Run) (newest *claybot.AgentMessage, err error) {
 	run.Messages = []claybot.MessageID{}
 	err = c.each("SELECT body, crc, id FROM messages WHERE agent = ? AND run = ? ORDER BY n", func(r Row) error {
 		run.Messages = append(run.Messages, claybot.MessageID(r.Str(2)))
@@ -157,7 +157,7 @@ func (c *Conn) boundTo(run *claybot.Run) (newest *claybot.AgentMessage, err erro
 // tellDamaged puts the notice of a damaged run into the outbox. Without a
 // readable descriptor nobody knows where to, and most background agents answer
 // nowhere.
-func (c *Conn) tellDamaged(run claybot.Run, m claybot.AgentMessage) error {
+func tellDamaged(c *Conn, run claybot.Run, m claybot.AgentMessage) error {
 	var d claybot.Descriptor
 	err := need(c.first("SELECT descriptor FROM agents WHERE id = ?",
 		func(r Row) error { return unmarshal(r.Str(0), &d) }, run.Agent))
@@ -168,7 +168,7 @@ func (c *Conn) tellDamaged(run claybot.Run, m claybot.AgentMessage) error {
 	if err != nil || route == (claybot.Route{}) {
 		return err
 	}
-	_, err = c.enqueue(c.now(), string(run.ID), []claybot.Outgoing{{
+	_, err = enqueue(c, c.now(), string(run.ID), []claybot.Outgoing{{
 		ID: "damaged/" + string(run.ID), Kind: claybot.OutgoingNotice,
 		Run: run.ID, Agent: run.Agent, Message: m.ID, Route: route,
 		Text: fmt.Sprintf("Something went wrong while I worked on this. (run %s)", run.ID), Part: 1, Parts: 1,

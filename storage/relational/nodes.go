@@ -49,11 +49,11 @@ func decodeNode(r Row, now int64) storage.Node {
 }
 
 // Beat implements storage.Nodes.
-func (db *Store) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+func (db members) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
 	if db.dialect.Alone {
 		return []storage.Node{db.lone.beat(n, db.now(), ttl)}, nil
 	}
-	alive, err := write(ctx, db, func(c *Conn) ([]storage.Node, error) { return c.beat(n, ttl) })
+	alive, err := write(ctx, db, func(c *Conn) ([]storage.Node, error) { return saveBeat(c, n, ttl) })
 	if err != nil {
 		return nil, fmt.Errorf("beat of node %s: %w", n.ID, err)
 	}
@@ -71,7 +71,7 @@ func (l *lone) beat(n storage.Node, now int64, ttl time.Duration) storage.Node {
 	return n
 }
 
-func (c *Conn) beat(n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+func saveBeat(c *Conn, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
 	now := c.now()
 	done, err := c.exec(`INSERT INTO nodes (`+nodeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET addr = excluded.addr, seen = excluded.seen, until = excluded.until, draining = excluded.draining,
@@ -90,7 +90,7 @@ func (c *Conn) beat(n storage.Node, ttl time.Duration) ([]storage.Node, error) {
 }
 
 // Leave implements storage.Nodes.
-func (db *Store) Leave(ctx context.Context, id string) error {
+func (db members) Leave(ctx context.Context, id string) error {
 	if db.dialect.Alone {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (db *Store) Leave(ctx context.Context, id string) error {
 }
 
 // Nodes implements storage.Nodes.
-func (db *Store) Nodes(ctx context.Context) ([]storage.Node, error) {
+func (db members) Nodes(ctx context.Context) ([]storage.Node, error) {
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
 		defer db.lone.mu.Unlock()
@@ -122,7 +122,7 @@ func (db *Store) Nodes(ctx context.Context) ([]storage.Node, error) {
 		if err != nil {
 			return err
 		}
-		return c.claimed(list)
+		return addClaims(c, list)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
@@ -130,9 +130,9 @@ func (db *Store) Nodes(ctx context.Context) ([]storage.Node, error) {
 	return list, nil
 }
 
-// claimed adds to nodes what they have claimed. Destinations are as many as chats,
+// addClaims adds to nodes what they have claimed. Destinations are as many as chats,
 // so they are only counted.
-func (c *Conn) claimed(list []storage.Node) error {
+func addClaims(c *Conn, list []storage.Node) error {
 	claims, dests := make(map[string][]string), make(map[string]int)
 	out := storage.DestClaim("")
 	err := c.each("SELECT name, node FROM claims WHERE node <> '' AND substr(name, 1, ?) <> ? ORDER BY name LIMIT 0+?",
@@ -150,18 +150,18 @@ func (c *Conn) claimed(list []storage.Node) error {
 
 // Claim implements storage.Claims. A node without a beat is refused with
 // storage.ErrLeaseLost.
-func (db *Store) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
+func (db members) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
 	if db.dialect.Alone {
 		return storage.Claim{Name: name, Node: node, Token: 1}, nil
 	}
-	claim, err := lightly(ctx, db, func(c *Conn) (storage.Claim, error) { return c.claim(node, name) })
+	claim, err := lightly(ctx, db, func(c *Conn) (storage.Claim, error) { return takeClaim(c, node, name) })
 	if err != nil {
 		return storage.Claim{}, fmt.Errorf("claim %s: %w", name, err)
 	}
 	return claim, nil
 }
 
-func (c *Conn) claim(node, name string) (storage.Claim, error) {
+func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
 	claim, now := storage.Claim{Name: name, Node: node}, c.now()
 	var holder string
 	var alive bool
@@ -198,14 +198,14 @@ func (c *Conn) claim(node, name string) (storage.Claim, error) {
 		return claim, err
 	}
 	if dest, ok := strings.CutPrefix(name, storage.DestClaim("")); ok && holder != node {
-		return claim, c.interrupted(dest)
+		return claim, markInterrupted(c, dest)
 	}
 	return claim, nil
 }
 
-// interrupted notes that whoever sent to a destination does so no more, and that
+// markInterrupted notes that whoever sent to a destination does so no more, and that
 // nobody knows what became of what was under way.
-func (c *Conn) interrupted(dest string) error {
+func markInterrupted(c *Conn, dest string) error {
 	n, err := c.exec("UPDATE outbox SET state = ?, cause = 'interrupted' WHERE open = 1 AND dest = ? AND state = ?",
 		claybot.SendAmbiguous, dest, claybot.SendAttempted)
 	for range n {
@@ -215,7 +215,7 @@ func (c *Conn) interrupted(dest string) error {
 }
 
 // Yield implements storage.Claims.
-func (db *Store) Yield(ctx context.Context, claim storage.Claim) error {
+func (db members) Yield(ctx context.Context, claim storage.Claim) error {
 	if db.dialect.Alone {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (db *Store) Yield(ctx context.Context, claim storage.Claim) error {
 }
 
 // Holder implements storage.Claims.
-func (db *Store) Holder(ctx context.Context, name string) (node string, err error) {
+func (db members) Holder(ctx context.Context, name string) (node string, err error) {
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
 		defer db.lone.mu.Unlock()
@@ -246,9 +246,9 @@ func (db *Store) Holder(ctx context.Context, name string) (node string, err erro
 	return node, nil
 }
 
-// outgoing returns the state of an outgoing message, and its destination. A claim
+// claimedOutgoing returns the state of an outgoing message, and its destination. A claim
 // that is not zero must be that of the destination.
-func (c *Conn) outgoing(claim storage.Claim, id string, more ...Ask) (s claybot.SendState, dest string, err error) {
+func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s claybot.SendState, dest string, err error) {
 	unclaimed := c.dialect.Alone || claim == (storage.Claim{})
 	var there, found bool
 	asks := []Ask{{
@@ -274,7 +274,7 @@ func (c *Conn) outgoing(claim storage.Claim, id string, more ...Ask) (s claybot.
 }
 
 // askBeating finds out whether a node has a beat that has not run out.
-func (c *Conn) askBeating(node string, beating *bool) []Ask {
+func askBeating(c *Conn, node string, beating *bool) []Ask {
 	if c.dialect.Alone {
 		*beating = true
 		return nil
@@ -287,7 +287,7 @@ func (c *Conn) askBeating(node string, beating *bool) []Ask {
 
 // pruneNodes removes nodes that are long gone, and claims that nobody has had for
 // long. Tokens may begin anew then: node ids never come back.
-func (c *Conn) pruneNodes(now claybot.Time) (int, error) {
+func pruneNodes(c *Conn, now claybot.Time) (int, error) {
 	if c.dialect.Alone {
 		return 0, nil
 	}

@@ -28,7 +28,7 @@ func (s stored) ask(out []claybot.Outgoing) []Ask {
 // enqueue adds outgoing messages with the run or message they answer, and
 // returns those that were new, as stored. Their N is set when the transaction has
 // committed: until then nobody may copy them.
-func (c *Conn) enqueue(at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
+func enqueue(c *Conn, at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
 	if len(out) == 0 {
 		return nil, nil
 	}
@@ -36,14 +36,14 @@ func (c *Conn) enqueue(at int64, origin string, out []claybot.Outgoing) ([]clayb
 	if err := c.ask(known.ask(out)...); err != nil {
 		return nil, err
 	}
-	return c.enqueueNew(at, origin, out, known)
+	return enqueueNew(c, at, origin, out, known)
 }
 
 // enqueueNew is enqueue where it is known which ones are there. One that another
 // transaction adds meanwhile has this one made again. A state other than waiting is
 // only taken for a send whose fate is unknown already: the beginning of an answer.
-func (c *Conn) enqueueNew(at int64, origin string, out []claybot.Outgoing, known stored) ([]claybot.Outgoing, error) {
-	if err := c.lockDests(out); err != nil {
+func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known stored) ([]claybot.Outgoing, error) {
+	if err := lockDests(c, out); err != nil {
 		return nil, err
 	}
 	added := make([]claybot.Outgoing, 0, len(out)) // it does not move: rows are told to it later
@@ -66,7 +66,7 @@ func (c *Conn) enqueueNew(at int64, origin string, out []claybot.Outgoing, known
 		}
 		known[o.ID] = true
 		added = append(added, o)
-		if err := c.insertOutgoing(at, origin, &added[len(added)-1]); err != nil {
+		if err := insertOutgoing(c, at, origin, &added[len(added)-1]); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +76,7 @@ func (c *Conn) enqueueNew(at int64, origin string, out []claybot.Outgoing, known
 // lockDests makes others wait who add messages for the same destinations: the order
 // of a destination is that of the commits. In one order, so that no two wait for
 // each other.
-func (c *Conn) lockDests(out []claybot.Outgoing) error {
+func lockDests(c *Conn, out []claybot.Outgoing) error {
 	if c.dialect.LockName == "" {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Conn) lockDests(out []claybot.Outgoing) error {
 }
 
 // insertOutgoing adds o and sets its N, at the latest when the transaction commits.
-func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) error {
+func insertOutgoing(c *Conn, at int64, origin string, o *claybot.Outgoing) error {
 	body, crc, err := encode(o)
 	if err != nil {
 		return err
@@ -112,9 +112,9 @@ func (c *Conn) insertOutgoing(at int64, origin string, o *claybot.Outgoing) erro
 		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
 }
 
-// Sent implements storage.Outbox. A message that was sent without a receipt has
+// Sent implements storage.OutboxReader. A message that was sent without a receipt has
 // the empty one.
-func (db *Store) Sent(ctx context.Context, id string) (receipt string, err error) {
+func (db outbox) Sent(ctx context.Context, id string) (receipt string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT receipt FROM outbox WHERE id = ? AND state = ?",
 			func(r Row) error { receipt = r.Str(0); return nil }, id, claybot.SendSent))
@@ -126,8 +126,8 @@ func (db *Store) Sent(ctx context.Context, id string) (receipt string, err error
 }
 
 // Enqueue implements storage.Outbox.
-func (db *Store) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
-	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return c.enqueue(c.now(), "", o) })
+func (db outbox) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return enqueue(c, c.now(), "", o) })
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
@@ -136,7 +136,7 @@ func (db *Store) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.
 
 // Unsent implements storage.Outbox. A message whose stored text is damaged is
 // marked failed, so that it does not hold up those behind it.
-func (db *Store) Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error) {
+func (db outbox) Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error) {
 	for {
 		out, damaged, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
 			" FROM outbox WHERE open = 1 AND dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, after, limit)
@@ -156,7 +156,7 @@ func (db *Store) Unsent(ctx context.Context, dest string, after int64, limit int
 
 // outgoings reads rows of outgoingColumns. Those with a damaged body are told
 // apart and logged.
-func (db *Store) outgoings(ctx context.Context, q string, args ...any) (out []claybot.Outgoing, damaged []string, err error) {
+func (db outbox) outgoings(ctx context.Context, q string, args ...any) (out []claybot.Outgoing, damaged []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each(q, func(r Row) error {
 			o, err := decodeOutgoing(r)
@@ -173,7 +173,7 @@ func (db *Store) outgoings(ctx context.Context, q string, args ...any) (out []cl
 }
 
 // UnsentDests implements storage.Outbox.
-func (db *Store) UnsentDests(ctx context.Context) ([]string, error) {
+func (db outbox) UnsentDests(ctx context.Context) ([]string, error) {
 	var dests []string
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT DISTINCT dest FROM outbox WHERE open = 1 ORDER BY dest",
@@ -191,10 +191,10 @@ var errEnded = errors.New("has ended already")
 func open(s claybot.SendState) bool { return s != claybot.SendSent && s != claybot.SendFailed }
 
 // Attempt implements storage.Outbox. One that was sent or failed is refused.
-func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) error {
+func (db outbox) Attempt(ctx context.Context, claim storage.Claim, id string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		var beating bool
-		s, _, err := c.outgoing(claim, id, c.askBeating(claim.Node, &beating)...)
+		s, _, err := claimedOutgoing(c, claim, id, askBeating(c, claim.Node, &beating)...)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -217,21 +217,21 @@ func (db *Store) Attempt(ctx context.Context, claim storage.Claim, id string) er
 
 // Resolve implements storage.Outbox. Recording the end of an ended message once
 // more in the same state changes nothing; another state is refused.
-func (db *Store) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.resolve(claim, id, res) })
+func (db outbox) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, resolveSend(c, claim, id, res) })
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", id, err)
 	}
 	return nil
 }
 
-func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) error {
+func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution) error {
 	switch res.State {
 	case claybot.SendSent, claybot.SendFailed, claybot.SendAmbiguous, claybot.SendWaiting:
 	default:
 		return fmt.Errorf("an attempt cannot end as %q", res.State)
 	}
-	s, dest, err := c.outgoing(claim, id)
+	s, dest, err := claimedOutgoing(c, claim, id)
 	switch {
 	case err != nil:
 		return err
@@ -246,7 +246,7 @@ func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) e
 	if lost || res.Resent || res.NoEdit || res.Edit != "" || res.Copies > 0 {
 		marked := res
 		marked.Resent = res.Resent || lost
-		if err := c.amend(id, marked); err != nil && !(lost && errors.Is(err, storage.ErrDamaged)) {
+		if err := amendOutgoing(c, id, marked); err != nil && !(lost && errors.Is(err, storage.ErrDamaged)) {
 			return err
 		}
 	}
@@ -268,12 +268,12 @@ func (c *Conn) resolve(claim storage.Claim, id string, res storage.Resolution) e
 	if err != nil || res.Notice == nil {
 		return err
 	}
-	_, err = c.enqueue(c.now(), "", []claybot.Outgoing{*res.Notice})
+	_, err = enqueue(c, c.now(), "", []claybot.Outgoing{*res.Notice})
 	return err
 }
 
-// amend changes the stored message for its next send.
-func (c *Conn) amend(id string, res storage.Resolution) error {
+// amendOutgoing changes the stored message for its next send.
+func amendOutgoing(c *Conn, id string, res storage.Resolution) error {
 	var o claybot.Outgoing
 	err := need(c.first("SELECT body, crc FROM outbox WHERE id = ?",
 		func(r Row) error { return decode(r.Str(0), r.Int(1), &o) }, id))
@@ -295,8 +295,8 @@ func (c *Conn) amend(id string, res storage.Resolution) error {
 	return err
 }
 
-// SentAfter implements storage.Outbox. Damaged messages are left out.
-func (db *Store) SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error) {
+// SentAfter implements storage.OutboxReader. Damaged messages are left out.
+func (db outbox) SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error) {
 	out, _, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
 		" FROM outbox WHERE dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, n, limit)
 	if err != nil {
@@ -305,8 +305,8 @@ func (db *Store) SentAfter(ctx context.Context, dest string, n int64, limit int)
 	return out, nil
 }
 
-// LastN implements storage.Outbox. Damaged messages count.
-func (db *Store) LastN(ctx context.Context, dest string) (n int64, err error) {
+// LastN implements storage.OutboxReader. Damaged messages count.
+func (db outbox) LastN(ctx context.Context, dest string) (n int64, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT coalesce(max(n), 0) FROM outbox WHERE dest = ?", func(r Row) error { n = r.Int(0); return nil }, dest))
 	})

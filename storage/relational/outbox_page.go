@@ -10,9 +10,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// OutgoingPage implements storage.Outbox. Damaged messages are in it, with that
+// OutgoingPage implements storage.OutboxReader. Damaged messages are in it, with that
 // as their cause.
-func (db *Store) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
+func (db outbox) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
 	if q.Open && q.State != "" && !open(q.State) {
 		return nil, nil
 	}
@@ -31,7 +31,7 @@ func (db *Store) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]c
 }
 
 // shownOutgoing reads a row of outgoingColumns for somebody to look at.
-func (db *Store) shownOutgoing(r Row) claybot.Outgoing {
+func (db outbox) shownOutgoing(r Row) claybot.Outgoing {
 	o, err := decodeOutgoing(r)
 	if err != nil {
 		db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
@@ -73,7 +73,7 @@ func outgoingListing(q storage.OutgoingQuery, limit int) listing {
 
 // OutgoingByID implements storage.Outbox. A damaged message says so in its
 // cause.
-func (db *Store) OutgoingByID(ctx context.Context, id string) (o claybot.Outgoing, err error) {
+func (db outbox) OutgoingByID(ctx context.Context, id string) (o claybot.Outgoing, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT "+outgoingColumns+" FROM outbox WHERE id = ?",
 			func(r Row) error { o = db.shownOutgoing(r); return nil }, id))
@@ -84,9 +84,9 @@ func (db *Store) OutgoingByID(ctx context.Context, id string) (o claybot.Outgoin
 	return o, nil
 }
 
-// Retry implements storage.Outbox. A failed message gets all its attempts anew
+// Retry implements storage.OutboxControl. A failed message gets all its attempts anew
 // and keeps its place. A damaged one cannot be sent and is refused.
-func (db *Store) Retry(ctx context.Context, id string) (claybot.Outgoing, error) {
+func (db outbox) Retry(ctx context.Context, id string) (claybot.Outgoing, error) {
 	return db.operate(ctx, "retry", id, func(c *Conn, s claybot.SendState) error {
 		switch s {
 		case claybot.SendFailed:
@@ -102,15 +102,15 @@ func (db *Store) Retry(ctx context.Context, id string) (claybot.Outgoing, error)
 	})
 }
 
-// Discard implements storage.Outbox. One that has failed already keeps its
+// Discard implements storage.OutboxControl. One that has failed already keeps its
 // cause.
-func (db *Store) Discard(ctx context.Context, id, cause string) (claybot.Outgoing, error) {
+func (db outbox) Discard(ctx context.Context, id, cause string) (claybot.Outgoing, error) {
 	return db.operate(ctx, "discard", id, func(c *Conn, s claybot.SendState) error {
 		switch s {
 		case claybot.SendFailed:
 			return nil
 		case claybot.SendWaiting:
-			return c.resolve(storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: cause})
+			return resolveSend(c, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: cause})
 		default:
 			return fmt.Errorf("it is %s: %w", s, storage.ErrState)
 		}
@@ -119,9 +119,9 @@ func (db *Store) Discard(ctx context.Context, id, cause string) (claybot.Outgoin
 
 // operate lets do change an outgoing message by its state, and returns it as it
 // is then.
-func (db *Store) operate(ctx context.Context, verb, id string, do func(c *Conn, s claybot.SendState) error) (claybot.Outgoing, error) {
+func (db outbox) operate(ctx context.Context, verb, id string, do func(c *Conn, s claybot.SendState) error) (claybot.Outgoing, error) {
 	o, err := write(ctx, db, func(c *Conn) (o claybot.Outgoing, err error) {
-		s, _, err := c.outgoing(storage.Claim{}, id)
+		s, _, err := claimedOutgoing(c, storage.Claim{}, id)
 		if err != nil {
 			return o, err
 		}

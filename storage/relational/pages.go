@@ -31,9 +31,9 @@ type listing struct {
 // lastID is behind every id.
 const lastID = "\U0010FFFF"
 
-// RunPage implements storage.Runs, by id: run ids sort by the time they were
+// RunPage implements storage.RunReader, by id: run ids sort by the time they were
 // made. Runs whose rows are damaged are in it with what is known of them.
-func (db *Store) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error) {
+func (db runs) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error) {
 	limit := limitOf(q.Limit)
 	var runs, pending []claybot.Run
 	err := db.read(ctx, func(c *Conn) error {
@@ -122,11 +122,11 @@ type place struct {
 
 var firstPlace = place{math.MaxInt64, math.MaxInt64, math.MaxInt64, lastID}
 
-// AgentPage implements storage.Index. An agent that stands at the end of a page
+// AgentPage implements storage.AgentReader. An agent that stands at the end of a page
 // and is deleted before the next is asked for is storage.ErrNotFound; one that
 // is written to meanwhile may come twice or not at all. Agents whose
 // descriptors are damaged are in it with what is known of them.
-func (db *Store) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error) {
+func (db index) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error) {
 	var entries []storage.IndexEntry
 	err := db.read(ctx, func(c *Conn) error {
 		p := firstPlace

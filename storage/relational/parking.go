@@ -48,8 +48,8 @@ func decodeParked(r Row) storage.Parked {
 }
 
 // Park implements storage.Parking.
-func (db *Store) Park(ctx context.Context, p storage.Parked, rules storage.ParkRules) (bool, error) {
-	added, err := write(ctx, db, func(c *Conn) (bool, error) { return c.park(p, rules) })
+func (db parking) Park(ctx context.Context, p storage.Parked, rules storage.ParkRules) (bool, error) {
+	added, err := write(ctx, db, func(c *Conn) (bool, error) { return parkMessage(c, p, rules) })
 	if err != nil {
 		return false, fmt.Errorf("park %s: %w", p.Message.ID, err)
 	}
@@ -59,7 +59,7 @@ func (db *Store) Park(ctx context.Context, p storage.Parked, rules storage.ParkR
 	return added, nil
 }
 
-func (c *Conn) park(p storage.Parked, rules storage.ParkRules) (bool, error) {
+func parkMessage(c *Conn, p storage.Parked, rules storage.ParkRules) (bool, error) {
 	m, key := p.Message, p.To.Key()
 	if m.ID == "" {
 		return false, errNoID
@@ -67,7 +67,7 @@ func (c *Conn) park(p storage.Parked, rules storage.ParkRules) (bool, error) {
 	if err := c.lock("parked/" + key); err != nil { // the order is that of the commits
 		return false, err
 	}
-	if repeat, err := c.nameParked(&m, rules.Posted); err != nil || repeat {
+	if repeat, err := nameParked(c, &m, rules.Posted); err != nil || repeat {
 		return false, err
 	}
 	episode := m.ID
@@ -114,14 +114,14 @@ func (c *Conn) park(p storage.Parked, rules storage.ParkRules) (bool, error) {
 
 // nameParked settles under which id m is parked, or that it is a repeat of what was
 // posted or parked. Further keys of parked messages are compared when they are posted.
-func (c *Conn) nameParked(m *claybot.AgentMessage, posted bool) (repeat bool, err error) {
+func nameParked(c *Conn, m *claybot.AgentMessage, posted bool) (repeat bool, err error) {
 	if !posted {
-		if repeat, err := c.name(m); err != nil || repeat {
+		if repeat, err := nameMessage(c, m); err != nil || repeat {
 			return repeat, err
 		}
 	}
 	var stored []string
-	known, err := c.parkedKeys(m.ID, &stored)
+	known, err := parkedKeys(c, m.ID, &stored)
 	if err != nil || !known {
 		return false, err
 	}
@@ -129,11 +129,11 @@ func (c *Conn) nameParked(m *claybot.AgentMessage, posted bool) (repeat bool, er
 		return true, nil
 	}
 	m.ID += claybot.MessageID("#" + m.Keys[0])
-	return c.parkedKeys(m.ID, &stored)
+	return parkedKeys(c, m.ID, &stored)
 }
 
 // parkedKeys finds the keys of a parked message.
-func (c *Conn) parkedKeys(id claybot.MessageID, keys *[]string) (known bool, err error) {
+func parkedKeys(c *Conn, id claybot.MessageID, keys *[]string) (known bool, err error) {
 	return c.first("SELECT "+parkedColumns+" FROM parked WHERE id = ?", func(r Row) error {
 		*keys = decodeParked(r).Message.Keys // a damaged message is still a known one
 		return nil
@@ -141,7 +141,7 @@ func (c *Conn) parkedKeys(id claybot.MessageID, keys *[]string) (known bool, err
 }
 
 // IsParked implements storage.Parking.
-func (db *Store) IsParked(ctx context.Context, d claybot.Descriptor) (parked bool, err error) {
+func (db parking) IsParked(ctx context.Context, d claybot.Descriptor) (parked bool, err error) {
 	err = db.read(ctx, func(c *Conn) (err error) {
 		parked, err = c.first("SELECT 1 FROM parked WHERE key = ? LIMIT 1", func(Row) error { return nil }, d.Key())
 		return err
@@ -153,7 +153,7 @@ func (db *Store) IsParked(ctx context.Context, d claybot.Descriptor) (parked boo
 }
 
 // ParkedAgents implements storage.Parking.
-func (db *Store) ParkedAgents(ctx context.Context, limit int) (list []storage.ParkedAgent, err error) {
+func (db parking) ParkedAgents(ctx context.Context, limit int) (list []storage.ParkedAgent, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key, count(*) FROM parked GROUP BY key ORDER BY min(n) LIMIT 0+?", func(r Row) error {
 			list = append(list, storage.ParkedAgent{Key: r.Str(0), Messages: int(r.Int(1))})
@@ -167,7 +167,7 @@ func (db *Store) ParkedAgents(ctx context.Context, limit int) (list []storage.Pa
 }
 
 // ParkedOf implements storage.Parking.
-func (db *Store) ParkedOf(ctx context.Context, key string, limit int) (list []storage.Parked, err error) {
+func (db parking) ParkedOf(ctx context.Context, key string, limit int) (list []storage.Parked, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n LIMIT 0+?",
 			func(r Row) error { list = append(list, decodeParked(r)); return nil }, key, limit)
@@ -179,7 +179,7 @@ func (db *Store) ParkedOf(ctx context.Context, key string, limit int) (list []st
 }
 
 // Unpark implements storage.Parking.
-func (db *Store) Unpark(ctx context.Context, id claybot.MessageID) error {
+func (db parking) Unpark(ctx context.Context, id claybot.MessageID) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		return struct{}{}, c.do("DELETE FROM parked WHERE id = ?", id)
 	})
@@ -190,15 +190,15 @@ func (db *Store) Unpark(ctx context.Context, id claybot.MessageID) error {
 }
 
 // EndParked implements storage.Parking.
-func (db *Store) EndParked(ctx context.Context, p storage.Parked, reason string) (bool, error) {
-	ended, err := write(ctx, db, func(c *Conn) (bool, error) { return c.endParkedMessage(p, reason) })
+func (db parking) EndParked(ctx context.Context, p storage.Parked, reason string) (bool, error) {
+	ended, err := write(ctx, db, func(c *Conn) (bool, error) { return endParkedMessage(c, p, reason) })
 	if err != nil {
 		return false, fmt.Errorf("end parked message %s: %w", p.Message.ID, err)
 	}
 	return ended, nil
 }
 
-func (c *Conn) endParkedMessage(p storage.Parked, reason string) (bool, error) {
+func endParkedMessage(c *Conn, p storage.Parked, reason string) (bool, error) {
 	m, key := p.Message, cmp.Or(p.Key, p.To.Key())
 	if m.ID == "" {
 		return false, errNoID
@@ -212,24 +212,24 @@ func (c *Conn) endParkedMessage(p storage.Parked, reason string) (bool, error) {
 	a := &inboxRow{} // of no agent, until there is one
 	known, err := c.first("SELECT id FROM agents WHERE key = ?", func(r Row) error { a.id = claybot.AgentID(r.Str(0)); return nil }, key)
 	if err == nil && known {
-		a, err = c.loadInbox(a.id)
+		a, err = loadInbox(c, a.id)
 	}
 	if err != nil {
 		return false, err
 	}
-	if repeat, err := c.name(&m); err != nil || repeat {
+	if repeat, err := nameMessage(c, &m); err != nil || repeat {
 		return false, err
 	}
 	at := c.now()
 	m.Type, m.At = cmp.Or(m.Type, claybot.MessageUser), cmp.Or(m.At, p.At, claybot.Time(at)) // a damaged one has none
-	if err := c.insertMessage(a, m, at, reason, ""); err != nil || !known {
+	if err := insertMessage(c, a, m, at, reason, ""); err != nil || !known {
 		return err == nil, err
 	}
-	return true, c.saveInbox(a)
+	return true, saveInbox(c, a)
 }
 
-// ParkedTotals implements storage.Parking.
-func (db *Store) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
+// ParkedTotals implements storage.Figures.
+func (db parking) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked ORDER BY n LIMIT 1), 0) FROM parked", func(r Row) error {
 			t = storage.ParkedTotals{Messages: int(r.Int(0)), Agents: int(r.Int(1)), Oldest: claybot.Time(r.Int(2))}
@@ -243,7 +243,7 @@ func (db *Store) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err 
 }
 
 // parkedReceipt is what is known of a message that is parked; storage.ErrNotFound.
-func (c *Conn) parkedReceipt(id string) (rec storage.Receipt, err error) {
+func parkedReceipt(c *Conn, id string) (rec storage.Receipt, err error) {
 	var n int64
 	var key string
 	err = need(c.first("SELECT "+parkedColumns+", n FROM parked WHERE id = ?", func(r Row) error {

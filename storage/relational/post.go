@@ -23,8 +23,8 @@ var errNoID = errors.New("it has no id")
 
 // Post implements storage.Inbox. An agent that is not in the index is refused
 // with storage.ErrNotFound.
-func (db *Store) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
-	posted, err := write(ctx, db, func(c *Conn) (storage.Posted, error) { return c.post(p) })
+func (db inbox) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+	posted, err := write(ctx, db, func(c *Conn) (storage.Posted, error) { return postMessage(c, p) })
 	if err != nil {
 		return storage.Posted{}, fmt.Errorf("post %s: %w", p.Message.ID, err)
 	}
@@ -34,7 +34,7 @@ func (db *Store) Post(ctx context.Context, p storage.Posting) (storage.Posted, e
 	return posted, nil
 }
 
-func (c *Conn) post(p storage.Posting) (storage.Posted, error) {
+func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	var done storage.Posted
 	m := p.Message
 	if m.ID == "" {
@@ -43,11 +43,11 @@ func (c *Conn) post(p storage.Posting) (storage.Posted, error) {
 	// The agent comes first: whoever posts the same message at the same time waits
 	// here, and finds it known then.
 	a := &inboxRow{id: p.To}
-	if repeat, err := c.name(&m, c.askInbox(a)); err != nil || repeat {
+	if repeat, err := nameMessage(c, &m, askInbox(c, a)); err != nil || repeat {
 		return done, err
 	}
 	if m.Firing != nil {
-		if known, err := c.entered(*m.Firing); err != nil || known {
+		if known, err := inLedger(c, *m.Firing); err != nil || known {
 			return done, err
 		}
 	}
@@ -58,24 +58,24 @@ func (c *Conn) post(p storage.Posting) (storage.Posted, error) {
 	if m.At == 0 {
 		m.At = claybot.Time(at)
 	}
-	done, replies, err := c.admit(a, p, at)
+	done, replies, err := admitMessage(c, a, p, at)
 	if err != nil {
 		return done, err
 	}
 	done.Added = true
-	if err := c.receive(a, m, done.Skipped, p.Wait, at); err != nil {
+	if err := receiveMessage(c, a, m, done.Skipped, p.Wait, at); err != nil {
 		return done, err
 	}
-	if err := c.saveInbox(a); err != nil {
+	if err := saveInbox(c, a); err != nil {
 		return done, err
 	}
-	done.Outbox, err = c.enqueue(at, string(m.ID), replies)
+	done.Outbox, err = enqueue(c, at, string(m.ID), replies)
 	return done, err
 }
 
-// admit decides whether a message waits, and does what it does when it is
+// admitMessage decides whether a message waits, and does what it does when it is
 // posted. replies are those that go with it.
-func (c *Conn) admit(a *inboxRow, p storage.Posting, at int64) (done storage.Posted, replies []claybot.Outgoing, err error) {
+func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done storage.Posted, replies []claybot.Outgoing, err error) {
 	replies = p.Replies
 	switch m := p.Message; {
 	case p.Skip != "":
@@ -85,12 +85,12 @@ func (c *Conn) admit(a *inboxRow, p storage.Posting, at int64) (done storage.Pos
 		if a.run == "" || m.Run != "" && m.Run != a.run { // nothing, or not what is to end
 			replies = p.IfIdle
 		} else {
-			done.Canceled, err = a.run, c.askCancel(a, cmp.Or(p.By, "user"), at)
+			done.Canceled, err = a.run, askCancel(c, a, cmp.Or(p.By, "user"), at)
 		}
 	case m.Type == claybot.MessageCommand:
 		done.Skipped = skippedCommand
 	case m.Type == claybot.MessageReset:
-		done, err = c.reset(a, at)
+		done, err = resetInbox(c, a, at)
 	case m.Type == claybot.MessageAnswer:
 		if a.run == "" || a.run != m.Run {
 			done.Skipped = skippedRunEnded
@@ -101,9 +101,9 @@ func (c *Conn) admit(a *inboxRow, p storage.Posting, at int64) (done storage.Pos
 	return done, replies, err
 }
 
-// receive stores a message that was admitted, and says when a is due for it.
+// receiveMessage stores a message that was admitted, and says when a is due for it.
 // The caller saves a.
-func (c *Conn) receive(a *inboxRow, m claybot.AgentMessage, skipped string, w storage.Wait, at int64) error {
+func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string, w storage.Wait, at int64) error {
 	if skipped != "" && m.Awaited != nil {
 		a.refuse(*m.Awaited, skipped)
 	}
@@ -112,29 +112,29 @@ func (c *Conn) receive(a *inboxRow, m claybot.AgentMessage, skipped string, w st
 		if skipped == "" {
 			run = m.Run
 		}
-		if err := c.insertMessage(a, m, at, skipped, run); err != nil || a.run == "" || a.run != m.Run {
+		if err := insertMessage(c, a, m, at, skipped, run); err != nil || a.run == "" || a.run != m.Run {
 			return err
 		}
-		return c.joinAnswer(a, m.ID, run != "", at)
+		return joinAnswer(c, a, m.ID, run != "", at)
 	}
-	if err := c.insertMessage(a, m, at, skipped, ""); err != nil {
+	if err := insertMessage(c, a, m, at, skipped, ""); err != nil {
 		return err
 	}
 	if m.Firing != nil {
-		if err := c.enter(*m.Firing, m.ID, m.Firing.Late, at); err != nil {
+		if err := addToLedger(c, *m.Firing, m.ID, m.Firing.Late, at); err != nil {
 			return err
 		}
 	}
 	if m.Type == claybot.MessageReset && skipped == "" {
 		a.urgentN = a.n
-		if err := c.moveBehind(a, a.n); err != nil {
+		if err := moveBehind(c, a, a.n); err != nil {
 			return err
 		}
 	}
 	if skipped != "" || silent(m) {
 		return nil
 	}
-	if err := c.holdAlbum(a, m, at); err != nil {
+	if err := holdAlbum(c, a, m, at); err != nil {
 		return err
 	}
 	a.dueAt = a.due(w, at)
@@ -147,7 +147,7 @@ func silent(m claybot.AgentMessage) bool { return m.Silent && m.Type == claybot.
 
 // moveBehind gives the messages that wait before number n new numbers behind
 // it, in their order.
-func (c *Conn) moveBehind(a *inboxRow, n int64) error {
+func moveBehind(c *Conn, a *inboxRow, n int64) error {
 	var ids []claybot.MessageID
 	err := c.each("SELECT id FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND n < ? ORDER BY n",
 		func(r Row) error { ids = append(ids, claybot.MessageID(r.Str(0))); return nil }, a.id, n)
@@ -166,9 +166,9 @@ func (c *Conn) moveBehind(a *inboxRow, n int64) error {
 	return err
 }
 
-// name settles under which id m is stored, or that it is a repeat. first goes before
+// nameMessage settles under which id m is stored, or that it is a repeat. first goes before
 // all that it asks.
-func (c *Conn) name(m *claybot.AgentMessage, first ...Ask) (repeat bool, err error) {
+func nameMessage(c *Conn, m *claybot.AgentMessage, first ...Ask) (repeat bool, err error) {
 	var stored []string
 	var known bool
 	asks := first
@@ -202,7 +202,7 @@ func askKeys(id claybot.MessageID, keys *[]string, known *bool) Ask {
 
 // insertMessage adds m as the agent's next message. It waits unless it is
 // skipped or belongs to a run.
-func (c *Conn) insertMessage(a *inboxRow, m claybot.AgentMessage, at int64, skipped string, run claybot.RunID) error {
+func insertMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, at int64, skipped string, run claybot.RunID) error {
 	body, crc, err := encode(m)
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (c *Conn) insertMessage(a *inboxRow, m claybot.AgentMessage, at int64, skip
 		return err
 	}
 	reserved := reservedBy(m)
-	if err := c.checkReserved(reserved); err != nil {
+	if err := checkReserved(c, reserved); err != nil {
 		return err
 	}
 	a.n++
@@ -223,7 +223,7 @@ func (c *Conn) insertMessage(a *inboxRow, m claybot.AgentMessage, at int64, skip
 		return err
 	}
 	if skipped != "" && reserved != "" {
-		if err := c.cancelReserved(a.id, reserved, m.ID, skipped); err != nil {
+		if err := cancelReserved(c, a.id, reserved, m.ID, skipped); err != nil {
 			return err
 		}
 	}
@@ -242,15 +242,15 @@ func (c *Conn) insertMessage(a *inboxRow, m claybot.AgentMessage, at int64, skip
 	return nil
 }
 
-// reset cancels the unfinished run and drops what the person said before.
-func (c *Conn) reset(a *inboxRow, at int64) (done storage.Posted, err error) {
+// resetInbox cancels the unfinished run and drops what the person said before.
+func resetInbox(c *Conn, a *inboxRow, at int64) (done storage.Posted, err error) {
 	if a.run != "" {
-		if err := c.askCancel(a, "reset", at); err != nil {
+		if err := askCancel(c, a, "reset", at); err != nil {
 			return done, err
 		}
 		done.Canceled = a.run
 	}
-	done.Dropped, err = c.drop(a, skippedReset, func(_ claybot.MessageID, t claybot.MessageType) bool {
+	done.Dropped, err = dropWaiting(c, a, skippedReset, func(_ claybot.MessageID, t claybot.MessageType) bool {
 		return t == claybot.MessageUser || t == claybot.MessageCommand || t == claybot.MessageReset || t == claybot.MessageCompact
 	})
 	return done, err
@@ -258,7 +258,7 @@ func (c *Conn) reset(a *inboxRow, at int64) (done storage.Posted, err error) {
 
 // askCancel marks the unfinished run, and wakes it when it is paused. A reset
 // outweighs a stop, as it is what its waiters are told; else the first counts.
-func (c *Conn) askCancel(a *inboxRow, by string, at int64) error {
+func askCancel(c *Conn, a *inboxRow, by string, at int64) error {
 	a.rouse(at)
 	c.journal.hint.Cancel = append(c.journal.hint.Cancel, storage.CancelHint{Agent: a.id, Run: a.run, By: by})
 	err := c.do("UPDATE runs SET cancel = ?1 WHERE id = ?2 AND (cancel IS NULL OR ?1 = 'reset')", by, a.run)
@@ -266,7 +266,7 @@ func (c *Conn) askCancel(a *inboxRow, by string, at int64) error {
 }
 
 // holdAlbum keeps the agent from being due while parts of m's album may come.
-func (c *Conn) holdAlbum(a *inboxRow, m claybot.AgentMessage, at int64) error {
+func holdAlbum(c *Conn, a *inboxRow, m claybot.AgentMessage, at int64) error {
 	album := m.Context.GroupID
 	if album == "" {
 		return nil
@@ -281,9 +281,9 @@ func (c *Conn) holdAlbum(a *inboxRow, m claybot.AgentMessage, at int64) error {
 	return nil
 }
 
-// drop ends the waiting messages that which picks, nil for all, and returns
+// dropWaiting ends the waiting messages that which picks, nil for all, and returns
 // them in order. The caller saves a.
-func (c *Conn) drop(a *inboxRow, reason string, which func(claybot.MessageID, claybot.MessageType) bool) ([]claybot.MessageID, error) {
+func dropWaiting(c *Conn, a *inboxRow, reason string, which func(claybot.MessageID, claybot.MessageType) bool) ([]claybot.MessageID, error) {
 	var dropped []claybot.MessageID
 	err := c.each("SELECT id, type FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n", func(r Row) error {
 		if id := claybot.MessageID(r.Str(0)); which == nil || which(id, claybot.MessageType(r.Str(1))) {
@@ -295,16 +295,16 @@ func (c *Conn) drop(a *inboxRow, reason string, which func(claybot.MessageID, cl
 		return nil, err
 	}
 	for _, id := range dropped {
-		if err := c.skip(a, id, reason); err != nil {
+		if err := skipMessage(c, a, id, reason); err != nil {
 			return nil, err
 		}
 	}
-	return dropped, c.left(a, len(dropped))
+	return dropped, reduceWaiting(c, a, len(dropped))
 }
 
-// skip ends one waiting message of a. Whoever awaits it is answered when a is
+// skipMessage ends one waiting message of a. Whoever awaits it is answered when a is
 // saved; the run whose id it reserved is canceled.
-func (c *Conn) skip(a *inboxRow, id claybot.MessageID, reason string) error {
+func skipMessage(c *Conn, a *inboxRow, id claybot.MessageID, reason string) error {
 	var reserved claybot.RunID
 	_, err := c.first("SELECT awaited, reserved FROM messages WHERE id = ? AND (awaited IS NOT NULL OR reserved IS NOT NULL)", func(r Row) error {
 		reserved = claybot.RunID(r.Str(1))
@@ -320,13 +320,13 @@ func (c *Conn) skip(a *inboxRow, id claybot.MessageID, reason string) error {
 	if err := c.do("UPDATE messages SET skipped = ? WHERE id = ?", reason, id); err != nil || reserved == "" {
 		return err
 	}
-	return c.cancelReserved(a.id, reserved, id, reason)
+	return cancelReserved(c, a.id, reserved, id, reason)
 }
 
 // Drop implements storage.Inbox. An unknown agent has nothing to drop.
-func (db *Store) Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
+func (db inbox) Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error) {
 	dropped, err := write(ctx, db, func(c *Conn) ([]claybot.MessageID, error) {
-		a, err := c.loadInbox(agent)
+		a, err := loadInbox(c, agent)
 		if err != nil {
 			return nil, ignoreNotFound(err)
 		}
@@ -334,12 +334,12 @@ func (db *Store) Drop(ctx context.Context, agent claybot.AgentID, reason string,
 		if len(ids) > 0 {
 			which = func(id claybot.MessageID, _ claybot.MessageType) bool { return slices.Contains(ids, id) }
 		}
-		dropped, err := c.drop(a, reason, which)
+		dropped, err := dropWaiting(c, a, reason, which)
 		if err != nil || len(dropped) == 0 {
 			return nil, err
 		}
 		a.wake()
-		return dropped, c.saveInbox(a)
+		return dropped, saveInbox(c, a)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop messages of agent %s: %w", agent, err)

@@ -34,7 +34,7 @@ const (
 // more than 400 days ago, with the budgets of that time. Call it once a day. It works in small transactions,
 // so that others go on meanwhile, and may be cut short at any time: the next
 // call goes on.
-func (db *Store) Prune(ctx context.Context, at time.Time) error {
+func (db upkeep) Prune(ctx context.Context, at time.Time) error {
 	var lost unheard
 	defer func() {
 		if lost.runs > 0 {
@@ -44,18 +44,18 @@ func (db *Store) Prune(ctx context.Context, at time.Time) error {
 	steps := []func(ctx context.Context) (int, error){
 		func(ctx context.Context) (int, error) {
 			p, err := write(ctx, db, func(c *Conn) (prunedEvents, error) {
-				return c.pruneEvents(claybot.At(at.Add(-keepEvents)), claybot.At(at.Add(-keepUnpublished)))
+				return pruneEvents(c, claybot.At(at.Add(-keepEvents)), claybot.At(at.Add(-keepUnpublished)))
 			})
 			lost.runs, lost.events = lost.runs+p.unheard.runs, lost.events+p.unheard.events
 			return p.runs, err
 		},
-		db.chunk(func(c *Conn) (int, error) { return c.pruneRuns(claybot.At(at.Add(-keepRuns))) }),
-		db.chunk(func(c *Conn) (int, error) { return c.pruneLedger(claybot.At(at.Add(-keepLedger))) }),
-		db.chunk(func(c *Conn) (int, error) { return c.pruneKeys(claybot.At(at.Add(-keepKeys)), keepKeyCount) }),
-		db.chunk(func(c *Conn) (int, error) { return c.pruneRepeats(claybot.At(at.Add(-keepRepeats))) }),
-		db.chunk(func(c *Conn) (int, error) { return c.pruneUsage(dayOf(at.Add(-keepUsage).UnixMilli())) }),
-		db.chunk(func(c *Conn) (int, error) { return c.pruneBudgets(claybot.At(at.Add(-keepUsage))) }),
-		db.chunk(func(c *Conn) (int, error) { return c.pruneNodes(claybot.At(at)) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneRuns(c, claybot.At(at.Add(-keepRuns))) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneLedger(c, claybot.At(at.Add(-keepLedger))) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneKeys(c, claybot.At(at.Add(-keepKeys)), keepKeyCount) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneRepeats(c, claybot.At(at.Add(-keepRepeats))) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneUsage(c, dayOf(at.Add(-keepUsage).UnixMilli())) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneBudgets(c, claybot.At(at.Add(-keepUsage))) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneNodes(c, claybot.At(at)) }),
 	}
 	for _, step := range steps {
 		for more := true; more; {
@@ -70,7 +70,7 @@ func (db *Store) Prune(ctx context.Context, at time.Time) error {
 }
 
 // chunk makes a step of Prune of one transaction.
-func (db *Store) chunk(fn func(c *Conn) (int, error)) func(ctx context.Context) (int, error) {
+func (db upkeep) chunk(fn func(c *Conn) (int, error)) func(ctx context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) { return write(ctx, db, fn) }
 }
 
@@ -84,7 +84,7 @@ type prunedEvents struct {
 
 // pruneEvents removes the events of some runs that ended before t and of which
 // all sinks know all, or that ended before limit.
-func (c *Conn) pruneEvents(t, limit claybot.Time) (done prunedEvents, err error) {
+func pruneEvents(c *Conn, t, limit claybot.Time) (done prunedEvents, err error) {
 	var ids []claybot.RunID
 	err = c.each(`SELECT id FROM runs WHERE ended > 0 AND pruned = 0 AND ended < ?1
 		AND (ended < ?2 OR NOT EXISTS (SELECT 1 FROM relays WHERE run = runs.id AND since IS NOT NULL))
@@ -122,7 +122,7 @@ func (c *Conn) pruneEvents(t, limit claybot.Time) (done prunedEvents, err error)
 
 // pruneRuns removes some runs that ended before t, whose events are gone, and
 // what they asked.
-func (c *Conn) pruneRuns(t claybot.Time) (int, error) {
+func pruneRuns(c *Conn, t claybot.Time) (int, error) {
 	states := make(map[claybot.RunID]claybot.RunState)
 	err := c.each("SELECT id, state FROM runs WHERE pruned = 1 AND ended < ? ORDER BY ended LIMIT 0+?", func(r Row) error {
 		states[claybot.RunID(r.Str(0))] = claybot.RunState(r.Str(1))
@@ -145,7 +145,7 @@ func (c *Conn) pruneRuns(t claybot.Time) (int, error) {
 }
 
 // pruneUsage removes one day of usage before day.
-func (c *Conn) pruneUsage(day string) (int, error) {
+func pruneUsage(c *Conn, day string) (int, error) {
 	total := 0
 	for _, q := range []string{
 		"DELETE FROM spent WHERE day = (SELECT min(day) FROM spent WHERE day < ?)",
@@ -163,7 +163,7 @@ func (c *Conn) pruneUsage(day string) (int, error) {
 
 // pruneLedger removes some rows entered before t. The newest scheduled one of a
 // task stays: it says from when on the task may have missed its time.
-func (c *Conn) pruneLedger(t claybot.Time) (int, error) {
+func pruneLedger(c *Conn, t claybot.Time) (int, error) {
 	n, err := c.exec(`DELETE FROM ledger WHERE n IN (SELECT n FROM ledger l WHERE entered < ? AND (manual = 1
 		OR EXISTS (SELECT 1 FROM ledger k WHERE k.task = l.task AND k.manual = 0 AND k.n > l.n)) ORDER BY entered LIMIT 0+?)`,
 		t, 10*pruneChunk)
@@ -171,14 +171,14 @@ func (c *Conn) pruneLedger(t claybot.Time) (int, error) {
 }
 
 // pruneRepeats removes some marks of repeats that were written before t.
-func (c *Conn) pruneRepeats(t claybot.Time) (int, error) {
+func pruneRepeats(c *Conn, t claybot.Time) (int, error) {
 	n, err := c.exec(`DELETE FROM marks WHERE key IN (SELECT key FROM marks
 		WHERE substr(key, 1, 8) = ? AND value < ? LIMIT 0+?)`, storage.MarkRepeats, fmt.Sprintf("%013d", t), 10*pruneChunk)
 	return int(n), err
 }
 
 // pruneKeys removes some keys older than t that are not among the newest keep.
-func (c *Conn) pruneKeys(t claybot.Time, keep int) (int, error) {
+func pruneKeys(c *Conn, t claybot.Time, keep int) (int, error) {
 	n, err := c.exec(`DELETE FROM keys WHERE n IN (SELECT n FROM keys
 		WHERE n <= (SELECT max(n) FROM keys) - ? AND at < ? ORDER BY n LIMIT 0+?)`, keep, t, 10*pruneChunk)
 	return int(n), err

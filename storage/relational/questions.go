@@ -15,7 +15,7 @@ var answerPrefix = string(claybot.Question{}.AnswerID())
 
 // openQuestions keeps what a run is paused for. A question that it has asked
 // before stays the same one; those that have an answer are not open.
-func (c *Conn) openQuestions(run claybot.Run, questions []claybot.Question) error {
+func openQuestions(c *Conn, run claybot.Run, questions []claybot.Question) error {
 	for _, q := range questions {
 		if q.ID == "" {
 			return fmt.Errorf("question: %w", errNoID)
@@ -39,14 +39,14 @@ func (c *Conn) openQuestions(run claybot.Run, questions []claybot.Question) erro
 }
 
 // closeQuestions ends the waiting for the questions of a run.
-func (c *Conn) closeQuestions(run claybot.RunID) error {
+func closeQuestions(c *Conn, run claybot.RunID) error {
 	err := c.do("UPDATE questions SET open = 0 WHERE run = ? AND open = 1", run)
 	return err
 }
 
 // closeQuestion ends the waiting for the question that a message answers, if it
 // answers one.
-func (c *Conn) closeQuestion(answer claybot.MessageID) error {
+func closeQuestion(c *Conn, answer claybot.MessageID) error {
 	id, ok := strings.CutPrefix(string(answer), answerPrefix)
 	if !ok {
 		return nil
@@ -75,7 +75,7 @@ func questionListing(agent claybot.AgentID, limit int) listing {
 }
 
 // OpenQuestions implements storage.Questions. Damaged ones are left out.
-func (db *Store) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit int) ([]storage.OpenQuestion, error) {
+func (db runs) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit int) ([]storage.OpenQuestion, error) {
 	l := questionListing(agent, limit)
 	var list []storage.OpenQuestion
 	err := db.read(ctx, func(c *Conn) error {
@@ -96,7 +96,7 @@ func (db *Store) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit
 }
 
 // Question implements storage.Questions.
-func (db *Store) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
+func (db runs) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
 	var q storage.OpenQuestion
 	err := db.read(ctx, func(c *Conn) error {
 		err := need(c.first("SELECT "+questionColumns+" FROM questions WHERE id = ?",

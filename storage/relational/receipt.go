@@ -10,13 +10,13 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Receipt implements storage.Inbox. A message whose stored text is damaged is
+// Receipt implements storage.Receipts. A message whose stored text is damaged is
 // reported with an error that wraps storage.ErrDamaged. Of a run that was
 // pruned only the id is known.
-func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
+func (db inbox) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+" FROM messages WHERE id = ?", string(id))
 	if errors.Is(err, storage.ErrNotFound) {
-		err = db.read(ctx, func(c *Conn) (err error) { rec, err = c.parkedReceipt(string(id)); return err })
+		err = db.read(ctx, func(c *Conn) (err error) { rec, err = parkedReceipt(c, string(id)); return err })
 	}
 	if err != nil {
 		return storage.Receipt{}, fmt.Errorf("receipt of %s: %w", id, err)
@@ -24,8 +24,8 @@ func (db *Store) Receipt(ctx context.Context, id claybot.MessageID) (storage.Rec
 	return rec, nil
 }
 
-// LastReceipt implements storage.Inbox.
-func (db *Store) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
+// LastReceipt implements storage.Receipts.
+func (db inbox) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error) {
 	rec, err := db.receipt(ctx, "SELECT "+receiptColumns+` FROM messages INDEXED BY messages_user
 		WHERE agent = ? AND type = 'user' ORDER BY n DESC LIMIT 1`, string(agent))
 	if err != nil {
@@ -40,8 +40,8 @@ const receiptColumns = "id, agent, run, skipped, body, crc, at, n"
 // firstBefore is how many of the messages before one a receipt names.
 const firstBefore = 10
 
-// queue tells what the message n of an agent waits for.
-func (c *Conn) queue(rec *storage.Receipt, n int64) error {
+// queueBefore tells what the message n of an agent waits for.
+func queueBefore(c *Conn, rec *storage.Receipt, n int64) error {
 	_, err := c.first("SELECT due_at, run FROM agents WHERE id = ?", func(r Row) error {
 		rec.Due, rec.Busy = claybot.Time(r.Int(0)), claybot.RunID(r.Str(1))
 		return nil
@@ -50,7 +50,7 @@ func (c *Conn) queue(rec *storage.Receipt, n int64) error {
 		return err
 	}
 	if rec.Busy != "" {
-		run, err := c.loadRun(rec.Busy)
+		run, err := loadRun(c, rec.Busy)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
 			return err // else it is not known what that run waits for
 		}
@@ -67,7 +67,7 @@ func (c *Conn) queue(rec *storage.Receipt, n int64) error {
 }
 
 // receipt finishes what q finds: one row of receiptColumns.
-func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, error) {
+func (db inbox) receipt(ctx context.Context, q, arg string) (storage.Receipt, error) {
 	var rec storage.Receipt
 	err := db.read(ctx, func(c *Conn) error {
 		var run claybot.RunID
@@ -83,12 +83,12 @@ func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, e
 			return err
 		}
 		if run == "" && rec.Skipped == "" {
-			if err := c.queue(&rec, n); err != nil {
+			if err := queueBefore(c, &rec, n); err != nil {
 				return err
 			}
 		}
 		if run != "" {
-			loaded, err := c.loadRun(run)
+			loaded, err := loadRun(c, run)
 			if errors.Is(err, storage.ErrNotFound) { // it ended long ago, see Prune
 				loaded, err = claybot.Run{ID: run, Agent: rec.Agent}, nil
 			}
@@ -109,8 +109,8 @@ func (db *Store) receipt(ctx context.Context, q, arg string) (storage.Receipt, e
 	return rec, err
 }
 
-// Transcript implements storage.Outbox. Damaged entries are left out.
-func (db *Store) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
+// Transcript implements storage.OutboxReader. Damaged entries are left out.
+func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
 	// A line is an entry and when it came to be.
 	type line struct {
 		at int64

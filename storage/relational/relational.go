@@ -9,21 +9,32 @@ import (
 )
 
 var (
-	_ storage.Index   = (*Store)(nil)
-	_ storage.Inbox   = (*Store)(nil)
-	_ storage.Runs    = (*Store)(nil)
-	_ storage.Outbox  = (*Store)(nil)
-	_ storage.Access  = (*Store)(nil)
-	_ storage.Marks   = (*Store)(nil)
-	_ storage.Figures = (*Store)(nil)
-
-	_ storage.Ledger    = (*Store)(nil)
-	_ storage.Reminders = (*Store)(nil)
-	_ storage.Documents = (*Store)(nil)
-
-	_ storage.Relays    = (*Store)(nil)
-	_ storage.Usages    = (*Store)(nil)
-	_ storage.Questions = (*Store)(nil)
+	_ storage.Index         = (*Store)(nil)
+	_ storage.AgentReader   = (*Store)(nil)
+	_ storage.Settings      = (*Store)(nil)
+	_ storage.Inbox         = (*Store)(nil)
+	_ storage.Leases        = (*Store)(nil)
+	_ storage.Receipts      = (*Store)(nil)
+	_ storage.Parking       = (*Store)(nil)
+	_ storage.Runs          = (*Store)(nil)
+	_ storage.RunReader     = (*Store)(nil)
+	_ storage.Outbox        = (*Store)(nil)
+	_ storage.OutboxReader  = (*Store)(nil)
+	_ storage.OutboxControl = (*Store)(nil)
+	_ storage.Access        = (*Store)(nil)
+	_ storage.Marks         = (*Store)(nil)
+	_ storage.Figures       = (*Store)(nil)
+	_ storage.Ledger        = (*Store)(nil)
+	_ storage.Reminders     = (*Store)(nil)
+	_ storage.Documents     = (*Store)(nil)
+	_ storage.Memories      = (*Store)(nil)
+	_ storage.MemoryHistory = (*Store)(nil)
+	_ storage.Relays        = (*Store)(nil)
+	_ storage.Usages        = (*Store)(nil)
+	_ storage.Questions     = (*Store)(nil)
+	_ storage.Budgets       = (*Store)(nil)
+	_ storage.Nodes         = (*Store)(nil)
+	_ storage.Claims        = (*Store)(nil)
 )
 
 // A Driver brings transactions to a database.
@@ -41,9 +52,46 @@ type Driver interface {
 	Report(ctx context.Context, fn func(c *Conn) error) error
 }
 
-// A Store is the tables of claybot in a database. Its methods may be used by many
-// goroutines.
+// A Store is the tables of claybot in a database, in parts by groups of tables. Its
+// methods may be used by many goroutines.
 type Store struct {
+	*core
+	access
+	inbox
+	index
+	leases
+	members
+	notes
+	outbox
+	parking
+	relays
+	runs
+	schedule
+	spending
+	upkeep
+	workspaces
+}
+
+// The parts of a Store, each with the core that they share.
+type (
+	access     struct{ *core } // grants, pairings, marks
+	inbox      struct{ *core } // messages, keys
+	index      struct{ *core } // agents, settings
+	leases     struct{ *core } // who works on an agent, and the messages it takes
+	members    struct{ *core } // nodes, claims
+	notes      struct{ *core } // documents, memories
+	outbox     struct{ *core } // outbox
+	parking    struct{ *core } // parked
+	relays     struct{ *core } // sinks, relays
+	runs       struct{ *core } // runs, events, questions
+	schedule   struct{ *core } // ledger, reminders
+	spending   struct{ *core } // budgets and sums of usage
+	upkeep     struct{ *core } // all tables: counts, removal of what is old or restored
+	workspaces struct{ *core } // workspaces
+)
+
+// A core is what the parts of a Store share: the way to the database.
+type core struct {
 	driver     Driver
 	dialect    *Dialect
 	log        *slog.Logger
@@ -54,27 +102,41 @@ type Store struct {
 
 // New returns the tables behind a driver.
 func New(d Driver, dialect *Dialect, log *slog.Logger) *Store {
-	return &Store{driver: d, dialect: dialect, log: log}
+	c := &core{driver: d, dialect: dialect, log: log}
+	return &Store{
+		c, access{c}, inbox{c}, index{c}, leases{c}, members{c}, notes{c}, outbox{c}, parking{c},
+		relays{c}, runs{c}, schedule{c}, spending{c}, upkeep{c}, workspaces{c},
+	}
 }
 
 // Alone says that one process uses the store.
-func (db *Store) Alone() bool { return db.dialect.Alone }
+func (db *core) Alone() bool { return db.dialect.Alone }
 
-func (db *Store) now() int64 { return db.dialect.Clock() }
+func (db *core) now() int64 { return db.dialect.Clock() }
+
+// transact runs fn in a transaction; see Driver.
+func (db *core) transact(ctx context.Context, soft bool, fn func(c *Conn) error) error {
+	return db.driver.Write(ctx, soft, fn)
+}
+
+// A transactor is a core, or a part with its core.
+type transactor interface {
+	transact(ctx context.Context, soft bool, fn func(c *Conn) error) error
+}
 
 // write runs fn in a transaction and returns its result once that is durable.
-func write[T any](ctx context.Context, db *Store, fn func(c *Conn) (T, error)) (T, error) {
+func write[T any](ctx context.Context, db transactor, fn func(c *Conn) (T, error)) (T, error) {
 	return submit(ctx, db, false, fn)
 }
 
 // lightly is write for what need not survive a loss of power.
-func lightly[T any](ctx context.Context, db *Store, fn func(c *Conn) (T, error)) (T, error) {
+func lightly[T any](ctx context.Context, db transactor, fn func(c *Conn) (T, error)) (T, error) {
 	return submit(ctx, db, true, fn)
 }
 
-func submit[T any](ctx context.Context, db *Store, soft bool, fn func(c *Conn) (T, error)) (T, error) {
+func submit[T any](ctx context.Context, db transactor, soft bool, fn func(c *Conn) (T, error)) (T, error) {
 	var result, zero T
-	err := db.driver.Write(ctx, soft, func(c *Conn) (err error) {
+	err := db.transact(ctx, soft, func(c *Conn) (err error) {
 		result, err = fn(c)
 		return err
 	})
@@ -84,10 +146,19 @@ func submit[T any](ctx context.Context, db *Store, soft bool, fn func(c *Conn) (
 	return result, nil
 }
 
-func (db *Store) read(ctx context.Context, fn func(c *Conn) error) error {
+func (db *core) read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.driver.Read(ctx, fn)
 }
 
-func (db *Store) report(ctx context.Context, fn func(c *Conn) error) error {
+func (db *core) report(ctx context.Context, fn func(c *Conn) error) error {
 	return db.driver.Report(ctx, fn)
+}
+
+// deleteOne runs a DELETE that must find something.
+func (db *core) deleteOne(ctx context.Context, q string, args ...any) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+		n, err := c.exec(q, args...)
+		return struct{}{}, need(n > 0, err)
+	})
+	return err
 }

@@ -21,15 +21,15 @@ func LoadSinks(c *Conn) (names []string, err error) {
 
 // Sinks implements storage.Relays. The names stay across restarts, so a process
 // names those that it has at each start.
-func (db *Store) Sinks(ctx context.Context, names ...string) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.nameSinks(names) })
+func (db relays) Sinks(ctx context.Context, names ...string) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, nameSinks(c, names) })
 	if err != nil {
 		return fmt.Errorf("sinks: %w", err)
 	}
 	return nil
 }
 
-func (c *Conn) nameSinks(names []string) error {
+func nameSinks(c *Conn, names []string) error {
 	if slices.Contains(names, "") {
 		return errNoName
 	}
@@ -37,7 +37,7 @@ func (c *Conn) nameSinks(names []string) error {
 	if err != nil {
 		return err
 	}
-	others, err := c.inCompany()
+	others, err := otherNodesLive(c)
 	if err != nil {
 		return err
 	}
@@ -61,8 +61,8 @@ func (c *Conn) nameSinks(names []string) error {
 	return err
 }
 
-// inCompany reports whether other nodes are there.
-func (c *Conn) inCompany() (bool, error) {
+// otherNodesLive reports whether other nodes are there.
+func otherNodesLive(c *Conn) (bool, error) {
 	if c.dialect.Alone {
 		return false, nil
 	}
@@ -71,9 +71,9 @@ func (c *Conn) inCompany() (bool, error) {
 	return n > 1, err
 }
 
-// owe notes that every sink is to be told the events of a run after known, the
+// oweSinks notes that every sink is to be told the events of a run after known, the
 // first of which happened at a time.
-func (c *Conn) owe(run claybot.RunID, known int64, at claybot.Time) error {
+func oweSinks(c *Conn, run claybot.RunID, known int64, at claybot.Time) error {
 	for _, sink := range c.sinks {
 		err := c.do(`INSERT INTO relays (run, sink, seq, since) VALUES (?, ?, ?, ?)
 			ON CONFLICT (run, sink) DO UPDATE SET since = coalesce(relays.since, excluded.since)`, run, sink, known, at)
@@ -88,7 +88,7 @@ const backlogQuery = `SELECT run, seq, since FROM relays INDEXED BY relays_backl
 	WHERE sink = ? AND since IS NOT NULL ORDER BY since, run LIMIT 0+?`
 
 // Backlog implements storage.Relays.
-func (db *Store) Backlog(ctx context.Context, sink string, limit int) ([]storage.Unpublished, error) {
+func (db relays) Backlog(ctx context.Context, sink string, limit int) ([]storage.Unpublished, error) {
 	var list []storage.Unpublished
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each(backlogQuery, func(r Row) error {
@@ -106,15 +106,15 @@ func (db *Store) Backlog(ctx context.Context, sink string, limit int) ([]storage
 // nothing. It survives the end of the process at once, a loss of power only
 // with the next commit of anything else: then a sink is told again, which it
 // must bear anyway.
-func (db *Store) Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error {
-	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.published(sink, run, seq) })
+func (db relays) Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error {
+	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, savePublished(c, sink, run, seq) })
 	if err != nil {
 		return fmt.Errorf("published to sink %s, run %s: %w", sink, run, err)
 	}
 	return nil
 }
 
-func (c *Conn) published(sink string, id claybot.RunID, seq int64) error {
+func savePublished(c *Conn, sink string, id claybot.RunID, seq int64) error {
 	var (
 		last  int64
 		ended bool

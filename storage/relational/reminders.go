@@ -34,15 +34,15 @@ func decodeReminder(r Row) (storage.Reminder, error) {
 
 // AddReminder implements storage.Reminders. An unknown agent is refused with
 // storage.ErrNotFound.
-func (db *Store) AddReminder(ctx context.Context, r storage.Reminder, limit int) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, c.addReminder(r, limit) })
+func (db schedule) AddReminder(ctx context.Context, r storage.Reminder, limit int) error {
+	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, addReminder(c, r, limit) })
 	if err != nil {
 		return fmt.Errorf("add reminder %s: %w", r.ID, err)
 	}
 	return nil
 }
 
-func (c *Conn) addReminder(r storage.Reminder, limit int) error {
+func addReminder(c *Conn, r storage.Reminder, limit int) error {
 	if r.ID == "" {
 		return errNoID
 	}
@@ -50,7 +50,7 @@ func (c *Conn) addReminder(r storage.Reminder, limit int) error {
 	if err != nil || known {
 		return err
 	}
-	if _, err := c.loadInbox(r.Agent); err != nil {
+	if _, err := loadInbox(c, r.Agent); err != nil {
 		return err
 	}
 	var n int64
@@ -80,7 +80,7 @@ func (c *Conn) addReminder(r storage.Reminder, limit int) error {
 }
 
 // Reminders implements storage.Reminders.
-func (db *Store) Reminders(ctx context.Context, agent claybot.AgentID) ([]storage.Reminder, error) {
+func (db schedule) Reminders(ctx context.Context, agent claybot.AgentID) ([]storage.Reminder, error) {
 	list, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders WHERE agent = ? ORDER BY due, made, id", agent)
 	if err != nil {
 		return nil, fmt.Errorf("reminders of agent %s: %w", agent, err)
@@ -89,7 +89,7 @@ func (db *Store) Reminders(ctx context.Context, agent claybot.AgentID) ([]storag
 }
 
 // NextReminders implements storage.Reminders.
-func (db *Store) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+func (db schedule) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
 	list, err := db.reminders(ctx, "SELECT "+reminderColumns+" FROM reminders INDEXED BY reminders_due ORDER BY due LIMIT 0+?", limit)
 	if err != nil {
 		return nil, fmt.Errorf("next reminders: %w", err)
@@ -97,7 +97,7 @@ func (db *Store) NextReminders(ctx context.Context, limit int) ([]storage.Remind
 	return list, nil
 }
 
-func (db *Store) reminders(ctx context.Context, q string, args ...any) (list []storage.Reminder, err error) {
+func (db schedule) reminders(ctx context.Context, q string, args ...any) (list []storage.Reminder, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each(q, func(r Row) error {
 			m, err := decodeReminder(r)
@@ -113,7 +113,7 @@ func (db *Store) reminders(ctx context.Context, q string, args ...any) (list []s
 }
 
 // CancelReminder implements storage.Reminders.
-func (db *Store) CancelReminder(ctx context.Context, agent claybot.AgentID, id string) error {
+func (db schedule) CancelReminder(ctx context.Context, agent claybot.AgentID, id string) error {
 	if err := db.deleteOne(ctx, "DELETE FROM reminders WHERE agent = ? AND id = ?", agent, id); err != nil {
 		return fmt.Errorf("cancel reminder %s: %w", id, err)
 	}
@@ -123,7 +123,7 @@ func (db *Store) CancelReminder(ctx context.Context, agent claybot.AgentID, id s
 // Remind implements storage.Reminders. Each reminder is a transaction of its
 // own, so that one which cannot be posted holds up no other, however many of its agent
 // are due; next is not after now when more are due. That of an agent that is gone is removed.
-func (db *Store) Remind(ctx context.Context, at claybot.Time, posting func(storage.Reminder) (storage.Posting, error)) (posted int, next claybot.Time, err error) {
+func (db schedule) Remind(ctx context.Context, at claybot.Time, posting func(storage.Reminder) (storage.Posting, error)) (posted int, next claybot.Time, err error) {
 	var errs []error
 	failed := make(map[claybot.AgentID]int)
 	for left := 0; ; { // so many stay
@@ -161,21 +161,21 @@ func (db *Store) Remind(ctx context.Context, at claybot.Time, posting func(stora
 }
 
 // remindOf posts one reminder that is due.
-func (db *Store) remindOf(ctx context.Context, r storage.Reminder, posting func(storage.Reminder) (storage.Posting, error)) (added bool, err error) {
+func (db schedule) remindOf(ctx context.Context, r storage.Reminder, posting func(storage.Reminder) (storage.Posting, error)) (added bool, err error) {
 	p, err := posting(r)                                   // not in the writer: it is the caller's code
 	if err == nil || errors.Is(err, storage.ErrNotFound) { // of an agent that is gone, it is removed only
 		p.To = r.Agent
-		added, err = write(ctx, db, func(c *Conn) (bool, error) { return c.remind(r, p) })
+		added, err = write(ctx, db, func(c *Conn) (bool, error) { return postReminder(c, r, p) })
 	}
 	return added, err
 }
 
-// remind posts a reminder that was not canceled meanwhile.
-func (c *Conn) remind(r storage.Reminder, p storage.Posting) (added bool, err error) {
+// postReminder posts a reminder that was not canceled meanwhile.
+func postReminder(c *Conn, r storage.Reminder, p storage.Posting) (added bool, err error) {
 	n, err := c.exec("DELETE FROM reminders WHERE agent = ? AND id = ?", r.Agent, r.ID)
 	if err != nil || n == 0 {
 		return false, err
 	}
-	done, err := c.post(p)
+	done, err := postMessage(c, p)
 	return done.Added, ignoreNotFound(err)
 }

@@ -21,7 +21,7 @@ type target struct {
 
 // Reschedule implements storage.Inbox. It is not one transaction: each agent is
 // moved on its own, and a second call changes nothing.
-func (db *Store) Reschedule(ctx context.Context, agent claybot.AgentID, wait func(claybot.AgentID, claybot.Descriptor) storage.Wait) error {
+func (db inbox) Reschedule(ctx context.Context, agent claybot.AgentID, wait func(claybot.AgentID, claybot.Descriptor) storage.Wait) error {
 	targets, err := db.waitingAgents(ctx, agent)
 	if err != nil {
 		return fmt.Errorf("reschedule: %w", err)
@@ -33,7 +33,7 @@ func (db *Store) Reschedule(ctx context.Context, agent claybot.AgentID, wait fun
 		}
 		_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 			for i, t := range chunk {
-				if err := c.reschedule(t.id, waits[i]); err != nil {
+				if err := reschedule(c, t.id, waits[i]); err != nil {
 					return struct{}{}, fmt.Errorf("agent %s: %w", t.id, err)
 				}
 			}
@@ -46,8 +46,8 @@ func (db *Store) Reschedule(ctx context.Context, agent claybot.AgentID, wait fun
 	return nil
 }
 
-func (c *Conn) reschedule(id claybot.AgentID, w storage.Wait) error {
-	a, err := c.loadInbox(id)
+func reschedule(c *Conn, id claybot.AgentID, w storage.Wait) error {
+	a, err := loadInbox(c, id)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
@@ -57,12 +57,12 @@ func (c *Conn) reschedule(id claybot.AgentID, w storage.Wait) error {
 	}
 	a.dueAt = due
 	a.wake()
-	return c.saveInbox(a)
+	return saveInbox(c, a)
 }
 
 // waitingAgents lists the agents with waiting messages, or the one named if it
 // is such.
-func (db *Store) waitingAgents(ctx context.Context, agent claybot.AgentID) (targets []target, err error) {
+func (db inbox) waitingAgents(ctx context.Context, agent claybot.AgentID) (targets []target, err error) {
 	q, args := `SELECT id, descriptor FROM agents WHERE id IN
 		(SELECT DISTINCT agent FROM messages INDEXED BY messages_waiting WHERE run IS NULL AND skipped IS NULL)`, []any(nil)
 	if agent != "" {

@@ -22,7 +22,7 @@ func reservedBy(m claybot.AgentMessage) claybot.RunID {
 }
 
 // checkReserved refuses an id that another message or a run has.
-func (c *Conn) checkReserved(id claybot.RunID) error {
+func checkReserved(c *Conn, id claybot.RunID) error {
 	if id == "" {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (c *Conn) checkReserved(id claybot.RunID) error {
 // cancelReserved leaves a run behind for a message that reserved its id and
 // ended without one, so that whoever watches the id sees the end. It has never
 // started.
-func (c *Conn) cancelReserved(agent claybot.AgentID, id claybot.RunID, m claybot.MessageID, reason string) error {
+func cancelReserved(c *Conn, agent claybot.AgentID, id claybot.RunID, m claybot.MessageID, reason string) error {
 	run := claybot.Run{ID: id, Agent: agent, Messages: []claybot.MessageID{m}}
 	ids, err := json.Marshal(run.Messages)
 	if err != nil {
@@ -49,12 +49,12 @@ func (c *Conn) cancelReserved(agent claybot.AgentID, id claybot.RunID, m claybot
 		return err
 	}
 	c.tally.run("", claybot.RunCanceled)
-	return c.append(&run, event(claybot.EventRunCanceled, map[string]any{"by": reason}))
+	return appendEvents(c, &run, event(claybot.EventRunCanceled, map[string]any{"by": reason}))
 }
 
 // runOrReserved loads a run, or what became of the id that a message reserved.
-func (c *Conn) runOrReserved(id claybot.RunID) (claybot.Run, error) {
-	run, err := c.loadRun(id)
+func runOrReserved(c *Conn, id claybot.RunID) (claybot.Run, error) {
+	run, err := loadRun(c, id)
 	if !errors.Is(err, storage.ErrNotFound) {
 		return run, err
 	}
@@ -70,7 +70,7 @@ func (c *Conn) runOrReserved(id claybot.RunID) (claybot.Run, error) {
 	case ferr != nil:
 		return claybot.Run{}, ferr
 	case found && joined != "":
-		return c.loadRun(joined)
+		return loadRun(c, joined)
 	case found && run.State == claybot.RunPending:
 		return run, nil
 	}

@@ -27,7 +27,7 @@ const textRestored = "My database is back at an earlier state. Messages that had
 // outgoing messages fail, which an operator can retry. Senders that RestoredAgents cannot
 // name get a notice. A second call changes nothing, so a call that was cut short is made
 // again.
-func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
+func (db upkeep) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	if e.Reminders, err = db.endReminders(ctx); err != nil {
 		return e, fmt.Errorf("end restored reminders: %w", err)
 	}
@@ -57,7 +57,7 @@ func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	open, err := db.openOutgoing(ctx)
 	for _, id := range open {
 		if err == nil {
-			err = db.Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: "the database was restored from a copy"})
+			err = outbox{db.core}.Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: "the database was restored from a copy"})
 		}
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (db *Store) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 
 // RestoredAgents are the agents whose newest message of a person, or one of whose
 // reminders, EndRestored has ended.
-func (db *Store) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err error) {
+func (db upkeep) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT a.id FROM agents a JOIN messages m ON m.rowid = a.last_user_n WHERE m.skipped = '"+reasonRestored+"'"+
 			" UNION SELECT agent FROM messages WHERE id >= '"+reminderPrefix+"' AND id < 'reminder0' AND skipped = '"+reasonRestored+"'",
@@ -86,7 +86,7 @@ func (db *Store) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err
 
 // endReminders ends the reminders that are due, and counts them. Each is kept as a message
 // that was skipped.
-func (db *Store) endReminders(ctx context.Context) (ended int, err error) {
+func (db upkeep) endReminders(ctx context.Context) (ended int, err error) {
 	return write(ctx, db, func(c *Conn) (int, error) {
 		var due []storage.Reminder
 		now := c.now()
@@ -102,7 +102,7 @@ func (db *Store) endReminders(ctx context.Context) (ended int, err error) {
 			return 0, err
 		}
 		for _, r := range due {
-			if err := c.endReminder(r, now); err != nil {
+			if err := endReminder(c, r, now); err != nil {
 				return 0, err
 			}
 		}
@@ -110,7 +110,7 @@ func (db *Store) endReminders(ctx context.Context) (ended int, err error) {
 	})
 }
 
-func (c *Conn) endReminder(r storage.Reminder, now int64) error {
+func endReminder(c *Conn, r storage.Reminder, now int64) error {
 	if err := c.do("DELETE FROM reminders WHERE agent = ? AND id = ?", r.Agent, r.ID); err != nil {
 		return err
 	}
@@ -118,21 +118,21 @@ func (c *Conn) endReminder(r storage.Reminder, now int64) error {
 		ID: claybot.MessageID(reminderPrefix + r.ID), Type: claybot.MessageSystem, Kind: claybot.KindReminder,
 		Text: r.Note, At: claybot.Time(now), Context: r.Context, Route: r.Route,
 	}
-	a, err := c.loadInbox(r.Agent)
+	a, err := loadInbox(c, r.Agent)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	if repeat, err := c.name(&m); err != nil || repeat {
+	if repeat, err := nameMessage(c, &m); err != nil || repeat {
 		return err
 	}
-	if err := c.receive(a, m, reasonRestored, storage.Wait{}, now); err != nil {
+	if err := receiveMessage(c, a, m, reasonRestored, storage.Wait{}, now); err != nil {
 		return err
 	}
-	return c.saveInbox(a)
+	return saveInbox(c, a)
 }
 
 // endAllParked ends the parked messages of all agents, and counts them.
-func (db *Store) endAllParked(ctx context.Context) (ended int, err error) {
+func (db upkeep) endAllParked(ctx context.Context) (ended int, err error) {
 	var keys []string
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT DISTINCT key FROM parked", func(r Row) error { keys = append(keys, r.Str(0)); return nil })
@@ -142,7 +142,7 @@ func (db *Store) endAllParked(ctx context.Context) (ended int, err error) {
 			break
 		}
 		var n int
-		n, err = write(ctx, db, func(c *Conn) (int, error) { return c.endParked(key) })
+		n, err = write(ctx, db, func(c *Conn) (int, error) { return endParked(c, key) })
 		ended += n
 	}
 	return ended, err
@@ -150,11 +150,11 @@ func (db *Store) endAllParked(ctx context.Context) (ended int, err error) {
 
 // endParked ends the parked messages of one agent. Of an agent that is not in the index,
 // only the messages name the person, who gets one notice for all of them.
-func (c *Conn) endParked(key string) (int, error) {
+func endParked(c *Conn, key string) (int, error) {
 	a := &inboxRow{}
 	_, err := c.first("SELECT id FROM agents WHERE key = ?", func(r Row) error { a.id = claybot.AgentID(r.Str(0)); return nil }, key)
 	if err == nil && a.id != "" {
-		a, err = c.loadInbox(a.id)
+		a, err = loadInbox(c, a.id)
 	}
 	var list []storage.Parked
 	if err == nil {
@@ -162,7 +162,7 @@ func (c *Conn) endParked(key string) (int, error) {
 	}
 	for _, p := range list {
 		if err == nil {
-			err = c.skipParked(a, p)
+			err = skipParked(c, a, p)
 		}
 	}
 	if err == nil {
@@ -172,14 +172,14 @@ func (c *Conn) endParked(key string) (int, error) {
 		return 0, err
 	}
 	if a.id != "" {
-		return len(list), c.saveInbox(a)
+		return len(list), saveInbox(c, a)
 	}
 	first := list[0]
 	route := first.Message.ReplyRoute(first.To)
 	if route == (claybot.Route{}) {
 		return len(list), nil
 	}
-	_, err = c.enqueue(c.now(), string(first.Message.ID), []claybot.Outgoing{{
+	_, err = enqueue(c, c.now(), string(first.Message.ID), []claybot.Outgoing{{
 		ID: noticePrefix + string(first.Message.ID), Kind: claybot.OutgoingNotice, Message: first.Message.ID, Route: route,
 		Text: textRestored, Part: 1, Parts: 1,
 	}})
@@ -188,13 +188,13 @@ func (c *Conn) endParked(key string) (int, error) {
 
 // skipParked stores a parked message as one that was skipped, so that its fate is known
 // and a redelivery is recognized. One that cannot be read is kept as it is.
-func (c *Conn) skipParked(a *inboxRow, p storage.Parked) error {
+func skipParked(c *Conn, a *inboxRow, p storage.Parked) error {
 	m := p.Message
-	if repeat, err := c.name(&m); err != nil || repeat {
+	if repeat, err := nameMessage(c, &m); err != nil || repeat {
 		return err
 	}
 	if p.Damaged == nil {
-		return c.receive(a, m, reasonRestored, storage.Wait{}, int64(p.At))
+		return receiveMessage(c, a, m, reasonRestored, storage.Wait{}, int64(p.At))
 	}
 	a.n++
 	return c.do(`INSERT INTO messages (id, agent, n, type, at, skipped, silent, body, crc)
@@ -202,34 +202,34 @@ func (c *Conn) skipParked(a *inboxRow, p storage.Parked) error {
 }
 
 // endRestored ends the unfinished work of one agent.
-func (db *Store) endRestored(ctx context.Context, id claybot.AgentID) (messages, runs int, err error) {
+func (db upkeep) endRestored(ctx context.Context, id claybot.AgentID) (messages, runs int, err error) {
 	_, err = write(ctx, db, func(c *Conn) (struct{}, error) {
 		messages, runs = 0, 0
-		a, err := c.loadInbox(id)
+		a, err := loadInbox(c, id)
 		if err != nil {
 			return struct{}{}, ignoreNotFound(err)
 		}
-		dropped, err := c.drop(a, reasonRestored, nil)
+		dropped, err := dropWaiting(c, a, reasonRestored, nil)
 		if err != nil {
 			return struct{}{}, err
 		}
 		messages = len(dropped)
 		if a.run != "" {
 			why := claybot.RunError{Code: "internal/restored", Text: "the database was restored from a copy that was made during this run"}
-			if _, err := c.failRun(a, why); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			if _, err := failRun(c, a, why); err != nil && !errors.Is(err, storage.ErrNotFound) {
 				return struct{}{}, err
 			}
 			a.run, a.resumeAt, runs = "", never, 1
 		}
 		a.free(storage.Wait{}, c.now())
-		return struct{}{}, c.saveInbox(a)
+		return struct{}{}, saveInbox(c, a)
 	})
 	return messages, runs, err
 }
 
 // openOutgoing are the ids of outgoing messages that were neither sent nor failed, but for
 // the notices of endParked.
-func (db *Store) openOutgoing(ctx context.Context) (ids []string, err error) {
+func (db upkeep) openOutgoing(ctx context.Context) (ids []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT id FROM outbox WHERE open = 1 AND id NOT LIKE '"+noticePrefix+"%' ORDER BY n", func(r Row) error { ids = append(ids, r.Str(0)); return nil })
 	})

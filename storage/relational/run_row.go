@@ -42,7 +42,7 @@ func decodeRun(r Row) (claybot.Run, error) {
 	return run, err
 }
 
-func (c *Conn) loadRun(id claybot.RunID) (run claybot.Run, err error) {
+func loadRun(c *Conn, id claybot.RunID) (run claybot.Run, err error) {
 	var l loadedRun
 	if err := c.ask(l.ask(id)); err != nil {
 		return claybot.Run{}, fmt.Errorf("run %s: %w", id, err)

@@ -13,14 +13,14 @@ import (
 
 // Begin implements storage.Runs. An empty batch without an unfinished run is
 // refused, and so is a batch with a message that does not wait.
-func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
+func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
 	run, err := write(ctx, db, func(c *Conn) (claybot.Run, error) {
 		b, asks, err := newBatch(l.Agent, batch)
 		if err != nil {
 			return claybot.Run{}, err
 		}
 		taken := false
-		a, err := c.leasedWith(l, append(asks, askTaken(id, &taken))...)
+		a, err := leasedWith(c, l, append(asks, askTaken(id, &taken))...)
 		if err != nil {
 			return claybot.Run{}, err
 		}
@@ -28,15 +28,15 @@ func (db *Store) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, b
 			return claybot.Run{}, err
 		}
 		if a.run != "" {
-			return c.resume(a, b)
+			return resumeRun(c, a, b)
 		}
 		switch {
 		case b.run != "":
-			return c.start(a, b.run, b, engine)
+			return startRun(c, a, b.run, b, engine)
 		case taken && len(batch) > 0:
 			return claybot.Run{}, fmt.Errorf("run %s exists already", id)
 		}
-		return c.start(a, id, b, engine)
+		return startRun(c, a, id, b, engine)
 	})
 	if err != nil {
 		return claybot.Run{}, fmt.Errorf("begin run: %w", err)
@@ -52,8 +52,8 @@ func askTaken(id claybot.RunID, taken *bool) Ask {
 	}
 }
 
-// start begins a run whose id nobody has.
-func (c *Conn) start(a *inboxRow, id claybot.RunID, b *batch, engine string) (claybot.Run, error) {
+// startRun begins a run whose id nobody has.
+func startRun(c *Conn, a *inboxRow, id claybot.RunID, b *batch, engine string) (claybot.Run, error) {
 	if len(b.ids) == 0 {
 		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
 	}
@@ -69,22 +69,22 @@ func (c *Conn) start(a *inboxRow, id claybot.RunID, b *batch, engine string) (cl
 	}
 	c.tally.run("", run.State)
 	a.run = id
-	if err := c.bind(a, id, b); err != nil {
+	if err := bindMessages(c, a, id, b); err != nil {
 		return claybot.Run{}, err
 	}
 	told := map[string]any{"agent": a.id, "messages": b.ids, "attempt": run.Attempts}
 	if engine != "" {
 		told["engine"] = engine
 	}
-	return run, c.tell(&run, event(claybot.EventRunStarted, told))
+	return run, addEvents(c, &run, event(claybot.EventRunStarted, told))
 }
 
-func (c *Conn) resume(a *inboxRow, b *batch) (claybot.Run, error) {
-	run, err := c.loadRun(a.run)
+func resumeRun(c *Conn, a *inboxRow, b *batch) (claybot.Run, error) {
+	run, err := loadRun(c, a.run)
 	if err != nil {
 		return claybot.Run{}, err
 	}
-	reason, err := c.whyResumed(run)
+	reason, err := whyResumed(c, run)
 	if err != nil {
 		return claybot.Run{}, err
 	}
@@ -96,7 +96,7 @@ func (c *Conn) resume(a *inboxRow, b *batch) (claybot.Run, error) {
 		run.State = claybot.RunRunning
 	}
 	if run.Awaiting != nil && len(run.Awaiting.Questions) > 0 {
-		if err := c.closeQuestions(run.ID); err != nil {
+		if err := closeQuestions(c, run.ID); err != nil {
 			return claybot.Run{}, err
 		}
 	}
@@ -110,14 +110,14 @@ func (c *Conn) resume(a *inboxRow, b *batch) (claybot.Run, error) {
 	if len(b.ids) > 0 {
 		data["messages"] = b.ids
 	}
-	if err := c.join(a, &run, b); err != nil {
+	if err := joinRun(c, a, &run, b); err != nil {
 		return claybot.Run{}, err
 	}
-	return run, c.append(&run, event(claybot.EventRunResumed, data))
+	return run, appendEvents(c, &run, event(claybot.EventRunResumed, data))
 }
 
-// join adds waiting messages to those of a run that is there, see bind.
-func (c *Conn) join(a *inboxRow, run *claybot.Run, b *batch) error {
+// joinRun adds waiting messages to those of a run that is there, see bindMessages.
+func joinRun(c *Conn, a *inboxRow, run *claybot.Run, b *batch) error {
 	run.Messages = append(run.Messages, b.ids...)
 	ids, err := json.Marshal(run.Messages)
 	if err != nil {
@@ -126,27 +126,27 @@ func (c *Conn) join(a *inboxRow, run *claybot.Run, b *batch) error {
 	if err := c.do("UPDATE runs SET messages = ? WHERE id = ?", ids, run.ID); err != nil {
 		return err
 	}
-	return c.bind(a, run.ID, b)
+	return bindMessages(c, a, run.ID, b)
 }
 
-// bind gives waiting messages, and the run ids that they reserved, to a run and
+// bindMessages gives waiting messages, and the run ids that they reserved, to a run and
 // saves the inbox.
-func (c *Conn) bind(a *inboxRow, run claybot.RunID, b *batch) error {
+func bindMessages(c *Conn, a *inboxRow, run claybot.RunID, b *batch) error {
 	c.journal.joined(run, b.reserved)
 	for _, m := range b.ids {
 		if err := c.do("UPDATE messages SET run = ? WHERE id = ?", run, m); err != nil {
 			return err
 		}
 	}
-	c.leftBefore(a, len(b.ids), b.next)
-	return c.saveInbox(a)
+	reduceWaitingTo(c, a, len(b.ids), b.next)
+	return saveInbox(c, a)
 }
 
-// Take implements storage.Inbox. accept may be nil; it is called while other
+// Take implements storage.Leases. accept may be nil; it is called while other
 // writes wait, perhaps twice for one message, and must not use the store.
-func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error) {
+func (db leases) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error) {
 	taken, err := write(ctx, db, func(c *Conn) ([]claybot.AgentMessage, error) {
-		a, run, err := c.running(l, id)
+		a, run, err := runningRun(c, l, id)
 		if err != nil {
 			return nil, err
 		}
@@ -166,16 +166,16 @@ func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 			ids = append(ids, m.ID)
 		}
 		if len(ids) == 0 {
-			return nil, c.saveInbox(a) // damaged messages may have been ended
+			return nil, saveInbox(c, a) // damaged messages may have been ended
 		}
-		b, err := c.loadBatch(a.id, ids)
+		b, err := loadBatch(c, a.id, ids)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.join(a, &run, b); err != nil {
+		if err := joinRun(c, a, &run, b); err != nil {
 			return nil, err
 		}
-		return waiting, c.append(&run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
+		return waiting, appendEvents(c, &run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("take messages into run %s: %w", id, err)
@@ -183,17 +183,17 @@ func (db *Store) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 	return taken, nil
 }
 
-// running loads the inbox and the unfinished run of a lease's agent, and
+// runningRun loads the inbox and the unfinished run of a lease's agent, and
 // refuses any other run.
-func (c *Conn) running(l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Run, error) {
-	return c.runningWith(l, id)
+func runningRun(c *Conn, l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Run, error) {
+	return runningRunWith(c, l, id)
 }
 
-// runningWith is running, with queries that go with it. Their results count only
+// runningRunWith is running, with queries that go with it. Their results count only
 // without an error.
-func (c *Conn) runningWith(l storage.Lease, id claybot.RunID, asks ...Ask) (*inboxRow, claybot.Run, error) {
+func runningRunWith(c *Conn, l storage.Lease, id claybot.RunID, asks ...Ask) (*inboxRow, claybot.Run, error) {
 	var loaded loadedRun
-	a, err := c.leasedWith(l, append([]Ask{loaded.ask(id)}, asks...)...)
+	a, err := leasedWith(c, l, append([]Ask{loaded.ask(id)}, asks...)...)
 	if err != nil {
 		return nil, claybot.Run{}, err
 	}
@@ -211,9 +211,9 @@ func (c *Conn) runningWith(l storage.Lease, id claybot.RunID, asks ...Ask) (*inb
 
 // Append implements storage.Runs. Terminal events are refused: only Finish
 // ends a run.
-func (db *Store) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
+func (db runs) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		_, run, err := c.running(l, id)
+		_, run, err := runningRun(c, l, id)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -225,7 +225,7 @@ func (db *Store) Append(ctx context.Context, l storage.Lease, id claybot.RunID, 
 				return struct{}{}, err
 			}
 		}
-		return struct{}{}, c.append(&run, ev...)
+		return struct{}{}, appendEvents(c, &run, ev...)
 	})
 	if err != nil {
 		return fmt.Errorf("append to run %s: %w", id, err)
@@ -242,20 +242,20 @@ func event(t claybot.EventType, data map[string]any) claybot.Event {
 	return claybot.Event{Type: t, Data: b}
 }
 
-// append adds events behind run.LastSeq and moves it, see tell.
-func (c *Conn) append(run *claybot.Run, ev ...claybot.Event) error {
+// appendEvents adds events behind run.LastSeq and moves it, see addEvents.
+func appendEvents(c *Conn, run *claybot.Run, ev ...claybot.Event) error {
 	if len(ev) == 0 {
 		return nil
 	}
-	if err := c.tell(run, ev...); err != nil {
+	if err := addEvents(c, run, ev...); err != nil {
 		return err
 	}
 	return c.do("UPDATE runs SET last_seq = ? WHERE id = ?", run.LastSeq, run.ID)
 }
 
-// tell adds events behind run.LastSeq and moves it, but not in the run's row: the
+// addEvents adds events behind run.LastSeq and moves it, but not in the run's row: the
 // caller does. Sinks are owed the events, and watchers are told after the commit.
-func (c *Conn) tell(run *claybot.Run, ev ...claybot.Event) error {
+func addEvents(c *Conn, run *claybot.Run, ev ...claybot.Event) error {
 	if len(ev) == 0 {
 		return nil
 	}
@@ -277,13 +277,13 @@ func (c *Conn) tell(run *claybot.Run, ev ...claybot.Event) error {
 		c.journal.commit.Events = append(c.journal.commit.Events, e)
 	}
 	first := c.journal.commit.Events[len(c.journal.commit.Events)-len(ev)].At
-	return c.owe(run.ID, known, first)
+	return oweSinks(c, run.ID, known, first)
 }
 
 // SaveDraft implements storage.Runs.
-func (db *Store) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
+func (db runs) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		if _, _, err := c.running(l, id); err != nil {
+		if _, _, err := runningRun(c, l, id); err != nil {
 			return struct{}{}, err
 		}
 		b, err := json.Marshal(d)
@@ -303,11 +303,11 @@ func (db *Store) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunI
 // event the one that belongs to it. A run that somebody asked to cancel may fail
 // or be canceled, but not succeed. Posts whose ids are known are ignored; the
 // replies of the others are returned behind those of the run.
-func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
+func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([][]claybot.Outgoing, error) {
 		var p payer
 		known := make(stored)
-		a, run, err := c.runningWith(l, id, append(known.ask(o.Replies), p.ask(l.Agent))...)
+		a, run, err := runningRunWith(c, l, id, append(known.ask(o.Replies), p.ask(l.Agent))...)
 		if err != nil {
 			return nil, err
 		}
@@ -317,11 +317,11 @@ func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, 
 		if o.State == claybot.RunSucceeded && run.Cancel != "" {
 			return nil, fmt.Errorf("asked by %s: %w", run.Cancel, storage.ErrCanceled)
 		}
-		posts, err := c.reachable(o.Posts)
+		posts, err := reachablePosts(c, o.Posts)
 		if err != nil {
 			return nil, err
 		}
-		return c.finish(a, &run, p, o, posts, known)
+		return finishRun(c, a, &run, p, o, posts, known)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("finish run %s: %w", id, err)
@@ -329,29 +329,29 @@ func (db *Store) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, 
 	return slices.Concat(out...), nil
 }
 
-// finish ends a run and returns what it and each of its posts have added to the outbox,
+// finishRun ends a run and returns what it and each of its posts have added to the outbox,
 // see enqueue.
-func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting, known stored) (out [][]claybot.Outgoing, err error) {
+func finishRun(c *Conn, a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting, known stored) (out [][]claybot.Outgoing, err error) {
 	at := c.now()
-	if err := errors.Join(c.end(run, o, at), c.setMark(o.End)); err != nil {
+	if err := errors.Join(endRun(c, run, o, at), setMark(c, o.End)); err != nil {
 		return nil, err
 	}
-	if a.usage, err = c.chargeTo(p, a.id, o.Usage, o.Calls, 1, at); err != nil {
+	if a.usage, err = chargeAgentTo(c, p, a.id, o.Usage, o.Calls, 1, at); err != nil {
 		return nil, err
 	}
 	c.meter.took(at, storage.LatencyRun, at-int64(run.Started))
 	a.run, a.resumeAt = "", never
 	a.free(o.Wait, at)
-	if err := c.saveInbox(a); err != nil {
+	if err := saveInbox(c, a); err != nil {
 		return nil, err
 	}
-	added, err := c.enqueueNew(at, string(run.ID), o.Replies, known)
+	added, err := enqueueNew(c, at, string(run.ID), o.Replies, known)
 	if err != nil {
 		return nil, err
 	}
 	out = append(out, added)
 	for _, p := range posts {
-		posted, err := c.post(p)
+		posted, err := postMessage(c, p)
 		if err != nil {
 			return nil, fmt.Errorf("post %s: %w", p.Message.ID, err)
 		}
@@ -360,12 +360,12 @@ func (c *Conn) finish(a *inboxRow, run *claybot.Run, p payer, o storage.Outcome,
 	return out, nil
 }
 
-// reachable leaves out the answers to agents that are gone, and refuses all
+// reachablePosts leaves out the answers to agents that are gone, and refuses all
 // other posts to such.
-func (c *Conn) reachable(posts []storage.Posting) ([]storage.Posting, error) {
+func reachablePosts(c *Conn, posts []storage.Posting) ([]storage.Posting, error) {
 	kept := make([]storage.Posting, 0, len(posts))
 	for _, p := range posts {
-		_, err := c.loadInbox(p.To)
+		_, err := loadInbox(c, p.To)
 		switch {
 		case errors.Is(err, storage.ErrNotFound) && p.Message.Type == claybot.MessageAnswer:
 		case err != nil:
@@ -377,9 +377,9 @@ func (c *Conn) reachable(posts []storage.Posting) ([]storage.Posting, error) {
 	return kept, nil
 }
 
-// end writes the end of a run.
-func (c *Conn) end(run *claybot.Run, o storage.Outcome, at int64) error {
-	if err := c.tell(run, o.Events...); err != nil {
+// endRun writes the end of a run.
+func endRun(c *Conn, run *claybot.Run, o storage.Outcome, at int64) error {
+	if err := addEvents(c, run, o.Events...); err != nil {
 		return err
 	}
 	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error, Engine: o.Engine, Result: o.Result, Undo: o.Undo, UndoOf: o.UndoOf})
@@ -391,10 +391,10 @@ func (c *Conn) end(run *claybot.Run, o storage.Outcome, at int64) error {
 		return err
 	}
 	if run.State == claybot.RunAwaiting {
-		if err := c.closeQuestions(run.ID); err != nil {
+		if err := closeQuestions(c, run.ID); err != nil {
 			return err
 		}
 	}
 	c.tally.run(run.State, o.State)
-	return c.settleLedger(run, o, at)
+	return settleLedger(c, run, o, at)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// AgentSettings implements storage.Index. Settings that are damaged are left
+// AgentSettings implements storage.Settings. Settings that are damaged are left
 // out: their agent works as its profile says.
-func (db *Store) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
+func (db index) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
 	all := make(map[claybot.AgentID]claybot.Settings)
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT agent, body FROM settings", func(r Row) error {
@@ -29,8 +29,8 @@ func (db *Store) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot
 	return all, nil
 }
 
-// SaveAgentSettings implements storage.Index.
-func (db *Store) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
+// SaveAgentSettings implements storage.Settings.
+func (db index) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("settings of agent %s: %w", id, err)
@@ -40,7 +40,7 @@ func (db *Store) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s cl
 		if err != nil {
 			return struct{}{}, err
 		}
-		if err := c.changedBy(versionSettings); err != nil {
+		if err := changedBy(c, versionSettings); err != nil {
 			return struct{}{}, err
 		}
 		if string(body) == "{}" {

@@ -47,8 +47,8 @@ type LatencySum struct {
 // Empty reports whether there is nothing to add.
 func (s Sums) Empty() bool { return len(s.Counters)+len(s.Spent)+len(s.Latencies) == 0 }
 
-// leave notes what the transaction has collected, to be added up later.
-func (c *Conn) leave() error {
+// leaveSums notes what the transaction has collected, to be added up later.
+func leaveSums(c *Conn) error {
 	var s Sums
 	for name, n := range c.tally {
 		if n != 0 {

@@ -24,13 +24,13 @@ var errNoUntil = errors.New("a pause needs a time at which it ends")
 
 // Suspend implements storage.Runs. A pause without Until is refused, and so is
 // one of a run that is paused already.
-func (db *Store) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID, p storage.Pause) error {
+func (db runs) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID, p storage.Pause) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		a, run, err := c.running(l, id)
+		a, run, err := runningRun(c, l, id)
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, c.suspend(a, &run, p)
+		return struct{}{}, suspendRun(c, a, &run, p)
 	})
 	if err != nil {
 		return fmt.Errorf("suspend run %s: %w", id, err)
@@ -38,7 +38,7 @@ func (db *Store) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID,
 	return nil
 }
 
-func (c *Conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
+func suspendRun(c *Conn, a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if err := checkMove(run.State, claybot.RunAwaiting); err != nil {
 		return err
 	}
@@ -52,11 +52,11 @@ func (c *Conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.answered(a.id, run.ID, p.Awaiting)
+	all, err := isAnswered(c, a.id, run.ID, p.Awaiting)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.append(run, p.Events...), c.setMark(p.End)); err != nil {
+	if err := errors.Join(appendEvents(c, run, p.Events...), setMark(c, p.End)); err != nil {
 		return err
 	}
 	so, err := json.Marshal(outcome{Usage: p.Usage, Engine: p.Engine, Result: p.Result})
@@ -68,10 +68,10 @@ func (c *Conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if err != nil {
 		return err
 	}
-	if err := c.openQuestions(*run, p.Awaiting.Questions); err != nil {
+	if err := openQuestions(c, *run, p.Awaiting.Questions); err != nil {
 		return err
 	}
-	if err := c.say(run, p.Replies); err != nil {
+	if err := enqueueEarly(c, run, p.Replies); err != nil {
 		return err
 	}
 	c.tally.run(run.State, claybot.RunAwaiting)
@@ -80,16 +80,16 @@ func (c *Conn) suspend(a *inboxRow, run *claybot.Run, p storage.Pause) error {
 		a.resumeAt = min(a.resumeAt, c.now())
 	}
 	a.free(p.Wait, c.now())
-	return c.saveInbox(a)
+	return saveInbox(c, a)
 }
 
-// say puts what a run says before its end into the outbox. Its draft is none any
+// enqueueEarly puts what a run says before its end into the outbox. Its draft is none any
 // more when it is among that.
-func (c *Conn) say(run *claybot.Run, replies []claybot.Outgoing) error {
+func enqueueEarly(c *Conn, run *claybot.Run, replies []claybot.Outgoing) error {
 	if len(replies) == 0 {
 		return nil
 	}
-	if _, err := c.enqueue(c.now(), string(run.ID), replies); err != nil {
+	if _, err := enqueue(c, c.now(), string(run.ID), replies); err != nil {
 		return err
 	}
 	if run.Draft == nil || !slices.ContainsFunc(replies, func(o claybot.Outgoing) bool { return o.ID == run.Draft.Outgoing }) {
@@ -100,14 +100,14 @@ func (c *Conn) say(run *claybot.Run, replies []claybot.Outgoing) error {
 }
 
 // whyResumed is why an unfinished run goes on.
-func (c *Conn) whyResumed(run claybot.Run) (string, error) {
+func whyResumed(c *Conn, run claybot.Run) (string, error) {
 	if run.Awaiting == nil {
 		return resumedRestart, nil
 	}
 	if run.Cancel != "" {
 		return resumedCancel, nil
 	}
-	all, err := c.answered(run.Agent, run.ID, *run.Awaiting)
+	all, err := isAnswered(c, run.Agent, run.ID, *run.Awaiting)
 	switch {
 	case err != nil:
 		return "", err

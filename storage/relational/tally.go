@@ -67,7 +67,7 @@ func (t tally) send(from, to claybot.SendState) {
 }
 
 // Figures implements storage.Figures. It costs the same however much is stored.
-func (db *Store) Figures(ctx context.Context) (storage.Counts, error) {
+func (db upkeep) Figures(ctx context.Context) (storage.Counts, error) {
 	f := storage.Counts{
 		Runs:       make(map[claybot.RunState]int),
 		Outbox:     make(map[claybot.SendState]int),

@@ -22,12 +22,12 @@ const (
 
 // A Tree is the storage.Tree in the tables of a Store. All changes wait for each
 // other: they are rare and small, and their versions must become visible in order.
-type Tree struct{ db *Store }
+type Tree struct{ db *core }
 
 var _ storage.Tree = Tree{}
 
 // Tree is the tree of small files, of a schema that has its tables.
-func (db *Store) Tree() Tree { return Tree{db} }
+func (db *core) Tree() Tree { return Tree{db} }
 
 // shownFiles leaves out what is put aside.
 const shownFiles = "t.path NOT LIKE '.%' AND t.path NOT LIKE '%/.%'"
@@ -36,11 +36,11 @@ const shownFiles = "t.path NOT LIKE '.%' AND t.path NOT LIKE '%/.%'"
 func (t Tree) Changes(ctx context.Context, since int64) (d storage.TreeDelta, err error) {
 	err = t.db.read(ctx, func(c *Conn) error {
 		var pruned int64
-		if d, pruned, err = c.treeChanges(since, since <= 0); err != nil {
+		if d, pruned, err = treeChanges(c, since, since <= 0); err != nil {
 			return err
 		}
 		if !d.Whole && (since < pruned || since > d.Point) {
-			d, _, err = c.treeChanges(0, true)
+			d, _, err = treeChanges(c, 0, true)
 		}
 		return err
 	})
@@ -50,7 +50,7 @@ func (t Tree) Changes(ctx context.Context, since int64) (d storage.TreeDelta, er
 	return d, nil
 }
 
-func (c *Conn) treeChanges(since int64, whole bool) (d storage.TreeDelta, pruned int64, err error) {
+func treeChanges(c *Conn, since int64, whole bool) (d storage.TreeDelta, pruned int64, err error) {
 	q := "SELECT c.n, c.pruned, t.path, t.version, length(t.body), t.at FROM tree_clock c LEFT JOIN tree t ON t.version > ? AND " + shownFiles
 	if whole {
 		since = 0
@@ -144,7 +144,7 @@ func (t Tree) change(ctx context.Context, what, p string, fn func(c *Conn) (int6
 }
 
 // nextVersion counts the clock of the tree up.
-func (c *Conn) nextVersion() (v int64, err error) {
+func nextVersion(c *Conn) (v int64, err error) {
 	if err := need(c.insert("UPDATE tree_clock SET n = n + 1 WHERE one = 1 RETURNING n", func(r Row) error { v = r.Int(0); return nil })); err != nil {
 		return 0, err
 	}
@@ -159,14 +159,14 @@ func (c *Conn) nextVersion() (v int64, err error) {
 }
 
 // fileVersion is the version of a file; 0 when there is none.
-func (c *Conn) fileVersion(p string) (v int64, err error) {
+func fileVersion(c *Conn, p string) (v int64, err error) {
 	_, err = c.first("SELECT version FROM tree WHERE path = ? AND body IS NOT NULL", func(r Row) error { v = r.Int(0); return nil }, p)
 	return v, err
 }
 
-// folder reports whether a path is a folder, or cannot be a file because one of
+// isFolder reports whether a path is a folder, or cannot be a file because one of
 // those above it is one.
-func (c *Conn) folder(p string) (bool, error) {
+func isFolder(c *Conn, p string) (bool, error) {
 	from, to := below(p)
 	found, err := c.first("SELECT 1 FROM tree WHERE path >= ? AND path < ? AND body IS NOT NULL LIMIT 1", func(Row) error { return nil }, from, to)
 	for dir := path.Dir(p); err == nil && !found && dir != "."; dir = path.Dir(dir) {
@@ -175,7 +175,7 @@ func (c *Conn) folder(p string) (bool, error) {
 	return found, err
 }
 
-func (c *Conn) putFile(p string, body []byte, version, at int64) error {
+func putFile(c *Conn, p string, body []byte, version, at int64) error {
 	if body == nil {
 		body = []byte{}
 	}
@@ -184,7 +184,7 @@ func (c *Conn) putFile(p string, body []byte, version, at int64) error {
 	return err
 }
 
-func (c *Conn) dropFile(p string, version int64) error {
+func dropFile(c *Conn, p string, version int64) error {
 	err := c.do("UPDATE tree SET body = NULL, version = ?, at = ? WHERE path = ?", version, c.now(), p)
 	return err
 }
@@ -198,22 +198,22 @@ func (t Tree) Write(ctx context.Context, p string, body []byte, was int64) (int6
 		return 0, fmt.Errorf("write %s: %w: %d bytes", p, storage.ErrTooMany, len(body))
 	}
 	return t.change(ctx, "write", p, func(c *Conn) (int64, error) {
-		version, err := c.fileVersion(p)
+		version, err := fileVersion(c, p)
 		if err != nil {
 			return 0, err
 		}
 		if version == 0 { // else nothing is in its way
-			if taken, err := c.folder(p); err != nil || taken {
+			if taken, err := isFolder(c, p); err != nil || taken {
 				return 0, orState(err)
 			}
 		}
 		if version != was {
 			return 0, storage.ErrStale
 		}
-		if version, err = c.nextVersion(); err != nil {
+		if version, err = nextVersion(c); err != nil {
 			return 0, err
 		}
-		return version, c.putFile(p, body, version, c.now())
+		return version, putFile(c, p, body, version, c.now())
 	})
 }
 
@@ -231,17 +231,17 @@ func (t Tree) Remove(ctx context.Context, p string, was int64) error {
 		return badPath(p)
 	}
 	_, err := t.change(ctx, "remove", p, func(c *Conn) (int64, error) {
-		version, err := c.fileVersion(p)
+		version, err := fileVersion(c, p)
 		switch {
 		case err != nil || version == 0:
 			return 0, err
 		case was != 0 && was != version:
 			return 0, storage.ErrStale
 		}
-		if version, err = c.nextVersion(); err != nil {
+		if version, err = nextVersion(c); err != nil {
 			return 0, err
 		}
-		return version, c.dropFile(p, version)
+		return version, dropFile(c, p, version)
 	})
 	return err
 }
@@ -251,11 +251,11 @@ func (t Tree) Move(ctx context.Context, from, to string, guard storage.TreeFile)
 	if !storage.ValidTreePath(from) || !storage.ValidTreePath(to) || strings.HasPrefix(to+"/", from+"/") {
 		return badPath(to)
 	}
-	_, err := t.change(ctx, "move", from, func(c *Conn) (int64, error) { return 0, c.moveFiles(from, to, guard) })
+	_, err := t.change(ctx, "move", from, func(c *Conn) (int64, error) { return 0, moveFiles(c, from, to, guard) })
 	return err
 }
 
-func (c *Conn) moveFiles(from, to string, guard storage.TreeFile) error {
+func moveFiles(c *Conn, from, to string, guard storage.TreeFile) error {
 	type entry struct {
 		path string
 		body []byte
@@ -273,29 +273,29 @@ func (c *Conn) moveFiles(from, to string, guard storage.TreeFile) error {
 		return storage.ErrNotFound
 	}
 	if guard.Path != "" {
-		if v, err := c.fileVersion(guard.Path); err != nil || v == 0 || v != guard.Version {
+		if v, err := fileVersion(c, guard.Path); err != nil || v == 0 || v != guard.Version {
 			if err == nil {
 				err = storage.ErrStale
 			}
 			return err
 		}
 	}
-	taken, err := c.folder(to)
+	taken, err := isFolder(c, to)
 	if err == nil && !taken {
 		var v int64
-		v, err = c.fileVersion(to)
+		v, err = fileVersion(c, to)
 		taken = v != 0
 	}
 	if err != nil || taken {
 		return orState(err)
 	}
-	version, err := c.nextVersion()
+	version, err := nextVersion(c)
 	for _, f := range all {
 		if err == nil {
-			err = c.putFile(to+strings.TrimPrefix(f.path, from), f.body, version, f.at)
+			err = putFile(c, to+strings.TrimPrefix(f.path, from), f.body, version, f.at)
 		}
 		if err == nil {
-			err = c.dropFile(f.path, version)
+			err = dropFile(c, f.path, version)
 		}
 	}
 	return err

@@ -106,9 +106,9 @@ func (m *meter) flush(c *Conn) error {
 // dayOf is the day of a moment in UTC.
 func dayOf(at int64) string { return time.UnixMilli(at).UTC().Format(time.DateOnly) }
 
-// charge adds what somebody took to the totals of an agent and to those of the
+// chargeAgent adds what somebody took to the totals of an agent and to those of the
 // day, and counts the runs that ended.
-func (c *Conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) error {
+func chargeAgent(c *Conn, id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) error {
 	if u == (claybot.Usage{}) && len(calls) == 0 && runs == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (c *Conn) charge(id claybot.AgentID, u claybot.Usage, calls []storage.Model
 	if err := c.ask(p.ask(id)); err != nil {
 		return err
 	}
-	total, err := c.chargeTo(p, id, u, calls, runs, at)
+	total, err := chargeAgentTo(c, p, id, u, calls, runs, at)
 	if err != nil || total == nil {
 		return err
 	}
@@ -139,9 +139,9 @@ func (p *payer) ask(id claybot.AgentID) Ask {
 	})}
 }
 
-// chargeTo is charge for a payer that was loaded in this transaction. The caller
+// chargeAgentTo is charge for a payer that was loaded in this transaction. The caller
 // saves what the payer took until now, unless it is nil: that did not change.
-func (c *Conn) chargeTo(p payer, id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) (total []byte, err error) {
+func chargeAgentTo(c *Conn, p payer, id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) (total []byte, err error) {
 	if err := need(p.found, nil); err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ var spentOfAgents = []string{storage.ByAgent, storage.ByOwner, storage.ByConnect
 
 // Spent implements storage.Usages. An unknown column is refused. Sums by agent
 // or owner read a row of each agent and day; others a few rows of each day.
-func (db *Store) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
+func (db spending) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
 	query, err := spentSQL(q, db.dialect.Summed)
 	if err != nil {
 		return nil, fmt.Errorf("spent: %w", err)

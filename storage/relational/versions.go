@@ -18,7 +18,7 @@ const (
 
 // changedBy counts a change, with the transaction that makes it. A store that one
 // process uses alone has nobody to tell.
-func (c *Conn) changedBy(mark string) error {
+func changedBy(c *Conn, mark string) error {
 	if c.dialect.Alone {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (c *Conn) changedBy(mark string) error {
 }
 
 // Versions implements storage.Versions.
-func (db *Store) Versions(ctx context.Context) (v storage.Version, err error) {
+func (db members) Versions(ctx context.Context) (v storage.Version, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key, value FROM marks WHERE key IN (?, ?)", func(r Row) error {
 			n, err := strconv.ParseInt(r.Str(1), 10, 64)

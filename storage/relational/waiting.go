@@ -7,9 +7,9 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Waiting implements storage.Inbox. Damaged messages are left out; they are
+// Waiting implements storage.Receipts. Damaged messages are left out; they are
 // ended when the agent is next acquired.
-func (db *Store) Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error) {
+func (db inbox) Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error) {
 	var waiting []claybot.AgentMessage
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each(`SELECT body, crc FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL

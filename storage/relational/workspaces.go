@@ -42,7 +42,7 @@ func fromMillis(n int64) time.Time {
 }
 
 // WorkspaceEntry implements workspace.Ledger.
-func (db *Store) WorkspaceEntry(ctx context.Context, node, provider string, key workspace.Key) (e workspace.Entry, ok bool, err error) {
+func (db workspaces) WorkspaceEntry(ctx context.Context, node, provider string, key workspace.Key) (e workspace.Entry, ok bool, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		var err error
 		ok, err = c.first("SELECT "+workspaceColumns+" FROM workspaces WHERE node = ? AND provider = ? AND key = ?",
@@ -56,7 +56,7 @@ func (db *Store) WorkspaceEntry(ctx context.Context, node, provider string, key 
 }
 
 // WorkspaceEntries implements workspace.Ledger.
-func (db *Store) WorkspaceEntries(ctx context.Context, node string) ([]workspace.Entry, error) {
+func (db workspaces) WorkspaceEntries(ctx context.Context, node string) ([]workspace.Entry, error) {
 	var list []workspace.Entry
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+workspaceColumns+" FROM workspaces WHERE CAST(?1 AS TEXT) = '' OR node = ?1 ORDER BY node, provider, key",
@@ -70,7 +70,7 @@ func (db *Store) WorkspaceEntries(ctx context.Context, node string) ([]workspace
 
 // SaveWorkspaceEntry implements workspace.Ledger. Times are kept to the
 // millisecond.
-func (db *Store) SaveWorkspaceEntry(ctx context.Context, e workspace.Entry) (bool, error) {
+func (db workspaces) SaveWorkspaceEntry(ctx context.Context, e workspace.Entry) (bool, error) {
 	saved, err := write(ctx, db, func(c *Conn) (bool, error) {
 		if e.Provider == "" || e.Key == "" {
 			return false, errNoIdentity
@@ -98,7 +98,7 @@ func (db *Store) SaveWorkspaceEntry(ctx context.Context, e workspace.Entry) (boo
 }
 
 // DropWorkspaceEntries implements workspace.Ledger.
-func (db *Store) DropWorkspaceEntries(ctx context.Context, before time.Time) error {
+func (db workspaces) DropWorkspaceEntries(ctx context.Context, before time.Time) error {
 	_, err := write(ctx, db, func(c *Conn) (int64, error) {
 		return c.exec("DELETE FROM workspaces WHERE state = ? AND changed < ?", string(workspace.Removed), before.UnixMilli())
 	})

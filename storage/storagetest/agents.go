@@ -14,17 +14,24 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// An AgentsUnderTest is a fresh, empty implementation of storage.Agents.
-type AgentsUnderTest struct {
+// Agents is what keeps agents: who they are, what they remember, their files.
+type Agents interface {
 	storage.Agents
+	storage.Histories
+	storage.Files
+}
+
+// An AgentsUnderTest is a fresh, empty implementation of Agents.
+type AgentsUnderTest struct {
+	Agents
 	// Lease leases an agent; every call gives a larger token.
 	Lease func(id claybot.AgentID) storage.Lease
 	// Reopen closes the store and opens it again on the same data, as after a
 	// restart. The old one must not be used any more.
-	Reopen func() storage.Agents
+	Reopen func() Agents
 }
 
-// TestAgents checks that an implementation of storage.Agents keeps the
+// TestAgents checks that an implementation of Agents keeps the
 // contract. open is called once for each part.
 func TestAgents(t *testing.T, open func(t *testing.T) AgentsUnderTest) {
 	for _, part := range []struct {

@@ -1,6 +1,6 @@
 // Package storagetest is the proof of the storage contracts: suites that every
-// implementation runs. TestStore covers everything but storage.Agents and
-// storage.History, which TestAgents covers.
+// implementation runs. TestAgents covers storage.Agents, storage.Histories and
+// storage.Files, TestStore everything else.
 //
 // Only tests import it.
 package storagetest
@@ -23,10 +23,17 @@ import (
 // A Store is what a message store implements.
 type Store interface {
 	storage.Index
+	storage.AgentReader
+	storage.Settings
 	storage.Inbox
+	storage.Leases
+	storage.Receipts
 	storage.Parking
 	storage.Runs
+	storage.RunReader
 	storage.Outbox
+	storage.OutboxReader
+	storage.OutboxControl
 	storage.Access
 	storage.Marks
 	storage.Figures
@@ -34,17 +41,16 @@ type Store interface {
 	storage.Reminders
 	storage.Documents
 	storage.Memories
+	storage.MemoryHistory
 	storage.Relays
 	storage.Usages
-	storage.Budgets
 	storage.Questions
+	storage.Budgets
 	storage.Nodes
 	storage.Claims
+	storage.Pruner
 	// Alone says that one process uses the store: it opens it with nothing held.
 	Alone() bool
-	// Prune removes what is old at a time; what is kept for how long is the same
-	// in every store.
-	Prune(ctx context.Context, at time.Time) error
 	Close() error
 }
 

@@ -41,7 +41,8 @@ const (
 
 // A Config is what Tools needs.
 type Config struct {
-	Notes storage.Memories
+	Notes    storage.Memories
+	Versions storage.MemoryHistory
 	// Global reports whether an agent may change what the agents of all people read; nil
 	// for nobody.
 	Global func(env tools.Env) bool

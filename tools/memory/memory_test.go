@@ -29,7 +29,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	set, err := tools.NewSet(memory.Tools(memory.Config{Notes: db, Global: func(e tools.Env) bool { return e.Agent.ID == "chief" }})...)
+	set, err := tools.NewSet(memory.Tools(memory.Config{Notes: db, Versions: db, Global: func(e tools.Env) bool { return e.Agent.ID == "chief" }})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,6 +126,6 @@ func remove(c Config) tools.Tool {
 
 // removed reports whether an earlier try of the same call took the note away.
 func (c Config) removed(ctx context.Context, env tools.Env, scope, p string) bool {
-	last, err := c.Notes.MemoryVersions(ctx, scope, p, 1)
+	last, err := c.Versions.MemoryVersions(ctx, scope, p, 1)
 	return err == nil && len(last) == 1 && last[0].Gone && last[0].Run == env.Run && last[0].Call == env.CallID && env.CallID != ""
 }
