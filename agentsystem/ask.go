@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -72,7 +73,7 @@ func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string,
 		Route: &claybot.Route{}, // the asker alone hears the answer
 	}
 	m.Root = s.paysFor(env, target)
-	if err := s.speech.allow(ctx, s, env, m.Hops); err != nil {
+	if err := s.maySpeak(ctx, env, m.Hops); err != nil {
 		return m, err
 	}
 	return m, s.deliver(ctx, target, m)
@@ -106,7 +107,7 @@ func (s *AgentSystem) askers(ctx context.Context, id claybot.AgentID) ([]claybot
 	if err != nil {
 		return nil, storage.Ignore(err, storage.ErrNotFound)
 	}
-	messages, err := s.Inbox.Waiting(ctx, id, maxWaiting)
+	messages, err := s.Inbox.Waiting(ctx, id, inbox.MaxWaiting)
 	if err != nil {
 		return nil, err
 	}

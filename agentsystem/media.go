@@ -212,8 +212,8 @@ func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
 	case text == "":
 		return "[" + what + ": no words in it]"
 	}
-	if r := []rune(text); len(r) > maxText {
-		text = string(r[:maxText]) + "…"
+	if r := []rune(text); len(r) > inbox.MaxText {
+		text = string(r[:inbox.MaxText]) + "…"
 	}
 	return "[" + what + "] " + text
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -120,57 +119,4 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 		s.tellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
 	}
 	return nil
-}
-
-// tellLost sees to it that somebody hears of a subagent's work that ended
-// outside a run, unless he has already: its parent, or the most recent agent of
-// its owner.
-func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
-	if e.Descriptor.Type != claybot.AgentSubagent {
-		return
-	}
-	if s.waited(ctx, e) {
-		return // the answer says so
-	}
-	id := claybot.MessageID("failure/" + work)
-	if _, err := s.Inbox.Receipt(ctx, id); err == nil {
-		return
-	}
-	to, err := s.hearer(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
-	if err == nil && to.ID != "" {
-		_, err = s.acceptFor(ctx, to, claybot.AgentMessage{
-			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
-			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
-			Text: texts.HelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
-		})
-	}
-	if err != nil {
-		s.Log.Error("cannot tell that a helper was ended", "agent", e.ID, "err", err)
-	}
-}
-
-// waited reports whether a run waits for the result of a subagent. It is true as well
-// when that is not known.
-func (s *AgentSystem) waited(ctx context.Context, e storage.IndexEntry) bool {
-	r, err := s.Inbox.Receipt(ctx, taskID(e.Descriptor.UID))
-	if err != nil || r.Message.Awaited == nil {
-		return false
-	}
-	waits, err := s.awaits(ctx, *r.Message.Awaited)
-	return waits || err != nil
-}
-
-// NextReminders lists what agents want to be reminded of, the next one first, at
-// most limit.
-func (s *AgentSystem) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
-	return s.Later.NextReminders(ctx, limit)
-}
-
-// AgentReminders lists what an agent wants to be reminded of, the next one
-// first.
-func (s *AgentSystem) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
-	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
-		return nil, err
-	}
-	return s.Later.Reminders(ctx, id)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot/delivery"
@@ -18,12 +19,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
-)
-
-// The bounds of what one message and one inbox may hold.
-const (
-	maxText    = 100_000 // characters
-	maxWaiting = 10_000  // messages of one agent
 )
 
 var _ connectors.Handler = (*AgentSystem)(nil)
@@ -147,7 +142,7 @@ func (s *AgentSystem) complete(ctx context.Context, agent claybot.Agent, m clayb
 		m.At = claybot.Now()
 	}
 	p := storage.Posting{
-		To: agent.ID, Message: m, MaxWaiting: maxWaiting,
+		To: agent.ID, Message: m, MaxWaiting: inbox.MaxWaiting,
 		Wait: s.profileOf(agent.ID, agent.Descriptor).Policy.Wait(),
 	}
 	switch m.Kind {
@@ -190,8 +185,8 @@ func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *stora
 			p.IfIdle = say(claybot.OutgoingCommand, texts.OnlyHelpers)
 		}
 	case claybot.MessageUser:
-		if n := utf8.RuneCountInString(m.Text); n > maxText {
-			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, texts.TooLong(n, maxText))
+		if n := utf8.RuneCountInString(m.Text); n > inbox.MaxText {
+			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, texts.TooLong(n, inbox.MaxText))
 			p.Message.Text = string([]rune(m.Text)[:1000])
 		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
 			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, texts.Empty)

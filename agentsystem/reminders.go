@@ -55,23 +55,14 @@ func (s *AgentSystem) remindAll(ctx context.Context) {
 		}
 		if err != nil {
 			look = time.After(time.Second)
-		} else if !s.Members.IsAlone() {
-			look = time.After(min(lookShared, max(time.Second/20, untilNext(next))))
 		}
 		select {
 		case <-ctx.Done():
 		case <-s.remind:
 		case <-look:
+		case <-s.Members.Elsewhere(lookShared):
 		}
 	}
-}
-
-// untilNext is the time until the next reminder; very long when there is none.
-func untilNext(next claybot.Time) time.Duration {
-	if next == 0 {
-		return lookReminders
-	}
-	return time.Until(next.Time())
 }
 
 // reminderMessage is a reminder as its agent gets it.
@@ -146,4 +137,19 @@ func (s *AgentSystem) CancelReminder(ctx context.Context, env tools.Env, id stri
 		return fmt.Errorf("you have no reminder %.40q; it may have come already", id)
 	}
 	return err
+}
+
+// NextReminders lists what agents want to be reminded of, the next one first, at
+// most limit.
+func (s *AgentSystem) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+	return s.Later.NextReminders(ctx, limit)
+}
+
+// AgentReminders lists what an agent wants to be reminded of, the next one
+// first.
+func (s *AgentSystem) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
+	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+		return nil, err
+	}
+	return s.Later.Reminders(ctx, id)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -32,10 +33,7 @@ type speech struct {
 }
 
 // allow counts one message of the caller, or refuses it.
-func (x *speech) allow(ctx context.Context, s *AgentSystem, env tools.Env, hops int) error {
-	if err := s.far(ctx, env, hops); err != nil {
-		return err
-	}
+func (x *speech) allow(env tools.Env) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.said == nil {
@@ -54,6 +52,14 @@ func (x *speech) allow(ctx context.Context, s *AgentSystem, env tools.Env, hops 
 	return nil
 }
 
+// maySpeak counts one message of the caller, or refuses it.
+func (s *AgentSystem) maySpeak(ctx context.Context, env tools.Env, hops int) error {
+	if err := s.far(ctx, env, hops); err != nil {
+		return err
+	}
+	return s.speech.allow(env)
+}
+
 // far refuses what would go on among agents without a word of a person, and
 // tells the owner so.
 func (s *AgentSystem) far(ctx context.Context, env tools.Env, hops int) error {
@@ -70,8 +76,8 @@ func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, t
 	switch {
 	case text == "":
 		return "", errors.New("text must not be empty")
-	case len(text) > maxText:
-		return "", fmt.Errorf("text has %d bytes; at most %d are taken", len(text), maxText)
+	case len(text) > inbox.MaxText:
+		return "", fmt.Errorf("text has %d bytes; at most %d are taken", len(text), inbox.MaxText)
 	}
 	target, err := s.target(ctx, env.Agent, to)
 	if err != nil {
@@ -86,7 +92,7 @@ func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, t
 	if _, err := s.Inbox.Receipt(ctx, m.ID); err == nil {
 		return target.ID, nil // said before a crash
 	}
-	if err := s.speech.allow(ctx, s, env, m.Hops); err != nil {
+	if err := s.maySpeak(ctx, env, m.Hops); err != nil {
 		return "", err
 	}
 	return target.ID, s.deliver(ctx, target, m)

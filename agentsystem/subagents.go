@@ -11,8 +11,10 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -68,7 +70,7 @@ func fitAnswers(answers []claybot.Answer) (string, error) {
 	for room := maxAnswers; ; room /= 2 {
 		short := slices.Clone(answers)
 		for i := range short {
-			short[i].Output = shorten(short[i].Output, room/len(short))
+			short[i].Output = texts.Shorten(short[i].Output, room/len(short))
 		}
 		text, err := json.Marshal(short)
 		if err != nil || len(text) <= maxAnswers || room < len(answers) {
@@ -158,8 +160,8 @@ func (s *AgentSystem) checkTask(env tools.Env, t tools.Subagent) error {
 	if strings.TrimSpace(t.Task) == "" {
 		return errors.New("task must not be empty")
 	}
-	if len(t.Task) > maxText {
-		return fmt.Errorf("task has %d bytes; at most %d are taken", len(t.Task), maxText)
+	if len(t.Task) > inbox.MaxText {
+		return fmt.Errorf("task has %d bytes; at most %d are taken", len(t.Task), inbox.MaxText)
 	}
 	if t.Timeout < 0 || t.Timeout > maxPatience {
 		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, maxPatience)

@@ -123,3 +123,9 @@ func alone(m claybot.AgentMessage) bool {
 	}
 	return true
 }
+
+// The bounds of what one message and one inbox may hold.
+const (
+	MaxText    = 100_000 // characters
+	MaxWaiting = 10_000  // messages of one agent
+)

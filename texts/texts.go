@@ -264,3 +264,11 @@ func Clock(t claybot.Time, zone *time.Location) string {
 	}
 	return at.Format("2 Jan 2006 15:04:05 MST")
 }
+
+// Shorten cuts a text at a rune border.
+func Shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + fmt.Sprintf("\n[… %d bytes left out]", len(text)-limit)
+}

@@ -1,0 +1,47 @@
+package agentsystem
+
+import (
+	"context"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// tellLost sees to it that somebody hears of a subagent's work that ended
+// outside a run, unless he has already: its parent, or the most recent agent of
+// its owner.
+func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
+	if e.Descriptor.Type != claybot.AgentSubagent {
+		return
+	}
+	if s.waited(ctx, e) {
+		return // the answer says so
+	}
+	id := claybot.MessageID("failure/" + work)
+	if _, err := s.Inbox.Receipt(ctx, id); err == nil {
+		return
+	}
+	to, err := s.hearer(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
+	if err == nil && to.ID != "" {
+		_, err = s.acceptFor(ctx, to, claybot.AgentMessage{
+			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
+			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
+			Text: texts.HelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
+		})
+	}
+	if err != nil {
+		s.Log.Error("cannot tell that a helper was ended", "agent", e.ID, "err", err)
+	}
+}
+
+// waited reports whether a run waits for the result of a subagent. It is true as well
+// when that is not known.
+func (s *AgentSystem) waited(ctx context.Context, e storage.IndexEntry) bool {
+	r, err := s.Inbox.Receipt(ctx, taskID(e.Descriptor.UID))
+	if err != nil || r.Message.Awaited == nil {
+		return false
+	}
+	waits, err := s.awaits(ctx, *r.Message.Awaited)
+	return waits || err != nil
+}
