@@ -25,8 +25,8 @@ func (s *AgentSystem) Revoke(ctx context.Context, connector, id string) error {
 		}
 		d := e.Descriptor
 		if d.Type == claybot.AgentCron && d.Owner == connector+"/"+id {
-			s.stop(ctx, e, "owner")
-			s.stopBelow(ctx, e.ID, "parent")
+			s.Subagents.Halt(ctx, e, "owner")
+			s.Subagents.HaltBelow(ctx, e.ID, "parent")
 			continue
 		}
 		if d.Connector != connector || d.UserID != id && d.ChannelID != id {
@@ -40,8 +40,8 @@ func (s *AgentSystem) Revoke(ctx context.Context, connector, id string) error {
 			return fmt.Errorf("drop messages of %s: %w", e.ID, err)
 		}
 		s.reject(e.ID, ErrDropped, dropped...)
-		s.stop(ctx, e, people.Operator)
-		s.stopBelow(ctx, e.ID, "parent")
+		s.Subagents.Halt(ctx, e, people.Operator)
+		s.Subagents.HaltBelow(ctx, e.ID, "parent")
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (s *AgentSystem) mend(ctx context.Context) bool {
 		return false
 	}
 	mine, free := hold.Context(ctx)
-	s.stopOrphans(mine)
+	s.Subagents.StopOrphans(mine)
 	s.Questions.TakeTyped(mine)
 	ended := mine.Err() == nil
 	free()

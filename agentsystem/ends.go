@@ -51,7 +51,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	for _, m := range p.messages {
 		if m.Awaited != nil {
 			posts = append(posts, p.answerTo(*m.Awaited, o))
-			still, err := p.awaits(ctx, *m.Awaited)
+			still, err := p.Subagents.Awaits(ctx, *m.Awaited)
 			if err != nil {
 				return nil, err
 			}
@@ -77,7 +77,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	if id == "" {
 		id = p.agent.Descriptor.Parent
 	}
-	to, err := p.hearer(ctx, p.agent.Descriptor, p.agent.ID, id)
+	to, err := p.Subagents.Hearer(ctx, p.agent.Descriptor, p.agent.ID, id)
 	if to.ID == "" || err != nil {
 		return posts, err
 	}

@@ -212,7 +212,7 @@ func (p *pass) finish(o storage.Outcome) error {
 	}
 	p.deliverer.Hand(out)
 	if o.State != claybot.RunSucceeded {
-		p.stopAwaited(ctx, p.agent.ID, p.run.ID)
+		p.Subagents.StopAwaited(ctx, p.agent.ID, p.run.ID)
 	}
 	p.tellFollower(o)
 	p.show(o.Events...)

@@ -57,9 +57,9 @@ func (s *AgentSystem) Stop(ctx context.Context, id claybot.AgentID) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	n := s.stopBelow(ctx, id, people.Operator)
+	n := s.Subagents.HaltBelow(ctx, id, people.Operator)
 	if e.Descriptor.Type == claybot.AgentSubagent { // its tasks, too: nobody else is asked
-		if s.stop(ctx, e, people.Operator) {
+		if s.Subagents.Halt(ctx, e, people.Operator) {
 			n++
 		}
 		return n, nil
@@ -101,7 +101,7 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err != nil {
 		return err
 	}
-	waited := s.waited(ctx, e) // asked first: once its run ends, so does the wait for it
+	waited := s.Subagents.Waited(ctx, e) // asked first: once its run ends, so does the wait for it
 	dropped, err := s.Inbox.Drop(ctx, id, "agent_deleted")
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
@@ -116,7 +116,7 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	s.settings.forget(id)
 	s.boxes.Wake() // somebody may have waited for it
 	if e.Run != "" && !waited {
-		s.tellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
+		s.Subagents.TellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func (s *AgentSystem) acceptFor(ctx context.Context, agent claybot.Agent, m clay
 func (s *AgentSystem) postFor(ctx context.Context, agent claybot.Agent, p storage.Posting) (storage.Posted, error) {
 	s.Questions.TellPending(ctx, agent, &p)
 	if stopsAll(p.Message) { // before the answer commits: a crash in between has it posted again
-		s.stopBelow(ctx, agent.ID, "user")
+		s.Subagents.HaltBelow(ctx, agent.ID, "user")
 	}
 	done, err := s.boxes.Post(ctx, p)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *stora
 		p.Replies = say(claybot.OutgoingCommand, texts.Stopped)
 		p.IfIdle = say(claybot.OutgoingCommand, texts.NothingRuns)
 		switch {
-		case !s.busyBelow(ctx, agent.ID):
+		case !s.Subagents.BusyBelow(ctx, agent.ID):
 		case stopsAll(m):
 			p.IfIdle = p.Replies
 		default:

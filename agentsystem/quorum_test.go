@@ -144,7 +144,7 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(r *rig) {
 			_, now := r.vote("operator", both, both)
-			r.system.CheckEdit = func(claybot.Agent, claybot.ToolCall) error { return nil }
+			r.system.Questions.CheckEdit = func(claybot.Agent, claybot.ToolCall) error { return nil }
 			said := questions.Said{Value: "approve", By: "operator", Via: claybot.ViaHTTP, Args: `{"sum":4}`}
 			if err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, said); err != nil {
 				t.Error(err)

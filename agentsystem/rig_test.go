@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/subagents"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
@@ -57,7 +59,7 @@ type rig struct {
 	mu      sync.Mutex
 	profile agentsystem.Profile
 	access  people.Access
-	society agentsystem.Society
+	society subagents.Limits
 
 	dir     string
 	fuse    *fuse
@@ -131,7 +133,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 		r.bench = &bench{acted: make(map[string]int), fuse: func() *fuse { return r.fuse }}
 		r.line = func(l *line) connectors.Connector { return l }
 		r.access.Mode = people.AccessOpen
-		r.society = agentsystem.DefaultSociety
+		r.society = subagents.DefaultLimits
 		defer r.shut()
 		test(r)
 	})
@@ -176,7 +178,7 @@ func (r *rig) start() {
 		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
-		Society:   func() agentsystem.Society { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
+		Society:   func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 
 		Transcribe: r.transcribe, Operators: func() []string { return []string{"chat/boss"} },
 		SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
@@ -188,7 +190,7 @@ func (r *rig) start() {
 	})
 	engine := r.engine
 	if engine == nil {
-		all := slices.Concat(messaging.Tools(r.system), ask.Tools(r.system.Questions))
+		all := slices.Concat(messaging.Tools(r.system.Subagents), ask.Tools(r.system.Questions))
 		if r.more != nil {
 			all = append(all, r.more(r.system)...)
 		}

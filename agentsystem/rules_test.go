@@ -45,7 +45,7 @@ func TestEditedApproval(t *testing.T) {
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()
-			r.system.CheckEdit = fits
+			r.system.Questions.CheckEdit = fits
 			q := r.asksFor(bob, "ask", editable("Pay?"))["Pay?"]
 			if got := tt.say(r, q.ID, `{"total":3}`); !strings.HasPrefix(got, tt.first) || r.saidTo(q) != "" {
 				t.Errorf("%s: %q, and said is %q", tt.name, got, r.saidTo(q))
@@ -73,7 +73,7 @@ func TestEditThatCannotBe(t *testing.T) {
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()
-			r.system.CheckEdit = fits
+			r.system.Questions.CheckEdit = fits
 			q := r.asksFor(bob, "ask", tt.q)["Pay?"]
 			tt.said.Args, tt.said.By, tt.said.Via = `{"sum":3}`, "operator", claybot.ViaWeb
 			var unfit *questions.AnswerError

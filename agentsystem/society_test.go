@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/subagents"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
@@ -350,13 +351,13 @@ func TestLimitsOfSubagents(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
-		society agentsystem.Society
+		society subagents.Limits
 		tasks   []string
 		want    string
 	}{
-		{"depth", agentsystem.Society{MaxDepth: 0, MaxChildren: 8, MaxStarts: 30}, []string{"a"}, "nested 0 deep"},
-		{"children", agentsystem.Society{MaxDepth: 3, MaxChildren: 2, MaxStarts: 30}, []string{"a", "b", "c"}, "over the limit of 2"},
-		{"starts", agentsystem.Society{MaxDepth: 3, MaxChildren: 8, MaxStarts: 2}, []string{"a", "b", "c"}, "over the limit of 2"},
+		{"depth", subagents.Limits{MaxDepth: 0, MaxChildren: 8, MaxStarts: 30}, []string{"a"}, "nested 0 deep"},
+		{"children", subagents.Limits{MaxDepth: 3, MaxChildren: 2, MaxStarts: 30}, []string{"a", "b", "c"}, "over the limit of 2"},
+		{"starts", subagents.Limits{MaxDepth: 3, MaxChildren: 8, MaxStarts: 2}, []string{"a", "b", "c"}, "over the limit of 2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

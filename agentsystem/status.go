@@ -342,7 +342,7 @@ func (s *AgentSystem) tasks(ctx context.Context, agent claybot.Agent) (string, e
 		if !c.Busy {
 			continue
 		}
-		info, err := s.info(ctx, c)
+		info, err := s.Subagents.Info(ctx, c)
 		if err != nil {
 			return "", err
 		}

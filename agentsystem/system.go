@@ -26,6 +26,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/subagents"
+
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
 
@@ -172,7 +174,7 @@ type Config struct {
 	Limits LimitStatus
 	// Settings for agents that deal with other agents; read at every decision.
 	// nil means the defaults.
-	Society func() Society
+	Society func() subagents.Limits
 	// Limits of the node; zero fields mean the defaults.
 	MaxRuns  int           // agents at work at the same time; 1,000
 	MaxBatch int           // the largest batch of any profile; inbox.DefaultMaxBatch
@@ -213,6 +215,7 @@ type AgentSystem struct {
 	boxes     *inbox.Inboxes
 	People    *people.Directory
 	Questions *questions.Questions
+	Subagents *subagents.Subagents
 	deliverer *delivery.Deliverer
 	waiters   waiters
 	parking   parkingLot
@@ -221,7 +224,6 @@ type AgentSystem struct {
 	lookup    *storage.Bounded
 	intake    intake
 	turns     runs.AtWork
-	speech    speech
 	settings  ownSettings
 	memory    memory
 	ramp      *ramp
@@ -238,8 +240,6 @@ type AgentSystem struct {
 	connectors map[string]connectors.Connector
 	running    bool // Run has said which connectors there are
 
-	starting sync.Mutex    // held while a subagent is started or asked, so that limits hold
-	remind   chan struct{} // a reminder was added
 	draining chan struct{} // closed when the workers get their grace
 }
 
@@ -272,14 +272,13 @@ func New(cfg Config) *AgentSystem {
 		lookup:     storage.NewBounded(cfg.Agents),
 		began:      time.Now(),
 		connectors: make(map[string]connectors.Connector),
-		remind:     make(chan struct{}, 1),
 		draining:   make(chan struct{}),
 	}
 	if s.Hub == nil {
 		s.Hub = runs.NewHub()
 	}
 	if s.Society == nil {
-		s.Society = func() Society { return DefaultSociety }
+		s.Society = func() subagents.Limits { return subagents.DefaultLimits }
 	}
 	s.ramp, s.holding = newRamp(cfg.Boots, cfg.Log, s.absolve), newHolding()
 	gate := people.NewGate(cfg.Access, cfg.Admission)
@@ -301,6 +300,15 @@ func New(cfg Config) *AgentSystem {
 		Inbox: s.boxes, Sender: s.deliverer, People: s.People, Work: &s.turns,
 		Intake: questions.Intake{Complete: s.complete, Accepted: s.accepted, CarryOut: s.carryOut},
 		Zone:   s.zone, CheckEdit: cfg.CheckEdit, Log: cfg.Log,
+	})
+	s.Subagents = subagents.New(subagents.Config{
+		Agents: cfg.Agents, Index: cfg.Index, Inbox: cfg.Inbox, Runs: cfg.Runs, Later: cfg.Later, Poster: s.boxes,
+		Intake: subagents.Intake{
+			Accept: s.acceptFor, Complete: s.complete,
+			Dropped: func(agent claybot.AgentID, ids ...claybot.MessageID) { s.reject(agent, ErrDropped, ids...) },
+		},
+		People: s.People, Work: &s.turns, Clock: cfg.Members, Limits: s.Society,
+		Profile: func(d claybot.Descriptor) string { return cfg.Profile(d).Name }, Log: cfg.Log,
 	})
 	return s
 }
@@ -345,10 +353,10 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		group.Go(func() error { s.supervise(working, c); return nil })
 	}
 	group.Go(func() error { return s.dispatch(working) })
-	group.Go(func() error { s.remindAll(working); return nil })
+	group.Go(func() error { s.Subagents.RemindAll(working); return nil })
 	group.Go(func() error { s.retryParked(working); return nil })
 	if s.Members.IsAlone() {
-		group.Go(func() error { s.stopOrphans(working); return nil })
+		group.Go(func() error { s.Subagents.StopOrphans(working); return nil })
 		group.Go(func() error { s.Questions.TakeTyped(working); return nil })
 	} else {
 		group.Go(func() error { s.followNodes(working); return nil })

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/subagents"
+
 	"github.com/claybot/claybot/people"
 
 	"golang.org/x/sync/errgroup"
@@ -438,9 +440,9 @@ func (d *daemon) serverStatus() []agentsystem.ServerStatus {
 }
 
 // society is how agents may deal with each other, as configured now.
-func (d *daemon) society() agentsystem.Society {
+func (d *daemon) society() subagents.Limits {
 	c := d.config.Load()
-	return agentsystem.Society{
+	return subagents.Limits{
 		MaxDepth: c.Subagents.MaxDepth, MaxChildren: c.Subagents.MaxChildren, MaxStarts: c.Subagents.MaxStartsPerHour,
 		AllOwners: c.ForegroundScope == configs.ScopeAll, Identities: c.Identities, Models: d.modelsOf, Tools: d.box.names,
 	}

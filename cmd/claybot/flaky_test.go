@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/subagents"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
@@ -159,7 +161,7 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 		Tools:     func(claybot.Agent) []string { return []string{"file"} },
 		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
 		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
-		Society:   func() agentsystem.Society { return agentsystem.DefaultSociety },
+		Society:   func() subagents.Limits { return subagents.DefaultLimits },
 	})
 	spec := tools.Spec{Tool: llm.Tool{Name: "file", Description: "sends a file"}, Effect: tools.Idempotent, Timeout: time.Minute}
 	set, err := tools.NewSet(tools.New(spec, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {

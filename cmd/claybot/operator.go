@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/web"
 )
 
@@ -20,6 +21,7 @@ type operator struct {
 	*agentsystem.AgentSystem
 	*people.Directory
 	*questions.Questions
+	*subagents.Subagents
 	access  func() configs.Access
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }

@@ -119,7 +119,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	if !key.beats {
 		beats = nil
 	}
-	all := slices.Concat(clock.Tools(), messaging.Tools(system), schedule.Tools(b.tasks, beats, system), b.d.remembering(key, p.Notes.Off), b.more)
+	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents), schedule.Tools(b.tasks, beats, system.Subagents), b.d.remembering(key, p.Notes.Off), b.more)
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system.Questions)...)
 	}
@@ -151,7 +151,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		for i, h := range deep.Subagents {
 			helpers[i] = messaging.Helper{Name: h.Name, Description: h.Description, Prompt: h.SystemPrompt, Model: h.Model, Tools: h.Tools}
 		}
-		all = append(all, messaging.TaskTool(system, helpers))
+		all = append(all, messaging.TaskTool(system.Subagents, helpers))
 	}
 	// Last, so that no server takes the name of another tool.
 	return append(all, b.d.servers.Tools(nil)...)

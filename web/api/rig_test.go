@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/subagents"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -79,9 +80,10 @@ type desk struct {
 	*agentsystem.AgentSystem
 	*people.Directory
 	*questions.Questions
+	*subagents.Subagents
 }
 
-func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions} }
+func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions, s.Subagents} }
 
 var _ web.Desk = desk{}
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/subagents"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -102,9 +103,10 @@ type desk struct {
 	*agentsystem.AgentSystem
 	*people.Directory
 	*questions.Questions
+	*subagents.Subagents
 }
 
-func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions} }
+func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions, s.Subagents} }
 
 var _ web.Desk = desk{}
 
@@ -161,7 +163,7 @@ func (r *rig) start() {
 		r.Fatal(err)
 	}
 	r.system = agentsystem.New(r.systemConfig(log))
-	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system.Questions), messaging.Tools(r.system),
+	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system.Questions), messaging.Tools(r.system.Subagents),
 		todos.Tools(r.db, r.system, func(tools.Env) bool { return true }))...)
 	if err != nil {
 		r.Fatal(err)

@@ -1,4 +1,4 @@
-package agentsystem
+package subagents
 
 import (
 	"context"
@@ -26,27 +26,27 @@ const (
 	leastReminder = time.Minute
 )
 
-// remindAll posts reminders when they are due, until ctx is done. It looks at
+// RemindAll posts reminders when they are due, until ctx is done. It looks at
 // the clock again and again while some are left, as the clock may be set.
 //
 // Several nodes do so side by side, without a leader: the store takes a reminder
 // out of its table in the transaction that posts it, so one of them posts it and
 // the others find nothing.
-func (s *AgentSystem) remindAll(ctx context.Context) {
+func (s *Subagents) RemindAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		posted, next, err := s.Later.Remind(ctx, claybot.Now(), func(r storage.Reminder) (storage.Posting, error) {
 			e, err := s.Index.IndexedAgentByID(ctx, r.Agent)
 			if err != nil {
 				return storage.Posting{}, err
 			}
-			return s.complete(ctx, claybot.Agent{ID: r.Agent, Descriptor: e.Descriptor}, reminderMessage(r))
+			return s.Intake.Complete(ctx, claybot.Agent{ID: r.Agent, Descriptor: e.Descriptor}, reminderMessage(r))
 		})
 		if err != nil && ctx.Err() == nil {
 			s.Log.Error("cannot look for reminders; trying again", "err", err)
 			next = claybot.Now()
 		}
 		if posted > 0 {
-			s.boxes.Wake()
+			s.Poster.Wake()
 			continue // there may be more
 		}
 		var look <-chan time.Time
@@ -60,7 +60,7 @@ func (s *AgentSystem) remindAll(ctx context.Context) {
 		case <-ctx.Done():
 		case <-s.remind:
 		case <-look:
-		case <-s.Members.Elsewhere(lookShared):
+		case <-s.Clock.Elsewhere(lookShared):
 		}
 	}
 }
@@ -79,7 +79,7 @@ func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 }
 
 // RemindMe implements tools.Agents.
-func (s *AgentSystem) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
+func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
 	note = strings.TrimSpace(claybot.Clean(note))
 	switch {
 	case note == "":
@@ -91,7 +91,7 @@ func (s *AgentSystem) RemindMe(ctx context.Context, env tools.Env, at time.Time,
 	case time.Until(at) > remindAtMost:
 		return "", fmt.Errorf("%s is more than a year away", at.Format(time.RFC3339))
 	}
-	turn := s.turns.Of(env.Run)
+	turn := s.Work.Of(env.Run)
 	if time.Until(at) < leastReminder && !turn.Person() {
 		return "", fmt.Errorf("without a word of a person, a reminder must lie at least %v ahead", leastReminder)
 	}
@@ -118,7 +118,7 @@ func (s *AgentSystem) RemindMe(ctx context.Context, env tools.Env, at time.Time,
 }
 
 // Reminders implements tools.Agents.
-func (s *AgentSystem) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder, error) {
+func (s *Subagents) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder, error) {
 	all, err := s.Later.Reminders(ctx, env.Agent.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list reminders: %w", err)
@@ -131,7 +131,7 @@ func (s *AgentSystem) Reminders(ctx context.Context, env tools.Env) ([]tools.Rem
 }
 
 // CancelReminder implements tools.Agents.
-func (s *AgentSystem) CancelReminder(ctx context.Context, env tools.Env, id string) error {
+func (s *Subagents) CancelReminder(ctx context.Context, env tools.Env, id string) error {
 	err := s.Later.CancelReminder(ctx, env.Agent.ID, id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("you have no reminder %.40q; it may have come already", id)
@@ -141,13 +141,13 @@ func (s *AgentSystem) CancelReminder(ctx context.Context, env tools.Env, id stri
 
 // NextReminders lists what agents want to be reminded of, the next one first, at
 // most limit.
-func (s *AgentSystem) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+func (s *Subagents) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
 	return s.Later.NextReminders(ctx, limit)
 }
 
 // AgentReminders lists what an agent wants to be reminded of, the next one
 // first.
-func (s *AgentSystem) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
+func (s *Subagents) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
 		return nil, err
 	}

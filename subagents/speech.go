@@ -1,4 +1,4 @@
-package agentsystem
+package subagents
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 	maxHistoryRead = 200
 )
 
-// speech counts what agents say to each other. The zero value is ready; what it
+// A speech counts what agents say to each other. The zero value is ready; what it
 // counts need not survive a restart.
 type speech struct {
 	mu   sync.Mutex
@@ -53,7 +53,7 @@ func (x *speech) allow(env tools.Env) error {
 }
 
 // maySpeak counts one message of the caller, or refuses it.
-func (s *AgentSystem) maySpeak(ctx context.Context, env tools.Env, hops int) error {
+func (s *Subagents) maySpeak(ctx context.Context, env tools.Env, hops int) error {
 	if err := s.far(ctx, env, hops); err != nil {
 		return err
 	}
@@ -62,16 +62,16 @@ func (s *AgentSystem) maySpeak(ctx context.Context, env tools.Env, hops int) err
 
 // far refuses what would go on among agents without a word of a person, and
 // tells the owner so.
-func (s *AgentSystem) far(ctx context.Context, env tools.Env, hops int) error {
+func (s *Subagents) far(ctx context.Context, env tools.Env, hops int) error {
 	if hops <= maxHops {
 		return nil
 	}
-	s.People.TellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.turns.Of(env.Run).Newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
+	s.People.TellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), s.Work.Of(env.Run).Newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
 	return fmt.Errorf("agents have kept each other at work %d times without a word of a person; stop here and answer", maxHops)
 }
 
 // SendAgentMessage implements tools.Agents.
-func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, text string, silent bool) (claybot.AgentID, error) {
+func (s *Subagents) SendAgentMessage(ctx context.Context, env tools.Env, to, text string, silent bool) (claybot.AgentID, error) {
 	text = strings.TrimSpace(claybot.Clean(text))
 	switch {
 	case text == "":
@@ -86,7 +86,7 @@ func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, t
 	m := claybot.AgentMessage{
 		ID: claybot.MessageID("agent/" + env.UID(0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
 		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
-		Text: text, Silent: silent, At: claybot.Now(), Hops: s.turns.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
+		Text: text, Silent: silent, At: claybot.Now(), Hops: s.Work.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
 	}
 	m.Root = s.paysFor(env, target)
 	if _, err := s.Inbox.Receipt(ctx, m.ID); err == nil {
@@ -100,17 +100,17 @@ func (s *AgentSystem) SendAgentMessage(ctx context.Context, env tools.Env, to, t
 
 // paysFor is the run from whose budget another agent works that is told something:
 // one of the same chain, below the one that speaks. It is empty for all others.
-func (s *AgentSystem) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
+func (s *Subagents) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
 	if to.Descriptor.Root == "" || to.Descriptor.Root != root(env.Agent) {
 		return ""
 	}
-	return s.turns.Of(env.Run).Root(env.Run)
+	return s.Work.Of(env.Run).Root(env.Run)
 }
 
 // deliver posts what one agent says to another; a message that its receiver
 // will not read is an error for who sent it.
-func (s *AgentSystem) deliver(ctx context.Context, to claybot.Agent, m claybot.AgentMessage) error {
-	done, err := s.acceptFor(ctx, to, m)
+func (s *Subagents) deliver(ctx context.Context, to claybot.Agent, m claybot.AgentMessage) error {
+	done, err := s.Intake.Accept(ctx, to, m)
 	switch {
 	case err != nil:
 		return err
@@ -132,7 +132,7 @@ func speaker(a claybot.Agent) string {
 
 // target finds the agent that a tool's "to" means: an id, "parent", or nothing
 // for the most recent foreground agent.
-func (s *AgentSystem) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
+func (s *Subagents) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
 	var none claybot.Agent
 	id := claybot.AgentID(strings.TrimSpace(to))
 	switch {
@@ -174,7 +174,7 @@ func (s *AgentSystem) target(ctx context.Context, from claybot.Agent, to string)
 }
 
 // known finds an agent within reach; those of other owners do not exist.
-func (s *AgentSystem) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
+func (s *Subagents) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && !s.People.Reaches(from.Descriptor, e.Descriptor) {
 		return e, fmt.Errorf("there is no agent %.40q; list_agents shows those you can reach", string(id))
@@ -183,7 +183,7 @@ func (s *AgentSystem) known(ctx context.Context, from claybot.Agent, id claybot.
 }
 
 // ListAgents implements tools.Agents.
-func (s *AgentSystem) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
+func (s *Subagents) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	var list []tools.AgentInfo
 	for e, err := range s.Index.IndexedAgents(ctx) {
 		if err != nil {
@@ -192,7 +192,7 @@ func (s *AgentSystem) ListAgents(ctx context.Context, env tools.Env) ([]tools.Ag
 		if !s.People.Reaches(env.Agent.Descriptor, e.Descriptor) {
 			continue
 		}
-		info, err := s.info(ctx, e)
+		info, err := s.Info(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -202,8 +202,8 @@ func (s *AgentSystem) ListAgents(ctx context.Context, env tools.Env) ([]tools.Ag
 	return list, nil
 }
 
-// info is what other agents are shown of an agent.
-func (s *AgentSystem) info(ctx context.Context, e storage.IndexEntry) (tools.AgentInfo, error) {
+// Info is what other agents are shown of an agent.
+func (s *Subagents) Info(ctx context.Context, e storage.IndexEntry) (tools.AgentInfo, error) {
 	d := e.Descriptor
 	info := tools.AgentInfo{ID: e.ID, Type: string(d.Type), Name: d.Name, Parent: d.Parent, State: "idle"}
 	if d.Foreground() {
@@ -226,7 +226,7 @@ func (s *AgentSystem) info(ctx context.Context, e storage.IndexEntry) (tools.Age
 }
 
 // ReadAgentHistory implements tools.Agents.
-func (s *AgentSystem) ReadAgentHistory(ctx context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
+func (s *Subagents) ReadAgentHistory(ctx context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
 	if last < 1 || last > maxHistoryRead {
 		return nil, fmt.Errorf("last is %d; want 1 to %d", last, maxHistoryRead)
 	}
@@ -242,7 +242,7 @@ func (s *AgentSystem) ReadAgentHistory(ctx context.Context, env tools.Env, id st
 }
 
 // StopAgent implements tools.Agents.
-func (s *AgentSystem) StopAgent(ctx context.Context, env tools.Env, id string) (int, error) {
+func (s *Subagents) StopAgent(ctx context.Context, env tools.Env, id string) (int, error) {
 	e, err := s.known(ctx, env.Agent, claybot.AgentID(id))
 	if err != nil {
 		return 0, err
@@ -254,15 +254,15 @@ func (s *AgentSystem) StopAgent(ctx context.Context, env tools.Env, id string) (
 	if !below {
 		return 0, fmt.Errorf("agent %s is not one of yours; only the agents that you or your subagents started can be stopped", e.ID)
 	}
-	n := s.stopBelow(ctx, e.ID, "parent")
-	if s.stop(ctx, e, "parent") {
+	n := s.HaltBelow(ctx, e.ID, "parent")
+	if s.Halt(ctx, e, "parent") {
 		n++
 	}
 	return n, nil
 }
 
 // descends reports whether an agent was made by ancestor or below it.
-func (s *AgentSystem) descends(ctx context.Context, d claybot.Descriptor, ancestor claybot.AgentID) (bool, error) {
+func (s *Subagents) descends(ctx context.Context, d claybot.Descriptor, ancestor claybot.AgentID) (bool, error) {
 	for d.Parent != "" {
 		if d.Parent == ancestor {
 			return true, nil

@@ -1,4 +1,4 @@
-package agentsystem
+package subagents
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // AskAgent implements tools.Agents.
-func (s *AgentSystem) AskAgent(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (tools.Result, error) {
+func (s *Subagents) AskAgent(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (tools.Result, error) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return tools.Result{}, errors.New("text must not be empty")
@@ -44,7 +44,7 @@ func (s *AgentSystem) AskAgent(ctx context.Context, env tools.Env, to, text stri
 
 // asked returns the question of a call: the one that was posted before, or one
 // that it posts now. It needs starting.
-func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (claybot.AgentMessage, error) {
+func (s *Subagents) asked(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (claybot.AgentMessage, error) {
 	id := claybot.MessageID("ask/" + env.UID(0))
 	r, err := s.Inbox.Receipt(ctx, id)
 	if err == nil {
@@ -67,7 +67,7 @@ func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string,
 	m := claybot.AgentMessage{
 		ID: id, Type: claybot.MessageSystem, Kind: claybot.KindMessage, Text: claybot.Clean(text), At: claybot.Now(),
 		From:     claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops:     s.turns.Of(env.Run).Hops() + 1,
+		Hops:     s.Work.Of(env.Run).Hops() + 1,
 		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, 0)},
 		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted,
 		Route: &claybot.Route{}, // the asker alone hears the answer
@@ -81,7 +81,7 @@ func (s *AgentSystem) asked(ctx context.Context, env tools.Env, to, text string,
 
 // waitsFor lists the agents that wait for the caller, directly or through
 // others: those whose questions its run works on, and whose wait in its inbox.
-func (s *AgentSystem) waitsFor(ctx context.Context, env tools.Env) ([]claybot.AgentID, error) {
+func (s *Subagents) waitsFor(ctx context.Context, env tools.Env) ([]claybot.AgentID, error) {
 	var found []claybot.AgentID
 	todo := []claybot.AgentID{env.Agent.ID}
 	for len(todo) > 0 {
@@ -102,7 +102,7 @@ func (s *AgentSystem) waitsFor(ctx context.Context, env tools.Env) ([]claybot.Ag
 }
 
 // askers are the agents that wait for what an agent works on or will.
-func (s *AgentSystem) askers(ctx context.Context, id claybot.AgentID) ([]claybot.AgentID, error) {
+func (s *Subagents) askers(ctx context.Context, id claybot.AgentID) ([]claybot.AgentID, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil {
 		return nil, storage.Ignore(err, storage.ErrNotFound)

@@ -1,4 +1,14 @@
-package agentsystem
+// Package subagents lets agents deal with other agents: it starts subagents, asks them and
+// waits for their answers, passes messages between agents, stops them with their parents,
+// and keeps reminders.
+//
+// It guarantees that whatever a call creates has an id made of the run and the call, so a
+// call that is repeated after a crash finds what it created; that the limits of depth,
+// number and exchanges hold across concurrent calls; and that work which ends outside a
+// run is reported once.
+//
+// The package must not import what runs agents or takes in messages; see Intake.
+package subagents
 
 import (
 	"context"
@@ -18,7 +28,7 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-var _ tools.Agents = (*AgentSystem)(nil)
+var _ tools.Agents = (*Subagents)(nil)
 
 // The bounds of waiting for others.
 const (
@@ -33,7 +43,7 @@ const (
 )
 
 // StartSubagent implements tools.Agents.
-func (s *AgentSystem) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
+func (s *Subagents) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
 	started, err := s.startAll(ctx, env, []tools.Subagent{t}, false)
 	if err != nil {
 		return "", err
@@ -42,7 +52,7 @@ func (s *AgentSystem) StartSubagent(ctx context.Context, env tools.Env, t tools.
 }
 
 // SpawnAndWait implements tools.Agents.
-func (s *AgentSystem) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
+func (s *Subagents) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
 	children, err := s.startAll(ctx, env, tasks, true)
 	if err != nil {
 		return tools.Result{}, err
@@ -81,7 +91,7 @@ func fitAnswers(answers []claybot.Answer) (string, error) {
 
 // answers reads what has come for a paused run. It is nil while something is
 // missing that may still come; later, what is missing is an error of its own.
-func (s *AgentSystem) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Answer, error) {
+func (s *Subagents) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Answer, error) {
 	answers := make([]claybot.Answer, len(wait.Answers))
 	late := claybot.Now() >= wait.Until
 	for i, id := range wait.Answers {
@@ -104,7 +114,7 @@ func (s *AgentSystem) answers(ctx context.Context, wait claybot.Awaiting) ([]cla
 
 // startAll makes one subagent for each task, all or none, and posts what they
 // are to do. A call that is made again finds what it made the first time.
-func (s *AgentSystem) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
+func (s *Subagents) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
 	for i, t := range tasks {
 		if err := s.checkTask(env, t); err != nil {
 			if len(tasks) > 1 {
@@ -120,7 +130,7 @@ func (s *AgentSystem) startAll(ctx context.Context, env tools.Env, tasks []tools
 		return nil, err
 	}
 	if !again {
-		if err := s.far(ctx, env, s.turns.Of(env.Run).Hops()+1); err != nil {
+		if err := s.far(ctx, env, s.Work.Of(env.Run).Hops()+1); err != nil {
 			return nil, err
 		}
 		if err := s.room(ctx, env, len(tasks)); err != nil {
@@ -144,7 +154,7 @@ type started struct {
 
 // startedBefore finds the i-th subagent of a call by its task, which is known
 // also when the agent is gone.
-func (s *AgentSystem) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
+func (s *Subagents) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
 	r, err := s.Inbox.Receipt(ctx, taskID(env.UID(i)))
 	if errors.Is(err, storage.ErrNotFound) {
 		return started{}, false, nil
@@ -156,7 +166,7 @@ func (s *AgentSystem) startedBefore(ctx context.Context, env tools.Env, i int) (
 }
 
 // checkTask refuses what a subagent cannot be given.
-func (s *AgentSystem) checkTask(env tools.Env, t tools.Subagent) error {
+func (s *Subagents) checkTask(env tools.Env, t tools.Subagent) error {
 	if strings.TrimSpace(t.Task) == "" {
 		return errors.New("task must not be empty")
 	}
@@ -168,7 +178,7 @@ func (s *AgentSystem) checkTask(env tools.Env, t tools.Subagent) error {
 	}
 	if t.Model != "" && t.Model != s.own(env).Model {
 		var models []string
-		if list := s.Society().Models; list != nil {
+		if list := s.Limits().Models; list != nil {
 			models = list(env.Agent)
 		}
 		if !slices.Contains(models, t.Model) {
@@ -176,7 +186,7 @@ func (s *AgentSystem) checkTask(env tools.Env, t tools.Subagent) error {
 		}
 	}
 	own := s.own(env).Tools
-	if known := s.Society().Tools; known != nil {
+	if known := s.Limits().Tools; known != nil {
 		own = known(env.Agent)
 	}
 	for _, name := range t.Tools {
@@ -188,7 +198,7 @@ func (s *AgentSystem) checkTask(env tools.Env, t tools.Subagent) error {
 }
 
 // own are the background settings of the caller.
-func (s *AgentSystem) own(env tools.Env) claybot.Background {
+func (s *Subagents) own(env tools.Env) claybot.Background {
 	if b := env.Agent.State.Background; b != nil {
 		return *b
 	}
@@ -197,8 +207,8 @@ func (s *AgentSystem) own(env tools.Env) claybot.Background {
 
 // room refuses n more subagents where the limits do not allow them. It needs
 // starting.
-func (s *AgentSystem) room(ctx context.Context, env tools.Env, n int) error {
-	limits, caller := s.Society(), env.Agent
+func (s *Subagents) room(ctx context.Context, env tools.Env, n int) error {
+	limits, caller := s.Limits(), env.Agent
 	if caller.Descriptor.Depth >= limits.MaxDepth {
 		return fmt.Errorf("subagents may be nested %d deep at most; do this yourself", limits.MaxDepth)
 	}
@@ -235,7 +245,7 @@ func root(a claybot.Agent) claybot.AgentID {
 }
 
 // child describes the i-th subagent of a call.
-func (s *AgentSystem) child(env tools.Env, i int, name string) claybot.Descriptor {
+func (s *Subagents) child(env tools.Env, i int, name string) claybot.Descriptor {
 	parent := env.Agent
 	d := claybot.Descriptor{
 		Type: claybot.AgentSubagent, UID: env.UID(i), Parent: parent.ID, Name: connectors.OneLine(claybot.Clean(name), 80),
@@ -243,7 +253,7 @@ func (s *AgentSystem) child(env tools.Env, i int, name string) claybot.Descripto
 		Profile: parent.Descriptor.Profile,
 	}
 	if d.Profile == "" {
-		d.Profile = s.Profile(parent.Descriptor).Name
+		d.Profile = s.Profile(parent.Descriptor)
 	}
 	return d
 }
@@ -265,14 +275,14 @@ func patience(d time.Duration) time.Duration {
 
 // start makes one subagent and posts its task; both are done once, however
 // often the call is made.
-func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
+func (s *Subagents) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
 	d := s.child(env, i, t.Name)
 	known, ok, err := s.startedBefore(ctx, env, i)
 	if err != nil {
 		return started{}, err
 	}
 	if ok {
-		s.turns.Of(env.Run).Tell(runs.Started(env.Run, known.id, d.Name)) // a crash may have come before
+		s.Work.Of(env.Run).Tell(runs.Started(env.Run, known.id, d.Name)) // a crash may have come before
 		return known, nil
 	}
 	own := s.own(env)
@@ -290,9 +300,9 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 	m := claybot.AgentMessage{
 		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops: s.turns.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
+		Hops: s.Work.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
 	}
-	m.Root = s.turns.Of(env.Run).Root(env.Run)
+	m.Root = s.Work.Of(env.Run).Root(env.Run)
 	if t.Report {
 		m.Report = env.Agent.ID
 	}
@@ -300,16 +310,16 @@ func (s *AgentSystem) start(ctx context.Context, env tools.Env, i int, t tools.S
 		m.Awaited = &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, i)}
 		m.Deadline = claybot.At(time.Now().Add(patience(t.Timeout)))
 	}
-	if _, err := s.acceptFor(ctx, agent, m); err != nil {
+	if _, err := s.Intake.Accept(ctx, agent, m); err != nil {
 		return started{}, fmt.Errorf("give the subagent its task: %w", err)
 	}
-	s.turns.Of(env.Run).Tell(runs.Started(env.Run, agent.ID, d.Name))
+	s.Work.Of(env.Run).Tell(runs.Started(env.Run, agent.ID, d.Name))
 	return started{agent.ID, m.Deadline}, nil
 }
 
 // archived reports whether a subagent has been quiet for so long that it is not
 // written to any more.
-func (s *AgentSystem) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
+func (s *Subagents) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
 	if e.Descriptor.Type != claybot.AgentSubagent || e.Busy {
 		return false, nil
 	}

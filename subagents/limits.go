@@ -1,4 +1,4 @@
-package agentsystem
+package subagents
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Society is what agents may do with each other.
-type Society struct {
+// Limits are what agents may do with each other.
+type Limits struct {
 	MaxDepth    int // of a chain of subagents below a root
 	MaxChildren int // of one parent that are at work at the same time
 	MaxStarts   int // of subagents below one root in an hour
@@ -24,8 +24,8 @@ type Society struct {
 	Models func(claybot.Agent) []string
 }
 
-// DefaultSociety is how agents live together where nothing is configured.
-var DefaultSociety = Society{MaxDepth: 3, MaxChildren: 8, MaxStarts: 30}
+// DefaultLimits are how agents live together where nothing is configured.
+var DefaultLimits = Limits{MaxDepth: 3, MaxChildren: 8, MaxStarts: 30}
 
 // archivedAfter is how long a subagent may be quiet and still be written to.
 const archivedAfter = 7 * 24 * time.Hour

@@ -1,4 +1,4 @@
-package agentsystem
+package subagents
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// awaits reports whether somebody still waits for the end of the run: his own
+// Awaits reports whether somebody still waits for the end of the run: his own
 // has not ended, and he was not deleted.
-func (s *AgentSystem) awaits(ctx context.Context, a claybot.Awaited) (bool, error) {
+func (s *Subagents) Awaits(ctx context.Context, a claybot.Awaited) (bool, error) {
 	run, err := s.Runs.Run(ctx, a.Run)
 	if err != nil {
 		return false, storage.Ignore(err, storage.ErrNotFound)
@@ -21,9 +21,9 @@ func (s *AgentSystem) awaits(ctx context.Context, a claybot.Awaited) (bool, erro
 	return !run.State.Ended(), nil
 }
 
-// hearer is who hears of the end of an agent's run: the agent id; where that is
+// Hearer is who hears of the end of an agent's run: the agent id; where that is
 // gone, the most recent foreground agent of the owner, or nobody.
-func (s *AgentSystem) hearer(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
+func (s *Subagents) Hearer(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err == nil {
 		var archived bool
@@ -42,8 +42,8 @@ func (s *AgentSystem) hearer(ctx context.Context, d claybot.Descriptor, self, id
 	return claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, err
 }
 
-// stopAwaited stops the subagents whose ends the ended run had waited for.
-func (s *AgentSystem) stopAwaited(ctx context.Context, id claybot.AgentID, run claybot.RunID) {
+// StopAwaited stops the subagents whose ends the ended run had waited for.
+func (s *Subagents) StopAwaited(ctx context.Context, id claybot.AgentID, run claybot.RunID) {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
 		s.Log.Error("cannot look for the helpers of an ended run", "agent", id, "run", run, "err", err)
@@ -57,13 +57,13 @@ func (s *AgentSystem) stopAwaited(ctx context.Context, id claybot.AgentID, run c
 		if err != nil || r.Message.Awaited == nil || r.Message.Awaited.Run != run {
 			continue // it was started for itself
 		}
-		s.stop(ctx, c, "parent")
+		s.Halt(ctx, c, "parent")
 	}
 }
 
-// stopOrphans stops subagents that are waited for by a run that has ended: the
+// StopOrphans stops subagents that are waited for by a run that has ended: the
 // process died after that end and before it could stop them.
-func (s *AgentSystem) stopOrphans(ctx context.Context) {
+func (s *Subagents) StopOrphans(ctx context.Context) {
 	for e, err := range s.Index.IndexedAgents(ctx) {
 		if err != nil {
 			s.Log.Error("cannot look for helpers that nobody waits for", "err", err)
@@ -77,34 +77,34 @@ func (s *AgentSystem) stopOrphans(ctx context.Context) {
 			continue
 		}
 		if run, err := s.Runs.Run(ctx, r.Message.Awaited.Run); err == nil && run.State.Ended() {
-			s.stop(ctx, e, "parent")
+			s.Halt(ctx, e, "parent")
 		}
 	}
 }
 
-// stop ends what an agent does and drops what waits for it. It returns whether
+// Halt ends what an agent does and drops what waits for it. It returns whether
 // there was something to end; what fails is logged, as nobody can do more.
-func (s *AgentSystem) stop(ctx context.Context, e storage.IndexEntry, by string) bool {
+func (s *Subagents) Halt(ctx context.Context, e storage.IndexEntry, by string) bool {
 	dropped, err := s.Inbox.Drop(ctx, e.ID, "stopped")
 	if err != nil {
 		s.Log.Error("cannot drop what waits for a stopped agent", "agent", e.ID, "err", err)
 	}
-	s.reject(e.ID, ErrDropped, dropped...)
-	done, err := s.boxes.Post(ctx, storage.Posting{To: e.ID, By: by, Message: claybot.AgentMessage{
+	s.Intake.Dropped(e.ID, dropped...)
+	done, err := s.Poster.Post(ctx, storage.Posting{To: e.ID, By: by, Message: claybot.AgentMessage{
 		ID: claybot.MessageID("stop/" + runs.NewID()), Type: claybot.MessageCancel, At: claybot.Now(),
 	}})
 	if err != nil {
 		s.Log.Error("cannot stop an agent", "agent", e.ID, "err", err)
 	}
 	if by == people.Operator && len(dropped) > 0 && done.Canceled == "" {
-		s.tellLost(ctx, e, string(dropped[0]), claybot.RunError{Code: "canceled", Text: "stopped by the operator before it began"})
+		s.TellLost(ctx, e, string(dropped[0]), claybot.RunError{Code: "canceled", Text: "stopped by the operator before it began"})
 	}
 	return done.Canceled != "" || len(dropped) > 0
 }
 
-// stopBelow stops all descendants of an agent and returns how many were at
+// HaltBelow stops all descendants of an agent and returns how many were at
 // work.
-func (s *AgentSystem) stopBelow(ctx context.Context, id claybot.AgentID, by string) int {
+func (s *Subagents) HaltBelow(ctx context.Context, id claybot.AgentID, by string) int {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
 		s.Log.Error("cannot list the helpers of an agent", "agent", id, "err", err)
@@ -112,19 +112,19 @@ func (s *AgentSystem) stopBelow(ctx context.Context, id claybot.AgentID, by stri
 	}
 	n := 0
 	for _, c := range children {
-		if c.Busy && s.stop(ctx, c, by) {
+		if c.Busy && s.Halt(ctx, c, by) {
 			n++
 		}
-		n += s.stopBelow(ctx, c.ID, by)
+		n += s.HaltBelow(ctx, c.ID, by)
 	}
 	return n
 }
 
-// busyBelow reports whether a descendant of an agent is at work.
-func (s *AgentSystem) busyBelow(ctx context.Context, id claybot.AgentID) bool {
+// BusyBelow reports whether a descendant of an agent is at work.
+func (s *Subagents) BusyBelow(ctx context.Context, id claybot.AgentID) bool {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
 		return false // it only chooses the words of an answer
 	}
-	return slices.ContainsFunc(children, func(c storage.IndexEntry) bool { return c.Busy || s.busyBelow(ctx, c.ID) })
+	return slices.ContainsFunc(children, func(c storage.IndexEntry) bool { return c.Busy || s.BusyBelow(ctx, c.ID) })
 }

@@ -1,4 +1,4 @@
-package agentsystem
+package subagents
 
 import (
 	"context"
@@ -8,23 +8,23 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// tellLost sees to it that somebody hears of a subagent's work that ended
+// TellLost sees to it that somebody hears of a subagent's work that ended
 // outside a run, unless he has already: its parent, or the most recent agent of
 // its owner.
-func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
+func (s *Subagents) TellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
 	if e.Descriptor.Type != claybot.AgentSubagent {
 		return
 	}
-	if s.waited(ctx, e) {
+	if s.Waited(ctx, e) {
 		return // the answer says so
 	}
 	id := claybot.MessageID("failure/" + work)
 	if _, err := s.Inbox.Receipt(ctx, id); err == nil {
 		return
 	}
-	to, err := s.hearer(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
+	to, err := s.Hearer(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
 	if err == nil && to.ID != "" {
-		_, err = s.acceptFor(ctx, to, claybot.AgentMessage{
+		_, err = s.Intake.Accept(ctx, to, claybot.AgentMessage{
 			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
 			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
 			Text: texts.HelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
@@ -35,13 +35,13 @@ func (s *AgentSystem) tellLost(ctx context.Context, e storage.IndexEntry, work s
 	}
 }
 
-// waited reports whether a run waits for the result of a subagent. It is true as well
+// Waited reports whether a run waits for the result of a subagent. It is true as well
 // when that is not known.
-func (s *AgentSystem) waited(ctx context.Context, e storage.IndexEntry) bool {
+func (s *Subagents) Waited(ctx context.Context, e storage.IndexEntry) bool {
 	r, err := s.Inbox.Receipt(ctx, taskID(e.Descriptor.UID))
 	if err != nil || r.Message.Awaited == nil {
 		return false
 	}
-	waits, err := s.awaits(ctx, *r.Message.Awaited)
+	waits, err := s.Awaits(ctx, *r.Message.Awaited)
 	return waits || err != nil
 }

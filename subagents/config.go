@@ -1,0 +1,96 @@
+package subagents
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+)
+
+// Agents creates and reads agents; see storage.Agents.
+type Agents interface {
+	NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (claybot.Agent, error)
+	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
+	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
+}
+
+// Index finds agents; see storage.Index and storage.AgentReader.
+type Index interface {
+	IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error)
+	IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
+	IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error]
+	Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error)
+	Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error)
+}
+
+// Inbox reads and drops what waits for an agent; see storage.Inbox and storage.Receipts.
+type Inbox interface {
+	Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
+	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error)
+	Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error)
+}
+
+// Runs loads runs; see storage.Runs.
+type Runs interface {
+	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
+	LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error)
+}
+
+// Poster puts messages into inboxes and wakes their agents; see inbox.Inboxes.
+type Poster interface {
+	Post(ctx context.Context, p storage.Posting) (storage.Posted, error)
+	Wake()
+}
+
+// Clock tells when another member of a cluster may have changed the store; see
+// nodes.Membership.
+type Clock interface {
+	Elsewhere(d time.Duration) <-chan time.Time
+}
+
+// Intake is what takes in messages to agents.
+type Intake struct {
+	// Accept stores a message for a known agent.
+	Accept func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error)
+	// Complete makes a message ready for the inbox of an agent.
+	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
+	// Dropped settles those who wait for messages that will not run.
+	Dropped func(agent claybot.AgentID, ids ...claybot.MessageID)
+}
+
+// Config is what New needs; no field may be nil.
+type Config struct {
+	Agents Agents
+	Index  Index
+	Inbox  Inbox
+	Runs   Runs
+	Later  storage.Reminders
+	Poster Poster
+	Intake Intake
+	People *people.Directory
+	Work   *runs.AtWork
+	Clock  Clock
+	// Limits is read at every decision.
+	Limits func() Limits
+	// Profile is the name of the profile of an agent.
+	Profile func(claybot.Descriptor) string
+	Log     *slog.Logger
+}
+
+// Subagents are the agents that other agents deal with. Its methods are safe for
+// concurrent use.
+type Subagents struct {
+	Config
+	starting sync.Mutex // held while a subagent is started or asked, so that limits hold
+	speech   speech
+	remind   chan struct{} // a reminder was added
+}
+
+// New makes Subagents.
+func New(cfg Config) *Subagents { return &Subagents{Config: cfg, remind: make(chan struct{}, 1)} }
