@@ -92,9 +92,14 @@ type Agent struct {
 }
 
 // AgentState is the mutable part of an agent, the content of state.json. Losing it
-// loses settings, never the conversation.
+// loses settings, never the conversation. Engine, Provider, Permissions and Memory are
+// what was in force when it was written.
 type AgentState struct {
-	Engine     string `json:"engine"`
+	Engine      string       `json:"engine"`
+	Provider    *Provider    `json:"provider"`         // nil until an AgentSystem has written the state
+	Permissions *Permissions `json:"permissions"`      // as Provider
+	Memory      string       `json:"memory,omitempty"` // MemoryOn or MemoryOff
+
 	Routing    *Route `json:"routing"`    // of the newest user message, without its message id
 	LastUserAt Time   `json:"lastUserAt"` // when the newest user message was accepted
 	Usage      Usage  `json:"usage"`      // totals over all runs
@@ -103,6 +108,25 @@ type AgentState struct {
 	Background *Background `json:"background,omitempty"`
 	CreatedAt  Time        `json:"createdAt"`
 	UpdatedAt  Time        `json:"updatedAt"`
+}
+
+// Whether a run of an agent sees the runs before it.
+const (
+	MemoryOn  = "on"
+	MemoryOff = "off"
+)
+
+// A Provider is the model that an agent uses, and the profile that gives it.
+type Provider struct {
+	Profile string `json:"profile"`
+	Model   string `json:"model"`
+}
+
+// Permissions are what an agent may do.
+type Permissions struct {
+	Tools struct {
+		Allow []string `json:"allow"` // the names of the tools that it may use
+	} `json:"tools"`
 }
 
 // Settings are what an operator has changed for one agent. What is nil or empty

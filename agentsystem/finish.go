@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -278,8 +279,8 @@ func (p *pass) result(o storage.Outcome) Result {
 	return r
 }
 
-// saveState writes state.json when the agent's place changed, and for the
-// counters now and then. It is a copy for people and exports: the counters
+// saveState writes state.json when the agent's place or its engine, model or memory
+// changed, after its first run, and for the counters now and then. The counters
 // themselves are in the index.
 func (p *pass) saveState(ctx context.Context) {
 	st := p.agent.State
@@ -294,7 +295,7 @@ func (p *pass) saveState(ctx context.Context) {
 		moved = st.Routing == nil || *st.Routing != *m.Route
 		st.Routing = m.Route
 	}
-	if !moved && now-st.UpdatedAt < claybot.Time(stateEvery.Milliseconds()) {
+	if !moved && !p.profileChanged(st) && now-st.UpdatedAt < claybot.Time(stateEvery.Milliseconds()) {
 		return
 	}
 	entry, err := p.Index.IndexedAgentByID(ctx, p.agent.ID)
@@ -302,12 +303,23 @@ func (p *pass) saveState(ctx context.Context) {
 		p.log.Warn("cannot read the counters of the agent", "err", err)
 		return
 	}
+	agent := p.agent
+	agent.State = st
+	st = p.InForce(agent, p.settings.of(agent.ID))
 	st.UpdatedAt, st.LastUserAt = now, entry.LastUserAt
 	st.Usage = entry.Usage.Add(p.usage)
 	st.Context = p.context
 	if err := p.Agents.SaveState(ctx, p.box.Lease, st); err != nil {
 		p.log.Warn("cannot save the agent's state", "err", err)
 	}
+}
+
+// profileChanged reports that the state has another engine, model or memory than is in
+// force, or was not saved since the agent was created.
+func (p *pass) profileChanged(st claybot.AgentState) bool {
+	q := p.profileOf(p.agent.ID, p.agent.Descriptor)
+	return st.Provider == nil || st.Usage.LLMCalls == 0 && p.usage.LLMCalls > 0 || st.Engine != cmp.Or(q.Engine, claybot.EngineReact) ||
+		st.Background == nil && st.Provider.Model != q.Model || st.Provider.Profile != q.Name || q.Forget != (st.Memory == claybot.MemoryOff)
 }
 
 // mayBeNoReply reports whether a text may become the word for silence as it

@@ -92,7 +92,11 @@ func (s *AgentSystem) OwnSettings(id claybot.AgentID) claybot.Settings { return 
 // profileOf is how an agent behaves now: its profile, and above it what was
 // changed for it alone.
 func (s *AgentSystem) profileOf(id claybot.AgentID, d claybot.Descriptor) Profile {
-	p, own := s.Profile(d), s.settings.of(id)
+	return s.profileWith(d, s.settings.of(id))
+}
+
+func (s *AgentSystem) profileWith(d claybot.Descriptor, own claybot.Settings) Profile {
+	p := s.Profile(d)
 	p.Model, p.Engine = cmp.Or(own.Model, p.Model), cmp.Or(own.Engine, p.Engine)
 	p.Policy.WhenBusy = cmp.Or(inbox.WhenBusy(own.WhenBusy), p.Policy.WhenBusy)
 	p.Policy.ProcessBuffer = cmp.Or(inbox.ProcessBuffer(own.ProcessBuffer), p.Policy.ProcessBuffer)
@@ -101,6 +105,33 @@ func (s *AgentSystem) profileOf(id claybot.AgentID, d claybot.Descriptor) Profil
 	}
 	return p
 }
+
+// InForce is the state of an agent with what its profile and its own settings say now.
+func (s *AgentSystem) InForce(a claybot.Agent, own claybot.Settings) claybot.AgentState {
+	p, st := s.profileWith(a.Descriptor, own), a.State
+	st.Engine, st.Memory = cmp.Or(p.Engine, claybot.EngineReact), claybot.MemoryOn
+	if p.Forget {
+		st.Memory = claybot.MemoryOff
+	}
+	st.Provider = &claybot.Provider{Profile: p.Name, Model: p.Model}
+	if b := st.Background; b != nil {
+		st.Provider.Model = cmp.Or(own.Model, b.Model, p.Model)
+	}
+	st.Permissions = new(claybot.Permissions)
+	st.Permissions.Tools.Allow = s.allowed(a, own)
+	return st
+}
+
+// allowed are the tools that an agent may use.
+func (s *AgentSystem) allowed(a claybot.Agent, own claybot.Settings) []string {
+	if s.Tools == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.Tools(a), func(t string) bool { return own.Tools != nil && !slices.Contains(own.Tools, t) })
+}
+
+// ReloadSettings reads the settings of agents again, which somebody changed in the store.
+func (s *AgentSystem) ReloadSettings(ctx context.Context) error { return s.settings.load(ctx, s.Index) }
 
 func (s *AgentSystem) waitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
 	return s.profileOf(id, d).Policy.Wait()
@@ -131,10 +162,7 @@ func (s *AgentSystem) Settings(ctx context.Context, id claybot.AgentID) (Setting
 	}
 	if s.Tools != nil {
 		v.Tools = s.Tools(agent)
-		v.Now.Tools = v.Tools
-		if own.Tools != nil {
-			v.Now.Tools = slices.DeleteFunc(slices.Clone(v.Tools), func(t string) bool { return !slices.Contains(own.Tools, t) })
-		}
+		v.Now.Tools = s.allowed(agent, own)
 	}
 	return v, nil
 }

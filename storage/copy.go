@@ -50,8 +50,8 @@ type Table struct {
 	// Serial is the column that the store counts up by itself; it goes on behind
 	// the largest number.
 	Serial string
-	// Agent, when it is set, leaves out the rows of other agents: of agents, records
-	// and results alone.
+	// Agent, when it is set, leaves out the rows of other agents: of agents, records,
+	// results and settings alone.
 	Agent string
 }
 
@@ -76,6 +76,7 @@ const (
 	TableResults    = "results"
 	TableTree       = "tree"
 	TableMarks      = "marks"
+	TableSettings   = "settings"
 	TableDocuments  = "documents"
 	TableSequences  = "sequences"
 	tableFiles      = "attachments"
@@ -98,7 +99,7 @@ func Tables() []Table {
 		table("messages", "rowid", "rowid id agent n type at album run skipped silent awaited reserved body crc"),
 		table("keys", "n", "n key at message"),
 		table("parked", "n", "n id key episode at cause descriptor body crc"),
-		table("settings", "", "agent body"),
+		table(TableSettings, "", "agent body"),
 		table("runs", "rowid", "rowid id agent state last_seq attempts cancel draft messages outcome started ended pruned awaiting"),
 		table("events", "", "run seq v type at data"),
 		table("questions", "", "id run agent asked open body"),

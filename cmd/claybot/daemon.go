@@ -421,6 +421,24 @@ func (d *daemon) onDamage(id claybot.AgentID, sentence string) {
 	}
 }
 
+// inForce is the state of an agent with what applies to it now.
+func (d *daemon) inForce(a claybot.Agent, own claybot.Settings) claybot.AgentState {
+	if d.system == nil { // the stores are opened before it is made
+		return a.State
+	}
+	return d.system.InForce(a, own)
+}
+
+// onSettings reads settings that were found in the file of an agent.
+func (d *daemon) onSettings() {
+	if d.system == nil { // which reads them when it starts
+		return
+	}
+	if err := d.system.ReloadSettings(context.Background()); err != nil {
+		d.log.Warn("cannot read the settings of agents", "err", err)
+	}
+}
+
 // settings are those of an agent, as they are now.
 func (d *daemon) settings(a claybot.Agent) configs.Profile {
 	return d.config.Load().Profile(a.Descriptor)

@@ -112,6 +112,9 @@ func (k *keeper) run(ctx context.Context) error {
 			if err := k.agents.SaveEnds(ctx); err != nil {
 				k.d.log.Warn("cannot record where histories end", "err", err)
 			}
+			if err := k.agents.SaveTotals(ctx); err != nil {
+				k.d.log.Warn("cannot write the totals of some agents into their files", "err", err)
+			}
 			k.markCommits(ctx)
 		case <-overdue.C: // a machine that is off at night gets its copies as well
 			if last := k.results()["copy"]; time.Since(last.At.Time()) > 24*time.Hour {

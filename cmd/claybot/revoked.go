@@ -30,8 +30,9 @@ func ruleKey(agent claybot.AgentID, rule string) string { return "rule/" + strin
 // there afterwards.
 type revocable struct {
 	*sqlite.DB
-	dir string
-	log *slog.Logger
+	agents *files.Store // has the settings of agents
+	dir    string
+	log    *slog.Logger
 
 	mu sync.Mutex // held while the file changes
 }
@@ -64,6 +65,11 @@ func (r *revocable) SetMark(ctx context.Context, key, value string) error {
 	return err
 }
 
+// AgentSettings implements storage.Settings.
+func (r *revocable) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
+	return r.agents.AgentSettings(ctx)
+}
+
 // SaveAgentSettings implements storage.Settings.
 func (r *revocable) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
 	all, err := r.AgentSettings(ctx)
@@ -80,7 +86,7 @@ func (r *revocable) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s
 		kept = append(kept, ruleKey(id, rule))
 	}
 	r.note(gone, nil)
-	err = r.DB.SaveAgentSettings(ctx, id, s)
+	err = r.agents.SaveAgentSettings(ctx, id, s)
 	if err == nil {
 		r.note(nil, kept)
 	}
@@ -143,13 +149,9 @@ func (w withdrawn) String() string {
 // withdraw revokes what a data directory says was revoked after the database approved it.
 // restored says that the database went back to an earlier state.
 func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w withdrawn, err error) {
-	all, err := files.ReadRevoked(dir)
-	if err != nil || len(all.At) == 0 && all.Before == 0 {
+	gone, err := revokedSince(dir, restored)
+	if err != nil || gone == nil {
 		return w, err
-	}
-	gone := func(key string, approved claybot.Time) bool {
-		at, ok := all.At[key]
-		return ok && approved <= at || restored && all.Before > 0 && approved <= all.Before
 	}
 	grants, err := db.Grants(ctx)
 	for _, g := range grants {
@@ -170,7 +172,43 @@ func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w 
 	return w, nil
 }
 
-func withdrawRules(ctx context.Context, db *sqlite.DB, gone func(string, claybot.Time) bool) (names []string, err error) {
+// revokedSince reports what was revoked after it was approved; nil: nothing was.
+func revokedSince(dir string, restored bool) (gone func(key string, approved claybot.Time) bool, err error) {
+	all, err := files.ReadRevoked(dir)
+	if err != nil || len(all.At) == 0 && all.Before == 0 {
+		return nil, err
+	}
+	return func(key string, approved claybot.Time) bool {
+		at, ok := all.At[key]
+		return ok && approved <= at || restored && all.Before > 0 && approved <= all.Before
+	}, nil
+}
+
+// withdrawFromAgents does what withdraw does with the rules in the files of agents, which
+// may have been put back with the database.
+func (r *revocable) withdrawFromAgents(ctx context.Context) error {
+	restored, err := r.Mark(ctx, markRestored)
+	if err != nil {
+		return err
+	}
+	gone, err := revokedSince(r.dir, restored != "")
+	if err != nil || gone == nil {
+		return err
+	}
+	names, err := withdrawRules(ctx, r.agents, gone)
+	if len(names) > 0 {
+		r.log.Warn("revoked approvals withdrawn from the files of agents", "rules", names)
+	}
+	return err
+}
+
+// A settingsStore has the settings of agents.
+type settingsStore interface {
+	AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error)
+	SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
+}
+
+func withdrawRules(ctx context.Context, db settingsStore, gone func(string, claybot.Time) bool) (names []string, err error) {
 	settings, err := db.AgentSettings(ctx)
 	for id, s := range settings {
 		had := len(names)

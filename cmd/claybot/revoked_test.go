@@ -22,7 +22,7 @@ var approvals = []string{"person/telegram/gone", "person/telegram/stays", "perso
 
 // revocable is the database as the daemon has it.
 func (l *life) revocable() *revocable {
-	return &revocable{DB: l.d.keeper.db, dir: l.dir, log: slog.New(slog.DiscardHandler)}
+	return &revocable{DB: l.d.keeper.db, agents: l.d.keeper.agents, dir: l.dir, log: slog.New(slog.DiscardHandler)}
 }
 
 func (l *life) theAgent() claybot.AgentID {
@@ -78,7 +78,7 @@ func (l *life) approve(key string, yes bool) {
 // approved lists what is approved.
 func (l *life) approved() (keys []string) {
 	l.Helper()
-	db, ctx := l.d.keeper.db, l.Context()
+	db, ctx := l.revocable(), l.Context()
 	grants, err := db.Grants(ctx)
 	for _, g := range grants {
 		keys = append(keys, personKey(g.Connector, g.Subject))

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
 	"github.com/claybot/claybot/tools/web/webtest"
@@ -124,6 +125,10 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 		r.last = r.telegram.Say(chat, user, args[2])
 	case len(args) == 1 && args[0] == "forget": // telegram forget: of all polls only the first arrives
 		r.telegram.Fail(telegramtest.Fault{Method: "getUpdates", Skip: 1, Times: -1, Drop: true})
+	case len(args) == 2 && args[0] == "next": // telegram next ID: of the next update
+		id, err := strconv.ParseInt(args[1], 10, 64)
+		ts.Check(err)
+		r.telegram.SetNextUpdateID(id)
 	case len(args) == 1 && args[0] == "heal":
 		r.telegram.Heal()
 	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // telegram expect CHAT REGEXP [VARIABLE]
@@ -167,7 +172,7 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("update %d was confirmed; unconfirmed are %v", r.last, n)
 		}
 	default:
-		ts.Fatalf("usage: telegram say|expect|expect-none|said|shows|edited|forget|heal|menu|unconfirmed ...")
+		ts.Fatalf("usage: telegram say|expect|expect-none|said|shows|edited|forget|next|heal|menu|unconfirmed ...")
 	}
 }
 
@@ -277,6 +282,14 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 200 * time.Millisecond, Fault: openaitest.FaultStall, CutAt: 12_000})
 	case len(args) == 2 && args[0] == "fail": // model fail FAULT
 		r.model.Script(openaitest.Reply{Text: "never seen", Fault: openaitest.Fault(args[1]), RetryAfter: "50"})
+	case len(args) == 2 && args[0] == "heard": // model heard REGEXP: in the conversation of any request
+		re, err := regexp.Compile(args[1])
+		ts.Check(err)
+		until(ts, func() (bool, string) {
+			return slices.ContainsFunc(r.model.Requests(), func(q openaitest.Request) bool {
+				return slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
+			}), "no request has it"
+		})
 	case len(args) == 2 && args[0] == "called": // model called N: waits until it was, and so often
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)

@@ -46,6 +46,7 @@ const storageURL = "CLAYBOT_STORAGE_URL"
 //	postgres role GRANT...         the URL of a new role with these rights alone
 //	postgres limit N               how many connections the role of the URL may have
 //	postgres sql SQL               runs SQL in the database, as the owner of the server
+//	postgres load FILE             runs what pg_dump has written into FILE, which gzip made small
 //	postgres standby               the URL of a copy that only reads
 //	postgres stop|up|freeze|thaw   of a server of its own
 func (r *rig) postgresCommand(ts *testscript.TestScript, args []string) {
@@ -73,6 +74,9 @@ func (r *rig) postgresCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 2 && args[0] == "sql":
 		_, err := r.postgres.Query(ctx, ts.Getenv(storageURL), args[1])
 		ts.Check(err)
+	case len(args) == 2 && args[0] == "load":
+		_, err := r.postgres.Query(ctx, ts.Getenv(storageURL), dumped(ts, args[1]))
+		ts.Check(err)
 	case len(args) == 1 && args[0] == "standby":
 		copied, err := r.postgres.Standby(ctx)
 		ts.Check(err)
@@ -89,7 +93,7 @@ func (r *rig) postgresCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 1 && args[0] == "thaw":
 		ts.Check(r.postgres.Thaw())
 	default:
-		ts.Fatalf("usage: postgres start|with|role|limit|sql|standby|stop|up|freeze|thaw ...")
+		ts.Fatalf("usage: postgres start|with|role|limit|sql|load|standby|stop|up|freeze|thaw ...")
 	}
 }
 

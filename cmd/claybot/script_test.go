@@ -46,8 +46,13 @@ func TestMain(m *testing.M) {
 // commands.
 func TestScript(t *testing.T) {
 	endScriptServer(t)
-	testscript.Run(t, testscript.Params{
-		Dir:                "testdata/script",
+	testscript.Run(t, scripts("testdata/script"))
+}
+
+// scripts are those of a directory, which share all commands.
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                dir,
 		RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			for _, v := range []string{
@@ -63,6 +68,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"api":          callAPI,
 			"bytes":        writeBytes,
 			"capture":      capture,
 			"damage":       damageFile,
@@ -84,11 +90,12 @@ func TestScript(t *testing.T) {
 			"slack":        withRig((*rig).slackCommand),
 			"telegram":     withRig((*rig).telegramCommand),
 			"tmpfs":        withRig((*rig).tmpfs),
+			"unpack":       unpack,
 			"until":        untilStatus,
 			"until-prints": untilPrints,
 			"wait-ready":   withRig((*rig).waitReady),
 		},
-	})
+	}
 }
 
 // expand puts the values of variables into a file: expand FILE. $claybot is the

@@ -76,10 +76,17 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 	if err != nil {
 		return err
 	}
-	d.db, d.stores.close = &revocable{DB: db, dir: c.DataDir, log: d.log}, []io.Closer{db}
-	agents, err := files.Open(files.Config{Dir: c.DataDir, Index: db, Log: d.log, OnDamage: d.onDamage})
+	all := &revocable{DB: db, dir: c.DataDir, log: d.log}
+	d.db, d.stores.close = all, []io.Closer{db}
+	agents, err := files.Open(files.Config{
+		Dir: c.DataDir, Index: db, Log: d.log, OnDamage: d.onDamage, InForce: d.inForce, OnSettings: d.onSettings,
+	})
 	if err != nil {
 		return err
+	}
+	all.agents = agents
+	if err := all.withdrawFromAgents(ctx); err != nil {
+		d.log.Warn("failed to compare the rules of agents with revoked.json", "err", err)
 	}
 	d.keeper = &keeper{d: d, db: db, agents: agents, broken: broken}
 	d.agents, d.stores.close = agents, []io.Closer{d.keeper, agents, db}

@@ -191,6 +191,8 @@ func (a *Archive) Rows(ctx context.Context, t storage.Table) iter.Seq2[storage.R
 		return a.tree(ctx)
 	case storage.TableMarks:
 		return a.marks(ctx, t)
+	case storage.TableSettings:
+		return a.settings(ctx, t)
 	}
 	return a.cfg.Tables.Rows(ctx, t)
 }
@@ -211,6 +213,8 @@ func (a *Archive) Load(ctx context.Context, t storage.Table, rows iter.Seq2[stor
 		err = a.loadDocuments(ctx, t, rows)
 	case storage.TableTree:
 		err = a.loadTree(ctx, rows)
+	case storage.TableSettings:
+		err = a.loadSettings(ctx, t, rows)
 	default:
 		return a.cfg.Tables.Load(ctx, t, rows)
 	}
@@ -232,10 +236,15 @@ func WriteAgent(ctx context.Context, dir string, from storage.Portable, agent st
 	}
 	t := storage.TableOf(storage.TableAgents)
 	id, descriptor, created := t.Column("id"), t.Column("descriptor"), t.Column("created_at")
+	heard, usage := t.Column("last_user_at"), t.Column("usage")
 	err := each(ctx, of(t.Name), func(r storage.Row) error {
 		found = true
-		return a.makeFolder(dir, text(r[id]), text(r[descriptor]), claybot.Time(number(r[created])), r[len(r)-1])
+		state := withTotals(r[len(r)-1], number(r[heard]), text(r[usage]))
+		return a.makeFolder(dir, text(r[id]), text(r[descriptor]), claybot.Time(number(r[created])), state)
 	})
+	if err == nil && found {
+		err = each(ctx, of(storage.TableSettings), a.putSettings)
+	}
 	if err == nil && !found {
 		err = storage.ErrNotFound
 	}

@@ -65,7 +65,30 @@ func (a *Archive) state(folder string) (any, error) {
 		a.remark("%s/state.json cannot be read and is copied as it is: %v", filepath.Base(folder), err)
 		return string(data), nil
 	}
-	return unversioned(data), nil
+	return withoutSettings(unversioned(data)), nil
+}
+
+// withTotals is the state of an agent with the totals of its row, which are newer. One
+// that cannot be read stays as it is.
+func withTotals(state any, heard int64, usage string) any {
+	all, err := members([]byte(text(state)))
+	if err != nil {
+		return state
+	}
+	var u claybot.Usage
+	if err := json.Unmarshal([]byte(usage), &u); err != nil {
+		return state
+	}
+	for name, v := range map[string]any{"lastUserAt": heard, "usage": u} {
+		if all[name], err = json.Marshal(v); err != nil {
+			return state
+		}
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		return state
+	}
+	return string(b)
 }
 
 const versionMember = `{"v":1,`

@@ -33,6 +33,7 @@ func (s *Store) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err != nil {
 		return failed(fmt.Sprintf("delete agent %s", id), err)
 	}
+	s.own.set(id, claybot.Settings{})
 	if err := errors.Join(s.index.UnindexAgent(ctx, id), s.endings.forget(ctx, id)); err != nil {
 		return failed(fmt.Sprintf("delete agent %s", id), err)
 	}

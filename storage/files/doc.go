@@ -9,7 +9,7 @@
 //	├── unfinished              only while the directory is made as a copy of a store: nobody uses it
 //	├── agents/<cuid2>/
 //	│   ├── descriptor.json     {"v","id","type","createdAt", the fields of claybot.Descriptor}
-//	│   ├── state.json          {"v", the fields of claybot.AgentState, "lastMarker", unknown keys kept}
+//	│   ├── state.json          {"v", the fields of claybot.AgentState, "lastMarker", "settings", unknown keys kept}
 //	│   ├── history.jsonl       one claybot.Record a line; the last members are "off" and "crc"
 //	│   ├── attachments/<id>    files that people sent, each with its <id>.json
 //	│   └── results/<call>.txt  tool results too long for history
@@ -33,6 +33,11 @@
 // first. Nothing before a recorded beginning is read, whatever became of its line;
 // a recorded one that is older than the newest in the file does not count. What is
 // gone, damaged, or shorter than it was is told once to the person and logged.
+//
+// The settings of an agent have their home in "settings" of state.json. The index has a
+// copy of them, so that Open reads the files of those agents alone that have some. A copy
+// that differs when the file is read becomes what the file says; a file without the
+// member, as older versions wrote it, gets it from the copy.
 //
 // Locks. One gate per descriptor makes find-or-create one step; one gate per
 // agent is held while its files are read or written, which is the order of its

@@ -33,6 +33,8 @@ type stateFile struct {
 	claybot.AgentState
 	// Marker is where the conversation begins in history.jsonl.
 	Marker *marker `json:"lastMarker,omitempty"`
+	// Settings are claybot.Settings, null: none; absent in files of older versions.
+	Settings json.RawMessage `json:"settings,omitempty"`
 }
 
 // extras are the members of a document that this version does not know. They

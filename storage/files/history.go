@@ -64,6 +64,7 @@ func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.Histo
 			return err
 		}
 		r.writer = h
+		s.behind.note(r.id)
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,6 +95,7 @@ func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Bac
 		id, now := claybot.NewID(), claybot.Now()
 		a = claybot.Agent{ID: id, Descriptor: d, CreatedAt: now, State: storage.NewState(now)}
 		a.State.Background = b
+		a.State = s.now(a, claybot.Settings{})
 		a = cloned(a) // b is the caller's
 		if err := s.build(a); err != nil {
 			return claybot.Agent{}, err
@@ -138,6 +140,7 @@ func (s *Store) lost(ctx context.Context, id claybot.AgentID, d claybot.Descript
 			return err
 		}
 	}
+	s.own.set(id, claybot.Settings{})
 	return errors.Join(s.index.UnindexAgent(ctx, id), s.endings.forget(ctx, id))
 }
 
@@ -148,7 +151,7 @@ func (s *Store) build(a claybot.Agent) (err error) {
 	if err != nil {
 		return err
 	}
-	state, err := encodeDocument(stateFile{V: version, AgentState: a.State}, nil)
+	state, err := encodeDocument(stateFile{V: version, AgentState: a.State, Settings: noSettings}, nil)
 	if err != nil {
 		return err
 	}
@@ -341,6 +344,7 @@ func (s *Store) reconcile(ctx context.Context) error {
 // adopt indexes agents that only their directories know.
 func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 	found := make(map[claybot.Descriptor]claybot.Agent)
+	own := make(map[claybot.AgentID]claybot.Settings)
 	for id := range ids {
 		d, _, _, damage, err := s.parseDescriptor(id)
 		if err = errors.Join(damage, err); err != nil {
@@ -358,9 +362,16 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 			s.log.Error("agent is for the same user as another and is left as it is", "agent", id, "other", taken)
 			continue
 		}
-		st, err := s.peekState(id)
+		f, err := s.peekState(id)
+		st := f.AgentState
 		if err != nil {
 			st = storage.NewState(d.CreatedAt) // repaired when the agent is loaded
+		}
+		if d.Foreground() {
+			st.LastUserAt = max(st.LastUserAt, s.lastHeard(ctx, id))
+		}
+		if set, ok := readSettings(f.Settings); ok && err == nil {
+			own[id] = set
 		}
 		found[d.Descriptor.Identity()] = claybot.Agent{ID: id, Descriptor: d.Descriptor, CreatedAt: d.CreatedAt, State: st}
 	}
@@ -372,5 +383,27 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 		return nil
 	}
 	s.log.Info("agents indexed from their directories", "agents", len(agents))
-	return s.index.IndexAgents(ctx, agents...)
+	err := s.index.IndexAgents(ctx, agents...)
+	for id, set := range own {
+		if err == nil && !bytes.Equal(settingsBody(set), noSettings) {
+			err = s.own.copy(ctx, id, set)
+			s.own.set(id, set)
+		}
+	}
+	return err
+}
+
+// lastHeard is when the newest message of a person was accepted that a history has; 0 when
+// there is none, or none that can be read.
+func (s *Store) lastHeard(ctx context.Context, id claybot.AgentID) (at claybot.Time) {
+	records, err := s.Records(ctx, id)
+	if err != nil {
+		s.log.Warn("cannot read when an agent was last written to", "agent", id, "err", err)
+	}
+	for _, r := range records {
+		if r.Type == claybot.RecordUser {
+			at = max(at, r.At)
+		}
+	}
+	return at
 }

@@ -85,7 +85,7 @@ func TestUnknownMembersAreKept(t *testing.T) {
 	home := dir + "/agents/" + string(a.ID)
 	for _, file := range []string{"descriptor.json", "state.json"} {
 		doc := readFile(t, home+"/"+file)
-		writeFile(t, home+"/"+file, []byte(`{"permissions":{"web":true,"n":12345678901234567890},"a b":[1,  2],`+doc[1:]))
+		writeFile(t, home+"/"+file, []byte(`{"colours":{"web":true,"n":12345678901234567890},"a b":[1,  2],`+doc[1:]))
 	}
 	s := open(t, Config{Dir: dir, Index: index})
 	a.State.Context = 7

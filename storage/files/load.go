@@ -44,7 +44,7 @@ func (s *Store) load(ctx context.Context, r *resident) error {
 		created = st.CreatedAt // of a rebuilt descriptor
 	}
 	s.residents.publish(r, claybot.Agent{ID: r.id, Descriptor: d.Descriptor, CreatedAt: created, State: st})
-	return nil
+	return s.settle(ctx, r)
 }
 
 // readDescriptor reads descriptor.json, or rebuilds it from the index.
@@ -68,6 +68,9 @@ func (s *Store) readDescriptor(ctx context.Context, id claybot.AgentID) (descrip
 	d = descriptorFile{ID: id, Descriptor: indexed}
 	if st, err := s.peekState(id); err == nil {
 		d.CreatedAt = st.CreatedAt
+	}
+	if e, err := s.index.IndexedAgentByID(ctx, id); err == nil && e.CreatedAt != 0 {
+		d.CreatedAt = e.CreatedAt
 	}
 	if err := s.writeDescriptor(d, nil); err != nil {
 		return d, err
@@ -124,6 +127,9 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.AgentState
 	if damage == nil && f.Marker != nil {
 		r.marker = newest(r.marker, *f.Marker)
 	}
+	if damage == nil {
+		r.settings = f.Settings
+	}
 	if newer := (*newerError)(nil); errors.As(damage, &newer) {
 		return claybot.AgentState{}, damage
 	}
@@ -139,6 +145,7 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.AgentState
 		}
 	}
 	st := storage.NewState(created)
+	r.settings = s.own.body(r.id)
 	if err := s.writeState(r, st); err != nil {
 		return claybot.AgentState{}, err
 	}
@@ -148,14 +155,13 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.AgentState
 }
 
 // peekState reads state.json without repairing it.
-func (s *Store) peekState(id claybot.AgentID) (claybot.AgentState, error) {
+func (s *Store) peekState(id claybot.AgentID) (f stateFile, err error) {
 	data, err := read(s.fs, s.dir(id)+"/state.json", documentLimit)
 	if err != nil {
-		return claybot.AgentState{}, err
+		return f, err
 	}
-	var f stateFile
 	_, err = decodeDocument("state.json", data, &f)
-	return f.AgentState, err
+	return f, err
 }
 
 func (s *Store) writeState(r *resident, st claybot.AgentState) error {
@@ -163,6 +169,7 @@ func (s *Store) writeState(r *resident, st claybot.AgentState) error {
 	if r.marker.Seq > 0 {
 		f.Marker = &r.marker
 	}
+	f.Settings = r.settings
 	data, err := encodeDocument(f, r.extra)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"reflect"
 	"sync"
@@ -162,6 +163,8 @@ type memoryIndex struct {
 	mu   sync.Mutex
 	byID map[claybot.AgentID]storage.IndexEntry
 	fail error // of the next IndexAgents
+	own  map[claybot.AgentID]claybot.Settings
+	cut  error // of all SaveAgentSettings
 }
 
 func (m *memoryIndex) IndexedAgent(_ context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
@@ -214,6 +217,7 @@ func (m *memoryIndex) UnindexAgent(_ context.Context, id claybot.AgentID) error 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byID, id)
+	delete(m.own, id)
 	return nil
 }
 
@@ -231,6 +235,31 @@ func (m *memoryIndex) IndexedAgents(context.Context) iter.Seq2[storage.IndexEntr
 			}
 		}
 	}
+}
+
+func (m *memoryIndex) AgentSettings(context.Context) (map[claybot.AgentID]claybot.Settings, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.own), nil
+}
+
+func (m *memoryIndex) SaveAgentSettings(_ context.Context, id claybot.AgentID, s claybot.Settings) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch _, ok := m.byID[id]; {
+	case m.cut != nil:
+		return m.cut
+	case !ok:
+		return storage.ErrNotFound
+	case reflect.DeepEqual(s, claybot.Settings{}):
+		delete(m.own, id)
+		return nil
+	}
+	if m.own == nil {
+		m.own = make(map[claybot.AgentID]claybot.Settings)
+	}
+	m.own[id] = s
+	return nil
 }
 
 var _ storage.Index = (*memoryIndex)(nil)

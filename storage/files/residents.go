@@ -22,11 +22,13 @@ type resident struct {
 	token    int64    // of the newest lease seen
 	writer   *history // the one that may append
 	extra    extras   // of state.json
+	settings []byte   // of state.json, as JSON; nil: it has none, not even null
 	marker   marker   // where the conversation begins, as far as is recorded; Seq 0: nothing is
 	unsure   bool     // state.json may differ from agent.State
 	cut      int64    // history.jsonl must be cut to this size first; -1: no
 	indebted bool     // a pin is held because of cut
 	reports  []string // damage found and not yet told
+	found    bool     // settings that the index did not have, not yet told
 
 	// Guarded by residents.mu.
 	agent *claybot.Agent // nil before it is loaded; replaced, never changed
@@ -89,6 +91,15 @@ func cloned(a claybot.Agent) claybot.Agent {
 		b := *a.State.Background
 		b.Tools = slices.Clone(b.Tools)
 		a.State.Background = &b
+	}
+	if a.State.Provider != nil {
+		provider := *a.State.Provider
+		a.State.Provider = &provider
+	}
+	if a.State.Permissions != nil {
+		permissions := *a.State.Permissions
+		permissions.Tools.Allow = slices.Clone(permissions.Tools.Allow)
+		a.State.Permissions = &permissions
 	}
 	return a
 }

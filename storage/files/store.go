@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -26,6 +27,12 @@ type Config struct {
 	// OnDamage, if set, is told once per agent that something of it was
 	// damaged, in a sentence for the user. It may call the Store.
 	OnDamage func(id claybot.AgentID, sentence string)
+	// InForce, if set, is the state of an agent with what applies to it now; own are its
+	// settings. It must not call the Store.
+	InForce func(a claybot.Agent, own claybot.Settings) claybot.AgentState
+	// OnSettings, if set, is told that settings were found in a state.json that the index
+	// did not know. It may call the Store.
+	OnSettings func()
 	// FS is the file system; nil is that of the machine.
 	FS FS
 }
@@ -38,6 +45,8 @@ type Store struct {
 	index      storage.Index
 	log        *slog.Logger
 	onDamage   func(claybot.AgentID, string)
+	inForce    func(claybot.Agent, claybot.Settings) claybot.AgentState
+	onSettings func()
 	quarantine *quarantine
 
 	keys      keyGates
@@ -45,6 +54,8 @@ type Store struct {
 	residents *residents
 	tails     *tails
 	endings   *endings
+	own       *ownSettings
+	behind    *behind
 
 	mu      sync.Mutex
 	orphans map[claybot.Descriptor]claybot.Agent // made, not yet indexed; by identity
@@ -72,6 +83,9 @@ func Open(cfg Config) (*Store, error) {
 		residents: newResidents(residentLimit),
 		tails:     newTails(tailsLimit),
 		endings:   newEndings(cfg.Index),
+		inForce:   cfg.InForce,
+		own:       newOwnSettings(cfg.Index),
+		behind:    &behind{agents: make(map[claybot.AgentID]bool)},
 		orphans:   make(map[claybot.Descriptor]claybot.Agent),
 		told:      make(map[claybot.AgentID]bool),
 	}
@@ -90,14 +104,30 @@ func Open(cfg Config) (*Store, error) {
 	if err := s.fs.SyncDir(cfg.Dir); err != nil {
 		return nil, failed("open agents", err)
 	}
-	if err := s.reconcile(context.Background()); err != nil {
+	err := s.own.load(context.Background())
+	if err == nil {
+		err = s.reconcile(context.Background())
+	}
+	if err == nil {
+		err = s.openSettings(context.Background())
+	}
+	if err != nil {
 		return nil, failed("open agents", err)
 	}
+	s.onSettings = cfg.OnSettings // Open has told of those that it found
 	return s, nil
 }
 
+// totalsTime bounds how long Close writes totals.
+const totalsTime = 2 * time.Second
+
 // Close lets go of what is in memory. Histories must be closed before.
 func (s *Store) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), totalsTime)
+	defer cancel()
+	if err := s.saveTotals(ctx, true); err != nil {
+		s.log.Warn("some state.json lack the newest totals, which the index has", "err", err)
+	}
 	s.residents.close()
 	return s.endings.save(context.Background())
 }
@@ -126,19 +156,27 @@ func (s *Store) SaveState(ctx context.Context, l storage.Lease, st claybot.Agent
 		if err := r.admit(l); err != nil {
 			return err
 		}
-		a := *s.residents.agent(r)
-		if !r.unsure && sameState(a.State, st) {
-			return nil
-		}
-		a.State = st
-		r.unsure = true
-		if err := s.writeState(r, st); err != nil {
+		if err := s.putState(r, st); err != nil {
 			return failed(fmt.Sprintf("save state of agent %s", r.id), err)
 		}
-		r.unsure = false
-		s.residents.publish(r, a)
 		return nil
 	})
+}
+
+// putState makes st the state of r, unless it is. It needs the gate.
+func (s *Store) putState(r *resident, st claybot.AgentState) error {
+	if s.same(r, st) {
+		return nil
+	}
+	a := *s.residents.agent(r)
+	a.State = st
+	r.unsure = true
+	if err := s.writeState(r, st); err != nil {
+		return err
+	}
+	r.unsure = false
+	s.residents.publish(r, a)
+	return nil
 }
 
 // admit refuses a lease older than the newest one seen. It needs the gate.
@@ -150,17 +188,9 @@ func (r *resident) admit(l storage.Lease) error {
 	return nil
 }
 
-func sameState(a, b claybot.AgentState) bool {
-	if (a.Routing == nil) != (b.Routing == nil) || a.Routing != nil && *a.Routing != *b.Routing {
-		return false
-	}
-	if x, y := a.Background, b.Background; (x == nil) != (y == nil) || x != nil && (x.Model != y.Model || x.Prompt != y.Prompt ||
-		(x.Tools == nil) != (y.Tools == nil) || !slices.Equal(x.Tools, y.Tools)) {
-		return false
-	}
-	a.Routing, b.Routing = nil, nil
-	a.Background, b.Background = nil, nil
-	return a == b
+// same reports that st is in state.json already. It needs the gate.
+func (s *Store) same(r *resident, st claybot.AgentState) bool {
+	return !r.unsure && reflect.DeepEqual(s.residents.agent(r).State, st)
 }
 
 // with calls fn with the agent's resident, loaded, while its gate is held.
@@ -185,9 +215,12 @@ func (s *Store) with(ctx context.Context, id claybot.AgentID, fn func(*resident)
 
 // leave opens the gate of r and tells of the damage found meanwhile.
 func (s *Store) leave(r *resident) {
-	reports := r.reports
-	r.reports = nil
+	reports, found := r.reports, r.found
+	r.reports, r.found = nil, false
 	r.gate.leave()
+	if found && s.onSettings != nil {
+		s.onSettings()
+	}
 	if s.onDamage == nil || len(reports) == 0 {
 		return
 	}
