@@ -25,16 +25,6 @@ type Accepted struct {
 	Answers []string `json:"-"`
 }
 
-// A SettingsView is how one agent is set.
-type SettingsView struct {
-	Profile string           `json:"profile"`
-	Now     claybot.Settings `json:"now"` // what applies
-	Own     claybot.Settings `json:"own"` // what was changed for this agent alone
-	Models  []string         `json:"models"`
-	Engines []string         `json:"engines"`
-	Tools   []string         `json:"tools"` // all that its profile allows
-}
-
 // A Story is what became of one message, for whoever asks why.
 type Story struct {
 	storage.Receipt

@@ -183,23 +183,6 @@ type Config struct {
 	Lease    time.Duration // of an agent; inbox.DefaultTTL
 }
 
-// A Profile is how the agents of one kind behave.
-type Profile struct {
-	Name     string
-	Engine   string // "react" when empty
-	Policy   inbox.Policy
-	Deadline time.Duration // of a whole run; 2 h
-	Model    string        // for people to read, as are Address, Prompt and MaxSteps
-	Address  string        // the setting that says where the model is
-	Prompt   string
-	MaxSteps int
-	// Forget makes every run begin with its own messages only.
-	Forget bool
-	// Progress sends texts that come together with tool calls as messages of
-	// their own.
-	Progress bool
-}
-
 // storeTime bounds a piece of bookkeeping that must be tried although its own
 // context is done.
 const storeTime = 30 * time.Second

@@ -24,6 +24,33 @@ const (
 	maxRule        = 1000    // bytes
 )
 
+// A Profile is how the agents of one kind behave.
+type Profile struct {
+	Name     string
+	Engine   string // "react" when empty
+	Policy   inbox.Policy
+	Deadline time.Duration // of a whole run; 2 h
+	Model    string        // for people to read, as are Address, Prompt and MaxSteps
+	Address  string        // the setting that says where the model is
+	Prompt   string
+	MaxSteps int
+	// Forget makes every run begin with its own messages only.
+	Forget bool
+	// Progress sends texts that come together with tool calls as messages of
+	// their own.
+	Progress bool
+}
+
+// A SettingsView is how one agent is set.
+type SettingsView struct {
+	Profile string           `json:"profile"`
+	Now     claybot.Settings `json:"now"` // what applies
+	Own     claybot.Settings `json:"own"` // what was changed for this agent alone
+	Models  []string         `json:"models"`
+	Engines []string         `json:"engines"`
+	Tools   []string         `json:"tools"` // all that its profile allows
+}
+
 // ownSettings are the agents that an operator has set apart from their
 // profiles: few, and asked for at every decision.
 type ownSettings struct {
