@@ -44,10 +44,12 @@ var floors = map[string]int{
 	"runs/*": 4, "tools/*": 4, "connectors/*": 4, "delivery": 4, "budgets": 4,
 	"people":    5,
 	"questions": 6, "subagents": 6,
-	"agentsystem": 7,
-	"web":         8,
-	"web/*":       9,
-	"cmd/*":       10,
+	"profiles":    7,
+	"worker":      8,
+	"agentsystem": 9,
+	"web":         10,
+	"web/*":       11,
+	"cmd/*":       12,
 }
 
 // footings are folders that implementations of one contract stand on. They lie between

@@ -283,7 +283,7 @@ func TestApprovedAlways(t *testing.T) {
 					want = nil
 				}
 				r.restart()
-				if got := r.system.OwnSettings(r.agent(ann)).Approved; !slices.Equal(got, want) {
+				if got := r.system.Profiles.OwnSettings(r.agent(ann)).Approved; !slices.Equal(got, want) {
 					t.Errorf("%q, %s: approved are %q, want %q", scope, value, got, want)
 				}
 			})

@@ -108,7 +108,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 			return nil, nil, err
 		}
 		if a.Scope == claybot.ApproveAlways && string(a.Value) == "true" {
-			if err := p.approveAlways(ctx, p.agent.ID, cmp.Or(q.Rule, q.Tool), a.By); err != nil {
+			if err := p.Profiles.ApproveAlways(ctx, p.agent.ID, cmp.Or(q.Rule, q.Tool), a.By); err != nil {
 				return nil, nil, err
 			}
 		}

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
@@ -143,7 +145,7 @@ func (c *cluster) start() *member {
 	}
 	m.system = agentsystem.New(agentsystem.Config{
 		Stores: m.fuse.stores(stores), Log: log, Version: "test", Hub: hub, Members: m.members,
-		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
+		Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
 	})
 	set := (&bench{acted: make(map[string]int), fuse: func() *fuse { return m.fuse }}).set(c.T)

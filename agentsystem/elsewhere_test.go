@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
@@ -185,7 +187,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
 				Hub:       runs.NewSharedHub(func(h storage.Hint) { p.tell(name, h) }),
 				Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
-				Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{Policy: oneByOne} },
+				Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{Policy: oneByOne} },
 				Admission: func() people.Access { return p.access },
 			})
 			s.Handle("react", speller{})
@@ -388,22 +390,22 @@ func TestMemoryElsewhere(t *testing.T) {
 		if err != nil {
 			p.Fatal(err)
 		}
-		if err := p.mill.Configure(ctx, id, claybot.Settings{Model: "large", Approved: []string{"pay"}}); err != nil {
+		if err := p.mill.Profiles.Configure(ctx, id, claybot.Settings{Model: "large", Approved: []string{"pay"}}); err != nil {
 			p.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if own := p.desk.OwnSettings(id); own.Model != "large" {
+		if own := p.desk.Profiles.OwnSettings(id); own.Model != "large" {
 			p.Errorf("settings on the other node: %+v", own)
 		}
 		// At once, a change stands on what is stored and not on what is remembered.
-		if err := p.mill.RemoveRule(ctx, id, "pay"); err != nil {
+		if err := p.mill.Profiles.RemoveRule(ctx, id, "pay"); err != nil {
 			p.Fatal(err)
 		}
-		if v, err := p.desk.Settings(ctx, id); err != nil || len(v.Own.Approved) > 0 {
+		if v, err := p.desk.Profiles.Settings(ctx, id); err != nil || len(v.Own.Approved) > 0 {
 			p.Errorf("a rule that was removed is back: %+v, %v", v.Own, err)
 		}
-		if err := p.desk.RemoveRule(ctx, id, "pay"); !errors.Is(err, storage.ErrNotFound) {
+		if err := p.desk.Profiles.RemoveRule(ctx, id, "pay"); !errors.Is(err, storage.ErrNotFound) {
 			p.Errorf("removed twice: %v", err)
 		}
 

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -25,7 +27,7 @@ func (s *AgentSystem) engine(name string) (string, runs.Engine) {
 
 // keeper looks after the size of what the agents of a profile remember: their
 // engine or, where that cannot, the one of chats.
-func (s *AgentSystem) keeper(profile Profile) (runs.Upkeeper, bool) {
+func (s *AgentSystem) keeper(profile profiles.Profile) (runs.Upkeeper, bool) {
 	_, engine := s.engine(profile.Engine)
 	if k, ok := engine.(runs.Upkeeper); ok {
 		return k, true
@@ -59,7 +61,7 @@ func (s *AgentSystem) Shapes() map[string]runs.Shape {
 
 // engineFor is the engine of a run that begins with a batch: the one it was
 // asked for, or that of the profile.
-func engineFor(batch []claybot.AgentMessage, profile Profile) string {
+func engineFor(batch []claybot.AgentMessage, profile profiles.Profile) string {
 	engine := ""
 	for _, m := range batch {
 		if m.Undo != nil {
@@ -96,7 +98,7 @@ func (s *AgentSystem) engineOf(ctx context.Context, run claybot.Run) (string, er
 	if err != nil {
 		return "", storage.Ignore(err, storage.ErrNotFound)
 	}
-	return cmp.Or(s.profileOf(run.Agent, e.Descriptor).Engine, claybot.EngineReact), nil
+	return cmp.Or(s.Profiles.Of(run.Agent, e.Descriptor).Engine, claybot.EngineReact), nil
 }
 
 // undoes is the run whose effects this run takes back; empty for others.

@@ -190,7 +190,7 @@ func (p *pass) finish(o storage.Outcome) error {
 	o.Replies = append(o.Replies, withdrawn...)
 	o.Usage, o.Calls = p.usage, p.calls
 	o.Engine, o.Result, o.Undo, o.UndoOf = p.engineName(), p.resultJSON(), p.effects, p.undoes()
-	o.Wait, o.End = p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait(), storage.EndOf(ctx, p.history)
+	o.Wait, o.End = p.Profiles.Of(p.agent.ID, p.agent.Descriptor).Policy.Wait(), storage.EndOf(ctx, p.history)
 	p.saveState(ctx)
 	result := p.result(o)
 	ids := make([]claybot.MessageID, len(p.messages))
@@ -305,7 +305,7 @@ func (p *pass) saveState(ctx context.Context) {
 	}
 	agent := p.agent
 	agent.State = st
-	st = p.InForce(agent, p.settings.of(agent.ID))
+	st = p.Profiles.InForce(agent, p.Profiles.OwnSettings(agent.ID))
 	st.UpdatedAt, st.LastUserAt = now, entry.LastUserAt
 	st.Usage = entry.Usage.Add(p.usage)
 	st.Context = p.context
@@ -317,7 +317,7 @@ func (p *pass) saveState(ctx context.Context) {
 // profileChanged reports that the state has another engine, model or memory than is in
 // force, or was not saved since the agent was created.
 func (p *pass) profileChanged(st claybot.AgentState) bool {
-	q := p.profileOf(p.agent.ID, p.agent.Descriptor)
+	q := p.Profiles.Of(p.agent.ID, p.agent.Descriptor)
 	return st.Provider == nil || st.Usage.LLMCalls == 0 && p.usage.LLMCalls > 0 || st.Engine != cmp.Or(q.Engine, claybot.EngineReact) ||
 		st.Background == nil && st.Provider.Model != q.Model || st.Provider.Profile != q.Name || q.Forget != (st.Memory == claybot.MemoryOff)
 }

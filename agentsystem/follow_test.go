@@ -225,7 +225,7 @@ func TestSettingsOfOneAgent(t *testing.T) {
 		r.say("a")
 		r.wants()
 		id, now := r.agent(ann), int64(0)
-		if err := r.system.Configure(r.Context(), id, claybot.Settings{DebounceMS: &now, Model: "large", MaxSteps: 3, Tools: []string{"pay"}}); err != nil {
+		if err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{DebounceMS: &now, Model: "large", MaxSteps: 3, Tools: []string{"pay"}}); err != nil {
 			r.Fatal(err)
 		}
 		r.wants("re: a") // what waits is due at once
@@ -233,29 +233,29 @@ func TestSettingsOfOneAgent(t *testing.T) {
 			if restart {
 				r.restart()
 			}
-			v, err := r.system.Settings(r.Context(), id)
+			v, err := r.system.Profiles.Settings(r.Context(), id)
 			if err != nil || v.Now.Model != "large" || v.Now.MaxSteps != 3 || *v.Now.DebounceMS != 0 || !slices.Equal(v.Now.Tools, []string{"pay"}) || v.Own.Model != "large" {
 				r.Errorf("after restart %v: %+v, %v", restart, v, err)
 			}
 		}
 		var bad *questions.AnswerError
 		tooLong := int64(time.Hour.Milliseconds() + 1)
-		err := r.system.Configure(r.Context(), id, claybot.Settings{
+		err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{
 			Model: "gpt", MaxSteps: -1, DebounceMS: &tooLong, WhenBusy: "sometimes", ProcessBuffer: "no", Tools: []string{"shell"},
 			Prompt: strings.Repeat("x", 100_001),
 		})
 		if !errors.As(err, &bad) || len(bad.Faults) != 7 {
 			r.Errorf("bad settings: %v", err)
 		}
-		if v, err := r.system.Settings(r.Context(), id); err != nil || v.Own.Model != "large" {
+		if v, err := r.system.Profiles.Settings(r.Context(), id); err != nil || v.Own.Model != "large" {
 			r.Errorf("bad settings changed something: %+v, %v", v, err)
 		}
-		if err := r.system.Configure(r.Context(), id, claybot.Settings{}); err != nil {
+		if err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{}); err != nil {
 			r.Error(err)
 		}
 		r.say("b")
 		r.wants("re: a") // held back again
-		if err := r.system.Configure(r.Context(), "nobody", claybot.Settings{}); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Profiles.Configure(r.Context(), "nobody", claybot.Settings{}); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("unknown agent: %v", err)
 		}
 	})
@@ -270,7 +270,7 @@ func TestPolicySwitched(t *testing.T) {
 		r.start()
 		a := r.begin(program, "1", "begin")
 		after(500 * time.Millisecond)
-		err := r.system.Configure(r.Context(), a.Agent, claybot.Settings{WhenBusy: string(inbox.InjectAfterTools)})
+		err := r.system.Profiles.Configure(r.Context(), a.Agent, claybot.Settings{WhenBusy: string(inbox.InjectAfterTools)})
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func (s *AgentSystem) refresh(ctx context.Context) error {
 		}
 	}
 	if now.Settings != s.memory.seen.Settings {
-		fault := s.settings.load(ctx, s.Index)
+		fault := s.Profiles.Load(ctx)
 		if fault == nil {
 			s.memory.seen.Settings = now.Settings
 		}

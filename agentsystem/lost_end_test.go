@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/jackc/pgx/v5"
@@ -206,7 +208,7 @@ func (c *cluster) startBehind(p *postgrestest.Proxy) *member {
 			Later: db, Texts: db, Asked: db, Parking: db, Nodes: db,
 		},
 		Log: log, Version: "test", Hub: runs.NewHub(), Members: m.members,
-		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
+		Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
 	})
 	set := (&bench{acted: make(map[string]int), fuse: func() *fuse { return m.fuse }}).set(c.T)

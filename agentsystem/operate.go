@@ -113,7 +113,7 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	}
 	s.faults.left(id)
 	s.faults.over(e.Descriptor.Key())
-	s.settings.forget(id)
+	s.Profiles.Forget(id)
 	s.boxes.Wake() // somebody may have waited for it
 	if e.Run != "" && !waited {
 		s.Subagents.TellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})

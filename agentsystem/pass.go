@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
@@ -25,7 +27,7 @@ type pass struct {
 	*AgentSystem
 	box      *inbox.AgentInbox
 	agent    claybot.Agent
-	profile  Profile
+	profile  profiles.Profile
 	run      claybot.Run
 	messages []claybot.AgentMessage
 	log      *slog.Logger
@@ -129,7 +131,7 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	if err != nil {
 		return err
 	}
-	pause := storage.Pause{Awaiting: a, Engine: p.engineName(), Result: p.resultJSON(), Wait: p.profileOf(p.agent.ID, p.agent.Descriptor).Policy.Wait(), Replies: asked, Usage: p.usage}
+	pause := storage.Pause{Awaiting: a, Engine: p.engineName(), Result: p.resultJSON(), Wait: p.Profiles.Of(p.agent.ID, p.agent.Descriptor).Policy.Wait(), Replies: asked, Usage: p.usage}
 	pause.End = storage.EndOf(ctx, p.history)
 	pause.Events = p.closing(runs.Paused(p.run.ID, a))
 	if err := p.Runs.Suspend(ctx, p.box.Lease, p.run.ID, pause); err != nil {
@@ -350,7 +352,7 @@ func (p *pass) started(ctx context.Context, call claybot.ToolCall, effect string
 
 // inject takes messages that arrived during the tools of a step into the run.
 func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
-	policy := p.profileOf(p.agent.ID, p.agent.Descriptor).Policy // a change counts for the next injection
+	policy := p.Profiles.Of(p.agent.ID, p.agent.Descriptor).Policy // a change counts for the next injection
 	p.switched(policy)
 	if policy.WhenBusy != inbox.InjectAfterTools || len(p.messages) == 0 {
 		return nil, nil

@@ -143,7 +143,7 @@ func (s *AgentSystem) complete(ctx context.Context, agent claybot.Agent, m clayb
 	}
 	p := storage.Posting{
 		To: agent.ID, Message: m, MaxWaiting: inbox.MaxWaiting,
-		Wait: s.profileOf(agent.ID, agent.Descriptor).Policy.Wait(),
+		Wait: s.Profiles.Of(agent.ID, agent.Descriptor).Policy.Wait(),
 	}
 	switch m.Kind {
 	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder:

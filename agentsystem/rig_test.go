@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/subagents"
 
 	"github.com/claybot/claybot/people"
@@ -57,7 +59,7 @@ type rig struct {
 	off        func() *runs.Error
 
 	mu      sync.Mutex
-	profile agentsystem.Profile
+	profile profiles.Profile
 	access  people.Access
 	society subagents.Limits
 
@@ -176,7 +178,7 @@ func (r *rig) start() {
 		Boots:     fusedBoots{r.boots, r.fuse},
 		Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
 		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
-		Profile:   func(claybot.Descriptor) agentsystem.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
+		Profile:   func(claybot.Descriptor) profiles.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
 		Society:   func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 

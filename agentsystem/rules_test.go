@@ -94,20 +94,20 @@ func TestRules(t *testing.T) {
 		r.tap(bob, q.ID, "approve", func(t *connectors.Tap) { t.Scope = claybot.ApproveAlways })
 		synctest.Wait()
 		id := r.agent(bob)
-		all, err := r.system.ApprovedRules(r.Context(), "")
+		all, err := r.system.Profiles.ApprovedRules(r.Context(), "")
 		if err != nil || len(all) != 1 || all[0].Rule != "pay(5)" || all[0].Agent != id || all[0].By != "chat/bob" || all[0].At == 0 {
 			t.Fatalf("%+v, %v", all, err)
 		}
-		if other, _ := r.system.ApprovedRules(r.Context(), "another"); len(other) != 0 {
+		if other, _ := r.system.Profiles.ApprovedRules(r.Context(), "another"); len(other) != 0 {
 			t.Errorf("another agent has %v", other)
 		}
-		if err := r.system.RemoveRule(r.Context(), id, "pay"); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Profiles.RemoveRule(r.Context(), id, "pay"); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("a rule that is not there: %v", err)
 		}
-		if err := r.system.RemoveRule(r.Context(), id, "pay(5)"); err != nil {
+		if err := r.system.Profiles.RemoveRule(r.Context(), id, "pay(5)"); err != nil {
 			t.Fatal(err)
 		}
-		if all, _ = r.system.ApprovedRules(r.Context(), ""); len(all) != 0 || len(r.system.OwnSettings(id).ApprovedBy) != 0 {
+		if all, _ = r.system.Profiles.ApprovedRules(r.Context(), ""); len(all) != 0 || len(r.system.Profiles.OwnSettings(id).ApprovedBy) != 0 {
 			t.Errorf("%v is left", all)
 		}
 	})

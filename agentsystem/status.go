@@ -300,7 +300,7 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 // agentStatus is what the person who wrote m may know: their own agent and whether things
 // work.
 func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
-	doing, model := s.doing(ctx, agent), s.profileOf(agent.ID, agent.Descriptor).Model
+	doing, model := s.doing(ctx, agent), s.Profiles.Of(agent.ID, agent.Descriptor).Model
 	if off := s.switchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
 		if off.Say == "" && s.People.ReadsCauses(agent, m) {
@@ -406,7 +406,7 @@ func (s *AgentSystem) LastN(ctx context.Context, d claybot.Descriptor) (int64, e
 // Reschedule computes the due times of waiting messages anew. Call it after
 // the profiles changed.
 func (s *AgentSystem) Reschedule(ctx context.Context) error {
-	err := s.Inbox.Reschedule(ctx, "", s.waitOf)
+	err := s.Inbox.Reschedule(ctx, "", s.Profiles.WaitOf)
 	if err != nil {
 		return fmt.Errorf("reschedule: %w", err)
 	}
@@ -450,4 +450,13 @@ func (s *AgentSystem) doing(ctx context.Context, agent claybot.Agent) string {
 		return "I am about to take up your message."
 	}
 	return fmt.Sprintf("I am about to take up %d messages.", len(waiting))
+}
+
+// rescheduled lets the changed settings of an agent count for what waits for it.
+func (s *AgentSystem) rescheduled(ctx context.Context, id claybot.AgentID) error {
+	if err := s.Inbox.Reschedule(ctx, id, s.Profiles.WaitOf); err != nil {
+		return fmt.Errorf("reschedule %s: %w", id, err)
+	}
+	s.boxes.Wake()
+	return nil
 }

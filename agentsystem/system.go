@@ -26,6 +26,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/subagents"
 
 	"github.com/claybot/claybot/people"
@@ -123,7 +125,7 @@ type Config struct {
 	// process has the store for itself.
 	Members *nodes.Membership
 	// Profile is read at every decision, so that a change counts at once.
-	Profile func(claybot.Descriptor) Profile
+	Profile func(claybot.Descriptor) profiles.Profile
 	// Admission is read with every message.
 	Admission func() people.Access
 	// BadSettings lists what is wrong with the settings, for Status; optional.
@@ -197,6 +199,7 @@ type AgentSystem struct {
 	engines   map[string]runs.Engine
 	boxes     *inbox.Inboxes
 	People    *people.Directory
+	Profiles  *profiles.Profiles
 	Questions *questions.Questions
 	Subagents *subagents.Subagents
 	deliverer *delivery.Deliverer
@@ -207,7 +210,6 @@ type AgentSystem struct {
 	lookup    *storage.Bounded
 	intake    intake
 	turns     runs.AtWork
-	settings  ownSettings
 	memory    memory
 	ramp      *ramp
 	holding   *holding // of connectors
@@ -278,6 +280,10 @@ func New(cfg Config) *AgentSystem {
 		},
 		AllOwners: func() bool { return s.Society().AllOwners }, Operators: cfg.Operators, Log: cfg.Log,
 	})
+	s.Profiles = profiles.New(profiles.Config{
+		Index: cfg.Index, Agents: cfg.Agents, Profile: cfg.Profile, Models: cfg.Models, Tools: cfg.Tools, Engines: s.Engines,
+		CheckPrompt: cfg.CheckPrompt, Refresh: s.refresh, Changed: s.rescheduled, Log: cfg.Log,
+	})
 	s.Questions = questions.New(questions.Config{
 		Asked: cfg.Asked, Agents: cfg.Agents, Lookup: s.lookup, Index: cfg.Index, Runs: cfg.Runs, Receipts: cfg.Inbox, Outbox: cfg.Outbox,
 		Inbox: s.boxes, Sender: s.deliverer, People: s.People, Work: &s.turns,
@@ -317,7 +323,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 	if err := s.People.Load(ctx); err != nil {
 		return err
 	}
-	if err := s.settings.load(ctx, s.Index); err != nil {
+	if err := s.Profiles.Load(ctx); err != nil {
 		return err
 	}
 	if err := s.deliverer.Begin(ctx); err != nil {

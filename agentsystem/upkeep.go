@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/texts"
 
@@ -21,7 +23,7 @@ const compactTime = 10 * time.Minute
 
 // compact makes what an agent remembers shorter, because its person asked for
 // it. The message ends with the answer; no run begins.
-func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile) error {
+func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := loud(box.Waiting)
 	var took storage.Settlement
 	text, err := s.shortened(ctx, box, agent, profile, &took)
@@ -42,7 +44,7 @@ func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent 
 
 // shortened lets the engine fold what the agent remembers, says what came of it,
 // and adds to took what that took, and where the history ends. Only a store that fails is an error.
-func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile, took *storage.Settlement) (text string, err error) {
+func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, took *storage.Settlement) (text string, err error) {
 	keeper, ok := s.keeper(profile)
 	if !ok {
 		return texts.NotCompacted, nil
@@ -102,7 +104,7 @@ func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, age
 
 // contextSize answers /context.
 func (s *AgentSystem) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
-	keeper, ok := s.keeper(s.profileOf(agent.ID, agent.Descriptor))
+	keeper, ok := s.keeper(s.Profiles.Of(agent.ID, agent.Descriptor))
 	if !ok {
 		return texts.NoContext, nil
 	}
@@ -126,5 +128,5 @@ func (s *AgentSystem) abandon(ctx context.Context, box *inbox.AgentInbox, cause,
 		return errors.Join(cause, err)
 	}
 	agent := claybot.Agent{ID: box.Lease.Agent, Descriptor: d}
-	return s.passWith(ctx, box, agent, s.profileOf(agent.ID, d), doom)
+	return s.passWith(ctx, box, agent, s.Profiles.Of(agent.ID, d), doom)
 }

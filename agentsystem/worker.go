@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/texts"
@@ -60,7 +62,7 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 		s.giveBack(box, inbox.Policy{}, err, leave)
 		return
 	}
-	profile := s.profileOf(agent.ID, agent.Descriptor)
+	profile := s.Profiles.Of(agent.ID, agent.Descriptor)
 	switch {
 	case box.Run == nil && len(box.Waiting) == 0:
 		err = s.Inbox.Release(ctx, box.Lease, profile.Policy.Wait(), true)
@@ -172,7 +174,7 @@ func (s *AgentSystem) isDraining() bool {
 
 // reset begins a new context: the marker first, then, with the message's end,
 // the confirmation and the text that followed the command.
-func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile) error {
+func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := box.Waiting[0]
 	history, err := s.Agents.OpenHistory(ctx, box.Lease)
 	if err != nil {
@@ -220,12 +222,12 @@ func documentScope(id claybot.AgentID) string { return "agent/" + string(id) }
 
 // pass takes one batch, or the rest of an interrupted or paused run, to its
 // end or its next pause.
-func (s *AgentSystem) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile) error {
+func (s *AgentSystem) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	return s.passWith(ctx, box, agent, profile, nil)
 }
 
 // passWith is a pass that ends at once where it is doomed.
-func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile Profile, doom error) error {
+func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, doom error) error {
 	batch := profile.Policy.Batch(box.Waiting)
 	runID := claybot.RunID(runs.NewID())
 	if box.Run != nil {

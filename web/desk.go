@@ -5,6 +5,8 @@ import (
 	"io"
 	"iter"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot"
@@ -64,11 +66,11 @@ type Crew interface {
 	// Remembered is what an agent remembers: its records since the last reset.
 	Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
 	// Settings are those that apply to an agent, and those of its own.
-	Settings(ctx context.Context, id claybot.AgentID) (agentsystem.SettingsView, error)
+	Settings(ctx context.Context, id claybot.AgentID) (profiles.SettingsView, error)
 	// Configure replaces the settings of an agent; they apply at once.
 	Configure(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
 	// ApprovedRules lists what was approved for good, of one agent or of all.
-	ApprovedRules(ctx context.Context, id claybot.AgentID) ([]agentsystem.Rule, error)
+	ApprovedRules(ctx context.Context, id claybot.AgentID) ([]profiles.Rule, error)
 	// RemoveRule has an agent ask again.
 	RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error
 	// StopAgent ends what an agent and those below it are doing, and returns

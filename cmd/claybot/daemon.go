@@ -14,10 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/claybot/claybot/subagents"
-
-	"github.com/claybot/claybot/people"
-
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claybot/claybot"
@@ -426,7 +422,7 @@ func (d *daemon) inForce(a claybot.Agent, own claybot.Settings) claybot.AgentSta
 	if d.system == nil { // the stores are opened before it is made
 		return a.State
 	}
-	return d.system.InForce(a, own)
+	return d.system.Profiles.InForce(a, own)
 }
 
 // onSettings reads settings that were found in the file of an agent.
@@ -434,7 +430,7 @@ func (d *daemon) onSettings() {
 	if d.system == nil { // which reads them when it starts
 		return
 	}
-	if err := d.system.ReloadSettings(context.Background()); err != nil {
+	if err := d.system.Profiles.Load(context.Background()); err != nil {
 		d.log.Warn("cannot read the settings of agents", "err", err)
 	}
 }
@@ -457,37 +453,8 @@ func (d *daemon) serverStatus() []agentsystem.ServerStatus {
 	return list
 }
 
-// society is how agents may deal with each other, as configured now.
-func (d *daemon) society() subagents.Limits {
-	c := d.config.Load()
-	return subagents.Limits{
-		MaxDepth: c.Subagents.MaxDepth, MaxChildren: c.Subagents.MaxChildren, MaxStarts: c.Subagents.MaxStartsPerHour,
-		AllOwners: c.ForegroundScope == configs.ScopeAll, Identities: c.Identities, Models: d.modelsOf, Tools: d.box.names,
-	}
-}
-
-func (d *daemon) profile(desc claybot.Descriptor) agentsystem.Profile {
-	p := d.config.Load().Profile(desc)
-	return agentsystem.Profile{
-		Name: p.Name, Engine: p.Engine, Model: modelName(p.Model), Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
-		Policy: inbox.Policy{
-			Debounce: p.Debounce, DebounceMax: p.DebounceMax, MaxBatch: p.MaxBatch,
-			WhenBusy: inbox.WhenBusy(p.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.ProcessBuffer),
-		},
-	}
-}
-
 // operatorChats are the chats that only an operator can open.
 var operatorChats = []string{"web", "terminal"}
-
-func (d *daemon) admission() people.Access {
-	c := d.config.Load()
-	a := people.Access{Mode: people.AccessMode(c.Access.Mode), Trusted: append(operatorChats, claybot.ConnectorAPI)}
-	for _, x := range c.Access.Allow {
-		a.Allow = append(a.Allow, x.Connector+":"+x.Subject)
-	}
-	return a
-}
 
 func (d *daemon) maxBatch() int {
 	n := inbox.DefaultMaxBatch

@@ -24,15 +24,17 @@ func (d *daemon) handle() {
 		ModelName: func(a claybot.Agent) string { return d.model(a).ID() },
 		Window:    func(a claybot.Agent) int64 { return d.settings(a).ContextWindow },
 		Prompt:    d.prompt,
-		MaxSteps:  func(a claybot.Agent) int { return cmp.Or(d.system.OwnSettings(a.ID).MaxSteps, d.settings(a).MaxSteps) },
-		Tools:     d.box.of,
-		Approve:   d.rules,
-		Limits:    d.limits,
-		Place:     d.placeName,
-		Dry:       d.dry,
-		People:    d.people,
-		Budgets:   d.limiter,
-		Log:       d.log,
+		MaxSteps: func(a claybot.Agent) int {
+			return cmp.Or(d.system.Profiles.OwnSettings(a.ID).MaxSteps, d.settings(a).MaxSteps)
+		},
+		Tools:   d.box.of,
+		Approve: d.rules,
+		Limits:  d.limits,
+		Place:   d.placeName,
+		Dry:     d.dry,
+		People:  d.people,
+		Budgets: d.limiter,
+		Log:     d.log,
 	})
 	planning := plan.Config{
 		Model: d.chooseModel, Tools: d.box.of, Prompt: d.prompt, Log: d.log,
@@ -55,7 +57,7 @@ func (d *daemon) handle() {
 // asks unless somebody has said otherwise.
 func (d *daemon) rules(a claybot.Agent) tools.Rules {
 	p := d.settings(a)
-	r := rulesOf(p, d.system.OwnSettings(a.ID).Approved)
+	r := rulesOf(p, d.system.Profiles.OwnSettings(a.ID).Approved)
 	if p.Workspace.Provider == configs.WorkspaceLocal {
 		r.Confirm = append(r.Confirm, tools.Confirming{Tools: "shell", When: tools.ConfirmUnlessAllowed})
 	}

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/subagents"
 
 	"github.com/claybot/claybot/people"
@@ -159,7 +161,7 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 		Log: slog.New(slog.DiscardHandler), Node: "node", Version: "test", Hub: hub,
 		Models:    func(claybot.Agent) []string { return []string{"poet"} },
 		Tools:     func(claybot.Agent) []string { return []string{"file"} },
-		Profile:   func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
+		Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
 		Society:   func() subagents.Limits { return subagents.DefaultLimits },
 	})

@@ -73,7 +73,7 @@ func (m *models) health(c configs.Config) agentsystem.ModelStatus {
 // started it has chosen another one by name.
 func (d *daemon) model(a claybot.Agent) configs.Model {
 	c := d.config.Load()
-	m, name := c.Profile(a.Descriptor).Model, d.system.OwnSettings(a.ID).Model
+	m, name := c.Profile(a.Descriptor).Model, d.system.Profiles.OwnSettings(a.ID).Model
 	if bg := a.State.Background; name == "" && bg != nil {
 		name = bg.Model
 	}

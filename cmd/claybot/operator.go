@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
@@ -20,6 +21,7 @@ import (
 type operator struct {
 	*agentsystem.AgentSystem
 	*people.Directory
+	*profiles.Profiles
 	*questions.Questions
 	*subagents.Subagents
 	access  func() configs.Access

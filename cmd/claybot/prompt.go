@@ -38,7 +38,7 @@ func (d *daemon) prompt(t *runs.Turn) (string, error) {
 // what an agent gave its helper, which is not.
 func (d *daemon) ownPrompt(t *runs.Turn) (string, error) {
 	a := t.Agent
-	own, p := d.system.OwnSettings(a.ID).Prompt, d.settings(a)
+	own, p := d.system.Profiles.OwnSettings(a.ID).Prompt, d.settings(a)
 	name, text := "prompt of the agent", own
 	switch bg := a.State.Background; {
 	case own != "":

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/tools"
 )
@@ -34,7 +35,7 @@ func (c rulesListCmd) Run(e *env) error {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
 	var out struct {
-		Rules []agentsystem.Rule `json:"rules"`
+		Rules []profiles.Rule `json:"rules"`
 	}
 	if err := e.ask("GET", path, nil, &out); err != nil {
 		return err

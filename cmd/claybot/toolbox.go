@@ -52,7 +52,7 @@ type boxKey struct {
 // of returns the tools of an agent: of those that it is allowed, the ones that
 // its own settings name, if they do.
 func (b *toolbox) of(a claybot.Agent) *tools.Set {
-	return b.given(a).Only(b.d.system.OwnSettings(a.ID).Tools)
+	return b.given(a).Only(b.d.system.Profiles.OwnSettings(a.ID).Tools)
 }
 
 // allowed are the names of the tools that the settings of an agent may name.

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -52,7 +53,7 @@ type (
 		Dropped []claybot.MessageID `json:"dropped"`
 	}
 	ruleList struct {
-		Rules []agentsystem.Rule `json:"rules"`
+		Rules []profiles.Rule `json:"rules"`
 	}
 	reminderList struct {
 		Reminders []storage.Reminder `json:"reminders"`
@@ -138,7 +139,7 @@ func (a *api) getSettings(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, viewSettings(v))
 }
 
-func viewSettings(v agentsystem.SettingsView) settingsView {
+func viewSettings(v profiles.SettingsView) settingsView {
 	return settingsView{Profile: v.Profile, Now: v.Now, Own: v.Own, Models: orEmpty(v.Models), Tools: orEmpty(v.Tools)}
 }
 

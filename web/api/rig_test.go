@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/subagents"
@@ -79,11 +81,14 @@ type rig struct {
 type desk struct {
 	*agentsystem.AgentSystem
 	*people.Directory
+	*profiles.Profiles
 	*questions.Questions
 	*subagents.Subagents
 }
 
-func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions, s.Subagents} }
+func newDesk(s *agentsystem.AgentSystem) desk {
+	return desk{s, s.People, s.Profiles, s.Questions, s.Subagents}
+}
 
 var _ web.Desk = desk{}
 
@@ -157,8 +162,8 @@ func (r *rig) begin() {
 			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
 		},
 		Log: log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
-		Profile: func(d claybot.Descriptor) agentsystem.Profile {
-			return agentsystem.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
+		Profile: func(d claybot.Descriptor) profiles.Profile {
+			return profiles.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
 		},
 		Admission: func() people.Access {
 			return people.Access{Mode: people.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}

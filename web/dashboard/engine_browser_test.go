@@ -143,7 +143,7 @@ func newEngines(t *testing.T) *engineRig {
 				{Key: "day", Text: "For which day?", Type: claybot.QuestionDate, Required: true},
 			}}}
 		},
-		Approved: func(a claybot.Agent) []string { return e.system.OwnSettings(a.ID).Approved },
+		Approved: func(a claybot.Agent) []string { return e.system.Profiles.OwnSettings(a.ID).Approved },
 	}
 	e.engine = claybot.EnginePlan
 	e.engines = map[string]runs.Engine{

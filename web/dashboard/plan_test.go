@@ -118,22 +118,22 @@ func TestVerdicts(t *testing.T) {
 	w.T, v.T = t, t
 	// What was approved for good is in the settings, where it is taken back.
 	agent := w.agent(main)
-	if got := w.system.OwnSettings(agent).Approved; !slices.Equal(got, []string{"send_mail"}) {
+	if got := w.system.Profiles.OwnSettings(agent).Approved; !slices.Equal(got, []string{"send_mail"}) {
 		t.Fatalf("approved for good: %v", got)
 	}
 	settings := "/ui/agents/" + string(agent) + "/settings"
 	w.contains(v.page(settings), `name="approved" value="send_mail" checked`, `<option value="plan">plan</option>`, "now: react: acts step by step")
 	v.act(http.MethodPost, settings, url.Values{"engine": {"plan"}, "approved": {"send_mail"}, "shown": {"send_mail"}})
-	own := w.system.OwnSettings(agent)
+	own := w.system.Profiles.OwnSettings(agent)
 	if own.Engine != "plan" || !slices.Equal(own.Approved, []string{"send_mail"}) {
 		t.Errorf("the settings are %+v", own)
 	}
 	v.act(http.MethodPost, settings, url.Values{"engine": {""}}) // it was approved after the form was made
-	if got := w.system.OwnSettings(agent).Approved; len(got) != 1 {
+	if got := w.system.Profiles.OwnSettings(agent).Approved; len(got) != 1 {
 		t.Errorf("a form that does not show it takes it back: %v", got)
 	}
 	v.act(http.MethodPost, settings, url.Values{"shown": {"send_mail"}})
-	if got := w.system.OwnSettings(agent); len(got.Approved) != 0 || got.Engine != "" {
+	if got := w.system.Profiles.OwnSettings(agent); len(got.Approved) != 0 || got.Engine != "" {
 		t.Errorf("the settings are %+v", got)
 	}
 	v.refuses(http.MethodPost, settings, url.Values{"engine": {"dream"}}, http.StatusBadRequest, "The engine: must be one of")

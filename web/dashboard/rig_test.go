@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/subagents"
@@ -102,11 +104,14 @@ func startRig(t *testing.T) *rig {
 type desk struct {
 	*agentsystem.AgentSystem
 	*people.Directory
+	*profiles.Profiles
 	*questions.Questions
 	*subagents.Subagents
 }
 
-func newDesk(s *agentsystem.AgentSystem) desk { return desk{s, s.People, s.Questions, s.Subagents} }
+func newDesk(s *agentsystem.AgentSystem) desk {
+	return desk{s, s.People, s.Profiles, s.Questions, s.Subagents}
+}
 
 var _ web.Desk = desk{}
 
@@ -171,7 +176,7 @@ func (r *rig) start() {
 	r.set, r.shop = set, newShop(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
 	r.system.Handle("react", &react.Loop{
 		Model: func(claybot.Agent) llm.Model { return r.mind },
-		Tools: func(a claybot.Agent) *tools.Set { return set.Only(r.system.OwnSettings(a.ID).Tools) },
+		Tools: func(a claybot.Agent) *tools.Set { return set.Only(r.system.Profiles.OwnSettings(a.ID).Tools) },
 	})
 	for name, engine := range r.engines {
 		r.system.Handle(name, engine)
@@ -194,8 +199,8 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
 		},
 		Log: log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
-		Profile: func(claybot.Descriptor) agentsystem.Profile {
-			return agentsystem.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
+		Profile: func(claybot.Descriptor) profiles.Profile {
+			return profiles.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
 		},
 		Admission: func() people.Access {
 			return people.Access{Mode: people.AccessPairing, Trusted: []string{"web"}}

@@ -101,7 +101,7 @@ func TestBrowserSettings(t *testing.T) {
 		chromedp.Evaluate[chromedp.Void](`document.querySelector("#set-steps").value = ""`))
 	b.do("save", chromedp.SetValue("#set-debounce", "25"), chromedp.Click("#save"),
 		until(`document.querySelector("#toasts").textContent.includes("Saved")`), until(`document.querySelector("#hint-model").textContent === "now: second"`))
-	own := r.system.OwnSettings(id)
+	own := r.system.Profiles.OwnSettings(id)
 	if own.Model != "second" || own.DebounceMS == nil || *own.DebounceMS != 25 || own.Prompt != "Be <b>brief</b>." || own.Tools != nil {
 		t.Errorf("the settings are %+v", own)
 	}

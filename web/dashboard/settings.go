@@ -9,17 +9,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
 )
 
 // A settingsView is the form of an agent's settings.
 type settingsView struct {
 	viewer
-	agentsystem.SettingsView
+	profiles.SettingsView
 	ID claybot.AgentID
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/profiles"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
@@ -112,7 +114,7 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llmtest.Reply
 			Asked: db, Parking: db,
 		},
 		Log: log, Node: "node", Version: "test", Meter: r.metrics,
-		Profile: func(claybot.Descriptor) agentsystem.Profile { return agentsystem.Profile{} },
+		Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 		Admission: func() people.Access {
 			return people.Access{Allow: []string{"chat:ann"}, Mode: people.AccessAllowlist}
 		},

@@ -1,4 +1,9 @@
-package agentsystem
+// Package profiles knows how each agent behaves: by the profile that its descriptor gets
+// from the configuration, and by what was changed for that agent alone, such as its model,
+// its tools, its step limit and the approvals that a person gave for good.
+//
+// It guarantees that a change applies to the next decision and is stored before it does.
+package profiles
 
 import (
 	"cmp"
@@ -114,15 +119,15 @@ func (o *ownSettings) forget(id claybot.AgentID) {
 }
 
 // OwnSettings are what was changed for one agent alone.
-func (s *AgentSystem) OwnSettings(id claybot.AgentID) claybot.Settings { return s.settings.of(id) }
+func (s *Profiles) OwnSettings(id claybot.AgentID) claybot.Settings { return s.settings.of(id) }
 
-// profileOf is how an agent behaves now: its profile, and above it what was
+// Of is how an agent behaves now: its profile, and above it what was
 // changed for it alone.
-func (s *AgentSystem) profileOf(id claybot.AgentID, d claybot.Descriptor) Profile {
+func (s *Profiles) Of(id claybot.AgentID, d claybot.Descriptor) Profile {
 	return s.profileWith(d, s.settings.of(id))
 }
 
-func (s *AgentSystem) profileWith(d claybot.Descriptor, own claybot.Settings) Profile {
+func (s *Profiles) profileWith(d claybot.Descriptor, own claybot.Settings) Profile {
 	p := s.Profile(d)
 	p.Model, p.Engine = cmp.Or(own.Model, p.Model), cmp.Or(own.Engine, p.Engine)
 	p.Policy.WhenBusy = cmp.Or(inbox.WhenBusy(own.WhenBusy), p.Policy.WhenBusy)
@@ -134,7 +139,7 @@ func (s *AgentSystem) profileWith(d claybot.Descriptor, own claybot.Settings) Pr
 }
 
 // InForce is the state of an agent with what its profile and its own settings say now.
-func (s *AgentSystem) InForce(a claybot.Agent, own claybot.Settings) claybot.AgentState {
+func (s *Profiles) InForce(a claybot.Agent, own claybot.Settings) claybot.AgentState {
 	p, st := s.profileWith(a.Descriptor, own), a.State
 	st.Engine, st.Memory = cmp.Or(p.Engine, claybot.EngineReact), claybot.MemoryOn
 	if p.Forget {
@@ -150,7 +155,7 @@ func (s *AgentSystem) InForce(a claybot.Agent, own claybot.Settings) claybot.Age
 }
 
 // allowed are the tools that an agent may use.
-func (s *AgentSystem) allowed(a claybot.Agent, own claybot.Settings) []string {
+func (s *Profiles) allowed(a claybot.Agent, own claybot.Settings) []string {
 	if s.Tools == nil {
 		return nil
 	}
@@ -158,26 +163,26 @@ func (s *AgentSystem) allowed(a claybot.Agent, own claybot.Settings) []string {
 }
 
 // ReloadSettings reads the settings of agents again, which somebody changed in the store.
-func (s *AgentSystem) ReloadSettings(ctx context.Context) error { return s.settings.load(ctx, s.Index) }
+func (s *Profiles) Load(ctx context.Context) error { return s.settings.load(ctx, s.Index) }
 
-func (s *AgentSystem) waitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
-	return s.profileOf(id, d).Policy.Wait()
+func (s *Profiles) WaitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
+	return s.Of(id, d).Policy.Wait()
 }
 
 // Settings are those that apply to an agent, and those of its own;
 // storage.ErrNotFound.
-func (s *AgentSystem) Settings(ctx context.Context, id claybot.AgentID) (SettingsView, error) {
+func (s *Profiles) Settings(ctx context.Context, id claybot.AgentID) (SettingsView, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
 		return SettingsView{}, err
 	}
-	if err := s.refresh(ctx); err != nil { // who reads them may be about to change them
+	if err := s.Refresh(ctx); err != nil { // who reads them may be about to change them
 		return SettingsView{}, err
 	}
 	agent, err := s.Agents.Agent(ctx, id)
 	if err != nil {
 		return SettingsView{}, fmt.Errorf("read agent %s: %w", id, err)
 	}
-	p, own := s.profileOf(id, agent.Descriptor), s.settings.of(id)
+	p, own := s.Of(id, agent.Descriptor), s.settings.of(id)
 	debounce := p.Policy.Debounce.Milliseconds()
 	v := SettingsView{Profile: p.Name, Own: own, Now: claybot.Settings{
 		Model: p.Model, Prompt: cmp.Or(own.Prompt, p.Prompt), MaxSteps: cmp.Or(own.MaxSteps, p.MaxSteps),
@@ -197,7 +202,7 @@ func (s *AgentSystem) Settings(ctx context.Context, id claybot.AgentID) (Setting
 // Configure replaces the settings of an agent; they apply at once, also to the
 // messages that wait. storage.ErrNotFound; an AnswerError names what is wrong,
 // and nothing is changed then.
-func (s *AgentSystem) Configure(ctx context.Context, id claybot.AgentID, own claybot.Settings) error {
+func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybot.Settings) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
 	now, err := s.Settings(ctx, id)
@@ -219,11 +224,7 @@ func (s *AgentSystem) Configure(ctx context.Context, id claybot.AgentID, own cla
 	}
 	s.settings.set(id, own)
 	s.Log.Info("the settings of an agent were changed", "agent", id)
-	if err := s.Inbox.Reschedule(ctx, id, s.waitOf); err != nil {
-		return fmt.Errorf("reschedule %s: %w", id, err)
-	}
-	s.boxes.Wake()
-	return nil
+	return s.Changed(ctx, id)
 }
 
 // faults says what is wrong with settings, by their JSON names.
@@ -254,3 +255,6 @@ func (v SettingsView) faults(own claybot.Settings) map[string]string {
 	}
 	return faults
 }
+
+// Forget drops the settings of an agent that was deleted.
+func (s *Profiles) Forget(id claybot.AgentID) { s.settings.forget(id) }

@@ -1,4 +1,4 @@
-package agentsystem
+package profiles
 
 import (
 	"context"
@@ -21,8 +21,8 @@ type Rule struct {
 
 // ApprovedRules lists what was approved for good, for one agent or, when none is
 // named, for all; by agent, the oldest first.
-func (s *AgentSystem) ApprovedRules(ctx context.Context, agent claybot.AgentID) ([]Rule, error) {
-	if err := s.refresh(ctx); err != nil {
+func (s *Profiles) ApprovedRules(ctx context.Context, agent claybot.AgentID) ([]Rule, error) {
+	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	all := []Rule{}
@@ -40,10 +40,10 @@ func (s *AgentSystem) ApprovedRules(ctx context.Context, agent claybot.AgentID) 
 }
 
 // RemoveRule has an agent ask again; storage.ErrNotFound when it has no such rule.
-func (s *AgentSystem) RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error {
+func (s *Profiles) RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
-	if err := s.refresh(ctx); err != nil {
+	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
 	own := s.settings.of(id)
@@ -61,12 +61,12 @@ func (s *AgentSystem) RemoveRule(ctx context.Context, id claybot.AgentID, rule s
 	return nil
 }
 
-// approveAlways adds a rule of a person. An agent has at most maxApproved of
+// ApproveAlways adds a rule of a person. An agent has at most maxApproved of
 // them; what is beyond counts once.
-func (s *AgentSystem) approveAlways(ctx context.Context, id claybot.AgentID, rule, by string) error {
+func (s *Profiles) ApproveAlways(ctx context.Context, id claybot.AgentID, rule, by string) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
-	if err := s.refresh(ctx); err != nil { // a rule that was removed elsewhere must not come back
+	if err := s.Refresh(ctx); err != nil { // a rule that was removed elsewhere must not come back
 		return err
 	}
 	own := s.settings.of(id)
