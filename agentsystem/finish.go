@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -331,4 +332,14 @@ func mayBeNoReply(text string) bool {
 // isNoReply reports whether a text is the word that stands for silence.
 func isNoReply(text string) bool {
 	return strings.EqualFold(strings.Trim(text, noReplyTrim), noReply)
+}
+
+// offerUndo puts a button below the last words of a plan that did something.
+func (p *pass) offerUndo(out []claybot.Outgoing) {
+	undoable := slices.ContainsFunc(p.effects, func(u claybot.Undo) bool { return u.Call != nil })
+	if len(out) == 0 || !undoable || p.engineName() != claybot.EnginePlan {
+		return
+	}
+	last := &out[len(out)-1]
+	last.Offer = append(last.Offer, claybot.Offer{Label: "Undo", Command: "/undo " + string(p.run.ID)})
 }

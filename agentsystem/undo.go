@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/claybot/claybot/runs"
@@ -202,14 +201,4 @@ func (s *AgentSystem) undoable(ctx context.Context, agent claybot.AgentID) (clay
 		}
 	}
 	return "", nil
-}
-
-// offerUndo puts a button below the last words of a plan that did something.
-func (p *pass) offerUndo(out []claybot.Outgoing) {
-	undoable := slices.ContainsFunc(p.effects, func(u claybot.Undo) bool { return u.Call != nil })
-	if len(out) == 0 || !undoable || p.engineName() != claybot.EnginePlan {
-		return
-	}
-	last := &out[len(out)-1]
-	last.Offer = append(last.Offer, claybot.Offer{Label: "Undo", Command: "/undo " + string(p.run.ID)})
 }
