@@ -1,9 +1,11 @@
 package claybot
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // MessageType says what a message asks of its agent.
@@ -259,4 +261,14 @@ func (m AgentMessage) ReplyRoute(d Descriptor) Route {
 // Clean makes a text safe to keep: valid UTF-8 without NUL.
 func Clean(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+}
+
+// Sleep waits for d or until ctx is done.
+func Sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }

@@ -10,12 +10,6 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// MaxFile is the most bytes that one file may have.
-const MaxFile = 50 << 20
-
-// MaxFiles is the most files that one message may have.
-const MaxFiles = 10
-
 // SaveFile keeps a file for an agent, which is made when it is the first that
 // reaches it. storage.ErrTooMany beyond MaxFile bytes.
 func (s *AgentSystem) SaveFile(ctx context.Context, to Address, f claybot.FileReference, content io.Reader) (claybot.FileReference, error) {

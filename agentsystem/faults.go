@@ -204,21 +204,6 @@ func (s *AgentSystem) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	return wait
 }
 
-// acceptTask is accept for a message that its source keeps, and notifies the owner where
-// the agent cannot be used.
-func (s *AgentSystem) acceptTask(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
-	done, err := s.accept(ctx, to, m)
-	switch class := storage.ClassOf(err); {
-	case err == nil:
-		s.faults.taken(to.Key())
-	case ctx.Err() == nil && (class == storage.ClassAgent || class == storage.ClassMember) && s.faults.refused(to.Key(), err):
-		if err := s.notifyOf(ctx, to.Key(), to, "", []claybot.AgentMessage{m}); err != nil {
-			s.Log.Warn("cannot notify the owner of a fault; trying again", "message", m.ID, "err", err)
-		}
-	}
-	return done, err
-}
-
 // notifyOf notifies the user who waits for an agent with a fault: the person who wrote one of
 // the messages, or the owner of a background agent, where its task answers.
 func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descriptor, id claybot.AgentID, ms []claybot.AgentMessage) error {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -133,14 +134,14 @@ func (s *AgentSystem) startOneByOne(ctx context.Context, names []string) {
 		blamed := 0
 		if name == last.Starting {
 			blamed = times
-			pause(ctx, late)
+			claybot.Sleep(ctx, late)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		s.ramp.record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
 		s.holding.open(name)
-		pause(ctx, proveIn)
+		claybot.Sleep(ctx, proveIn)
 	}
 	s.ramp.record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
 }

@@ -149,7 +149,7 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 			p.log.Warn("a file was not fetched", "file", f.ID, "tries", try, "err", err)
 			return f, "it could not be fetched now; please send it again later", nil
 		}
-		pause(ctx, wait)
+		claybot.Sleep(ctx, wait)
 	}
 }
 

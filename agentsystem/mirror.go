@@ -104,7 +104,7 @@ func (s *AgentSystem) mirrorAll(ctx context.Context) {
 		case <-ctx.Done():
 		case <-look.C:
 		case <-heard:
-			pause(ctx, windowGap)
+			claybot.Sleep(ctx, windowGap)
 		}
 		look.Stop()
 	}
@@ -205,7 +205,7 @@ func (s *AgentSystem) followAll(w *window) {
 			return
 		case run := <-w.queue:
 			for !s.follow(w, run) && w.ctx.Err() == nil {
-				pause(w.ctx, lookWindows)
+				claybot.Sleep(w.ctx, lookWindows)
 			}
 		}
 	}

@@ -280,7 +280,7 @@ func (s *AgentSystem) retryParked(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-woken:
-			pause(ctx, time.Second)
+			claybot.Sleep(ctx, time.Second)
 		case <-time.After(lookParked):
 		}
 	}
@@ -345,7 +345,7 @@ func (r *retries) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-woken:
-			pause(ctx, lookUnwell)
+			claybot.Sleep(ctx, lookUnwell)
 		case <-time.After(time.Until(look)):
 		}
 	}
@@ -423,4 +423,19 @@ func (r *retries) survive(fn func() error) (err error) {
 		}
 	}()
 	return fn()
+}
+
+// acceptTask is accept for a message that its source keeps, and notifies the owner where
+// the agent cannot be used.
+func (s *AgentSystem) acceptTask(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
+	done, err := s.accept(ctx, to, m)
+	switch class := storage.ClassOf(err); {
+	case err == nil:
+		s.faults.taken(to.Key())
+	case ctx.Err() == nil && (class == storage.ClassAgent || class == storage.ClassMember) && s.faults.refused(to.Key(), err):
+		if err := s.notifyOf(ctx, to.Key(), to, "", []claybot.AgentMessage{m}); err != nil {
+			s.Log.Warn("cannot notify the owner of a fault; trying again", "message", m.ID, "err", err)
+		}
+	}
+	return done, err
 }

@@ -112,7 +112,7 @@ func (r *ramp) release() {
 func (r *ramp) run(ctx context.Context) {
 	counts := true
 	for wait := cleanAfter; ctx.Err() == nil; {
-		pause(ctx, wait)
+		claybot.Sleep(ctx, wait)
 		if ctx.Err() != nil {
 			break
 		}

@@ -179,7 +179,7 @@ func (s *AgentSystem) React(ctx context.Context, env tools.Env, emoji string) er
 		case errors.As(err, &refused):
 			return errors.New(refused.Text)
 		case errors.As(err, &retry) && retry.After <= reactPause && ctx.Err() == nil:
-			pause(ctx, max(retry.After, delivery.MinSilence))
+			claybot.Sleep(ctx, max(retry.After, delivery.MinSilence))
 			continue
 		case errors.As(err, &retry):
 			return &tools.Fault{Code: tools.FaultRate, Text: "the chat asks for a pause; the reaction was not set", Retriable: true, After: retry.After}

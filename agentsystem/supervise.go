@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
@@ -110,7 +111,7 @@ func (s *AgentSystem) keepUp(ctx context.Context, c connectors.Connector) (stopp
 			wait = 0
 		}
 		log.Warn("connector failed; starting it again", "err", err, "in", wait)
-		pause(ctx, wait/2+rand.N(wait/2+1))
+		claybot.Sleep(ctx, wait/2+rand.N(wait/2+1))
 		wait = min(max(restartFirst, 2*wait), restartMost)
 	}
 }

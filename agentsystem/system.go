@@ -45,18 +45,6 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// The causes with which work ends from inside, and the errors of waiters.
-var (
-	// ErrShutdown: the process ends; the message stays and runs later.
-	ErrShutdown = errors.New("claybot is shutting down")
-	// ErrReset: a reset discarded the message or ended its run.
-	ErrReset = errors.New("the conversation was reset")
-	// ErrCanceled: somebody stopped the run.
-	ErrCanceled = errors.New("the run was canceled")
-	// ErrDropped: an operator discarded the waiting message.
-	ErrDropped = errors.New("the message was dropped")
-)
-
 // The parts of the store that the system still takes whole.
 type (
 	// Agents is who agents are, what they remember, and their files.
@@ -380,7 +368,7 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 			}
 		}
 		if free = s.unwell.room(free, workers.busyNow()); free == 0 {
-			pause(ctx, lookUnwell)
+			claybot.Sleep(ctx, lookUnwell)
 			continue
 		}
 		boxes, err := s.boxes.Next(ctx, min(free, 64), s.MaxBatch)
@@ -403,7 +391,7 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 				s.unwell.met("", err)
 			}
 			s.Log.Error("cannot look for work; trying again", "err", err)
-			pause(ctx, time.Second)
+			claybot.Sleep(ctx, time.Second)
 			continue
 		}
 		failures = 0
@@ -432,14 +420,4 @@ func (s *AgentSystem) connector(name string) connectors.Connector {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.connectors[name]
-}
-
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -108,7 +108,7 @@ func (m *Metrics) Routes() []web.Route {
 		routes = append(routes, web.Route{Pattern: "GET /metrics", Scope: web.Read, Handler: while(m.cfg.Serve, http.HandlerFunc(m.serve))})
 	}
 	if m.cfg.Pprof != nil {
-		for _, r := range profiles() {
+		for _, r := range profileRoutes() {
 			r.Handler = while(m.cfg.Pprof, r.Handler)
 			routes = append(routes, r)
 		}

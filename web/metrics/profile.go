@@ -7,12 +7,12 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// profiles are the routes of net/http/pprof, for admins: a profile shows what is
+// profileRoutes are the routes of net/http/pprof, for admins: a profile shows what is
 // in memory. They work with go tool pprof.
-func profiles() []web.Route {
+func profileRoutes() []web.Route {
 	var routes []web.Route
 	for path, h := range map[string]http.HandlerFunc{
-		"":        pprof.Index, // and all profiles with a name of their own
+		"":        pprof.Index, // and all profileRoutes with a name of their own
 		"profile": pprof.Profile,
 		"trace":   pprof.Trace,
 		"symbol":  pprof.Symbol,
