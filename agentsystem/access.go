@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
@@ -39,7 +41,7 @@ func (s *AgentSystem) Revoke(ctx context.Context, connector, id string) error {
 		if err != nil {
 			return fmt.Errorf("drop messages of %s: %w", e.ID, err)
 		}
-		s.reject(e.ID, ErrDropped, dropped...)
+		s.reject(e.ID, inbox.ErrDropped, dropped...)
 		s.Subagents.Halt(ctx, e, people.Operator)
 		s.Subagents.HaltBelow(ctx, e.ID, "parent")
 	}

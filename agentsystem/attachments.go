@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -17,7 +19,7 @@ func (s *AgentSystem) SaveFile(ctx context.Context, to Address, f claybot.FileRe
 	if err != nil {
 		return claybot.FileReference{}, err
 	}
-	return s.Agents.SaveFile(ctx, agent.ID, f, content, MaxFile)
+	return s.Agents.SaveFile(ctx, agent.ID, f, content, inbox.MaxFile)
 }
 
 // OpenFile opens a file of an agent; storage.ErrNotFound.
@@ -44,8 +46,8 @@ func (s *AgentSystem) Attached(ctx context.Context, d claybot.Descriptor, file s
 
 // checkFiles refuses references to files that the agent does not have.
 func (s *AgentSystem) checkFiles(ctx context.Context, id claybot.AgentID, files []claybot.FileReference) error {
-	if len(files) > MaxFiles {
-		return fmt.Errorf("%d files; at most %d go with one message", len(files), MaxFiles)
+	if len(files) > inbox.MaxFiles {
+		return fmt.Errorf("%d files; at most %d go with one message", len(files), inbox.MaxFiles)
 	}
 	for i, f := range files {
 		kept, r, err := s.Agents.OpenFile(ctx, id, f.ID)

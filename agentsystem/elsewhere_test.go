@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot/people"
@@ -236,9 +238,9 @@ func TestEndsElsewhere(t *testing.T) {
 				if loss > 0 {
 					slack = 4500 * time.Millisecond // mill looks every 2 s, and so does whoever waits
 				}
-				invoke := func(id, text string, meanwhile func()) (agentsystem.Result, time.Duration) {
+				invoke := func(id, text string, meanwhile func()) (inbox.Result, time.Duration) {
 					began := time.Now()
-					var res []agentsystem.Result
+					var res []inbox.Result
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
@@ -271,7 +273,7 @@ func TestEndsElsewhere(t *testing.T) {
 						p.Error(err)
 					}
 				})
-				if !errors.Is(res.Err, agentsystem.ErrCanceled) || took > 2500*time.Millisecond+slack+4*time.Second {
+				if !errors.Is(res.Err, inbox.ErrCanceled) || took > 2500*time.Millisecond+slack+4*time.Second {
 					p.Errorf("a cancel: %+v after %v", res, took)
 				}
 				res, took = invoke("m4", long, func() {
@@ -279,7 +281,7 @@ func TestEndsElsewhere(t *testing.T) {
 						p.Error(err)
 					}
 				})
-				if !errors.Is(res.Err, agentsystem.ErrReset) || took > 2500*time.Millisecond+slack {
+				if !errors.Is(res.Err, inbox.ErrReset) || took > 2500*time.Millisecond+slack {
 					p.Errorf("a reset: %+v after %v", res, took)
 				}
 				go func() { _, _ = p.desk.Invoke(p.Context(), ann, msg("m5", long)) }()
@@ -289,7 +291,7 @@ func TestEndsElsewhere(t *testing.T) {
 						p.Error(err)
 					}
 				})
-				if !errors.Is(res.Err, agentsystem.ErrDropped) {
+				if !errors.Is(res.Err, inbox.ErrDropped) {
 					p.Errorf("dropped: %+v", res)
 				}
 			})

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot"
@@ -127,5 +129,5 @@ func (p *pass) resultJSON() json.RawMessage {
 // saveFile is Turn.SaveFile.
 func (p *pass) saveFile(ctx context.Context, name, mimeType string, content []byte) (claybot.FileReference, error) {
 	f := claybot.FileReference{Name: name, MIMEType: mimeType}
-	return p.Agents.SaveFile(ctx, p.agent.ID, f, bytes.NewReader(content), MaxFile)
+	return p.Agents.SaveFile(ctx, p.agent.ID, f, bytes.NewReader(content), inbox.MaxFile)
 }

@@ -200,7 +200,7 @@ func (p *pass) finish(o storage.Outcome) error {
 	}
 	if result.Err != nil { // before the end of the run lets the agent go on with them
 		doomed := p.dropDoomed(p.agent.ID, ids)
-		defer p.waiters.ended(Result{Err: ErrDropped}, doomed...)
+		defer p.waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
 	}
 	out, err := p.commitEnd(ctx, o)
 	if unsure(err) && !p.Members.IsAlone() {
@@ -219,7 +219,7 @@ func (p *pass) finish(o storage.Outcome) error {
 	p.tellFollower(o)
 	p.show(o.Events...)
 	p.log.Debug("run ended", "state", o.State, "cost", p.usage.CostMicroUSD)
-	p.waiters.ended(result, ids...)
+	p.waiters.Ended(result, ids...)
 	return nil
 }
 
@@ -265,16 +265,16 @@ func (p *pass) commitEndAgain(o storage.Outcome) (out []claybot.Outgoing, err er
 }
 
 // result is what the waiters of the run's messages are told.
-func (p *pass) result(o storage.Outcome) Result {
-	r := Result{Run: p.run.ID, State: o.State, Text: strings.Join(p.answer, "")}
+func (p *pass) result(o storage.Outcome) inbox.Result {
+	r := inbox.Result{Run: p.run.ID, State: o.State, Text: strings.Join(p.answer, "")}
 	switch o.State {
 	case claybot.RunFailed:
-		r.Err = &RunFailedError{Run: p.run.ID, Code: o.Error.Code}
+		r.Err = &inbox.RunFailedError{Run: p.run.ID, Code: o.Error.Code}
 	case claybot.RunCanceled:
-		r.Err = ErrCanceled
+		r.Err = inbox.ErrCanceled
 		var c *inbox.CanceledError
 		if errors.As(context.Cause(p.box.Context()), &c) && c.By == "reset" || p.run.Cancel == "reset" {
-			r.Err = ErrReset
+			r.Err = inbox.ErrReset
 		}
 	}
 	return r

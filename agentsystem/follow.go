@@ -7,6 +7,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -179,7 +181,7 @@ func (s *AgentSystem) CancelRun(ctx context.Context, id claybot.RunID, by string
 			if err != nil {
 				return run, fmt.Errorf("cancel run %s: %w", id, err)
 			}
-			s.reject(run.Agent, ErrCanceled, dropped...)
+			s.reject(run.Agent, inbox.ErrCanceled, dropped...)
 			if slices.Contains(dropped, run.Messages[0]) {
 				return run, nil
 			}

@@ -41,10 +41,10 @@ func (s *AgentSystem) Heard(h storage.Hint) {
 	}
 	s.deliverer.Heard(h)
 	if lost || slices.ContainsFunc(h.Freed, isNoDest) {
-		s.freed.raise()
+		s.freed.Raise()
 	}
 	if len(h.Runs) > 0 || h.Due || lost {
-		s.elsewhere.raise()
+		s.elsewhere.Raise()
 	}
 }
 

@@ -21,10 +21,10 @@ import (
 // it is rejected with the first that did not, and its messages that still wait
 // are dropped. ctx ends the waiting only. Access is not checked: Invoke is for
 // callers who have done so.
-func (s *AgentSystem) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybot.AgentMessage) ([]Result, error) {
+func (s *AgentSystem) Invoke(ctx context.Context, to claybot.Descriptor, ms ...claybot.AgentMessage) ([]inbox.Result, error) {
 	together := s.Profile(to).Policy.ProcessBuffer != inbox.OneByOne
-	tokens := s.waiters.add(together, ms)
-	defer s.waiters.remove(tokens)
+	tokens := s.waiters.Add(together, ms)
+	defer s.waiters.Remove(tokens)
 	for i, m := range ms {
 		if err := checkMessage(to, m); err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func (s *AgentSystem) Invoke(ctx context.Context, to claybot.Descriptor, ms ...c
 		if err := s.unparkFirst(ctx, to); err != nil {
 			return nil, fmt.Errorf("take in earlier messages: %w", err)
 		}
-		if tokens[min(i, len(tokens)-1)].rejected() {
+		if tokens[min(i, len(tokens)-1)].Rejected() {
 			continue // an earlier message of the token was turned away
 		}
 		done, err := s.accept(ctx, to, m)
@@ -51,30 +51,30 @@ func (s *AgentSystem) Invoke(ctx context.Context, to claybot.Descriptor, ms ...c
 			return nil, err
 		}
 	}
-	return s.waiters.collect(ms, tokens)
+	return s.waiters.Collect(ms, tokens)
 }
 
 // await waits until a token is settled. Where other nodes work on messages, too, it
 // looks into the store by itself: soon after a hint, and every two seconds.
-func (s *AgentSystem) await(ctx context.Context, t *token) error {
+func (s *AgentSystem) await(ctx context.Context, t *inbox.Token) error {
 	var look <-chan time.Time
 	for {
 		var heard <-chan struct{}
 		if !s.Members.IsAlone() {
-			heard = s.elsewhere.next()
+			heard = s.elsewhere.Next()
 			if look == nil {
 				look = time.After(lookEnds)
 			}
 		}
 		select {
-		case <-t.settled:
+		case <-t.Settled:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-heard:
 			look = time.After(lookSoon)
 			select {
-			case <-t.settled:
+			case <-t.Settled:
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -91,8 +91,8 @@ func (s *AgentSystem) await(ctx context.Context, t *token) error {
 
 // endedElsewhere notes the ends of messages of a token that came without this
 // process. The run that is at work here tells its own, and has the whole text.
-func (s *AgentSystem) endedElsewhere(ctx context.Context, t *token) error {
-	for _, id := range s.waiters.open(t) {
+func (s *AgentSystem) endedElsewhere(ctx context.Context, t *inbox.Token) error {
+	for _, id := range s.waiters.Open(t) {
 		r, err := s.Inbox.Receipt(ctx, id)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue // not posted yet
@@ -111,8 +111,8 @@ func (s *AgentSystem) endedElsewhere(ctx context.Context, t *token) error {
 		if res.Err != nil {
 			doomed = s.dropDoomed(r.Agent, []claybot.MessageID{id})
 		}
-		s.waiters.ended(res, id)
-		s.waiters.ended(Result{Err: ErrDropped}, doomed...)
+		s.waiters.Ended(res, id)
+		s.waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
 	}
 	return nil
 }
@@ -123,12 +123,12 @@ func (s *AgentSystem) catchUp(ctx context.Context, id claybot.MessageID) error {
 	r, err := s.Inbox.Receipt(ctx, id)
 	switch {
 	case errors.Is(err, storage.ErrNotFound): // known under another id, by one of its keys
-		s.waiters.ended(Result{Err: ErrDropped}, id)
+		s.waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, id)
 	case err != nil:
 		return fmt.Errorf("read the receipt of %s: %w", id, err)
 	default:
 		if res, ended := resultOf(r); ended {
-			s.waiters.ended(res, id)
+			s.waiters.Ended(res, id)
 		}
 	}
 	return nil
@@ -136,21 +136,21 @@ func (s *AgentSystem) catchUp(ctx context.Context, id claybot.MessageID) error {
 
 // resultOf is how a message ended, as the store has it: the text is that of the
 // run, shortened. False while it has not.
-func resultOf(r storage.Receipt) (Result, bool) {
+func resultOf(r storage.Receipt) (inbox.Result, bool) {
 	switch {
 	case r.Skipped != "":
-		return Result{Err: errSkipped(r)}, true
+		return inbox.Result{Err: errSkipped(r)}, true
 	case r.Run == nil || !r.Run.State.Ended():
-		return Result{}, false
+		return inbox.Result{}, false
 	}
-	res := Result{Run: r.Run.ID, State: r.Run.State, Text: r.Run.Output}
+	res := inbox.Result{Run: r.Run.ID, State: r.Run.State, Text: r.Run.Output}
 	switch {
 	case r.Run.State == claybot.RunFailed && r.Run.Error != nil:
-		res.Err = &RunFailedError{Run: r.Run.ID, Code: r.Run.Error.Code}
+		res.Err = &inbox.RunFailedError{Run: r.Run.ID, Code: r.Run.Error.Code}
 	case r.Run.State != claybot.RunSucceeded && r.Run.Cancel == "reset":
-		res.Err = ErrReset
+		res.Err = inbox.ErrReset
 	case r.Run.State != claybot.RunSucceeded:
-		res.Err = ErrCanceled
+		res.Err = inbox.ErrCanceled
 	}
 	return res, true
 }
@@ -165,23 +165,11 @@ func errSkipped(r storage.Receipt) error {
 		if r.Message.Type == claybot.MessageReset {
 			return nil
 		}
-		return ErrReset
+		return inbox.ErrReset
 	case "canceled":
-		return ErrCanceled
+		return inbox.ErrCanceled
 	}
-	return ErrDropped
-}
-
-// open are the messages of a token that have no result yet.
-func (w *waiters) open(t *token) (ids []claybot.MessageID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, id := range t.ids {
-		if _, known := t.results[id]; !known {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return inbox.ErrDropped
 }
 
 // Drop discards waiting messages of an agent, all of them when none is named,
@@ -195,22 +183,22 @@ func (s *AgentSystem) Drop(ctx context.Context, agent claybot.AgentID, ids ...cl
 	if err != nil {
 		return nil, fmt.Errorf("drop messages of %s: %w", agent, err)
 	}
-	s.reject(agent, ErrDropped, dropped...)
+	s.reject(agent, inbox.ErrDropped, dropped...)
 	return dropped, nil
 }
 
 // reject settles the waiters of messages that will never run.
 func (s *AgentSystem) reject(agent claybot.AgentID, why error, ids ...claybot.MessageID) {
 	doomed := s.dropDoomed(agent, ids)
-	s.waiters.ended(Result{Err: why}, ids...)
-	s.waiters.ended(Result{Err: ErrDropped}, doomed...)
+	s.waiters.Ended(inbox.Result{Err: why}, ids...)
+	s.waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
 }
 
 // dropDoomed drops what must not run because a message of the same token did
 // not succeed, and returns it. Its waiters are told by the caller, after those
 // of the message itself.
 func (s *AgentSystem) dropDoomed(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID {
-	doomed := s.waiters.beside(ids)
+	doomed := s.waiters.Beside(ids)
 	if len(doomed) == 0 {
 		return nil
 	}

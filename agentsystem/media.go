@@ -82,8 +82,8 @@ func (p *pass) fetchFiles(ctx context.Context, ms []claybot.AgentMessage) error 
 func (p *pass) withFiles(ctx context.Context, m claybot.AgentMessage) (string, []claybot.FileReference, error) {
 	lines, kept := []string{m.Text}, []claybot.FileReference{}
 	for i, f := range m.Files {
-		if i >= MaxFiles {
-			lines = append(lines, fmt.Sprintf("[%d more files: at most %d of one message are read]", len(m.Files)-i, MaxFiles))
+		if i >= inbox.MaxFiles {
+			lines = append(lines, fmt.Sprintf("[%d more files: at most %d of one message are read]", len(m.Files)-i, inbox.MaxFiles))
 			break
 		}
 		f, why, err := p.bring(ctx, f)

@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
@@ -249,7 +251,7 @@ func TestFilesOfStrangersAreLeftAlone(t *testing.T) {
 func TestManyFiles(t *testing.T) {
 	clouded(t, func(r *rig, c *cloud) {
 		var files []claybot.FileReference
-		for i := range agentsystem.MaxFiles + 2 {
+		for i := range inbox.MaxFiles + 2 {
 			source := fmt.Sprint("s", i)
 			c.files[source] = []byte(source)
 			files = append(files, from(source, source, claybot.FileDocument))
@@ -258,7 +260,7 @@ func TestManyFiles(t *testing.T) {
 		r.post(ann, withFiles("m", "", files...))
 		after(time.Minute)
 		rec := r.userRecord("m")
-		if len(rec.Files) != agentsystem.MaxFiles || rec.Text != "[2 more files: at most 10 of one message are read]" {
+		if len(rec.Files) != inbox.MaxFiles || rec.Text != "[2 more files: at most 10 of one message are read]" {
 			t.Errorf("%d files, %q", len(rec.Files), rec.Text)
 		}
 	})

@@ -89,7 +89,7 @@ func (s *AgentSystem) mirrorAll(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	for ctx.Err() == nil {
-		heard := s.elsewhere.next()
+		heard := s.elsewhere.Next()
 		s.windows(ctx, open, &following)
 		for _, w := range open {
 			if err := s.mirror(w); err != nil && ctx.Err() == nil {

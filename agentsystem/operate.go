@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 
@@ -106,7 +108,7 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
-	s.reject(id, ErrDropped, dropped...)
+	s.reject(id, inbox.ErrDropped, dropped...)
 	s.boxes.Cancel(id, "", people.Operator)
 	if err := s.Agents.Delete(ctx, id); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)

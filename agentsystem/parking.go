@@ -45,7 +45,7 @@ var errBehind = errors.New("earlier messages of the same agent are parked")
 // A parkingLot is what this member knows of parked messages. The zero value is
 // ready.
 type parkingLot struct {
-	parked signal // one was parked here
+	parked inbox.Signal // one was parked here
 	totals atomic.Pointer[storage.ParkedTotals]
 	full   atomic.Bool // a message was refused since the totals were read
 }
@@ -119,7 +119,7 @@ func (s *AgentSystem) park(ctx context.Context, to claybot.Descriptor, m claybot
 	if added && !rules.Behind {
 		log.Error("a message is parked: its agent cannot be used", "class", storage.ClassOf(cause).String(), "err", cause)
 	}
-	s.parking.parked.raise()
+	s.parking.parked.Raise()
 	return storage.Posted{Added: added, Skipped: parkedReason}, nil
 }
 
@@ -259,7 +259,7 @@ func (s *AgentSystem) endDamaged(ctx context.Context, p storage.Parked) error {
 // ctx is done. Of several members one does so, for as long as there are any.
 func (s *AgentSystem) retryParked(ctx context.Context) {
 	for ctx.Err() == nil {
-		woken := s.parking.parked.next()
+		woken := s.parking.parked.Next()
 		totals, err := s.countParked(ctx)
 		switch {
 		case err == nil && totals.Messages > 0:
@@ -328,7 +328,7 @@ type retries struct {
 // none. An agent whose try takes long holds up no other.
 func (r *retries) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		woken := r.parking.parked.next()
+		woken := r.parking.parked.Next()
 		if _, err := r.countParked(ctx); err != nil {
 			return err
 		}
@@ -377,7 +377,7 @@ func (r *retries) try(ctx context.Context, key string) time.Time {
 		r.mu.Lock()
 		r.next[key] = time.Now().Add(wait)
 		r.mu.Unlock()
-		r.parking.parked.raise()
+		r.parking.parked.Raise()
 	})
 	return now.Add(lookParked)
 }

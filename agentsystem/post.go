@@ -200,7 +200,7 @@ func (s *AgentSystem) accepted(ctx context.Context, agent claybot.Agent, m clayb
 	s.Log.Debug("message accepted", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "type", m.Type)
 	s.deliverer.Hand(done.Outbox)
 	if len(done.Dropped) > 0 {
-		s.reject(agent.ID, ErrReset, done.Dropped...)
+		s.reject(agent.ID, inbox.ErrReset, done.Dropped...)
 	}
 	if c, ok := s.connector(agent.Descriptor.Connector).(connectors.Accepter); ok && m.Type != claybot.MessageSystem {
 		c.Accepted(agent.Descriptor, m)
@@ -209,13 +209,13 @@ func (s *AgentSystem) accepted(ctx context.Context, agent claybot.Agent, m clayb
 	case "":
 		return
 	case "command", questions.SkippedAnswer, questions.SkippedUnfit:
-		s.waiters.ended(Result{}, m.ID)
+		s.waiters.Ended(inbox.Result{}, m.ID)
 		return
 	case "inbox_full":
 		s.notifyFull(ctx, agent, m)
 	}
 	s.Log.Info("message will not run", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "reason", done.Skipped)
-	s.reject(agent.ID, ErrDropped, m.ID)
+	s.reject(agent.ID, inbox.ErrDropped, m.ID)
 }
 
 // stopsAll reports whether a message asks to stop an agent and all below it.

@@ -61,7 +61,7 @@ type ramp struct {
 	survived func(*ticket) // called once for each run that outlived its probation
 
 	calls    sync.WaitGroup // of timers; added to while it is not closed
-	changed  signal         // somebody was let in, or has left
+	changed  inbox.Signal   // somebody was let in, or has left
 	mu       sync.Mutex
 	active   bool
 	closed   bool
@@ -201,7 +201,7 @@ func (r *ramp) isTesting(b *inbox.AgentInbox) bool {
 // with the cause of ctx.
 func (r *ramp) roomFor(ctx context.Context, n int) (int, error) {
 	for {
-		changed := r.changed.next()
+		changed := r.changed.Next()
 		r.mu.Lock()
 		room := n
 		if r.active {
@@ -263,7 +263,7 @@ func (r *ramp) wait(b *inbox.AgentInbox, draining <-chan struct{}) error {
 	case <-b.Context().Done():
 		return context.Cause(b.Context())
 	case <-draining:
-		return ErrShutdown
+		return inbox.ErrShutdown
 	}
 }
 
@@ -312,7 +312,7 @@ func (r *ramp) clear(t *ticket, well bool) {
 		r.save()
 	}
 	r.admit(in)
-	r.changed.raise()
+	r.changed.Raise()
 }
 
 // growth is by how much one that survives widens the window.

@@ -156,7 +156,7 @@ func (r *ramp) settle() (unclean int, calm bool) {
 	r.active, r.total = false, 0
 	r.prove()
 	r.release()
-	r.changed.raise()
+	r.changed.Raise()
 	for _, t := range r.tickets {
 		if t.resumed {
 			return r.unclean, true

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
@@ -122,9 +124,9 @@ func (s *AgentSystem) keepToSend(ctx context.Context, env tools.Env, x tools.Sen
 		return f, mayBeSent(f)
 	}
 	f.MIMEType = typeOf(x.MIMEType, head)
-	f, err = s.Agents.SaveFile(ctx, env.Agent.ID, f, content, MaxFile)
+	f, err = s.Agents.SaveFile(ctx, env.Agent.ID, f, content, inbox.MaxFile)
 	if errors.Is(err, storage.ErrTooMany) {
-		return f, fmt.Errorf("the file is too large: at most %d MiB can be sent", MaxFile>>20)
+		return f, fmt.Errorf("the file is too large: at most %d MiB can be sent", inbox.MaxFile>>20)
 	}
 	if err != nil {
 		return f, fmt.Errorf("keep the file: %w", err)

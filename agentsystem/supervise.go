@@ -61,7 +61,7 @@ func (s *AgentSystem) supervise(ctx context.Context, c connectors.Connector) {
 func (s *AgentSystem) standBy(ctx context.Context, x connectors.Exclusive) *nodes.Hold {
 	last := ""
 	for ctx.Err() == nil {
-		freed, changed := s.freed.next(), s.Members.Changed()
+		freed, changed := s.freed.Next(), s.Members.Changed()
 		hold, err := s.Members.Claim(ctx, x.Exclusive())
 		if err == nil {
 			return hold

@@ -191,7 +191,7 @@ type AgentSystem struct {
 	Questions *questions.Questions
 	Subagents *subagents.Subagents
 	deliverer *delivery.Deliverer
-	waiters   waiters
+	waiters   inbox.Waiters
 	parking   parkingLot
 	faults    faults
 	unwell    unwell
@@ -203,8 +203,8 @@ type AgentSystem struct {
 	holding   *holding // of connectors
 	began     time.Time
 
-	elsewhere signal // another member has written something
-	freed     signal // another member has released a claim that is no destination, or may have
+	elsewhere inbox.Signal // another member has written something
+	freed     inbox.Signal // another member has released a claim that is no destination, or may have
 	shown     shown
 	openings  openings
 	counted   atomic.Pointer[figures] // the last ones of a shared store
@@ -282,7 +282,7 @@ func New(cfg Config) *AgentSystem {
 		Agents: cfg.Agents, Index: cfg.Index, Inbox: cfg.Inbox, Runs: cfg.Runs, Later: cfg.Later, Poster: s.boxes,
 		Intake: subagents.Intake{
 			Accept: s.acceptFor, Complete: s.complete,
-			Dropped: func(agent claybot.AgentID, ids ...claybot.MessageID) { s.reject(agent, ErrDropped, ids...) },
+			Dropped: func(agent claybot.AgentID, ids ...claybot.MessageID) { s.reject(agent, inbox.ErrDropped, ids...) },
 		},
 		People: s.People, Work: &s.turns, Clock: cfg.Members, Limits: s.Society,
 		Profile: func(d claybot.Descriptor) string { return cfg.Profile(d).Name }, Log: cfg.Log,
@@ -318,7 +318,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		return err
 	}
 	if err := s.beginRamp(ctx); err != nil {
-		s.deliverer.End(0, ErrShutdown)
+		s.deliverer.End(0, inbox.ErrShutdown)
 		return err
 	}
 	group, working := errgroup.WithContext(ctx)
@@ -343,8 +343,8 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		group.Go(func() error { s.mirrorAll(working); return nil })
 	}
 	err := group.Wait() // the dispatcher has waited for its workers
-	s.waiters.shutdown()
-	s.deliverer.End(drainTime, ErrShutdown)
+	s.waiters.Shutdown()
+	s.deliverer.End(drainTime, inbox.ErrShutdown)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))) {
 		return nil
 	}
@@ -411,7 +411,7 @@ func (s *AgentSystem) endWork(workers *crew) {
 		grace = min(grace, s.HandOver)
 	}
 	if !workers.wait(grace) {
-		workers.end(ErrShutdown)
+		workers.end(inbox.ErrShutdown)
 		workers.wait(0)
 	}
 }

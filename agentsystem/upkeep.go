@@ -38,7 +38,7 @@ func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent 
 		return err
 	}
 	s.deliverer.Hand(out)
-	s.waiters.ended(Result{Text: text}, m.ID)
+	s.waiters.Ended(inbox.Result{Text: text}, m.ID)
 	return nil
 }
 

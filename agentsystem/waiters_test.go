@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
@@ -21,7 +20,7 @@ type call struct {
 	r       *rig
 	mu      sync.Mutex
 	done    bool
-	results []agentsystem.Result
+	results []inbox.Result
 	err     error
 }
 
@@ -93,7 +92,7 @@ func (c *call) returned(when string, want ...error) {
 var errFailed = errors.New("a failed run")
 
 func failedRun(err error) bool {
-	var failed *agentsystem.RunFailedError
+	var failed *inbox.RunFailedError
 	return errors.As(err, &failed) && failed.Run != ""
 }
 
@@ -237,7 +236,7 @@ func TestWaiters(t *testing.T) {
 			a := r.invoke("a", "b bad", "c")
 			r.setPolicy(oneByOne)
 			after(2*second + half)
-			a.returned("after run 2", nil, errFailed, agentsystem.ErrDropped)
+			a.returned("after run 2", nil, errFailed, inbox.ErrDropped)
 			after(time.Minute)
 			if got := r.receipt("c"); got.Run != nil || got.Skipped != "token_rejected" {
 				r.Errorf("the third message: %+v", got)
@@ -257,8 +256,8 @@ func TestWaiters(t *testing.T) {
 			b := r.invoke("b")
 			r.post(ann, typed("reset", claybot.MessageReset, ""))
 			after(0)
-			a.returned("after the reset", agentsystem.ErrReset)
-			b.returned("after the reset", agentsystem.ErrReset)
+			a.returned("after the reset", inbox.ErrReset)
+			b.returned("after the reset", inbox.ErrReset)
 			if got := r.receipt("b"); got.Skipped != "reset" {
 				r.Errorf("the waiting message: %+v", got)
 			}
@@ -269,7 +268,7 @@ func TestWaiters(t *testing.T) {
 			b := r.invoke("b")
 			r.post(ann, typed("stop", claybot.MessageCancel, ""))
 			after(half)
-			a.returned("after the stop", agentsystem.ErrCanceled)
+			a.returned("after the stop", inbox.ErrCanceled)
 			b.pending("during its run")
 			after(second)
 			b.returned("after its run", nil)
@@ -283,7 +282,7 @@ func TestWaiters(t *testing.T) {
 				r.Errorf("dropped %q, %v", dropped, err)
 			}
 			after(0)
-			b.returned("at once", agentsystem.ErrDropped)
+			b.returned("at once", inbox.ErrDropped)
 			a.pending("it runs")
 			after(second)
 			a.returned("after its run", nil)
@@ -342,7 +341,7 @@ func TestInvokeShutdown(t *testing.T) {
 		c := r.invoke("a", "b")
 		r.shut()
 		synctest.Wait()
-		c.returned("at shutdown", agentsystem.ErrShutdown, agentsystem.ErrShutdown)
+		c.returned("at shutdown", inbox.ErrShutdown, inbox.ErrShutdown)
 		if c := r.invoke("c", "d"); c.err == nil {
 			t.Error("no error after the end")
 		}
@@ -382,7 +381,7 @@ func TestDropTakesTheTokenAlong(t *testing.T) {
 			t.Fatal(err)
 		}
 		after(0)
-		c.returned("at once", agentsystem.ErrDropped, agentsystem.ErrDropped, agentsystem.ErrDropped)
+		c.returned("at once", inbox.ErrDropped, inbox.ErrDropped, inbox.ErrDropped)
 		after(time.Hour)
 		if n := len(r.mind.asked()); n != 0 {
 			t.Errorf("%d model calls", n)
@@ -429,7 +428,7 @@ func TestInvokeCommands(t *testing.T) {
 				t.Errorf("%s: %v", m.ID, err)
 			}
 		}
-		if _, err := r.system.Invoke(r.Context(), ann, msg("blank", " \n")); !errors.Is(err, agentsystem.ErrDropped) {
+		if _, err := r.system.Invoke(r.Context(), ann, msg("blank", " \n")); !errors.Is(err, inbox.ErrDropped) {
 			t.Errorf("a message without text: %v", err)
 		}
 	})

@@ -93,7 +93,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 		log = log.With("run", box.Run.ID)
 	}
 	s.unwell.stored(err)
-	orderly := errors.Is(err, ErrShutdown) || waits(err) || errors.Is(err, inbox.ErrLapsed)
+	orderly := errors.Is(err, inbox.ErrShutdown) || waits(err) || errors.Is(err, inbox.ErrLapsed)
 	// A store that fails is not asked in a tight loop, nor is an agent that
 	// fails at every pass tried in one.
 	wait := time.Second
@@ -105,7 +105,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 		s.faults.left(box.Lease.Agent)
 		log.Warn("another node has the agent; leaving it alone")
 		return
-	case errors.Is(err, ErrShutdown):
+	case errors.Is(err, inbox.ErrShutdown):
 		if s.Members.Others() > 0 {
 			log.Info("run interrupted by the shutdown; it goes on at another node")
 		} else {
@@ -204,7 +204,7 @@ func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent cl
 		return err
 	}
 	s.deliverer.Hand(out)
-	s.waiters.ended(Result{Text: texts.Reset}, m.ID)
+	s.waiters.Ended(inbox.Result{Text: texts.Reset}, m.ID)
 	return nil
 }
 

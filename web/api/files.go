@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/claybot/claybot/inbox"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
@@ -56,7 +58,7 @@ type fileView struct {
 func (a *api) fileOperations() []operation {
 	return []operation{
 		{
-			id: "uploadFile", method: http.MethodPost, path: "/agents/{agent}/files", tag: "agents", scope: web.Operate, raw: true, limit: agentsystem.MaxFile,
+			id: "uploadFile", method: http.MethodPost, path: "/agents/{agent}/files", tag: "agents", scope: web.Operate, raw: true, limit: inbox.MaxFile,
 			summary: "Give an agent a file, for a message that is still to come.",
 			about:   "The body is the bytes of the file, at most 50 MiB; Content-Type says what they are.",
 			params:  []param{{name: "name", about: "What the file is called."}},
@@ -75,8 +77,8 @@ func (a *api) fileOperations() []operation {
 // named are the files that a message brings along or names, by what tells them
 // from others.
 func named(given []fileGiven) ([]claybot.FileReference, error) {
-	if len(given) > agentsystem.MaxFiles {
-		return nil, bad(fmt.Sprintf("%d files are too many; at most %d go with one message.", len(given), agentsystem.MaxFiles), "Send several messages.")
+	if len(given) > inbox.MaxFiles {
+		return nil, bad(fmt.Sprintf("%d files are too many; at most %d go with one message.", len(given), inbox.MaxFiles), "Send several messages.")
 	}
 	var files []claybot.FileReference
 	for i, g := range given {
@@ -158,7 +160,7 @@ func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	f, err := a.Desk.SaveFile(r.Context(), to, f, r.Body)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
 	var big *http.MaxBytesError
-	if errors.Is(err, storage.ErrTooMany) && r.ContentLength <= agentsystem.MaxFile {
+	if errors.Is(err, storage.ErrTooMany) && r.ContentLength <= inbox.MaxFile {
 		return &problem{
 			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: "The file is larger than what is kept here (files.max_inline, or the limit of all files).",
@@ -167,7 +169,7 @@ func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	if errors.As(err, &big) || errors.Is(err, storage.ErrTooMany) {
 		return &problem{
 			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
-			Message: fmt.Sprintf("The file is larger than %d MiB.", agentsystem.MaxFile>>20),
+			Message: fmt.Sprintf("The file is larger than %d MiB.", inbox.MaxFile>>20),
 		}
 	}
 	if err != nil {

@@ -1,15 +1,15 @@
-package agentsystem
+package inbox
 
 import "sync"
 
-// A signal wakes all who wait for it. The zero value is ready.
-type signal struct {
+// A Signal wakes all who wait for it. The zero value is ready.
+type Signal struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-// next is closed when the signal is raised next.
-func (s *signal) next() <-chan struct{} {
+// Next is closed when the signal is raised next.
+func (s *Signal) Next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ch == nil {
@@ -18,7 +18,7 @@ func (s *signal) next() <-chan struct{} {
 	return s.ch
 }
 
-func (s *signal) raise() {
+func (s *Signal) Raise() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ch != nil {

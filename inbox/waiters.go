@@ -1,4 +1,4 @@
-package agentsystem
+package inbox
 
 import (
 	"errors"
@@ -24,44 +24,44 @@ type Result struct {
 	Err     error
 }
 
-// A token is a set of messages that settle together.
-type token struct {
+// A Token is a set of messages that settle together.
+type Token struct {
 	ids     []claybot.MessageID
 	results map[claybot.MessageID]Result
-	err     error // of the first message that did not succeed; read after settled is closed
-	settled chan struct{}
+	err     error         // of the first message that did not succeed; read after settled is closed
+	Settled chan struct{} // closed when the token is settled
 }
 
-// waiters are the tokens of all calls of Invoke, by message. The zero value is
+// Waiters are the tokens of all calls of Invoke, by message. The zero value is
 // ready.
-type waiters struct {
+type Waiters struct {
 	mu     sync.Mutex
-	tokens map[claybot.MessageID][]*token
+	tokens map[claybot.MessageID][]*Token
 	down   bool
 }
 
 func (e *RunFailedError) Error() string { return fmt.Sprintf("run %s failed: %s", e.Run, e.Code) }
 
-// rejected reports whether the token has been turned down already.
-func (t *token) rejected() bool {
+// Rejected reports whether the token has been turned down already.
+func (t *Token) Rejected() bool {
 	select {
-	case <-t.settled:
+	case <-t.Settled:
 		return t.err != nil && !errors.Is(t.err, ErrShutdown)
 	default:
 		return false
 	}
 }
 
-func (w *waiters) add(together bool, ms []claybot.AgentMessage) []*token {
+func (w *Waiters) Add(together bool, ms []claybot.AgentMessage) []*Token {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.tokens == nil {
-		w.tokens = make(map[claybot.MessageID][]*token)
+		w.tokens = make(map[claybot.MessageID][]*Token)
 	}
-	var all []*token
+	var all []*Token
 	for _, m := range ms {
 		if len(all) == 0 || !together {
-			all = append(all, &token{results: make(map[claybot.MessageID]Result), settled: make(chan struct{})})
+			all = append(all, &Token{results: make(map[claybot.MessageID]Result), Settled: make(chan struct{})})
 		}
 		t := all[len(all)-1]
 		if !slices.Contains(w.tokens[m.ID], t) {
@@ -75,12 +75,12 @@ func (w *waiters) add(together bool, ms []claybot.AgentMessage) []*token {
 	return all
 }
 
-func (w *waiters) remove(tokens []*token) {
+func (w *Waiters) Remove(tokens []*Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range tokens {
 		for _, id := range t.ids {
-			left := slices.DeleteFunc(w.tokens[id], func(o *token) bool { return o == t })
+			left := slices.DeleteFunc(w.tokens[id], func(o *Token) bool { return o == t })
 			if w.tokens[id] = left; len(left) == 0 {
 				delete(w.tokens, id)
 			}
@@ -88,9 +88,9 @@ func (w *waiters) remove(tokens []*token) {
 	}
 }
 
-// beside returns the messages without a result that share a token with one of
+// Beside returns the messages without a result that share a token with one of
 // ids.
-func (w *waiters) beside(ids []claybot.MessageID) (others []claybot.MessageID) {
+func (w *Waiters) Beside(ids []claybot.MessageID) (others []claybot.MessageID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
@@ -105,8 +105,8 @@ func (w *waiters) beside(ids []claybot.MessageID) (others []claybot.MessageID) {
 	return others
 }
 
-// ended notes how messages ended and settles the tokens that this decides.
-func (w *waiters) ended(r Result, ids ...claybot.MessageID) {
+// Ended notes how messages ended and settles the tokens that this decides.
+func (w *Waiters) Ended(r Result, ids ...claybot.MessageID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
@@ -126,8 +126,8 @@ func (w *waiters) ended(r Result, ids ...claybot.MessageID) {
 	}
 }
 
-// shutdown settles everything: what waits runs after the next start.
-func (w *waiters) shutdown() {
+// Shutdown settles everything: what waits runs after the next start.
+func (w *Waiters) Shutdown() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = true
@@ -140,17 +140,17 @@ func (w *waiters) shutdown() {
 
 // settle decides about a token once and for all. It is called under the lock of
 // the waiters.
-func (t *token) settle(err error) {
+func (t *Token) settle(err error) {
 	select {
-	case <-t.settled:
+	case <-t.Settled:
 	default:
 		t.err = err
-		close(t.settled)
+		close(t.Settled)
 	}
 }
 
-// collect puts the results of settled tokens into the order of the messages.
-func (w *waiters) collect(ms []claybot.AgentMessage, tokens []*token) ([]Result, error) {
+// Collect puts the results of settled tokens into the order of the messages.
+func (w *Waiters) Collect(ms []claybot.AgentMessage, tokens []*Token) ([]Result, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	byID := make(map[claybot.MessageID]Result)
@@ -192,3 +192,15 @@ const MaxFile = 50 << 20
 
 // MaxFiles is the most files that one message may have.
 const MaxFiles = 10
+
+// Open are the messages of a token that have no result yet.
+func (w *Waiters) Open(t *Token) (ids []claybot.MessageID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range t.ids {
+		if _, known := t.results[id]; !known {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
