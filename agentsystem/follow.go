@@ -138,7 +138,7 @@ func sameFile(a, b claybot.FileReference) bool {
 func (s *AgentSystem) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	run, err := s.Runs.Run(ctx, id)
 	if err == nil && run.Engine == "" {
-		run.Engine, err = s.engineOf(ctx, run)
+		run.Engine, err = s.Worker.EngineOf(ctx, run)
 	}
 	return run, err
 }

@@ -89,7 +89,7 @@ func (h *holding) wait(ctx context.Context, name string) {
 // holdBack decides before they start which connectors are held back, and returns
 // what lets them in again; nil when none is held.
 func (s *AgentSystem) holdBack(cs []connectors.Connector) func(context.Context) {
-	unclean, running := s.ramp.crashes()
+	unclean, running := s.Worker.Ramp.Crashes()
 	if unclean < holdFrom || len(cs) == 0 {
 		return nil
 	}
@@ -102,16 +102,16 @@ func (s *AgentSystem) holdBack(cs []connectors.Connector) func(context.Context) 
 	s.Log.Warn("connectors are held back", "uncleanStarts", unclean)
 	if running > 0 {
 		died := s.Boots.Last().Held
-		s.ramp.record(false, func(b *storage.Boot) { b.Held = died + 1 })
+		s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Held = died + 1 })
 		return func(ctx context.Context) {
 			timer := time.NewTimer(min(holdFirst<<min(unclean-holdFrom, 10), holdMost) >> min(died, 10))
 			defer timer.Stop()
 			select {
-			case <-s.ramp.proven:
+			case <-s.Worker.Ramp.Proven:
 			case <-timer.C:
 			case <-ctx.Done():
 			}
-			s.ramp.record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
+			s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
 			s.holding.open(names...)
 		}
 	}
@@ -139,11 +139,11 @@ func (s *AgentSystem) startOneByOne(ctx context.Context, names []string) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.ramp.record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
+		s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
 		s.holding.open(name)
 		claybot.Sleep(ctx, proveIn)
 	}
-	s.ramp.record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
+	s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
 }
 
 // StartStatus says how claybot comes back after it died.
@@ -158,20 +158,11 @@ type StartStatus struct {
 
 // comingBack is nil after an orderly end, and once the process has lived long enough.
 func (s *AgentSystem) comingBack() *StartStatus {
-	r := s.ramp
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.active {
+	unclean, atOnce, waiting, active := s.Worker.Ramp.Status()
+	if !active {
 		return nil
 	}
-	return &StartStatus{Unclean: r.unclean, AtOnce: int(r.window), Waiting: len(r.waiting)}
-}
-
-// crashes are the unclean starts in a row, and how many runs were interrupted.
-func (r *ramp) crashes() (unclean, running int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.unclean, r.running
+	return &StartStatus{Unclean: unclean, AtOnce: atOnce, Waiting: waiting}
 }
 
 // LimitStatus is what bounds the work of this member at once.

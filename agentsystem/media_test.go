@@ -16,12 +16,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/worker"
+
 	"github.com/claybot/claybot/inbox"
 
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
@@ -187,7 +188,7 @@ func TestFilesComeWithTheRun(t *testing.T) {
 		})
 		r.start()
 		large := from("l", "film.mp4", claybot.FileVideo)
-		large.Size = agentsystem.MaxFetch + 1
+		large.Size = worker.MaxFetch + 1
 		bad := from("e", "cat.png", claybot.FilePhoto)
 		bad.MIMEType = "image/png"
 		r.post(ann, withFiles("m", "look",

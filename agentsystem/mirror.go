@@ -318,10 +318,13 @@ func (s *AgentSystem) tellOther(w *window, e claybot.Event) {
 	if !ok || e.Type != claybot.EventRunStarted && e.Type != claybot.EventMessagesInjected {
 		return
 	}
-	for _, id := range of[runs.MessagesTaken](e).Messages {
+	for _, id := range runs.DataOf[runs.MessagesTaken](e).Messages {
 		r, err := s.Inbox.Receipt(w.ctx, id)
 		if err == nil && r.Message.Type == claybot.MessageUser {
 			a.Accepted(w.who, r.Message)
 		}
 	}
 }
+
+// shows reports whether an event was not shown yet on this member, and takes it as shown.
+func (s *AgentSystem) shows(e claybot.Event) bool { return s.shown.first(e) }

@@ -113,8 +113,8 @@ func (s *AgentSystem) Delete(ctx context.Context, id claybot.AgentID) error {
 	if err := s.Agents.Delete(ctx, id); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
-	s.faults.left(id)
-	s.faults.over(e.Descriptor.Key())
+	s.Worker.Faults.Left(id)
+	s.Worker.Faults.Over(e.Descriptor.Key())
 	s.Profiles.Forget(id)
 	s.boxes.Wake() // somebody may have waited for it
 	if e.Run != "" && !waited {

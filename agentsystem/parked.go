@@ -79,7 +79,7 @@ func (s *AgentSystem) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgen
 		p := list[0]
 		all = append(all, ParkedAgent{Agent: parkedName(a.Key), Messages: a.Messages, First: p.Message.ID, Since: p.At, Cause: p.Cause})
 	}
-	for _, x := range s.faults.first(limit) {
+	for _, x := range s.agentsAtFault(limit) {
 		if parked[x.Agent] || len(all) >= limit {
 			continue
 		}
@@ -106,8 +106,8 @@ const shownFaults = 5
 
 // faultStatus adds to st what cannot be used, and what waits for that.
 func (s *AgentSystem) faultStatus(st *Status) {
-	st.Unwell, st.Parked = s.unwell.says(), s.parking.status()
-	st.Faulty, st.Faults = s.faults.count(), s.faults.first(shownFaults)
+	st.Unwell, st.Parked = s.Worker.Unwell.Says(), s.parking.status()
+	st.Faulty, st.Faults = s.Worker.Faults.Count(), s.agentsAtFault(shownFaults)
 }
 
 // An AgentFault is why an agent cannot be used.
@@ -118,21 +118,17 @@ type AgentFault struct {
 	Cause string          `json:"cause"`
 }
 
-// first is up to limit agents at fault, that of the longest fault first.
-func (f *faults) first(limit int) []AgentFault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.forget()
+// agentsAtFault are up to limit agents that cannot be used, that of the longest fault first.
+func (s *AgentSystem) agentsAtFault(limit int) []AgentFault {
 	var all []AgentFault
-	for key, x := range f.of {
-		name := parkedName(key)
-		if name == key {
-			name = cmp.Or(string(x.agent), key)
+	for _, x := range s.Worker.Faults.List(limit) {
+		name := parkedName(x.Key)
+		if name == x.Key {
+			name = cmp.Or(string(x.Agent), x.Key)
 		}
-		all = append(all, AgentFault{Agent: name, ID: x.agent, Since: claybot.At(x.since), Cause: x.cause})
+		all = append(all, AgentFault{Agent: name, ID: x.Agent, Since: claybot.At(x.Since), Cause: x.Cause})
 	}
-	slices.SortFunc(all, func(a, b AgentFault) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Agent, b.Agent)) })
-	return all[:min(len(all), limit)]
+	return all
 }
 
 // DropParked ends all parked messages of the agent with a name, as ParkedAgents has it,

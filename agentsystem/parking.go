@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/worker"
+
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/texts"
 
@@ -77,7 +79,7 @@ func (s *AgentSystem) take(ctx context.Context, to claybot.Descriptor, m claybot
 	case err == nil || ctx.Err() != nil:
 		return done, err
 	case class == storage.ClassMember:
-		s.unwell.met(to.Key(), err)
+		s.Worker.Unwell.Met(to.Key(), err)
 		fallthrough
 	case class == storage.ClassAgent:
 		if done, ok := s.answerAtOnce(ctx, to, m); ok {
@@ -239,7 +241,7 @@ func (s *AgentSystem) dropParked(ctx context.Context, key, reason string, which 
 		dropped = append(dropped, p.Message.ID)
 	}
 	if len(dropped) == len(list) {
-		s.faults.over(key)
+		s.Worker.Faults.Over(key)
 	}
 	return dropped, nil
 }
@@ -345,7 +347,7 @@ func (r *retries) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-woken:
-			claybot.Sleep(ctx, lookUnwell)
+			claybot.Sleep(ctx, worker.LookUnwell)
 		case <-time.After(time.Until(look)):
 		}
 	}
@@ -368,7 +370,7 @@ func (r *retries) try(ctx context.Context, key string) time.Time {
 	select {
 	case r.slots <- struct{}{}:
 	default:
-		return now.Add(lookUnwell)
+		return now.Add(worker.LookUnwell)
 	}
 	r.next[key] = time.Time{}
 	r.wg.Go(func() {
@@ -389,7 +391,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	err := r.survive(func() (err error) { p, err = r.unpark(ctx, key); return err })
 	if err == nil {
 		r.Log.Info("no messages are parked for an agent any more", "connector", descriptorOf(key).Connector, "last", p.Message.ID)
-		r.faults.over(key)
+		r.Worker.Faults.Over(key)
 		r.boxes.Wake()
 		return 0
 	}
@@ -397,9 +399,9 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 		return time.Second
 	}
 	if storage.ClassOf(err) == storage.ClassMember {
-		r.unwell.met(key, err)
+		r.Worker.Unwell.Met(key, err)
 	}
-	wait, notify, _ := r.faults.met(key, "", err)
+	wait, notify, _ := r.Worker.Faults.Met(key, "", err)
 	r.Log.Debug("parked messages cannot be taken in", "connector", p.To.Connector, "err", connectors.OneLine(err.Error(), 500), "in", wait)
 	if p.Message.ID == "" { // not even that can be read
 		p = storage.Parked{To: descriptorOf(key), Episode: claybot.MessageID(fmt.Sprintf("%s/%d", key, time.Now().Unix()/3600))}
@@ -407,7 +409,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	if !notify || p.Damaged != nil || storage.ClassOf(err) == storage.ClassStore {
 		return wait
 	}
-	if err := r.notifyFault(ctx, key, p.To, p.Message, p.Episode); err != nil {
+	if err := r.Worker.NotifyFault(ctx, key, p.To, p.Message, p.Episode); err != nil {
 		r.Log.Warn("cannot notify the person that a message is parked; trying again", "err", err)
 		return min(wait, time.Second)
 	}
@@ -431,9 +433,9 @@ func (s *AgentSystem) acceptTask(ctx context.Context, to claybot.Descriptor, m c
 	done, err := s.accept(ctx, to, m)
 	switch class := storage.ClassOf(err); {
 	case err == nil:
-		s.faults.taken(to.Key())
-	case ctx.Err() == nil && (class == storage.ClassAgent || class == storage.ClassMember) && s.faults.refused(to.Key(), err):
-		if err := s.notifyOf(ctx, to.Key(), to, "", []claybot.AgentMessage{m}); err != nil {
+		s.Worker.Faults.Taken(to.Key())
+	case ctx.Err() == nil && (class == storage.ClassAgent || class == storage.ClassMember) && s.Worker.Faults.Refused(to.Key(), err):
+		if err := s.Worker.NotifyOf(ctx, to.Key(), to, "", []claybot.AgentMessage{m}); err != nil {
 			s.Log.Warn("cannot notify the owner of a fault; trying again", "message", m.ID, "err", err)
 		}
 	}

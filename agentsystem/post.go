@@ -45,7 +45,7 @@ func (s *AgentSystem) receive(ctx context.Context, to claybot.Descriptor, m clay
 		s.Log.Debug("message of a stranger", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
 		out, err := s.People.Challenge(ctx, to, m, runs.NewID)
 		s.deliverer.Hand(out)
-		if s.ofOne(ctx, err) { // they will write again
+		if s.Worker.OfOne(ctx, err) { // they will write again
 			s.Log.Error("an unknown user was not answered", "connector", to.Connector, "message", m.ID, "err", err)
 			err = nil
 		}
@@ -62,7 +62,7 @@ func (s *AgentSystem) receive(ctx context.Context, to claybot.Descriptor, m clay
 func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
 	defer s.intake.begin(connector)()
 	err := s.lookup.MoveChannel(ctx, connector, from, to)
-	if s.ofOne(ctx, err) {
+	if s.Worker.OfOne(ctx, err) {
 		s.Log.Error("an agent of a moved channel stays where it is", "connector", connector, "from", from, "to", to, "err", err)
 	} else if err != nil {
 		return fmt.Errorf("move channel: %w", err)
@@ -96,7 +96,7 @@ func (s *AgentSystem) accept(ctx context.Context, to claybot.Descriptor, m clayb
 	}
 	agent, err := s.lookup.AgentFor(ctx, to)
 	if err != nil {
-		s.unwell.stored(err)
+		s.Worker.Unwell.Stored(err)
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
 	return s.acceptFor(ctx, agent, m)
@@ -125,11 +125,11 @@ func (s *AgentSystem) postFor(ctx context.Context, agent claybot.Agent, p storag
 	}
 	done, err := s.boxes.Post(ctx, p)
 	if err != nil {
-		s.unwell.stored(err)
+		s.Worker.Unwell.Stored(err)
 		return done, err
 	}
 	if done.Added {
-		s.unwell.stored(nil)
+		s.Worker.Unwell.Stored(nil)
 		s.accepted(ctx, agent, p.Message, done)
 	}
 	return done, nil
@@ -240,7 +240,7 @@ func (s *AgentSystem) notifyFull(ctx context.Context, agent claybot.Agent, m cla
 func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	defer s.intake.begin(t.Connector)()
 	done, err := s.Questions.Press(ctx, t)
-	if s.ofOne(ctx, err) { // holding it would hold up everybody else's
+	if s.Worker.OfOne(ctx, err) { // holding it would hold up everybody else's
 		s.Log.Error("an answer was not taken; the person is asked to give it again", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
 		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/claybot/claybot/worker"
+
 	"github.com/claybot/claybot/inbox"
 
 	"github.com/claybot/claybot"
@@ -123,7 +125,7 @@ func (s *AgentSystem) keepToSend(ctx context.Context, env tools.Env, x tools.Sen
 	if len(head) == 0 {
 		return f, mayBeSent(f)
 	}
-	f.MIMEType = typeOf(x.MIMEType, head)
+	f.MIMEType = worker.TypeOf(x.MIMEType, head)
 	f, err = s.Agents.SaveFile(ctx, env.Agent.ID, f, content, inbox.MaxFile)
 	if errors.Is(err, storage.ErrTooMany) {
 		return f, fmt.Errorf("the file is too large: at most %d MiB can be sent", inbox.MaxFile>>20)

@@ -227,8 +227,8 @@ func (s *AgentSystem) Ready() (bool, string) {
 		return false, "the start is under way"
 	case !s.Members.IsAlone() && s.Members.Answering() != nil:
 		return false, noDatabase
-	case s.unwell.spread():
-		return false, s.unwell.says()
+	case s.Worker.Unwell.Spread():
+		return false, s.Worker.Unwell.Says()
 	case s.parking.full.Load():
 		return false, texts.ParkingFull
 	}
@@ -279,16 +279,16 @@ func (s *AgentSystem) answer(ctx context.Context, agent claybot.Agent, m claybot
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		_, faulty := s.faults.at(agent.Descriptor.Key())
+		_, faulty := s.Worker.Faults.At(agent.Descriptor.Key())
 		text := textWhy(r, faulty, s.zone())
 		if r.Run != nil && r.Run.Error != nil && s.People.ReadsCauses(agent, m) {
-			if cause := s.adviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
+			if cause := s.Worker.AdviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
 				text += "\n\n" + cause
 			}
 		}
 		return text, nil
 	case "context":
-		return s.contextSize(ctx, agent)
+		return s.Worker.ContextSize(ctx, agent)
 	case "tasks":
 		return s.tasks(ctx, agent)
 	case "plan":
@@ -304,7 +304,7 @@ func (s *AgentSystem) agentStatus(ctx context.Context, agent claybot.Agent, m cl
 	if off := s.switchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
 		if off.Say == "" && s.People.ReadsCauses(agent, m) {
-			why += "\n\n" + s.adviceOn(agent, off)
+			why += "\n\n" + s.Worker.AdviceOn(agent, off)
 		}
 		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // nothing that is written is worked on
 			doing = why

@@ -26,6 +26,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/worker"
+
 	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot/subagents"
@@ -184,22 +186,19 @@ const drainTime = 5 * time.Second
 // concurrent use.
 type AgentSystem struct {
 	Config
-	engines   map[string]runs.Engine
 	boxes     *inbox.Inboxes
 	People    *people.Directory
 	Profiles  *profiles.Profiles
+	Worker    *worker.Worker
 	Questions *questions.Questions
 	Subagents *subagents.Subagents
 	deliverer *delivery.Deliverer
 	waiters   inbox.Waiters
 	parking   parkingLot
-	faults    faults
-	unwell    unwell
 	lookup    *storage.Bounded
 	intake    intake
 	turns     runs.AtWork
 	memory    memory
-	ramp      *ramp
 	holding   *holding // of connectors
 	began     time.Time
 
@@ -213,7 +212,6 @@ type AgentSystem struct {
 	connectors map[string]connectors.Connector
 	running    bool // Run has said which connectors there are
 
-	draining chan struct{} // closed when the workers get their grace
 }
 
 // New makes a system that does nothing before Run. Engines are added with
@@ -240,12 +238,10 @@ func New(cfg Config) *AgentSystem {
 	}
 	s := &AgentSystem{
 		Config:     cfg,
-		engines:    make(map[string]runs.Engine),
 		boxes:      newBoxes(cfg),
 		lookup:     storage.NewBounded(cfg.Agents),
 		began:      time.Now(),
 		connectors: make(map[string]connectors.Connector),
-		draining:   make(chan struct{}),
 	}
 	if s.Hub == nil {
 		s.Hub = runs.NewHub()
@@ -253,7 +249,7 @@ func New(cfg Config) *AgentSystem {
 	if s.Society == nil {
 		s.Society = func() subagents.Limits { return subagents.DefaultLimits }
 	}
-	s.ramp, s.holding = newRamp(cfg.Boots, cfg.Log, s.absolve), newHolding()
+	s.holding = newHolding()
 	gate := people.NewGate(cfg.Access, cfg.Admission)
 	s.deliverer = delivery.New(delivery.Config{
 		Outbox: cfg.Outbox, Files: cfg.Agents, Members: cfg.Members, Connector: s.connector, Allowed: gate.MayReceive, Meter: cfg.Meter, Log: cfg.Log,
@@ -269,7 +265,7 @@ func New(cfg Config) *AgentSystem {
 		AllOwners: func() bool { return s.Society().AllOwners }, Operators: cfg.Operators, Log: cfg.Log,
 	})
 	s.Profiles = profiles.New(profiles.Config{
-		Index: cfg.Index, Agents: cfg.Agents, Profile: cfg.Profile, Models: cfg.Models, Tools: cfg.Tools, Engines: s.Engines,
+		Index: cfg.Index, Agents: cfg.Agents, Profile: cfg.Profile, Models: cfg.Models, Tools: cfg.Tools, Engines: func() []string { return s.Worker.Engines() },
 		CheckPrompt: cfg.CheckPrompt, Refresh: s.refresh, Changed: s.rescheduled, Log: cfg.Log,
 	})
 	s.Questions = questions.New(questions.Config{
@@ -287,11 +283,23 @@ func New(cfg Config) *AgentSystem {
 		People: s.People, Work: &s.turns, Clock: cfg.Members, Limits: s.Society,
 		Profile: func(d claybot.Descriptor) string { return cfg.Profile(d).Name }, Log: cfg.Log,
 	})
+	s.Worker = worker.New(worker.Config{
+		Stores: worker.Stores{
+			Agents: cfg.Agents, Histories: cfg.Agents, Files: cfg.Agents, Index: cfg.Index, Leases: cfg.Inbox, Receipts: cfg.Inbox,
+			Runs: cfg.Runs, Reader: cfg.Runs, Outbox: cfg.Outbox, Texts: cfg.Texts, Counts: cfg.Counts, Marks: cfg.Marks, Boots: cfg.Boots,
+		},
+		Parts: worker.Parts{
+			Boxes: s.boxes, Waiters: &s.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
+			Subagents: s.Subagents, Hub: s.Hub, AtWork: &s.turns, Connector: s.connector, Complete: s.complete, DropDoomed: s.dropDoomed,
+			First: s.shows,
+		},
+		Members: cfg.Members, Meter: cfg.Meter, Transcribe: cfg.Transcribe, Log: cfg.Log,
+	})
 	return s
 }
 
 // Handle gives agents an engine by name. All calls come before Run.
-func (s *AgentSystem) Handle(name string, e runs.Engine) { s.engines[name] = e }
+func (s *AgentSystem) Handle(name string, e runs.Engine) { s.Worker.Handle(name, e) }
 
 // Run works until ctx is done: it recovers what the last process left, then
 // runs the connectors, the agents and the deliveries. It returns nil after an
@@ -317,12 +325,12 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 	if err := s.deliverer.Begin(ctx); err != nil {
 		return err
 	}
-	if err := s.beginRamp(ctx); err != nil {
+	if err := s.Worker.BeginRamp(ctx); err != nil {
 		s.deliverer.End(0, inbox.ErrShutdown)
 		return err
 	}
 	group, working := errgroup.WithContext(ctx)
-	group.Go(func() error { s.ramp.run(working); return nil })
+	group.Go(func() error { s.Worker.Ramp.Run(working); return nil })
 	if letIn := s.holdBack(cs); letIn != nil {
 		group.Go(func() error { letIn(working); return nil })
 	}
@@ -363,22 +371,22 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 			return err
 		}
 		if !s.Members.IsAlone() {
-			if free, err = s.ramp.roomFor(ctx, free); err != nil {
+			if free, err = s.Worker.Ramp.RoomFor(ctx, free); err != nil {
 				return err
 			}
 		}
-		if free = s.unwell.room(free, workers.busyNow()); free == 0 {
-			claybot.Sleep(ctx, lookUnwell)
+		if free = s.Worker.Unwell.Room(free, workers.busyNow()); free == 0 {
+			claybot.Sleep(ctx, worker.LookUnwell)
 			continue
 		}
 		boxes, err := s.boxes.Next(ctx, min(free, 64), s.MaxBatch)
 		if err != nil || len(boxes) > 0 { // else nothing was written
-			s.unwell.stored(err)
+			s.Worker.Unwell.Stored(err)
 		}
 		switch {
 		case ctx.Err() != nil:
 			for _, b := range boxes {
-				workers.start(b, s.work)
+				workers.start(b, s.Worker.Work)
 			}
 			return context.Cause(ctx)
 		case err != nil && !storage.Unavailable(err) && s.Members.IsAlone(): // else it may be the way to the store
@@ -388,16 +396,16 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 			fallthrough
 		case err != nil:
 			if storage.ClassOf(err) == storage.ClassMember {
-				s.unwell.met("", err)
+				s.Worker.Unwell.Met("", err)
 			}
 			s.Log.Error("cannot look for work; trying again", "err", err)
 			claybot.Sleep(ctx, time.Second)
 			continue
 		}
 		failures = 0
-		s.line(ctx, boxes)
+		s.Worker.Line(ctx, boxes)
 		for _, b := range boxes {
-			workers.start(b, s.work)
+			workers.start(b, s.Worker.Work)
 		}
 	}
 }
@@ -405,7 +413,7 @@ func (s *AgentSystem) dispatch(ctx context.Context) error {
 // endWork gives the workers their grace, then cuts them. It is short when others
 // are there to go on: what is cut here is resumed there at once.
 func (s *AgentSystem) endWork(workers *crew) {
-	close(s.draining)
+	s.Worker.Drain()
 	grace := s.Grace
 	if s.Members.Others() > 0 {
 		grace = min(grace, s.HandOver)

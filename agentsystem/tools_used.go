@@ -32,10 +32,10 @@ func (s *AgentSystem) ToolsOf(ctx context.Context, id claybot.RunID) ([]connecto
 		}
 		switch e.Type {
 		case claybot.EventToolCalled:
-			d := of[runs.ToolStarted](e)
+			d := runs.DataOf[runs.ToolStarted](e)
 			args[d.CallID] = d.ArgsPreview
 		case claybot.EventToolSucceeded, claybot.EventToolFailed:
-			d := of[runs.ToolEnded](e)
+			d := runs.DataOf[runs.ToolEnded](e)
 			used = append(used, connectors.ToolUse{
 				CallID: d.CallID, Tool: d.Tool, Args: args[d.CallID], OK: e.Type == claybot.EventToolSucceeded, Error: d.Error, MS: d.MS,
 			})

@@ -3,6 +3,8 @@ package agentsystem
 import (
 	"testing"
 	"time"
+
+	"github.com/claybot/claybot/worker"
 )
 
 // A death is charged again only when the run had about the same age, and the control
@@ -29,15 +31,15 @@ func TestTries(t *testing.T) {
 		{"even then", []time.Duration{s, s, s, s, 50 * s}, 4, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var x tries
+			var x worker.Tries
 			for _, d := range tt.lived {
-				x = x.after(d)
+				x = x.After(d)
 			}
-			if x.N != tt.n || x.control() != tt.wait {
-				t.Errorf("got %d charges and a control of %v, want %d and %v", x.N, x.control(), tt.n, tt.wait)
+			if x.N != tt.n || x.Control() != tt.wait {
+				t.Errorf("got %d charges and a control of %v, want %d and %v", x.N, x.Control(), tt.n, tt.wait)
 			}
-			if x.givenUp() != (tt.n >= 3) || x.deadly() != (tt.n > 3) {
-				t.Errorf("given up %v, deadly %v", x.givenUp(), x.deadly())
+			if x.GivenUp() != (tt.n >= 3) || x.Deadly() != (tt.n > 3) {
+				t.Errorf("given up %v, deadly %v", x.GivenUp(), x.Deadly())
 			}
 		})
 	}

@@ -77,8 +77,8 @@ func (s *AgentSystem) answerNobody(ctx context.Context, to claybot.Descriptor, m
 // unusableSince is since when the agent of d cannot be used, as far as this member
 // knows; ok is false when it can.
 func (s *AgentSystem) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
-	if x, ok := s.faults.at(d.Key()); ok {
-		return claybot.At(x.since), true
+	if x, ok := s.Worker.Faults.At(d.Key()); ok {
+		return claybot.At(x.Since), true
 	}
 	list, err := s.Parking.ParkedOf(ctx, d.Key(), 1)
 	if err != nil || len(list) == 0 {
@@ -90,7 +90,7 @@ func (s *AgentSystem) unusableSince(ctx context.Context, d claybot.Descriptor) (
 // Unusable reports whether this member cannot use the agent of d at present. It is for
 // connectors that wait for one.
 func (s *AgentSystem) Unusable(d claybot.Descriptor) bool {
-	_, ok := s.faults.at(d.Key())
+	_, ok := s.Worker.Faults.At(d.Key())
 	return ok
 }
 

@@ -2,12 +2,13 @@ package agentsystem
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claybot/claybot/worker"
 
 	"github.com/claybot/claybot/questions"
 
@@ -82,8 +83,8 @@ func (s *AgentSystem) story(ctx context.Context, id claybot.MessageID) (Story, e
 		return Story{}, err
 	}
 	t := Story{Receipt: r, zone: s.zone()}
-	if x, ok := s.faults.ofAgent(r.Agent); ok && stillOpen(r) {
-		t.Fault = x.cause
+	if x, ok := s.Worker.Faults.OfAgent(r.Agent); ok && stillOpen(r) {
+		t.Fault = x.Cause
 	}
 	if r.Run != nil {
 		after := max(0, r.Run.LastSeq-maxStoryEvents)
@@ -272,7 +273,7 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 		return canceledWords(run.Cancel)
 	case run.State == claybot.RunCanceled:
 		return "the run was canceled"
-	case run.State == claybot.RunSucceeded && (isNoReply(run.Output) || run.Output == ""):
+	case run.State == claybot.RunSucceeded && (worker.IsNoReply(run.Output) || run.Output == ""):
 		return "the agent decided not to reply"
 	case run.State == claybot.RunSucceeded:
 		return "the answer is for the agent's history only; nothing is sent where it was asked"
@@ -305,45 +306,45 @@ func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int
 	case claybot.EventRunStarted:
 		return "run", "run " + string(e.Run) + " took it", 0
 	case claybot.EventRunResumed:
-		reason := of[runs.MessagesTaken](e).Reason
+		reason := runs.DataOf[runs.MessagesTaken](e).Reason
 		if reason == "restart" { // of the process, or of the run after a fault
 			reason = "it was interrupted"
 		}
 		return "run", "the run goes on: " + reason, 0
 	case claybot.EventMessagesInjected:
-		return "run", fmt.Sprintf("%d more messages joined the run", len(of[runs.MessagesTaken](e).Messages)), 0
+		return "run", fmt.Sprintf("%d more messages joined the run", len(runs.DataOf[runs.MessagesTaken](e).Messages)), 0
 	case claybot.EventAssistantMessage:
-		d := of[runs.AssistantMessage](e)
+		d := runs.DataOf[runs.AssistantMessage](e)
 		return "model", fmt.Sprintf("%s answered, with %d tool calls", orUnknown(d.Model), len(d.Calls)), d.MS
 	case claybot.EventToolCalled:
-		return "tool", of[runs.ToolStarted](e).Tool + " begins", 0
+		return "tool", runs.DataOf[runs.ToolStarted](e).Tool + " begins", 0
 	case claybot.EventToolSucceeded:
-		d := of[runs.ToolEnded](e)
+		d := runs.DataOf[runs.ToolEnded](e)
 		return "tool", d.Tool + " succeeded", d.MS
 	case claybot.EventToolFailed:
-		d := of[runs.ToolEnded](e)
+		d := runs.DataOf[runs.ToolEnded](e)
 		return "tool", d.Tool + " failed: " + connectors.OneLine(d.Error, 200), d.MS
 	case claybot.EventToolWaiting:
-		d := of[runs.ToolWaiting](e)
+		d := runs.DataOf[runs.ToolWaiting](e)
 		return "tool", d.Tool + " waits: " + d.Reason, 0
 	case claybot.EventAwaitingInput:
-		d := of[runs.AwaitingInput](e)
+		d := runs.DataOf[runs.AwaitingInput](e)
 		return "waiting", "the run waits for " + texts.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{
 			Reason: d.Reason, Answers: d.Answers, Questions: d.Questions, Until: d.Expires,
 		}}, zone), 0
 	case claybot.EventAnswered:
-		return "answer", "a question was answered, via " + string(of[runs.Answered](e).Via), 0
+		return "answer", "a question was answered, via " + string(runs.DataOf[runs.Answered](e).Via), 0
 	case claybot.EventContextCompacted:
 		return "model", "older messages were folded into a summary", 0
 	case claybot.EventSubagentStarted:
-		return "tool", "started agent " + string(of[runs.SubagentStarted](e).Agent), 0
+		return "tool", "started agent " + string(runs.DataOf[runs.SubagentStarted](e).Agent), 0
 	case claybot.EventRunFinished:
 		return "end", "the run succeeded", 0
 	case claybot.EventRunFailed:
-		d := of[runs.RunFailed](e)
+		d := runs.DataOf[runs.RunFailed](e)
 		return "end", "the run failed (" + d.Code + "): " + connectors.OneLine(d.Error, 300), 0
 	case claybot.EventRunCanceled:
-		return "end", canceledWords(of[runs.RunCanceled](e).By), 0
+		return "end", canceledWords(runs.DataOf[runs.RunCanceled](e).By), 0
 	}
 	return "", "", 0
 }
@@ -353,11 +354,4 @@ func orUnknown(model string) string {
 		return "the model"
 	}
 	return model
-}
-
-// of reads the data of an event, as far as it can be read.
-func of[T any](e claybot.Event) T {
-	var d T
-	_ = json.Unmarshal(e.Data, &d) // what cannot be read stays empty
-	return d
 }

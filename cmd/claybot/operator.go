@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/web"
@@ -110,3 +111,6 @@ func letIn(a configs.Access, connector, subject string) string {
 	}
 	return ""
 }
+
+// Shapes are the engines that are graphs, to be drawn.
+func (o operator) Shapes() map[string]runs.Shape { return o.Worker.Shapes() }

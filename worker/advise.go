@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"cmp"
@@ -18,12 +18,12 @@ func (p *pass) advice(e *runs.Error) string {
 	if len(p.messages) == 0 || !p.People.ReadsCauses(p.agent, p.work().Newest()) {
 		return ""
 	}
-	return p.adviceOn(p.agent, e)
+	return p.AdviceOn(p.agent, e)
 }
 
-// adviceOn is the cause of an error that ended a run of an agent and what to do about
+// AdviceOn is the cause of an error that ended a run of an agent and what to do about
 // it, for an operator; empty when no cause is known.
-func (s *AgentSystem) adviceOn(a claybot.Agent, e *runs.Error) string {
+func (s *Worker) AdviceOn(a claybot.Agent, e *runs.Error) string {
 	if e.Code == runs.CodeOff || e.Code == runs.CodeAgentOff { // its text is the cause and the fix already
 		return e.Text
 	}
@@ -31,7 +31,7 @@ func (s *AgentSystem) adviceOn(a claybot.Agent, e *runs.Error) string {
 	if cause == "" {
 		return ""
 	}
-	fix := fixOf(e, cmp.Or(s.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
+	fix := fixOf(e, cmp.Or(s.Profiles.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
 	if before, check, ok := strings.Cut(cause, "; check "); ok { // it says itself what to do
 		cause, fix = before, "check "+check
 		if m, found := errors.AsType[*llm.Error](e); found && m.Status != 0 {

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -81,9 +81,9 @@ func (l *live) stillWorking(ctx context.Context) {
 func (l *live) stillNotice(ctx context.Context, sign string) bool {
 	o := claybot.Outgoing{
 		ID: fmt.Sprintf("%s%s/1", stillPrefix, l.p.run.ID), Kind: claybot.OutgoingNotice, Run: l.p.run.ID, Agent: l.p.agent.ID,
-		Message: l.p.turns.Of(l.p.run.ID).Newest().ID, Route: l.route, Text: sign, Part: 1, Parts: 1, At: claybot.Now(),
+		Message: l.p.AtWork.Of(l.p.run.ID).Newest().ID, Route: l.route, Text: sign, Part: 1, Parts: 1, At: claybot.Now(),
 	}
-	_, err := l.p.deliverer.Send(ctx, o)
+	_, err := l.p.Deliverer.Send(ctx, o)
 	if err != nil {
 		l.p.log.Debug("cannot say that the run is at work", "err", err)
 	}

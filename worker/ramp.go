@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 	lateFrom       = 6           // unclean starts in a row, after which a probation does not grow any more
 )
 
-// A ramp decides how many runs may be at work after the process died, so that the
+// A Ramp decides how many runs may be at work after the process died, so that the
 // run that killed it, if one did, is found without harm to the others.
 //
 // A run is on probation from the moment when it is let in until its pass ends or it
@@ -55,7 +55,7 @@ const (
 // died at that age of the run. See tries.
 //
 // Without an unclean start a ramp lets everything in at once.
-type ramp struct {
+type Ramp struct {
 	boots    storage.Boots // nil: no record is kept
 	log      *slog.Logger
 	survived func(*ticket) // called once for each run that outlived its probation
@@ -83,14 +83,14 @@ type ramp struct {
 	peak     int
 	timer    *time.Timer // for the next one whose control ends, at
 	wakes    time.Time
-	proven   chan struct{}
+	Proven   chan struct{}
 }
 
 // A ticket is the way of one held agent through the ramp.
 type ticket struct {
 	box      *inbox.AgentInbox
 	agent    claybot.AgentID
-	tries    tries
+	tries    Tries
 	suspect  bool
 	resumed  bool          // its run was at work when the process died
 	ready    chan struct{} // closed when it is let in
@@ -100,9 +100,9 @@ type ticket struct {
 	timer    *time.Timer
 }
 
-func newRamp(boots storage.Boots, log *slog.Logger, survived func(*ticket)) *ramp {
-	return &ramp{
-		boots: boots, log: log, survived: survived, proven: make(chan struct{}), lost: make(map[string]bool),
+func newRamp(boots storage.Boots, log *slog.Logger, survived func(*ticket)) *Ramp {
+	return &Ramp{
+		boots: boots, log: log, survived: survived, Proven: make(chan struct{}), lost: make(map[string]bool),
 		tickets: make(map[*inbox.AgentInbox]*ticket), testing: make(map[*ticket]bool), suspects: make(map[claybot.AgentID]bool),
 	}
 }
@@ -110,7 +110,7 @@ func newRamp(boots storage.Boots, log *slog.Logger, survived func(*ticket)) *ram
 // start begins a ramp after unclean starts in a row: last is what the process before
 // left, running how many runs are unfinished, and suspects which of the agents that
 // were on probation still have one.
-func (r *ramp) start(unclean, running int, last storage.Boot, suspects []claybot.AgentID) {
+func (r *Ramp) start(unclean, running int, last storage.Boot, suspects []claybot.AgentID) {
 	if unclean == 0 {
 		return
 	}
@@ -165,7 +165,7 @@ func windowAfter(deaths int) (w, step float64) {
 
 // alarm begins a ramp, or narrows one, because another member died and its runs come
 // here.
-func (r *ramp) alarm(member string) {
+func (r *Ramp) alarm(member string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lost[member] || r.closed {
@@ -182,24 +182,24 @@ func (r *ramp) alarm(member string) {
 }
 
 // isActive reports whether agents need a ticket.
-func (r *ramp) isActive() bool {
+func (r *Ramp) isActive() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.active
 }
 
 // isTesting reports whether the run of an agent is on probation.
-func (r *ramp) isTesting(b *inbox.AgentInbox) bool {
+func (r *Ramp) isTesting(b *inbox.AgentInbox) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.tickets[b]
 	return t != nil && r.testing[t]
 }
 
-// roomFor is how many of up to n agents are worth holding, where members share the
+// RoomFor is how many of up to n agents are worth holding, where members share the
 // store: what waits here could run elsewhere. It blocks until there is one, and fails
 // with the cause of ctx.
-func (r *ramp) roomFor(ctx context.Context, n int) (int, error) {
+func (r *Ramp) RoomFor(ctx context.Context, n int) (int, error) {
 	for {
 		changed := r.changed.Next()
 		r.mu.Lock()
@@ -221,7 +221,7 @@ func (r *ramp) roomFor(ctx context.Context, n int) (int, error) {
 
 // queue gives agents tickets, in an order that counts, and lets in who may begin.
 // Without a ramp it does nothing.
-func (r *ramp) queue(ts ...*ticket) {
+func (r *Ramp) queue(ts ...*ticket) {
 	r.mu.Lock()
 	for _, t := range ts {
 		t.agent, t.ready = t.box.Lease.Agent, make(chan struct{})
@@ -250,7 +250,7 @@ func interrupted(b *inbox.AgentInbox) bool { return b.Run != nil && b.Run.State 
 
 // wait blocks until the agent of a box is let in: nil, also when the ramp does not
 // know it. Else it is why the work on the agent is to end.
-func (r *ramp) wait(b *inbox.AgentInbox, draining <-chan struct{}) error {
+func (r *Ramp) wait(b *inbox.AgentInbox, draining <-chan struct{}) error {
 	r.mu.Lock()
 	t := r.tickets[b]
 	r.mu.Unlock()
@@ -269,7 +269,7 @@ func (r *ramp) wait(b *inbox.AgentInbox, draining <-chan struct{}) error {
 
 // leave says that the work on an agent has ended, in whatever way: the process
 // lives. well says that nothing was wrong with it.
-func (r *ramp) leave(b *inbox.AgentInbox, well bool) {
+func (r *Ramp) leave(b *inbox.AgentInbox, well bool) {
 	r.mu.Lock()
 	t := r.tickets[b]
 	if t == nil {
@@ -287,7 +287,7 @@ func (r *ramp) leave(b *inbox.AgentInbox, well bool) {
 
 // clear ends the probation of a run that has survived it. well says that nothing
 // was wrong with the run itself.
-func (r *ramp) clear(t *ticket, well bool) {
+func (r *Ramp) clear(t *ticket, well bool) {
 	r.mu.Lock()
 	known := r.testing[t]
 	if known {
@@ -316,7 +316,7 @@ func (r *ramp) clear(t *ticket, well bool) {
 }
 
 // growth is by how much one that survives widens the window.
-func (r *ramp) growth() float64 {
+func (r *Ramp) growth() float64 {
 	if !r.open() {
 		return 1
 	}
@@ -325,7 +325,7 @@ func (r *ramp) growth() float64 {
 
 // open reports whether a suspect is left that could be found now; one that has been
 // charged waits for its control.
-func (r *ramp) open() bool {
+func (r *Ramp) open() bool {
 	parked := 0
 	for _, t := range r.waiting {
 		if t.suspect && !r.due(t, time.Now()) {
@@ -336,7 +336,7 @@ func (r *ramp) open() bool {
 }
 
 // queued is how many wait for their turn, and not for the end of a control.
-func (r *ramp) queued() (n int) {
+func (r *Ramp) queued() (n int) {
 	for _, t := range r.waiting {
 		if r.due(t, time.Now()) {
 			n++
@@ -346,4 +346,19 @@ func (r *ramp) queued() (n int) {
 }
 
 // due reports whether the control of a run is over.
-func (r *ramp) due(t *ticket, now time.Time) bool { return !now.Before(r.began.Add(t.tries.control())) }
+func (r *Ramp) due(t *ticket, now time.Time) bool { return !now.Before(r.began.Add(t.tries.Control())) }
+
+// Status is how far the ramp has come: the unclean starts in a row, how many runs may go
+// on at once, and how many wait for that; active is false once it is over.
+func (r *Ramp) Status() (unclean, atOnce, waiting int, active bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unclean, int(r.window), len(r.waiting), r.active
+}
+
+// Crashes are the unclean starts in a row, and how many runs were interrupted.
+func (r *Ramp) Crashes() (unclean, running int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unclean, r.running
+}

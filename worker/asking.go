@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"cmp"
@@ -88,7 +88,7 @@ func (p *pass) hears(ctx context.Context, records []claybot.Record) (said []clay
 		p.round[q.ID] = q
 	}
 	if len(p.round) > 0 {
-		p.turns.Begin(p.run.ID, p.work())
+		p.AtWork.Begin(p.run.ID, p.work())
 	}
 	for _, q := range open {
 		a, err := p.Questions.Answered(ctx, p.run, q)

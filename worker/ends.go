@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (p *pass) commitEnd(ctx context.Context, o storage.Outcome) ([]claybot.Outg
 		out, err := p.Runs.Finish(ctx, p.box.Lease, p.run.ID, o)
 		if !errors.Is(err, storage.ErrNotFound) || len(o.Posts) == 0 {
 			if err == nil && len(o.Posts) > 0 {
-				p.boxes.Wake()
+				p.Boxes.Wake()
 			}
 			return out, err
 		}
@@ -81,7 +81,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	if to.ID == "" || err != nil {
 		return posts, err
 	}
-	posting, err := p.complete(ctx, to, m)
+	posting, err := p.Complete(ctx, to, m)
 	return append(posts, posting), err
 }
 
@@ -124,7 +124,7 @@ func (p *pass) tainted() bool {
 // said is the final text of the run, shortened, without the word for silence.
 func (p *pass) said() string {
 	text := strings.TrimSpace(strings.Join(p.answer, ""))
-	if isNoReply(text) {
+	if IsNoReply(text) {
 		return ""
 	}
 	return texts.Shorten(text, maxReport)
@@ -161,7 +161,7 @@ func (p *pass) tellFollower(o storage.Outcome) {
 	if p.firing() != nil {
 		name = string(claybot.AgentCron)
 	}
-	f, ok := p.connector(name).(connectors.Follower)
+	f, ok := p.Connector(name).(connectors.Follower)
 	if !ok {
 		return
 	}

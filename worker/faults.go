@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"cmp"
@@ -36,20 +36,20 @@ func waits(err error) bool {
 	return storage.Unavailable(err) || storage.ClassOf(err) == storage.ClassAgent && !errors.Is(err, storage.ErrDamaged)
 }
 
-// ofOne reports whether an error is of one agent or one message, so that what else its
+// OfOne reports whether an error is of one agent or one message, so that what else its
 // source brings must not wait for it. An error of the member counts as one: where all
 // of them fail, the store does as well.
-func (s *AgentSystem) ofOne(ctx context.Context, err error) bool {
+func (s *Worker) OfOne(ctx context.Context, err error) bool {
 	class := storage.ClassOf(err)
 	if class == storage.ClassMember {
-		s.unwell.met("", err)
+		s.Unwell.Met("", err)
 	}
 	return ctx.Err() == nil && class != storage.ClassNone && class != storage.ClassStore
 }
 
-// faults are the agents of which this member cannot use the files or rows at
+// Faults are the agents of which this member cannot use the files or rows at
 // present, by the key of their descriptor. The zero value is ready.
-type faults struct {
+type Faults struct {
 	mu sync.Mutex
 	of map[string]*fault
 }
@@ -65,10 +65,10 @@ type fault struct {
 	intake   bool // met when a message was refused: it is over once one is taken
 }
 
-// met notes that a try failed because of err. wait is the time until the next one,
+// Met notes that a try failed because of err. wait is the time until the next one,
 // notify says that the person is to be notified now, and first that the agent was well
 // before. id is empty where it is not known.
-func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Duration, notify, first bool) {
+func (f *Faults) Met(key string, id claybot.AgentID, err error) (wait time.Duration, notify, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
@@ -87,20 +87,22 @@ func (f *faults) met(key string, id claybot.AgentID, err error) (wait time.Durat
 	return wait, !x.notified && time.Since(x.since) >= noticeAfter, first
 }
 
-// refused is met for a message that its source keeps.
-func (f *faults) refused(key string, err error) (notify bool) {
-	before, known := f.at(key)
-	_, notify, first := f.met(key, "", err)
+// Refused is met for a message that its source keeps.
+func (f *Faults) Refused(key string, err error) (notify bool) {
+	f.mu.Lock()
+	before := f.of[key] != nil && f.of[key].intake
+	f.mu.Unlock()
+	_, notify, first := f.Met(key, "", err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.of[key]; x != nil {
-		x.intake = first || known && before.intake
+		x.intake = first || before
 	}
 	return notify
 }
 
-// taken notes that a message of an agent was taken.
-func (f *faults) taken(key string) {
+// Taken notes that a message of an agent was taken.
+func (f *Faults) Taken(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.of[key]; x != nil && x.intake {
@@ -109,7 +111,7 @@ func (f *faults) taken(key string) {
 }
 
 // notified notes that the person knows.
-func (f *faults) notified(key string) {
+func (f *Faults) notified(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.of[key]; x != nil {
@@ -117,58 +119,58 @@ func (f *faults) notified(key string) {
 	}
 }
 
-// at is the present fault of the agent with a key; ok is false when it has none.
-func (f *faults) at(key string) (x fault, ok bool) {
+// At is the present fault of the agent with a key; ok is false when it has none.
+func (f *Faults) At(key string) (x Fault, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
 	if p := f.of[key]; p != nil {
-		return *p, true
+		return Fault{key, p.agent, p.since, p.cause}, true
 	}
-	return fault{}, false
+	return Fault{}, false
 }
 
 // lasts reports whether an agent could not be used for so long that its person knows.
-func (f *faults) lasts(id claybot.AgentID) bool {
-	x, ok := f.ofAgent(id)
-	return ok && time.Since(x.since) >= noticeAfter
+func (f *Faults) lasts(id claybot.AgentID) bool {
+	x, ok := f.OfAgent(id)
+	return ok && time.Since(x.Since) >= noticeAfter
 }
 
-// ofAgent is at for the agent with an id.
-func (f *faults) ofAgent(id claybot.AgentID) (fault, bool) {
+// OfAgent is At for the agent with an id.
+func (f *Faults) OfAgent(id claybot.AgentID) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
-	for _, x := range f.of {
+	for key, x := range f.of {
 		if x.agent == id {
-			return *x, true
+			return Fault{key, x.agent, x.since, x.cause}, true
 		}
 	}
-	return fault{}, false
+	return Fault{}, false
 }
 
-// over notes that an agent works again.
-func (f *faults) over(key string) {
+// Over notes that an agent works again.
+func (f *Faults) Over(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, key)
 }
 
-// left notes that an agent is none of this member's any more: it was deleted, or another
+// Left notes that an agent is none of this member's any more: it was deleted, or another
 // member has it.
-func (f *faults) left(id claybot.AgentID) {
+func (f *Faults) Left(id claybot.AgentID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return x.agent == id })
 }
 
 // forget removes the faults that no try here has met for long. It needs mu.
-func (f *faults) forget() {
+func (f *Faults) forget() {
 	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return time.Since(x.tried) > forgotten })
 }
 
-// count is how many agents are at fault.
-func (f *faults) count() int {
+// Count is how many agents are at fault.
+func (f *Faults) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
@@ -177,7 +179,7 @@ func (f *faults) count() int {
 
 // faulted notes a fault that a worker met with the agent of a box, notifies the
 // person who waits for it once it lasts, and returns the time until the next try.
-func (s *AgentSystem) faulted(box *inbox.AgentInbox, err error) time.Duration {
+func (s *Worker) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	id := box.Lease.Agent
 	log := s.Log.With("agent", id)
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
@@ -188,29 +190,29 @@ func (s *AgentSystem) faulted(box *inbox.AgentInbox, err error) time.Duration {
 		key = d.Key()
 	}
 	if storage.ClassOf(err) == storage.ClassMember {
-		s.unwell.met(key, err)
+		s.Unwell.Met(key, err)
 	}
-	wait, notify, first := s.faults.met(key, id, err)
+	wait, notify, first := s.Faults.Met(key, id, err)
 	if first {
 		log.Error("an agent cannot be used; its messages wait", "class", storage.ClassOf(err).String(), "err", err)
 	} else {
 		log.Debug("an agent still cannot be used", "err", err, "in", wait)
 	}
 	if notify && lookErr == nil {
-		if err := s.notifyOf(ctx, key, d, id, slices.Concat(box.Bound, box.Waiting)); err != nil {
+		if err := s.NotifyOf(ctx, key, d, id, slices.Concat(box.Bound, box.Waiting)); err != nil {
 			log.Warn("cannot notify the person of a fault; trying again", "err", err)
 		}
 	}
 	return wait
 }
 
-// notifyOf notifies the user who waits for an agent with a fault: the person who wrote one of
+// NotifyOf notifies the user who waits for an agent with a fault: the person who wrote one of
 // the messages, or the owner of a background agent, where its task answers.
-func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descriptor, id claybot.AgentID, ms []claybot.AgentMessage) error {
+func (s *Worker) NotifyOf(ctx context.Context, key string, d claybot.Descriptor, id claybot.AgentID, ms []claybot.AgentMessage) error {
 	ms = slices.DeleteFunc(ms, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageAnswer })
 	for _, m := range ms {
 		if m.Type != claybot.MessageSystem {
-			return s.notifyFault(ctx, key, d, m, m.ID)
+			return s.NotifyFault(ctx, key, d, m, m.ID)
 		}
 	}
 	if len(ms) == 0 {
@@ -232,24 +234,24 @@ func (s *AgentSystem) notifyOf(ctx context.Context, key string, d claybot.Descri
 		err = nil
 	}
 	if err == nil {
-		s.faults.notified(key)
+		s.Faults.notified(key)
 	}
 	return err
 }
 
-// notifyFault tells the person who wrote m that it has to wait.
-func (s *AgentSystem) notifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
+// NotifyFault tells the person who wrote m that it has to wait.
+func (s *Worker) NotifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
 	err := s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, texts.Parked, episode)
 	if err == nil {
-		s.faults.notified(key)
+		s.Faults.notified(key)
 	}
 	return err
 }
 
 // sendFault sends the notice of a fault. It has an id made of that of an episode, so
 // each episode has one.
-func (s *AgentSystem) sendFault(ctx context.Context, o claybot.Outgoing, text string, episode claybot.MessageID) error {
-	if err := s.deliverer.SendOnce(ctx, o, fmt.Sprintf("parked/%s", episode), text); err != nil {
+func (s *Worker) sendFault(ctx context.Context, o claybot.Outgoing, text string, episode claybot.MessageID) error {
+	if err := s.Deliverer.SendOnce(ctx, o, fmt.Sprintf("parked/%s", episode), text); err != nil {
 		return fmt.Errorf("notify of a fault: %w", err)
 	}
 	return nil
@@ -258,11 +260,11 @@ func (s *AgentSystem) sendFault(ctx context.Context, o claybot.Outgoing, text st
 // probe writes a note into the history of an agent that could not be used before: as
 // long as that fails, no run begins or goes on, so that none asks a model whose answer
 // could not be kept. Other errors than those that pass by waiting are left to the run.
-func (s *AgentSystem) probe(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, run claybot.RunID) error {
-	if _, known := s.faults.at(agent.Descriptor.Key()); !known {
+func (s *Worker) probe(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, run claybot.RunID) error {
+	if _, known := s.Faults.At(agent.Descriptor.Key()); !known {
 		return nil
 	}
-	history, err := s.Agents.OpenHistory(ctx, box.Lease)
+	history, err := s.Histories.OpenHistory(ctx, box.Lease)
 	if err == nil {
 		defer history.Close() // its writes are synced; closing has nothing to report
 		err = history.Append(ctx, claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: run, Level: "info", Text: "resumed after a fault"})
@@ -276,9 +278,30 @@ func (s *AgentSystem) probe(ctx context.Context, box *inbox.AgentInbox, agent cl
 // stoppedBy is who stopped the run of a box that met err, where the run can end without
 // the files of its agent, because those cannot be used: nil for none. A fault that has
 // just begun may pass, and the history then has the end, too.
-func (s *AgentSystem) stoppedBy(box *inbox.AgentInbox, err error) error {
-	if box.Run == nil || box.Run.Cancel == "" || !waits(err) || storage.ClassOf(err) == storage.ClassStore || !s.faults.lasts(box.Lease.Agent) {
+func (s *Worker) stoppedBy(box *inbox.AgentInbox, err error) error {
+	if box.Run == nil || box.Run.Cancel == "" || !waits(err) || storage.ClassOf(err) == storage.ClassStore || !s.Faults.lasts(box.Lease.Agent) {
 		return nil
 	}
 	return &inbox.CanceledError{By: box.Run.Cancel}
+}
+
+// A Fault is why an agent cannot be used.
+type Fault struct {
+	Key   string          // of the descriptor
+	Agent claybot.AgentID // empty while it is not known
+	Since time.Time
+	Cause string // of the newest try
+}
+
+// List returns up to limit faults, the longest first.
+func (f *Faults) List(limit int) []Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget()
+	var all []Fault
+	for key, x := range f.of {
+		all = append(all, Fault{key, x.agent, x.since, x.cause})
+	}
+	slices.SortFunc(all, func(a, b Fault) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Agent, b.Agent)) })
+	return all[:min(len(all), limit)]
 }

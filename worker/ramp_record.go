@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // admit records who is on probation, and only then lets them begin.
-func (r *ramp) admit(in []*ticket) {
+func (r *Ramp) admit(in []*ticket) {
 	if len(in) == 0 {
 		return
 	}
@@ -26,7 +26,7 @@ func (r *ramp) admit(in []*ticket) {
 
 // beat records now and then that the process lives with a run that is alone, so
 // that the next one knows how long it did.
-func (r *ramp) beat(t *ticket) {
+func (r *Ramp) beat(t *ticket) {
 	r.after(max(beatEvery, time.Since(t.since)/10), func() {
 		r.mu.Lock()
 		on := r.testing[t]
@@ -39,8 +39,8 @@ func (r *ramp) beat(t *ticket) {
 }
 
 // save records who is on probation.
-func (r *ramp) save() {
-	r.record(false, func(b *storage.Boot) {
+func (r *Ramp) save() {
+	r.Record(false, func(b *storage.Boot) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.closed || !r.active {
@@ -48,7 +48,7 @@ func (r *ramp) save() {
 		}
 		b.Testing, b.Parked, b.Alone, b.Since, b.Peak, b.Beat = nil, nil, false, 0, r.peak, claybot.Now()
 		for _, t := range r.waiting {
-			if !t.tries.clear() && !t.tries.givenUp() {
+			if !t.tries.clear() && !t.tries.GivenUp() {
 				b.Parked = append(b.Parked, t.agent)
 			}
 		}
@@ -63,8 +63,8 @@ func (r *ramp) save() {
 	})
 }
 
-// record changes the boot record, if one is kept.
-func (r *ramp) record(sync bool, change func(*storage.Boot)) {
+// Record changes the boot record, if one is kept.
+func (r *Ramp) Record(sync bool, change func(*storage.Boot)) {
 	if r.boots == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (r *ramp) record(sync bool, change func(*storage.Boot)) {
 }
 
 // after calls f once d has passed, unless the ramp is closed by then.
-func (r *ramp) after(d time.Duration, f func()) *time.Timer {
+func (r *Ramp) after(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() {
 		r.mu.Lock()
 		if r.closed {
@@ -89,27 +89,27 @@ func (r *ramp) after(d time.Duration, f func()) *time.Timer {
 }
 
 // prove tells those who wait for it that the process survives.
-func (r *ramp) prove() {
+func (r *Ramp) prove() {
 	select {
-	case <-r.proven:
+	case <-r.Proven:
 	default:
-		close(r.proven)
+		close(r.Proven)
 	}
 }
 
 // release lets everybody in.
-func (r *ramp) release() {
+func (r *Ramp) release() {
 	for _, t := range r.waiting {
 		close(t.ready)
 	}
 	r.waiting = nil
 }
 
-// run ends the ramp once the process has lived long enough and no suspect is left.
+// Run ends the ramp once the process has lived long enough and no suspect is left.
 // Then, and once no run is at work any more that was at work when the process before
 // died, the unclean starts are no longer counted. At the end of ctx it closes the
 // ramp and empties the boot record: what dies later was not on trial.
-func (r *ramp) run(ctx context.Context) {
+func (r *Ramp) Run(ctx context.Context) {
 	counts := true
 	for wait := cleanAfter; ctx.Err() == nil; {
 		claybot.Sleep(ctx, wait)
@@ -131,12 +131,12 @@ func (r *ramp) run(ctx context.Context) {
 	r.closed = true
 	r.mu.Unlock()
 	r.calls.Wait()
-	r.record(true, func(b *storage.Boot) { *b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store} })
+	r.Record(true, func(b *storage.Boot) { *b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store} })
 }
 
 // forget empties the boot record, but for the unclean starts if they count on.
-func (r *ramp) forget(counts bool) {
-	r.record(!counts, func(b *storage.Boot) {
+func (r *Ramp) forget(counts bool) {
+	r.Record(!counts, func(b *storage.Boot) {
 		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store, Beat: claybot.Now()}
 		if !counts {
 			b.Unclean = 0
@@ -146,7 +146,7 @@ func (r *ramp) forget(counts bool) {
 
 // settle ends the ramp where nothing is left to find out, which is calm, and returns
 // how many unclean starts count from now on.
-func (r *ramp) settle() (unclean int, calm bool) {
+func (r *Ramp) settle() (unclean int, calm bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	suspect := func(t *ticket) bool { return t.suspect }

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"bytes"
@@ -22,14 +22,14 @@ import (
 const maxResult = 256 << 10
 
 // engine returns an engine by name; nil when there is none.
-func (s *AgentSystem) engine(name string) (string, runs.Engine) {
+func (s *Worker) engine(name string) (string, runs.Engine) {
 	name = cmp.Or(name, claybot.EngineReact)
 	return name, s.engines[name]
 }
 
 // keeper looks after the size of what the agents of a profile remember: their
 // engine or, where that cannot, the one of chats.
-func (s *AgentSystem) keeper(profile profiles.Profile) (runs.Upkeeper, bool) {
+func (s *Worker) keeper(profile profiles.Profile) (runs.Upkeeper, bool) {
 	_, engine := s.engine(profile.Engine)
 	if k, ok := engine.(runs.Upkeeper); ok {
 		return k, true
@@ -39,7 +39,7 @@ func (s *AgentSystem) keeper(profile profiles.Profile) (runs.Upkeeper, bool) {
 }
 
 // Engines are the names of those that an agent may have.
-func (s *AgentSystem) Engines() []string {
+func (s *Worker) Engines() []string {
 	var names []string
 	for name := range s.engines {
 		if name != claybot.EngineUndo {
@@ -51,7 +51,7 @@ func (s *AgentSystem) Engines() []string {
 }
 
 // Shapes are the engines that are graphs, to be drawn.
-func (s *AgentSystem) Shapes() map[string]runs.Shape {
+func (s *Worker) Shapes() map[string]runs.Shape {
 	all := make(map[string]runs.Shape)
 	for name, e := range s.engines {
 		if g, ok := e.(runs.Shaped); ok {
@@ -80,10 +80,10 @@ func (p *pass) engineName() string {
 	return cmp.Or(p.run.Engine, engineFor(p.messages, p.profile)) // runs of older versions have none
 }
 
-// engineOf is the engine of a run that no pass has told it of yet.
-func (s *AgentSystem) engineOf(ctx context.Context, run claybot.Run) (string, error) {
+// EngineOf is the engine of a run that no pass has told it of yet.
+func (s *Worker) EngineOf(ctx context.Context, run claybot.Run) (string, error) {
 	for _, id := range slices.Backward(run.Messages) {
-		r, err := s.Inbox.Receipt(ctx, id)
+		r, err := s.Receipts.Receipt(ctx, id)
 		switch {
 		case errors.Is(err, storage.ErrNotFound): // forgotten by now
 			continue
@@ -129,5 +129,5 @@ func (p *pass) resultJSON() json.RawMessage {
 // saveFile is Turn.SaveFile.
 func (p *pass) saveFile(ctx context.Context, name, mimeType string, content []byte) (claybot.FileReference, error) {
 	f := claybot.FileReference{Name: name, MIMEType: mimeType}
-	return p.Agents.SaveFile(ctx, p.agent.ID, f, bytes.NewReader(content), inbox.MaxFile)
+	return p.Files.SaveFile(ctx, p.agent.ID, f, bytes.NewReader(content), inbox.MaxFile)
 }

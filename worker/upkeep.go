@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -23,35 +23,35 @@ const compactTime = 10 * time.Minute
 
 // compact makes what an agent remembers shorter, because its person asked for
 // it. The message ends with the answer; no run begins.
-func (s *AgentSystem) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
+func (s *Worker) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := loud(box.Waiting)
 	var took storage.Settlement
 	text, err := s.shortened(ctx, box, agent, profile, &took)
 	if err != nil {
 		return err
 	}
-	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, storage.Settlement{
+	out, err := s.Leases.Settle(ctx, box.Lease, m.ID, storage.Settlement{
 		Reason: "command", Wait: profile.Policy.Wait(), Usage: took.Usage, Calls: took.Calls, End: took.End,
-		Replies: s.deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text),
+		Replies: s.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text),
 	})
 	if err != nil {
 		return err
 	}
-	s.deliverer.Hand(out)
-	s.waiters.Ended(inbox.Result{Text: text}, m.ID)
+	s.Deliverer.Hand(out)
+	s.Waiters.Ended(inbox.Result{Text: text}, m.ID)
 	return nil
 }
 
 // shortened lets the engine fold what the agent remembers, says what came of it,
 // and adds to took what that took, and where the history ends. Only a store that fails is an error.
-func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, took *storage.Settlement) (text string, err error) {
+func (s *Worker) shortened(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, took *storage.Settlement) (text string, err error) {
 	keeper, ok := s.keeper(profile)
 	if !ok {
 		return texts.NotCompacted, nil
 	}
 	ctx, cancel := context.WithTimeout(life, compactTime)
 	defer cancel()
-	history, err := s.Agents.OpenHistory(ctx, box.Lease)
+	history, err := s.Histories.OpenHistory(ctx, box.Lease)
 	if err != nil {
 		return "", err
 	}
@@ -102,13 +102,13 @@ func (s *AgentSystem) shortened(life context.Context, box *inbox.AgentInbox, age
 	return texts.Compacted(before-kept, kept), nil
 }
 
-// contextSize answers /context.
-func (s *AgentSystem) contextSize(ctx context.Context, agent claybot.Agent) (string, error) {
+// ContextSize answers /context.
+func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, error) {
 	keeper, ok := s.keeper(s.Profiles.Of(agent.ID, agent.Descriptor))
 	if !ok {
 		return texts.NoContext, nil
 	}
-	records, err := s.Agents.Records(ctx, agent.ID)
+	records, err := s.Histories.Records(ctx, agent.ID)
 	if err != nil {
 		return "", fmt.Errorf("read the history: %w", err)
 	}
@@ -122,7 +122,7 @@ func (s *AgentSystem) contextSize(ctx context.Context, agent claybot.Agent) (str
 
 // abandon ends what waits for an agent whose files cannot be read: its run
 // fails, in words to whoever waits for it.
-func (s *AgentSystem) abandon(ctx context.Context, box *inbox.AgentInbox, cause, doom error) error {
+func (s *Worker) abandon(ctx context.Context, box *inbox.AgentInbox, cause, doom error) error {
 	d, err := s.Index.IndexedDescriptor(ctx, box.Lease.Agent)
 	if err != nil {
 		return errors.Join(cause, err)

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -21,12 +21,12 @@ const (
 	maxMissed   = 6                // deaths during a control in a row that lift a suspicion
 )
 
-// A tries is what is charged to an unfinished run: how often in a row its pass failed,
+// A Tries is what is charged to an unfinished run: how often in a row its pass failed,
 // or the process died of it, without progress in between. A shutdown, a lost lease, a
 // store that asks to wait, and a death of the process while other runs were on
 // probation charge nothing. It is a mark of the store, one for each agent that ever
 // was charged, so that all members see it.
-type tries struct {
+type Tries struct {
 	Run claybot.RunID `json:"run"`
 	N   int           `json:"n"`
 	// Suspect is set once the process has died with the run alone. That alone charges
@@ -43,28 +43,28 @@ type tries struct {
 }
 
 // clear reports whether nothing makes the run one to be tried by itself.
-func (t tries) clear() bool { return t.N == 0 && !t.Suspect }
+func (t Tries) clear() bool { return t.N == 0 && !t.Suspect }
 
-// givenUp reports whether the run is not tried any more.
-func (t tries) givenUp() bool { return t.N >= maxAttempts }
+// GivenUp reports whether the run is not tried any more.
+func (t Tries) GivenUp() bool { return t.N >= maxAttempts }
 
-// deadly reports whether even the end of the run, which reads what the agent
+// Deadly reports whether even the end of the run, which reads what the agent
 // remembers, kills the process.
-func (t tries) deadly() bool { return t.N > maxAttempts }
+func (t Tries) Deadly() bool { return t.N > maxAttempts }
 
 // lived is how long the process lived with the run at most, and late whether that is so
 // long that kills from outside may well fall into it.
-func (t tries) lived() (lived time.Duration, late bool) {
+func (t Tries) lived() (lived time.Duration, late bool) {
 	lived = time.Duration(t.Lived) * time.Millisecond
 	return lived, lateControl*lived > controlMax
 }
 
-// control is how long the process has to live without the run before that is let in
+// Control is how long the process has to live without the run before that is let in
 // again: ten times as long as it lived with it, twice as long after each charge and each
 // death during a control, up to half a minute. For a run that kills late it is four times
 // as long, twice as long after each charge and once after deaths during a control.
-func (t tries) control() time.Duration {
-	if !t.Suspect || t.givenUp() {
+func (t Tries) Control() time.Duration {
+	if !t.Suspect || t.GivenUp() {
 		return 0
 	}
 	if lived, late := t.lived(); late {
@@ -76,7 +76,7 @@ func (t tries) control() time.Duration {
 
 // ended counts one more late end of a process at which the run was at work, once for
 // the process that began at a time.
-func (t tries) ended(began claybot.Time) tries {
+func (t Tries) ended(began claybot.Time) Tries {
 	if t.Seen == began {
 		return t
 	}
@@ -87,17 +87,17 @@ func (t tries) ended(began claybot.Time) tries {
 	return t
 }
 
-// after is what is charged once the process has died and had lived so long with the
+// After is what is charged once the process has died and had lived so long with the
 // run alone. What kills a process does so at about the same age each time: a death at
 // a greater age is the first of its kind.
-func (t tries) after(lived time.Duration) tries {
+func (t Tries) After(lived time.Duration) Tries {
 	known, late := t.lived()
 	alike := 2*known + controlMin/4
 	if late {
 		alike = known + known/4
 	}
 	switch {
-	case t.givenUp():
+	case t.GivenUp():
 		t.N++
 	case t.Suspect && lived <= alike:
 		t.N++
@@ -111,8 +111,8 @@ func (t tries) after(lived time.Duration) tries {
 func triesKey(id claybot.AgentID) string { return "tries/" + string(id) }
 
 // triesOf reads what is charged to a run of an agent.
-func (s *AgentSystem) triesOf(ctx context.Context, id claybot.AgentID, run claybot.RunID) (tries, error) {
-	t := tries{Run: run}
+func (s *Worker) triesOf(ctx context.Context, id claybot.AgentID, run claybot.RunID) (Tries, error) {
+	t := Tries{Run: run}
 	if s.Marks == nil {
 		return t, nil
 	}
@@ -120,7 +120,7 @@ func (s *AgentSystem) triesOf(ctx context.Context, id claybot.AgentID, run clayb
 	if err != nil || text == "" {
 		return t, err
 	}
-	var known tries
+	var known Tries
 	if err := json.Unmarshal([]byte(text), &known); err != nil || known.Run != run {
 		return t, nil //nolint:nilerr // what cannot be read charges nothing
 	}
@@ -129,15 +129,15 @@ func (s *AgentSystem) triesOf(ctx context.Context, id claybot.AgentID, run clayb
 
 // interruptedTries is triesOf for the run of a box, if it was interrupted; others
 // are not charged.
-func (s *AgentSystem) interruptedTries(ctx context.Context, b *inbox.AgentInbox) (tries, error) {
+func (s *Worker) interruptedTries(ctx context.Context, b *inbox.AgentInbox) (Tries, error) {
 	if !interrupted(b) {
-		return tries{}, nil
+		return Tries{}, nil
 	}
 	return s.triesOf(ctx, b.Lease.Agent, b.Run.ID)
 }
 
 // chargeRun keeps what is charged to a run.
-func (s *AgentSystem) chargeRun(ctx context.Context, id claybot.AgentID, t tries) error {
+func (s *Worker) chargeRun(ctx context.Context, id claybot.AgentID, t Tries) error {
 	if s.Marks == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (s *AgentSystem) chargeRun(ctx context.Context, id claybot.AgentID, t tries
 }
 
 // chargeFailure charges a pass that failed to the run of a box.
-func (s *AgentSystem) chargeFailure(b *inbox.AgentInbox) {
+func (s *Worker) chargeFailure(b *inbox.AgentInbox) {
 	run := b.Working()
 	if run == "" {
 		return
@@ -175,13 +175,13 @@ func (s *AgentSystem) chargeFailure(b *inbox.AgentInbox) {
 
 // absolve takes back what is charged to a run that has outlived its probation. What
 // comes later than that still counts.
-func (s *AgentSystem) absolve(t *ticket) {
-	if t.tries.clear() || t.tries.givenUp() {
+func (s *Worker) absolve(t *ticket) {
+	if t.tries.clear() || t.tries.GivenUp() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
-	left := tries{Run: t.tries.Run, Ends: t.tries.Ends, Seen: t.tries.Seen}
+	left := Tries{Run: t.tries.Run, Ends: t.tries.Ends, Seen: t.tries.Seen}
 	if err := s.chargeRun(ctx, t.agent, left); err != nil {
 		s.Log.Warn("cannot forget a charge", "agent", t.agent, "err", err)
 	}
@@ -190,30 +190,30 @@ func (s *AgentSystem) absolve(t *ticket) {
 // progressed takes back what is charged to a run that gets further. On probation it
 // may still kill the process.
 func (p *pass) progressed(ctx context.Context) {
-	if p.tries.clear() && p.tries.Ends == 0 || p.ramp.isTesting(p.box) {
+	if p.tries.clear() && p.tries.Ends == 0 || p.Ramp.isTesting(p.box) {
 		return
 	}
-	if err := p.chargeRun(ctx, p.agent.ID, tries{}); err != nil {
+	if err := p.chargeRun(ctx, p.agent.ID, Tries{}); err != nil {
 		p.log.Warn("cannot forget a charge", "err", err)
 		return
 	}
-	p.tries = tries{}
+	p.tries = Tries{}
 }
 
-// line gives agents that were just taken their tickets.
-func (s *AgentSystem) line(ctx context.Context, boxes []*inbox.AgentInbox) {
+// Line gives agents that were just taken their tickets.
+func (s *Worker) Line(ctx context.Context, boxes []*inbox.AgentInbox) {
 	for _, b := range boxes {
 		if b.From != "" && interrupted(b) {
-			s.ramp.alarm(b.From)
+			s.Ramp.alarm(b.From)
 		}
 	}
-	if !s.ramp.isActive() {
+	if !s.Ramp.isActive() {
 		return
 	}
 	ts := make([]*ticket, len(boxes))
 	for i, b := range boxes {
 		tried, err := s.interruptedTries(ctx, b)
-		if err == nil && s.ramp.late && interrupted(b) {
+		if err == nil && s.Ramp.late && interrupted(b) {
 			tried = tried.ended(s.Boots.Last().Started)
 			err = s.chargeRun(ctx, b.Lease.Agent, tried)
 		}
@@ -222,13 +222,13 @@ func (s *AgentSystem) line(ctx context.Context, boxes []*inbox.AgentInbox) {
 		}
 		ts[i] = &ticket{box: b, tries: tried}
 	}
-	s.ramp.queue(ts...)
+	s.Ramp.queue(ts...)
 }
 
 // enter waits until the work on an agent may begin. Somebody who cancels it need
 // not wait.
-func (s *AgentSystem) enter(b *inbox.AgentInbox) error {
-	err := s.ramp.wait(b, s.draining)
+func (s *Worker) enter(b *inbox.AgentInbox) error {
+	err := s.Ramp.wait(b, s.draining)
 	var canceled *inbox.CanceledError
 	if errors.As(err, &canceled) {
 		return nil
@@ -236,9 +236,9 @@ func (s *AgentSystem) enter(b *inbox.AgentInbox) error {
 	return err
 }
 
-// beginRamp learns how the process before ended, charges the run that killed it if
+// BeginRamp learns how the process before ended, charges the run that killed it if
 // that is known, and begins the ramp.
-func (s *AgentSystem) beginRamp(ctx context.Context) error {
+func (s *Worker) BeginRamp(ctx context.Context) error {
 	if s.Boots == nil {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (s *AgentSystem) beginRamp(ctx context.Context) error {
 		if e.Run == "" {
 			continue // it had ended
 		}
-		run, err := s.Runs.Run(ctx, e.Run)
+		run, err := s.Reader.Run(ctx, e.Run)
 		if err := storage.Ignore(err, storage.ErrNotFound); err != nil {
 			return fmt.Errorf("read the suspects of the last crash: %w", err)
 		}
@@ -281,14 +281,14 @@ func (s *AgentSystem) beginRamp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("count interrupted runs: %w", err)
 	}
-	s.ramp.start(unclean, counts.Runs[claybot.RunRunning], last, suspects)
+	s.Ramp.start(unclean, counts.Runs[claybot.RunRunning], last, suspects)
 	return nil
 }
 
 // missControl makes the next control of an agent's run longer: the process died
 // without it. When that goes on, something else kills it, and the run is no suspect any
 // more, or it would never be let in again.
-func (s *AgentSystem) missControl(ctx context.Context, id claybot.AgentID) error {
+func (s *Worker) missControl(ctx context.Context, id claybot.AgentID) error {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
 		return storage.Ignore(err, storage.ErrNotFound)
@@ -298,19 +298,19 @@ func (s *AgentSystem) missControl(ctx context.Context, id claybot.AgentID) error
 		return err
 	}
 	if t.Missed++; t.Missed >= maxMissed {
-		t = tries{Run: t.Run, Ends: t.Ends, Seen: t.Seen}
+		t = Tries{Run: t.Run, Ends: t.Ends, Seen: t.Seen}
 	}
 	return s.chargeRun(ctx, id, t)
 }
 
 // chargeCrash charges the death of the process before to the run that started
 // alone.
-func (s *AgentSystem) chargeCrash(ctx context.Context, e storage.IndexEntry, last storage.Boot) error {
+func (s *Worker) chargeCrash(ctx context.Context, e storage.IndexEntry, last storage.Boot) error {
 	t, err := s.triesOf(ctx, e.ID, e.Run)
 	if err != nil {
 		return err
 	}
-	t = t.after(time.Duration(max(0, last.Beat-last.Since)) * time.Millisecond)
+	t = t.After(time.Duration(max(0, last.Beat-last.Since)) * time.Millisecond)
 	s.Log.Warn("the process died while this run was on probation by itself", "agent", e.ID, "run", e.Run, "charges", t.N)
 	return s.chargeRun(ctx, e.ID, t)
 }

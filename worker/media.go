@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"bufio"
@@ -34,13 +34,13 @@ const (
 // records. An error ends the pass, and a later one goes on here; a run that
 // somebody stopped has its records all the same, and they say what is missing.
 func (p *pass) bringFiles(ctx context.Context) error {
-	if p.run.Cancel != "" || p.tries.givenUp() { // it is about to end
+	if p.run.Cancel != "" || p.tries.GivenUp() { // it is about to end
 		stopped, cancel := context.WithCancelCause(ctx)
 		cancel(errInterrupted)
 		ctx = stopped
 	}
 	err := p.fetchFiles(ctx, p.messages)
-	p.turns.Begin(p.run.ID, p.work())
+	p.AtWork.Begin(p.run.ID, p.work())
 	if endsRun(err) {
 		return nil
 	}
@@ -109,11 +109,11 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 	if f.Source == "" {
 		return f, "", nil
 	}
-	kept, r, err := p.Agents.OpenFile(ctx, p.agent.ID, f.ID)
+	kept, r, err := p.Files.OpenFile(ctx, p.agent.ID, f.ID)
 	if err == nil {
 		return kept, "", r.Close()
 	}
-	fetcher, ok := p.connector(p.agent.Descriptor.Connector).(connectors.Fetcher)
+	fetcher, ok := p.Connector(p.agent.Descriptor.Connector).(connectors.Fetcher)
 	switch {
 	case ctx.Err() != nil:
 		return f, "the run was stopped before it was fetched", nil
@@ -164,13 +164,13 @@ func (p *pass) fetch(ctx context.Context, from connectors.Fetcher, f claybot.Fil
 	defer body.Close() // it was only read
 	content := bufio.NewReader(body)
 	head, _ := content.Peek(512) // an error comes again when it is saved
-	f.MIMEType = typeOf(f.MIMEType, head)
-	return p.Agents.SaveFile(ctx, p.agent.ID, f, content, MaxFetch)
+	f.MIMEType = TypeOf(f.MIMEType, head)
+	return p.Files.SaveFile(ctx, p.agent.ID, f, content, MaxFetch)
 }
 
-// typeOf is the type of a file that begins with head: what the bytes say counts,
+// TypeOf is the type of a file that begins with head: what the bytes say counts,
 // where they say something.
-func typeOf(said string, head []byte) string {
+func TypeOf(said string, head []byte) string {
 	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	major, _, _ := strings.Cut(found, "/")
 	switch {
@@ -231,7 +231,7 @@ func (p *pass) transcribe(ctx context.Context, f claybot.FileReference) (_ llm.S
 
 // openFile is Turn.OpenFile.
 func (p *pass) openFile(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
-	_, r, err := p.Agents.OpenFile(ctx, p.agent.ID, f.ID)
+	_, r, err := p.Files.OpenFile(ctx, p.agent.ID, f.ID)
 	return r, err
 }
 

@@ -1,4 +1,15 @@
-package agentsystem
+// Package worker takes a held agent through one pass: a reset, a compaction, or one run of
+// its engine, as far as it goes.
+//
+// It guarantees that history is durable before its event, and the event before the next
+// step; that a pass ends in the end of its run, in a pause, or in an error after which the
+// run goes on later; that the end of a run, its replies and what other agents hear of it
+// commit together; that a run which fails or kills the process again and again is given
+// up; and that an agent whose files cannot be used waits without holding up another.
+//
+// The package must not import the AgentSystem, which starts workers, or an implementation
+// of anything.
+package worker
 
 import (
 	"context"
@@ -27,13 +38,13 @@ const (
 	stateEvery      = 1 * time.Minute // state.json is written at most this often for its counters
 )
 
-// work takes one held agent through one pass: a reset, or one batch through
+// Work takes one held agent through one pass: a reset, or one batch through
 // its engine. Afterwards the agent is free; when more waits, it is due again.
-func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
+func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	var err error
-	defer func() { s.ramp.leave(box, err == nil) }()
+	defer func() { s.Ramp.leave(box, err == nil) }()
 	slot := leave
-	leave = func() { s.ramp.leave(box, false); slot() } // the first call counts
+	leave = func() { s.Ramp.leave(box, false); slot() } // the first call counts
 	defer func() {
 		if x := recover(); x != nil { // outside the engine, whose panics end its run
 			s.Meter.Panicked("worker")
@@ -54,7 +65,7 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 	}
 	if doom != nil {
 		if err = s.abandon(ctx, box, err, doom); err == nil {
-			s.faults.left(id)
+			s.Faults.Left(id)
 			return
 		}
 	}
@@ -65,7 +76,7 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 	profile := s.Profiles.Of(agent.ID, agent.Descriptor)
 	switch {
 	case box.Run == nil && len(box.Waiting) == 0:
-		err = s.Inbox.Release(ctx, box.Lease, profile.Policy.Wait(), true)
+		err = s.Leases.Release(ctx, box.Lease, profile.Policy.Wait(), true)
 	case box.Run == nil && box.Waiting[0].Type == claybot.MessageReset:
 		err = s.reset(ctx, box, agent, profile)
 	case box.Run == nil && loud(box.Waiting).Type == claybot.MessageCompact:
@@ -77,22 +88,22 @@ func (s *AgentSystem) work(box *inbox.AgentInbox, leave func()) {
 		s.giveBack(box, profile.Policy, err, leave)
 		return
 	}
-	s.faults.left(id) // whatever key it was known by
-	s.faults.over(agent.Descriptor.Key())
-	s.unwell.stored(nil)
-	s.unwell.passed()
+	s.Faults.Left(id) // whatever key it was known by
+	s.Faults.Over(agent.Descriptor.Key())
+	s.Unwell.Stored(nil)
+	s.Unwell.passed()
 }
 
 // giveBack frees an agent whose pass could not be brought to an end. What is
 // durable stays; the next holder goes on from there. Nobody else can work on
 // the agent until it is released, so this goes on until the store answers. While it
 // only waits for a fault of the agent to pass, it leaves its slot to another agent.
-func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error, leave func()) {
+func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error, leave func()) {
 	log := s.Log.With("agent", box.Lease.Agent)
 	if box.Run != nil {
 		log = log.With("run", box.Run.ID)
 	}
-	s.unwell.stored(err)
+	s.Unwell.Stored(err)
 	orderly := errors.Is(err, inbox.ErrShutdown) || waits(err) || errors.Is(err, inbox.ErrLapsed)
 	// A store that fails is not asked in a tight loop, nor is an agent that
 	// fails at every pass tried in one.
@@ -102,7 +113,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 	}
 	switch {
 	case errors.Is(err, storage.ErrLeaseLost):
-		s.faults.left(box.Lease.Agent)
+		s.Faults.Left(box.Lease.Agent)
 		log.Warn("another node has the agent; leaving it alone")
 		return
 	case errors.Is(err, inbox.ErrShutdown):
@@ -115,7 +126,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 	case waits(err) && storage.ClassOf(err) != storage.ClassStore:
 		wait = s.faulted(box, err)
 		if storage.ClassOf(err) == storage.ClassMember {
-			defer s.unwell.rest()()
+			defer s.Unwell.rest()()
 		}
 		leave()
 	default:
@@ -132,11 +143,11 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 		s.restWhileUp(wait, stopped)
 		stopped = nil // a stop is a reason for one try
 		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
-		err := s.Inbox.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
+		err := s.Leases.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
 		cancel()
-		s.unwell.stored(err)
+		s.Unwell.Stored(err)
 		if errors.Is(err, storage.ErrLeaseLost) { // deleted, or another node has it
-			s.faults.left(box.Lease.Agent)
+			s.Faults.Left(box.Lease.Agent)
 		}
 		if err == nil || errors.Is(err, storage.ErrLeaseLost) {
 			return
@@ -153,7 +164,7 @@ func (s *AgentSystem) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err e
 }
 
 // restWhileUp waits for d, or less when a shutdown begins or until is closed.
-func (s *AgentSystem) restWhileUp(d time.Duration, until <-chan struct{}) {
+func (s *Worker) restWhileUp(d time.Duration, until <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -163,7 +174,7 @@ func (s *AgentSystem) restWhileUp(d time.Duration, until <-chan struct{}) {
 	}
 }
 
-func (s *AgentSystem) isDraining() bool {
+func (s *Worker) isDraining() bool {
 	select {
 	case <-s.draining:
 		return true
@@ -174,9 +185,9 @@ func (s *AgentSystem) isDraining() bool {
 
 // reset begins a new context: the marker first, then, with the message's end,
 // the confirmation and the text that followed the command.
-func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
+func (s *Worker) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := box.Waiting[0]
-	history, err := s.Agents.OpenHistory(ctx, box.Lease)
+	history, err := s.Histories.OpenHistory(ctx, box.Lease)
 	if err != nil {
 		return err
 	}
@@ -194,17 +205,17 @@ func (s *AgentSystem) reset(ctx context.Context, box *inbox.AgentInbox, agent cl
 	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait(), End: storage.EndOf(ctx, history)}
 	if resetBy(m) == "user" { // an operator's is silent
-		end.Replies = s.deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
+		end.Replies = s.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
 	}
 	if m.Text != "" {
 		end.Posts = []claybot.AgentMessage{m.FollowUp()}
 	}
-	out, err := s.Inbox.Settle(ctx, box.Lease, m.ID, end)
+	out, err := s.Leases.Settle(ctx, box.Lease, m.ID, end)
 	if err != nil {
 		return err
 	}
-	s.deliverer.Hand(out)
-	s.waiters.Ended(inbox.Result{Text: texts.Reset}, m.ID)
+	s.Deliverer.Hand(out)
+	s.Waiters.Ended(inbox.Result{Text: texts.Reset}, m.ID)
 	return nil
 }
 
@@ -222,12 +233,12 @@ func documentScope(id claybot.AgentID) string { return "agent/" + string(id) }
 
 // pass takes one batch, or the rest of an interrupted or paused run, to its
 // end or its next pause.
-func (s *AgentSystem) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
+func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	return s.passWith(ctx, box, agent, profile, nil)
 }
 
 // passWith is a pass that ends at once where it is doomed.
-func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, doom error) error {
+func (s *Worker) passWith(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, doom error) error {
 	batch := profile.Policy.Batch(box.Waiting)
 	runID := claybot.RunID(runs.NewID())
 	if box.Run != nil {
@@ -241,7 +252,7 @@ func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent
 	if err != nil {
 		return err
 	}
-	if tried.deadly() && doom == nil {
+	if tried.Deadly() && doom == nil {
 		doom = errInterrupted
 	}
 	if doom == nil {
@@ -257,7 +268,7 @@ func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent
 	}
 	box.Begun(run.ID)
 	p := &pass{
-		AgentSystem: s, box: box, agent: agent, profile: profile, run: run,
+		Worker: s, box: box, agent: agent, profile: profile, run: run,
 		messages: withoutAnswers(append(box.Bound, batch...)),
 		log:      s.runLog(agent, run.ID),
 		seq:      run.LastSeq - 1, policy: profile.Policy, tries: tried,
@@ -277,7 +288,7 @@ func (s *AgentSystem) passWith(ctx context.Context, box *inbox.AgentInbox, agent
 }
 
 // runLog is the log of a run.
-func (s *AgentSystem) runLog(agent claybot.Agent, run claybot.RunID) *slog.Logger {
+func (s *Worker) runLog(agent claybot.Agent, run claybot.RunID) *slog.Logger {
 	if c := agent.Descriptor.Connector; c != "" {
 		return s.Log.With("agent", agent.ID, "run", run, "connector", c)
 	}

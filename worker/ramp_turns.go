@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 // schedule takes out of the queue whose turn it is. The caller admits them once it
 // has let go of the lock.
-func (r *ramp) schedule() (in []*ticket) {
+func (r *Ramp) schedule() (in []*ticket) {
 	if !r.active || r.closed {
 		return nil
 	}
@@ -33,13 +33,13 @@ func (r *ramp) schedule() (in []*ticket) {
 }
 
 // needsAlone reports whether a run is to be let in by itself.
-func (r *ramp) needsAlone(t *ticket) bool {
+func (r *Ramp) needsAlone(t *ticket) bool {
 	return !t.tries.clear() || r.window < 2 && (t.suspect || r.elder() == nil)
 }
 
 // elder is the run that started alone and keeps only suspects waiting by now;
 // nil when there is none.
-func (r *ramp) elder() *ticket {
+func (r *Ramp) elder() *ticket {
 	for x := range r.testing {
 		if x.alone && time.Since(x.since) >= probationFirst {
 			return x
@@ -49,7 +49,7 @@ func (r *ramp) elder() *ticket {
 }
 
 // width is how many runs in their first minute of probation there may be at once.
-func (r *ramp) width() int {
+func (r *Ramp) width() int {
 	if r.elder() != nil {
 		return max(int(r.window), openWindow)
 	}
@@ -57,7 +57,7 @@ func (r *ramp) width() int {
 }
 
 // fits reports whether one more run may be let in.
-func (r *ramp) fits(t *ticket, now time.Time) bool {
+func (r *Ramp) fits(t *ticket, now time.Time) bool {
 	if r.total > 0 && float64(r.working) >= r.total {
 		return false
 	}
@@ -76,7 +76,7 @@ func (r *ramp) fits(t *ticket, now time.Time) bool {
 
 // next is whose turn it is: the suspects before the others, and of these who took
 // part in more crashes. It is nil when everybody has to wait.
-func (r *ramp) next(now time.Time) (best *ticket) {
+func (r *Ramp) next(now time.Time) (best *ticket) {
 	unseen, elder := len(r.suspects), r.elder() != nil
 	for t := range r.testing {
 		if t.suspect {
@@ -88,7 +88,7 @@ func (r *ramp) next(now time.Time) (best *ticket) {
 			unseen--
 		}
 		if !r.due(t, now) {
-			r.wake(r.began.Add(t.tries.control()).Sub(now))
+			r.wake(r.began.Add(t.tries.Control()).Sub(now))
 			continue
 		}
 		if elder && r.needsAlone(t) {
@@ -121,7 +121,7 @@ func attempts(b *inbox.AgentInbox) int {
 }
 
 // wake looks at the queue again after d, or sooner.
-func (r *ramp) wake(d time.Duration) {
+func (r *Ramp) wake(d time.Duration) {
 	at := time.Now().Add(max(d, time.Millisecond))
 	if r.wakes.After(time.Now()) {
 		if !at.Before(r.wakes) {
@@ -133,7 +133,7 @@ func (r *ramp) wake(d time.Duration) {
 }
 
 // look lets in whose turn has come.
-func (r *ramp) look() {
+func (r *Ramp) look() {
 	r.mu.Lock()
 	in := r.schedule()
 	r.mu.Unlock()

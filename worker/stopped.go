@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (p *pass) keepPartial(ctx context.Context, by string) (string, error) {
 		return "", nil
 	}
 	text := p.growing.after(p.step)
-	if isNoReply(text) || mayBeNoReply(text) {
+	if IsNoReply(text) || mayBeNoReply(text) {
 		text = ""
 	}
 	if text != "" {
@@ -59,7 +59,7 @@ func (p *pass) keepPartial(ctx context.Context, by string) (string, error) {
 		}
 	}
 	text = strings.Join(p.answer, "")
-	if strings.TrimSpace(text) == "" || isNoReply(text) {
+	if strings.TrimSpace(text) == "" || IsNoReply(text) {
 		return "", nil
 	}
 	if !strings.HasSuffix(text, texts.MarkStopped) { // it was whole, and stopped in the last moment

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import "github.com/claybot/claybot"
 

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"errors"
@@ -16,16 +16,16 @@ const (
 	// its class.
 	unwellFor = 30 * time.Second
 	// lookUnwell is how often a member that takes less looks whether it may take more.
-	lookUnwell = 100 * time.Millisecond
+	LookUnwell = 100 * time.Millisecond
 )
 
-// An unwell knows whether this member has met errors that are not of one agent:
+// An Unwell knows whether this member has met errors that are not of one agent:
 // descriptors, memory, I/O. While it meets them it takes fewer agents: half as many
 // with each further agent that meets one, twice as many with each pass that succeeds,
 // and all of them after unwellFor without one. A single agent that meets them again
 // and again costs the others nothing, and leaves the member ready. It also knows whether
 // a write found the disk full. The zero value is well.
-type unwell struct {
+type Unwell struct {
 	mu      sync.Mutex
 	last    time.Time
 	cause   string
@@ -37,9 +37,9 @@ type unwell struct {
 	full    time.Time            // when a write last found no space; zero: one has worked since
 }
 
-// met notes an error of storage.ClassMember that the agent with a key met; the key is
+// Met notes an error of storage.ClassMember that the agent with a key met; the key is
 // empty for an error that is of no agent.
-func (u *unwell) met(agent string, err error) {
+func (u *Unwell) Met(agent string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	further := time.Since(u.last) < unwellFor && agent != u.agent
@@ -59,15 +59,15 @@ func (u *unwell) met(agent string, err error) {
 }
 
 // passed notes that a pass succeeded.
-func (u *unwell) passed() {
+func (u *Unwell) passed() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.limit *= 2
 }
 
-// stored notes how a write ended. A full or read-only disk makes the member unwell
+// Stored notes how a write ended. A full or read-only disk makes the member unwell
 // until a write works, or for unwellFor if none is tried.
-func (u *unwell) stored(err error) {
+func (u *Unwell) Stored(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -84,7 +84,7 @@ func diskFull(err error) bool {
 }
 
 // rest counts an agent that waits for its next try, until the end is called.
-func (u *unwell) rest() (end func()) {
+func (u *Unwell) rest() (end func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.resting++
@@ -95,8 +95,8 @@ func (u *unwell) rest() (end func()) {
 	}
 }
 
-// room is how many of free agents may be taken while busy ones are at work.
-func (u *unwell) room(free, busy int) int {
+// Room is how many of free agents may be taken while busy ones are at work.
+func (u *Unwell) Room(free, busy int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.busy = busy
@@ -107,8 +107,8 @@ func (u *unwell) room(free, busy int) int {
 	return max(0, min(free, u.limit-busy-u.resting))
 }
 
-// says is why this member is unwell, in a sentence; empty when it is well.
-func (u *unwell) says() string {
+// Says is why this member is unwell, in a sentence; empty when it is well.
+func (u *Unwell) Says() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -120,9 +120,9 @@ func (u *unwell) says() string {
 	return ""
 }
 
-// spread reports whether this member is unwell beyond one agent: the disk is full, or two
+// Spread reports whether this member is unwell beyond one agent: the disk is full, or two
 // agents, or what is of no agent, met an error within unwellFor.
-func (u *unwell) spread() bool {
+func (u *Unwell) Spread() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.forget()
@@ -131,7 +131,7 @@ func (u *unwell) spread() bool {
 }
 
 // forget removes who met no error for unwellFor. It needs mu.
-func (u *unwell) forget() {
+func (u *Unwell) forget() {
 	maps.DeleteFunc(u.of, func(_ string, at time.Time) bool { return time.Since(at) >= unwellFor })
 }
 

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ import (
 
 // A pass is one worker's way through one run.
 type pass struct {
-	*AgentSystem
+	*Worker
 	box      *inbox.AgentInbox
 	agent    claybot.Agent
 	profile  profiles.Profile
@@ -56,7 +56,7 @@ type pass struct {
 	repaired bool                      // what earlier passes did is known
 	graph    bool                      // the engine is one: its state is in the records
 	seq      int64                     // of the newest event, counted along with the store
-	tries    tries                     // that are charged to the run
+	tries    Tries                     // that are charged to the run
 	again    []storage.Posting         // messages that come again when it is given up
 }
 
@@ -67,11 +67,11 @@ func (p *pass) do(life context.Context) error {
 	defer cancel()
 	p.live = p.watch(ctx)
 	defer p.live.close()
-	p.turns.Begin(p.run.ID, p.work())
-	defer p.turns.End(p.run.ID, p)
-	history, err := p.Agents.OpenHistory(life, p.box.Lease)
+	p.AtWork.Begin(p.run.ID, p.work())
+	defer p.AtWork.End(p.run.ID, p)
+	history, err := p.Histories.OpenHistory(life, p.box.Lease)
 	switch {
-	case err != nil && p.tries.givenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
+	case err != nil && p.tries.GivenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
 		p.log.Error("history cannot be opened", "err", err)
 		return p.end(errInterrupted) // which does without
 	case err != nil:
@@ -139,7 +139,7 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	}
 	p.show(pause.Events...)
 	p.log.Debug("run waits", "answers", len(a.Answers), "until", a.Until.Time())
-	p.deliverer.Look(asked)
+	p.Deliverer.Look(asked)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	if p.run.Cancel != "" {
 		return &inbox.CanceledError{By: p.run.Cancel}
 	}
-	if p.tries.givenUp() {
+	if p.tries.GivenUp() {
 		return errInterrupted
 	}
 	name, engine := p.engine(p.engineName())
@@ -217,7 +217,7 @@ func (p *pass) turn() *runs.Turn {
 		Usage:    p.used,
 		Lost:     p.lost,
 		Save: func(ctx context.Context, call, text string) (string, error) {
-			return p.Agents.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
+			return p.Files.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
 		},
 		Tell: p.tell,
 		Ask: func(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
@@ -230,7 +230,7 @@ func (p *pass) turn() *runs.Turn {
 
 // tell says a sentence to the reader of the run, once for each key.
 func (p *pass) tell(ctx context.Context, key, text string) error {
-	if err := p.deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingNotice), fmt.Sprintf("tell/%s/%s", p.run.ID, key), text); err != nil {
+	if err := p.Deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingNotice), fmt.Sprintf("tell/%s/%s", p.run.ID, key), text); err != nil {
 		return fmt.Errorf("tell the reader: %w", err)
 	}
 	return nil
@@ -282,7 +282,7 @@ func (p *pass) progress(ctx context.Context, r claybot.Record) error {
 	if !p.profile.Progress || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
 		return nil
 	}
-	if err := p.deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingAnswer), fmt.Sprintf("progress/%s/%d", p.run.ID, r.Step), r.Text); err != nil {
+	if err := p.Deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingAnswer), fmt.Sprintf("progress/%s/%d", p.run.ID, r.Step), r.Text); err != nil {
 		return fmt.Errorf("send progress: %w", err)
 	}
 	return nil
@@ -333,12 +333,12 @@ func (p *pass) grow(step int, text string) {
 // show tells an observing connector what happened: each stored event once, in
 // order.
 func (p *pass) show(events ...claybot.Event) {
-	o, ok := p.connector(p.agent.Descriptor.Connector).(connectors.Observer)
+	o, ok := p.Connector(p.agent.Descriptor.Connector).(connectors.Observer)
 	for _, e := range events {
 		p.seq++
 		e.Seq = p.seq
 		p.Meter.Event(p.agent.ID, e)
-		if ok && (p.Members.IsAlone() || p.AgentSystem.shown.first(e)) {
+		if ok && (p.First(e)) {
 			o.Observe(p.route(), e)
 		}
 	}
@@ -365,7 +365,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 		return nil, err
 	}
 	first := p.work().Newest()
-	more, err := p.Inbox.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.AgentMessage) bool {
+	more, err := p.Leases.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.AgentMessage) bool {
 		return inbox.Together(first, m)
 	})
 	if err != nil || len(more) == 0 {
@@ -386,7 +386,7 @@ func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]clayb
 	p.show(runs.Injected(p.run.ID, ids))
 	more = p.messages[len(p.messages)-len(more):] // where their files are put
 	stopped := p.fetchFiles(ctx, more)
-	p.turns.Begin(p.run.ID, p.work())
+	p.AtWork.Begin(p.run.ID, p.work())
 	if stopped != nil && !endsRun(stopped) {
 		p.broken = stopped
 		return nil, stopped

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"cmp"
@@ -66,7 +66,7 @@ func (p *pass) watch(ctx context.Context) *live {
 	if d := p.run.Draft; d != nil && d.Outgoing != "" {
 		l.current = d
 	}
-	c := p.connector(l.route.Connector)
+	c := p.Connector(l.route.Connector)
 	l.typer, _ = c.(connectors.Typer)
 	if l.preview, _ = c.(connectors.Previewer); l.preview == nil {
 		l.stream.Off = true
@@ -225,10 +225,10 @@ func (l *live) show(ctx context.Context) {
 // leave and again with its receipt. A destination that has other messages to
 // send gets no draft, so that nothing overtakes them.
 func (l *live) send(ctx context.Context, text string) error {
-	if time.Now().Before(l.p.deliverer.SilentUntil(l.route)) {
+	if time.Now().Before(l.p.Deliverer.SilentUntil(l.route)) {
 		return nil // the platform asked for silence
 	}
-	if l.current == nil && (l.p.deliverer.IsBusy(l.route.Dest()) || l.p.queued(ctx, l.route.Dest())) {
+	if l.current == nil && (l.p.Deliverer.IsBusy(l.route.Dest()) || l.p.queued(ctx, l.route.Dest())) {
 		return nil
 	}
 	if l.current != nil && l.current.Receipt == "" {
@@ -256,7 +256,7 @@ func (l *live) send(ctx context.Context, text string) error {
 	var permanent *connectors.PermanentError
 	switch {
 	case errors.As(err, &retry):
-		l.p.deliverer.Obey(l.route, retry)
+		l.p.Deliverer.Obey(l.route, retry)
 	case errors.As(err, &permanent):
 		l.stream.Off = true // the end of the run tries once more and says why
 	}
@@ -278,7 +278,7 @@ func (l *live) send(ctx context.Context, text string) error {
 // queued reports whether a destination has messages to send: the end of the run before
 // may be committed and not handed over yet, and other nodes may have put some there. Not
 // to know it counts as such: no draft is lost.
-func (s *AgentSystem) queued(ctx context.Context, dest string) bool {
+func (s *Worker) queued(ctx context.Context, dest string) bool {
 	waiting, err := s.Outbox.Unsent(ctx, dest, 0, 1)
 	return err != nil || len(waiting) > 0
 }

@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (p *pass) repair(ctx context.Context) error {
 func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error {
 	p.inDoubt, p.begun = make(map[string]claybot.Time), make(map[runs.NodeStarted]bool)
 	have := 0
-	for ev, err := range p.Runs.Events(ctx, p.run.ID, 0) {
+	for ev, err := range p.Reader.Events(ctx, p.run.ID, 0) {
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}

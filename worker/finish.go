@@ -1,4 +1,4 @@
-package agentsystem
+package worker
 
 import (
 	"cmp"
@@ -53,7 +53,7 @@ func (p *pass) end(err error) error {
 func (p *pass) succeeded() storage.Outcome {
 	text := strings.Join(p.answer, "")
 	o := storage.Outcome{State: claybot.RunSucceeded, Output: runs.Preview(text)}
-	if isNoReply(text) || strings.TrimSpace(text) == "" {
+	if IsNoReply(text) || strings.TrimSpace(text) == "" {
 		text = ""
 	}
 	if f := p.firing(); f != nil && f.Late != "" && text != "" {
@@ -61,7 +61,7 @@ func (p *pass) succeeded() storage.Outcome {
 	}
 	o.Replies = p.reply(claybot.OutgoingAnswer, text)
 	if f := p.firing(); f != nil && f.Recovered {
-		o.Replies = append(o.Replies, p.deliverer.Compose(p.outgoing(claybot.OutgoingNotice), texts.Recovered(p.agent.Descriptor.Name))...)
+		o.Replies = append(o.Replies, p.Deliverer.Compose(p.outgoing(claybot.OutgoingNotice), texts.Recovered(p.agent.Descriptor.Name))...)
 	}
 	p.offerUndo(o.Replies)
 	o.Events = p.closing(runs.Finished(p.run.ID, text, p.usage))
@@ -110,7 +110,7 @@ func (p *pass) failed(e *runs.Error) storage.Outcome {
 func (p *pass) tooLate() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.box.Context()), storeTime)
 	defer cancel()
-	run, err := p.Runs.Run(ctx, p.run.ID)
+	run, err := p.Reader.Run(ctx, p.run.ID)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing 
 	if text == "" {
 		return nil
 	}
-	out := p.deliverer.Compose(p.outgoing(kind), text)
+	out := p.Deliverer.Compose(p.outgoing(kind), text)
 	d := p.live.draft()
 	if d == nil || len(out) == 0 {
 		return out
@@ -163,7 +163,7 @@ func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing 
 	}
 	// Whether its beginning stands there is unknown: a platform that can be
 	// asked is asked first, elsewhere the whole text carries the mark.
-	if _, ok := p.connector(out[0].Route.Connector).(connectors.Finder); ok {
+	if _, ok := p.Connector(out[0].Route.Connector).(connectors.Finder); ok {
 		out[0].State, out[0].Tried = claybot.SendAmbiguous, d.Tried
 	} else {
 		out[0].Resent, out[0].Copies = true, 1
@@ -199,11 +199,11 @@ func (p *pass) finish(o storage.Outcome) error {
 		ids[i] = m.ID
 	}
 	if result.Err != nil { // before the end of the run lets the agent go on with them
-		doomed := p.dropDoomed(p.agent.ID, ids)
-		defer p.waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
+		doomed := p.DropDoomed(p.agent.ID, ids)
+		defer p.Waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
 	}
 	out, err := p.commitEnd(ctx, o)
-	if unsure(err) && !p.Members.IsAlone() {
+	if unsure(err) && p.Members.Retries(err) {
 		if out, err = p.commitEndAgain(o); err == nil {
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 			defer cancel()
@@ -212,14 +212,14 @@ func (p *pass) finish(o storage.Outcome) error {
 	if err != nil {
 		return err
 	}
-	p.deliverer.Hand(out)
+	p.Deliverer.Hand(out)
 	if o.State != claybot.RunSucceeded {
 		p.Subagents.StopAwaited(ctx, p.agent.ID, p.run.ID)
 	}
 	p.tellFollower(o)
 	p.show(o.Events...)
 	p.log.Debug("run ended", "state", o.State, "cost", p.usage.CostMicroUSD)
-	p.waiters.Ended(result, ids...)
+	p.Waiters.Ended(result, ids...)
 	return nil
 }
 
@@ -247,13 +247,13 @@ func (p *pass) commitEndAgain(o storage.Outcome) (out []claybot.Outgoing, err er
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.box.Context()), storeTime)
 		out, err = p.commitEnd(ctx, o)
 		if errors.Is(err, storage.ErrLeaseLost) {
-			run, lookErr := p.Runs.Run(ctx, p.run.ID)
+			run, lookErr := p.Reader.Run(ctx, p.run.ID)
 			switch {
 			case unsure(lookErr):
 				err = lookErr
 			case lookErr == nil && run.State == o.State && run.Output == asStored(o.Output): // if another node did it, it did the same
-				p.deliverer.Look(o.Replies)
-				p.boxes.Wake()
+				p.Deliverer.Look(o.Replies)
+				p.Boxes.Wake()
 				err = nil
 			}
 		}
@@ -329,8 +329,8 @@ func mayBeNoReply(text string) bool {
 	return strings.HasPrefix(noReply, strings.ToUpper(strings.Trim(text, noReplyTrim)))
 }
 
-// isNoReply reports whether a text is the word that stands for silence.
-func isNoReply(text string) bool {
+// IsNoReply reports whether a text is the word that stands for silence.
+func IsNoReply(text string) bool {
 	return strings.EqualFold(strings.Trim(text, noReplyTrim), noReply)
 }
 

@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
+)
+
+// storeTime bounds a piece of bookkeeping that must be tried although its own
+// context is done.
+const storeTime = 30 * time.Second
+
+// Members is what a Worker asks of the cluster; see nodes.Membership.
+type Members interface {
+	// Others is how many other members are there and stay.
+	Others() int
+	// Retries reports whether to retry a call to the store that failed with err.
+	Retries(err error) bool
+}
+
+// A Meter observes runs; its methods must be quick, must not block and must not panic.
+type Meter interface {
+	// Event observes an event of a run of an agent after it is durable. Those of one run
+	// come in order, each once.
+	Event(agent claybot.AgentID, e claybot.Event)
+	// Panicked observes a panic that was caught in the part with that name.
+	Panicked(where string)
+}
+
+// Stores are the durable parts that a Worker stands on. Marks and Boots may be nil: then no
+// run is given up because it killed the process before.
+type Stores struct {
+	Agents    storage.Agents
+	Histories storage.Histories
+	Files     storage.Files
+	Index     storage.Index
+	Leases    storage.Leases
+	Receipts  storage.Receipts
+	Runs      storage.Runs
+	Reader    storage.RunReader
+	Outbox    storage.Outbox
+	Texts     storage.Documents
+	Counts    storage.Figures
+	Marks     storage.Marks
+	Boots     storage.Boots
+}
+
+// Parts are the other parts of the system that a Worker calls.
+type Parts struct {
+	Boxes     *inbox.Inboxes
+	Waiters   *inbox.Waiters
+	Deliverer *delivery.Deliverer
+	People    *people.Directory
+	Profiles  *profiles.Profiles
+	Questions *questions.Questions
+	Subagents *subagents.Subagents
+	Hub       *runs.Hub
+	AtWork    *runs.AtWork
+	// Connector returns the connector of a name; nil where none is configured.
+	Connector func(name string) connectors.Connector
+	// Complete makes a message ready for the inbox of an agent.
+	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
+	// DropDoomed drops what must not run because a message of the same call failed.
+	DropDoomed func(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID
+	// First reports whether an event was not shown yet on this member, and takes it as
+	// shown.
+	First func(claybot.Event) bool
+}
+
+// Config is what New needs. Transcribe may be nil: then no recordings are written down.
+type Config struct {
+	Stores
+	Parts
+	Members Members
+	Meter   Meter
+	// Transcribe writes down what is said in a recording that came with a run. The files
+	// of one message are heard one after another. An *llm.LimitError has the words for the
+	// person.
+	Transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	Log        *slog.Logger
+}
+
+// A Worker takes held agents through their passes. Its methods are safe for concurrent
+// use.
+type Worker struct {
+	Config
+	// Faults and Unwell know which agents, and whether this member, cannot be used at
+	// present.
+	Faults Faults
+	Unwell Unwell
+	Ramp   *Ramp
+
+	engines  map[string]runs.Engine
+	draining chan struct{} // closed when the passes get their grace
+}
+
+// New makes a Worker. Engines are added with Handle.
+func New(cfg Config) *Worker {
+	s := &Worker{Config: cfg, engines: make(map[string]runs.Engine), draining: make(chan struct{})}
+	s.Ramp = newRamp(cfg.Boots, cfg.Log, s.absolve)
+	return s
+}
+
+// Handle gives agents an engine by name. All calls come before the first pass.
+func (s *Worker) Handle(name string, e runs.Engine) { s.engines[name] = e }
+
+// Drain lets passes end soon: those that wait for a store stop waiting. It is called once.
+func (s *Worker) Drain() { close(s.draining) }
