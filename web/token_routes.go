@@ -9,9 +9,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A tokenView is a token as it is shown. The secret is there once, in the
+// A TokenView is a token as it is shown. The secret is there once, in the
 // answer that made it.
-type tokenView struct {
+type TokenView struct {
 	Name    string       `json:"name"`
 	Scope   Scope        `json:"scope"`
 	Created claybot.Time `json:"created,omitempty"`
@@ -20,8 +20,13 @@ type tokenView struct {
 	Token   string       `json:"token,omitempty"`
 }
 
-func viewOf(t token, secret string) tokenView {
-	return tokenView{t.Name, t.Scope, t.Created, t.Expires, t.over(time.Now()), secret}
+// A TokenList is the tokens, the owner's first.
+type TokenList struct {
+	Tokens []TokenView `json:"tokens"`
+}
+
+func viewOf(t token, secret string) TokenView {
+	return TokenView{t.Name, t.Scope, t.Created, t.Expires, t.over(time.Now()), secret}
 }
 
 // tokenRoutes look after the tokens.
@@ -38,11 +43,11 @@ func (s *Server) tokenRoutes() []Route {
 }
 
 func (s *Server) listTokens(w http.ResponseWriter, _ *http.Request) {
-	out := []tokenView{{Name: owner, Scope: Admin}}
+	out := []TokenView{{Name: owner, Scope: Admin}}
 	for _, t := range s.auth.list() {
 		out = append(out, viewOf(t, ""))
 	}
-	Answer(w, http.StatusOK, map[string]any{"tokens": out})
+	Answer(w, http.StatusOK, TokenList{out})
 }
 
 // createToken makes a token: {"name": "ci", "scope": "read", "expires": 1767225600000}.
@@ -76,7 +81,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) {
 // in its file.
 func (s *Server) rotateToken(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	out := tokenView{Name: owner, Scope: Admin}
+	out := TokenView{Name: owner, Scope: Admin}
 	var err error
 	if name == owner {
 		err = s.auth.rotateOwner()

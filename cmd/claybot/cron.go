@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
 )
 
 // lastFirings is how many of a task's firings `cron show` shows.
@@ -74,15 +75,9 @@ type (
 	cronDeleteCmd  struct{ taskRef }
 )
 
-// A taskList is the daemon's answer to GET /cron.
-type taskList struct {
-	Tasks    []connectors.Task    `json:"tasks"`
-	Problems []connectors.Problem `json:"problems"`
-}
-
 // Run lists the tasks.
 func (c cronListCmd) Run(e *env) error {
-	var list taskList
+	var list web.TaskList
 	if err := e.ask("GET", "/cron", nil, &list); err != nil {
 		return err
 	}
@@ -151,7 +146,7 @@ func (c cronShowCmd) Run(e *env) error {
 	if err := e.ask("GET", fmt.Sprintf("%s?limit=%d", path, lastFirings), nil, &out); err != nil {
 		return err
 	}
-	var list taskList
+	var list web.TaskList
 	if err := e.ask("GET", "/cron", nil, &list); err != nil {
 		return err
 	}
@@ -254,13 +249,10 @@ func firingTable(all []connectors.Firing) [][]string {
 
 // Run makes a task, or shows when it would fire.
 func (c cronAddCmd) Run(e *env) error {
-	in := struct {
-		connectors.TaskSpec
-		DryRun bool `json:"dry_run,omitempty"`
-	}{connectors.TaskSpec{
+	in := web.TaskRequest{TaskSpec: connectors.TaskSpec{
 		Name: c.Name, Description: c.Description, Schedule: c.Schedule, Every: c.Every, At: c.At, Timezone: c.Timezone,
 		Prompt: c.Prompt, Misfire: c.Misfire, Once: c.Once, Retries: c.Retries, Route: c.Route,
-	}, c.DryRun}
+	}, DryRun: c.DryRun}
 	var out connectors.Task // of a dry run, only when it fires
 	if err := e.ask("POST", "/cron", in, &out); err != nil {
 		return err

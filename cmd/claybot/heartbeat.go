@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
 )
 
 type heartbeatCmd struct {
@@ -24,10 +25,7 @@ type (
 
 // Run lists the tasks of the heartbeat.
 func (c heartbeatListCmd) Run(e *env) error {
-	var out struct {
-		Beats    []connectors.Beat    `json:"beats"`
-		Problems []connectors.Problem `json:"problems"`
-	}
+	var out web.BeatList
 	if err := e.ask("GET", "/heartbeat", nil, &out); err != nil {
 		return err
 	}
@@ -67,10 +65,8 @@ func beatTable(all []connectors.Beat) [][]string {
 
 // Run runs tasks of the heartbeat.
 func (c heartbeatRunCmd) Run(e *env) error {
-	var out struct {
-		Tasks int `json:"tasks"`
-	}
-	err := e.ask("POST", "/heartbeat/run?key="+rand.Text(), map[string]any{"ids": c.IDs}, &out)
+	var out web.BeatDone
+	err := e.ask("POST", "/heartbeat/run?key="+rand.Text(), web.BeatRequest{IDs: c.IDs}, &out)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 type inboxCmd struct {
@@ -26,50 +27,31 @@ type (
 	}
 )
 
-// An inboxView is what waits for an agent, and its unfinished run.
-type inboxView struct {
-	Waiting []struct {
-		ID     claybot.MessageID   `json:"id"`
-		Type   claybot.MessageType `json:"type"`
-		Kind   claybot.SystemKind  `json:"kind,omitempty"`
-		From   claybot.Sender      `json:"from,omitzero"`
-		Text   string              `json:"text"`
-		At     claybot.Time        `json:"at"`
-		Silent bool                `json:"silent,omitempty"`
-	} `json:"waiting"`
-	Run *struct {
-		ID       claybot.RunID     `json:"id"`
-		State    claybot.RunState  `json:"state"`
-		Started  claybot.Time      `json:"started"`
-		Awaiting *claybot.Awaiting `json:"awaiting,omitempty"`
-	} `json:"run,omitempty"`
-}
-
 // Run shows an inbox.
 func (c inboxShowCmd) Run(e *env) error {
 	path, err := agentPath(c.Agent, "inbox")
 	if err != nil {
 		return err
 	}
-	var v inboxView
+	var v web.InboxView
 	if err := e.ask("GET", path, nil, &v); err != nil {
 		return err
 	}
 	if c.JSON {
 		return e.printJSON(v)
 	}
-	if _, err := fmt.Fprintln(e.out, v.work()); err != nil {
+	if _, err := fmt.Fprintln(e.out, workLine(v)); err != nil {
 		return err
 	}
 	if len(v.Waiting) == 0 {
 		_, err := fmt.Fprintln(e.out, "Nothing waits.")
 		return err
 	}
-	return e.table(v.rows())
+	return e.table(waitingTable(v))
 }
 
-// work says what the agent is doing.
-func (v inboxView) work() string {
+// workLine says what the agent is doing.
+func workLine(v web.InboxView) string {
 	switch r := v.Run; {
 	case r == nil:
 		return "No run is unfinished."
@@ -81,7 +63,7 @@ func (v inboxView) work() string {
 	}
 }
 
-func (v inboxView) rows() [][]string {
+func waitingTable(v web.InboxView) [][]string {
 	rows := [][]string{{"AT", "KIND", "FROM", "MESSAGE", "TEXT"}}
 	for _, m := range v.Waiting {
 		kind := cmp.Or(string(m.Kind), string(m.Type))
@@ -110,9 +92,7 @@ func (c inboxDropCmd) Run(e *env) error {
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	var out struct {
-		Dropped []claybot.MessageID `json:"dropped"`
-	}
+	var out web.Dropped
 	if err := e.ask("DELETE", path, nil, &out); err != nil {
 		return err
 	}

@@ -61,9 +61,7 @@ func (mcpServeCmd) Run(e *env) error {
 
 // Run lists servers.
 func (c mcpListCmd) Run(e *env) error {
-	var out struct {
-		Servers []web.ServerView `json:"servers"`
-	}
+	var out web.ServerList
 	if err := e.ask("GET", "/servers", nil, &out); err != nil {
 		return err
 	}
@@ -103,7 +101,7 @@ func (c mcpAllowCmd) Run(e *env) error {
 			return err
 		}
 	}
-	if err := e.ask("POST", "/servers/"+c.Server+"/allow", map[string]string{"tool": c.Tool, "hash": c.Hash}, nil); err != nil {
+	if err := e.ask("POST", "/servers/"+c.Server+"/allow", web.ServerAllow{Tool: c.Tool, Hash: c.Hash}, nil); err != nil {
 		return err
 	}
 	return e.text("Allowed as it is now.\n")
@@ -111,9 +109,7 @@ func (c mcpAllowCmd) Run(e *env) error {
 
 // show prints what is about to be allowed, which is then all that can be.
 func (c *mcpAllowCmd) show(e *env) error {
-	var out struct {
-		Servers []web.ServerView `json:"servers"`
-	}
+	var out web.ServerList
 	if err := e.ask("GET", "/servers", nil, &out); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 type notesCmd struct {
@@ -88,9 +89,7 @@ func (c notesListCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Notes []storage.Memory `json:"notes"`
-	}
+	var out web.NoteList
 	if err := e.ask("GET", "/notes"+q, nil, &out); err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (c notesWriteCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("read the note: %w", err)
 	}
-	if err := e.ask("PUT", "/notes/note"+q, map[string]string{"text": string(text)}, nil); err != nil {
+	if err := e.ask("PUT", "/notes/note"+q, web.NoteText{Text: string(text)}, nil); err != nil {
 		return err
 	}
 	return e.text(fmt.Sprintf("Noted in %s.\n", c.Path))
@@ -172,9 +171,7 @@ func (c notesSearchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Notes []storage.FoundMemory `json:"notes"`
-	}
+	var out web.FoundNotes
 	if err := e.ask("GET", "/notes/search"+q, nil, &out); err != nil {
 		return err
 	}
@@ -198,9 +195,7 @@ func (c notesHistoryCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Versions []storage.MemoryVersion `json:"versions"`
-	}
+	var out web.NoteVersions
 	if err := e.ask("GET", "/notes/versions"+q, nil, &out); err != nil {
 		return err
 	}
@@ -227,7 +222,7 @@ func (c notesRevertCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.ask("POST", "/notes/revert", map[string]any{"scope": scope, "version": c.Version}, nil); err != nil {
+	if err := e.ask("POST", "/notes/revert", web.NoteRevert{Scope: scope, Version: c.Version}, nil); err != nil {
 		return err
 	}
 	return e.text("Done.\n")

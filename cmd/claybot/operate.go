@@ -306,15 +306,9 @@ type (
 	}
 )
 
-// pairing is the daemon's answer to GET /pairing.
-type pairing struct {
-	Pairings []storage.Pairing `json:"pairings"`
-	Grants   []storage.Grant   `json:"grants"`
-}
-
 // Run lists requests and grants.
 func (c pairListCmd) Run(e *env) error {
-	var p pairing
+	var p web.PairingList
 	if err := e.ask("GET", "/pairing", nil, &p); err != nil {
 		return err
 	}
@@ -338,7 +332,7 @@ func (c pairListCmd) Run(e *env) error {
 // Run approves a code.
 func (c pairApproveCmd) Run(e *env) error {
 	var p storage.Pairing
-	if err := e.ask("POST", "/pairing", map[string]any{"code": c.Code, "approve": true}, &p); err != nil {
+	if err := e.ask("POST", "/pairing", web.Decision{Code: c.Code, Approve: new(true)}, &p); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(e.out, "%s:%s is let in.\n", p.Connector, p.UserID)
@@ -347,7 +341,7 @@ func (c pairApproveCmd) Run(e *env) error {
 
 // Run denies a code.
 func (c pairDenyCmd) Run(e *env) error {
-	if err := e.ask("POST", "/pairing", map[string]any{"code": c.Code, "approve": false}, nil); err != nil {
+	if err := e.ask("POST", "/pairing", web.Decision{Code: c.Code, Approve: new(false)}, nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(e.out, "The request is removed.")
@@ -360,7 +354,7 @@ func (c pairAllowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.ask("POST", "/pairing", map[string]any{"connector": connector, "subject": id}, nil); err != nil {
+	if err := e.ask("POST", "/pairing", web.Decision{Connector: connector, Subject: id}, nil); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.out, "%s:%s is let in.\n", connector, id)
@@ -374,9 +368,7 @@ func (c pairRevokeCmd) Run(e *env) error {
 		return err
 	}
 	path := "/pairing?" + url.Values{"connector": {connector}, "subject": {id}}.Encode()
-	var out struct {
-		Still string `json:"still"`
-	}
+	var out web.Revoked
 	if err := e.ask("DELETE", path, nil, &out); err != nil {
 		return err
 	}

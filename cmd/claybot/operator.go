@@ -20,7 +20,13 @@ type operator struct {
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }
 
-var _ web.Desk = operator{}
+// backend are the contracts that the operator fulfils.
+func (o operator) backend() web.Backend {
+	return web.Backend{
+		Agents: o, Control: o, Settings: o, Inboxes: o, Reminders: o, Runs: o, Starter: o, Undos: o,
+		Outbox: o, Questions: o, Files: o, Access: o, System: o,
+	}
+}
 
 // Run loads a run.
 func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 type outboxCmd struct {
@@ -35,21 +36,7 @@ func (c outboxListCmd) Run(e *env) error {
 	if c.State != "" {
 		q.Set("state", c.State)
 	}
-	var out struct {
-		Outgoing []struct {
-			ID       string               `json:"id"`
-			State    claybot.SendState    `json:"state"`
-			Kind     claybot.OutgoingKind `json:"kind"`
-			Run      claybot.RunID        `json:"runId,omitempty"`
-			Route    claybot.Route        `json:"route"`
-			Text     string               `json:"text"`
-			Attempts int                  `json:"attempts"`
-			At       claybot.Time         `json:"at"`
-			Receipt  string               `json:"receipt,omitempty"`
-			Cause    string               `json:"cause,omitempty"`
-		} `json:"outgoing"`
-		Next string `json:"next,omitempty"`
-	}
+	var out web.OutgoingList
 	if err := e.ask("GET", "/outbox?"+q.Encode(), nil, &out); err != nil {
 		return err
 	}

@@ -6,9 +6,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
 )
 
 type parkedCmd struct {
@@ -28,9 +27,7 @@ type (
 
 // Run lists agents with parked messages.
 func (c parkedListCmd) Run(e *env) error {
-	var out struct {
-		Parked []agentsystem.ParkedAgent `json:"parked"`
-	}
+	var out web.ParkedList
 	if err := e.ask("GET", "/parked?limit="+strconv.Itoa(c.Limit), nil, &out); err != nil {
 		return err
 	}
@@ -52,9 +49,7 @@ func (c parkedDropCmd) Run(e *env) error {
 	if c.Agent == "" {
 		return usageError{errors.New("the name of the agent is empty")}
 	}
-	var out struct {
-		Dropped []claybot.MessageID `json:"dropped"`
-	}
+	var out web.Dropped
 	if err := e.ask("DELETE", "/parked?"+url.Values{"agent": {c.Agent}}.Encode(), nil, &out); err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 type undoCmd struct {
@@ -22,9 +22,7 @@ func (c undoCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Run claybot.RunID `json:"runId"`
-	}
+	var out web.Accepted
 	if err := e.ask("POST", path, nil, &out); err != nil {
 		return err
 	}
@@ -37,9 +35,7 @@ func (e *env) run(ref string) (string, error) {
 	if err := checkRef(ref, "claybot runs"); err != nil {
 		return "", err
 	}
-	var out struct {
-		Runs []runView `json:"runs"`
-	}
+	var out web.RunList
 	if err := e.ask("GET", "/agents/runs?limit=500", nil, &out); err != nil {
 		return "", err
 	}
@@ -55,13 +51,6 @@ type runsPlanCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// A planStep is a step of a plan as the daemon shows it.
-type planStep struct {
-	ID, Tool, What, Risk, Status, Error string
-	QuestionID                          string
-	Attempts                            int
-}
-
 // Run shows the plan of a run and how far it is.
 func (c runsPlanCmd) Run(e *env) error {
 	id, err := e.run(c.ID)
@@ -72,23 +61,12 @@ func (c runsPlanCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Steps []planStep
-		Diff  string
-		Mode  string
-		Error string
-		Graph struct{ Current string }
-	}
-	var raw any
-	into := any(&out)
-	if c.JSON {
-		into = &raw
-	}
-	if err := e.ask("GET", path, nil, into); err != nil {
+	var out web.PlanView
+	if err := e.ask("GET", path, nil, &out); err != nil {
 		return err
 	}
 	if c.JSON {
-		return e.printJSON(raw)
+		return e.printJSON(out)
 	}
 	if len(out.Steps) == 0 {
 		return e.text("That run has no plan.\n")
@@ -96,8 +74,8 @@ func (c runsPlanCmd) Run(e *env) error {
 	rows := [][]string{{"STEP", "STATUS", "TRIES", "RISK", "TOOL", "WHAT", ""}}
 	for _, s := range out.Steps {
 		note := s.Error
-		if s.QuestionID != "" {
-			note = "approve or deny " + s.QuestionID
+		if s.Question != "" {
+			note = "approve or deny " + s.Question
 		}
 		rows = append(rows, []string{s.ID, s.Status, fmt.Sprint(s.Attempts), cmp.Or(s.Risk, "-"), s.Tool, oneLine(s.What), oneLine(note)})
 	}

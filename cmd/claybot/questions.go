@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // shortest is how many characters of an id must be given at least.
@@ -48,11 +49,6 @@ type (
 	}
 )
 
-// A questionList is what the daemon answers to GET /questions.
-type questionList struct {
-	Questions []storage.OpenQuestion `json:"questions"`
-}
-
 // Run lists the open questions. Each is printed whole: what is approved must
 // have been seen.
 func (c questionsListCmd) Run(e *env) error {
@@ -60,7 +56,7 @@ func (c questionsListCmd) Run(e *env) error {
 	if c.Agent != "" {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
-	var out questionList
+	var out web.QuestionList
 	if err := e.ask("GET", path, nil, &out); err != nil {
 		return err
 	}
@@ -99,7 +95,7 @@ func (c questionsShowCmd) Run(e *env) error {
 	if err := e.text(questionText(q)); err != nil || q.Answer == nil || q.Need < 2 {
 		return err
 	}
-	var open questionList
+	var open web.QuestionList
 	if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
 		return err
 	}
@@ -191,16 +187,8 @@ func (c denyCmd) Run(e *env) error {
 // answer gives the daemon an answer; done is said about the run when it is
 // taken.
 func (e *env) answer(id, value, reason, scope, args, done string) error {
-	in := struct {
-		Value  string          `json:"value"`
-		Reason string          `json:"reason,omitempty"`
-		Scope  string          `json:"scope,omitempty"`
-		Args   json.RawMessage `json:"args,omitempty"`
-	}{value, reason, scope, json.RawMessage(args)}
-	var out struct {
-		Run  claybot.RunID `json:"runId"`
-		More int           `json:"more"`
-	}
+	in := web.AnswerRequest{Value: (*web.Value)(&value), Reason: reason, Scope: claybot.ApprovalScope(scope), Args: json.RawMessage(args)}
+	var out web.AnswerDone
 	if err := e.ask("POST", "/questions/"+url.PathEscape(id)+"/answer", in, &out); err != nil {
 		return err
 	}
@@ -217,7 +205,7 @@ func (e *env) question(ref string) (string, error) {
 	if err := checkRef(ref, "claybot questions"); err != nil {
 		return "", err
 	}
-	var out questionList
+	var out web.QuestionList
 	if err := e.ask("GET", "/questions", nil, &out); err != nil {
 		return "", err
 	}

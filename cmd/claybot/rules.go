@@ -6,9 +6,9 @@ import (
 	"net/url"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/web"
 )
 
 type rulesCmd struct {
@@ -33,9 +33,7 @@ func (c rulesListCmd) Run(e *env) error {
 	if c.Agent != "" {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
-	var out struct {
-		Rules []agentsystem.Rule `json:"rules"`
-	}
+	var out web.RuleList
 	if err := e.ask("GET", path, nil, &out); err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 type runsCmd struct {
@@ -46,33 +48,8 @@ type (
 	}
 )
 
-// A runView is a run as the daemon shows it.
-type runView struct {
-	ID      claybot.RunID     `json:"runId"`
-	Agent   claybot.AgentID   `json:"agentId"`
-	State   claybot.RunState  `json:"state"`
-	LastSeq int64             `json:"lastSeq"`
-	Output  string            `json:"output,omitempty"`
-	Usage   claybot.Usage     `json:"usage"`
-	Error   *claybot.RunError `json:"error,omitempty"`
-	Engine  string            `json:"engine,omitempty"`
-	Node    string            `json:"node,omitempty"`
-	Undo    []effectView      `json:"undo,omitempty"`
-	UndoOf  claybot.RunID     `json:"undoOf,omitempty"`
-	Started claybot.Time      `json:"started,omitempty"`
-	Ended   claybot.Time      `json:"ended,omitempty"`
-}
-
-// An effectView is one effect of a run.
-type effectView struct {
-	Step string `json:"step"`
-	Tool string `json:"tool"`
-	What string `json:"what"`
-	Can  bool   `json:"can"`
-}
-
 // effects are the rows that say what a run did and what it took back.
-func (v runView) effects() (rows [][]string) {
+func effects(v web.RunView) (rows [][]string) {
 	if v.UndoOf != "" {
 		rows = append(rows, []string{"undoes", string(v.UndoOf)})
 	}
@@ -87,7 +64,7 @@ func (v runView) effects() (rows [][]string) {
 }
 
 // took is how long the run has lasted.
-func (v runView) took() string {
+func took(v web.RunView) string {
 	switch {
 	case v.Started == 0:
 		return "-"
@@ -98,13 +75,13 @@ func (v runView) took() string {
 }
 
 // tokens is what the run read and wrote.
-func (v runView) tokens() string {
+func tokens(v web.RunView) string {
 	u := v.Usage
-	return v.soFar(fmt.Sprintf("%d in, %d out, in %s of the model", u.Input, u.Output, count(int(u.LLMCalls), "call")))
+	return soFar(v, fmt.Sprintf("%d in, %d out, in %s of the model", u.Input, u.Output, count(int(u.LLMCalls), "call")))
 }
 
 // soFar marks a figure that grows until the run ends.
-func (v runView) soFar(figure string) string {
+func soFar(v web.RunView, figure string) string {
 	if v.State.Ended() {
 		return figure
 	}
@@ -128,10 +105,7 @@ func (c runsListCmd) Run(e *env) error {
 	if c.State != "" {
 		q.Set("state", strings.ToUpper(c.State))
 	}
-	var out struct {
-		Runs []runView `json:"runs"`
-		Next string    `json:"next,omitempty"`
-	}
+	var out web.RunList
 	if err := e.ask("GET", "/agents/runs?"+q.Encode(), nil, &out); err != nil {
 		return err
 	}
@@ -150,7 +124,7 @@ func (c runsListCmd) Run(e *env) error {
 		if r.Error != nil {
 			said = oneLine(r.Error.Code + ": " + r.Error.Text)
 		}
-		rows = append(rows, []string{string(r.ID), string(r.State), started, r.took(), string(r.Agent), said})
+		rows = append(rows, []string{string(r.ID), string(r.State), started, took(r), string(r.Agent), said})
 	}
 	return e.table(rows)
 }
@@ -161,7 +135,7 @@ func (c runsShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var v runView
+	var v web.RunView
 	if err := e.ask("GET", path, nil, &v); err != nil {
 		return err
 	}
@@ -172,14 +146,14 @@ func (c runsShowCmd) Run(e *env) error {
 			{"engine", cmp.Or(v.Engine, "-")},
 			{"state", string(v.State)},
 			{"node", v.Node},
-			{"took", v.took()},
-			{"tokens", v.tokens()},
-			{"cost", v.soFar(cost(v.Usage))},
+			{"took", took(v)},
+			{"tokens", tokens(v)},
+			{"cost", soFar(v, cost(v.Usage))},
 		}
 		if v.Node == "" { // it has ended, it waits, or there is only one
 			rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "node" })
 		}
-		if err := e.table(append(rows, v.effects()...)); err != nil {
+		if err := e.table(append(rows, effects(v)...)); err != nil {
 			return err
 		}
 	}
@@ -197,7 +171,7 @@ func (c runsCancelCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var v runView
+	var v web.RunView
 	if err := e.ask("DELETE", path, nil, &v); err != nil {
 		return err
 	}
@@ -251,7 +225,7 @@ func (e *env) follow(run string, after, upTo int64, asJSON bool) error {
 			return nil
 		}
 	}
-	var v runView
+	var v web.RunView
 	if path, err = runPath(run); err != nil {
 		return err
 	}
@@ -270,7 +244,7 @@ func cost(u claybot.Usage) string {
 		return "no price known"
 	}
 	if u.Unpriced > 0 {
-		return spentText(spentView{Usage: u})
+		return spentText(storage.Spent{Usage: u})
 	}
 	return dollars(u.CostMicroUSD)
 }

@@ -37,21 +37,9 @@ type (
 	}
 )
 
-// A tokenView is a token as the daemon shows it; Token is there once.
-type tokenView struct {
-	Name    string       `json:"name"`
-	Scope   web.Scope    `json:"scope"`
-	Created claybot.Time `json:"created,omitempty"`
-	Expires claybot.Time `json:"expires,omitempty"`
-	Expired bool         `json:"expired,omitempty"`
-	Token   string       `json:"token,omitempty"`
-}
-
 // Run lists the tokens.
 func (c tokenListCmd) Run(e *env) error {
-	var out struct {
-		Tokens []tokenView `json:"tokens"`
-	}
+	var out web.TokenList
 	if err := e.ask("GET", "/tokens", nil, &out); err != nil {
 		return err
 	}
@@ -85,7 +73,7 @@ func (c tokenCreateCmd) Run(e *env) error {
 		}
 		in["expires"] = claybot.At(at)
 	}
-	var out tokenView
+	var out web.TokenView
 	if err := e.ask("POST", "/tokens", in, &out); err != nil {
 		return err
 	}
@@ -98,7 +86,7 @@ func (c tokenRotateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out tokenView
+	var out web.TokenView
 	if err := e.ask("POST", path, nil, &out); err != nil {
 		return err
 	}
@@ -128,7 +116,7 @@ func (c tokenRevokeCmd) Run(e *env) error {
 }
 
 // secret prints a token, and beside it what to know about it.
-func (e *env) secret(t tokenView, about string) error {
+func (e *env) secret(t web.TokenView, about string) error {
 	may := map[web.Scope]string{
 		web.Read: "see everything", web.Operate: "see everything and talk to agents", web.Admin: "do everything",
 	}[t.Scope]

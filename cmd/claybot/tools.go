@@ -21,9 +21,7 @@ func (c toolsCmd) Run(e *env) error {
 	if c.Agent != "" {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
-	var out struct {
-		Tools []web.ToolView `json:"tools"`
-	}
+	var out web.ToolList
 	if err := e.ask("GET", path, nil, &out); err != nil {
 		return err
 	}
@@ -66,9 +64,7 @@ type (
 
 // Run lists the workspaces.
 func (c workspacesListCmd) Run(e *env) error {
-	var out struct {
-		Workspaces []web.WorkspaceView `json:"workspaces"`
-	}
+	var out web.WorkspaceList
 	if err := e.ask("GET", "/workspaces", nil, &out); err != nil {
 		return err
 	}
@@ -133,9 +129,7 @@ type (
 )
 
 func (e *env) skills() ([]web.SkillView, error) {
-	var out struct {
-		Skills []web.SkillView `json:"skills"`
-	}
+	var out web.SkillList
 	err := e.ask("GET", "/skills", nil, &out)
 	return out.Skills, err
 }
@@ -160,7 +154,7 @@ func (c skillsListCmd) Run(e *env) error {
 		return err
 	}
 	if c.JSON {
-		return e.printJSON(map[string]any{"skills": all})
+		return e.printJSON(web.SkillList{Skills: all})
 	}
 	if len(all) == 0 {
 		return e.text("There are no skills. Put folders with a SKILL.md into the folder of skills; docs/skills.md says how.\n")
@@ -219,7 +213,7 @@ func (c skillsAllowCmd) Run(e *env) error {
 	if s.Hash == "" {
 		return fmt.Errorf("skill %s cannot be used: %s", c.Name, s.Problem)
 	}
-	err = e.ask("POST", "/skills/"+url.PathEscape(c.Name)+"/allow", map[string]string{"hash": cmp.Or(c.Hash, s.Hash)}, nil)
+	err = e.ask("POST", "/skills/"+url.PathEscape(c.Name)+"/allow", web.SkillAllow{Hash: cmp.Or(c.Hash, s.Hash)}, nil)
 	if err != nil {
 		return err
 	}

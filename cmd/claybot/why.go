@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/web"
 )
 
 type whyCmd struct {
@@ -17,26 +16,12 @@ type whyCmd struct {
 
 // Run tells what became of a message.
 func (c whyCmd) Run(e *env) error {
-	var out struct {
-		Receipts []struct {
-			Message claybot.MessageID   `json:"messageId"`
-			Agent   claybot.AgentID     `json:"agentId"`
-			Text    string              `json:"text"`
-			Steps   []agentsystem.Step  `json:"steps"`
-			Silence string              `json:"silence,omitempty"`
-			Verdict agentsystem.Verdict `json:"verdict"`
-		} `json:"receipts"`
-	}
-	var raw any
-	into := any(&out)
-	if c.JSON {
-		into = &raw
-	}
-	if err := e.ask("GET", "/receipts?message="+url.QueryEscape(c.Ref), nil, into); err != nil {
+	var out web.ReceiptList
+	if err := e.ask("GET", "/receipts?message="+url.QueryEscape(c.Ref), nil, &out); err != nil {
 		return err
 	}
 	if c.JSON {
-		return e.printJSON(raw)
+		return e.printJSON(out)
 	}
 	for i, r := range out.Receipts {
 		if i > 0 {

@@ -22,12 +22,12 @@ const (
 
 // A completer follows a run for an OpenAI client. It is used by one request.
 type completer struct {
-	api     *api
-	got     agentsystem.Accepted
-	repeat  *repeat // nil: the request has a key
-	model   string
-	usage   bool // is to be told at the end of a stream
-	created int64
+	completions *completions
+	got         agentsystem.Accepted
+	repeat      *repeat // nil: the request has a key
+	model       string
+	usage       bool // is to be told at the end of a stream
+	created     int64
 
 	after   int64  // events up to this seq were told before
 	instead string // is said, and nothing followed
@@ -90,7 +90,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err != nil {
 		c.repeat.unanswered(r.Context())
-		c.api.Log.Debug("completion ended early", "run", c.got.Run, "err", err)
+		c.completions.log.Debug("completion ended early", "run", c.got.Run, "err", err)
 		panic(http.ErrAbortHandler) // an end in order would look like that of the answer
 	}
 	c.repeat.delivered(r.Context())
@@ -109,7 +109,7 @@ func (c *completer) follow(ctx context.Context, show func(string) error) (ending
 	if c.instead != "" {
 		return ending{text: c.instead}, c.paragraph(c.instead, show)
 	}
-	for u, err := range c.api.Desk.Watch(ctx, c.got.Run, c.after) {
+	for u, err := range c.completions.runs.Watch(ctx, c.got.Run, c.after) {
 		if err != nil {
 			return ending{}, err
 		}
@@ -130,7 +130,7 @@ func (c *completer) follow(ctx context.Context, show func(string) error) (ending
 
 // looked reads how a run ended whose last event was not seen.
 func (c *completer) looked(ctx context.Context, show func(string) error) (ending, error) {
-	run, err := c.api.Desk.Run(ctx, c.got.Run)
+	run, err := c.completions.runs.Run(ctx, c.got.Run)
 	if err != nil {
 		return ending{}, err
 	}
@@ -223,7 +223,7 @@ func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.
 	if !isCut || len(text) < runs.PreviewLimit-3 {
 		return text, nil
 	}
-	all, err := c.api.Desk.Remembered(ctx, c.got.Agent)
+	all, err := c.completions.agents.Remembered(ctx, c.got.Agent)
 	if err != nil {
 		return "", err
 	}

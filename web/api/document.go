@@ -56,7 +56,7 @@ func sortedTypes() []claybot.EventType { return slices.Sorted(maps.Keys(runs.Fac
 func (a *api) describe() []byte {
 	s := newSchemas()
 	paths := make(schema)
-	for _, o := range a.operations() {
+	for _, o := range a.operations {
 		item, ok := paths[o.path].(schema)
 		if !ok {
 			item = make(schema)
@@ -66,7 +66,7 @@ func (a *api) describe() []byte {
 	}
 	s.events()
 	s.define(reflect.TypeFor[failure]())
-	version := a.Version
+	version := a.version
 	if version == "" {
 		version = "unknown"
 	}
@@ -94,7 +94,7 @@ func (a *api) describe() []byte {
 	}
 	b, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
-		a.Log.Error("the description of the API cannot be made", "err", err)
+		a.log.Error("the description of the API cannot be made", "err", err)
 		return []byte("{}\n")
 	}
 	return append(b, '\n')

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -58,8 +59,8 @@ func forbidden(message, fix string) error {
 }
 
 // fail answers with err in words.
-func (a *api) fail(w http.ResponseWriter, r *http.Request, o operation, err error) {
-	p := a.problemOf(r, o, err)
+func fail(log *slog.Logger, w http.ResponseWriter, r *http.Request, o operation, err error) {
+	p := problemOf(log, r, o, err)
 	p.advise(w.Header(), o.openAI)
 	if o.openAI {
 		web.Answer(w, p.status, likeOpenAI(p))
@@ -71,14 +72,14 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, o operation, err erro
 // problemOf explains err to the client of r and logs it. When the request ended before
 // its answer, the client is gone or the daemon stops; a client that is still connected
 // is told to retry.
-func (a *api) problemOf(r *http.Request, o operation, err error) *problem {
+func problemOf(log *slog.Logger, r *http.Request, o operation, err error) *problem {
 	if r.Context().Err() != nil {
-		a.Log.Debug("request ended early", "operation", o.id, "err", err)
+		log.Debug("request ended early", "operation", o.id, "err", err)
 		return &problem{status: http.StatusServiceUnavailable, Code: "stopping", wait: 2, Message: "claybot is stopping. What it accepted continues after the next start; send the same request again."}
 	}
 	p := explain(o, err)
 	if p.status == http.StatusInternalServerError {
-		a.Log.Error("request failed", "operation", o.id, "err", err)
+		log.Error("request failed", "operation", o.id, "err", err)
 	}
 	return p
 }

@@ -67,7 +67,7 @@ func readViews() map[string]*template.Template {
 }
 
 // screen makes the route of a whole page.
-func (b *board) screen(pattern, page string, load loader) web.Route {
+func (b *pages) screen(pattern, page string, load loader) web.Route {
 	return web.Route{Pattern: "GET " + pattern, Scope: web.Read, Page: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, err := load(r)
 		if err != nil {
@@ -76,7 +76,7 @@ func (b *board) screen(pattern, page string, load loader) web.Route {
 		}
 		main, err := b.render(page, "main", view)
 		if err != nil {
-			web.Internal(w, b.Log, "make the page "+page, err)
+			web.Internal(w, b.log, "make the page "+page, err)
 			return
 		}
 		b.framed(w, r, http.StatusOK, page, heading(page, view), main)
@@ -84,7 +84,7 @@ func (b *board) screen(pattern, page string, load loader) web.Route {
 }
 
 // part makes the route of a fragment. Who has it already is told so.
-func (b *board) part(pattern, page, fragment string, load loader) web.Route {
+func (b *pages) part(pattern, page, fragment string, load loader) web.Route {
 	return web.Route{Pattern: "GET " + pattern, Scope: web.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, err := load(r)
 		if err != nil {
@@ -93,7 +93,7 @@ func (b *board) part(pattern, page, fragment string, load loader) web.Route {
 		}
 		html, err := b.render(page, fragment, view)
 		if err != nil {
-			web.Internal(w, b.Log, "make the part "+fragment, err)
+			web.Internal(w, b.log, "make the part "+fragment, err)
 			return
 		}
 		sum := fnv.New64a()
@@ -108,9 +108,20 @@ func (b *board) part(pattern, page, fragment string, load loader) web.Route {
 	})}
 }
 
-// act makes the route of something that is done: do answers itself, with done
-// for example, or returns why it was not done.
-func (b *board) act(pattern string, scope web.Scope, do func(w http.ResponseWriter, r *http.Request) error) web.Route {
+// act makes the route of something that is done: do returns the words that the page
+// shows for a moment, or why it was not done.
+func (b *pages) act(pattern string, scope web.Scope, do func(r *http.Request) (string, error)) web.Route {
+	return b.form(pattern, scope, func(w http.ResponseWriter, r *http.Request) error {
+		words, err := do(r)
+		if err == nil {
+			b.done(w, words)
+		}
+		return err
+	})
+}
+
+// form is act for what answers itself.
+func (b *pages) form(pattern string, scope web.Scope, do func(w http.ResponseWriter, r *http.Request) error) web.Route {
 	return web.Route{Pattern: pattern, Scope: scope, Raw: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
 			err = refused(http.StatusBadRequest, "That form could not be read.", "Send less.")
@@ -125,7 +136,7 @@ func (b *board) act(pattern string, scope web.Scope, do func(w http.ResponseWrit
 
 // done answers an action: the page shows the words for a moment and fetches
 // what changed.
-func (b *board) done(w http.ResponseWriter, words string) {
+func (b *pages) done(w http.ResponseWriter, words string) {
 	note, _ := json.Marshal(map[string]string{"toast": words}) // strings always marshal
 	var ascii strings.Builder
 	for _, c := range string(note) { // a header is no place for other letters
@@ -145,16 +156,16 @@ func (b *board) done(w http.ResponseWriter, words string) {
 }
 
 // render executes a template of a page.
-func (b *board) render(page, name string, view any) (template.HTML, error) {
+func (b *pages) render(page, name string, view any) (template.HTML, error) {
 	var out bytes.Buffer
 	err := b.views()[page].ExecuteTemplate(&out, name, view)
 	return template.HTML(unturned(out.String())), err //nolint:gosec // escaped by html/template
 }
 
 // framed answers with a whole page.
-func (b *board) framed(w http.ResponseWriter, r *http.Request, status int, page, head string, main template.HTML) {
+func (b *pages) framed(w http.ResponseWriter, r *http.Request, status int, page, head string, main template.HTML) {
 	f := frame{
-		viewer: viewerOf(r), Page: page, Heading: head, Version: b.Version, Places: places, Main: main,
+		viewer: viewerOf(r), Page: page, Heading: head, Version: b.version, Places: places, Main: main,
 		Query: r.URL.Query().Get("q"), Nav: cmp.Or(below[page], page),
 	}
 	if page != "why" {
@@ -163,7 +174,7 @@ func (b *board) framed(w http.ResponseWriter, r *http.Request, status int, page,
 	f.equip()
 	html, err := b.render("", "layout", f)
 	if err != nil {
-		web.Internal(w, b.Log, "make the frame", err)
+		web.Internal(w, b.log, "make the frame", err)
 		return
 	}
 	write(w, status, html)
@@ -263,10 +274,10 @@ func explain(err error) *problem {
 
 // fail answers a fragment or an action that went wrong; the page shows the
 // words.
-func (b *board) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (b *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := explain(err)
 	if p == nil {
-		web.Internal(w, b.Log, r.Method+" "+r.URL.Path, err)
+		web.Internal(w, b.log, r.Method+" "+r.URL.Path, err)
 		return
 	}
 	if p.Fields == nil {
@@ -297,7 +308,7 @@ func wayOut(page string) place {
 
 // missing answers for paths that are none: to a browser that opens one with a
 // page, to a script in the one shape of errors.
-func (b *board) missing(w http.ResponseWriter, r *http.Request) {
+func (b *pages) missing(w http.ResponseWriter, r *http.Request) {
 	err := &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such page.", Fix: "Look whether the address is whole."}
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") != "" {
 		b.fail(w, r, err)
@@ -307,15 +318,15 @@ func (b *board) missing(w http.ResponseWriter, r *http.Request) {
 }
 
 // sorry answers with a page that says what is wrong.
-func (b *board) sorry(w http.ResponseWriter, r *http.Request, page string, err error) {
+func (b *pages) sorry(w http.ResponseWriter, r *http.Request, page string, err error) {
 	p := explain(err)
 	if p == nil {
-		b.Log.Error("request failed", "doing", "show "+page, "err", err)
+		b.log.Error("request failed", "doing", "show "+page, "err", err)
 		p = &problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
 	}
 	main, err := b.render("", "problem", problemView{p, wayOut(page)})
 	if err != nil {
-		web.Internal(w, b.Log, "make the page of an error", err)
+		web.Internal(w, b.log, "make the page of an error", err)
 		return
 	}
 	head := "That did not work"

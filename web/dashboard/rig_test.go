@@ -2,7 +2,6 @@ package dashboard_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -37,6 +36,7 @@ import (
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
 	"github.com/claybot/claybot/web/dashboard"
+	"github.com/claybot/claybot/web/webtest"
 )
 
 // A rig is a daemon on real stores with the web chat, the API and the pages,
@@ -53,8 +53,8 @@ type rig struct {
 	// none, react by default.
 	engines map[string]runs.Engine
 	engine  string
-	// routes may add to what is behind the door or replace the desk.
-	desk func(web.Desk) web.Desk
+	// desk may replace contracts of what is behind the pages.
+	desk func(*web.Backend)
 	// bare: without a workshop and budgets.
 	bare bool
 
@@ -62,7 +62,7 @@ type rig struct {
 	db     *sqlite.DB
 	agents *files.Store
 	set    *tools.Set
-	shop   *shop // what agents work with
+	shop   *webtest.Toolbench // what agents work with
 	hub    *runs.Hub
 	system *agentsystem.AgentSystem
 	chat   *webchat.Chat
@@ -92,37 +92,6 @@ func startRig(t *testing.T) *rig {
 	r := newRig(t)
 	r.start()
 	return r
-}
-
-// A desk is the system as the pages see it.
-type desk struct{ *agentsystem.AgentSystem }
-
-var _ web.Desk = desk{}
-
-func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return d.RunByID(ctx, id)
-}
-
-func (d desk) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) { return d.Stop(ctx, id) }
-
-func (d desk) ResetAgent(ctx context.Context, id claybot.AgentID) error { return d.Reset(ctx, id) }
-
-func (d desk) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return d.Delete(ctx, id) }
-
-func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return d.InboxOf(ctx, id)
-}
-
-func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := d.AgentSystem.UndoRun(ctx, id, by)
-	if no, ok := errors.AsType[agentsystem.NoUndoError](err); ok {
-		return a, web.Refusal(no)
-	}
-	return a, err
-}
-
-func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
-	return "", d.AgentSystem.Revoke(ctx, connector, subject)
 }
 
 // Write keeps the log for the message of a failed test.
@@ -157,7 +126,7 @@ func (r *rig) start() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.set, r.shop = set, newShop(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
+	r.set, r.shop = set, webtest.NewToolbench(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
 	r.system.Handle("react", &react.Loop{
 		Model: func(claybot.Agent) llm.Model { return r.mind },
 		Tools: func(a claybot.Agent) *tools.Set { return set.Only(r.system.OwnSettings(a.ID).Tools) },
@@ -195,19 +164,19 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 }
 
 func (r *rig) routes(log *slog.Logger) []web.Route {
-	var d web.Desk = desk{r.system}
+	d := webtest.System{AgentSystem: r.system}.Backend()
 	if r.desk != nil {
-		d = r.desk(d)
+		r.desk(&d)
 	}
 	chat := r.chat.Handler(r.system, web.User)
 	all := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
 	}
-	all = append(all, api.Routes(api.Config{Desk: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
-	cfg := dashboard.Config{Desk: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
+	all = append(all, api.Routes(api.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
+	cfg := dashboard.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
 	if !r.bare {
-		cfg.Shop, cfg.Budgets = r.shop, r.db
+		cfg.Tooling, cfg.Budgets = r.shop.Tooling(), r.db
 	}
 	return append(all, dashboard.Routes(cfg)...)
 }

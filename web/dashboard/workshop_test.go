@@ -143,8 +143,8 @@ func TestToolsPageServersAndWorkspaces(t *testing.T) {
 		t.Errorf("said %s", said)
 	}
 	v.does("/ui/tools/workspaces/remove?key=agent%2Fone", nil, http.StatusNotFound)
-	if want := []string{"agent/one", "agent/two with data"}; !slices.Equal(r.shop.removed, want) {
-		t.Errorf("%v was removed, want %v", r.shop.removed, want)
+	if want := []string{"agent/one", "agent/two with data"}; !slices.Equal(r.shop.Removed, want) {
+		t.Errorf("%v was removed, want %v", r.shop.Removed, want)
 	}
 }
 
