@@ -185,8 +185,7 @@ func (c agentsListCmd) Run(e *env) error {
 		return err
 	}
 	if left > 0 {
-		_, err := fmt.Fprintf(e.out, "%s have done their work; --all shows them.\n", count(left, "more subagent"))
-		return err
+		return e.text(fmt.Sprintf("%s have done their work; --all shows them.\n", count(left, "more subagent")))
 	}
 	return nil
 }
@@ -217,33 +216,19 @@ func agentTable(all []branch) [][]string {
 
 // Run stops an agent.
 func (c agentsStopCmd) Run(e *env) error {
-	path, err := agentPath(c.ID, "stop")
+	out, err := ask[web.Stopped](e, "POST", at(agentPath(c.ID, "stop")), nil)
 	if err != nil {
 		return err
 	}
-	var out web.Stopped
-	if err := e.ask("POST", path, nil, &out); err != nil {
-		return err
-	}
 	if out.Stopped == 0 {
-		_, err = fmt.Fprintln(e.out, "Nothing is running there.")
-		return err
+		return e.text("Nothing is running there.\n")
 	}
-	_, err = fmt.Fprintf(e.out, "%s asked to stop.\n", count(out.Stopped, "run"))
-	return err
+	return e.text(fmt.Sprintf("%s asked to stop.\n", count(out.Stopped, "run")))
 }
 
 // Run resets an agent.
 func (c agentsResetCmd) Run(e *env) error {
-	path, err := agentPath(c.ID, "reset")
-	if err != nil {
-		return err
-	}
-	if err := e.ask("POST", path, nil, nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(e.out, "The agent starts afresh; what was said before stays in its history file.")
-	return err
+	return e.does("POST", at(agentPath(c.ID, "reset")), nil, "The agent starts afresh; what was said before stays in its history file.\n")
 }
 
 // Run deletes an agent.
@@ -255,11 +240,7 @@ func (c agentsDeleteCmd) Run(e *env) error {
 	if !c.Yes {
 		return usageError{errors.New("this takes away the agent's memory, its reminders and what waits for it; add --yes to do it")}
 	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(e.out, "The agent is deleted; its files are in the quarantine of the data directory.")
-	return err
+	return e.does("DELETE", to(path), nil, "The agent is deleted; its files are in the quarantine of the data directory.\n")
 }
 
 type remindersCmd struct {
@@ -269,24 +250,16 @@ type remindersCmd struct {
 
 // Run lists the reminders of an agent.
 func (c remindersCmd) Run(e *env) error {
-	path, err := agentPath(c.Agent, "reminders")
+	out, err := ask[web.ReminderList](e, "GET", at(agentPath(c.Agent, "reminders")), nil)
 	if err != nil {
-		return err
-	}
-	var out web.ReminderList
-	if err := e.ask("GET", path, nil, &out); err != nil {
 		return err
 	}
 	if c.JSON {
 		return e.printJSON(out.Reminders)
 	}
-	if len(out.Reminders) == 0 {
-		_, err := fmt.Fprintln(e.out, "This agent has no reminders.")
-		return err
-	}
 	rows := [][]string{{"AT", "MADE", "REMINDER", "NOTE"}}
 	for _, r := range out.Reminders {
 		rows = append(rows, []string{moment(r.Due.Time()), moment(r.Made.Time()), r.ID, oneLine(r.Note)})
 	}
-	return e.table(rows)
+	return e.list(rows, "This agent has no reminders.\n")
 }

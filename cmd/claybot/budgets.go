@@ -33,21 +33,13 @@ func (c budgetsListCmd) Run(e *env) error {
 	if c.Limit < 1 || c.Limit > 500 {
 		return usageError{errors.New("--limit must be within 1 and 500")}
 	}
-	var out web.BudgetList
-	if err := e.ask("GET", fmt.Sprintf("/budgets?limit=%d", c.Limit), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Budgets) == 0 {
-		return e.text("Nothing was spent on a budget yet.\n")
-	}
-	rows := [][]string{{"BUDGET", "SPENT", "ASIDE", "LEFT", "LIMIT", "WAITING", "AT THE LIMIT", "BEGINS ANEW"}}
-	for _, b := range out.Budgets {
-		rows = append(rows, budgetRow(b))
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to(fmt.Sprintf("/budgets?limit=%d", c.Limit)), func(out web.BudgetList) error {
+		rows := [][]string{{"BUDGET", "SPENT", "ASIDE", "LEFT", "LIMIT", "WAITING", "AT THE LIMIT", "BEGINS ANEW"}}
+		for _, b := range out.Budgets {
+			rows = append(rows, budgetRow(b))
+		}
+		return e.list(rows, "Nothing was spent on a budget yet.\n")
+	})
 }
 
 // budgetRow is a budget as a line of a table.
@@ -100,8 +92,8 @@ func (c budgetsExtendCmd) Run(e *env) error {
 		return usageError{errors.New("say how much more: --usd or --tokens, above 0")}
 	}
 	in := web.Extension{Key: c.Key, USD: c.USD, Tokens: c.Tokens, IdempotencyKey: rand.Text()}
-	var out web.BudgetView
-	if err := e.ask("POST", "/budgets/extend", in, &out); err != nil {
+	out, err := ask[web.BudgetView](e, "POST", to("/budgets/extend"), in)
+	if err != nil {
 		return err
 	}
 	if c.JSON {

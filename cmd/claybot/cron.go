@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -77,21 +78,16 @@ type (
 
 // Run lists the tasks.
 func (c cronListCmd) Run(e *env) error {
-	var list web.TaskList
-	if err := e.ask("GET", "/cron", nil, &list); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(list)
-	}
-	if len(list.Tasks) == 0 {
-		if _, err := fmt.Fprintln(e.out, "There are no tasks; make one with: claybot cron add"); err != nil {
+	return show(e, c.JSON, to("/cron"), func(list web.TaskList) error {
+		if len(list.Tasks) == 0 {
+			if err := e.text("There are no tasks; make one with: claybot cron add\n"); err != nil {
+				return err
+			}
+		} else if err := e.table(taskTable(list.Tasks)); err != nil {
 			return err
 		}
-	} else if err := e.table(taskTable(list.Tasks)); err != nil {
-		return err
-	}
-	return e.problems(list.Problems)
+		return e.problems(list.Problems)
+	})
 }
 
 func taskTable(all []connectors.Task) [][]string {
@@ -135,19 +131,12 @@ func lastFiring(t connectors.Task) string {
 
 // Run shows a task.
 func (c cronShowCmd) Run(e *env) error {
-	path, err := taskPath(c.Ref, "ledger")
+	ledger, err := ask[web.LedgerPage](e, "GET", at(taskPath(c.Ref, "ledger")).with(url.Values{"limit": {fmt.Sprint(lastFirings)}}), nil)
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Task    connectors.Task     `json:"task"`
-		Firings []connectors.Firing `json:"firings"`
-	}{}
-	if err := e.ask("GET", fmt.Sprintf("%s?limit=%d", path, lastFirings), nil, &out); err != nil {
-		return err
-	}
-	var list web.TaskList
-	if err := e.ask("GET", "/cron", nil, &list); err != nil {
+	list, err := ask[web.TaskList](e, "GET", to("/cron"), nil)
+	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(list.Tasks, func(t connectors.Task) bool { return t.Slug == c.Ref })
@@ -157,20 +146,23 @@ func (c cronShowCmd) Run(e *env) error {
 	if i < 0 {
 		return errors.New("the task was taken away just now")
 	}
-	out.Task = list.Tasks[i]
+	task := list.Tasks[i]
 	if c.JSON {
-		return e.printJSON(out)
+		return e.printJSON(struct {
+			Task connectors.Task `json:"task"`
+			web.LedgerPage
+		}{task, ledger})
 	}
-	if err := e.table(taskFields(out.Task)); err != nil {
+	if err := e.table(taskFields(task)); err != nil {
 		return err
 	}
-	if err := e.text("\n" + nextFive(out.Task.Next)); err != nil || len(out.Firings) == 0 {
+	if err := e.text("\n" + nextFive(task.Next)); err != nil || len(ledger.Firings) == 0 {
 		return err
 	}
 	if err := e.text("\n"); err != nil {
 		return err
 	}
-	return e.table(firingTable(out.Firings))
+	return e.table(firingTable(ledger.Firings))
 }
 
 // taskFields lists what is set in a task.
@@ -347,8 +339,8 @@ func (c cronRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var t connectors.Task
-	if err := e.ask("POST", path+"?key="+rand.Text(), nil, &t); err != nil {
+	t, err := ask[connectors.Task](e, "POST", to(path+"?key="+rand.Text()), nil)
+	if err != nil {
 		return err
 	}
 	return e.text(fmt.Sprintf("The task %s fires now; see how it goes with: claybot cron show %s\n", t.Slug, t.Slug))
@@ -356,12 +348,5 @@ func (c cronRunCmd) Run(e *env) error {
 
 // Run takes a task away.
 func (c cronDeleteCmd) Run(e *env) error {
-	path, err := taskPath(c.Ref)
-	if err != nil {
-		return err
-	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	return e.text("The task is taken away; its folder is in .done.\n")
+	return e.does("DELETE", at(taskPath(c.Ref)), nil, "The task is taken away; its folder is in .done.\n")
 }

@@ -25,21 +25,16 @@ type (
 
 // Run lists the tasks of the heartbeat.
 func (c heartbeatListCmd) Run(e *env) error {
-	var out web.BeatList
-	if err := e.ask("GET", "/heartbeat", nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Beats) == 0 {
-		if _, err := fmt.Fprintln(e.out, "The heartbeat has no tasks."); err != nil {
+	return show(e, c.JSON, to("/heartbeat"), func(out web.BeatList) error {
+		if len(out.Beats) == 0 {
+			if err := e.text("The heartbeat has no tasks.\n"); err != nil {
+				return err
+			}
+		} else if err := e.table(beatTable(out.Beats)); err != nil {
 			return err
 		}
-	} else if err := e.table(beatTable(out.Beats)); err != nil {
-		return err
-	}
-	return e.problems(out.Problems)
+		return e.problems(out.Problems)
+	})
 }
 
 func beatTable(all []connectors.Beat) [][]string {
@@ -71,9 +66,7 @@ func (c heartbeatRunCmd) Run(e *env) error {
 		return err
 	}
 	if out.Tasks == 0 {
-		_, err = fmt.Fprintln(e.out, "There is nothing to run.")
-		return err
+		return e.text("There is nothing to run.\n")
 	}
-	_, err = fmt.Fprintf(e.out, "The heartbeat runs %s now.\n", count(out.Tasks, "task"))
-	return err
+	return e.text(fmt.Sprintf("The heartbeat runs %s now.\n", count(out.Tasks, "task")))
 }

@@ -29,25 +29,15 @@ type (
 
 // Run shows an inbox.
 func (c inboxShowCmd) Run(e *env) error {
-	path, err := agentPath(c.Agent, "inbox")
-	if err != nil {
-		return err
-	}
-	var v web.InboxView
-	if err := e.ask("GET", path, nil, &v); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(v)
-	}
-	if _, err := fmt.Fprintln(e.out, workLine(v)); err != nil {
-		return err
-	}
-	if len(v.Waiting) == 0 {
-		_, err := fmt.Fprintln(e.out, "Nothing waits.")
-		return err
-	}
-	return e.table(waitingTable(v))
+	return show(e, c.JSON, at(agentPath(c.Agent, "inbox")), func(v web.InboxView) error {
+		if _, err := fmt.Fprintln(e.out, workLine(v)); err != nil {
+			return err
+		}
+		if len(v.Waiting) == 0 {
+			return e.text("Nothing waits.\n")
+		}
+		return e.table(waitingTable(v))
+	})
 }
 
 // workLine says what the agent is doing.
@@ -78,10 +68,6 @@ func waitingTable(v web.InboxView) [][]string {
 
 // Run drops messages.
 func (c inboxDropCmd) Run(e *env) error {
-	path, err := agentPath(c.Agent, "inbox")
-	if err != nil {
-		return err
-	}
 	q := url.Values{}
 	for _, id := range c.Messages {
 		if strings.TrimSpace(string(id)) == "" { // or the daemon would be asked to drop all
@@ -89,16 +75,12 @@ func (c inboxDropCmd) Run(e *env) error {
 		}
 		q.Add("message", string(id))
 	}
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	var out web.Dropped
-	if err := e.ask("DELETE", path, nil, &out); err != nil {
+	out, err := ask[web.Dropped](e, "DELETE", at(agentPath(c.Agent, "inbox")).with(q), nil)
+	if err != nil {
 		return err
 	}
 	if len(out.Dropped) == 0 {
-		_, err = fmt.Fprintln(e.out, "Nothing was dropped: no such message waits.")
-		return err
+		return e.text("Nothing was dropped: no such message waits.\n")
 	}
 	for _, id := range out.Dropped {
 		if _, err := fmt.Fprintln(e.out, "dropped", plain(string(id))); err != nil {

@@ -17,17 +17,12 @@ type nodesCmd struct {
 
 // Run lists the processes that share the store.
 func (c nodesCmd) Run(e *env) error {
-	var out web.NodeList
-	if err := e.ask("GET", "/nodes", nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if err := e.table(nodeTable(out.Nodes, time.Now())); err != nil {
-		return err
-	}
-	return e.text(nodeDoubts(out.Nodes))
+	return show(e, c.JSON, to("/nodes"), func(out web.NodeList) error {
+		if err := e.table(nodeTable(out.Nodes, time.Now())); err != nil {
+			return err
+		}
+		return e.text(nodeDoubts(out.Nodes))
+	})
 }
 
 // nodeDoubts says what is wrong with the nodes that are marked in the table.

@@ -36,27 +36,19 @@ func (c outboxListCmd) Run(e *env) error {
 	if c.State != "" {
 		q.Set("state", c.State)
 	}
-	var out web.OutgoingList
-	if err := e.ask("GET", "/outbox?"+q.Encode(), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Outgoing) == 0 {
-		return e.text("There is no such message.\n")
-	}
-	rows := [][]string{{"AT", "STATE", "TRIES", "TO", "ID", "TEXT"}}
-	for _, o := range out.Outgoing {
-		text := o.Text
-		if o.Cause != "" && o.State != claybot.SendSent {
-			text = "(" + o.Cause + ") " + text
+	return show(e, c.JSON, to("/outbox?"+q.Encode()), func(out web.OutgoingList) error {
+		rows := [][]string{{"AT", "STATE", "TRIES", "TO", "ID", "TEXT"}}
+		for _, o := range out.Outgoing {
+			text := o.Text
+			if o.Cause != "" && o.State != claybot.SendSent {
+				text = "(" + o.Cause + ") " + text
+			}
+			rows = append(rows, []string{
+				moment(o.At.Time()), string(o.State), strconv.Itoa(o.Attempts), o.Route.Connector + ":" + o.Route.ChannelID, o.ID, oneLine(text),
+			})
 		}
-		rows = append(rows, []string{
-			moment(o.At.Time()), string(o.State), strconv.Itoa(o.Attempts), o.Route.Connector + ":" + o.Route.ChannelID, o.ID, oneLine(text),
-		})
-	}
-	return e.table(rows)
+		return e.list(rows, "There is no such message.\n")
+	})
 }
 
 func outgoingPath(id, more string) (string, error) {
@@ -68,24 +60,10 @@ func outgoingPath(id, more string) (string, error) {
 
 // Run sends a message again.
 func (c outboxRetryCmd) Run(e *env) error {
-	path, err := outgoingPath(c.ID, "/retry")
-	if err != nil {
-		return err
-	}
-	if err := e.ask("POST", path, nil, nil); err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("%s is tried again.\n", c.ID))
+	return e.does("POST", at(outgoingPath(c.ID, "/retry")), nil, fmt.Sprintf("%s is tried again.\n", c.ID))
 }
 
 // Run gives a message up.
 func (c outboxDropCmd) Run(e *env) error {
-	path, err := outgoingPath(c.ID, "")
-	if err != nil {
-		return err
-	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("%s is given up.\n", c.ID))
+	return e.does("DELETE", at(outgoingPath(c.ID, "")), nil, fmt.Sprintf("%s is given up.\n", c.ID))
 }

@@ -27,21 +27,13 @@ type (
 
 // Run lists agents with parked messages.
 func (c parkedListCmd) Run(e *env) error {
-	var out web.ParkedList
-	if err := e.ask("GET", "/parked?limit="+strconv.Itoa(c.Limit), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Parked) == 0 {
-		return e.text("No messages are parked.\n")
-	}
-	rows := [][]string{{"SINCE", "MESSAGES", "AGENT", "FIRST", "CAUSE"}}
-	for _, p := range out.Parked {
-		rows = append(rows, []string{moment(p.Since.Time()), strconv.Itoa(p.Messages), p.Agent, string(p.First), plain(connectors.OneLine(p.Cause, 300))})
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to("/parked?limit="+strconv.Itoa(c.Limit)), func(out web.ParkedList) error {
+		rows := [][]string{{"SINCE", "MESSAGES", "AGENT", "FIRST", "CAUSE"}}
+		for _, p := range out.Parked {
+			rows = append(rows, []string{moment(p.Since.Time()), strconv.Itoa(p.Messages), p.Agent, string(p.First), plain(connectors.OneLine(p.Cause, 300))})
+		}
+		return e.list(rows, "No messages are parked.\n")
+	})
 }
 
 // Run drops the parked messages of an agent.
@@ -49,8 +41,8 @@ func (c parkedDropCmd) Run(e *env) error {
 	if c.Agent == "" {
 		return usageError{errors.New("the name of the agent is empty")}
 	}
-	var out web.Dropped
-	if err := e.ask("DELETE", "/parked?"+url.Values{"agent": {c.Agent}}.Encode(), nil, &out); err != nil {
+	out, err := ask[web.Dropped](e, "DELETE", to("/parked?"+url.Values{"agent": {c.Agent}}.Encode()), nil)
+	if err != nil {
 		return err
 	}
 	for _, id := range out.Dropped {

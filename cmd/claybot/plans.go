@@ -18,12 +18,8 @@ func (c undoCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	path, err := runPath(id, "undo")
+	out, err := ask[web.Accepted](e, "POST", at(runPath(id, "undo")), nil)
 	if err != nil {
-		return err
-	}
-	var out web.Accepted
-	if err := e.ask("POST", path, nil, &out); err != nil {
 		return err
 	}
 	return e.text(fmt.Sprintf("Run %s takes back what run %s did. Follow it with: claybot runs tail %s\n", out.Run, id, out.Run))
@@ -35,8 +31,8 @@ func (e *env) run(ref string) (string, error) {
 	if err := checkRef(ref, "claybot runs"); err != nil {
 		return "", err
 	}
-	var out web.RunList
-	if err := e.ask("GET", "/agents/runs?limit=500", nil, &out); err != nil {
+	out, err := ask[web.RunList](e, "GET", to("/agents/runs?limit=500"), nil)
+	if err != nil {
 		return "", err
 	}
 	ids := make([]string, len(out.Runs))
@@ -61,33 +57,28 @@ func (c runsPlanCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out web.PlanView
-	if err := e.ask("GET", path, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Steps) == 0 {
-		return e.text("That run has no plan.\n")
-	}
-	rows := [][]string{{"STEP", "STATUS", "TRIES", "RISK", "TOOL", "WHAT", ""}}
-	for _, s := range out.Steps {
-		note := s.Error
-		if s.Question != "" {
-			note = "approve or deny " + s.Question
+	return show(e, c.JSON, to(path), func(out web.PlanView) error {
+		if len(out.Steps) == 0 {
+			return e.text("That run has no plan.\n")
 		}
-		rows = append(rows, []string{s.ID, s.Status, fmt.Sprint(s.Attempts), cmp.Or(s.Risk, "-"), s.Tool, oneLine(s.What), oneLine(note)})
-	}
-	if err := e.table(rows); err != nil {
-		return err
-	}
-	for _, line := range [][2]string{{"Changes", out.Diff}, {"Mode", out.Mode}, {"At", out.Graph.Current}, {"Failed", out.Error}} {
-		if line[1] != "" {
-			if err := e.text(line[0] + ": " + strings.TrimSpace(line[1]) + "\n"); err != nil {
-				return err
+		rows := [][]string{{"STEP", "STATUS", "TRIES", "RISK", "TOOL", "WHAT", ""}}
+		for _, s := range out.Steps {
+			note := s.Error
+			if s.Question != "" {
+				note = "approve or deny " + s.Question
+			}
+			rows = append(rows, []string{s.ID, s.Status, fmt.Sprint(s.Attempts), cmp.Or(s.Risk, "-"), s.Tool, oneLine(s.What), oneLine(note)})
+		}
+		if err := e.table(rows); err != nil {
+			return err
+		}
+		for _, line := range [][2]string{{"Changes", out.Diff}, {"Mode", out.Mode}, {"At", out.Graph.Current}, {"Failed", out.Error}} {
+			if line[1] != "" {
+				if err := e.text(line[0] + ": " + strings.TrimSpace(line[1]) + "\n"); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

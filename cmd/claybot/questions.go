@@ -56,27 +56,22 @@ func (c questionsListCmd) Run(e *env) error {
 	if c.Agent != "" {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
-	var out web.QuestionList
-	if err := e.ask("GET", path, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Questions) == 0 {
-		return e.text("No question is open.\n")
-	}
-	for i, q := range out.Questions {
-		if i > 0 {
-			if err := e.text("\n"); err != nil {
+	return show(e, c.JSON, to(path), func(out web.QuestionList) error {
+		if len(out.Questions) == 0 {
+			return e.text("No question is open.\n")
+		}
+		for i, q := range out.Questions {
+			if i > 0 {
+				if err := e.text("\n"); err != nil {
+					return err
+				}
+			}
+			if err := e.text(questionText(q)); err != nil {
 				return err
 			}
 		}
-		if err := e.text(questionText(q)); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Run shows a question.
@@ -85,25 +80,20 @@ func (c questionsShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var q storage.OpenQuestion
-	if err := e.ask("GET", "/questions/"+url.PathEscape(id), nil, &q); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(q)
-	}
-	if err := e.text(questionText(q)); err != nil || q.Answer == nil || q.Need < 2 {
-		return err
-	}
-	var open web.QuestionList
-	if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
-		return err
-	}
-	next, ok := agentsystem.NextApproval(q.Question, q.Run, open.Questions)
-	if !ok {
-		return nil
-	}
-	return e.text("  it now waits for another approval as question " + next.ID + "\n")
+	return show(e, c.JSON, to("/questions/"+url.PathEscape(id)), func(q storage.OpenQuestion) error {
+		if err := e.text(questionText(q)); err != nil || q.Answer == nil || q.Need < 2 {
+			return err
+		}
+		var open web.QuestionList
+		if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
+			return err
+		}
+		next, ok := agentsystem.NextApproval(q.Question, q.Run, open.Questions)
+		if !ok {
+			return nil
+		}
+		return e.text("  it now waits for another approval as question " + next.ID + "\n")
+	})
 }
 
 // questionText shows a question: where it comes from, all of what is asked, and
@@ -188,8 +178,8 @@ func (c denyCmd) Run(e *env) error {
 // taken.
 func (e *env) answer(id, value, reason, scope, args, done string) error {
 	in := web.AnswerRequest{Value: (*web.Value)(&value), Reason: reason, Scope: claybot.ApprovalScope(scope), Args: json.RawMessage(args)}
-	var out web.AnswerDone
-	if err := e.ask("POST", "/questions/"+url.PathEscape(id)+"/answer", in, &out); err != nil {
+	out, err := ask[web.AnswerDone](e, "POST", to("/questions/"+url.PathEscape(id)+"/answer"), in)
+	if err != nil {
 		return err
 	}
 	if out.More > 0 {
@@ -205,8 +195,8 @@ func (e *env) question(ref string) (string, error) {
 	if err := checkRef(ref, "claybot questions"); err != nil {
 		return "", err
 	}
-	var out web.QuestionList
-	if err := e.ask("GET", "/questions", nil, &out); err != nil {
+	out, err := ask[web.QuestionList](e, "GET", to("/questions"), nil)
+	if err != nil {
 		return "", err
 	}
 	ids := make([]string, len(out.Questions))
@@ -222,8 +212,8 @@ func (e *env) approval(ref string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var q storage.OpenQuestion
-	if err := e.ask("GET", "/questions/"+url.PathEscape(id), nil, &q); err != nil {
+	q, err := ask[storage.OpenQuestion](e, "GET", to("/questions/"+url.PathEscape(id)), nil)
+	if err != nil {
 		return "", err
 	}
 	if q.Type != claybot.QuestionConfirm {

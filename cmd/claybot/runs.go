@@ -105,38 +105,26 @@ func (c runsListCmd) Run(e *env) error {
 	if c.State != "" {
 		q.Set("state", strings.ToUpper(c.State))
 	}
-	var out web.RunList
-	if err := e.ask("GET", "/agents/runs?"+q.Encode(), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Runs) == 0 {
-		return e.text("There is no such run.\n")
-	}
-	rows := [][]string{{"RUN", "STATE", "STARTED", "TOOK", "AGENT", "OUTPUT"}}
-	for _, r := range out.Runs {
-		started, said := "-", oneLine(r.Output)
-		if r.Started != 0 {
-			started = moment(r.Started.Time())
+	return show(e, c.JSON, to("/agents/runs?"+q.Encode()), func(out web.RunList) error {
+		rows := [][]string{{"RUN", "STATE", "STARTED", "TOOK", "AGENT", "OUTPUT"}}
+		for _, r := range out.Runs {
+			started, said := "-", oneLine(r.Output)
+			if r.Started != 0 {
+				started = moment(r.Started.Time())
+			}
+			if r.Error != nil {
+				said = oneLine(r.Error.Code + ": " + r.Error.Text)
+			}
+			rows = append(rows, []string{string(r.ID), string(r.State), started, took(r), string(r.Agent), said})
 		}
-		if r.Error != nil {
-			said = oneLine(r.Error.Code + ": " + r.Error.Text)
-		}
-		rows = append(rows, []string{string(r.ID), string(r.State), started, took(r), string(r.Agent), said})
-	}
-	return e.table(rows)
+		return e.list(rows, "There is no such run.\n")
+	})
 }
 
 // Run shows a run with its events, as far as they have come.
 func (c runsShowCmd) Run(e *env) error {
-	path, err := runPath(c.ID)
+	v, err := ask[web.RunView](e, "GET", at(runPath(c.ID)), nil)
 	if err != nil {
-		return err
-	}
-	var v web.RunView
-	if err := e.ask("GET", path, nil, &v); err != nil {
 		return err
 	}
 	if !c.JSON {
@@ -167,12 +155,8 @@ func (c runsTailCmd) Run(e *env) error {
 
 // Run cancels a run.
 func (c runsCancelCmd) Run(e *env) error {
-	path, err := runPath(c.ID)
+	v, err := ask[web.RunView](e, "DELETE", at(runPath(c.ID)), nil)
 	if err != nil {
-		return err
-	}
-	var v web.RunView
-	if err := e.ask("DELETE", path, nil, &v); err != nil {
 		return err
 	}
 	if v.State.Ended() {

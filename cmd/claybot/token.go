@@ -39,28 +39,23 @@ type (
 
 // Run lists the tokens.
 func (c tokenListCmd) Run(e *env) error {
-	var out web.TokenList
-	if err := e.ask("GET", "/tokens", nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	rows := [][]string{{"NAME", "SCOPE", "CREATED", "ENDS"}}
-	for _, t := range out.Tokens {
-		created, ends := "-", "never"
-		if t.Created != 0 {
-			created = moment(t.Created.Time())
+	return show(e, c.JSON, to("/tokens"), func(out web.TokenList) error {
+		rows := [][]string{{"NAME", "SCOPE", "CREATED", "ENDS"}}
+		for _, t := range out.Tokens {
+			created, ends := "-", "never"
+			if t.Created != 0 {
+				created = moment(t.Created.Time())
+			}
+			if t.Expires != 0 {
+				ends = moment(t.Expires.Time())
+			}
+			if t.Expired {
+				ends += ", over"
+			}
+			rows = append(rows, []string{t.Name, string(t.Scope), created, ends})
 		}
-		if t.Expires != 0 {
-			ends = moment(t.Expires.Time())
-		}
-		if t.Expired {
-			ends += ", over"
-		}
-		rows = append(rows, []string{t.Name, string(t.Scope), created, ends})
-	}
-	return e.table(rows)
+		return e.table(rows)
+	})
 }
 
 // Run makes a token. It alone goes to the standard output, for scripts.
@@ -73,8 +68,8 @@ func (c tokenCreateCmd) Run(e *env) error {
 		}
 		in["expires"] = claybot.At(at)
 	}
-	var out web.TokenView
-	if err := e.ask("POST", "/tokens", in, &out); err != nil {
+	out, err := ask[web.TokenView](e, "POST", to("/tokens"), in)
+	if err != nil {
 		return err
 	}
 	return e.secret(out, "The token of %s. It is shown this once; who has it may %s.\n")
@@ -82,12 +77,8 @@ func (c tokenCreateCmd) Run(e *env) error {
 
 // Run gives a token a new secret.
 func (c tokenRotateCmd) Run(e *env) error {
-	path, err := tokenPath(c.Name, "rotate")
+	out, err := ask[web.TokenView](e, "POST", at(tokenPath(c.Name, "rotate")), nil)
 	if err != nil {
-		return err
-	}
-	var out web.TokenView
-	if err := e.ask("POST", path, nil, &out); err != nil {
 		return err
 	}
 	if out.Token != "" {
@@ -104,15 +95,7 @@ func (c tokenRotateCmd) Run(e *env) error {
 
 // Run takes a token away.
 func (c tokenRevokeCmd) Run(e *env) error {
-	path, err := tokenPath(c.Name)
-	if err != nil {
-		return err
-	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.out, "The token of %s is refused from now on.\n", plain(c.Name))
-	return err
+	return e.does("DELETE", at(tokenPath(c.Name)), nil, fmt.Sprintf("The token of %s is refused from now on.\n", plain(c.Name)))
 }
 
 // secret prints a token, and beside it what to know about it.

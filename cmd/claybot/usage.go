@@ -34,29 +34,24 @@ func (c usageCmd) Run(e *env) error {
 	if c.CSV {
 		return e.copyText("/usage?format=csv&" + q.Encode())
 	}
-	var out web.UsageReport
-	if err := e.ask("GET", "/usage?"+q.Encode(), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Usage) == 0 {
-		return e.text("Nothing was used in that time.\n")
-	}
-	head := make([]string, len(c.By))
-	for i, by := range c.By {
-		head[i] = strings.ToUpper(by)
-	}
-	rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "REASONING", "COST")}
-	for _, s := range out.Usage {
-		rows = append(rows, append(keysOf(s, c.By),
-			strconv.FormatInt(s.Runs, 10), strconv.FormatInt(s.Usage.LLMCalls, 10),
-			strconv.FormatInt(s.Usage.Input, 10), strconv.FormatInt(s.Usage.CachedInput, 10),
-			strconv.FormatInt(s.Usage.CacheWrite, 10), strconv.FormatInt(s.Usage.Output, 10),
-			strconv.FormatInt(s.Usage.Reasoning, 10), spentText(s)))
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to("/usage?"+q.Encode()), func(out web.UsageReport) error {
+		if len(out.Usage) == 0 {
+			return e.text("Nothing was used in that time.\n")
+		}
+		head := make([]string, len(c.By))
+		for i, by := range c.By {
+			head[i] = strings.ToUpper(by)
+		}
+		rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "REASONING", "COST")}
+		for _, s := range out.Usage {
+			rows = append(rows, append(keysOf(s, c.By),
+				strconv.FormatInt(s.Runs, 10), strconv.FormatInt(s.Usage.LLMCalls, 10),
+				strconv.FormatInt(s.Usage.Input, 10), strconv.FormatInt(s.Usage.CachedInput, 10),
+				strconv.FormatInt(s.Usage.CacheWrite, 10), strconv.FormatInt(s.Usage.Output, 10),
+				strconv.FormatInt(s.Usage.Reasoning, 10), spentText(s)))
+		}
+		return e.table(rows)
+	})
 }
 
 // spentText is what a row cost. What nobody knows the price of is never nothing.
