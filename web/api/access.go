@@ -88,7 +88,7 @@ func (a access) decide(r *http.Request, in web.Decision) (out web.Decided, err e
 	}
 	var no web.Refusal
 	if errors.As(err, &no) {
-		return out, &problem{status: http.StatusBadRequest, Code: "refused", Message: string(no)}
+		return out, &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
 	}
 	return out, err
 }

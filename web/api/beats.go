@@ -15,7 +15,7 @@ var noBeat = hint{"The heartbeat has no task with that id.", "GET /heartbeat lis
 type beats struct{ beats connectors.Beats }
 
 func (b beats) operations() []operation {
-	off := &problem{status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}
+	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}
 	return whereOn(b.beats != nil, off, operation{tag: "heartbeat", missing: noBeat, fails: refusals}.like(
 		returns(http.StatusOK, operation{
 			id: "listBeats", method: http.MethodGet, path: "/heartbeat", scope: web.Read, summary: "List the tasks of the heartbeat.",

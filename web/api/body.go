@@ -44,8 +44,8 @@ func readAll(r *http.Request) ([]byte, error) {
 	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big):
-		return nil, &problem{
-			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+		return nil, &web.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: fmt.Sprintf("The body is larger than the %d bytes that this path takes.", big.Limit),
 		}
 	case err != nil:
@@ -74,7 +74,7 @@ func parse(b []byte, v any, strict bool) error {
 	}
 	var wrong *json.UnmarshalTypeError
 	var no web.Refusal
-	var told *problem
+	var told *web.Problem
 	switch {
 	case errors.As(err, &told):
 		return told

@@ -18,7 +18,7 @@ func viewBudget(b storage.Budget) web.BudgetView { return web.BudgetView{Budget:
 type budgetAPI struct{ budgets web.Budgets }
 
 func (a budgetAPI) operations() []operation {
-	off := &problem{status: http.StatusNotFound, Code: "off", Message: "Budgets are off.", Fix: "Add some to the configuration."}
+	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Budgets are off.", Fix: "Add some to the configuration."}
 	return whereOn(a.budgets != nil, off, operation{tag: "reports", missing: noBudget}.like(
 		returns(http.StatusOK, operation{
 			id: "listBudgets", method: http.MethodGet, path: "/budgets", scope: web.Read, summary: "Budgets: what is spent, set aside and left.",

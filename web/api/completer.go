@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 // silence is the word with which an agent says nothing, and silenceTrim what
@@ -68,7 +69,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 		}
 		if err != nil { // without [DONE], which would end it well
 			p := explain(operation{missing: noModel}, err)
-			if p.ended {
+			if p.Ended {
 				c.repeat.answered(ctx)
 			}
 			return put(likeOpenAI(p))
@@ -146,11 +147,11 @@ func (c *completer) looked(ctx context.Context, show func(string) error) (ending
 // failed and canceled are the ends of a run without an answer. No client of OpenAI
 // retries a 400: LangChain retries 422 and all above 413, others 409.
 func failed(code, text string) error {
-	return &problem{status: http.StatusBadRequest, kind: "run_failed", ended: true, Code: code, Message: "The run failed: " + text}
+	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_failed", Ended: true, Code: code, Message: "The run failed: " + text}
 }
 
 func canceled(by string) error {
-	return &problem{status: http.StatusBadRequest, kind: "run_canceled", ended: true, Code: "canceled", Message: "The run was canceled: " + by + "."}
+	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_canceled", Ended: true, Code: "canceled", Message: "The run was canceled: " + by + "."}
 }
 
 // event shows what an event tells. over means that the answer is complete.

@@ -114,11 +114,11 @@ type openAIError struct {
 	Code    string  `json:"code"`
 }
 
-func likeOpenAI(p *problem) openAIFailure {
-	kind := p.kind
+func likeOpenAI(p *web.Problem) openAIFailure {
+	kind := p.Kind
 	switch {
 	case kind != "":
-	case p.status >= http.StatusInternalServerError:
+	case p.Status >= http.StatusInternalServerError:
 		kind = "server_error"
 	default:
 		kind = "invalid_request_error"
@@ -239,8 +239,8 @@ func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, t
 	case slices.Contains(a.profiles(), model):
 		d.ChannelID, d.Profile = model+"/"+thread, model
 	default:
-		return agentsystem.Address{}, &problem{
-			status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("There is no model %.80q.", model), Fix: noModel.fix,
+		return agentsystem.Address{}, &web.Problem{
+			Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("There is no model %.80q.", model), Fix: noModel.fix,
 		}
 	}
 	return agentsystem.Address{Descriptor: &d}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 // intro is what the document says about all of it.
@@ -65,7 +66,7 @@ func (a *api) describe() []byte {
 		item[strings.ToLower(o.method)] = o.describe(s)
 	}
 	s.events()
-	s.define(reflect.TypeFor[failure]())
+	s.define(reflect.TypeFor[web.Failure]())
 	version := a.version
 	if version == "" {
 		version = "unknown"
@@ -106,7 +107,7 @@ func (o operation) describe(s *schemas) schema {
 	for _, x := range o.answers {
 		responses[strconv.Itoa(x.status)] = x.describe(s)
 	}
-	shape := reflect.TypeFor[failure]()
+	shape := reflect.TypeFor[web.Failure]()
 	if o.openAI {
 		shape = reflect.TypeFor[openAIFailure]()
 	}

@@ -146,14 +146,14 @@ func (a attachments) upload(w http.ResponseWriter, r *http.Request) (v web.FileV
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
 	var big *http.MaxBytesError
 	if errors.Is(err, storage.ErrTooMany) && r.ContentLength <= agentsystem.MaxFile {
-		return v, &problem{
-			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+		return v, &web.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: "The file is larger than what is kept here (files.max_inline, or the limit of all files).",
 		}
 	}
 	if errors.As(err, &big) || errors.Is(err, storage.ErrTooMany) {
-		return v, &problem{
-			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+		return v, &web.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: fmt.Sprintf("The file is larger than %d MiB.", agentsystem.MaxFile>>20),
 		}
 	}

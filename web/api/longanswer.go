@@ -89,8 +89,8 @@ func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 	status, answer, final := http.StatusOK, any(c.completion(end)), true
 	if err != nil {
 		p := problemOf(c.completions.log, r, operation{id: "createCompletion", missing: noModel}, err)
-		p.advise(w.Header(), true)
-		status, answer, final = p.status, likeOpenAI(p), p.ended
+		advise(p, w.Header(), true)
+		status, answer, final = p.Status, likeOpenAI(p), p.Ended
 	}
 	if final {
 		c.repeat.answered(r.Context())

@@ -131,7 +131,7 @@ func doesWith[In any](o operation, fn func(*http.Request, In) error) operation {
 }
 
 // whereOn answers all operations with off where what they stand on is not there.
-func whereOn(on bool, off *problem, all []operation) []operation {
+func whereOn(on bool, off *web.Problem, all []operation) []operation {
 	for i := range all {
 		if !on {
 			all[i].serve = func(http.ResponseWriter, *http.Request) error { return off }
@@ -184,8 +184,8 @@ func (a *api) dispatch(parts map[string]operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o, ok := parts[r.PathValue("part")]
 		if !ok {
-			fail(a.log, w, r, operation{}, &problem{
-				status: http.StatusNotFound, Code: "not_found", Message: "There is no such path.", Fix: "GET /openapi.json lists all.",
+			fail(a.log, w, r, operation{}, &web.Problem{
+				Status: http.StatusNotFound, Code: "not_found", Message: "There is no such path.", Fix: "GET /openapi.json lists all.",
 			})
 			return
 		}

@@ -136,7 +136,7 @@ func (a questions) closed(ctx context.Context, q storage.OpenQuestion, mayBeOpen
 		}
 		return conflict("The question has an answer already.", "GET /questions/"+q.ID+" shows it.")
 	case q.Expires != 0 && q.Expires <= claybot.Now():
-		return &problem{status: http.StatusGone, Code: "expired", Message: "The question has expired.", Fix: "GET /agents/runs/" + string(q.Run) + " shows what became of its run."}
+		return &web.Problem{Status: http.StatusGone, Code: "expired", Message: "The question has expired.", Fix: "GET /agents/runs/" + string(q.Run) + " shows what became of its run."}
 	case mayBeOpen:
 		return nil
 	}

@@ -54,32 +54,6 @@ type runAPI struct {
 }
 
 func (a runAPI) operations() []operation {
-	cancel := operation{
-		id: "cancelRun", method: http.MethodDelete, path: "/agents/runs/{run}", scope: web.Operate,
-		summary: "End a run.",
-		about:   "Asking twice, before its start or after its end is harmless. A reserved id whose message still waits takes back that message alone.",
-		answers: []answer{
-			{status: http.StatusAccepted, value: web.RunView{}, about: "It ends soon; the run as it is now."},
-			{status: http.StatusOK, value: web.RunView{}, about: "It had ended already."},
-		},
-		serve: a.cancel,
-	}
-	stream := operation{
-		id: "streamRun", method: http.MethodGet, path: "/agents/runs/{run}/stream", scope: web.Read,
-		summary: "The events of a run, from the first to the last, as they happen.",
-		about: "Server-Sent Events: id is seq, event is the type, data is the event. Growing text comes as TokenDelta, without an id and " +
-			"never twice. The stream ends after the last event. A stream that breaks is continued by Last-Event-ID or fromSeq, without a gap " +
-			"or a repeat.",
-		params: []param{
-			{name: "fromSeq", about: "Only events after this seq.", number: true},
-			{name: "Last-Event-ID", about: "The same, as browsers send it; the larger of the two counts.", header: true},
-		},
-		answers: []answer{
-			{status: http.StatusOK, kind: "text/event-stream", value: wireEvent{}},
-			{status: http.StatusNoContent, about: "The run has ended, and Last-Event-ID is its last event: there is nothing to come back for."},
-		},
-		serve: a.stream,
-	}
 	return operation{tag: "runs", missing: noRun, fails: []int{http.StatusNotFound}}.like(
 		returns(http.StatusOK, operation{
 			id: "listRuns", method: http.MethodGet, path: "/agents/runs", scope: web.Read, fails: []int{},
@@ -94,7 +68,7 @@ func (a runAPI) operations() []operation {
 		returns(http.StatusOK, operation{
 			id: "getRun", method: http.MethodGet, path: "/agents/runs/{run}", scope: web.Read, summary: "One run.",
 		}, a.get),
-		cancel, stream,
+		a.cancelOperation(), a.streamOperation(),
 		takes(http.StatusAccepted, operation{
 			id: "answerRun", method: http.MethodPost, path: "/agents/runs/{run}/answers", tag: "questions", scope: web.Operate,
 			summary: "Answer questions of a run.", about: "All of the answers are taken or, when one does not fit, none.",
@@ -117,6 +91,38 @@ func (a runAPI) operations() []operation {
 				"approval: questionId, or for its tool), running, ok, failed or skipped. Of an undo run, the steps are what it takes back.",
 		}, a.plan),
 	)
+}
+
+func (a runAPI) cancelOperation() operation {
+	return operation{
+		id: "cancelRun", method: http.MethodDelete, path: "/agents/runs/{run}", scope: web.Operate,
+		summary: "End a run.",
+		about:   "Asking twice, before its start or after its end is harmless. A reserved id whose message still waits takes back that message alone.",
+		answers: []answer{
+			{status: http.StatusAccepted, value: web.RunView{}, about: "It ends soon; the run as it is now."},
+			{status: http.StatusOK, value: web.RunView{}, about: "It had ended already."},
+		},
+		serve: a.cancel,
+	}
+}
+
+func (a runAPI) streamOperation() operation {
+	return operation{
+		id: "streamRun", method: http.MethodGet, path: "/agents/runs/{run}/stream", scope: web.Read,
+		summary: "The events of a run, from the first to the last, as they happen.",
+		about: "Server-Sent Events: id is seq, event is the type, data is the event. Growing text comes as TokenDelta, without an id and " +
+			"never twice. The stream ends after the last event. A stream that breaks is continued by Last-Event-ID or fromSeq, without a gap " +
+			"or a repeat.",
+		params: []param{
+			{name: "fromSeq", about: "Only events after this seq.", number: true},
+			{name: "Last-Event-ID", about: "The same, as browsers send it; the larger of the two counts.", header: true},
+		},
+		answers: []answer{
+			{status: http.StatusOK, kind: "text/event-stream", value: wireEvent{}},
+			{status: http.StatusNoContent, about: "The run has ended, and Last-Event-ID is its last event: there is nothing to come back for."},
+		},
+		serve: a.stream,
+	}
 }
 
 func (a runAPI) list(r *http.Request) (web.RunList, error) {

@@ -37,7 +37,7 @@ func (t tasks) operations() []operation {
 			{status: http.StatusOK, value: web.TaskPreview{}, about: "Of a dry run."},
 		},
 	}
-	off := &problem{status: http.StatusNotFound, Code: "off", Message: "Cron is off.", Fix: "Turn it on in the configuration."}
+	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Cron is off.", Fix: "Turn it on in the configuration."}
 	return whereOn(t.tasks != nil, off, operation{tag: "cron", missing: noTask, fails: refusals}.like(
 		returns(http.StatusOK, operation{
 			id: "listTasks", method: http.MethodGet, path: "/cron", scope: web.Read, summary: "List the tasks, with their next five times.",
@@ -105,9 +105,9 @@ func sentence(err error) error {
 	case errors.Is(err, storage.ErrBusy):
 		return err // it has an answer of its own
 	case errors.Is(err, storage.ErrNotFound):
-		return &problem{status: http.StatusNotFound, Code: "not_found", Message: err.Error()}
+		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: err.Error()}
 	}
-	return &problem{status: http.StatusBadRequest, Code: "refused", Message: err.Error()}
+	return &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: err.Error()}
 }
 
 func (t tasks) list(r *http.Request) (web.TaskList, error) {

@@ -83,7 +83,7 @@ func (t tooling) operations() []operation {
 			return t.Skills.ForbidSkill(r.Context(), r.PathValue("skill"), web.User(r))
 		}),
 	)
-	return whereOn(!t.Off(), &problem{status: http.StatusNotFound, Code: "off", Message: "This daemon shows no tools."}, append(all, t.notes()...))
+	return whereOn(!t.Off(), &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "This daemon shows no tools."}, append(all, t.notes()...))
 }
 
 func (t tooling) notes() []operation {

@@ -132,7 +132,7 @@ func code(r *http.Request) string { return strings.ToUpper(strings.TrimSpace(r.F
 
 func codeProblem(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
-		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such code; it may be older than an hour.", Fix: "Ask the person to write again."}
+		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such code; it may be older than an hour.", Fix: "Ask the person to write again."}
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (b *accessPages) revoke(r *http.Request) (string, error) {
 	still, err := b.access.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return "", &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Nobody with that id was let in.", Fix: "Somebody may have removed it meanwhile."}
+		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Nobody with that id was let in.", Fix: "Somebody may have removed it meanwhile."}
 	case err != nil:
 		return "", err
 	}

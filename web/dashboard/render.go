@@ -222,52 +222,42 @@ func heading(page string, view any) string {
 	return "claybot"
 }
 
-// A problem is why something is not done or not there, in words.
-type problem struct {
-	Status             int
-	Code, Message, Fix string
-	// Fields are what is wrong with single fields of a form, by their names.
-	Fields map[string]string
-}
-
-func (p *problem) Error() string { return p.Message }
-
 // refused makes the error of a request that cannot be followed.
 func refused(status int, message, fix string) error {
-	return &problem{Status: status, Code: "refused", Message: message, Fix: fix}
+	return &web.Problem{Status: status, Code: "refused", Message: message, Fix: fix}
 }
 
 // explain puts an error into words; nil for one that only the log is told.
-func explain(err error) *problem {
-	var p *problem
+func explain(err error) *web.Problem {
+	var p *web.Problem
 	var no web.Refusal
 	var answers *agentsystem.AnswerError
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &no):
-		return &problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
+		return &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
 	case errors.As(err, &answers):
 		faults := make([]string, 0, len(answers.Faults))
 		for _, why := range answers.Faults {
 			faults = append(faults, why)
 		}
 		slices.Sort(faults)
-		return &problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(faults, " ")}
+		return &web.Problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(faults, " ")}
 	case errors.Is(err, agentsystem.ErrApproved):
-		return &problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Deny it to take the approval back."}
+		return &web.Problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Deny it to take the approval back."}
 	case errors.Is(err, agentsystem.ErrCodesLocked):
-		return &problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes.", Fix: "Try again in some minutes."}
+		return &web.Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes.", Fix: "Try again in some minutes."}
 	case errors.Is(err, storage.ErrNotFound):
-		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}
+		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}
 	case errors.Is(err, storage.ErrState):
-		return &problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible any more: it has changed meanwhile.", Fix: "Look at how it stands now."}
+		return &web.Problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible any more: it has changed meanwhile.", Fix: "Look at how it stands now."}
 	case errors.Is(err, storage.ErrBusy):
-		return &problem{Status: http.StatusServiceUnavailable, Code: "busy", Message: "The database does not answer right now, and nothing was stored.", Fix: "Try again in a moment."}
+		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Message: "The database does not answer right now, and nothing was stored.", Fix: "Try again in a moment."}
 	case errors.Is(err, storage.ErrFull):
-		return &problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Make room and try again."}
+		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Make room and try again."}
 	case errors.Is(err, context.Canceled):
-		return &problem{Status: http.StatusServiceUnavailable, Code: "ending", Message: "claybot is stopping.", Fix: "Try again in a moment."}
+		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "ending", Message: "claybot is stopping.", Fix: "Try again in a moment."}
 	}
 	return nil
 }
@@ -280,18 +270,12 @@ func (b *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		web.Internal(w, b.log, r.Method+" "+r.URL.Path, err)
 		return
 	}
-	if p.Fields == nil {
-		web.Fail(w, p.Status, p.Code, p.Message, p.Fix)
-		return
-	}
-	web.Answer(w, p.Status, map[string]any{"error": map[string]any{
-		"code": p.Code, "message": p.Message, "fix": p.Fix, "fields": p.Fields,
-	}})
+	web.Answer(w, p.Status, web.Failure{Error: *p})
 }
 
 // A problemView is a problem with the place to go on from.
 type problemView struct {
-	*problem
+	*web.Problem
 	Out place
 }
 
@@ -309,7 +293,7 @@ func wayOut(page string) place {
 // missing answers for paths that are none: to a browser that opens one with a
 // page, to a script in the one shape of errors.
 func (b *pages) missing(w http.ResponseWriter, r *http.Request) {
-	err := &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such page.", Fix: "Look whether the address is whole."}
+	err := &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such page.", Fix: "Look whether the address is whole."}
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") != "" {
 		b.fail(w, r, err)
 		return
@@ -322,7 +306,7 @@ func (b *pages) sorry(w http.ResponseWriter, r *http.Request, page string, err e
 	p := explain(err)
 	if p == nil {
 		b.log.Error("request failed", "doing", "show "+page, "err", err)
-		p = &problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
+		p = &web.Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
 	}
 	main, err := b.render("", "problem", problemView{p, wayOut(page)})
 	if err != nil {

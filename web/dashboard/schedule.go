@@ -190,7 +190,7 @@ func scheduled(err error) error {
 // findTask is the task that the path of a request names.
 func (b *schedulePages) findTask(r *http.Request) (connectors.Task, error) {
 	if b.tasks == nil {
-		return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+		return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
 	}
 	all, problems, err := b.tasks.Tasks(r.Context())
 	if err != nil {
@@ -202,10 +202,10 @@ func (b *schedulePages) findTask(r *http.Request) (connectors.Task, error) {
 	}
 	for _, p := range problems {
 		if name, _, _ := strings.Cut(p.File, "/"); name == ref {
-			return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "unreadable", Message: "That task cannot be read: " + p.Text, Fix: "Mend the file " + p.File + "; it is read again at once."}
+			return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "unreadable", Message: "That task cannot be read: " + p.Text, Fix: "Mend the file " + p.File + "; it is read again at once."}
 		}
 	}
-	return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such task.", Fix: "It may have been removed. The page Schedule lists all."}
+	return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such task.", Fix: "It may have been removed. The page Schedule lists all."}
 }
 
 func (b *schedulePages) task(r *http.Request) (any, error) {
@@ -237,7 +237,7 @@ func (b *schedulePages) task(r *http.Request) (any, error) {
 
 func (b *schedulePages) newTask(r *http.Request) (any, error) {
 	if b.tasks == nil {
-		return nil, &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+		return nil, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
 	}
 	blank := taskView{}
 	blank.Every = "24h"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // specOf reads the form of a task.
@@ -46,7 +47,7 @@ func specOf(form url.Values) (connectors.TaskSpec, error) {
 
 func (b *schedulePages) withTasks() error {
 	if b.tasks == nil {
-		return &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+		return &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
 	}
 	return nil
 }
@@ -171,7 +172,7 @@ func (b *schedulePages) removeTask(r *http.Request) (string, error) {
 // findBeat is the task of the heartbeat that the path of a request names.
 func (b *schedulePages) findBeat(r *http.Request) (connectors.Beat, error) {
 	if b.beats == nil {
-		return connectors.Beat{}, &problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Enable it in the configuration."}
+		return connectors.Beat{}, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Enable it in the configuration."}
 	}
 	all, _, err := b.beats.Beats(r.Context())
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/web"
 )
 
 // A settingsView is the form of an agent's settings.
@@ -114,7 +115,7 @@ func stillApproved(now, shown, checked []string) []string {
 // faulty refuses settings and says why at each field, which has the name that
 // the setting has in JSON.
 func faulty(faults map[string]string) error {
-	return &problem{
+	return &web.Problem{
 		Status: http.StatusBadRequest, Code: "refused", Message: labelled(faults), Fix: "Nothing was changed.", Fields: faults,
 	}
 }
