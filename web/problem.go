@@ -1,5 +1,13 @@
 package web
 
+import (
+	"errors"
+	"net/http"
+
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+)
+
 // A Problem is why a request was not followed, in the one shape that all errors have.
 type Problem struct {
 	Status  int               `json:"-"` // of the answer
@@ -17,4 +25,29 @@ func (p *Problem) Error() string { return p.Message }
 // A Failure is the body of an answer that reports a problem.
 type Failure struct {
 	Error Problem `json:"error"`
+}
+
+// Explain puts an error into words, which may be more exact for what was asked for; nil
+// for one that nobody expected, whose text stays in the log.
+func Explain(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	for _, known := range []struct {
+		err error
+		is  Problem
+	}{
+		{agentsystem.ErrApproved, Problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}},
+		{agentsystem.ErrUsed, Problem{Status: http.StatusConflict, Code: "key_used", Message: "That idempotency key was used for another message.", Fix: "Use a new key for each message."}},
+		{agentsystem.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes; try again in some minutes."}},
+		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}},
+		{storage.ErrState, Problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible any more: it has changed meanwhile.", Fix: "Look at how it stands now."}},
+		{storage.ErrBusy, Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "The database does not answer right now, and nothing was stored.", Fix: "Try again in a moment."}},
+		{storage.ErrFull, Problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Wait: 30, Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Make room and try again."}},
+	} {
+		if errors.Is(err, known.err) {
+			return &known.is
+		}
+	}
+	return nil
 }

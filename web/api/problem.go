@@ -68,30 +68,18 @@ func problemOf(log *slog.Logger, r *http.Request, o operation, err error) *web.P
 // explain reads an error as what is told about it. The text of one that nobody
 // expected stays in the log.
 func explain(o operation, err error) *web.Problem {
-	var p *web.Problem
-	var no web.Refusal
-	var wrong *agentsystem.AnswerError
-	switch {
-	case errors.As(err, &p):
-		return p
-	case errors.As(err, &no):
+	if no, ok := errors.AsType[web.Refusal](err); ok {
 		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: string(no)}
-	case errors.As(err, &wrong):
-		return &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Some values do not fit; nothing was changed.", Fields: wrong.Faults}
-	case errors.Is(err, agentsystem.ErrApproved):
-		return &web.Problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}
-	case errors.Is(err, agentsystem.ErrUsed):
-		return &web.Problem{Status: http.StatusConflict, Code: "key_used", Message: "That idempotency key was used for another message.", Fix: "Use a new key for each message."}
-	case errors.Is(err, storage.ErrNotFound):
-		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: o.missing.message, Fix: o.missing.fix}
-	case errors.Is(err, storage.ErrState):
-		return &web.Problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible in the state it is in.", Fix: "Look at it again; it may have changed."}
-	case errors.Is(err, agentsystem.ErrCodesLocked):
-		return &web.Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes; try again in some minutes."}
-	case errors.Is(err, storage.ErrBusy):
-		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "The store does not answer right now, and nothing was stored. Try again in a moment."}
-	case errors.Is(err, storage.ErrFull):
-		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Wait: 30, Message: "The data directory is full or read-only. Try again when there is space."}
 	}
-	return &web.Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
+	if wrong, ok := errors.AsType[*agentsystem.AnswerError](err); ok {
+		return &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Some values do not fit; nothing was changed.", Fields: wrong.Faults}
+	}
+	p := web.Explain(err)
+	switch {
+	case p == nil:
+		return &web.Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
+	case errors.Is(err, storage.ErrNotFound):
+		p.Message, p.Fix = o.missing.message, o.missing.fix
+	}
+	return p
 }

@@ -52,7 +52,7 @@ type rig struct {
 	usage  storage.Usages         // optional; in place of the store
 	tasks  connectors.Tasks       // instead of cron
 	beats  connectors.Beats       // instead of the heartbeat
-	bare   bool                   // neither cron nor heartbeat, nor a workshop
+	bare   bool                   // neither cron nor heartbeat, nor tooling
 	shop   *webtest.Toolbench     // what agents work with
 	graphs map[string]runs.Engine // beside react
 	engine string                 // of the profile; empty: react
@@ -76,7 +76,7 @@ func start(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	tr := &http.Transport{MaxIdleConnsPerHost: 4}
 	t.Cleanup(tr.CloseIdleConnections)
-	r := &rig{T: t, dir: newData(t), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
+	r := &rig{T: t, dir: folders.Data(t), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
 	for _, c := range change {
 		c(r)
 	}
@@ -91,19 +91,10 @@ func (r *rig) begin() {
 	r.Helper()
 	log := slog.New(slog.DiscardHandler)
 	hub := runs.NewHub()
-	var err error
-	if r.db, err = sqlite.Open(r.Context(), filepath.Join(r.dir, "claybot.db"), sqlite.Config{Log: log, Committed: hub.Committed}); err != nil {
-		r.Fatal(err)
-	}
-	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db, Log: log}); err != nil {
-		r.Fatal(err)
-	}
+	r.db, r.agents = webtest.OpenStores(r.Context(), r, r.dir, hub, log)
 	r.system = agentsystem.New(agentsystem.Config{
-		Stores: agentsystem.Stores{
-			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
-		},
-		Log: log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
+		Stores: webtest.StoresOf(r.db, r.agents),
+		Log:    log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
 		Profile: func(d claybot.Descriptor) agentsystem.Profile {
 			return agentsystem.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
 		},

@@ -110,8 +110,7 @@ func newBenchRig(b *testing.B) *benchRig {
 	r := &benchRig{rig: &rig{mind: &mind{plans: make(map[string]plan)}, dir: b.TempDir()}}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.hub = runs.NewHub()
-	r.db = must(sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{Committed: r.hub.Committed}))(b)
-	r.agents = must(files.Open(files.Config{Dir: r.dir, Index: r.db}))(b)
+	r.db, r.agents = webtest.OpenStores(ctx, b, r.dir, r.hub, nil)
 	r.fillStore(b) // after Open, which forgets agents without files
 	log := slog.New(slog.DiscardHandler)
 	r.system = agentsystem.New(r.systemConfig(log))

@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"html/template"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -17,7 +18,6 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/agentsystem"
-	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
@@ -229,37 +229,17 @@ func refused(status int, message, fix string) error {
 
 // explain puts an error into words; nil for one that only the log is told.
 func explain(err error) *web.Problem {
-	var p *web.Problem
-	var no web.Refusal
-	var answers *agentsystem.AnswerError
-	switch {
-	case errors.As(err, &p):
-		return p
-	case errors.As(err, &no):
+	if no, ok := errors.AsType[web.Refusal](err); ok {
 		return &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
-	case errors.As(err, &answers):
-		faults := make([]string, 0, len(answers.Faults))
-		for _, why := range answers.Faults {
-			faults = append(faults, why)
-		}
-		slices.Sort(faults)
-		return &web.Problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(faults, " ")}
-	case errors.Is(err, agentsystem.ErrApproved):
-		return &web.Problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Deny it to take the approval back."}
-	case errors.Is(err, agentsystem.ErrCodesLocked):
-		return &web.Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes.", Fix: "Try again in some minutes."}
-	case errors.Is(err, storage.ErrNotFound):
-		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}
-	case errors.Is(err, storage.ErrState):
-		return &web.Problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible any more: it has changed meanwhile.", Fix: "Look at how it stands now."}
-	case errors.Is(err, storage.ErrBusy):
-		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Message: "The database does not answer right now, and nothing was stored.", Fix: "Try again in a moment."}
-	case errors.Is(err, storage.ErrFull):
-		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Make room and try again."}
-	case errors.Is(err, context.Canceled):
-		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "ending", Message: "claybot is stopping.", Fix: "Try again in a moment."}
 	}
-	return nil
+	if answers, ok := errors.AsType[*agentsystem.AnswerError](err); ok {
+		return &web.Problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(slices.Sorted(maps.Values(answers.Faults)), " ")}
+	}
+	p := web.Explain(err)
+	if p == nil && errors.Is(err, context.Canceled) {
+		p = &web.Problem{Status: http.StatusServiceUnavailable, Code: "ending", Message: "claybot is stopping.", Fix: "Try again in a moment."}
+	}
+	return p
 }
 
 // fail answers a fragment or an action that went wrong; the page shows the

@@ -55,7 +55,7 @@ type rig struct {
 	engine  string
 	// desk may replace contracts of what is behind the pages.
 	desk func(*web.Backend)
-	// bare: without a workshop and budgets.
+	// bare: without tooling and budgets.
 	bare bool
 
 	dir    string
@@ -75,7 +75,7 @@ type rig struct {
 
 // newRig makes a rig that is not started.
 func newRig(t *testing.T) *rig {
-	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: newData(t), addr: "127.0.0.1:0"}
+	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: folders.Data(t), addr: "127.0.0.1:0"}
 }
 
 // lasts gives the rig an address for being started again at its port: on Linux one
@@ -113,13 +113,7 @@ func (r *rig) start() {
 	ctx := context.WithoutCancel(r.Context())
 	r.hub, r.links, r.log = runs.NewHub(), make(chan string, 10), new(strings.Builder)
 	log := slog.New(slog.NewTextHandler(r, nil))
-	var err error
-	if r.db, err = sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{Committed: r.hub.Committed}); err != nil {
-		r.Fatal(err)
-	}
-	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db}); err != nil {
-		r.Fatal(err)
-	}
+	r.db, r.agents = webtest.OpenStores(ctx, r, r.dir, r.hub, nil)
 	r.system = agentsystem.New(r.systemConfig(log))
 	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system), messaging.Tools(r.system),
 		todos.Tools(r.db, r.system, func(tools.Env) bool { return true }))...)
@@ -147,11 +141,8 @@ func (r *rig) start() {
 
 func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 	return agentsystem.Config{
-		Stores: agentsystem.Stores{
-			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
-		},
-		Log: log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
+		Stores: webtest.StoresOf(r.db, r.agents),
+		Log:    log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
 		Profile: func(claybot.Descriptor) agentsystem.Profile {
 			return agentsystem.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
 		},

@@ -281,8 +281,8 @@ func TestNotesTaint(t *testing.T) {
 	}
 }
 
-// A daemon without a workshop says so.
-func TestNoWorkshop(t *testing.T) {
+// A daemon without tooling says so.
+func TestNoTooling(t *testing.T) {
 	r := start(t, func(r *rig) { r.bare = true })
 	for _, path := range []string{"/tools", "/workspaces", "/servers", "/skills", "/notes?scope=global"} {
 		r.refused("GET", path, "", 404, "off", "")

@@ -292,8 +292,8 @@ func TestBudgetsOnThePage(t *testing.T) {
 	v.holds("/ui/usage/budgets", "$4.50", "$2.50 of it by extension", "$2.75", `value="2026-11-22-2500000"`)
 }
 
-// A daemon without a workshop and budgets has its pages all the same.
-func TestPagesWithoutWorkshop(t *testing.T) {
+// A daemon without tooling and budgets has its pages all the same.
+func TestPagesWithoutTooling(t *testing.T) {
 	r := newRig(t)
 	r.bare = true
 	r.start()

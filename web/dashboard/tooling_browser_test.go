@@ -84,7 +84,7 @@ func TestBrowserBudget(t *testing.T) {
 }
 
 // All of it fits a phone.
-func TestBrowserWorkshopOnPhone(t *testing.T) {
+func TestBrowserToolingOnPhone(t *testing.T) {
 	r := startRig(t)
 	agent := r.ran(r.say("hello"), claybot.RunSucceeded).Agent
 	r.skillFile("invoices", "SKILL.md", manifest)
