@@ -10,25 +10,25 @@ import (
 // Access decides who may write to agents.
 type Access interface {
 	Pairings(ctx context.Context) ([]storage.Pairing, error)
-	// Approve and Deny end a request by its code; storage.ErrNotFound.
+	// Approve and Deny decide a pairing request by its code. They return
+	// storage.ErrNotFound when there is none with that code.
 	Approve(ctx context.Context, code string) (storage.Pairing, error)
 	Deny(ctx context.Context, code string) error
 	Grants(ctx context.Context) ([]storage.Grant, error)
-	// Allow lets somebody in without a code.
+	// Allow grants access without a code.
 	Allow(ctx context.Context, connector, subject string) error
-	// Revoke takes that back; storage.ErrNotFound. still says in a sentence
-	// what lets the person in all the same, if anything.
+	// Revoke revokes a grant; it returns storage.ErrNotFound when there is none.
+	// still says in a sentence what gives the person access all the same, if anything.
 	Revoke(ctx context.Context, connector, subject string) (still string, err error)
 }
 
-// A PairingList is who asks for access, and who was given it.
+// A PairingList lists pairing requests and grants.
 type PairingList struct {
 	Pairings []PairingView   `json:"pairings" doc:"Who asks to be let in."`
 	Grants   []storage.Grant `json:"grants" doc:"Who was let in."`
 }
 
-// A PairingView is who asks to be let in, with the code for those who may
-// decide.
+// A PairingView is a pairing request, with its code if the caller may decide it.
 type PairingView struct {
 	Code      string       `json:"code,omitempty" doc:"Only for the scope admin."`
 	Connector string       `json:"connector"`
@@ -39,7 +39,7 @@ type PairingView struct {
 	Expires   claybot.Time `json:"expires"`
 }
 
-// A Decision ends a request by its code, or lets somebody in by id.
+// A Decision decides a pairing request by its code, or grants access by id.
 type Decision struct {
 	Code      string `json:"code,omitempty" doc:"That the person was given; with approve."`
 	Approve   *bool  `json:"approve,omitempty"`
@@ -47,7 +47,7 @@ type Decision struct {
 	Subject   string `json:"subject,omitempty" doc:"The platform's id of a person or a group."`
 }
 
-// A Decided is what came of a decision: the request, or who was let in.
+// A Decided is the outcome of a decision: the request, or the grant.
 type Decided struct {
 	*storage.Pairing
 	Denied  string `json:"denied,omitempty"`

@@ -11,32 +11,32 @@ import (
 // Agents lists agents and what they remember.
 type Agents interface {
 	AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error)
-	// Agent is the entry of one agent, and Children those of its subagents.
+	// Agent returns the entry of one agent, Children those of its subagents.
 	Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error)
 	Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error)
-	// AgentOf is the id of the agent of a descriptor.
+	// AgentOf returns the id of the agent of a descriptor.
 	AgentOf(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error)
-	// Remembered is what an agent remembers: its records since the last reset.
+	// Remembered returns the records of an agent since its last reset.
 	Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
-	// Conversations lists the agents of one person at one connector, the one
-	// spoken to last first.
+	// Conversations lists the agents of one person at one connector, the most
+	// recent first.
 	Conversations(ctx context.Context, connector, user string) ([]storage.IndexEntry, error)
 }
 
-// AgentControl ends what agents do, and agents.
+// AgentControl stops, resets and deletes agents.
 type AgentControl interface {
-	// StopAgent ends what an agent and those below it are doing, and returns
-	// how many runs it asked to end.
+	// StopAgent cancels the runs of an agent and of its subagents, and returns
+	// how many it canceled.
 	StopAgent(ctx context.Context, id claybot.AgentID) (int, error)
-	// ResetAgent makes an agent forget its conversation.
+	// ResetAgent starts a new conversation.
 	ResetAgent(ctx context.Context, id claybot.AgentID) error
-	// DeleteAgent takes an agent away; its files move to the quarantine.
+	// DeleteAgent deletes an agent; its files move to the quarantine.
 	DeleteAgent(ctx context.Context, id claybot.AgentID) error
 }
 
-// Reminders lists what agents will be reminded of.
+// Reminders lists reminders.
 type Reminders interface {
-	// AgentReminders lists what an agent will be reminded of, the next one first.
+	// AgentReminders lists the reminders of an agent, the next one first.
 	AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error)
 	// NextReminders lists those of all agents, the next one first, at most limit.
 	NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error)

@@ -1,10 +1,9 @@
 package web
 
-// A Backend is the system as operators see it: what the API and the pages stand
-// on, one contract for each resource, so that each handler takes those that it needs.
-// Methods that name something return storage.ErrNotFound when it is not there,
-// storage.ErrState when it is not in the state for what was asked, and a Refusal when
-// it is not to be done.
+// A Backend is the system as operators see it, the base of the API and the pages. It
+// has one contract for each resource; a handler takes only those that it needs.
+// Methods return storage.ErrNotFound for an unknown id, storage.ErrState when the
+// state of the resource does not allow the call, and a Refusal when the call is refused.
 type Backend struct {
 	Agents    Agents
 	Control   AgentControl
@@ -21,8 +20,8 @@ type Backend struct {
 	System    System
 }
 
-// Tooling is what agents work with. The zero Tooling is that of a daemon that shows
-// none of it.
+// Tooling is what agents work with: tools, workspaces, MCP servers, skills and notes.
+// The zero Tooling shows none.
 type Tooling struct {
 	Tools       Tools
 	Workspaces  Workspaces

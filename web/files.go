@@ -8,11 +8,11 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 )
 
-// Files keeps what people send to agents.
+// Files stores the files that people send to agents.
 type Files interface {
-	// SaveFile keeps a file for an agent; StartRun takes its reference with a
-	// message to the same agent. storage.ErrTooMany beyond agentsystem.MaxFile
-	// bytes.
+	// SaveFile stores a file for an agent; StartRun takes its reference with a
+	// message to the same agent. It returns storage.ErrTooMany beyond
+	// agentsystem.MaxFile bytes.
 	SaveFile(ctx context.Context, to agentsystem.Address, f claybot.FileReference, content io.Reader) (claybot.FileReference, error)
 	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
 }

@@ -10,8 +10,8 @@ import (
 // Inboxes shows and drops messages that no run has taken.
 type Inboxes interface {
 	Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error)
-	// Drop takes waiting messages out of an inbox, all when none is named, and
-	// returns those it took.
+	// Drop removes waiting messages from an inbox, all when ids is empty, and
+	// returns those it removed.
 	Drop(ctx context.Context, id claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error)
 	// ParkedAgents lists up to limit agents that cannot be used: those with parked
 	// messages first, in the order of their oldest ones.

@@ -8,7 +8,7 @@ import (
 
 // Notes reads and changes what agents remember beyond their conversation.
 type Notes interface {
-	// Notes lists what is remembered in a scope: agent/<id>, owner/<owner>, global.
+	// Notes lists the notes of a scope: agent/<id>, owner/<owner> or global.
 	Notes(ctx context.Context, scope string) ([]storage.Memory, error)
 	Note(ctx context.Context, scope, path string) (storage.Memory, error)
 	SaveNote(ctx context.Context, scope, path, text, by string) error
@@ -18,9 +18,10 @@ type Notes interface {
 
 // NoteHistory lists and restores versions of notes.
 type NoteHistory interface {
-	// NoteVersions are the newest first, with an empty path those of the scope.
+	// NoteVersions lists the versions of a note, or of all notes of the scope when
+	// path is empty, the newest first.
 	NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error)
-	// RevertNote makes a note what it was in a version.
+	// RevertNote restores an earlier version of a note.
 	RevertNote(ctx context.Context, scope string, version int64, by string) error
 }
 

@@ -13,11 +13,11 @@ type Outbox interface {
 	Outgoing(ctx context.Context, id string) (claybot.Outgoing, error)
 	// RetryOutgoing sends a failed message again, or a waiting one at once.
 	RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error)
-	// DropOutgoing gives up a message that was not sent.
+	// DropOutgoing drops a message that was not sent.
 	DropOutgoing(ctx context.Context, id string) (claybot.Outgoing, error)
 }
 
-// An OutgoingView is a message on its way out.
+// An OutgoingView is an outgoing message.
 type OutgoingView struct {
 	ID       string               `json:"id" doc:"It may have slashes: in a path they are %2F."`
 	N        int64                `json:"n" doc:"Its place in the outbox."`

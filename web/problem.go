@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A Problem is why a request was not followed, in the one shape that all errors have.
+// A Problem says why a request failed. All errors of the HTTP interface have this shape.
 type Problem struct {
 	Status  int               `json:"-"` // of the answer
 	Wait    int               `json:"-"` // seconds until a retry may succeed; 0: unknown
@@ -27,8 +27,8 @@ type Failure struct {
 	Error Problem `json:"error"`
 }
 
-// Explain puts an error into words, which may be more exact for what was asked for; nil
-// for one that nobody expected, whose text stays in the log.
+// Explain describes err for the caller; nil for an unexpected error, whose text belongs
+// into the log alone.
 func Explain(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

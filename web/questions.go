@@ -17,21 +17,21 @@ type Questions interface {
 	// is named, the oldest first.
 	OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]storage.OpenQuestion, error)
 	Question(ctx context.Context, id string) (storage.OpenQuestion, error)
-	// AnswerQuestion answers one, with storage.ErrState when it has an answer or
-	// has expired, agentsystem.ErrApproved for the second yes of a person where
-	// somebody else must approve, and an *agentsystem.AnswerError when the value
-	// does not fit.
+	// AnswerQuestion answers a question. It returns storage.ErrState when the question
+	// has an answer or has expired, agentsystem.ErrApproved when the same person
+	// approves twice where several people must, and an *agentsystem.AnswerError when
+	// the value does not fit.
 	AnswerQuestion(ctx context.Context, id string, a agentsystem.Said) error
-	// Lacking is how many more people must approve the action of a question,
-	// somebody else each, once this was said to it.
+	// Lacking returns how many more people must approve the action of a question
+	// after the answer a.
 	Lacking(q claybot.Question, a agentsystem.Said) int
 	// AnswerRun answers several questions of a paused run by their keys or ids:
 	// all of them or, when one value does not fit, none. The error is an
 	// agentsystem.AnswerError with a sentence for each.
 	AnswerRun(ctx context.Context, run claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error
 	// AnswerSaid is AnswerRun for answers that came as a message with an id of
-	// its own: Known and StartRun find under it the run that was answered. A
-	// message that is known is storage.ErrState and answers nothing.
+	// its own: Known and StartRun find the answered run under that id. It returns
+	// storage.ErrState for a message that is known already.
 	AnswerSaid(ctx context.Context, run claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error
 }
 

@@ -11,22 +11,19 @@ import (
 
 // System reports on the whole installation.
 type System interface {
-	// Status tells how everything is doing.
+	// Status returns the health of the installation.
 	Status(ctx context.Context) (agentsystem.Status, error)
-	// Nodes lists who shares the store: all nodes of the last day, the newest
-	// first.
+	// Nodes lists the cluster members of the last day, the newest first.
 	Nodes(ctx context.Context) ([]storage.Node, error)
-	// WorksOn is the name of the node that works on an agent now, where several share
-	// the store; empty for none.
+	// WorksOn returns the name of the member that works on an agent now; empty for
+	// none, and for a cluster of one.
 	WorksOn(ctx context.Context, id claybot.AgentID) (string, error)
-	// Why tells what became of the messages that ref names, oldest first:
-	// a platform's link to a message, the id of a message, a run or an outgoing
-	// message.
+	// Why traces the messages that ref names, the oldest first. ref is a platform's
+	// link to a message, or the id of a message, a run or an outgoing message.
 	Why(ctx context.Context, ref string) ([]agentsystem.Story, error)
-	// Shapes are the engines that are graphs, by name.
+	// Shapes returns the engines that are graphs, by name.
 	Shapes() map[string]runs.Shape
-	// Changed returns a channel that is closed with the next change of anything
-	// that is stored.
+	// Changed returns a channel that is closed by the next change of stored data.
 	Changed() <-chan struct{}
 }
 

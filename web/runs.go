@@ -18,13 +18,13 @@ type Runs interface {
 	RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error)
 	// Run loads a run. The id may be one that was reserved, see storage.Runs.
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
-	// Events yields what happened in a run up to now, after a seq.
+	// Events yields the events of a run after a seq, up to now.
 	Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
-	// Watch yields what happened in a run after a seq and what happens from
-	// then on, until its last event or until ctx is done; see runs.Watch.
+	// Watch yields the events of a run after a seq, stored ones and new ones, until
+	// its last event or until ctx is done; see runs.Watch.
 	Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error]
-	// CancelRun asks for the end of a run, and returns the run as it was. A run
-	// that has ended already stays as it is.
+	// CancelRun cancels a run, and returns the run as it was. A run that has ended
+	// stays as it is.
 	CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error)
 }
 
@@ -34,20 +34,20 @@ type Starter interface {
 	// will take it. The same message under the same id gives the same ids and
 	// nothing new; another one is refused with agentsystem.ErrUsed.
 	StartRun(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (agentsystem.Accepted, error)
-	// Known tells what became of a message that was given to StartRun or
-	// AnswerSaid before; known is false when none was under that id. It needs
-	// its id, its text, and of each file the id or the SHA256; another message
-	// is refused as by StartRun. No agent is made.
+	// Known returns what became of a message that StartRun or AnswerSaid took
+	// before; known is false when there was none with that id. It needs the id,
+	// the text, and of each file the id or the SHA256; it refuses another message
+	// as StartRun does. It creates no agent.
 	Known(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (a agentsystem.Accepted, known bool, err error)
 }
 
-// Undos takes back what runs did.
+// Undos undoes the side effects of runs.
 type Undos interface {
-	// UndoRun starts a run that takes back what another one did, and tells which;
-	// the same run is undone once. A Refusal says in a sentence why not.
+	// UndoRun starts a run that undoes the side effects of another one, and returns
+	// it; a run is undone once. A Refusal says in a sentence why not.
 	UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error)
-	// UndoneBy is the run that took back what another one did, or does so now;
-	// empty when that may be asked for.
+	// UndoneBy returns the run that undid another one or is undoing it; empty when
+	// UndoRun may be called.
 	UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID, error)
 }
 

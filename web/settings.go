@@ -7,24 +7,24 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 )
 
-// Settings reads and changes how single agents are set.
+// Settings reads and changes the settings of agents.
 type Settings interface {
-	// Settings are those that apply to an agent, and those of its own.
+	// Settings returns the settings in force for an agent, and its own.
 	Settings(ctx context.Context, id claybot.AgentID) (agentsystem.SettingsView, error)
 	// Configure replaces the settings of an agent; they apply at once.
 	Configure(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
-	// ApprovedRules lists what was approved for good, of one agent or of all.
+	// ApprovedRules lists standing approvals, of one agent or, with an empty id, of all.
 	ApprovedRules(ctx context.Context, id claybot.AgentID) ([]agentsystem.Rule, error)
-	// RemoveRule has an agent ask again.
+	// RemoveRule removes a standing approval: the agent asks again.
 	RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error
 }
 
-// A RuleList is what was approved for good.
+// A RuleList lists standing approvals.
 type RuleList struct {
 	Rules []agentsystem.Rule `json:"rules"`
 }
 
-// A SettingsView is how an agent is set.
+// A SettingsView is the settings of an agent.
 type SettingsView struct {
 	Profile string           `json:"profile"`
 	Now     claybot.Settings `json:"now" doc:"What applies."`

@@ -9,35 +9,35 @@ import (
 
 // Tools lists the tools of agents.
 type Tools interface {
-	// Tools are those of an agent, or with no agent those of the default profile.
+	// Tools returns those of an agent, or of the default profile when agent is empty.
 	Tools(ctx context.Context, agent claybot.AgentID) ([]ToolView, error)
 }
 
 // Workspaces lists and removes workspaces.
 type Workspaces interface {
 	Workspaces(ctx context.Context) ([]WorkspaceView, error)
-	// RemoveWorkspace takes one away, with its data if that is said.
+	// RemoveWorkspace removes a workspace and, if data is set, its files.
 	RemoveWorkspace(ctx context.Context, key string, data bool) error
 }
 
 // Servers lists MCP servers and accepts changes of their tools.
 type Servers interface {
-	// Servers are the configured servers of tools.
+	// Servers returns the configured MCP servers.
 	Servers(ctx context.Context) ([]ServerView, error)
-	// AllowServer accepts what has changed of a tool, or with no tool of all tools
-	// of a server.
-	// hash is the OffHash of what was seen; another one is a Refusal.
+	// AllowServer accepts the changes of a tool, or of all tools of a server when
+	// tool is empty. hash is the OffHash of the changes that were reviewed; it
+	// returns a Refusal when they have changed since.
 	AllowServer(ctx context.Context, server, tool, hash, by string) error
 }
 
 // Skills lists skills and decides which ones agents may use.
 type Skills interface {
 	Skills(ctx context.Context) ([]SkillView, error)
-	// AgentSkills names those that an agent may use when they are allowed, nil for
-	// all; storage.ErrNotFound.
+	// AgentSkills names the skills that an agent may use once they are allowed; nil
+	// means all. It returns storage.ErrNotFound for an unknown agent.
 	AgentSkills(ctx context.Context, agent claybot.AgentID) ([]string, error)
-	// AllowSkill lets agents use a skill as it was shown; a Refusal when it has
-	// changed since.
+	// AllowSkill allows a skill with the given hash. It returns a Refusal when the
+	// skill has changed since.
 	AllowSkill(ctx context.Context, name, hash, by string) error
 	ForbidSkill(ctx context.Context, name, by string) error
 }

@@ -20,7 +20,7 @@ type operator struct {
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }
 
-// backend are the contracts that the operator fulfils.
+// backend returns o as the contracts of package web.
 func (o operator) backend() web.Backend {
 	return web.Backend{
 		Agents: o, Control: o, Settings: o, Inboxes: o, Reminders: o, Runs: o, Starter: o, Undos: o,

@@ -24,7 +24,7 @@ import (
 // commands show it.
 type toolbench struct{ d *daemon }
 
-// tooling are the contracts that the daemon's toolbench fulfils.
+// tooling returns the daemon's toolbench as the contracts of package web.
 func (d *daemon) tooling() web.Tooling {
 	t := toolbench{d}
 	return web.Tooling{Tools: t, Workspaces: t, Servers: t, Skills: t, Notes: t, NoteHistory: t}

@@ -9,11 +9,11 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// A System is the agent system as operators see it. Nobody can be let in by a
-// connector called nowhere, and who is called listed cannot be removed.
+// A System is the agent system as operators see it. It refuses to allow a subject of
+// the connector nowhere and to revoke the subject listed.
 type System struct{ *agentsystem.AgentSystem }
 
-// Backend are the contracts that it fulfils.
+// Backend returns s as the contracts of package web.
 func (s System) Backend() web.Backend {
 	return web.Backend{
 		Agents: s, Control: s, Settings: s, Inboxes: s, Reminders: s, Runs: s, Starter: s, Undos: s,

@@ -45,7 +45,7 @@ func NewToolbench(db *sqlite.DB, agents *files.Store, set *tools.Set, dir string
 	}
 }
 
-// Tooling are the contracts that it fulfils.
+// Tooling returns s as the contracts of package web.
 func (s *Toolbench) Tooling() web.Tooling {
 	return web.Tooling{Tools: s, Workspaces: s, Servers: s, Skills: s, Notes: s, NoteHistory: s}
 }
