@@ -189,8 +189,8 @@ func scheduled(err error) error {
 
 // findTask is the task that the path of a request names.
 func (b *schedulePages) findTask(r *http.Request) (connectors.Task, error) {
-	if b.tasks == nil {
-		return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+	if err := b.withTasks(); err != nil {
+		return connectors.Task{}, err
 	}
 	all, problems, err := b.tasks.Tasks(r.Context())
 	if err != nil {
@@ -236,8 +236,8 @@ func (b *schedulePages) task(r *http.Request) (any, error) {
 }
 
 func (b *schedulePages) newTask(r *http.Request) (any, error) {
-	if b.tasks == nil {
-		return nil, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+	if err := b.withTasks(); err != nil {
+		return nil, err
 	}
 	blank := taskView{}
 	blank.Every = "24h"
