@@ -232,6 +232,10 @@ func floor(dir string) (int, bool) {
 
 func helper(dir string) bool { return strings.Contains(dir, "/") && strings.HasSuffix(dir, "test") }
 
+// suite reports whether dir helps to test a contract, and so may try it on
+// implementations of lower floors.
+func suite(dir string) bool { return helper(dir) && !implementation(path.Dir(dir)) }
+
 func implementation(dir string) bool {
 	return !helper(dir) && strings.Contains(dir, "/") && !command(dir)
 }
@@ -280,7 +284,7 @@ func (t *tree) importFault(dir, imported string) string {
 		return "" // a helper knows what it helps to test
 	case helper(to):
 		return "only tests and commands import a helper of tests"
-	case implementation(to):
+	case implementation(to) && !suite(dir):
 		return "only commands import an implementation"
 	case target >= from:
 		return fmt.Sprintf("floor %d imports floor %d; imports go strictly down", from, target)

@@ -46,11 +46,11 @@ func (c *Config) proxied(addr string) bool {
 }
 
 // fronted reports whether a proxy is known by the name that people see.
-func (s *Server) fronted() bool { return len(s.cfg.Proxies) > 0 && len(s.cfg.Hosts) > 0 }
+func (c *Config) fronted() bool { return len(c.Proxies) > 0 && len(c.Hosts) > 0 }
 
 // front is where people find the page behind a proxy: proxies bring TLS, and the
 // first name is theirs.
-func (s *Server) front() string { return "https://" + s.cfg.Hosts[0] }
+func (c *Config) front() string { return "https://" + c.Hosts[0] }
 
 // here is where a browser on this machine finds the page, whatever the certificate says.
 func (s *Server) here(addr string) string {
@@ -73,8 +73,8 @@ func (s *Server) links(addr string, own []net.Addr) []string {
 		slices.SortStableFunc(at, func(a, b string) int { return cmp.Compare(s.foreign(a), s.foreign(b)) })
 		at = slices.Compact(at)
 		at = at[:min(len(at), 2)]
-	case s.fronted():
-		return []string{scheme + at[0], s.front()}
+	case s.cfg.fronted():
+		return []string{scheme + at[0], s.cfg.front()}
 	case s.cfg.proxied(addr):
 		at = at[:1] // others cannot come straight here
 	}

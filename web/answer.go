@@ -34,11 +34,7 @@ func Fail(w http.ResponseWriter, status int, code, message, fix string) {
 		f.fail(status, code, message, fix)
 		return
 	}
-	e := map[string]string{"code": code, "message": message}
-	if fix != "" {
-		e["fix"] = fix
-	}
-	Answer(w, status, map[string]any{"error": e})
+	Answer(w, status, Failure{Problem{Code: code, Message: message, Fix: fix}})
 }
 
 // Internal logs an error and answers without its text.

@@ -49,7 +49,7 @@ func (s *Server) routes(private func(Route, http.Handler) http.Handler, socket b
 		{Pattern: "GET /healthz", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { Words(w, http.StatusOK, "ok") })},
 		{Pattern: "GET /session", Scope: Read, Handler: http.HandlerFunc(s.session), brief: true},
 	}
-	for _, r := range slices.Concat(both, s.tokenRoutes(), more, s.cfg.Routes) {
+	for _, r := range slices.Concat(both, tokenAPI{s.auth, s.log}.routes(), more, s.cfg.Routes) {
 		if r.Local && !socket {
 			continue
 		}
@@ -154,7 +154,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	}
 	s.setCookie(w, r, "", -time.Second)
 	if err != nil {
-		s.unwritten(w, "log out", err)
+		unwritten(w, s.log, "log out", err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -9,9 +10,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A tokenView is a token as it is shown. The secret is there once, in the
+// A TokenView is a token as it is shown. The secret is there once, in the
 // answer that made it.
-type tokenView struct {
+type TokenView struct {
 	Name    string       `json:"name"`
 	Scope   Scope        `json:"scope"`
 	Created claybot.Time `json:"created,omitempty"`
@@ -20,33 +21,43 @@ type tokenView struct {
 	Token   string       `json:"token,omitempty"`
 }
 
-func viewOf(t token, secret string) tokenView {
-	return tokenView{t.Name, t.Scope, t.Created, t.Expires, t.over(time.Now()), secret}
+// A TokenList is the tokens, the owner's first.
+type TokenList struct {
+	Tokens []TokenView `json:"tokens"`
 }
 
-// tokenRoutes look after the tokens.
-func (s *Server) tokenRoutes() []Route {
+func viewOf(t token, secret string) TokenView {
+	return TokenView{t.Name, t.Scope, t.Created, t.Expires, t.over(time.Now()), secret}
+}
+
+// tokenAPI serves the tokens of programs.
+type tokenAPI struct {
+	auth *auth
+	log  *slog.Logger
+}
+
+func (s tokenAPI) routes() []Route {
 	route := func(pattern string, h http.HandlerFunc) Route {
 		return Route{Pattern: pattern, Scope: Admin, Handler: h, brief: true}
 	}
 	return []Route{
-		route("GET /tokens", s.listTokens),
-		route("POST /tokens", s.createToken),
-		route("POST /tokens/{name}/rotate", s.rotateToken),
-		route("DELETE /tokens/{name}", s.revokeToken),
+		route("GET /tokens", s.list),
+		route("POST /tokens", s.create),
+		route("POST /tokens/{name}/rotate", s.rotate),
+		route("DELETE /tokens/{name}", s.revoke),
 	}
 }
 
-func (s *Server) listTokens(w http.ResponseWriter, _ *http.Request) {
-	out := []tokenView{{Name: owner, Scope: Admin}}
+func (s tokenAPI) list(w http.ResponseWriter, _ *http.Request) {
+	out := []TokenView{{Name: owner, Scope: Admin}}
 	for _, t := range s.auth.list() {
 		out = append(out, viewOf(t, ""))
 	}
-	Answer(w, http.StatusOK, map[string]any{"tokens": out})
+	Answer(w, http.StatusOK, TokenList{out})
 }
 
-// createToken makes a token: {"name": "ci", "scope": "read", "expires": 1767225600000}.
-func (s *Server) createToken(w http.ResponseWriter, r *http.Request) {
+// create makes a token: {"name": "ci", "scope": "read", "expires": 1767225600000}.
+func (s tokenAPI) create(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Name    string       `json:"name"`
 		Scope   Scope        `json:"scope"`
@@ -65,18 +76,18 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t, secret, err := s.auth.create(t)
-	if s.tokenFailed(w, "create token", err, "There is a token of that name already.", "Rotate it, or choose another name.") {
+	if s.failed(w, "create token", err, "There is a token of that name already.", "Rotate it, or choose another name.") {
 		return
 	}
 	s.log.Info("token created", "token", t.Name, "scope", string(t.Scope), "by", CallerOf(r).Name)
 	Answer(w, http.StatusCreated, viewOf(t, secret))
 }
 
-// rotateToken gives a token a new secret. That of the owner is not shown: it is
+// rotate gives a token a new secret. That of the owner is not shown: it is
 // in its file.
-func (s *Server) rotateToken(w http.ResponseWriter, r *http.Request) {
+func (s tokenAPI) rotate(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	out := tokenView{Name: owner, Scope: Admin}
+	out := TokenView{Name: owner, Scope: Admin}
 	var err error
 	if name == owner {
 		err = s.auth.rotateOwner()
@@ -86,29 +97,29 @@ func (s *Server) rotateToken(w http.ResponseWriter, r *http.Request) {
 		t, secret, err = s.auth.rotate(name)
 		out = viewOf(t, secret)
 	}
-	if s.tokenFailed(w, "rotate token", err, "That token has expired.", "Revoke it and create another one.") {
+	if s.failed(w, "rotate token", err, "That token has expired.", "Revoke it and create another one.") {
 		return
 	}
 	s.log.Info("token rotated", "token", out.Name, "by", CallerOf(r).Name)
 	Answer(w, http.StatusOK, out)
 }
 
-func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) {
+func (s tokenAPI) revoke(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	if name == owner {
 		Fail(w, http.StatusConflict, "refused", "The owner's token cannot be revoked.", "Rotate it.")
 		return
 	}
-	if s.tokenFailed(w, "revoke token", s.auth.revoke(name), "", "") {
+	if s.failed(w, "revoke token", s.auth.revoke(name), "", "") {
 		return
 	}
 	s.log.Info("token revoked", "token", name, "by", CallerOf(r).Name)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// tokenFailed answers with what went wrong, if anything. conflict and fix are
+// failed answers with what went wrong, if anything. conflict and fix are
 // for a token that is not in the state for what was asked.
-func (s *Server) tokenFailed(w http.ResponseWriter, doing string, err error, conflict, fix string) bool {
+func (s tokenAPI) failed(w http.ResponseWriter, doing string, err error, conflict, fix string) bool {
 	var no Refusal
 	switch {
 	case err == nil:
@@ -120,13 +131,13 @@ func (s *Server) tokenFailed(w http.ResponseWriter, doing string, err error, con
 	case errors.Is(err, storage.ErrState):
 		Fail(w, http.StatusConflict, "conflict", conflict, fix)
 	default:
-		s.unwritten(w, doing, err)
+		unwritten(w, s.log, doing, err)
 	}
 	return true
 }
 
 // unwritten answers that a change of who may come in is not in its file.
-func (s *Server) unwritten(w http.ResponseWriter, doing string, err error) {
+func unwritten(w http.ResponseWriter, log *slog.Logger, doing string, err error) {
 	code, message, fix := "store_down", "The store cannot be reached; nothing was changed.", "Try again when it can."
 	switch full, returns := errors.Is(err, storage.ErrFull), errors.Is(err, errReturns); {
 	case full && returns:
@@ -137,6 +148,6 @@ func (s *Server) unwritten(w http.ResponseWriter, doing string, err error) {
 	case returns:
 		message, fix = "It has ended here, but the store cannot be reached: other nodes still let it in.", "claybot ends it there as soon as it can."
 	}
-	s.log.Error("request failed", "doing", doing, "err", err)
+	log.Error("request failed", "doing", doing, "err", err)
 	Fail(w, http.StatusServiceUnavailable, code, message, fix)
 }

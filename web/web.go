@@ -172,8 +172,8 @@ func (s *Server) NewLoginLink() LoginLink {
 	}
 	code, shared := s.auth.newCode()
 	l := LoginLink{URL: loginAt(s.links(addr, nil)[0], code), Alone: !shared}
-	if s.fronted() {
-		l.URL, l.Local = loginAt(s.front(), code), loginAt(s.here(addr), code)
+	if s.cfg.fronted() {
+		l.URL, l.Local = loginAt(s.cfg.front(), code), loginAt(s.here(addr), code)
 	}
 	return l
 }

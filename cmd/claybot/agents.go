@@ -9,33 +9,17 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // resting is how long a subagent that does nothing stays in the list.
 const resting = 24 * time.Hour
 
-// An agentRow is one agent in the daemon's list.
-type agentRow struct {
-	ID         claybot.AgentID    `json:"id"`
-	Type       claybot.AgentType  `json:"type"`
-	Name       string             `json:"name,omitempty"`
-	Parent     claybot.AgentID    `json:"parent,omitempty"`
-	Owner      string             `json:"owner,omitempty"`
-	Descriptor claybot.Descriptor `json:"descriptor"`
-	CreatedAt  claybot.Time       `json:"createdAt"`
-	LastUserAt claybot.Time       `json:"lastUserAt"`
-	Usage      claybot.Usage      `json:"usage"`
-	Waiting    int                `json:"waiting"`
-	Run        claybot.RunID      `json:"run,omitempty"`
-	State      string             `json:"state"` // idle, waiting, or the state of the run
-}
+// works reports whether the agent has something to do.
+func works(a web.AgentView) bool { return a.State != "idle" || a.Waiting > 0 }
 
-// busy reports whether the agent has something to do.
-func (a agentRow) busy() bool { return a.State != "idle" || a.Waiting > 0 }
-
-// who names the person or the task of an agent.
-func (a agentRow) who() string {
+// whose names the person or the task of an agent.
+func whose(a web.AgentView) string {
 	d := a.Descriptor
 	switch a.Type {
 	case claybot.AgentUser:
@@ -51,8 +35,8 @@ func (a agentRow) who() string {
 	return place + " " + d.UserID
 }
 
-// doing says what the agent is at.
-func (a agentRow) doing() string {
+// activity says what the agent is at.
+func activity(a web.AgentView) string {
 	switch {
 	case a.Waiting == 0:
 		return a.State
@@ -62,8 +46,8 @@ func (a agentRow) doing() string {
 	return fmt.Sprintf("%s, waiting %d", a.State, a.Waiting)
 }
 
-// last is when a person wrote to the agent, or when a background agent was made.
-func (a agentRow) last() string {
+// lastMessage is when a person wrote to the agent, or when a background agent was made.
+func lastMessage(a web.AgentView) string {
 	switch {
 	case a.LastUserAt != 0:
 		return moment(a.LastUserAt.Time())
@@ -75,21 +59,21 @@ func (a agentRow) last() string {
 
 // A branch is an agent in its place below its parent. Lines leads to it.
 type branch struct {
-	agentRow
+	web.AgentView
 	lines string
 }
 
 // tree puts children below their parents, oldest first; agents without a parent
 // in the list stay in its order. Each agent comes once, whatever the list says.
-func tree(agents []agentRow) []branch {
+func tree(agents []web.AgentView) []branch {
 	known := make(map[claybot.AgentID]bool, len(agents))
-	agents = slices.DeleteFunc(slices.Clone(agents), func(a agentRow) bool {
+	agents = slices.DeleteFunc(slices.Clone(agents), func(a web.AgentView) bool {
 		twice := known[a.ID]
 		known[a.ID] = true
 		return twice
 	})
-	children := make(map[claybot.AgentID][]agentRow)
-	var roots []agentRow
+	children := make(map[claybot.AgentID][]web.AgentView)
+	var roots []web.AgentView
 	for _, a := range agents {
 		if a.Parent != "" && a.Parent != a.ID && known[a.Parent] {
 			children[a.Parent] = append(children[a.Parent], a)
@@ -98,7 +82,7 @@ func tree(agents []agentRow) []branch {
 		}
 	}
 	for _, c := range children {
-		slices.SortStableFunc(c, func(a, b agentRow) int {
+		slices.SortStableFunc(c, func(a, b web.AgentView) int {
 			return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 		})
 	}
@@ -114,19 +98,19 @@ func tree(agents []agentRow) []branch {
 
 // A grove is a tree while it is put together.
 type grove struct {
-	children map[claybot.AgentID][]agentRow
+	children map[claybot.AgentID][]web.AgentView
 	placed   map[claybot.AgentID]bool
 	all      []branch
 }
 
 // plant adds a and all below it. own leads to a, below to its children.
-func (g *grove) plant(a agentRow, own, below string) {
+func (g *grove) plant(a web.AgentView, own, below string) {
 	if g.placed[a.ID] {
 		return
 	}
 	g.placed[a.ID] = true
 	g.all = append(g.all, branch{a, own})
-	children := slices.DeleteFunc(slices.Clone(g.children[a.ID]), func(c agentRow) bool { return g.placed[c.ID] })
+	children := slices.DeleteFunc(slices.Clone(g.children[a.ID]), func(c web.AgentView) bool { return g.placed[c.ID] })
 	for i, c := range children {
 		if i == len(children)-1 {
 			g.plant(c, below+"└ ", below+"  ")
@@ -138,14 +122,14 @@ func (g *grove) plant(a agentRow, own, below string) {
 
 // awake leaves out the subagents that have nothing to do, were made before
 // since, and have nobody below them who stays. It returns how many it left out.
-func awake(agents []agentRow, since claybot.Time) (stay []agentRow, left int) {
+func awake(agents []web.AgentView, since claybot.Time) (stay []web.AgentView, left int) {
 	parent := make(map[claybot.AgentID]claybot.AgentID, len(agents))
 	for _, a := range agents {
 		parent[a.ID] = a.Parent
 	}
 	keep := make(map[claybot.AgentID]bool)
 	for _, a := range agents {
-		if a.Type == claybot.AgentSubagent && !a.busy() && a.CreatedAt < since {
+		if a.Type == claybot.AgentSubagent && !works(a) && a.CreatedAt < since {
 			continue
 		}
 		for id := a.ID; id != "" && !keep[id]; id = parent[id] {
@@ -201,20 +185,16 @@ func (c agentsListCmd) Run(e *env) error {
 		return err
 	}
 	if left > 0 {
-		_, err := fmt.Fprintf(e.out, "%s have done their work; --all shows them.\n", count(left, "more subagent"))
-		return err
+		return e.text(fmt.Sprintf("%s have done their work; --all shows them.\n", count(left, "more subagent")))
 	}
 	return nil
 }
 
 // agents reads the daemon's list, page by page.
-func (e *env) agents() ([]agentRow, error) {
-	all := []agentRow{}
+func (e *env) agents() ([]web.AgentView, error) {
+	all := []web.AgentView{}
 	for after := ""; ; {
-		var page struct {
-			Agents []agentRow `json:"agents"`
-			Next   string     `json:"next"`
-		}
+		var page web.AgentList
 		path := "/agents?" + url.Values{"limit": {"500"}, "after": {after}}.Encode()
 		if err := e.ask("GET", path, nil, &page); err != nil {
 			return nil, err
@@ -229,42 +209,26 @@ func (e *env) agents() ([]agentRow, error) {
 func agentTable(all []branch) [][]string {
 	rows := [][]string{{"AGENT", "KIND", "WHO/NAME", "STATE", "LAST MESSAGE"}}
 	for _, b := range all {
-		rows = append(rows, []string{b.lines + string(b.ID), string(b.Type), oneLine(b.who()), b.doing(), b.last()})
+		rows = append(rows, []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView)})
 	}
 	return rows
 }
 
 // Run stops an agent.
 func (c agentsStopCmd) Run(e *env) error {
-	path, err := agentPath(c.ID, "stop")
+	out, err := ask[web.Stopped](e, "POST", at(agentPath(c.ID, "stop")), nil)
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Stopped int `json:"stopped"`
-	}
-	if err := e.ask("POST", path, nil, &out); err != nil {
-		return err
-	}
 	if out.Stopped == 0 {
-		_, err = fmt.Fprintln(e.out, "Nothing is running there.")
-		return err
+		return e.text("Nothing is running there.\n")
 	}
-	_, err = fmt.Fprintf(e.out, "%s asked to stop.\n", count(out.Stopped, "run"))
-	return err
+	return e.text(fmt.Sprintf("%s asked to stop.\n", count(out.Stopped, "run")))
 }
 
 // Run resets an agent.
 func (c agentsResetCmd) Run(e *env) error {
-	path, err := agentPath(c.ID, "reset")
-	if err != nil {
-		return err
-	}
-	if err := e.ask("POST", path, nil, nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(e.out, "The agent starts afresh; what was said before stays in its history file.")
-	return err
+	return e.does("POST", at(agentPath(c.ID, "reset")), nil, "The agent starts afresh; what was said before stays in its history file.\n")
 }
 
 // Run deletes an agent.
@@ -276,11 +240,7 @@ func (c agentsDeleteCmd) Run(e *env) error {
 	if !c.Yes {
 		return usageError{errors.New("this takes away the agent's memory, its reminders and what waits for it; add --yes to do it")}
 	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(e.out, "The agent is deleted; its files are in the quarantine of the data directory.")
-	return err
+	return e.does("DELETE", to(path), nil, "The agent is deleted; its files are in the quarantine of the data directory.\n")
 }
 
 type remindersCmd struct {
@@ -290,26 +250,16 @@ type remindersCmd struct {
 
 // Run lists the reminders of an agent.
 func (c remindersCmd) Run(e *env) error {
-	path, err := agentPath(c.Agent, "reminders")
+	out, err := ask[web.ReminderList](e, "GET", at(agentPath(c.Agent, "reminders")), nil)
 	if err != nil {
-		return err
-	}
-	var out struct {
-		Reminders []storage.Reminder `json:"reminders"`
-	}
-	if err := e.ask("GET", path, nil, &out); err != nil {
 		return err
 	}
 	if c.JSON {
 		return e.printJSON(out.Reminders)
 	}
-	if len(out.Reminders) == 0 {
-		_, err := fmt.Fprintln(e.out, "This agent has no reminders.")
-		return err
-	}
 	rows := [][]string{{"AT", "MADE", "REMINDER", "NOTE"}}
 	for _, r := range out.Reminders {
 		rows = append(rows, []string{moment(r.Due.Time()), moment(r.Made.Time()), r.ID, oneLine(r.Note)})
 	}
-	return e.table(rows)
+	return e.list(rows, "This agent has no reminders.\n")
 }

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 // row is an agent of a test, made at its time.
-func row(id, parent string, made claybot.Time) agentRow {
-	a := agentRow{ID: claybot.AgentID(id), Type: claybot.AgentSubagent, Parent: claybot.AgentID(parent), CreatedAt: made, State: "idle"}
+func row(id, parent string, made claybot.Time) web.AgentView {
+	a := web.AgentView{ID: claybot.AgentID(id), Type: claybot.AgentSubagent, Parent: claybot.AgentID(parent), CreatedAt: made, State: "idle"}
 	if parent == "" {
 		a.Type = claybot.AgentUser
 	}
@@ -20,25 +21,25 @@ func row(id, parent string, made claybot.Time) agentRow {
 
 func TestTree(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in   []agentRow
+		in   []web.AgentView
 		want string
 	}{
 		"nobody":    {nil, ""},
-		"no parent": {[]agentRow{row("b", "", 2), row("a", "", 1)}, "b\na\n"},
+		"no parent": {[]web.AgentView{row("b", "", 2), row("a", "", 1)}, "b\na\n"},
 		"children, oldest first": {
-			[]agentRow{row("c2", "a", 3), row("a", "", 1), row("c1", "a", 2), row("b", "", 9)},
+			[]web.AgentView{row("c2", "a", 3), row("a", "", 1), row("c1", "a", 2), row("b", "", 9)},
 			"a\n├ c1\n└ c2\nb\n",
 		},
-		"children of one moment": {[]agentRow{row("z", "a", 1), row("a", "", 1), row("y", "a", 1)}, "a\n├ y\n└ z\n"},
+		"children of one moment": {[]web.AgentView{row("z", "a", 1), row("a", "", 1), row("y", "a", 1)}, "a\n├ y\n└ z\n"},
 		"deep": {
-			[]agentRow{row("a", "", 1), row("b", "a", 2), row("c", "b", 3), row("d", "c", 4), row("e", "a", 5), row("f", "e", 6), row("g", "b", 7)},
+			[]web.AgentView{row("a", "", 1), row("b", "a", 2), row("c", "b", 3), row("d", "c", 4), row("e", "a", 5), row("f", "e", 6), row("g", "b", 7)},
 			"a\n├ b\n│ ├ c\n│ │ └ d\n│ └ g\n└ e\n  └ f\n",
 		},
-		"the parent is gone":     {[]agentRow{row("c", "gone", 1), row("d", "c", 2)}, "c\n└ d\n"},
-		"its own parent":         {[]agentRow{row("a", "a", 1), row("b", "a", 2)}, "a\n└ b\n"},
-		"a circle":               {[]agentRow{row("a", "b", 1), row("b", "c", 2), row("c", "a", 3), row("d", "c", 4)}, "a\n└ c\n  ├ b\n  └ d\n"},
-		"listed twice":           {[]agentRow{row("a", "", 1), row("b", "a", 2), row("b", "a", 2), row("a", "", 1)}, "a\n└ b\n"},
-		"the last, listed twice": {[]agentRow{row("a", "", 1), row("b", "a", 2), row("c", "a", 3), row("c", "a", 3)}, "a\n├ b\n└ c\n"},
+		"the parent is gone":     {[]web.AgentView{row("c", "gone", 1), row("d", "c", 2)}, "c\n└ d\n"},
+		"its own parent":         {[]web.AgentView{row("a", "a", 1), row("b", "a", 2)}, "a\n└ b\n"},
+		"a circle":               {[]web.AgentView{row("a", "b", 1), row("b", "c", 2), row("c", "a", 3), row("d", "c", 4)}, "a\n└ c\n  ├ b\n  └ d\n"},
+		"listed twice":           {[]web.AgentView{row("a", "", 1), row("b", "a", 2), row("b", "a", 2), row("a", "", 1)}, "a\n└ b\n"},
+		"the last, listed twice": {[]web.AgentView{row("a", "", 1), row("b", "a", 2), row("c", "a", 3), row("c", "a", 3)}, "a\n├ b\n└ c\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
@@ -59,7 +60,7 @@ func FuzzTree(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, parents []byte) {
 		parents = parents[:min(len(parents), 60)]
-		agents := make([]agentRow, len(parents))
+		agents := make([]web.AgentView, len(parents))
 		for i, p := range parents {
 			agents[i] = row(fmt.Sprint(i), fmt.Sprint(p), claybot.Time(p%3))
 		}
@@ -81,13 +82,13 @@ func FuzzTree(f *testing.F) {
 }
 
 func TestAwake(t *testing.T) {
-	busy := func(a agentRow, state string, waiting int) agentRow {
+	busy := func(a web.AgentView, state string, waiting int) web.AgentView {
 		a.State, a.Waiting = state, waiting
 		return a
 	}
 	cron := row("cron", "", 1)
 	cron.Type = claybot.AgentCron
-	stay, left := awake([]agentRow{
+	stay, left := awake([]web.AgentView{
 		row("user", "", 1), cron,
 		row("old", "user", 9), row("new", "user", 10),
 		row("above", "user", 1), row("between", "above", 1), busy(row("works", "between", 1), "RUNNING", 0),
@@ -113,7 +114,7 @@ func TestAgentTable(t *testing.T) {
 	child.Name, child.State = "find\n\tout", "RUNNING"
 	nameless := row("n", "c", 0)
 	var got []string
-	for _, r := range agentTable(tree([]agentRow{user, direct, child, nameless})) {
+	for _, r := range agentTable(tree([]web.AgentView{user, direct, child, nameless})) {
 		got = append(got, strings.Join(r, " | "))
 	}
 	want := []string{

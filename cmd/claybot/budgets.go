@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 type budgetsCmd struct {
@@ -27,61 +28,45 @@ type (
 	}
 )
 
-// A budgetRow is a budget as the daemon tells of it.
-type budgetRow struct {
-	storage.Budget
-	Left int64 `json:"left"`
-}
-
 // Run lists the budgets.
 func (c budgetsListCmd) Run(e *env) error {
 	if c.Limit < 1 || c.Limit > 500 {
 		return usageError{errors.New("--limit must be within 1 and 500")}
 	}
-	var out struct {
-		Budgets []budgetRow `json:"budgets"`
-	}
-	if err := e.ask("GET", fmt.Sprintf("/budgets?limit=%d", c.Limit), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Budgets) == 0 {
-		return e.text("Nothing was spent on a budget yet.\n")
-	}
-	rows := [][]string{{"BUDGET", "SPENT", "ASIDE", "LEFT", "LIMIT", "WAITING", "AT THE LIMIT", "BEGINS ANEW"}}
-	for _, b := range out.Budgets {
-		rows = append(rows, b.row())
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to(fmt.Sprintf("/budgets?limit=%d", c.Limit)), func(out web.BudgetList) error {
+		rows := [][]string{{"BUDGET", "SPENT", "ASIDE", "LEFT", "LIMIT", "WAITING", "AT THE LIMIT", "BEGINS ANEW"}}
+		for _, b := range out.Budgets {
+			rows = append(rows, budgetRow(b))
+		}
+		return e.list(rows, "Nothing was spent on a budget yet.\n")
+	})
 }
 
-// row is a budget as a line of a table.
-func (b budgetRow) row() []string {
-	spent, limit, end := b.amount(b.Spent), b.amount(b.Limit), "stops"
+// budgetRow is a budget as a line of a table.
+func budgetRow(b web.BudgetView) []string {
+	spent, limit, end := amount(b.Unit, b.Spent), amount(b.Unit, b.Limit), "stops"
 	if b.Unpriced > 0 {
 		spent = fmt.Sprintf("≥ %s, %s unpriced", spent, calls(b.Unpriced))
 	}
 	if b.Extension > 0 {
-		limit += " + " + b.amount(b.Extension)
+		limit += " + " + amount(b.Unit, b.Extension)
 	}
 	if !b.Hard {
 		end = "warns"
 	}
-	return []string{b.Key, spent, b.amount(b.Reserved), b.amount(b.Left), limit, b.waiting(), end, anew(b.Period)}
+	return []string{b.Key, spent, amount(b.Unit, b.Reserved), amount(b.Unit, b.Left), limit, budgetWaiting(b), end, anew(b.Period)}
 }
 
-// waiting says how many runs wait for more of the budget.
-func (b budgetRow) waiting() string {
+// budgetWaiting says how many runs wait for more of the budget.
+func budgetWaiting(b web.BudgetView) string {
 	if b.Waiting == 0 {
 		return "-"
 	}
 	return count(b.Waiting, "run")
 }
 
-func (b budgetRow) amount(n int64) string {
-	if b.Unit == storage.UnitTokens {
+func amount(u storage.Unit, n int64) string {
+	if u == storage.UnitTokens {
 		return fmt.Sprint(n)
 	}
 	return llm.Dollars(n)
@@ -106,19 +91,14 @@ func (c budgetsExtendCmd) Run(e *env) error {
 	if (c.USD > 0) == (c.Tokens > 0) || c.USD < 0 || c.Tokens < 0 {
 		return usageError{errors.New("say how much more: --usd or --tokens, above 0")}
 	}
-	in := map[string]any{"key": c.Key, "idempotencyKey": rand.Text()}
-	if c.USD > 0 {
-		in["usd"] = c.USD
-	} else {
-		in["tokens"] = c.Tokens
-	}
-	var out budgetRow
-	if err := e.ask("POST", "/budgets/extend", in, &out); err != nil {
+	in := web.Extension{Key: c.Key, USD: c.USD, Tokens: c.Tokens, IdempotencyKey: rand.Text()}
+	out, err := ask[web.BudgetView](e, "POST", to("/budgets/extend"), in)
+	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return e.printJSON(out)
 	}
 	return e.text(fmt.Sprintf("%s: %s of %s are spent, %s are left. Runs that wait for it try again.\n",
-		out.Key, out.amount(out.Spent), out.amount(out.Limit+out.Extension), out.amount(out.Left)))
+		out.Key, amount(out.Unit, out.Spent), amount(out.Unit, out.Limit+out.Extension), amount(out.Unit, out.Left)))
 }

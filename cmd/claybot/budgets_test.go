@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 )
 
 func TestBudgetCommands(t *testing.T) {
@@ -51,7 +52,7 @@ func TestSpentText(t *testing.T) {
 		"≥ $0.1200, 3 calls unpriced": {CostMicroUSD: 120_000, LLMCalls: 4, Unpriced: 3},
 		"unknown, 1 call unpriced":    {LLMCalls: 1, Unpriced: 1, Input: 5},
 	} {
-		if got := spentText(spentView{Usage: u}); got != want {
+		if got := spentText(storage.Spent{Usage: u}); got != want {
 			t.Errorf("%+v is %q, want %q", u, got, want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 const (
@@ -118,9 +119,7 @@ func (t *talk) resume(ctx context.Context) (<-chan event, []event, error) {
 func (t *talk) missed(ctx context.Context) ([]event, error) {
 	var all []event
 	for _, w := range t.waits {
-		var told struct {
-			Receipts []receipt `json:"receipts"`
-		}
+		var told web.ReceiptList
 		err := t.client.call(ctx, http.MethodGet, "/receipts?"+url.Values{"message": {string(w.id)}}.Encode(), nil, &told)
 		var r *refusal
 		if errors.As(err, &r) && r.status == http.StatusNotFound {
@@ -130,7 +129,7 @@ func (t *talk) missed(ctx context.Context) ([]event, error) {
 			return nil, err
 		}
 		for _, r := range told.Receipts {
-			events, err := r.events()
+			events, err := receiptEvents(r)
 			if err != nil {
 				return nil, err
 			}
@@ -140,23 +139,9 @@ func (t *talk) missed(ctx context.Context) ([]event, error) {
 	return all, nil
 }
 
-// A receipt is what became of a message, as far as a chat needs it.
-type receipt struct {
-	Message claybot.MessageID `json:"messageId"`
-	Run     *struct {
-		ID       claybot.RunID    `json:"runId"`
-		State    claybot.RunState `json:"state"`
-		Output   string           `json:"output"`
-		Awaiting *struct {
-			Questions []claybot.Question `json:"questions"`
-		} `json:"awaiting"`
-	} `json:"run"`
-	Replies []struct{} `json:"replies"`
-}
-
-// events are those that led to it: that a run has taken the message, and how that
+// receiptEvents are those that led to it: that a run has taken the message, and how that
 // stands now.
-func (r receipt) events() ([]event, error) {
+func receiptEvents(r web.ReceiptView) ([]event, error) {
 	if r.Run == nil {
 		return nil, nil
 	}

@@ -127,13 +127,7 @@ var asCommands = strings.NewReplacer(
 
 // words is the sentence of an error answer.
 func words(status int, body []byte) string {
-	var e struct {
-		Error struct {
-			Message string            `json:"message"`
-			Fix     string            `json:"fix"`
-			Fields  map[string]string `json:"fields"`
-		} `json:"error"`
-	}
+	var e web.Failure
 	if json.Unmarshal(body, &e) == nil && e.Error.Message != "" {
 		all := []string{e.Error.Message}
 		for _, name := range slices.Sorted(maps.Keys(e.Error.Fields)) {

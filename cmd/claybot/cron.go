@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
 )
 
 // lastFirings is how many of a task's firings `cron show` shows.
@@ -74,29 +76,18 @@ type (
 	cronDeleteCmd  struct{ taskRef }
 )
 
-// A taskList is the daemon's answer to GET /cron.
-type taskList struct {
-	Tasks    []connectors.Task    `json:"tasks"`
-	Problems []connectors.Problem `json:"problems"`
-}
-
 // Run lists the tasks.
 func (c cronListCmd) Run(e *env) error {
-	var list taskList
-	if err := e.ask("GET", "/cron", nil, &list); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(list)
-	}
-	if len(list.Tasks) == 0 {
-		if _, err := fmt.Fprintln(e.out, "There are no tasks; make one with: claybot cron add"); err != nil {
+	return show(e, c.JSON, to("/cron"), func(list web.TaskList) error {
+		if len(list.Tasks) == 0 {
+			if err := e.text("There are no tasks; make one with: claybot cron add\n"); err != nil {
+				return err
+			}
+		} else if err := e.table(taskTable(list.Tasks)); err != nil {
 			return err
 		}
-	} else if err := e.table(taskTable(list.Tasks)); err != nil {
-		return err
-	}
-	return e.problems(list.Problems)
+		return e.problems(list.Problems)
+	})
 }
 
 func taskTable(all []connectors.Task) [][]string {
@@ -140,19 +131,12 @@ func lastFiring(t connectors.Task) string {
 
 // Run shows a task.
 func (c cronShowCmd) Run(e *env) error {
-	path, err := taskPath(c.Ref, "ledger")
+	ledger, err := ask[web.LedgerPage](e, "GET", at(taskPath(c.Ref, "ledger")).with(url.Values{"limit": {fmt.Sprint(lastFirings)}}), nil)
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Task    connectors.Task     `json:"task"`
-		Firings []connectors.Firing `json:"firings"`
-	}{}
-	if err := e.ask("GET", fmt.Sprintf("%s?limit=%d", path, lastFirings), nil, &out); err != nil {
-		return err
-	}
-	var list taskList
-	if err := e.ask("GET", "/cron", nil, &list); err != nil {
+	list, err := ask[web.TaskList](e, "GET", to("/cron"), nil)
+	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(list.Tasks, func(t connectors.Task) bool { return t.Slug == c.Ref })
@@ -162,20 +146,23 @@ func (c cronShowCmd) Run(e *env) error {
 	if i < 0 {
 		return errors.New("the task was taken away just now")
 	}
-	out.Task = list.Tasks[i]
+	task := list.Tasks[i]
 	if c.JSON {
-		return e.printJSON(out)
+		return e.printJSON(struct {
+			Task connectors.Task `json:"task"`
+			web.LedgerPage
+		}{task, ledger})
 	}
-	if err := e.table(taskFields(out.Task)); err != nil {
+	if err := e.table(taskFields(task)); err != nil {
 		return err
 	}
-	if err := e.text("\n" + nextFive(out.Task.Next)); err != nil || len(out.Firings) == 0 {
+	if err := e.text("\n" + nextFive(task.Next)); err != nil || len(ledger.Firings) == 0 {
 		return err
 	}
 	if err := e.text("\n"); err != nil {
 		return err
 	}
-	return e.table(firingTable(out.Firings))
+	return e.table(firingTable(ledger.Firings))
 }
 
 // taskFields lists what is set in a task.
@@ -254,13 +241,10 @@ func firingTable(all []connectors.Firing) [][]string {
 
 // Run makes a task, or shows when it would fire.
 func (c cronAddCmd) Run(e *env) error {
-	in := struct {
-		connectors.TaskSpec
-		DryRun bool `json:"dry_run,omitempty"`
-	}{connectors.TaskSpec{
+	in := web.TaskRequest{TaskSpec: connectors.TaskSpec{
 		Name: c.Name, Description: c.Description, Schedule: c.Schedule, Every: c.Every, At: c.At, Timezone: c.Timezone,
 		Prompt: c.Prompt, Misfire: c.Misfire, Once: c.Once, Retries: c.Retries, Route: c.Route,
-	}, c.DryRun}
+	}, DryRun: c.DryRun}
 	var out connectors.Task // of a dry run, only when it fires
 	if err := e.ask("POST", "/cron", in, &out); err != nil {
 		return err
@@ -355,8 +339,8 @@ func (c cronRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var t connectors.Task
-	if err := e.ask("POST", path+"?key="+rand.Text(), nil, &t); err != nil {
+	t, err := ask[connectors.Task](e, "POST", to(path+"?key="+rand.Text()), nil)
+	if err != nil {
 		return err
 	}
 	return e.text(fmt.Sprintf("The task %s fires now; see how it goes with: claybot cron show %s\n", t.Slug, t.Slug))
@@ -364,12 +348,5 @@ func (c cronRunCmd) Run(e *env) error {
 
 // Run takes a task away.
 func (c cronDeleteCmd) Run(e *env) error {
-	path, err := taskPath(c.Ref)
-	if err != nil {
-		return err
-	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	return e.text("The task is taken away; its folder is in .done.\n")
+	return e.does("DELETE", at(taskPath(c.Ref)), nil, "The task is taken away; its folder is in .done.\n")
 }

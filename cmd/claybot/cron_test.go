@@ -92,7 +92,7 @@ func TestHeartbeatCommands(t *testing.T) {
 		{args: "heartbeat", asks: "GET /heartbeat", says: "tidy  Tidy up  2h       08:00-22:00  " + at + "  never\n"},
 		{args: "heartbeat|list", asks: "GET /heartbeat", says: "off   Off      default  -            off                  never\n"},
 		{args: "heartbeat", asks: "GET /heartbeat", says: "rest  Rest     default  -            rests: nobody wrote  " + at + "\nheartbeat/x.md:2: unknown key\n"},
-		{args: "heartbeat|run", asks: `POST /heartbeat/run?key=K {"ids":null}`, says: "runs 2 tasks now"},
+		{args: "heartbeat|run", asks: `POST /heartbeat/run?key=K {}`, says: "runs 2 tasks now"},
 		{args: "heartbeat|run|tidy|off", asks: `POST /heartbeat/run?key=K {"ids":["tidy","off"]}`, says: "runs 2 tasks now"},
 	})
 	d.wantJSON(t, `"stopped": "nobody wrote"`, "heartbeat", "--json")

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/web"
 )
 
 // subagentsScene shows an agent that starts helpers, waits for them, and hears
@@ -157,23 +159,18 @@ func (s *stage) records(ctx context.Context, look func(claybot.Record)) error {
 // more.
 func (s *stage) showAgents(ctx context.Context, n int) error {
 	for {
-		var list struct {
-			Agents []agentRow `json:"agents"`
-		}
+		var list web.AgentList
 		if err := s.client.call(ctx, "GET", "/agents", nil, &list); err != nil {
 			return err
 		}
-		busy := false
-		for _, a := range list.Agents {
-			busy = busy || a.busy()
-		}
-		if !busy && len(list.Agents) != n {
+		unfinished := slices.ContainsFunc(list.Agents, works)
+		if !unfinished && len(list.Agents) != n {
 			return fmt.Errorf("%d agents, want %d", len(list.Agents), n)
 		}
-		if !busy {
+		if !unfinished {
 			s.say("operator $", "claybot agents")
 			for _, b := range tree(list.Agents) {
-				s.say("", "%s%s  %s %s, %s", b.lines, b.ID, b.Type, b.who(), b.doing())
+				s.say("", "%s%s  %s %s, %s", b.lines, b.ID, b.Type, whose(b.AgentView), activity(b.AgentView))
 			}
 			return nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // The people of the scene: one on Telegram, one on Slack.
@@ -86,7 +87,7 @@ func (s *stage) pairing(ctx context.Context) error {
 	if _, err := s.tell(ctx, "hello, who are you?", 1); err != nil {
 		return err
 	}
-	var open pairing
+	var open web.PairingList
 	if err := s.client.call(ctx, "GET", "/pairing", nil, &open); err != nil {
 		return err
 	}

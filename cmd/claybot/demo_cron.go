@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/web"
 )
 
 // cronScene shows an agent that wakes by itself: a task at its time, one that
@@ -114,9 +115,7 @@ func (s *stage) onTime(ctx context.Context) error {
 // the ledger, and checks how many firings there are.
 func (s *stage) ledger(ctx context.Context, slug, state string, n int) error {
 	for {
-		var out struct {
-			Firings []connectors.Firing `json:"firings"`
-		}
+		var out web.LedgerPage
 		if err := s.client.call(ctx, "GET", "/cron/"+slug+"/ledger", nil, &out); err != nil {
 			return err
 		}
@@ -185,10 +184,7 @@ func (s *stage) brokenFile(ctx context.Context) error {
 		return err
 	}
 	for {
-		var out struct {
-			Tasks    []connectors.Task    `json:"tasks"`
-			Problems []connectors.Problem `json:"problems"`
-		}
+		var out web.TaskList
 		if err := s.client.call(ctx, "GET", "/cron", nil, &out); err != nil {
 			return err
 		}

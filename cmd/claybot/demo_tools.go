@@ -184,9 +184,7 @@ func tryImage(ctx context.Context, engine *docker.Provider, image string) error 
 
 // clear takes the workspaces of the scene away, with their files.
 func (t *toolsPlay) clear(ctx context.Context, s *stage) error {
-	var list struct {
-		Workspaces []web.WorkspaceView `json:"workspaces"`
-	}
+	var list web.WorkspaceList
 	if err := s.client.call(ctx, "GET", "/workspaces", nil, &list); err != nil {
 		return err
 	}

@@ -135,9 +135,7 @@ func (t *toolsPlay) edited(ctx context.Context, s *stage) error {
 // served shows a tool of an MCP server: claybot's own.
 func (t *toolsPlay) served(ctx context.Context, s *stage) error {
 	err := poll(ctx, func() (bool, error) {
-		var list struct {
-			Servers []web.ServerView `json:"servers"`
-		}
+		var list web.ServerList
 		err := s.client.call(ctx, "GET", "/servers", nil, &list)
 		return len(list.Servers) == 1 && list.Servers[0].State == mcp.StateConnected, err
 	})
@@ -216,7 +214,7 @@ func (t *toolsPlay) extend(ctx context.Context, s *stage, after int) error {
 	}
 	var asked storage.OpenQuestion
 	err = poll(ctx, func() (bool, error) {
-		var list questionList
+		var list web.QuestionList
 		err := s.client.call(ctx, "GET", "/questions", nil, &list)
 		i := slices.IndexFunc(list.Questions, func(q storage.OpenQuestion) bool { return strings.HasPrefix(q.Text, "Extend") })
 		if i >= 0 {
@@ -237,9 +235,7 @@ func (t *toolsPlay) ledger(ctx context.Context, s *stage) error {
 	if err := s.quiet(ctx); err != nil {
 		return err
 	}
-	var list struct {
-		Usage []spentView `json:"usage"`
-	}
+	var list web.UsageReport
 	if err := s.client.call(ctx, "GET", "/usage?by=owner&from="+time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), nil, &list); err != nil {
 		return err
 	}
@@ -257,9 +253,7 @@ func (t *toolsPlay) ledger(ctx context.Context, s *stage) error {
 	if in != counted || out != answered {
 		return fmt.Errorf("the ledger has %d and %d tokens", in, out)
 	}
-	var budgets struct {
-		Budgets []budgetRow `json:"budgets"`
-	}
+	var budgets web.BudgetList
 	if err := s.client.call(ctx, "GET", "/budgets?limit=50", nil, &budgets); err != nil {
 		return err
 	}
@@ -267,7 +261,7 @@ func (t *toolsPlay) ledger(ctx context.Context, s *stage) error {
 		return fmt.Errorf("%d budgets, want 1", len(budgets.Budgets))
 	}
 	b := budgets.Budgets[0]
-	s.say("operator $", "claybot budgets: %s of %s + %s are spent", b.amount(b.Spent), b.amount(b.Limit), b.amount(b.Extension))
+	s.say("operator $", "claybot budgets: %s of %s + %s are spent", amount(b.Unit, b.Spent), amount(b.Unit, b.Limit), amount(b.Unit, b.Extension))
 	if b.Spent != thrifty || b.Reserved != 0 || b.Extension == 0 || b.Spent > b.Limit+b.Extension {
 		return fmt.Errorf("the budget says %+v, the ledger %d", b, thrifty)
 	}

@@ -44,7 +44,7 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 
 // doors builds the web server and what is behind it.
 func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
-	desk := operator{d.system, d.system.People, d.system.Profiles, d.system.Questions, d.system.Subagents, func() configs.Access { return d.config.Load().Access }, d.removePlaces}
+	backend := operator{d.system, d.system.People, func() configs.Access { return d.config.Load().Access }, d.removePlaces}.backend()
 	chat := d.page.Handler(d.system, web.User)
 	routes := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
@@ -55,13 +55,13 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 		{Pattern: "/terminal/", Scope: web.Operate, Handler: terminal.Handler(d.system, web.User), Local: true},
 	}
 	routes = append(routes, api.Routes(api.Config{
-		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
+		Backend: backend, Tasks: d.box.tasks, Beats: d.box.beats, Tooling: d.tooling(), Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
 		Marks:    d.db,
 		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
 		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
-		Desk: desk, Tasks: d.box.tasks, Beats: d.box.beats, Shop: workshop{d}, Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
+		Backend: backend, Tasks: d.box.tasks, Beats: d.box.beats, Tooling: d.tooling(), Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
 	})...)
 	routes = append(routes, d.metrics.Routes()...)
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -20,12 +18,6 @@ type graphCmd struct {
 
 type graphShowCmd struct {
 	Name string `arg:"" optional:"" help:"Of one graph. Default: all."`
-}
-
-// A graphView is a graph as the daemon shows it.
-type graphView struct {
-	Name    string `json:"name"`
-	Mermaid string `json:"mermaid"`
 }
 
 // Run prints the graphs of the running daemon or, without one, of this program.
@@ -63,16 +55,14 @@ func (c graphShowCmd) Run(e *env) error {
 
 // graphs are those of the daemon that the flags and the environment mean or,
 // when none runs, those that one would have.
-func (e *env) graphs() ([]graphView, error) {
+func (e *env) graphs() ([]web.Drawing, error) {
 	c, _, err := e.load()
 	if err == nil {
 		if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
-			return drawAll(shapes()), nil
+			return web.DrawAll(shapes()), nil
 		}
 	}
-	var out struct {
-		Graphs []graphView `json:"graphs"`
-	}
+	var out web.Drawings
 	err = e.ask("GET", "/graphs", nil, &out)
 	return out.Graphs, err
 }
@@ -85,13 +75,4 @@ func shapes() map[string]runs.Shape {
 		claybot.EngineUndo:    plan.NewUndo(plan.Config{}).Shape(),
 		claybot.EngineExplore: explore.New(explore.Config{}).Shape(),
 	}
-}
-
-// drawAll draws graphs in the order of their names.
-func drawAll(all map[string]runs.Shape) []graphView {
-	var out []graphView
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, graphView{name, all[name].Mermaid()})
-	}
-	return out
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
 )
 
 type heartbeatCmd struct {
@@ -24,24 +25,16 @@ type (
 
 // Run lists the tasks of the heartbeat.
 func (c heartbeatListCmd) Run(e *env) error {
-	var out struct {
-		Beats    []connectors.Beat    `json:"beats"`
-		Problems []connectors.Problem `json:"problems"`
-	}
-	if err := e.ask("GET", "/heartbeat", nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Beats) == 0 {
-		if _, err := fmt.Fprintln(e.out, "The heartbeat has no tasks."); err != nil {
+	return show(e, c.JSON, to("/heartbeat"), func(out web.BeatList) error {
+		if len(out.Beats) == 0 {
+			if err := e.text("The heartbeat has no tasks.\n"); err != nil {
+				return err
+			}
+		} else if err := e.table(beatTable(out.Beats)); err != nil {
 			return err
 		}
-	} else if err := e.table(beatTable(out.Beats)); err != nil {
-		return err
-	}
-	return e.problems(out.Problems)
+		return e.problems(out.Problems)
+	})
 }
 
 func beatTable(all []connectors.Beat) [][]string {
@@ -67,17 +60,13 @@ func beatTable(all []connectors.Beat) [][]string {
 
 // Run runs tasks of the heartbeat.
 func (c heartbeatRunCmd) Run(e *env) error {
-	var out struct {
-		Tasks int `json:"tasks"`
-	}
-	err := e.ask("POST", "/heartbeat/run?key="+rand.Text(), map[string]any{"ids": c.IDs}, &out)
+	var out web.BeatDone
+	err := e.ask("POST", "/heartbeat/run?key="+rand.Text(), web.BeatRequest{IDs: c.IDs}, &out)
 	if err != nil {
 		return err
 	}
 	if out.Tasks == 0 {
-		_, err = fmt.Fprintln(e.out, "There is nothing to run.")
-		return err
+		return e.text("There is nothing to run.\n")
 	}
-	_, err = fmt.Fprintf(e.out, "The heartbeat runs %s now.\n", count(out.Tasks, "task"))
-	return err
+	return e.text(fmt.Sprintf("The heartbeat runs %s now.\n", count(out.Tasks, "task")))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 type inboxCmd struct {
@@ -26,50 +27,21 @@ type (
 	}
 )
 
-// An inboxView is what waits for an agent, and its unfinished run.
-type inboxView struct {
-	Waiting []struct {
-		ID     claybot.MessageID   `json:"id"`
-		Type   claybot.MessageType `json:"type"`
-		Kind   claybot.SystemKind  `json:"kind,omitempty"`
-		From   claybot.Sender      `json:"from,omitzero"`
-		Text   string              `json:"text"`
-		At     claybot.Time        `json:"at"`
-		Silent bool                `json:"silent,omitempty"`
-	} `json:"waiting"`
-	Run *struct {
-		ID       claybot.RunID     `json:"id"`
-		State    claybot.RunState  `json:"state"`
-		Started  claybot.Time      `json:"started"`
-		Awaiting *claybot.Awaiting `json:"awaiting,omitempty"`
-	} `json:"run,omitempty"`
-}
-
 // Run shows an inbox.
 func (c inboxShowCmd) Run(e *env) error {
-	path, err := agentPath(c.Agent, "inbox")
-	if err != nil {
-		return err
-	}
-	var v inboxView
-	if err := e.ask("GET", path, nil, &v); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(v)
-	}
-	if _, err := fmt.Fprintln(e.out, v.work()); err != nil {
-		return err
-	}
-	if len(v.Waiting) == 0 {
-		_, err := fmt.Fprintln(e.out, "Nothing waits.")
-		return err
-	}
-	return e.table(v.rows())
+	return show(e, c.JSON, at(agentPath(c.Agent, "inbox")), func(v web.InboxView) error {
+		if _, err := fmt.Fprintln(e.out, workLine(v)); err != nil {
+			return err
+		}
+		if len(v.Waiting) == 0 {
+			return e.text("Nothing waits.\n")
+		}
+		return e.table(waitingTable(v))
+	})
 }
 
-// work says what the agent is doing.
-func (v inboxView) work() string {
+// workLine says what the agent is doing.
+func workLine(v web.InboxView) string {
 	switch r := v.Run; {
 	case r == nil:
 		return "No run is unfinished."
@@ -81,7 +53,7 @@ func (v inboxView) work() string {
 	}
 }
 
-func (v inboxView) rows() [][]string {
+func waitingTable(v web.InboxView) [][]string {
 	rows := [][]string{{"AT", "KIND", "FROM", "MESSAGE", "TEXT"}}
 	for _, m := range v.Waiting {
 		kind := cmp.Or(string(m.Kind), string(m.Type))
@@ -96,10 +68,6 @@ func (v inboxView) rows() [][]string {
 
 // Run drops messages.
 func (c inboxDropCmd) Run(e *env) error {
-	path, err := agentPath(c.Agent, "inbox")
-	if err != nil {
-		return err
-	}
 	q := url.Values{}
 	for _, id := range c.Messages {
 		if strings.TrimSpace(string(id)) == "" { // or the daemon would be asked to drop all
@@ -107,18 +75,12 @@ func (c inboxDropCmd) Run(e *env) error {
 		}
 		q.Add("message", string(id))
 	}
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	var out struct {
-		Dropped []claybot.MessageID `json:"dropped"`
-	}
-	if err := e.ask("DELETE", path, nil, &out); err != nil {
+	out, err := ask[web.Dropped](e, "DELETE", at(agentPath(c.Agent, "inbox")).with(q), nil)
+	if err != nil {
 		return err
 	}
 	if len(out.Dropped) == 0 {
-		_, err = fmt.Fprintln(e.out, "Nothing was dropped: no such message waits.")
-		return err
+		return e.text("Nothing was dropped: no such message waits.\n")
 	}
 	for _, id := range out.Dropped {
 		if _, err := fmt.Fprintln(e.out, "dropped", plain(string(id))); err != nil {

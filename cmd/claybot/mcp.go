@@ -61,10 +61,8 @@ func (mcpServeCmd) Run(e *env) error {
 
 // Run lists servers.
 func (c mcpListCmd) Run(e *env) error {
-	var out struct {
-		Servers []web.ServerView `json:"servers"`
-	}
-	if err := e.ask("GET", "/servers", nil, &out); err != nil {
+	out, err := ask[web.ServerList](e, "GET", to("/servers"), nil)
+	if err != nil {
 		return err
 	}
 	if c.JSON {
@@ -103,18 +101,13 @@ func (c mcpAllowCmd) Run(e *env) error {
 			return err
 		}
 	}
-	if err := e.ask("POST", "/servers/"+c.Server+"/allow", map[string]string{"tool": c.Tool, "hash": c.Hash}, nil); err != nil {
-		return err
-	}
-	return e.text("Allowed as it is now.\n")
+	return e.does("POST", to("/servers/"+c.Server+"/allow"), web.ServerAllow{Tool: c.Tool, Hash: c.Hash}, "Allowed as it is now.\n")
 }
 
 // show prints what is about to be allowed, which is then all that can be.
 func (c *mcpAllowCmd) show(e *env) error {
-	var out struct {
-		Servers []web.ServerView `json:"servers"`
-	}
-	if err := e.ask("GET", "/servers", nil, &out); err != nil {
+	out, err := ask[web.ServerList](e, "GET", to("/servers"), nil)
+	if err != nil {
 		return err
 	}
 	c.Hash = "none" // what nobody has seen is refused with the daemon's words

@@ -54,15 +54,12 @@ func mcpRoutes(dir string, log *slog.Logger) []web.Route {
 func (a mcpAgents) List(ctx context.Context) ([]mcp.AgentInfo, error) {
 	var all []mcp.AgentInfo
 	for after := ""; ; {
-		var page struct {
-			Agents []agentRow `json:"agents"`
-			Next   string     `json:"next"`
-		}
+		var page web.AgentList
 		if err := a.client.call(ctx, "GET", "/agents?"+url.Values{"limit": {"500"}, "after": {after}}.Encode(), nil, &page); err != nil {
 			return nil, err
 		}
 		for _, row := range page.Agents {
-			all = append(all, mcp.AgentInfo{ID: row.ID, Type: string(row.Type), Name: cmp.Or(row.Name, row.who()), State: row.State})
+			all = append(all, mcp.AgentInfo{ID: row.ID, Type: string(row.Type), Name: cmp.Or(row.Name, whose(row)), State: row.State})
 		}
 		if after = page.Next; after == "" {
 			return all, nil
@@ -72,17 +69,11 @@ func (a mcpAgents) List(ctx context.Context) ([]mcp.AgentInfo, error) {
 
 // Ask implements mcp.Agents.
 func (a mcpAgents) Ask(ctx context.Context, q mcp.Ask) (mcp.Asked, error) {
-	in := map[string]any{"text": q.Text, "idempotencyKey": q.Key}
-	switch {
-	case q.Agent != "":
-		in["agentId"] = q.Agent
-	case q.Conversation != "":
-		in["descriptor"] = map[string]string{"channelId": "mcp/" + a.who + "/" + q.Conversation}
+	in := web.StartRequest{Text: q.Text, Key: q.Key, AgentID: q.Agent}
+	if q.Agent == "" && q.Conversation != "" {
+		in.Descriptor = &web.Target{ChannelID: "mcp/" + a.who + "/" + q.Conversation}
 	}
-	var out struct {
-		Run   claybot.RunID   `json:"runId"`
-		Agent claybot.AgentID `json:"agentId"`
-	}
+	var out web.Accepted
 	err := a.client.call(ctx, "POST", "/agents/runs", in, &out)
 	return mcp.Asked{Run: out.Run, Agent: out.Agent}, err
 }
@@ -181,12 +172,7 @@ func (a mcpAgents) Run(ctx context.Context, run claybot.RunID) (mcp.RunInfo, err
 	if err != nil {
 		return mcp.RunInfo{}, err
 	}
-	var v struct {
-		runView
-		Awaiting *struct {
-			Questions []claybot.Question `json:"questions"`
-		} `json:"awaiting"`
-	}
+	var v web.RunView
 	if err := a.client.call(ctx, "GET", path, nil, &v); err != nil {
 		return mcp.RunInfo{}, err
 	}
@@ -229,10 +215,7 @@ func (a mcpAgents) records(ctx context.Context, agent claybot.AgentID) ([]claybo
 	}
 	var all []claybot.Record
 	for after := ""; ; {
-		var page struct {
-			Records []claybot.Record `json:"records"`
-			Next    string           `json:"next"`
-		}
+		var page web.HistoryPage
 		if err := a.client.call(ctx, "GET", path+"?"+url.Values{"limit": {"500"}, "after": {after}}.Encode(), nil, &page); err != nil {
 			return nil, err
 		}

@@ -8,49 +8,25 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 type nodesCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// A nodeRow is one process as the daemon tells of it.
-type nodeRow struct {
-	ID           string            `json:"id"`
-	Name         string            `json:"name"`
-	Addr         string            `json:"addr,omitempty"`
-	State        storage.NodeState `json:"state"`
-	Version      string            `json:"version"`
-	Started      claybot.Time      `json:"startedAt"`
-	Seen         claybot.Time      `json:"seenAt,omitempty"`
-	Working      int               `json:"working"`
-	MaxRuns      int               `json:"maxRuns"`
-	Skew         int64             `json:"skewMs"`
-	Claims       []string          `json:"claims"`
-	Destinations int               `json:"destinations"`
-	Lease        int64             `json:"leaseMs,omitempty"`
-	Doubt        string            `json:"doubt,omitempty"`
-}
-
 // Run lists the processes that share the store.
 func (c nodesCmd) Run(e *env) error {
-	var out struct {
-		Nodes []nodeRow `json:"nodes"`
-	}
-	if err := e.ask("GET", "/nodes", nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if err := e.table(nodeTable(out.Nodes, time.Now())); err != nil {
-		return err
-	}
-	return e.text(nodeDoubts(out.Nodes))
+	return show(e, c.JSON, to("/nodes"), func(out web.NodeList) error {
+		if err := e.table(nodeTable(out.Nodes, time.Now())); err != nil {
+			return err
+		}
+		return e.text(nodeDoubts(out.Nodes))
+	})
 }
 
 // nodeDoubts says what is wrong with the nodes that are marked in the table.
-func nodeDoubts(all []nodeRow) string {
+func nodeDoubts(all []web.NodeView) string {
 	var b strings.Builder
 	for _, n := range all {
 		if n.Doubt != "" {
@@ -64,7 +40,7 @@ func nodeDoubts(all []nodeRow) string {
 }
 
 // nodeTable are nodes for a person to read.
-func nodeTable(all []nodeRow, now time.Time) [][]string {
+func nodeTable(all []web.NodeView, now time.Time) [][]string {
 	rows := [][]string{{"NAME", "STATE", "VERSION", "SINCE", "LAST BEAT", "WORKS ON", "CLOCK", "DOES ALONE", "ID"}}
 	for _, n := range all {
 		works, clock := fmt.Sprintf("%d of %d", n.Working, n.MaxRuns), skewed(n.Skew)
@@ -76,14 +52,14 @@ func nodeTable(all []nodeRow, now time.Time) [][]string {
 			state += " !"
 		}
 		rows = append(rows, []string{
-			n.Name, state, n.Version, moment(n.Started.Time()), beaten(n.Seen, now), works, clock, n.alone(), n.ID,
+			n.Name, state, n.Version, moment(n.Started.Time()), beaten(n.Seen, now), works, clock, alone(n), n.ID,
 		})
 	}
 	return rows
 }
 
 // alone is what no other node does now.
-func (n nodeRow) alone() string {
+func alone(n web.NodeView) string {
 	parts := n.Claims
 	if n.Destinations > 0 {
 		parts = append(parts[:len(parts):len(parts)], "sends to "+count(n.Destinations, "destination"))

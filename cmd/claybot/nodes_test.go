@@ -9,6 +9,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 func TestNodeTable(t *testing.T) {
@@ -16,32 +17,32 @@ func TestNodeTable(t *testing.T) {
 	at := func(ago time.Duration) claybot.Time { return claybot.At(now.Add(-ago)) }
 	since := moment(at(0).Time())
 	for name, tt := range map[string]struct {
-		node nodeRow
+		node web.NodeView
 		want []string
 	}{
 		"live": {
-			nodeRow{ID: "a/1", Name: "a", State: storage.NodeLive, Version: "v1", Seen: at(2 * time.Second), Working: 3, MaxRuns: 9, Claims: []string{"telegram/42", "mend"}, Destinations: 1},
+			web.NodeView{ID: "a/1", Name: "a", State: storage.NodeLive, Version: "v1", Seen: at(2 * time.Second), Working: 3, MaxRuns: 9, Claims: []string{"telegram/42", "mend"}, Destinations: 1},
 			[]string{"a", "live", "v1", since, "2s ago", "3 of 9", "ok", "telegram/42, mend, sends to 1 destination", "a/1"},
 		},
-		"ahead":              {nodeRow{Name: "b", State: storage.NodeDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
-		"behind":             {nodeRow{Name: "b", State: storage.NodeLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
-		"lost":               {nodeRow{Name: "c", State: storage.NodeLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
-		"set up wrongly":     {nodeRow{Name: "e", State: storage.NodeLive, Doubt: "x."}, []string{"e", "live !", "", since, "-", "0 of 0", "ok", "-", ""}},
-		"a beat that is new": {nodeRow{Name: "d", State: storage.NodeGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
+		"ahead":              {web.NodeView{Name: "b", State: storage.NodeDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
+		"behind":             {web.NodeView{Name: "b", State: storage.NodeLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
+		"lost":               {web.NodeView{Name: "c", State: storage.NodeLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
+		"set up wrongly":     {web.NodeView{Name: "e", State: storage.NodeLive, Doubt: "x."}, []string{"e", "live !", "", since, "-", "0 of 0", "ok", "-", ""}},
+		"a beat that is new": {web.NodeView{Name: "d", State: storage.NodeGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
 	} {
 		tt.node.Started = at(0)
-		if got := nodeTable([]nodeRow{tt.node}, now)[1]; !slices.Equal(got, tt.want) {
+		if got := nodeTable([]web.NodeView{tt.node}, now)[1]; !slices.Equal(got, tt.want) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, tt.want)
 		}
 	}
 }
 
 func TestNodeDoubts(t *testing.T) {
-	got := nodeDoubts([]nodeRow{{Name: "a", ID: "a/1"}, {Name: "b", ID: "b/1", Doubt: "Mend it."}, {Name: "c", ID: "c/1", Doubt: "And this."}})
+	got := nodeDoubts([]web.NodeView{{Name: "a", ID: "a/1"}, {Name: "b", ID: "b/1", Doubt: "Mend it."}, {Name: "c", ID: "c/1", Doubt: "And this."}})
 	if want := "\n! b (b/1): Mend it.\n! c (c/1): And this.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := nodeDoubts([]nodeRow{{Name: "a"}}); got != "" {
+	if got := nodeDoubts([]web.NodeView{{Name: "a"}}); got != "" {
 		t.Errorf("nothing is wrong: %q", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 type notesCmd struct {
@@ -42,8 +43,8 @@ func (n notesOf) scope() (string, error) {
 	return "", usageError{errors.New("say whose notes: --agent, --owner or --global")}
 }
 
-// query is that of a path below /notes.
-func (n notesOf) query(more ...string) (string, error) {
+// at is what the daemon has at a path below /notes, with further values of the query.
+func (n notesOf) at(path string, more ...string) resource {
 	scope, err := n.scope()
 	q := url.Values{"scope": {scope}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -51,7 +52,7 @@ func (n notesOf) query(more ...string) (string, error) {
 			q.Set(more[i], more[i+1])
 		}
 	}
-	return "?" + q.Encode(), err
+	return resource{path + "?" + q.Encode(), err}
 }
 
 type (
@@ -84,27 +85,13 @@ type (
 
 // Run lists notes.
 func (c notesListCmd) Run(e *env) error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	var out struct {
-		Notes []storage.Memory `json:"notes"`
-	}
-	if err := e.ask("GET", "/notes"+q, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Notes) == 0 {
-		return e.text("There are no notes.\n")
-	}
-	rows := [][]string{{"PATH", "BYTES", "CHANGED", "BY", "TITLE"}}
-	for _, m := range out.Notes {
-		rows = append(rows, []string{m.Path, strconv.FormatInt(m.Size, 10), m.At.Time().Local().Format(time.DateTime), changer(m.MemoryChange), m.Title})
-	}
-	return e.table(rows)
+	return show(e, c.JSON, c.at("/notes"), func(out web.NoteList) error {
+		rows := [][]string{{"PATH", "BYTES", "CHANGED", "BY", "TITLE"}}
+		for _, m := range out.Notes {
+			rows = append(rows, []string{m.Path, strconv.FormatInt(m.Size, 10), m.At.Time().Local().Format(time.DateTime), changer(m.MemoryChange), m.Title})
+		}
+		return e.list(rows, "There are no notes.\n")
+	})
 }
 
 // changer tells who made a change, and whether strangers had a part in it.
@@ -121,18 +108,9 @@ func changer(by storage.MemoryChange) string {
 
 // Run prints a note.
 func (c notesReadCmd) Run(e *env) error {
-	q, err := c.query("path", c.Path)
-	if err != nil {
-		return err
-	}
-	var m storage.Memory
-	if err := e.ask("GET", "/notes/note"+q, nil, &m); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(m)
-	}
-	return e.text(strings.TrimSuffix(m.Text, "\n") + "\n")
+	return show(e, c.JSON, c.at("/notes/note", "path", c.Path), func(m storage.Memory) error {
+		return e.text(strings.TrimSuffix(m.Text, "\n") + "\n")
+	})
 }
 
 // maxNoteInput is the most bytes of a note that are sent; the daemon takes fewer.
@@ -140,85 +118,46 @@ const maxNoteInput = 1 << 20
 
 // Run writes a note.
 func (c notesWriteCmd) Run(e *env) error {
-	q, err := c.query("path", c.Path)
-	if err != nil {
-		return err
-	}
 	text, err := io.ReadAll(io.LimitReader(e.in, maxNoteInput))
 	if err != nil {
 		return fmt.Errorf("read the note: %w", err)
 	}
-	if err := e.ask("PUT", "/notes/note"+q, map[string]string{"text": string(text)}, nil); err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("Noted in %s.\n", c.Path))
+	return e.does("PUT", c.at("/notes/note", "path", c.Path), web.NoteText{Text: string(text)}, fmt.Sprintf("Noted in %s.\n", c.Path))
 }
 
 // Run deletes a note.
 func (c notesDeleteCmd) Run(e *env) error {
-	q, err := c.query("path", c.Path)
-	if err != nil {
-		return err
-	}
-	if err := e.ask("DELETE", "/notes/note"+q, nil, nil); err != nil {
-		return err
-	}
-	return e.text("It is deleted. Its versions stay; claybot notes revert brings one back.\n")
+	return e.does("DELETE", c.at("/notes/note", "path", c.Path), nil, "It is deleted. Its versions stay; claybot notes revert brings one back.\n")
 }
 
 // Run finds notes.
 func (c notesSearchCmd) Run(e *env) error {
-	q, err := c.query("q", strings.Join(c.Words, " "))
-	if err != nil {
-		return err
-	}
-	var out struct {
-		Notes []storage.FoundMemory `json:"notes"`
-	}
-	if err := e.ask("GET", "/notes/search"+q, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Notes) == 0 {
-		return e.text("No note has these words.\n")
-	}
-	for _, f := range out.Notes {
-		if err := e.text(fmt.Sprintf("%s\n    %s\n", f.Path, strings.Join(strings.Fields(f.Excerpt), " "))); err != nil {
-			return err
+	return show(e, c.JSON, c.at("/notes/search", "q", strings.Join(c.Words, " ")), func(out web.FoundNotes) error {
+		if len(out.Notes) == 0 {
+			return e.text("No note has these words.\n")
 		}
-	}
-	return nil
+		for _, f := range out.Notes {
+			if err := e.text(fmt.Sprintf("%s\n    %s\n", f.Path, strings.Join(strings.Fields(f.Excerpt), " "))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Run shows versions.
 func (c notesHistoryCmd) Run(e *env) error {
-	q, err := c.query("path", c.Path)
-	if err != nil {
-		return err
-	}
-	var out struct {
-		Versions []storage.MemoryVersion `json:"versions"`
-	}
-	if err := e.ask("GET", "/notes/versions"+q, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Versions) == 0 {
-		return e.text("Nothing is known of that note.\n")
-	}
-	rows := [][]string{{"VERSION", "PATH", "BYTES", "AT", "BY", "TITLE"}}
-	for _, v := range out.Versions {
-		size := strconv.FormatInt(v.Size, 10)
-		if v.Gone {
-			size = "deleted"
+	return show(e, c.JSON, c.at("/notes/versions", "path", c.Path), func(out web.NoteVersions) error {
+		rows := [][]string{{"VERSION", "PATH", "BYTES", "AT", "BY", "TITLE"}}
+		for _, v := range out.Versions {
+			size := strconv.FormatInt(v.Size, 10)
+			if v.Gone {
+				size = "deleted"
+			}
+			rows = append(rows, []string{strconv.FormatInt(v.Version, 10), v.Path, size, v.At.Time().Local().Format(time.DateTime), changer(v.MemoryChange), v.Title})
 		}
-		rows = append(rows, []string{strconv.FormatInt(v.Version, 10), v.Path, size, v.At.Time().Local().Format(time.DateTime), changer(v.MemoryChange), v.Title})
-	}
-	return e.table(rows)
+		return e.list(rows, "Nothing is known of that note.\n")
+	})
 }
 
 // Run reverts a note.
@@ -227,8 +166,5 @@ func (c notesRevertCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.ask("POST", "/notes/revert", map[string]any{"scope": scope, "version": c.Version}, nil); err != nil {
-		return err
-	}
-	return e.text("Done.\n")
+	return e.does("POST", to("/notes/revert"), web.NoteRevert{Scope: scope, Version: c.Version}, "Done.\n")
 }

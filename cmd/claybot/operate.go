@@ -33,6 +33,62 @@ func (e *env) ask(method, path string, in, out any) error {
 	return c.call(ctx, method, path, in, out)
 }
 
+// A resource is a path of the daemon, or what is wrong with an id in it.
+type resource struct {
+	path string
+	err  error
+}
+
+func to(p string) resource            { return resource{path: p} }
+func at(p string, err error) resource { return resource{p, err} }
+
+// with is r with a query, if there is any.
+func (r resource) with(q url.Values) resource {
+	if len(q) > 0 {
+		r.path += "?" + q.Encode()
+	}
+	return r
+}
+
+// ask calls the daemon once and returns its answer.
+func ask[T any](e *env, method string, r resource, in any) (out T, err error) {
+	if r.err != nil {
+		return out, r.err
+	}
+	return out, e.ask(method, r.path, in, &out)
+}
+
+// show prints what the daemon has at r: as JSON, or as say does.
+func show[T any](e *env, asJSON bool, r resource, say func(T) error) error {
+	out, err := ask[T](e, "GET", r, nil)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return e.printJSON(out)
+	}
+	return say(out)
+}
+
+// does calls the daemon and then prints words.
+func (e *env) does(method string, r resource, in any, words string) error {
+	if r.err != nil {
+		return r.err
+	}
+	if err := e.ask(method, r.path, in, nil); err != nil {
+		return err
+	}
+	return e.text(words)
+}
+
+// list is table, or the words for an empty one.
+func (e *env) list(rows [][]string, empty string) error {
+	if len(rows) == 1 {
+		return e.text(empty)
+	}
+	return e.table(rows)
+}
+
 // printJSON prints v as indented JSON.
 func (e *env) printJSON(v any) error {
 	enc := json.NewEncoder(e.out)
@@ -101,63 +157,58 @@ type statusCmd struct {
 
 // Run prints how the daemon is doing.
 func (c statusCmd) Run(e *env) error {
-	var st agentsystem.Status
-	if err := e.ask("GET", "/status", nil, &st); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(st)
-	}
-	rows := [][]string{
-		{"version", st.Version},
-		{"uptime", st.Uptime},
-		{"node", nodeLine(cmp.Or(st.Node, new(agentsystem.NodeStatus)))},
-		{"access", string(st.Access.Mode)},
-		{"model", modelLine(st.Model)},
-	}
-	rows = append(rows, startRows(st)...)
-	if st.Unwell != "" {
-		rows = append(rows, []string{"unwell", st.Unwell})
-	}
-	rows = append(rows, diskRows(st)...)
-	rows = append(rows, figureRows(st, time.Now())...)
-	rows = append(rows, faultRows(st)...)
-	for _, x := range st.Connectors {
-		rows = append(rows, []string{x.Name, connectorLine(x)})
-	}
-	for _, x := range st.Sinks {
-		line := "told of everything"
-		if x.Backlog > 0 {
-			line = count(x.Backlog, "run") + " to tell of"
+	return show(e, c.JSON, to("/status"), func(st agentsystem.Status) error {
+		rows := [][]string{
+			{"version", st.Version},
+			{"uptime", st.Uptime},
+			{"node", nodeLine(cmp.Or(st.Node, new(agentsystem.NodeStatus)))},
+			{"access", string(st.Access.Mode)},
+			{"model", modelLine(st.Model)},
 		}
-		if x.Error != "" {
-			line += ": " + x.Error
+		rows = append(rows, startRows(st)...)
+		if st.Unwell != "" {
+			rows = append(rows, []string{"unwell", st.Unwell})
 		}
-		rows = append(rows, []string{"sink " + x.Name, line})
-	}
-	for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
-		x := st.Checks[what]
-		line := x.Text + " (" + moment(x.At.Time()) + ")"
-		if x.Problem {
-			line = "PROBLEM: " + line
+		rows = append(rows, diskRows(st)...)
+		rows = append(rows, figureRows(st, time.Now())...)
+		rows = append(rows, faultRows(st)...)
+		for _, x := range st.Connectors {
+			rows = append(rows, []string{x.Name, connectorLine(x)})
 		}
-		rows = append(rows, []string{"check " + what, line})
-	}
-	for _, x := range st.Settings {
-		line := x.Text
-		if x.Next != "" {
-			line += "; " + x.Next
+		for _, x := range st.Sinks {
+			line := "told of everything"
+			if x.Backlog > 0 {
+				line = count(x.Backlog, "run") + " to tell of"
+			}
+			if x.Error != "" {
+				line += ": " + x.Error
+			}
+			rows = append(rows, []string{"sink " + x.Name, line})
 		}
-		rows = append(rows, []string{"setting", line})
-	}
-	for _, x := range st.Servers {
-		line := x.State
-		if x.Err != "" {
-			line += ": " + x.Err
+		for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
+			x := st.Checks[what]
+			line := x.Text + " (" + moment(x.At.Time()) + ")"
+			if x.Problem {
+				line = "PROBLEM: " + line
+			}
+			rows = append(rows, []string{"check " + what, line})
 		}
-		rows = append(rows, []string{"MCP server " + x.Name, line})
-	}
-	return e.table(rows)
+		for _, x := range st.Settings {
+			line := x.Text
+			if x.Next != "" {
+				line += "; " + x.Next
+			}
+			rows = append(rows, []string{"setting", line})
+		}
+		for _, x := range st.Servers {
+			line := x.State
+			if x.Err != "" {
+				line += ": " + x.Err
+			}
+			rows = append(rows, []string{"MCP server " + x.Name, line})
+		}
+		return e.table(rows)
+	})
 }
 
 // startRows say what claybot may have, and how it comes back after it died.
@@ -266,14 +317,14 @@ type openCmd struct{}
 
 // Run prints a link that logs one browser in.
 func (openCmd) Run(e *env) error {
-	var link web.LoginLink
-	if err := e.ask("POST", "/login-link", nil, &link); err != nil {
+	link, err := ask[web.LoginLink](e, "POST", to("/login-link"), nil)
+	if err != nil {
 		return err
 	}
 	if link.Alone {
 		fmt.Fprintln(e.err, "claybot: the database cannot be reached, so the link works on this node only")
 	}
-	_, err := fmt.Fprintln(e.out, link.URL)
+	_, err = fmt.Fprintln(e.out, link.URL)
 	if link.Local != "" && err == nil {
 		_, err = fmt.Fprintln(e.out, "on this machine:", link.Local)
 	}
@@ -306,52 +357,32 @@ type (
 	}
 )
 
-// pairing is the daemon's answer to GET /pairing.
-type pairing struct {
-	Pairings []storage.Pairing `json:"pairings"`
-	Grants   []storage.Grant   `json:"grants"`
-}
-
 // Run lists requests and grants.
 func (c pairListCmd) Run(e *env) error {
-	var p pairing
-	if err := e.ask("GET", "/pairing", nil, &p); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(p)
-	}
-	rows := [][]string{{"WHO", "NAME (unverified)", "STATE"}}
-	for _, x := range p.Pairings {
-		rows = append(rows, []string{x.Connector + ":" + x.UserID, x.Name, "asks; approve with: claybot pair approve " + x.Code})
-	}
-	for _, x := range p.Grants {
-		rows = append(rows, []string{x.Connector + ":" + x.Subject, x.Name, "let in " + x.At.Time().Format(time.DateTime)})
-	}
-	if len(rows) == 1 {
-		_, err := fmt.Fprintln(e.out, "Nobody has asked, and nobody was let in.")
-		return err
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to("/pairing"), func(p web.PairingList) error {
+		rows := [][]string{{"WHO", "NAME (unverified)", "STATE"}}
+		for _, x := range p.Pairings {
+			rows = append(rows, []string{x.Connector + ":" + x.UserID, x.Name, "asks; approve with: claybot pair approve " + x.Code})
+		}
+		for _, x := range p.Grants {
+			rows = append(rows, []string{x.Connector + ":" + x.Subject, x.Name, "let in " + x.At.Time().Format(time.DateTime)})
+		}
+		return e.list(rows, "Nobody has asked, and nobody was let in.\n")
+	})
 }
 
 // Run approves a code.
 func (c pairApproveCmd) Run(e *env) error {
-	var p storage.Pairing
-	if err := e.ask("POST", "/pairing", map[string]any{"code": c.Code, "approve": true}, &p); err != nil {
+	p, err := ask[storage.Pairing](e, "POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(true)})
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.out, "%s:%s is let in.\n", p.Connector, p.UserID)
-	return err
+	return e.text(fmt.Sprintf("%s:%s is let in.\n", p.Connector, p.UserID))
 }
 
 // Run denies a code.
 func (c pairDenyCmd) Run(e *env) error {
-	if err := e.ask("POST", "/pairing", map[string]any{"code": c.Code, "approve": false}, nil); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(e.out, "The request is removed.")
-	return err
+	return e.does("POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(false)}, "The request is removed.\n")
 }
 
 // Run lets somebody in by id.
@@ -360,11 +391,7 @@ func (c pairAllowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.ask("POST", "/pairing", map[string]any{"connector": connector, "subject": id}, nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.out, "%s:%s is let in.\n", connector, id)
-	return err
+	return e.does("POST", to("/pairing"), web.Decision{Connector: connector, Subject: id}, fmt.Sprintf("%s:%s is let in.\n", connector, id))
 }
 
 // Run takes a grant back.
@@ -374,18 +401,14 @@ func (c pairRevokeCmd) Run(e *env) error {
 		return err
 	}
 	path := "/pairing?" + url.Values{"connector": {connector}, "subject": {id}}.Encode()
-	var out struct {
-		Still string `json:"still"`
-	}
-	if err := e.ask("DELETE", path, nil, &out); err != nil {
+	out, err := ask[web.Revoked](e, "DELETE", to(path), nil)
+	if err != nil {
 		return err
 	}
 	if out.Still != "" {
-		_, err = fmt.Fprintf(e.out, "What pair gave to %s:%s is taken back, but %s.\n", connector, id, out.Still)
-		return err
+		return e.text(fmt.Sprintf("What pair gave to %s:%s is taken back, but %s.\n", connector, id, out.Still))
 	}
-	_, err = fmt.Fprintf(e.out, "%s:%s has no access any more.\n", connector, id)
-	return err
+	return e.text(fmt.Sprintf("%s:%s has no access any more.\n", connector, id))
 }
 
 // who splits connector:id.

@@ -10,11 +10,8 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/profiles"
-	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/web"
 )
 
@@ -22,14 +19,17 @@ import (
 type operator struct {
 	*agentsystem.AgentSystem
 	*people.Directory
-	*profiles.Profiles
-	*questions.Questions
-	*subagents.Subagents
 	access  func() configs.Access
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
 }
 
-var _ web.Desk = operator{}
+// backend returns o as the contracts of package web.
+func (o operator) backend() web.Backend {
+	return web.Backend{
+		Agents: o, Control: o, Settings: o.Profiles, Inboxes: o, Reminders: o.Subagents, Runs: o, Starter: o, Undos: o,
+		Outbox: o, Questions: o.AgentSystem.Questions, Files: o, Access: o, System: o,
+	}
+}
 
 // Run loads a run.
 func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
@@ -83,7 +83,7 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	if err != nil {
 		return web.Refusal(err.Error())
 	}
-	return o.AgentSystem.People.Allow(ctx, a.Connector, a.Subject)
+	return o.Directory.Allow(ctx, a.Connector, a.Subject)
 }
 
 // Revoke takes a grant back and says what lets the person in all the same.

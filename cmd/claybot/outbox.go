@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 type outboxCmd struct {
@@ -35,41 +36,19 @@ func (c outboxListCmd) Run(e *env) error {
 	if c.State != "" {
 		q.Set("state", c.State)
 	}
-	var out struct {
-		Outgoing []struct {
-			ID       string               `json:"id"`
-			State    claybot.SendState    `json:"state"`
-			Kind     claybot.OutgoingKind `json:"kind"`
-			Run      claybot.RunID        `json:"runId,omitempty"`
-			Route    claybot.Route        `json:"route"`
-			Text     string               `json:"text"`
-			Attempts int                  `json:"attempts"`
-			At       claybot.Time         `json:"at"`
-			Receipt  string               `json:"receipt,omitempty"`
-			Cause    string               `json:"cause,omitempty"`
-		} `json:"outgoing"`
-		Next string `json:"next,omitempty"`
-	}
-	if err := e.ask("GET", "/outbox?"+q.Encode(), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Outgoing) == 0 {
-		return e.text("There is no such message.\n")
-	}
-	rows := [][]string{{"AT", "STATE", "TRIES", "TO", "ID", "TEXT"}}
-	for _, o := range out.Outgoing {
-		text := o.Text
-		if o.Cause != "" && o.State != claybot.SendSent {
-			text = "(" + o.Cause + ") " + text
+	return show(e, c.JSON, to("/outbox?"+q.Encode()), func(out web.OutgoingList) error {
+		rows := [][]string{{"AT", "STATE", "TRIES", "TO", "ID", "TEXT"}}
+		for _, o := range out.Outgoing {
+			text := o.Text
+			if o.Cause != "" && o.State != claybot.SendSent {
+				text = "(" + o.Cause + ") " + text
+			}
+			rows = append(rows, []string{
+				moment(o.At.Time()), string(o.State), strconv.Itoa(o.Attempts), o.Route.Connector + ":" + o.Route.ChannelID, o.ID, oneLine(text),
+			})
 		}
-		rows = append(rows, []string{
-			moment(o.At.Time()), string(o.State), strconv.Itoa(o.Attempts), o.Route.Connector + ":" + o.Route.ChannelID, o.ID, oneLine(text),
-		})
-	}
-	return e.table(rows)
+		return e.list(rows, "There is no such message.\n")
+	})
 }
 
 func outgoingPath(id, more string) (string, error) {
@@ -81,24 +60,10 @@ func outgoingPath(id, more string) (string, error) {
 
 // Run sends a message again.
 func (c outboxRetryCmd) Run(e *env) error {
-	path, err := outgoingPath(c.ID, "/retry")
-	if err != nil {
-		return err
-	}
-	if err := e.ask("POST", path, nil, nil); err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("%s is tried again.\n", c.ID))
+	return e.does("POST", at(outgoingPath(c.ID, "/retry")), nil, fmt.Sprintf("%s is tried again.\n", c.ID))
 }
 
 // Run gives a message up.
 func (c outboxDropCmd) Run(e *env) error {
-	path, err := outgoingPath(c.ID, "")
-	if err != nil {
-		return err
-	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("%s is given up.\n", c.ID))
+	return e.does("DELETE", at(outgoingPath(c.ID, "")), nil, fmt.Sprintf("%s is given up.\n", c.ID))
 }

@@ -6,9 +6,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
 )
 
 type parkedCmd struct {
@@ -28,23 +27,13 @@ type (
 
 // Run lists agents with parked messages.
 func (c parkedListCmd) Run(e *env) error {
-	var out struct {
-		Parked []agentsystem.ParkedAgent `json:"parked"`
-	}
-	if err := e.ask("GET", "/parked?limit="+strconv.Itoa(c.Limit), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Parked) == 0 {
-		return e.text("No messages are parked.\n")
-	}
-	rows := [][]string{{"SINCE", "MESSAGES", "AGENT", "FIRST", "CAUSE"}}
-	for _, p := range out.Parked {
-		rows = append(rows, []string{moment(p.Since.Time()), strconv.Itoa(p.Messages), p.Agent, string(p.First), plain(connectors.OneLine(p.Cause, 300))})
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to("/parked?limit="+strconv.Itoa(c.Limit)), func(out web.ParkedList) error {
+		rows := [][]string{{"SINCE", "MESSAGES", "AGENT", "FIRST", "CAUSE"}}
+		for _, p := range out.Parked {
+			rows = append(rows, []string{moment(p.Since.Time()), strconv.Itoa(p.Messages), p.Agent, string(p.First), plain(connectors.OneLine(p.Cause, 300))})
+		}
+		return e.list(rows, "No messages are parked.\n")
+	})
 }
 
 // Run drops the parked messages of an agent.
@@ -52,10 +41,8 @@ func (c parkedDropCmd) Run(e *env) error {
 	if c.Agent == "" {
 		return usageError{errors.New("the name of the agent is empty")}
 	}
-	var out struct {
-		Dropped []claybot.MessageID `json:"dropped"`
-	}
-	if err := e.ask("DELETE", "/parked?"+url.Values{"agent": {c.Agent}}.Encode(), nil, &out); err != nil {
+	out, err := ask[web.Dropped](e, "DELETE", to("/parked?"+url.Values{"agent": {c.Agent}}.Encode()), nil)
+	if err != nil {
 		return err
 	}
 	for _, id := range out.Dropped {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 type undoCmd struct {
@@ -18,14 +18,8 @@ func (c undoCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	path, err := runPath(id, "undo")
+	out, err := ask[web.Accepted](e, "POST", at(runPath(id, "undo")), nil)
 	if err != nil {
-		return err
-	}
-	var out struct {
-		Run claybot.RunID `json:"runId"`
-	}
-	if err := e.ask("POST", path, nil, &out); err != nil {
 		return err
 	}
 	return e.text(fmt.Sprintf("Run %s takes back what run %s did. Follow it with: claybot runs tail %s\n", out.Run, id, out.Run))
@@ -37,10 +31,8 @@ func (e *env) run(ref string) (string, error) {
 	if err := checkRef(ref, "claybot runs"); err != nil {
 		return "", err
 	}
-	var out struct {
-		Runs []runView `json:"runs"`
-	}
-	if err := e.ask("GET", "/agents/runs?limit=500", nil, &out); err != nil {
+	out, err := ask[web.RunList](e, "GET", to("/agents/runs?limit=500"), nil)
+	if err != nil {
 		return "", err
 	}
 	ids := make([]string, len(out.Runs))
@@ -55,13 +47,6 @@ type runsPlanCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// A planStep is a step of a plan as the daemon shows it.
-type planStep struct {
-	ID, Tool, What, Risk, Status, Error string
-	QuestionID                          string
-	Attempts                            int
-}
-
 // Run shows the plan of a run and how far it is.
 func (c runsPlanCmd) Run(e *env) error {
 	id, err := e.run(c.ID)
@@ -72,44 +57,28 @@ func (c runsPlanCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Steps []planStep
-		Diff  string
-		Mode  string
-		Error string
-		Graph struct{ Current string }
-	}
-	var raw any
-	into := any(&out)
-	if c.JSON {
-		into = &raw
-	}
-	if err := e.ask("GET", path, nil, into); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(raw)
-	}
-	if len(out.Steps) == 0 {
-		return e.text("That run has no plan.\n")
-	}
-	rows := [][]string{{"STEP", "STATUS", "TRIES", "RISK", "TOOL", "WHAT", ""}}
-	for _, s := range out.Steps {
-		note := s.Error
-		if s.QuestionID != "" {
-			note = "approve or deny " + s.QuestionID
+	return show(e, c.JSON, to(path), func(out web.PlanView) error {
+		if len(out.Steps) == 0 {
+			return e.text("That run has no plan.\n")
 		}
-		rows = append(rows, []string{s.ID, s.Status, fmt.Sprint(s.Attempts), cmp.Or(s.Risk, "-"), s.Tool, oneLine(s.What), oneLine(note)})
-	}
-	if err := e.table(rows); err != nil {
-		return err
-	}
-	for _, line := range [][2]string{{"Changes", out.Diff}, {"Mode", out.Mode}, {"At", out.Graph.Current}, {"Failed", out.Error}} {
-		if line[1] != "" {
-			if err := e.text(line[0] + ": " + strings.TrimSpace(line[1]) + "\n"); err != nil {
-				return err
+		rows := [][]string{{"STEP", "STATUS", "TRIES", "RISK", "TOOL", "WHAT", ""}}
+		for _, s := range out.Steps {
+			note := s.Error
+			if s.Question != "" {
+				note = "approve or deny " + s.Question
+			}
+			rows = append(rows, []string{s.ID, s.Status, fmt.Sprint(s.Attempts), cmp.Or(s.Risk, "-"), s.Tool, oneLine(s.What), oneLine(note)})
+		}
+		if err := e.table(rows); err != nil {
+			return err
+		}
+		for _, line := range [][2]string{{"Changes", out.Diff}, {"Mode", out.Mode}, {"At", out.Graph.Current}, {"Failed", out.Error}} {
+			if line[1] != "" {
+				if err := e.text(line[0] + ": " + strings.TrimSpace(line[1]) + "\n"); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

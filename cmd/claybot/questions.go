@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // shortest is how many characters of an id must be given at least.
@@ -49,11 +50,6 @@ type (
 	}
 )
 
-// A questionList is what the daemon answers to GET /questions.
-type questionList struct {
-	Questions []storage.OpenQuestion `json:"questions"`
-}
-
 // Run lists the open questions. Each is printed whole: what is approved must
 // have been seen.
 func (c questionsListCmd) Run(e *env) error {
@@ -61,27 +57,22 @@ func (c questionsListCmd) Run(e *env) error {
 	if c.Agent != "" {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
-	var out questionList
-	if err := e.ask("GET", path, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Questions) == 0 {
-		return e.text("No question is open.\n")
-	}
-	for i, q := range out.Questions {
-		if i > 0 {
-			if err := e.text("\n"); err != nil {
+	return show(e, c.JSON, to(path), func(out web.QuestionList) error {
+		if len(out.Questions) == 0 {
+			return e.text("No question is open.\n")
+		}
+		for i, q := range out.Questions {
+			if i > 0 {
+				if err := e.text("\n"); err != nil {
+					return err
+				}
+			}
+			if err := e.text(questionText(q)); err != nil {
 				return err
 			}
 		}
-		if err := e.text(questionText(q)); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Run shows a question.
@@ -90,25 +81,20 @@ func (c questionsShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var q storage.OpenQuestion
-	if err := e.ask("GET", "/questions/"+url.PathEscape(id), nil, &q); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(q)
-	}
-	if err := e.text(questionText(q)); err != nil || q.Answer == nil || q.Need < 2 {
-		return err
-	}
-	var open questionList
-	if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
-		return err
-	}
-	next, ok := questions.NextApproval(q.Question, q.Run, open.Questions)
-	if !ok {
-		return nil
-	}
-	return e.text("  it now waits for another approval as question " + next.ID + "\n")
+	return show(e, c.JSON, to("/questions/"+url.PathEscape(id)), func(q storage.OpenQuestion) error {
+		if err := e.text(questionText(q)); err != nil || q.Answer == nil || q.Need < 2 {
+			return err
+		}
+		var open web.QuestionList
+		if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
+			return err
+		}
+		next, ok := questions.NextApproval(q.Question, q.Run, open.Questions)
+		if !ok {
+			return nil
+		}
+		return e.text("  it now waits for another approval as question " + next.ID + "\n")
+	})
 }
 
 // questionText shows a question: where it comes from, all of what is asked, and
@@ -192,17 +178,9 @@ func (c denyCmd) Run(e *env) error {
 // answer gives the daemon an answer; done is said about the run when it is
 // taken.
 func (e *env) answer(id, value, reason, scope, args, done string) error {
-	in := struct {
-		Value  string          `json:"value"`
-		Reason string          `json:"reason,omitempty"`
-		Scope  string          `json:"scope,omitempty"`
-		Args   json.RawMessage `json:"args,omitempty"`
-	}{value, reason, scope, json.RawMessage(args)}
-	var out struct {
-		Run  claybot.RunID `json:"runId"`
-		More int           `json:"more"`
-	}
-	if err := e.ask("POST", "/questions/"+url.PathEscape(id)+"/answer", in, &out); err != nil {
+	in := web.AnswerRequest{Value: (*web.Value)(&value), Reason: reason, Scope: claybot.ApprovalScope(scope), Args: json.RawMessage(args)}
+	out, err := ask[web.AnswerDone](e, "POST", to("/questions/"+url.PathEscape(id)+"/answer"), in)
+	if err != nil {
 		return err
 	}
 	if out.More > 0 {
@@ -218,8 +196,8 @@ func (e *env) question(ref string) (string, error) {
 	if err := checkRef(ref, "claybot questions"); err != nil {
 		return "", err
 	}
-	var out questionList
-	if err := e.ask("GET", "/questions", nil, &out); err != nil {
+	out, err := ask[web.QuestionList](e, "GET", to("/questions"), nil)
+	if err != nil {
 		return "", err
 	}
 	ids := make([]string, len(out.Questions))
@@ -235,8 +213,8 @@ func (e *env) approval(ref string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var q storage.OpenQuestion
-	if err := e.ask("GET", "/questions/"+url.PathEscape(id), nil, &q); err != nil {
+	q, err := ask[storage.OpenQuestion](e, "GET", to("/questions/"+url.PathEscape(id)), nil)
+	if err != nil {
 		return "", err
 	}
 	if q.Type != claybot.QuestionConfirm {

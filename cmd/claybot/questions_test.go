@@ -6,6 +6,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 // Three questions: two that begin alike, one of which is an approval.
@@ -154,22 +155,22 @@ func TestGraphShow(t *testing.T) {
 
 // A daemon and this program draw a graph alike, by name.
 func TestDrawAll(t *testing.T) {
-	got := drawAll(map[string]runs.Shape{"b": {Start: "x", Edges: map[string][]string{"x": {runs.End}}}, "a": {}})
+	got := web.DrawAll(map[string]runs.Shape{"b": {Start: "x", Edges: map[string][]string{"x": {runs.End}}}, "a": {}})
 	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || !strings.Contains(got[1].Mermaid, "x --> END") {
 		t.Errorf("drawn %+v", got)
 	}
 }
 
 func TestEffects(t *testing.T) {
-	v := runView{UndoOf: "r0", Undo: []effectView{{Tool: "send", What: "sent\na letter", Can: true}, {Tool: "call", What: "called"}}}
+	v := web.RunView{UndoOf: "r0", Undo: []web.EffectView{{Tool: "send", What: "sent\na letter", Can: true}, {Tool: "call", What: "called"}}}
 	var got []string
-	for _, row := range v.effects() {
+	for _, row := range effects(v) {
 		got = append(got, strings.Join(row, " "))
 	}
 	if want := "undoes r0|did send: sent a letter|did call: called (nothing takes it back)"; strings.Join(got, "|") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if v := (runView{}); v.effects() != nil {
+	if effects(web.RunView{}) != nil {
 		t.Error("effects out of nothing")
 	}
 }

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/web"
 )
 
 type rulesCmd struct {
@@ -34,28 +33,21 @@ func (c rulesListCmd) Run(e *env) error {
 	if c.Agent != "" {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
-	var out struct {
-		Rules []profiles.Rule `json:"rules"`
-	}
-	if err := e.ask("GET", path, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Rules) == 0 {
-		return e.text("Nothing was approved for good.\n")
-	}
-	for _, r := range out.Rules {
-		made := "set by an operator"
-		if r.At != 0 {
-			made = "approved by " + cmp.Or(r.By, "somebody") + " " + moment(r.At.Time())
+	return show(e, c.JSON, to(path), func(out web.RuleList) error {
+		if len(out.Rules) == 0 {
+			return e.text("Nothing was approved for good.\n")
 		}
-		if err := e.text(fmt.Sprintf("%s  %s\n  %s\n", r.Agent, oneLine(r.Rule), made)); err != nil {
-			return err
+		for _, r := range out.Rules {
+			made := "set by an operator"
+			if r.At != 0 {
+				made = "approved by " + cmp.Or(r.By, "somebody") + " " + moment(r.At.Time())
+			}
+			if err := e.text(fmt.Sprintf("%s  %s\n  %s\n", r.Agent, oneLine(r.Rule), made)); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Run removes a rule.
@@ -64,10 +56,7 @@ func (c rulesRemoveCmd) Run(e *env) error {
 		return usageError{fmt.Errorf("%q is no id of an agent; claybot rules lists them", c.Agent)}
 	}
 	path := "/rules?" + url.Values{"agent": {c.Agent}, "rule": {c.Rule}}.Encode()
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	return e.text("Removed; the agent asks again.\n")
+	return e.does("DELETE", to(path), nil, "Removed; the agent asks again.\n")
 }
 
 // rulesOf are when the calls of an agent ask, by its profile and by what people

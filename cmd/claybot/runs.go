@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 type runsCmd struct {
@@ -46,33 +48,8 @@ type (
 	}
 )
 
-// A runView is a run as the daemon shows it.
-type runView struct {
-	ID      claybot.RunID     `json:"runId"`
-	Agent   claybot.AgentID   `json:"agentId"`
-	State   claybot.RunState  `json:"state"`
-	LastSeq int64             `json:"lastSeq"`
-	Output  string            `json:"output,omitempty"`
-	Usage   claybot.Usage     `json:"usage"`
-	Error   *claybot.RunError `json:"error,omitempty"`
-	Engine  string            `json:"engine,omitempty"`
-	Node    string            `json:"node,omitempty"`
-	Undo    []effectView      `json:"undo,omitempty"`
-	UndoOf  claybot.RunID     `json:"undoOf,omitempty"`
-	Started claybot.Time      `json:"started,omitempty"`
-	Ended   claybot.Time      `json:"ended,omitempty"`
-}
-
-// An effectView is one effect of a run.
-type effectView struct {
-	Step string `json:"step"`
-	Tool string `json:"tool"`
-	What string `json:"what"`
-	Can  bool   `json:"can"`
-}
-
 // effects are the rows that say what a run did and what it took back.
-func (v runView) effects() (rows [][]string) {
+func effects(v web.RunView) (rows [][]string) {
 	if v.UndoOf != "" {
 		rows = append(rows, []string{"undoes", string(v.UndoOf)})
 	}
@@ -87,7 +64,7 @@ func (v runView) effects() (rows [][]string) {
 }
 
 // took is how long the run has lasted.
-func (v runView) took() string {
+func took(v web.RunView) string {
 	switch {
 	case v.Started == 0:
 		return "-"
@@ -98,13 +75,13 @@ func (v runView) took() string {
 }
 
 // tokens is what the run read and wrote.
-func (v runView) tokens() string {
+func tokens(v web.RunView) string {
 	u := v.Usage
-	return v.soFar(fmt.Sprintf("%d in, %d out, in %s of the model", u.Input, u.Output, count(int(u.LLMCalls), "call")))
+	return soFar(v, fmt.Sprintf("%d in, %d out, in %s of the model", u.Input, u.Output, count(int(u.LLMCalls), "call")))
 }
 
 // soFar marks a figure that grows until the run ends.
-func (v runView) soFar(figure string) string {
+func soFar(v web.RunView, figure string) string {
 	if v.State.Ended() {
 		return figure
 	}
@@ -128,41 +105,26 @@ func (c runsListCmd) Run(e *env) error {
 	if c.State != "" {
 		q.Set("state", strings.ToUpper(c.State))
 	}
-	var out struct {
-		Runs []runView `json:"runs"`
-		Next string    `json:"next,omitempty"`
-	}
-	if err := e.ask("GET", "/agents/runs?"+q.Encode(), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Runs) == 0 {
-		return e.text("There is no such run.\n")
-	}
-	rows := [][]string{{"RUN", "STATE", "STARTED", "TOOK", "AGENT", "OUTPUT"}}
-	for _, r := range out.Runs {
-		started, said := "-", oneLine(r.Output)
-		if r.Started != 0 {
-			started = moment(r.Started.Time())
+	return show(e, c.JSON, to("/agents/runs?"+q.Encode()), func(out web.RunList) error {
+		rows := [][]string{{"RUN", "STATE", "STARTED", "TOOK", "AGENT", "OUTPUT"}}
+		for _, r := range out.Runs {
+			started, said := "-", oneLine(r.Output)
+			if r.Started != 0 {
+				started = moment(r.Started.Time())
+			}
+			if r.Error != nil {
+				said = oneLine(r.Error.Code + ": " + r.Error.Text)
+			}
+			rows = append(rows, []string{string(r.ID), string(r.State), started, took(r), string(r.Agent), said})
 		}
-		if r.Error != nil {
-			said = oneLine(r.Error.Code + ": " + r.Error.Text)
-		}
-		rows = append(rows, []string{string(r.ID), string(r.State), started, r.took(), string(r.Agent), said})
-	}
-	return e.table(rows)
+		return e.list(rows, "There is no such run.\n")
+	})
 }
 
 // Run shows a run with its events, as far as they have come.
 func (c runsShowCmd) Run(e *env) error {
-	path, err := runPath(c.ID)
+	v, err := ask[web.RunView](e, "GET", at(runPath(c.ID)), nil)
 	if err != nil {
-		return err
-	}
-	var v runView
-	if err := e.ask("GET", path, nil, &v); err != nil {
 		return err
 	}
 	if !c.JSON {
@@ -172,14 +134,14 @@ func (c runsShowCmd) Run(e *env) error {
 			{"engine", cmp.Or(v.Engine, "-")},
 			{"state", string(v.State)},
 			{"node", v.Node},
-			{"took", v.took()},
-			{"tokens", v.tokens()},
-			{"cost", v.soFar(cost(v.Usage))},
+			{"took", took(v)},
+			{"tokens", tokens(v)},
+			{"cost", soFar(v, cost(v.Usage))},
 		}
 		if v.Node == "" { // it has ended, it waits, or there is only one
 			rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "node" })
 		}
-		if err := e.table(append(rows, v.effects()...)); err != nil {
+		if err := e.table(append(rows, effects(v)...)); err != nil {
 			return err
 		}
 	}
@@ -193,12 +155,8 @@ func (c runsTailCmd) Run(e *env) error {
 
 // Run cancels a run.
 func (c runsCancelCmd) Run(e *env) error {
-	path, err := runPath(c.ID)
+	v, err := ask[web.RunView](e, "DELETE", at(runPath(c.ID)), nil)
 	if err != nil {
-		return err
-	}
-	var v runView
-	if err := e.ask("DELETE", path, nil, &v); err != nil {
 		return err
 	}
 	if v.State.Ended() {
@@ -251,7 +209,7 @@ func (e *env) follow(run string, after, upTo int64, asJSON bool) error {
 			return nil
 		}
 	}
-	var v runView
+	var v web.RunView
 	if path, err = runPath(run); err != nil {
 		return err
 	}
@@ -270,7 +228,7 @@ func cost(u claybot.Usage) string {
 		return "no price known"
 	}
 	if u.Unpriced > 0 {
-		return spentText(spentView{Usage: u})
+		return spentText(storage.Spent{Usage: u})
 	}
 	return dollars(u.CostMicroUSD)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
 )
 
 // What grows until the end of a run is marked.
@@ -20,11 +21,11 @@ func TestFiguresOfARun(t *testing.T) {
 		{claybot.RunSucceeded, one, "1200 in, 30 out, in 1 call of the model", "$0.0025"},
 		{claybot.RunCanceled, claybot.Usage{}, "0 in, 0 out, in 0 calls of the model", "$0.0000"},
 	} {
-		v := runView{State: tt.state, Usage: tt.usage}
-		if got := v.tokens(); got != tt.tokens {
+		v := web.RunView{State: tt.state, Usage: tt.usage}
+		if got := tokens(v); got != tt.tokens {
 			t.Errorf("%s: %q, want %q", tt.state, got, tt.tokens)
 		}
-		if got := v.soFar(cost(v.Usage)); got != tt.cost {
+		if got := soFar(v, cost(v.Usage)); got != tt.cost {
 			t.Errorf("%s: %q, want %q", tt.state, got, tt.cost)
 		}
 	}

@@ -37,42 +37,25 @@ type (
 	}
 )
 
-// A tokenView is a token as the daemon shows it; Token is there once.
-type tokenView struct {
-	Name    string       `json:"name"`
-	Scope   web.Scope    `json:"scope"`
-	Created claybot.Time `json:"created,omitempty"`
-	Expires claybot.Time `json:"expires,omitempty"`
-	Expired bool         `json:"expired,omitempty"`
-	Token   string       `json:"token,omitempty"`
-}
-
 // Run lists the tokens.
 func (c tokenListCmd) Run(e *env) error {
-	var out struct {
-		Tokens []tokenView `json:"tokens"`
-	}
-	if err := e.ask("GET", "/tokens", nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	rows := [][]string{{"NAME", "SCOPE", "CREATED", "ENDS"}}
-	for _, t := range out.Tokens {
-		created, ends := "-", "never"
-		if t.Created != 0 {
-			created = moment(t.Created.Time())
+	return show(e, c.JSON, to("/tokens"), func(out web.TokenList) error {
+		rows := [][]string{{"NAME", "SCOPE", "CREATED", "ENDS"}}
+		for _, t := range out.Tokens {
+			created, ends := "-", "never"
+			if t.Created != 0 {
+				created = moment(t.Created.Time())
+			}
+			if t.Expires != 0 {
+				ends = moment(t.Expires.Time())
+			}
+			if t.Expired {
+				ends += ", over"
+			}
+			rows = append(rows, []string{t.Name, string(t.Scope), created, ends})
 		}
-		if t.Expires != 0 {
-			ends = moment(t.Expires.Time())
-		}
-		if t.Expired {
-			ends += ", over"
-		}
-		rows = append(rows, []string{t.Name, string(t.Scope), created, ends})
-	}
-	return e.table(rows)
+		return e.table(rows)
+	})
 }
 
 // Run makes a token. It alone goes to the standard output, for scripts.
@@ -85,8 +68,8 @@ func (c tokenCreateCmd) Run(e *env) error {
 		}
 		in["expires"] = claybot.At(at)
 	}
-	var out tokenView
-	if err := e.ask("POST", "/tokens", in, &out); err != nil {
+	out, err := ask[web.TokenView](e, "POST", to("/tokens"), in)
+	if err != nil {
 		return err
 	}
 	return e.secret(out, "The token of %s. It is shown this once; who has it may %s.\n")
@@ -94,12 +77,8 @@ func (c tokenCreateCmd) Run(e *env) error {
 
 // Run gives a token a new secret.
 func (c tokenRotateCmd) Run(e *env) error {
-	path, err := tokenPath(c.Name, "rotate")
+	out, err := ask[web.TokenView](e, "POST", at(tokenPath(c.Name, "rotate")), nil)
 	if err != nil {
-		return err
-	}
-	var out tokenView
-	if err := e.ask("POST", path, nil, &out); err != nil {
 		return err
 	}
 	if out.Token != "" {
@@ -116,19 +95,11 @@ func (c tokenRotateCmd) Run(e *env) error {
 
 // Run takes a token away.
 func (c tokenRevokeCmd) Run(e *env) error {
-	path, err := tokenPath(c.Name)
-	if err != nil {
-		return err
-	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.out, "The token of %s is refused from now on.\n", plain(c.Name))
-	return err
+	return e.does("DELETE", at(tokenPath(c.Name)), nil, fmt.Sprintf("The token of %s is refused from now on.\n", plain(c.Name)))
 }
 
 // secret prints a token, and beside it what to know about it.
-func (e *env) secret(t tokenView, about string) error {
+func (e *env) secret(t web.TokenView, about string) error {
 	may := map[web.Scope]string{
 		web.Read: "see everything", web.Operate: "see everything and talk to agents", web.Admin: "do everything",
 	}[t.Scope]

@@ -21,23 +21,13 @@ func (c toolsCmd) Run(e *env) error {
 	if c.Agent != "" {
 		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
 	}
-	var out struct {
-		Tools []web.ToolView `json:"tools"`
-	}
-	if err := e.ask("GET", path, nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Tools) == 0 {
-		return e.text("It has no tools.\n")
-	}
-	rows := [][]string{{"NAME", "FROM", "EFFECT", "REACHES", "ASKS", "LIMIT", "WHAT IT DOES"}}
-	for _, t := range out.Tools {
-		rows = append(rows, []string{t.Name, t.Source, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)})
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to(path), func(out web.ToolList) error {
+		rows := [][]string{{"NAME", "FROM", "EFFECT", "REACHES", "ASKS", "LIMIT", "WHAT IT DOES"}}
+		for _, t := range out.Tools {
+			rows = append(rows, []string{t.Name, t.Source, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)})
+		}
+		return e.list(rows, "It has no tools.\n")
+	})
 }
 
 // firstSentence is enough of a description for a list.
@@ -66,31 +56,21 @@ type (
 
 // Run lists the workspaces.
 func (c workspacesListCmd) Run(e *env) error {
-	var out struct {
-		Workspaces []web.WorkspaceView `json:"workspaces"`
-	}
-	if err := e.ask("GET", "/workspaces", nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Workspaces) == 0 {
-		return e.text("There are no workspaces. One is made when an agent first uses a tool that needs it.\n")
-	}
-	rows := [][]string{{"KEY", "PROVIDER", "STATE", "IMAGE", "LAST USED", "EXPIRES", "PROBLEM"}}
-	for _, w := range out.Workspaces {
-		expires := "never"
-		if w.Expires != 0 {
-			expires = w.Expires.Time().Local().Format(time.DateTime)
+	return show(e, c.JSON, to("/workspaces"), func(out web.WorkspaceList) error {
+		rows := [][]string{{"KEY", "PROVIDER", "STATE", "IMAGE", "LAST USED", "EXPIRES", "PROBLEM"}}
+		for _, w := range out.Workspaces {
+			expires := "never"
+			if w.Expires != 0 {
+				expires = w.Expires.Time().Local().Format(time.DateTime)
+			}
+			used := "-"
+			if w.LastUsed != 0 {
+				used = w.LastUsed.Time().Local().Format(time.DateTime)
+			}
+			rows = append(rows, []string{w.Key, w.Provider, w.State, cmp.Or(w.Image, "-"), used, expires, cmp.Or(w.Problem, "-")})
 		}
-		used := "-"
-		if w.LastUsed != 0 {
-			used = w.LastUsed.Time().Local().Format(time.DateTime)
-		}
-		rows = append(rows, []string{w.Key, w.Provider, w.State, cmp.Or(w.Image, "-"), used, expires, cmp.Or(w.Problem, "-")})
-	}
-	return e.table(rows)
+		return e.list(rows, "There are no workspaces. One is made when an agent first uses a tool that needs it.\n")
+	})
 }
 
 // Run removes a workspace.
@@ -99,13 +79,11 @@ func (c workspacesRemoveCmd) Run(e *env) error {
 	if c.Data {
 		path += "?data=true"
 	}
-	if err := e.ask("DELETE", path, nil, nil); err != nil {
-		return err
-	}
+	words := "The workspace is gone; its files are kept for the next one.\n"
 	if c.Data {
-		return e.text("The workspace and its files are gone.\n")
+		words = "The workspace and its files are gone.\n"
 	}
-	return e.text("The workspace is gone; its files are kept for the next one.\n")
+	return e.does("DELETE", to(path), nil, words)
 }
 
 type skillsCmd struct {
@@ -132,20 +110,12 @@ type (
 	}
 )
 
-func (e *env) skills() ([]web.SkillView, error) {
-	var out struct {
-		Skills []web.SkillView `json:"skills"`
-	}
-	err := e.ask("GET", "/skills", nil, &out)
-	return out.Skills, err
-}
-
 func (e *env) skill(name string) (web.SkillView, error) {
-	all, err := e.skills()
+	all, err := ask[web.SkillList](e, "GET", to("/skills"), nil)
 	if err != nil {
 		return web.SkillView{}, err
 	}
-	for _, s := range all {
+	for _, s := range all.Skills {
 		if s.Name == name {
 			return s, nil
 		}
@@ -155,21 +125,13 @@ func (e *env) skill(name string) (web.SkillView, error) {
 
 // Run lists the skills.
 func (c skillsListCmd) Run(e *env) error {
-	all, err := e.skills()
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(map[string]any{"skills": all})
-	}
-	if len(all) == 0 {
-		return e.text("There are no skills. Put folders with a SKILL.md into the folder of skills; docs/skills.md says how.\n")
-	}
-	rows := [][]string{{"NAME", "STATE", "TOOLS", "DESCRIPTION"}}
-	for _, s := range all {
-		rows = append(rows, []string{s.Name, s.State, cmp.Or(strings.Join(s.Tools, ","), "-"), firstSentence(cmp.Or(s.Problem, s.Description))})
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to("/skills"), func(all web.SkillList) error {
+		rows := [][]string{{"NAME", "STATE", "TOOLS", "DESCRIPTION"}}
+		for _, s := range all.Skills {
+			rows = append(rows, []string{s.Name, s.State, cmp.Or(strings.Join(s.Tools, ","), "-"), firstSentence(cmp.Or(s.Problem, s.Description))})
+		}
+		return e.list(rows, "There are no skills. Put folders with a SKILL.md into the folder of skills; docs/skills.md says how.\n")
+	})
 }
 
 // Run shows a skill.
@@ -219,18 +181,12 @@ func (c skillsAllowCmd) Run(e *env) error {
 	if s.Hash == "" {
 		return fmt.Errorf("skill %s cannot be used: %s", c.Name, s.Problem)
 	}
-	err = e.ask("POST", "/skills/"+url.PathEscape(c.Name)+"/allow", map[string]string{"hash": cmp.Or(c.Hash, s.Hash)}, nil)
-	if err != nil {
-		return err
-	}
 	s.State = "allowed"
-	return e.text(skillText(s) + "\nAgents may use this skill now, exactly as it is. A change turns it off.\n")
+	return e.does("POST", to("/skills/"+url.PathEscape(c.Name)+"/allow"), web.SkillAllow{Hash: cmp.Or(c.Hash, s.Hash)},
+		skillText(s)+"\nAgents may use this skill now, exactly as it is. A change turns it off.\n")
 }
 
 // Run forbids a skill.
 func (c skillsForbidCmd) Run(e *env) error {
-	if err := e.ask("POST", "/skills/"+url.PathEscape(c.Name)+"/forbid", nil, nil); err != nil {
-		return err
-	}
-	return e.text("No agent may use this skill any more.\n")
+	return e.does("POST", to("/skills/"+url.PathEscape(c.Name)+"/forbid"), nil, "No agent may use this skill any more.\n")
 }

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 type usageCmd struct {
@@ -19,19 +20,6 @@ type usageCmd struct {
 	Days int      `default:"30" help:"How many days back, today included."`
 	CSV  bool     `name:"csv" help:"Print comma-separated values."`
 	JSON bool     `name:"json" help:"Print JSON."`
-}
-
-// A spentView is one row of what models took.
-type spentView struct {
-	Day       string            `json:"day,omitempty"`
-	Agent     claybot.AgentID   `json:"agent,omitempty"`
-	Owner     string            `json:"owner,omitempty"`
-	Model     string            `json:"model,omitempty"`
-	Type      claybot.AgentType `json:"type,omitempty"`
-	Connector string            `json:"connector,omitempty"`
-	Channel   string            `json:"channel,omitempty"`
-	Usage     claybot.Usage     `json:"usage"`
-	Runs      int64             `json:"runs"`
 }
 
 // Run prints what models took.
@@ -46,35 +34,28 @@ func (c usageCmd) Run(e *env) error {
 	if c.CSV {
 		return e.copyText("/usage?format=csv&" + q.Encode())
 	}
-	var out struct {
-		Usage []spentView `json:"usage"`
-	}
-	if err := e.ask("GET", "/usage?"+q.Encode(), nil, &out); err != nil {
-		return err
-	}
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	if len(out.Usage) == 0 {
-		return e.text("Nothing was used in that time.\n")
-	}
-	head := make([]string, len(c.By))
-	for i, by := range c.By {
-		head[i] = strings.ToUpper(by)
-	}
-	rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "REASONING", "COST")}
-	for _, s := range out.Usage {
-		rows = append(rows, append(s.keys(c.By),
-			strconv.FormatInt(s.Runs, 10), strconv.FormatInt(s.Usage.LLMCalls, 10),
-			strconv.FormatInt(s.Usage.Input, 10), strconv.FormatInt(s.Usage.CachedInput, 10),
-			strconv.FormatInt(s.Usage.CacheWrite, 10), strconv.FormatInt(s.Usage.Output, 10),
-			strconv.FormatInt(s.Usage.Reasoning, 10), spentText(s)))
-	}
-	return e.table(rows)
+	return show(e, c.JSON, to("/usage?"+q.Encode()), func(out web.UsageReport) error {
+		if len(out.Usage) == 0 {
+			return e.text("Nothing was used in that time.\n")
+		}
+		head := make([]string, len(c.By))
+		for i, by := range c.By {
+			head[i] = strings.ToUpper(by)
+		}
+		rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "REASONING", "COST")}
+		for _, s := range out.Usage {
+			rows = append(rows, append(keysOf(s, c.By),
+				strconv.FormatInt(s.Runs, 10), strconv.FormatInt(s.Usage.LLMCalls, 10),
+				strconv.FormatInt(s.Usage.Input, 10), strconv.FormatInt(s.Usage.CachedInput, 10),
+				strconv.FormatInt(s.Usage.CacheWrite, 10), strconv.FormatInt(s.Usage.Output, 10),
+				strconv.FormatInt(s.Usage.Reasoning, 10), spentText(s)))
+		}
+		return e.table(rows)
+	})
 }
 
 // spentText is what a row cost. What nobody knows the price of is never nothing.
-func spentText(s spentView) string {
+func spentText(s storage.Spent) string {
 	u := s.Usage
 	switch {
 	case u.Unpriced == 0:
@@ -92,8 +73,8 @@ func calls(n int64) string {
 	return strconv.FormatInt(n, 10) + " calls"
 }
 
-// keys are what a row is summed up by.
-func (s spentView) keys(by []string) []string {
+// keysOf are what a row is summed up by.
+func keysOf(s storage.Spent, by []string) []string {
 	all := map[string]string{"day": s.Day, "agent": string(s.Agent), "owner": s.Owner, "model": s.Model, "type": string(s.Type), "channel": s.Channel, "connector": s.Connector}
 	keys := make([]string, len(by))
 	for i, name := range by {

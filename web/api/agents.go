@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"hash/fnv"
 	"net/http"
 	"strconv"
@@ -13,7 +12,11 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-var noAgent = hint{"There is no agent with that id.", "GET /agents lists them."}
+var (
+	noAgent = hint{"There is no agent with that id.", "GET /agents lists them."}
+	// ofAgents is what operations on agents have in common.
+	ofAgents = operation{tag: "agents", missing: noAgent, fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}}
+)
 
 // The bounds of a tree.
 const (
@@ -21,61 +24,19 @@ const (
 	treeAgents = 1000
 )
 
-// idle and waiting are the states of an agent without an unfinished run.
-const (
-	idle    = "idle"
-	waiting = "waiting"
-)
-
-// An agentView is one agent in a list.
-type agentView struct {
-	ID         claybot.AgentID    `json:"id"`
-	Type       claybot.AgentType  `json:"type"`
-	Name       string             `json:"name,omitempty"`
-	Parent     claybot.AgentID    `json:"parent,omitempty"`
-	Owner      string             `json:"owner,omitempty" doc:"On whose behalf it works: connector/user."`
-	Descriptor claybot.Descriptor `json:"descriptor"`
-	CreatedAt  claybot.Time       `json:"createdAt"`
-	LastUserAt claybot.Time       `json:"lastUserAt" doc:"When a person wrote last; 0 for never."`
-	Usage      claybot.Usage      `json:"usage"`
-	Waiting    int                `json:"waiting" doc:"Messages that no run has taken."`
-	Run        claybot.RunID      `json:"run,omitempty" doc:"The unfinished one."`
-	State      string             `json:"state" doc:"idle, waiting, or the state of the unfinished run."`
+// agents serves agents and what they remember.
+type agents struct {
+	agents    web.Agents
+	control   web.AgentControl
+	reminders web.Reminders
+	runs      web.Runs
 }
 
-// An agentList is one page of agents.
-type agentList struct {
-	Agents []agentView `json:"agents"`
-	Next   string      `json:"next,omitempty" doc:"Give it as after to get the next page."`
-}
-
-// An agentTree is an agent with its subagents.
-type agentTree struct {
-	agentView
-	Children []agentTree `json:"children"`
-	More     bool        `json:"more,omitempty" doc:"There are more below; this tree is cut."`
-}
-
-// A conversationList is what a person talked about in the web chat.
-type conversationList struct {
-	Conversations []conversation `json:"conversations"`
-}
-
-type conversation struct {
-	ID string       `json:"id"`
-	At claybot.Time `json:"at"`
-}
-
-// A historyPage is a part of what an agent remembers.
-type historyPage struct {
-	Records []claybot.Record `json:"records"`
-	Next    string           `json:"next,omitempty" doc:"Give it as after to get the next page."`
-}
-
-func (a *api) agentOperations() []operation {
-	return []operation{
-		{
-			id: "listAgents", method: http.MethodGet, path: "/agents", tag: "agents", scope: web.Read,
+func (a agents) operations() []operation {
+	unknown := []int{http.StatusNotFound}
+	return ofAgents.like(
+		returns(http.StatusOK, operation{
+			id: "listAgents", method: http.MethodGet, path: "/agents", scope: web.Read, fails: []int{},
 			summary: "List agents, those that a person wrote to last first.",
 			params: []param{
 				{name: "type", about: "Of this type only.", values: []string{"user", "cron", "heartbeat", "subagent"}},
@@ -85,116 +46,93 @@ func (a *api) agentOperations() []operation {
 				{name: "after", about: "The cursor of the page before."},
 				limitParam,
 			},
-			answers: []answer{{status: http.StatusOK, value: agentList{}}},
-			serve:   a.listAgents,
-		},
-		{
-			id: "getAgent", method: http.MethodGet, path: "/agents/{agent}", tag: "agents", scope: web.Read,
-			summary: "One agent.", answers: []answer{{status: http.StatusOK, value: agentView{}}},
-			fails: []int{http.StatusNotFound}, missing: noAgent, serve: a.getAgent,
-		},
-		{
-			id: "getAgentTree", method: http.MethodGet, path: "/agents/{agent}/tree", tag: "agents", scope: web.Read,
-			summary: "An agent with all subagents below it.", answers: []answer{{status: http.StatusOK, value: agentTree{}}},
-			fails: []int{http.StatusNotFound}, missing: noAgent, serve: a.getTree,
-		},
-		{
-			id: "getHistory", method: http.MethodGet, path: "/agents/{agent}/history", tag: "agents", scope: web.Read,
+		}, a.list),
+		returns(http.StatusOK, operation{
+			id: "getAgent", method: http.MethodGet, path: "/agents/{agent}", scope: web.Read, summary: "One agent.", fails: unknown,
+		}, a.get),
+		returns(http.StatusOK, operation{
+			id: "getAgentTree", method: http.MethodGet, path: "/agents/{agent}/tree", scope: web.Read,
+			summary: "An agent with all subagents below it.", fails: unknown,
+		}, a.tree),
+		returns(http.StatusOK, operation{
+			id: "getHistory", method: http.MethodGet, path: "/agents/{agent}/history", scope: web.Read,
 			summary: "What an agent remembers, oldest first: its records since the last reset.",
-			params:  []param{{name: "after", about: "The cursor of the page before."}, limitParam},
-			answers: []answer{{status: http.StatusOK, value: historyPage{}}},
-			fails:   []int{http.StatusNotFound, http.StatusConflict}, missing: noAgent, serve: a.getHistory,
-		},
-		{
-			id: "listConversations", method: http.MethodGet, path: "/conversations", tag: "agents", scope: web.Read,
+			params:  []param{{name: "after", about: "The cursor of the page before."}, limitParam}, fails: []int{http.StatusNotFound, http.StatusConflict},
+		}, a.history),
+		returns(http.StatusOK, operation{
+			id: "listConversations", method: http.MethodGet, path: "/conversations", scope: web.Read, fails: []int{},
 			summary: "The conversations of the caller in the web chat, the newest first.",
-			answers: []answer{{status: http.StatusOK, value: conversationList{}}},
-			serve:   a.conversations,
-		},
-	}
+		}, a.conversations),
+		returns(http.StatusOK, operation{
+			id: "listReminders", method: http.MethodGet, path: "/agents/{agent}/reminders", scope: web.Read,
+			summary: "What an agent will be reminded of, the next one first.",
+		}, func(r *http.Request) (web.ReminderList, error) {
+			all, err := a.reminders.AgentReminders(r.Context(), agentOf(r))
+			return web.ReminderList{Reminders: orEmpty(all)}, err
+		}),
+		returns(http.StatusAccepted, operation{
+			id: "stopAgent", method: http.MethodPost, path: "/agents/{agent}/stop", scope: web.Operate, summary: "End what an agent and those below it are doing.",
+		}, func(r *http.Request) (web.Stopped, error) {
+			n, err := a.control.StopAgent(r.Context(), agentOf(r))
+			return web.Stopped{Stopped: n}, err
+		}),
+		returns(http.StatusAccepted, operation{
+			id: "resetAgent", method: http.MethodPost, path: "/agents/{agent}/reset", scope: web.Operate, summary: "Make an agent forget its conversation. Nobody is told.",
+		}, func(r *http.Request) (web.ResetDone, error) {
+			return web.ResetDone{Reset: agentOf(r)}, a.control.ResetAgent(r.Context(), agentOf(r))
+		}),
+		does(operation{
+			id: "deleteAgent", method: http.MethodDelete, path: "/agents/{agent}", scope: web.Admin, summary: "Take an agent away; its files move to the quarantine.",
+		}, func(r *http.Request) error { return a.control.DeleteAgent(r.Context(), agentOf(r)) }),
+	)
 }
 
-func (a *api) listAgents(w http.ResponseWriter, r *http.Request) error {
+func (a agents) list(r *http.Request) (web.AgentList, error) {
 	limit, err := limitOf(r, pageDefault)
 	if err != nil {
-		return err
+		return web.AgentList{}, err
 	}
 	q := r.URL.Query()
-	rows, err := a.Desk.AgentPage(r.Context(), storage.AgentQuery{
+	rows, err := a.agents.AgentPage(r.Context(), storage.AgentQuery{
 		Type: claybot.AgentType(q.Get("type")), Owner: q.Get("owner"), Parent: claybot.AgentID(q.Get("parent")),
 		Busy: q.Get("state") != "", After: claybot.AgentID(q.Get("after")), Limit: limit + 1,
 	})
-	if err != nil {
-		return err
-	}
 	rows, next := cut(rows, limit, func(e storage.IndexEntry) string { return string(e.ID) })
-	out := agentList{Agents: make([]agentView, len(rows)), Next: next}
+	out := web.AgentList{Agents: make([]web.AgentView, len(rows)), Next: next}
 	for i, e := range rows {
-		if out.Agents[i], err = a.viewAgent(r.Context(), e); err != nil {
-			return err
+		if err == nil {
+			out.Agents[i], err = web.ViewAgent(r.Context(), a.runs, e)
 		}
 	}
-	return reply(w, http.StatusOK, out)
+	return out, err
 }
 
-func (a *api) viewAgent(ctx context.Context, e storage.IndexEntry) (agentView, error) {
-	d := e.Descriptor
-	v := agentView{
-		ID: e.ID, Type: d.Type, Name: d.Name, Parent: d.Parent, Owner: d.OwnerID(), Descriptor: d,
-		CreatedAt: e.CreatedAt, LastUserAt: e.LastUserAt, Usage: e.Usage, Waiting: e.Waiting, Run: e.Run, State: idle,
+func (a agents) get(r *http.Request) (web.AgentView, error) {
+	e, err := a.agents.Agent(r.Context(), agentOf(r))
+	if err != nil {
+		return web.AgentView{}, err
 	}
-	if e.Waiting > 0 {
-		v.State = waiting
-	}
-	if e.Run == "" {
-		return v, nil
-	}
-	// Few agents work at a time. A run that has ended meanwhile is none.
-	run, err := a.Desk.Run(ctx, e.Run)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-	case err != nil:
-		return v, err
-	case !run.State.Ended():
-		v.State = string(run.State)
-	}
-	return v, nil
+	return web.ViewAgent(r.Context(), a.runs, e)
 }
 
-func (a *api) getAgent(w http.ResponseWriter, r *http.Request) error {
-	e, err := a.Desk.Agent(r.Context(), agentOf(r))
+func (a agents) tree(r *http.Request) (web.AgentTree, error) {
+	e, err := a.agents.Agent(r.Context(), agentOf(r))
 	if err != nil {
-		return err
-	}
-	v, err := a.viewAgent(r.Context(), e)
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, v)
-}
-
-func (a *api) getTree(w http.ResponseWriter, r *http.Request) error {
-	e, err := a.Desk.Agent(r.Context(), agentOf(r))
-	if err != nil {
-		return err
+		return web.AgentTree{}, err
 	}
 	left := treeAgents
-	t, err := a.treeOf(r.Context(), e, treeDepth, &left)
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, t)
+	return a.below(r.Context(), e, treeDepth, &left)
 }
 
-// treeOf is an agent with those below it, depth levels deep and as many as are
+// below is an agent with those below it, depth levels deep and as many as are
 // left.
-func (a *api) treeOf(ctx context.Context, e storage.IndexEntry, depth int, left *int) (agentTree, error) {
-	v, err := a.viewAgent(ctx, e)
-	t := agentTree{agentView: v, Children: []agentTree{}}
+func (a agents) below(ctx context.Context, e storage.IndexEntry, depth int, left *int) (web.AgentTree, error) {
+	v, err := web.ViewAgent(ctx, a.runs, e)
+	t := web.AgentTree{AgentView: v, Children: []web.AgentTree{}}
 	if err != nil {
 		return t, err
 	}
-	children, err := a.Desk.Children(ctx, e.ID)
+	children, err := a.agents.Children(ctx, e.ID)
 	if err != nil {
 		return t, err
 	}
@@ -204,33 +142,33 @@ func (a *api) treeOf(ctx context.Context, e storage.IndexEntry, depth int, left 
 			return t, nil
 		}
 		*left--
-		below, err := a.treeOf(ctx, c, depth-1, left)
+		child, err := a.below(ctx, c, depth-1, left)
 		if err != nil {
 			return t, err
 		}
-		t.Children = append(t.Children, below)
+		t.Children = append(t.Children, child)
 	}
 	return t, nil
 }
 
-func (a *api) getHistory(w http.ResponseWriter, r *http.Request) error {
+func (a agents) history(r *http.Request) (out web.HistoryPage, err error) {
 	limit, err := limitOf(r, pageDefault)
 	if err != nil {
-		return err
+		return out, err
 	}
-	all, err := a.Desk.Remembered(r.Context(), agentOf(r))
+	all, err := a.agents.Remembered(r.Context(), agentOf(r))
 	if err != nil {
-		return err
+		return out, err
 	}
 	first, err := after(all, r.URL.Query().Get("after"))
 	if err != nil {
-		return err
+		return out, err
 	}
-	out := historyPage{Records: orEmpty(all[first:min(first+limit, len(all))])}
+	out.Records = orEmpty(all[first:min(first+limit, len(all))])
 	if end := first + len(out.Records); end < len(all) {
 		out.Next = cursor(all, end)
 	}
-	return reply(w, http.StatusOK, out)
+	return out, nil
 }
 
 // cursor names the place behind the first n records. It has a mark of the last
@@ -257,15 +195,12 @@ func after(all []claybot.Record, s string) (int, error) {
 	return n, nil
 }
 
-func (a *api) conversations(w http.ResponseWriter, r *http.Request) error {
+func (a agents) conversations(r *http.Request) (web.ConversationList, error) {
 	const chat = "web" // the connector of the page
-	rows, err := a.Desk.Conversations(r.Context(), chat, web.User(r))
-	if err != nil {
-		return err
-	}
-	out := conversationList{Conversations: []conversation{}}
+	rows, err := a.agents.Conversations(r.Context(), chat, web.User(r))
+	out := web.ConversationList{Conversations: []web.Conversation{}}
 	for _, e := range rows {
-		out.Conversations = append(out.Conversations, conversation{e.Descriptor.ChannelID, e.LastUserAt})
+		out.Conversations = append(out.Conversations, web.Conversation{ID: e.Descriptor.ChannelID, At: e.LastUserAt})
 	}
-	return reply(w, http.StatusOK, out)
+	return out, err
 }

@@ -276,7 +276,8 @@ func TestManageAgents(t *testing.T) {
 
 // A broken desk makes every path fail with a fault.
 type broken struct {
-	web.Desk
+	web.AgentControl
+	web.Inboxes
 	fault *error
 }
 
@@ -293,7 +294,9 @@ func (b broken) Drop(context.Context, claybot.AgentID, ...claybot.MessageID) ([]
 
 func TestFaultsAreTold(t *testing.T) {
 	var fault error
-	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return broken{d, &fault} } })
+	r := start(t, func(r *rig) {
+		r.wrap = func(d *web.Backend) { all := broken{fault: &fault}; d.Control, d.Inboxes = all, all }
+	})
 	for _, tc := range []struct {
 		err        error
 		status     int

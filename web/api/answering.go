@@ -37,13 +37,13 @@ func operators(q claybot.Question) bool {
 // nothing but questions for operators never does. A message that has an id is
 // remembered with its answers.
 func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.AgentMessage, before string) (bool, error) {
-	ctx, desk := r.Context(), c.api.Desk
-	open, err := c.api.open(ctx, to)
+	ctx := r.Context()
+	open, err := c.completions.open(ctx, to)
 	if err != nil || len(open) == 0 {
 		return false, err
 	}
 	first := open[0] // all are of one run
-	run, err := desk.Run(ctx, first.Run)
+	run, err := c.completions.runs.Run(ctx, first.Run)
 	if err != nil {
 		return false, err
 	}
@@ -55,14 +55,14 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Ag
 		return true, nil
 	}
 	if m.ID != "" {
-		err = desk.AnswerSaid(ctx, first.Run, values, m, web.User(r), claybot.ViaHTTP)
+		err = c.completions.questions.AnswerSaid(ctx, first.Run, values, m, web.User(r), claybot.ViaHTTP)
 	} else {
-		err = desk.AnswerRun(ctx, first.Run, values, web.User(r), claybot.ViaHTTP)
+		err = c.completions.questions.AnswerRun(ctx, first.Run, values, web.User(r), claybot.ViaHTTP)
 	}
 	var wrong *questions.AnswerError
 	switch {
 	case errors.As(err, &wrong) && strings.HasPrefix(before, unfit):
-		_, err := desk.CancelRun(ctx, first.Run, web.User(r))
+		_, err := c.completions.runs.CancelRun(ctx, first.Run, web.User(r))
 		return false, err
 	case errors.As(err, &wrong):
 		c.instead = unfit + strings.Join(slices.Sorted(maps.Values(wrong.Faults)), " ") + "\n\n" + asked(questionsOf(open))
@@ -91,11 +91,11 @@ func (c *completer) again(ctx context.Context, got agentsystem.Accepted) error {
 	if len(got.Answers) == 0 || got.State != claybot.RunAwaiting {
 		return nil
 	}
-	open, err := c.api.Desk.OpenQuestions(ctx, got.Agent)
+	open, err := c.completions.questions.OpenQuestions(ctx, got.Agent)
 	if err != nil {
 		return err
 	}
-	run, err := c.api.Desk.Run(ctx, got.Run)
+	run, err := c.completions.runs.Run(ctx, got.Run)
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func (c *completer) again(ctx context.Context, got agentsystem.Accepted) error {
 
 // open are the questions that the agent of an address asks, of one run, the
 // oldest first.
-func (a *api) open(ctx context.Context, to agentsystem.Address) ([]storage.OpenQuestion, error) {
+func (a *completions) open(ctx context.Context, to agentsystem.Address) ([]storage.OpenQuestion, error) {
 	agent := to.Agent
 	if to.Descriptor != nil {
 		var err error
-		agent, err = a.Desk.AgentOf(ctx, *to.Descriptor)
+		agent, err = a.agents.AgentOf(ctx, *to.Descriptor)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil, nil // it is made by its first message
 		}
@@ -122,7 +122,7 @@ func (a *api) open(ctx context.Context, to agentsystem.Address) ([]storage.OpenQ
 			return nil, err
 		}
 	}
-	all, err := a.Desk.OpenQuestions(ctx, agent)
+	all, err := a.questions.OpenQuestions(ctx, agent)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@
 // read at all, costs at most 256 KiB and delays nobody.
 //
 // It knows no platform, and of the store its marks alone: all it does goes through
-// web.Desk and web.Workshop. Who may come in is the affair of package web. Only cmd imports it.
+// the contracts of package web, which owns the types of its JSON, too. A resource is a
+// type of its own that takes the contracts it needs. Who may come in is the affair of package web. Only cmd imports it.
 package api
 
 import (
@@ -27,13 +28,12 @@ import (
 
 // A Config is what the API stands on.
 type Config struct {
-	Desk  web.Desk
-	Tasks connectors.Tasks // nil: cron is off
-	Beats connectors.Beats // nil: the heartbeat is off
-	Usage storage.Usages
-	// Budgets are asked how they stand; nil: there are none.
-	Budgets Budgets
-	Shop    web.Workshop // optional: nothing is told of tools then
+	Backend web.Backend
+	Tasks   connectors.Tasks // nil: cron is off
+	Beats   connectors.Beats // nil: the heartbeat is off
+	Usage   storage.Usages
+	Budgets web.Budgets // nil: there are none
+	Tooling web.Tooling // optional
 	// Profiles names the profiles of the configuration, which OpenAI clients may
 	// name as models. Optional.
 	Profiles func() []string
@@ -51,12 +51,12 @@ type Config struct {
 	Version string
 }
 
-// An api is the handlers. They are safe for concurrent use.
+// An api serves and describes operations. It is safe for concurrent use.
 type api struct {
-	Config
-	document  func() []byte
-	configure sync.Mutex // from reading the settings of an agent to writing them
-	notes     notes
+	operations []operation // routes and document are made of this one table
+	document   func() []byte
+	version    string
+	log        *slog.Logger
 }
 
 // Routes are the paths of the API.
@@ -75,22 +75,12 @@ func newAPI(cfg Config) *api {
 		cfg.Engine = func(claybot.Descriptor) string { return claybot.EngineReact }
 	}
 	cfg.Log = cfg.Log.With("part", "api")
-	a := &api{Config: cfg, notes: notes{process: rand.Text()}}
+	a := &api{version: cfg.Version, log: cfg.Log}
 	a.document = sync.OnceValue(a.describe)
-	return a
-}
-
-// operations is the one table: routes and document are made of it.
-func (a *api) operations() []operation {
-	var all []operation
-	for _, part := range [][]operation{
-		a.startOperations(), a.runOperations(), a.undoOperations(), a.graphOperations(), a.agentOperations(), a.fileOperations(), a.manageOperations(), a.parkedOperations(), a.questionOperations(),
-		a.taskOperations(), a.beatOperations(), a.outboxOperations(), a.pairingOperations(), a.reportOperations(), a.nodeOperations(), a.budgetOperations(),
-		a.modelOperations(), a.workshopOperations(),
-	} {
-		all = append(all, part...)
+	for _, r := range resources(cfg) {
+		a.operations = append(a.operations, r.operations()...)
 	}
-	return append(all, operation{
+	a.operations = append(a.operations, operation{
 		id: "openapi", method: http.MethodGet, path: "/openapi.json", tag: "about", scope: web.Read,
 		summary: "This document.",
 		answers: []answer{{status: http.StatusOK, value: map[string]any{}, about: "OpenAPI 3.1"}},
@@ -101,4 +91,33 @@ func (a *api) operations() []operation {
 			return nil
 		},
 	})
+	return a
+}
+
+// A resource has operations.
+type resource interface{ operations() []operation }
+
+func resources(cfg Config) []resource {
+	b := cfg.Backend
+	files, graphs := attachments{b.Agents, b.Files}, graphs{b.System}
+	start := starter{b.Starter, b.Agents, b.Settings, graphs, files, cfg.Engine}
+	return []resource{
+		start, files, graphs,
+		runAPI{b.Runs, b.Undos, b.Questions, b.System, cfg.Log},
+		agents{b.Agents, b.Control, b.Reminders, b.Runs},
+		settings{b.Settings, new(sync.Mutex)},
+		inboxes{b.Inboxes},
+		questionRoutes{b.Questions},
+		outbox{b.Outbox},
+		access{b.Access},
+		tasks{cfg.Tasks},
+		beats{cfg.Beats},
+		budgetAPI{cfg.Budgets},
+		tooling{cfg.Tooling},
+		reports{b.System, cfg.Usage, cfg.Log},
+		&completions{
+			b.Agents, b.Runs, b.Questions, start, cfg.Profiles,
+			&notes{marks: cfg.Marks, process: rand.Text(), runs: b.Runs, log: cfg.Log}, cfg.KeepAlive, cfg.Log,
+		},
+	}
 }

@@ -11,122 +11,63 @@ import (
 
 var noBeat = hint{"The heartbeat has no task with that id.", "GET /heartbeat lists them, with the files that cannot be read."}
 
-type (
-	beatList struct {
-		Beats    []connectors.Beat    `json:"beats"`
-		Problems []connectors.Problem `json:"problems" doc:"Files that cannot be read."`
-	}
-	beatRequest struct {
-		IDs []string `json:"ids,omitempty" doc:"The tasks; all when none is named."`
-	}
-	// beatDone has the number under the name that the command line reads, too.
-	beatDone struct {
-		Ran   int `json:"ran" doc:"How many tasks run now."`
-		Tasks int `json:"tasks" doc:"The same as ran."`
-	}
-)
+// beats serves the tasks of the heartbeat; nil: it is off.
+type beats struct{ beats connectors.Beats }
 
-// A beatSpec makes a task of the heartbeat.
-type beatSpec struct {
-	ID          string `json:"id,omitempty" doc:"Of a task to replace."`
-	Title       string `json:"title"`
-	Every       string `json:"every,omitempty" doc:"A duration; as configured when left out."`
-	ActiveHours string `json:"activeHours,omitempty"`
-	Enabled     *bool  `json:"enabled,omitempty" doc:"true when left out."`
-	Prompt      string `json:"prompt"`
-}
-
-func (a *api) beatOperations() []operation {
-	beat := func(o operation) operation {
-		o.tag, o.missing, o.fails = "heartbeat", noBeat, refusals
-		return o
-	}
-	return []operation{
-		beat(operation{
+func (b beats) operations() []operation {
+	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}
+	return whereOn(b.beats != nil, off, operation{tag: "heartbeat", missing: noBeat, fails: refusals}.like(
+		returns(http.StatusOK, operation{
 			id: "listBeats", method: http.MethodGet, path: "/heartbeat", scope: web.Read, summary: "List the tasks of the heartbeat.",
-			answers: []answer{{status: http.StatusOK, value: beatList{}}}, serve: a.withBeats(listBeats),
-		}),
-		beat(operation{
+		}, b.list),
+		takes(http.StatusCreated, operation{
 			id: "saveBeat", method: http.MethodPost, path: "/heartbeat", scope: web.Admin, summary: "Make a task of the heartbeat, or replace the one with this id.",
-			body: beatSpec{}, answers: []answer{{status: http.StatusCreated, value: connectors.Beat{}}}, serve: a.withBeats(saveBeat),
-		}),
-		beat(operation{
+		}, b.save),
+		returns(http.StatusOK, operation{
 			id: "getBeat", method: http.MethodGet, path: "/heartbeat/{beat}", scope: web.Read, summary: "One task of the heartbeat.",
-			answers: []answer{{status: http.StatusOK, value: connectors.Beat{}}}, serve: a.withBeats(getBeat),
-		}),
-		beat(operation{
+		}, b.get),
+		does(operation{
 			id: "removeBeat", method: http.MethodDelete, path: "/heartbeat/{beat}", scope: web.Admin, summary: "Take a task of the heartbeat away.",
-			answers: []answer{{status: http.StatusNoContent}}, serve: a.withBeats(removeBeat),
-		}),
-		beat(operation{
-			id: "runBeats", method: http.MethodPost, path: "/heartbeat/run", scope: web.Operate, summary: "Run tasks of the heartbeat now.",
-			params: []param{keyParam}, body: beatRequest{},
-			answers: []answer{{status: http.StatusAccepted, value: beatDone{}}}, serve: a.withBeats(runBeats),
-		}),
-	}
+		}, func(r *http.Request) error { return sentence(b.beats.RemoveBeat(r.Context(), r.PathValue("beat"))) }),
+		takes(http.StatusAccepted, operation{
+			id: "runBeats", method: http.MethodPost, path: "/heartbeat/run", scope: web.Operate, summary: "Run tasks of the heartbeat now.", params: []param{keyParam},
+		}, b.run),
+	))
 }
 
-// withBeats serves fn while the heartbeat is on.
-func (a *api) withBeats(fn func(http.ResponseWriter, *http.Request, connectors.Beats) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if a.Beats == nil {
-			return &problem{status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}
-		}
-		return fn(w, r, a.Beats)
-	}
+func (b beats) list(r *http.Request) (web.BeatList, error) {
+	all, problems, err := b.beats.Beats(r.Context())
+	return web.BeatList{Beats: orEmpty(all), Problems: orEmpty(problems)}, err
 }
 
-func listBeats(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
-	all, problems, err := b.Beats(r.Context())
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, beatList{orEmpty(all), orEmpty(problems)})
-}
-
-func getBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
-	all, _, err := b.Beats(r.Context())
-	if err != nil {
-		return err
-	}
+func (b beats) get(r *http.Request) (none connectors.Beat, err error) {
+	all, _, err := b.beats.Beats(r.Context())
 	i := slices.IndexFunc(all, func(x connectors.Beat) bool { return x.ID == r.PathValue("beat") })
-	if i < 0 {
-		return storage.ErrNotFound
+	switch {
+	case err != nil:
+		return none, err
+	case i < 0:
+		return none, storage.ErrNotFound
 	}
-	return reply(w, http.StatusOK, all[i])
+	return all[i], nil
 }
 
-func saveBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
-	var in beatSpec
-	if err := readBody(r, &in); err != nil {
-		return err
-	}
-	saved, err := b.AddBeat(r.Context(), connectors.Beat{
+func (b beats) save(r *http.Request, in web.BeatSpec) (connectors.Beat, error) {
+	saved, err := b.beats.AddBeat(r.Context(), connectors.Beat{
 		ID: in.ID, Title: in.Title, Every: in.Every, ActiveHours: in.ActiveHours, Enabled: in.Enabled == nil || *in.Enabled, Prompt: in.Prompt,
 	})
-	return scheduled(w, http.StatusCreated, saved, err)
+	return saved, sentence(err)
 }
 
-func removeBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
-	if err := b.RemoveBeat(r.Context(), r.PathValue("beat")); err != nil {
-		return sentence(err)
-	}
-	return noContent(w)
-}
-
-// runBeats runs tasks now. ?key= is as for runTask.
-func runBeats(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
-	var in beatRequest
-	if err := readBody(r, &in); err != nil {
-		return err
-	}
+// run runs tasks now. ?key= is as for a task of cron.
+func (b beats) run(r *http.Request, in web.BeatRequest) (none web.BeatDone, err error) {
 	if slices.Contains(in.IDs, "") {
-		return bad("An id is empty.", "")
+		return none, bad("An id is empty.", "")
 	}
 	key, err := callKey(r)
 	if err != nil {
-		return err
+		return none, err
 	}
-	n, err := b.Beat(r.Context(), key, in.IDs...)
-	return scheduled(w, http.StatusAccepted, beatDone{n, n}, err)
+	n, err := b.beats.Beat(r.Context(), key, in.IDs...)
+	return web.BeatDone{Ran: n, Tasks: n}, sentence(err)
 }

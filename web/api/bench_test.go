@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
 )
 
@@ -28,7 +29,7 @@ func BenchmarkStream100k(b *testing.B) {
 			}
 		}
 	}}
-	for _, route := range api.Routes(api.Config{Desk: desk}) {
+	for _, route := range api.Routes(api.Config{Backend: web.Backend{Runs: desk}}) {
 		mux.Handle(route.Pattern, route.Handler)
 	}
 	srv := httptest.NewServer(mux)

@@ -44,8 +44,8 @@ func readAll(r *http.Request) ([]byte, error) {
 	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big):
-		return nil, &problem{
-			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+		return nil, &web.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: fmt.Sprintf("The body is larger than the %d bytes that this path takes.", big.Limit),
 		}
 	case err != nil:
@@ -73,10 +73,13 @@ func parse(b []byte, v any, strict bool) error {
 		return nil
 	}
 	var wrong *json.UnmarshalTypeError
-	var told *problem
+	var no web.Refusal
+	var told *web.Problem
 	switch {
 	case errors.As(err, &told):
 		return told
+	case errors.As(err, &no):
+		return bad(string(no), "")
 	case errors.As(err, &wrong):
 		return bad(fmt.Sprintf("The field %s must be %s, not %s.", wrong.Field, inWords(wrong.Type), wrong.Value), "")
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
@@ -175,13 +178,22 @@ func orEmpty[T any](s []T) []T {
 	return s
 }
 
-// ok answers in JSON.
+// each is what f makes of each row, an empty list of none.
+func each[T, V any](rows []T, f func(T) V) []V {
+	out := make([]V, len(rows))
+	for i, x := range rows {
+		out[i] = f(x)
+	}
+	return out
+}
+
+// reply answers in JSON.
 func reply(w http.ResponseWriter, status int, v any) error {
 	web.Answer(w, status, v)
 	return nil
 }
 
-// done answers without content.
+// noContent answers without content.
 func noContent(w http.ResponseWriter) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil

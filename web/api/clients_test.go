@@ -116,7 +116,8 @@ type clientRig struct {
 
 // A clientDesk refuses what the store is too busy for, and sees who waits for a run.
 type clientDesk struct {
-	web.Desk
+	web.Starter
+	web.Runs
 	r *clientRig
 }
 
@@ -129,12 +130,12 @@ func (d clientDesk) Known(ctx context.Context, to agentsystem.Address, m claybot
 	if refuse {
 		return agentsystem.Accepted{}, false, storage.ErrBusy
 	}
-	return d.Desk.Known(ctx, to, m)
+	return d.Starter.Known(ctx, to, m)
 }
 
 // StartRun notes whose run it is.
 func (d clientDesk) StartRun(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (agentsystem.Accepted, error) {
-	got, err := d.Desk.StartRun(ctx, to, m)
+	got, err := d.Starter.StartRun(ctx, to, m)
 	d.r.mu.Lock()
 	defer d.r.mu.Unlock()
 	d.r.runs[got.Run] = d.r.calls[m.Text]
@@ -149,7 +150,7 @@ func (d clientDesk) Watch(ctx context.Context, id claybot.RunID, after int64) it
 	if c.count(&c.watched) >= c.fault.waits() && !c.fault.kept && c.fault.ends != "cancel" {
 		c.release()
 	}
-	return d.Desk.Watch(ctx, id, after)
+	return d.Runs.Watch(ctx, id, after)
 }
 
 // waits is how many requests of a call reach the daemon and wait there.
@@ -230,7 +231,7 @@ func proxied(t *testing.T, kept bool, from int) *clientRig {
 	cr := &clientRig{calls: make(map[string]*clientCall), runs: make(map[claybot.RunID]*clientCall)}
 	cr.rig = start(t, func(r *rig) {
 		r.tools = []tools.Tool{cr.press()}
-		r.wrap = func(d web.Desk) web.Desk { return clientDesk{d, cr} }
+		r.wrap = func(d *web.Backend) { all := clientDesk{d.Starter, d.Runs, cr}; d.Starter, d.Runs = all, all }
 		if r.alive = time.Hour; kept {
 			r.alive = time.Millisecond
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 // silence is the word with which an agent says nothing, and silenceTrim what
@@ -22,12 +23,12 @@ const (
 
 // A completer follows a run for an OpenAI client. It is used by one request.
 type completer struct {
-	api     *api
-	got     agentsystem.Accepted
-	repeat  *repeat // nil: the request has a key
-	model   string
-	usage   bool // is to be told at the end of a stream
-	created int64
+	completions *completions
+	got         agentsystem.Accepted
+	repeat      *repeat // nil: the request has a key
+	model       string
+	usage       bool // is to be told at the end of a stream
+	created     int64
 
 	after   int64  // events up to this seq were told before
 	instead string // is said, and nothing followed
@@ -68,7 +69,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 		}
 		if err != nil { // without [DONE], which would end it well
 			p := explain(operation{missing: noModel}, err)
-			if p.ended {
+			if p.Ended {
 				c.repeat.answered(ctx)
 			}
 			return put(likeOpenAI(p))
@@ -90,7 +91,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err != nil {
 		c.repeat.unanswered(r.Context())
-		c.api.Log.Debug("completion ended early", "run", c.got.Run, "err", err)
+		c.completions.log.Debug("completion ended early", "run", c.got.Run, "err", err)
 		panic(http.ErrAbortHandler) // an end in order would look like that of the answer
 	}
 	c.repeat.delivered(r.Context())
@@ -109,7 +110,7 @@ func (c *completer) follow(ctx context.Context, show func(string) error) (ending
 	if c.instead != "" {
 		return ending{text: c.instead}, c.paragraph(c.instead, show)
 	}
-	for u, err := range c.api.Desk.Watch(ctx, c.got.Run, c.after) {
+	for u, err := range c.completions.runs.Watch(ctx, c.got.Run, c.after) {
 		if err != nil {
 			return ending{}, err
 		}
@@ -130,7 +131,7 @@ func (c *completer) follow(ctx context.Context, show func(string) error) (ending
 
 // looked reads how a run ended whose last event was not seen.
 func (c *completer) looked(ctx context.Context, show func(string) error) (ending, error) {
-	run, err := c.api.Desk.Run(ctx, c.got.Run)
+	run, err := c.completions.runs.Run(ctx, c.got.Run)
 	if err != nil {
 		return ending{}, err
 	}
@@ -146,11 +147,11 @@ func (c *completer) looked(ctx context.Context, show func(string) error) (ending
 // failed and canceled are the ends of a run without an answer. No client of OpenAI
 // retries a 400: LangChain retries 422 and all above 413, others 409.
 func failed(code, text string) error {
-	return &problem{status: http.StatusBadRequest, kind: "run_failed", ended: true, Code: code, Message: "The run failed: " + text}
+	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_failed", Ended: true, Code: code, Message: "The run failed: " + text}
 }
 
 func canceled(by string) error {
-	return &problem{status: http.StatusBadRequest, kind: "run_canceled", ended: true, Code: "canceled", Message: "The run was canceled: " + by + "."}
+	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_canceled", Ended: true, Code: "canceled", Message: "The run was canceled: " + by + "."}
 }
 
 // event shows what an event tells. over means that the answer is complete.
@@ -223,7 +224,7 @@ func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.
 	if !isCut || len(text) < runs.PreviewLimit-3 {
 		return text, nil
 	}
-	all, err := c.api.Desk.Remembered(ctx, c.got.Agent)
+	all, err := c.completions.agents.Remembered(ctx, c.got.Agent)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -113,11 +114,11 @@ type openAIError struct {
 	Code    string  `json:"code"`
 }
 
-func likeOpenAI(p *problem) openAIFailure {
-	kind := p.kind
+func likeOpenAI(p *web.Problem) openAIFailure {
+	kind := p.Kind
 	switch {
 	case kind != "":
-	case p.status >= http.StatusInternalServerError:
+	case p.Status >= http.StatusInternalServerError:
 		kind = "server_error"
 	default:
 		kind = "invalid_request_error"
@@ -176,10 +177,22 @@ func counts(u claybot.Usage) *tokenCounts {
 
 var noModel = hint{"There is no such model.", "GET /v1/models lists them; an agent is agent: and its id."}
 
-func (a *api) modelOperations() []operation {
-	return []operation{
-		{
-			id: "createCompletion", method: http.MethodPost, path: "/v1/chat/completions", tag: "openai", scope: web.Operate, openAI: true, limit: chatLimit,
+// completions serves OpenAI clients.
+type completions struct {
+	agents    web.Agents
+	runs      web.Runs
+	questions web.Questions
+	starter   starter
+	named     func() []string // the profiles that are models; nil: none
+	notes     *notes
+	keepAlive time.Duration
+	log       *slog.Logger
+}
+
+func (a *completions) operations() []operation {
+	return operation{tag: "openai", missing: noModel}.like(
+		operation{
+			id: "createCompletion", method: http.MethodPost, path: "/v1/chat/completions", scope: web.Operate, openAI: true, limit: chatLimit,
 			summary: "Talk to an agent as OpenAI clients do.",
 			about: "The model names the agent, user the thread. Only the newest messages of the user are posted, and tools, prompts and limits of the " +
 				"request are overlooked: the agent has its own. A client that goes away does not end the run. When the agent asks something, the question " +
@@ -195,25 +208,23 @@ func (a *api) modelOperations() []operation {
 				{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Blanks may come before the JSON, every 15 s, while the run is at work; a run that fails after " +
 					"that is an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."},
 			},
-			fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}, missing: noModel, serve: a.complete,
+			fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}, serve: a.complete,
 		},
-		{
-			id: "listModels", method: http.MethodGet, path: "/v1/models", tag: "openai", scope: web.Read, openAI: true,
+		returns(http.StatusOK, operation{
+			id: "listModels", method: http.MethodGet, path: "/v1/models", scope: web.Read, openAI: true,
 			summary: "What can be a model: claybot, the profiles, and the agents that were spoken to last.",
-			answers: []answer{{status: http.StatusOK, value: modelList{}}}, serve: a.listModels,
-		},
-		{
-			id: "getModel", method: http.MethodGet, path: "/v1/models/{model}", tag: "openai", scope: web.Read, openAI: true,
-			summary: "One model.", answers: []answer{{status: http.StatusOK, value: modelView{}}},
-			fails: []int{http.StatusNotFound}, missing: noModel, serve: a.getModel,
-		},
-	}
+		}, a.models),
+		returns(http.StatusOK, operation{
+			id: "getModel", method: http.MethodGet, path: "/v1/models/{model}", scope: web.Read, openAI: true,
+			summary: "One model.", fails: []int{http.StatusNotFound},
+		}, a.model),
+	)
 }
 
 // addressOf finds whom a model and a thread mean.
-func (a *api) addressOf(ctx context.Context, caller web.Caller, model, thread string) (agentsystem.Address, error) {
+func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, thread string) (agentsystem.Address, error) {
 	if id, ok := strings.CutPrefix(model, agentModel); ok {
-		_, err := a.Desk.Agent(ctx, claybot.AgentID(id))
+		_, err := a.agents.Agent(ctx, claybot.AgentID(id))
 		return agentsystem.Address{Agent: claybot.AgentID(id)}, err
 	}
 	if thread == "" {
@@ -228,22 +239,22 @@ func (a *api) addressOf(ctx context.Context, caller web.Caller, model, thread st
 	case slices.Contains(a.profiles(), model):
 		d.ChannelID, d.Profile = model+"/"+thread, model
 	default:
-		return agentsystem.Address{}, &problem{
-			status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("There is no model %.80q.", model), Fix: noModel.fix,
+		return agentsystem.Address{}, &web.Problem{
+			Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("There is no model %.80q.", model), Fix: noModel.fix,
 		}
 	}
 	return agentsystem.Address{Descriptor: &d}, nil
 }
 
-func (a *api) profiles() []string {
-	if a.Profiles == nil {
+func (a *completions) profiles() []string {
+	if a.named == nil {
 		return nil
 	}
-	return slices.Sorted(slices.Values(a.Profiles()))
+	return slices.Sorted(slices.Values(a.named()))
 }
 
 // complete serves POST /v1/chat/completions.
-func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
+func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
 	body, err := readAll(r)
 	if err != nil {
 		return err
@@ -263,7 +274,7 @@ func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	again, err := a.repeatOf(r, body)
+	again, err := a.notes.repeatOf(r, body)
 	if err != nil {
 		return err
 	}
@@ -285,14 +296,14 @@ func (a *api) complete(w http.ResponseWriter, r *http.Request) error {
 // or as a message. What came before under the same key, or of what this request is
 // the retry of, is followed instead: a repeat must not answer the question that came
 // of it. A request that has a key needs no repeat.
-func (a *api) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string, again *repeat) (*completer, error) {
-	c := &completer{api: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
+func (a *completions) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string, again *repeat) (*completer, error) {
+	c := &completer{completions: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
 	said := saying{text: text, key: keyOf(r, "")}
 	caller := web.CallerOf(r).Name
 	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
 	known := func(key string) (agentsystem.Accepted, bool, error) {
 		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key) // as start does
-		return a.Desk.Known(r.Context(), to, m)
+		return a.starter.starter.Known(r.Context(), to, m)
 	}
 	var got agentsystem.Accepted
 	var found bool
@@ -315,45 +326,35 @@ func (a *api) begin(r *http.Request, to agentsystem.Address, in completionReques
 	if answered, err := c.answer(r, to, m, spoken(in.Messages)); answered || err != nil {
 		return c, err
 	}
-	c.got, err = a.start(r, to, said)
+	c.got, err = a.starter.post(r, to, said)
 	if err == nil && len(c.got.Answers) > 0 { // a repeat was faster
 		err = c.again(r.Context(), c.got)
 	}
 	return c, err
 }
 
-func (a *api) listModels(w http.ResponseWriter, r *http.Request) error {
+func (a *completions) models(r *http.Request) (modelList, error) {
 	out := modelList{Object: "list", Data: []modelView{viewModel(anyModel, 0)}}
 	for _, p := range a.profiles() {
 		out.Data = append(out.Data, viewModel(p, 0))
 	}
-	agents, err := a.Desk.AgentPage(r.Context(), storage.AgentQuery{Limit: modelAgents})
-	if err != nil {
-		return err
-	}
+	agents, err := a.agents.AgentPage(r.Context(), storage.AgentQuery{Limit: modelAgents})
 	for _, e := range agents {
 		out.Data = append(out.Data, viewModel(agentModel+string(e.ID), e.CreatedAt))
 	}
-	return reply(w, http.StatusOK, out)
+	return out, err
 }
 
 func viewModel(id string, at claybot.Time) modelView {
 	return modelView{ID: id, Object: "model", Created: int64(at) / 1000, OwnedBy: "claybot"}
 }
 
-func (a *api) getModel(w http.ResponseWriter, r *http.Request) error {
+func (a *completions) model(r *http.Request) (modelView, error) {
 	model := r.PathValue("model")
 	to, err := a.addressOf(r.Context(), web.CallerOf(r), model, "")
-	if err != nil {
-		return err
+	if err != nil || to.Agent == "" {
+		return viewModel(model, 0), err
 	}
-	var at claybot.Time
-	if to.Agent != "" {
-		e, err := a.Desk.Agent(r.Context(), to.Agent)
-		if err != nil {
-			return err
-		}
-		at = e.CreatedAt
-	}
-	return reply(w, http.StatusOK, viewModel(model, at))
+	e, err := a.agents.Agent(r.Context(), to.Agent)
+	return viewModel(model, e.CreatedAt), err
 }

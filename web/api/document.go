@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 // intro is what the document says about all of it.
@@ -56,7 +57,7 @@ func sortedTypes() []claybot.EventType { return slices.Sorted(maps.Keys(runs.Fac
 func (a *api) describe() []byte {
 	s := newSchemas()
 	paths := make(schema)
-	for _, o := range a.operations() {
+	for _, o := range a.operations {
 		item, ok := paths[o.path].(schema)
 		if !ok {
 			item = make(schema)
@@ -65,8 +66,8 @@ func (a *api) describe() []byte {
 		item[strings.ToLower(o.method)] = o.describe(s)
 	}
 	s.events()
-	s.define(reflect.TypeFor[failure]())
-	version := a.Version
+	s.define(reflect.TypeFor[web.Failure]())
+	version := a.version
 	if version == "" {
 		version = "unknown"
 	}
@@ -94,7 +95,7 @@ func (a *api) describe() []byte {
 	}
 	b, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
-		a.Log.Error("the description of the API cannot be made", "err", err)
+		a.log.Error("the description of the API cannot be made", "err", err)
 		return []byte("{}\n")
 	}
 	return append(b, '\n')
@@ -106,7 +107,7 @@ func (o operation) describe(s *schemas) schema {
 	for _, x := range o.answers {
 		responses[strconv.Itoa(x.status)] = x.describe(s)
 	}
-	shape := reflect.TypeFor[failure]()
+	shape := reflect.TypeFor[web.Failure]()
 	if o.openAI {
 		shape = reflect.TypeFor[openAIFailure]()
 	}

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/claybot/claybot/web"
 )
 
 // Pure functions: how lists cut texts, how broken JSON is placed, how cells of
@@ -26,7 +28,7 @@ const (
 
 // ParseValue reads an answer in JSON.
 func ParseValue(s string) (string, error) {
-	var v value
+	var v web.Value
 	err := json.Unmarshal([]byte(s), &v)
 	return string(v), err
 }

@@ -13,10 +13,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/claybot/claybot/inbox"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -37,46 +36,33 @@ const octets = "application/octet-stream"
 
 var noFile = hint{"The agent has no file with that id.", "The history of the agent names its files."}
 
-// A fileGiven is a file that goes with a message: one that was sent before, by
-// its id, or its content.
-type fileGiven struct {
-	ID       string `json:"id,omitempty" doc:"Of a file that the agent has; see POST /agents/{agent}/files."`
-	Name     string `json:"name,omitempty"`
-	MIMEType string `json:"mimeType,omitempty"`
-	Data     []byte `json:"data,omitempty" doc:"The content in base64, instead of id."`
+// attachments serves the files of agents.
+type attachments struct {
+	agents web.Agents
+	files  web.Files
 }
 
-// A fileView is a file of an agent.
-type fileView struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	MIMEType string `json:"mimeType"`
-	Size     int64  `json:"size" doc:"Bytes."`
-	SHA256   string `json:"sha256"`
-}
-
-func (a *api) fileOperations() []operation {
-	return []operation{
-		{
-			id: "uploadFile", method: http.MethodPost, path: "/agents/{agent}/files", tag: "agents", scope: web.Operate, raw: true, limit: inbox.MaxFile,
+func (a attachments) operations() []operation {
+	return operation{tag: "agents"}.like(
+		answering(http.StatusCreated, operation{
+			id: "uploadFile", method: http.MethodPost, path: "/agents/{agent}/files", scope: web.Operate, raw: true, limit: inbox.MaxFile,
 			summary: "Give an agent a file, for a message that is still to come.",
 			about:   "The body is the bytes of the file, at most 50 MiB; Content-Type says what they are.",
 			params:  []param{{name: "name", about: "What the file is called."}},
-			answers: []answer{{status: http.StatusCreated, value: fileView{}}},
-			fails:   []int{http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, missing: noAgent, serve: a.uploadFile,
-		},
-		{
-			id: "getFile", method: http.MethodGet, path: "/agents/{agent}/files/{file}", tag: "agents", scope: web.Read,
+			fails:   []int{http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, missing: noAgent,
+		}, a.upload),
+		operation{
+			id: "getFile", method: http.MethodGet, path: "/agents/{agent}/files/{file}", scope: web.Read,
 			summary: "The bytes of a file of an agent.",
 			answers: []answer{{status: http.StatusOK, kind: octets, value: ""}},
-			fails:   []int{http.StatusNotFound}, missing: noFile, serve: a.getFile,
+			fails:   []int{http.StatusNotFound}, missing: noFile, serve: a.get,
 		},
-	}
+	)
 }
 
 // named are the files that a message brings along or names, by what tells them
 // from others.
-func named(given []fileGiven) ([]claybot.FileReference, error) {
+func named(given []web.FileGiven) ([]claybot.FileReference, error) {
 	if len(given) > inbox.MaxFiles {
 		return nil, bad(fmt.Sprintf("%d files are too many; at most %d go with one message.", len(given), inbox.MaxFiles), "Send several messages.")
 	}
@@ -97,7 +83,7 @@ func named(given []fileGiven) ([]claybot.FileReference, error) {
 
 // keep finds the files that a message names and then stores those that it
 // brings along, so that one that is not there leaves nothing behind.
-func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGiven) ([]claybot.FileReference, error) {
+func (a attachments) keep(ctx context.Context, to agentsystem.Address, given []web.FileGiven) ([]claybot.FileReference, error) {
 	files := make([]claybot.FileReference, len(given))
 	var err error
 	for i, g := range given {
@@ -113,7 +99,7 @@ func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGive
 			continue
 		}
 		f := claybot.FileReference{Name: g.Name, MIMEType: kindOf(g.MIMEType)}
-		if files[i], err = a.Desk.SaveFile(ctx, to, f, bytes.NewReader(g.Data)); err != nil {
+		if files[i], err = a.files.SaveFile(ctx, to, f, bytes.NewReader(g.Data)); err != nil {
 			return nil, err
 		}
 	}
@@ -121,14 +107,14 @@ func (a *api) keep(ctx context.Context, to agentsystem.Address, given []fileGive
 }
 
 // find is a file that an agent has.
-func (a *api) find(ctx context.Context, to agentsystem.Address, id string) (claybot.FileReference, error) {
+func (a attachments) find(ctx context.Context, to agentsystem.Address, id string) (claybot.FileReference, error) {
 	if to.Agent == "" {
 		return claybot.FileReference{}, bad("A file can only be named by its id together with agentId.", "Give its content in data instead.")
 	}
-	if _, err := a.Desk.Agent(ctx, to.Agent); err != nil {
+	if _, err := a.agents.Agent(ctx, to.Agent); err != nil {
 		return claybot.FileReference{}, err
 	}
-	f, content, err := a.Desk.OpenFile(ctx, to.Agent, id)
+	f, content, err := a.files.OpenFile(ctx, to.Agent, id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return f, bad(fmt.Sprintf("The agent has no file %.64q.", id), "POST /agents/"+string(to.Agent)+"/files gives it one.")
 	}
@@ -146,10 +132,10 @@ func kindOf(s string) string {
 	return kind
 }
 
-func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
+func (a attachments) upload(w http.ResponseWriter, r *http.Request) (v web.FileView, err error) {
 	to := agentsystem.Address{Agent: agentOf(r)}
-	if _, err := a.Desk.Agent(r.Context(), to.Agent); err != nil {
-		return err
+	if _, err := a.agents.Agent(r.Context(), to.Agent); err != nil {
+		return v, err
 	}
 	// The answer comes after all the bytes; its time must not pass meanwhile, as
 	// that ends a stream of HTTP/2. A connection without deadlines has none to move.
@@ -157,35 +143,32 @@ func (a *api) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	_ = rc.SetReadDeadline(time.Now().Add(uploadWait))
 	_ = rc.SetWriteDeadline(time.Now().Add(uploadWait + writeWait))
 	f := claybot.FileReference{Name: r.URL.Query().Get("name"), MIMEType: kindOf(r.Header.Get("Content-Type"))}
-	f, err := a.Desk.SaveFile(r.Context(), to, f, r.Body)
+	f, err = a.files.SaveFile(r.Context(), to, f, r.Body)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
 	var big *http.MaxBytesError
 	if errors.Is(err, storage.ErrTooMany) && r.ContentLength <= inbox.MaxFile {
-		return &problem{
-			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+		return v, &web.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: "The file is larger than what is kept here (files.max_inline, or the limit of all files).",
 		}
 	}
 	if errors.As(err, &big) || errors.Is(err, storage.ErrTooMany) {
-		return &problem{
-			status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+		return v, &web.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
 			Message: fmt.Sprintf("The file is larger than %d MiB.", inbox.MaxFile>>20),
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusCreated, viewFile(f))
+	return viewFile(f), err
 }
 
-func viewFile(f claybot.FileReference) fileView {
-	return fileView{f.ID, f.Name, f.MIMEType, f.Size, f.SHA256}
+func viewFile(f claybot.FileReference) web.FileView {
+	return web.FileView{ID: f.ID, Name: f.Name, MIMEType: f.MIMEType, Size: f.Size, SHA256: f.SHA256}
 }
 
-// getFile gives a file back, never to be shown in a page: what people send may
+// get gives a file back, never to be shown in a page: what people send may
 // be a page itself.
-func (a *api) getFile(w http.ResponseWriter, r *http.Request) error {
-	f, content, err := a.Desk.OpenFile(r.Context(), agentOf(r), r.PathValue("file"))
+func (a attachments) get(w http.ResponseWriter, r *http.Request) error {
+	f, content, err := a.files.OpenFile(r.Context(), agentOf(r), r.PathValue("file"))
 	if err != nil {
 		return err
 	}

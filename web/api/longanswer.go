@@ -79,7 +79,7 @@ func (l *longAnswer) end(status int, v any) error {
 func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 	line := &longAnswer{sink: sink{w, http.NewResponseController(w)}, r: r}
 	var end ending
-	err := line.until(c.api.KeepAlive, func(ctx context.Context) (err error) {
+	err := line.until(c.completions.keepAlive, func(ctx context.Context) (err error) {
 		end, err = c.follow(ctx, func(string) error { return nil })
 		return err
 	})
@@ -88,16 +88,16 @@ func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 	}
 	status, answer, final := http.StatusOK, any(c.completion(end)), true
 	if err != nil {
-		p := c.api.problemOf(r, operation{id: "createCompletion", missing: noModel}, err)
-		p.advise(w.Header(), true)
-		status, answer, final = p.status, likeOpenAI(p), p.ended
+		p := problemOf(c.completions.log, r, operation{id: "createCompletion", missing: noModel}, err)
+		advise(p, w.Header(), true)
+		status, answer, final = p.Status, likeOpenAI(p), p.Ended
 	}
 	if final {
 		c.repeat.answered(r.Context())
 	}
 	if err := line.end(status, answer); err != nil {
 		c.repeat.unanswered(r.Context())
-		c.api.Log.Debug("completion not delivered", "run", c.got.Run, "err", err)
+		c.completions.log.Debug("completion not delivered", "run", c.got.Run, "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	c.repeat.delivered(r.Context())

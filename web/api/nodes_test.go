@@ -11,7 +11,7 @@ import (
 )
 
 // A crowded desk shares its store with other nodes.
-type crowded struct{ web.Desk }
+type crowded struct{ web.System }
 
 func (crowded) Nodes(context.Context) ([]storage.Node, error) {
 	return []storage.Node{
@@ -38,7 +38,7 @@ func TestNodes(t *testing.T) {
 		t.Errorf("alone: %+v", got)
 	}
 	alone.refused("GET", "/nodes?x=1", "", 400, "bad_request", "")
-	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return crowded{d} } })
+	r := start(t, func(r *rig) { r.wrap = func(d *web.Backend) { d.System = crowded{d.System} } })
 	r.ask("GET", "/nodes", "", http.StatusOK, &got)
 	if len(got.Nodes) != 3 || got.Nodes[2].State != "lost" {
 		t.Fatalf("%+v", got)

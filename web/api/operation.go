@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -24,6 +25,7 @@ type operation struct {
 	body    any      // a value of the type that is read; nil for none
 	raw     bool     // the body is no JSON
 	limit   int64    // bytes of a body, 0: the door's
+	reply   string   // about the answer, if there is more to say
 	answers []answer // that are no errors
 	fails   []int    // statuses of errors, beside those that all have
 	missing hint     // what to say when an id is unknown
@@ -56,13 +58,95 @@ type hint struct{ message, fix string }
 // limitParam is how many rows a page has; see page.
 var limitParam = param{name: "limit", about: "How many at most, 1 to 500; 50 when left out.", number: true}
 
+// like gives operations the tag, the failures and the hint of o where they have none.
+func (o operation) like(all ...operation) []operation {
+	for i := range all {
+		x := &all[i]
+		x.tag = cmp.Or(x.tag, o.tag)
+		if x.fails == nil {
+			x.fails = o.fails
+		}
+		if x.missing == (hint{}) {
+			x.missing = o.missing
+		}
+	}
+	return all
+}
+
+// returns completes an operation that answers with what fn returns.
+func returns[T any](status int, o operation, fn func(*http.Request) (T, error)) operation {
+	return answering(status, o, func(_ http.ResponseWriter, r *http.Request) (T, error) { return fn(r) })
+}
+
+// takes completes an operation that reads a body, and answers with what fn makes of it.
+func takes[In, Out any](status int, o operation, fn func(*http.Request, In) (Out, error)) operation {
+	o.body = *new(In)
+	return answering(status, o, func(_ http.ResponseWriter, r *http.Request) (out Out, err error) {
+		var in In
+		if err := readBody(r, &in); err != nil {
+			return out, err
+		}
+		return fn(r, in)
+	})
+}
+
+func answering[T any](status int, o operation, fn func(http.ResponseWriter, *http.Request) (T, error)) operation {
+	if o.answers == nil {
+		o.answers = []answer{{status: status, value: *new(T), about: o.reply}}
+	}
+	o.serve = func(w http.ResponseWriter, r *http.Request) error {
+		v, err := fn(w, r)
+		if err != nil {
+			return err
+		}
+		return reply(w, status, v)
+	}
+	return o
+}
+
+// does completes an operation that answers without content.
+func does(o operation, fn func(*http.Request) error) operation {
+	if o.answers == nil {
+		o.answers = []answer{{status: http.StatusNoContent, about: o.reply}}
+	}
+	o.serve = func(w http.ResponseWriter, r *http.Request) error {
+		if err := fn(r); err != nil {
+			return err
+		}
+		return noContent(w)
+	}
+	return o
+}
+
+// doesWith is does for an operation that reads a body.
+func doesWith[In any](o operation, fn func(*http.Request, In) error) operation {
+	o.body = *new(In)
+	return does(o, func(r *http.Request) error {
+		var in In
+		if err := readBody(r, &in); err != nil {
+			return err
+		}
+		return fn(r, in)
+	})
+}
+
+// whereOn answers all operations with off where what they stand on is not there.
+func whereOn(on bool, off *web.Problem, all []operation) []operation {
+	for i := range all {
+		if !on {
+			all[i].serve = func(http.ResponseWriter, *http.Request) error { return off }
+		}
+	}
+	return all
+}
+
 // routes are the operations, ready for the door. Operations of one method below
 // /agents/{agent}/ are one route where a path of its own would be ambiguous:
 // /agents/{agent}/history and /agents/runs/{run} both mean /agents/runs/history.
 func (a *api) routes() []web.Route {
 	parts := make(map[string]map[string]operation) // by pattern and last segment
 	var all []web.Route
-	for _, o := range a.operations() {
+	for _, o := range a.operations {
 		pattern, part := o.pattern()
 		if part == "" {
 			all = append(all, web.Route{Pattern: pattern, Scope: o.scope, Handler: a.handler(o), Body: o.limit, Raw: o.raw})
@@ -100,8 +184,8 @@ func (a *api) dispatch(parts map[string]operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o, ok := parts[r.PathValue("part")]
 		if !ok {
-			a.fail(w, r, operation{}, &problem{
-				status: http.StatusNotFound, Code: "not_found", Message: "There is no such path.", Fix: "GET /openapi.json lists all.",
+			fail(a.log, w, r, operation{}, &web.Problem{
+				Status: http.StatusNotFound, Code: "not_found", Message: "There is no such path.", Fix: "GET /openapi.json lists all.",
 			})
 			return
 		}
@@ -117,7 +201,7 @@ func (a *api) handler(o operation) http.Handler {
 			err = o.serve(w, r)
 		}
 		if err != nil {
-			a.fail(w, r, o, err)
+			fail(a.log, w, r, o, err)
 		}
 	})
 }

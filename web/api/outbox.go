@@ -13,37 +13,8 @@ import (
 
 var noOutgoing = hint{"There is no outgoing message with that id.", "GET /outbox lists them; escape the slashes of an id in a path as %2F."}
 
-// An outgoingView is a message on its way out.
-type outgoingView struct {
-	ID       string               `json:"id" doc:"It may have slashes: in a path they are %2F."`
-	N        int64                `json:"n" doc:"Its place in the outbox."`
-	State    claybot.SendState    `json:"state"`
-	Kind     claybot.OutgoingKind `json:"kind"`
-	Run      claybot.RunID        `json:"runId,omitempty"`
-	Agent    claybot.AgentID      `json:"agentId,omitempty"`
-	Message  claybot.MessageID    `json:"messageId,omitempty" doc:"The message that it answers."`
-	Route    claybot.Route        `json:"route"`
-	Text     string               `json:"text" doc:"Markdown."`
-	File     *fileView            `json:"file,omitempty" doc:"It is sent with the text as its caption; its bytes are at /agents/{agent}/files/{file}."`
-	Part     int                  `json:"part" doc:"Of a long text that is several messages; from 1."`
-	Parts    int                  `json:"parts"`
-	Attempts int                  `json:"attempts"`
-	Resent   bool                 `json:"resent,omitempty" doc:"Sent again with a mark, because the fate of the first send is not known."`
-	At       claybot.Time         `json:"at"`
-	Tried    claybot.Time         `json:"tried,omitempty" doc:"When the last attempt began."`
-	Due      claybot.Time         `json:"due,omitempty" doc:"Not before."`
-	Receipt  string               `json:"receipt,omitempty" doc:"The platform's id of the sent message."`
-	Cause    string               `json:"cause,omitempty" doc:"Of the last failure."`
-}
-
-// An outgoingList is one page of the outbox.
-type outgoingList struct {
-	Outgoing []outgoingView `json:"outgoing"`
-	Next     string         `json:"next,omitempty" doc:"Give it as before to get the next page."`
-}
-
-func viewOutgoing(o claybot.Outgoing) outgoingView {
-	v := outgoingView{
+func viewOutgoing(o claybot.Outgoing) web.OutgoingView {
+	v := web.OutgoingView{
 		ID: o.ID, N: o.N, State: o.State, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route, Text: o.Text,
 		Part: o.Part, Parts: o.Parts, Attempts: o.Attempts, Resent: o.Resent, At: o.At, Tried: o.Tried, Due: o.Due, Receipt: o.Receipt, Cause: o.Cause,
 	}
@@ -54,18 +25,17 @@ func viewOutgoing(o claybot.Outgoing) outgoingView {
 	return v
 }
 
-func (a *api) outboxOperations() []operation {
-	one := func(o operation) operation {
-		o.path, o.tag, o.missing = "/outbox/{outgoing}"+o.path, "outbox", noOutgoing
-		o.fails = []int{http.StatusNotFound, http.StatusConflict}
-		return o
-	}
+// outbox serves outgoing messages.
+type outbox struct{ outbox web.Outbox }
+
+func (x outbox) operations() []operation {
+	const one = "/outbox/{outgoing}"
 	states := []string{
 		string(claybot.SendWaiting), string(claybot.SendAttempted), string(claybot.SendSent), string(claybot.SendAmbiguous), string(claybot.SendFailed),
 	}
-	return []operation{
-		{
-			id: "listOutgoing", method: http.MethodGet, path: "/outbox", tag: "outbox", scope: web.Read,
+	return operation{tag: "outbox", missing: noOutgoing, fails: []int{http.StatusNotFound, http.StatusConflict}}.like(
+		returns(http.StatusOK, operation{
+			id: "listOutgoing", method: http.MethodGet, path: "/outbox", scope: web.Read, fails: []int{},
 			summary: "List outgoing messages, the newest first.",
 			params: []param{
 				{name: "state", about: "In this state only; open means waiting, attempted or ambiguous.", values: append(states, "open")},
@@ -73,28 +43,33 @@ func (a *api) outboxOperations() []operation {
 				{name: "before", about: "The cursor of the page before."},
 				limitParam,
 			},
-			answers: []answer{{status: http.StatusOK, value: outgoingList{}}}, serve: a.listOutgoing,
-		},
-		one(operation{
-			id: "getOutgoing", method: http.MethodGet, scope: web.Read, summary: "One outgoing message.",
-			answers: []answer{{status: http.StatusOK, value: outgoingView{}}}, serve: a.getOutgoing,
+		}, x.list),
+		returns(http.StatusOK, operation{
+			id: "getOutgoing", method: http.MethodGet, path: one, scope: web.Read, summary: "One outgoing message.",
+		}, func(r *http.Request) (web.OutgoingView, error) {
+			o, err := x.outbox.Outgoing(r.Context(), r.PathValue("outgoing"))
+			return viewOutgoing(o), err
 		}),
-		one(operation{
-			id: "retryOutgoing", method: http.MethodPost, path: "/retry", scope: web.Operate,
+		returns(http.StatusAccepted, operation{
+			id: "retryOutgoing", method: http.MethodPost, path: one + "/retry", scope: web.Operate,
 			summary: "Send a failed message again, or a waiting one at once.",
-			answers: []answer{{status: http.StatusAccepted, value: outgoingView{}}}, serve: a.retryOutgoing,
+		}, func(r *http.Request) (web.OutgoingView, error) {
+			o, err := x.outbox.RetryOutgoing(r.Context(), r.PathValue("outgoing"))
+			return viewOutgoing(o), underWay(err)
 		}),
-		one(operation{
-			id: "dropOutgoing", method: http.MethodDelete, scope: web.Operate, summary: "Give up a message that was not sent.",
-			answers: []answer{{status: http.StatusNoContent}}, serve: a.dropOutgoing,
+		does(operation{
+			id: "dropOutgoing", method: http.MethodDelete, path: one, scope: web.Operate, summary: "Give up a message that was not sent.",
+		}, func(r *http.Request) error {
+			_, err := x.outbox.DropOutgoing(r.Context(), r.PathValue("outgoing"))
+			return underWay(err)
 		}),
-	}
+	)
 }
 
-func (a *api) listOutgoing(w http.ResponseWriter, r *http.Request) error {
+func (x outbox) list(r *http.Request) (none web.OutgoingList, err error) {
 	limit, err := limitOf(r, pageDefault)
 	if err != nil {
-		return err
+		return none, err
 	}
 	q := storage.OutgoingQuery{Limit: limit + 1}
 	params := r.URL.Query()
@@ -106,48 +81,18 @@ func (a *api) listOutgoing(w http.ResponseWriter, r *http.Request) error {
 	if dest := params.Get("dest"); dest != "" {
 		connector, channel, ok := strings.Cut(dest, ":")
 		if !ok || connector == "" || channel == "" {
-			return bad("dest must be connector:channel.", "")
+			return none, bad("dest must be connector:channel.", "")
 		}
 		q.Dest = claybot.Route{Connector: connector, ChannelID: channel}.Dest()
 	}
 	if before := params.Get("before"); before != "" {
 		if q.Before, err = strconv.ParseInt(before, 10, 64); err != nil || q.Before < 1 {
-			return bad("before is no cursor of this list.", "Give next of the page before, or leave it out.")
+			return none, bad("before is no cursor of this list.", "Give next of the page before, or leave it out.")
 		}
 	}
-	rows, err := a.Desk.OutgoingPage(r.Context(), q)
-	if err != nil {
-		return err
-	}
+	rows, err := x.outbox.OutgoingPage(r.Context(), q)
 	rows, next := cut(rows, limit, func(o claybot.Outgoing) string { return strconv.FormatInt(o.N, 10) })
-	out := outgoingList{Outgoing: make([]outgoingView, len(rows)), Next: next}
-	for i, o := range rows {
-		out.Outgoing[i] = viewOutgoing(o)
-	}
-	return reply(w, http.StatusOK, out)
-}
-
-func (a *api) getOutgoing(w http.ResponseWriter, r *http.Request) error {
-	o, err := a.Desk.Outgoing(r.Context(), r.PathValue("outgoing"))
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, viewOutgoing(o))
-}
-
-func (a *api) retryOutgoing(w http.ResponseWriter, r *http.Request) error {
-	o, err := a.Desk.RetryOutgoing(r.Context(), r.PathValue("outgoing"))
-	if err != nil {
-		return underWay(err)
-	}
-	return reply(w, http.StatusAccepted, viewOutgoing(o))
-}
-
-func (a *api) dropOutgoing(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.Desk.DropOutgoing(r.Context(), r.PathValue("outgoing")); err != nil {
-		return underWay(err)
-	}
-	return noContent(w)
+	return web.OutgoingList{Outgoing: each(rows, viewOutgoing), Next: next}, err
 }
 
 func underWay(err error) error {

@@ -110,16 +110,16 @@ func TestAnswerRun(t *testing.T) {
 }
 
 // A late desk is one whose questions have all expired.
-type late struct{ web.Desk }
+type late struct{ web.Questions }
 
 func (l late) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
-	q, err := l.Desk.Question(ctx, id)
+	q, err := l.Questions.Question(ctx, id)
 	q.Expires = 1
 	return q, err
 }
 
 func TestExpiredQuestion(t *testing.T) {
-	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return late{d} } })
+	r := start(t, func(r *rig) { r.wrap = func(d *web.Backend) { d.Questions = late{d.Questions} } })
 	r.asks(`{"question":"Why?"}`)
 	var list struct{ Questions []openQuestion }
 	r.ask("GET", "/questions", "", http.StatusOK, &list)

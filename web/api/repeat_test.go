@@ -100,17 +100,17 @@ func TestRepeatedAnswerToOneOfSeveralQuestions(t *testing.T) {
 // A faint desk stores the message of an answer but not the answer, as a daemon
 // does that dies in between.
 type faint struct {
-	web.Desk
+	web.Questions
 	r    *rig
 	fell *bool
 }
 
 func (f faint) AnswerSaid(ctx context.Context, run claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
 	if *f.fell {
-		return f.Desk.AnswerSaid(ctx, run, values, m, by, via)
+		return f.Questions.AnswerSaid(ctx, run, values, m, by, via)
 	}
 	*f.fell = true
-	q, err := f.Desk.OpenQuestions(ctx, "")
+	q, err := f.Questions.OpenQuestions(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (f faint) AnswerSaid(ctx context.Context, run claybot.RunID, values map[str
 // A repeat brings to its end what a full disk or a crash cut in the middle.
 func TestRepeatOfAHalfStoredAnswer(t *testing.T) {
 	fell := false
-	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return faint{d, r, &fell} } })
+	r := start(t, func(r *rig) { r.wrap = func(d *web.Backend) { d.Questions = faint{d.Questions, r, &fell} } })
 	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llmtest.Say("a fine town"))
 	r.completed("t", "k1", "ask me")
 	body := `{"model":"claybot","user":"t","messages":[{"role":"user","content":"Paris"}]}`
@@ -141,7 +141,8 @@ func TestRepeatOfAHalfStoredAnswer(t *testing.T) {
 
 // A nosy desk counts what completions look for.
 type nosy struct {
-	web.Desk
+	web.Questions
+	web.Agents
 	all, entries *int
 }
 
@@ -149,18 +150,23 @@ func (n nosy) OpenQuestions(ctx context.Context, agent claybot.AgentID) ([]stora
 	if agent == "" {
 		*n.all++
 	}
-	return n.Desk.OpenQuestions(ctx, agent)
+	return n.Questions.OpenQuestions(ctx, agent)
 }
 
 func (n nosy) Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
 	*n.entries++
-	return n.Desk.Agent(ctx, id)
+	return n.Agents.Agent(ctx, id)
 }
 
 // A completion looks at the questions of its own agent, however many others ask.
 func TestCompletionLooksAtItsOwnQuestions(t *testing.T) {
 	all, entries := 0, 0
-	r := start(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { return nosy{d, &all, &entries} } })
+	r := start(t, func(r *rig) {
+		r.wrap = func(d *web.Backend) {
+			n := nosy{d.Questions, d.Agents, &all, &entries}
+			d.Questions, d.Agents = n, n
+		}
+	})
 	r.mind.plan("ask me", llmtest.Use(claybot.ToolCall{ID: "q", Name: "ask_user", Args: `{"question":"Which town?"}`}), llmtest.Say("a fine town"))
 	for _, thread := range []string{"one", "two", "three"} {
 		r.completed(thread, "k-"+thread, "ask me")
@@ -187,7 +193,7 @@ func TestEventsAreEncodedOnce(t *testing.T) {
 	a := r.say(strings.Repeat("long ", 400))
 	r.ended(a.Run)
 	var all []runs.Update
-	for u, err := range newDesk(r.system).Watch(t.Context(), claybot.RunID(a.Run), 0) {
+	for u, err := range r.system.Watch(t.Context(), claybot.RunID(a.Run), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,17 +46,21 @@ const (
 //
 // Every other request is a message of its own.
 type repeat struct {
-	api   *api
+	notes *notes
 	base  string // of the ids, and the name of the mark
 	which string // of the messages: what follows the base
 	set   string // the mark that was written last
 	sent  bool   // set says that the answer is on its way
 }
 
-// notes guards the marks of one process, from reading one to writing it.
+// notes keeps which answers one process delivered. The mutex guards marks from reading
+// one to writing it.
 type notes struct {
 	mu      sync.Mutex
-	process string // names it in marks
+	marks   storage.Marks // nil: nothing is remembered
+	process string        // names it in marks
+	runs    web.Runs
+	log     *slog.Logger
 }
 
 // readMark is the ids of the next message and of the last one, and who sends its answer.
@@ -68,8 +72,8 @@ func readMark(mark string) (next, last, sender string) {
 
 // repeatOf is what recognizes retries of a request; nil where nothing remembers
 // which answers were delivered. The body is a JSON object.
-func (a *api) repeatOf(r *http.Request, body []byte) (*repeat, error) {
-	if a.Marks == nil {
+func (n *notes) repeatOf(r *http.Request, body []byte) (*repeat, error) {
+	if n.marks == nil {
 		return nil, nil
 	}
 	var fields map[string]json.RawMessage
@@ -85,7 +89,7 @@ func (a *api) repeatOf(r *http.Request, body []byte) (*repeat, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", web.CallerOf(r).Name)
 	sum.Write(same)
-	return &repeat{api: a, base: "same=" + hex.EncodeToString(sum.Sum(nil)[:16])}, nil
+	return &repeat{notes: n, base: "same=" + hex.EncodeToString(sum.Sum(nil)[:16])}, nil
 }
 
 // key is the last part of the id of the message; no client can choose one like it.
@@ -102,13 +106,13 @@ func (p *repeat) mark() string { return storage.MarkRepeats + strings.TrimPrefix
 // message that it is otherwise. known tells what became of a message.
 func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accepted, bool, error)) (agentsystem.Accepted, bool, error) {
 	none := agentsystem.Accepted{}
-	mark, err := p.api.Marks.Mark(r.Context(), p.mark())
+	mark, err := p.notes.marks.Mark(r.Context(), p.mark())
 	if err != nil {
 		return none, false, err
 	}
 	next, last, sender := readMark(mark)
 	tries := []string{next}
-	lost := sender != "" && sender != p.api.notes.process
+	lost := sender != "" && sender != p.notes.process
 	if n, _ := strconv.Atoi(r.Header.Get(retryCount)); lost || n > 0 && mark != "" {
 		tries = append(tries, last)
 	}
@@ -143,7 +147,7 @@ func (p *repeat) fresh(ctx context.Context, got agentsystem.Accepted) (bool, err
 	if !got.State.Ended() {
 		return true, nil
 	}
-	run, err := p.api.Desk.Run(ctx, got.Run)
+	run, err := p.notes.runs.Run(ctx, got.Run)
 	if errors.Is(err, storage.ErrNotFound) { // it ended long ago
 		return false, nil
 	}
@@ -153,9 +157,9 @@ func (p *repeat) fresh(ctx context.Context, got agentsystem.Accepted) (bool, err
 // advance makes the next message one of its own, if that is still to be done. sender is
 // the process that sends the answer to the message from; empty for none.
 func (p *repeat) advance(ctx context.Context, from, sender string) error {
-	p.api.notes.mu.Lock()
-	defer p.api.notes.mu.Unlock()
-	mark, err := p.api.Marks.Mark(ctx, p.mark())
+	p.notes.mu.Lock()
+	defer p.notes.mu.Unlock()
+	mark, err := p.notes.marks.Mark(ctx, p.mark())
 	if err != nil {
 		return err
 	}
@@ -169,7 +173,7 @@ func (p *repeat) advance(ctx context.Context, from, sender string) error {
 		return nil
 	} // else this process sends the answer that another one may not have sent
 	p.set, p.sent = strings.TrimSuffix(p.which+" "+from+" "+sender, " "), sender != ""
-	return p.api.Marks.SetMark(ctx, p.mark(), p.set)
+	return p.notes.marks.SetMark(ctx, p.mark(), p.set)
 }
 
 // answered notes that the client is about to have the whole answer: the same
@@ -182,8 +186,8 @@ func (p *repeat) answered(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
 	defer cancel()
 	which := p.which
-	if err := p.advance(ctx, which, p.api.notes.process); err != nil {
-		p.api.Log.Warn("delivered answer not noted; the same request gets it again for 10 minutes", "err", err)
+	if err := p.advance(ctx, which, p.notes.process); err != nil {
+		p.notes.log.Warn("delivered answer not noted; the same request gets it again for 10 minutes", "err", err)
 	}
 	p.which = which
 }
@@ -196,7 +200,7 @@ func (p *repeat) delivered(ctx context.Context) {
 	}
 	next, last, _ := readMark(p.set)
 	if err := p.replace(ctx, next+" "+last); err != nil {
-		p.api.Log.Warn("delivered answer not noted; after a restart the same request gets it again for 10 minutes", "err", err)
+		p.notes.log.Warn("delivered answer not noted; after a restart the same request gets it again for 10 minutes", "err", err)
 	}
 }
 
@@ -207,7 +211,7 @@ func (p *repeat) unanswered(ctx context.Context) {
 		return
 	}
 	if err := p.replace(ctx, p.which+" "); err != nil {
-		p.api.Log.Warn("lost answer not noted; a retry that does not say so is another message", slog.Any("err", err))
+		p.notes.log.Warn("lost answer not noted; a retry that does not say so is another message", slog.Any("err", err))
 	}
 }
 
@@ -216,11 +220,11 @@ func (p *repeat) unanswered(ctx context.Context) {
 func (p *repeat) replace(ctx context.Context, with string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
 	defer cancel()
-	p.api.notes.mu.Lock()
-	defer p.api.notes.mu.Unlock()
-	mark, err := p.api.Marks.Mark(ctx, p.mark())
+	p.notes.mu.Lock()
+	defer p.notes.mu.Unlock()
+	mark, err := p.notes.marks.Mark(ctx, p.mark())
 	if err == nil && mark == p.set {
-		err = p.api.Marks.SetMark(ctx, p.mark(), with)
+		err = p.notes.marks.SetMark(ctx, p.mark(), with)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/csv"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,69 +23,45 @@ const (
 
 var noMessage = hint{"Nothing is known of that message.", "Give the id of a message, a run or an outgoing message, or a platform's link to a message."}
 
-type (
-	usageReport struct {
-		Usage []storage.Spent `json:"usage"`
-		More  bool            `json:"more,omitempty" doc:"There are further rows: the days, or the columns, are too many for one answer."`
-	}
-	latencyReport struct {
-		Latency []storage.Latency `json:"latency" doc:"In milliseconds; off by at most 10 %."`
-	}
-	receiptList struct {
-		Receipts []receiptView `json:"receipts" doc:"The oldest first."`
-	}
-)
-
-// A receiptView is what became of a message.
-type receiptView struct {
-	Message claybot.MessageID   `json:"messageId"`
-	Type    claybot.MessageType `json:"type"`
-	Kind    claybot.SystemKind  `json:"kind,omitempty"`
-	Agent   claybot.AgentID     `json:"agentId"`
-	From    claybot.Sender      `json:"from,omitzero"`
-	Text    string              `json:"text" doc:"Shortened."`
-	Stored  claybot.Time        `json:"stored"`
-	Skipped string              `json:"skipped,omitempty" doc:"Why no run took it."`
-	Due     claybot.Time        `json:"due,omitempty" doc:"When its agent begins, while it waits."`
-	Behind  claybot.RunID       `json:"behind,omitempty" doc:"The run that it waits for."`
-	Ahead   int                 `json:"ahead,omitempty" doc:"How many messages wait before it."`
-	Run     *runView            `json:"run,omitempty"`
-	Replies []outgoingView      `json:"replies"`
-	Steps   []agentsystem.Step  `json:"steps" doc:"What happened, the oldest first, in words."`
-	Silence string              `json:"silence,omitempty" doc:"Why there is no reply."`
-	Verdict agentsystem.Verdict `json:"verdict" doc:"What became of it: an outcome for programs, and a text for people."`
+// reports serves usage, latency, receipts and how the installation is doing.
+type reports struct {
+	system web.System
+	usage  storage.Usages
+	log    *slog.Logger
 }
 
-func (a *api) reportOperations() []operation {
+func (a reports) operations() []operation {
 	days := []param{
 		{name: "from", about: "The first day, YYYY-MM-DD in UTC."}, {name: "to", about: "The last day."},
 	}
-	return []operation{
-		{
-			id: "getUsage", method: http.MethodGet, path: "/usage", tag: "reports", scope: web.Read, summary: "Tokens and cost.",
+	return operation{tag: "reports"}.like(
+		operation{
+			id: "getUsage", method: http.MethodGet, path: "/usage", scope: web.Read, summary: "Tokens and cost.",
 			about: "At most 10,000 rows. Sums by day together with agent, owner or channel are for at most 31 days, unless one agent is named.",
 			params: append(slices.Clone(days),
 				param{name: "by", about: "The columns to sum by, with commas: day, agent, owner, channel, connector, model, type. One sum over all when left out."},
 				param{name: "agent", about: "Of this agent only."},
 				param{name: "format", about: "json, the default, or csv.", values: []string{"json", "csv"}}),
-			answers: []answer{{status: http.StatusOK, value: usageReport{}, about: "With format=csv, the same as text/csv; there, the 10,000 rows are of each day when by begins with day, and more are an error."}}, serve: a.getUsage,
+			answers: []answer{{status: http.StatusOK, value: web.UsageReport{}, about: "With format=csv, the same as text/csv; there, the 10,000 rows are of each day when by begins with day, and more are an error."}}, serve: a.getUsage,
 		},
-		{
-			id: "getLatency", method: http.MethodGet, path: "/latency", tag: "reports", scope: web.Read,
+		returns(http.StatusOK, operation{
+			id: "getLatency", method: http.MethodGet, path: "/latency", scope: web.Read,
 			summary: "How long runs and calls of models took, by day.", params: days,
-			answers: []answer{{status: http.StatusOK, value: latencyReport{}}}, serve: a.getLatency,
-		},
-		{
-			id: "getReceipts", method: http.MethodGet, path: "/receipts", tag: "reports", scope: web.Read,
+		}, a.latency),
+		returns(http.StatusOK, operation{
+			id: "getReceipts", method: http.MethodGet, path: "/receipts", scope: web.Read,
 			summary: "What became of a message, with the reason for any silence.",
 			params:  []param{{name: "message", about: "The id of a message, a run or an outgoing message, or a platform's link to a message."}},
-			answers: []answer{{status: http.StatusOK, value: receiptList{}}}, fails: []int{http.StatusNotFound}, missing: noMessage, serve: a.getReceipts,
-		},
-		{
+			fails:   []int{http.StatusNotFound}, missing: noMessage,
+		}, a.receipts),
+		returns(http.StatusOK, operation{
 			id: "getStatus", method: http.MethodGet, path: "/status", tag: "about", scope: web.Read, summary: "How everything is doing.",
-			answers: []answer{{status: http.StatusOK, value: agentsystem.Status{}}}, serve: a.getStatus,
-		},
-	}
+		}, a.status),
+		returns(http.StatusOK, operation{
+			id: "getNodes", method: http.MethodGet, path: "/nodes", tag: "about", scope: web.Read,
+			summary: "The processes that share the store.", about: "A process that has the store for itself is the only one.",
+		}, a.nodes),
+	)
 }
 
 // daysOf are the bounds of a report.
@@ -107,7 +84,7 @@ func daysOf(r *http.Request) (from, to string, err error) {
 
 var columns = []string{storage.ByDay, storage.ByAgent, storage.ByOwner, storage.ByModel, storage.ByType, storage.ByConnector, storage.ByChannel}
 
-func (a *api) getUsage(w http.ResponseWriter, r *http.Request) error {
+func (a reports) getUsage(w http.ResponseWriter, r *http.Request) error {
 	from, to, err := daysOf(r)
 	if err != nil {
 		return err
@@ -127,19 +104,19 @@ func (a *api) getUsage(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("format") == "csv" {
 		return a.usageFile(w, r, q)
 	}
-	rows, err := a.Usage.Spent(r.Context(), q)
+	rows, err := a.usage.Spent(r.Context(), q)
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, usageReport{orEmpty(rows[:min(len(rows), usageRows)]), len(rows) > usageRows})
+	return reply(w, http.StatusOK, web.UsageReport{Usage: orEmpty(rows[:min(len(rows), usageRows)]), More: len(rows) > usageRows})
 }
 
 // usageFile serves a report as CSV, of many rows day by day. A file that cannot
 // be complete is cut off, so that nobody takes it for the whole.
-func (a *api) usageFile(w http.ResponseWriter, r *http.Request, q storage.SpentQuery) error {
+func (a reports) usageFile(w http.ResponseWriter, r *http.Request, q storage.SpentQuery) error {
 	var out *csv.Writer
 	for _, part := range byDays(q, time.Now().UTC()) {
-		rows, err := a.Usage.Spent(r.Context(), part)
+		rows, err := a.usage.Spent(r.Context(), part)
 		if err == nil && len(rows) > usageRows {
 			err = bad(fmt.Sprintf("That is more than %d rows.", usageRows), "Ask for fewer days with from and to, or for fewer columns with by.")
 		}
@@ -147,7 +124,7 @@ func (a *api) usageFile(w http.ResponseWriter, r *http.Request, q storage.SpentQ
 		case err != nil && out == nil:
 			return err
 		case err != nil:
-			a.Log.Warn("a report ended early", "day", part.From, "err", err)
+			a.log.Warn("a report ended early", "day", part.From, "err", err)
 			panic(http.ErrAbortHandler) // the server's way to close a connection
 		case out == nil:
 			w.Header().Set("Content-Type", "text/csv; charset=utf-8")
@@ -248,58 +225,42 @@ func cell(s string) string {
 	return s
 }
 
-func (a *api) getLatency(w http.ResponseWriter, r *http.Request) error {
+func (a reports) latency(r *http.Request) (none web.LatencyReport, err error) {
 	from, to, err := daysOf(r)
 	if err != nil {
-		return err
+		return none, err
 	}
-	rows, err := a.Usage.Latencies(r.Context(), from, to)
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, latencyReport{orEmpty(rows)})
+	rows, err := a.usage.Latencies(r.Context(), from, to)
+	return web.LatencyReport{Latency: orEmpty(rows)}, err
 }
 
-func (a *api) getReceipts(w http.ResponseWriter, r *http.Request) error {
+func (a reports) receipts(r *http.Request) (none web.ReceiptList, err error) {
 	ref := r.URL.Query().Get("message")
 	if ref == "" {
-		return bad("The parameter message is missing.", noMessage.fix)
+		return none, bad("The parameter message is missing.", noMessage.fix)
 	}
-	all, err := a.Desk.Why(r.Context(), ref)
+	all, err := a.system.Why(r.Context(), ref)
 	if err == nil && len(all) == 0 {
 		err = storage.ErrNotFound
 	}
-	if err != nil {
-		return err
-	}
-	out := receiptList{}
-	for _, s := range all {
-		out.Receipts = append(out.Receipts, viewReceipt(s))
-	}
-	return reply(w, http.StatusOK, out)
+	return web.ReceiptList{Receipts: each(all, viewReceipt)}, err
 }
 
-func viewReceipt(s agentsystem.Story) receiptView {
+func viewReceipt(s agentsystem.Story) web.ReceiptView {
 	m := s.Message
-	v := receiptView{
+	v := web.ReceiptView{
 		Message: m.ID, Type: m.Type, Kind: m.Kind, Agent: s.Agent, From: m.From, Text: shorten(typed(m), shortText), Stored: s.Stored,
-		Skipped: s.Skipped, Due: s.Due, Behind: s.Busy, Ahead: s.Ahead, Replies: []outgoingView{}, Steps: orEmpty(s.Steps), Silence: s.Silence, Verdict: s.Verdict(),
+		Skipped: s.Skipped, Due: s.Due, Behind: s.Busy, Ahead: s.Ahead, Replies: each(s.Replies, viewOutgoing), Steps: orEmpty(s.Steps), Silence: s.Silence, Verdict: s.Verdict(),
 	}
 	if s.Run != nil {
 		run := viewRun(*s.Run)
 		v.Run = &run
 	}
-	for _, o := range s.Replies {
-		v.Replies = append(v.Replies, viewOutgoing(o))
-	}
 	return v
 }
 
-func (a *api) getStatus(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.Desk.Status(r.Context())
-	if err != nil {
-		return err
-	}
+func (a reports) status(r *http.Request) (agentsystem.Status, error) {
+	v, err := a.system.Status(r.Context())
 	v.Connectors = orEmpty(v.Connectors)
-	return reply(w, http.StatusOK, v)
+	return v, err
 }

@@ -111,7 +111,7 @@ func (r *rig) unwatched() {
 
 // A watched desk counts who watches a run.
 type watched struct {
-	web.Desk
+	web.Runs
 	watches *atomic.Int64
 }
 
@@ -119,7 +119,7 @@ func (d watched) Watch(ctx context.Context, id claybot.RunID, after int64) iter.
 	return func(yield func(runs.Update, error) bool) {
 		d.watches.Add(1)
 		defer d.watches.Add(-1)
-		d.Desk.Watch(ctx, id, after)(yield)
+		d.Runs.Watch(ctx, id, after)(yield)
 	}
 }
 
@@ -338,7 +338,7 @@ func TestSameAnswerTwice(t *testing.T) {
 // Every error says whether the same request is worth a retry.
 func TestErrorsSayWhetherToRetry(t *testing.T) {
 	busy := &refusing{}
-	r, p := withPress(t, func(r *rig) { r.wrap = func(d web.Desk) web.Desk { busy.Desk = d; return busy } })
+	r, p := withPress(t, func(r *rig) { r.wrap = func(d *web.Backend) { busy.Starter = d.Starter; d.Starter = busy } })
 	r.mind.plan("fail", llmtest.Reply{Err: &llm.Error{Class: llm.Permanent, Text: "the account is closed"}})
 	check := func(what string, g got, status int, retry, after bool, kind string) {
 		t.Helper()
@@ -387,7 +387,7 @@ func TestErrorsSayWhetherToRetry(t *testing.T) {
 
 // A refusing desk has a store that does not work.
 type refusing struct {
-	web.Desk
+	web.Starter
 	err atomic.Pointer[error]
 }
 
@@ -395,7 +395,7 @@ func (d *refusing) Known(ctx context.Context, to agentsystem.Address, m claybot.
 	if err := d.err.Load(); err != nil {
 		return agentsystem.Accepted{}, false, *err
 	}
-	return d.Desk.Known(ctx, to, m)
+	return d.Starter.Known(ctx, to, m)
 }
 
 // A client that waits for one JSON value receives blanks meanwhile, because proxies cut

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,11 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/questions"
-	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -41,6 +37,7 @@ import (
 	"github.com/claybot/claybot/tools/clock"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
+	"github.com/claybot/claybot/web/webtest"
 )
 
 // patience is how long a test waits for something that happens at once unless
@@ -54,14 +51,14 @@ type rig struct {
 	dir    string
 	addr   string // host:port
 	mind   *mind
-	wrap   func(web.Desk) web.Desk // optional; around the desk
-	usage  storage.Usages          // optional; in place of the store
-	tasks  connectors.Tasks        // instead of cron
-	beats  connectors.Beats        // instead of the heartbeat
-	bare   bool                    // neither cron nor heartbeat, nor a workshop
-	shop   *shop                   // what agents work with
-	graphs map[string]runs.Engine  // beside react
-	engine string                  // of the profile; empty: react
+	wrap   func(*web.Backend)     // optional; may replace contracts
+	usage  storage.Usages         // optional; in place of the store
+	tasks  connectors.Tasks       // instead of cron
+	beats  connectors.Beats       // instead of the heartbeat
+	bare   bool                   // neither cron nor heartbeat, nor tooling
+	shop   *webtest.Toolbench     // what agents work with
+	graphs map[string]runs.Engine // beside react
+	engine string                 // of the profile; empty: react
 	marks  func(storage.Marks) storage.Marks
 	alive  time.Duration // between signs of life; 0: the default
 	tools  []tools.Tool  // beside those of all rigs
@@ -77,64 +74,12 @@ type rig struct {
 	stop    func()
 }
 
-// A desk is the system as the API sees it.
-type desk struct {
-	*agentsystem.AgentSystem
-	*people.Directory
-	*profiles.Profiles
-	*questions.Questions
-	*subagents.Subagents
-}
-
-func newDesk(s *agentsystem.AgentSystem) desk {
-	return desk{s, s.People, s.Profiles, s.Questions, s.Subagents}
-}
-
-var _ web.Desk = desk{}
-
-func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return d.RunByID(ctx, id)
-}
-
-func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := d.AgentSystem.UndoRun(ctx, id, by)
-	var no agentsystem.NoUndoError
-	if errors.As(err, &no) {
-		return a, web.Refusal(no)
-	}
-	return a, err
-}
-
-func (d desk) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) { return d.Stop(ctx, id) }
-
-func (d desk) ResetAgent(ctx context.Context, id claybot.AgentID) error { return d.Reset(ctx, id) }
-
-func (d desk) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return d.Delete(ctx, id) }
-
-func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return d.InboxOf(ctx, id)
-}
-
-func (d desk) Allow(ctx context.Context, connector, subject string) error {
-	if connector == "nowhere" {
-		return web.Refusal("there is no connector nowhere")
-	}
-	return d.AgentSystem.People.Allow(ctx, connector, subject)
-}
-
-func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
-	if subject == "listed" {
-		return "", web.Refusal("the list of the configuration lets it in")
-	}
-	return "", d.AgentSystem.Revoke(ctx, connector, subject)
-}
-
 // start runs a daemon until the test ends.
 func start(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	tr := &http.Transport{MaxIdleConnsPerHost: 4}
 	t.Cleanup(tr.CloseIdleConnections)
-	r := &rig{T: t, dir: newData(t), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
+	r := &rig{T: t, dir: folders.Data(t), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
 	for _, c := range change {
 		c(r)
 	}
@@ -149,19 +94,10 @@ func (r *rig) begin() {
 	r.Helper()
 	log := slog.New(slog.DiscardHandler)
 	hub := runs.NewHub()
-	var err error
-	if r.db, err = sqlite.Open(r.Context(), filepath.Join(r.dir, "claybot.db"), sqlite.Config{Log: log, Committed: hub.Committed}); err != nil {
-		r.Fatal(err)
-	}
-	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db, Log: log}); err != nil {
-		r.Fatal(err)
-	}
+	r.db, r.agents = webtest.OpenStores(r.Context(), r, r.dir, hub, log)
 	r.system = agentsystem.New(agentsystem.Config{
-		Stores: agentsystem.Stores{
-			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
-		},
-		Log: log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
+		Stores: webtest.StoresOf(r.db, r.agents),
+		Log:    log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
 		Profile: func(d claybot.Descriptor) profiles.Profile {
 			return profiles.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
 		},
@@ -181,16 +117,16 @@ func (r *rig) begin() {
 	for name, g := range r.graphs {
 		r.system.Handle(name, g)
 	}
-	r.shop = newShop(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
+	r.shop = webtest.NewToolbench(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
 	page := webchat.New(webchat.Config{Name: "web"})
 	all := []connectors.Connector{page}
 	cfg := api.Config{
-		Desk: newDesk(r.system), Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
+		Backend: webtest.NewSystem(r.system).Backend(), Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
 		Profiles: func() []string { return []string{"default", "night"} },
 		Engine:   func(claybot.Descriptor) string { return r.engine },
 	}
 	if !r.bare {
-		cfg.Shop = r.shop
+		cfg.Tooling = r.shop.Tooling()
 	}
 	if !r.bare {
 		cfg.Budgets = agentsystem.NewLimiter(r.system, budgets.Config{Store: r.db})
@@ -198,9 +134,9 @@ func (r *rig) begin() {
 	if r.marks != nil {
 		cfg.Marks = r.marks(r.db)
 	}
-	cfg.Desk = watched{cfg.Desk, &r.watches}
+	cfg.Backend.Runs = watched{cfg.Backend.Runs, &r.watches}
 	if r.wrap != nil {
-		cfg.Desk = r.wrap(cfg.Desk)
+		r.wrap(&cfg.Backend)
 	}
 	if r.usage != nil {
 		cfg.Usage = r.usage

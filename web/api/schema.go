@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 // A schema is a JSON Schema (2020-12, which OpenAPI 3.1 uses).
@@ -34,7 +35,7 @@ var special = map[reflect.Type]schema{
 	reflect.TypeFor[claybot.Time]():    {"type": "integer", "format": "int64", "description": "Unix milliseconds; 0 for never."},
 	reflect.TypeFor[time.Time]():       {"type": "string", "format": "date-time"},
 	reflect.TypeFor[json.RawMessage](): {},
-	reflect.TypeFor[value]():           {"oneOf": []any{schema{"type": "string"}, schema{"type": "number"}, schema{"type": "boolean"}, schema{"type": "array"}}},
+	reflect.TypeFor[web.Value]():       {"oneOf": []any{schema{"type": "string"}, schema{"type": "number"}, schema{"type": "boolean"}, schema{"type": "array"}}},
 	reflect.TypeFor[content]():         {"oneOf": []any{schema{"type": "string"}, schema{"type": "array"}, schema{"type": "null"}}},
 	reflect.TypeFor[[]byte]():          {"type": "string", "contentEncoding": "base64"},
 }

@@ -20,7 +20,8 @@ import (
 
 // A cabinet is a desk with one agent, whose only file has this content.
 type cabinet struct {
-	web.Desk
+	web.Agents
+	web.Files
 	content []byte
 }
 
@@ -43,7 +44,7 @@ func (c cabinet) OpenFile(context.Context, claybot.AgentID, string) (claybot.Fil
 func exchange(t *testing.T, c cabinet, method, path string, body io.Reader, then func(t *testing.T, resp *http.Response)) {
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()
-		for _, route := range api.Routes(api.Config{Desk: c}) {
+		for _, route := range api.Routes(api.Config{Backend: web.Backend{Agents: c, Files: c}}) {
 			mux.Handle(route.Pattern, route.Handler)
 		}
 		l := pipes{make(chan net.Conn), make(chan struct{})}

@@ -22,7 +22,7 @@ import (
 
 // A spring is a desk with one run, which tells what is asked of it.
 type spring struct {
-	web.Desk
+	web.Runs
 	watch func(ctx context.Context, yield func(runs.Update, error) bool)
 }
 
@@ -56,7 +56,7 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 func dial(t *testing.T, s spring) (conn net.Conn, closeAll func()) {
 	t.Helper()
 	mux := http.NewServeMux()
-	for _, route := range api.Routes(api.Config{Desk: s}) {
+	for _, route := range api.Routes(api.Config{Backend: web.Backend{Runs: s}}) {
 		mux.Handle(route.Pattern, route.Handler)
 	}
 	l := pipes{make(chan net.Conn), make(chan struct{})}

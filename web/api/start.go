@@ -22,98 +22,67 @@ import (
 // textLimit is the longest message in characters.
 const textLimit = 100_000
 
-// A startRequest gives an agent something to do. Without AgentID and Descriptor
-// the message is for an agent of its own.
-type startRequest struct {
-	AgentID    claybot.AgentID `json:"agentId,omitempty" doc:"The agent that is told. Give this or descriptor, or neither for a new agent."`
-	Descriptor *target         `json:"descriptor,omitempty"`
-	Text       string          `json:"text,omitempty" doc:"What it is told, at most 100,000 characters. It may be left out when there are files."`
-	Key        string          `json:"idempotencyKey,omitempty" doc:"1 to 128 letters, digits and . _ : -; a repeat under the same key does nothing new and gets the same ids; another message under it is refused."`
-	Files      []fileGiven     `json:"files,omitempty" doc:"At most 10."`
-	Engine     string          `json:"engine,omitempty" doc:"What advances the run: react, plan, explore or another graph of GET /graphs. Without it, the engine of the agent's profile. A message that joins a run under way does not change its engine. Another one than plan needs the scope admin where that of the agent is plan."`
-	Stateless  bool            `json:"stateless,omitempty" doc:"Not supported; leave out agentId and descriptor for an agent without a past."`
+// starter serves messages for agents.
+type starter struct {
+	starter  web.Starter
+	agents   web.Agents
+	settings web.Settings
+	graphs   graphs
+	files    attachments
+	engine   func(claybot.Descriptor) string // of an agent that does not exist yet
 }
 
-// A target names the agent of a person in a channel; it is made at its first
-// message.
-type target struct {
-	Type      claybot.AgentType `json:"type,omitempty" doc:"Only user, the default."`
-	Connector string            `json:"connector,omitempty" doc:"api, the default; another one needs the scope admin."`
-	ChannelID string            `json:"channelId" doc:"The thread, of your own choice."`
-	UserID    string            `json:"userId,omitempty" doc:"The name of your token, the default; another one needs the scope admin."`
-}
-
-// A messageRequest is a message for an agent that is named by the path.
-type messageRequest struct {
-	Text  string      `json:"text,omitempty" doc:"At most 100,000 characters."`
-	Key   string      `json:"idempotencyKey,omitempty" doc:"As for POST /agents/runs."`
-	Files []fileGiven `json:"files,omitempty" doc:"At most 10."`
-}
-
-// An accepted is what became of a message.
-type accepted struct {
-	agentsystem.Accepted
-	Stream string `json:"stream" doc:"The path of the run's events."`
-}
-
-func (a *api) startOperations() []operation {
+func (s starter) operations() []operation {
 	about := "The run id is reserved: it is that of the run that takes the message. When the message joins a run that is under way, the id " +
 		"means that run. The text is taken as it is: commands such as /new have paths of their own."
-	return []operation{
-		{
-			id: "startRun", method: http.MethodPost, path: "/agents/runs", tag: "runs", scope: web.Operate,
-			summary: "Give an agent something to do.", about: about, params: []param{keyHeaderParam}, body: startRequest{}, limit: filesLimit,
-			answers: []answer{{status: http.StatusAccepted, value: accepted{}, about: "It is stored and will be worked on."}},
-			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
-			missing: noAgent, serve: a.startRun,
-		},
-		{
-			id: "postMessage", method: http.MethodPost, path: "/agents/{agent}/messages", tag: "agents", scope: web.Operate,
-			summary: "Write to an agent.", about: about + " The answer goes to the place of the agent, for example a chat.", params: []param{keyHeaderParam}, body: messageRequest{}, limit: filesLimit,
-			answers: []answer{{status: http.StatusAccepted, value: accepted{}, about: "It is stored and will be worked on."}},
-			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
-			missing: noAgent, serve: a.postMessage,
-		},
-	}
+	const stored = "It is stored and will be worked on."
+	return ofAgents.like(
+		takes(http.StatusAccepted, operation{
+			id: "startRun", method: http.MethodPost, path: "/agents/runs", tag: "runs", scope: web.Operate, reply: stored,
+			summary: "Give an agent something to do.", about: about, params: []param{keyHeaderParam}, limit: filesLimit,
+		}, s.start),
+		takes(http.StatusAccepted, operation{
+			id: "postMessage", method: http.MethodPost, path: "/agents/{agent}/messages", scope: web.Operate, reply: stored,
+			summary: "Write to an agent.", about: about + " The answer goes to the place of the agent, for example a chat.", params: []param{keyHeaderParam}, limit: filesLimit,
+		}, func(r *http.Request, in web.MessageRequest) (web.Accepted, error) {
+			return s.accept(r, agentsystem.Address{Agent: agentOf(r)}, saying{text: in.Text, key: keyOf(r, in.Key), files: in.Files})
+		}),
+	)
 }
 
-func (a *api) startRun(w http.ResponseWriter, r *http.Request) error {
-	var in startRequest
-	if err := readBody(r, &in); err != nil {
-		return err
-	}
+func (s starter) start(r *http.Request, in web.StartRequest) (none web.Accepted, err error) {
 	in.Key = keyOf(r, in.Key)
 	switch {
 	case in.Stateless:
-		return bad("stateless is not supported: an agent always has a memory.", "Leave out agentId and descriptor: the message is then for a new agent.")
+		return none, bad("stateless is not supported: an agent always has a memory.", "Leave out agentId and descriptor: the message is then for a new agent.")
 	case in.Engine == claybot.EngineUndo:
-		return bad("The engine undo has a path of its own.", "POST /agents/runs/{run}/undo takes back what a run did.")
-	case in.Engine != "" && !slices.Contains(a.engines(), in.Engine):
-		return bad(fmt.Sprintf("There is no engine %.40q.", in.Engine), "There are: "+strings.Join(a.engines(), ", ")+".")
+		return none, bad("The engine undo has a path of its own.", "POST /agents/runs/{run}/undo takes back what a run did.")
+	case in.Engine != "" && !slices.Contains(s.graphs.engines(), in.Engine):
+		return none, bad(fmt.Sprintf("There is no engine %.40q.", in.Engine), "There are: "+strings.Join(s.graphs.engines(), ", ")+".")
 	case in.AgentID != "" && in.Descriptor != nil:
-		return bad("agentId and descriptor are both given.", "Give one of them, or none for a new agent.")
+		return none, bad("agentId and descriptor are both given.", "Give one of them, or none for a new agent.")
 	}
 	to := agentsystem.Address{Agent: in.AgentID}
 	if in.AgentID == "" {
 		d, err := whom(web.CallerOf(r), in.Descriptor, in.Key)
 		if err != nil {
-			return err
+			return none, err
 		}
 		to.Descriptor = &d
 	}
-	if err := a.mayWork(r, to, in.Engine); err != nil {
-		return err
+	if err := s.mayWork(r, to, in.Engine); err != nil {
+		return none, err
 	}
-	return a.accept(w, r, to, saying{text: in.Text, key: in.Key, files: in.Files, engine: in.Engine})
+	return s.accept(r, to, saying{text: in.Text, key: in.Key, files: in.Files, engine: in.Engine})
 }
 
 // mayWork refuses an engine that the policy of an agent does not bind: where an
 // agent plans, only who may change its settings has it work otherwise.
-func (a *api) mayWork(r *http.Request, to agentsystem.Address, engine string) error {
+func (s starter) mayWork(r *http.Request, to agentsystem.Address, engine string) error {
 	if engine == "" || engine == claybot.EnginePlan || web.CallerOf(r).Scope.Allows(web.Admin) {
 		return nil
 	}
-	own, err := a.engineOf(r.Context(), to)
+	own, err := s.engineOf(r.Context(), to)
 	if err != nil || own != claybot.EnginePlan {
 		return err
 	}
@@ -122,29 +91,20 @@ func (a *api) mayWork(r *http.Request, to agentsystem.Address, engine string) er
 }
 
 // engineOf is the engine of an agent, which may not exist yet.
-func (a *api) engineOf(ctx context.Context, to agentsystem.Address) (string, error) {
+func (s starter) engineOf(ctx context.Context, to agentsystem.Address) (string, error) {
 	id := to.Agent
 	if to.Descriptor != nil {
 		var err error
-		id, err = a.Desk.AgentOf(ctx, *to.Descriptor)
+		id, err = s.agents.AgentOf(ctx, *to.Descriptor)
 		if errors.Is(err, storage.ErrNotFound) {
-			return a.Engine(*to.Descriptor), nil
+			return s.engine(*to.Descriptor), nil
 		}
 		if err != nil {
 			return "", err
 		}
 	}
-	v, err := a.Desk.Settings(ctx, id)
+	v, err := s.settings.Settings(ctx, id)
 	return v.Now.Engine, err
-}
-
-func (a *api) postMessage(w http.ResponseWriter, r *http.Request) error {
-	var in messageRequest
-	if err := readBody(r, &in); err != nil {
-		return err
-	}
-	in.Key = keyOf(r, in.Key)
-	return a.accept(w, r, agentsystem.Address{Agent: agentOf(r)}, saying{text: in.Text, key: in.Key, files: in.Files})
 }
 
 // keyHeader is the header that stands for the field idempotencyKey.
@@ -168,59 +128,56 @@ type saying struct {
 	text    string
 	key     string // given by the caller
 	implied string // in place of key: by what a repeat is recognized
-	files   []fileGiven
+	files   []web.FileGiven
 	engine  string // empty: that of the profile
 }
 
-func (a *api) accept(w http.ResponseWriter, r *http.Request, to agentsystem.Address, s saying) error {
-	got, err := a.start(r, to, s)
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusAccepted, accepted{got, streamPath(got.Run)})
+func (s starter) accept(r *http.Request, to agentsystem.Address, said saying) (web.Accepted, error) {
+	got, err := s.post(r, to, said)
+	return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
 }
 
-// start gives what the caller says to an agent.
-func (a *api) start(r *http.Request, to agentsystem.Address, s saying) (agentsystem.Accepted, error) {
+// post gives what the caller says to an agent.
+func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (agentsystem.Accepted, error) {
 	none := agentsystem.Accepted{}
-	text := strings.ReplaceAll(strings.ToValidUTF8(s.text, "\uFFFD"), "\x00", "")
-	once := s.key == "" && s.implied == "" // a repeat would not be recognized
+	text := strings.ReplaceAll(strings.ToValidUTF8(said.text, "\uFFFD"), "\x00", "")
+	once := said.key == "" && said.implied == "" // a repeat would not be recognized
 	switch n := utf8.RuneCountInString(text); {
-	case strings.TrimSpace(text) == "" && len(s.files) == 0:
+	case strings.TrimSpace(text) == "" && len(said.files) == 0:
 		return none, bad("The field text is empty.", "")
 	case n > textLimit:
 		return none, bad(fmt.Sprintf("The field text has %d characters; at most %d are taken.", n, textLimit), "Send it in parts.")
 	case once:
-		s.key = rand.Text()
-	case s.key == "":
-		s.key = s.implied
-	case len(s.key) > 128 || !keyForm.MatchString(s.key):
+		said.key = rand.Text()
+	case said.key == "":
+		said.key = said.implied
+	case len(said.key) > 128 || !keyForm.MatchString(said.key):
 		return none, bad("The idempotency key must be 1 to 128 letters, digits and . _ : -", "")
 	}
 	caller := web.CallerOf(r)
 	m := claybot.AgentMessage{
-		ID:   claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/" + s.key),
-		Type: claybot.MessageUser, Text: text, At: claybot.Now(), Engine: s.engine,
+		ID:   claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/" + said.key),
+		Type: claybot.MessageUser, Text: text, At: claybot.Now(), Engine: said.engine,
 		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
 	}
 	var err error
-	if m.Files, err = named(s.files); err != nil {
+	if m.Files, err = named(said.files); err != nil {
 		return none, err
 	}
 	if !once { // a repeat keeps nothing: neither its files nor an agent
-		if got, known, err := a.Desk.Known(r.Context(), to, m); known || err != nil {
+		if got, known, err := s.starter.Known(r.Context(), to, m); known || err != nil {
 			return got, err
 		}
 	}
-	if m.Files, err = a.keep(r.Context(), to, s.files); err != nil {
+	if m.Files, err = s.files.keep(r.Context(), to, said.files); err != nil {
 		return none, err
 	}
-	return a.Desk.StartRun(r.Context(), to, m)
+	return s.starter.StartRun(r.Context(), to, m)
 }
 
 // whom is the descriptor that a caller means. Without one it is an agent of its
 // own, which is the same for a repeat under the same key.
-func whom(caller web.Caller, t *target, key string) (claybot.Descriptor, error) {
+func whom(caller web.Caller, t *web.Target, key string) (claybot.Descriptor, error) {
 	if t == nil {
 		channel := rand.Text()
 		if key != "" {

@@ -51,15 +51,15 @@ func position(r *http.Request) (after int64, back bool, err error) {
 	return after, last != "", nil
 }
 
-// streamRun serves the events of a run. Its reader is told of an error that
+// stream serves the events of a run. Its reader is told of an error that
 // comes later by the end of the stream alone, and comes back.
-func (a *api) streamRun(w http.ResponseWriter, r *http.Request) error {
+func (a runAPI) stream(w http.ResponseWriter, r *http.Request) error {
 	after, back, err := position(r)
 	if err != nil {
 		return err
 	}
 	id := runOf(r)
-	run, err := a.Desk.Run(r.Context(), id)
+	run, err := a.runs.Run(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func (a *api) streamRun(w http.ResponseWriter, r *http.Request) error {
 		err = out.pour(r.Context(), func(ctx context.Context, p *pipe) error { return a.events(ctx, p, id, after) })
 	}
 	if err != nil {
-		a.Log.Debug("stream ended early", "run", id, "err", err)
+		a.log.Debug("stream ended early", "run", id, "err", err)
 	}
 	return nil
 }
 
 // events puts the events of a run into a pipe, up to the last one.
-func (a *api) events(ctx context.Context, p *pipe, id claybot.RunID, after int64) error {
-	for u, err := range a.Desk.Watch(ctx, id, after) {
+func (a runAPI) events(ctx context.Context, p *pipe, id claybot.RunID, after int64) error {
+	for u, err := range a.runs.Watch(ctx, id, after) {
 		if err != nil {
 			return err
 		}

@@ -16,12 +16,19 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
+// accessPages are the pages of who may write to agents.
+type accessPages struct {
+	*pages
+	access web.Access
+	system web.System
+}
+
 // accessRoutes are the page of who may come in. The tokens of programs belong
 // to the door, see package web: access.js asks it for them.
-func (b *board) accessRoutes() []web.Route {
+func (b *accessPages) routes() []web.Route {
 	return []web.Route{
-		b.screen("/ui/access", "access", b.access),
-		b.part("/ui/access/people", "access", "people", b.access),
+		b.screen("/ui/access", "access", b.people),
+		b.part("/ui/access/people", "access", "people", b.people),
 		b.act("POST /ui/access/approve", web.Admin, b.approve),
 		b.act("POST /ui/access/deny", web.Admin, b.deny),
 		b.act("POST /ui/access/allow", web.Admin, b.allow),
@@ -53,16 +60,16 @@ type grantView struct {
 	Shown string
 }
 
-func (b *board) access(r *http.Request) (any, error) {
-	pairings, err := b.Desk.Pairings(r.Context())
+func (b *accessPages) people(r *http.Request) (any, error) {
+	pairings, err := b.access.Pairings(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	grants, err := b.Desk.Grants(r.Context())
+	grants, err := b.access.Grants(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	status, err := b.Desk.Status(r.Context())
+	status, err := b.system.Status(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -110,21 +117,16 @@ var builtIn = map[string]bool{
 }
 
 // approve lets in whoever has a code.
-func (b *board) approve(w http.ResponseWriter, r *http.Request) error {
-	p, err := b.Desk.Approve(r.Context(), code(r))
+func (b *accessPages) approve(r *http.Request) (string, error) {
+	p, err := b.access.Approve(r.Context(), code(r))
 	if err != nil {
-		return codeProblem(err)
+		return "", codeProblem(err)
 	}
-	b.done(w, cmp.Or(connectors.OneLine(p.Name, 60), p.UserID)+" is let in and was told so.")
-	return nil
+	return cmp.Or(connectors.OneLine(p.Name, 60), p.UserID) + " is let in and was told so.", nil
 }
 
-func (b *board) deny(w http.ResponseWriter, r *http.Request) error {
-	if err := b.Desk.Deny(r.Context(), code(r)); err != nil {
-		return codeProblem(err)
-	}
-	b.done(w, "The request is denied.")
-	return nil
+func (b *accessPages) deny(r *http.Request) (string, error) {
+	return "The request is denied.", codeProblem(b.access.Deny(r.Context(), code(r)))
 }
 
 // code is a pairing code as people type it.
@@ -132,33 +134,28 @@ func code(r *http.Request) string { return strings.ToUpper(strings.TrimSpace(r.F
 
 func codeProblem(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
-		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such code; it may be older than an hour.", Fix: "Ask the person to write again."}
+		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such code; it may be older than an hour.", Fix: "Ask the person to write again."}
 	}
 	return err
 }
 
 // allow lets somebody in by id.
-func (b *board) allow(w http.ResponseWriter, r *http.Request) error {
+func (b *accessPages) allow(r *http.Request) (string, error) {
 	connector, subject := strings.TrimSpace(r.Form.Get("connector")), strings.TrimSpace(r.Form.Get("subject"))
 	if connector == "" || subject == "" {
-		return refused(http.StatusBadRequest, "Give the connector and the id.", "")
+		return "", refused(http.StatusBadRequest, "Give the connector and the id.", "")
 	}
-	if err := b.Desk.Allow(r.Context(), connector, subject); err != nil {
-		return err
-	}
-	b.done(w, connectors.OneLine(subject, 60)+" may write now.")
-	return nil
+	return connectors.OneLine(subject, 60) + " may write now.", b.access.Allow(r.Context(), connector, subject)
 }
 
 // revoke takes a grant back.
-func (b *board) revoke(w http.ResponseWriter, r *http.Request) error {
-	still, err := b.Desk.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
+func (b *accessPages) revoke(r *http.Request) (string, error) {
+	still, err := b.access.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Nobody with that id was let in.", Fix: "Somebody may have removed it meanwhile."}
+		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Nobody with that id was let in.", Fix: "Somebody may have removed it meanwhile."}
 	case err != nil:
-		return err
+		return "", err
 	}
-	b.done(w, cmp.Or(still, "Done. Messages from there are refused from now on."))
-	return nil
+	return cmp.Or(still, "Done. Messages from there are refused from now on."), nil
 }

@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"context"
-	"errors"
 	"net/http"
 
 	"github.com/claybot/claybot"
@@ -42,17 +40,17 @@ func (v agentView) Web() string {
 }
 
 // agent reads all of an agent for its page, and only the top for that part.
-func (b *board) agent(r *http.Request) (any, error) {
-	e, err := b.Desk.Agent(r.Context(), agentOf(r))
+func (b *agentPages) agent(r *http.Request) (any, error) {
+	e, err := b.agents.Agent(r.Context(), agentOf(r))
 	if err != nil {
 		return nil, err
 	}
 	v := agentView{viewer: viewerOf(r)}
-	if v.agentRow, err = b.agentRow(r, e); err != nil {
+	if v.agentRow, err = b.rows.agentRow(r, e); err != nil {
 		return nil, err
 	}
 	if e.Run != "" {
-		run, err := b.Desk.Run(r.Context(), e.Run)
+		run, err := b.runs.Run(r.Context(), e.Run)
 		if err == nil && !run.State.Ended() {
 			v.Run = &run
 		}
@@ -60,7 +58,7 @@ func (b *board) agent(r *http.Request) (any, error) {
 	if r.Pattern == "GET /ui/agents/{id}/top" {
 		return v, nil
 	}
-	if v.Questions, err = b.openQuestions(r, e.ID, ""); err != nil {
+	if v.Questions, err = b.asked.openQuestions(r, e.ID, ""); err != nil {
 		return nil, err
 	}
 	if v.History, err = b.readHistory(r); err != nil {
@@ -72,13 +70,13 @@ func (b *board) agent(r *http.Request) (any, error) {
 	if v.Form, err = b.readSettings(r); err != nil {
 		return nil, err
 	}
-	v.Bench, err = b.readBench(r, e)
+	v.Bench, err = b.bench.readBench(r, e)
 	return v, err
 }
 
 // agentQuestions are what an agent asks.
-func (b *board) agentQuestions(r *http.Request) (any, error) {
-	return b.openQuestions(r, agentOf(r), "")
+func (b *agentPages) agentQuestions(r *http.Request) (any, error) {
+	return b.asked.openQuestions(r, agentOf(r), "")
 }
 
 // A sideView is what surrounds an agent.
@@ -94,69 +92,46 @@ type sideView struct {
 	Reminders   []storage.Reminder
 }
 
-func (b *board) agentSide(r *http.Request) (any, error) {
-	e, err := b.Desk.Agent(r.Context(), agentOf(r))
+func (b *agentPages) agentSide(r *http.Request) (any, error) {
+	e, err := b.agents.Agent(r.Context(), agentOf(r))
 	if err != nil {
 		return nil, err
 	}
 	return b.readSide(r, e)
 }
 
-func (b *board) readSide(r *http.Request, e storage.IndexEntry) (sideView, error) {
+func (b *agentPages) readSide(r *http.Request, e storage.IndexEntry) (sideView, error) {
 	ctx := r.Context()
 	v := sideView{viewer: viewerOf(r), ID: e.ID}
-	box, err := b.Desk.Inbox(ctx, e.ID)
+	box, err := b.inboxes.Inbox(ctx, e.ID)
 	if err != nil {
 		return v, err
 	}
 	v.Waiting, v.MoreWaiting = cut(box.Waiting, inboxRows)
-	if v.Above, err = b.ancestors(ctx, e); err != nil {
+	if v.Above, err = b.rows.ancestors(ctx, e); err != nil {
 		return v, err
 	}
-	children, err := b.Desk.Children(ctx, e.ID)
+	children, err := b.agents.Children(ctx, e.ID)
 	if err != nil {
 		return v, err
 	}
 	children, v.MoreBelow = cut(children, agentKin)
 	for _, c := range children {
-		row, err := b.agentRow(r, c)
+		row, err := b.rows.agentRow(r, c)
 		if err != nil {
 			return v, err
 		}
 		v.Below = append(v.Below, row)
 	}
-	newest, err := b.Desk.RunPage(ctx, storage.RunQuery{Agent: e.ID, Limit: agentRuns})
+	newest, err := b.runs.RunPage(ctx, storage.RunQuery{Agent: e.ID, Limit: agentRuns})
 	if err != nil {
 		return v, err
 	}
-	if v.Runs, err = b.runRowsOf(ctx, newest); err != nil {
+	if v.Runs, err = b.rows.runRowsOf(ctx, newest); err != nil {
 		return v, err
 	}
-	v.Reminders, err = b.Desk.AgentReminders(ctx, e.ID)
+	v.Reminders, err = b.reminders.AgentReminders(ctx, e.ID)
 	return v, err
-}
-
-// maxDepth ends the way up from an agent, should its parents form a ring.
-const maxDepth = 16
-
-// ancestors are the agents above e. One that was deleted ends the way.
-func (b *board) ancestors(ctx context.Context, e storage.IndexEntry) ([]agentRow, error) {
-	var above []agentRow
-	for range maxDepth {
-		if e.Descriptor.Parent == "" {
-			break
-		}
-		parent, err := b.Desk.Agent(ctx, e.Descriptor.Parent)
-		if errors.Is(err, storage.ErrNotFound) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		above = append([]agentRow{{IndexEntry: parent, Name: called(parent.Descriptor)}}, above...)
-		e = parent
-	}
-	return above, nil
 }
 
 // cut is the beginning of a list, and how many it leaves out.

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -14,20 +13,16 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// Budgets are those of the configuration, as they stand.
-type Budgets interface {
-	// Budgets lists them, the one used last first, at most limit.
-	Budgets(ctx context.Context, limit int) ([]storage.Budget, error)
-	// Extend raises the limit of one for the rest of its period; storage.ErrNotFound
-	// where no call was made on it yet, storage.ErrState where it counts in another
-	// unit. The same id again changes nothing.
-	Extend(ctx context.Context, e storage.Extension) (storage.Budget, error)
-}
-
 // budgetRows is how many budgets are shown.
 const budgetRows = 50
 
-func (b *board) budgetRoutes() []web.Route {
+// budgetPages are the pages of budgets.
+type budgetPages struct {
+	*pages
+	store web.Budgets // nil: there are none
+}
+
+func (b *budgetPages) routes() []web.Route {
 	return []web.Route{
 		b.part("/ui/usage/budgets", "usage", "budgets", b.usageBudgets),
 		b.act("POST /ui/usage/budgets/extend", web.Admin, b.extendBudget),
@@ -102,14 +97,14 @@ func (r budgetRow) Resets() string {
 // Step names how the budget stands, for an extension that is sent twice.
 func (r budgetRow) Step() string { return fmt.Sprintf("%s-%d", r.Period, r.Extension) }
 
-func (b *board) usageBudgets(r *http.Request) (any, error) { return b.readBudgets(r) }
+func (b *budgetPages) usageBudgets(r *http.Request) (any, error) { return b.readBudgets(r) }
 
-func (b *board) readBudgets(r *http.Request) (budgetsView, error) {
-	v := budgetsView{viewer: viewerOf(r), Off: b.Budgets == nil}
+func (b *budgetPages) readBudgets(r *http.Request) (budgetsView, error) {
+	v := budgetsView{viewer: viewerOf(r), Off: b.store == nil}
 	if v.Off {
 		return v, nil
 	}
-	all, err := b.Budgets.Budgets(r.Context(), budgetRows+1)
+	all, err := b.store.Budgets(r.Context(), budgetRows+1)
 	if err != nil {
 		return v, err
 	}
@@ -130,42 +125,41 @@ const maxExtension = 1_000_000
 
 // extendBudget raises a limit. The same form sent twice counts once: it names how
 // the budget stood when it was shown.
-func (b *board) extendBudget(w http.ResponseWriter, r *http.Request) error {
-	if b.Budgets == nil {
-		return refused(http.StatusNotFound, "There are no budgets.", "Add some to the configuration.")
+func (b *budgetPages) extendBudget(r *http.Request) (string, error) {
+	if b.store == nil {
+		return "", refused(http.StatusNotFound, "There are no budgets.", "Add some to the configuration.")
 	}
 	e := storage.Extension{Key: r.Form.Get("key"), Unit: storage.Unit(r.Form.Get("unit")), Who: web.User(r)}
 	step, amount := r.Form.Get("step"), strings.TrimSpace(r.Form.Get("amount"))
 	if e.Key == "" || !stepForm.MatchString(step) {
-		return refused(http.StatusBadRequest, "The form does not say which budget.", "Load the page again.")
+		return "", refused(http.StatusBadRequest, "The form does not say which budget.", "Load the page again.")
 	}
 	n, err := strconv.ParseFloat(strings.Replace(amount, ",", ".", 1), 64)
 	if err != nil || !amountForm.MatchString(amount) || n <= 0 {
-		return refused(http.StatusBadRequest, "Give an amount above 0.", "For example 5 or 2.50.")
+		return "", refused(http.StatusBadRequest, "Give an amount above 0.", "For example 5 or 2.50.")
 	}
 	switch e.Unit {
 	case storage.UnitMicroUSD:
 		if n > maxExtension {
-			return refused(http.StatusBadRequest, "That is too much at once.", "Give less, or change the configuration.")
+			return "", refused(http.StatusBadRequest, "That is too much at once.", "Give less, or change the configuration.")
 		}
 		e.By = int64(math.Round(n * 1e6))
 	case storage.UnitTokens:
 		if n != math.Trunc(n) || n > maxExtension*1e6 {
-			return refused(http.StatusBadRequest, "Tokens are whole, and not that many.", "")
+			return "", refused(http.StatusBadRequest, "Tokens are whole, and not that many.", "")
 		}
 		e.By = int64(n)
 	default:
-		return refused(http.StatusBadRequest, "There is no such unit.", "Load the page again.")
+		return "", refused(http.StatusBadRequest, "There is no such unit.", "Load the page again.")
 	}
 	e.ID = fmt.Sprintf("page/%s/%s/%s/%d", e.Who, e.Key, step, e.By)
-	after, err := b.Budgets.Extend(r.Context(), e)
+	after, err := b.store.Extend(r.Context(), e)
 	if errors.Is(err, storage.ErrState) {
-		return refused(http.StatusConflict, "That budget counts in another unit by now.", "Load the page again.")
+		return "", refused(http.StatusConflict, "That budget counts in another unit by now.", "Load the page again.")
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	row := budgetRow{after}
-	b.done(w, "Extended. "+row.Amount(row.Left())+" left of "+row.Amount(row.Most())+".")
-	return nil
+	return "Extended. " + row.Amount(row.Left()) + " left of " + row.Amount(row.Most()) + ".", nil
 }

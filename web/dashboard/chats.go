@@ -14,7 +14,15 @@ import (
 // chatConnector is the connector whose conversations the page shows.
 const chatConnector = "web"
 
-func (b *board) chatRoutes() []web.Route {
+// chatPages are the pages of the chats.
+type chatPages struct {
+	*pages
+	rows   lookup
+	asked  *questionPages
+	agents web.Agents
+}
+
+func (b *chatPages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/{$}", "chats", func(r *http.Request) (any, error) { return chatsView{viewerOf(r), messagePrefix(web.User(r))}, nil }),
 		b.part("/ui/chats/questions", "chats", "asks", b.chatNow),
@@ -47,16 +55,16 @@ type chatView struct {
 }
 
 // chatNow tells how a conversation of the person who looks stands.
-func (b *board) chatNow(r *http.Request) (any, error) {
+func (b *chatPages) chatNow(r *http.Request) (any, error) {
 	e, err := b.conversation(r)
 	v := chatView{Agent: e.ID}
 	if err != nil || e.ID == "" {
 		return v, err
 	}
-	if v.Questions, err = b.openQuestions(r, e.ID, ""); err != nil {
+	if v.Questions, err = b.asked.openQuestions(r, e.ID, ""); err != nil {
 		return nil, err
 	}
-	row, err := b.agentRow(r, e)
+	row, err := b.rows.agentRow(r, e)
 	v.Busy = len(v.Questions) > 0 || row.Run != "" && row.State != "idle" && row.State != "waiting"
 	return v, err
 }
@@ -71,8 +79,8 @@ const (
 // chatTitles names the conversations that ?conversation= lists: each by the
 // first words that were said in it, as far as its agent remembers. The browser
 // keeps them, so each is asked for once.
-func (b *board) chatTitles(w http.ResponseWriter, r *http.Request) {
-	all, err := b.Desk.Conversations(r.Context(), chatConnector, web.User(r))
+func (b *chatPages) chatTitles(w http.ResponseWriter, r *http.Request) {
+	all, err := b.agents.Conversations(r.Context(), chatConnector, web.User(r))
 	if err != nil {
 		b.fail(w, r, err)
 		return
@@ -86,7 +94,7 @@ func (b *board) chatTitles(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(wanted, e.Descriptor.ChannelID) {
 			continue
 		}
-		records, err := b.Desk.Remembered(r.Context(), e.ID)
+		records, err := b.agents.Remembered(r.Context(), e.ID)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) { // deleted meanwhile
 			b.fail(w, r, err)
 			return
@@ -109,9 +117,9 @@ func titleOf(records []claybot.Record) string {
 
 // conversation is the agent of the conversation that a request names, the zero
 // entry before its first message.
-func (b *board) conversation(r *http.Request) (storage.IndexEntry, error) {
+func (b *chatPages) conversation(r *http.Request) (storage.IndexEntry, error) {
 	channel := r.URL.Query().Get("conversation")
-	all, err := b.Desk.Conversations(r.Context(), chatConnector, web.User(r))
+	all, err := b.agents.Conversations(r.Context(), chatConnector, web.User(r))
 	if err != nil {
 		return storage.IndexEntry{}, err
 	}

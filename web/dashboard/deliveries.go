@@ -8,8 +8,15 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
+// deliveryPages are the pages of the outbox.
+type deliveryPages struct {
+	*pages
+	outbox web.Outbox
+	system web.System
+}
+
 // deliveryRoutes are the page of the messages on their way out.
-func (b *board) deliveryRoutes() []web.Route {
+func (b *deliveryPages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/deliveries", "deliveries", b.deliveries),
 		b.part("/ui/deliveries/list", "deliveries", "delivery-list", b.deliveries),
@@ -37,15 +44,15 @@ type filterView struct {
 	Now        bool
 }
 
-func (b *board) deliveries(r *http.Request) (any, error) {
+func (b *deliveryPages) deliveries(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	f := deliveryFilter{Show: q.Get("show"), Connector: q.Get("connector"), Channel: q.Get("channel")}
 	f.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is no number is the newest page
-	status, err := b.Desk.Status(r.Context())
+	status, err := b.system.Status(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	all, err := b.Desk.OutgoingPage(r.Context(), f.query())
+	all, err := b.outbox.OutgoingPage(r.Context(), f.query())
 	if err != nil {
 		return nil, err
 	}
@@ -79,18 +86,12 @@ func (f deliveryFilter) at(before int64) string {
 	return "/ui/deliveries"
 }
 
-func (b *board) retryDelivery(w http.ResponseWriter, r *http.Request) error {
-	if _, err := b.Desk.RetryOutgoing(r.Context(), r.Form.Get("id")); err != nil {
-		return err
-	}
-	b.done(w, "It is sent again.")
-	return nil
+func (b *deliveryPages) retryDelivery(r *http.Request) (string, error) {
+	_, err := b.outbox.RetryOutgoing(r.Context(), r.Form.Get("id"))
+	return "It is sent again.", err
 }
 
-func (b *board) dropDelivery(w http.ResponseWriter, r *http.Request) error {
-	if _, err := b.Desk.DropOutgoing(r.Context(), r.Form.Get("id")); err != nil {
-		return err
-	}
-	b.done(w, "It is given up and will not be sent.")
-	return nil
+func (b *deliveryPages) dropDelivery(r *http.Request) (string, error) {
+	_, err := b.outbox.DropOutgoing(r.Context(), r.Form.Get("id"))
+	return "It is given up and will not be sent.", err
 }

@@ -8,14 +8,15 @@
 // connectors.Render; nothing inline is needed, so the strict policy of package
 // web holds.
 //
-// How a page is made: a file <page>.go with its routes as a method of board,
-// named in sections; a template templates/<page>.html that defines "main" and
-// the fragments that are fetched by themselves. The builders in render.go make
-// the routes:
+// How a page is made: a file <page>.go with a type that embeds pages, takes the
+// contracts it needs from web.Backend and has a method routes, and is listed in
+// sections; a template templates/<page>.html that defines "main" and the fragments
+// that are fetched by themselves. The builders in render.go make the routes:
 //
 //	b.screen  a whole page in the frame
 //	b.part    a fragment of it
-//	b.act     something that is done; it answers with words for a toast
+//	b.act     something that is done; it returns words for a toast
+//	b.form    the same for what answers itself
 //
 // An element with data-live="<url of a part>" is fetched again when something
 // changed, and merged by the ids of its elements: what has the focus, an open

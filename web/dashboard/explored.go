@@ -181,8 +181,8 @@ const picturePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox; f
 
 // picture answers with a picture that an agent has made or was sent, and with no
 // other file.
-func (b *board) picture(w http.ResponseWriter, r *http.Request) {
-	f, content, err := b.Desk.OpenFile(r.Context(), claybot.AgentID(r.PathValue("id")), r.PathValue("file"))
+func (b *agentPages) picture(w http.ResponseWriter, r *http.Request) {
+	f, content, err := b.files.OpenFile(r.Context(), claybot.AgentID(r.PathValue("id")), r.PathValue("file"))
 	if err != nil {
 		b.fail(w, r, err)
 		return

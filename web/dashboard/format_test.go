@@ -120,8 +120,8 @@ func TestExplain(t *testing.T) {
 		{refused(418, "Tea.", ""), 418, "Tea."},
 		{errors.New("open /secret/path: no"), 500, "That did not work; the log says why."},
 	} {
-		b := &board{}
-		b.Log = slog.New(slog.DiscardHandler)
+		b := &pages{}
+		b.log = slog.New(slog.DiscardHandler)
 		w := httptest.NewRecorder()
 		b.fail(w, httptest.NewRequest(http.MethodGet, "/ui/runs", nil), tt.err)
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.words) || strings.Contains(w.Body.String(), "secret") {
@@ -133,7 +133,7 @@ func TestExplain(t *testing.T) {
 // What a toast says fits into a header, whatever letters it has.
 func TestDone(t *testing.T) {
 	w := httptest.NewRecorder()
-	(&board{}).done(w, "Löschen “ok” \x7f\r\n😀 </script>")
+	(&pages{}).done(w, "Löschen “ok” \x7f\r\n😀 </script>")
 	got := w.Header().Get("HX-Trigger")
 	for _, c := range []byte(got) {
 		if c < ' ' || c >= 0x7F {

@@ -20,23 +20,23 @@ var templates embed.FS
 
 // A Config says what the pages stand on.
 type Config struct {
-	Desk  web.Desk
-	Usage storage.Usages
+	Backend web.Backend
+	Usage   storage.Usages
 	// Tasks and Beats are nil where cron or the heartbeat is off.
 	Tasks   connectors.Tasks
 	Beats   connectors.Beats
-	Shop    web.Workshop // nil: nothing is told of tools, workspaces, skills and notes
-	Budgets Budgets      // nil: there are none
+	Tooling web.Tooling // optional
+	Budgets web.Budgets // nil: there are none
 	Log     *slog.Logger
 	Version string
 }
 
-// A board is the dashboard. It has no state of its own but what can be read
-// again.
-type board struct {
-	Config
-	views func() map[string]*template.Template // by page; parsed when the first is asked for
-	books bookkeeper
+// pages makes the routes of pages, their parts and their actions. The types of the
+// single pages embed it.
+type pages struct {
+	log     *slog.Logger
+	version string
+	views   func() map[string]*template.Template // by page; parsed when the first is asked for
 }
 
 // A place is an entry of the navigation.
@@ -68,21 +68,46 @@ func Routes(cfg Config) []web.Route {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	b := &board{Config: cfg, views: sync.OnceValue(readViews)}
-	all := b.frameRoutes()
-	for _, section := range sections {
-		all = append(all, section(b)...)
+	p := &pages{log: cfg.Log, version: cfg.Version, views: sync.OnceValue(readViews)}
+	all := p.frameRoutes()
+	for _, s := range sections(cfg, p) {
+		all = append(all, s.routes()...)
 	}
 	return all
 }
 
+// A section is some pages with their routes.
+type section interface{ routes() []web.Route }
+
+func sections(cfg Config, p *pages) []section {
+	b := cfg.Backend
+	rows := lookup{b.Agents, b.Runs}
+	asked := &questionPages{pages: p, rows: rows, questions: b.Questions}
+	bench := &toolPages{pages: p, tooling: cfg.Tooling, agents: b.Agents}
+	notes := &notePages{pages: p, tooling: cfg.Tooling, agents: b.Agents, runs: b.Runs}
+	budgets := &budgetPages{pages: p, store: cfg.Budgets}
+	return []section{
+		asked, bench, notes, budgets,
+		&chatPages{pages: p, rows: rows, asked: asked, agents: b.Agents},
+		&agentPages{
+			pages: p, rows: rows, asked: asked, bench: bench,
+			agents: b.Agents, control: b.Control, settings: b.Settings, inboxes: b.Inboxes, reminders: b.Reminders, runs: b.Runs, files: b.Files,
+		},
+		&runPages{pages: p, rows: rows, asked: asked, notes: notes, agents: b.Agents, runs: b.Runs, undos: b.Undos, system: b.System},
+		&schedulePages{pages: p, rows: rows, tasks: cfg.Tasks, beats: cfg.Beats, reminders: b.Reminders},
+		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
+		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
+		&accessPages{pages: p, access: b.Access, system: b.System},
+		&healthPages{pages: p, system: b.System},
+	}
+}
+
 // frameRoutes are what all pages need.
-func (b *board) frameRoutes() []web.Route {
+func (b *pages) frameRoutes() []web.Route {
 	return []web.Route{
 		{Pattern: "GET /assets/{name}", Scope: web.Read, Handler: asset("assets/")},
 		{Pattern: "GET /assets/vendor/{name}", Scope: web.Read, Handler: asset("assets/vendor/")},
 		{Pattern: "GET /ui/{rest...}", Scope: web.Read, Page: true, Handler: http.HandlerFunc(b.missing)},
-		{Pattern: "GET /ui/live", Scope: web.Read, Handler: http.HandlerFunc(b.live)},
 		{Pattern: "GET /ui", Scope: web.Read, Page: true, Handler: http.RedirectHandler("/", http.StatusSeeOther)},
 	}
 }

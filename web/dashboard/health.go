@@ -14,11 +14,22 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
+// healthPages are the pages of how the installation is doing, and what became of messages.
+type healthPages struct {
+	*pages
+	system web.System
+}
+
 // healthRoutes are the page of how everything is doing.
-func (b *board) healthRoutes() []web.Route {
+func (b *healthPages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/health", "health", b.health),
 		b.part("/ui/health/now", "health", "health-now", b.health),
+		{Pattern: "GET /ui/live", Scope: web.Read, Handler: http.HandlerFunc(b.live)},
+		b.screen("/ui/nodes", "nodes", b.nodes),
+		b.part("/ui/nodes/now", "nodes", "nodes-now", b.nodes),
+		b.screen("/ui/why", "why", b.whyOf),
+		b.part("/ui/why/stories", "why", "stories", b.whyOf),
 	}
 }
 
@@ -137,8 +148,8 @@ type diskView struct {
 	Tone, Words string
 }
 
-func (b *board) health(r *http.Request) (any, error) {
-	s, err := b.Desk.Status(r.Context())
+func (b *healthPages) health(r *http.Request) (any, error) {
+	s, err := b.system.Status(r.Context())
 	if err != nil {
 		return nil, err
 	}

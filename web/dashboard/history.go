@@ -52,12 +52,12 @@ type historyView struct {
 	Total  int
 }
 
-func (b *board) history(r *http.Request) (any, error) { return b.readHistory(r) }
+func (b *agentPages) history(r *http.Request) (any, error) { return b.readHistory(r) }
 
 // readHistory shows the lines from ?from= on, or those before ?before=, or the
 // newest ones.
-func (b *board) readHistory(r *http.Request) (historyView, error) {
-	records, err := b.Desk.Remembered(r.Context(), agentOf(r))
+func (b *agentPages) readHistory(r *http.Request) (historyView, error) {
+	records, err := b.agents.Remembered(r.Context(), agentOf(r))
 	if err != nil {
 		return historyView{}, err
 	}

@@ -191,7 +191,7 @@ func hostileWork(x string, who viewer) workView {
 	}
 }
 
-func rendered(t *testing.T, b *board, c pageCase) string {
+func rendered(t *testing.T, b *pages, c pageCase) string {
 	t.Helper()
 	html, err := b.render(c.page, c.part, c.view)
 	if err != nil {
@@ -267,7 +267,7 @@ func TestShape(t *testing.T) {
 // What people, models and platforms wrote is text wherever it stands: a page has
 // the same tags whatever it says.
 func TestHostileTexts(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	who := viewer{web.Admin}
 	var want []string
 	for _, c := range casesOf("plain & simple", who) {
@@ -299,7 +299,7 @@ func TestHostileTexts(t *testing.T) {
 // A caller who may only look gets no button that acts, except that of his own
 // logins.
 func TestReadOnly(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	acts := regexp.MustCompile(`hx-(post|delete|patch)=`)
 	some := 0
 	for _, c := range casesOf("text", viewer{web.Admin}) {
@@ -319,7 +319,7 @@ func TestReadOnly(t *testing.T) {
 
 // Empty pages say what to do next.
 func TestEmptyPages(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	who := viewer{web.Admin}
 	usage := usageView{viewer: who, period: periodOf("", time.Now()), By: storage.ByModel}
 	usage.links()
@@ -365,7 +365,7 @@ func TestUnturned(t *testing.T) {
 
 // Receivers of events outside are told of in words, the troubled ones above all.
 func TestHealthSinks(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	sinks := []runs.SinkHealth{
 		{Name: "file", Success: 1000},
 		{Name: "new"},
@@ -392,7 +392,7 @@ func TestHealthSinks(t *testing.T) {
 
 // Where several nodes share the store, the page says which one speaks.
 func TestHealthNode(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	s := agentsystem.Status{
 		Node:       &agentsystem.NodeStatus{ID: "n1", Name: "<b>east</b>", Nodes: 3, Err: "the database is silent"},
 		Connectors: []agentsystem.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateStandby}}},

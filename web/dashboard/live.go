@@ -18,7 +18,7 @@ const (
 // a second; what changed the page asks for itself. A reader that does not read
 // is cut off: nothing waits for it, and a note is all the same however many
 // there were.
-func (b *board) live(w http.ResponseWriter, r *http.Request) {
+func (b *healthPages) live(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -35,7 +35,7 @@ func (b *board) live(w http.ResponseWriter, r *http.Request) {
 	}
 	const changed = "event: changed\ndata: {}\n\n"
 	// What changed between the page and this stream is covered by a first note.
-	next := b.Desk.Changed()
+	next := b.system.Changed()
 	if !say("retry: 1000\n" + changed) {
 		return
 	}
@@ -52,7 +52,7 @@ func (b *board) live(w http.ResponseWriter, r *http.Request) {
 			continue
 		case <-next:
 		}
-		next = b.Desk.Changed() // before the note: what changes after it is seen
+		next = b.system.Changed() // before the note: what changes after it is seen
 		if !say(changed) {
 			return
 		}

@@ -9,16 +9,7 @@ import (
 
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/web"
 )
-
-// nodeRoutes are the page of who shares the store.
-func (b *board) nodeRoutes() []web.Route {
-	return []web.Route{
-		b.screen("/ui/nodes", "nodes", b.nodes),
-		b.part("/ui/nodes/now", "nodes", "nodes-now", b.nodes),
-	}
-}
 
 // skewNoted is how far a clock may be off before the page says so.
 const skewNoted = time.Second
@@ -41,8 +32,8 @@ type nodeView struct {
 	Doubt       string   // what is wrong with how it is set up beside the others
 }
 
-func (b *board) nodes(r *http.Request) (any, error) {
-	all, err := b.Desk.Nodes(r.Context())
+func (b *healthPages) nodes(r *http.Request) (any, error) {
+	all, err := b.system.Nodes(r.Context())
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func TestNodesPage(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	who := viewer{web.Read}
 	for name, tt := range map[string]struct {
 		all  []storage.Node
@@ -85,7 +85,7 @@ func TestNodesPage(t *testing.T) {
 
 // A database that is gone is the first thing that the page of health says.
 func TestHealthWithoutDatabase(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	v := viewHealth(viewer{web.Read}, agentsystem.Status{
 		Model: agentsystem.ModelStatus{Name: "m", Err: "refused"},
 		Node:  &agentsystem.NodeStatus{Name: "n2", Nodes: 3, Err: "the database does not answer"},
@@ -110,7 +110,7 @@ func TestHealthWithoutDatabase(t *testing.T) {
 
 // Figures that are not of this moment say so, and those that nobody knows are left out.
 func TestHealthFigures(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	const agents, old, unknown = ">agents<", "as of which the figures are", "figures unknown"
 	for name, tt := range map[string]struct {
 		status    agentsystem.Status

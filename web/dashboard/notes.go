@@ -15,15 +15,23 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-func (b *board) noteRoutes() []web.Route {
+// notePages are the pages of what agents remember.
+type notePages struct {
+	*pages
+	tooling web.Tooling
+	agents  web.Agents
+	runs    web.Runs
+}
+
+func (b *notePages) routes() []web.Route {
 	return []web.Route{
-		b.screen("/ui/notes", "notes", b.notes),
-		b.part("/ui/notes/rows", "notes", "rows", b.notes),
-		b.screen("/ui/notes/note", "note", b.note),
-		b.part("/ui/notes/note/now", "note", "note-now", b.note),
-		b.act("POST /ui/notes/save", web.Operate, b.saveNote),
-		b.act("POST /ui/notes/delete", web.Operate, b.dropNote),
-		b.act("POST /ui/notes/revert", web.Operate, b.revertNote),
+		b.screen("/ui/notes", "notes", guarded(b.tooling, b.notes)),
+		b.part("/ui/notes/rows", "notes", "rows", guarded(b.tooling, b.notes)),
+		b.screen("/ui/notes/note", "note", guarded(b.tooling, b.note)),
+		b.part("/ui/notes/note/now", "note", "note-now", guarded(b.tooling, b.note)),
+		b.act("POST /ui/notes/save", web.Operate, guarded(b.tooling, b.saveNote)),
+		b.act("POST /ui/notes/delete", web.Operate, guarded(b.tooling, b.dropNote)),
+		b.act("POST /ui/notes/revert", web.Operate, guarded(b.tooling, b.revertNote)),
 	}
 }
 
@@ -113,17 +121,13 @@ func (v notesView) Title() string { return v.Words }
 const noteListRows = 200
 
 // notes lists the notes of ?scope=, those with the words ?q= where there are some.
-func (b *board) notes(r *http.Request) (any, error) {
-	shop, err := b.shop()
-	if err != nil {
-		return nil, err
-	}
+func (b *notePages) notes(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	v := notesView{viewer: viewerOf(r), Scope: cmp.Or(q.Get("scope"), globalScope), Query: strings.TrimSpace(q.Get("find"))}
 	v.Words = excerpt(120, scopeWords(v.Scope))
 	v.Fresh = "/ui/notes/rows?" + url.Values{"scope": {v.Scope}, "find": {v.Query}}.Encode()
 	if v.Query != "" {
-		found, err := shop.FindNotes(r.Context(), v.Scope, v.Query)
+		found, err := b.tooling.Notes.FindNotes(r.Context(), v.Scope, v.Query)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +137,7 @@ func (b *board) notes(r *http.Request) (any, error) {
 		}
 		return v, nil
 	}
-	all, err := shop.Notes(r.Context(), v.Scope)
+	all, err := b.tooling.Notes.Notes(r.Context(), v.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +167,7 @@ func (v noteView) Title() string { return v.Path }
 const noteVersions = 50
 
 // note shows ?path= of ?scope=, and of its versions ?version= with its text.
-func (b *board) note(r *http.Request) (any, error) {
-	shop, err := b.shop()
-	if err != nil {
-		return nil, err
-	}
+func (b *notePages) note(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	scope, path := q.Get("scope"), q.Get("path")
 	if scope == "" || path == "" {
@@ -175,14 +175,14 @@ func (b *board) note(r *http.Request) (any, error) {
 	}
 	v := noteView{viewer: viewerOf(r), noteRow: noteRow{Scope: scope, Memory: storage.Memory{Path: path}}, Words: excerpt(120, scopeWords(scope))}
 	v.All = "/ui/notes?" + url.Values{"scope": {scope}}.Encode()
-	m, err := shop.Note(r.Context(), scope, path)
+	m, err := b.tooling.Notes.Note(r.Context(), scope, path)
 	if ignoreGone(err) != nil {
 		return nil, err
 	}
 	if v.There = err == nil; v.There {
 		v.Memory = m
 	}
-	versions, err := shop.NoteVersions(r.Context(), scope, path)
+	versions, err := b.tooling.NoteHistory.NoteVersions(r.Context(), scope, path)
 	if ignoreGone(err) != nil {
 		return nil, err
 	}
@@ -210,62 +210,38 @@ func (v noteView) Link(version int64) string {
 }
 
 // saveNote writes a note of a person. Browsers send line ends of their own.
-func (b *board) saveNote(w http.ResponseWriter, r *http.Request) error {
-	shop, err := b.shop()
-	if err != nil {
-		return err
-	}
+func (b *notePages) saveNote(r *http.Request) (string, error) {
 	path := strings.TrimSpace(r.Form.Get("path"))
 	if path == "" || !r.Form.Has("text") {
-		return refused(http.StatusBadRequest, "Give the note a path.", "For example people/birthdays.md.")
+		return "", refused(http.StatusBadRequest, "Give the note a path.", "For example people/birthdays.md.")
 	}
 	text := strings.ReplaceAll(r.Form.Get("text"), "\r\n", "\n")
-	if err := shop.SaveNote(r.Context(), r.Form.Get("scope"), path, text, web.User(r)); err != nil {
-		return err
-	}
-	b.done(w, "Saved. Agents read it from now on.")
-	return nil
+	return "Saved. Agents read it from now on.", b.tooling.Notes.SaveNote(r.Context(), r.Form.Get("scope"), path, text, web.User(r))
 }
 
-func (b *board) dropNote(w http.ResponseWriter, r *http.Request) error {
-	shop, err := b.shop()
-	if err != nil {
-		return err
-	}
-	if err := shop.DropNote(r.Context(), r.Form.Get("scope"), r.Form.Get("path"), web.User(r)); err != nil {
-		return err
-	}
-	b.done(w, "Deleted. Its versions stay.")
-	return nil
+func (b *notePages) dropNote(r *http.Request) (string, error) {
+	return "Deleted. Its versions stay.", b.tooling.Notes.DropNote(r.Context(), r.Form.Get("scope"), r.Form.Get("path"), web.User(r))
 }
 
-func (b *board) revertNote(w http.ResponseWriter, r *http.Request) error {
-	shop, err := b.shop()
-	if err != nil {
-		return err
-	}
+func (b *notePages) revertNote(r *http.Request) (string, error) {
 	version, err := strconv.ParseInt(r.Form.Get("version"), 10, 64)
 	if err != nil || version < 1 {
-		return refused(http.StatusBadRequest, "That is no version.", "Choose one from the list.")
+		return "", refused(http.StatusBadRequest, "That is no version.", "Choose one from the list.")
 	}
-	if err := shop.RevertNote(r.Context(), r.Form.Get("scope"), version, web.User(r)); err != nil {
-		return err
-	}
-	b.done(w, "It is again what it was.")
-	return nil
+	return "It is again what it was.", b.tooling.NoteHistory.RevertNote(r.Context(), r.Form.Get("scope"), version, web.User(r))
 }
 
 // notesOfRun are the notes that a run changed, of those that are still known.
-func (b *board) notesOfRun(r *http.Request, id claybot.RunID) ([]noteRow, error) {
-	if b.Shop == nil {
+func (b *notePages) notesOfRun(r *http.Request, id claybot.RunID) ([]noteRow, error) {
+	if b.tooling.Off() {
 		return nil, nil
 	}
-	run, err := b.Desk.Run(r.Context(), id)
+	run, err := b.runs.Run(r.Context(), id)
 	if err != nil {
 		return nil, ignoreGone(err)
 	}
 	scopes := []string{agentScope(run.Agent), globalScope}
-	e, err := b.Desk.Agent(r.Context(), run.Agent)
+	e, err := b.agents.Agent(r.Context(), run.Agent)
 	if ignoreGone(err) != nil {
 		return nil, err
 	}
@@ -274,7 +250,7 @@ func (b *board) notesOfRun(r *http.Request, id claybot.RunID) ([]noteRow, error)
 	}
 	var rows []noteRow
 	for _, scope := range scopes {
-		versions, err := b.Shop.NoteVersions(r.Context(), scope, "")
+		versions, err := b.tooling.NoteHistory.NoteVersions(r.Context(), scope, "")
 		if ignoreGone(err) != nil {
 			return nil, err
 		}

@@ -100,11 +100,10 @@ func startOffice(t *testing.T) *office {
 		}
 	}
 	// The stores are open when the desk is asked for, and nothing runs yet.
-	o.rig.desk = func(d web.Desk) web.Desk {
+	o.rig.desk = func(*web.Backend) {
 		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Ledger: o.db, Marks: o.db, Index: o.db})
 		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Marks: o.db, Receipts: o.db, Place: o.system.People.Foreground})
 		o.tasks, o.beats, o.also = tasks, beats, []connectors.Connector{o.phone, tasks, beats}
-		return d
 	}
 	o.start()
 	o.eventually("the tasks and the heartbeats are read", func() bool {

@@ -31,6 +31,7 @@ import (
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
 	"github.com/claybot/claybot/web/dashboard"
+	"github.com/claybot/claybot/web/webtest"
 )
 
 // The bulk of BenchmarkPages, as a store of some months has it: a tenth of the
@@ -109,8 +110,7 @@ func newBenchRig(b *testing.B) *benchRig {
 	r := &benchRig{rig: &rig{mind: &mind{plans: make(map[string]plan)}, dir: b.TempDir()}}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.hub = runs.NewHub()
-	r.db = must(sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{Committed: r.hub.Committed}))(b)
-	r.agents = must(files.Open(files.Config{Dir: r.dir, Index: r.db}))(b)
+	r.db, r.agents = webtest.OpenStores(ctx, b, r.dir, r.hub, nil)
 	r.fillStore(b) // after Open, which forgets agents without files
 	log := slog.New(slog.DiscardHandler)
 	r.system = agentsystem.New(r.systemConfig(log))
@@ -128,10 +128,10 @@ func newBenchRig(b *testing.B) *benchRig {
 		}
 	}
 	tasks := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Ledger: r.db, Marks: r.db, Index: r.db})
-	d := newDesk(r.system)
+	d := webtest.NewSystem(r.system).Backend()
 	r.srv = must(web.New(web.Config{
 		Addr: "127.0.0.1:0", Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(slog.Default()))), Ready: r.system.Ready,
-		Routes: append(api.Routes(api.Config{Desk: d, Usage: r.db}), dashboard.Routes(dashboard.Config{Desk: d, Usage: r.db, Tasks: tasks, Version: "bench"})...),
+		Routes: append(api.Routes(api.Config{Backend: d, Usage: r.db}), dashboard.Routes(dashboard.Config{Backend: d, Usage: r.db, Tasks: tasks, Version: "bench"})...),
 	}))(b)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.system.Run(ctx, r.chat, tasks) }) // ends with ctx

@@ -24,10 +24,10 @@ var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes",
 
 // An ageless is a desk whose daemon gets no older, so that a page that shows the
 // age is the same at the next look.
-type ageless struct{ web.Desk }
+type ageless struct{ web.System }
 
 func (d ageless) Status(ctx context.Context) (agentsystem.Status, error) {
-	s, err := d.Desk.Status(ctx)
+	s, err := d.System.Status(ctx)
 	s.Uptime = "7s"
 	return s, err
 }
@@ -35,7 +35,7 @@ func (d ageless) Status(ctx context.Context) (agentsystem.Status, error) {
 // Every page is there before anything has happened, and says what to do.
 func TestPagesOfANewDaemon(t *testing.T) {
 	r := newRig(t)
-	r.desk = func(d web.Desk) web.Desk { return ageless{d} }
+	r.desk = func(d *web.Backend) { d.System = ageless{d.System} }
 	r.start()
 	v := r.visitor()
 	for _, path := range allPages {

@@ -305,7 +305,7 @@ func TestExploredPage(t *testing.T) {
 }
 
 // alsoOthers is a desk where others must approve as well.
-type alsoOthers struct{ web.Desk }
+type alsoOthers struct{ web.Questions }
 
 func (alsoOthers) Lacking(_ claybot.Question, s questions.Said) int {
 	if s.Value == "approve" {
@@ -321,7 +321,7 @@ func TestMoreMustApprove(t *testing.T) {
 		"deny":    "Denied. The run goes on without it.",
 	} {
 		w := newWorks(t)
-		w.desk = func(d web.Desk) web.Desk { return alsoOthers{d} }
+		w.desk = func(d *web.Backend) { d.Questions = alsoOthers{d.Questions} }
 		w.start()
 		v := w.visitor()
 		_, q := w.asks(claybot.EnginePlan, "write to Ann")
@@ -333,7 +333,7 @@ func TestMoreMustApprove(t *testing.T) {
 
 // againApproved is a desk whose open question the same person has approved before,
 // and where other answers come too late: somebody else is asked by now.
-type againApproved struct{ web.Desk }
+type againApproved struct{ web.Questions }
 
 func (againApproved) AnswerQuestion(_ context.Context, _ string, s questions.Said) error {
 	if s.Value == "approve" {
@@ -343,13 +343,13 @@ func (againApproved) AnswerQuestion(_ context.Context, _ string, s questions.Sai
 }
 
 func (d againApproved) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
-	q, err := d.Desk.Question(ctx, id)
+	q, err := d.Questions.Question(ctx, id)
 	q.Need = 2
 	return q, err
 }
 
 func (d againApproved) OpenQuestions(ctx context.Context, id claybot.AgentID) ([]storage.OpenQuestion, error) {
-	all, err := d.Desk.OpenQuestions(ctx, id)
+	all, err := d.Questions.OpenQuestions(ctx, id)
 	for i := range all {
 		all[i].ID, all[i].Need, all[i].ApprovedBy = "next", 2, []string{"operator"}
 	}
@@ -359,7 +359,7 @@ func (d againApproved) OpenQuestions(ctx context.Context, id claybot.AgentID) ([
 // A question says how far it is, and why it takes no second yes nor a late answer.
 func TestApproveAgain(t *testing.T) {
 	w := newWorks(t)
-	w.desk = func(d web.Desk) web.Desk { return againApproved{d} }
+	w.desk = func(d *web.Backend) { d.Questions = againApproved{d.Questions} }
 	w.start()
 	v := w.visitor()
 	run, q := w.asks(claybot.EnginePlan, "write to Ann")

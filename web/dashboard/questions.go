@@ -21,7 +21,14 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-func (b *board) questionRoutes() []web.Route {
+// questionPages are the pages of what agents ask.
+type questionPages struct {
+	*pages
+	rows      lookup
+	questions web.Questions
+}
+
+func (b *questionPages) routes() []web.Route {
 	return []web.Route{
 		b.act("POST /ui/questions/{id}", web.Operate, b.answer),
 	}
@@ -102,8 +109,8 @@ func (a asked) Few() bool { return len(a.Options) <= fewOptions }
 func (a asked) Chosen(option string) bool { return a.Default != "" && a.Default == option }
 
 // openQuestions are those of an agent that wait, or of one of its runs.
-func (b *board) openQuestions(r *http.Request, agent claybot.AgentID, run claybot.RunID) ([]asked, error) {
-	all, err := b.Desk.OpenQuestions(r.Context(), agent)
+func (b *questionPages) openQuestions(r *http.Request, agent claybot.AgentID, run claybot.RunID) ([]asked, error) {
+	all, err := b.questions.OpenQuestions(r.Context(), agent)
 	if err != nil {
 		return nil, err
 	}
@@ -125,17 +132,17 @@ type waitingView struct {
 	More      int
 }
 
-func (b *board) runQuestions(r *http.Request) (any, error) { return b.readWaiting(r) }
+func (b *questionPages) runQuestions(r *http.Request) (any, error) { return b.readWaiting(r) }
 
 // readWaiting reads the open questions of all agents, the oldest first.
-func (b *board) readWaiting(r *http.Request) (v waitingView, err error) {
+func (b *questionPages) readWaiting(r *http.Request) (v waitingView, err error) {
 	all, err := b.openQuestions(r, "", "")
 	if err != nil {
 		return v, err
 	}
 	v.Questions, v.More = cut(all, waitingRows)
 	for i, q := range v.Questions {
-		if v.Questions[i].Who, err = b.agentName(r.Context(), q.Agent); err != nil {
+		if v.Questions[i].Who, err = b.rows.agentName(r.Context(), q.Agent); err != nil {
 			return v, err
 		}
 	}
@@ -147,38 +154,37 @@ const reasonRunes = 500
 
 // answer answers one question; several values are those of a list. An approval
 // has a verdict instead, see saidOf.
-func (b *board) answer(w http.ResponseWriter, r *http.Request) error {
+func (b *questionPages) answer(r *http.Request) (string, error) {
 	said, words, err := saidOf(r.Form)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if said.Scope == claybot.ApproveAlways && !viewerOf(r).Administers() {
-		return refused(http.StatusForbidden, "To approve something for good changes a setting of the agent, which needs the scope admin.", "Approve it once.")
+		return "", refused(http.StatusForbidden, "To approve something for good changes a setting of the agent, which needs the scope admin.", "Approve it once.")
 	}
 	said.By, said.Via = web.User(r), claybot.ViaWeb
 	id := r.PathValue("id")
-	q, err := b.Desk.Question(r.Context(), id)
+	q, err := b.questions.Question(r.Context(), id)
 	if err != nil {
-		return err
+		return "", err
 	}
-	err = b.Desk.AnswerQuestion(r.Context(), id, said)
+	err = b.questions.AnswerQuestion(r.Context(), id, said)
 	if errors.Is(err, storage.ErrState) && q.Need > 1 {
-		return b.another(r.Context(), q, err)
+		return "", b.another(r.Context(), q, err)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	if n := b.Desk.Lacking(q.Question, said); n > 0 {
+	if n := b.questions.Lacking(q.Question, said); n > 0 {
 		words = "Approved. The run waits for " + plural(n, "more approval", "more approvals") + ", by somebody else."
 	}
-	b.done(w, words)
-	return nil
+	return words, nil
 }
 
 // another is why an approval takes no answer any more: it has one, and what it is
 // about waits for somebody else; err where it does not.
-func (b *board) another(ctx context.Context, q storage.OpenQuestion, err error) error {
-	open, failed := b.Desk.OpenQuestions(ctx, q.Agent)
+func (b *questionPages) another(ctx context.Context, q storage.OpenQuestion, err error) error {
+	open, failed := b.questions.OpenQuestions(ctx, q.Agent)
 	if failed != nil {
 		return failed
 	}

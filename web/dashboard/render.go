@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"html/template"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -18,9 +19,6 @@ import (
 
 	"github.com/claybot/claybot/questions"
 
-	"github.com/claybot/claybot/people"
-
-	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
@@ -70,7 +68,7 @@ func readViews() map[string]*template.Template {
 }
 
 // screen makes the route of a whole page.
-func (b *board) screen(pattern, page string, load loader) web.Route {
+func (b *pages) screen(pattern, page string, load loader) web.Route {
 	return web.Route{Pattern: "GET " + pattern, Scope: web.Read, Page: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, err := load(r)
 		if err != nil {
@@ -79,7 +77,7 @@ func (b *board) screen(pattern, page string, load loader) web.Route {
 		}
 		main, err := b.render(page, "main", view)
 		if err != nil {
-			web.Internal(w, b.Log, "make the page "+page, err)
+			web.Internal(w, b.log, "make the page "+page, err)
 			return
 		}
 		b.framed(w, r, http.StatusOK, page, heading(page, view), main)
@@ -87,7 +85,7 @@ func (b *board) screen(pattern, page string, load loader) web.Route {
 }
 
 // part makes the route of a fragment. Who has it already is told so.
-func (b *board) part(pattern, page, fragment string, load loader) web.Route {
+func (b *pages) part(pattern, page, fragment string, load loader) web.Route {
 	return web.Route{Pattern: "GET " + pattern, Scope: web.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, err := load(r)
 		if err != nil {
@@ -96,7 +94,7 @@ func (b *board) part(pattern, page, fragment string, load loader) web.Route {
 		}
 		html, err := b.render(page, fragment, view)
 		if err != nil {
-			web.Internal(w, b.Log, "make the part "+fragment, err)
+			web.Internal(w, b.log, "make the part "+fragment, err)
 			return
 		}
 		sum := fnv.New64a()
@@ -111,9 +109,20 @@ func (b *board) part(pattern, page, fragment string, load loader) web.Route {
 	})}
 }
 
-// act makes the route of something that is done: do answers itself, with done
-// for example, or returns why it was not done.
-func (b *board) act(pattern string, scope web.Scope, do func(w http.ResponseWriter, r *http.Request) error) web.Route {
+// act makes the route of something that is done: do returns the words that the page
+// shows for a moment, or why it was not done.
+func (b *pages) act(pattern string, scope web.Scope, do func(r *http.Request) (string, error)) web.Route {
+	return b.form(pattern, scope, func(w http.ResponseWriter, r *http.Request) error {
+		words, err := do(r)
+		if err == nil {
+			b.done(w, words)
+		}
+		return err
+	})
+}
+
+// form is act for what answers itself.
+func (b *pages) form(pattern string, scope web.Scope, do func(w http.ResponseWriter, r *http.Request) error) web.Route {
 	return web.Route{Pattern: pattern, Scope: scope, Raw: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
 			err = refused(http.StatusBadRequest, "That form could not be read.", "Send less.")
@@ -128,7 +137,7 @@ func (b *board) act(pattern string, scope web.Scope, do func(w http.ResponseWrit
 
 // done answers an action: the page shows the words for a moment and fetches
 // what changed.
-func (b *board) done(w http.ResponseWriter, words string) {
+func (b *pages) done(w http.ResponseWriter, words string) {
 	note, _ := json.Marshal(map[string]string{"toast": words}) // strings always marshal
 	var ascii strings.Builder
 	for _, c := range string(note) { // a header is no place for other letters
@@ -148,16 +157,16 @@ func (b *board) done(w http.ResponseWriter, words string) {
 }
 
 // render executes a template of a page.
-func (b *board) render(page, name string, view any) (template.HTML, error) {
+func (b *pages) render(page, name string, view any) (template.HTML, error) {
 	var out bytes.Buffer
 	err := b.views()[page].ExecuteTemplate(&out, name, view)
 	return template.HTML(unturned(out.String())), err //nolint:gosec // escaped by html/template
 }
 
 // framed answers with a whole page.
-func (b *board) framed(w http.ResponseWriter, r *http.Request, status int, page, head string, main template.HTML) {
+func (b *pages) framed(w http.ResponseWriter, r *http.Request, status int, page, head string, main template.HTML) {
 	f := frame{
-		viewer: viewerOf(r), Page: page, Heading: head, Version: b.Version, Places: places, Main: main,
+		viewer: viewerOf(r), Page: page, Heading: head, Version: b.version, Places: places, Main: main,
 		Query: r.URL.Query().Get("q"), Nav: cmp.Or(below[page], page),
 	}
 	if page != "why" {
@@ -166,7 +175,7 @@ func (b *board) framed(w http.ResponseWriter, r *http.Request, status int, page,
 	f.equip()
 	html, err := b.render("", "layout", f)
 	if err != nil {
-		web.Internal(w, b.Log, "make the frame", err)
+		web.Internal(w, b.log, "make the frame", err)
 		return
 	}
 	write(w, status, html)
@@ -214,76 +223,40 @@ func heading(page string, view any) string {
 	return "claybot"
 }
 
-// A problem is why something is not done or not there, in words.
-type problem struct {
-	Status             int
-	Code, Message, Fix string
-	// Fields are what is wrong with single fields of a form, by their names.
-	Fields map[string]string
-}
-
-func (p *problem) Error() string { return p.Message }
-
 // refused makes the error of a request that cannot be followed.
 func refused(status int, message, fix string) error {
-	return &problem{Status: status, Code: "refused", Message: message, Fix: fix}
+	return &web.Problem{Status: status, Code: "refused", Message: message, Fix: fix}
 }
 
 // explain puts an error into words; nil for one that only the log is told.
-func explain(err error) *problem {
-	var p *problem
-	var no web.Refusal
-	var answers *questions.AnswerError
-	switch {
-	case errors.As(err, &p):
-		return p
-	case errors.As(err, &no):
-		return &problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
-	case errors.As(err, &answers):
-		faults := make([]string, 0, len(answers.Faults))
-		for _, why := range answers.Faults {
-			faults = append(faults, why)
-		}
-		slices.Sort(faults)
-		return &problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(faults, " ")}
-	case errors.Is(err, questions.ErrApproved):
-		return &problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Deny it to take the approval back."}
-	case errors.Is(err, people.ErrCodesLocked):
-		return &problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes.", Fix: "Try again in some minutes."}
-	case errors.Is(err, storage.ErrNotFound):
-		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}
-	case errors.Is(err, storage.ErrState):
-		return &problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible any more: it has changed meanwhile.", Fix: "Look at how it stands now."}
-	case errors.Is(err, storage.ErrBusy):
-		return &problem{Status: http.StatusServiceUnavailable, Code: "busy", Message: "The database does not answer right now, and nothing was stored.", Fix: "Try again in a moment."}
-	case errors.Is(err, storage.ErrFull):
-		return &problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Make room and try again."}
-	case errors.Is(err, context.Canceled):
-		return &problem{Status: http.StatusServiceUnavailable, Code: "ending", Message: "claybot is stopping.", Fix: "Try again in a moment."}
+func explain(err error) *web.Problem {
+	if no, ok := errors.AsType[web.Refusal](err); ok {
+		return &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
 	}
-	return nil
+	if answers, ok := errors.AsType[*questions.AnswerError](err); ok {
+		return &web.Problem{Status: http.StatusBadRequest, Code: "answer", Message: strings.Join(slices.Sorted(maps.Values(answers.Faults)), " ")}
+	}
+	p := web.Explain(err)
+	if p == nil && errors.Is(err, context.Canceled) {
+		p = &web.Problem{Status: http.StatusServiceUnavailable, Code: "ending", Message: "claybot is stopping.", Fix: "Try again in a moment."}
+	}
+	return p
 }
 
 // fail answers a fragment or an action that went wrong; the page shows the
 // words.
-func (b *board) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (b *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := explain(err)
 	if p == nil {
-		web.Internal(w, b.Log, r.Method+" "+r.URL.Path, err)
+		web.Internal(w, b.log, r.Method+" "+r.URL.Path, err)
 		return
 	}
-	if p.Fields == nil {
-		web.Fail(w, p.Status, p.Code, p.Message, p.Fix)
-		return
-	}
-	web.Answer(w, p.Status, map[string]any{"error": map[string]any{
-		"code": p.Code, "message": p.Message, "fix": p.Fix, "fields": p.Fields,
-	}})
+	web.Answer(w, p.Status, web.Failure{Error: *p})
 }
 
 // A problemView is a problem with the place to go on from.
 type problemView struct {
-	*problem
+	*web.Problem
 	Out place
 }
 
@@ -300,8 +273,8 @@ func wayOut(page string) place {
 
 // missing answers for paths that are none: to a browser that opens one with a
 // page, to a script in the one shape of errors.
-func (b *board) missing(w http.ResponseWriter, r *http.Request) {
-	err := &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such page.", Fix: "Look whether the address is whole."}
+func (b *pages) missing(w http.ResponseWriter, r *http.Request) {
+	err := &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such page.", Fix: "Look whether the address is whole."}
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") != "" {
 		b.fail(w, r, err)
 		return
@@ -310,15 +283,15 @@ func (b *board) missing(w http.ResponseWriter, r *http.Request) {
 }
 
 // sorry answers with a page that says what is wrong.
-func (b *board) sorry(w http.ResponseWriter, r *http.Request, page string, err error) {
+func (b *pages) sorry(w http.ResponseWriter, r *http.Request, page string, err error) {
 	p := explain(err)
 	if p == nil {
-		b.Log.Error("request failed", "doing", "show "+page, "err", err)
-		p = &problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
+		b.log.Error("request failed", "doing", "show "+page, "err", err)
+		p = &web.Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
 	}
 	main, err := b.render("", "problem", problemView{p, wayOut(page)})
 	if err != nil {
-		web.Internal(w, b.Log, "make the page of an error", err)
+		web.Internal(w, b.log, "make the page of an error", err)
 		return
 	}
 	head := "That did not work"

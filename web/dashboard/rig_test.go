@@ -2,7 +2,6 @@ package dashboard_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,11 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/questions"
-	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -43,6 +39,7 @@ import (
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
 	"github.com/claybot/claybot/web/dashboard"
+	"github.com/claybot/claybot/web/webtest"
 )
 
 // A rig is a daemon on real stores with the web chat, the API and the pages,
@@ -59,16 +56,16 @@ type rig struct {
 	// none, react by default.
 	engines map[string]runs.Engine
 	engine  string
-	// routes may add to what is behind the door or replace the desk.
-	desk func(web.Desk) web.Desk
-	// bare: without a workshop and budgets.
+	// desk may replace contracts of what is behind the pages.
+	desk func(*web.Backend)
+	// bare: without tooling and budgets.
 	bare bool
 
 	dir    string
 	db     *sqlite.DB
 	agents *files.Store
 	set    *tools.Set
-	shop   *shop // what agents work with
+	shop   *webtest.Toolbench // what agents work with
 	hub    *runs.Hub
 	system *agentsystem.AgentSystem
 	chat   *webchat.Chat
@@ -81,7 +78,7 @@ type rig struct {
 
 // newRig makes a rig that is not started.
 func newRig(t *testing.T) *rig {
-	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: newData(t), addr: "127.0.0.1:0"}
+	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: folders.Data(t), addr: "127.0.0.1:0"}
 }
 
 // lasts gives the rig an address for being started again at its port: on Linux one
@@ -98,47 +95,6 @@ func startRig(t *testing.T) *rig {
 	r := newRig(t)
 	r.start()
 	return r
-}
-
-// A desk is the system as the pages see it.
-type desk struct {
-	*agentsystem.AgentSystem
-	*people.Directory
-	*profiles.Profiles
-	*questions.Questions
-	*subagents.Subagents
-}
-
-func newDesk(s *agentsystem.AgentSystem) desk {
-	return desk{s, s.People, s.Profiles, s.Questions, s.Subagents}
-}
-
-var _ web.Desk = desk{}
-
-func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return d.RunByID(ctx, id)
-}
-
-func (d desk) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) { return d.Stop(ctx, id) }
-
-func (d desk) ResetAgent(ctx context.Context, id claybot.AgentID) error { return d.Reset(ctx, id) }
-
-func (d desk) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return d.Delete(ctx, id) }
-
-func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return d.InboxOf(ctx, id)
-}
-
-func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := d.AgentSystem.UndoRun(ctx, id, by)
-	if no, ok := errors.AsType[agentsystem.NoUndoError](err); ok {
-		return a, web.Refusal(no)
-	}
-	return a, err
-}
-
-func (d desk) Revoke(ctx context.Context, connector, subject string) (string, error) {
-	return "", d.AgentSystem.Revoke(ctx, connector, subject)
 }
 
 // Write keeps the log for the message of a failed test.
@@ -160,20 +116,14 @@ func (r *rig) start() {
 	ctx := context.WithoutCancel(r.Context())
 	r.hub, r.links, r.log = runs.NewHub(), make(chan string, 10), new(strings.Builder)
 	log := slog.New(slog.NewTextHandler(r, nil))
-	var err error
-	if r.db, err = sqlite.Open(ctx, filepath.Join(r.dir, "claybot.db"), sqlite.Config{Committed: r.hub.Committed}); err != nil {
-		r.Fatal(err)
-	}
-	if r.agents, err = files.Open(files.Config{Dir: r.dir, Index: r.db}); err != nil {
-		r.Fatal(err)
-	}
+	r.db, r.agents = webtest.OpenStores(ctx, r, r.dir, r.hub, nil)
 	r.system = agentsystem.New(r.systemConfig(log))
 	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system.Questions), messaging.Tools(r.system.Subagents),
 		todos.Tools(r.db, r.system, func(tools.Env) bool { return true }))...)
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.set, r.shop = set, newShop(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
+	r.set, r.shop = set, webtest.NewToolbench(r.db, r.agents, set, filepath.Join(r.dir, "skills"))
 	r.system.Handle("react", &react.Loop{
 		Model: func(claybot.Agent) llm.Model { return r.mind },
 		Tools: func(a claybot.Agent) *tools.Set { return set.Only(r.system.Profiles.OwnSettings(a.ID).Tools) },
@@ -194,11 +144,8 @@ func (r *rig) start() {
 
 func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 	return agentsystem.Config{
-		Stores: agentsystem.Stores{
-			Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-			Later: r.db, Texts: r.db, Asked: r.db, Parking: r.db,
-		},
-		Log: log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
+		Stores: webtest.StoresOf(r.db, r.agents),
+		Log:    log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
 		Profile: func(claybot.Descriptor) profiles.Profile {
 			return profiles.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
 		},
@@ -211,19 +158,19 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 }
 
 func (r *rig) routes(log *slog.Logger) []web.Route {
-	var d web.Desk = newDesk(r.system)
+	d := webtest.NewSystem(r.system).Backend()
 	if r.desk != nil {
-		d = r.desk(d)
+		r.desk(&d)
 	}
 	chat := r.chat.Handler(r.system, web.User)
 	all := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
 	}
-	all = append(all, api.Routes(api.Config{Desk: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
-	cfg := dashboard.Config{Desk: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
+	all = append(all, api.Routes(api.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
+	cfg := dashboard.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
 	if !r.bare {
-		cfg.Shop, cfg.Budgets = r.shop, r.db
+		cfg.Tooling, cfg.Budgets = r.shop.Tooling(), r.db
 	}
 	return append(all, dashboard.Routes(cfg)...)
 }

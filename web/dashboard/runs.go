@@ -20,13 +20,25 @@ import (
 // runRows is how many runs a list shows at once.
 const runRows = 50
 
-func (b *board) runRoutes() []web.Route {
+// runPages are the pages of runs: their work, their events and what they sent.
+type runPages struct {
+	*pages
+	rows   lookup
+	asked  *questionPages
+	notes  *notePages
+	agents web.Agents
+	runs   web.Runs
+	undos  web.Undos
+	system web.System
+}
+
+func (b *runPages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/runs", "runs", b.runPage),
 		b.part("/ui/runs/rows", "runs", "rows", b.runList),
 		b.part("/ui/runs/more", "runs", "later", b.runList),
 		b.screen("/ui/runs/{id}", "run", b.run),
-		b.part("/ui/runs/questions", "runs", "waiting", b.runQuestions),
+		b.part("/ui/runs/questions", "runs", "waiting", b.asked.runQuestions),
 		b.part("/ui/runs/{id}/top", "run", "top", b.run),
 		b.part("/ui/runs/{id}/work", "run", "work", b.runWork),
 		b.part("/ui/runs/{id}/events", "run", "items", b.runEvents),
@@ -70,14 +82,14 @@ func (p runsPage) Asks() bool {
 	return p.Agent == "" && (p.State == "" || p.State == string(claybot.RunAwaiting))
 }
 
-func (b *board) runPage(r *http.Request) (any, error) {
+func (b *runPages) runPage(r *http.Request) (any, error) {
 	var v runsPage
 	list, err := b.runList(r)
 	if err != nil {
 		return nil, err
 	}
 	if v.runsView, _ = list.(runsView); v.Asks() {
-		v.Waiting, err = b.readWaiting(r)
+		v.Waiting, err = b.asked.readWaiting(r)
 	}
 	return v, err
 }
@@ -100,13 +112,13 @@ var runStates = []claybot.RunState{
 	claybot.RunRunning, claybot.RunAwaiting, claybot.RunPending, claybot.RunSucceeded, claybot.RunFailed, claybot.RunCanceled,
 }
 
-func (b *board) runList(r *http.Request) (any, error) {
+func (b *runPages) runList(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	v := runsView{State: q.Get("state"), Agent: claybot.AgentID(q.Get("agent")), States: runStates}
 	if v.State != "" && !slices.Contains(runStates, claybot.RunState(v.State)) {
 		return nil, refused(http.StatusBadRequest, "There is no such state of runs.", "Choose one from the list.")
 	}
-	all, err := b.Desk.RunPage(r.Context(), storage.RunQuery{
+	all, err := b.runs.RunPage(r.Context(), storage.RunQuery{
 		Agent: v.Agent, State: claybot.RunState(v.State), Before: claybot.RunID(q.Get("before")), Limit: runRows + 1,
 	})
 	if err != nil {
@@ -124,66 +136,13 @@ func (b *board) runList(r *http.Request) (any, error) {
 		filter.Set("before", string(all[runRows-1].ID))
 		v.Next = "/ui/runs/more?" + filter.Encode()
 	}
-	if v.Rows, err = b.runRowsOf(r.Context(), all); err != nil {
+	if v.Rows, err = b.rows.runRowsOf(r.Context(), all); err != nil {
 		return nil, err
 	}
 	if v.Agent != "" {
-		v.Name, err = b.agentName(r.Context(), v.Agent)
+		v.Name, err = b.rows.agentName(r.Context(), v.Agent)
 	}
 	return v, err
-}
-
-func (b *board) runRowsOf(ctx context.Context, all []claybot.Run) ([]runRow, error) {
-	names := make(map[claybot.AgentID]string)
-	rows := make([]runRow, len(all))
-	for i, run := range all {
-		name, ok := names[run.Agent]
-		if !ok {
-			var err error
-			if name, err = b.agentName(ctx, run.Agent); err != nil {
-				return nil, err
-			}
-			names[run.Agent] = name
-		}
-		rows[i] = runRow{Run: run, Name: name}
-		var err error
-		if rows[i].Model, err = b.modelOf(ctx, run); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
-}
-
-// firstAnswer is within how many events of a run its first answer is looked for.
-const firstAnswer = 20
-
-// modelOf is the model that a run used first, where it has tokens and no cost:
-// its price is unknown, or it is free. Empty when its events are gone.
-func (b *board) modelOf(ctx context.Context, run claybot.Run) (string, error) {
-	if run.Usage.CostMicroUSD != 0 || run.Usage.Input+run.Usage.Output == 0 {
-		return "", nil
-	}
-	for e, err := range b.Desk.Events(ctx, run.ID, 0) {
-		if err != nil {
-			return "", err
-		}
-		if e.Type == claybot.EventAssistantMessage {
-			return facts[runs.AssistantMessage](e).Model, nil
-		}
-		if e.Seq >= firstAnswer {
-			break
-		}
-	}
-	return "", nil
-}
-
-// agentName is what people call an agent; a deleted one has its id alone.
-func (b *board) agentName(ctx context.Context, id claybot.AgentID) (string, error) {
-	e, err := b.Desk.Agent(ctx, id)
-	if errors.Is(err, storage.ErrNotFound) {
-		return string(id), nil
-	}
-	return called(e.Descriptor), err
 }
 
 // A runView is one run: its top, and what is read with it when the whole page
@@ -204,24 +163,24 @@ func (v runView) Title() string { return "Run of " + v.Name }
 // Live reports whether more is to come.
 func (v runView) Live() bool { return !v.State.Ended() }
 
-func (b *board) run(r *http.Request) (any, error) {
+func (b *runPages) run(r *http.Request) (any, error) {
 	ctx := r.Context()
-	run, err := b.Desk.Run(ctx, claybot.RunID(r.PathValue("id")))
+	run, err := b.runs.Run(ctx, claybot.RunID(r.PathValue("id")))
 	if err != nil {
 		return nil, err
 	}
 	v := runView{viewer: viewerOf(r), runRow: runRow{Run: run}, Kinds: eventKinds}
-	if v.Name, err = b.agentName(ctx, run.Agent); err != nil {
+	if v.Name, err = b.rows.agentName(ctx, run.Agent); err != nil {
 		return nil, err
 	}
-	if v.Usage, err = runs.SoFar(run, func(seq int64) iter.Seq2[claybot.Event, error] { return b.Desk.Events(ctx, run.ID, seq) }); err != nil {
+	if v.Usage, err = runs.SoFar(run, func(seq int64) iter.Seq2[claybot.Event, error] { return b.runs.Events(ctx, run.ID, seq) }); err != nil {
 		return nil, err
 	}
-	if v.Model, err = b.modelOf(ctx, v.Run); err != nil {
+	if v.Model, err = b.rows.modelOf(ctx, v.Run); err != nil {
 		return nil, err
 	}
 	if run.State == claybot.RunAwaiting {
-		if v.Questions, err = b.openQuestions(r, run.Agent, run.ID); err != nil {
+		if v.Questions, err = b.asked.openQuestions(r, run.Agent, run.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -253,10 +212,10 @@ type askedText struct {
 
 // textsOf are the beginnings of what the first messages of a run say. Those
 // that were removed after their time are left out.
-func (b *board) textsOf(ctx context.Context, run claybot.Run) ([]askedText, error) {
+func (b *runPages) textsOf(ctx context.Context, run claybot.Run) ([]askedText, error) {
 	var all []askedText
 	for _, id := range run.Messages[:min(len(run.Messages), textsMost)] {
-		stories, err := b.Desk.Why(ctx, string(id))
+		stories, err := b.system.Why(ctx, string(id))
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return nil, err
 		}
@@ -306,17 +265,15 @@ var eventKinds = func() string {
 	return strings.Join(names, " ")
 }()
 
-func (b *board) cancelRun(w http.ResponseWriter, r *http.Request) error {
-	run, err := b.Desk.CancelRun(r.Context(), claybot.RunID(r.PathValue("id")), web.User(r))
+func (b *runPages) cancelRun(r *http.Request) (string, error) {
+	run, err := b.runs.CancelRun(r.Context(), claybot.RunID(r.PathValue("id")), web.User(r))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if run.State.Ended() {
-		b.done(w, "The run has ended already.")
-		return nil
+		return "The run has ended already.", nil
 	}
-	b.done(w, "Stopping the run.")
-	return nil
+	return "Stopping the run.", nil
 }
 
 // A deliveryRow is one message that a run sent.
@@ -341,8 +298,8 @@ type sentView struct {
 
 // runDeliveries are what a run has sent or is about to send, and the notes that it
 // changed.
-func (b *board) runDeliveries(r *http.Request) (any, error) {
-	stories, err := b.Desk.Why(r.Context(), r.PathValue("id"))
+func (b *runPages) runDeliveries(r *http.Request) (any, error) {
+	stories, err := b.system.Why(r.Context(), r.PathValue("id"))
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}
@@ -356,6 +313,6 @@ func (b *board) runDeliveries(r *http.Request) (any, error) {
 			}
 		}
 	}
-	notes, err := b.notesOfRun(r, claybot.RunID(r.PathValue("id")))
+	notes, err := b.notes.notesOfRun(r, claybot.RunID(r.PathValue("id")))
 	return sentView{rows, notes}, err
 }

@@ -23,16 +23,25 @@ const (
 	ledgerMost = 500
 )
 
+// schedulePages are the pages of tasks, the heartbeat and reminders.
+type schedulePages struct {
+	*pages
+	rows      lookup
+	tasks     connectors.Tasks
+	beats     connectors.Beats
+	reminders web.Reminders
+}
+
 // scheduleRoutes are the page of all that happens by time.
-func (b *board) scheduleRoutes() []web.Route {
+func (b *schedulePages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/schedule", "schedule", b.schedule),
 		b.part("/ui/schedule/list", "schedule", "schedule-list", b.schedule),
 		b.screen("/ui/schedule/new", "schedule", b.newTask),
 		b.screen("/ui/schedule/tasks/{ref}", "schedule", b.task),
 		b.part("/ui/schedule/tasks/{ref}/state", "schedule", "task-state", b.task),
-		b.act("POST /ui/schedule/tasks", web.Admin, b.addTask),
-		b.act("POST /ui/schedule/preview", web.Operate, b.previewTask),
+		b.form("POST /ui/schedule/tasks", web.Admin, b.addTask),
+		b.form("POST /ui/schedule/preview", web.Operate, b.previewTask),
 		b.act("POST /ui/schedule/tasks/{ref}", web.Admin, b.changeTask),
 		b.act("POST /ui/schedule/tasks/{ref}/run", web.Operate, b.runTask),
 		b.act("POST /ui/schedule/tasks/{ref}/switch", web.Admin, b.switchTask),
@@ -69,14 +78,14 @@ type reminderView struct {
 	Name string
 }
 
-func (b *board) readReminders(ctx context.Context) ([]reminderView, error) {
-	all, err := b.Desk.NextReminders(ctx, shownReminders)
+func (b *schedulePages) readReminders(ctx context.Context) ([]reminderView, error) {
+	all, err := b.reminders.NextReminders(ctx, shownReminders)
 	if err != nil {
 		return nil, err
 	}
 	views := make([]reminderView, len(all))
 	for i, m := range all {
-		name, err := b.agentName(ctx, m.Agent)
+		name, err := b.rows.agentName(ctx, m.Agent)
 		if err != nil {
 			return nil, err
 		}
@@ -96,20 +105,20 @@ func (v scheduleView) Title() string {
 	return "Schedule"
 }
 
-func (b *board) schedule(r *http.Request) (any, error) {
+func (b *schedulePages) schedule(r *http.Request) (any, error) {
 	v := scheduleView{viewer: viewerOf(r)}
 	var err error
 	if v.Reminders, err = b.readReminders(r.Context()); err != nil {
 		return nil, err
 	}
-	if b.Tasks == nil {
+	if b.tasks == nil {
 		v.TasksOff = "Tasks are off: cron is not enabled in the configuration."
-	} else if err := v.readTasks(r.Context(), b.Tasks); err != nil {
+	} else if err := v.readTasks(r.Context(), b.tasks); err != nil {
 		v.TasksOff = sentence(storage.Plain(err))
 	}
-	if b.Beats == nil {
+	if b.beats == nil {
 		v.BeatsOff = "The heartbeat is off: it is not enabled in the configuration."
-	} else if err := v.readBeats(r.Context(), b.Beats); err != nil {
+	} else if err := v.readBeats(r.Context(), b.beats); err != nil {
 		v.BeatsOff = sentence(storage.Plain(err))
 	}
 	return v, nil
@@ -179,11 +188,11 @@ func scheduled(err error) error {
 }
 
 // findTask is the task that the path of a request names.
-func (b *board) findTask(r *http.Request) (connectors.Task, error) {
-	if b.Tasks == nil {
-		return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+func (b *schedulePages) findTask(r *http.Request) (connectors.Task, error) {
+	if err := b.withTasks(); err != nil {
+		return connectors.Task{}, err
 	}
-	all, problems, err := b.Tasks.Tasks(r.Context())
+	all, problems, err := b.tasks.Tasks(r.Context())
 	if err != nil {
 		return connectors.Task{}, scheduled(err)
 	}
@@ -193,13 +202,13 @@ func (b *board) findTask(r *http.Request) (connectors.Task, error) {
 	}
 	for _, p := range problems {
 		if name, _, _ := strings.Cut(p.File, "/"); name == ref {
-			return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "unreadable", Message: "That task cannot be read: " + p.Text, Fix: "Mend the file " + p.File + "; it is read again at once."}
+			return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "unreadable", Message: "That task cannot be read: " + p.Text, Fix: "Mend the file " + p.File + "; it is read again at once."}
 		}
 	}
-	return connectors.Task{}, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such task.", Fix: "It may have been removed. The page Schedule lists all."}
+	return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such task.", Fix: "It may have been removed. The page Schedule lists all."}
 }
 
-func (b *board) task(r *http.Request) (any, error) {
+func (b *schedulePages) task(r *http.Request) (any, error) {
 	t, err := b.findTask(r)
 	if err != nil {
 		return nil, err
@@ -208,7 +217,7 @@ func (b *board) task(r *http.Request) (any, error) {
 	if n, err := strconv.Atoi(r.URL.Query().Get("rows")); err == nil && n > 0 {
 		limit = min(n, ledgerMost)
 	}
-	rows, err := b.Tasks.Ledger(r.Context(), t.UID, limit+1)
+	rows, err := b.tasks.Ledger(r.Context(), t.UID, limit+1)
 	if err != nil {
 		return nil, scheduled(err)
 	}
@@ -226,9 +235,9 @@ func (b *board) task(r *http.Request) (any, error) {
 	return v, nil
 }
 
-func (b *board) newTask(r *http.Request) (any, error) {
-	if b.Tasks == nil {
-		return nil, &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+func (b *schedulePages) newTask(r *http.Request) (any, error) {
+	if err := b.withTasks(); err != nil {
+		return nil, err
 	}
 	blank := taskView{}
 	blank.Every = "24h"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // specOf reads the form of a task.
@@ -44,16 +45,16 @@ func specOf(form url.Values) (connectors.TaskSpec, error) {
 	return t, nil
 }
 
-func (b *board) withTasks() error {
-	if b.Tasks == nil {
-		return &problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
+func (b *schedulePages) withTasks() error {
+	if b.tasks == nil {
+		return &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
 	}
 	return nil
 }
 
 // previewTask answers with the next instants of what stands in the form, and
 // saves nothing.
-func (b *board) previewTask(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) previewTask(w http.ResponseWriter, r *http.Request) error {
 	spec, err := specOf(r.Form)
 	if err = errors.Join(b.withTasks(), err); err != nil {
 		return err
@@ -62,7 +63,7 @@ func (b *board) previewTask(w http.ResponseWriter, r *http.Request) error {
 	if spec.Prompt == "" {
 		spec.Prompt = "preview"
 	}
-	next, err := b.Tasks.Preview(r.Context(), spec)
+	next, err := b.tasks.Preview(r.Context(), spec)
 	if err != nil {
 		return scheduled(err)
 	}
@@ -73,12 +74,12 @@ func (b *board) previewTask(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-func (b *board) addTask(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) addTask(w http.ResponseWriter, r *http.Request) error {
 	spec, err := specOf(r.Form)
 	if err = errors.Join(b.withTasks(), err); err != nil {
 		return err
 	}
-	t, err := b.Tasks.Add(r.Context(), spec)
+	t, err := b.tasks.Add(r.Context(), spec)
 	if err != nil {
 		return scheduled(err)
 	}
@@ -89,25 +90,21 @@ func (b *board) addTask(w http.ResponseWriter, r *http.Request) error {
 
 // changeTask replaces what the form has. Fields that the form leaves as they
 // were are not written, so that a file made by hand keeps its own words.
-func (b *board) changeTask(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) changeTask(r *http.Request) (string, error) {
 	t, err := b.findTask(r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	spec, err := specOf(r.Form)
 	if err != nil {
-		return err
+		return "", err
 	}
 	ch, any := changes(t.TaskSpec, spec)
 	if !any {
-		b.done(w, "Nothing was changed.")
-		return nil
+		return "Nothing was changed.", nil
 	}
-	if _, err := b.Tasks.Change(r.Context(), t.UID, ch); err != nil {
-		return scheduled(err)
-	}
-	b.done(w, "Saved. It applies at once.")
-	return nil
+	_, err = b.tasks.Change(r.Context(), t.UID, ch)
+	return "Saved. It applies at once.", scheduled(err)
 }
 
 // changes is what makes was into is.
@@ -138,29 +135,23 @@ func changes(was, is connectors.TaskSpec) (ch connectors.TaskChange, any bool) {
 	return ch, any
 }
 
-func (b *board) runTask(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) runTask(r *http.Request) (string, error) {
 	t, err := b.findTask(r)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if _, err := b.Tasks.RunNow(r.Context(), t.UID, r.Form.Get("key")); err != nil {
-		return scheduled(err)
-	}
-	b.done(w, "“"+connectors.OneLine(t.Name, 60)+"” runs now.")
-	return nil
+	_, err = b.tasks.RunNow(r.Context(), t.UID, r.Form.Get("key"))
+	return "“" + connectors.OneLine(t.Name, 60) + "” runs now.", scheduled(err)
 }
 
-func (b *board) switchTask(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) switchTask(r *http.Request) (string, error) {
 	t, err := b.findTask(r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	on := r.Form.Get("to") == "on"
-	if _, err := b.Tasks.Change(r.Context(), t.UID, connectors.TaskChange{Enabled: &on}); err != nil {
-		return scheduled(err)
-	}
-	b.done(w, "“"+connectors.OneLine(t.Name, 60)+"” is "+onOff(on)+".")
-	return nil
+	_, err = b.tasks.Change(r.Context(), t.UID, connectors.TaskChange{Enabled: &on})
+	return "“" + connectors.OneLine(t.Name, 60) + "” is " + onOff(on) + ".", scheduled(err)
 }
 
 func onOff(on bool) string {
@@ -170,24 +161,20 @@ func onOff(on bool) string {
 	return "off"
 }
 
-func (b *board) removeTask(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) removeTask(r *http.Request) (string, error) {
 	t, err := b.findTask(r)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := b.Tasks.Remove(r.Context(), t.UID); err != nil {
-		return scheduled(err)
-	}
-	b.done(w, "“"+connectors.OneLine(t.Name, 60)+"” is removed; its folder is in cron/.done.")
-	return nil
+	return "“" + connectors.OneLine(t.Name, 60) + "” is removed; its folder is in cron/.done.", scheduled(b.tasks.Remove(r.Context(), t.UID))
 }
 
 // findBeat is the task of the heartbeat that the path of a request names.
-func (b *board) findBeat(r *http.Request) (connectors.Beat, error) {
-	if b.Beats == nil {
-		return connectors.Beat{}, &problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Enable it in the configuration."}
+func (b *schedulePages) findBeat(r *http.Request) (connectors.Beat, error) {
+	if b.beats == nil {
+		return connectors.Beat{}, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Enable it in the configuration."}
 	}
-	all, _, err := b.Beats.Beats(r.Context())
+	all, _, err := b.beats.Beats(r.Context())
 	if err != nil {
 		return connectors.Beat{}, scheduled(err)
 	}
@@ -198,27 +185,21 @@ func (b *board) findBeat(r *http.Request) (connectors.Beat, error) {
 	return all[i], nil
 }
 
-func (b *board) runBeat(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) runBeat(r *http.Request) (string, error) {
 	x, err := b.findBeat(r)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if _, err := b.Beats.Beat(r.Context(), r.Form.Get("key"), x.ID); err != nil {
-		return scheduled(err)
-	}
-	b.done(w, "“"+connectors.OneLine(x.Title, 60)+"” runs now.")
-	return nil
+	_, err = b.beats.Beat(r.Context(), r.Form.Get("key"), x.ID)
+	return "“" + connectors.OneLine(x.Title, 60) + "” runs now.", scheduled(err)
 }
 
-func (b *board) switchBeat(w http.ResponseWriter, r *http.Request) error {
+func (b *schedulePages) switchBeat(r *http.Request) (string, error) {
 	x, err := b.findBeat(r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	x.Enabled = r.Form.Get("to") == "on"
-	if _, err := b.Beats.AddBeat(r.Context(), x); err != nil {
-		return scheduled(err)
-	}
-	b.done(w, "“"+connectors.OneLine(x.Title, 60)+"” is "+onOff(x.Enabled)+".")
-	return nil
+	_, err = b.beats.AddBeat(r.Context(), x)
+	return "“" + connectors.OneLine(x.Title, 60) + "” is " + onOff(x.Enabled) + ".", scheduled(err)
 }

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/web"
 )
 
 // A settingsView is the form of an agent's settings.
@@ -77,33 +77,32 @@ var engines = map[string]string{
 	claybot.EngineUndo: "takes back what a run did",
 }
 
-func (b *board) agentSettings(r *http.Request) (any, error) { return b.readSettings(r) }
+func (b *agentPages) agentSettings(r *http.Request) (any, error) { return b.readSettings(r) }
 
-func (b *board) readSettings(r *http.Request) (settingsView, error) {
-	s, err := b.Desk.Settings(r.Context(), agentOf(r))
+func (b *agentPages) readSettings(r *http.Request) (settingsView, error) {
+	s, err := b.settings.Settings(r.Context(), agentOf(r))
 	return settingsView{viewerOf(r), s, agentOf(r)}, err
 }
 
 // configure replaces the settings of an agent by those of the form.
-func (b *board) configure(w http.ResponseWriter, r *http.Request) error {
+func (b *agentPages) configure(r *http.Request) (string, error) {
 	s, faults := settingsOf(r.PostForm)
 	if len(faults) > 0 {
-		return faulty(faults)
+		return "", faulty(faults)
 	}
-	now, err := b.Desk.Settings(r.Context(), agentOf(r))
+	now, err := b.settings.Settings(r.Context(), agentOf(r))
 	if err != nil {
-		return err
+		return "", err
 	}
 	s.Approved = stillApproved(now.Own.Approved, r.PostForm["shown"], r.PostForm["approved"])
-	err = b.Desk.Configure(r.Context(), agentOf(r), s)
+	err = b.settings.Configure(r.Context(), agentOf(r), s)
 	if wrong, ok := errors.AsType[*questions.AnswerError](err); ok {
-		return faulty(wrong.Faults)
+		return "", faulty(wrong.Faults)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	b.done(w, "Saved. It applies from now on.")
-	return nil
+	return "Saved. It applies from now on.", nil
 }
 
 // stillApproved are the tools that need no approval after a form was sent: those
@@ -118,7 +117,7 @@ func stillApproved(now, shown, checked []string) []string {
 // faulty refuses settings and says why at each field, which has the name that
 // the setting has in JSON.
 func faulty(faults map[string]string) error {
-	return &problem{
+	return &web.Problem{
 		Status: http.StatusBadRequest, Code: "refused", Message: labelled(faults), Fix: "Nothing was changed.", Fields: faults,
 	}
 }

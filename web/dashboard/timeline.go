@@ -55,13 +55,13 @@ type timelineView struct {
 }
 
 // readTimeline shows the newest events of a run.
-func (b *board) readTimeline(r *http.Request, run claybot.Run) (timelineView, error) {
+func (b *runPages) readTimeline(r *http.Request, run claybot.Run) (timelineView, error) {
 	return b.eventsOf(r, run, max(0, run.LastSeq-timelineEvents), 0)
 }
 
 // runEvents shows the events after ?after=, or the page before ?before=.
-func (b *board) runEvents(r *http.Request) (any, error) {
-	run, err := b.Desk.Run(r.Context(), claybot.RunID(r.PathValue("id")))
+func (b *runPages) runEvents(r *http.Request) (any, error) {
+	run, err := b.runs.Run(r.Context(), claybot.RunID(r.PathValue("id")))
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +82,10 @@ func (b *board) runEvents(r *http.Request) (any, error) {
 // eventsOf reads the events after a seq, up to the one before end (0: as many as
 // a page shows). Beginnings that lie further back are found, so that a pair is
 // always whole.
-func (b *board) eventsOf(r *http.Request, run claybot.Run, after, end int64) (timelineView, error) {
+func (b *runPages) eventsOf(r *http.Request, run claybot.Run, after, end int64) (timelineView, error) {
 	v := timelineView{Last: after}
 	t := newTeller()
-	for e, err := range b.Desk.Events(r.Context(), run.ID, max(0, after-timelineBack)) {
+	for e, err := range b.runs.Events(r.Context(), run.ID, max(0, after-timelineBack)) {
 		if err != nil {
 			return v, err
 		}

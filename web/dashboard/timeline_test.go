@@ -131,7 +131,7 @@ func TestTimeline(t *testing.T) {
 // Every type of event has words of its own, and data that nobody understands
 // breaks nothing.
 func TestTimelineOfEveryEvent(t *testing.T) {
-	b := &board{views: sync.OnceValue(readViews)}
+	b := &pages{views: sync.OnceValue(readViews)}
 	for _, kind := range slices.Sorted(maps.Keys(runs.Facts)) {
 		data, err := json.Marshal(runs.Facts[kind])
 		if err != nil {

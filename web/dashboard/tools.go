@@ -13,14 +13,21 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-func (b *board) toolRoutes() []web.Route {
+// toolPages are the pages of what agents work with.
+type toolPages struct {
+	*pages
+	tooling web.Tooling
+	agents  web.Agents
+}
+
+func (b *toolPages) routes() []web.Route {
 	return []web.Route{
-		b.screen("/ui/tools", "tools", b.tools),
-		b.part("/ui/tools/now", "tools", "tools-now", b.tools),
-		b.act("POST /ui/tools/skills/{name}/allow", web.Admin, b.allowSkill),
-		b.act("POST /ui/tools/skills/{name}/forbid", web.Operate, b.forbidSkill),
-		b.act("POST /ui/tools/servers/{name}/allow", web.Admin, b.allowServer),
-		b.act("POST /ui/tools/workspaces/remove", web.Admin, b.removeWorkspace),
+		b.screen("/ui/tools", "tools", b.shown),
+		b.part("/ui/tools/now", "tools", "tools-now", b.shown),
+		b.act("POST /ui/tools/skills/{name}/allow", web.Admin, guarded(b.tooling, b.allowSkill)),
+		b.act("POST /ui/tools/skills/{name}/forbid", web.Operate, guarded(b.tooling, b.forbidSkill)),
+		b.act("POST /ui/tools/servers/{name}/allow", web.Admin, guarded(b.tooling, b.allowServer)),
+		b.act("POST /ui/tools/workspaces/remove", web.Admin, guarded(b.tooling, b.removeWorkspace)),
 		b.part("/ui/agents/{id}/bench", "agent", "bench", b.agentBench),
 		b.part("/ui/agents/{id}/skills", "agent", "agent-skills", b.agentSkills),
 	}
@@ -60,18 +67,18 @@ type roomRow struct {
 	Anchor string // names it in the page
 }
 
-func (b *board) tools(r *http.Request) (any, error) {
-	v := toolsView{viewer: viewerOf(r), Off: b.Shop == nil}
+func (b *toolPages) shown(r *http.Request) (any, error) {
+	v := toolsView{viewer: viewerOf(r), Off: b.tooling.Off()}
 	if v.Off {
 		return v, nil
 	}
 	ctx := r.Context()
-	own, err := b.Shop.Tools(ctx, "")
+	own, err := b.tooling.Tools.Tools(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	v.Tools = toolRows(own)
-	servers, err := b.Shop.Servers(ctx)
+	servers, err := b.tooling.Servers.Servers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +89,7 @@ func (b *board) tools(r *http.Request) (any, error) {
 		}
 		v.Servers = append(v.Servers, row)
 	}
-	if v.Skills, err = b.Shop.Skills(ctx); err != nil {
+	if v.Skills, err = b.tooling.Skills.Skills(ctx); err != nil {
 		return nil, err
 	}
 	v.Rooms, err = b.rooms(r, "")
@@ -98,8 +105,8 @@ func toolRows(all []web.ToolView) []toolRow {
 }
 
 // rooms are the workspaces of an agent, or of all.
-func (b *board) rooms(r *http.Request, agent claybot.AgentID) ([]roomRow, error) {
-	all, err := b.Shop.Workspaces(r.Context())
+func (b *toolPages) rooms(r *http.Request, agent claybot.AgentID) ([]roomRow, error) {
+	all, err := b.tooling.Workspaces.Workspaces(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -135,20 +142,20 @@ func (v benchView) OwnerScope() string { return ownerScope(v.Owner) }
 // benchNotes is how many notes the page of an agent lists.
 const benchNotes = 20
 
-func (b *board) agentBench(r *http.Request) (any, error) {
-	e, err := b.Desk.Agent(r.Context(), agentOf(r))
+func (b *toolPages) agentBench(r *http.Request) (any, error) {
+	e, err := b.agents.Agent(r.Context(), agentOf(r))
 	if err != nil {
 		return nil, err
 	}
 	return b.readBench(r, e)
 }
 
-func (b *board) readBench(r *http.Request, e storage.IndexEntry) (benchView, error) {
-	v := benchView{viewer: viewerOf(r), ID: e.ID, Off: b.Shop == nil, Owner: e.Descriptor.OwnerID()}
+func (b *toolPages) readBench(r *http.Request, e storage.IndexEntry) (benchView, error) {
+	v := benchView{viewer: viewerOf(r), ID: e.ID, Off: b.tooling.Off(), Owner: e.Descriptor.OwnerID()}
 	if v.Off {
 		return v, nil
 	}
-	own, err := b.Shop.Tools(r.Context(), e.ID)
+	own, err := b.tooling.Tools.Tools(r.Context(), e.ID)
 	if ignoreGone(err) != nil {
 		return v, err
 	}
@@ -156,7 +163,7 @@ func (b *board) readBench(r *http.Request, e storage.IndexEntry) (benchView, err
 	if v.Rooms, err = b.rooms(r, e.ID); err != nil {
 		return v, err
 	}
-	notes, err := b.Shop.Notes(r.Context(), v.Scope())
+	notes, err := b.tooling.Notes.Notes(r.Context(), v.Scope())
 	if ignoreGone(err) != nil {
 		return v, err
 	}
@@ -167,109 +174,80 @@ func (b *board) readBench(r *http.Request, e storage.IndexEntry) (benchView, err
 }
 
 // agentSkills are the skills that an agent may use.
-func (b *board) agentSkills(r *http.Request) (any, error) {
-	e, err := b.Desk.Agent(r.Context(), agentOf(r))
+func (b *toolPages) agentSkills(r *http.Request) (any, error) {
+	e, err := b.agents.Agent(r.Context(), agentOf(r))
 	if err != nil {
 		return nil, err
 	}
-	if b.Shop == nil {
+	if b.tooling.Off() {
 		return nil, storage.ErrNotFound
 	}
-	all, err := b.Shop.Skills(r.Context())
+	all, err := b.tooling.Skills.Skills(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(s web.SkillView) bool { return s.State != "allowed" })
-	if shop, ok := b.Shop.(web.Skilled); ok {
-		names, err := shop.AgentSkills(r.Context(), e.ID)
-		if err != nil {
-			return nil, err
-		}
-		if names != nil {
-			all = slices.DeleteFunc(all, func(s web.SkillView) bool { return !slices.Contains(names, s.Name) })
-		}
+	names, err := b.tooling.Skills.AgentSkills(r.Context(), e.ID)
+	if err != nil {
+		return nil, err
+	}
+	if names != nil {
+		all = slices.DeleteFunc(all, func(s web.SkillView) bool { return !slices.Contains(names, s.Name) })
 	}
 	return all, nil
 }
 
-// shop is what actions on tools need.
-func (b *board) shop() (web.Workshop, error) {
-	if b.Shop == nil {
-		return nil, refused(http.StatusNotFound, "This daemon shows no tools.", "")
+// guarded is fn while there is tooling, and a refusal otherwise.
+func guarded[T any](t web.Tooling, fn func(*http.Request) (T, error)) func(*http.Request) (T, error) {
+	if !t.Off() {
+		return fn
 	}
-	return b.Shop, nil
+	return func(*http.Request) (T, error) {
+		return *new(T), refused(http.StatusNotFound, "This daemon shows no tools.", "")
+	}
 }
 
 // allowSkill lets agents use a skill exactly as the page showed it.
-func (b *board) allowSkill(w http.ResponseWriter, r *http.Request) error {
-	shop, err := b.shop()
-	if err != nil {
-		return err
-	}
+func (b *toolPages) allowSkill(r *http.Request) (string, error) {
 	hash := r.Form.Get("hash")
 	if hash == "" {
-		return refused(http.StatusBadRequest, "The form does not say which content you saw.", "Load the page again.")
+		return "", refused(http.StatusBadRequest, "The form does not say which content you saw.", "Load the page again.")
 	}
-	if err := shop.AllowSkill(r.Context(), r.PathValue("name"), hash, web.User(r)); err != nil {
-		return err
-	}
-	b.done(w, "Allowed, exactly as it is now. A change turns it off.")
-	return nil
+	return "Allowed, exactly as it is now. A change turns it off.", b.tooling.Skills.AllowSkill(r.Context(), r.PathValue("name"), hash, web.User(r))
 }
 
-func (b *board) forbidSkill(w http.ResponseWriter, r *http.Request) error {
-	shop, err := b.shop()
-	if err != nil {
-		return err
-	}
-	if err := shop.ForbidSkill(r.Context(), r.PathValue("name"), web.User(r)); err != nil {
-		return err
-	}
-	b.done(w, "No agent may use it any more.")
-	return nil
+func (b *toolPages) forbidSkill(r *http.Request) (string, error) {
+	return "No agent may use it any more.", b.tooling.Skills.ForbidSkill(r.Context(), r.PathValue("name"), web.User(r))
 }
 
 // allowServer accepts one tool of a server, or with none named all that wait.
-func (b *board) allowServer(w http.ResponseWriter, r *http.Request) error {
-	shop, err := b.shop()
-	if err != nil {
-		return err
-	}
+func (b *toolPages) allowServer(r *http.Request) (string, error) {
 	tool := r.Form.Get("tool")
 	if tool == "" && r.Form.Get("all") == "" {
-		return refused(http.StatusBadRequest, "The form does not say which tool.", "Load the page again.")
+		return "", refused(http.StatusBadRequest, "The form does not say which tool.", "Load the page again.")
 	}
 	hash := r.Form.Get("hash")
 	if hash == "" {
-		return refused(http.StatusBadRequest, "The form does not say what was shown.", "Load the page again.")
+		return "", refused(http.StatusBadRequest, "The form does not say what was shown.", "Load the page again.")
 	}
-	if err := shop.AllowServer(r.Context(), r.PathValue("name"), tool, hash, web.User(r)); err != nil {
-		return err
-	}
-	b.done(w, "Accepted. Agents may use it now.")
-	return nil
+	return "Accepted. Agents may use it now.", b.tooling.Servers.AllowServer(r.Context(), r.PathValue("name"), tool, hash, web.User(r))
 }
 
-func (b *board) removeWorkspace(w http.ResponseWriter, r *http.Request) error {
-	shop, err := b.shop()
-	if err != nil {
-		return err
-	}
+func (b *toolPages) removeWorkspace(r *http.Request) (string, error) {
 	key, data := r.Form.Get("key"), r.Form.Get("data")
 	if key == "" || data != "" && data != "true" {
-		return refused(http.StatusBadRequest, "The form does not say which workspace.", "Load the page again.")
+		return "", refused(http.StatusBadRequest, "The form does not say which workspace.", "Load the page again.")
 	}
-	err = shop.RemoveWorkspace(r.Context(), key, data == "true")
+	err := b.tooling.Workspaces.RemoveWorkspace(r.Context(), key, data == "true")
 	if errors.Is(err, storage.ErrNotFound) {
-		return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such workspace any more.", Fix: "Somebody may have removed it meanwhile."}
+		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such workspace any more.", Fix: "Somebody may have removed it meanwhile."}
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	words := "The workspace is gone; its files are kept for the next one."
 	if data == "true" {
 		words = "The workspace and its files are gone."
 	}
-	b.done(w, words)
-	return nil
+	return words, nil
 }

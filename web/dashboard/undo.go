@@ -29,7 +29,7 @@ func (v undoView) Over() bool { return v.State.Ended() }
 
 // readUndo is what can be taken back of a run; nil where there is nothing to
 // say.
-func (b *board) readUndo(ctx context.Context, run claybot.Run) (*undoView, error) {
+func (b *runPages) readUndo(ctx context.Context, run claybot.Run) (*undoView, error) {
 	if !run.State.Ended() || len(run.Undo) == 0 || run.UndoOf != "" {
 		return nil, nil
 	}
@@ -41,22 +41,22 @@ func (b *board) readUndo(ctx context.Context, run claybot.Run) (*undoView, error
 	}
 	v.Effects, v.More = cut(run.Undo, undoRows)
 	var err error
-	if v.By, err = b.Desk.UndoneBy(ctx, run.ID); err != nil || v.By == "" {
+	if v.By, err = b.undos.UndoneBy(ctx, run.ID); err != nil || v.By == "" {
 		return v, err
 	}
-	by, err := b.Desk.Run(ctx, v.By)
+	by, err := b.runs.Run(ctx, v.By)
 	v.State = by.State
 	return v, ignoreGone(err)
 }
 
 // undoes is the run that a run takes back, empty for others. Until its end its
 // messages alone say so.
-func (b *board) undoes(ctx context.Context, run claybot.Run) (claybot.RunID, error) {
+func (b *runPages) undoes(ctx context.Context, run claybot.Run) (claybot.RunID, error) {
 	if run.UndoOf != "" || run.Engine != claybot.EngineUndo {
 		return run.UndoOf, nil
 	}
 	for _, id := range run.Messages {
-		stories, err := b.Desk.Why(ctx, string(id))
+		stories, err := b.system.Why(ctx, string(id))
 		if ignoreGone(err) != nil {
 			return "", err
 		}
@@ -69,12 +69,9 @@ func (b *board) undoes(ctx context.Context, run claybot.Run) (claybot.RunID, err
 	return "", nil
 }
 
-func (b *board) undoRun(w http.ResponseWriter, r *http.Request) error {
-	if _, err := b.Desk.UndoRun(r.Context(), claybot.RunID(r.PathValue("id")), web.User(r)); err != nil {
-		return err
-	}
-	b.done(w, "Taking it back, the newest first.")
-	return nil
+func (b *runPages) undoRun(r *http.Request) (string, error) {
+	_, err := b.undos.UndoRun(r.Context(), claybot.RunID(r.PathValue("id")), web.User(r))
+	return "Taking it back, the newest first.", err
 }
 
 // ignoreGone leaves out that something is not there any more.

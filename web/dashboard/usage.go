@@ -13,10 +13,18 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
+// usagePages are the pages of tokens and cost.
+type usagePages struct {
+	*pages
+	budgets *budgetPages
+	usage   storage.Usages
+	books   bookkeeper
+}
+
 // usageRoutes are the page of what models took.
-func (b *board) usageRoutes() []web.Route {
+func (b *usagePages) routes() []web.Route {
 	return []web.Route{
-		b.screen("/ui/usage", "usage", b.usage),
+		b.screen("/ui/usage", "usage", b.page),
 		b.part("/ui/usage/top", "usage", "usage-top", b.usageTop),
 		b.part("/ui/usage/now", "usage", "usage-now", b.usageNow),
 		{Pattern: "GET /ui/usage/data", Scope: web.Read, Handler: http.HandlerFunc(b.usageData)},
@@ -53,10 +61,10 @@ func (usageView) Named(what string) string { return latencyName(what) }
 
 // usage is the whole page. The first who asks for a long period gets it without
 // figures, which the page fetches then: summing them up may take a while.
-func (b *board) usage(r *http.Request) (any, error) {
+func (b *usagePages) page(r *http.Request) (any, error) {
 	v := usageOf(r)
 	var err error
-	if v.Budgets, err = b.readBudgets(r); err != nil {
+	if v.Budgets, err = b.budgets.readBudgets(r); err != nil {
 		return nil, err
 	}
 	if v.Later = !b.books.ready(v.period, v.By); v.Later {
@@ -79,35 +87,35 @@ func usageOf(r *http.Request) usageView {
 }
 
 // usageTop reads the sums alone.
-func (b *board) usageTop(r *http.Request) (any, error) {
+func (b *usagePages) usageTop(r *http.Request) (any, error) {
 	v := usageOf(r)
 	return v, b.readDays(r.Context(), &v)
 }
 
 // usageNow reads the tables.
-func (b *board) usageNow(r *http.Request) (any, error) {
+func (b *usagePages) usageNow(r *http.Request) (any, error) {
 	v := usageOf(r)
 	return v, b.readUsage(r.Context(), &v)
 }
 
-func (b *board) readDays(ctx context.Context, v *usageView) error {
-	days, byModel, err := b.books.both(ctx, b.Usage, v.period, storage.ByDay)
+func (b *usagePages) readDays(ctx context.Context, v *usageView) error {
+	days, byModel, err := b.books.both(ctx, b.usage, v.period, storage.ByDay)
 	v.Days = tabulate(storage.ByDay, days, byModel)
 	slices.Reverse(v.Days.Rows) // the newest first
 	return err
 }
 
 // readUsage sums up the period.
-func (b *board) readUsage(ctx context.Context, v *usageView) error {
+func (b *usagePages) readUsage(ctx context.Context, v *usageView) error {
 	if err := b.readDays(ctx, v); err != nil {
 		return err
 	}
-	split, byModel, err := b.books.both(ctx, b.Usage, v.period, v.By)
+	split, byModel, err := b.books.both(ctx, b.usage, v.period, v.By)
 	if err != nil {
 		return err
 	}
 	v.Split = tabulate(v.By, split, byModel)
-	v.Durations, err = b.books.took(ctx, b.Usage, v.period)
+	v.Durations, err = b.books.took(ctx, b.usage, v.period)
 	slices.SortStableFunc(v.Durations, func(a, b storage.Latency) int {
 		if a.Day != b.Day {
 			return strings.Compare(b.Day, a.Day)
@@ -140,7 +148,7 @@ func (v *usageView) links() {
 }
 
 // usageData answers with what the pictures show.
-func (b *board) usageData(w http.ResponseWriter, r *http.Request) {
+func (b *usagePages) usageData(w http.ResponseWriter, r *http.Request) {
 	p := periodOf(r.URL.Query().Get("days"), time.Now())
 	s, err := b.usageSeries(r.Context(), p)
 	if err != nil {
@@ -150,12 +158,12 @@ func (b *board) usageData(w http.ResponseWriter, r *http.Request) {
 	web.Answer(w, http.StatusOK, s)
 }
 
-func (b *board) usageSeries(ctx context.Context, p period) (s usageSeries, err error) {
-	byDay, byModel, err := b.books.both(ctx, b.Usage, p, storage.ByDay)
+func (b *usagePages) usageSeries(ctx context.Context, p period) (s usageSeries, err error) {
+	byDay, byModel, err := b.books.both(ctx, b.usage, p, storage.ByDay)
 	if err != nil {
 		return s, err
 	}
-	latencies, err := b.books.took(ctx, b.Usage, p)
+	latencies, err := b.books.took(ctx, b.usage, p)
 	if err != nil {
 		return s, err
 	}

@@ -7,16 +7,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/web"
 )
-
-// whyRoutes are the page that tells what became of a message.
-func (b *board) whyRoutes() []web.Route {
-	return []web.Route{
-		b.screen("/ui/why", "why", b.whyOf),
-		b.part("/ui/why/stories", "why", "stories", b.whyOf),
-	}
-}
 
 // refLimit is the most bytes that are looked up.
 const refLimit = 2000
@@ -33,7 +24,7 @@ type whyView struct {
 // Title implements titled.
 func (whyView) Title() string { return "Why?" }
 
-func (b *board) whyOf(r *http.Request) (any, error) {
+func (b *healthPages) whyOf(r *http.Request) (any, error) {
 	v := whyView{viewer: viewerOf(r), Ref: strings.ToValidUTF8(strings.TrimSpace(r.URL.Query().Get("q")), "")}
 	if len(v.Ref) > refLimit {
 		v.Ref = strings.ToValidUTF8(v.Ref[:refLimit], "")
@@ -42,7 +33,7 @@ func (b *board) whyOf(r *http.Request) (any, error) {
 		return v, nil
 	}
 	v.Asked, v.Self = true, url.Values{"q": {v.Ref}}.Encode()
-	stories, err := b.Desk.Why(r.Context(), v.Ref)
+	stories, err := b.system.Why(r.Context(), v.Ref)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}

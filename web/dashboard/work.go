@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
 )
 
 // workEvents is how many events of a run are read for its plan and its graph.
@@ -32,15 +33,15 @@ type workView struct {
 func (v workView) Wide() bool { return v.Plan != nil || v.Explored != nil }
 
 // runWork reads the work of a run for its part of the page.
-func (b *board) runWork(r *http.Request) (any, error) {
-	run, err := b.Desk.Run(r.Context(), claybot.RunID(r.PathValue("id")))
+func (b *runPages) runWork(r *http.Request) (any, error) {
+	run, err := b.runs.Run(r.Context(), claybot.RunID(r.PathValue("id")))
 	if err != nil {
 		return nil, err
 	}
 	return b.readWork(r, run)
 }
 
-func (b *board) readWork(r *http.Request, run claybot.Run) (workView, error) {
+func (b *runPages) readWork(r *http.Request, run claybot.Run) (workView, error) {
 	v := workView{viewer: viewerOf(r), ID: run.ID, Agent: run.Agent}
 	var err error
 	if v.Undoes, err = b.undoes(r.Context(), run); err != nil {
@@ -49,7 +50,7 @@ func (b *board) readWork(r *http.Request, run claybot.Run) (workView, error) {
 	if v.Undo, err = b.readUndo(r.Context(), run); err != nil || run.Engine == claybot.EngineReact {
 		return v, err
 	}
-	told, err := b.planOf(r.Context(), run)
+	told, err := web.FoldPlan(r.Context(), b.runs, run.ID, workEvents)
 	if err != nil {
 		return v, err
 	}
@@ -62,33 +63,19 @@ func (b *board) readWork(r *http.Request, run claybot.Run) (workView, error) {
 		v.Plan.Title = "What it takes back"
 	}
 	v.Explored = viewExplored(run, result)
-	if shape, ok := b.Desk.Shapes()[run.Engine]; ok {
+	if shape, ok := b.system.Shapes()[run.Engine]; ok {
 		v.Graph = viewGraph(shape, told.Graph)
-	}
-	return v, nil
-}
-
-// planOf folds the events of a run.
-func (b *board) planOf(ctx context.Context, run claybot.Run) (runs.PlanView, error) {
-	v := runs.PlanOf(nil)
-	for e, err := range b.Desk.Events(ctx, run.ID, 0) {
-		if err != nil {
-			return v, err
-		}
-		if v.Add(e); e.Seq >= workEvents {
-			break
-		}
 	}
 	return v, nil
 }
 
 // resultOf is what the graph of a run has put out. A run is stored with it,
 // unless it is very long: the agent remembers it then.
-func (b *board) resultOf(ctx context.Context, run claybot.Run) (json.RawMessage, error) {
+func (b *runPages) resultOf(ctx context.Context, run claybot.Run) (json.RawMessage, error) {
 	if len(run.Result) > 0 || !run.State.Ended() || run.Engine == "" {
 		return run.Result, nil
 	}
-	records, err := b.Desk.Remembered(ctx, run.Agent)
+	records, err := b.agents.Remembered(ctx, run.Agent)
 	if err != nil {
 		return nil, ignoreGone(err)
 	}

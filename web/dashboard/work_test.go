@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/web"
 )
 
 func TestViewPlan(t *testing.T) {
@@ -261,7 +262,7 @@ func TestSaid(t *testing.T) {
 		got := fmt.Sprint(s, " ", words)
 		if err != nil {
 			got = "refused"
-			if p, ok := errors.AsType[*problem](err); !ok || p.Status != http.StatusBadRequest || s != (questions.Said{}) {
+			if p, ok := errors.AsType[*web.Problem](err); !ok || p.Status != http.StatusBadRequest || s != (questions.Said{}) {
 				t.Errorf("%.60s: %v, %+v", query, err, s)
 			}
 		}

@@ -5,52 +5,72 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/storage"
 )
 
-// A Workshop is what agents work with, as those who look after it see it: tools,
-// workspaces, servers of tools, skills and notes. Methods that name something
-// return storage.ErrNotFound when it is not there, and a Refusal when what was
-// asked is not to be done.
-type Workshop interface {
-	// Tools are those of an agent, or with no agent those of the default profile.
+// Tools lists the tools of agents.
+type Tools interface {
+	// Tools returns those of an agent, or of the default profile when agent is empty.
 	Tools(ctx context.Context, agent claybot.AgentID) ([]ToolView, error)
-
-	Workspaces(ctx context.Context) ([]WorkspaceView, error)
-	// RemoveWorkspace takes one away, with its data if that is said.
-	RemoveWorkspace(ctx context.Context, key string, data bool) error
-
-	// Servers are the configured servers of tools.
-	Servers(ctx context.Context) ([]ServerView, error)
-	// AllowServer accepts what has changed of a tool, or with no tool of all tools
-	// of a server.
-	// hash is the OffHash of what was seen; another one is a Refusal.
-	AllowServer(ctx context.Context, server, tool, hash, by string) error
-
-	Skills(ctx context.Context) ([]SkillView, error)
-	// AllowSkill lets agents use a skill as it was shown; a Refusal when it has
-	// changed since.
-	AllowSkill(ctx context.Context, name, hash, by string) error
-	ForbidSkill(ctx context.Context, name, by string) error
-
-	// Notes lists what is remembered in a scope: agent/<id>, owner/<owner>, global.
-	Notes(ctx context.Context, scope string) ([]storage.Memory, error)
-	Note(ctx context.Context, scope, path string) (storage.Memory, error)
-	SaveNote(ctx context.Context, scope, path, text, by string) error
-	DropNote(ctx context.Context, scope, path, by string) error
-	FindNotes(ctx context.Context, scope, query string) ([]storage.FoundMemory, error)
-	// NoteVersions are the newest first, with an empty path those of the scope.
-	NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error)
-	// RevertNote makes a note what it was in a version.
-	RevertNote(ctx context.Context, scope string, version int64, by string) error
 }
 
-// A Skilled workshop knows which skills an agent has; where it does not, all that
-// are allowed are shown for each.
-type Skilled interface {
-	// AgentSkills names those that an agent may use when they are allowed, nil for
-	// all; storage.ErrNotFound.
+// Workspaces lists and removes workspaces.
+type Workspaces interface {
+	Workspaces(ctx context.Context) ([]WorkspaceView, error)
+	// RemoveWorkspace removes a workspace and, if data is set, its files.
+	RemoveWorkspace(ctx context.Context, key string, data bool) error
+}
+
+// Servers lists MCP servers and accepts changes of their tools.
+type Servers interface {
+	// Servers returns the configured MCP servers.
+	Servers(ctx context.Context) ([]ServerView, error)
+	// AllowServer accepts the changes of a tool, or of all tools of a server when
+	// tool is empty. hash is the OffHash of the changes that were reviewed; it
+	// returns a Refusal when they have changed since.
+	AllowServer(ctx context.Context, server, tool, hash, by string) error
+}
+
+// Skills lists skills and decides which ones agents may use.
+type Skills interface {
+	Skills(ctx context.Context) ([]SkillView, error)
+	// AgentSkills names the skills that an agent may use once they are allowed; nil
+	// means all. It returns storage.ErrNotFound for an unknown agent.
 	AgentSkills(ctx context.Context, agent claybot.AgentID) ([]string, error)
+	// AllowSkill allows a skill with the given hash. It returns a Refusal when the
+	// skill has changed since.
+	AllowSkill(ctx context.Context, name, hash, by string) error
+	ForbidSkill(ctx context.Context, name, by string) error
+}
+
+// A ToolList is the tools of an agent.
+type ToolList struct {
+	Tools []ToolView `json:"tools"`
+}
+
+// A WorkspaceList is all workspaces.
+type WorkspaceList struct {
+	Workspaces []WorkspaceView `json:"workspaces"`
+}
+
+// A ServerList is the configured MCP servers.
+type ServerList struct {
+	Servers []ServerView `json:"servers"`
+}
+
+// A ServerAllow accepts changed tools of an MCP server.
+type ServerAllow struct {
+	Tool string `json:"tool,omitempty" doc:"One tool; all of the server when left out."`
+	Hash string `json:"hash" doc:"The offHash of the server as it was seen; with another one nothing is accepted."`
+}
+
+// A SkillList is all skills.
+type SkillList struct {
+	Skills []SkillView `json:"skills"`
+}
+
+// A SkillAllow allows a skill as it was seen.
+type SkillAllow struct {
+	Hash string `json:"hash" doc:"Of the skill as you have seen it; another one is refused."`
 }
 
 // A ToolView is one tool.

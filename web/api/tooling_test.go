@@ -35,14 +35,14 @@ func TestWorkspaces(t *testing.T) {
 	r.refused("DELETE", "/workspaces/agent%2Fthree", "", 404, "not_found", "")
 	r.refused("DELETE", "/workspaces/agent%2Fone?data=yes", "", 400, "bad_request", "data")
 	r.refused("DELETE", "/workspaces/agent%2Fone?force=true", "", 400, "bad_request", "force")
-	if len(r.shop.removed) != 0 {
-		t.Fatalf("%v was removed", r.shop.removed)
+	if len(r.shop.Removed) != 0 {
+		t.Fatalf("%v was removed", r.shop.Removed)
 	}
 	r.ask("DELETE", "/workspaces/agent%2Fone", "", http.StatusNoContent, nil)
 	r.ask("DELETE", "/workspaces/agent%2Ftwo?data=true", "", http.StatusNoContent, nil)
 	r.refused("DELETE", "/workspaces/agent%2Fone", "", 404, "not_found", "")
-	if want := []string{"agent/one", "agent/two with data"}; !slices.Equal(r.shop.removed, want) {
-		t.Errorf("%v was removed, want %v", r.shop.removed, want)
+	if want := []string{"agent/one", "agent/two with data"}; !slices.Equal(r.shop.Removed, want) {
+		t.Errorf("%v was removed, want %v", r.shop.Removed, want)
 	}
 	if got := r.do("GET", "/workspaces", ""); strings.TrimSpace(got.body) != `{"workspaces":[]}` {
 		t.Errorf("none is %s", got.body)
@@ -281,8 +281,8 @@ func TestNotesTaint(t *testing.T) {
 	}
 }
 
-// A daemon without a workshop says so.
-func TestNoWorkshop(t *testing.T) {
+// A daemon without tooling says so.
+func TestNoTooling(t *testing.T) {
 	r := start(t, func(r *rig) { r.bare = true })
 	for _, path := range []string{"/tools", "/workspaces", "/servers", "/skills", "/notes?scope=global"} {
 		r.refused("GET", path, "", 404, "off", "")

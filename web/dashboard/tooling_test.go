@@ -143,8 +143,8 @@ func TestToolsPageServersAndWorkspaces(t *testing.T) {
 		t.Errorf("said %s", said)
 	}
 	v.does("/ui/tools/workspaces/remove?key=agent%2Fone", nil, http.StatusNotFound)
-	if want := []string{"agent/one", "agent/two with data"}; !slices.Equal(r.shop.removed, want) {
-		t.Errorf("%v was removed, want %v", r.shop.removed, want)
+	if want := []string{"agent/one", "agent/two with data"}; !slices.Equal(r.shop.Removed, want) {
+		t.Errorf("%v was removed, want %v", r.shop.Removed, want)
 	}
 }
 
@@ -292,8 +292,8 @@ func TestBudgetsOnThePage(t *testing.T) {
 	v.holds("/ui/usage/budgets", "$4.50", "$2.50 of it by extension", "$2.75", `value="2026-11-22-2500000"`)
 }
 
-// A daemon without a workshop and budgets has its pages all the same.
-func TestPagesWithoutWorkshop(t *testing.T) {
+// A daemon without tooling and budgets has its pages all the same.
+func TestPagesWithoutTooling(t *testing.T) {
 	r := newRig(t)
 	r.bare = true
 	r.start()

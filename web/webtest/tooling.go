@@ -1,4 +1,6 @@
-package dashboard_test
+// Package webtest is what the tests of the API and of the pages share: the system as
+// they see it, and tooling over real stores. Only tests import it.
+package webtest
 
 import (
 	"context"
@@ -16,24 +18,23 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// A shop is a workshop over the real store, tools and skills. Its workspaces and
+// A Toolbench is tooling over the real store, tools and skills. Its workspaces and
 // servers are lists: what they are made of lives outside of the daemon.
-type shop struct {
+type Toolbench struct {
 	db      *sqlite.DB
 	agents  *files.Store
 	set     *tools.Set
 	library skills.Library
-	rooms   []web.WorkspaceView
-	removed []string
+	Rooms   []web.WorkspaceView
+	Removed []string // keys, with what was removed beside
 	servers []web.ServerView
 }
 
-var _ web.Workshop = (*shop)(nil)
-
-func newShop(db *sqlite.DB, agents *files.Store, set *tools.Set, dir string) *shop {
-	return &shop{
+// NewToolbench makes tooling whose skills are folders of dir.
+func NewToolbench(db *sqlite.DB, agents *files.Store, set *tools.Set, dir string) *Toolbench {
+	return &Toolbench{
 		db: db, agents: agents, set: set, library: skills.Library{Dir: dir, Pins: db},
-		rooms: []web.WorkspaceView{
+		Rooms: []web.WorkspaceView{
 			{Key: "agent/one", Provider: "docker", ID: "c0ffee", Image: "clay:1", State: "running", Made: 5, LastUsed: 6},
 			{Key: "agent/two", Provider: "docker", State: "failed", Problem: "the image is missing"},
 		},
@@ -44,7 +45,13 @@ func newShop(db *sqlite.DB, agents *files.Store, set *tools.Set, dir string) *sh
 	}
 }
 
-func (s *shop) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolView, error) {
+// Tooling returns s as the contracts of package web.
+func (s *Toolbench) Tooling() web.Tooling {
+	return web.Tooling{Tools: s, Workspaces: s, Servers: s, Skills: s, Notes: s, NoteHistory: s}
+}
+
+// Tools implements web.Tools.
+func (s *Toolbench) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolView, error) {
 	if id != "" {
 		if _, err := s.agents.Agent(ctx, id); err != nil {
 			return nil, err
@@ -61,25 +68,29 @@ func (s *shop) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolView, e
 	return views, nil
 }
 
-func (s *shop) Workspaces(context.Context) ([]web.WorkspaceView, error) {
-	return slices.Clone(s.rooms), nil
+// Workspaces implements web.Workspaces.
+func (s *Toolbench) Workspaces(context.Context) ([]web.WorkspaceView, error) {
+	return slices.Clone(s.Rooms), nil
 }
 
-func (s *shop) RemoveWorkspace(_ context.Context, key string, data bool) error {
-	i := slices.IndexFunc(s.rooms, func(w web.WorkspaceView) bool { return w.Key == key })
+// RemoveWorkspace implements web.Workspaces.
+func (s *Toolbench) RemoveWorkspace(_ context.Context, key string, data bool) error {
+	i := slices.IndexFunc(s.Rooms, func(w web.WorkspaceView) bool { return w.Key == key })
 	if i < 0 {
 		return storage.ErrNotFound
 	}
-	if s.rooms = slices.Delete(s.rooms, i, i+1); data {
+	if s.Rooms = slices.Delete(s.Rooms, i, i+1); data {
 		key += " with data"
 	}
-	s.removed = append(s.removed, key)
+	s.Removed = append(s.Removed, key)
 	return nil
 }
 
-func (s *shop) Servers(context.Context) ([]web.ServerView, error) { return s.servers, nil }
+// Servers implements web.Servers.
+func (s *Toolbench) Servers(context.Context) ([]web.ServerView, error) { return s.servers, nil }
 
-func (s *shop) AllowServer(_ context.Context, server, tool, hash, _ string) error {
+// AllowServer implements web.Servers.
+func (s *Toolbench) AllowServer(_ context.Context, server, tool, hash, _ string) error {
 	i := slices.IndexFunc(s.servers, func(v web.ServerView) bool { return v.Name == server })
 	if i < 0 {
 		return storage.ErrNotFound
@@ -97,7 +108,8 @@ func (s *shop) AllowServer(_ context.Context, server, tool, hash, _ string) erro
 	return nil
 }
 
-func (s *shop) Skills(ctx context.Context) ([]web.SkillView, error) {
+// Skills implements web.Skills.
+func (s *Toolbench) Skills(ctx context.Context) ([]web.SkillView, error) {
 	all, err := s.library.Skills(ctx)
 	var views []web.SkillView
 	for _, k := range all {
@@ -114,7 +126,11 @@ func (s *shop) Skills(ctx context.Context) ([]web.SkillView, error) {
 	return views, err
 }
 
-func (s *shop) AllowSkill(ctx context.Context, name, hash, by string) error {
+// AgentSkills implements web.Skills: an agent may use all.
+func (s *Toolbench) AgentSkills(context.Context, claybot.AgentID) ([]string, error) { return nil, nil }
+
+// AllowSkill implements web.Skills.
+func (s *Toolbench) AllowSkill(ctx context.Context, name, hash, by string) error {
 	k, err := s.library.Skill(ctx, name)
 	switch {
 	case errors.Is(err, skills.ErrUnknown):
@@ -128,29 +144,33 @@ func (s *shop) AllowSkill(ctx context.Context, name, hash, by string) error {
 	return err
 }
 
-func (s *shop) ForbidSkill(ctx context.Context, name, _ string) error {
+// ForbidSkill implements web.Skills.
+func (s *Toolbench) ForbidSkill(ctx context.Context, name, _ string) error {
 	if _, err := s.library.Skill(ctx, name); errors.Is(err, skills.ErrUnknown) {
 		return storage.ErrNotFound
 	}
 	return s.library.Forbid(ctx, name)
 }
 
-func (s *shop) Notes(ctx context.Context, scope string) ([]storage.Memory, error) {
+// Notes implements web.Notes.
+func (s *Toolbench) Notes(ctx context.Context, scope string) ([]storage.Memory, error) {
 	if scope != "global" && !strings.HasPrefix(scope, "agent/") && !strings.HasPrefix(scope, "owner/") {
 		return nil, web.Refusal("A scope is agent/<id>, owner/<owner> or global.")
 	}
 	return s.db.Memories(ctx, scope)
 }
 
-func (s *shop) Note(ctx context.Context, scope, path string) (storage.Memory, error) {
+// Note implements web.Notes.
+func (s *Toolbench) Note(ctx context.Context, scope, path string) (storage.Memory, error) {
 	return s.db.Memory(ctx, scope, path)
 }
 
-func (s *shop) SaveNote(ctx context.Context, scope, path, text, by string) error {
+// SaveNote implements web.Notes.
+func (s *Toolbench) SaveNote(ctx context.Context, scope, path, text, by string) error {
 	return s.save(ctx, scope, path, text, storage.MemoryChange{By: by})
 }
 
-func (s *shop) save(ctx context.Context, scope, path, text string, by storage.MemoryChange) error {
+func (s *Toolbench) save(ctx context.Context, scope, path, text string, by storage.MemoryChange) error {
 	err := memory.Save(ctx, s.db, scope, path, text, by)
 	if no, ok := errors.AsType[*memory.Refused](err); ok {
 		return web.Refusal(no.Text)
@@ -158,19 +178,23 @@ func (s *shop) save(ctx context.Context, scope, path, text string, by storage.Me
 	return err
 }
 
-func (s *shop) DropNote(ctx context.Context, scope, path, by string) error {
+// DropNote implements web.Notes.
+func (s *Toolbench) DropNote(ctx context.Context, scope, path, by string) error {
 	return s.db.DropMemory(ctx, scope, path, storage.MemoryChange{By: by})
 }
 
-func (s *shop) FindNotes(ctx context.Context, scope, query string) ([]storage.FoundMemory, error) {
+// FindNotes implements web.Notes.
+func (s *Toolbench) FindNotes(ctx context.Context, scope, query string) ([]storage.FoundMemory, error) {
 	return s.db.FindMemories(ctx, []string{scope}, query, 50)
 }
 
-func (s *shop) NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error) {
+// NoteVersions implements web.NoteHistory.
+func (s *Toolbench) NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error) {
 	return s.db.MemoryVersions(ctx, scope, path, 50)
 }
 
-func (s *shop) RevertNote(ctx context.Context, scope string, version int64, by string) error {
+// RevertNote implements web.NoteHistory.
+func (s *Toolbench) RevertNote(ctx context.Context, scope string, version int64, by string) error {
 	v, err := s.db.MemoryVersion(ctx, scope, version)
 	if err != nil {
 		return err

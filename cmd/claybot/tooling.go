@@ -20,17 +20,18 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// A workshop is what the daemon's agents work with, as the pages, the API and the
+// A toolbench is what the daemon's agents work with, as the pages, the API and the
 // commands show it.
-type workshop struct{ d *daemon }
+type toolbench struct{ d *daemon }
 
-var (
-	_ web.Workshop = workshop{}
-	_ web.Skilled  = workshop{}
-)
+// tooling returns the daemon's toolbench as the contracts of package web.
+func (d *daemon) tooling() web.Tooling {
+	t := toolbench{d}
+	return web.Tooling{Tools: t, Workspaces: t, Servers: t, Skills: t, Notes: t, NoteHistory: t}
+}
 
-// Skills implements web.Workshop.
-func (w workshop) Skills(ctx context.Context) ([]web.SkillView, error) {
+// Skills implements web.Skills.
+func (w toolbench) Skills(ctx context.Context) ([]web.SkillView, error) {
 	all, err := w.d.library().Skills(ctx)
 	if err != nil {
 		return nil, err
@@ -49,14 +50,14 @@ func (w workshop) Skills(ctx context.Context) ([]web.SkillView, error) {
 	return views, nil
 }
 
-// AgentSkills implements web.Skilled.
-func (w workshop) AgentSkills(ctx context.Context, id claybot.AgentID) ([]string, error) {
+// AgentSkills implements web.Skills.
+func (w toolbench) AgentSkills(ctx context.Context, id claybot.AgentID) ([]string, error) {
 	a, err := w.d.agents.Agent(ctx, id)
 	return w.d.settings(a).Notes.Skills, err
 }
 
-// AllowSkill implements web.Workshop.
-func (w workshop) AllowSkill(ctx context.Context, name, hash, by string) error {
+// AllowSkill implements web.Skills.
+func (w toolbench) AllowSkill(ctx context.Context, name, hash, by string) error {
 	s, err := w.d.library().Skill(ctx, name)
 	switch {
 	case errors.Is(err, skills.ErrUnknown):
@@ -74,8 +75,8 @@ func (w workshop) AllowSkill(ctx context.Context, name, hash, by string) error {
 	return err
 }
 
-// ForbidSkill implements web.Workshop.
-func (w workshop) ForbidSkill(ctx context.Context, name, by string) error {
+// ForbidSkill implements web.Skills.
+func (w toolbench) ForbidSkill(ctx context.Context, name, by string) error {
 	if _, err := w.d.library().Skill(ctx, name); errors.Is(err, skills.ErrUnknown) {
 		return storage.ErrNotFound
 	}
@@ -96,28 +97,28 @@ func checkScope(scope string) error {
 	return nil
 }
 
-// Notes implements web.Workshop.
-func (w workshop) Notes(ctx context.Context, scope string) ([]storage.Memory, error) {
+// Notes implements web.Notes.
+func (w toolbench) Notes(ctx context.Context, scope string) ([]storage.Memory, error) {
 	if err := checkScope(scope); err != nil {
 		return nil, err
 	}
 	return w.d.db.Memories(ctx, scope)
 }
 
-// Note implements web.Workshop.
-func (w workshop) Note(ctx context.Context, scope, path string) (storage.Memory, error) {
+// Note implements web.Notes.
+func (w toolbench) Note(ctx context.Context, scope, path string) (storage.Memory, error) {
 	return w.d.db.Memory(ctx, scope, path)
 }
 
-// SaveNote implements web.Workshop. What a person writes is no longer tainted.
-func (w workshop) SaveNote(ctx context.Context, scope, path, text, by string) error {
+// SaveNote implements web.Notes. What a person writes is no longer tainted.
+func (w toolbench) SaveNote(ctx context.Context, scope, path, text, by string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
 	return w.save(ctx, scope, path, text, storage.MemoryChange{By: by})
 }
 
-func (w workshop) save(ctx context.Context, scope, path, text string, by storage.MemoryChange) error {
+func (w toolbench) save(ctx context.Context, scope, path, text string, by storage.MemoryChange) error {
 	err := memory.Save(ctx, w.d.db, scope, path, text, by)
 	if refused, ok := errors.AsType[*memory.Refused](err); ok {
 		return web.Refusal(refused.Text)
@@ -125,29 +126,29 @@ func (w workshop) save(ctx context.Context, scope, path, text string, by storage
 	return err
 }
 
-// DropNote implements web.Workshop.
-func (w workshop) DropNote(ctx context.Context, scope, path, by string) error {
+// DropNote implements web.Notes.
+func (w toolbench) DropNote(ctx context.Context, scope, path, by string) error {
 	return w.d.db.DropMemory(ctx, scope, path, storage.MemoryChange{By: by})
 }
 
 // maxShown is how many notes or versions are listed.
 const maxShown = 100
 
-// FindNotes implements web.Workshop.
-func (w workshop) FindNotes(ctx context.Context, scope, query string) ([]storage.FoundMemory, error) {
+// FindNotes implements web.Notes.
+func (w toolbench) FindNotes(ctx context.Context, scope, query string) ([]storage.FoundMemory, error) {
 	if err := checkScope(scope); err != nil {
 		return nil, err
 	}
 	return w.d.db.FindMemories(ctx, []string{scope}, query, maxShown)
 }
 
-// NoteVersions implements web.Workshop.
-func (w workshop) NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error) {
+// NoteVersions implements web.NoteHistory.
+func (w toolbench) NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error) {
 	return w.d.db.MemoryVersions(ctx, scope, path, maxShown)
 }
 
-// RevertNote implements web.Workshop. The text keeps the mark that it had.
-func (w workshop) RevertNote(ctx context.Context, scope string, version int64, by string) error {
+// RevertNote implements web.NoteHistory. The text keeps the mark that it had.
+func (w toolbench) RevertNote(ctx context.Context, scope string, version int64, by string) error {
 	v, err := w.d.db.MemoryVersion(ctx, scope, version)
 	if err != nil {
 		return err
@@ -162,8 +163,8 @@ func (w workshop) RevertNote(ctx context.Context, scope string, version int64, b
 	return w.save(ctx, scope, v.Path, v.Text, storage.MemoryChange{By: by, Tainted: v.Tainted})
 }
 
-// Tools implements web.Workshop.
-func (w workshop) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolView, error) {
+// Tools implements web.Tools.
+func (w toolbench) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolView, error) {
 	agent := claybot.Agent{Descriptor: claybot.Descriptor{Type: claybot.AgentUser, Connector: "terminal"}}
 	if id != "" {
 		var err error
@@ -222,8 +223,8 @@ func parametersOf(schema json.RawMessage) []string {
 	return slices.Sorted(maps.Keys(s.Properties))
 }
 
-// Workspaces implements web.Workshop.
-func (w workshop) Workspaces(ctx context.Context) ([]web.WorkspaceView, error) {
+// Workspaces implements web.Workspaces.
+func (w toolbench) Workspaces(ctx context.Context) ([]web.WorkspaceView, error) {
 	all, err := w.d.places.List(ctx)
 	if err != nil {
 		return nil, err
@@ -241,8 +242,8 @@ func (w workshop) Workspaces(ctx context.Context) ([]web.WorkspaceView, error) {
 	return views, nil
 }
 
-// RemoveWorkspace implements web.Workshop.
-func (w workshop) RemoveWorkspace(ctx context.Context, key string, data bool) error {
+// RemoveWorkspace implements web.Workspaces.
+func (w toolbench) RemoveWorkspace(ctx context.Context, key string, data bool) error {
 	all, err := w.d.places.List(ctx)
 	if err != nil {
 		return err
@@ -258,13 +259,13 @@ func (w workshop) RemoveWorkspace(ctx context.Context, key string, data bool) er
 	return err
 }
 
-// Servers implements web.Workshop.
-func (w workshop) Servers(context.Context) ([]web.ServerView, error) {
+// Servers implements web.Servers.
+func (w toolbench) Servers(context.Context) ([]web.ServerView, error) {
 	return viewServers(w.d.servers.Status()), nil
 }
 
-// AllowServer implements web.Workshop.
-func (w workshop) AllowServer(ctx context.Context, server, tool, hash, by string) error {
+// AllowServer implements web.Servers.
+func (w toolbench) AllowServer(ctx context.Context, server, tool, hash, by string) error {
 	allowed, err := w.d.servers.Allow(ctx, server, tool, hash)
 	switch {
 	case errors.Is(err, mcp.ErrUnknown):

@@ -84,12 +84,12 @@ func TestBrowserBudget(t *testing.T) {
 }
 
 // All of it fits a phone.
-func TestBrowserWorkshopOnPhone(t *testing.T) {
+func TestBrowserToolingOnPhone(t *testing.T) {
 	r := startRig(t)
 	agent := r.ran(r.say("hello"), claybot.RunSucceeded).Agent
 	r.skillFile("invoices", "SKILL.md", manifest)
 	long := strings.Repeat("Donaudampfschifffahrt", 9)
-	r.shop.rooms[0].Agent, r.shop.rooms[0].Image, r.shop.rooms[0].Problem = agent, long, long
+	r.shop.Rooms[0].Agent, r.shop.Rooms[0].Image, r.shop.Rooms[0].Problem = agent, long, long
 	err := r.db.SaveMemory(t.Context(), "global", storage.Memory{Path: long + ".md", Text: long, MemoryChange: storage.MemoryChange{Agent: agent, Run: "r", Tainted: true}}, 1<<20)
 	if err != nil {
 		t.Fatal(err)

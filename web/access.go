@@ -1,0 +1,60 @@
+package web
+
+import (
+	"context"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Access decides who may write to agents.
+type Access interface {
+	Pairings(ctx context.Context) ([]storage.Pairing, error)
+	// Approve and Deny decide a pairing request by its code. They return
+	// storage.ErrNotFound when there is none with that code.
+	Approve(ctx context.Context, code string) (storage.Pairing, error)
+	Deny(ctx context.Context, code string) error
+	Grants(ctx context.Context) ([]storage.Grant, error)
+	// Allow grants access without a code.
+	Allow(ctx context.Context, connector, subject string) error
+	// Revoke revokes a grant; it returns storage.ErrNotFound when there is none.
+	// still says in a sentence what gives the person access all the same, if anything.
+	Revoke(ctx context.Context, connector, subject string) (still string, err error)
+}
+
+// A PairingList lists pairing requests and grants.
+type PairingList struct {
+	Pairings []PairingView   `json:"pairings" doc:"Who asks to be let in."`
+	Grants   []storage.Grant `json:"grants" doc:"Who was let in."`
+}
+
+// A PairingView is a pairing request, with its code if the caller may decide it.
+type PairingView struct {
+	Code      string       `json:"code,omitempty" doc:"Only for the scope admin."`
+	Connector string       `json:"connector"`
+	ChannelID string       `json:"channelId"`
+	UserID    string       `json:"userId"`
+	Name      string       `json:"name,omitempty"`
+	At        claybot.Time `json:"at"`
+	Expires   claybot.Time `json:"expires"`
+}
+
+// A Decision decides a pairing request by its code, or grants access by id.
+type Decision struct {
+	Code      string `json:"code,omitempty" doc:"That the person was given; with approve."`
+	Approve   *bool  `json:"approve,omitempty"`
+	Connector string `json:"connector,omitempty" doc:"With subject, instead of code: lets somebody in without a code."`
+	Subject   string `json:"subject,omitempty" doc:"The platform's id of a person or a group."`
+}
+
+// A Decided is the outcome of a decision: the request, or the grant.
+type Decided struct {
+	*storage.Pairing
+	Denied  string `json:"denied,omitempty"`
+	Granted string `json:"granted,omitempty" doc:"connector:subject"`
+}
+
+// A Revoked answers a revocation after which the person still has access.
+type Revoked struct {
+	Still string `json:"still" doc:"What lets the person in all the same."`
+}

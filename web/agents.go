@@ -1,0 +1,129 @@
+package web
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// Agents lists agents and what they remember.
+type Agents interface {
+	AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error)
+	// Agent returns the entry of one agent, Children those of its subagents.
+	Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error)
+	Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error)
+	// AgentOf returns the id of the agent of a descriptor.
+	AgentOf(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error)
+	// Remembered returns the records of an agent since its last reset.
+	Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
+	// Conversations lists the agents of one person at one connector, the most
+	// recent first.
+	Conversations(ctx context.Context, connector, user string) ([]storage.IndexEntry, error)
+}
+
+// AgentControl stops, resets and deletes agents.
+type AgentControl interface {
+	// StopAgent cancels the runs of an agent and of its subagents, and returns
+	// how many it canceled.
+	StopAgent(ctx context.Context, id claybot.AgentID) (int, error)
+	// ResetAgent starts a new conversation.
+	ResetAgent(ctx context.Context, id claybot.AgentID) error
+	// DeleteAgent deletes an agent; its files move to the quarantine.
+	DeleteAgent(ctx context.Context, id claybot.AgentID) error
+}
+
+// Reminders lists reminders.
+type Reminders interface {
+	// AgentReminders lists the reminders of an agent, the next one first.
+	AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error)
+	// NextReminders lists those of all agents, the next one first, at most limit.
+	NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error)
+}
+
+// An AgentView is one agent in a list.
+type AgentView struct {
+	ID         claybot.AgentID    `json:"id"`
+	Type       claybot.AgentType  `json:"type"`
+	Name       string             `json:"name,omitempty"`
+	Parent     claybot.AgentID    `json:"parent,omitempty"`
+	Owner      string             `json:"owner,omitempty" doc:"On whose behalf it works: connector/user."`
+	Descriptor claybot.Descriptor `json:"descriptor"`
+	CreatedAt  claybot.Time       `json:"createdAt"`
+	LastUserAt claybot.Time       `json:"lastUserAt" doc:"When a person wrote last; 0 for never."`
+	Usage      claybot.Usage      `json:"usage"`
+	Waiting    int                `json:"waiting" doc:"Messages that no run has taken."`
+	Run        claybot.RunID      `json:"run,omitempty" doc:"The unfinished one."`
+	State      string             `json:"state" doc:"idle, waiting, or the state of the unfinished run."`
+}
+
+// An AgentList is one page of agents.
+type AgentList struct {
+	Agents []AgentView `json:"agents"`
+	Next   string      `json:"next,omitempty" doc:"Give it as after to get the next page."`
+}
+
+// An AgentTree is an agent with its subagents.
+type AgentTree struct {
+	AgentView
+	Children []AgentTree `json:"children"`
+	More     bool        `json:"more,omitempty" doc:"There are more below; this tree is cut."`
+}
+
+// A ConversationList is what a person talked about in the web chat.
+type ConversationList struct {
+	Conversations []Conversation `json:"conversations"`
+}
+
+// A Conversation is one conversation of the web chat.
+type Conversation struct {
+	ID string       `json:"id"`
+	At claybot.Time `json:"at"`
+}
+
+// A HistoryPage is a part of what an agent remembers.
+type HistoryPage struct {
+	Records []claybot.Record `json:"records"`
+	Next    string           `json:"next,omitempty" doc:"Give it as after to get the next page."`
+}
+
+// A Stopped answers a request to stop an agent.
+type Stopped struct {
+	Stopped int `json:"stopped" doc:"How many runs were asked to end."`
+}
+
+// A ResetDone answers a reset.
+type ResetDone struct {
+	Reset claybot.AgentID `json:"reset"`
+}
+
+// A ReminderList is the reminders of an agent, the next one first.
+type ReminderList struct {
+	Reminders []storage.Reminder `json:"reminders"`
+}
+
+// ViewAgent describes an agent as the index has it. Its run is loaded only where there
+// is one, since few agents work at a time; a run that has ended meanwhile counts as none.
+func ViewAgent(ctx context.Context, from Runs, e storage.IndexEntry) (AgentView, error) {
+	d := e.Descriptor
+	v := AgentView{
+		ID: e.ID, Type: d.Type, Name: d.Name, Parent: d.Parent, Owner: d.OwnerID(), Descriptor: d,
+		CreatedAt: e.CreatedAt, LastUserAt: e.LastUserAt, Usage: e.Usage, Waiting: e.Waiting, Run: e.Run, State: "idle",
+	}
+	if e.Waiting > 0 {
+		v.State = "waiting"
+	}
+	if e.Run == "" {
+		return v, nil
+	}
+	run, err := from.Run(ctx, e.Run)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
+		return v, err
+	case !run.State.Ended():
+		v.State = string(run.State)
+	}
+	return v, nil
+}

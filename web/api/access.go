@@ -1,0 +1,118 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+var (
+	noCode   = hint{"There is no such code; it may be older than an hour.", "Ask the person to write again."}
+	noPerson = hint{"Nobody with that id was let in.", "GET /pairing lists who was."}
+)
+
+// access serves who may write to agents.
+type access struct{ access web.Access }
+
+func (a access) operations() []operation {
+	revoke := operation{
+		method: http.MethodDelete, tag: "pairing", scope: web.Admin, missing: noPerson,
+		answers: []answer{
+			{status: http.StatusNoContent, about: "The person has no access any more."},
+			{status: http.StatusOK, value: web.Revoked{}, about: "It is taken back, but something else lets the person in."},
+		},
+		fails: []int{http.StatusNotFound, http.StatusConflict},
+	}
+	byQuery, byPath := revoke, revoke
+	byQuery.id, byQuery.path, byQuery.serve = "revoke", "/pairing", a.revokeByQuery
+	byQuery.summary = "Take access back that was given by a code or by id."
+	byQuery.params = []param{{name: "connector", about: "For example telegram."}, {name: "subject", about: "The platform's id of the person or the group."}}
+	byPath.id, byPath.path, byPath.serve = "revokePerson", "/pairing/{person}", a.revokePerson
+	byPath.summary = "The same, for connector:subject."
+	return operation{tag: "pairing"}.like(
+		returns(http.StatusOK, operation{
+			id: "listPairing", method: http.MethodGet, path: "/pairing", scope: web.Read, summary: "Who asks to be let in, and who was.",
+		}, a.list),
+		takes(http.StatusAccepted, operation{
+			id: "decide", method: http.MethodPost, path: "/pairing", scope: web.Admin,
+			summary: "Approve or deny a request by its code, or let somebody in by id.",
+			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests}, missing: noCode,
+		}, a.decide),
+		byQuery, byPath,
+	)
+}
+
+func (a access) list(r *http.Request) (none web.PairingList, err error) {
+	all, err := a.access.Pairings(r.Context())
+	if err != nil {
+		return none, err
+	}
+	grants, err := a.access.Grants(r.Context())
+	if err != nil {
+		return none, err
+	}
+	now := claybot.Now()
+	open := []web.PairingView{}
+	for _, p := range all {
+		if p.Expires != 0 && p.Expires <= now {
+			continue
+		}
+		v := web.PairingView(p)
+		if !web.CallerOf(r).Scope.Allows(web.Admin) {
+			v.Code = ""
+		}
+		open = append(open, v)
+	}
+	return web.PairingList{Pairings: open, Grants: orEmpty(grants)}, nil
+}
+
+func (a access) decide(r *http.Request, in web.Decision) (out web.Decided, err error) {
+	in.Code = strings.TrimSpace(in.Code)
+	byCode := in.Code != "" && in.Approve != nil && in.Connector == "" && in.Subject == ""
+	byID := in.Connector != "" && in.Subject != "" && in.Code == "" && in.Approve == nil
+	switch {
+	case byCode && *in.Approve:
+		var p storage.Pairing
+		p, err = a.access.Approve(r.Context(), in.Code)
+		out.Pairing = &p
+	case byCode:
+		out.Denied, err = in.Code, a.access.Deny(r.Context(), in.Code)
+	case byID:
+		out.Granted, err = in.Connector+":"+in.Subject, a.access.Allow(r.Context(), in.Connector, in.Subject)
+	default:
+		return out, bad(`Give {"code", "approve"} or {"connector", "subject"}.`, "")
+	}
+	var no web.Refusal
+	if errors.As(err, &no) {
+		return out, &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
+	}
+	return out, err
+}
+
+func (a access) revokeByQuery(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	return a.revoke(w, r, q.Get("connector"), q.Get("subject"))
+}
+
+func (a access) revokePerson(w http.ResponseWriter, r *http.Request) error {
+	connector, subject, _ := strings.Cut(r.PathValue("person"), ":")
+	return a.revoke(w, r, connector, subject)
+}
+
+func (a access) revoke(w http.ResponseWriter, r *http.Request, connector, subject string) error {
+	if connector == "" || subject == "" {
+		return bad("Name the person by connector and subject.", "DELETE /pairing/telegram:123456, for example.")
+	}
+	still, err := a.access.Revoke(r.Context(), connector, subject)
+	if err != nil {
+		return err
+	}
+	if still != "" {
+		return reply(w, http.StatusOK, web.Revoked{Still: still})
+	}
+	return noContent(w)
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
+)
+
+// shortText is how many characters of a waiting message a list shows.
+const shortText = 200
+
+// inboxes serves messages that no run has taken, and those that are parked.
+type inboxes struct{ inboxes web.Inboxes }
+
+func (x inboxes) operations() []operation {
+	return ofAgents.like(
+		returns(http.StatusOK, operation{
+			id: "getInbox", method: http.MethodGet, path: "/agents/{agent}/inbox", scope: web.Read, summary: "What waits for an agent, and what it works on.",
+		}, x.get),
+		returns(http.StatusOK, operation{
+			id: "dropMessages", method: http.MethodDelete, path: "/agents/{agent}/inbox", scope: web.Operate,
+			summary: "Take messages out of an inbox that no run has taken.",
+			params:  []param{{name: "message", about: "The id of a message; all that wait when none is given.", many: true}},
+		}, x.drop),
+		returns(http.StatusOK, operation{
+			id: "listParked", method: http.MethodGet, path: "/parked", scope: web.Read, fails: []int{}, params: []param{limitParam},
+			summary: "List agents that cannot be used: those with parked messages first, in the order of their oldest ones.",
+		}, x.parked),
+		returns(http.StatusOK, operation{
+			id: "dropParked", method: http.MethodDelete, path: "/parked", scope: web.Operate, fails: []int{http.StatusNotFound},
+			summary: "Drop the parked messages of one agent.", params: []param{{name: "agent", about: "The agent as the list has it: connector:channel:user."}},
+			missing: hint{"No messages are parked for that agent.", "GET /parked lists the agents that have some."},
+		}, x.dropParked),
+	)
+}
+
+func (x inboxes) get(r *http.Request) (web.InboxView, error) {
+	v, err := x.inboxes.Inbox(r.Context(), agentOf(r))
+	out := web.InboxView{Waiting: []web.WaitingView{}}
+	for _, m := range v.Waiting {
+		out.Waiting = append(out.Waiting, web.WaitingView{
+			ID: m.ID, Type: m.Type, Kind: m.Kind, From: m.From, Text: shorten(typed(m), shortText), At: m.At, Silent: m.Silent,
+		})
+	}
+	if x := v.Run; x != nil && !x.State.Ended() {
+		out.Run = &web.WorkView{ID: x.ID, State: x.State, Started: x.Started, Awaiting: viewAwaiting(x.Awaiting)}
+	}
+	return out, err
+}
+
+// typed is the text of a message as its sender wrote it: a command has its
+// slash again.
+func typed(m claybot.AgentMessage) string {
+	word := ""
+	switch m.Type {
+	case claybot.MessageReset:
+		word = "/new "
+	case claybot.MessageCancel:
+		word = "/stop "
+	case claybot.MessageCompact:
+		word = "/compact "
+	case claybot.MessageCommand:
+		word = "/" + m.Command + " "
+	}
+	if text := strings.TrimSpace(word + m.Text); text != "" || len(m.Files) == 0 {
+		return text
+	}
+	return "[" + connectors.FilesLine(m.Files) + "]"
+}
+
+// shorten cuts a text to n characters, the mark of the cut included.
+func shorten(text string, n int) string {
+	seen := 0
+	cut := 0 // where the last character of a shortened text would begin
+	for i := range text {
+		if seen++; seen == n {
+			cut = i
+		}
+		if seen > n {
+			return text[:cut] + "…"
+		}
+	}
+	return text
+}
+
+func (x inboxes) drop(r *http.Request) (web.Dropped, error) {
+	named := r.URL.Query()["message"]
+	if slices.Contains(named, "") {
+		return web.Dropped{}, bad("?message= names no message.", "Leave it out to drop all that wait.")
+	}
+	ids := make([]claybot.MessageID, len(named))
+	for i, id := range named {
+		ids[i] = claybot.MessageID(id)
+	}
+	gone, err := x.inboxes.Drop(r.Context(), agentOf(r), ids...)
+	return web.Dropped{Dropped: orEmpty(gone)}, err
+}
+
+func (x inboxes) parked(r *http.Request) (web.ParkedList, error) {
+	limit, err := limitOf(r, pageDefault)
+	if err != nil {
+		return web.ParkedList{}, err
+	}
+	all, err := x.inboxes.ParkedAgents(r.Context(), limit)
+	return web.ParkedList{Parked: orEmpty(all)}, err
+}
+
+func (x inboxes) dropParked(r *http.Request) (web.Dropped, error) {
+	agent := r.URL.Query().Get("agent")
+	if agent == "" {
+		return web.Dropped{}, bad("?agent= must name an agent.", "GET /parked lists them.")
+	}
+	gone, err := x.inboxes.DropParked(r.Context(), agent)
+	return web.Dropped{Dropped: orEmpty(gone)}, err
+}

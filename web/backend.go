@@ -1,0 +1,40 @@
+package web
+
+// A Backend is the system as operators see it, the base of the API and the pages. It
+// has one contract for each resource; a handler takes only those that it needs.
+// Methods return storage.ErrNotFound for an unknown id, storage.ErrState when the
+// state of the resource does not allow the call, and a Refusal when the call is refused.
+type Backend struct {
+	Agents    Agents
+	Control   AgentControl
+	Settings  Settings
+	Inboxes   Inboxes
+	Reminders Reminders
+	Runs      Runs
+	Starter   Starter
+	Undos     Undos
+	Outbox    Outbox
+	Questions Questions
+	Files     Files
+	Access    Access
+	System    System
+}
+
+// Tooling is what agents work with: tools, workspaces, MCP servers, skills and notes.
+// The zero Tooling shows none.
+type Tooling struct {
+	Tools       Tools
+	Workspaces  Workspaces
+	Servers     Servers
+	Skills      Skills
+	Notes       Notes
+	NoteHistory NoteHistory
+}
+
+// Off reports whether there is nothing to show.
+func (t Tooling) Off() bool { return t.Tools == nil }
+
+// A Refusal is an error that is shown to the caller in these words.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }

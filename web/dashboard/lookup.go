@@ -1,0 +1,119 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// A lookup makes rows of agents and runs, with their names.
+type lookup struct {
+	agents web.Agents
+	runs   web.Runs
+}
+
+func (b lookup) agentRow(r *http.Request, e storage.IndexEntry) (agentRow, error) {
+	row := agentRow{Name: called(e.Descriptor)}
+	var err error
+	if row.Model, err = b.lastModel(r.Context(), e); err != nil {
+		return row, err
+	}
+	row.AgentView, err = web.ViewAgent(r.Context(), b.runs, e)
+	return row, err
+}
+
+// lastModel is the model of the newest run of an agent that has tokens and no
+// cost, see modelOf.
+func (b lookup) lastModel(ctx context.Context, e storage.IndexEntry) (string, error) {
+	if e.Usage.CostMicroUSD != 0 || e.Usage.Input+e.Usage.Output == 0 {
+		return "", nil
+	}
+	newest, err := b.runs.RunPage(ctx, storage.RunQuery{Agent: e.ID, Limit: 2}) // the one at work has no sums yet
+	for _, run := range newest {
+		if model, err := b.modelOf(ctx, run); err != nil || model != "" {
+			return model, err
+		}
+	}
+	return "", err
+}
+
+func (b lookup) runRowsOf(ctx context.Context, all []claybot.Run) ([]runRow, error) {
+	names := make(map[claybot.AgentID]string)
+	rows := make([]runRow, len(all))
+	for i, run := range all {
+		name, ok := names[run.Agent]
+		if !ok {
+			var err error
+			if name, err = b.agentName(ctx, run.Agent); err != nil {
+				return nil, err
+			}
+			names[run.Agent] = name
+		}
+		rows[i] = runRow{Run: run, Name: name}
+		var err error
+		if rows[i].Model, err = b.modelOf(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// firstAnswer is within how many events of a run its first answer is looked for.
+const firstAnswer = 20
+
+// modelOf is the model that a run used first, where it has tokens and no cost:
+// its price is unknown, or it is free. Empty when its events are gone.
+func (b lookup) modelOf(ctx context.Context, run claybot.Run) (string, error) {
+	if run.Usage.CostMicroUSD != 0 || run.Usage.Input+run.Usage.Output == 0 {
+		return "", nil
+	}
+	for e, err := range b.runs.Events(ctx, run.ID, 0) {
+		if err != nil {
+			return "", err
+		}
+		if e.Type == claybot.EventAssistantMessage {
+			return facts[runs.AssistantMessage](e).Model, nil
+		}
+		if e.Seq >= firstAnswer {
+			break
+		}
+	}
+	return "", nil
+}
+
+// agentName is what people call an agent; a deleted one has its id alone.
+func (b lookup) agentName(ctx context.Context, id claybot.AgentID) (string, error) {
+	e, err := b.agents.Agent(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return string(id), nil
+	}
+	return called(e.Descriptor), err
+}
+
+// maxDepth ends the way up from an agent, should its parents form a ring.
+const maxDepth = 16
+
+// ancestors are the agents above e. One that was deleted ends the way.
+func (b lookup) ancestors(ctx context.Context, e storage.IndexEntry) ([]agentRow, error) {
+	var above []agentRow
+	for range maxDepth {
+		if e.Descriptor.Parent == "" {
+			break
+		}
+		parent, err := b.agents.Agent(ctx, e.Descriptor.Parent)
+		if errors.Is(err, storage.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		above = append([]agentRow{{AgentView: web.AgentView{ID: parent.ID}, Name: called(parent.Descriptor)}}, above...)
+		e = parent
+	}
+	return above, nil
+}

@@ -1,0 +1,35 @@
+package web
+
+import (
+	"context"
+
+	"github.com/claybot/claybot/profiles"
+
+	"github.com/claybot/claybot"
+)
+
+// Settings reads and changes the settings of agents.
+type Settings interface {
+	// Settings returns the settings in force for an agent, and its own.
+	Settings(ctx context.Context, id claybot.AgentID) (profiles.SettingsView, error)
+	// Configure replaces the settings of an agent; they apply at once.
+	Configure(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
+	// ApprovedRules lists standing approvals, of one agent or, with an empty id, of all.
+	ApprovedRules(ctx context.Context, id claybot.AgentID) ([]profiles.Rule, error)
+	// RemoveRule removes a standing approval: the agent asks again.
+	RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error
+}
+
+// A RuleList lists standing approvals.
+type RuleList struct {
+	Rules []profiles.Rule `json:"rules"`
+}
+
+// A SettingsView is the settings of an agent.
+type SettingsView struct {
+	Profile string           `json:"profile"`
+	Now     claybot.Settings `json:"now" doc:"What applies."`
+	Own     claybot.Settings `json:"own" doc:"What was changed for this agent alone."`
+	Models  []string         `json:"models" doc:"Those it may use."`
+	Tools   []string         `json:"tools" doc:"Those it may be given."`
+}

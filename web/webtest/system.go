@@ -1,0 +1,79 @@
+package webtest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
+)
+
+// A System is the agent system as operators see it. It refuses to allow a subject of
+// the connector nowhere and to revoke the subject listed.
+type System struct {
+	*agentsystem.AgentSystem
+	*people.Directory
+}
+
+// NewSystem returns s as operators see it.
+func NewSystem(s *agentsystem.AgentSystem) System { return System{s, s.People} }
+
+// Backend returns s as the contracts of package web.
+func (s System) Backend() web.Backend {
+	return web.Backend{
+		Agents: s, Control: s, Settings: s.Profiles, Inboxes: s, Reminders: s.Subagents, Runs: s, Starter: s, Undos: s,
+		Outbox: s, Questions: s.AgentSystem.Questions, Files: s, Access: s, System: s,
+	}
+}
+
+// Run implements web.Runs.
+func (s System) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
+	return s.RunByID(ctx, id)
+}
+
+// UndoRun implements web.Undos.
+func (s System) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
+	a, err := s.AgentSystem.UndoRun(ctx, id, by)
+	if no, ok := errors.AsType[agentsystem.NoUndoError](err); ok {
+		return a, web.Refusal(no)
+	}
+	return a, err
+}
+
+// StopAgent implements web.AgentControl.
+func (s System) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) {
+	return s.Stop(ctx, id)
+}
+
+// ResetAgent implements web.AgentControl.
+func (s System) ResetAgent(ctx context.Context, id claybot.AgentID) error { return s.Reset(ctx, id) }
+
+// DeleteAgent implements web.AgentControl.
+func (s System) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return s.Delete(ctx, id) }
+
+// Inbox implements web.Inboxes.
+func (s System) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
+	return s.InboxOf(ctx, id)
+}
+
+// Allow implements web.Access.
+func (s System) Allow(ctx context.Context, connector, subject string) error {
+	if connector == "nowhere" {
+		return web.Refusal("there is no connector nowhere")
+	}
+	return s.Directory.Allow(ctx, connector, subject)
+}
+
+// Revoke implements web.Access.
+func (s System) Revoke(ctx context.Context, connector, subject string) (string, error) {
+	if subject == "listed" {
+		return "", web.Refusal("the list of the configuration lets it in")
+	}
+	return "", s.AgentSystem.Revoke(ctx, connector, subject)
+}
+
+// Shapes implements web.System.
+func (s System) Shapes() map[string]runs.Shape { return s.Worker.Shapes() }
