@@ -212,7 +212,7 @@ func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
 	case r.Parked != "", r.Run == nil && unusable:
-		return what + "is safe. " + verdictOf(r, unusable, zone).Text
+		return what + "is safe. " + VerdictOf(r, unusable, zone).Text
 	case r.Run == nil:
 		return what + "waits for its turn. " + verdictWaiting(r, zone)
 	case !r.Run.State.Ended():
@@ -220,7 +220,7 @@ func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	default:
 		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
 	}
-	v := verdictOf(r, unusable, zone)
+	v := VerdictOf(r, unusable, zone)
 	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
 		v.Text = "The run failed"
 		if r.Run.Error != nil {

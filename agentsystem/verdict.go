@@ -41,13 +41,11 @@ type Verdict struct {
 	Text    string  `json:"text"` // in one or two sentences
 }
 
-// VerdictOf judges a message by its receipt alone. A run that failed has failed, also
+// VerdictOf judges a message by its receipt and whether its agent cannot be used at
+// present. A run that failed has failed, also
 // when its sender was notified of that: the state of the run comes before that of its
 // replies.
-func VerdictOf(r storage.Receipt, zone *time.Location) Verdict { return verdictOf(r, false, zone) }
-
-// verdictOf is VerdictOf for a message whose agent cannot be used at present, or can.
-func verdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
+func VerdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
 	switch {
 	case unusable && stillOpen(r):
 		return Verdict{OutcomeWaiting, "It waits until its agent can be used again, and is retried until then."}
