@@ -42,7 +42,7 @@ type Story struct {
 }
 
 // Verdict is what became of the message.
-func (t Story) Verdict() Verdict { return verdictOf(t.Receipt, t.Fault != "", t.zone) }
+func (t Story) Verdict() Verdict { return VerdictOf(t.Receipt, t.Fault != "", t.zone) }
 
 // A Step is one thing that happened to a message.
 type Step struct {

@@ -44,13 +44,11 @@ type Verdict struct {
 	Text    string  `json:"text"` // in one or two sentences
 }
 
-// VerdictOf judges a message by its receipt alone. A run that failed has failed, also
+// VerdictOf judges a message by its receipt and whether its agent cannot be used at
+// present. A run that failed has failed, also
 // when its sender was notified of that: the state of the run comes before that of its
 // replies.
-func VerdictOf(r storage.Receipt, zone *time.Location) Verdict { return verdictOf(r, false, zone) }
-
-// verdictOf is VerdictOf for a message whose agent cannot be used at present, or can.
-func verdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
+func VerdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
 	switch {
 	case unusable && stillOpen(r):
 		return Verdict{OutcomeWaiting, "It waits until its agent can be used again, and is retried until then."}
@@ -187,7 +185,7 @@ func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	case r.Skipped != "":
 		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
 	case r.Parked != "", r.Run == nil && unusable:
-		return what + "is safe. " + verdictOf(r, unusable, zone).Text
+		return what + "is safe. " + VerdictOf(r, unusable, zone).Text
 	case r.Run == nil:
 		return what + "waits for its turn. " + verdictWaiting(r, zone)
 	case !r.Run.State.Ended():
@@ -195,7 +193,7 @@ func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	default:
 		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
 	}
-	v := verdictOf(r, unusable, zone)
+	v := VerdictOf(r, unusable, zone)
 	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
 		v.Text = "The run failed"
 		if r.Run.Error != nil {

@@ -401,7 +401,7 @@ func TestVerdictOfAWaitingMessage(t *testing.T) {
 		},
 		"It is parked until its agent can be used again, and is retried until then.": {Parked: "state.json is a directory", Ahead: 1},
 	} {
-		if v := agentsystem.VerdictOf(r, time.UTC); v.Outcome != agentsystem.OutcomeWaiting || v.Text != want {
+		if v := agentsystem.VerdictOf(r, false, time.UTC); v.Outcome != agentsystem.OutcomeWaiting || v.Text != want {
 			t.Errorf("%+v: %+v, want %q", r, v, want)
 		}
 	}

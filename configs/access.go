@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -69,43 +68,12 @@ func ParseAllowed(s string) (Allowed, error) {
 	if !ok || a.Connector == "" || a.Subject == "" {
 		return Allowed{}, fmt.Errorf("%s is not connector:id, for example telegram:123 or slack:U012ABC", quote(s))
 	}
-	if err := checkConnector(a.Connector); err != nil {
-		return a, err
+	p, err := platformOf(a.Connector)
+	if err == nil {
+		err = p.checkListed(a.Subject)
 	}
-	if err := checkID(a.Connector, a.Subject); err != nil {
-		return a, err
+	if err == nil && p.listed.looks == nil {
+		err = fmt.Errorf("%s is not needed: whoever logs in there is let in", quote(s))
 	}
-	if a.Connector == "web" || a.Connector == "terminal" {
-		return a, fmt.Errorf("%s is not needed: whoever logs in there is let in", quote(s))
-	}
-	return a, nil
-}
-
-// connectorNames are the names that descriptors can have.
-func connectorNames() []string { return []string{"telegram", "slack", "web", "terminal"} }
-
-func checkConnector(name string) error {
-	if slices.Contains(connectorNames(), name) {
-		return nil
-	}
-	return fmt.Errorf("%s is not a connector (%s)", quote(name), strings.Join(connectorNames(), ", "))
-}
-
-var (
-	telegramID = regexp.MustCompile(`^-?[0-9]{1,20}$`)
-	slackID    = regexp.MustCompile(`^([TE][A-Z0-9]+/)?[A-Z][A-Z0-9]+$`)
-)
-
-// checkID refuses whatever is not a stable id: names can change hands.
-func checkID(connector, subject string) error {
-	const hint = "names can change hands, only ids count: let the person write to the bot, then see `claybot pair`"
-	switch {
-	case subject == "*":
-		return fmt.Errorf("%s does not mean everybody; that is access: open", quote(connector+":*"))
-	case connector == "telegram" && !telegramID.MatchString(subject):
-		return fmt.Errorf("%s is not a Telegram id such as 123456789, or -100123 for a group; %s", quote(subject), hint)
-	case connector == "slack" && !slackID.MatchString(subject):
-		return fmt.Errorf("%s is not a Slack id such as U012ABC, or T012ABC/C012ABC for a channel; %s", quote(subject), hint)
-	}
-	return nil
+	return a, err
 }

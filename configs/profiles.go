@@ -289,11 +289,12 @@ func checkMatch(word, rest string, more bool) error {
 	case matchSubagent:
 		return errors.New("a subagent has the profile of the agent that its chain begins with")
 	}
-	if err := checkConnector(word); err != nil {
+	p, err := platformOf(word)
+	if err != nil {
 		return fmt.Errorf("%w, and not %s or %s", err, matchCron, matchHeartbeat)
 	}
 	if more {
-		return checkID(word, rest)
+		return p.checkListed(rest)
 	}
 	return nil
 }

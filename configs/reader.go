@@ -228,8 +228,6 @@ func secretFile(path string) (string, error) {
 	return value, nil
 }
 
-var telegramToken = regexp.MustCompile(`^\d{5,}:[A-Za-z0-9_-]{20,}$`)
-
 // secretive reports a value that looks like a token, whatever key it is under.
 func secretive(v string) bool {
 	for _, prefix := range [...]string{"sk-", "xoxb-", "xoxp-", "xapp-", "Bearer "} {
@@ -237,7 +235,7 @@ func secretive(v string) bool {
 			return true
 		}
 	}
-	return telegramToken.MatchString(v)
+	return TelegramToken.MatchString(v)
 }
 
 // quote shows a refused value: at most 80 characters, control characters

@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -115,51 +114,35 @@ func (c Config) Identities(owner string) []string {
 	return []string{owner}
 }
 
-var (
-	telegramUser = regexp.MustCompile(`^[0-9]{1,20}$`)
-	slackUser    = regexp.MustCompile(`^([TE][A-Z0-9]+/)?[UW][A-Z0-9]+$`)
-	slackPlace   = regexp.MustCompile(`^[TE][A-Z0-9]+/[A-Z][A-Z0-9]+$`)
-	login        = regexp.MustCompile(`^[A-Za-z0-9._@-]+$`) // and at most 64 bytes
-)
-
 // parseOwner reads connector/userId or connector:userId, and returns it in the
 // first form, with its connector.
 func parseOwner(s string) (id, connector string, err error) {
-	connector, user, err := cutPlace(s)
-	switch {
-	case err != nil:
-	case connector == "telegram" && !telegramUser.MatchString(user):
-		err = fmt.Errorf("%s is not the Telegram id of a person, such as 123456789", quote(user))
-	case connector == "slack" && !slackUser.MatchString(user):
-		err = fmt.Errorf("%s is not the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace", quote(user))
-	case connector != "telegram" && connector != "slack" && (len(user) > 64 || !login.MatchString(user)):
-		err = fmt.Errorf("%s is not the name of a login, such as operator", quote(user))
+	p, user, err := cutPlace(s)
+	if err == nil {
+		err = p.person.check(user)
 	}
-	return connector + "/" + user, connector, err
+	return p.name + "/" + user, p.name, err
 }
 
 // parseRoute reads connector/channel or connector:channel, and returns it in
 // the first form, with its connector.
 func parseRoute(s string) (route, connector string, err error) {
-	connector, channel, err := cutPlace(s)
-	switch {
-	case err != nil:
-	case connector == "telegram" && !telegramID.MatchString(channel):
-		err = fmt.Errorf("%s is not the id of a Telegram chat, such as 123456789, or -100123 for a group", quote(channel))
-	case connector == "slack" && !slackPlace.MatchString(channel):
-		err = fmt.Errorf("%s is not the id of a Slack channel with its workspace, such as T012ABC/C012ABC", quote(channel))
-	case connector != "telegram" && connector != "slack" && (len(channel) > 64 || !login.MatchString(channel)):
-		err = fmt.Errorf("%s is not the id of a conversation", quote(channel))
+	p, channel, err := cutPlace(s)
+	if err == nil {
+		err = p.chat.check(channel)
 	}
-	return connector + "/" + channel, connector, err
+	return p.name + "/" + channel, p.name, err
 }
 
-// cutPlace parts what belongs to a connector from its name.
-func cutPlace(s string) (connector, rest string, err error) {
+// cutPlace parts what belongs to a connector from its name. The platform has the name
+// also where it is not known.
+func cutPlace(s string) (p platform, rest string, err error) {
 	i := strings.IndexAny(s, "/:")
 	if i < 0 {
-		return "", "", fmt.Errorf("%s is not connector/id, for example telegram/123 or slack/U012ABC", quote(s))
+		return p, "", fmt.Errorf("%s is not connector/id, for example telegram/123 or slack/U012ABC", quote(s))
 	}
-	connector, rest = strings.TrimSpace(s[:i]), strings.TrimSpace(s[i+1:])
-	return connector, rest, checkConnector(connector)
+	name := strings.TrimSpace(s[:i])
+	p, err = platformOf(name)
+	p.name = name
+	return p, strings.TrimSpace(s[i+1:]), err
 }

@@ -71,12 +71,12 @@ func FuzzWebHosts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if entry, why := webHost(text); why == "" {
-			if err := (egress.Policy{Allow: []string{entry}}).Valid(); err != nil {
+			if _, err := egress.New(egress.Policy{Allow: []string{entry}}); err != nil {
 				t.Error(err)
 			}
 		}
 		if pair, why := privatePair(text); why == "" {
-			if err := (egress.Policy{Private: []string{pair}}).Valid(); err != nil {
+			if _, err := egress.New(egress.Policy{Private: []string{pair}}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -85,12 +85,6 @@ func (e *RefusedError) Error() string {
 	return "refused: " + e.Host + " " + e.Why
 }
 
-// Valid says what is wrong with the lists of a policy; nil for nothing.
-func (p Policy) Valid() error {
-	_, err := p.rules()
-	return err
-}
-
 // A rule allows one host, or all below it. Port 0 stands for 80 and 443.
 type rule struct {
 	target

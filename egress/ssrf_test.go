@@ -281,19 +281,19 @@ func TestPublicPorts(t *testing.T) {
 
 func TestInvalidPolicies(t *testing.T) {
 	for _, text := range []string{"", "*", "*.", "*.com", "http://example.com", "example.com/", "example.com:0", "example.com:x", "example.com:080", "a b", "127.1", "10.0.0.1", "localhost:", "*.1.2.3.4", "[::1]", "user@example.com", "-a.test", "a..b", strings.Repeat("a", 64) + ".test", "0x7f"} {
-		if err := (egress.Policy{Allow: []string{"example.com", text}}).Valid(); err == nil || !strings.Contains(err.Error(), "host") {
+		if _, err := egress.New(egress.Policy{Allow: []string{"example.com", text}}); err == nil || !strings.Contains(err.Error(), "host") {
 			t.Errorf("allow %q: %v", text, err)
 		}
 	}
 	for _, text := range []string{"", "example.com", "10.0.0.1", "*.example.com:80", "169.254.169.254:80", "0.0.0.0:80", "[::]:80", "224.0.0.1:80", "255.255.255.255:80", "[fe80::1%eth0]:80", "[fd00:ec2::254]:80", "100.100.100.200:80", "10.1:80", "x:0"} {
-		if err := (egress.Policy{Private: []string{text}}).Valid(); err == nil || !strings.Contains(err.Error(), "private host") {
+		if _, err := egress.New(egress.Policy{Private: []string{text}}); err == nil || !strings.Contains(err.Error(), "private host") {
 			t.Errorf("private %q: %v", text, err)
 		}
 	}
 	if _, err := egress.New(egress.Policy{Allow: []string{"a b"}, Private: []string{"c"}}); err == nil || !strings.Contains(err.Error(), `"a b"`) || !strings.Contains(err.Error(), `"c"`) {
 		t.Errorf("%v", err)
 	}
-	if err := (egress.Policy{Private: []string{"10.0.0.1:80", "[::1]:8080", "localhost:3000", "[fd12::1]:1"}}).Valid(); err != nil {
+	if _, err := egress.New(egress.Policy{Private: []string{"10.0.0.1:80", "[::1]:8080", "localhost:3000", "[fd12::1]:1"}}); err != nil {
 		t.Error(err)
 	}
 }

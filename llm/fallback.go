@@ -72,7 +72,7 @@ type rest struct {
 
 // Chat asks the routes.
 func (m *fallback) Chat(ctx context.Context, r Request) (Response, error) {
-	step, cancel := context.WithTimeoutCause(ctx, stepTime, errStep)
+	step, cancel := context.WithTimeoutCause(ctx, StepTime, ErrStep)
 	defer cancel()
 	order, err := m.order(step)
 	if err != nil {

@@ -235,7 +235,7 @@ func TestFallbackEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		_, err := chain(&way{name: "a", takes: time.Hour}, &way{name: "b", takes: time.Hour}).Chat(t.Context(), Request{})
-		if err == nil || time.Since(start) != stepTime {
+		if err == nil || time.Since(start) != StepTime {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 	})
@@ -278,22 +278,6 @@ func TestRotated(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	if got := Fingerprint("sk-fake"); len(got) != 8 || strings.Contains("sk-fake", got) || got == Fingerprint("sk-fakf") {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestRedactor(t *testing.T) {
-	d := NewRedactor("canary-key", map[string]string{"A": "Bearer canary-token", "B": "short"})
-	got := d.Short("canary-key, canary-token,\n\x00https://u:p@host/x?y sk-other-0123456789 \xff" + strings.Repeat("é", 300))
-	for _, secret := range []string{"canary", "host", "0123456789", "\n"} {
-		if strings.Contains(got, secret) {
-			t.Errorf("%q is in %q", secret, got)
-		}
-	}
-	if n := len([]rune(got)); n != 201 {
-		t.Errorf("%d characters", n)
-	}
-	if got := (Redactor{}).Short("fine"); got != "fine" {
 		t.Errorf("got %q", got)
 	}
 }

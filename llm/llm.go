@@ -8,6 +8,7 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -146,3 +147,15 @@ func (e *Error) Error() string {
 // SummaryRequest is the ID of a message that asks a model to summarize what the
 // message holds.
 const SummaryRequest = "summary_request"
+
+// Failed makes an error.
+func Failed(class Class, format string, args ...any) *Error {
+	return &Error{Class: class, Text: fmt.Sprintf(format, args...)}
+}
+
+// StepTime is the most that one call takes, repetitions and other models included,
+// where nothing else is set.
+const StepTime = 10 * time.Minute
+
+// ErrStep is the cause by which StepTime, or what is set instead, ends a call.
+var ErrStep = errors.New("the call took too long")

@@ -35,7 +35,7 @@ func Retried(m Model, o Retries) Model {
 		o.Tries = maxTries
 	}
 	if o.Step <= 0 {
-		o.Step = stepTime
+		o.Step = StepTime
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -56,7 +56,7 @@ func (m *retried) Chat(ctx context.Context, r Request) (Response, error) { retur
 // chat is Chat, where no try begins later than patience after the first one
 // failed. 0 sets no such limit.
 func (m *retried) chat(ctx context.Context, r Request, patience time.Duration) (Response, error) {
-	step, cancel := context.WithTimeoutCause(ctx, m.o.Step, errStep)
+	step, cancel := context.WithTimeoutCause(ctx, m.o.Step, ErrStep)
 	defer cancel()
 	shown := false
 	if told := r.Delta; told != nil {

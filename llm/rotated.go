@@ -2,6 +2,8 @@ package llm
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"sync"
@@ -90,4 +92,13 @@ func (m *rotated) refused(i int, e *Error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rest[i] = time.Now().Add(rest)
+}
+
+// Fingerprint names a key in logs without showing any of it.
+func Fingerprint(key string) string {
+	if key == "" {
+		return "none"
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:4])
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
-	"github.com/claybot/claybot/storage/postgres/postgrestest"
 )
 
 const (
@@ -28,12 +27,11 @@ const (
 	firstPerson  = 1001
 )
 
-// A cluster is a play of several nodes: real processes of this program over a real
-// PostgreSQL server of its own, with an emulated Telegram and model.
+// A cluster is a play of several members: real processes of this program that share a
+// temporary PostgreSQL server, with an emulated Telegram and model.
 type cluster struct {
 	*stage
-	db    *postgrestest.Server
-	url   string
+	db    *demoPostgres
 	vars  []string
 	nodes []*clusterNode
 	asked int // messages that people have sent
@@ -83,17 +81,10 @@ func openCluster(ctx context.Context, out io.Writer, n int) (_ *cluster, err err
 	}
 	c.say("--", "%d nodes over one PostgreSQL, lease %v", n, clusterLease)
 	c.say("PostgreSQL", "a server of its own starts")
-	c.db, err = postgrestest.Start(ctx, postgrestest.Config{})
-	if errors.Is(err, postgrestest.ErrNotHere) {
-		return nil, fmt.Errorf("the demo of several nodes needs the programs of a PostgreSQL server, for example by: apt-get install postgresql (%w)", err)
-	}
-	if err != nil {
+	if c.db, err = startPostgres(ctx); err != nil {
 		return nil, err
 	}
-	c.stops = append(c.stops, func() { _ = c.db.Close() })
-	if c.url, err = c.db.Create(ctx); err != nil {
-		return nil, err
-	}
+	c.stops = append(c.stops, c.db.stop)
 	c.telegram = telegramtest.New(telegramtest.Config{OnMessage: func(m telegramtest.Message) {
 		if m.Edits == 0 { // its growth is not printed
 			c.heard(fmt.Sprintf("person %d", m.ChatID-firstPerson+1), m.Text)
@@ -111,7 +102,7 @@ func openCluster(ctx context.Context, out io.Writer, n int) (_ *cluster, err err
 	}
 	c.stops = append(c.stops, stop)
 	c.vars = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "CLAYBOT_STORAGE_URL=" + c.url, "CLAYBOT_NODE_LEASE=" + clusterLease.String(), "CLAYBOT_NODE_HANDOVER=1s",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "CLAYBOT_STORAGE_URL=" + c.db.url(), "CLAYBOT_NODE_LEASE=" + clusterLease.String(), "CLAYBOT_NODE_HANDOVER=1s",
 		"CLAYBOT_HTTP_ADDR=off", "CLAYBOT_ACCESS=open", "CLAYBOT_LOG=text", "TELEGRAM_BOT_TOKEN=" + telegramtest.Token, "TELEGRAM_API_URL=" + telegramURL,
 		"OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL=" + modelURL,
 	}
@@ -146,7 +137,7 @@ func (c *cluster) start(ctx context.Context, n *clusterNode) error {
 		return err
 	}
 	err = c.until(ctx, func() (bool, error) {
-		got, err := c.query(ctx, fmt.Sprintf("SELECT count(*) FROM nodes WHERE name = '%s' AND until > extract(epoch FROM clock_timestamp()) * 1000 AND id LIKE '%%/%d/%%'", n.name, n.cmd.Process.Pid))
+		got, err := c.db.query(ctx, fmt.Sprintf("SELECT count(*) FROM nodes WHERE name = '%s' AND until > extract(epoch FROM clock_timestamp()) * 1000 AND id LIKE '%%/%d/%%'", n.name, n.cmd.Process.Pid))
 		return got == "1", ignoreMissing(err)
 	})
 	if err != nil {
@@ -162,15 +153,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// query is the first value of the first row; empty for none.
-func (c *cluster) query(ctx context.Context, sql string) (string, error) {
-	rows, err := c.db.Query(ctx, c.url, sql)
-	if err != nil || len(rows) == 0 || len(rows[0]) == 0 {
-		return "", err
-	}
-	return rows[0][0], nil
 }
 
 // until asks again and again until it is true.
@@ -217,7 +199,7 @@ func (c *cluster) hello(ctx context.Context) error {
 func (c *cluster) holder(ctx context.Context) (*clusterNode, error) {
 	var found *clusterNode
 	err := c.until(ctx, func() (bool, error) {
-		id, err := c.query(ctx, "SELECT node FROM agents WHERE run IS NOT NULL AND node IS NOT NULL LIMIT 1")
+		id, err := c.db.query(ctx, "SELECT node FROM agents WHERE run IS NOT NULL AND node IS NOT NULL LIMIT 1")
 		if err != nil {
 			return false, err
 		}
@@ -308,7 +290,7 @@ func (c *cluster) database(ctx context.Context) error {
 		c.write(p+1, "and now the database")
 	}
 	c.say("PostgreSQL", "restarts without saying goodbye")
-	if err := c.db.Restart(ctx, postgrestest.Immediate); err != nil {
+	if err := c.db.crash(ctx); err != nil {
 		return err
 	}
 	return c.ending(ctx, "and now the database")
@@ -318,7 +300,7 @@ func (c *cluster) database(ctx context.Context) error {
 func (c *cluster) handedOver(ctx context.Context) error {
 	poller := ""
 	err := c.until(ctx, func() (bool, error) {
-		id, err := c.query(ctx, "SELECT node FROM claims WHERE name LIKE '%telegram/%' AND name NOT LIKE 'out/%' AND node <> ''")
+		id, err := c.db.query(ctx, "SELECT node FROM claims WHERE name LIKE '%telegram/%' AND name NOT LIKE 'out/%' AND node <> ''")
 		poller, _, _ = strings.Cut(id, "/")
 		return poller != "", err
 	})
@@ -346,11 +328,11 @@ func (c *cluster) handedOver(ctx context.Context) error {
 
 // accounts counts what became of everything.
 func (c *cluster) accounts(ctx context.Context) error {
-	runs, err := c.query(ctx, "SELECT count(*) FROM runs WHERE state = 'SUCCEEDED'")
+	runs, err := c.db.query(ctx, "SELECT count(*) FROM runs WHERE state = 'SUCCEEDED'")
 	if err != nil {
 		return err
 	}
-	waiting, err := c.query(ctx, "SELECT count(*) FROM messages WHERE run IS NULL AND skipped IS NULL")
+	waiting, err := c.db.query(ctx, "SELECT count(*) FROM messages WHERE run IS NULL AND skipped IS NULL")
 	if err != nil {
 		return err
 	}

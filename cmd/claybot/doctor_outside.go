@@ -58,12 +58,6 @@ type form struct {
 	where string
 }
 
-var (
-	telegramForm = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{20,}$`)
-	slackBotForm = regexp.MustCompile(`^xoxb-[A-Za-z0-9-]+$`)
-	slackAppForm = regexp.MustCompile(`^xapp-[A-Za-z0-9-]+$`)
-)
-
 // credentials looks at the form of tokens and keys. Nobody is called.
 func (d *doctor) credentials(context.Context) {
 	c := d.config
@@ -76,12 +70,12 @@ func (d *doctor) credentials(context.Context) {
 	}
 	if c.Telegram.Wanted() && c.Telegram.Off() == "" {
 		none = false
-		d.form("telegram", form{"TELEGRAM_BOT_TOKEN", c.Telegram.Token, telegramForm, "get it from @BotFather (/mybots)"})
+		d.form("telegram", form{"TELEGRAM_BOT_TOKEN", c.Telegram.Token, configs.TelegramToken, "get it from @BotFather (/mybots)"})
 	}
 	if c.Slack.Wanted() && c.Slack.Off() == "" {
 		none = false
-		d.form("slack", form{"SLACK_BOT_TOKEN", c.Slack.BotToken, slackBotForm, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
-			form{"SLACK_APP_TOKEN", c.Slack.AppToken, slackAppForm, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
+		d.form("slack", form{"SLACK_BOT_TOKEN", c.Slack.BotToken, configs.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
+			form{"SLACK_APP_TOKEN", c.Slack.AppToken, configs.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
 	}
 	if none {
 		d.say("connectors", levelOK, "neither Telegram nor Slack is set up; the web page and the terminal work without", "")

@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/anthropic/anthropictest"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 const fakeKey = "sk-ant-fake-0123456789-not-a-key"
@@ -83,7 +84,7 @@ func TestBaseURLs(t *testing.T) {
 		"https://x.example/anthropic/v1/messages?version=2": "https://x.example/anthropic/v1/messages?version=2",
 		"https://x.example/anthropic":                       "https://x.example/anthropic/v1/messages",
 	} {
-		if got := New(Config{BaseURL: base, Model: "m"}).caller.URL; got != want {
+		if got := New(Config{BaseURL: base, Model: "m"}).URL; got != want {
 			t.Errorf("%q: got %q, want %q", base, got, want)
 		}
 	}
@@ -111,7 +112,7 @@ func TestMaxTokens(t *testing.T) {
 		{"other", -1, -1, DefaultMaxTokens},
 	} {
 		c := New(Config{Model: tt.model, MaxTokens: tt.configured})
-		if got := c.bound(llm.Request{MaxTokens: tt.wanted}); got != tt.want {
+		if got := c.api.bound(llm.Request{MaxTokens: tt.wanted}); got != tt.want {
 			t.Errorf("%+v: got %d", tt, got)
 		}
 	}
@@ -337,7 +338,7 @@ func TestSecrets(t *testing.T) {
 	})
 	s.Script(anthropictest.Reply{Fault: anthropictest.FaultRedirect, Location: other.URL + "/?key=" + fakeKey})
 	_, refused := c.Chat(t.Context(), ask("x"))
-	c.cfg.Key = "another"
+	c.api.cfg.Key = "another"
 	_, redirected := c.Chat(t.Context(), ask("x"))
 	c = New(Config{BaseURL: "http://user:canary-header-secret@127.0.0.1:1/v1?key=" + fakeKey, Model: "m", Key: fakeKey})
 	_, unreachable := c.Chat(t.Context(), ask("x"))
@@ -360,10 +361,10 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A stream answers every request.
-type stream func() io.Reader
+// A served answers every request with a stream.
+type served func() io.Reader
 
-func (s stream) RoundTrip(*http.Request) (*http.Response, error) {
+func (s served) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
 		Body: io.NopCloser(s()), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -375,13 +376,14 @@ func transcript(t testing.TB, reply anthropictest.Reply) []byte {
 	t.Helper()
 	s := anthropictest.New(anthropictest.Config{Reply: func(anthropictest.Request) anthropictest.Reply { return reply }})
 	c := New(Config{Model: "m"})
-	body, err := c.encode(ask("x"), 0)
+	body, err := c.api.Encode(ask("x"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
 	hr := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages", bytes.NewReader(body))
-	hr.Header = c.header()
+	c.api.Authorize(hr.Header)
+	hr.Header.Set("Content-Type", "application/json")
 	s.ServeHTTP(w, hr)
 	if w.Code != http.StatusOK {
 		t.Fatalf("emulator: %d %s", w.Code, w.Body)
@@ -402,7 +404,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		finish := bytes.Index(whole, []byte(`"stop_reason":"tool_use"`))
 		successes := 0
 		for at := len(whole); at >= 0; at -= step {
-			c := New(Config{Model: "m", HTTP: stream(func() io.Reader { return bytes.NewReader(whole[:at]) })})
+			c := New(Config{Model: "m", HTTP: served(func() io.Reader { return bytes.NewReader(whole[:at]) })})
 			resp, err := c.Chat(t.Context(), ask("x"))
 			if err != nil {
 				var e *llm.Error
@@ -431,7 +433,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n"))
 	f.Add([]byte("data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		c := New(Config{Model: "m", HTTP: stream(func() io.Reader { return bytes.NewReader(in) })})
+		c := New(Config{Model: "m", HTTP: served(func() io.Reader { return bytes.NewReader(in) })})
 		r := ask("x")
 		resp, err := c.Chat(t.Context(), r)
 		if err != nil {
@@ -462,13 +464,14 @@ func FuzzRequest(f *testing.F) {
 		if json.Unmarshal([]byte(in), &history) != nil {
 			return
 		}
-		body, err := c.encode(llm.Request{Agent: "a", System: system, Messages: llm.Messages(history)}, fieldImages)
+		body, err := c.api.Encode(llm.Request{Agent: "a", System: system, Messages: llm.Messages(history)}, fieldImages)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := httptest.NewRecorder()
 		hr := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages", bytes.NewReader(body))
-		hr.Header = c.header()
+		c.api.Authorize(hr.Header)
+		hr.Header.Set("Content-Type", "application/json")
 		server.ServeHTTP(w, hr)
 		if w.Code != http.StatusOK {
 			t.Fatalf("%d %s for %s", w.Code, w.Body, body)
@@ -477,10 +480,10 @@ func FuzzRequest(f *testing.F) {
 }
 
 func TestGiants(t *testing.T) {
-	s, c := serve(t, anthropictest.Config{}, Config{Timeouts: llm.Timeouts{Idle: time.Minute}})
+	s, c := serve(t, anthropictest.Config{}, Config{Timeouts: provider.Timeouts{Idle: time.Minute}})
 	s.Script(anthropictest.Reply{Text: "x", Fault: anthropictest.FaultEndless})
 	var e *llm.Error
-	if _, err := c.Chat(t.Context(), ask("x")); !errors.As(err, &e) || e.Class != llm.Permanent || e.Text != llm.ErrTooLarge.Error() {
+	if _, err := c.Chat(t.Context(), ask("x")); !errors.As(err, &e) || e.Class != llm.Permanent || e.Text != provider.ErrTooLarge.Error() {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,24 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/provider"
 )
-
-// statusOverloaded is the status of a provider that has too much to do.
-const statusOverloaded = 529
-
-// A failure is a failed attempt.
-type failure struct {
-	*llm.Error
-	refused uint32        // optional fields that the server does not accept
-	once    uint32        // optional fields that it does not accept as they are in this request
-	usage   claybot.Usage // what was read before it failed
-}
-
-func failed(class llm.Class, format string, args ...any) *failure {
-	return &failure{Error: llm.Failed(class, format, args...)}
-}
 
 // A problem is what the server says went wrong:
 // {"type":"error","error":{"type":"…","message":"…"}}.
@@ -63,7 +47,7 @@ func (p *problem) inStream() {
 		"request_too_large":     http.StatusRequestEntityTooLarge,
 		"rate_limit_error":      http.StatusTooManyRequests,
 		"timeout_error":         http.StatusGatewayTimeout,
-		"overloaded_error":      statusOverloaded,
+		"overloaded_error":      provider.StatusOverloaded,
 	}[p.kind]; ok {
 		p.status = status
 	}
@@ -83,19 +67,19 @@ func (p *problem) has(signs ...string) bool {
 	return false
 }
 
-// class says what can be done about a problem.
-func (p *problem) class() llm.Class {
-	switch s := p.status; {
-	case p.account():
-		return llm.Permanent
-	case s == http.StatusTooManyRequests:
-		return llm.Rate
-	case s == http.StatusRequestEntityTooLarge, s == http.StatusBadRequest && p.has(contextSigns...):
-		return llm.Context
-	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s >= 500:
-		return llm.Transient
+// Problem implements provider.API.
+func (a *api) Problem(status int, body []byte) provider.Problem {
+	p := parseProblem(status, body)
+	if status == 0 {
+		p.inStream()
 	}
-	return llm.Permanent
+	out := provider.Problem{
+		Status: p.status, Message: p.message, KeyName: "ANTHROPIC_API_KEY", Account: p.account(),
+		TooLong: p.status == http.StatusRequestEntityTooLarge || p.status == http.StatusBadRequest && p.has(contextSigns...),
+	}
+	out.Quota = out.Account && p.status != http.StatusUnauthorized && p.status != http.StatusForbidden
+	out.Refused, out.Once = p.refused()
+	return out
 }
 
 // account reports a problem of the key or the account, not of the request.
@@ -134,40 +118,4 @@ func (p *problem) refused() (always, once uint32) {
 		}
 	}
 	return always, once
-}
-
-// sentence is what the operator reads before the provider's own words.
-func (p *problem) sentence() string {
-	switch s := p.status; {
-	case s == http.StatusUnauthorized:
-		return "the provider refuses the key; check ANTHROPIC_API_KEY"
-	case s == http.StatusForbidden:
-		return "the provider refuses access"
-	case p.account():
-		return "the account's quota is used up"
-	case p.class() == llm.Context:
-		return "the conversation is too long for the model"
-	case s == http.StatusTooManyRequests:
-		return "the provider limits the rate of requests"
-	case s == http.StatusNotFound:
-		return "the provider does not know the model or the address; check the model's name and the base URL"
-	case s == statusOverloaded:
-		return "the provider is overloaded"
-	case s >= 500:
-		return "the provider failed"
-	case s >= 300 && s < 400:
-		return "the provider redirects in a way that is not followed; check the base URL"
-	}
-	return "the provider refuses the request"
-}
-
-// problem turns what the server says into a failure.
-func (c *Client) problem(p problem) *failure {
-	text := p.sentence()
-	if m := c.caller.Redactor.Short(p.message); m != "" {
-		text += ": " + m
-	}
-	f := &failure{Error: &llm.Error{Class: p.class(), Account: p.account(), Text: text}}
-	f.refused, f.once = p.refused()
-	return f
 }

@@ -76,11 +76,11 @@ type (
 	}
 )
 
-// encode returns the body of a request without the given optional fields.
-func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
+// Encode implements provider.API.
+func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	req := wireRequest{
-		Model: c.cfg.Model, Stream: true,
-		MaxTokens: c.bound(r),
+		Model: a.cfg.Model, Stream: true,
+		MaxTokens: a.bound(r),
 		Messages:  chat(r.Messages, without&fieldImages == 0),
 		Tools:     tools(r.Tools),
 	}
@@ -104,9 +104,9 @@ func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
 }
 
 // bound is the most tokens of the answer.
-func (c *Client) bound(r llm.Request) int64 {
-	limit := cmp.Or(max(r.MaxTokens, 0), max(c.cfg.MaxTokens, 0), DefaultMaxTokens)
-	if most := llm.MaxOutput(c.cfg.Model); most > 0 {
+func (a *api) bound(r llm.Request) int64 {
+	limit := cmp.Or(max(r.MaxTokens, 0), max(a.cfg.MaxTokens, 0), DefaultMaxTokens)
+	if most := llm.MaxOutput(a.cfg.Model); most > 0 {
 		limit = min(limit, most)
 	}
 	return limit

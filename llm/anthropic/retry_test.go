@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/anthropic/anthropictest"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 func TestRetry(t *testing.T) {
@@ -68,7 +69,7 @@ func TestRetry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := anthropictest.New(anthropictest.Config{})
 				dial, stop := s.Pipe()
-				tr := llm.NewTransport()
+				tr := provider.NewTransport()
 				tr.Proxy, tr.DialContext = nil, dial
 				client := New(Config{BaseURL: "http://model.invalid", Model: "m", HTTP: tr})
 				defer stop()
@@ -123,7 +124,7 @@ func TestStalls(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := anthropictest.New(anthropictest.Config{})
 				dial, stop := s.Pipe()
-				tr := llm.NewTransport()
+				tr := provider.NewTransport()
 				tr.Proxy, tr.DialContext = nil, dial
 				client := New(Config{BaseURL: "http://model.invalid", Model: "m", HTTP: tr})
 				defer stop()

@@ -2,12 +2,10 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 // maxBlocks bounds what a broken server can make the answer hold.
@@ -89,55 +87,23 @@ type block struct {
 	done bool
 }
 
-// An answer gathers a stream.
-type answer struct {
-	text   strings.Builder
-	calls  []claybot.ToolCall
-	args   [][]byte
+// A stream is a provider.Stream.
+type stream struct {
+	provider.Answer
+	api    *api
 	blocks map[int]*block
-	stop   string
-	model  string
 	count  counted
-	events int
-	done   bool // the end mark was seen
-	grown  bool // the newest event brought content
 }
 
-// read gathers a stream to its end and judges it.
-func (c *Client) read(x *llm.Exchange, r llm.Request) (llm.Response, *failure) {
-	events := llm.NewEventReader(x)
-	defer events.Close()
-	a := answer{blocks: map[int]*block{}}
-	var end error
-	for !a.done && end == nil {
-		var data []byte
-		if data, end = events.Next(); end == nil {
-			stopped := a.stop != ""
-			a.grown = false
-			if fail := c.take(&a, data, r.Delta); fail != nil {
-				fail.usage = a.taken(r)
-				return llm.Response{}, fail
-			}
-			switch {
-			case !stopped && a.stop != "":
-				x.Tail()
-			case a.grown:
-				x.Progress()
-			}
-		}
-	}
-	if a.complete() && !errors.Is(end, llm.ErrTooLarge) && !errors.Is(end, llm.ErrLineTooLong) {
-		return c.response(&a, r), nil
-	}
-	return llm.Response{}, &failure{Error: x.Cut(end, a.events == 0), usage: a.taken(r)}
-}
+// Gathered implements provider.Stream.
+func (s *stream) Gathered() *provider.Answer { return &s.Answer }
 
-// complete reports that a reason of the end was seen, and the end of each block.
-func (a *answer) complete() bool {
-	if a.stop == "" {
+// Complete reports that a reason of the end was seen, and the end of each block.
+func (s *stream) Complete() bool {
+	if s.Stop == "" {
 		return false
 	}
-	for _, b := range a.blocks {
+	for _, b := range s.blocks {
 		if !b.done {
 			return false
 		}
@@ -145,26 +111,37 @@ func (a *answer) complete() bool {
 	return true
 }
 
-// taken is what an answer took that failed: nothing when nothing came.
-func (a *answer) taken(r llm.Request) claybot.Usage {
-	if a.events == 0 {
-		return claybot.Usage{}
-	}
-	u := a.count.usage()
-	guess := llm.Estimate(r, llm.Response{Text: a.text.String(), Calls: a.finish("", nil)})
+// Usage implements provider.Stream.
+func (s *stream) Usage() claybot.Usage { return s.count.usage() }
+
+// Taken implements provider.Stream.
+func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
+	u := s.Usage()
 	if u.Input == 0 {
 		return guess
 	}
-	if a.stop == "" && (guess.Output > u.Output || a.unseen()) { // the count of the output comes at the end
+	if s.Stop == "" && (guess.Output > u.Output || s.unseen()) { // the count of the output comes at the end
 		u.Output, u.Estimated = max(guess.Output, u.Output), true
 	}
 	return u
 }
 
+// Stopped implements provider.Stream. A turn that the provider paused goes on like one
+// that was too long.
+func (s *stream) Stopped() llm.Stop {
+	switch s.Stop {
+	case "max_tokens", "model_context_window_exceeded", "pause_turn":
+		return llm.StopLength
+	case "refusal":
+		return llm.StopFilter
+	}
+	return llm.StopEnd
+}
+
 // unseen reports whether the model wrote something that is not shown, which
 // counts all the same.
-func (a *answer) unseen() bool {
-	for _, b := range a.blocks {
+func (s *stream) unseen() bool {
+	for _, b := range s.blocks {
 		if b.call < 0 && !b.text {
 			return true
 		}
@@ -172,143 +149,87 @@ func (a *answer) unseen() bool {
 	return false
 }
 
-// take adds one event.
-func (c *Client) take(a *answer, data []byte, delta func(int, string)) *failure {
+// Take adds one event.
+func (s *stream) Take(data []byte) *provider.Failure {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		return failed(llm.Transient, "a part of the answer cannot be read")
+		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
 	}
 	if e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
-		p := parseProblem(0, data)
-		p.inStream()
-		return c.problem(p)
+		return provider.Said(s.api.Problem(0, data))
 	}
 	if e.Type == "ping" {
 		return nil
 	}
-	a.events++
+	s.Events++
 	switch e.Type {
 	case "message_start":
 		if e.Message != nil {
-			a.model = e.Message.Model
-			a.count.take(e.Message.Usage)
+			s.Model = e.Message.Model
+			s.count.take(e.Message.Usage)
 		}
 	case "content_block_start":
-		return a.begin(&e, delta)
+		return s.begin(&e)
 	case "content_block_delta":
-		return a.grow(&e, delta)
+		return s.grow(&e)
 	case "content_block_stop":
-		if b := a.blocks[e.Index]; b != nil {
+		if b := s.blocks[e.Index]; b != nil {
 			b.done = true
 		}
 	case "message_delta":
 		if e.Delta.StopReason != nil && *e.Delta.StopReason != "" {
-			a.stop = *e.Delta.StopReason
+			s.Stop = *e.Delta.StopReason
 		}
-		a.count.take(e.Usage)
+		s.count.take(e.Usage)
 	case "message_stop":
-		a.done = true
+		s.Done = true
 	}
 	return nil // other events may come at any time
 }
 
 // begin opens a block.
-func (a *answer) begin(e *event, delta func(int, string)) *failure {
-	if e.Block == nil || a.blocks[e.Index] != nil {
-		return failed(llm.Transient, "a part of the answer cannot be read")
+func (s *stream) begin(e *event) *provider.Failure {
+	if e.Block == nil || s.blocks[e.Index] != nil {
+		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
 	}
-	if len(a.blocks) == maxBlocks {
-		return failed(llm.Permanent, "the answer has too many parts")
+	if len(s.blocks) == maxBlocks {
+		return provider.Failed(llm.Permanent, "the answer has too many parts")
 	}
-	a.grown = true
+	s.Grown = true
 	b := &block{call: -1}
-	a.blocks[e.Index] = b
+	s.blocks[e.Index] = b
 	switch e.Block.Type {
 	case "text":
 		b.text = true
-		a.say(e.Block.Text, delta)
+		s.Say(e.Block.Text)
 	case "tool_use":
-		b.call = len(a.calls)
-		a.calls = append(a.calls, claybot.ToolCall{ID: e.Block.ID, Name: e.Block.Name})
+		b.call = len(s.Calls)
+		s.Calls = append(s.Calls, claybot.ToolCall{ID: e.Block.ID, Name: e.Block.Name})
 		var args []byte
 		if in := e.Block.Input; len(in) > 0 && string(in) != "{}" && string(in) != "null" { // some servers send all at once
 			args = append(args, in...)
 		}
-		a.args = append(a.args, args)
+		s.Args = append(s.Args, args)
 	}
 	return nil
 }
 
 // grow adds a piece to a block.
-func (a *answer) grow(e *event, delta func(int, string)) *failure {
-	b := a.blocks[e.Index]
+func (s *stream) grow(e *event) *provider.Failure {
+	b := s.blocks[e.Index]
 	if b == nil || b.done {
-		return failed(llm.Transient, "a part of the answer cannot be read")
+		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
 	}
-	// Blanks alone are no content: a model that is stuck may write them without end.
-	a.grown = strings.TrimSpace(e.Delta.Text+e.Delta.Partial+e.Delta.Thinking+e.Delta.Signature) != ""
+	s.Grown = provider.Grows(e.Delta.Text, e.Delta.Partial, e.Delta.Thinking, e.Delta.Signature)
 	switch e.Delta.Type {
 	case "text_delta":
 		if b.text {
-			a.say(e.Delta.Text, delta)
+			s.Say(e.Delta.Text)
 		}
 	case "input_json_delta":
 		if b.call >= 0 {
-			a.args[b.call] = append(a.args[b.call], e.Delta.Partial...)
+			s.Args[b.call] = append(s.Args[b.call], e.Delta.Partial...)
 		}
 	}
 	return nil
-}
-
-func (a *answer) say(s string, delta func(int, string)) {
-	if s == "" {
-		return
-	}
-	offset := a.text.Len()
-	a.text.WriteString(s)
-	if delta != nil {
-		delta(offset, s)
-	}
-}
-
-// finish returns the calls, each with an id that is in no other call of the
-// chat. Names and arguments stay as the model wrote them.
-func (a *answer) finish(seed string, chat []llm.Message) []claybot.ToolCall {
-	used := map[string]bool{}
-	for _, m := range chat {
-		for _, c := range m.Calls {
-			used[c.ID] = true
-		}
-	}
-	for i := range a.calls {
-		a.calls[i].ID = llm.RepairCallID(a.calls[i].ID, seed, used)
-		a.calls[i].Args = string(a.args[i])
-	}
-	return a.calls
-}
-
-// response makes the answer of a complete stream. An answer that ended by
-// length or refusal has no calls: the last one may be half. A turn that the
-// provider paused goes on like one that was too long.
-func (c *Client) response(a *answer, r llm.Request) llm.Response {
-	resp := llm.Response{Text: a.text.String(), Model: a.model, Asked: c.cfg.Model, Usage: a.count.usage()}
-	if resp.Model == "" {
-		resp.Model = c.cfg.Model
-	}
-	switch a.stop {
-	case "max_tokens", "model_context_window_exceeded", "pause_turn":
-		resp.Stop = llm.StopLength
-	case "refusal":
-		resp.Stop = llm.StopFilter
-	default:
-		resp.Calls = a.finish(fmt.Sprintf("%s/%d", r.Run, len(r.Messages)), r.Messages)
-		resp.Stop = llm.StopEnd
-		if len(resp.Calls) > 0 {
-			resp.Stop = llm.StopTools
-		}
-	}
-	if resp.Usage.Input == 0 && resp.Usage.Output == 0 {
-		resp.Usage = llm.Estimate(r, resp)
-	}
-	return resp
 }

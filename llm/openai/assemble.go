@@ -7,7 +7,7 @@ import (
 	sdk "github.com/sashabaranov/go-openai"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 // maxCalls bounds what a broken server can make the assembler hold.
@@ -19,8 +19,7 @@ var errTooManyCalls = errors.New("the answer has too many tool calls")
 // together by index; servers that leave the index out, or give every call the
 // same one, begin a new call with a new id.
 type assembler struct {
-	calls   []claybot.ToolCall
-	args    [][]byte
+	*provider.Answer
 	byIndex map[int]int // index on the wire to position in calls
 }
 
@@ -28,12 +27,12 @@ type assembler struct {
 func (a *assembler) add(piece sdk.ToolCall) error {
 	at, known := a.find(piece)
 	if !known {
-		if len(a.calls) == maxCalls {
+		if len(a.Calls) == maxCalls {
 			return errTooManyCalls
 		}
-		at = len(a.calls)
-		a.calls = append(a.calls, claybot.ToolCall{ID: piece.ID})
-		a.args = append(a.args, nil)
+		at = len(a.Calls)
+		a.Calls = append(a.Calls, claybot.ToolCall{ID: piece.ID})
+		a.Args = append(a.Args, nil)
 		if piece.Index != nil {
 			if a.byIndex == nil {
 				a.byIndex = map[int]int{}
@@ -41,20 +40,20 @@ func (a *assembler) add(piece sdk.ToolCall) error {
 			a.byIndex[*piece.Index] = at
 		}
 	}
-	c := &a.calls[at]
+	c := &a.Calls[at]
 	if c.ID == "" {
 		c.ID = piece.ID
 	}
 	if piece.Function.Name != c.Name { // some servers repeat the whole name
 		c.Name += piece.Function.Name
 	}
-	a.args[at] = append(a.args[at], piece.Function.Arguments...)
+	a.Args[at] = append(a.Args[at], piece.Function.Arguments...)
 	return nil
 }
 
 // find returns the call that a piece continues.
 func (a *assembler) find(piece sdk.ToolCall) (at int, known bool) {
-	at = len(a.calls) - 1
+	at = len(a.Calls) - 1
 	known = at >= 0
 	if piece.Index != nil {
 		at, known = a.byIndex[*piece.Index]
@@ -62,7 +61,7 @@ func (a *assembler) find(piece sdk.ToolCall) (at int, known bool) {
 	if !known {
 		return 0, false
 	}
-	last := a.calls[at]
+	last := a.Calls[at]
 	switch {
 	case piece.Function.Name == "":
 		return at, true
@@ -74,30 +73,10 @@ func (a *assembler) find(piece sdk.ToolCall) (at int, known bool) {
 
 // half reports whether a call's arguments are not complete.
 func (a *assembler) half() bool {
-	for _, args := range a.args {
+	for _, args := range a.Args {
 		if len(args) > 0 && !json.Valid(args) {
 			return true
 		}
 	}
 	return false
-}
-
-// finish returns the calls, each with an id that is in no other call of the
-// chat: missing, repeated and impossible ids are replaced. Names and arguments
-// stay as the model wrote them.
-func (a *assembler) finish(seed string, chat []llm.Message) []claybot.ToolCall {
-	if len(a.calls) == 0 {
-		return nil
-	}
-	used := map[string]bool{}
-	for _, m := range chat {
-		for _, c := range m.Calls {
-			used[c.ID] = true
-		}
-	}
-	for i := range a.calls {
-		a.calls[i].ID = llm.RepairCallID(a.calls[i].ID, seed, used)
-		a.calls[i].Args = string(a.args[i])
-	}
-	return a.calls
 }

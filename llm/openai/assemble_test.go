@@ -8,6 +8,7 @@ import (
 	sdk "github.com/sashabaranov/go-openai"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 func assemble(t *testing.T, pieces string) []claybot.ToolCall {
@@ -16,13 +17,13 @@ func assemble(t *testing.T, pieces string) []claybot.ToolCall {
 	if err := json.Unmarshal([]byte(pieces), &in); err != nil {
 		t.Fatal(err)
 	}
-	var a assembler
+	a := assembler{Answer: new(provider.Answer)}
 	for _, p := range in {
 		if err := a.add(p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return a.finish("seed", nil)
+	return a.Finish("seed", nil)
 }
 
 func TestAssemble(t *testing.T) {
@@ -92,13 +93,13 @@ func TestDerivedIDsAreStable(t *testing.T) {
 }
 
 func TestTooManyCalls(t *testing.T) {
-	var a assembler
+	a := assembler{Answer: new(provider.Answer)}
 	var err error
 	for i := 0; err == nil && i < 2*maxCalls; i++ {
 		err = a.add(sdk.ToolCall{Index: &i})
 	}
-	if err == nil || len(a.calls) != maxCalls {
-		t.Errorf("%d calls, %v", len(a.calls), err)
+	if err == nil || len(a.Calls) != maxCalls {
+		t.Errorf("%d calls, %v", len(a.Calls), err)
 	}
 }
 
@@ -110,7 +111,7 @@ func FuzzAssemble(f *testing.F) {
 		if json.Unmarshal(in, &pieces) != nil {
 			t.Skip()
 		}
-		var a assembler
+		a := assembler{Answer: new(provider.Answer)}
 		want := 0
 		for _, p := range pieces {
 			if a.add(p) != nil {
@@ -120,7 +121,7 @@ func FuzzAssemble(f *testing.F) {
 		}
 		ids := map[string]bool{}
 		got := 0
-		for _, c := range a.finish("seed", nil) {
+		for _, c := range a.Finish("seed", nil) {
 			if c.ID == "" || len(c.ID) > 40 || ids[c.ID] {
 				t.Fatalf("call id %q", c.ID)
 			}

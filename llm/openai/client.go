@@ -1,34 +1,29 @@
 // Package openai speaks to every server that has OpenAI's chat completions API:
 // OpenAI itself, OpenRouter, Ollama, vLLM and many others.
 //
-// It guarantees that an answer is complete: a stream that was cut, an answer
-// that is no event stream and half a tool call are errors, never a shorter
-// success. A call always ends, within the limits of time and size that Timeouts
-// and llm.MaxAnswer state. Redirects to other hosts are not
-// followed. No key, URL or provider body reaches an error or a log line.
+// It guarantees what package provider does, and that half a tool call is an error.
 //
 // Only main and tests import it; others know it as an llm.Model.
 package openai
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 // DefaultBaseURL is where OpenAI itself answers.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
 // Timeouts bound the phases of a call. Zero fields mean the default.
-type Timeouts = llm.Timeouts
+type Timeouts = provider.Timeouts
 
 // A Fallback says whether the system prompt is sent a second time, as the first
 // message of the user, for servers and models that ignore the system role.
@@ -53,7 +48,7 @@ type Config struct {
 	MaxTokens      int64 // bound of an answer where the request sets none; not sent when 0
 
 	Timeouts Timeouts
-	HTTP     http.RoundTripper // llm.NewTransport() when nil
+	HTTP     http.RoundTripper // provider.NewTransport() when nil
 	Log      *slog.Logger      // discards when nil
 }
 
@@ -62,7 +57,7 @@ func (c Config) Validate() error {
 	if c.Model == "" {
 		return errors.New("model is not set")
 	}
-	if _, err := llm.Endpoint(cmp.Or(c.BaseURL, DefaultBaseURL), chatPath); err != nil {
+	if _, err := provider.Endpoint(cmp.Or(c.BaseURL, DefaultBaseURL), chatPath); err != nil {
 		return err
 	}
 	switch c.SystemFallback {
@@ -74,74 +69,56 @@ func (c Config) Validate() error {
 
 // A Client is an llm.Model. It may be used by any number of goroutines.
 type Client struct {
-	cfg      Config
-	caller   *llm.Caller
-	valid    bool // the base URL is usable
-	fallback bool
-	log      *slog.Logger
-	tools    toolsCache
-	refused  atomic.Uint32 // optional fields that the server does not accept
+	*provider.Client
+	api *api
 }
 
-var _ llm.Model = (*Client)(nil)
+// An api is a provider.API.
+type api struct {
+	cfg      Config
+	ours     bool // OpenAI itself answers
+	fallback bool
+	tools    toolsCache
+}
 
 // New returns a client. It does not connect; a configuration that Validate
 // refuses makes every call fail.
 func New(cfg Config) *Client {
-	if cfg.BaseURL == "" {
-		cfg.BaseURL = DefaultBaseURL
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
+	a, address := &api{cfg: cfg}, ""
+	if u, err := provider.Endpoint(cfg.BaseURL, chatPath); err == nil {
+		address = u.String()
+		a.ours = strings.HasPrefix(address, DefaultBaseURL)
+		a.fallback = cfg.SystemFallback == FallbackAlways || cfg.SystemFallback != FallbackNever && !honoursSystem(u.Hostname())
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	c := &Client{cfg: cfg, log: cfg.Log}
-	address := ""
-	if u, err := llm.Endpoint(cfg.BaseURL, chatPath); err == nil {
-		address, c.valid = u.String(), true
-		c.fallback = cfg.SystemFallback == FallbackAlways || cfg.SystemFallback != FallbackNever && !honoursSystem(u.Hostname())
-	}
-	c.caller = llm.NewCaller(address, cfg.Timeouts, cfg.HTTP, llm.NewRedactor(cfg.Key, cfg.Headers))
-	return c
+	return &Client{api: a, Client: provider.New(provider.Config{
+		URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
+	}, a)}
 }
 
 const chatPath = "/chat/completions"
 
-// CloseIdleConnections closes the connections that no call uses.
-func (c *Client) CloseIdleConnections() { c.caller.CloseIdleConnections() }
+// Authorize implements provider.API.
+func (a *api) Authorize(h http.Header) {
+	if a.cfg.Key != "" {
+		h.Set("Authorization", "Bearer "+a.cfg.Key)
+	}
+}
 
-// Chat asks the model once and returns its complete answer; llm.Retried asks
-// again. Only a request that the server refuses for an optional field is
-// repeated without it. The error of a call that ctx ended also wraps the cause
-// of ctx.
-func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
-	if !c.valid || c.cfg.Model == "" {
-		return llm.Response{}, llm.Failed(llm.Permanent, "the base URL or the model's name is not set properly")
+// NoStream implements provider.API.
+func (a *api) NoStream(kind string, body []byte) *provider.Failure {
+	switch {
+	case kind == "application/json" && bytes.Contains(body, []byte(`"choices"`)):
+		return provider.Failed(llm.Transient, "the server ignores \"stream\": it sent its answer as one JSON object")
+	case kind == "application/json" && bytes.Contains(body, []byte(`"error"`)):
+		return provider.Said(a.Problem(0, body))
 	}
-	step, cancel := c.caller.Within(ctx)
-	defer cancel()
-	var once uint32 // left out of this call only
-	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Images) > 0 }) {
-		once = fieldImages
-	}
-	for {
-		without := c.refused.Load() | once
-		resp, fail := c.attempt(step, r, without)
-		if fail == nil {
-			return resp, nil
-		}
-		if ctx.Err() != nil {
-			return c.spent(fail), fmt.Errorf("%w: %w", fail.Error, context.Cause(ctx))
-		}
-		if (fail.refused|fail.once)&^without == 0 {
-			return c.spent(fail), fail.Error
-		}
-		once |= fail.once
-		if always := fail.refused &^ without; always != 0 {
-			c.refused.Or(always)
-			c.log.Info("model server refuses an optional field; going on without it",
-				"model", c.cfg.Model, "error", fail.Text)
-		}
-	}
+	return nil
+}
+
+// Begin implements provider.API.
+func (a *api) Begin() provider.Stream {
+	return &stream{assembler: assembler{Answer: new(provider.Answer)}, api: a}
 }
 
 // honoursSystem reports providers that are known to honour the system role.

@@ -20,6 +20,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 const fakeKey = "sk-fake-0123456789-not-a-key"
@@ -83,7 +84,7 @@ func TestBaseURLs(t *testing.T) {
 		"https://x.example/v1?version=2":     "https://x.example/v1/chat/completions?version=2",
 		"https://x.example/chat/completions": "https://x.example/chat/completions",
 	} {
-		if got := New(Config{BaseURL: base, Model: "m"}).caller.URL; got != want {
+		if got := New(Config{BaseURL: base, Model: "m"}).URL; got != want {
 			t.Errorf("%q: got %q, want %q", base, got, want)
 		}
 	}
@@ -191,7 +192,7 @@ func TestSystemFallback(t *testing.T) {
 		{"http://127.0.0.1:1/v1", FallbackNever, 0},
 	} {
 		c := New(Config{BaseURL: tt.base, Model: "m", SystemFallback: tt.mode})
-		body, err := c.encode(llm.Request{System: "be kind", Messages: []llm.Message{imported, question}}, 0)
+		body, err := c.api.Encode(llm.Request{System: "be kind", Messages: []llm.Message{imported, question}}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +297,7 @@ func TestSecrets(t *testing.T) {
 	if !strings.Contains(err.Error(), "key") {
 		t.Errorf("got %v, want a sentence about the key", err)
 	}
-	c.cfg.Key = "another"
+	c.api.cfg.Key = "another"
 	_, err = c.Chat(t.Context(), ask("x"))
 	checkClean(t, err, log.String())
 	var e *llm.Error
@@ -330,7 +331,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		dial, stop := s.Pipe()
 		defer stop()
 		dials := 0
-		tr := llm.NewTransport()
+		tr := provider.NewTransport()
 		tr.Proxy = nil
 		tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dials++
@@ -395,7 +396,7 @@ func transcript(t testing.TB, reply openaitest.Reply) []byte {
 	t.Helper()
 	s := openaitest.New(openaitest.Config{Reply: func(openaitest.Request) openaitest.Reply { return reply }})
 	c := New(Config{Model: "m"})
-	body, err := c.encode(ask("x"), 0)
+	body, err := c.api.Encode(ask("x"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

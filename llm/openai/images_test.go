@@ -76,8 +76,8 @@ func TestImagesAreLearnedFromImages(t *testing.T) {
 	s, c := serve(t, openaitest.Config{Reply: func(openaitest.Request) openaitest.Reply {
 		return openaitest.Reply{Fault: openaitest.FaultBadRequest}
 	}}, Config{})
-	if _, err := c.Chat(t.Context(), ask("x")); err == nil || c.refused.Load() != 0 || s.Calls() != 1 {
-		t.Errorf("got %v after %d calls, learned %b", err, s.Calls(), c.refused.Load())
+	if _, err := c.Chat(t.Context(), ask("x")); err == nil || c.Refused() != 0 || s.Calls() != 1 {
+		t.Errorf("got %v after %d calls, learned %b", err, s.Calls(), c.Refused())
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 // A problem is what a server says went wrong, from whichever of the many
@@ -90,19 +90,18 @@ var contextSigns = []string{
 
 var quotaSigns = []string{"insufficient_quota", "billing_hard_limit", "billing_not_active"}
 
-// class says what can be done about a problem.
-func (p *problem) class() llm.Class {
-	switch s := p.status; {
-	case p.has(quotaSigns...):
-		return llm.Permanent
-	case s == http.StatusTooManyRequests:
-		return llm.Rate
-	case s >= 400 && p.has(contextSigns...):
-		return llm.Context
-	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s >= 500:
-		return llm.Transient
+// Problem implements provider.API.
+func (a *api) Problem(status int, body []byte) provider.Problem {
+	p := parseProblem(status, body)
+	if status == 0 {
+		p.inStream()
 	}
-	return llm.Permanent
+	out := provider.Problem{
+		Status: p.status, Message: p.message, KeyName: "OPENAI_API_KEY",
+		Account: p.account(), Quota: p.has(quotaSigns...), TooLong: p.status >= 400 && p.has(contextSigns...),
+	}
+	out.Refused, out.Once = p.refused()
+	return out
 }
 
 func (p *problem) has(signs ...string) bool {
@@ -169,27 +168,4 @@ func (p *problem) refused() (always, once uint32) {
 		}
 	}
 	return always, once
-}
-
-// sentence is what the operator reads before the provider's own words.
-func (p *problem) sentence() string {
-	switch s := p.status; {
-	case p.class() == llm.Context:
-		return "the conversation is too long for the model"
-	case p.has(quotaSigns...):
-		return "the account's quota is used up"
-	case s == http.StatusTooManyRequests:
-		return "the provider limits the rate of requests"
-	case s == http.StatusUnauthorized:
-		return "the provider refuses the key; check OPENAI_API_KEY"
-	case s == http.StatusForbidden:
-		return "the provider refuses access"
-	case s == http.StatusNotFound:
-		return "the provider does not know the model or the address; check the model's name and the base URL"
-	case s >= 500:
-		return "the provider failed"
-	case s >= 300 && s < 400:
-		return "the provider redirects in a way that is not followed; check the base URL"
-	}
-	return "the provider refuses the request"
 }

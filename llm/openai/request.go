@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 
 	sdk "github.com/sashabaranov/go-openai"
@@ -53,10 +52,10 @@ type (
 	}
 )
 
-// encode returns the body of a request without the given optional fields.
-func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
+// Encode implements provider.API.
+func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	req := wireRequest{
-		Model:    c.cfg.Model,
+		Model:    a.cfg.Model,
 		Stream:   true,
 		Messages: make([]wireMessage, 0, len(r.Messages)+2),
 	}
@@ -66,10 +65,10 @@ func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
 	if without&fieldUser == 0 {
 		req.User = string(r.Agent)
 	}
-	if limit := cmp.Or(max(r.MaxTokens, 0), c.cfg.MaxTokens); limit > 0 {
+	if limit := cmp.Or(max(r.MaxTokens, 0), a.cfg.MaxTokens); limit > 0 {
 		// OpenAI's newer models refuse the old name, most other servers do
 		// not know the new one.
-		if strings.HasPrefix(c.caller.URL, DefaultBaseURL) {
+		if a.ours {
 			req.MaxCompletionTokens = limit
 		} else {
 			req.MaxTokens = limit
@@ -78,12 +77,12 @@ func (c *Client) encode(r llm.Request, without uint32) ([]byte, error) {
 	if r.System != "" {
 		req.Messages = append(req.Messages, wireMessage{Role: llm.RoleSystem, Content: r.System})
 	}
-	req.Messages = appendChat(req.Messages, withFallback(r, c.fallback), without&fieldImages == 0)
+	req.Messages = appendChat(req.Messages, withFallback(r, a.fallback), without&fieldImages == 0)
 	body, err := json.Marshal(req)
 	if err != nil || len(r.Tools) == 0 {
 		return body, err
 	}
-	tools, err := c.tools.encode(r.Tools)
+	tools, err := a.tools.encode(r.Tools)
 	if err != nil {
 		return nil, err
 	}

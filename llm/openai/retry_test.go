@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 // inBubble runs fn with an emulator and a client that are connected in memory,
@@ -24,7 +25,7 @@ func inBubble(t *testing.T, fn func(t *testing.T, s *openaitest.Server, c llm.Mo
 	synctest.Test(t, func(t *testing.T) {
 		s := openaitest.New(openaitest.Config{})
 		dial, stop := s.Pipe()
-		tr := llm.NewTransport()
+		tr := provider.NewTransport()
 		tr.Proxy = nil
 		tr.DialContext = dial
 		c := New(Config{BaseURL: "http://model.invalid/v1", Model: "m", HTTP: tr})
@@ -235,7 +236,7 @@ func TestForms(t *testing.T) {
 
 // Answers without end are ended by their size, in bounded memory.
 func TestGiants(t *testing.T) {
-	for fault, want := range map[openaitest.Fault]error{openaitest.FaultGiantLine: llm.ErrLineTooLong, openaitest.FaultEndless: llm.ErrTooLarge} {
+	for fault, want := range map[openaitest.Fault]error{openaitest.FaultGiantLine: provider.ErrLineTooLong, openaitest.FaultEndless: provider.ErrTooLarge} {
 		t.Run(string(fault), func(t *testing.T) {
 			s, c := serve(t, openaitest.Config{}, Config{})
 			s.Script(openaitest.Reply{Fault: fault})

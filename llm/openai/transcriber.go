@@ -17,6 +17,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 // DefaultTranscriber is the model that a Transcriber asks for when none is set.
@@ -31,16 +32,16 @@ type TranscriberConfig struct {
 	Key      string // sent as bearer token; none when empty
 	Model    string // DefaultTranscriber
 	Headers  map[string]string
-	Timeouts llm.Timeouts
-	HTTP     http.RoundTripper // llm.NewTransport() when nil
+	Timeouts provider.Timeouts
+	HTTP     http.RoundTripper // provider.NewTransport() when nil
 	Log      *slog.Logger      // discards when nil
 }
 
 // A Transcriber is an llm.Transcriber that uses OpenAI's API or one like it. It
 // tries again as llm.Retried does.
 type Transcriber struct {
-	c     *Client
-	valid bool
+	cfg TranscriberConfig
+	*provider.Client
 }
 
 var _ llm.Transcriber = (*Transcriber)(nil)
@@ -48,30 +49,25 @@ var _ llm.Transcriber = (*Transcriber)(nil)
 // NewTranscriber returns a transcriber. It does not connect; with an unusable
 // base URL every call fails.
 func NewTranscriber(cfg TranscriberConfig) *Transcriber {
+	cfg.Model, cfg.BaseURL = cmp.Or(cfg.Model, DefaultTranscriber), cmp.Or(cfg.BaseURL, DefaultBaseURL)
+	address := ""
+	if u, err := provider.Endpoint(cfg.BaseURL, speechPath); err == nil {
+		address = u.String()
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	address := ""
-	u, err := llm.Endpoint(cmp.Or(cfg.BaseURL, DefaultBaseURL), speechPath)
-	if err == nil {
-		address = u.String()
-	}
-	return &Transcriber{valid: err == nil, c: &Client{
-		cfg:    Config{Key: cfg.Key, Headers: cfg.Headers, Model: cmp.Or(cfg.Model, DefaultTranscriber)},
-		caller: llm.NewCaller(address, cfg.Timeouts, cfg.HTTP, llm.NewRedactor(cfg.Key, cfg.Headers)),
-		log:    cfg.Log,
-	}}
+	return &Transcriber{cfg: cfg, Client: provider.New(provider.Config{
+		URL: address, Key: cfg.Key, Headers: cfg.Headers, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP,
+	}, &api{cfg: Config{Key: cfg.Key}})}
 }
-
-// CloseIdleConnections closes the connections that no call uses.
-func (t *Transcriber) CloseIdleConnections() { t.c.CloseIdleConnections() }
 
 // Transcribe returns what is said in audio: mp3, mp4, m4a, ogg, wav, webm or
 // flac of at most llm.MaxAudio bytes.
 func (t *Transcriber) Transcribe(ctx context.Context, name, mime string, audio []byte) (llm.Speech, error) {
 	ending, ok := ending(name, mime)
 	switch {
-	case !t.valid:
+	case t.URL == "":
 		return llm.Speech{}, llm.Failed(llm.Permanent, "the base URL of the transcription is not set properly")
 	case len(audio) == 0:
 		return llm.Speech{}, llm.Failed(llm.Permanent, "the recording is empty")
@@ -80,8 +76,8 @@ func (t *Transcriber) Transcribe(ctx context.Context, name, mime string, audio [
 	case !ok:
 		return llm.Speech{}, llm.Failed(llm.Permanent, "recordings of this form cannot be transcribed")
 	}
-	speech := spoken{t.c, "audio." + ending, audio}
-	resp, err := llm.Retried(speech, llm.Retries{Route: "transcription", Log: t.c.log}).Chat(ctx, llm.Request{})
+	speech := spoken{t, "audio." + ending, audio}
+	resp, err := llm.Retried(speech, llm.Retries{Route: "transcription", Log: t.cfg.Log}).Chat(ctx, llm.Request{})
 	if err != nil {
 		return llm.Speech{}, err
 	}
@@ -110,7 +106,7 @@ func ending(name, kind string) (string, bool) {
 
 // A spoken is a model whose answer is what is said in a recording.
 type spoken struct {
-	c     *Client
+	*Transcriber
 	name  string
 	audio []byte
 }
@@ -121,16 +117,13 @@ func (s spoken) Chat(ctx context.Context, _ llm.Request) (llm.Response, error) {
 	if err != nil {
 		return llm.Response{}, llm.Failed(llm.Permanent, "the request cannot be encoded")
 	}
-	step, cancel := s.c.caller.Within(ctx)
+	step, cancel := s.Within(ctx)
 	defer cancel()
-	x, broken := s.c.caller.Post(step, body, s.c.header(kind, "application/json"))
+	x, broken := s.Do(step, body, kind, "application/json")
 	if broken != nil {
 		return llm.Response{}, broken
 	}
 	defer x.Close()
-	if x.Status() != http.StatusOK {
-		return llm.Response{}, s.c.refusal(x).Error
-	}
 	text, err := io.ReadAll(io.LimitReader(x, 1<<20)) // hours of speech
 	if err != nil {
 		return llm.Response{}, x.Broken(err)
@@ -147,7 +140,7 @@ func (s spoken) form() (body []byte, kind string, err error) {
 	if err == nil {
 		_, err = file.Write(s.audio)
 	}
-	err = errors.Join(err, w.WriteField("model", s.c.cfg.Model), w.WriteField("response_format", "json"), w.Close())
+	err = errors.Join(err, w.WriteField("model", s.cfg.Model), w.WriteField("response_format", "json"), w.Close())
 	return b.Bytes(), w.FormDataContentType(), err
 }
 
@@ -164,7 +157,7 @@ func (s spoken) answer(body []byte) (llm.Response, error) {
 		return llm.Response{}, llm.Failed(llm.Transient, "the server sent no transcription; check the base URL")
 	}
 	return llm.Response{
-		Text: strings.TrimSpace(strings.ToValidUTF8(*out.Text, "\uFFFD")), Model: cmp.Or(out.Model, s.c.cfg.Model), Stop: llm.StopEnd,
+		Text: strings.TrimSpace(strings.ToValidUTF8(*out.Text, "\uFFFD")), Model: cmp.Or(out.Model, s.cfg.Model), Stop: llm.StopEnd,
 		Usage: claybot.Usage{Input: max(out.Usage.Input, 0), Output: max(out.Usage.Output, 0), LLMCalls: 1, Unpriced: 1},
 	}, nil
 }

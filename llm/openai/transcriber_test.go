@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/llm/provider"
 )
 
 // hearing runs fn with an emulator and a transcriber in simulated time.
@@ -20,7 +21,7 @@ func hearing(t *testing.T, fn func(t *testing.T, s *openaitest.Server, c *Transc
 	synctest.Test(t, func(t *testing.T) {
 		s := openaitest.New(openaitest.Config{Key: fakeKey})
 		dial, stop := s.Pipe()
-		tr := llm.NewTransport()
+		tr := provider.NewTransport()
 		tr.Proxy, tr.DialContext = nil, dial
 		c := NewTranscriber(TranscriberConfig{BaseURL: "http://model.invalid/v1", Key: fakeKey, HTTP: tr})
 		fn(t, s, c)

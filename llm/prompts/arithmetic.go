@@ -2,24 +2,21 @@ package prompts
 
 import (
 	"math"
-
-	"github.com/nikolalohinski/gonja/v2/nodes"
-	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-func (r *renderer) unary(n *nodes.UnaryExpression) any {
-	v := r.eval(n.Term)
+func (r *renderer) sign(n *signed) any {
+	v := r.eval(n.of)
 	switch x := v.(type) {
 	case *undefined:
 		r.report(x)
 		return x
 	case int64:
-		if n.Negative {
+		if n.minus {
 			return r.whole(-x, x != math.MinInt64)
 		}
 		return x
 	case float64:
-		if n.Negative {
+		if n.minus {
 			return -x
 		}
 		return x
@@ -28,28 +25,28 @@ func (r *renderer) unary(n *nodes.UnaryExpression) any {
 	return nil
 }
 
-func (r *renderer) binary(n *nodes.BinaryExpression) any {
-	left := r.eval(n.Left)
-	op := n.Operator.Token.Type
+func (r *renderer) binary(n *binary) any {
+	left := r.eval(n.left)
+	op := n.op
 	switch op {
-	case tokens.And:
+	case "and":
 		if !r.truth(left) {
 			return left
 		}
-		return r.eval(n.Right)
-	case tokens.Or:
+		return r.eval(n.right)
+	case "or":
 		if r.truth(left) {
 			return left
 		}
-		return r.eval(n.Right)
+		return r.eval(n.right)
 	}
-	right := r.eval(n.Right)
+	right := r.eval(n.right)
 	switch op {
-	case tokens.Equals:
+	case "==":
 		return r.equal(left, right)
-	case tokens.Ne:
+	case "!=":
 		return !r.equal(left, right)
-	case tokens.Tilde:
+	case "~":
 		return r.join(r.text(left), r.text(right))
 	}
 	for _, v := range [...]any{left, right} {
@@ -62,21 +59,21 @@ func (r *renderer) binary(n *nodes.BinaryExpression) any {
 		}
 	}
 	switch op {
-	case tokens.LowerThan:
+	case "<":
 		return r.compare(left, right) < 0
-	case tokens.LowerThanOrEqual:
+	case "<=":
 		return r.compare(left, right) <= 0
-	case tokens.GreaterThan:
+	case ">":
 		return r.compare(left, right) > 0
-	case tokens.GreaterThanOrEqual:
+	case ">=":
 		return r.compare(left, right) >= 0
 	}
 	return r.calculate(op, left, right)
 }
 
-func ordering(op tokens.Type) bool {
+func ordering(op string) bool {
 	switch op {
-	case tokens.LowerThan, tokens.LowerThanOrEqual, tokens.GreaterThan, tokens.GreaterThanOrEqual:
+	case "<", "<=", ">", ">=":
 		return true
 	}
 	return false
@@ -89,8 +86,8 @@ func (r *renderer) join(a, b string) string {
 	return s.String()
 }
 
-func (r *renderer) calculate(op tokens.Type, left, right any) any {
-	if op == tokens.Addition {
+func (r *renderer) calculate(op string, left, right any) any {
+	if op == "+" {
 		if a, ok := left.(string); ok {
 			if b, ok := right.(string); ok {
 				return r.join(a, b)
@@ -108,7 +105,7 @@ func (r *renderer) calculate(op tokens.Type, left, right any) any {
 	}
 	a, whole := left.(int64)
 	b, both := right.(int64)
-	if whole && both && (op != tokens.Power || b >= 0) {
+	if whole && both && (op != "**" || b >= 0) {
 		return r.integers(op, a, b)
 	}
 	return r.floats(op, asFloat(left), asFloat(right))
@@ -122,15 +119,15 @@ func (r *renderer) whole(x int64, fits bool) int64 {
 	return x
 }
 
-func (r *renderer) integers(op tokens.Type, a, b int64) any {
+func (r *renderer) integers(op string, a, b int64) any {
 	switch op {
-	case tokens.Addition:
+	case "+":
 		return r.whole(a+b, (a+b > a) == (b > 0))
-	case tokens.Subtraction:
+	case "-":
 		return r.whole(a-b, (a-b < a) == (b > 0))
-	case tokens.Multiply:
+	case "*":
 		return r.times(a, b)
-	case tokens.Power:
+	case "**":
 		result := int64(1)
 		for ; b > 0 && result != 0 && !(a == 1); b-- {
 			if a == -1 {
@@ -144,9 +141,9 @@ func (r *renderer) integers(op tokens.Type, a, b int64) any {
 		stop(r.line, "a number is divided by 0")
 	}
 	switch op {
-	case tokens.Division:
+	case "/":
 		return float64(a) / float64(b)
-	case tokens.FloorDivision:
+	case "//":
 		q := r.whole(a/b, a != math.MinInt64 || b != -1)
 		if a%b != 0 && (a < 0) != (b < 0) {
 			q-- // down, not towards 0
@@ -169,24 +166,24 @@ func (r *renderer) times(a, b int64) int64 {
 	return r.whole(x, x/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64))
 }
 
-func (r *renderer) floats(op tokens.Type, a, b float64) any {
+func (r *renderer) floats(op string, a, b float64) any {
 	switch op {
-	case tokens.Addition:
+	case "+":
 		return a + b
-	case tokens.Subtraction:
+	case "-":
 		return a - b
-	case tokens.Multiply:
+	case "*":
 		return a * b
-	case tokens.Power:
+	case "**":
 		return math.Pow(a, b)
 	}
 	if b == 0 {
 		stop(r.line, "a number is divided by 0")
 	}
 	switch op {
-	case tokens.Division:
+	case "/":
 		return a / b
-	case tokens.FloorDivision:
+	case "//":
 		return math.Floor(a / b)
 	default:
 		m := math.Mod(a, b)

@@ -3,72 +3,51 @@ package prompts
 import (
 	"maps"
 	"slices"
-
-	"github.com/nikolalohinski/gonja/v2/nodes"
 )
 
-// eval is the value of a checked expression.
-func (r *renderer) eval(e nodes.Node) any {
+// eval is the value of an expression.
+func (r *renderer) eval(e expr) any {
 	r.spend(1)
 	switch n := e.(type) {
-	case *nodes.None:
-		return nil
-	case *nodes.Bool:
-		return n.Val
-	case *nodes.Integer:
-		r.line = n.Location.Line
-		return int64(n.Val)
-	case *nodes.Float:
-		r.line = n.Location.Line
-		return n.Val
-	case *nodes.String:
-		r.line = n.Location.Line
-		return n.Val
-	case *nodes.Name:
-		r.line = n.Name.Line
+	case *literal:
+		r.line = n.line
+		return n.value
+	case *name:
+		r.line = n.line
 		return r.lookup(n)
-	case *nodes.List:
-		return r.evalAll(n.Val)
-	case *nodes.Tuple:
-		return r.evalAll(n.Val)
-	case *nodes.Dict:
+	case *list:
+		return r.evalAll(n.items)
+	case *object:
 		return r.object(n)
-	case *nodes.GetAttribute:
-		if n.Attribute == "" {
-			return r.get(n, r.eval(n.Node), int64(n.Index))
-		}
-		return r.get(n, r.eval(n.Node), n.Attribute)
-	case *nodes.GetItem:
-		return r.get(n, r.eval(n.Node), r.eval(n.Arg))
-	case *nodes.GetSlice:
+	case *get:
+		return r.get(n, r.eval(n.of), r.eval(n.key))
+	case *slice:
 		return r.slice(n)
-	case *nodes.Negation:
-		return !r.truth(r.eval(n.Term))
-	case *nodes.UnaryExpression:
-		return r.unary(n)
-	case *nodes.BinaryExpression:
+	case *negation:
+		return !r.truth(r.eval(n.of))
+	case *signed:
+		return r.sign(n)
+	case *binary:
 		return r.binary(n)
-	case *nodes.Call:
-		return r.call(n)
-	case *nodes.TestExpression:
-		v := r.eval(n.Expression)
+	case *numbers:
+		return r.numbers(n)
+	case *pairs:
+		return r.entries(n)
+	case *trial:
+		v := r.eval(n.of)
 		var with any
-		if len(n.Test.Args) > 0 {
-			with = r.eval(n.Test.Args[0])
+		if n.with != nil {
+			with = r.eval(n.with)
 		}
-		return r.test(n.Test.Name, v, with)
-	case *nodes.FilteredExpression:
-		v := r.eval(n.Expression)
-		for _, f := range n.Filters {
-			v = r.filter(f, v)
-		}
-		return v
+		return r.test(n.name, v, with)
+	case *filtered:
+		return r.filter(n, r.eval(n.of))
 	}
-	stop(r.line, "an expression cannot be read") // unreachable: the checker refused it
+	stop(r.line, "an expression cannot be read") // unreachable
 	return nil
 }
 
-func (r *renderer) evalAll(list []nodes.Expression) []any {
+func (r *renderer) evalAll(list []expr) []any {
 	values := make([]any, len(list))
 	for i, e := range list {
 		values[i] = r.eval(e)
@@ -76,21 +55,21 @@ func (r *renderer) evalAll(list []nodes.Expression) []any {
 	return values
 }
 
-func (r *renderer) object(n *nodes.Dict) any {
-	m := make(map[string]any, len(n.Pairs))
-	for _, p := range n.Pairs {
-		key, ok := r.eval(p.Key).(string)
+func (r *renderer) object(n *object) any {
+	m := make(map[string]any, len(n.keys))
+	for i, e := range n.keys {
+		key, ok := r.eval(e).(string)
 		if !ok {
 			stop(r.line, "the keys of an object must be texts")
 		}
-		m[key] = r.eval(p.Value)
+		m[key] = r.eval(n.values[i])
 	}
 	return m
 }
 
 // lookup finds a name: of the template itself, of the data, of a node.
-func (r *renderer) lookup(n *nodes.Name) any {
-	name := n.Name.Val
+func (r *renderer) lookup(n *name) any {
+	name := n.text
 	for _, names := range slices.Backward(r.scopes) {
 		if v, ok := names[name]; ok {
 			return v
@@ -99,27 +78,27 @@ func (r *renderer) lookup(n *nodes.Name) any {
 	if v, ok := r.root(name); ok {
 		return v
 	}
-	if name == "none" || name == "null" { // gonja knows None and nil
+	if name == "none" || name == "null" {
 		return nil
 	}
 	return r.missing(n)
 }
 
 // missing stands for an expression that is not defined.
-func (r *renderer) missing(e nodes.Node) *undefined {
+func (r *renderer) missing(e expr) *undefined {
 	what := describe(e)
 	r.spend(len(what) / copied)
 	if runes := []rune(what); len(runes) > maxNamed {
 		what = string(runes[:maxNamed]) + "…"
 	}
-	return &undefined{what, lineOf(e, r.line)}
+	return &undefined{what, e.where().line}
 }
 
 // maxNamed is how many characters of an expression a message shows.
 const maxNamed = 120
 
 // get is an attribute or an entry of v.
-func (r *renderer) get(e nodes.Node, v, key any) any {
+func (r *renderer) get(e expr, v, key any) any {
 	switch v := v.(type) {
 	case *undefined:
 		return r.longer(v, key)
@@ -173,8 +152,8 @@ func index(key any, n int) (int, bool) {
 }
 
 // slice is a part of a list or a text, as in Python.
-func (r *renderer) slice(n *nodes.GetSlice) any {
-	v := r.eval(n.Node)
+func (r *renderer) slice(n *slice) any {
+	v := r.eval(n.of)
 	text, isText := v.(string)
 	if _, ok := v.([]any); !ok && !isText {
 		if u, ok := v.(*undefined); ok {
@@ -184,7 +163,7 @@ func (r *renderer) slice(n *nodes.GetSlice) any {
 	}
 	list := r.items(v)
 	length := int64(len(list))
-	step := r.bound(n.Step, 1)
+	step := r.bound(n.step, 1)
 	if step == 0 {
 		stop(r.line, "the step of a part must not be 0")
 	}
@@ -202,11 +181,11 @@ func (r *renderer) slice(n *nodes.GetSlice) any {
 	if step < 0 {
 		from, to = high, low
 	}
-	if n.Start != nil {
-		from = clamp(r.bound(n.Start, from))
+	if n.from != nil {
+		from = clamp(r.bound(n.from, from))
 	}
-	if n.End != nil {
-		to = clamp(r.bound(n.End, to))
+	if n.to != nil {
+		to = clamp(r.bound(n.to, to))
 	}
 	step = min(max(step, -length-1), length+1) // no overflow below
 	part := []any{}
@@ -228,7 +207,7 @@ func (r *renderer) slice(n *nodes.GetSlice) any {
 }
 
 // bound is a number of a slice; otherwise where none is given.
-func (r *renderer) bound(e nodes.Node, otherwise int64) int64 {
+func (r *renderer) bound(e expr, otherwise int64) int64 {
 	if e == nil {
 		return otherwise
 	}
@@ -278,26 +257,27 @@ func (r *renderer) pairs(m map[string]any) []any {
 	return list
 }
 
-// call is one of the two that the checker lets pass.
-func (r *renderer) call(n *nodes.Call) any {
-	if m, ok := n.Func.(*nodes.GetAttribute); ok {
-		switch v := r.eval(m.Node).(type) {
-		case map[string]any:
-			return r.pairs(v)
-		case *undefined:
-			r.report(v)
-		default:
-			stop(r.line, "%s has no items()", kind(v))
-		}
-		return []any{}
+// entries are those of of.items().
+func (r *renderer) entries(n *pairs) any {
+	switch v := r.eval(n.of).(type) {
+	case map[string]any:
+		return r.pairs(v)
+	case *undefined:
+		r.report(v)
+	default:
+		stop(r.line, "%s has no items()", kind(v))
 	}
+	return []any{}
+}
+
+func (r *renderer) numbers(n *numbers) any {
 	bounds := []int64{0, 0, 1}
-	for i, v := range r.evalAll(n.Args) {
+	for i, v := range r.evalAll(n.args) {
 		x, ok := v.(int64)
 		if !ok {
 			stop(r.line, "range needs whole numbers, not %s", kind(v))
 		}
-		if len(n.Args) == 1 {
+		if len(n.args) == 1 {
 			i = 1
 		}
 		bounds[i] = x

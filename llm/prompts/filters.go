@@ -3,13 +3,12 @@ package prompts
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/nikolalohinski/gonja/v2/nodes"
 )
 
 // A filter is what stands behind a |.
@@ -49,41 +48,31 @@ var filters = sync.OnceValue(func() []filter {
 	}
 })
 
-func filterOf(name string) (filter, bool) {
-	for _, f := range filters() {
-		if f.name == name {
-			return f, true
-		}
-	}
-	return filter{}, false
-}
-
-// filterFault says what is wrong with the use of a filter, empty for nothing.
-func filterFault(n *nodes.FilterCall) string {
-	f, ok := filterOf(n.Name)
-	if !ok {
+// filterFor is the filter with a name, and what is wrong with its use; empty for nothing.
+func filterFor(name string, args []expr, named map[string]expr) (f filter, why string) {
+	i := slices.IndexFunc(filters(), func(f filter) bool { return f.name == name })
+	if i < 0 {
 		var known []string
 		for _, f := range filters() {
 			known = append(known, f.name)
 		}
-		return fmt.Sprintf("there is no filter %.40q; there are %s", n.Name, strings.Join(known, ", "))
+		return f, fmt.Sprintf("there is no filter %.40q; there are %s", name, strings.Join(known, ", "))
 	}
-	if len(n.Args) > len(f.params) {
-		return fmt.Sprintf("the filter %s takes at most %d values", f.name, len(f.params))
+	f = filters()[i]
+	if len(args) > len(f.params) {
+		return f, fmt.Sprintf("the filter %s takes at most %d values", f.name, len(f.params))
 	}
-	given := len(n.Args)
-	for name := range n.Kwargs {
-		i := f.param(name)
-		if i < 0 || i < len(n.Args) {
-			return fmt.Sprintf("the filter %s does not take %.40q here", f.name, name)
+	for name := range named {
+		if i := f.param(name); i < len(args) { // -1, too
+			return f, fmt.Sprintf("the filter %s does not take %.40q here", f.name, name)
 		}
 	}
 	for i, p := range f.params {
-		if _, named := n.Kwargs[p.name]; p.required && i >= given && !named {
-			return fmt.Sprintf("the filter %s needs the value %s", f.name, p.name)
+		if p.required && i >= len(args) && named[p.name] == nil {
+			return f, fmt.Sprintf("the filter %s needs the value %s", f.name, p.name)
 		}
 	}
-	return ""
+	return f, ""
 }
 
 func (f filter) param(name string) int {
@@ -95,21 +84,17 @@ func (f filter) param(name string) int {
 	return -1
 }
 
-// filter applies a checked filter to v.
-func (r *renderer) filter(n *nodes.FilterCall, v any) any {
-	f, _ := filterOf(n.Name)
+// filter applies a filter to v.
+func (r *renderer) filter(n *filtered, v any) any {
+	f := n.filter
 	args := make([]any, len(f.params))
 	for i, p := range f.params {
-		args[i] = p.value
-		switch e, named := n.Kwargs[p.name]; {
-		case named:
-			args[i] = r.eval(e)
-		case i < len(n.Args):
-			args[i] = r.eval(n.Args[i])
+		if args[i] = p.value; n.args[i] != nil {
+			args[i] = r.eval(n.args[i])
 		}
 	}
 	r.spend(4)
-	r.line = n.Token.Line
+	r.line = n.line
 	if u, ok := v.(*undefined); ok && f.name != "default" {
 		r.report(u)
 		switch f.name {

@@ -3,68 +3,94 @@ package prompts
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
 // maxNesting bounds how deep brackets and tags stand in each other, and with
 // that the stack of whoever walks them.
 const maxNesting = 64
 
-// A lexer makes the tokens of a template for the parser of gonja. That of gonja
-// itself drops characters that it does not know, line breaks among them, and
-// never comes to an end for some texts.
+// The kinds of tokens beside signs, keywords and the marks of tags, which are their own.
+const (
+	data    = "data" // what stands between tags, without the blanks that these take away
+	word    = "name"
+	quoted  = "text"
+	whole   = "whole number"
+	decimal = "decimal number"
+	ended   = "end"
+)
+
+// A token is one word of a template.
+type token struct {
+	kind, text string
+	line       int
+}
+
+// A lexer makes the tokens of a template.
 type lexer struct {
-	text string // in UTF-8; lines end with \n
-	pos  int
-	list []*tokens.Token
-	open []byte // brackets that are to be closed, innermost last
+	input string // in UTF-8; lines end with \n
+	pos   int
+	list  []token
+	open  []byte // brackets that are to be closed, innermost last
+	trim  bool   // the last tag takes away the blanks behind it
 
 	line, counted int // line of the byte counted
 }
 
 // lex reads a whole text. It panics with an *Error.
-func lex(text string) []*tokens.Token {
-	l := &lexer{text: text, line: 1}
-	for l.pos < len(text) {
+func lex(input string) []token {
+	l := &lexer{input: input, line: 1}
+	for l.pos < len(input) {
 		begin := l.pos
-		for l.pos < len(text) && !tagged(text[l.pos:min(l.pos+2, len(text))]) {
+		for l.pos < len(input) && !tagged(input[l.pos:min(l.pos+2, len(input))]) {
 			l.pos++
-			if next := strings.IndexByte(text[l.pos:], '{'); next >= 0 {
+			if next := strings.IndexByte(input[l.pos:], '{'); next >= 0 {
 				l.pos += next
 			} else {
-				l.pos = len(text)
+				l.pos = len(input)
 			}
 		}
-		if l.pos > begin {
-			l.emit(tokens.Data, begin, text[begin:l.pos])
-		}
+		l.data(begin)
 		switch {
 		case l.at("{{"):
-			l.expression(tokens.VariableBegin, "{{", tokens.VariableEnd, "}}", "-")
+			l.expression("{{", "}}", "-")
 		case l.at("{%"):
 			l.tag()
 		case l.at("{#"):
 			l.comment()
 		}
 	}
-	l.emit(tokens.EOF, len(text), "")
+	l.emit(ended, len(input), "")
 	return l.list
 }
 
-func (l *lexer) at(s string) bool { return strings.HasPrefix(l.text[l.pos:], s) }
+// data emits what stands from begin up to here, before a tag or the end.
+func (l *lexer) data(begin int) {
+	text := l.input[begin:l.pos]
+	if l.trim {
+		text = strings.TrimLeft(text, " \n\t")
+	}
+	if rest := l.input[l.pos:]; len(rest) > 2 && rest[2] == '-' {
+		text = strings.TrimRight(text, " \n\t")
+	}
+	if text != "" {
+		l.emit(data, begin, text)
+	}
+}
+
+func (l *lexer) at(s string) bool { return strings.HasPrefix(l.input[l.pos:], s) }
 
 // emit adds a token that begins at a byte which is not before the last one.
-func (l *lexer) emit(kind tokens.Type, at int, value string) {
-	l.list = append(l.list, &tokens.Token{Type: kind, Val: value, Pos: at, Line: l.lineOf(at)})
+func (l *lexer) emit(kind string, at int, text string) {
+	l.list = append(l.list, token{kind, text, l.lineOf(at)})
 }
 
 func (l *lexer) lineOf(at int) int {
-	l.line += strings.Count(l.text[l.counted:at], "\n")
+	l.line += strings.Count(l.input[l.counted:at], "\n")
 	l.counted = at
 	return l.line
 }
@@ -75,7 +101,7 @@ func (l *lexer) fail(at int, format string, args ...any) {
 
 // control takes one of the signs that a tag may have for the blanks around it.
 func (l *lexer) control(signs string) {
-	if l.pos < len(l.text) && strings.IndexByte(signs, l.text[l.pos]) >= 0 {
+	if l.pos < len(l.input) && strings.IndexByte(signs, l.input[l.pos]) >= 0 {
 		l.pos++
 	}
 }
@@ -84,49 +110,48 @@ func (l *lexer) comment() {
 	begin := l.pos
 	l.pos += len("{#")
 	l.control("-+")
-	l.emit(tokens.CommentBegin, begin, l.text[begin:l.pos])
-	length := strings.Index(l.text[l.pos:], "#}")
+	length := strings.Index(l.input[l.pos:], "#}")
 	if length < 0 {
 		l.fail(begin, "a comment {# has no end #}")
 	}
-	end := l.pos + length
-	if length > 0 && strings.IndexByte("-+", l.text[end-1]) >= 0 {
-		end--
-	}
-	if end > l.pos {
-		l.emit(tokens.Data, l.pos, l.text[l.pos:end])
-	}
-	l.pos += length + len("#}")
-	l.emit(tokens.CommentEnd, end, l.text[end:l.pos])
+	l.pos += length
+	l.trim = length > 0 && l.input[l.pos-1] == '-'
+	l.pos += len("#}")
 }
 
-var endRaw = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{%[-+]?\s*endraw\s*[-+]?%\}`) })
+var endRaw = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{%[-+]?\s*endraw\s*([-+]?)%\}`) })
 
-// tag reads {% … %}, and after raw what is not to be read.
+// tag reads {% … %}, and the whole of raw.
 func (l *lexer) tag() {
 	first, begin := len(l.list), l.pos
-	l.expression(tokens.BlockBegin, "{%", tokens.BlockEnd, "%}", "-+")
-	if l.list[first+1].Type != tokens.Name || l.list[first+1].Val != "raw" {
+	l.expression("{%", "%}", "-+")
+	words := l.list[first:]
+	if words[1].kind != word || words[1].text != "raw" {
 		return
 	}
-	end := endRaw().FindStringIndex(l.text[l.pos:])
+	if len(words) > 3 {
+		l.fail(begin, "{%% raw %%} takes nothing")
+	}
+	l.list = l.list[:first]
+	end := endRaw().FindStringSubmatchIndex(l.input[l.pos:])
 	if end == nil {
 		l.fail(begin, "{%% raw %%} has no {%% endraw %%}")
 	}
-	if end[0] > 0 {
-		l.emit(tokens.Data, l.pos, l.text[l.pos:l.pos+end[0]])
-	}
+	from := l.pos
 	l.pos += end[0]
+	l.data(from)
+	l.trim = l.input[from+end[2]:from+end[3]] == "-"
+	l.pos = from + end[1]
 }
 
 // expression reads from begin to end.
-func (l *lexer) expression(open tokens.Type, begin string, shut tokens.Type, end, signs string) {
+func (l *lexer) expression(begin, end, signs string) {
 	at := l.pos
+	l.emit(begin, at, begin)
 	l.pos += len(begin)
 	l.control(signs)
-	l.emit(open, at, l.text[at:l.pos])
 	for {
-		rest := l.text[l.pos:]
+		rest := l.input[l.pos:]
 		blank := len(rest) - len(strings.TrimLeft(rest, " \t\n"))
 		l.pos += blank
 		rest = rest[blank:]
@@ -135,22 +160,24 @@ func (l *lexer) expression(open tokens.Type, begin string, shut tokens.Type, end
 		case rest == "":
 			l.fail(at, "%s has no %s", begin, end)
 		case !closing && strings.HasPrefix(rest, end):
-			l.end(shut, len(end))
+			l.end(end, 0)
 			return
 		case strings.IndexByte(signs, rest[0]) >= 0 && strings.HasPrefix(rest[1:], end):
-			l.end(shut, 1+len(end))
+			l.end(end, 1)
 			return
 		}
 		l.token(rest)
 	}
 }
 
-func (l *lexer) end(shut tokens.Type, length int) {
+// end reads the end of a tag, with a sign of so many bytes before it.
+func (l *lexer) end(end string, sign int) {
 	if len(l.open) > 0 {
 		l.fail(l.pos, "a bracket is not closed: %c is missing", l.open[len(l.open)-1])
 	}
-	l.emit(shut, l.pos, l.text[l.pos:l.pos+length])
-	l.pos += length
+	l.trim = sign > 0 && l.input[l.pos] == '-'
+	l.emit(end, l.pos, end)
+	l.pos += sign + len(end)
 }
 
 // token reads the token that rest begins with.
@@ -168,19 +195,19 @@ func (l *lexer) token(rest string) {
 	}
 }
 
-var keywords = map[string]tokens.Type{"in": tokens.In, "is": tokens.Is, "and": tokens.And, "or": tokens.Or, "not": tokens.Not}
+var keywords = []string{"in", "is", "and", "or", "not"}
 
 // dotted reports that an attribute is next.
-func (l *lexer) dotted() bool { return l.list[len(l.list)-1].Type == tokens.Dot }
+func (l *lexer) dotted() bool { return l.list[len(l.list)-1].kind == "." }
 
 func (l *lexer) name(rest string) {
 	length := strings.IndexFunc(rest, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 	if length < 0 {
 		length = len(rest)
 	}
-	kind, known := keywords[rest[:length]]
-	if !known || l.dotted() {
-		kind = tokens.Name
+	kind := word
+	if slices.Contains(keywords, rest[:length]) && !l.dotted() {
+		kind = rest[:length]
 	}
 	l.emit(kind, l.pos, rest[:length])
 	l.pos += length
@@ -196,9 +223,9 @@ var (
 )
 
 func (l *lexer) number(rest string) {
-	kind, value := tokens.Float, floatNumber().FindString(rest)
+	kind, value := decimal, floatNumber().FindString(rest)
 	if value == "" || l.dotted() {
-		kind, value = tokens.Integer, wholeNumber().FindString(rest)
+		kind, value = whole, wholeNumber().FindString(rest)
 	}
 	next, _ := utf8.DecodeRuneInString(rest[len(value):])
 	if value == "" || next == '_' || unicode.IsLetter(next) || unicode.IsDigit(next) {
@@ -217,8 +244,7 @@ func (l *lexer) quoted(rest string) {
 	for i := 1; i < len(rest); i++ {
 		switch c := rest[i]; {
 		case c == rest[0]:
-			// The parser reads escapes, and wants each backslash twice.
-			l.emit(tokens.String, l.pos, strings.ReplaceAll(b.String(), `\`, `\\`))
+			l.emit(quoted, l.pos, b.String())
 			l.pos += i + 1
 			return
 		case c == '\\' && i+1 < len(rest) && escapes[rest[i+1]] != 0:
@@ -232,48 +258,20 @@ func (l *lexer) quoted(rest string) {
 }
 
 // signs are the tokens that are no names, numbers and texts; longer ones first.
-var signs = []struct {
-	text string
-	kind tokens.Type
-}{
-	{"//", tokens.FloorDivision},
-	{"**", tokens.Power},
-	{"==", tokens.Equals},
-	{"!=", tokens.Ne},
-	{"<=", tokens.LowerThanOrEqual},
-	{">=", tokens.GreaterThanOrEqual},
-	{"+", tokens.Addition},
-	{"-", tokens.Subtraction},
-	{"*", tokens.Multiply},
-	{"/", tokens.Division},
-	{"%", tokens.Modulo},
-	{"~", tokens.Tilde},
-	{"<", tokens.LowerThan},
-	{">", tokens.GreaterThan},
-	{"=", tokens.Assign},
-	{"|", tokens.Pipe},
-	{",", tokens.Comma},
-	{":", tokens.Colon},
-	{".", tokens.Dot},
-	{"(", tokens.LeftParenthesis},
-	{"[", tokens.LeftBracket},
-	{"{", tokens.LeftBrace},
-	{")", tokens.RightParenthesis},
-	{"]", tokens.RightBracket},
-	{"}", tokens.RightBrace},
+var signs = []string{
+	"//", "**", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=", "|", ",", ":", ".", "(", "[", "{", ")", "]", "}",
 }
 
 var brackets = map[byte]byte{'(': ')', '[': ']', '{': '}'}
 
 func (l *lexer) sign(rest string, c rune) {
 	for _, s := range signs {
-		if !strings.HasPrefix(rest, s.text) {
-			continue
+		if strings.HasPrefix(rest, s) {
+			l.bracket(rest[0])
+			l.emit(s, l.pos, s)
+			l.pos += len(s)
+			return
 		}
-		l.bracket(rest[0])
-		l.emit(s.kind, l.pos, s.text)
-		l.pos += len(s.text)
-		return
 	}
 	hint := ""
 	if c == '!' {

@@ -38,12 +38,12 @@ func (d Data) root(name string) (any, bool) {
 	case "nodes":
 		nodes := make(map[string]any, len(d.Nodes))
 		for id, n := range d.Nodes {
-			nodes[id] = node(n)
+			nodes[id] = step(n)
 		}
 		return nodes, true
 	}
 	n, ok := d.Nodes[name]
-	return node(n), ok
+	return step(n), ok
 }
 
 func (u User) object() map[string]any { return map[string]any{"id": u.ID, "name": u.Name} }
@@ -68,9 +68,9 @@ func optional(t time.Time) any {
 	return t
 }
 
-// node is what a finished step put out. What other systems call _messages and
+// step is what a finished step put out. What other systems call _messages and
 // _token_usage has both names, and the fields of the output are the node's own.
-func node(n any) any {
+func step(n any) any {
 	m, ok := plain(n, 0).(map[string]any)
 	if !ok {
 		return n

@@ -1,9 +1,11 @@
 // Package prompts fills templates of prompts in the syntax of Jinja2.
 //
-// The grammar is that of gonja; what its parser read is evaluated here and not
-// by gonja, so that three things hold by construction. A template sees plain
-// values only: no file, no other template, no method and no field of a Go value
-// can be reached. It ends: output, loop turns and all other work are counted,
+// The language is a part of Jinja2, read and evaluated here and not by a library such as
+// gonja: that reaches files, other templates and methods of Go values, counts no work, and
+// its lexer drops characters. Its parser alone needed as much code around it as a parser of
+// our own. So three things hold by construction. A
+// template sees plain values only: no file, no other template, no method and no field of a
+// Go value can be reached. It ends: output, loop turns and all other work are counted,
 // not timed, so the same template gives the same result on a busy machine. And
 // each name that is not defined is known with its place.
 //
@@ -12,8 +14,7 @@
 // .items(); the filters and tests that are listed in filters.go and tests.go.
 // Anything else is an error of Parse.
 //
-// Inserted values are never read as templates. Nothing of gonja runs for a text
-// without a tag. Only cmd imports the package.
+// Inserted values are never read as templates. Only cmd imports the package.
 package prompts
 
 import (
@@ -21,8 +22,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/nikolalohinski/gonja/v2/nodes"
 
 	"github.com/claybot/claybot"
 )
@@ -98,7 +97,7 @@ type Options struct {
 // A Template was read without a mistake. It may be used by several goroutines.
 type Template struct {
 	name, text string
-	root       []nodes.Node // nil: the text has no tags
+	root       []node // nil: the text has no tags
 }
 
 // Parse reads a template. name is what errors and warnings call it. The error

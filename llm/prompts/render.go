@@ -2,9 +2,6 @@ package prompts
 
 import (
 	"fmt"
-	"strings"
-
-	"github.com/nikolalohinski/gonja/v2/nodes"
 )
 
 // maxWarnings is how many are told; the rest are counted.
@@ -59,67 +56,50 @@ func (r *renderer) report(u *undefined) {
 	}
 }
 
-func (r *renderer) nodes(list []nodes.Node) {
+func (r *renderer) nodes(list []node) {
 	for _, n := range list {
 		r.spend(1)
 		switch n := n.(type) {
-		case *nodes.Data:
-			r.out.put(trimmed(n))
-		case *nodes.Output:
+		case text:
+			r.out.put(string(n))
+		case *output:
 			if v, ok := r.output(n); ok {
 				r.out.put(r.text(v))
 			}
-		case *nodes.ControlStructureBlock:
-			r.tag(n)
+		case *branches:
+			r.branches(n)
+		case *loop:
+			r.loop(n)
+		case *set:
+			r.set(n)
 		}
 	}
 }
 
-// trimmed is text without the blanks that the tags around it take away.
-func trimmed(n *nodes.Data) string {
-	text := n.Data.Val
-	if n.Trim.Left {
-		text = strings.TrimLeft(text, " \n\t")
-	}
-	if n.Trim.Right {
-		text = strings.TrimRight(text, " \n\t")
-	}
-	return text
-}
-
 // output is the value of {{ a if b else c }}; false for none.
-func (r *renderer) output(n *nodes.Output) (v any, ok bool) {
+func (r *renderer) output(n *output) (v any, ok bool) {
 	switch {
-	case n.Condition == nil || r.truth(r.eval(n.Condition)):
-		return r.eval(n.Expression), true
-	case n.Alternative != nil:
-		return r.eval(n.Alternative), true
+	case n.when == nil || r.truth(r.eval(n.when)):
+		return r.eval(n.value), true
+	case n.otherwise != nil:
+		return r.eval(n.otherwise), true
 	}
 	return nil, false
 }
 
-func (r *renderer) tag(n *nodes.ControlStructureBlock) {
-	switch t := n.ControlStructure.(type) {
-	case *branches:
-		for _, a := range t.arms {
-			if r.line = t.line(); r.truth(r.eval(a.when)) {
-				r.nodes(a.body)
-				return
-			}
+func (r *renderer) branches(n *branches) {
+	for _, a := range n.arms {
+		if r.line = n.line; r.truth(r.eval(a.when)) {
+			r.nodes(a.body)
+			return
 		}
-		r.nodes(t.otherwise)
-	case *loop:
-		r.loop(t)
-	case *set:
-		r.set(t)
-	case *raw:
-		r.out.put(t.text)
 	}
+	r.nodes(n.otherwise)
 }
 
 // set gives a name to a value, up to the end of the loop around it.
 func (r *renderer) set(t *set) {
-	r.line = t.line()
+	r.line = t.line
 	var v any
 	if t.value != nil {
 		v, _ = r.output(t.value)
@@ -159,7 +139,7 @@ func (t *turn) attribute(name string) (any, bool) {
 }
 
 func (r *renderer) loop(t *loop) {
-	r.line = t.line()
+	r.line = t.line
 	rows := r.rows(t, r.eval(t.over))
 	outer := len(r.scopes)
 	defer func() { r.scopes = r.scopes[:outer] }()

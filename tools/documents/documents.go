@@ -118,7 +118,7 @@ type Source func(env tools.Env) (Backend, error)
 // What a run writes that has read texts of strangers is Untrusted for whoever reads
 // it later, until a run that has read none writes the whole file anew.
 func Tools(b Source) []tools.Tool {
-	return []tools.Tool{ls(b), readFile(b), writeFile(b), editFile(b), glob(b), grep(b), restore(b)}
+	return append([]tools.Tool{ls(b)}, append(fileTools(b), glob(b), grep(b), restore(b))...)
 }
 
 // missing is the error for a path that leads nowhere.

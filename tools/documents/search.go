@@ -15,21 +15,12 @@ func ls(b Source) tools.Tool {
 	}
 	s := spec("ls", "Lists what is in a folder: files with their size in bytes, folders with a slash and how many files lie below.", tools.ReadOnly)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		folder, files, err := list(ctx, b, env, in.Path)
+		backend, folder, files, err := list(ctx, b, env, in.Path)
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return named(ctx, b, env, textfile.Shown(entries(folder, files), "(no files)"), pathsOf(files))
+		return result(ctx, backend, textfile.Shown(entries(folder, files), "(no files)"), pathsOf(files)...)
 	})
-}
-
-// named is a result that shows names of files.
-func named(ctx context.Context, b Source, env tools.Env, text string, paths []string) (tools.Result, error) {
-	files, err := b(env)
-	if err != nil {
-		return tools.Result{}, err
-	}
-	return result(ctx, files, text, paths...)
 }
 
 func pathsOf(files []File) []string {
@@ -40,17 +31,16 @@ func pathsOf(files []File) []string {
 	return paths
 }
 
-// list checks the path of a folder and lists it.
-func list(ctx context.Context, b Source, env tools.Env, path string) (folder string, files []File, err error) {
+// list checks the path of a folder, finds the backend and lists the folder.
+func list(ctx context.Context, b Source, env tools.Env, path string) (backend Backend, folder string, files []File, err error) {
 	if folder, err = cleanFolder(path); err != nil {
-		return "", nil, err
+		return nil, "", nil, err
 	}
-	backend, err := b(env)
-	if err != nil {
-		return "", nil, err
+	if backend, err = b(env); err != nil {
+		return nil, "", nil, err
 	}
 	files, err = backend.List(ctx, folder)
-	return folder, files, err
+	return backend, folder, files, err
 }
 
 // entries are the direct contents of a folder, of all files below it.
@@ -99,7 +89,7 @@ func glob(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, argument(err)
 		}
-		folder, files, err := list(ctx, b, env, in.Path)
+		backend, folder, files, err := list(ctx, b, env, in.Path)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -109,7 +99,7 @@ func glob(b Source) tools.Tool {
 				names = append(names, f.Path)
 			}
 		}
-		return named(ctx, b, env, textfile.Shown(names, "(no file fits)"), names)
+		return result(ctx, backend, textfile.Shown(names, "(no file fits)"), names...)
 	})
 }
 
@@ -125,17 +115,17 @@ func grep(b Source) tools.Tool {
 		if err != nil {
 			return tools.Result{}, argument(err)
 		}
-		folder, files, err := list(ctx, b, env, in.Path)
+		backend, folder, files, err := list(ctx, b, env, in.Path)
 		if hasCode(err, NotFolder) { // a file, then, or something that Read will explain
 			var path, text string
 			if path, err = clean(in.Path); err == nil {
-				_, text, err = readText(ctx, b, env, path)
+				text, err = readText(ctx, backend, path)
 			}
 			if err != nil {
 				return tools.Result{}, err
 			}
 			f.Search(path, text)
-			return named(ctx, b, env, f.String(), f.Names())
+			return result(ctx, backend, f.String(), f.Names()...)
 		}
 		if err != nil {
 			return tools.Result{}, err
@@ -146,20 +136,20 @@ func grep(b Source) tools.Tool {
 				wanted = append(wanted, file.Path)
 			}
 		}
-		if err := searchAll(ctx, f, b, env, wanted); err != nil {
+		if err := searchAll(ctx, f, backend, wanted); err != nil {
 			return tools.Result{}, err
 		}
-		return named(ctx, b, env, f.String(), f.Names())
+		return result(ctx, backend, f.String(), f.Names()...)
 	})
 }
 
 // searchAll searches the files named until the finder is full.
-func searchAll(ctx context.Context, f *textfile.Finder, b Source, env tools.Env, names []string) error {
+func searchAll(ctx context.Context, f *textfile.Finder, files Backend, names []string) error {
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		_, text, err := readText(ctx, b, env, name)
+		text, err := readText(ctx, files, name)
 		switch {
 		case hasCode(err, NoEntry): // gone meanwhile
 		case hasCode(err, Invalid):

@@ -1,6 +1,7 @@
-// Package textfile is what the file tools have in common, whatever keeps the files:
-// lines with numbers, edits, patterns of paths, and searches, all within the size of one
-// result. Errors name the argument at fault, for the model.
+// Package textfile is the file tools over every kind of files: read_file, write_file and
+// edit_file as a Set, and for the tools that list and search, lines with numbers, patterns of
+// paths and searches, all within the size of one result. Errors name the argument at fault,
+// for the model.
 package textfile
 
 import (

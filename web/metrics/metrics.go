@@ -10,7 +10,10 @@
 // Both formats are written here, in a few hundred lines, because the libraries
 // for them are too heavy for a daemon that idles in 25 MB: linked in alone, the
 // client library of Prometheus adds 2.3 MiB to the binary and 2.4 MB of resident
-// memory, the SDK of OpenTelemetry with its HTTP exporter 5.4 MiB and 4 MB. The
+// memory. The SDK of OpenTelemetry (1.47) with its HTTP exporter alone makes 5.8 MB of
+// a bare HTTP client 13.6 MB, because the exporter links gRPC and its gateway; it sends
+// no JSON, and hides whether a receiver refused a request for good. It would replace
+// otlp.go; the queue, the retries and what is counted of them would stay. The
 // text formats of Prometheus and the JSON encoding of OTLP are stable
 // specifications; tests read the first with the library of Prometheus itself.
 //

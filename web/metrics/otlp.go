@@ -9,55 +9,9 @@ import (
 	"time"
 )
 
-// What follows is the JSON encoding of an ExportTraceServiceRequest of OTLP 1:
-// ids are hexadecimal, 64-bit integers are strings, enumerations are numbers.
-type (
-	otlpRequest struct {
-		ResourceSpans []otlpResourceSpans `json:"resourceSpans"`
-	}
-	otlpResourceSpans struct {
-		Resource   otlpResource     `json:"resource"`
-		ScopeSpans []otlpScopeSpans `json:"scopeSpans"`
-	}
-	otlpResource struct {
-		Attributes []otlpAttribute `json:"attributes"`
-	}
-	otlpScopeSpans struct {
-		Scope otlpScope  `json:"scope"`
-		Spans []otlpSpan `json:"spans"`
-	}
-	otlpScope struct {
-		Name    string `json:"name"`
-		Version string `json:"version,omitempty"`
-	}
-	otlpSpan struct {
-		TraceID    string          `json:"traceId"`
-		SpanID     string          `json:"spanId"`
-		ParentID   string          `json:"parentSpanId,omitempty"`
-		Name       string          `json:"name"`
-		Kind       int             `json:"kind"`
-		Start      string          `json:"startTimeUnixNano"`
-		End        string          `json:"endTimeUnixNano"`
-		Attributes []otlpAttribute `json:"attributes,omitempty"`
-		Events     []otlpEvent     `json:"events,omitempty"`
-		Status     *otlpStatus     `json:"status,omitempty"`
-	}
-	otlpEvent struct {
-		Time string `json:"timeUnixNano"`
-		Name string `json:"name"`
-	}
-	otlpStatus struct {
-		Code int `json:"code"`
-	}
-	otlpAttribute struct {
-		Key   string    `json:"key"`
-		Value otlpValue `json:"value"`
-	}
-	otlpValue struct {
-		String *string `json:"stringValue,omitempty"`
-		Int    *string `json:"intValue,omitempty"`
-	}
-)
+// An object is one of the JSON encoding of an ExportTraceServiceRequest of OTLP 1: ids are
+// hexadecimal, 64-bit integers are strings, enumerations are numbers.
+type object = map[string]any
 
 // statusError is STATUS_CODE_ERROR.
 const statusError = 2
@@ -65,15 +19,17 @@ const statusError = 2
 // otlpBody is the body of a request with the spans of several traces.
 func otlpBody(version string, spans []tracedSpan) []byte {
 	resource := []attribute{{"service.name", "claybot"}, {"service.instance.id", instance()}}
+	scope := object{"name": "github.com/claybot/claybot"}
 	if version != "" {
 		resource = append(resource, attribute{"service.version", version})
+		scope["version"] = version
 	}
-	scope := otlpScopeSpans{Scope: otlpScope{Name: "github.com/claybot/claybot", Version: version}}
-	for _, s := range spans {
-		scope.Spans = append(scope.Spans, s.encode())
+	encoded := make([]object, len(spans))
+	for i, s := range spans {
+		encoded[i] = s.encode()
 	}
-	body, _ := json.Marshal(otlpRequest{[]otlpResourceSpans{{ // the types above always marshal
-		Resource: otlpResource{encodeAll(resource)}, ScopeSpans: []otlpScopeSpans{scope},
+	body, _ := json.Marshal(object{"resourceSpans": []object{{ // texts, numbers and lists of them always marshal
+		"resource": object{"attributes": encodeAll(resource)}, "scopeSpans": []object{{"scope": scope, "spans": encoded}},
 	}}})
 	return body
 }
@@ -93,34 +49,41 @@ type tracedSpan struct {
 	span
 }
 
-func (s tracedSpan) encode() otlpSpan {
-	out := otlpSpan{
-		TraceID: s.trace, SpanID: s.id, ParentID: s.parent, Name: valid(s.name), Kind: s.kind,
-		Start: nanos(s.start), End: nanos(s.end), Attributes: encodeAll(s.attrs),
+func (s tracedSpan) encode() object {
+	out := object{
+		"traceId": s.trace, "spanId": s.id, "name": valid(s.name), "kind": s.kind,
+		"startTimeUnixNano": nanos(s.start), "endTimeUnixNano": nanos(s.end),
 	}
-	for _, e := range s.events {
-		out.Events = append(out.Events, otlpEvent{nanos(e.at), e.name})
+	if s.parent != "" {
+		out["parentSpanId"] = s.parent
 	}
+	if len(s.events) > 0 {
+		events := make([]object, len(s.events))
+		for i, e := range s.events {
+			events[i] = object{"timeUnixNano": nanos(e.at), "name": e.name}
+		}
+		out["events"] = events
+	}
+	attrs := s.attrs
 	if s.err != "" {
-		out.Attributes = append(out.Attributes, encodeAll([]attribute{{"error.type", s.err}})...)
-		out.Status = &otlpStatus{statusError}
+		attrs = append(attrs[:len(attrs):len(attrs)], attribute{"error.type", s.err})
+		out["status"] = object{"code": statusError}
 	}
+	out["attributes"] = encodeAll(attrs)
 	return out
 }
 
-func encodeAll(all []attribute) []otlpAttribute {
-	out := make([]otlpAttribute, 0, len(all))
-	for _, a := range all {
-		var v otlpValue
+func encodeAll(all []attribute) []object {
+	out := make([]object, len(all))
+	for i, a := range all {
+		value := object{}
 		switch x := a.value.(type) {
 		case int64:
-			s := strconv.FormatInt(x, 10)
-			v.Int = &s
+			value["intValue"] = strconv.FormatInt(x, 10)
 		case string:
-			s := valid(x)
-			v.String = &s
+			value["stringValue"] = valid(x)
 		}
-		out = append(out, otlpAttribute{a.key, v})
+		out[i] = object{"key": a.key, "value": value}
 	}
 	return out
 }

@@ -1,11 +1,10 @@
-package llm
+package provider
 
 import (
 	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/claybot/claybot/llm"
 )
 
 // Timeouts bound the phases of a call. Zero fields mean the default.
@@ -27,7 +28,6 @@ type Timeouts struct {
 var (
 	errHeader = errors.New("the provider did not begin to answer in time")
 	errIdle   = errors.New("the answer stalled: no new content came in time")
-	errStep   = errors.New("the call took too long")
 	errTail   = errors.New("nothing more came after the answer")
 )
 
@@ -38,7 +38,6 @@ const (
 	// How long the end of the response may take once everything is here; only
 	// then can the connection be used again.
 	drainTime = 100 * time.Millisecond
-	stepTime  = 10 * time.Minute
 )
 
 // A Caller makes the requests of a client to one address. Every exchange ends,
@@ -60,7 +59,7 @@ func NewCaller(address string, t Timeouts, rt http.RoundTripper, d Redactor) *Ca
 	}
 	def(&t.Header, time.Minute)
 	def(&t.Idle, 2*time.Minute)
-	def(&t.Step, stepTime)
+	def(&t.Step, llm.StepTime)
 	if rt == nil {
 		rt = NewTransport()
 	}
@@ -75,19 +74,19 @@ func (c *Caller) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // Within bounds a call by Timeouts.Step.
 func (c *Caller) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.timeouts.Step, errStep)
+	return context.WithTimeoutCause(ctx, c.timeouts.Step, llm.ErrStep)
 }
 
 // Post begins an exchange: it sends body and waits for the head of the answer.
 // The exchange must be closed when the error is nil.
-func (c *Caller) Post(ctx context.Context, body []byte, header http.Header) (*Exchange, *Error) {
+func (c *Caller) Post(ctx context.Context, body []byte, header http.Header) (*Exchange, *llm.Error) {
 	x := &Exchange{caller: c, left: MaxAnswer}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.phase(c.timeouts.Header, errHeader)
 	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
 		x.Close()
-		return nil, Failed(Permanent, "the base URL is not usable")
+		return nil, llm.Failed(llm.Permanent, "the base URL is not usable")
 	}
 	req.Header = header
 	resp, err := c.http.Do(req) //nolint:bodyclose // Exchange.Close does
@@ -193,19 +192,14 @@ func (x *Exchange) phase(d time.Duration, cause error) {
 	x.timer = time.AfterFunc(d, func() { cancel(cause) })
 }
 
-// Failed makes an error.
-func Failed(class Class, format string, args ...any) *Error {
-	return &Error{Class: class, Text: fmt.Sprintf(format, args...)}
-}
-
 // Broken says why an answer broke with err. Its text names no address.
-func (x *Exchange) Broken(err error) *Error {
+func (x *Exchange) Broken(err error) *llm.Error {
 	if x.ctx.Err() != nil {
 		switch cause := context.Cause(x.ctx); {
-		case errors.Is(cause, errHeader), errors.Is(cause, errIdle), errors.Is(cause, errStep):
-			return Failed(Transient, "%s", cause.Error())
+		case errors.Is(cause, errHeader), errors.Is(cause, errIdle), errors.Is(cause, llm.ErrStep):
+			return llm.Failed(llm.Transient, "%s", cause.Error())
 		default:
-			return Failed(Transient, "the call was ended")
+			return llm.Failed(llm.Transient, "the call was ended")
 		}
 	}
 	var dns *net.DNSError
@@ -214,31 +208,31 @@ func (x *Exchange) Broken(err error) *Error {
 	switch {
 	case errors.Is(err, errRedirect):
 		_, reason, _ := strings.Cut(err.Error(), errRedirect.Error())
-		return Failed(Permanent, "the provider's redirect is not followed%s; check the base URL", x.caller.Redactor.Short(reason))
+		return llm.Failed(llm.Permanent, "the provider's redirect is not followed%s; check the base URL", x.caller.Redactor.Short(reason))
 	case errors.Is(err, ErrLineTooLong), errors.Is(err, ErrTooLarge):
-		return Failed(Permanent, "%s", err.Error())
+		return llm.Failed(llm.Permanent, "%s", err.Error())
 	case errors.As(err, &dns):
-		return Failed(Transient, "the provider's host name cannot be resolved")
+		return llm.Failed(llm.Transient, "the provider's host name cannot be resolved")
 	case errors.As(err, &cert):
-		return Failed(Transient, "the provider's certificate is not trusted")
+		return llm.Failed(llm.Transient, "the provider's certificate is not trusted")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return Failed(Transient, "the provider cannot be reached: connection refused")
+		return llm.Failed(llm.Transient, "the provider cannot be reached: connection refused")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return Failed(Transient, "the provider cannot be reached: timeout")
+		return llm.Failed(llm.Transient, "the provider cannot be reached: timeout")
 	}
-	return Failed(Transient, "the connection to the provider broke")
+	return llm.Failed(llm.Transient, "the connection to the provider broke")
 }
 
 // Cut says what became of an answer that broke with err after some of it came,
 // or none: it is never a shorter success.
-func (x *Exchange) Cut(err error, nothing bool) *Error {
+func (x *Exchange) Cut(err error, nothing bool) *llm.Error {
 	switch {
 	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrLineTooLong), x.Ended():
 		return x.Broken(err)
 	case nothing && x.ctx.Err() == nil && (err == nil || errors.Is(err, io.EOF)):
-		return Failed(Transient, "the provider's answer was empty")
+		return llm.Failed(llm.Transient, "the provider's answer was empty")
 	}
-	return Failed(Transient, "the answer was cut off")
+	return llm.Failed(llm.Transient, "the answer was cut off")
 }
 
 // Endpoint returns the address of path below a base URL, which may have it

@@ -1,8 +1,6 @@
-package llm
+package provider
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"strings"
 )
@@ -46,13 +44,4 @@ func (d Redactor) Short(s string) string {
 		s = string(r[:200]) + "…"
 	}
 	return s
-}
-
-// Fingerprint names a key in logs without showing any of it.
-func Fingerprint(key string) string {
-	if key == "" {
-		return "none"
-	}
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:4])
 }

@@ -1,0 +1,252 @@
+// Package provider is the HTTP client that the clients of model providers share: one
+// request at a time, a stream of server-sent events read to its end, the classes of what
+// went wrong, retry hints, and redaction.
+//
+// It guarantees that an answer is complete: a stream that was cut and an answer that is no
+// event stream are errors, never a shorter success. A call always ends, within the limits
+// of Timeouts and MaxAnswer. Redirects to other hosts are not followed. No key, URL or
+// provider body reaches an error or a log line.
+//
+// Only the implementations of llm import it; each brings its API.
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot/llm"
+)
+
+// An API is what the API of one provider does its own way. Its methods may be called by
+// any number of goroutines.
+type API interface {
+	// Encode returns the body of a request without the given optional fields.
+	Encode(r llm.Request, without uint32) ([]byte, error)
+	// Authorize adds the headers that only this API has.
+	Authorize(h http.Header)
+	// Problem reads the body of an error with its status; status 0 stands for an error
+	// inside of a stream, or instead of one.
+	Problem(status int, body []byte) Problem
+	// NoStream is the failure that the body of an answer of another media type stands for;
+	// nil for none.
+	NoStream(kind string, body []byte) *Failure
+	// Begin returns an empty stream for one answer.
+	Begin() Stream
+}
+
+// A Config says where and how a model is reached.
+type Config struct {
+	URL     string // of the operation; empty makes every call fail
+	Model   string
+	Key     string            // redacted
+	Headers map[string]string // added to each request; they win over the client's own
+	// Images is the optional field that stands for images, left out when a request has none.
+	Images uint32
+
+	Timeouts Timeouts
+	HTTP     http.RoundTripper // NewTransport() when nil
+	Log      *slog.Logger      // discards when nil
+}
+
+// A Client is an llm.Model. It may be used by any number of goroutines.
+type Client struct {
+	Caller
+	cfg     Config
+	api     API
+	refused atomic.Uint32 // optional fields that the server does not accept
+}
+
+var _ llm.Model = (*Client)(nil)
+
+// New returns a client. It does not connect.
+func New(cfg Config, api API) *Client {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Client{Caller: *NewCaller(cfg.URL, cfg.Timeouts, cfg.HTTP, NewRedactor(cfg.Key, cfg.Headers)), cfg: cfg, api: api}
+}
+
+// Refused are the optional fields that the server was found not to accept.
+func (c *Client) Refused() uint32 { return c.refused.Load() }
+
+// Chat asks the model once and returns its complete answer; llm.Retried asks
+// again. Only a request that the server refuses for an optional field is
+// repeated without it. The error of a call that ctx ended also wraps the cause
+// of ctx.
+func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
+	if c.URL == "" || c.cfg.Model == "" {
+		return llm.Response{}, llm.Failed(llm.Permanent, "the base URL or the model's name is not set properly")
+	}
+	step, cancel := c.Within(ctx)
+	defer cancel()
+	var once uint32 // left out of this call only
+	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Images) > 0 }) {
+		once = c.cfg.Images
+	}
+	for {
+		without := c.refused.Load() | once
+		resp, fail := c.attempt(step, r, without)
+		if fail == nil {
+			return resp, nil
+		}
+		if ctx.Err() != nil {
+			return c.spent(fail), fmt.Errorf("%w: %w", fail.Error, context.Cause(ctx))
+		}
+		if (fail.refused|fail.once)&^without == 0 {
+			return c.spent(fail), fail.Error
+		}
+		once |= fail.once
+		if always := fail.refused &^ without; always != 0 {
+			c.refused.Or(always)
+			c.cfg.Log.Info("model server refuses an optional field; going on without it",
+				"model", c.cfg.Model, "error", fail.Text)
+		}
+	}
+}
+
+// spent is the response beside a failure.
+func (c *Client) spent(f *Failure) llm.Response {
+	return llm.Response{Model: c.cfg.Model, Asked: c.cfg.Model, Usage: f.usage}
+}
+
+// attempt makes one request, without the given optional fields, and reads its
+// answer to the end.
+func (c *Client) attempt(ctx context.Context, r llm.Request, without uint32) (llm.Response, *Failure) {
+	body, err := c.api.Encode(r, without)
+	if err != nil {
+		return llm.Response{}, Failed(llm.Permanent, "the request cannot be encoded; a tool's parameters may be no JSON")
+	}
+	x, broken := c.Post(ctx, body, c.header("application/json", "text/event-stream"))
+	if broken != nil {
+		return llm.Response{}, &Failure{Error: broken}
+	}
+	defer x.Close()
+	if x.Status() != http.StatusOK {
+		return llm.Response{}, c.refusal(x)
+	}
+	if kind := x.Kind(); kind != "text/event-stream" {
+		return llm.Response{}, c.noStream(kind, x.Problem())
+	}
+	out, fail := c.read(x, r)
+	if fail == nil {
+		x.Drain()
+	}
+	return out, fail
+}
+
+// Do makes one request for an answer that is no stream. The exchange must be closed when
+// the error is nil; its status is 200 then.
+func (c *Client) Do(ctx context.Context, body []byte, content, accept string) (*Exchange, *llm.Error) {
+	x, broken := c.Post(ctx, body, c.header(content, accept))
+	if broken != nil || x.Status() == http.StatusOK {
+		return x, broken
+	}
+	defer x.Close()
+	return nil, c.refusal(x).Error
+}
+
+func (c *Client) header(content, accept string) http.Header {
+	h := http.Header{}
+	h.Set("Content-Type", content)
+	h.Set("Accept", accept)
+	h.Set("User-Agent", "claybot")
+	c.api.Authorize(h)
+	for name, value := range c.cfg.Headers {
+		h.Set(name, value)
+	}
+	return h
+}
+
+// refusal is the failure that a response with an error status stands for.
+func (c *Client) refusal(x *Exchange) *Failure {
+	f := c.failure(c.api.Problem(x.Status(), x.Problem()))
+	f.Status = x.Status()
+	f.RetryAfter = RetryAfter(x.Header(), time.Now())
+	if f.Class == llm.Transient && f.RetryAfter > 0 && (f.Status == http.StatusServiceUnavailable || f.Status == StatusOverloaded) {
+		f.Class = llm.Rate
+	}
+	switch x.Header().Get("X-Should-Retry") {
+	case "true":
+		if f.Class == llm.Permanent && !f.Account {
+			f.Class = llm.Transient
+		}
+	case "false":
+		// A limit that lasts for hours is told in this way, too.
+		if f.Class != llm.Context && f.Class != llm.Rate {
+			f.Class = llm.Permanent
+		}
+	}
+	return f
+}
+
+// noStream is the failure of a response that is no event stream.
+func (c *Client) noStream(kind string, body []byte) *Failure {
+	if f := c.api.NoStream(kind, body); f != nil {
+		return c.explained(f)
+	}
+	if kind == "text/html" {
+		return Failed(llm.Transient, "the server sent a web page instead of an event stream; check the base URL")
+	}
+	return Failed(llm.Transient, "the server sent %q instead of an event stream; check the base URL", c.Redactor.Short(kind))
+}
+
+// read gathers a stream to its end and judges it.
+func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
+	events := NewEventReader(x)
+	defer events.Close()
+	s := c.api.Begin()
+	a := s.Gathered()
+	a.delta = r.Delta
+	var end error
+	for !a.Done && end == nil {
+		var data []byte
+		if data, end = events.Next(); end == nil {
+			stopped := a.Stop != ""
+			a.Grown = false
+			if fail := s.Take(data); fail != nil {
+				fail.usage = a.spent(s, r)
+				return llm.Response{}, c.explained(fail)
+			}
+			switch {
+			case !stopped && a.Stop != "":
+				x.Tail()
+			case a.Grown:
+				x.Progress()
+			}
+		}
+	}
+	if s.Complete() && !errors.Is(end, ErrTooLarge) && !errors.Is(end, ErrLineTooLong) {
+		return c.response(s, r), nil
+	}
+	return llm.Response{}, &Failure{Error: x.Cut(end, a.Events == 0), usage: a.spent(s, r)}
+}
+
+// response makes the answer of a complete stream. An answer that ended by length or
+// filter has no calls: the last one may be half, and to act on a part of what was meant
+// is worse than to ask again.
+func (c *Client) response(s Stream, r llm.Request) llm.Response {
+	a := s.Gathered()
+	resp := llm.Response{Text: a.Text(), Model: a.Model, Asked: c.cfg.Model, Usage: s.Usage(), Stop: s.Stopped()}
+	if resp.Model == "" {
+		resp.Model = c.cfg.Model
+	}
+	if resp.Stop == llm.StopEnd {
+		resp.Calls = a.Finish(fmt.Sprintf("%s/%d", r.Run, len(r.Messages)), r.Messages)
+		if len(resp.Calls) > 0 {
+			resp.Stop = llm.StopTools
+		}
+	}
+	if resp.Text == "" && len(resp.Calls) == 0 && a.Refusal.Len() > 0 {
+		resp.Text, resp.Stop = a.Refusal.String(), llm.StopFilter
+	}
+	if resp.Usage.Input == 0 && resp.Usage.Output == 0 {
+		resp.Usage = llm.Estimate(r, resp)
+	}
+	return resp
+}

@@ -1,0 +1,95 @@
+package provider
+
+import (
+	"net/http"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+)
+
+// StatusOverloaded is the status of a provider that has too much to do.
+const StatusOverloaded = 529
+
+// A Problem is what a server says went wrong.
+type Problem struct {
+	Status  int
+	Message string // in the provider's words
+	KeyName string // the variable that holds the key
+	Account bool   // it is of the key or the account, not of the request
+	Quota   bool   // the account's quota is used up
+	TooLong bool   // the conversation does not fit
+	// Refused are the optional fields that the server never accepts, Once those that it
+	// does not accept as they are in this request.
+	Refused, Once uint32
+}
+
+// class says what can be done about a problem.
+func (p Problem) class() llm.Class {
+	switch s := p.Status; {
+	case p.Quota:
+		return llm.Permanent
+	case s == http.StatusTooManyRequests:
+		return llm.Rate
+	case p.TooLong:
+		return llm.Context
+	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s >= 500:
+		return llm.Transient
+	}
+	return llm.Permanent
+}
+
+// sentence is what the operator reads before the provider's own words.
+func (p Problem) sentence() string {
+	switch s := p.Status; {
+	case p.Quota:
+		return "the account's quota is used up"
+	case p.class() == llm.Context:
+		return "the conversation is too long for the model"
+	case s == http.StatusTooManyRequests:
+		return "the provider limits the rate of requests"
+	case s == http.StatusUnauthorized:
+		return "the provider refuses the key; check " + p.KeyName
+	case s == http.StatusForbidden:
+		return "the provider refuses access"
+	case s == http.StatusNotFound:
+		return "the provider does not know the model or the address; check the model's name and the base URL"
+	case s == StatusOverloaded:
+		return "the provider is overloaded"
+	case s >= 500:
+		return "the provider failed"
+	case s >= 300 && s < 400:
+		return "the provider redirects in a way that is not followed; check the base URL"
+	}
+	return "the provider refuses the request"
+}
+
+// A Failure is a failed attempt.
+type Failure struct {
+	*llm.Error
+	problem       *Problem // what the server said, until it is explained
+	refused, once uint32
+	usage         claybot.Usage // what was read before it failed
+}
+
+// Failed makes a failure.
+func Failed(class llm.Class, format string, args ...any) *Failure {
+	return &Failure{Error: llm.Failed(class, format, args...)}
+}
+
+// Said makes a failure of what the server says.
+func Said(p Problem) *Failure { return &Failure{problem: &p} }
+
+func (c *Client) failure(p Problem) *Failure { return c.explained(Said(p)) }
+
+// explained turns what the server says into a class and a text without secrets.
+func (c *Client) explained(f *Failure) *Failure {
+	if p := f.problem; p != nil {
+		text := p.sentence()
+		if m := c.Redactor.Short(p.Message); m != "" {
+			text += ": " + m
+		}
+		f.Error = &llm.Error{Class: p.class(), Account: p.Account, Text: text}
+		f.problem, f.refused, f.once = nil, p.Refused, p.Once
+	}
+	return f
+}
