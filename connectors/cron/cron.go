@@ -24,22 +24,25 @@ const (
 	lanes = 64
 )
 
-// Config is what a Cron works with. Dir, Ledger, Marks and Index are needed.
+// Config is what a Cron works with. Dir, Tree, Claims, Node, Ledger, Marks and Index
+// are needed.
 type Config struct {
-	// Dir has the tasks; it is made when it is not there. With a Tree it is where
-	// gate commands run.
+	// Dir is where gate commands run: in the folder files of the task's folder.
 	Dir string
-	// Tree has the tasks of nodes that share a store; somebody must Run it. nil:
-	// they are in Dir.
+	// Tree has the tasks. All members of a cluster share it; one that needs to Run
+	// somebody else runs.
 	Tree *storage.Mirror
+	// TaskDir is the directory of the tasks that agents are told of; empty: each node
+	// has another.
+	TaskDir string
 	// Claims keep several nodes from asking one gate at once, with Node as the id
-	// of this one at the moment; needed with a Tree when there are Gates.
+	// of this one at the moment.
 	Claims storage.Claims
 	Node   func() string
 
 	Zone   func() *time.Location // of tasks without one; nil: UTC
 	Ledger storage.Ledger
-	Marks  storage.Marks // keeps since when tasks are known, and pauses
+	Marks  storage.Marks // says when the store was restored
 	Index  storage.Index // finds the agents that tasks name
 	// Gates says that gate commands may run on this machine.
 	Gates bool
@@ -71,8 +74,10 @@ type Cron struct {
 	kick  chan struct{} // wakes the loop; holds one
 	// edits is held while files are read or written, so that the tasks in memory
 	// are those of the files.
-	edits chan struct{}
-	order [lanes]chan struct{} // each held while a message is posted
+	edits    chan struct{}
+	seen     <-chan struct{}      // closed: a file has changed since the last scan
+	seenZone string               // of that scan
+	order    [lanes]chan struct{} // each held while a message is posted
 
 	mu       sync.Mutex
 	live     *running // nil: Run is not running
@@ -81,7 +86,7 @@ type Cron struct {
 	files    map[string]file // by slug
 	problems []connectors.Problem
 	facts    map[string]fact // by uid
-	unsaved  bool            // facts differ from the mark
+	aside    map[string]bool // uids whose facts are in goneFolder
 	failing  string          // why the last firing could not be posted
 	failedAt time.Time
 	ended    []ending  // that the loop has not seen yet
@@ -102,7 +107,6 @@ var (
 type running struct {
 	ctx     context.Context
 	handler connectors.Handler
-	folder  shelf
 	jobs    chan *task
 	gates   chan struct{}  // one for each gate that runs
 	work    sync.WaitGroup // of workers and gates
@@ -174,51 +178,41 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 	c.mu.Unlock()
 	cancel()
 	r.work.Wait()
-	if closing := c.locked(context.Background(), r.folder.close); closing != nil {
-		c.log.Warn("cannot close the folder of the tasks", "err", closing)
-	}
 	return err
 }
 
-// start reads what survived: the marks, the ledger and the files.
+// start reads what survived: the ledger and the files.
 func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error) {
-	f, err := c.open()
+	r := &running{ctx: ctx, handler: h, jobs: make(chan *task, 8*posters), gates: make(chan struct{}, maxGates)}
+	var err error
+	if c.restored, err = connectors.Restored(ctx, c.cfg.Marks, c.now()); err != nil {
+		return nil, err
+	}
+	rows, err := c.cfg.Ledger.LastFirings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &running{ctx: ctx, handler: h, folder: f, jobs: make(chan *task, 8*posters), gates: make(chan struct{}, maxGates)}
-	facts, err := c.loadFacts(ctx)
-	if err == nil {
-		c.restored, err = connectors.Restored(ctx, c.cfg.Marks, c.now())
+	if rows == nil {
+		rows = make(map[string]storage.LedgerRow)
 	}
-	if err == nil {
-		var rows map[string]storage.LedgerRow
-		if rows, err = c.cfg.Ledger.LastFirings(ctx); err == nil {
-			if rows == nil {
-				rows = make(map[string]storage.LedgerRow)
-			}
-			c.mu.Lock()
-			c.tasks, c.files, c.facts = make(map[string]*task), make(map[string]file), facts
-			c.queue, c.problems, c.over, c.unsaved = nil, nil, nil, false
-			c.mu.Unlock()
-			err = c.locked(ctx, func() error { return c.scan(r, rows, true) })
+	err = c.locked(ctx, func() error {
+		c.mu.Lock()
+		c.tasks, c.files = make(map[string]*task), make(map[string]file)
+		c.queue, c.problems, c.over, c.seen = nil, nil, nil, nil
+		c.mu.Unlock()
+		err := c.loadFacts(ctx)
+		if err == nil {
+			err = c.scan(ctx, rows, true)
 		}
-	}
+		return err
+	})
 	if err != nil {
-		return nil, errors.Join(err, f.close())
+		return nil, err
 	}
 	c.mu.Lock()
 	c.live = r
 	c.mu.Unlock()
 	return r, nil
-}
-
-// open finds the tasks.
-func (c *Cron) open() (shelf, error) {
-	if c.cfg.Tree != nil {
-		return newTreeShelf(c.cfg.Tree, c.cfg.Dir), nil
-	}
-	return openFolder(c.cfg.Dir)
 }
 
 // locked does what reads or writes files.
@@ -272,7 +266,7 @@ func (c *Cron) loop(r *running) error {
 
 // look reads changed files. An error of the disk is told and tried again.
 func (c *Cron) look(r *running) {
-	err := c.locked(r.ctx, func() error { return c.scan(r, nil, false) })
+	err := c.locked(r.ctx, func() error { return c.scan(r.ctx, nil, false) })
 	c.mu.Lock()
 	failing := c.failing
 	if time.Since(c.failedAt) > 2*mostPause { // its task is gone, or it was given up

@@ -1,7 +1,6 @@
 package cron
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -120,15 +119,15 @@ func (c *Cron) putAside(r *running, t *task) {
 	err := c.locked(r.ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone || !t.spent
-		seen := c.files[slug].seen.info
+		version := c.files[slug].version
 		c.mu.Unlock()
 		if gone {
 			return nil
 		}
-		if err := r.folder.done(r.ctx, slug, c.now(), seen); err != nil && !errors.Is(err, errMoved) {
+		if err := c.putAway(r.ctx, slug, version); err != nil {
 			return err
 		}
-		return c.scan(r, nil, true)
+		return c.scan(r.ctx, nil, true)
 	})
 	if err != nil && r.ctx.Err() == nil {
 		c.log.Warn("the folder of a task that is over cannot be put aside", "task", t.slug, "err", err)

@@ -65,7 +65,7 @@ func (c *Cron) fire(r *running, t *task) {
 		c.done(r, t, newest, c.skip(r.ctx, def.uid, newest, fmt.Sprintf("%s (%d)", reasonRestored, n)))
 		return
 	}
-	if c.cfg.Tree != nil && (d.missed > 0 || d.late || !d.skip.IsZero()) {
+	if d.missed > 0 || d.late || !d.skip.IsZero() {
 		if wait, err := c.refresh(r, t); err != nil || wait {
 			c.wait(r, t, last, err)
 			return
@@ -110,7 +110,7 @@ func sooner(a, b time.Time) time.Time {
 // through its gate, or is posted.
 func (c *Cron) judged(r *running, s shot, last time.Time) {
 	switch {
-	case c.cfg.Tree != nil && s.past.taken != nil && s.past.taken.Attempt >= s.attempt:
+	case s.past.taken != nil && s.past.taken.Attempt >= s.attempt:
 		c.taken(r, s, last, *s.past.taken)
 	case s.past.dead != "":
 		c.done(r, s.task, last, c.rest(r, s))
@@ -177,7 +177,7 @@ func (c *Cron) gate(r *running, s *shot) (stop bool, err error) {
 		return true, context.Cause(r.ctx)
 	}
 	dir := ""
-	if err := c.locked(r.ctx, func() (err error) { dir, err = r.folder.workspace(s.slug); return err }); err != nil {
+	if err := c.locked(r.ctx, func() (err error) { dir, err = c.workspace(s.slug); return err }); err != nil {
 		s.verdict.Note = "The gate command has no folder to run in, so nobody checked whether there is anything to do."
 		c.log.Warn("a gate cannot run", "task", s.slug, "err", err)
 		return false, context.Cause(r.ctx)
@@ -198,7 +198,7 @@ func (c *Cron) send(ctx context.Context, r *running, s shot) (sent bool, err err
 	if err != nil || !found {
 		return false, err
 	}
-	m := c.message(r, s)
+	m := c.message(ctx, s)
 	release, err := c.lane(ctx, to)
 	if err != nil {
 		return false, err
@@ -211,16 +211,16 @@ func (c *Cron) send(ctx context.Context, r *running, s shot) (sent bool, err err
 }
 
 // message is what a shot posts.
-func (c *Cron) message(r *running, s shot) claybot.AgentMessage {
+func (c *Cron) message(ctx context.Context, s shot) claybot.AgentMessage {
 	b := briefing{
-		def: s.def, slug: s.slug, dir: c.taskDir(), planned: s.planned, now: s.now, manual: s.manual,
+		def: s.def, slug: s.slug, dir: c.cfg.TaskDir, planned: s.planned, now: s.now, manual: s.manual,
 		late: s.late, attempt: s.attempt, missed: s.missed, verdict: s.verdict,
 	}
 	if s.def.agent != "" || s.def.route.agent != "" || s.def.route.place.Connector != "" {
 		b.skipped = s.past.missed
 	}
 	var err error
-	if b.memory, err = c.recall(r, s); err != nil {
+	if b.memory, err = c.memory(ctx, s.slug); err != nil {
 		// The task is worth more than its memory.
 		c.log.Warn("the memory of a task cannot be read", "task", s.slug, "err", err)
 	}
@@ -275,25 +275,6 @@ func (c *Cron) agent(ctx context.Context, s shot) (d claybot.Descriptor, found b
 	return d, false, c.cfg.Ledger.Skip(ctx, f, "unknown agent "+string(s.def.agent))
 }
 
-// recall is the memory of a task. Whoever fires the task has it cached.
-func (c *Cron) recall(r *running, s shot) (string, error) {
-	if s.manual || r.folder.shared() { // another node may have written it this moment
-		return readMemory(r.ctx, r.folder, s.slug)
-	}
-	mem := &s.task.mem
-	info, err := r.folder.stat(s.slug + "/" + memoryFile)
-	if err != nil {
-		info = nil
-	}
-	if mem.ok && mem.seen.same(info) {
-		return mem.text, nil
-	}
-	*mem = cachedMemory{seen: look(info, time.Now())}
-	mem.text, err = readMemory(r.ctx, r.folder, s.slug)
-	mem.ok = err == nil
-	return mem.text, err
-}
-
 // rest pauses a task whose output does not arrive, and tells its owner so. All
 // nodes that find it tell it with one key.
 func (c *Cron) rest(r *running, s shot) error {
@@ -311,8 +292,10 @@ func (c *Cron) rest(r *running, s shot) error {
 }
 
 func (c *Cron) markResting(r *running, s shot) error {
-	if err := c.mark(r.ctx, r, s.slug, s.def.uid, func(f *fact) {
-		f.Paused, f.PausedText = "the output of its last two runs did not arrive: "+s.past.dead, s.def.text
+	if err := c.locked(r.ctx, func() error {
+		return c.mark(r.ctx, s.slug, s.def.uid, func(f *fact) {
+			f.Paused, f.PausedText = "the output of its last two runs did not arrive: "+s.past.dead, s.def.text
+		})
 	}); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,37 @@ import (
 type claims struct {
 	mu  sync.Mutex
 	has map[string]string
+}
+
+func newClaims() *claims { return &claims{has: make(map[string]string)} }
+
+// A failing tree can be away.
+type failing struct {
+	storage.Tree
+	away atomic.Bool
+}
+
+var errAway = errors.New("the store is away")
+
+func (f *failing) Changes(ctx context.Context, since int64) (storage.TreeDelta, error) {
+	if f.away.Load() {
+		return storage.TreeDelta{}, errAway
+	}
+	return f.Tree.Changes(ctx, since)
+}
+
+func (f *failing) List(ctx context.Context, folder string) ([]storage.TreeFile, error) {
+	if f.away.Load() {
+		return nil, errAway
+	}
+	return f.Tree.List(ctx, folder)
+}
+
+func (f *failing) Read(ctx context.Context, paths ...string) ([]storage.TreeFile, error) {
+	if f.away.Load() {
+		return nil, errAway
+	}
+	return f.Tree.Read(ctx, paths...)
 }
 
 func (c *claims) Claim(_ context.Context, node, name string) (storage.Claim, error) {
@@ -56,17 +88,13 @@ type node struct {
 // team makes n nodes over one tree and one world; they run until the test ends.
 func team(r *rig, n int, change func(i int, c *cron.Config)) []*node {
 	r.t.Helper()
-	tree, err := files.OpenTree(filepath.Join(r.dir, "shared"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { _ = tree.Close() })
-	held := &claims{has: make(map[string]string)}
+	dir := files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "shared")})
+	tree, held := &failing{Tree: dir}, newClaims()
 	all := make([]*node, n)
 	for i := range all {
 		x := &node{rig: &rig{world: r.world, handler: r.handler, t: r.t, cfg: r.cfg}}
 		x.dir = filepath.Join(r.dir, fmt.Sprint("node", i))
-		x.cfg.Dir, x.cfg.Claims, x.cfg.Node = x.dir, held, func() string { return fmt.Sprint(i) }
+		x.cfg.Dir, x.cfg.TaskDir, x.cfg.Claims, x.cfg.Node = x.dir, "", held, func() string { return fmt.Sprint(i) }
 		x.mirror = storage.NewMirror(tree)
 		x.cfg.Tree = x.mirror
 		if change != nil {
@@ -392,10 +420,7 @@ func TestNodesWithoutTheTree(t *testing.T) {
 		nodes := team(r, 1, nil)
 		nodes[0].put("a/TASK.md", taskText("a", "schedule: '* * * * *'"))
 		pass(70 * time.Second)
-		tree := nodes[0].mirror.Tree
-		if err := tree.(*files.Tree).Close(); err != nil {
-			t.Fatal(err)
-		}
+		nodes[0].mirror.Tree.(*failing).away.Store(true)
 		pass(3 * time.Minute)
 		if len(r.posts) != 4 {
 			t.Errorf("fired %v", r.fired())

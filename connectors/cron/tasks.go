@@ -32,16 +32,16 @@ func (c *Cron) current() (*running, error) {
 }
 
 // edit does what changes files, and then reads them again.
-func (c *Cron) edit(ctx context.Context, do func(*running) error) error {
+func (c *Cron) edit(ctx context.Context, do func() error) error {
 	return c.locked(ctx, func() error {
 		r, err := c.current()
 		if err == nil {
-			err = do(r)
+			err = do()
 		}
 		if err != nil {
 			return err
 		}
-		return c.scan(r, nil, true)
+		return c.scan(r.ctx, nil, true)
 	})
 }
 
@@ -199,10 +199,7 @@ func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec) (connectors.Task,
 	if err != nil {
 		return connectors.Task{}, err
 	}
-	if err := c.edit(ctx, func(r *running) error {
-		_, err := r.folder.make(ctx, slugOf(d.spec.Name), text)
-		return err
-	}); err != nil {
+	if err := c.edit(ctx, func() error { return c.create(ctx, slugOf(d.spec.Name), text) }); err != nil {
 		return connectors.Task{}, fmt.Errorf("add task %q: %w", d.spec.Name, err)
 	}
 	return c.seenAs(ctx, d.uid)
@@ -224,7 +221,7 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 		return connectors.Task{}, err
 	}
 	uid := ""
-	err = c.edit(ctx, func(r *running) error {
+	err = c.edit(ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone
 		uid = t.def.uid
@@ -232,11 +229,11 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 		if gone {
 			return fmt.Errorf("there is no task %.80q any more", ref)
 		}
-		if err := c.rewrite(ctx, r, slug, ch); err != nil {
+		if err := c.rewrite(ctx, slug, ch); err != nil {
 			return err
 		}
 		if ch.Enabled != nil && *ch.Enabled {
-			return c.lift(ctx, r, slug, uid)
+			return c.lift(ctx, slug, uid)
 		}
 		return nil
 	})
@@ -247,11 +244,14 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 }
 
 // rewrite changes the file of a task.
-func (c *Cron) rewrite(ctx context.Context, r *running, slug string, ch connectors.TaskChange) error {
+func (c *Cron) rewrite(ctx context.Context, slug string, ch connectors.TaskChange) error {
 	name := path.Join(slug, taskFile)
-	return r.folder.edit(ctx, name, maxTask, func(old string, cut bool, err error) (string, error) {
-		if old, err = readTask(name, old, cut, err); err != nil {
-			return "", err
+	return c.editFile(ctx, taskPath(slug), func(old string, err error) (string, error) {
+		if err == nil && len(old) > maxTask {
+			err = errors.New("the file is too long")
+		}
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", name, err)
 		}
 		f, err := configs.ReadFrontmatter(old)
 		if err != nil {
@@ -273,14 +273,14 @@ func (c *Cron) Remove(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	return c.edit(ctx, func(r *running) error {
+	return c.edit(ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone
 		c.mu.Unlock()
 		if gone {
 			return nil
 		}
-		if err := r.folder.done(ctx, slug, c.now(), nil); err != nil && !errors.Is(err, errMoved) {
+		if err := c.putAway(ctx, slug, 0); err != nil {
 			return fmt.Errorf("remove task %s: %w", slug, err)
 		}
 		return nil
@@ -345,8 +345,8 @@ func (c *Cron) byHand(ctx context.Context, r *running, s shot) (err error) {
 
 // Memory implements connectors.Tasks.
 func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) {
-	err = c.inFolder(ctx, ref, func(f shelf, slug string) (err error) {
-		text, err = readMemory(ctx, f, slug)
+	err = c.inFolder(ctx, ref, func(slug string) (err error) {
+		text, err = c.memory(ctx, slug)
 		return err
 	})
 	return text, err
@@ -355,11 +355,11 @@ func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) 
 // Remember implements connectors.Tasks. What is written stays short enough to be
 // read as a whole.
 func (c *Cron) Remember(ctx context.Context, ref, text string, add bool) error {
-	return c.inFolder(ctx, ref, func(f shelf, slug string) error {
-		return f.edit(ctx, path.Join(slug, memoryFile), maxMemory, func(old string, cut bool, err error) (string, error) {
+	return c.inFolder(ctx, ref, func(slug string) error {
+		return c.editFile(ctx, memoryPath(slug), func(old string, err error) (string, error) {
 			text := strings.TrimSpace(strings.ToValidUTF8(text, ""))
 			if add {
-				if old, err = memoryText(old, cut, err); err != nil {
+				if old, err = memoryText(old, err); err != nil {
 					return "", err
 				}
 				if old != noMemory {
@@ -375,20 +375,19 @@ func (c *Cron) Remember(ctx context.Context, ref, text string, add bool) error {
 }
 
 // inFolder does something with the folder of a task.
-func (c *Cron) inFolder(ctx context.Context, ref string, do func(f shelf, slug string) error) error {
+func (c *Cron) inFolder(ctx context.Context, ref string, do func(slug string) error) error {
 	t, err := c.find(ref)
 	if err != nil {
 		return err
 	}
 	return c.locked(ctx, func() error {
-		r, err := c.current()
-		if err != nil {
+		if _, err := c.current(); err != nil {
 			return err
 		}
 		c.mu.Lock()
 		slug := t.slug
 		c.mu.Unlock()
-		if err := do(r.folder, slug); err != nil {
+		if err := do(slug); err != nil {
 			return fmt.Errorf("memory of task %s: %w", slug, err)
 		}
 		return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,11 +97,9 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 			return err
 		}
 		name := id + extension
-		if err := h.store(ctx, name, t.text); err != nil {
-			return fmt.Errorf("the task cannot be saved: %s", reasonOf(err))
+		if _, err := h.cfg.Tree.Write(ctx, treePath(name), []byte(t.text), h.files[name].version); err != nil {
+			return fmt.Errorf("the task cannot be saved: %s", reason(err))
 		}
-		delete(h.files, name) // to be read again, whatever its times say
-		h.folder = seen{}
 		if err := h.scan(ctx); err != nil {
 			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
 		}
@@ -173,11 +170,11 @@ func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (ta
 
 // gateOf is the gate in the file of a task, also when it has mistakes.
 func (h *Heartbeat) gateOf(ctx context.Context, id string) string {
-	text, err := h.textOf(ctx, id+extension)
+	f, err := storage.ReadFile(ctx, h.cfg.Tree, treePath(id+extension))
 	if err != nil {
 		return ""
 	}
-	t, _, _ := readTask(id, text) // what was read before the mistake will do
+	t, _, _ := readTask(id, string(f.Body)) // what was read before the mistake will do
 	return t.gate
 }
 
@@ -187,14 +184,12 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 		return noTaskError{id}
 	}
 	return h.fresh(ctx, func(*running) error {
-		err := h.remove(ctx, id+extension)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, there := h.files[id+extension]; !there {
 			return noTaskError{id}
 		}
-		if err != nil {
+		if err := h.cfg.Tree.Remove(ctx, treePath(id+extension), 0); err != nil {
 			return fmt.Errorf("the task cannot be removed: %s", reason(err))
 		}
-		h.folder = seen{}
 		h.mu.Lock()
 		delete(h.mem.Tasks, id)
 		if p := h.mem.Pending; p != nil {
@@ -241,6 +236,14 @@ func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int,
 			n = len(items) // it has run, or the error says why nobody knows
 			return err
 		}
+		yield, err := h.claim(ctx)
+		if errors.Is(err, storage.ErrHeld) {
+			return nil // another node is at it
+		}
+		if err != nil {
+			return err
+		}
+		defer yield()
 		route, _, err := h.place(ctx, h.settings())
 		if err != nil {
 			return err

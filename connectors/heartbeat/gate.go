@@ -3,6 +3,7 @@ package heartbeat
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -35,6 +36,9 @@ func askGates(ctx context.Context, dir string, tasks []*task, s Settings) ([]con
 		if !s.Gates {
 			verdicts[i].Note = noteForbidden
 			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
 		}
 		work.Go(func() {
 			room <- struct{}{}

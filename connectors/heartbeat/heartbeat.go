@@ -26,22 +26,20 @@ const (
 	shutdownSaving = 5 * time.Second
 )
 
-// Config is what a Heartbeat works with. Dir, Marks and Receipts are needed.
+// Config is what a Heartbeat works with. Dir, Tree, Claims, Node and Receipts are
+// needed.
 type Config struct {
-	// Dir has the tasks' files; it need not exist. With a Tree it is where gates
-	// run.
+	// Dir is where gate commands run.
 	Dir string
-	// Tree has the files and the memory of nodes that share a store; somebody must
-	// Run it. nil: Dir and Marks have them.
+	// Tree has the tasks' files and the memory. All members of a cluster share it; one
+	// that needs to Run somebody else runs.
 	Tree *storage.Mirror
 	// Claims let one node at a time begin a tick, with Node as the id of this one at the
 	// moment.
-	// Without them, several may ask gates, and one posts.
 	Claims storage.Claims
 	Node   func() string
 
 	Settings func() Settings // asked at each tick; nil: the defaults
-	Marks    storage.Marks   // keeps what must survive
 	// Receipts tells what became of a message; storage.Inbox has it.
 	Receipts interface {
 		Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
@@ -76,13 +74,13 @@ type Heartbeat struct {
 	now   func() time.Time
 	pulse connectors.Pulse
 	kick  chan struct{} // wakes the loop; holds one
-	// edits is held while files are touched, or the mark, or a message is posted.
+	// edits is held while files are touched, or a message is posted.
 	edits chan struct{}
 
 	// Of whoever holds edits.
 
-	shared   shared
-	folder   seen
+	version  int64           // of the memory as it was read or written last
+	base     memory          // that
 	files    map[string]file // by name
 	unsure   bool            // whether the pending message was posted
 	asked    time.Time       // when the receipt of the pending message was read
@@ -95,7 +93,7 @@ type Heartbeat struct {
 	tasks    []*task  // in their order
 	problems []connectors.Problem
 	mem      memory
-	unsaved  bool          // mem differs from the mark
+	unsaved  bool          // mem has changed since it was saved
 	ended    []claybot.Run // that the loop has not seen yet
 	ticking  bool          // a tick is on its way
 	failing  string        // why the last tick failed
@@ -202,16 +200,17 @@ func (h *Heartbeat) Run(ctx context.Context, handler connectors.Handler) error {
 // start reads what survived.
 func (h *Heartbeat) start(r *running) error {
 	return h.locked(r.ctx, func() error {
-		mem, err := h.load(r.ctx)
-		if err != nil {
+		h.mu.Lock()
+		h.mem, h.base = memory{}.clone(), memory{}
+		h.mu.Unlock()
+		if err := h.recall(r.ctx); err != nil {
 			return err
 		}
-		h.folder, h.files, h.unsure = seen{}, nil, true
-		h.notePending()
+		h.files, h.unsure = nil, true
 		h.asked, h.told = time.Time{}, time.Time{}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.mem, h.unsaved, h.ended, h.ticking, h.failures, h.again = mem, false, nil, false, 0, time.Time{}
+		h.unsaved, h.ended, h.ticking, h.failures, h.again = false, nil, false, 0, time.Time{}
 		h.tasks, h.problems, h.failing, h.live = nil, nil, "", r
 		return nil
 	})
@@ -231,7 +230,7 @@ func (h *Heartbeat) finish(ctx context.Context) {
 	}
 }
 
-// locked does what touches files, the mark, or the inbox.
+// locked does what touches files or the inbox.
 func (h *Heartbeat) locked(ctx context.Context, do func() error) error {
 	select {
 	case h.edits <- struct{}{}:

@@ -1,29 +1,17 @@
 package heartbeat
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
-)
-
-// The files of a Tree that nodes share are those of the directory, and the memory
-// is beside them.
-const (
-	treeFolder  = "heartbeat"
-	stateFile   = treeFolder + "/state.json"
-	fetchAtOnce = 100
 )
 
 // tickClaim is what the node has that asks gates and begins a tick.
@@ -32,119 +20,15 @@ const tickClaim = "heartbeat/tick"
 // gateAgain is how soon a node looks again while another one begins a tick.
 const gateAgain = 2 * time.Second
 
-// shared is what a Heartbeat knows of the memory that other nodes change, too. It
-// belongs to whoever holds edits.
-type shared struct {
-	version int64
-	base    memory            // as it was read or written last
-	pending claybot.MessageID // that is under way, here or elsewhere
-	seen    time.Time         // since when it is known here
-	own     claybot.MessageID // the newest one that this node has begun
-}
-
-func treePath(name string) string { return treeFolder + "/" + name }
-
-// scanTree reads the shared files that have changed. It is called with edits held.
-func (h *Heartbeat) scanTree(ctx context.Context) error {
-	all, err := h.cfg.Tree.Entries(ctx, treeFolder)
-	if err != nil {
-		return err
-	}
-	files := make(map[string]file)
-	var want []string
-	for _, e := range all {
-		name := strings.TrimPrefix(e.Path, treeFolder+"/")
-		if strings.Contains(name, "/") || filepath.Ext(name) != extension {
-			continue
-		}
-		if old, known := h.files[name]; known && old.version == e.Version {
-			files[name] = old
-			continue
-		}
-		want = append(want, e.Path)
-	}
-	if len(want) == 0 && len(files) == len(h.files) {
-		return nil
-	}
-	for part := range slices.Chunk(want, fetchAtOnce) {
-		found, err := h.cfg.Tree.Read(ctx, part...)
-		if err != nil {
-			return err
-		}
-		for _, x := range found {
-			name := strings.TrimPrefix(x.Path, treeFolder+"/")
-			f := file{version: x.Version}
-			err := checkID(strings.TrimSuffix(name, extension))
-			switch {
-			case err != nil:
-				err = fmt.Errorf("the name: %w", err)
-			case len(x.Body) > maxFile:
-				err = errTooLong
-			}
-			f.parse(name, string(x.Body), err)
-			files[name] = f
-		}
-	}
-	h.adopt(files)
-	return nil
-}
-
-// store makes or replaces the file of a task; storage.ErrStale when it is another
-// one meanwhile.
-func (h *Heartbeat) store(ctx context.Context, name, text string) error {
-	if h.cfg.Tree == nil {
-		return writeFile(h.cfg.Dir, name, text)
-	}
-	_, err := h.cfg.Tree.Write(ctx, treePath(name), []byte(text), h.files[name].version)
-	return err
-}
-
-// remove removes the file of a task; fs.ErrNotExist.
-func (h *Heartbeat) remove(ctx context.Context, name string) error {
-	if h.cfg.Tree == nil {
-		return removeFile(h.cfg.Dir, name)
-	}
-	if _, there := h.files[name]; !there {
-		return fs.ErrNotExist
-	}
-	return h.cfg.Tree.Remove(ctx, treePath(name), 0)
-}
-
-// textOf is the text of the file of a task.
-func (h *Heartbeat) textOf(ctx context.Context, name string) (string, error) {
-	if h.cfg.Tree != nil {
-		found, err := h.cfg.Tree.Read(ctx, treePath(name))
-		if err == nil && len(found) == 0 {
-			err = fs.ErrNotExist
-		}
-		if err != nil {
-			return "", err
-		}
-		return string(found[0].Body), nil
-	}
-	root, err := os.OpenRoot(h.cfg.Dir)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = root.Close() }()
-	return readText(root, name)
-}
-
-// gateDir is where gates run.
-func (h *Heartbeat) gateDir() (string, error) {
-	if h.cfg.Tree == nil {
-		return h.cfg.Dir, nil
-	}
-	return h.cfg.Dir, os.MkdirAll(h.cfg.Dir, 0o700)
-}
-
 // clone shares nothing with m.
 func (m memory) clone() memory {
 	m.Tasks = maps.Clone(m.Tasks)
 	if m.Tasks == nil {
 		m.Tasks = make(map[string]past)
 	}
-	if m.Pending != nil {
+	if m.pendingID() == "" {
+		m.Pending = nil
+	} else {
 		p := *m.Pending
 		p.Tasks = slices.Clone(p.Tasks)
 		m.Pending = &p
@@ -169,8 +53,11 @@ func (m memory) pendingID() claybot.MessageID {
 func merge(base, ours, theirs memory) memory {
 	out := theirs.clone()
 	for id, p := range ours.Tasks {
-		if base.Tasks[id] != p {
-			q := out.Tasks[id]
+		switch q := out.Tasks[id]; {
+		case base.Tasks[id] == p:
+		case base.Tasks[id] == q: // also when a clock was set back
+			out.Tasks[id] = p
+		default:
 			out.Tasks[id] = past{max(p.Last, q.Last), max(p.Ended, q.Ended), max(p.Asked, q.Asked)}
 		}
 	}
@@ -214,9 +101,12 @@ func sameRest(a, b *rest) bool {
 
 // readState is what a file of the Tree says; one that cannot be understood begins
 // anew.
-func readState(f storage.TreeFile) memory {
+func (h *Heartbeat) readState(f storage.TreeFile) memory {
 	var m memory
-	if json.Unmarshal(f.Body, &m) != nil {
+	if err := json.Unmarshal(f.Body, &m); err != nil {
+		if len(f.Body) > 0 {
+			h.log.Warn("what the heartbeat remembers cannot be read; it begins anew", "err", err)
+		}
 		m = memory{}
 	}
 	return m.clone()
@@ -225,105 +115,94 @@ func readState(f storage.TreeFile) memory {
 // pull takes over what other nodes have written into the memory; now: all of it
 // up to this moment. It is called with edits held.
 func (h *Heartbeat) pull(ctx context.Context, now bool) error {
-	if h.cfg.Tree == nil {
-		return nil
-	}
+	var err error
 	if now {
-		if err := h.cfg.Tree.Look(ctx); err != nil {
-			return fmt.Errorf("read what the heartbeat remembers: %w", err)
-		}
+		err = h.cfg.Tree.Look(ctx)
 	}
-	e, err := h.cfg.Tree.Entry(ctx, stateFile)
-	if err != nil || e.Version == h.shared.version {
-		h.notePending()
-		return err
+	var e storage.TreeFile
+	if err == nil {
+		e, err = h.cfg.Tree.Entry(ctx, stateFile)
 	}
-	found, err := h.cfg.Tree.Read(ctx, stateFile)
 	if err != nil {
 		return fmt.Errorf("read what the heartbeat remembers: %w", err)
 	}
-	f := storage.TreeFile{}
-	if len(found) > 0 {
-		f = found[0]
+	if e.Version == h.version {
+		return nil
 	}
-	theirs := readState(f)
+	return h.recall(ctx)
+}
+
+// recall reads the memory.
+func (h *Heartbeat) recall(ctx context.Context) error {
+	f, err := storage.ReadFile(ctx, h.cfg.Tree, stateFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read what the heartbeat remembers: %w", err)
+	}
+	theirs := h.readState(f)
 	h.mu.Lock()
-	h.mem = merge(h.shared.base, h.mem, theirs)
+	h.mem = merge(h.base, h.mem, theirs)
 	h.mu.Unlock()
-	h.shared.version, h.shared.base = f.Version, theirs.clone()
-	h.notePending()
+	h.version, h.base = f.Version, theirs.clone()
 	return nil
 }
 
-// notePending notes since when a message is known to be under way.
-func (h *Heartbeat) notePending() {
+// save makes the memory durable if it has changed, with what others have changed
+// meanwhile. It is called with edits held. What cannot be saved is tried again with
+// the next look at the files.
+func (h *Heartbeat) save(ctx context.Context) error {
 	h.mu.Lock()
-	id := h.mem.pendingID()
-	h.mu.Unlock()
-	if id != h.shared.pending {
-		h.shared.pending, h.shared.seen = id, time.Now()
+	if !h.unsaved {
+		h.mu.Unlock()
+		return nil
 	}
-}
-
-// mayBePosted reports whether a message that is not stored may still come:
-// another node has just written it down and is about to post it.
-func (h *Heartbeat) mayBePosted(id claybot.MessageID) bool {
-	return h.cfg.Tree != nil && id != h.shared.own && (id != h.shared.pending || time.Since(h.shared.seen) < askEvery)
-}
-
-// push writes the memory, with what others have changed meanwhile. It is called
-// with edits held.
-func (h *Heartbeat) push(ctx context.Context) error {
-	h.mu.Lock()
+	h.unsaved = false
 	mine := h.mem.clone()
 	h.mu.Unlock()
 	var merged memory
 	f, err := storage.EditFile(ctx, h.cfg.Tree, stateFile, func(old storage.TreeFile) ([]byte, error) {
-		theirs := readState(old)
-		merged = merge(h.shared.base, mine, theirs)
+		merged = merge(h.base, mine, h.readState(old))
 		b, err := json.Marshal(merged)
 		if err == nil && string(b) == string(old.Body) {
 			return nil, nil
 		}
 		return b, err
 	})
-	if err != nil {
-		return err
-	}
 	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.unsaved = true
+		return fmt.Errorf("write what the heartbeat remembers: %w", err)
+	}
 	h.mem = merge(mine, h.mem, merged)
-	h.mu.Unlock()
-	h.shared.version, h.shared.base = f.Version, merged.clone()
-	h.notePending()
+	h.version, h.base = f.Version, merged.clone()
 	return nil
 }
 
-// claimTick makes this node the one that begins a tick, and finds out anew what
-// is due then; none when another node is at it, or has just done it.
-func (h *Heartbeat) claimTick(ctx context.Context, due []*task, s Settings) (still []*task, yield func(), err error) {
-	yield = func() {}
-	if h.cfg.Tree == nil {
-		return due, yield, nil
-	}
-	if h.cfg.Claims != nil {
-		claim, err := h.cfg.Claims.Claim(ctx, h.cfg.Node(), tickClaim)
-		if errors.Is(err, storage.ErrHeld) {
-			return nil, yield, nil
-		}
-		if err != nil {
-			return nil, yield, fmt.Errorf("begin a tick: %w", err)
-		}
-		yield = func() { h.yield(ctx, claim) }
-	}
-	err = h.locked(ctx, func() error { return h.pull(ctx, true) })
+// claim makes this node the one that begins a tick, from before its message is
+// written down until it is posted; storage.ErrHeld when another one is at it.
+func (h *Heartbeat) claim(ctx context.Context) (yield func(), err error) {
+	claim, err := h.cfg.Claims.Claim(ctx, h.cfg.Node(), tickClaim)
 	if err != nil {
-		yield()
-		return nil, func() {}, err
+		return nil, fmt.Errorf("begin a tick: %w", err)
+	}
+	return func() { h.yield(ctx, claim) }, nil
+}
+
+// claimed reports whether another node is about to begin a tick.
+func (h *Heartbeat) claimed(ctx context.Context) (bool, error) {
+	node, err := h.cfg.Claims.Holder(ctx, tickClaim)
+	return node != "" && node != h.cfg.Node(), err
+}
+
+// stillDue finds out anew what is due; none when another node has just done it.
+func (h *Heartbeat) stillDue(ctx context.Context, due []*task, s Settings) (still []*task, err error) {
+	if err := h.locked(ctx, func() error { return h.pull(ctx, true) }); err != nil {
+		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.mem.Pending != nil || h.mem.Rest != nil {
-		return nil, yield, nil // of another node
+		return nil, nil
 	}
 	now := h.now()
 	for _, t := range due {
@@ -331,7 +210,7 @@ func (h *Heartbeat) claimTick(ctx context.Context, due []*task, s Settings) (sti
 			still = append(still, t)
 		}
 	}
-	return still, yield, nil
+	return still, nil
 }
 
 func (h *Heartbeat) yield(ctx context.Context, claim storage.Claim) {
@@ -340,9 +219,4 @@ func (h *Heartbeat) yield(ctx context.Context, claim storage.Claim) {
 	if err := h.cfg.Claims.Yield(ctx, claim); err != nil {
 		h.log.Warn("the right to begin a tick is not given back; no other node beats until this one ends", "err", err)
 	}
-}
-
-// reasonOf is why a file could not be changed, in words.
-func reasonOf(err error) string {
-	return cmp.Or(map[bool]string{true: "somebody else is changing it just now; try again"}[errors.Is(err, storage.ErrStale)], reason(err))
 }

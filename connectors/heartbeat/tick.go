@@ -53,17 +53,18 @@ func (h *Heartbeat) beat(r *running, due []*task, s Settings) (pause time.Durati
 	if err != nil || rests {
 		return wordEvery, err
 	}
-	due, yield, err := h.claimTick(r.ctx, due, s)
-	if err != nil || len(due) == 0 {
-		yield()
-		return gateAgain, err
+	yield, err := h.claim(r.ctx)
+	if errors.Is(err, storage.ErrHeld) {
+		return gateAgain, nil
 	}
-	defer yield()
-	dir, err := h.gateDir()
 	if err != nil {
 		return 0, err
 	}
-	verdicts, err := askGates(r.ctx, dir, due, s)
+	defer yield()
+	if due, err = h.stillDue(r.ctx, due, s); err != nil || len(due) == 0 {
+		return gateAgain, err
+	}
+	verdicts, err := askGates(r.ctx, h.cfg.Dir, due, s)
 	if err != nil {
 		return 0, err
 	}
@@ -240,7 +241,7 @@ func (h *Heartbeat) send(r *running, key string, items []item, route *claybot.Ro
 	if !first { // another node was
 		return 0, nil
 	}
-	h.asked, h.shared.own = time.Now(), p.ID
+	h.asked = time.Now()
 	m := claybot.AgentMessage{
 		ID: p.ID, Type: claybot.MessageSystem, Kind: claybot.KindHeartbeat, From: claybot.Sender{Name: Name},
 		Text: text, At: now, Route: route,
@@ -300,7 +301,12 @@ func (h *Heartbeat) follow(ctx context.Context) {
 	if p == nil || !h.unsure && time.Since(h.asked) < askEvery {
 		return
 	}
+	// Asked first: a node that has just posted it may not have it any more afterwards.
+	claimed, unknown := h.claimed(ctx)
 	rec, err := h.cfg.Receipts.Receipt(ctx, p.ID)
+	if unknown != nil && errors.Is(err, storage.ErrNotFound) {
+		err = unknown
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -308,7 +314,7 @@ func (h *Heartbeat) follow(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case errors.Is(err, storage.ErrNotFound) && h.mayBePosted(p.ID):
+	case errors.Is(err, storage.ErrNotFound) && claimed: // and is about to be posted
 	case errors.Is(err, storage.ErrNotFound): // died before it was posted
 		h.mem.Pending, h.unsaved = nil, true
 	case errors.Is(err, storage.ErrDamaged), err == nil && rec.Skipped != "": // no run will end

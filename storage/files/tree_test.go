@@ -14,15 +14,7 @@ import (
 
 func openTree(t *testing.T, dir string) *files.Tree {
 	t.Helper()
-	tree, err := files.OpenTree(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tree.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tree := files.OpenTree(files.TreeConfig{Dir: dir})
 	return tree
 }
 
