@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -62,19 +63,12 @@ type Config struct {
 	Now func() time.Time
 }
 
-// maxGates is how many gate commands run at once.
-const maxGates = 8
-
 // A Cron fires tasks. It is safe for concurrent use.
 type Cron struct {
-	cfg   Config
-	log   *slog.Logger
-	now   func() time.Time
-	pulse connectors.Pulse
-	kick  chan struct{} // wakes the loop; holds one
-	// edits is held while files are read or written, so that the tasks in memory
-	// are those of the files.
-	edits    chan struct{}
+	cfg  Config
+	base *schedule.Base
+	now  func() time.Time
+	// Of whoever holds the lock of base.
 	seen     <-chan struct{}      // closed: a file has changed since the last scan
 	seenZone string               // of that scan
 	order    [lanes]chan struct{} // each held while a message is posted
@@ -84,7 +78,6 @@ type Cron struct {
 	tasks    map[string]*task
 	queue    queue
 	files    map[string]file // by slug
-	problems []connectors.Problem
 	facts    map[string]fact // by uid
 	aside    map[string]bool // uids whose facts are in goneFolder
 	failing  string          // why the last firing could not be posted
@@ -108,17 +101,12 @@ type running struct {
 	ctx     context.Context
 	handler connectors.Handler
 	jobs    chan *task
-	gates   chan struct{}  // one for each gate that runs
 	work    sync.WaitGroup // of workers and gates
 }
 
 // New makes a Cron; nothing happens before Run.
 func New(cfg Config) *Cron {
-	c := &Cron{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1), edits: make(chan struct{}, 1)}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	c.log = c.log.With("connector", c.Name())
+	c := &Cron{cfg: cfg, base: schedule.New(Name, "task", cfg.Claims, cfg.Node, cfg.Log)}
 	clock := cfg.Now
 	if clock == nil {
 		clock = time.Now
@@ -136,25 +124,8 @@ func New(cfg Config) *Cron {
 // Name implements connectors.Connector.
 func (c *Cron) Name() string { return Name }
 
-// Health implements connectors.Connector. Files with problems do not make the
-// connector fail: the other tasks go on.
-func (c *Cron) Health() connectors.Health {
-	h := c.pulse.Health()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	files := make(map[string]bool)
-	for _, p := range c.problems {
-		files[p.File] = true
-	}
-	switch n := len(files); {
-	case h.State != connectors.StateLive || n == 0:
-	case n == 1:
-		h.Err = "1 task file has a problem; claybot cron shows it"
-	default:
-		h.Err = fmt.Sprintf("%d task files have problems; claybot cron shows them", n)
-	}
-	return h
-}
+// Health implements connectors.Connector.
+func (c *Cron) Health() connectors.Health { return c.base.Health() }
 
 // Run implements connectors.Connector. It may be called again after it has
 // returned.
@@ -164,11 +135,11 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 	if err != nil {
 		cancel()
 		if context.Cause(ctx) == nil || !errors.Is(err, context.Cause(ctx)) {
-			c.pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
+			c.base.Pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
 		}
 		return fmt.Errorf("start cron: %w", err)
 	}
-	c.pulse.OK()
+	c.base.Pulse.OK()
 	for range posters {
 		r.work.Go(func() { c.post(r) })
 	}
@@ -183,7 +154,7 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 
 // start reads what survived: the ledger and the files.
 func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error) {
-	r := &running{ctx: ctx, handler: h, jobs: make(chan *task, 8*posters), gates: make(chan struct{}, maxGates)}
+	r := &running{ctx: ctx, handler: h, jobs: make(chan *task, 8*posters)}
 	var err error
 	if c.restored, err = connectors.Restored(ctx, c.cfg.Marks, c.now()); err != nil {
 		return nil, err
@@ -195,11 +166,12 @@ func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error
 	if rows == nil {
 		rows = make(map[string]storage.LedgerRow)
 	}
-	err = c.locked(ctx, func() error {
+	err = c.base.Locked(ctx, func() error {
 		c.mu.Lock()
 		c.tasks, c.files = make(map[string]*task), make(map[string]file)
-		c.queue, c.problems, c.over, c.seen = nil, nil, nil, nil
+		c.queue, c.over, c.seen = nil, nil, nil
 		c.mu.Unlock()
+		c.base.SetProblems(nil)
 		err := c.loadFacts(ctx)
 		if err == nil {
 			err = c.scan(ctx, rows, true)
@@ -215,17 +187,6 @@ func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error
 	return r, nil
 }
 
-// locked does what reads or writes files.
-func (c *Cron) locked(ctx context.Context, do func() error) error {
-	select {
-	case c.edits <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-c.edits }()
-	return do()
-}
-
 // loop hands out what is due until ctx is done.
 func (c *Cron) loop(r *running) error {
 	scanned, upkept, followed := time.Now(), time.Now(), time.Now() // not c.now: a clock that is set must not keep files from being seen
@@ -237,7 +198,7 @@ func (c *Cron) loop(r *running) error {
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		case <-timer.C:
-		case <-c.kick:
+		case <-c.base.Kicked():
 		}
 		if time.Since(scanned) >= c.cfg.Poll {
 			scanned = time.Now()
@@ -266,7 +227,7 @@ func (c *Cron) loop(r *running) error {
 
 // look reads changed files. An error of the disk is told and tried again.
 func (c *Cron) look(r *running) {
-	err := c.locked(r.ctx, func() error { return c.scan(r.ctx, nil, false) })
+	err := c.base.Locked(r.ctx, func() error { return c.scan(r.ctx, nil, false) })
 	c.mu.Lock()
 	failing := c.failing
 	if time.Since(c.failedAt) > 2*mostPause { // its task is gone, or it was given up
@@ -276,12 +237,12 @@ func (c *Cron) look(r *running) {
 	switch {
 	case r.ctx.Err() != nil:
 	case err != nil:
-		c.log.Warn("cannot read the tasks", "err", err)
-		c.pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
+		c.base.Log.Warn("cannot read the tasks", "err", err)
+		c.base.Pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
 	case failing != "":
-		c.pulse.Fail("a task cannot be started: " + failing)
+		c.base.Pulse.Fail("a task cannot be started: " + failing)
 	default:
-		c.pulse.OK()
+		c.base.Pulse.OK()
 	}
 }
 
@@ -314,14 +275,6 @@ func (c *Cron) pause(scanned time.Time) time.Duration {
 	wait = max(wait, 0)
 	c.wake = now.Add(wait)
 	return wait
-}
-
-// rouse wakes the loop.
-func (c *Cron) rouse() {
-	select {
-	case c.kick <- struct{}{}:
-	default:
-	}
 }
 
 // post is a worker: it fires one task after another.

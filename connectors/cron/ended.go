@@ -33,7 +33,7 @@ func (c *Cron) Ended(_ claybot.Descriptor, run claybot.Run) {
 	c.mu.Lock()
 	c.ended = append(c.ended, all...)
 	c.mu.Unlock()
-	c.rouse()
+	c.base.Kick()
 }
 
 // endingOf reads the id of a message that a scheduled firing is. See
@@ -116,7 +116,7 @@ func (c *Cron) resume(t *task, row storage.LedgerRow) {
 // putAside puts the folder of a task away. What cannot be moved now is moved
 // after the next start.
 func (c *Cron) putAside(r *running, t *task) {
-	err := c.locked(r.ctx, func() error {
+	err := c.base.Locked(r.ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone || !t.spent
 		version := c.files[slug].version
@@ -130,6 +130,6 @@ func (c *Cron) putAside(r *running, t *task) {
 		return c.scan(r.ctx, nil, true)
 	})
 	if err != nil && r.ctx.Err() == nil {
-		c.log.Warn("the folder of a task that is over cannot be put aside", "task", t.slug, "err", err)
+		c.base.Log.Warn("the folder of a task that is over cannot be put aside", "task", t.slug, "err", err)
 	}
 }

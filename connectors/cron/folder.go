@@ -8,11 +8,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -38,7 +38,6 @@ const (
 	noMemory   = "No memory"
 	maxTask    = 256 << 10 // bytes of a TASK.md
 	maxMemory  = 16 << 10  // bytes of a MEMORY.md that are read
-	maxSlug    = 64
 	freshness  = 4 * time.Second
 	doneLayout = "20060102T150405Z"
 )
@@ -49,29 +48,22 @@ func memoryPath(slug string) string { return path.Join(Folder, slug, memoryFile)
 // create creates the folder of a new task. Its name is slug, or slug with a number
 // behind it when that is taken.
 func (c *Cron) create(ctx context.Context, slug, task string) error {
-	for n := 1; ; n++ {
-		try := slug
-		if n > 1 {
-			end := "-" + strconv.Itoa(n)
-			try = slug[:min(len(slug), maxSlug-len(end))] + end
-		}
+	slug, err := schedule.FreeName(slug, func(try string) (bool, error) {
 		left, err := c.cfg.Tree.List(ctx, path.Join(Folder, try)) // of another task, perhaps
-		if err != nil {
-			return err
-		}
-		if len(left) > 0 {
-			continue
+		if err != nil || len(left) > 0 {
+			return true, err
 		}
 		_, err = c.cfg.Tree.Write(ctx, taskPath(try), []byte(task), 0)
 		if errors.Is(err, storage.ErrStale) {
-			continue
+			return true, nil
 		}
-		if err == nil { // without these the task works as well
-			_, _ = c.cfg.Tree.Write(ctx, memoryPath(try), []byte(noMemory+"\n"), 0)
-			_, _ = c.workspace(try)
-		}
-		return err
+		return false, err
+	})
+	if err == nil { // without these the task works as well
+		_, _ = c.cfg.Tree.Write(ctx, memoryPath(slug), []byte(noMemory+"\n"), 0)
+		_, _ = c.workspace(slug)
 	}
+	return err
 }
 
 // putAway puts a task's folder aside. With a version, only when its TASK.md is still
@@ -160,26 +152,4 @@ func (c *Cron) workspace(slug string) (string, error) {
 		return "", err
 	}
 	return filepath.Abs(filepath.Join(c.cfg.Dir, slug, filesDir))
-}
-
-// slugForm are the names that a task's folder may have.
-var slugForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]*$`) // and at most 64 bytes
-
-// slugOf makes the name of a folder from the name of a task.
-func slugOf(name string) string {
-	var b strings.Builder
-	for _, c := range strings.ToLower(name) {
-		switch {
-		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_':
-			b.WriteRune(c)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-	}
-	slug := strings.Trim(b.String(), "-._")
-	slug = strings.TrimRight(slug[:min(len(slug), maxSlug)], "-._")
-	if slug == "" {
-		return "task"
-	}
-	return slug
 }

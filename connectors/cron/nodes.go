@@ -25,12 +25,8 @@ func (c *Cron) refresh(r *running, t *task) (wait bool, err error) {
 	d := t.def
 	c.mu.Unlock()
 	if d.gate != "" && c.cfg.Gates {
-		node, err := c.cfg.Claims.Holder(r.ctx, gateClaim(d.uid))
-		if err != nil {
-			return false, err
-		}
-		if wait = node != "" && node != c.cfg.Node(); wait {
-			return true, nil
+		if wait, err := c.base.Elsewhere(r.ctx, gateClaim(d.uid)); err != nil || wait {
+			return wait, err
 		}
 	}
 	row, err := c.newestRow(r.ctx, d.uid)
@@ -97,7 +93,7 @@ func (c *Cron) follow(r *running) {
 	rows, err := c.cfg.Ledger.LastFirings(r.ctx)
 	if err != nil {
 		if r.ctx.Err() == nil {
-			c.log.Warn("cannot read the ledger", "err", err)
+			c.base.Log.Warn("cannot read the ledger", "err", err)
 		}
 		return
 	}
@@ -151,11 +147,10 @@ func (c *Cron) gated(r *running, s shot, last time.Time) {
 // has seen to the instant; then row is its row.
 func (c *Cron) claimGate(r *running, s shot) (yield func(), row *storage.LedgerRow, err error) {
 	for {
-		claim, err := c.cfg.Claims.Claim(r.ctx, c.cfg.Node(), gateClaim(s.def.uid))
+		yield, err := c.base.Claim(r.ctx, gateClaim(s.def.uid))
 		if err != nil && !errors.Is(err, storage.ErrHeld) {
 			return nil, nil, err
 		}
-		yield = func() { c.yield(r, claim) }
 		held := err != nil
 		p, err := c.past(r.ctx, s.def.uid, s.instant, s.lifted)
 		if err == nil && p.taken != nil && p.taken.Attempt >= s.attempt {
@@ -175,13 +170,5 @@ func (c *Cron) claimGate(r *running, s shot) (yield func(), row *storage.LedgerR
 			return nil, nil, context.Cause(r.ctx)
 		case <-time.After(gateAgain):
 		}
-	}
-}
-
-func (c *Cron) yield(r *running, claim storage.Claim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 5*time.Second)
-	defer cancel()
-	if err := c.cfg.Claims.Yield(ctx, claim); err != nil {
-		c.log.Warn("a gate is not given back; nobody asks it until this node ends", "err", err)
 	}
 }

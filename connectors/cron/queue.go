@@ -146,6 +146,6 @@ func (c *Cron) plan(t *task) {
 	}
 	c.queue.put(t)
 	if t.at >= 0 && t.due.Before(c.wake) {
-		c.rouse()
+		c.base.Kick()
 	}
 }

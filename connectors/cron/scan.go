@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -85,8 +85,8 @@ func (c *Cron) readFiles(ctx context.Context, entries []storage.TreeFile, zone *
 		case inside && !inTask(e.Path, taskFile), !inside && e.Err == nil:
 			continue
 		case !inside:
-			f.problem(slug, 0, "the folder cannot be used: "+reason(e.Err))
-		case len(slug) > maxSlug || !slugForm.MatchString(slug):
+			f.problem(slug, 0, "the folder cannot be used: "+schedule.Reason(e.Err))
+		case !schedule.ValidName(slug):
 			f.problem(slug, 0, "the name of a task's folder has only a-z, 0-9, dots, - and _, and at most 64 of them")
 		case e.Err != nil:
 			f.fault(slug, e.Err)
@@ -177,25 +177,11 @@ func (f *file) problem(name string, line int, text string) {
 
 // fault notes why a TASK.md cannot be read.
 func (f *file) fault(slug string, err error) {
-	text := reason(err)
+	text := schedule.Reason(err)
 	if errors.Is(err, storage.ErrTooMany) {
 		text = "the file is longer than 256 KiB"
 	}
 	f.problem(slug+"/"+taskFile, 0, text)
-}
-
-// reason is an error of the disk in words.
-func reason(err error) string {
-	var p *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such file"
-	case errors.Is(err, fs.ErrPermission):
-		return "it must not be read"
-	case errors.As(err, &p):
-		return p.Err.Error()
-	}
-	return storage.Plain(err)
 }
 
 // lastRows are the newest scheduled firings of the tasks that are new here.
@@ -244,8 +230,8 @@ func (c *Cron) adopt(ctx context.Context, files map[string]file, twice map[strin
 		}
 	}
 	c.files = files
-	c.warn(problems)
 	c.mu.Unlock()
+	c.base.SetProblems(problems)
 	if unreadable { // which may be any
 		return nil
 	}
@@ -290,22 +276,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// warn tells the problems that are new, each once. It is called with c.mu held.
-func (c *Cron) warn(problems []connectors.Problem) {
-	for _, p := range problems {
-		if !slices.Contains(c.problems, p) {
-			c.log.Warn("a task file has a problem", "file", p.File, "line", p.Line, "problem", p.Text)
-		}
-	}
-	c.problems = problems
-}
-
 // upkeep brings the facts up to date with what is done, and notices ends that
 // nobody told.
 func (c *Cron) upkeep(r *running) {
 	rows, err := c.cfg.Ledger.LastFirings(r.ctx)
 	if err != nil {
-		c.log.Warn("cannot read the ledger", "err", err)
+		c.base.Log.Warn("cannot read the ledger", "err", err)
 		return
 	}
 	c.mu.Lock()
@@ -315,8 +291,8 @@ func (c *Cron) upkeep(r *running) {
 		}
 	}
 	c.mu.Unlock()
-	if err := c.locked(r.ctx, func() error { return c.settled(r.ctx) }); err != nil && r.ctx.Err() == nil {
-		c.log.Warn("cannot save what is known of the tasks", "err", err)
+	if err := c.base.Locked(r.ctx, func() error { return c.settled(r.ctx) }); err != nil && r.ctx.Err() == nil {
+		c.base.Log.Warn("cannot save what is known of the tasks", "err", err)
 	}
 }
 

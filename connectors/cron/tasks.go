@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -33,7 +34,7 @@ func (c *Cron) current() (*running, error) {
 
 // edit does what changes files, and then reads them again.
 func (c *Cron) edit(ctx context.Context, do func() error) error {
-	return c.locked(ctx, func() error {
+	return c.base.Locked(ctx, func() error {
 		r, err := c.current()
 		if err == nil {
 			err = do()
@@ -60,7 +61,7 @@ func (c *Cron) find(ref string) (*task, error) {
 			return t, nil
 		}
 	}
-	for _, p := range c.problems {
+	for _, p := range c.base.Problems() {
 		if name, _, _ := strings.Cut(p.File, "/"); name == ref {
 			return nil, fmt.Errorf("task %.80q cannot be used: %s: %s", ref, p.File, p.Text)
 		}
@@ -79,7 +80,6 @@ func (c *Cron) Tasks(ctx context.Context) ([]connectors.Task, []connectors.Probl
 	for _, t := range c.tasks {
 		all = append(all, t)
 	}
-	problems := slices.Clone(c.problems)
 	c.mu.Unlock()
 	tasks := make([]connectors.Task, 0, len(all))
 	for _, t := range all {
@@ -90,7 +90,7 @@ func (c *Cron) Tasks(ctx context.Context) ([]connectors.Task, []connectors.Probl
 		tasks = append(tasks, v)
 	}
 	slices.SortFunc(tasks, func(a, b connectors.Task) int { return cmp.Compare(a.Slug, b.Slug) })
-	return tasks, problems, nil
+	return tasks, c.base.Problems(), nil
 }
 
 // view is a task as it stands.
@@ -199,7 +199,7 @@ func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec) (connectors.Task,
 	if err != nil {
 		return connectors.Task{}, err
 	}
-	if err := c.edit(ctx, func() error { return c.create(ctx, slugOf(d.spec.Name), text) }); err != nil {
+	if err := c.edit(ctx, func() error { return c.create(ctx, schedule.NameOf(d.spec.Name), text) }); err != nil {
 		return connectors.Task{}, fmt.Errorf("add task %q: %w", d.spec.Name, err)
 	}
 	return c.seenAs(ctx, d.uid)
@@ -317,7 +317,7 @@ func (c *Cron) RunNow(ctx context.Context, ref, key string) (connectors.Task, er
 			if stop, err := c.gate(r, &s); err == nil && !stop {
 				err = c.byHand(r.ctx, r, s)
 				if err != nil && r.ctx.Err() == nil {
-					c.log.Warn("a task cannot be started by hand", "task", s.slug, "err", err)
+					c.base.Log.Warn("a task cannot be started by hand", "task", s.slug, "err", err)
 				}
 			}
 		}()
@@ -380,7 +380,7 @@ func (c *Cron) inFolder(ctx context.Context, ref string, do func(slug string) er
 	if err != nil {
 		return err
 	}
-	return c.locked(ctx, func() error {
+	return c.base.Locked(ctx, func() error {
 		if _, err := c.current(); err != nil {
 			return err
 		}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -29,7 +29,7 @@ func (h *Heartbeat) current() (*running, error) {
 
 // fresh does something with the tasks as they are on the disk now.
 func (h *Heartbeat) fresh(ctx context.Context, do func(*running) error) error {
-	return h.locked(ctx, func() error {
+	return h.base.Locked(ctx, func() error {
 		r, err := h.current()
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problem
 		s := h.settings()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		problems = slices.Clone(h.problems)
+		problems = h.base.Problems()
 		for _, t := range h.tasks {
 			beats = append(beats, h.view(t, s))
 		}
@@ -90,7 +90,10 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 	err = h.fresh(ctx, func(*running) error {
 		id := b.ID
 		if id == "" {
-			id = h.freeID(idOf(cmp.Or(strings.TrimSpace(b.Title), heading(b.Prompt))))
+			id, _ = schedule.FreeName(schedule.NameOf(cmp.Or(strings.TrimSpace(b.Title), heading(b.Prompt))), func(try string) (bool, error) {
+				_, taken := h.files[try+extension]
+				return taken, nil
+			})
 		}
 		t, err := h.check(ctx, id, b)
 		if err != nil {
@@ -98,7 +101,7 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 		}
 		name := id + extension
 		if _, err := h.cfg.Tree.Write(ctx, treePath(name), []byte(t.text), h.files[name].version); err != nil {
-			return fmt.Errorf("the task cannot be saved: %s", reason(err))
+			return fmt.Errorf("the task cannot be saved: %s", schedule.Reason(err))
 		}
 		if err := h.scan(ctx); err != nil {
 			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
@@ -110,21 +113,9 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 		return nil
 	})
 	if err == nil {
-		h.rouse()
+		h.base.Kick()
 	}
 	return added, err
-}
-
-// freeID is id, or the first of id-2, id-3 and so on that no file has.
-func (h *Heartbeat) freeID(id string) string {
-	const most = 64
-	for n, try := 2, id; ; n++ {
-		if _, taken := h.files[try+extension]; !taken {
-			return try
-		}
-		end := "-" + strconv.Itoa(n)
-		try = id[:min(len(id), most-len(end))] + end
-	}
 }
 
 // check makes the file of a task and reads it as it will be read later.
@@ -188,7 +179,7 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 			return noTaskError{id}
 		}
 		if err := h.cfg.Tree.Remove(ctx, treePath(id+extension), 0); err != nil {
-			return fmt.Errorf("the task cannot be removed: %s", reason(err))
+			return fmt.Errorf("the task cannot be removed: %s", schedule.Reason(err))
 		}
 		h.mu.Lock()
 		delete(h.mem.Tasks, id)
@@ -236,7 +227,7 @@ func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int,
 			n = len(items) // it has run, or the error says why nobody knows
 			return err
 		}
-		yield, err := h.claim(ctx)
+		yield, err := h.base.Claim(ctx, tickClaim)
 		if errors.Is(err, storage.ErrHeld) {
 			return nil // another node is at it
 		}
@@ -258,7 +249,7 @@ func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int,
 	if err != nil {
 		n = 0
 	}
-	h.rouse()
+	h.base.Kick()
 	return n, err
 }
 

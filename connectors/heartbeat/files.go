@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -108,7 +108,7 @@ func parse(name string, x storage.TreeFile) file {
 		f.notes[i].File = name
 	}
 	if err != nil {
-		p := connectors.Problem{File: name, Text: reason(err)}
+		p := connectors.Problem{File: name, Text: schedule.Reason(err)}
 		var line *configs.LineError
 		if errors.As(err, &line) {
 			p.Line, p.Text = line.Line, line.Text
@@ -116,20 +116,6 @@ func parse(name string, x storage.TreeFile) file {
 		f.notes = append(f.notes, p)
 	}
 	return f
-}
-
-// reason is an error of the disk in words.
-func reason(err error) string {
-	var p *fs.PathError
-	switch {
-	case errors.Is(err, storage.ErrStale):
-		return "somebody else is changing it just now; try again"
-	case errors.Is(err, fs.ErrPermission):
-		return "it must not be read"
-	case errors.As(err, &p):
-		return p.Err.Error()
-	}
-	return storage.Plain(err)
 }
 
 // adopt makes the files the tasks in memory, and tells new problems, each once.
@@ -150,12 +136,8 @@ func (h *Heartbeat) adopt(files map[string]file) {
 		}
 	}
 	slices.SortFunc(tasks, byTitle)
+	h.base.SetProblems(problems)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, p := range problems {
-		if !slices.Contains(h.problems, p) {
-			h.log.Warn("a heartbeat file has a problem", "file", p.File, "line", p.Line, "problem", p.Text)
-		}
-	}
-	h.tasks, h.problems = tasks, problems
+	h.tasks = tasks
 }

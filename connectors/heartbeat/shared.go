@@ -105,7 +105,7 @@ func (h *Heartbeat) readState(f storage.TreeFile) memory {
 	var m memory
 	if err := json.Unmarshal(f.Body, &m); err != nil {
 		if len(f.Body) > 0 {
-			h.log.Warn("what the heartbeat remembers cannot be read; it begins anew", "err", err)
+			h.base.Log.Warn("what the heartbeat remembers cannot be read; it begins anew", "err", err)
 		}
 		m = memory{}
 	}
@@ -140,9 +140,9 @@ func (h *Heartbeat) recall(ctx context.Context) error {
 	}
 	theirs := h.readState(f)
 	h.mu.Lock()
-	h.mem = merge(h.base, h.mem, theirs)
+	h.mem = merge(h.saved, h.mem, theirs)
 	h.mu.Unlock()
-	h.version, h.base = f.Version, theirs.clone()
+	h.version, h.saved = f.Version, theirs.clone()
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (h *Heartbeat) save(ctx context.Context) error {
 	h.mu.Unlock()
 	var merged memory
 	f, err := storage.EditFile(ctx, h.cfg.Tree, stateFile, func(old storage.TreeFile) ([]byte, error) {
-		merged = merge(h.base, mine, h.readState(old))
+		merged = merge(h.saved, mine, h.readState(old))
 		b, err := json.Marshal(merged)
 		if err == nil && string(b) == string(old.Body) {
 			return nil, nil
@@ -174,29 +174,13 @@ func (h *Heartbeat) save(ctx context.Context) error {
 		return fmt.Errorf("write what the heartbeat remembers: %w", err)
 	}
 	h.mem = merge(mine, h.mem, merged)
-	h.version, h.base = f.Version, merged.clone()
+	h.version, h.saved = f.Version, merged.clone()
 	return nil
-}
-
-// claim makes this node the one that begins a tick, from before its message is
-// written down until it is posted; storage.ErrHeld when another one is at it.
-func (h *Heartbeat) claim(ctx context.Context) (yield func(), err error) {
-	claim, err := h.cfg.Claims.Claim(ctx, h.cfg.Node(), tickClaim)
-	if err != nil {
-		return nil, fmt.Errorf("begin a tick: %w", err)
-	}
-	return func() { h.yield(ctx, claim) }, nil
-}
-
-// claimed reports whether another node is about to begin a tick.
-func (h *Heartbeat) claimed(ctx context.Context) (bool, error) {
-	node, err := h.cfg.Claims.Holder(ctx, tickClaim)
-	return node != "" && node != h.cfg.Node(), err
 }
 
 // stillDue finds out anew what is due; none when another node has just done it.
 func (h *Heartbeat) stillDue(ctx context.Context, due []*task, s Settings) (still []*task, err error) {
-	if err := h.locked(ctx, func() error { return h.pull(ctx, true) }); err != nil {
+	if err := h.base.Locked(ctx, func() error { return h.pull(ctx, true) }); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -211,12 +195,4 @@ func (h *Heartbeat) stillDue(ctx context.Context, due []*task, s Settings) (stil
 		}
 	}
 	return still, nil
-}
-
-func (h *Heartbeat) yield(ctx context.Context, claim storage.Claim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownSaving)
-	defer cancel()
-	if err := h.cfg.Claims.Yield(ctx, claim); err != nil {
-		h.log.Warn("the right to begin a tick is not given back; no other node beats until this one ends", "err", err)
-	}
 }
