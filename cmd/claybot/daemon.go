@@ -234,6 +234,7 @@ func (d *daemon) schedule(c configs.Config) {
 			Unusable: d.system.Unusable,
 		})
 		d.chats, d.box.tasks = append(d.chats, switchedCron{tasks, d.lever(func(c configs.Config) string { return c.Cron.Off() })}), tasks
+		d.box.memories = tasks
 	} else if why := c.Cron.Off(); why != "" {
 		d.chats = append(d.chats, offChat{"cron", why})
 	}

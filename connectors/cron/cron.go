@@ -93,7 +93,6 @@ type Cron struct {
 var (
 	_ connectors.Connector = (*Cron)(nil)
 	_ connectors.Follower  = (*Cron)(nil)
-	_ connectors.Tasks     = (*Cron)(nil)
 )
 
 // running is what exists while Run runs.

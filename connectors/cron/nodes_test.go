@@ -154,7 +154,7 @@ func TestNodesFireOnce(t *testing.T) {
 		nodes := team(r, 3, nil)
 		nodes[0].put("wall/TASK.md", taskText("wall", "schedule: '* * * * *'"))
 		pass(1300 * time.Millisecond)
-		if _, err := nodes[1].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "Every", Every: "1m", Prompt: "Do it."}); err != nil {
+		if _, err := nodes[1].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "Every", Every: "1m", Prompt: "Do it."}, false); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 30 {
@@ -300,7 +300,7 @@ func TestNodesRunOnce(t *testing.T) {
 func TestNodesShareMemoryAndChanges(t *testing.T) {
 	bubble(t, func(r *rig) {
 		nodes := team(r, 3, nil)
-		task, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "A", Schedule: "* * * * *", Prompt: "Do it."})
+		task, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "A", Schedule: "* * * * *", Prompt: "Do it."}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -425,7 +425,7 @@ func TestNodesWithoutTheTree(t *testing.T) {
 		if len(r.posts) != 4 {
 			t.Errorf("fired %v", r.fired())
 		}
-		if _, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "B", Schedule: "* * * * *", Prompt: "x"}); err == nil || errors.Is(err, context.Canceled) {
+		if _, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "B", Schedule: "* * * * *", Prompt: "x"}, false); err == nil || errors.Is(err, context.Canceled) {
 			t.Errorf("a task was added: %v", err)
 		}
 	})

@@ -69,7 +69,7 @@ func (c *Cron) find(ref string) (*task, error) {
 	return nil, fmt.Errorf("there is no task %.80q", ref)
 }
 
-// Tasks implements connectors.Tasks.
+// Tasks lists all tasks, by slug, with the files that could not be read.
 func (c *Cron) Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error) {
 	c.mu.Lock()
 	if c.live == nil {
@@ -183,21 +183,16 @@ func (c *Cron) checkSpec(ctx context.Context, t connectors.TaskSpec) (definition
 	return d, text, err
 }
 
-// Preview implements connectors.Tasks.
-func (c *Cron) Preview(ctx context.Context, t connectors.TaskSpec) ([]time.Time, error) {
-	d, _, err := c.checkSpec(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	now := c.now()
-	return d.plan.upcoming(now, now.Truncate(time.Second), shown), nil
-}
-
-// Add implements connectors.Tasks.
-func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec) (connectors.Task, error) {
+// Add creates a task, whose slug and uid it chooses; dry checks it alone, and finds
+// out its next instants.
+func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error) {
 	d, text, err := c.checkSpec(ctx, t)
 	if err != nil {
 		return connectors.Task{}, err
+	}
+	if dry {
+		now := c.now()
+		return connectors.Task{TaskSpec: d.spec, Next: d.plan.upcoming(now, now.Truncate(time.Second), shown)}, nil
 	}
 	if err := c.edit(ctx, func() error { return c.create(ctx, schedule.NameOf(d.spec.Name), text) }); err != nil {
 		return connectors.Task{}, fmt.Errorf("add task %q: %w", d.spec.Name, err)
@@ -214,7 +209,8 @@ func (c *Cron) seenAs(ctx context.Context, ref string) (connectors.Task, error) 
 	return c.view(ctx, t)
 }
 
-// Change implements connectors.Tasks. Enabling a task also ends a pause.
+// Change replaces what is set in ch. The ledger stays. Enabling a task also ends a
+// pause.
 func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange) (connectors.Task, error) {
 	t, err := c.find(ref)
 	if err != nil {
@@ -267,7 +263,7 @@ func (c *Cron) rewrite(ctx context.Context, slug string, ch connectors.TaskChang
 	})
 }
 
-// Remove implements connectors.Tasks.
+// Remove deletes a task; its folder goes to .done.
 func (c *Cron) Remove(ctx context.Context, ref string) error {
 	t, err := c.find(ref)
 	if err != nil {
@@ -287,7 +283,8 @@ func (c *Cron) Remove(ctx context.Context, ref string) error {
 	})
 }
 
-// RunNow implements connectors.Tasks. The task's gate is asked in the background;
+// RunNow fires a task once, outside its schedule; key makes repeats of the call
+// harmless. The task's gate is asked in the background;
 // without one the firing is durable when RunNow returns.
 func (c *Cron) RunNow(ctx context.Context, ref, key string) (connectors.Task, error) {
 	t, err := c.find(ref)
@@ -343,7 +340,7 @@ func (c *Cron) byHand(ctx context.Context, r *running, s shot) (err error) {
 	return err
 }
 
-// Memory implements connectors.Tasks.
+// Memory reads MEMORY.md of a task.
 func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) {
 	err = c.inFolder(ctx, ref, func(slug string) (err error) {
 		text, err = c.memory(ctx, slug)
@@ -352,7 +349,7 @@ func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) 
 	return text, err
 }
 
-// Remember implements connectors.Tasks. What is written stays short enough to be
+// Remember replaces MEMORY.md of a task, or adds to it. What is written stays short enough to be
 // read as a whole.
 func (c *Cron) Remember(ctx context.Context, ref, text string, add bool) error {
 	return c.inFolder(ctx, ref, func(slug string) error {
@@ -394,7 +391,7 @@ func (c *Cron) inFolder(ctx context.Context, ref string, do func(slug string) er
 	})
 }
 
-// Ledger implements connectors.Tasks.
+// Ledger returns the newest limit firings of a task.
 func (c *Cron) Ledger(ctx context.Context, ref string, limit int) ([]connectors.Firing, error) {
 	t, err := c.find(ref)
 	if err != nil {

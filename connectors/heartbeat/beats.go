@@ -47,7 +47,8 @@ type noTaskError struct{ id string }
 func (e noTaskError) Error() string        { return fmt.Sprintf("the heartbeat has no task %.80q", e.id) }
 func (e noTaskError) Is(target error) bool { return target == storage.ErrNotFound }
 
-// Beats implements connectors.Beats.
+// Beats lists all tasks in the order in which they beat, with the files that could not
+// be read.
 func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problems []connectors.Problem, err error) {
 	err = h.fresh(ctx, func(*running) error {
 		s := h.settings()
@@ -79,7 +80,7 @@ func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
 	return b
 }
 
-// AddBeat implements connectors.Beats. A task that is replaced keeps the gate it
+// AddBeat creates a task, or replaces the one with this id. A task that is replaced keeps the gate it
 // has, unless b has one, and the time of its last run.
 func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added connectors.Beat, err error) {
 	if b.ID != "" {
@@ -169,7 +170,7 @@ func (h *Heartbeat) gateOf(ctx context.Context, id string) string {
 	return t.gate
 }
 
-// RemoveBeat implements connectors.Beats.
+// RemoveBeat deletes a task.
 func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 	if checkID(id) != nil {
 		return noTaskError{id}
@@ -192,7 +193,8 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 	})
 }
 
-// Beat implements connectors.Beats. It asks neither gates nor the clock, and
+// Beat runs tasks as one run in the background, and returns how many; key makes
+// repeats of the call harmless. It asks neither gates nor the clock, and
 // beats during a rest, too. While a message is under way nothing is run, and it
 // returns 0. With ids it runs these tasks, disabled ones as well; without, all
 // that are enabled.

@@ -100,7 +100,6 @@ type Heartbeat struct {
 var (
 	_ connectors.Connector = (*Heartbeat)(nil)
 	_ connectors.Follower  = (*Heartbeat)(nil)
-	_ connectors.Beats     = (*Heartbeat)(nil)
 )
 
 // running is what exists while Run runs.

@@ -16,7 +16,7 @@ const maxRetries = 10
 
 // cron makes the tools for tasks.
 type cron struct {
-	tasks  connectors.Tasks
+	tasks  Tasks
 	agents tools.Agents
 }
 
@@ -54,16 +54,16 @@ func (c cron) add() tools.Tool {
 			return tools.Result{}, err
 		}
 		if in.DryRun {
-			next, err := c.tasks.Preview(ctx, t)
+			would, err := c.tasks.Add(ctx, t, true)
 			if err != nil {
 				return tools.Result{}, err
 			}
-			return tools.Result{Text: fmt.Sprintf("Nothing is saved. The task %q would run like this; %s.\n%s", t.Name, output(t.Route), upcoming(next))}, nil
+			return tools.Result{Text: fmt.Sprintf("Nothing is saved. The task %q would run like this; %s.\n%s", t.Name, output(t.Route), upcoming(would.Next))}, nil
 		}
 		if err := c.room(ctx, env); err != nil {
 			return tools.Result{}, err
 		}
-		made, err := c.tasks.Add(ctx, t)
+		made, err := c.tasks.Add(ctx, t, false)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -75,7 +75,7 @@ func (c cron) add() tools.Tool {
 }
 
 // check trims the fields of a new task and refuses those that cannot be right.
-// What a schedule may be, connectors.Tasks knows.
+// What a schedule may be, Tasks knows.
 func check(t *connectors.TaskSpec) (err error) {
 	t.Name, err = required("name", t.Name, maxName)
 	if t.Name, err = oneLine("name", t.Name, err); err != nil {

@@ -13,7 +13,7 @@ import (
 const maxIDs = 100
 
 // heart makes the tools for the heartbeat.
-type heart struct{ beats connectors.Beats }
+type heart struct{ beats Beats }
 
 // A beat is what a model says about a task of the heartbeat.
 type beat struct {

@@ -5,7 +5,7 @@
 //
 // It guards whose tasks an agent may touch, those of its own owner, and where
 // their output may go, into its own chat. What a task is and when it fires is
-// the business of connectors.Tasks and connectors.Beats.
+// the business of Tasks and Beats.
 //
 // Only cmd imports it.
 package schedule
@@ -44,10 +44,39 @@ const (
 // maxList bounds a list in a result, in bytes.
 const maxList = 24 << 10
 
+// Tasks are the tasks of cron. Their errors are sentences for whoever asked.
+type Tasks interface {
+	// Tasks lists all, by slug, with the files that could not be read.
+	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
+	// Add creates a task, whose Slug and UID it chooses; dry checks it alone, and
+	// finds out its next five instants.
+	Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error)
+	// Change replaces what is set in t. The ledger stays.
+	Change(ctx context.Context, ref string, t connectors.TaskChange) (connectors.Task, error)
+	// Remove deletes a task; its folder goes to .done.
+	Remove(ctx context.Context, ref string) error
+	// RunNow fires a task once, outside its schedule; key makes repeats of the call
+	// harmless.
+	RunNow(ctx context.Context, ref, key string) (connectors.Task, error)
+}
+
+// Beats are the tasks of the heartbeat. Their errors are sentences for whoever asked.
+type Beats interface {
+	// Beats lists all tasks in the order in which they beat.
+	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)
+	// AddBeat creates a task, or replaces the one with this id.
+	AddBeat(ctx context.Context, b connectors.Beat) (connectors.Beat, error)
+	// RemoveBeat deletes a task.
+	RemoveBeat(ctx context.Context, id string) error
+	// Beat runs the tasks named, or all, as one run in the background, and
+	// returns how many; key makes repeats of the call harmless.
+	Beat(ctx context.Context, key string, ids ...string) (int, error)
+}
+
 // Tools are the tools for tasks over t and for the heartbeat over b. Those of a
 // nil one are left out. a tells which subagents are a caller's own, and thus may
 // be told the output of its tasks; with nil only the caller itself may.
-func Tools(t connectors.Tasks, b connectors.Beats, a tools.Agents) []tools.Tool {
+func Tools(t Tasks, b Beats, a tools.Agents) []tools.Tool {
 	var all []tools.Tool
 	if t != nil {
 		c := cron{t, a}

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -28,8 +27,8 @@ import (
 // A Config is what the API stands on.
 type Config struct {
 	Desk  web.Desk
-	Tasks connectors.Tasks // nil: cron is off
-	Beats connectors.Beats // nil: the heartbeat is off
+	Tasks web.Tasks // nil: cron is off
+	Beats web.Beats // nil: the heartbeat is off
 	Usage storage.Usages
 	// Budgets are asked how they stand; nil: there are none.
 	Budgets Budgets

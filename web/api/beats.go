@@ -67,7 +67,7 @@ func (a *api) beatOperations() []operation {
 }
 
 // withBeats serves fn while the heartbeat is on.
-func (a *api) withBeats(fn func(http.ResponseWriter, *http.Request, connectors.Beats) error) func(http.ResponseWriter, *http.Request) error {
+func (a *api) withBeats(fn func(http.ResponseWriter, *http.Request, web.Beats) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if a.Beats == nil {
 			return &problem{status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}
@@ -76,7 +76,7 @@ func (a *api) withBeats(fn func(http.ResponseWriter, *http.Request, connectors.B
 	}
 }
 
-func listBeats(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
+func listBeats(w http.ResponseWriter, r *http.Request, b web.Beats) error {
 	all, problems, err := b.Beats(r.Context())
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func listBeats(w http.ResponseWriter, r *http.Request, b connectors.Beats) error
 	return reply(w, http.StatusOK, beatList{orEmpty(all), orEmpty(problems)})
 }
 
-func getBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
+func getBeat(w http.ResponseWriter, r *http.Request, b web.Beats) error {
 	all, _, err := b.Beats(r.Context())
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func getBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
 	return reply(w, http.StatusOK, all[i])
 }
 
-func saveBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
+func saveBeat(w http.ResponseWriter, r *http.Request, b web.Beats) error {
 	var in beatSpec
 	if err := readBody(r, &in); err != nil {
 		return err
@@ -107,7 +107,7 @@ func saveBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error 
 	return scheduled(w, http.StatusCreated, saved, err)
 }
 
-func removeBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
+func removeBeat(w http.ResponseWriter, r *http.Request, b web.Beats) error {
 	if err := b.RemoveBeat(r.Context(), r.PathValue("beat")); err != nil {
 		return sentence(err)
 	}
@@ -115,7 +115,7 @@ func removeBeat(w http.ResponseWriter, r *http.Request, b connectors.Beats) erro
 }
 
 // runBeats runs tasks now. ?key= is as for runTask.
-func runBeats(w http.ResponseWriter, r *http.Request, b connectors.Beats) error {
+func runBeats(w http.ResponseWriter, r *http.Request, b web.Beats) error {
 	var in beatRequest
 	if err := readBody(r, &in); err != nil {
 		return err

@@ -50,8 +50,8 @@ type rig struct {
 	mind   *mind
 	wrap   func(web.Desk) web.Desk // optional; around the desk
 	usage  storage.Usages          // optional; in place of the store
-	tasks  connectors.Tasks        // instead of cron
-	beats  connectors.Beats        // instead of the heartbeat
+	tasks  web.Tasks               // instead of cron
+	beats  web.Beats               // instead of the heartbeat
 	bare   bool                    // neither cron nor heartbeat, nor a workshop
 	shop   *shop                   // what agents work with
 	graphs map[string]runs.Engine  // beside react

@@ -104,10 +104,10 @@ func (a *api) taskOperations() []operation {
 	}
 }
 
-type taskHandler func(http.ResponseWriter, *http.Request, connectors.Tasks, connectors.Task) error
+type taskHandler func(http.ResponseWriter, *http.Request, web.Tasks, connectors.Task) error
 
 // withTasks serves fn while cron is on.
-func (a *api) withTasks(fn func(http.ResponseWriter, *http.Request, connectors.Tasks) error) func(http.ResponseWriter, *http.Request) error {
+func (a *api) withTasks(fn func(http.ResponseWriter, *http.Request, web.Tasks) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if a.Tasks == nil {
 			return &problem{status: http.StatusNotFound, Code: "off", Message: "Cron is off.", Fix: "Turn it on in the configuration."}
@@ -118,7 +118,7 @@ func (a *api) withTasks(fn func(http.ResponseWriter, *http.Request, connectors.T
 
 // withTask serves fn for a task that exists, named by its slug or its uid.
 func (a *api) withTask(fn taskHandler) func(http.ResponseWriter, *http.Request) error {
-	return a.withTasks(func(w http.ResponseWriter, r *http.Request, t connectors.Tasks) error {
+	return a.withTasks(func(w http.ResponseWriter, r *http.Request, t web.Tasks) error {
 		all, _, err := t.Tasks(r.Context())
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func scheduled(w http.ResponseWriter, status int, v any, err error) error {
 	return reply(w, status, v)
 }
 
-func listTasks(w http.ResponseWriter, r *http.Request, t connectors.Tasks) error {
+func listTasks(w http.ResponseWriter, r *http.Request, t web.Tasks) error {
 	all, problems, err := t.Tasks(r.Context())
 	if err != nil {
 		return err
@@ -175,25 +175,25 @@ func viewTask(t connectors.Task) connectors.Task {
 
 // addTask makes a task of a connectors.TaskSpec and answers with it. With
 // "dry_run" nothing is saved, and the answer is {"next": [the next instants]}.
-func addTask(w http.ResponseWriter, r *http.Request, t connectors.Tasks) error {
+func addTask(w http.ResponseWriter, r *http.Request, t web.Tasks) error {
 	var in taskRequest
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
 	if in.DryRun {
-		next, err := t.Preview(r.Context(), in.TaskSpec)
-		return scheduled(w, http.StatusOK, taskPreview{orEmpty(next)}, err)
+		task, err := t.Add(r.Context(), in.TaskSpec, true)
+		return scheduled(w, http.StatusOK, taskPreview{orEmpty(task.Next)}, err)
 	}
-	task, err := t.Add(r.Context(), in.TaskSpec)
+	task, err := t.Add(r.Context(), in.TaskSpec, false)
 	return scheduled(w, http.StatusCreated, viewTask(task), err)
 }
 
-func getTask(w http.ResponseWriter, _ *http.Request, _ connectors.Tasks, task connectors.Task) error {
+func getTask(w http.ResponseWriter, _ *http.Request, _ web.Tasks, task connectors.Task) error {
 	return reply(w, http.StatusOK, viewTask(task))
 }
 
 // changeTask replaces the fields that are given.
-func changeTask(w http.ResponseWriter, r *http.Request, t connectors.Tasks, task connectors.Task) error {
+func changeTask(w http.ResponseWriter, r *http.Request, t web.Tasks, task connectors.Task) error {
 	var in taskChange
 	if err := readBody(r, &in); err != nil {
 		return err
@@ -205,7 +205,7 @@ func changeTask(w http.ResponseWriter, r *http.Request, t connectors.Tasks, task
 	return scheduled(w, http.StatusOK, viewTask(changed), err)
 }
 
-func removeTask(w http.ResponseWriter, r *http.Request, t connectors.Tasks, task connectors.Task) error {
+func removeTask(w http.ResponseWriter, r *http.Request, t web.Tasks, task connectors.Task) error {
 	if err := t.Remove(r.Context(), task.UID); err != nil {
 		return sentence(err)
 	}
@@ -214,7 +214,7 @@ func removeTask(w http.ResponseWriter, r *http.Request, t connectors.Tasks, task
 
 // runTask fires a task now. A call that is repeated under the same ?key= has
 // its effect once.
-func runTask(w http.ResponseWriter, r *http.Request, t connectors.Tasks, task connectors.Task) error {
+func runTask(w http.ResponseWriter, r *http.Request, t web.Tasks, task connectors.Task) error {
 	key, err := callKey(r)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func runTask(w http.ResponseWriter, r *http.Request, t connectors.Tasks, task co
 	return scheduled(w, http.StatusAccepted, viewTask(run), err)
 }
 
-func ledger(w http.ResponseWriter, r *http.Request, t connectors.Tasks, task connectors.Task) error {
+func ledger(w http.ResponseWriter, r *http.Request, t web.Tasks, task connectors.Task) error {
 	limit, err := limitOf(r, ledgerDefault)
 	if err != nil {
 		return err

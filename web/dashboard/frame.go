@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -23,8 +22,8 @@ type Config struct {
 	Desk  web.Desk
 	Usage storage.Usages
 	// Tasks and Beats are nil where cron or the heartbeat is off.
-	Tasks   connectors.Tasks
-	Beats   connectors.Beats
+	Tasks   web.Tasks
+	Beats   web.Beats
 	Shop    web.Workshop // nil: nothing is told of tools, workspaces, skills and notes
 	Budgets Budgets      // nil: there are none
 	Log     *slog.Logger

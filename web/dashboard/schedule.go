@@ -115,7 +115,7 @@ func (b *board) schedule(r *http.Request) (any, error) {
 	return v, nil
 }
 
-func (v *scheduleView) readTasks(ctx context.Context, from connectors.Tasks) error {
+func (v *scheduleView) readTasks(ctx context.Context, from web.Tasks) error {
 	all, problems, err := from.Tasks(ctx)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (v *scheduleView) readTasks(ctx context.Context, from connectors.Tasks) err
 	return nil
 }
 
-func (v *scheduleView) readBeats(ctx context.Context, from connectors.Beats) error {
+func (v *scheduleView) readBeats(ctx context.Context, from web.Beats) error {
 	all, problems, err := from.Beats(ctx)
 	if err != nil {
 		return err

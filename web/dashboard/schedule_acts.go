@@ -62,11 +62,11 @@ func (b *board) previewTask(w http.ResponseWriter, r *http.Request) error {
 	if spec.Prompt == "" {
 		spec.Prompt = "preview"
 	}
-	next, err := b.Tasks.Preview(r.Context(), spec)
+	t, err := b.Tasks.Add(r.Context(), spec, true)
 	if err != nil {
 		return scheduled(err)
 	}
-	html, err := b.render("schedule", "instants", next)
+	html, err := b.render("schedule", "instants", t.Next)
 	if err == nil {
 		write(w, http.StatusOK, html)
 	}
@@ -78,7 +78,7 @@ func (b *board) addTask(w http.ResponseWriter, r *http.Request) error {
 	if err = errors.Join(b.withTasks(), err); err != nil {
 		return err
 	}
-	t, err := b.Tasks.Add(r.Context(), spec)
+	t, err := b.Tasks.Add(r.Context(), spec, false)
 	if err != nil {
 		return scheduled(err)
 	}
