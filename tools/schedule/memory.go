@@ -77,9 +77,9 @@ func writeMemory(t Memories) tools.Tool {
 		}
 		text, add := "", in.Mode == "append"
 		if add {
-			text, err = required("text", in.Text, maxMemory)
+			text, err = tools.Required("text", in.Text, maxMemory)
 		} else {
-			text, err = optional("text", in.Text, maxMemory) // emptied on purpose
+			text, err = tools.Optional("text", in.Text, maxMemory) // emptied on purpose
 		}
 		if err != nil {
 			return tools.Result{}, err
@@ -93,7 +93,7 @@ func writeMemory(t Memories) tools.Tool {
 			r.Text = "added to the memory"
 		}
 		if made, err := t.Memory(ctx, uid); err == nil && unread == nil && len(old) <= maxMemory {
-			r.Undo = undo(restoreName, remembering{Text: old, Made: sum(made)})
+			r.Undo = tools.UndoCall(restoreName, remembering{Text: old, Made: sum(made)})
 		}
 		return r, nil
 	})

@@ -12,12 +12,10 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -98,58 +96,12 @@ func spec(name, description string, effect tools.Effect) tools.Spec {
 	return s
 }
 
-// undo is a call that takes an effect back. args always marshal.
-func undo(tool string, args any) *claybot.ToolCall {
-	b, _ := json.Marshal(args)
-	return &claybot.ToolCall{Name: tool, Args: string(b)}
-}
-
-// required trims s and refuses what is empty or longer than limit bytes.
-func required(field, s string, limit int) (string, error) {
-	s, err := optional(field, s, limit)
-	if err == nil && s == "" {
-		err = fmt.Errorf("field %s: must not be empty", field)
-	}
-	return s, err
-}
-
-// optional trims s and refuses what is longer than limit bytes.
-func optional(field, s string, limit int) (string, error) {
-	s = strings.TrimSpace(s)
-	if len(s) > limit {
-		return "", fmt.Errorf("field %s: %d bytes, the limit is %d", field, len(s), limit)
-	}
-	return s, nil
-}
-
 // oneLine refuses a line break in s: what it is written into is read by line.
 func oneLine(field, s string, err error) (string, error) {
 	if err == nil && strings.ContainsAny(s, "\r\n") {
 		return "", fmt.Errorf("field %s: must be one line", field)
 	}
 	return s, err
-}
-
-// short is s as one line of at most limit bytes, and a sign that it was longer.
-func short(s string, limit int) string {
-	whole := true
-	if few := 8 * limit; len(s) > few { // the rest is not worth reading
-		s, whole = s[:few], false
-	}
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s, whole = s[:limit], false
-	}
-	if whole {
-		return s
-	}
-	for s != "" { // the cut may have hit the middle of a character
-		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
-			break
-		}
-		s = s[:len(s)-1]
-	}
-	return s + "…"
 }
 
 // key names a call, so that its repeat after a crash is recognised.
@@ -194,9 +146,9 @@ func fit(entries []string, none string) tools.Result {
 // problem is a file that could not be read, as a sentence.
 func problem(p connectors.Problem) string {
 	if p.Line > 0 {
-		return fmt.Sprintf("problem in %s, line %d: %s", p.File, p.Line, short(p.Text, maxField))
+		return fmt.Sprintf("problem in %s, line %d: %s", p.File, p.Line, tools.Short(p.Text, maxField))
 	}
-	return fmt.Sprintf("problem in %s: %s", p.File, short(p.Text, maxField))
+	return fmt.Sprintf("problem in %s: %s", p.File, tools.Short(p.Text, maxField))
 }
 
 // output is a sentence about where the output of a task goes.
