@@ -186,6 +186,17 @@ func EditFiles(ctx context.Context, t Tree, paths []string, edit func(i int, old
 	return all, nil
 }
 
+// A Layout says how a data directory has a folder of a Tree that people edit.
+type Layout struct {
+	// Folder is the folder of the tree that the directory is; empty: the whole tree.
+	Folder string
+	// Watch names the files that people edit: "*.md", or "*/TASK.md" for one in every
+	// folder. Changes reports these alone, and what is wrong with them in their Err.
+	// Empty: Changes reports all files, and what cannot be read is none.
+	Watch string
+	Kept  MarkFiles // the zero MarkFiles: none
+}
+
 // MarkFiles are files of a Tree that a data directory keeps in a mark of its
 // database, because people do not edit them.
 type MarkFiles struct {

@@ -227,9 +227,9 @@ func (d *daemon) connect(c configs.Config) error {
 // schedule builds what wakes agents by itself.
 func (d *daemon) schedule(c configs.Config) {
 	if c.Cron.Enabled {
-		tree, dir := d.scheduled(c, cron.Folder, cron.Watch, &cron.Kept)
+		tree, dir := d.scheduled(c, cron.Layout)
 		tasks := cron.New(cron.Config{
-			Dir: filepath.Join(c.DataDir, cron.Folder), TaskDir: dir, Tree: tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
 			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.Notify,
 			Unusable: d.system.Unusable,
 		})
@@ -239,9 +239,9 @@ func (d *daemon) schedule(c configs.Config) {
 		d.chats = append(d.chats, offChat{"cron", why})
 	}
 	if c.Heartbeat.Enabled {
-		tree, _ := d.scheduled(c, heartbeat.Folder, heartbeat.Watch, &heartbeat.Kept)
+		tree, _ := d.scheduled(c, heartbeat.Layout)
 		beats := heartbeat.New(heartbeat.Config{
-			Dir: filepath.Join(c.DataDir, heartbeat.Folder), Tree: tree, Claims: d.db, Node: d.members.Node, Receipts: d.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: d.db, Node: d.members.Node, Receipts: d.db, Log: d.log,
 			Place:  d.system.Foreground,
 			Notice: func(ctx context.Context, key, text string) error { return d.system.Notify(ctx, "", key, text) },
 			Settings: func() heartbeat.Settings {
@@ -260,12 +260,12 @@ func (d *daemon) schedule(c configs.Config) {
 
 // scheduled returns where a connector has its tasks: in the database that members
 // share, or in a folder of the data directory, which agents may then be told of.
-func (d *daemon) scheduled(c configs.Config, folder, watch string, kept *storage.MarkFiles) (tree *storage.Mirror, dir string) {
+func (d *daemon) scheduled(c configs.Config, l storage.Layout) (tree *storage.Mirror, dir string) {
 	if d.tree != nil {
 		return d.tree, ""
 	}
-	dir = filepath.Join(c.DataDir, folder)
-	return storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: dir, Folder: folder, Watch: watch, Kept: kept, Marks: d.db})), dir
+	dir = filepath.Join(c.DataDir, l.Folder)
+	return storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: dir, Layout: l, Marks: d.db})), dir
 }
 
 // configured reports whether there is a connector of that name to send with.

@@ -179,6 +179,6 @@ func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
 		Documents: documents.Copier{},
 		Folders:   []string{"cron", "heartbeat", "skills", "mcp"},
 		Names:     names,
-		Kept:      []storage.MarkFiles{cron.Kept, heartbeat.Kept},
+		Kept:      []storage.MarkFiles{cron.Layout.Kept, heartbeat.Layout.Kept},
 	}
 }

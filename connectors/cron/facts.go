@@ -16,7 +16,7 @@ import (
 
 const (
 	factsFile  = "facts.json"
-	goneFolder = Folder + "/.gone"
+	goneFolder = folder + "/.gone"
 	// keepFacts is how long the ledger alone knows what is done with. It keeps its
 	// rows for much longer.
 	keepFacts = 12 * time.Hour
@@ -49,11 +49,8 @@ type factsOf struct {
 	fact
 }
 
-func factsPath(slug string) string { return path.Join(Folder, slug, factsFile) }
+func factsPath(slug string) string { return path.Join(folder, slug, factsFile) }
 func gonePath(uid string) string   { return path.Join(goneFolder, uid+".json") }
-
-// Kept says how a data directory keeps the facts: the mark has them by uid.
-var Kept = storage.MarkFiles{Mark: Name, Has: isFacts, Split: splitFacts, Join: joinFacts}
 
 func isFacts(p string, body []byte) bool {
 	dir, name := path.Split(p)
@@ -69,7 +66,7 @@ func isFacts(p string, body []byte) bool {
 func inTask(p, file string) bool {
 	dir, name := path.Split(p)
 	dir = path.Clean(dir)
-	return name == file && path.Dir(dir) == Folder && !strings.HasPrefix(path.Base(dir), ".")
+	return name == file && path.Dir(dir) == folder && !strings.HasPrefix(path.Base(dir), ".")
 }
 
 // splitFacts puts facts beside those tasks that are among the files, and all others

@@ -26,14 +26,10 @@ import (
 //
 // A data directory has them without cron/, and keeps the facts in a mark.
 const (
-	Folder = "cron"
-	// Watch are the files that people edit.
-	Watch = "*/" + taskFile
-
 	taskFile   = "TASK.md"
 	memoryFile = "MEMORY.md"
 	filesDir   = "files"
-	doneDir    = Folder + "/.done"
+	doneDir    = folder + "/.done"
 
 	noMemory   = "No memory"
 	maxTask    = 256 << 10 // bytes of a TASK.md
@@ -42,14 +38,23 @@ const (
 	doneLayout = "20060102T150405Z"
 )
 
-func taskPath(slug string) string   { return path.Join(Folder, slug, taskFile) }
-func memoryPath(slug string) string { return path.Join(Folder, slug, memoryFile) }
+// folder is that of the Tree.
+const folder = Name
+
+// Layout says how a data directory has the tasks. The mark has the facts by uid.
+var Layout = storage.Layout{
+	Folder: folder, Watch: "*/" + taskFile,
+	Kept: storage.MarkFiles{Mark: Name, Has: isFacts, Split: splitFacts, Join: joinFacts},
+}
+
+func taskPath(slug string) string   { return path.Join(folder, slug, taskFile) }
+func memoryPath(slug string) string { return path.Join(folder, slug, memoryFile) }
 
 // create creates the folder of a new task. Its name is slug, or slug with a number
 // behind it when that is taken.
 func (c *Cron) create(ctx context.Context, slug, task string) error {
 	slug, err := schedule.FreeName(slug, func(try string) (bool, error) {
-		left, err := c.cfg.Tree.List(ctx, path.Join(Folder, try)) // of another task, perhaps
+		left, err := c.cfg.Tree.List(ctx, path.Join(folder, try)) // of another task, perhaps
 		if err != nil || len(left) > 0 {
 			return true, err
 		}
@@ -78,7 +83,7 @@ func (c *Cron) putAway(ctx context.Context, slug string, version int64) error {
 		if n > 1 {
 			to += "-" + strconv.Itoa(n)
 		}
-		err := c.cfg.Tree.Move(ctx, path.Join(Folder, slug), to, guard)
+		err := c.cfg.Tree.Move(ctx, path.Join(folder, slug), to, guard)
 		switch {
 		case errors.Is(err, storage.ErrState):
 			continue

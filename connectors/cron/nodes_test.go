@@ -17,15 +17,8 @@ import (
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/storagetest"
 )
-
-// claims are those of a store that several nodes share.
-type claims struct {
-	mu  sync.Mutex
-	has map[string]string
-}
-
-func newClaims() *claims { return &claims{has: make(map[string]string)} }
 
 // A failing tree can be away.
 type failing struct {
@@ -56,29 +49,6 @@ func (f *failing) Read(ctx context.Context, paths ...string) ([]storage.TreeFile
 	return f.Tree.Read(ctx, paths...)
 }
 
-func (c *claims) Claim(_ context.Context, node, name string) (storage.Claim, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if has := c.has[name]; has != "" && has != node {
-		return storage.Claim{}, storage.ErrHeld
-	}
-	c.has[name] = node
-	return storage.Claim{Name: name, Node: node}, nil
-}
-
-func (c *claims) Yield(_ context.Context, x storage.Claim) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.has, x.Name)
-	return nil
-}
-
-func (c *claims) Holder(_ context.Context, name string) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.has[name], nil
-}
-
 // A node is one of several that share the tasks.
 type node struct {
 	*rig
@@ -89,7 +59,7 @@ type node struct {
 func team(r *rig, n int, change func(i int, c *cron.Config)) []*node {
 	r.t.Helper()
 	dir := files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "shared")})
-	tree, held := &failing{Tree: dir}, newClaims()
+	tree, held := &failing{Tree: dir}, new(storagetest.Claims)
 	all := make([]*node, n)
 	for i := range all {
 		x := &node{rig: &rig{world: r.world, handler: r.handler, t: r.t, cfg: r.cfg}}

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // A world is the store and the agents around a Cron. It survives the Cron, as
@@ -216,7 +217,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	w := newWorld()
 	r := &rig{world: w, handler: w, t: t, dir: filepath.Join(t.TempDir(), "cron")}
-	r.cfg = cron.Config{Dir: r.dir, TaskDir: r.dir, Claims: newClaims(), Node: func() string { return "alone" }, Ledger: w, Marks: w, Index: index{w: w}, Gates: true}
+	r.cfg = cron.Config{Dir: r.dir, TaskDir: r.dir, Claims: new(storagetest.Claims), Node: func() string { return "alone" }, Ledger: w, Marks: w, Index: index{w: w}, Gates: true}
 	return r
 }
 
@@ -244,7 +245,7 @@ func (r *rig) start() {
 // folder is the Tree of a data directory.
 func (r *rig) folder() *storage.Mirror {
 	r.t.Helper()
-	tree := files.OpenTree(files.TreeConfig{Dir: r.dir, Folder: cron.Folder, Watch: cron.Watch, Kept: &cron.Kept, Marks: r.world})
+	tree := files.OpenTree(files.TreeConfig{Dir: r.dir, Layout: cron.Layout, Marks: r.world})
 	return storage.MirrorFolder(tree)
 }
 

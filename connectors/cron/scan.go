@@ -36,7 +36,7 @@ type file struct {
 // changed. It is called with edits held.
 func (c *Cron) scan(ctx context.Context, rows map[string]storage.LedgerRow, force bool) error {
 	changed := c.cfg.Tree.Changed() // before the files, so that none is missed
-	entries, err := c.cfg.Tree.Entries(ctx, Folder)
+	entries, err := c.cfg.Tree.Entries(ctx, folder)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Cron) readFiles(ctx context.Context, entries []storage.TreeFile, zone *
 	}
 	var paths []string
 	for _, e := range entries {
-		slug, _, inside := strings.Cut(strings.TrimPrefix(e.Path, Folder+"/"), "/")
+		slug, _, inside := strings.Cut(strings.TrimPrefix(e.Path, folder+"/"), "/")
 		old, known := c.files[slug] // only written with edits held
 		f := file{version: e.Version, at: e.At.Time()}
 		switch {

@@ -21,24 +21,22 @@ const (
 	maxFiles  = 200
 )
 
-// The files of the Tree: a data directory has them without heartbeat/, and keeps the
-// memory in a mark.
 const (
-	Folder = "heartbeat"
-	// Watch are the files that people edit.
-	Watch = "*" + extension
-
-	stateFile = Folder + "/state.json"
+	folder    = Name // of the Tree
+	stateFile = folder + "/state.json"
 )
 
-// Kept says how a data directory keeps the memory.
-var Kept = storage.MarkFiles{
-	Mark: Name,
-	Has:  func(p string, _ []byte) bool { return p == stateFile },
-	Split: func(mark string, _ map[string][]byte) map[string][]byte {
-		return map[string][]byte{stateFile: []byte(mark)}
+// Layout says how a data directory has the tasks. The mark is the memory.
+var Layout = storage.Layout{
+	Folder: folder, Watch: "*" + extension,
+	Kept: storage.MarkFiles{
+		Mark: Name,
+		Has:  func(p string, _ []byte) bool { return p == stateFile },
+		Split: func(mark string, _ map[string][]byte) map[string][]byte {
+			return map[string][]byte{stateFile: []byte(mark)}
+		},
+		Join: func(files map[string][]byte) string { return string(files[stateFile]) },
 	},
-	Join: func(files map[string][]byte) string { return string(files[stateFile]) },
 }
 
 // A file is one that was looked at.
@@ -48,18 +46,18 @@ type file struct {
 	notes   []connectors.Problem
 }
 
-func treePath(name string) string { return Folder + "/" + name }
+func treePath(name string) string { return folder + "/" + name }
 
 // scan reads the files that have changed. It is called with edits held.
 func (h *Heartbeat) scan(ctx context.Context) error {
-	all, err := h.cfg.Tree.Entries(ctx, Folder)
+	all, err := h.cfg.Tree.Entries(ctx, folder)
 	if err != nil {
 		return err
 	}
 	files := make(map[string]file)
 	var want []string
 	for _, e := range all {
-		name := strings.TrimPrefix(e.Path, Folder+"/")
+		name := strings.TrimPrefix(e.Path, folder+"/")
 		old, known := h.files[name]
 		switch {
 		case strings.Contains(name, "/") || path.Ext(name) != extension:
@@ -79,7 +77,7 @@ func (h *Heartbeat) scan(ctx context.Context) error {
 		return err
 	}
 	for p, x := range found {
-		name := strings.TrimPrefix(p, Folder+"/")
+		name := strings.TrimPrefix(p, folder+"/")
 		files[name] = parse(name, x)
 	}
 	h.adopt(files)

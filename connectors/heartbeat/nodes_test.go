@@ -19,36 +19,8 @@ import (
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/storagetest"
 )
-
-// claims are those of a store that several nodes share.
-type claims struct {
-	mu  sync.Mutex
-	has map[string]string
-}
-
-func (c *claims) Claim(_ context.Context, node, name string) (storage.Claim, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if has := c.has[name]; has != "" && has != node {
-		return storage.Claim{}, storage.ErrHeld
-	}
-	c.has[name] = node
-	return storage.Claim{Name: name, Node: node}, nil
-}
-
-func (c *claims) Yield(_ context.Context, x storage.Claim) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.has, x.Name)
-	return nil
-}
-
-func (c *claims) Holder(_ context.Context, name string) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.has[name], nil
-}
 
 // A node is one of several with one heart.
 type node struct {
@@ -141,7 +113,7 @@ func TestNodesBeatOnce(t *testing.T) {
 			r.settings = heartbeat.Settings{Every: 10 * time.Minute, MaxUnattended: 6, Gates: true}
 			r.takes = time.Minute
 			r.write()
-			nodes := team(r, 3, &claims{has: make(map[string]string)}, apart)
+			nodes := team(r, 3, new(storagetest.Claims), apart)
 			defer func() {
 				for _, x := range nodes {
 					x.halt()
@@ -190,7 +162,7 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings = heartbeat.Settings{Every: 30 * time.Minute}
 		r.write()
-		nodes := team(r, 3, &claims{has: make(map[string]string)}, 0)
+		nodes := team(r, 3, new(storagetest.Claims), 0)
 		defer func() {
 			for _, x := range nodes {
 				x.halt()
@@ -229,7 +201,7 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 func TestNodesShareBeats(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.write()
-		nodes := team(r, 2, &claims{has: make(map[string]string)}, 0)
+		nodes := team(r, 2, new(storagetest.Claims), 0)
 		defer func() {
 			for _, x := range nodes {
 				x.halt()

@@ -157,7 +157,7 @@ func (r *rig) started(then func()) {
 // tree is that of a data directory.
 func (r *rig) tree() *storage.Mirror {
 	r.Helper()
-	tree := files.OpenTree(files.TreeConfig{Dir: r.dir, Folder: heartbeat.Folder, Watch: heartbeat.Watch, Kept: &heartbeat.Kept, Marks: (*marks)(r)})
+	tree := files.OpenTree(files.TreeConfig{Dir: r.dir, Layout: heartbeat.Layout, Marks: (*marks)(r)})
 	return storage.MirrorFolder(tree)
 }
 

@@ -35,14 +35,8 @@ const (
 type TreeConfig struct {
 	// Dir is the directory; the first write creates it.
 	Dir string
-	// Folder is the folder of the tree that Dir is; empty: the whole tree.
-	Folder string
-	// Watch names the files that people edit, below Dir: "*.md", or "*/TASK.md" for
-	// one in every folder. Changes reports these alone, and what is wrong with them
-	// in their Err. Empty: Changes reports all files, and what cannot be read is none.
-	Watch string
-	// Kept are files of the tree that Marks keep instead of the directory; nil: none.
-	Kept  *storage.MarkFiles
+	storage.Layout
+	// Marks have the files of Kept.
 	Marks storage.Marks
 }
 
@@ -254,7 +248,7 @@ func (t *Tree) Read(ctx context.Context, paths ...string) ([]storage.TreeFile, e
 			all = append(all, t.keptFile(p, true))
 			continue
 		}
-		if t.cfg.Kept != nil && t.cfg.Kept.Has(p, nil) {
+		if t.cfg.Kept.Has != nil && t.cfg.Kept.Has(p, nil) {
 			continue
 		}
 		name, ok := t.name(p)

@@ -143,7 +143,7 @@ func (t *Tree) load(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if t.kept != nil || t.cfg.Kept == nil {
+	if t.kept != nil || t.cfg.Kept.Has == nil {
 		return nil
 	}
 	mark, err := t.cfg.Marks.Mark(ctx, t.cfg.Kept.Mark)

@@ -37,7 +37,7 @@ func (t *Tree) WriteAll(ctx context.Context, files []storage.TreeFile) error {
 		t.mu.Unlock()
 		switch {
 		case err != nil:
-		case there || f.Body != nil && t.cfg.Kept != nil && t.cfg.Kept.Has(f.Path, f.Body):
+		case there || f.Body != nil && t.cfg.Kept.Has != nil && t.cfg.Kept.Has(f.Path, f.Body):
 			kept = append(kept, *f)
 			continue
 		case f.Body == nil:

@@ -48,8 +48,8 @@ func newReal(t *testing.T) *real {
 	dir := t.TempDir()
 	r := &real{
 		t: t, env: ann(),
-		cron:  cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "cron"), Folder: cron.Folder, Watch: cron.Watch, Kept: &cron.Kept, Marks: db})), Claims: db, Node: func() string { return "alone" }, Ledger: db, Marks: db, Index: db}),
-		beats: heartbeat.New(heartbeat.Config{Dir: filepath.Join(dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "heartbeat"), Folder: heartbeat.Folder, Watch: heartbeat.Watch, Kept: &heartbeat.Kept, Marks: db})), Claims: db, Node: func() string { return "alone" }, Receipts: db}),
+		cron:  cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "cron"), Layout: cron.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Ledger: db, Marks: db, Index: db}),
+		beats: heartbeat.New(heartbeat.Config{Dir: filepath.Join(dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "heartbeat"), Layout: heartbeat.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Receipts: db}),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup

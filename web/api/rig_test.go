@@ -190,8 +190,8 @@ func (r *rig) begin() {
 		cfg.Usage = r.usage
 	}
 	if !r.bare && r.tasks == nil {
-		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "cron"), Folder: cron.Folder, Watch: cron.Watch, Kept: &cron.Kept, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Ledger: r.db, Marks: r.db, Index: r.db, Log: log})
-		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "heartbeat"), Folder: heartbeat.Folder, Watch: heartbeat.Watch, Kept: &heartbeat.Kept, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Receipts: r.db, Log: log, Place: r.system.Foreground})
+		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "cron"), Layout: cron.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Ledger: r.db, Marks: r.db, Index: r.db, Log: log})
+		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Receipts: r.db, Log: log, Place: r.system.Foreground})
 		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
 	}
 	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})

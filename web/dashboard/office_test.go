@@ -102,8 +102,8 @@ func startOffice(t *testing.T) *office {
 	}
 	// The stores are open when the desk is asked for, and nothing runs yet.
 	o.rig.desk = func(d web.Desk) web.Desk {
-		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "cron"), Folder: cron.Folder, Watch: cron.Watch, Kept: &cron.Kept, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Ledger: o.db, Marks: o.db, Index: o.db})
-		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "heartbeat"), Folder: heartbeat.Folder, Watch: heartbeat.Watch, Kept: &heartbeat.Kept, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Receipts: o.db, Place: o.system.Foreground})
+		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "cron"), Layout: cron.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Ledger: o.db, Marks: o.db, Index: o.db})
+		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Receipts: o.db, Place: o.system.Foreground})
 		o.tasks, o.beats, o.also = tasks, beats, []connectors.Connector{o.phone, tasks, beats}
 		return d
 	}
