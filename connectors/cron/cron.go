@@ -209,7 +209,7 @@ func (c *Cron) loop(r *running) error {
 		}
 		if time.Since(followed) >= followEvery {
 			followed = time.Now()
-			c.follow(r)
+			c.follow(r, false)
 		}
 		c.settle(r)
 		now := c.now()

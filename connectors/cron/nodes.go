@@ -84,10 +84,10 @@ func (c *Cron) taken(r *running, s shot, last time.Time, row storage.LedgerRow) 
 	}
 }
 
-// follow finds out about the ends of runs that other nodes did, where something
-// comes of them. Nothing is asked while there is no such task.
-func (c *Cron) follow(r *running) {
-	if !c.waits() {
+// follow finds out about the ends of runs that other nodes did: of those from which
+// something follows, while there are some, or of all.
+func (c *Cron) follow(r *running, all bool) {
+	if !all && !c.waits() {
 		return
 	}
 	rows, err := c.cfg.Ledger.LastFirings(r.ctx)
@@ -100,7 +100,7 @@ func (c *Cron) follow(r *running) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uid, t := range c.tasks {
-		if row, ok := rows[uid]; ok && t.unsettled && !t.busy {
+		if row, ok := rows[uid]; ok && (all || t.unsettled) && !t.busy {
 			c.resume(t, row)
 		}
 	}

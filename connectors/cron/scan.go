@@ -279,18 +279,7 @@ func later(a, b time.Time) time.Time {
 // upkeep brings the facts up to date with what is done, and notices ends that
 // nobody told.
 func (c *Cron) upkeep(r *running) {
-	rows, err := c.cfg.Ledger.LastFirings(r.ctx)
-	if err != nil {
-		c.base.Log.Warn("cannot read the ledger", "err", err)
-		return
-	}
-	c.mu.Lock()
-	for uid, t := range c.tasks {
-		if row, ok := rows[uid]; ok && !t.busy {
-			c.resume(t, row)
-		}
-	}
-	c.mu.Unlock()
+	c.follow(r, true)
 	if err := c.base.Locked(r.ctx, func() error { return c.settled(r.ctx) }); err != nil && r.ctx.Err() == nil {
 		c.base.Log.Warn("cannot save what is known of the tasks", "err", err)
 	}

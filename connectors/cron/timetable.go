@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/connectors/schedule"
 	robfig "github.com/robfig/cron/v3"
+
+	"github.com/claybot/claybot/connectors/schedule"
 )
 
 // A timetable says when a task is due. It is one of three: wall is set for five

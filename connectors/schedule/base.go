@@ -82,7 +82,7 @@ func (b *Base) SetProblems(all []connectors.Problem) {
 	defer b.mu.Unlock()
 	for _, p := range all {
 		if !slices.Contains(b.problems, p) {
-			b.Log.Warn("a "+b.What+" file has a problem", "file", p.File, "line", p.Line, "problem", p.Text)
+			b.Log.Warn("a task file has a problem", "file", p.File, "line", p.Line, "problem", p.Text)
 		}
 	}
 	b.problems = all
