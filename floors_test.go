@@ -54,7 +54,7 @@ var floors = map[string]int{
 
 // footings are folders that implementations of one contract stand on. They lie between
 // the contract and these, and nobody else imports them.
-var footings = []string{"storage/relational", "tools/textfile", "llm/provider"}
+var footings = []string{"storage/relational", "tools/textfile", "llm/provider", "connectors/schedule"}
 
 // forbidden are folder names that say nothing about what is inside.
 var forbidden = []string{"pkg", "internal", "util", "utils", "common", "types", "models", "events", "interfaces", "manager"}

@@ -355,7 +355,9 @@ func (s *AgentSystem) tasks(ctx context.Context, agent claybot.Agent) (string, e
 	for _, r := range reminders[:min(len(reminders), 20)] {
 		lines = append(lines, fmt.Sprintf("- reminder at %s: %s", r.Due.Time().UTC().Format("2006-01-02 15:04 MST"), connectors.OneLine(r.Note, 80)))
 	}
-	if c, ok := s.connector(string(claybot.AgentCron)).(connectors.Tasks); ok {
+	if c, ok := s.connector(string(claybot.AgentCron)).(interface {
+		Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
+	}); ok {
 		tasks, _, err := c.Tasks(ctx)
 		if err != nil {
 			return "", fmt.Errorf("list tasks: %w", err)

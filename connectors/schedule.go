@@ -1,7 +1,6 @@
 package connectors
 
 import (
-	"context"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -12,31 +11,6 @@ import (
 // when it starts. Optional; must not block.
 type Follower interface {
 	Ended(d claybot.Descriptor, r claybot.Run)
-}
-
-// Tasks is a connector with tasks that can be looked at and changed while it
-// runs. Its errors are sentences for whoever asked.
-type Tasks interface {
-	// Tasks lists all, by slug, with the files that could not be read.
-	Tasks(ctx context.Context) ([]Task, []Problem, error)
-	// Preview checks t as Add would and returns its next five instants, in its
-	// zone. Nothing is saved.
-	Preview(ctx context.Context, t TaskSpec) ([]time.Time, error)
-	// Add makes a task. Slug and UID are set by it.
-	Add(ctx context.Context, t TaskSpec) (Task, error)
-	// Change replaces what is set in t. The ledger stays.
-	Change(ctx context.Context, ref string, t TaskChange) (Task, error)
-	// Remove takes a task away; its folder goes to .done.
-	Remove(ctx context.Context, ref string) error
-	// RunNow fires a task once beside its schedule; key makes repeats of the
-	// call harmless.
-	RunNow(ctx context.Context, ref, key string) (Task, error)
-	// Memory reads MEMORY.md of a task.
-	Memory(ctx context.Context, ref string) (string, error)
-	// Remember replaces MEMORY.md of a task, or adds to it.
-	Remember(ctx context.Context, ref, text string, add bool) error
-	// Ledger returns the newest limit firings of a task.
-	Ledger(ctx context.Context, ref string, limit int) ([]Firing, error)
 }
 
 // A TaskSpec is what makes a task. One of Schedule, Every and At is set.
@@ -94,20 +68,6 @@ type Problem struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
-}
-
-// Beats is a heartbeat whose tasks can be looked at and changed while it runs.
-// Its errors are sentences for whoever asked.
-type Beats interface {
-	// Beats lists all tasks in the order in which they beat.
-	Beats(ctx context.Context) ([]Beat, []Problem, error)
-	// AddBeat makes a task, or replaces the one with this id.
-	AddBeat(ctx context.Context, b Beat) (Beat, error)
-	// RemoveBeat takes a task away.
-	RemoveBeat(ctx context.Context, id string) error
-	// Beat runs the tasks named, or all, as one run in the background, and
-	// returns how many; key makes repeats of the call harmless.
-	Beat(ctx context.Context, key string, ids ...string) (int, error)
 }
 
 // A Beat is one task of the heartbeat.

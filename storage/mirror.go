@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -26,10 +27,12 @@ const editTries = 50
 // was changed by way of it is known at once. It is safe for concurrent use.
 type Mirror struct {
 	Tree
-	alone bool          // no other process changes the tree
+	age   time.Duration // that knowledge may have when Entries is called
+	waits bool          // looks that somebody waits for keep a distance
 	turn  chan struct{} // held while the tree is asked
 
 	mu      sync.Mutex
+	lists   map[string][]TreeFile // that Entries has made, by folder
 	files   map[string]TreeFile
 	point   int64
 	looked  time.Time     // when the last good look began; zero: never
@@ -42,15 +45,26 @@ var _ Tree = (*Mirror)(nil)
 // NewMirror makes a Mirror of a Tree. Run keeps it up to date; without, each
 // Entries asks when its knowledge is old.
 func NewMirror(t Tree) *Mirror {
-	return &Mirror{Tree: t, turn: make(chan struct{}, 1), files: make(map[string]TreeFile), changed: make(chan struct{})}
+	m := MirrorFolder(t)
+	m.age, m.waits = 2*LookEvery, true
+	return m
+}
+
+// MirrorFolder makes a Mirror of a Tree that people change, too, and that is cheap to
+// ask: each Entries does. It needs no Run.
+func MirrorFolder(t Tree) *Mirror {
+	return &Mirror{
+		Tree: t, turn: make(chan struct{}, 1), files: make(map[string]TreeFile),
+		lists: make(map[string][]TreeFile), changed: make(chan struct{}),
+	}
 }
 
 // MirrorAlone makes a Mirror of a Tree that only this process changes, and only by
 // way of the mirror. It asks the tree after such a change alone, never waits to do
 // so, and needs no Run.
 func MirrorAlone(t Tree) *Mirror {
-	m := NewMirror(t)
-	m.alone = true
+	m := MirrorFolder(t)
+	m.age = math.MaxInt64
 	return m
 }
 
@@ -78,8 +92,8 @@ func (m *Mirror) Changed() <-chan struct{} {
 
 // Look learns what was changed up to now. Calls that come together share a query.
 func (m *Mirror) Look(ctx context.Context) error {
-	if m.alone {
-		return m.refresh(ctx, 0)
+	if !m.waits {
+		return m.refresh(ctx, m.age)
 	}
 	begun := time.Now()
 	if err := m.enter(ctx); err != nil {
@@ -123,7 +137,7 @@ func (m *Mirror) refresh(ctx context.Context, age time.Duration) error {
 func (m *Mirror) known(age time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.dirty && !m.looked.IsZero() && (m.alone || time.Since(m.looked) < age)
+	return !m.dirty && !m.looked.IsZero() && time.Since(m.looked) < age
 }
 
 func (m *Mirror) enter(ctx context.Context) error {
@@ -172,21 +186,25 @@ func (m *Mirror) ask(ctx context.Context) error {
 		}
 	}
 	if news {
+		clear(m.lists)
 		close(m.changed)
 		m.changed = make(chan struct{})
 	}
 	return nil
 }
 
-// Entries lists the files below a folder by path, without what is put aside. It
-// asks the tree when what is known is older than twice LookEvery, which it is not
-// while Run runs.
+// Entries lists the files below a folder by path, without what is put aside; the
+// list is not to be changed. It asks the tree when what is known is older than twice
+// LookEvery, which it is not while Run runs.
 func (m *Mirror) Entries(ctx context.Context, folder string) ([]TreeFile, error) {
-	if err := m.refresh(ctx, 2*LookEvery); err != nil {
+	if err := m.refresh(ctx, m.age); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if all, ok := m.lists[folder]; ok {
+		return all, nil
+	}
 	var all []TreeFile
 	for path, f := range m.files {
 		if strings.HasPrefix(path, folder+"/") {
@@ -194,13 +212,14 @@ func (m *Mirror) Entries(ctx context.Context, folder string) ([]TreeFile, error)
 		}
 	}
 	slices.SortFunc(all, func(a, b TreeFile) int { return strings.Compare(a.Path, b.Path) })
+	m.lists[folder] = all
 	return all, nil
 }
 
 // Entry is what is known of one file, as of Entries; of Version 0 when there is
 // none.
 func (m *Mirror) Entry(ctx context.Context, path string) (TreeFile, error) {
-	if err := m.refresh(ctx, 2*LookEvery); err != nil {
+	if err := m.refresh(ctx, m.age); err != nil {
 		return TreeFile{}, err
 	}
 	m.mu.Lock()
@@ -231,6 +250,12 @@ func (m *Mirror) Remove(ctx context.Context, path string, was int64) error {
 func (m *Mirror) Move(ctx context.Context, from, to string, guard TreeFile) error {
 	defer m.touched()
 	return m.Tree.Move(ctx, from, to, guard)
+}
+
+// WriteAll implements BatchTree.
+func (m *Mirror) WriteAll(ctx context.Context, files []TreeFile) error {
+	defer m.touched()
+	return WriteFiles(ctx, m.Tree, files)
 }
 
 // EditFile replaces a file of a Tree by what edit makes of it, again when somebody

@@ -50,11 +50,7 @@ func (a *asked) away(down bool) {
 // change in that time, and keep what they know while the tree is away.
 func TestMirrorLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tree, err := files.OpenTree(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tree.Close() }()
+		tree := files.OpenTree(files.TreeConfig{Dir: t.TempDir()})
 		store := &asked{Tree: tree}
 		m := storage.NewMirror(store)
 		ctx, cancel := context.WithCancel(t.Context())

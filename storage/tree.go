@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -74,6 +75,10 @@ type TreeFile struct {
 	Size    int   // bytes
 	At      claybot.Time
 	Body    []byte // only from Read
+	// Err is why a file that a person put there cannot be read: fs.ErrNotExist where
+	// its folder lacks it, ErrTooMany where Body has the beginning alone. nil for
+	// what was written by way of a Tree.
+	Err error
 }
 
 // A TreeDelta is what has changed in a Tree.
@@ -83,6 +88,126 @@ type TreeDelta struct {
 	// Whole: Files are all that there are, because nobody knows any more what has
 	// changed since. What is not among them is not there.
 	Whole bool
+}
+
+// A BatchTree is a Tree that makes many changes at the price of one. Optional.
+type BatchTree interface {
+	// WriteAll does what WriteFiles promises.
+	WriteAll(ctx context.Context, files []TreeFile) error
+}
+
+// WriteFiles writes files, each in place of its Version, and sets that to the new
+// one. Files without a Body are removed in any version. It stops at the first error,
+// and what comes before that is durable.
+func WriteFiles(ctx context.Context, t Tree, files []TreeFile) error {
+	if b, ok := t.(BatchTree); ok {
+		return b.WriteAll(ctx, files)
+	}
+	for i := range files {
+		f, err := &files[i], error(nil)
+		if f.Body == nil {
+			f.Version, err = 0, t.Remove(ctx, f.Path, 0)
+		} else {
+			f.Version, err = t.Write(ctx, f.Path, f.Body, f.Version)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAtOnce is how many files ReadFiles asks for at once.
+const readAtOnce = 100
+
+// ReadFiles reads any number of files; those that are not there are left out.
+func ReadFiles(ctx context.Context, t Tree, paths []string) (map[string]TreeFile, error) {
+	all := make(map[string]TreeFile, len(paths))
+	for part := range slices.Chunk(paths, readAtOnce) {
+		found, err := t.Read(ctx, part...)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			all[f.Path] = f
+		}
+	}
+	return all, nil
+}
+
+// ReadFile reads one file. The error is fs.ErrNotExist when there is none, or the
+// file's own, which then comes with what could be read.
+func ReadFile(ctx context.Context, t Tree, path string) (TreeFile, error) {
+	found, err := t.Read(ctx, path)
+	if err == nil && len(found) == 0 {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return TreeFile{Path: path}, err
+	}
+	return found[0], found[0].Err
+}
+
+// EditFiles replaces files by what edit makes of each, as EditFile does, with few
+// calls of the store.
+func EditFiles(ctx context.Context, t Tree, paths []string, edit func(i int, old TreeFile) ([]byte, error)) ([]TreeFile, error) {
+	old, err := ReadFiles(ctx, t, paths)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]TreeFile, len(paths))
+	var changed []TreeFile
+	var at []int // of the changed ones in all
+	for i, p := range paths {
+		all[i] = old[p]
+		all[i].Path = p
+		body, err := edit(i, all[i])
+		if err != nil {
+			return nil, err
+		}
+		if body != nil {
+			f := all[i]
+			f.Body, f.Size = body, len(body)
+			changed, at = append(changed, f), append(at, i)
+		}
+	}
+	err = WriteFiles(ctx, t, changed)
+	if err != nil && !errors.Is(err, ErrStale) {
+		return nil, err
+	}
+	for k, i := range at {
+		if all[i], err = changed[k], nil; all[i].Version == old[paths[i]].Version { // not written: somebody else was faster
+			all[i], err = EditFile(ctx, t, paths[i], func(f TreeFile) ([]byte, error) { return edit(i, f) })
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// A Layout says how a data directory has a folder of a Tree that people edit.
+type Layout struct {
+	// Folder is the folder of the tree that the directory is; empty: the whole tree.
+	Folder string
+	// Watch names the files that people edit: "*.md", or "*/TASK.md" for one in every
+	// folder. Changes reports these alone, and what is wrong with them in their Err.
+	// Empty: Changes reports all files, and what cannot be read is none.
+	Watch string
+	Kept  MarkFiles // the zero MarkFiles: none
+}
+
+// MarkFiles are files of a Tree that a data directory keeps in a mark of its
+// database, because people do not edit them.
+type MarkFiles struct {
+	Mark string
+	// Has reports whether a file is one of them.
+	Has func(path string, body []byte) bool
+	// Split makes the files of a mark. files are the others of the tree, as far as
+	// they are at hand.
+	Split func(mark string, files map[string][]byte) map[string][]byte
+	// Join makes the mark of the files.
+	Join func(files map[string][]byte) string
 }
 
 // ValidTreePath reports whether a file or folder of a Tree can have this path: at

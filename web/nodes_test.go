@@ -47,11 +47,7 @@ func (f *flaky) Write(ctx context.Context, path string, body []byte, was int64) 
 // nodes are n servers with data directories of their own that share a tree.
 func nodes(t *testing.T, n int) (all []*world, stores []*flaky) {
 	t.Helper()
-	tree, err := files.OpenTree(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tree.Close() })
+	tree := files.OpenTree(files.TreeConfig{Dir: t.TempDir()})
 	for range n {
 		store := &flaky{Tree: tree}
 		mirror := storage.NewMirror(store)

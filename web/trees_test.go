@@ -37,11 +37,7 @@ var grounds = map[string]func(t *testing.T) *ground{
 		}}
 	},
 	"cluster": func(t *testing.T) *ground {
-		tree, err := files.OpenTree(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = tree.Close() })
+		tree := files.OpenTree(files.TreeConfig{Dir: t.TempDir()})
 		return &ground{dir: t.TempDir(), tree: func(t *testing.T) (*storage.Mirror, string, func()) {
 			mirror := storage.NewMirror(tree)
 			ctx, cancel := context.WithCancel(t.Context())

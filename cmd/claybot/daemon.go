@@ -227,18 +227,21 @@ func (d *daemon) connect(c configs.Config) error {
 // schedule builds what wakes agents by itself.
 func (d *daemon) schedule(c configs.Config) {
 	if c.Cron.Enabled {
+		tree, dir := d.scheduled(c, cron.Layout)
 		tasks := cron.New(cron.Config{
-			Dir: filepath.Join(c.DataDir, "cron"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
 			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.People.Notify,
 			Unusable: d.system.Unusable,
 		})
 		d.chats, d.box.tasks = append(d.chats, switchedCron{tasks, d.lever(func(c configs.Config) string { return c.Cron.Off() })}), tasks
+		d.box.memories = tasks
 	} else if why := c.Cron.Off(); why != "" {
 		d.chats = append(d.chats, offChat{"cron", why})
 	}
 	if c.Heartbeat.Enabled {
+		tree, _ := d.scheduled(c, heartbeat.Layout)
 		beats := heartbeat.New(heartbeat.Config{
-			Dir: filepath.Join(c.DataDir, "heartbeat"), Tree: d.tree, Claims: d.db, Node: d.members.Node, Marks: d.db, Receipts: d.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: d.db, Node: d.members.Node, Receipts: d.db, Log: d.log,
 			Place:  d.system.People.Foreground,
 			Notice: func(ctx context.Context, key, text string) error { return d.system.People.Notify(ctx, "", key, text) },
 			Settings: func() heartbeat.Settings {
@@ -253,6 +256,16 @@ func (d *daemon) schedule(c configs.Config) {
 	} else if why := c.Heartbeat.Off(); why != "" {
 		d.chats = append(d.chats, offChat{"heartbeat", why})
 	}
+}
+
+// scheduled returns where a connector has its tasks: in the database that members
+// share, or in a folder of the data directory, which agents may then be told of.
+func (d *daemon) scheduled(c configs.Config, l storage.Layout) (tree *storage.Mirror, dir string) {
+	if d.tree != nil {
+		return d.tree, ""
+	}
+	dir = filepath.Join(c.DataDir, l.Folder)
+	return storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: dir, Layout: l, Marks: d.db})), dir
 }
 
 // configured reports whether there is a connector of that name to send with.

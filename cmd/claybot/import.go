@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/connectors/heartbeat"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -179,29 +179,6 @@ func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
 		Documents: documents.Copier{},
 		Folders:   []string{"cron", "heartbeat", "skills", "mcp"},
 		Names:     names,
-		Marks:     []string{cron.Mark, heartbeat.Mark},
-		Gathered:  func(path string, body []byte) bool { return path == heartbeat.SharedFile || cron.IsFacts(path, body) },
-		Spread: func(marks map[string]string, all map[string][]byte) map[string][]byte {
-			made := make(map[string][]byte)
-			if m, ok := marks[heartbeat.Mark]; ok {
-				made[heartbeat.SharedFile] = []byte(m)
-			}
-			if m, ok := marks[cron.Mark]; ok {
-				maps.Copy(made, cron.FactsOfMark(m, all))
-			}
-			return made
-		},
-		Gather: func(all map[string][]byte) map[string]string {
-			marks := make(map[string]string)
-			facts := maps.Clone(all)
-			if m, ok := facts[heartbeat.SharedFile]; ok {
-				marks[heartbeat.Mark] = string(m)
-				delete(facts, heartbeat.SharedFile)
-			}
-			if len(facts) > 0 {
-				marks[cron.Mark] = cron.MarkOfFacts(facts)
-			}
-			return marks
-		},
+		Kept:      []storage.MarkFiles{cron.Layout.Kept, heartbeat.Layout.Kept},
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/cron"
+	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/tools"
 	questions "github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/clock"
@@ -17,18 +18,10 @@ import (
 	"github.com/claybot/claybot/tools/todos"
 )
 
-type (
-	anyTasks = interface{ connectors.Tasks }
-	anyBeats = interface{ connectors.Beats }
-)
-
 // Every tool of claybot itself is reserved, also one that this configuration leaves
 // out.
 func TestReserved(t *testing.T) {
-	var (
-		tasks struct{ anyTasks }
-		beats struct{ anyBeats }
-	)
+	tasks, beats := cron.New(cron.Config{}), heartbeat.New(heartbeat.Config{})
 	all := slices.Concat(
 		clock.Tools(), messaging.Tools(nil), schedule.Tools(tasks, beats, nil), schedule.MemoryTools(tasks), questions.Tools(nil),
 		shell.Tools(nil, nil), send.Tools(nil, nil), files.Tools(nil), todos.Tools(nil, nil, nil), documents.Tools(documents.State(nil)),

@@ -8,7 +8,6 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/tools"
 	questions "github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/clock"
@@ -20,15 +19,17 @@ import (
 	"github.com/claybot/claybot/tools/shell"
 	"github.com/claybot/claybot/tools/skills"
 	"github.com/claybot/claybot/tools/todos"
+	"github.com/claybot/claybot/web"
 )
 
 // A toolbox puts together what each agent may use. A set is made once for each
 // profile and kind of agent, until the configuration changes.
 type toolbox struct {
-	d     *daemon
-	tasks connectors.Tasks // nil: cron is off
-	beats connectors.Beats // nil: the heartbeat is off
-	more  []tools.Tool     // that a scene of the demo brings along
+	d        *daemon
+	tasks    web.Tasks         // nil: cron is off
+	memories schedule.Memories // of tasks
+	beats    web.Beats         // nil: the heartbeat is off
+	more     []tools.Tool      // that a scene of the demo brings along
 
 	mu     sync.Mutex
 	config *configs.Config // that the sets were made for
@@ -123,8 +124,8 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system.Questions)...)
 	}
-	if key.kind == claybot.AgentCron && b.tasks != nil {
-		all = append(all, schedule.MemoryTools(b.tasks)...)
+	if key.kind == claybot.AgentCron && b.memories != nil {
+		all = append(all, schedule.MemoryTools(b.memories)...)
 	}
 	all = append(all, b.acting(key, p)...)
 	deep := p.Deep

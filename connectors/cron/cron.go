@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -24,22 +25,25 @@ const (
 	lanes = 64
 )
 
-// Config is what a Cron works with. Dir, Ledger, Marks and Index are needed.
+// Config is what a Cron works with. Dir, Tree, Claims, Node, Ledger, Marks and Index
+// are needed.
 type Config struct {
-	// Dir has the tasks; it is made when it is not there. With a Tree it is where
-	// gate commands run.
+	// Dir is where gate commands run: in the folder files of the task's folder.
 	Dir string
-	// Tree has the tasks of nodes that share a store; somebody must Run it. nil:
-	// they are in Dir.
+	// Tree has the tasks. All members of a cluster share it; one that needs to Run
+	// somebody else runs.
 	Tree *storage.Mirror
+	// TaskDir is the directory of the tasks that agents are told of; empty: each node
+	// has another.
+	TaskDir string
 	// Claims keep several nodes from asking one gate at once, with Node as the id
-	// of this one at the moment; needed with a Tree when there are Gates.
+	// of this one at the moment.
 	Claims storage.Claims
 	Node   func() string
 
 	Zone   func() *time.Location // of tasks without one; nil: UTC
 	Ledger storage.Ledger
-	Marks  storage.Marks // keeps since when tasks are known, and pauses
+	Marks  storage.Marks // says when the store was restored
 	// Index finds the agents that tasks name; storage.Index has it.
 	Index interface {
 		IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
@@ -62,29 +66,23 @@ type Config struct {
 	Now func() time.Time
 }
 
-// maxGates is how many gate commands run at once.
-const maxGates = 8
-
 // A Cron fires tasks. It is safe for concurrent use.
 type Cron struct {
-	cfg   Config
-	log   *slog.Logger
-	now   func() time.Time
-	pulse connectors.Pulse
-	kick  chan struct{} // wakes the loop; holds one
-	// edits is held while files are read or written, so that the tasks in memory
-	// are those of the files.
-	edits chan struct{}
-	order [lanes]chan struct{} // each held while a message is posted
+	cfg  Config
+	base *schedule.Base
+	now  func() time.Time
+	// Of whoever holds the lock of base.
+	seen     <-chan struct{}      // closed: a file has changed since the last scan
+	seenZone string               // of that scan
+	order    [lanes]chan struct{} // each held while a message is posted
 
 	mu       sync.Mutex
 	live     *running // nil: Run is not running
 	tasks    map[string]*task
 	queue    queue
 	files    map[string]file // by slug
-	problems []connectors.Problem
 	facts    map[string]fact // by uid
-	unsaved  bool            // facts differ from the mark
+	aside    map[string]bool // uids whose facts are in goneFolder
 	failing  string          // why the last firing could not be posted
 	failedAt time.Time
 	ended    []ending  // that the loop has not seen yet
@@ -98,26 +96,19 @@ type Cron struct {
 var (
 	_ connectors.Connector = (*Cron)(nil)
 	_ connectors.Follower  = (*Cron)(nil)
-	_ connectors.Tasks     = (*Cron)(nil)
 )
 
 // running is what exists while Run runs.
 type running struct {
 	ctx     context.Context
 	handler connectors.Handler
-	folder  shelf
 	jobs    chan *task
-	gates   chan struct{}  // one for each gate that runs
 	work    sync.WaitGroup // of workers and gates
 }
 
 // New makes a Cron; nothing happens before Run.
 func New(cfg Config) *Cron {
-	c := &Cron{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1), edits: make(chan struct{}, 1)}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	c.log = c.log.With("connector", c.Name())
+	c := &Cron{cfg: cfg, base: schedule.New(Name, "task", cfg.Claims, cfg.Node, cfg.Log)}
 	clock := cfg.Now
 	if clock == nil {
 		clock = time.Now
@@ -135,25 +126,8 @@ func New(cfg Config) *Cron {
 // Name implements connectors.Connector.
 func (c *Cron) Name() string { return Name }
 
-// Health implements connectors.Connector. Files with problems do not make the
-// connector fail: the other tasks go on.
-func (c *Cron) Health() connectors.Health {
-	h := c.pulse.Health()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	files := make(map[string]bool)
-	for _, p := range c.problems {
-		files[p.File] = true
-	}
-	switch n := len(files); {
-	case h.State != connectors.StateLive || n == 0:
-	case n == 1:
-		h.Err = "1 task file has a problem; claybot cron shows it"
-	default:
-		h.Err = fmt.Sprintf("%d task files have problems; claybot cron shows them", n)
-	}
-	return h
-}
+// Health implements connectors.Connector.
+func (c *Cron) Health() connectors.Health { return c.base.Health() }
 
 // Run implements connectors.Connector. It may be called again after it has
 // returned.
@@ -163,11 +137,11 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 	if err != nil {
 		cancel()
 		if context.Cause(ctx) == nil || !errors.Is(err, context.Cause(ctx)) {
-			c.pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
+			c.base.Pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
 		}
 		return fmt.Errorf("start cron: %w", err)
 	}
-	c.pulse.OK()
+	c.base.Pulse.OK()
 	for range posters {
 		r.work.Go(func() { c.post(r) })
 	}
@@ -177,62 +151,42 @@ func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 	c.mu.Unlock()
 	cancel()
 	r.work.Wait()
-	if closing := c.locked(context.Background(), r.folder.close); closing != nil {
-		c.log.Warn("cannot close the folder of the tasks", "err", closing)
-	}
 	return err
 }
 
-// start reads what survived: the marks, the ledger and the files.
+// start reads what survived: the ledger and the files.
 func (c *Cron) start(ctx context.Context, h connectors.Handler) (*running, error) {
-	f, err := c.open()
+	r := &running{ctx: ctx, handler: h, jobs: make(chan *task, 8*posters)}
+	var err error
+	if c.restored, err = connectors.Restored(ctx, c.cfg.Marks, c.now()); err != nil {
+		return nil, err
+	}
+	rows, err := c.cfg.Ledger.LastFirings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &running{ctx: ctx, handler: h, folder: f, jobs: make(chan *task, 8*posters), gates: make(chan struct{}, maxGates)}
-	facts, err := c.loadFacts(ctx)
-	if err == nil {
-		c.restored, err = connectors.Restored(ctx, c.cfg.Marks, c.now())
+	if rows == nil {
+		rows = make(map[string]storage.LedgerRow)
 	}
-	if err == nil {
-		var rows map[string]storage.LedgerRow
-		if rows, err = c.cfg.Ledger.LastFirings(ctx); err == nil {
-			if rows == nil {
-				rows = make(map[string]storage.LedgerRow)
-			}
-			c.mu.Lock()
-			c.tasks, c.files, c.facts = make(map[string]*task), make(map[string]file), facts
-			c.queue, c.problems, c.over, c.unsaved = nil, nil, nil, false
-			c.mu.Unlock()
-			err = c.locked(ctx, func() error { return c.scan(r, rows, true) })
+	err = c.base.Locked(ctx, func() error {
+		c.mu.Lock()
+		c.tasks, c.files = make(map[string]*task), make(map[string]file)
+		c.queue, c.over, c.seen = nil, nil, nil
+		c.mu.Unlock()
+		c.base.SetProblems(nil)
+		err := c.loadFacts(ctx)
+		if err == nil {
+			err = c.scan(ctx, rows, true)
 		}
-	}
+		return err
+	})
 	if err != nil {
-		return nil, errors.Join(err, f.close())
+		return nil, err
 	}
 	c.mu.Lock()
 	c.live = r
 	c.mu.Unlock()
 	return r, nil
-}
-
-// open finds the tasks.
-func (c *Cron) open() (shelf, error) {
-	if c.cfg.Tree != nil {
-		return newTreeShelf(c.cfg.Tree, c.cfg.Dir), nil
-	}
-	return openFolder(c.cfg.Dir)
-}
-
-// locked does what reads or writes files.
-func (c *Cron) locked(ctx context.Context, do func() error) error {
-	select {
-	case c.edits <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-c.edits }()
-	return do()
 }
 
 // loop hands out what is due until ctx is done.
@@ -246,7 +200,7 @@ func (c *Cron) loop(r *running) error {
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		case <-timer.C:
-		case <-c.kick:
+		case <-c.base.Kicked():
 		}
 		if time.Since(scanned) >= c.cfg.Poll {
 			scanned = time.Now()
@@ -258,7 +212,7 @@ func (c *Cron) loop(r *running) error {
 		}
 		if time.Since(followed) >= followEvery {
 			followed = time.Now()
-			c.follow(r)
+			c.follow(r, false)
 		}
 		c.settle(r)
 		now := c.now()
@@ -275,7 +229,7 @@ func (c *Cron) loop(r *running) error {
 
 // look reads changed files. An error of the disk is told and tried again.
 func (c *Cron) look(r *running) {
-	err := c.locked(r.ctx, func() error { return c.scan(r, nil, false) })
+	err := c.base.Locked(r.ctx, func() error { return c.scan(r.ctx, nil, false) })
 	c.mu.Lock()
 	failing := c.failing
 	if time.Since(c.failedAt) > 2*mostPause { // its task is gone, or it was given up
@@ -285,12 +239,12 @@ func (c *Cron) look(r *running) {
 	switch {
 	case r.ctx.Err() != nil:
 	case err != nil:
-		c.log.Warn("cannot read the tasks", "err", err)
-		c.pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
+		c.base.Log.Warn("cannot read the tasks", "err", err)
+		c.base.Pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
 	case failing != "":
-		c.pulse.Fail("a task cannot be started: " + failing)
+		c.base.Pulse.Fail("a task cannot be started: " + failing)
 	default:
-		c.pulse.OK()
+		c.base.Pulse.OK()
 	}
 }
 
@@ -323,14 +277,6 @@ func (c *Cron) pause(scanned time.Time) time.Duration {
 	wait = max(wait, 0)
 	c.wake = now.Add(wait)
 	return wait
-}
-
-// rouse wakes the loop.
-func (c *Cron) rouse() {
-	select {
-	case c.kick <- struct{}{}:
-	default:
-	}
 }
 
 // post is a worker: it fires one task after another.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 )
 
 const (
@@ -53,12 +53,8 @@ var known = []string{
 	"once", "owner", "route", "agent", "gate.command", "gate.timeout", "retries",
 }
 
-// A reader takes the settings of one file. The first error wins.
-type reader struct {
-	fields map[string]configs.Field
-	notes  []connectors.Problem // of settings that do not keep the task from running
-	err    error
-}
+// A reader takes the settings of one file.
+type reader struct{ *schedule.Settings }
 
 // readDefinition reads a TASK.md. zone is that of a task without one. The error
 // is a *configs.LineError; notes are of settings that are not known. It never
@@ -76,109 +72,52 @@ func readDefinition(text string, zone *time.Location) (d definition, notes []con
 	case err != nil:
 		return d, nil, &configs.LineError{Line: 1, Text: err.Error()}
 	}
-	r := newReader(front.Fields)
+	r := reader{schedule.ReadSettings(front.Fields, known, aliases)}
 	d = definition{text: digest(text), zone: zone.String(), gateTime: gateTime}
 	d.spec = connectors.TaskSpec{
-		Name: connectors.OneLine(r.text("name"), maxName), Description: r.text("description"),
-		Schedule: r.text("schedule"), Every: r.text("every"), At: r.text("at"), Timezone: r.text("timezone"),
-		Misfire: r.text("misfire"), Owner: r.text("owner"), Route: r.text("route"), Agent: r.text("agent"),
+		Name: connectors.OneLine(r.Text("name"), maxName), Description: r.Text("description"),
+		Schedule: r.Text("schedule"), Every: r.Text("every"), At: r.Text("at"), Timezone: r.Text("timezone"),
+		Misfire: r.Text("misfire"), Owner: r.Text("owner"), Route: r.Text("route"), Agent: r.Text("agent"),
 		Prompt: front.Body,
 	}
 	d.uid = r.uid()
-	d.enabled = r.flag("enabled", true)
-	d.spec.Once = r.flag("once", false)
+	d.enabled = r.Flag("enabled", true)
+	d.spec.Once = r.Flag("once", false)
 	d.spec.Retries = r.retries()
 	d.plan.zone = zone
-	r.read("timezone", func(v string) (err error) { d.plan.zone, err = loadZone(v); return err })
+	r.Read("timezone", func(v string) (err error) { d.plan.zone, err = loadZone(v); return err })
 	r.times(&d)
 	r.misfire(&d)
-	r.read("owner", checkOwner)
-	r.read("route", func(v string) (err error) {
+	r.Read("owner", checkOwner)
+	r.Read("route", func(v string) (err error) {
 		d.route, err = parseRoute(v)
-		d.agentLine = r.fields["route"].Line
+		d.agentLine = r.Fields["route"].Line
 		return err
 	})
-	r.read("agent", func(v string) error {
-		d.agent, d.agentLine = claybot.AgentID(v), r.fields["agent"].Line
+	r.Read("agent", func(v string) error {
+		d.agent, d.agentLine = claybot.AgentID(v), r.Fields["agent"].Line
 		return d.agent.Validate()
 	})
 	r.gate(&d)
 	if d.spec.Prompt == "" {
-		r.fail(configs.Field{Line: strings.Count(strings.TrimRight(text, "\n"), "\n") + 1}, "the prompt is empty")
+		r.Fail(configs.Field{Line: strings.Count(strings.TrimRight(text, "\n"), "\n") + 1}, "the prompt is empty")
 	}
 	d.timing = digest(strings.Join([]string{d.spec.Schedule, d.spec.Every, d.spec.At, d.plan.zone.String()}, "\x00"))
-	return d, r.notes, r.err
+	return d, r.Notes, r.Err
 }
 
-func newReader(fields []configs.Field) *reader {
-	r := &reader{fields: make(map[string]configs.Field)}
-	for _, f := range fields {
-		key := f.Key
-		if a, ok := aliases[key]; ok {
-			key = a
-		}
-		f.Value = strings.TrimSpace(f.Value)
-		if _, twice := r.fields[key]; twice {
-			r.fail(f, "%s stands there twice, also as %s", key, f.Key)
-		}
-		if !slices.Contains(known, key) {
-			r.notes = append(r.notes, connectors.Problem{Line: f.Line, Text: fmt.Sprintf("the setting %s is not known and has no effect", f.Key)})
-			continue
-		}
-		if f.Value != "" {
-			r.fields[key] = f
-		}
-	}
-	return r
-}
-
-func (r *reader) fail(f configs.Field, format string, args ...any) {
-	if r.err == nil {
-		r.err = &configs.LineError{Line: f.Line, Text: fmt.Sprintf(format, args...)}
-	}
-}
-
-func (r *reader) text(key string) string { return r.fields[key].Value }
-
-// read gives the value of a setting to use; a setting that is not there is none.
-func (r *reader) read(key string, use func(string) error) {
-	f, ok := r.fields[key]
+func (r reader) uid() string {
+	f, ok := r.Fields["uid"]
 	if !ok {
-		return
-	}
-	if err := use(f.Value); err != nil {
-		r.fail(f, "%s: %v", key, err)
-	}
-}
-
-func (r *reader) uid() string {
-	f, ok := r.fields["uid"]
-	if !ok {
-		r.fail(configs.Field{Line: 1}, "uid is missing")
+		r.Fail(configs.Field{Line: 1}, "uid is missing")
 	} else if claybot.AgentID(f.Value).Validate() != nil {
-		r.fail(f, "uid: %.40q is no cuid2 (24 to 32 characters a-z and 0-9, first a letter)", f.Value)
+		r.Fail(f, "uid: %.40q is no cuid2 (24 to 32 characters a-z and 0-9, first a letter)", f.Value)
 	}
 	return f.Value
 }
 
-func (r *reader) flag(key string, usual bool) bool {
-	v := usual
-	r.read(key, func(text string) error {
-		switch strings.ToLower(text) {
-		case "true", "yes", "on":
-			v = true
-		case "false", "no", "off":
-			v = false
-		default:
-			return fmt.Errorf("%q is not one of true and false", text)
-		}
-		return nil
-	})
-	return v
-}
-
-func (r *reader) retries() (n int) {
-	r.read("retries", func(text string) (err error) {
+func (r reader) retries() (n int) {
+	r.Read("retries", func(text string) (err error) {
 		if n, err = strconv.Atoi(text); err != nil || n < 0 || n > maxRetries {
 			return fmt.Errorf("%q is not a number from 0 to %d", text, maxRetries)
 		}
@@ -188,22 +127,22 @@ func (r *reader) retries() (n int) {
 }
 
 // times reads the one setting of schedule, every and at.
-func (r *reader) times(d *definition) {
+func (r reader) times(d *definition) {
 	var found []configs.Field
 	for _, key := range [...]string{"schedule", "every", "at"} {
-		if f, ok := r.fields[key]; ok {
+		if f, ok := r.Fields[key]; ok {
 			found = append(found, f)
 		}
 	}
 	if len(found) == 0 {
-		r.fail(configs.Field{Line: 1}, "one of schedule, every and at is missing")
+		r.Fail(configs.Field{Line: 1}, "one of schedule, every and at is missing")
 		return
 	}
 	if len(found) > 1 {
-		r.fail(found[1], "%s and %s: want one of schedule, every and at", found[0].Key, found[1].Key)
+		r.Fail(found[1], "%s and %s: want one of schedule, every and at", found[0].Key, found[1].Key)
 		return
 	}
-	r.read("schedule", func(v string) (err error) {
+	r.Read("schedule", func(v string) (err error) {
 		if distance, ok := strings.CutPrefix(v, "@every "); ok {
 			d.plan.every, err = parseEvery(distance)
 			return err
@@ -213,26 +152,26 @@ func (r *reader) times(d *definition) {
 		}
 		return err
 	})
-	r.read("every", func(v string) (err error) { d.plan.every, err = parseEvery(v); return err })
+	r.Read("every", func(v string) (err error) { d.plan.every, err = parseEvery(v); return err })
 	if d.plan.zone != nil { // nil: the zone is wrong, and said so
-		r.read("at", func(v string) (err error) { d.plan.at, err = parseAt(v, d.plan.zone); return err })
+		r.Read("at", func(v string) (err error) { d.plan.at, err = parseAt(v, d.plan.zone); return err })
 	}
 }
 
 // misfire reads the rule. A single instant is not lost by default: nothing comes
 // after it.
-func (r *reader) misfire(d *definition) {
+func (r reader) misfire(d *definition) {
 	d.plan.misfire.rule = defaultMisfire
-	if _, ok := r.fields["at"]; ok {
+	if _, ok := r.Fields["at"]; ok {
 		d.plan.misfire.rule = misfireOnce
 	}
-	r.read("misfire", func(v string) (err error) { d.plan.misfire, err = parseMisfire(v); return err })
+	r.Read("misfire", func(v string) (err error) { d.plan.misfire, err = parseMisfire(v); return err })
 }
 
-func (r *reader) gate(d *definition) {
-	d.gate = r.text("gate.command")
-	r.read("gate.timeout", func(v string) (err error) {
-		if d.gateTime, err = parseDuration(v); err == nil && (d.gateTime <= 0 || d.gateTime > maxGateTime) {
+func (r reader) gate(d *definition) {
+	d.gate = r.Text("gate.command")
+	r.Read("gate.timeout", func(v string) (err error) {
+		if d.gateTime, err = schedule.ParseDuration(v); err == nil && (d.gateTime <= 0 || d.gateTime > maxGateTime) {
 			err = fmt.Errorf("%q is not a time up to %v", v, maxGateTime)
 		}
 		return err

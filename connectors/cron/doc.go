@@ -1,10 +1,12 @@
 // Package cron is the connector that wakes agents at times. Each task is a
-// folder below Config.Dir:
+// folder of Config.Tree, which is a directory that people edit or a database that
+// several nodes share:
 //
-//	<slug>/TASK.md     settings between two lines of three dashes, then the prompt
-//	<slug>/MEMORY.md   what the task's agent wants to know the next time
-//	<slug>/files/      where its gate command runs
-//	.done/<slug>-<time>  tasks that are over
+//	cron/<slug>/TASK.md     settings between two lines of three dashes, then the prompt
+//	cron/<slug>/MEMORY.md   what the task's agent wants to know the next time
+//	cron/<slug>/facts.json  since when its instants count, and pauses; a data directory
+//	                        keeps these in the mark "cron"
+//	cron/.done/<slug>-<time>  tasks that are over
 //
 // It guarantees that an instant of a task fires at most once, whatever happens
 // to the process or to the clock: the message of a firing has an id made of the
@@ -22,15 +24,14 @@
 //
 // # Nodes
 //
-// With Config.Tree the folders are in a store that several nodes share, and every
-// node fires every task: none leads, so none is missed. What keeps it to once:
+// A single process is a cluster of one. Every node fires every task: none leads, so
+// none is missed. What keeps it to once:
 //
 //   - A message has the id of its task and instant, and the ledger one row for it.
 //     Whoever comes second finds the row (past.taken) and takes over what it says.
 //   - The instants are the same on all nodes: those of an `every` count from a moment
-//     in cron/<slug>/facts.json, which the node that first sees a change of TASK.md
-//     decides and the others take over, because it is written by compare-and-set.
-//     Pauses are there, too.
+//     in facts.json, which the node that first sees a change of TASK.md decides and the
+//     others take over, because it is written by compare-and-set. Pauses are there, too.
 //   - Before a node gives up an instant as missed, or runs one late, it reads in the
 //     ledger what others did while it slept.
 //   - The agent system tells the end of a run on the node that did it. The others ask
@@ -48,7 +49,7 @@
 //
 // # Goroutines
 //
-// One loop looks at the files, at most every two seconds and by stat alone, and
+// One loop looks at the files, at most every two seconds, and
 // takes due tasks from a heap. Workers post them, several at once so that their
 // commits share a sync; a task with a gate command has a goroutine of its own for
 // as long as its gate runs. While a task is fired it is not in the heap, so a task

@@ -1,7 +1,6 @@
 package cron
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +33,7 @@ func (c *Cron) Ended(_ claybot.Descriptor, run claybot.Run) {
 	c.mu.Lock()
 	c.ended = append(c.ended, all...)
 	c.mu.Unlock()
-	c.rouse()
+	c.base.Kick()
 }
 
 // endingOf reads the id of a message that a scheduled firing is. See
@@ -117,20 +116,20 @@ func (c *Cron) resume(t *task, row storage.LedgerRow) {
 // putAside puts the folder of a task away. What cannot be moved now is moved
 // after the next start.
 func (c *Cron) putAside(r *running, t *task) {
-	err := c.locked(r.ctx, func() error {
+	err := c.base.Locked(r.ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone || !t.spent
-		seen := c.files[slug].seen.info
+		version := c.files[slug].version
 		c.mu.Unlock()
 		if gone {
 			return nil
 		}
-		if err := r.folder.done(r.ctx, slug, c.now(), seen); err != nil && !errors.Is(err, errMoved) {
+		if err := c.putAway(r.ctx, slug, version); err != nil {
 			return err
 		}
-		return c.scan(r, nil, true)
+		return c.scan(r.ctx, nil, true)
 	})
 	if err != nil && r.ctx.Err() == nil {
-		c.log.Warn("the folder of a task that is over cannot be put aside", "task", t.slug, "err", err)
+		c.base.Log.Warn("the folder of a task that is over cannot be put aside", "task", t.slug, "err", err)
 	}
 }

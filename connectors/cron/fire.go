@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -43,7 +44,7 @@ type shot struct {
 	late    bool
 	missed  int
 	past    past
-	verdict connectors.Verdict
+	verdict schedule.Verdict
 }
 
 func instantOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -65,7 +66,7 @@ func (c *Cron) fire(r *running, t *task) {
 		c.done(r, t, newest, c.skip(r.ctx, def.uid, newest, fmt.Sprintf("%s (%d)", reasonRestored, n)))
 		return
 	}
-	if c.cfg.Tree != nil && (d.missed > 0 || d.late || !d.skip.IsZero()) {
+	if d.missed > 0 || d.late || !d.skip.IsZero() {
 		if wait, err := c.refresh(r, t); err != nil || wait {
 			c.wait(r, t, last, err)
 			return
@@ -110,7 +111,7 @@ func sooner(a, b time.Time) time.Time {
 // through its gate, or is posted.
 func (c *Cron) judged(r *running, s shot, last time.Time) {
 	switch {
-	case c.cfg.Tree != nil && s.past.taken != nil && s.past.taken.Attempt >= s.attempt:
+	case s.past.taken != nil && s.past.taken.Attempt >= s.attempt:
 		c.taken(r, s, last, *s.past.taken)
 	case s.past.dead != "":
 		c.done(r, s.task, last, c.rest(r, s))
@@ -157,7 +158,7 @@ func (c *Cron) shoot(r *running, s shot, last time.Time) {
 // ungated notes that a gate was not asked.
 func (c *Cron) ungated(s *shot) {
 	if s.def.gate != "" {
-		s.verdict.Note = "Gate commands may not run on this machine, so nobody checked whether there is anything to do."
+		s.verdict.Note = schedule.NoteForbidden
 	}
 }
 
@@ -170,23 +171,17 @@ func (c *Cron) skip(ctx context.Context, uid string, planned time.Time, reason s
 // gate asks the gate of a task, when there is room for one more. stop: it said
 // no, and the ledger knows.
 func (c *Cron) gate(r *running, s *shot) (stop bool, err error) {
-	select {
-	case r.gates <- struct{}{}:
-		defer func() { <-r.gates }()
-	case <-r.ctx.Done():
-		return true, context.Cause(r.ctx)
-	}
 	dir := ""
-	if err := c.locked(r.ctx, func() (err error) { dir, err = r.folder.workspace(s.slug); return err }); err != nil {
+	if err := c.base.Locked(r.ctx, func() (err error) { dir, err = c.workspace(s.slug); return err }); err != nil {
 		s.verdict.Note = "The gate command has no folder to run in, so nobody checked whether there is anything to do."
-		c.log.Warn("a gate cannot run", "task", s.slug, "err", err)
+		c.base.Log.Warn("a gate cannot run", "task", s.slug, "err", err)
 		return false, context.Cause(r.ctx)
 	}
-	g := connectors.Gate{Command: s.def.gate, Timeout: s.def.gateTime, Dir: dir, Task: s.slug, Zone: s.def.plan.zone}
-	if s.verdict, err = g.Ask(r.ctx); err != nil || !s.verdict.Stop {
+	g := schedule.Gate{Command: s.def.gate, Timeout: s.def.gateTime, Dir: dir, Task: s.slug, Zone: s.def.plan.zone}
+	if s.verdict, err = c.base.Ask(r.ctx, g); err != nil || !s.verdict.Stop {
 		return false, err
 	}
-	c.log.Info("a gate keeps a task from running", "task", s.slug)
+	c.base.Log.Info("a gate keeps a task from running", "task", s.slug)
 	f := claybot.Firing{Task: s.def.uid, Instant: s.instant, Planned: claybot.At(s.planned), Attempt: s.attempt}
 	return true, c.cfg.Ledger.Skip(r.ctx, f, reasonGate)
 }
@@ -198,7 +193,7 @@ func (c *Cron) send(ctx context.Context, r *running, s shot) (sent bool, err err
 	if err != nil || !found {
 		return false, err
 	}
-	m := c.message(r, s)
+	m := c.message(ctx, s)
 	release, err := c.lane(ctx, to)
 	if err != nil {
 		return false, err
@@ -211,18 +206,18 @@ func (c *Cron) send(ctx context.Context, r *running, s shot) (sent bool, err err
 }
 
 // message is what a shot posts.
-func (c *Cron) message(r *running, s shot) claybot.AgentMessage {
+func (c *Cron) message(ctx context.Context, s shot) claybot.AgentMessage {
 	b := briefing{
-		def: s.def, slug: s.slug, dir: c.taskDir(), planned: s.planned, now: s.now, manual: s.manual,
+		def: s.def, slug: s.slug, dir: c.cfg.TaskDir, planned: s.planned, now: s.now, manual: s.manual,
 		late: s.late, attempt: s.attempt, missed: s.missed, verdict: s.verdict,
 	}
 	if s.def.agent != "" || s.def.route.agent != "" || s.def.route.place.Connector != "" {
 		b.skipped = s.past.missed
 	}
 	var err error
-	if b.memory, err = c.recall(r, s); err != nil {
+	if b.memory, err = c.memory(ctx, s.slug); err != nil {
 		// The task is worth more than its memory.
-		c.log.Warn("the memory of a task cannot be read", "task", s.slug, "err", err)
+		c.base.Log.Warn("the memory of a task cannot be read", "task", s.slug, "err", err)
 	}
 	m := claybot.AgentMessage{
 		Type: claybot.MessageSystem, Kind: claybot.KindCron, From: claybot.Sender{Name: Name},
@@ -270,28 +265,9 @@ func (c *Cron) agent(ctx context.Context, s shot) (d claybot.Descriptor, found b
 	if !errors.Is(err, storage.ErrNotFound) {
 		return d, err == nil, err
 	}
-	c.log.Warn("a task names an agent that does not exist", "file", s.slug+"/"+taskFile, "line", s.def.agentLine, "agent", s.def.agent)
+	c.base.Log.Warn("a task names an agent that does not exist", "file", s.slug+"/"+taskFile, "line", s.def.agentLine, "agent", s.def.agent)
 	f := claybot.Firing{Task: s.def.uid, Instant: s.instant, Planned: claybot.At(s.planned), Attempt: s.attempt}
 	return d, false, c.cfg.Ledger.Skip(ctx, f, "unknown agent "+string(s.def.agent))
-}
-
-// recall is the memory of a task. Whoever fires the task has it cached.
-func (c *Cron) recall(r *running, s shot) (string, error) {
-	if s.manual || r.folder.shared() { // another node may have written it this moment
-		return readMemory(r.ctx, r.folder, s.slug)
-	}
-	mem := &s.task.mem
-	info, err := r.folder.stat(s.slug + "/" + memoryFile)
-	if err != nil {
-		info = nil
-	}
-	if mem.ok && mem.seen.same(info) {
-		return mem.text, nil
-	}
-	*mem = cachedMemory{seen: look(info, time.Now())}
-	mem.text, err = readMemory(r.ctx, r.folder, s.slug)
-	mem.ok = err == nil
-	return mem.text, err
 }
 
 // rest pauses a task whose output does not arrive, and tells its owner so. All
@@ -305,18 +281,20 @@ func (c *Cron) rest(r *running, s shot) error {
 	text := fmt.Sprintf("The scheduled task “%s” rests: what it said last did not arrive at %s. Change it or enable it again when that works.",
 		connectors.OneLine(s.def.spec.Name, 80), s.def.spec.Route)
 	if err := c.cfg.Notice(ctx, s.def.spec.Owner, key, text); err != nil {
-		c.log.Warn("cannot tell the owner that a task rests", "task", s.slug, "err", err)
+		c.base.Log.Warn("cannot tell the owner that a task rests", "task", s.slug, "err", err)
 	}
 	return nil
 }
 
 func (c *Cron) markResting(r *running, s shot) error {
-	if err := c.mark(r.ctx, r, s.slug, s.def.uid, func(f *fact) {
-		f.Paused, f.PausedText = "the output of its last two runs did not arrive: "+s.past.dead, s.def.text
+	if err := c.base.Locked(r.ctx, func() error {
+		return c.mark(r.ctx, s.slug, s.def.uid, func(f *fact) {
+			f.Paused, f.PausedText = "the output of its last two runs did not arrive: "+s.past.dead, s.def.text
+		})
 	}); err != nil {
 		return err
 	}
-	c.log.Warn("a task is paused because its output does not arrive; change it or enable it again", "task", s.slug, "owner", s.def.spec.Owner, "cause", s.past.dead)
+	c.base.Log.Warn("a task is paused because its output does not arrive; change it or enable it again", "task", s.slug, "owner", s.def.spec.Owner, "cause", s.past.dead)
 	return nil
 }
 
@@ -327,13 +305,13 @@ func (c *Cron) done(r *running, t *task, last time.Time, err error) {
 	defer c.mu.Unlock()
 	t.busy = false
 	if len(c.ended) > 0 {
-		c.rouse()
+		c.base.Kick()
 	}
 	if err != nil {
 		if r.ctx.Err() != nil {
 			return
 		}
-		c.log.Warn("a task cannot be started", "task", t.slug, "err", err)
+		c.base.Log.Warn("a task cannot be started", "task", t.slug, "err", err)
 		c.failing, c.failedAt = storage.Plain(err), time.Now()
 		pause := min(firstPause<<min(t.tries, 10), mostPause)
 		t.tries++

@@ -3,8 +3,6 @@ package cron
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"path"
 	"strings"
 	"time"
 
@@ -17,141 +15,7 @@ const (
 	followEvery = 15 * time.Second
 	// gateAgain is how often a node asks whether another one is done with a gate.
 	gateAgain = 2 * time.Second
-	// keepFacts is how long the ledger alone knows what is done with. It keeps its
-	// rows for much longer.
-	keepFacts = 12 * time.Hour
 )
-
-// taskDir is the directory of the tasks that agents are told of: none where each
-// node has another.
-func (c *Cron) taskDir() string {
-	if c.cfg.Tree != nil {
-		return ""
-	}
-	return c.cfg.Dir
-}
-
-// current reports whether a file is as it was read.
-func (f file) current(info fs.FileInfo, zone *time.Location) bool {
-	return f.seen.same(info) && (f.def == nil || f.def.zone == zone.String())
-}
-
-// factsOf is the version of what all nodes know of a task.
-func (r *running) factsOf(slug string) int64 {
-	if !r.folder.shared() {
-		return 0
-	}
-	info, err := r.folder.stat(path.Join(slug, factsFile))
-	if err != nil {
-		return 0
-	}
-	return info.(versioned).Version()
-}
-
-// fetch makes ready what a scan is going to read.
-func (c *Cron) fetch(r *running, names []string, zone *time.Location) error {
-	if !r.folder.shared() {
-		return nil
-	}
-	var want []string
-	for _, slug := range names {
-		name := path.Join(slug, taskFile)
-		info, err := r.folder.stat(name)
-		if old, known := c.files[slug]; known && err == nil && old.current(info, zone) && old.facts == r.factsOf(slug) {
-			continue
-		}
-		want = append(want, name, path.Join(slug, factsFile))
-	}
-	return r.folder.fetch(r.ctx, want)
-}
-
-// agree brings what all nodes know of a task up to date with its file. The first
-// node that sees a change decides since when its instants count, and the others
-// take that over: else each would have instants of its own.
-func (c *Cron) agree(r *running, slug string, f *file) (err error) {
-	t, shared := r.folder.(*treeShelf)
-	if !shared || f.def == nil {
-		return nil
-	}
-	remember := func(fc *fact) { c.remember(fc, f.def, f.seen, c.now()) }
-	if fc, version, ok := t.agreed(slug, f.def.uid); ok {
-		was := fc
-		if remember(&fc); fc == was {
-			f.fact, f.facts = fc, version
-			return nil
-		}
-	}
-	f.fact, f.facts, err = t.facts(r.ctx, slug, f.def.uid, remember)
-	return err
-}
-
-// mark changes what must survive of a task.
-func (c *Cron) mark(ctx context.Context, r *running, slug, uid string, change func(*fact)) error {
-	t, shared := r.folder.(*treeShelf)
-	if !shared {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		f := c.facts[uid]
-		change(&f)
-		c.facts[uid], c.unsaved = f, true
-		return nil
-	}
-	f, _, err := t.facts(ctx, slug, uid, change)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.facts[uid] = f
-	return nil
-}
-
-// lift ends the pause of a task with the next look at its file.
-func (c *Cron) lift(ctx context.Context, r *running, slug, uid string) error {
-	return c.mark(ctx, r, slug, uid, func(f *fact) {
-		if f.Paused != "" {
-			f.PausedText = ""
-		}
-	})
-}
-
-// settled notes up to when instants are done with, for tasks that nodes share. One
-// of them does it and the others see it.
-func (c *Cron) settled(r *running) {
-	if c.cfg.Tree == nil {
-		return
-	}
-	type due struct{ slug, uid string }
-	var all []due
-	c.mu.Lock()
-	for uid, t := range c.tasks {
-		if t.last.Sub(time.Unix(c.facts[uid].Since, 0)) > keepFacts {
-			all = append(all, due{t.slug, uid})
-		}
-	}
-	c.mu.Unlock()
-	for _, x := range all {
-		c.mu.Lock()
-		t := c.tasks[x.uid]
-		last := int64(0)
-		if t != nil {
-			last = t.last.Unix()
-		}
-		c.mu.Unlock()
-		if t == nil {
-			continue
-		}
-		err := c.mark(r.ctx, r, x.slug, x.uid, func(f *fact) {
-			if time.Unix(last, 0).Sub(time.Unix(f.Since, 0)) > keepFacts {
-				f.Since = last
-			}
-		})
-		if err != nil {
-			c.log.Warn("cannot save what is known of the tasks", "err", err)
-			return
-		}
-	}
-}
 
 // refresh reads from the ledger what other nodes have done with a task, which is
 // behind: this node was asleep, or has just begun. wait: another node asks the
@@ -160,13 +24,9 @@ func (c *Cron) refresh(r *running, t *task) (wait bool, err error) {
 	c.mu.Lock()
 	d := t.def
 	c.mu.Unlock()
-	if d.gate != "" && c.cfg.Gates && c.cfg.Claims != nil {
-		node, err := c.cfg.Claims.Holder(r.ctx, gateClaim(d.uid))
-		if err != nil {
-			return false, err
-		}
-		if wait = node != "" && node != c.cfg.Node(); wait {
-			return true, nil
+	if d.gate != "" && c.cfg.Gates {
+		if wait, err := c.base.Elsewhere(r.ctx, gateClaim(d.uid)); err != nil || wait {
+			return wait, err
 		}
 	}
 	row, err := c.newestRow(r.ctx, d.uid)
@@ -224,23 +84,23 @@ func (c *Cron) taken(r *running, s shot, last time.Time, row storage.LedgerRow) 
 	}
 }
 
-// follow finds out about the ends of runs that other nodes did, where something
-// comes of them. Nothing is asked while there is no such task.
-func (c *Cron) follow(r *running) {
-	if c.cfg.Tree == nil || !c.waits() {
+// follow finds out about the ends of runs that other nodes did: of those from which
+// something follows, while there are some, or of all.
+func (c *Cron) follow(r *running, all bool) {
+	if !all && !c.waits() {
 		return
 	}
 	rows, err := c.cfg.Ledger.LastFirings(r.ctx)
 	if err != nil {
 		if r.ctx.Err() == nil {
-			c.log.Warn("cannot read the ledger", "err", err)
+			c.base.Log.Warn("cannot read the ledger", "err", err)
 		}
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uid, t := range c.tasks {
-		if row, ok := rows[uid]; ok && t.unsettled && !t.busy {
+		if row, ok := rows[uid]; ok && (all || t.unsettled) && !t.busy {
 			c.resume(t, row)
 		}
 	}
@@ -286,15 +146,11 @@ func (c *Cron) gated(r *running, s shot, last time.Time) {
 // claimGate waits until this node is the one that asks a gate, or until another
 // has seen to the instant; then row is its row.
 func (c *Cron) claimGate(r *running, s shot) (yield func(), row *storage.LedgerRow, err error) {
-	if c.cfg.Tree == nil || c.cfg.Claims == nil {
-		return func() {}, nil, nil
-	}
 	for {
-		claim, err := c.cfg.Claims.Claim(r.ctx, c.cfg.Node(), gateClaim(s.def.uid))
+		yield, err := c.base.Claim(r.ctx, gateClaim(s.def.uid))
 		if err != nil && !errors.Is(err, storage.ErrHeld) {
 			return nil, nil, err
 		}
-		yield = func() { c.yield(r, claim) }
 		held := err != nil
 		p, err := c.past(r.ctx, s.def.uid, s.instant, s.lifted)
 		if err == nil && p.taken != nil && p.taken.Attempt >= s.attempt {
@@ -314,13 +170,5 @@ func (c *Cron) claimGate(r *running, s shot) (yield func(), row *storage.LedgerR
 			return nil, nil, context.Cause(r.ctx)
 		case <-time.After(gateAgain):
 		}
-	}
-}
-
-func (c *Cron) yield(r *running, claim storage.Claim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 5*time.Second)
-	defer cancel()
-	if err := c.cfg.Claims.Yield(ctx, claim); err != nil {
-		c.log.Warn("a gate is not given back; nobody asks it until this node ends", "err", err)
 	}
 }

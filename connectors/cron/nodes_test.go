@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,35 +17,36 @@ import (
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
-// claims are those of a store that several nodes share.
-type claims struct {
-	mu  sync.Mutex
-	has map[string]string
+// A failing tree can be away.
+type failing struct {
+	storage.Tree
+	away atomic.Bool
 }
 
-func (c *claims) Claim(_ context.Context, node, name string) (storage.Claim, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if has := c.has[name]; has != "" && has != node {
-		return storage.Claim{}, storage.ErrHeld
+var errAway = errors.New("the store is away")
+
+func (f *failing) Changes(ctx context.Context, since int64) (storage.TreeDelta, error) {
+	if f.away.Load() {
+		return storage.TreeDelta{}, errAway
 	}
-	c.has[name] = node
-	return storage.Claim{Name: name, Node: node}, nil
+	return f.Tree.Changes(ctx, since)
 }
 
-func (c *claims) Yield(_ context.Context, x storage.Claim) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.has, x.Name)
-	return nil
+func (f *failing) List(ctx context.Context, folder string) ([]storage.TreeFile, error) {
+	if f.away.Load() {
+		return nil, errAway
+	}
+	return f.Tree.List(ctx, folder)
 }
 
-func (c *claims) Holder(_ context.Context, name string) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.has[name], nil
+func (f *failing) Read(ctx context.Context, paths ...string) ([]storage.TreeFile, error) {
+	if f.away.Load() {
+		return nil, errAway
+	}
+	return f.Tree.Read(ctx, paths...)
 }
 
 // A node is one of several that share the tasks.
@@ -56,17 +58,13 @@ type node struct {
 // team makes n nodes over one tree and one world; they run until the test ends.
 func team(r *rig, n int, change func(i int, c *cron.Config)) []*node {
 	r.t.Helper()
-	tree, err := files.OpenTree(filepath.Join(r.dir, "shared"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { _ = tree.Close() })
-	held := &claims{has: make(map[string]string)}
+	dir := files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "shared")})
+	tree, held := &failing{Tree: dir}, new(storagetest.Claims)
 	all := make([]*node, n)
 	for i := range all {
 		x := &node{rig: &rig{world: r.world, handler: r.handler, t: r.t, cfg: r.cfg}}
 		x.dir = filepath.Join(r.dir, fmt.Sprint("node", i))
-		x.cfg.Dir, x.cfg.Claims, x.cfg.Node = x.dir, held, func() string { return fmt.Sprint(i) }
+		x.cfg.Dir, x.cfg.TaskDir, x.cfg.Claims, x.cfg.Node = x.dir, "", held, func() string { return fmt.Sprint(i) }
 		x.mirror = storage.NewMirror(tree)
 		x.cfg.Tree = x.mirror
 		if change != nil {
@@ -126,7 +124,7 @@ func TestNodesFireOnce(t *testing.T) {
 		nodes := team(r, 3, nil)
 		nodes[0].put("wall/TASK.md", taskText("wall", "schedule: '* * * * *'"))
 		pass(1300 * time.Millisecond)
-		if _, err := nodes[1].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "Every", Every: "1m", Prompt: "Do it."}); err != nil {
+		if _, err := nodes[1].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "Every", Every: "1m", Prompt: "Do it."}, false); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 30 {
@@ -272,7 +270,7 @@ func TestNodesRunOnce(t *testing.T) {
 func TestNodesShareMemoryAndChanges(t *testing.T) {
 	bubble(t, func(r *rig) {
 		nodes := team(r, 3, nil)
-		task, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "A", Schedule: "* * * * *", Prompt: "Do it."})
+		task, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "A", Schedule: "* * * * *", Prompt: "Do it."}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -392,15 +390,12 @@ func TestNodesWithoutTheTree(t *testing.T) {
 		nodes := team(r, 1, nil)
 		nodes[0].put("a/TASK.md", taskText("a", "schedule: '* * * * *'"))
 		pass(70 * time.Second)
-		tree := nodes[0].mirror.Tree
-		if err := tree.(*files.Tree).Close(); err != nil {
-			t.Fatal(err)
-		}
+		nodes[0].mirror.Tree.(*failing).away.Store(true)
 		pass(3 * time.Minute)
 		if len(r.posts) != 4 {
 			t.Errorf("fired %v", r.fired())
 		}
-		if _, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "B", Schedule: "* * * * *", Prompt: "x"}); err == nil || errors.Is(err, context.Canceled) {
+		if _, err := nodes[0].cron.Add(r.t.Context(), connectors.TaskSpec{Name: "B", Schedule: "* * * * *", Prompt: "x"}, false); err == nil || errors.Is(err, context.Canceled) {
 			t.Errorf("a task was added: %v", err)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/claybot/claybot/connectors/schedule"
 )
 
 const (
@@ -38,7 +40,7 @@ func parseMisfire(text string) (misfire, error) {
 	case (rule == misfireSkip || rule == misfireOnce) && rest == "":
 		return misfire{rule: rule}, nil
 	case rule == misfireWithin:
-		within, err := parseDuration(rest)
+		within, err := schedule.ParseDuration(rest)
 		if err == nil && within > 0 {
 			return misfire{rule, within}, nil
 		}
@@ -49,7 +51,7 @@ func parseMisfire(text string) (misfire, error) {
 // A plan is when a task fires, and what becomes of what was missed. Its methods
 // depend on nothing but their arguments.
 type plan struct {
-	schedule
+	timetable
 	misfire misfire
 	anchor  time.Time // an every counts from here
 }

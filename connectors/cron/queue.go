@@ -3,12 +3,10 @@ package cron
 import (
 	"container/heap"
 	"time"
-
-	"github.com/claybot/claybot"
 )
 
-// A task is a definition at work. All but mem and the definition behind def is
-// guarded by Cron.mu; mem belongs to whoever fires the task.
+// A task is a definition at work. All but the definition behind def is
+// guarded by Cron.mu.
 type task struct {
 	slug string
 	def  *definition
@@ -30,7 +28,6 @@ type task struct {
 	unsettled bool
 	fact      fact // that it was planned with
 
-	mem   cachedMemory
 	steps [2]step
 }
 
@@ -73,28 +70,6 @@ type retry struct {
 	planned time.Time
 	attempt int
 	at      time.Time // not before
-}
-
-// A cachedMemory is MEMORY.md as it was last read.
-type cachedMemory struct {
-	seen seen
-	text string
-	ok   bool
-}
-
-// A fact is what must survive of a task, besides the ledger.
-type fact struct {
-	Timing string `json:"timing"` // hash of what its instants are made of
-	Since  int64  `json:"since"`  // unix seconds: no instant up to here fires
-	Anchor int64  `json:"anchor"` // unix seconds: an every counts from here
-	Off    bool   `json:"off,omitempty"`
-	Gone   int64  `json:"gone,omitempty"` // unix seconds: its folder is not there since
-	// Epoch counts how often its instants began to count anew.
-	Epoch int `json:"epoch,omitempty"`
-
-	Paused     string       `json:"paused,omitempty"`     // why it rests
-	PausedText string       `json:"pausedText,omitempty"` // hash of the file that is paused
-	Lifted     claybot.Time `json:"lifted,omitempty"`     // when a pause ended
 }
 
 // A queue is a heap of tasks by when they are due.
@@ -171,6 +146,6 @@ func (c *Cron) plan(t *task) {
 	}
 	c.queue.put(t)
 	if t.at >= 0 && t.due.Before(c.wake) {
-		c.rouse()
+		c.base.Kick()
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // A world is the store and the agents around a Cron. It survives the Cron, as
@@ -212,14 +214,18 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	w := newWorld()
 	r := &rig{world: w, handler: w, t: t, dir: filepath.Join(t.TempDir(), "cron")}
-	r.cfg = cron.Config{Dir: r.dir, Ledger: w, Marks: w, Index: index{w: w}, Gates: true}
+	r.cfg = cron.Config{Dir: r.dir, TaskDir: r.dir, Claims: new(storagetest.Claims), Node: func() string { return "alone" }, Ledger: w, Marks: w, Index: index{w: w}, Gates: true}
 	return r
 }
 
 // start runs a Cron until stop is called.
 func (r *rig) start() {
 	r.t.Helper()
-	c := cron.New(r.cfg)
+	cfg := r.cfg
+	if cfg.Tree == nil {
+		cfg.Tree = r.folder()
+	}
+	c := cron.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx, r.handler) }()
@@ -231,6 +237,13 @@ func (r *rig) start() {
 		}
 		r.stop = func() {}
 	}
+}
+
+// folder is the Tree of a data directory.
+func (r *rig) folder() *storage.Mirror {
+	r.t.Helper()
+	tree := files.OpenTree(files.TreeConfig{Dir: r.dir, Layout: cron.Layout, Marks: r.world})
+	return storage.MirrorFolder(tree)
 }
 
 // write makes or replaces a file of a task. Hours in a bubble may take less than

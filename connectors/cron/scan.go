@@ -2,129 +2,130 @@ package cron
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
-const (
-	// factsMark is the mark that keeps the facts of all tasks.
-	factsMark = "cron"
-	// keepGone is how long the facts of a task are kept whose folder is gone.
-	keepGone = 30 * 24 * time.Hour
-	// blink is how long a folder may be away and be taken for the same: an editor
-	// or a tool has replaced it.
-	blink = 10 * time.Second
-	// upkeepTime is how often the facts are brought up to date: the ledger forgets
-	// old rows, and then only the facts say what is done with.
-	upkeepTime = 24 * time.Hour
-)
+// upkeepTime is how often the facts are brought up to date: the ledger forgets old
+// rows, and then only the facts say what is done with.
+const upkeepTime = 24 * time.Hour
 
 // A file is a TASK.md as it was last read.
 type file struct {
-	seen  seen
-	facts int64 // the version of what all nodes know of it
-	fact  fact
-	def   *definition // nil: it cannot be used
-	uid   string      // also of a file that cannot be used, where it is known
-	notes []connectors.Problem
-}
-
-func (c *Cron) loadFacts(ctx context.Context) (map[string]fact, error) {
-	facts := make(map[string]fact)
-	if c.cfg.Tree != nil {
-		return facts, nil // they come with the tasks
-	}
-	text, err := c.cfg.Marks.Mark(ctx, factsMark)
-	if err != nil || text == "" {
-		return facts, err
-	}
-	if err := json.Unmarshal([]byte(text), &facts); err != nil {
-		c.log.Warn("what was remembered of the tasks cannot be read; it begins anew", "err", err)
-		return make(map[string]fact), nil
-	}
-	return facts, nil
-}
-
-// saveFacts makes the facts durable when they have changed. What cannot be
-// saved is tried again with the next look at the files.
-func (c *Cron) saveFacts(ctx context.Context) error {
-	c.mu.Lock()
-	if !c.unsaved || c.cfg.Tree != nil { // each task has its own
-		c.mu.Unlock()
-		return nil
-	}
-	c.unsaved = false
-	b, err := json.Marshal(c.facts)
-	c.mu.Unlock()
-	if err == nil {
-		err = c.cfg.Marks.SetMark(ctx, factsMark, string(b))
-	}
-	if err != nil {
-		c.mu.Lock()
-		c.unsaved = true
-		c.mu.Unlock()
-		return fmt.Errorf("remember the tasks: %w", err)
-	}
-	return nil
+	version int64
+	at      time.Time   // when it was written
+	facts   int64       // the version of its facts
+	agreed  bool        // the facts are up to date with it
+	def     *definition // nil: it cannot be used
+	uid     string      // also of a file that cannot be used, where it is known
+	notes   []connectors.Problem
 }
 
 // scan reads the files that have changed. rows are the newest firings of all
 // tasks, where they are known; force does all that follows also when no file has
 // changed. It is called with edits held.
-func (c *Cron) scan(r *running, rows map[string]storage.LedgerRow, force bool) error {
-	names, err := r.folder.names(r.ctx)
+func (c *Cron) scan(ctx context.Context, rows map[string]storage.LedgerRow, force bool) error {
+	changed := c.cfg.Tree.Changed() // before the files, so that none is missed
+	entries, err := c.cfg.Tree.Entries(ctx, folder)
 	if err != nil {
 		return err
 	}
-	now, zone := time.Now(), c.zone()
-	files, changed := make(map[string]file, len(names)), force
-	if err := c.fetch(r, names, zone); err != nil {
-		return err
+	zone := c.zone()
+	select {
+	case <-changed: // with this very look
+		changed = nil
+	default:
+		if !force && changed == c.seen && zone.String() == c.seenZone {
+			return nil
+		}
 	}
-	for _, name := range names {
-		if strings.HasPrefix(name, ".") {
+	files, err := c.readFiles(ctx, entries, zone)
+	twice := twins(files)
+	if err == nil {
+		err = c.agree(ctx, files, twice)
+	}
+	var last map[string]storage.LedgerRow
+	if err == nil {
+		last, err = c.lastRows(ctx, files, rows)
+	}
+	if err == nil {
+		err = c.adopt(ctx, files, twice, last)
+	}
+	if err == nil {
+		c.seen, c.seenZone = changed, zone.String()
+	}
+	return err
+}
+
+// readFiles makes files of what the Tree has.
+func (c *Cron) readFiles(ctx context.Context, entries []storage.TreeFile, zone *time.Location) (map[string]file, error) {
+	files := make(map[string]file)
+	facts := make(map[string]int64)
+	for _, e := range entries {
+		if inTask(e.Path, factsFile) {
+			facts[path.Base(path.Dir(e.Path))] = e.Version
+		}
+	}
+	var paths []string
+	for _, e := range entries {
+		slug, _, inside := strings.Cut(strings.TrimPrefix(e.Path, folder+"/"), "/")
+		old, known := c.files[slug] // only written with edits held
+		f := file{version: e.Version, at: e.At.Time()}
+		switch {
+		case inside && !inTask(e.Path, taskFile), !inside && e.Err == nil:
+			continue
+		case !inside:
+			f.problem(slug, 0, "the folder cannot be used: "+schedule.Reason(e.Err))
+		case !schedule.ValidName(slug):
+			f.problem(slug, 0, "the name of a task's folder has only a-z, 0-9, dots, - and _, and at most 64 of them")
+		case e.Err != nil:
+			f.fault(slug, e.Err)
+		case known && old.version == e.Version && old.facts == facts[slug] && (old.def == nil || old.def.zone == zone.String()):
+			f = old
+		default:
+			paths = append(paths, e.Path)
+		}
+		files[slug] = f
+	}
+	found, err := storage.ReadFiles(ctx, c.cfg.Tree, paths)
+	for _, p := range paths {
+		slug := path.Base(path.Dir(p))
+		x, there := found[p]
+		if !there { // gone this moment
+			delete(files, slug)
 			continue
 		}
-		old, known := c.files[name] // only written with edits held
-		info, err := r.folder.stat(path.Join(name, taskFile))
-		if known && err == nil && old.current(info, zone) && old.facts == r.factsOf(name) {
-			files[name] = old
+		f := file{version: x.Version, at: x.At.Time(), facts: facts[slug]}
+		c.parse(slug, &f, x, zone)
+		files[slug] = f
+	}
+	return files, err
+}
+
+// twins are tasks with one uid, each with the other.
+func twins(files map[string]file) map[string]string {
+	owners, twice := make(map[string]string), make(map[string]string)
+	for _, slug := range slices.Sorted(maps.Keys(files)) {
+		d := files[slug].def
+		if d == nil {
 			continue
 		}
-		f, is := c.readFile(r, name, zone, look(info, now))
-		if !is {
-			continue
+		if other, ok := owners[d.uid]; ok {
+			twice[slug], twice[other] = other, slug
 		}
-		if err := c.agree(r, name, &f); err != nil {
-			return err
-		}
-		files[name] = f
-		changed = changed || !known || !sameFile(old, f)
+		owners[d.uid] = slug
 	}
-	if !changed && len(files) == len(c.files) {
-		for name, f := range files { // read again, and found to be the same
-			c.files[name] = f
-		}
-		return c.saveFacts(r.ctx)
-	}
-	last, err := c.lastRows(r.ctx, files, rows)
-	if err != nil {
-		return err
-	}
-	c.adopt(files, last)
-	return c.saveFacts(r.ctx)
+	return twice
 }
 
 func (c *Cron) zone() *time.Location {
@@ -136,41 +137,17 @@ func (c *Cron) zone() *time.Location {
 	return time.UTC
 }
 
-func sameFile(a, b file) bool {
-	if a.def != nil && b.def != nil {
-		if a.def.text != b.def.text || a.def.timing != b.def.timing {
-			return false
-		}
-		b.def = a.def
+// parse takes the task out of a file.
+func (c *Cron) parse(slug string, f *file, x storage.TreeFile, zone *time.Location) {
+	name := slug + "/" + taskFile
+	if x.Err == nil && len(x.Body) > maxTask {
+		x.Err = storage.ErrTooMany
 	}
-	return a.def == b.def && a.uid == b.uid && a.facts == b.facts && slices.Equal(a.notes, b.notes)
-}
-
-// readFile reads the task of a folder; is is false for what is no folder.
-func (c *Cron) readFile(r *running, slug string, zone *time.Location, s seen) (f file, is bool) {
-	name := path.Join(slug, taskFile)
-	f.seen = s
-	folder, err := r.folder.isFolder(slug)
-	switch {
-	case err != nil:
-		f.problem(slug, 0, "the folder cannot be used: "+reason(err))
-		return f, !errors.Is(err, fs.ErrNotExist)
-	case !folder:
-		return f, false
-	case len(slug) > 64 || !slugForm.MatchString(slug):
-		f.problem(slug, 0, "the name of a task's folder has only a-z, 0-9, dots, - and _, and at most 64 of them")
-		return f, true
+	if x.Err != nil {
+		f.fault(slug, x.Err)
+		return
 	}
-	text, cut, err := r.folder.read(r.ctx, name, maxTask)
-	switch {
-	case err != nil:
-		f.problem(name, 0, reason(err))
-		return f, true
-	case cut:
-		f.problem(name, 0, "the file is longer than 256 KiB")
-		return f, true
-	}
-	d, notes, err := readDefinition(text, zone)
+	d, notes, err := readDefinition(string(x.Body), zone)
 	if d.spec.Name == "" {
 		d.spec.Name = slug
 	}
@@ -180,15 +157,14 @@ func (c *Cron) readFile(r *running, slug string, zone *time.Location, s seen) (f
 	}
 	if k := c.cfg.Known; k != nil && d.route.place.Connector != "" && !k(d.route.place.Connector) {
 		f.problem(name, d.agentLine, unknownConnector(d.route.place.Connector))
-		return f, true // nobody would hear what it says
+		return // nobody would hear what it says
 	}
 	var line *configs.LineError
 	if errors.As(err, &line) {
 		f.problem(name, line.Line, line.Text)
-		return f, true
+		return
 	}
 	f.def = &d
-	return f, true
 }
 
 func unknownConnector(name string) string {
@@ -199,18 +175,13 @@ func (f *file) problem(name string, line int, text string) {
 	f.notes = append(f.notes, connectors.Problem{File: name, Line: line, Text: text})
 }
 
-// reason is an error of the disk in words.
-func reason(err error) string {
-	var p *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such file"
-	case errors.Is(err, fs.ErrPermission):
-		return "it must not be read"
-	case errors.As(err, &p):
-		return p.Err.Error()
+// fault notes why a TASK.md cannot be read.
+func (f *file) fault(slug string, err error) {
+	text := schedule.Reason(err)
+	if errors.Is(err, storage.ErrTooMany) {
+		text = "the file is longer than 256 KiB"
 	}
-	return storage.Plain(err)
+	f.problem(slug+"/"+taskFile, 0, text)
 }
 
 // lastRows are the newest scheduled firings of the tasks that are new here.
@@ -227,26 +198,12 @@ func (c *Cron) lastRows(ctx context.Context, files map[string]file, rows map[str
 }
 
 // adopt makes the files the tasks in memory.
-func (c *Cron) adopt(files map[string]file, rows map[string]storage.LedgerRow) {
+func (c *Cron) adopt(ctx context.Context, files map[string]file, twice map[string]string, rows map[string]storage.LedgerRow) error {
 	now := c.now()
-	slugs := slices.Sorted(maps.Keys(files))
-	owners := make(map[string]string) // of uids
-	twice := make(map[string]string)
-	for _, slug := range slugs {
-		d := files[slug].def
-		if d == nil {
-			continue
-		}
-		if other, ok := owners[d.uid]; ok {
-			twice[slug], twice[other] = other, slug
-		}
-		owners[d.uid] = slug
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var problems []connectors.Problem
 	here, unreadable := make(map[string]bool), false
-	for _, slug := range slugs {
+	c.mu.Lock()
+	for _, slug := range slices.Sorted(maps.Keys(files)) {
 		f := files[slug]
 		problems = append(problems, f.notes...)
 		here[f.uid] = true
@@ -256,9 +213,6 @@ func (c *Cron) adopt(files map[string]file, rows map[string]storage.LedgerRow) {
 			continue
 		}
 		if f.def != nil {
-			if f.facts != 0 {
-				c.facts[f.def.uid] = f.fact
-			}
 			c.take(slug, f, rows, now)
 		}
 	}
@@ -269,31 +223,33 @@ func (c *Cron) adopt(files map[string]file, rows map[string]storage.LedgerRow) {
 			delete(c.tasks, uid)
 		}
 	}
-	if !unreadable { // which may be any
-		c.miss(here, now)
+	var left []string
+	for slug, f := range c.files {
+		if _, still := files[slug]; !still && f.def != nil {
+			left = append(left, slug)
+		}
 	}
 	c.files = files
-	c.warn(problems)
+	c.mu.Unlock()
+	c.base.SetProblems(problems)
+	if unreadable { // which may be any
+		return nil
+	}
+	return c.miss(ctx, here, left)
 }
 
 // take brings the task of one file up to date. It is called with c.mu held.
 func (c *Cron) take(slug string, f file, rows map[string]storage.LedgerRow, now time.Time) {
-	d := *f.def
-	t, fc := c.tasks[d.uid], c.facts[d.uid]
-	was := fc
-	restart := c.remember(&fc, &d, f.seen, now)
-	if t != nil && t.def.text == d.text && t.slug == slug && t.def.timing == d.timing && fc == was && fc == t.fact {
+	d, fc := *f.def, c.facts[f.def.uid]
+	t := c.tasks[d.uid]
+	if t != nil && t.def.text == d.text && t.slug == slug && t.def.timing == d.timing && fc == t.fact {
 		return
 	}
-	restart = restart || t != nil && t.fact.Epoch != fc.Epoch // another node has seen to it
-	if fc != was {
-		c.facts[d.uid], c.unsaved = fc, true
-	}
 	d.plan.anchor = time.Unix(fc.Anchor, 0)
+	restart := t == nil || t.fact.Epoch != fc.Epoch
 	if t == nil {
 		t = &task{at: -1, last: time.Unix(fc.Since, 0)}
 		c.tasks[d.uid] = t
-		restart = true
 		if row, ok := rows[d.uid]; ok {
 			t.last = later(t.last, row.Planned.Time())
 			defer c.resume(t, row)
@@ -313,36 +269,6 @@ func (c *Cron) take(slug string, f file, rows map[string]storage.LedgerRow, now 
 	c.plan(t)
 }
 
-// remember brings the facts of a task up to date, and reports whether its
-// instants count anew.
-func (c *Cron) remember(fc *fact, d *definition, s seen, now time.Time) bool {
-	begin := now.Unix()
-	if made := s.info.ModTime(); made.Before(now) && now.Sub(made) < freshness { // an instant may have passed since it was written
-		begin = made.Unix()
-	}
-	renewed := fc.Timing != d.timing
-	back := fc.Gone != 0 && now.Sub(time.Unix(fc.Gone, 0)) > blink
-	enabled := fc.Off && d.enabled
-	lifted := fc.Paused != "" && fc.PausedText != d.text
-	if lifted {
-		fc.Paused, fc.PausedText, fc.Lifted = "", "", claybot.At(now)
-	}
-	if renewed || enabled || back || lifted {
-		fc.Since = begin
-		if !lifted || renewed || enabled {
-			fc.Anchor = begin
-		}
-	}
-	if renewed && !d.plan.at.IsZero() {
-		fc.Since = 0 // a single instant is not lost, however late its file is seen
-	}
-	fc.Timing, fc.Off, fc.Gone = d.timing, !d.enabled, 0
-	if renewed || enabled || back || lifted {
-		fc.Epoch++
-	}
-	return renewed || enabled || back || lifted
-}
-
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -350,57 +276,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// miss notes which tasks are not there any more, and forgets those that have
-// been away for long. It is called with c.mu held.
-func (c *Cron) miss(here map[string]bool, now time.Time) {
-	for uid, f := range c.facts {
-		switch {
-		case here[uid]:
-		case c.cfg.Tree != nil: // they went with the folder
-			delete(c.facts, uid)
-		case f.Gone == 0:
-			f.Gone = now.Unix()
-			c.facts[uid], c.unsaved = f, true
-		case now.Sub(time.Unix(f.Gone, 0)) > keepGone:
-			delete(c.facts, uid)
-			c.unsaved = true
-		}
-	}
-}
-
-// warn tells the problems that are new, each once. It is called with c.mu held.
-func (c *Cron) warn(problems []connectors.Problem) {
-	for _, p := range problems {
-		if !slices.Contains(c.problems, p) {
-			c.log.Warn("a task file has a problem", "file", p.File, "line", p.Line, "problem", p.Text)
-		}
-	}
-	c.problems = problems
-}
-
 // upkeep brings the facts up to date with what is done, and notices ends that
 // nobody told.
 func (c *Cron) upkeep(r *running) {
-	rows, err := c.cfg.Ledger.LastFirings(r.ctx)
-	if err != nil {
-		c.log.Warn("cannot read the ledger", "err", err)
-		return
-	}
-	c.mu.Lock()
-	for uid, t := range c.tasks {
-		f := c.facts[uid]
-		if last := t.last.Unix(); last > f.Since && c.cfg.Tree == nil {
-			f.Since = last
-			c.facts[uid], c.unsaved = f, true
-		}
-		if row, ok := rows[uid]; ok && !t.busy {
-			c.resume(t, row)
-		}
-	}
-	c.mu.Unlock()
-	c.settled(r)
-	if err := c.saveFacts(r.ctx); err != nil {
-		c.log.Warn("cannot save what is known of the tasks", "err", err)
+	c.follow(r, true)
+	if err := c.base.Locked(r.ctx, func() error { return c.settled(r.ctx) }); err != nil && r.ctx.Err() == nil {
+		c.base.Log.Warn("cannot save what is known of the tasks", "err", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -32,16 +33,16 @@ func (c *Cron) current() (*running, error) {
 }
 
 // edit does what changes files, and then reads them again.
-func (c *Cron) edit(ctx context.Context, do func(*running) error) error {
-	return c.locked(ctx, func() error {
+func (c *Cron) edit(ctx context.Context, do func() error) error {
+	return c.base.Locked(ctx, func() error {
 		r, err := c.current()
 		if err == nil {
-			err = do(r)
+			err = do()
 		}
 		if err != nil {
 			return err
 		}
-		return c.scan(r, nil, true)
+		return c.scan(r.ctx, nil, true)
 	})
 }
 
@@ -60,7 +61,7 @@ func (c *Cron) find(ref string) (*task, error) {
 			return t, nil
 		}
 	}
-	for _, p := range c.problems {
+	for _, p := range c.base.Problems() {
 		if name, _, _ := strings.Cut(p.File, "/"); name == ref {
 			return nil, fmt.Errorf("task %.80q cannot be used: %s: %s", ref, p.File, p.Text)
 		}
@@ -68,7 +69,7 @@ func (c *Cron) find(ref string) (*task, error) {
 	return nil, fmt.Errorf("there is no task %.80q", ref)
 }
 
-// Tasks implements connectors.Tasks.
+// Tasks lists all tasks, by slug, with the files that could not be read.
 func (c *Cron) Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error) {
 	c.mu.Lock()
 	if c.live == nil {
@@ -79,7 +80,6 @@ func (c *Cron) Tasks(ctx context.Context) ([]connectors.Task, []connectors.Probl
 	for _, t := range c.tasks {
 		all = append(all, t)
 	}
-	problems := slices.Clone(c.problems)
 	c.mu.Unlock()
 	tasks := make([]connectors.Task, 0, len(all))
 	for _, t := range all {
@@ -90,7 +90,7 @@ func (c *Cron) Tasks(ctx context.Context) ([]connectors.Task, []connectors.Probl
 		tasks = append(tasks, v)
 	}
 	slices.SortFunc(tasks, func(a, b connectors.Task) int { return cmp.Compare(a.Slug, b.Slug) })
-	return tasks, problems, nil
+	return tasks, c.base.Problems(), nil
 }
 
 // view is a task as it stands.
@@ -183,26 +183,18 @@ func (c *Cron) checkSpec(ctx context.Context, t connectors.TaskSpec) (definition
 	return d, text, err
 }
 
-// Preview implements connectors.Tasks.
-func (c *Cron) Preview(ctx context.Context, t connectors.TaskSpec) ([]time.Time, error) {
-	d, _, err := c.checkSpec(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	now := c.now()
-	return d.plan.upcoming(now, now.Truncate(time.Second), shown), nil
-}
-
-// Add implements connectors.Tasks.
-func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec) (connectors.Task, error) {
+// Add creates a task, whose slug and uid it chooses; dry checks it alone, and finds
+// out its next instants.
+func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error) {
 	d, text, err := c.checkSpec(ctx, t)
 	if err != nil {
 		return connectors.Task{}, err
 	}
-	if err := c.edit(ctx, func(r *running) error {
-		_, err := r.folder.make(ctx, slugOf(d.spec.Name), text)
-		return err
-	}); err != nil {
+	if dry {
+		now := c.now()
+		return connectors.Task{TaskSpec: d.spec, Next: d.plan.upcoming(now, now.Truncate(time.Second), shown)}, nil
+	}
+	if err := c.edit(ctx, func() error { return c.create(ctx, schedule.NameOf(d.spec.Name), text) }); err != nil {
 		return connectors.Task{}, fmt.Errorf("add task %q: %w", d.spec.Name, err)
 	}
 	return c.seenAs(ctx, d.uid)
@@ -217,14 +209,15 @@ func (c *Cron) seenAs(ctx context.Context, ref string) (connectors.Task, error) 
 	return c.view(ctx, t)
 }
 
-// Change implements connectors.Tasks. Enabling a task also ends a pause.
+// Change replaces what is set in ch. The ledger stays. Enabling a task also ends a
+// pause.
 func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange) (connectors.Task, error) {
 	t, err := c.find(ref)
 	if err != nil {
 		return connectors.Task{}, err
 	}
 	uid := ""
-	err = c.edit(ctx, func(r *running) error {
+	err = c.edit(ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone
 		uid = t.def.uid
@@ -232,11 +225,11 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 		if gone {
 			return fmt.Errorf("there is no task %.80q any more", ref)
 		}
-		if err := c.rewrite(ctx, r, slug, ch); err != nil {
+		if err := c.rewrite(ctx, slug, ch); err != nil {
 			return err
 		}
 		if ch.Enabled != nil && *ch.Enabled {
-			return c.lift(ctx, r, slug, uid)
+			return c.lift(ctx, slug, uid)
 		}
 		return nil
 	})
@@ -247,11 +240,14 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 }
 
 // rewrite changes the file of a task.
-func (c *Cron) rewrite(ctx context.Context, r *running, slug string, ch connectors.TaskChange) error {
+func (c *Cron) rewrite(ctx context.Context, slug string, ch connectors.TaskChange) error {
 	name := path.Join(slug, taskFile)
-	return r.folder.edit(ctx, name, maxTask, func(old string, cut bool, err error) (string, error) {
-		if old, err = readTask(name, old, cut, err); err != nil {
-			return "", err
+	return c.editFile(ctx, taskPath(slug), func(old string, err error) (string, error) {
+		if err == nil && len(old) > maxTask {
+			err = errors.New("the file is too long")
+		}
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", name, err)
 		}
 		f, err := configs.ReadFrontmatter(old)
 		if err != nil {
@@ -267,27 +263,28 @@ func (c *Cron) rewrite(ctx context.Context, r *running, slug string, ch connecto
 	})
 }
 
-// Remove implements connectors.Tasks.
+// Remove deletes a task; its folder goes to .done.
 func (c *Cron) Remove(ctx context.Context, ref string) error {
 	t, err := c.find(ref)
 	if err != nil {
 		return err
 	}
-	return c.edit(ctx, func(r *running) error {
+	return c.edit(ctx, func() error {
 		c.mu.Lock()
 		slug, gone := t.slug, t.gone
 		c.mu.Unlock()
 		if gone {
 			return nil
 		}
-		if err := r.folder.done(ctx, slug, c.now(), nil); err != nil && !errors.Is(err, errMoved) {
+		if err := c.putAway(ctx, slug, 0); err != nil {
 			return fmt.Errorf("remove task %s: %w", slug, err)
 		}
 		return nil
 	})
 }
 
-// RunNow implements connectors.Tasks. The task's gate is asked in the background;
+// RunNow fires a task once, outside its schedule; key makes repeats of the call
+// harmless. The task's gate is asked in the background;
 // without one the firing is durable when RunNow returns.
 func (c *Cron) RunNow(ctx context.Context, ref, key string) (connectors.Task, error) {
 	t, err := c.find(ref)
@@ -317,7 +314,7 @@ func (c *Cron) RunNow(ctx context.Context, ref, key string) (connectors.Task, er
 			if stop, err := c.gate(r, &s); err == nil && !stop {
 				err = c.byHand(r.ctx, r, s)
 				if err != nil && r.ctx.Err() == nil {
-					c.log.Warn("a task cannot be started by hand", "task", s.slug, "err", err)
+					c.base.Log.Warn("a task cannot be started by hand", "task", s.slug, "err", err)
 				}
 			}
 		}()
@@ -343,23 +340,23 @@ func (c *Cron) byHand(ctx context.Context, r *running, s shot) (err error) {
 	return err
 }
 
-// Memory implements connectors.Tasks.
+// Memory reads MEMORY.md of a task.
 func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) {
-	err = c.inFolder(ctx, ref, func(f shelf, slug string) (err error) {
-		text, err = readMemory(ctx, f, slug)
+	err = c.inFolder(ctx, ref, func(slug string) (err error) {
+		text, err = c.memory(ctx, slug)
 		return err
 	})
 	return text, err
 }
 
-// Remember implements connectors.Tasks. What is written stays short enough to be
+// Remember replaces MEMORY.md of a task, or adds to it. What is written stays short enough to be
 // read as a whole.
 func (c *Cron) Remember(ctx context.Context, ref, text string, add bool) error {
-	return c.inFolder(ctx, ref, func(f shelf, slug string) error {
-		return f.edit(ctx, path.Join(slug, memoryFile), maxMemory, func(old string, cut bool, err error) (string, error) {
+	return c.inFolder(ctx, ref, func(slug string) error {
+		return c.editFile(ctx, memoryPath(slug), func(old string, err error) (string, error) {
 			text := strings.TrimSpace(strings.ToValidUTF8(text, ""))
 			if add {
-				if old, err = memoryText(old, cut, err); err != nil {
+				if old, err = memoryText(old, err); err != nil {
 					return "", err
 				}
 				if old != noMemory {
@@ -375,27 +372,26 @@ func (c *Cron) Remember(ctx context.Context, ref, text string, add bool) error {
 }
 
 // inFolder does something with the folder of a task.
-func (c *Cron) inFolder(ctx context.Context, ref string, do func(f shelf, slug string) error) error {
+func (c *Cron) inFolder(ctx context.Context, ref string, do func(slug string) error) error {
 	t, err := c.find(ref)
 	if err != nil {
 		return err
 	}
-	return c.locked(ctx, func() error {
-		r, err := c.current()
-		if err != nil {
+	return c.base.Locked(ctx, func() error {
+		if _, err := c.current(); err != nil {
 			return err
 		}
 		c.mu.Lock()
 		slug := t.slug
 		c.mu.Unlock()
-		if err := do(r.folder, slug); err != nil {
+		if err := do(slug); err != nil {
 			return fmt.Errorf("memory of task %s: %w", slug, err)
 		}
 		return nil
 	})
 }
 
-// Ledger implements connectors.Tasks.
+// Ledger returns the newest limit firings of a task.
 func (c *Cron) Ledger(ctx context.Context, ref string, limit int) ([]connectors.Firing, error) {
 	t, err := c.find(ref)
 	if err != nil {

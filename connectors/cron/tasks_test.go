@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/cron"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -26,21 +27,21 @@ func TestTools(t *testing.T) {
 			Name: "Morning report", Schedule: "0 9 * * 1-5", Timezone: "Europe/Berlin", Prompt: "---\nReport: \"all\"\n---",
 			Owner: "telegram/1", Route: "telegram/1", Description: "line 1\nline: 2", Retries: 2,
 		}
-		next, err := r.cron.Preview(ctx, spec)
-		if err != nil || len(next) != 5 || next[0].Format(time.RFC3339) != "2000-01-03T09:00:00+01:00" {
-			t.Errorf("preview %v, %v", next, err)
+		would, err := r.cron.Add(ctx, spec, true)
+		if err != nil || len(would.Next) != 5 || would.Next[0].Format(time.RFC3339) != "2000-01-03T09:00:00+01:00" {
+			t.Errorf("preview %v, %v", would, err)
 		}
 		if r.exists("morning-report") {
 			t.Error("a preview has made a task")
 		}
-		a, err := r.cron.Add(ctx, spec)
+		a, err := r.cron.Add(ctx, spec, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a.Slug != "morning-report" || claybot.AgentID(a.UID).Validate() != nil || a.TaskSpec != spec || !a.Enabled || len(a.Next) != 5 {
 			t.Errorf("added %+v", a)
 		}
-		b, err := r.cron.Add(ctx, spec)
+		b, err := r.cron.Add(ctx, spec, false)
 		if err != nil || b.Slug != "morning-report-2" || b.UID == a.UID {
 			t.Errorf("added %+v, %v", b, err)
 		}
@@ -76,7 +77,7 @@ func TestTools(t *testing.T) {
 }
 
 // startless is a Cron that does not run.
-func (r *rig) startless() connectors.Tasks { return newCron(r.cfg) }
+func (r *rig) startless() *cron.Cron { return newCron(r.cfg) }
 
 func TestRefusedTasks(t *testing.T) {
 	bubble(t, func(r *rig) {
@@ -108,10 +109,10 @@ func TestRefusedTasks(t *testing.T) {
 		} {
 			s := connectors.TaskSpec{Name: "n", Schedule: "0 9 * * *", Prompt: "p", Route: "telegram/1"}
 			c.change(&s)
-			if _, err := r.cron.Add(r.t.Context(), s); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := r.cron.Add(r.t.Context(), s, false); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v: %v, want %q", s, err, c.want)
 			}
-			if _, err := r.cron.Preview(r.t.Context(), s); err == nil {
+			if _, err := r.cron.Add(r.t.Context(), s, true); err == nil {
 				t.Errorf("%+v: previewed", s)
 			}
 		}

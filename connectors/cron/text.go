@@ -8,7 +8,7 @@ import (
 
 	"github.com/claybot/claybot/storage"
 
-	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 )
 
 // A briefing is all that the message of a firing says.
@@ -24,7 +24,7 @@ type briefing struct {
 	missed  int                // instants given up in favour of this one
 	skipped *storage.LedgerRow // the newest one given up before
 	memory  string
-	verdict connectors.Verdict
+	verdict schedule.Verdict
 }
 
 // lateness says what a late run missed and when it ran.

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -30,7 +29,7 @@ func (h *Heartbeat) current() (*running, error) {
 
 // fresh does something with the tasks as they are on the disk now.
 func (h *Heartbeat) fresh(ctx context.Context, do func(*running) error) error {
-	return h.locked(ctx, func() error {
+	return h.base.Locked(ctx, func() error {
 		r, err := h.current()
 		if err != nil {
 			return err
@@ -48,13 +47,14 @@ type noTaskError struct{ id string }
 func (e noTaskError) Error() string        { return fmt.Sprintf("the heartbeat has no task %.80q", e.id) }
 func (e noTaskError) Is(target error) bool { return target == storage.ErrNotFound }
 
-// Beats implements connectors.Beats.
+// Beats lists all tasks in the order in which they beat, with the files that could not
+// be read.
 func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problems []connectors.Problem, err error) {
 	err = h.fresh(ctx, func(*running) error {
 		s := h.settings()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		problems = slices.Clone(h.problems)
+		problems = h.base.Problems()
 		for _, t := range h.tasks {
 			beats = append(beats, h.view(t, s))
 		}
@@ -80,7 +80,7 @@ func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
 	return b
 }
 
-// AddBeat implements connectors.Beats. A task that is replaced keeps the gate it
+// AddBeat creates a task, or replaces the one with this id. A task that is replaced keeps the gate it
 // has, unless b has one, and the time of its last run.
 func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added connectors.Beat, err error) {
 	if b.ID != "" {
@@ -91,18 +91,19 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 	err = h.fresh(ctx, func(*running) error {
 		id := b.ID
 		if id == "" {
-			id = h.freeID(idOf(cmp.Or(strings.TrimSpace(b.Title), heading(b.Prompt))))
+			id, _ = schedule.FreeName(schedule.NameOf(cmp.Or(strings.TrimSpace(b.Title), heading(b.Prompt))), func(try string) (bool, error) {
+				_, taken := h.files[try+extension]
+				return taken, nil
+			})
 		}
 		t, err := h.check(ctx, id, b)
 		if err != nil {
 			return err
 		}
 		name := id + extension
-		if err := h.store(ctx, name, t.text); err != nil {
-			return fmt.Errorf("the task cannot be saved: %s", reasonOf(err))
+		if _, err := h.cfg.Tree.Write(ctx, treePath(name), []byte(t.text), h.files[name].version); err != nil {
+			return fmt.Errorf("the task cannot be saved: %s", schedule.Reason(err))
 		}
-		delete(h.files, name) // to be read again, whatever its times say
-		h.folder = seen{}
 		if err := h.scan(ctx); err != nil {
 			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
 		}
@@ -113,21 +114,9 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 		return nil
 	})
 	if err == nil {
-		h.rouse()
+		h.base.Kick()
 	}
 	return added, err
-}
-
-// freeID is id, or the first of id-2, id-3 and so on that no file has.
-func (h *Heartbeat) freeID(id string) string {
-	const most = 64
-	for n, try := 2, id; ; n++ {
-		if _, taken := h.files[try+extension]; !taken {
-			return try
-		}
-		end := "-" + strconv.Itoa(n)
-		try = id[:min(len(id), most-len(end))] + end
-	}
 }
 
 // check makes the file of a task and reads it as it will be read later.
@@ -173,28 +162,26 @@ func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (ta
 
 // gateOf is the gate in the file of a task, also when it has mistakes.
 func (h *Heartbeat) gateOf(ctx context.Context, id string) string {
-	text, err := h.textOf(ctx, id+extension)
+	f, err := storage.ReadFile(ctx, h.cfg.Tree, treePath(id+extension))
 	if err != nil {
 		return ""
 	}
-	t, _, _ := readTask(id, text) // what was read before the mistake will do
+	t, _, _ := readTask(id, string(f.Body)) // what was read before the mistake will do
 	return t.gate
 }
 
-// RemoveBeat implements connectors.Beats.
+// RemoveBeat deletes a task.
 func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 	if checkID(id) != nil {
 		return noTaskError{id}
 	}
 	return h.fresh(ctx, func(*running) error {
-		err := h.remove(ctx, id+extension)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, there := h.files[id+extension]; !there {
 			return noTaskError{id}
 		}
-		if err != nil {
-			return fmt.Errorf("the task cannot be removed: %s", reason(err))
+		if err := h.cfg.Tree.Remove(ctx, treePath(id+extension), 0); err != nil {
+			return fmt.Errorf("the task cannot be removed: %s", schedule.Reason(err))
 		}
-		h.folder = seen{}
 		h.mu.Lock()
 		delete(h.mem.Tasks, id)
 		if p := h.mem.Pending; p != nil {
@@ -206,7 +193,8 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 	})
 }
 
-// Beat implements connectors.Beats. It asks neither gates nor the clock, and
+// Beat runs tasks as one run in the background, and returns how many; key makes
+// repeats of the call harmless. It asks neither gates nor the clock, and
 // beats during a rest, too. While a message is under way nothing is run, and it
 // returns 0. With ids it runs these tasks, disabled ones as well; without, all
 // that are enabled.
@@ -241,6 +229,14 @@ func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int,
 			n = len(items) // it has run, or the error says why nobody knows
 			return err
 		}
+		yield, err := h.base.Claim(ctx, tickClaim)
+		if errors.Is(err, storage.ErrHeld) {
+			return nil // another node is at it
+		}
+		if err != nil {
+			return err
+		}
+		defer yield()
 		route, _, err := h.place(ctx, h.settings())
 		if err != nil {
 			return err
@@ -255,7 +251,7 @@ func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int,
 	if err != nil {
 		n = 0
 	}
-	h.rouse()
+	h.base.Kick()
 	return n, err
 }
 

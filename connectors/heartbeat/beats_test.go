@@ -360,7 +360,7 @@ func TestNotRunning(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
 		r.shut()
-		fresh := heartbeat.New(heartbeat.Config{Dir: r.dir, Marks: r.db, Receipts: r.db})
+		fresh := heartbeat.New(heartbeat.Config{Dir: r.dir, Receipts: r.db})
 		for _, h := range []*heartbeat.Heartbeat{r.heart, fresh} {
 			_, _, err := h.Beats(r.Context())
 			if _, err2 := h.AddBeat(r.Context(), connectors.Beat{Prompt: "x"}); err == nil || err2 == nil {
@@ -391,7 +391,7 @@ func TestBareConfig(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.file("a.md", "a")
 		ctx, cancel := context.WithCancel(context.Background())
-		r.heart = heartbeat.New(heartbeat.Config{Dir: r.dir, Marks: r.db, Receipts: r.db})
+		r.heart = heartbeat.New(heartbeat.Config{Dir: r.dir, Tree: r.tree(), Claims: r.db, Node: func() string { return "alone" }, Receipts: r.db})
 		ended := make(chan error, 1)
 		go func() { ended <- r.heart.Run(ctx, r) }()
 		r.pass(time.Hour)

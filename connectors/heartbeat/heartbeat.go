@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -26,22 +27,20 @@ const (
 	shutdownSaving = 5 * time.Second
 )
 
-// Config is what a Heartbeat works with. Dir, Marks and Receipts are needed.
+// Config is what a Heartbeat works with. Dir, Tree, Claims, Node and Receipts are
+// needed.
 type Config struct {
-	// Dir has the tasks' files; it need not exist. With a Tree it is where gates
-	// run.
+	// Dir is where gate commands run.
 	Dir string
-	// Tree has the files and the memory of nodes that share a store; somebody must
-	// Run it. nil: Dir and Marks have them.
+	// Tree has the tasks' files and the memory. All members of a cluster share it; one
+	// that needs to Run somebody else runs.
 	Tree *storage.Mirror
 	// Claims let one node at a time begin a tick, with Node as the id of this one at the
 	// moment.
-	// Without them, several may ask gates, and one posts.
 	Claims storage.Claims
 	Node   func() string
 
 	Settings func() Settings // asked at each tick; nil: the defaults
-	Marks    storage.Marks   // keeps what must survive
 	// Receipts tells what became of a message; storage.Receipts has it.
 	Receipts interface {
 		Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
@@ -71,18 +70,14 @@ type Settings struct {
 
 // A Heartbeat beats. It is safe for concurrent use.
 type Heartbeat struct {
-	cfg   Config
-	log   *slog.Logger
-	now   func() time.Time
-	pulse connectors.Pulse
-	kick  chan struct{} // wakes the loop; holds one
-	// edits is held while files are touched, or the mark, or a message is posted.
-	edits chan struct{}
+	cfg  Config
+	base *schedule.Base
+	now  func() time.Time
 
-	// Of whoever holds edits.
+	// Of whoever holds the lock of base.
 
-	shared   shared
-	folder   seen
+	version  int64           // of the memory as it was read or written last
+	saved    memory          // that
 	files    map[string]file // by name
 	unsure   bool            // whether the pending message was posted
 	asked    time.Time       // when the receipt of the pending message was read
@@ -93,9 +88,8 @@ type Heartbeat struct {
 	mu       sync.Mutex
 	live     *running // nil: Run is not running
 	tasks    []*task  // in their order
-	problems []connectors.Problem
 	mem      memory
-	unsaved  bool          // mem differs from the mark
+	unsaved  bool          // mem has changed since it was saved
 	ended    []claybot.Run // that the loop has not seen yet
 	ticking  bool          // a tick is on its way
 	failing  string        // why the last tick failed
@@ -106,7 +100,6 @@ type Heartbeat struct {
 var (
 	_ connectors.Connector = (*Heartbeat)(nil)
 	_ connectors.Follower  = (*Heartbeat)(nil)
-	_ connectors.Beats     = (*Heartbeat)(nil)
 )
 
 // running is what exists while Run runs.
@@ -118,11 +111,7 @@ type running struct {
 
 // New makes a Heartbeat; nothing happens before Run.
 func New(cfg Config) *Heartbeat {
-	h := &Heartbeat{cfg: cfg, log: cfg.Log, now: cfg.Now, kick: make(chan struct{}, 1), edits: make(chan struct{}, 1)}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
-	}
-	h.log = h.log.With("connector", h.Name())
+	h := &Heartbeat{cfg: cfg, base: schedule.New(Name, Name, cfg.Claims, cfg.Node, cfg.Log), now: cfg.Now}
 	if h.now == nil {
 		h.now = time.Now
 	}
@@ -132,25 +121,8 @@ func New(cfg Config) *Heartbeat {
 // Name implements connectors.Connector.
 func (h *Heartbeat) Name() string { return Name }
 
-// Health implements connectors.Connector. Files with problems do not make the
-// connector fail: the other tasks go on.
-func (h *Heartbeat) Health() connectors.Health {
-	v := h.pulse.Health()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	files := make(map[string]bool)
-	for _, p := range h.problems {
-		files[p.File] = true
-	}
-	switch n := len(files); {
-	case v.State != connectors.StateLive || n == 0:
-	case n == 1:
-		v.Err = "1 heartbeat file has a problem; claybot heartbeat shows it"
-	default:
-		v.Err = fmt.Sprintf("%d heartbeat files have problems; claybot heartbeat shows them", n)
-	}
-	return v
-}
+// Health implements connectors.Connector.
+func (h *Heartbeat) Health() connectors.Health { return h.base.Health() }
 
 // settings are those of this moment, made whole. It is called with edits held.
 func (h *Heartbeat) settings() Settings {
@@ -172,7 +144,7 @@ func (h *Heartbeat) settings() Settings {
 		var err error
 		if s.hours, err = parseHours(text); err != nil && h.badHours != text {
 			h.badHours = text
-			h.log.Warn("the active hours of the heartbeat cannot be read; it beats at all hours", "err", err)
+			h.base.Log.Warn("the active hours of the heartbeat cannot be read; it beats at all hours", "err", err)
 		}
 	}
 	return s
@@ -186,7 +158,7 @@ func (h *Heartbeat) Run(ctx context.Context, handler connectors.Handler) error {
 	r := &running{ctx: ctx, handler: handler}
 	if err := h.start(r); err != nil {
 		if ctx.Err() == nil {
-			h.pulse.Fail("the heartbeat cannot start: " + storage.Plain(err))
+			h.base.Pulse.Fail("the heartbeat cannot start: " + storage.Plain(err))
 		}
 		return fmt.Errorf("start the heartbeat: %w", err)
 	}
@@ -201,18 +173,20 @@ func (h *Heartbeat) Run(ctx context.Context, handler connectors.Handler) error {
 
 // start reads what survived.
 func (h *Heartbeat) start(r *running) error {
-	return h.locked(r.ctx, func() error {
-		mem, err := h.load(r.ctx)
-		if err != nil {
+	return h.base.Locked(r.ctx, func() error {
+		h.mu.Lock()
+		h.mem, h.saved = memory{}.clone(), memory{}
+		h.mu.Unlock()
+		if err := h.recall(r.ctx); err != nil {
 			return err
 		}
-		h.folder, h.files, h.unsure = seen{}, nil, true
-		h.notePending()
+		h.base.SetProblems(nil)
+		h.files, h.unsure = nil, true
 		h.asked, h.told = time.Time{}, time.Time{}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.mem, h.unsaved, h.ended, h.ticking, h.failures, h.again = mem, false, nil, false, 0, time.Time{}
-		h.tasks, h.problems, h.failing, h.live = nil, nil, "", r
+		h.unsaved, h.ended, h.ticking, h.failures, h.again = false, nil, false, 0, time.Time{}
+		h.tasks, h.failing, h.live = nil, "", r
 		return nil
 	})
 }
@@ -222,24 +196,13 @@ func (h *Heartbeat) start(r *running) error {
 func (h *Heartbeat) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownSaving)
 	defer cancel()
-	err := h.locked(ctx, func() error {
+	err := h.base.Locked(ctx, func() error {
 		h.settle()
 		return h.save(ctx)
 	})
 	if err != nil {
-		h.log.Warn("cannot save what the heartbeat remembers", "err", err)
+		h.base.Log.Warn("cannot save what the heartbeat remembers", "err", err)
 	}
-}
-
-// locked does what touches files, the mark, or the inbox.
-func (h *Heartbeat) locked(ctx context.Context, do func() error) error {
-	select {
-	case h.edits <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-h.edits }()
-	return do()
 }
 
 // loop works until ctx is done.
@@ -253,14 +216,14 @@ func (h *Heartbeat) loop(r *running) {
 		case <-r.ctx.Done():
 			return
 		case <-timer.C:
-		case <-h.kick:
+		case <-h.base.Kicked():
 		}
 		looks := scanned.IsZero() || time.Since(scanned) >= poll
 		if looks {
 			scanned = time.Now()
 		}
 		wait := poll - time.Since(scanned)
-		err := h.locked(r.ctx, func() error {
+		err := h.base.Locked(r.ctx, func() error {
 			due, err := h.step(r, looks)
 			if !due.IsZero() {
 				wait = min(wait, due.Sub(h.now()))
@@ -283,15 +246,15 @@ func (h *Heartbeat) report(r *running, err error, told string) string {
 	switch {
 	case r.ctx.Err() != nil:
 	case err != nil:
-		h.pulse.Fail("the heartbeat does not work: " + storage.Plain(err))
+		h.base.Pulse.Fail("the heartbeat does not work: " + storage.Plain(err))
 		if storage.Plain(err) != told {
-			h.log.Warn("the heartbeat does not work", "err", err)
+			h.base.Log.Warn("the heartbeat does not work", "err", err)
 		}
 		return storage.Plain(err)
 	case failing != "":
-		h.pulse.Fail("the heartbeat cannot beat: " + failing)
+		h.base.Pulse.Fail("the heartbeat cannot beat: " + failing)
 	default:
-		h.pulse.OK()
+		h.base.Pulse.OK()
 	}
 	return ""
 }
@@ -349,12 +312,4 @@ func (h *Heartbeat) begin(r *running) time.Time {
 	h.ticking = true
 	r.work.Go(func() { h.tick(r, due, s) })
 	return time.Time{}
-}
-
-// rouse wakes the loop.
-func (h *Heartbeat) rouse() {
-	select {
-	case h.kick <- struct{}{}:
-	default:
-	}
 }

@@ -3,11 +3,12 @@ package heartbeat
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/claybot/claybot/connectors/schedule"
 )
 
 // The bounds of an `every`.
@@ -74,31 +75,13 @@ func (h hours) next(t time.Time) time.Time {
 	return t.Add(24 * time.Hour) // no zone is like that
 }
 
-// parseEvery reads what time.ParseDuration does, and whole days before it: "2h",
-// "1d", "1d12h".
+// parseEvery reads a duration of at most a year.
 func parseEvery(text string) (time.Duration, error) {
-	bad := fmt.Errorf("%.40q is no duration such as 30m, 2h or 1d", text)
-	long := fmt.Errorf("%.40s is too long: want at most a year", text)
-	text = strings.TrimSpace(text)
-	var days time.Duration
-	if n, rest, ok := strings.Cut(text, "d"); ok {
-		count, err := strconv.ParseUint(n, 10, 31)
-		if err != nil || time.Duration(count) > math.MaxInt64/(24*time.Hour) {
-			return 0, bad
-		}
-		days, text = time.Duration(count)*24*time.Hour, rest
+	d, err := schedule.ParseDuration(text)
+	if d > maxEvery {
+		return 0, fmt.Errorf("%.40s is too long: want at most a year", text)
 	}
-	var d time.Duration
-	if text != "" || days == 0 {
-		var err error
-		if d, err = time.ParseDuration(text); err != nil || d < 0 || d > math.MaxInt64-days {
-			return 0, bad
-		}
-	}
-	if d += days; d > maxEvery {
-		return 0, long
-	}
-	return d, nil
+	return d, err
 }
 
 // tooShort is what is wrong with an `every` below the least one.

@@ -1,23 +1,17 @@
 package heartbeat
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
 )
 
-// markKey is the mark that keeps the memory.
-const markKey = "heartbeat"
-
 // keepGone is how long it is remembered when a task ran whose file is gone: an
 // editor or a backup may bring it back.
 const keepGone = 24 * time.Hour
 
-// A memory is what must survive, the content of the mark.
+// A memory is what must survive.
 type memory struct {
 	Tasks   map[string]past `json:"tasks,omitempty"` // by id
 	Pending *pending        `json:"pending,omitempty"`
@@ -49,61 +43,6 @@ type rest struct {
 	At   claybot.Time `json:"at"`
 	Why  string       `json:"why"`  // part of a sentence
 	Told bool         `json:"told"` // to a person
-}
-
-// load reads the memory. One that cannot be understood begins anew.
-func (h *Heartbeat) load(ctx context.Context) (memory, error) {
-	m := memory{}
-	if h.cfg.Tree != nil {
-		h.shared = shared{version: -1}
-		h.mu.Lock()
-		h.mem = m.clone()
-		h.mu.Unlock()
-		err := h.pull(ctx, true)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.mem, err
-	}
-	text, err := h.cfg.Marks.Mark(ctx, markKey)
-	if err != nil {
-		return m, fmt.Errorf("read what the heartbeat remembers: %w", err)
-	}
-	if text != "" {
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			h.log.Warn("what the heartbeat remembers cannot be read; it begins anew", "err", err)
-			m = memory{}
-		}
-	}
-	if m.Tasks == nil {
-		m.Tasks = make(map[string]past)
-	}
-	return m, nil
-}
-
-// save makes the memory durable if it has changed. It is called with edits held.
-// What cannot be saved is tried again with the next look at the files.
-func (h *Heartbeat) save(ctx context.Context) error {
-	h.mu.Lock()
-	if !h.unsaved {
-		h.mu.Unlock()
-		return nil
-	}
-	h.unsaved = false
-	b, err := json.Marshal(h.mem)
-	h.mu.Unlock()
-	switch {
-	case h.cfg.Tree != nil:
-		err = h.push(ctx)
-	case err == nil:
-		err = h.cfg.Marks.SetMark(ctx, markKey, string(b))
-	}
-	if err != nil {
-		h.mu.Lock()
-		h.unsaved = true
-		h.mu.Unlock()
-		return fmt.Errorf("write what the heartbeat remembers: %w", err)
-	}
-	return nil
 }
 
 // turnBack is for a clock that was set back: what seems to lie ahead is now. No

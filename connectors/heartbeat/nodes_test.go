@@ -19,36 +19,8 @@ import (
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/storagetest"
 )
-
-// claims are those of a store that several nodes share.
-type claims struct {
-	mu  sync.Mutex
-	has map[string]string
-}
-
-func (c *claims) Claim(_ context.Context, node, name string) (storage.Claim, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if has := c.has[name]; has != "" && has != node {
-		return storage.Claim{}, storage.ErrHeld
-	}
-	c.has[name] = node
-	return storage.Claim{Name: name, Node: node}, nil
-}
-
-func (c *claims) Yield(_ context.Context, x storage.Claim) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.has, x.Name)
-	return nil
-}
-
-func (c *claims) Holder(_ context.Context, name string) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.has[name], nil
-}
 
 // A node is one of several with one heart.
 type node struct {
@@ -77,17 +49,13 @@ func (x *node) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentM
 
 func team(r *rig, n int, held storage.Claims, apart time.Duration) []*node {
 	r.Helper()
-	tree, err := files.OpenTree(filepath.Join(r.dir, "shared"))
-	if err != nil {
-		r.Fatal(err)
-	}
+	tree := files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "shared")})
 	var all []*node
 	for i := range n {
 		x := &node{rig: r, i: i, tree: tree, claims: held, mirror: storage.NewMirror(tree), slow: time.Duration(i) * apart}
 		x.begin()
 		all = append(all, x)
 	}
-	r.Cleanup(func() { _ = tree.Close() })
 	return all
 }
 
@@ -97,7 +65,7 @@ func (x *node) begin() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	x.heart = heartbeat.New(heartbeat.Config{
 		Dir: filepath.Join(r.dir, fmt.Sprint("node", x.i)), Tree: x.mirror, Claims: x.claims, Node: func() string { return fmt.Sprint(x.i) },
-		Marks: (*marks)(r), Receipts: (*receipts)(r), Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Receipts: (*receipts)(r), Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Settings: func() heartbeat.Settings { r.mu.Lock(); defer r.mu.Unlock(); return r.settings },
 		Notice:   r.notice,
 		Place: func(ctx context.Context) (claybot.Route, claybot.Time, error) {
@@ -137,23 +105,15 @@ func (r *rig) moments() []time.Duration {
 
 // Several nodes are one heart: a tick is one message, gates are asked by one
 // node, and beats without a word of a person are counted together, also while
-// nodes come and go; with claims or without, and when some are slower than others.
+// nodes come and go, and when some are slower than others.
 func TestNodesBeatOnce(t *testing.T) {
-	for _, tt := range []struct {
-		held  storage.Claims
-		apart time.Duration
-	}{
-		{&claims{has: make(map[string]string)}, 0},
-		{&claims{has: make(map[string]string)}, 7 * time.Millisecond},
-		{nil, 0},
-		{nil, 7 * time.Millisecond},
-	} {
+	for _, apart := range []time.Duration{0, 7 * time.Millisecond} {
 		bubble(t, func(r *rig) {
 			asked := filepath.Join(t.TempDir(), "asked")
 			r.settings = heartbeat.Settings{Every: 10 * time.Minute, MaxUnattended: 6, Gates: true}
 			r.takes = time.Minute
 			r.write()
-			nodes := team(r, 3, tt.held, tt.apart)
+			nodes := team(r, 3, new(storagetest.Claims), apart)
 			defer func() {
 				for _, x := range nodes {
 					x.halt()
@@ -183,7 +143,7 @@ func TestNodesBeatOnce(t *testing.T) {
 			if len(told) != 1 {
 				t.Errorf("a person is told of the rest in %d ways: %q", len(told), told)
 			}
-			if b, err := os.ReadFile(asked); tt.held != nil && (err != nil || len(b) != 2*6) {
+			if b, err := os.ReadFile(asked); err != nil || len(b) != 2*6 {
 				t.Errorf("the gate was asked %d times, %v", len(b)/2, err)
 			}
 			r.write()
@@ -202,7 +162,7 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings = heartbeat.Settings{Every: 30 * time.Minute}
 		r.write()
-		nodes := team(r, 3, &claims{has: make(map[string]string)}, 0)
+		nodes := team(r, 3, new(storagetest.Claims), 0)
 		defer func() {
 			for _, x := range nodes {
 				x.halt()
@@ -241,7 +201,7 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 func TestNodesShareBeats(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.write()
-		nodes := team(r, 2, &claims{has: make(map[string]string)}, 0)
+		nodes := team(r, 2, new(storagetest.Claims), 0)
 		defer func() {
 			for _, x := range nodes {
 				x.halt()

@@ -173,7 +173,7 @@ func TestParseEvery(t *testing.T) {
 		{" 2h ", 2 * time.Hour, true},
 		{"1d", 24 * time.Hour, true},
 		{"1d30m", 24*time.Hour + 30*time.Minute, true},
-		{"0d", 0, false},
+		{"0d", 0, true},
 		{"0", 0, true},
 		{"366d", 366 * 24 * time.Hour, true},
 		{"366d1s", 0, false},
@@ -202,7 +202,8 @@ func TestGatesWithoutTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	tasks := []*task{{id: "a", gate: "exit 0"}, {id: "b"}}
-	if v, err := askGates(ctx, t.TempDir(), tasks, Settings{Gates: true, Zone: time.UTC}); !errors.Is(err, context.Canceled) {
+	h := New(Config{Dir: t.TempDir()})
+	if v, err := h.askGates(ctx, tasks, Settings{Gates: true, Zone: time.UTC}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
@@ -140,7 +141,7 @@ func (r *rig) started(then func()) {
 	r.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.heart = heartbeat.New(heartbeat.Config{
-		Dir: r.dir, Marks: (*marks)(r), Receipts: (*receipts)(r), Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Dir: r.dir, Tree: r.tree(), Claims: r.db, Node: func() string { return "alone" }, Receipts: (*receipts)(r), Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Settings: func() heartbeat.Settings { r.mu.Lock(); defer r.mu.Unlock(); return r.settings },
 		Now:      func() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return time.Now().Add(r.shift) },
 		Place:    r.place, Notice: r.notice,
@@ -151,6 +152,13 @@ func (r *rig) started(then func()) {
 	r.stop = func() error { cancel(errStopped); return <-ended }
 	r.mu.Unlock()
 	then()
+}
+
+// tree is that of a data directory.
+func (r *rig) tree() *storage.Mirror {
+	r.Helper()
+	tree := files.OpenTree(files.TreeConfig{Dir: r.dir, Layout: heartbeat.Layout, Marks: (*marks)(r)})
+	return storage.MirrorFolder(tree)
 }
 
 var errStopped = errors.New("stopped")

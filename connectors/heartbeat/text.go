@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 )
 
 // maxText is the most bytes that a message of several tasks has.
@@ -14,7 +14,7 @@ const maxText = 100_000
 // An item is a task that is due, with what its gate said.
 type item struct {
 	task *task
-	connectors.Verdict
+	schedule.Verdict
 }
 
 // body is what the agent reads of one task.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -33,12 +33,12 @@ func (h *Heartbeat) tick(r *running, due []*task, s Settings) {
 		h.again = time.Now().Add(min(firstPause<<min(h.failures, 10), mostPause))
 		h.failures++
 		h.failing = storage.Plain(err)
-		h.log.Warn("the heartbeat cannot beat", "err", err)
+		h.base.Log.Warn("the heartbeat cannot beat", "err", err)
 	default:
 		h.failing, h.failures = "", 0
 	}
 	h.mu.Unlock()
-	h.rouse()
+	h.base.Kick()
 }
 
 // beat finds out who is there, asks the gates and posts what is due. It returns
@@ -46,28 +46,29 @@ func (h *Heartbeat) tick(r *running, due []*task, s Settings) {
 func (h *Heartbeat) beat(r *running, due []*task, s Settings) (pause time.Duration, err error) {
 	var route *claybot.Route
 	var rests bool
-	err = h.locked(r.ctx, func() (err error) {
+	err = h.base.Locked(r.ctx, func() (err error) {
 		route, rests, err = h.attend(r.ctx, s)
 		return err
 	})
 	if err != nil || rests {
 		return wordEvery, err
 	}
-	due, yield, err := h.claimTick(r.ctx, due, s)
-	if err != nil || len(due) == 0 {
-		yield()
-		return gateAgain, err
+	yield, err := h.base.Claim(r.ctx, tickClaim)
+	if errors.Is(err, storage.ErrHeld) {
+		return gateAgain, nil
+	}
+	if err != nil {
+		return 0, err
 	}
 	defer yield()
-	dir, err := h.gateDir()
+	if due, err = h.stillDue(r.ctx, due, s); err != nil || len(due) == 0 {
+		return gateAgain, err
+	}
+	verdicts, err := h.askGates(r.ctx, due, s)
 	if err != nil {
 		return 0, err
 	}
-	verdicts, err := askGates(r.ctx, dir, due, s)
-	if err != nil {
-		return 0, err
-	}
-	return 0, h.locked(r.ctx, func() error {
+	return 0, h.base.Locked(r.ctx, func() error {
 		items := h.judge(due, verdicts)
 		if h.busy() || len(items) == 0 {
 			return h.save(r.ctx)
@@ -101,7 +102,7 @@ func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Rout
 		return nil, true, nil
 	}
 	if m.Rest != nil {
-		h.log.Info("somebody wrote; the heartbeat goes on")
+		h.base.Log.Info("somebody wrote; the heartbeat goes on")
 		m.Rest, h.unsaved = nil, true
 	}
 	if wrote {
@@ -144,7 +145,7 @@ func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, clay
 		}
 		if h.badRoute != text {
 			h.badRoute = text
-			h.log.Warn("the route of the heartbeat is not connector/channel; it answers where somebody wrote last", "route", text)
+			h.base.Log.Warn("the route of the heartbeat is not connector/channel; it answers where somebody wrote last", "route", text)
 		}
 	}
 	return route, word, nil
@@ -154,7 +155,7 @@ func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, clay
 func (h *Heartbeat) relax(now claybot.Time, why string) {
 	h.mem.Rest, h.unsaved = &rest{At: now, Why: why}, true
 	h.told = time.Time{}
-	h.log.Warn("the heartbeat rests until somebody writes", "why", why)
+	h.base.Log.Warn("the heartbeat rests until somebody writes", "why", why)
 }
 
 // tell makes a rest known to a person, once. It is called with edits held, and with
@@ -178,7 +179,7 @@ func (h *Heartbeat) tell(ctx context.Context) {
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) { // with nobody to tell, the log must do
 		if ctx.Err() == nil {
-			h.log.Warn("cannot tell that the heartbeat rests", "err", err)
+			h.base.Log.Warn("cannot tell that the heartbeat rests", "err", err)
 		}
 		return
 	}
@@ -191,7 +192,7 @@ func (h *Heartbeat) tell(ctx context.Context) {
 
 // judge notes what the gates said and leaves out what is not to be done, or is
 // not the same any more: that is due again at once. It is called with edits held.
-func (h *Heartbeat) judge(due []*task, verdicts []connectors.Verdict) []item {
+func (h *Heartbeat) judge(due []*task, verdicts []schedule.Verdict) []item {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := claybot.At(h.now())
@@ -203,7 +204,7 @@ func (h *Heartbeat) judge(due []*task, verdicts []connectors.Verdict) []item {
 			p := h.mem.Tasks[t.id]
 			p.Asked = now
 			h.mem.Tasks[t.id], h.unsaved = p, true
-			h.log.Debug("a gate keeps a task of the heartbeat from running", "task", t.id)
+			h.base.Log.Debug("a gate keeps a task of the heartbeat from running", "task", t.id)
 		default:
 			items = append(items, item{t, verdicts[i]})
 		}
@@ -240,7 +241,7 @@ func (h *Heartbeat) send(r *running, key string, items []item, route *claybot.Ro
 	if !first { // another node was
 		return 0, nil
 	}
-	h.asked, h.shared.own = time.Now(), p.ID
+	h.asked = time.Now()
 	m := claybot.AgentMessage{
 		ID: p.ID, Type: claybot.MessageSystem, Kind: claybot.KindHeartbeat, From: claybot.Sender{Name: Name},
 		Text: text, At: now, Route: route,
@@ -249,7 +250,7 @@ func (h *Heartbeat) send(r *running, key string, items []item, route *claybot.Ro
 		h.unsure = true // the loop asks
 		return 0, fmt.Errorf("post %s: %w", p.ID, err)
 	}
-	h.log.Info("the heartbeat beats", "message", p.ID, "tasks", len(items))
+	h.base.Log.Info("the heartbeat beats", "message", p.ID, "tasks", len(items))
 	return len(items), nil
 }
 
@@ -272,7 +273,7 @@ func (h *Heartbeat) Ended(_ claybot.Descriptor, run claybot.Run) {
 	}
 	h.mu.Unlock()
 	if told {
-		h.rouse()
+		h.base.Kick()
 	}
 }
 
@@ -300,7 +301,12 @@ func (h *Heartbeat) follow(ctx context.Context) {
 	if p == nil || !h.unsure && time.Since(h.asked) < askEvery {
 		return
 	}
+	// Asked first: a node that has just posted it may not have it any more afterwards.
+	claimed, unknown := h.base.Elsewhere(ctx, tickClaim)
 	rec, err := h.cfg.Receipts.Receipt(ctx, p.ID)
+	if unknown != nil && errors.Is(err, storage.ErrNotFound) {
+		err = unknown
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -308,13 +314,13 @@ func (h *Heartbeat) follow(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case errors.Is(err, storage.ErrNotFound) && h.mayBePosted(p.ID):
+	case errors.Is(err, storage.ErrNotFound) && claimed: // and is about to be posted
 	case errors.Is(err, storage.ErrNotFound): // died before it was posted
 		h.mem.Pending, h.unsaved = nil, true
 	case errors.Is(err, storage.ErrDamaged), err == nil && rec.Skipped != "": // no run will end
 		h.conclude(claybot.Run{})
 	case err != nil:
-		h.log.Warn("cannot find out what became of a beat", "message", p.ID, "err", err)
+		h.base.Log.Warn("cannot find out what became of a beat", "message", p.ID, "err", err)
 	case rec.Run != nil && (rec.Run.State.Ended() || rec.Run.State == ""): // of a run that ended long ago nothing is known
 		h.conclude(*rec.Run)
 	}

@@ -33,13 +33,8 @@ type ArchiveConfig struct {
 	Names   map[string]string
 	// Documents are files in folders of agents; nil: there are none.
 	Documents Documents
-	// Marks are marks that nodes have as files of the tree instead: Spread makes these
-	// of the marks and the other files of the tree, Gather the marks of files.
-	// Gathered picks those files.
-	Marks    []string
-	Spread   func(marks map[string]string, files map[string][]byte) map[string][]byte
-	Gather   func(files map[string][]byte) map[string]string
-	Gathered func(path string, body []byte) bool
+	// Kept are files of the tree that marks have here.
+	Kept []storage.MarkFiles
 }
 
 // An Archive is a whole data directory as rows, to be copied. Nobody else may use the

@@ -21,7 +21,7 @@ import (
 func (a *Archive) marks(ctx context.Context, t storage.Table) iter.Seq2[storage.Row, error] {
 	return func(yield func(storage.Row, error) bool) {
 		for r, err := range a.cfg.Tables.Rows(ctx, t) {
-			if err == nil && slices.Contains(a.cfg.Marks, text(r[0])) {
+			if err == nil && a.keeps(text(r[0])) {
 				continue // a file of the tree
 			}
 			if !yield(r, err) || err != nil {
@@ -63,22 +63,42 @@ func (a *Archive) spread(ctx context.Context, files map[string][]byte) error {
 		if err != nil {
 			return err
 		}
-		if slices.Contains(a.cfg.Marks, text(r[0])) {
+		if a.keeps(text(r[0])) {
 			marks[text(r[0])] = text(r[1])
 		}
 	}
 	if a.gathered != nil { // what was loaded is what there is, if the marks are those
-		if !maps.Equal(marks, a.cfg.Gather(a.gathered)) {
-			return fmt.Errorf("%w: the marks %v", storage.ErrDiffers, a.cfg.Marks)
+		if !maps.Equal(marks, a.gather(a.gathered)) {
+			return fmt.Errorf("%w: the marks of files", storage.ErrDiffers)
 		}
 		maps.Copy(files, a.gathered)
 		return nil
 	}
-	if len(marks) == 0 {
-		return nil
+	made := make(map[string][]byte)
+	for _, k := range a.cfg.Kept {
+		if m, ok := marks[k.Mark]; ok {
+			maps.Copy(made, k.Split(m, files))
+		}
 	}
-	maps.Copy(files, a.cfg.Spread(marks, files))
+	maps.Copy(files, made)
 	return nil
+}
+
+// gather makes the marks of files.
+func (a *Archive) gather(files map[string][]byte) map[string]string {
+	marks := make(map[string]string)
+	for _, k := range a.cfg.Kept {
+		part := maps.Clone(files)
+		maps.DeleteFunc(part, func(p string, body []byte) bool { return !k.Has(p, body) })
+		if len(part) > 0 {
+			marks[k.Mark] = k.Join(part)
+		}
+	}
+	return marks
+}
+
+func (a *Archive) keeps(mark string) bool {
+	return slices.ContainsFunc(a.cfg.Kept, func(k storage.MarkFiles) bool { return k.Mark == mark })
 }
 
 // collect reads the files of the tree. They are small and few.
@@ -144,7 +164,7 @@ func (a *Archive) loadTree(ctx context.Context, rows iter.Seq2[storage.Row, erro
 	err := each(ctx, rows, func(r storage.Row) error {
 		p := text(r[0])
 		body, _ := r[1].([]byte)
-		if a.cfg.Gathered != nil && a.cfg.Gathered(p, body) {
+		if slices.ContainsFunc(a.cfg.Kept, func(k storage.MarkFiles) bool { return k.Has(p, body) }) {
 			gathered[p] = slices.Clone(body)
 			return nil
 		}
@@ -154,7 +174,7 @@ func (a *Archive) loadTree(ctx context.Context, rows iter.Seq2[storage.Row, erro
 		return err
 	}
 	a.gathered = gathered
-	marks := a.cfg.Gather(gathered)
+	marks := a.gather(gathered)
 	return a.cfg.Tables.Load(ctx, storage.Table{Name: storage.TableMarks, Columns: []string{"key", "value"}}, func(yield func(storage.Row, error) bool) {
 		for _, key := range slices.Sorted(maps.Keys(marks)) {
 			if !yield(storage.Row{key, marks[key]}, nil) {

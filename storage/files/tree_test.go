@@ -1,9 +1,14 @@
 package files_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,15 +19,7 @@ import (
 
 func openTree(t *testing.T, dir string) *files.Tree {
 	t.Helper()
-	tree, err := files.OpenTree(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tree.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tree := files.OpenTree(files.TreeConfig{Dir: dir})
 	return tree
 }
 
@@ -101,5 +98,92 @@ func TestTreeStrangeFiles(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(outside, "new")); err == nil {
 		t.Error("a file was written outside")
+	}
+}
+
+// marks are those of a database.
+type marks map[string]string
+
+func (m marks) Mark(_ context.Context, key string) (string, error) { return m[key], nil }
+
+func (m marks) SetMark(_ context.Context, key, value string) error {
+	if value == "full" {
+		return storage.ErrFull
+	}
+	m[key] = value
+	return nil
+}
+
+// kept are files named state, of which the mark has the one that is not empty.
+var kept = storage.MarkFiles{
+	Mark: "m",
+	Has:  func(p string, _ []byte) bool { return path.Base(p) == "state" },
+	Split: func(mark string, _ map[string][]byte) map[string][]byte {
+		return map[string][]byte{"cron/a/state": []byte(mark)}
+	},
+	Join: func(files map[string][]byte) string { return string(files["cron/a/state"]) },
+}
+
+// A folder that people edit has their files alone: what else the tree has is in a mark.
+func TestTreeOfAFolder(t *testing.T) {
+	dir, m := filepath.Join(t.TempDir(), "cron"), marks{}
+	open := func() *files.Tree {
+		return files.OpenTree(files.TreeConfig{Dir: dir, Layout: storage.Layout{Folder: "cron", Watch: "*/TASK.md", Kept: kept}, Marks: m})
+	}
+	tree, ctx := open(), t.Context()
+	if d, err := tree.Changes(ctx, 0); err != nil || len(d.Files) != 0 {
+		t.Fatalf("without a directory: %+v, %v", d, err)
+	}
+	all := []storage.TreeFile{{Path: "cron/a/TASK.md", Body: []byte("one")}, {Path: "cron/a/state", Body: []byte("s")}, {Path: "cron/a/NOTE.md", Body: []byte("n")}}
+	if err := tree.WriteAll(ctx, all); err != nil || all[0].Version == 0 || all[1].Version == 0 || m["m"] != "s" {
+		t.Fatalf("wrote %+v, %v, mark %q", all, err, m["m"])
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a", "state")); err == nil {
+		t.Error("a file of the mark is in the directory")
+	}
+	for name, err := range map[string]error{
+		"left by a crash": os.MkdirAll(filepath.Join(dir, ".tmp-x", "y"), 0o700),
+		"by an older one": os.MkdirAll(filepath.Join(dir, ".new-x", "y"), 0o700),
+		"empty":           os.Mkdir(filepath.Join(dir, "empty"), 0o700),
+		"link":            os.Symlink("a", filepath.Join(dir, "inside")),
+		"outside":         os.Symlink("/etc", filepath.Join(dir, "outside")),
+	} {
+		if err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	tree = open()
+	d, err := tree.Changes(ctx, 0)
+	var got []string
+	for _, f := range d.Files {
+		got = append(got, fmt.Sprint(f.Path, " ", f.Err != nil))
+	}
+	slices.Sort(got)
+	want := []string{"cron/a/TASK.md false", "cron/a/state false", "cron/empty/TASK.md true", "cron/inside/TASK.md false", "cron/outside true"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("changes %q, %v, want %q", got, err, want)
+	}
+	for _, name := range []string{".tmp-x", ".new-x"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if _, err := tree.Write(ctx, "cron/a/state", []byte("t"), 1); !errors.Is(err, storage.ErrStale) || m["m"] != "s" {
+		t.Errorf("another version: %v, mark %q", err, m["m"])
+	}
+	if _, err := tree.Write(ctx, "cron/a/state", []byte("full"), all[1].Version); !errors.Is(err, storage.ErrFull) {
+		t.Errorf("a mark that cannot be written: %v", err)
+	}
+	if f, err := storage.ReadFile(ctx, tree, "cron/a/state"); err != nil || string(f.Body) != "s" {
+		t.Errorf("read %q, %v", f.Body, err)
+	}
+	if err := tree.Move(ctx, "cron/a", "cron/.done/a", storage.TreeFile{Path: "cron/a/TASK.md", Version: all[0].Version}); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, ".done", "a", "NOTE.md")); err != nil || string(b) != "n" {
+		t.Errorf("moved %q, %v", b, err)
+	}
+	if _, err := storage.ReadFile(ctx, tree, "cron/a/state"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file of the mark after its folder has moved: %v", err)
 	}
 }

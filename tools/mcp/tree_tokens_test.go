@@ -17,11 +17,7 @@ import (
 
 func openTree(t *testing.T) *files.Tree {
 	t.Helper()
-	tree, err := files.OpenTree(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tree.Close() })
+	tree := files.OpenTree(files.TreeConfig{Dir: t.TempDir()})
 	return tree
 }
 

@@ -31,7 +31,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 	var b strings.Builder
 	b.WriteString("Gives a task to one of your helpers, waits, and returns what it says in the end. The helpers are:")
 	for _, h := range helpers {
-		fmt.Fprintf(&b, "\n- %s: %s", h.Name, line(h.Description, maxPrompt))
+		fmt.Fprintf(&b, "\n- %s: %s", h.Name, tools.Short(h.Description, maxPrompt))
 	}
 	return tools.New(spec("task", b.String(), tools.Idempotent, scopeAgents), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		i := slices.IndexFunc(helpers, func(h Helper) bool { return h.Name == strings.TrimSpace(in.Subagent) })
@@ -39,7 +39,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 			return tools.Result{}, fmt.Errorf("field subagent: there is no helper %.40q", in.Subagent)
 		}
 		h := helpers[i]
-		task, err := required("task", in.Task, maxTask)
+		task, err := tools.Required("task", in.Task, maxTask)
 		if err != nil {
 			return tools.Result{}, err
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
 )
 
 // Limits of a history that is read, in bytes.
@@ -45,7 +46,7 @@ func recordLine(r claybot.Record) string {
 	if r.At != 0 {
 		stamp = r.At.Time().UTC().Format("2006-01-02 15:04:05Z")
 	}
-	return stamp + " " + line(speaker(r), 200) + ": " + line(content(r), maxRecord)
+	return stamp + " " + tools.Short(speaker(r), 200) + ": " + tools.Short(content(r), maxRecord)
 }
 
 func speaker(r claybot.Record) string {
@@ -87,9 +88,9 @@ func content(r claybot.Record) string {
 		}
 	case claybot.RecordAssistant:
 		var b strings.Builder
-		b.WriteString(line(r.Text, maxRecord/2))
+		b.WriteString(tools.Short(r.Text, maxRecord/2))
 		for _, c := range r.ToolCalls {
-			fmt.Fprintf(&b, " [calls %s %s]", line(c.Name, maxName), line(c.Args, maxLastText))
+			fmt.Fprintf(&b, " [calls %s %s]", tools.Short(c.Name, maxName), tools.Short(c.Args, maxLastText))
 		}
 		return b.String()
 	}

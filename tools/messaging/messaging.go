@@ -15,8 +15,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -65,30 +63,6 @@ func spec(name, description string, effect tools.Effect, scope string) tools.Spe
 	return s
 }
 
-// undo is a call that takes an effect back. args always marshal.
-func undo(tool string, args any) *claybot.ToolCall {
-	b, _ := json.Marshal(args)
-	return &claybot.ToolCall{Name: tool, Args: string(b)}
-}
-
-// required trims s and refuses what is empty or longer than limit bytes.
-func required(field, s string, limit int) (string, error) {
-	s, err := optional(field, s, limit)
-	if err == nil && s == "" {
-		err = fmt.Errorf("field %s: must not be empty", field)
-	}
-	return s, err
-}
-
-// optional trims s and refuses what is longer than limit bytes.
-func optional(field, s string, limit int) (string, error) {
-	s = strings.TrimSpace(s)
-	if len(s) > limit {
-		return "", fmt.Errorf("field %s: %d bytes, the limit is %d", field, len(s), limit)
-	}
-	return s, nil
-}
-
 // answer gives v to the model as JSON.
 func answer(v any) (tools.Result, error) {
 	b, err := json.Marshal(v)
@@ -130,28 +104,6 @@ func fit[T any](items []T, important func(T) bool) (kept []json.RawMessage, left
 		}
 	}
 	return kept, leftOut, nil
-}
-
-// line is s as one line of at most limit bytes, and a sign that it was longer.
-func line(s string, limit int) string {
-	whole := true
-	if few := 8 * limit; len(s) > few { // megabytes are not worth reading
-		s, whole = s[:few], false
-	}
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s, whole = s[:limit], false
-	}
-	if whole {
-		return s
-	}
-	for s != "" { // the cut may have hit the middle of a character
-		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
-			break
-		}
-		s = s[:len(s)-1]
-	}
-	return s + "…"
 }
 
 func startSubagent(a tools.Agents) tools.Tool {
@@ -235,17 +187,17 @@ type order struct {
 // check returns the order as a Subagent; errors name the field, with prefix
 // before it.
 func (o order) check(prefix string) (sub tools.Subagent, err error) {
-	if sub.Task, err = required(prefix+"task", o.task, maxTask); err != nil {
+	if sub.Task, err = tools.Required(prefix+"task", o.task, maxTask); err != nil {
 		return sub, err
 	}
-	if sub.Name, err = optional(prefix+"name", o.name, maxName); err != nil {
+	if sub.Name, err = tools.Optional(prefix+"name", o.name, maxName); err != nil {
 		return sub, err
 	}
-	sub.Name = line(sub.Name, maxName)
-	if sub.Model, err = optional(prefix+"model", o.model, maxModel); err != nil {
+	sub.Name = tools.Short(sub.Name, maxName)
+	if sub.Model, err = tools.Optional(prefix+"model", o.model, maxModel); err != nil {
 		return sub, err
 	}
-	if sub.Prompt, err = optional(prefix+"prompt", o.prompt, maxPrompt); err != nil {
+	if sub.Prompt, err = tools.Optional(prefix+"prompt", o.prompt, maxPrompt); err != nil {
 		return sub, err
 	}
 	if len(o.tools) > maxGiven {
@@ -255,7 +207,7 @@ func (o order) check(prefix string) (sub tools.Subagent, err error) {
 		sub.Tools = make([]string, len(o.tools))
 	}
 	for i, name := range o.tools {
-		if sub.Tools[i], err = required(fmt.Sprintf("%stools[%d]", prefix, i), name, maxName); err != nil {
+		if sub.Tools[i], err = tools.Required(fmt.Sprintf("%stools[%d]", prefix, i), name, maxName); err != nil {
 			return sub, err
 		}
 	}
@@ -265,7 +217,7 @@ func (o order) check(prefix string) (sub tools.Subagent, err error) {
 // agentID checks the form of a receiver's id; whether there is such an agent,
 // tools.Agents knows.
 func agentID(field, s string) (string, error) {
-	id, err := required(field, s, maxID)
+	id, err := tools.Required(field, s, maxID)
 	if err != nil {
 		return "", err
 	}

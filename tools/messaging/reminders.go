@@ -37,7 +37,7 @@ func remindMe(a tools.Agents) tools.Tool {
 		"Give exactly one of at, in and delayMs.", tools.Idempotent, scopeSchedule)
 	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		note, err := required("note", in.Note, maxNote)
+		note, err := tools.Required("note", in.Note, maxNote)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -56,7 +56,7 @@ func remindMe(a tools.Agents) tools.Tool {
 		}
 		r, err := answer(output{id, true, at.UTC().Format(time.RFC3339)})
 		r.What = "made a reminder for " + at.UTC().Format(time.RFC3339)
-		r.Undo = undo(cancelName, canceling{ID: id})
+		r.Undo = tools.UndoCall(cancelName, canceling{ID: id})
 		return r, err
 	})
 }
@@ -121,7 +121,7 @@ func listReminders(a tools.Agents) tools.Tool {
 		}
 		listed := make([]entry, len(all))
 		for i, r := range all {
-			listed[i] = entry{r.ID, r.At.UTC().Format(time.RFC3339), line(r.Note, maxListedNote)}
+			listed[i] = entry{r.ID, r.At.UTC().Format(time.RFC3339), tools.Short(r.Note, maxListedNote)}
 		}
 		var out output
 		out.Reminders, out.LeftOut, err = fit(listed, func(entry) bool { return true })
@@ -142,7 +142,7 @@ func cancelReminder(a tools.Agents) tools.Tool {
 	s := spec(cancelName, "Takes one of your reminders back.", tools.Idempotent, scopeSchedule)
 	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in canceling) (tools.Result, error) {
-		id, err := required("id", in.ID, maxID)
+		id, err := tools.Required("id", in.ID, maxID)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -159,7 +159,7 @@ func cancelReminder(a tools.Agents) tools.Tool {
 		r := tools.Result{Text: fmt.Sprintf("reminder %s is canceled", id), What: "canceled a reminder"}
 		if old != nil {
 			r.What += " for " + old.At.UTC().Format(time.RFC3339)
-			r.Undo = undo("remind_me", map[string]string{"note": old.Note, "at": old.At.UTC().Format(time.RFC3339Nano)})
+			r.Undo = tools.UndoCall("remind_me", map[string]string{"note": old.Note, "at": old.At.UTC().Format(time.RFC3339Nano)})
 		}
 		return r, nil
 	})

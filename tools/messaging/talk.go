@@ -23,7 +23,7 @@ func askAgent(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		text, err := required("text", in.Text, maxText)
+		text, err := tools.Required("text", in.Text, maxText)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -56,7 +56,7 @@ func sendAgentMessage(a tools.Agents) tools.Tool {
 	}
 	s := spec("send_agent_message", "Sends a message to another agent and does not wait for an answer.", tools.Idempotent, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		text, err := required("text", in.Text, maxText)
+		text, err := tools.Required("text", in.Text, maxText)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -89,7 +89,7 @@ func listAgents(a tools.Agents) tools.Tool {
 			return tools.Result{}, err
 		}
 		for i := range all {
-			all[i].Name, all[i].LastText = line(all[i].Name, maxName), line(all[i].LastText, maxLastText)
+			all[i].Name, all[i].LastText = tools.Short(all[i].Name, maxName), tools.Short(all[i].LastText, maxLastText)
 		}
 		var out output
 		out.Agents, out.LeftOut, err = fit(all, func(i tools.AgentInfo) bool { return i.Self || i.State != "idle" })

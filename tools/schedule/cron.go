@@ -16,7 +16,7 @@ const maxRetries = 10
 
 // cron makes the tools for tasks.
 type cron struct {
-	tasks  connectors.Tasks
+	tasks  Tasks
 	agents tools.Agents
 }
 
@@ -54,37 +54,37 @@ func (c cron) add() tools.Tool {
 			return tools.Result{}, err
 		}
 		if in.DryRun {
-			next, err := c.tasks.Preview(ctx, t)
+			would, err := c.tasks.Add(ctx, t, true)
 			if err != nil {
 				return tools.Result{}, err
 			}
-			return tools.Result{Text: fmt.Sprintf("Nothing is saved. The task %q would run like this; %s.\n%s", t.Name, output(t.Route), upcoming(next))}, nil
+			return tools.Result{Text: fmt.Sprintf("Nothing is saved. The task %q would run like this; %s.\n%s", t.Name, output(t.Route), upcoming(would.Next))}, nil
 		}
 		if err := c.room(ctx, env); err != nil {
 			return tools.Result{}, err
 		}
-		made, err := c.tasks.Add(ctx, t)
+		made, err := c.tasks.Add(ctx, t, false)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		return tools.Result{
 			Text: fmt.Sprintf("Task %s is made; %s.\n%s", made.Slug, output(made.Route), upcoming(made.Next)),
-			What: "made the task " + made.Slug, Undo: undo(deleteName, deleting{Task: made.UID}),
+			What: "made the task " + made.Slug, Undo: tools.UndoCall(deleteName, deleting{Task: made.UID}),
 		}, nil
 	})
 }
 
 // check trims the fields of a new task and refuses those that cannot be right.
-// What a schedule may be, connectors.Tasks knows.
+// What a schedule may be, Tasks knows.
 func check(t *connectors.TaskSpec) (err error) {
-	t.Name, err = required("name", t.Name, maxName)
+	t.Name, err = tools.Required("name", t.Name, maxName)
 	if t.Name, err = oneLine("name", t.Name, err); err != nil {
 		return err
 	}
-	if t.Prompt, err = required("prompt", t.Prompt, maxPrompt); err != nil {
+	if t.Prompt, err = tools.Required("prompt", t.Prompt, maxPrompt); err != nil {
 		return err
 	}
-	if t.Description, err = optional("description", t.Description, maxDescription); err != nil {
+	if t.Description, err = tools.Optional("description", t.Description, maxDescription); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -97,7 +97,7 @@ func check(t *connectors.TaskSpec) (err error) {
 		{"timezone", &t.Timezone},
 		{"misfire", &t.Misfire},
 	} {
-		*f.value, err = optional(f.name, *f.value, maxField)
+		*f.value, err = tools.Optional(f.name, *f.value, maxField)
 		if *f.value, err = oneLine(f.name, *f.value, err); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (c cron) own(ctx context.Context, env tools.Env) ([]connectors.Task, []conn
 
 // find is the caller's task with this slug or uid. Somebody else's task is none.
 func (c cron) find(ctx context.Context, env tools.Env, ref string) (connectors.Task, error) {
-	ref, err := required("task", ref, maxField)
+	ref, err := tools.Required("task", ref, maxField)
 	if err != nil {
 		return connectors.Task{}, err
 	}
@@ -191,7 +191,7 @@ func (c cron) list() tools.Tool {
 // describe is a task in some lines.
 func describe(t connectors.Task) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", t.Slug, short(t.Name, maxName))
+	fmt.Fprintf(&b, "%s: %s\n", t.Slug, tools.Short(t.Name, maxName))
 	switch {
 	case t.Schedule != "":
 		fmt.Fprintf(&b, "schedule: %s", t.Schedule)
@@ -207,15 +207,15 @@ func describe(t connectors.Task) string {
 	case !t.Enabled:
 		b.WriteString("\nstate: disabled")
 	case t.Paused != "":
-		fmt.Fprintf(&b, "\nstate: paused, %s", short(t.Paused, maxField))
+		fmt.Fprintf(&b, "\nstate: paused, %s", tools.Short(t.Paused, maxField))
 	default:
 		b.WriteString("\nstate: enabled")
 	}
-	fmt.Fprintf(&b, "\n%s\nprompt: %s\n%s", output(t.Route), short(t.Prompt, 2*maxField), upcoming(t.Next))
+	fmt.Fprintf(&b, "\n%s\nprompt: %s\n%s", output(t.Route), tools.Short(t.Prompt, 2*maxField), upcoming(t.Next))
 	if t.Last != nil {
 		fmt.Fprintf(&b, "\nlast: planned %s, %s", instant(t.Last.Planned), t.Last.State)
 		if t.Last.Reason != "" {
-			fmt.Fprintf(&b, " (%s)", short(t.Last.Reason, maxField))
+			fmt.Fprintf(&b, " (%s)", tools.Short(t.Last.Reason, maxField))
 		}
 	}
 	return b.String()

@@ -30,13 +30,11 @@ func (f *tasks) Tasks(context.Context) ([]connectors.Task, []connectors.Problem,
 	return f.all, f.problems, nil // asked beside the others
 }
 
-func (f *tasks) Preview(_ context.Context, t connectors.TaskSpec) ([]time.Time, error) {
-	f.asked = []any{"preview", t}
-	return next(), f.err
-}
-
-func (f *tasks) Add(_ context.Context, t connectors.TaskSpec) (connectors.Task, error) {
+func (f *tasks) Add(_ context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error) {
 	f.asked = []any{"add", t}
+	if dry {
+		f.asked[0] = "preview"
+	}
 	return connectors.Task{TaskSpec: t, Slug: "made", Next: next()}, f.err
 }
 

@@ -13,7 +13,7 @@ import (
 const maxIDs = 100
 
 // heart makes the tools for the heartbeat.
-type heart struct{ beats connectors.Beats }
+type heart struct{ beats Beats }
 
 // A beat is what a model says about a task of the heartbeat.
 type beat struct {
@@ -44,9 +44,9 @@ func (h heart) add() tools.Tool {
 			{"every", in.Every, &b.Every, maxField, false, true},
 			{"active_hours", in.ActiveHours, &b.ActiveHours, maxField, false, true},
 		} {
-			v, err := optional(f.name, f.from, f.limit)
+			v, err := tools.Optional(f.name, f.from, f.limit)
 			if f.must {
-				v, err = required(f.name, f.from, f.limit)
+				v, err = tools.Required(f.name, f.from, f.limit)
 			}
 			if f.oneLine {
 				v, err = oneLine(f.name, v, err)
@@ -71,10 +71,10 @@ func (h heart) add() tools.Tool {
 		}
 		r := tools.Result{
 			Text: "The heartbeat has this task now.\n" + describeBeat(made),
-			What: "made the task " + made.ID + " of the heartbeat", Undo: undo(removeName, removing{ID: made.ID}),
+			What: "made the task " + made.ID + " of the heartbeat", Undo: tools.UndoCall(removeName, removing{ID: made.ID}),
 		}
 		if old := findBeat(all, made.ID); old != nil {
-			r.What, r.Undo = "replaced the task "+made.ID+" of the heartbeat", undo(addName, beatOf(*old))
+			r.What, r.Undo = "replaced the task "+made.ID+" of the heartbeat", tools.UndoCall(addName, beatOf(*old))
 		}
 		return r, nil
 	})
@@ -114,7 +114,7 @@ func (h heart) list() tools.Tool {
 
 // describeBeat is a task of the heartbeat in some lines.
 func describeBeat(b connectors.Beat) string {
-	s := fmt.Sprintf("%s: %s", b.ID, short(b.Title, maxName))
+	s := fmt.Sprintf("%s: %s", b.ID, tools.Short(b.Title, maxName))
 	if b.Every != "" {
 		s += "\nevery: " + b.Every
 	}
@@ -125,7 +125,7 @@ func describeBeat(b connectors.Beat) string {
 		s += "\nstate: disabled"
 	}
 	if b.Stopped != "" {
-		s += "\nstate: the heartbeat rests, " + short(b.Stopped, maxField)
+		s += "\nstate: the heartbeat rests, " + tools.Short(b.Stopped, maxField)
 	}
 	if !b.LastRun.IsZero() {
 		s += "\nlast: " + instant(b.LastRun)
@@ -133,7 +133,7 @@ func describeBeat(b connectors.Beat) string {
 	if !b.Next.IsZero() {
 		s += "\nnext: " + instant(b.Next)
 	}
-	return s + "\nprompt: " + short(b.Prompt, 2*maxField)
+	return s + "\nprompt: " + tools.Short(b.Prompt, 2*maxField)
 }
 
 func (h heart) run() tools.Tool {
@@ -148,7 +148,7 @@ func (h heart) run() tools.Tool {
 		ids := make([]string, len(in.IDs))
 		for i, id := range in.IDs {
 			var err error
-			if ids[i], err = required(fmt.Sprintf("ids[%d]", i), id, maxField); err != nil {
+			if ids[i], err = tools.Required(fmt.Sprintf("ids[%d]", i), id, maxField); err != nil {
 				return tools.Result{}, err
 			}
 		}
@@ -181,7 +181,7 @@ func (h heart) remove() tools.Tool {
 	s := spec(removeName, "Takes a task of the heartbeat away.", tools.Idempotent)
 	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in removing) (tools.Result, error) {
-		id, err := required("id", in.ID, maxField)
+		id, err := tools.Required("id", in.ID, maxField)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -196,9 +196,9 @@ func (h heart) remove() tools.Tool {
 		if err := h.beats.RemoveBeat(ctx, id); err != nil {
 			return tools.Result{}, err
 		}
-		r := tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id), What: "removed the task " + short(id, maxField) + " of the heartbeat"}
+		r := tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id), What: "removed the task " + tools.Short(id, maxField) + " of the heartbeat"}
 		if old != nil && old.Gate == "" { // a gate only people can set
-			r.Undo = undo(addName, beatOf(*old))
+			r.Undo = tools.UndoCall(addName, beatOf(*old))
 		}
 		return r, nil
 	})

@@ -8,13 +8,20 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/tools"
 )
 
+// Memories are what the tasks of cron know from one run to the next.
+type Memories interface {
+	// Memory reads MEMORY.md of a task.
+	Memory(ctx context.Context, ref string) (string, error)
+	// Remember replaces MEMORY.md of a task, or adds to it.
+	Remember(ctx context.Context, ref, text string, add bool) error
+}
+
 // MemoryTools are the tools for the memory of a task. They are for the agents
 // of tasks and refuse all others; the task is that of the caller.
-func MemoryTools(t connectors.Tasks) []tools.Tool {
+func MemoryTools(t Memories) []tools.Tool {
 	return []tools.Tool{readMemory(t), writeMemory(t), restoreMemory(t)}
 }
 
@@ -34,7 +41,7 @@ func ownTask(env tools.Env) (string, error) {
 	return d.UID, nil
 }
 
-func readMemory(t connectors.Tasks) tools.Tool {
+func readMemory(t Memories) tools.Tool {
 	s := memorySpec("cron_read_memory", "Reads what earlier runs of this task have noted.", tools.ReadOnly)
 	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
 		uid, err := ownTask(env)
@@ -53,7 +60,7 @@ func readMemory(t connectors.Tasks) tools.Tool {
 }
 
 // writeMemory is Once, as adding twice is not adding once.
-func writeMemory(t connectors.Tasks) tools.Tool {
+func writeMemory(t Memories) tools.Tool {
 	type input struct {
 		Text string `json:"text" jsonschema:"what later runs of this task shall know"`
 		Mode string `json:"mode,omitempty" jsonschema:"replace: the text is the whole memory; append: it is added at the end; replace when absent"`
@@ -70,9 +77,9 @@ func writeMemory(t connectors.Tasks) tools.Tool {
 		}
 		text, add := "", in.Mode == "append"
 		if add {
-			text, err = required("text", in.Text, maxMemory)
+			text, err = tools.Required("text", in.Text, maxMemory)
 		} else {
-			text, err = optional("text", in.Text, maxMemory) // emptied on purpose
+			text, err = tools.Optional("text", in.Text, maxMemory) // emptied on purpose
 		}
 		if err != nil {
 			return tools.Result{}, err
@@ -86,7 +93,7 @@ func writeMemory(t connectors.Tasks) tools.Tool {
 			r.Text = "added to the memory"
 		}
 		if made, err := t.Memory(ctx, uid); err == nil && unread == nil && len(old) <= maxMemory {
-			r.Undo = undo(restoreName, remembering{Text: old, Made: sum(made)})
+			r.Undo = tools.UndoCall(restoreName, remembering{Text: old, Made: sum(made)})
 		}
 		return r, nil
 	})
@@ -107,7 +114,7 @@ func sum(text string) string {
 
 // restoreMemory gives a task the memory from before, unless a later run has
 // changed it. It is called by undo alone.
-func restoreMemory(t connectors.Tasks) tools.Tool {
+func restoreMemory(t Memories) tools.Tool {
 	s := memorySpec(restoreName, "Takes back what was noted for later runs.", tools.Idempotent)
 	s.Hidden = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in remembering) (tools.Result, error) {

@@ -5,19 +5,17 @@
 //
 // It guards whose tasks an agent may touch, those of its own owner, and where
 // their output may go, into its own chat. What a task is and when it fires is
-// the business of connectors.Tasks and connectors.Beats.
+// the business of Tasks and Beats.
 //
 // Only cmd imports it.
 package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -44,10 +42,39 @@ const (
 // maxList bounds a list in a result, in bytes.
 const maxList = 24 << 10
 
+// Tasks are the tasks of cron. Their errors are sentences for whoever asked.
+type Tasks interface {
+	// Tasks lists all, by slug, with the files that could not be read.
+	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
+	// Add creates a task, whose Slug and UID it chooses; dry checks it alone, and
+	// finds out its next five instants.
+	Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error)
+	// Change replaces what is set in t. The ledger stays.
+	Change(ctx context.Context, ref string, t connectors.TaskChange) (connectors.Task, error)
+	// Remove deletes a task; its folder goes to .done.
+	Remove(ctx context.Context, ref string) error
+	// RunNow fires a task once, outside its schedule; key makes repeats of the call
+	// harmless.
+	RunNow(ctx context.Context, ref, key string) (connectors.Task, error)
+}
+
+// Beats are the tasks of the heartbeat. Their errors are sentences for whoever asked.
+type Beats interface {
+	// Beats lists all tasks in the order in which they beat.
+	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)
+	// AddBeat creates a task, or replaces the one with this id.
+	AddBeat(ctx context.Context, b connectors.Beat) (connectors.Beat, error)
+	// RemoveBeat deletes a task.
+	RemoveBeat(ctx context.Context, id string) error
+	// Beat runs the tasks named, or all, as one run in the background, and
+	// returns how many; key makes repeats of the call harmless.
+	Beat(ctx context.Context, key string, ids ...string) (int, error)
+}
+
 // Tools are the tools for tasks over t and for the heartbeat over b. Those of a
 // nil one are left out. a tells which subagents are a caller's own, and thus may
 // be told the output of its tasks; with nil only the caller itself may.
-func Tools(t connectors.Tasks, b connectors.Beats, a tools.Agents) []tools.Tool {
+func Tools(t Tasks, b Beats, a tools.Agents) []tools.Tool {
 	var all []tools.Tool
 	if t != nil {
 		c := cron{t, a}
@@ -69,58 +96,12 @@ func spec(name, description string, effect tools.Effect) tools.Spec {
 	return s
 }
 
-// undo is a call that takes an effect back. args always marshal.
-func undo(tool string, args any) *claybot.ToolCall {
-	b, _ := json.Marshal(args)
-	return &claybot.ToolCall{Name: tool, Args: string(b)}
-}
-
-// required trims s and refuses what is empty or longer than limit bytes.
-func required(field, s string, limit int) (string, error) {
-	s, err := optional(field, s, limit)
-	if err == nil && s == "" {
-		err = fmt.Errorf("field %s: must not be empty", field)
-	}
-	return s, err
-}
-
-// optional trims s and refuses what is longer than limit bytes.
-func optional(field, s string, limit int) (string, error) {
-	s = strings.TrimSpace(s)
-	if len(s) > limit {
-		return "", fmt.Errorf("field %s: %d bytes, the limit is %d", field, len(s), limit)
-	}
-	return s, nil
-}
-
 // oneLine refuses a line break in s: what it is written into is read by line.
 func oneLine(field, s string, err error) (string, error) {
 	if err == nil && strings.ContainsAny(s, "\r\n") {
 		return "", fmt.Errorf("field %s: must be one line", field)
 	}
 	return s, err
-}
-
-// short is s as one line of at most limit bytes, and a sign that it was longer.
-func short(s string, limit int) string {
-	whole := true
-	if few := 8 * limit; len(s) > few { // the rest is not worth reading
-		s, whole = s[:few], false
-	}
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s, whole = s[:limit], false
-	}
-	if whole {
-		return s
-	}
-	for s != "" { // the cut may have hit the middle of a character
-		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
-			break
-		}
-		s = s[:len(s)-1]
-	}
-	return s + "…"
 }
 
 // key names a call, so that its repeat after a crash is recognised.
@@ -165,9 +146,9 @@ func fit(entries []string, none string) tools.Result {
 // problem is a file that could not be read, as a sentence.
 func problem(p connectors.Problem) string {
 	if p.Line > 0 {
-		return fmt.Sprintf("problem in %s, line %d: %s", p.File, p.Line, short(p.Text, maxField))
+		return fmt.Sprintf("problem in %s, line %d: %s", p.File, p.Line, tools.Short(p.Text, maxField))
 	}
-	return fmt.Sprintf("problem in %s: %s", p.File, short(p.Text, maxField))
+	return fmt.Sprintf("problem in %s: %s", p.File, tools.Short(p.Text, maxField))
 }
 
 // output is a sentence about where the output of a task goes.

@@ -13,6 +13,8 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/connectors/heartbeat"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/schedule"
@@ -46,8 +48,8 @@ func newReal(t *testing.T) *real {
 	dir := t.TempDir()
 	r := &real{
 		t: t, env: ann(),
-		cron:  cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Ledger: db, Marks: db, Index: db}),
-		beats: heartbeat.New(heartbeat.Config{Dir: filepath.Join(dir, "heartbeat"), Marks: db, Receipts: db}),
+		cron:  cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "cron"), Layout: cron.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Ledger: db, Marks: db, Index: db}),
+		beats: heartbeat.New(heartbeat.Config{Dir: filepath.Join(dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "heartbeat"), Layout: heartbeat.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Receipts: db}),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup

@@ -40,7 +40,7 @@ func (c cron) update() tools.Tool {
 		// Where nothing was to change, an earlier try of this call has done it, and
 		// nobody knows what was there before.
 		if back, differs := before(t, ch); differs {
-			r.Undo = undo(updateName, back)
+			r.Undo = tools.UndoCall(updateName, back)
 		}
 		return r, nil
 	})
@@ -86,9 +86,9 @@ func (in change) check() (connectors.TaskChange, error) {
 		if f.from == nil {
 			continue
 		}
-		v, err := optional(f.name, *f.from, f.limit)
+		v, err := tools.Optional(f.name, *f.from, f.limit)
 		if f.must {
-			v, err = required(f.name, *f.from, f.limit)
+			v, err = tools.Required(f.name, *f.from, f.limit)
 		}
 		if f.oneLine {
 			v, err = oneLine(f.name, v, err)

@@ -29,11 +29,7 @@ func TestShelf(t *testing.T) {
 		"odd/SKILL.md": "---\nname: other\ndescription: x\n---\n", "README.md": "about",
 	}
 	folder := library(t, content)
-	tree, err := files.OpenTree(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tree.Close()
+	tree := files.OpenTree(files.TreeConfig{Dir: t.TempDir()})
 	put := func(path, text string) {
 		t.Helper()
 		if _, err := storage.EditFile(t.Context(), tree, "skills/"+path, func(storage.TreeFile) ([]byte, error) { return []byte(text), nil }); err != nil {

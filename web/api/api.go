@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -29,8 +28,8 @@ import (
 // A Config is what the API stands on.
 type Config struct {
 	Backend web.Backend
-	Tasks   connectors.Tasks // nil: cron is off
-	Beats   connectors.Beats // nil: the heartbeat is off
+	Tasks   web.Tasks // nil: cron is off
+	Beats   web.Beats // nil: the heartbeat is off
 	Usage   storage.Usages
 	Budgets web.Budgets // nil: there are none
 	Tooling web.Tooling // optional

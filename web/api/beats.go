@@ -12,7 +12,7 @@ import (
 var noBeat = hint{"The heartbeat has no task with that id.", "GET /heartbeat lists them, with the files that cannot be read."}
 
 // beats serves the tasks of the heartbeat; nil: it is off.
-type beats struct{ beats connectors.Beats }
+type beats struct{ beats web.Beats }
 
 func (b beats) operations() []operation {
 	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}

@@ -53,8 +53,8 @@ type rig struct {
 	mind   *mind
 	wrap   func(*web.Backend)     // optional; may replace contracts
 	usage  storage.Usages         // optional; in place of the store
-	tasks  connectors.Tasks       // instead of cron
-	beats  connectors.Beats       // instead of the heartbeat
+	tasks  web.Tasks              // instead of cron
+	beats  web.Beats              // instead of the heartbeat
 	bare   bool                   // neither cron nor heartbeat, nor tooling
 	shop   *webtest.Toolbench     // what agents work with
 	graphs map[string]runs.Engine // beside react
@@ -142,8 +142,8 @@ func (r *rig) begin() {
 		cfg.Usage = r.usage
 	}
 	if !r.bare && r.tasks == nil {
-		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Ledger: r.db, Marks: r.db, Index: r.db, Log: log})
-		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Marks: r.db, Receipts: r.db, Log: log, Place: r.system.People.Foreground})
+		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "cron"), Layout: cron.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Ledger: r.db, Marks: r.db, Index: r.db, Log: log})
+		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Receipts: r.db, Log: log, Place: r.system.People.Foreground})
 		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
 	}
 	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})

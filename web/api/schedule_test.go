@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
 )
 
 // A plan is the cron and the heartbeat of a test, used by one request at a time.
@@ -23,8 +24,8 @@ type plan struct {
 }
 
 var (
-	_ connectors.Tasks = (*plan)(nil)
-	_ connectors.Beats = (*plan)(nil)
+	_ web.Tasks = (*plan)(nil)
+	_ web.Beats = (*plan)(nil)
 )
 
 func (p *plan) ask(format string, args ...any) error {
@@ -36,11 +37,10 @@ func (p *plan) Tasks(context.Context) ([]connectors.Task, []connectors.Problem, 
 	return slices.Clone(p.tasks), p.problems, nil
 }
 
-func (p *plan) Preview(_ context.Context, s connectors.TaskSpec) ([]time.Time, error) {
-	return []time.Time{time.Unix(60, 0).UTC()}, p.ask("preview %s", s.Schedule)
-}
-
-func (p *plan) Add(_ context.Context, s connectors.TaskSpec) (connectors.Task, error) {
+func (p *plan) Add(_ context.Context, s connectors.TaskSpec, dry bool) (connectors.Task, error) {
+	if dry {
+		return connectors.Task{Next: []time.Time{time.Unix(60, 0).UTC()}}, p.ask("preview %s", s.Schedule)
+	}
 	return connectors.Task{TaskSpec: s, Slug: "new", UID: "u9", Enabled: true}, p.ask("add %s %q", s.Name, s.Prompt)
 }
 
@@ -56,8 +56,6 @@ func (p *plan) RunNow(_ context.Context, ref, key string) (connectors.Task, erro
 	return connectors.Task{UID: ref}, p.ask("run %s %s", ref, key)
 }
 
-func (p *plan) Memory(context.Context, string) (string, error)       { return "", nil }
-func (p *plan) Remember(context.Context, string, string, bool) error { return nil }
 func (p *plan) AddBeat(_ context.Context, b connectors.Beat) (connectors.Beat, error) {
 	b.ID = b.Title
 	return b, p.ask("save %s %v", b.Title, b.Enabled)

@@ -26,7 +26,7 @@ var (
 )
 
 // tasks serves the tasks of cron; nil: it is off.
-type tasks struct{ tasks connectors.Tasks }
+type tasks struct{ tasks web.Tasks }
 
 func (t tasks) operations() []operation {
 	const one = "/cron/{task}"
@@ -127,16 +127,12 @@ func (t tasks) add(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
-	if in.DryRun {
-		next, err := t.tasks.Preview(r.Context(), in.TaskSpec)
-		if err != nil {
-			return sentence(err)
-		}
-		return reply(w, http.StatusOK, web.TaskPreview{Next: orEmpty(next)})
-	}
-	task, err := t.tasks.Add(r.Context(), in.TaskSpec)
-	if err != nil {
+	task, err := t.tasks.Add(r.Context(), in.TaskSpec, in.DryRun)
+	switch {
+	case err != nil:
 		return sentence(err)
+	case in.DryRun:
+		return reply(w, http.StatusOK, web.TaskPreview{Next: orEmpty(task.Next)})
 	}
 	return reply(w, http.StatusCreated, viewTask(task))
 }

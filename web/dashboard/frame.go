@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -23,8 +22,8 @@ type Config struct {
 	Backend web.Backend
 	Usage   storage.Usages
 	// Tasks and Beats are nil where cron or the heartbeat is off.
-	Tasks   connectors.Tasks
-	Beats   connectors.Beats
+	Tasks   web.Tasks
+	Beats   web.Beats
 	Tooling web.Tooling // optional
 	Budgets web.Budgets // nil: there are none
 	Log     *slog.Logger

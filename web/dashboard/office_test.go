@@ -23,6 +23,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/web"
 )
 
@@ -101,8 +102,8 @@ func startOffice(t *testing.T) *office {
 	}
 	// The stores are open when the desk is asked for, and nothing runs yet.
 	o.rig.desk = func(*web.Backend) {
-		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Ledger: o.db, Marks: o.db, Index: o.db})
-		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Marks: o.db, Receipts: o.db, Place: o.system.People.Foreground})
+		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "cron"), Layout: cron.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Ledger: o.db, Marks: o.db, Index: o.db})
+		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Receipts: o.db, Place: o.system.People.Foreground})
 		o.tasks, o.beats, o.also = tasks, beats, []connectors.Connector{o.phone, tasks, beats}
 	}
 	o.start()

@@ -49,8 +49,8 @@ type rig struct {
 	mind *mind
 	// also are further connectors, tasks and beats what the pages show of them.
 	also  []connectors.Connector
-	tasks connectors.Tasks
-	beats connectors.Beats
+	tasks web.Tasks
+	beats web.Beats
 	addr  string // to listen on; a free port by default
 	// engines are further ones, by name; engine is that of agents that choose
 	// none, react by default.

@@ -27,8 +27,8 @@ const (
 type schedulePages struct {
 	*pages
 	rows      lookup
-	tasks     connectors.Tasks
-	beats     connectors.Beats
+	tasks     web.Tasks
+	beats     web.Beats
 	reminders web.Reminders
 }
 
@@ -124,7 +124,7 @@ func (b *schedulePages) schedule(r *http.Request) (any, error) {
 	return v, nil
 }
 
-func (v *scheduleView) readTasks(ctx context.Context, from connectors.Tasks) error {
+func (v *scheduleView) readTasks(ctx context.Context, from web.Tasks) error {
 	all, problems, err := from.Tasks(ctx)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (v *scheduleView) readTasks(ctx context.Context, from connectors.Tasks) err
 	return nil
 }
 
-func (v *scheduleView) readBeats(ctx context.Context, from connectors.Beats) error {
+func (v *scheduleView) readBeats(ctx context.Context, from web.Beats) error {
 	all, problems, err := from.Beats(ctx)
 	if err != nil {
 		return err

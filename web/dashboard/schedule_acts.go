@@ -63,11 +63,11 @@ func (b *schedulePages) previewTask(w http.ResponseWriter, r *http.Request) erro
 	if spec.Prompt == "" {
 		spec.Prompt = "preview"
 	}
-	next, err := b.tasks.Preview(r.Context(), spec)
+	t, err := b.tasks.Add(r.Context(), spec, true)
 	if err != nil {
 		return scheduled(err)
 	}
-	html, err := b.render("schedule", "instants", next)
+	html, err := b.render("schedule", "instants", t.Next)
 	if err == nil {
 		write(w, http.StatusOK, html)
 	}
@@ -79,7 +79,7 @@ func (b *schedulePages) addTask(w http.ResponseWriter, r *http.Request) error {
 	if err = errors.Join(b.withTasks(), err); err != nil {
 		return err
 	}
-	t, err := b.tasks.Add(r.Context(), spec)
+	t, err := b.tasks.Add(r.Context(), spec, false)
 	if err != nil {
 		return scheduled(err)
 	}

@@ -63,7 +63,7 @@ func TestNext(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := schedule{wall: w, zone: zoneOf(t, c.zone)}
+			s := timetable{wall: w, zone: zoneOf(t, c.zone)}
 			want := strings.Fields(c.want)
 			var got []string
 			for _, at := range s.upcoming(instant(t, c.after), time.Time{}, len(want)) {
@@ -199,12 +199,12 @@ func TestDecide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hourly := schedule{wall: wall, zone: time.UTC}
+	hourly := timetable{wall: wall, zone: time.UTC}
 	base := time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)
 	hour := func(n int) time.Time { return base.Add(time.Duration(n)*time.Hour - 30*time.Minute) }
 	for _, c := range []struct {
 		name string
-		s    schedule
+		s    timetable
 		rule misfire
 		now  time.Duration // after 00:30
 		want decision
@@ -222,9 +222,9 @@ func TestDecide(t *testing.T) {
 		{"set back far", hourly, misfire{rule: "run_once"}, -25 * time.Hour, decision{}},
 		{"thousands", hourly, misfire{rule: "skip"}, 2000*time.Hour + 40*time.Minute, decision{skip: hour(2001), missed: 1000}},
 		{"thousands and now", hourly, misfire{rule: "skip"}, 2000*time.Hour + 30*time.Minute, decision{fire: hour(2001), skip: hour(2000), missed: 999}},
-		{"centuries of every", schedule{every: time.Second, zone: time.UTC}, misfire{rule: "run_once"}, 200 * 365 * 24 * time.Hour, decision{fire: base.Add(200 * 365 * 24 * time.Hour), missed: 999}},
+		{"centuries of every", timetable{every: time.Second, zone: time.UTC}, misfire{rule: "run_once"}, 200 * 365 * 24 * time.Hour, decision{fire: base.Add(200 * 365 * 24 * time.Hour), missed: 999}},
 	} {
-		p := plan{schedule: c.s, misfire: c.rule, anchor: base}
+		p := plan{timetable: c.s, misfire: c.rule, anchor: base}
 		got := p.decide(base, base.Add(c.now))
 		if !got.fire.Equal(c.want.fire) || !got.skip.Equal(c.want.skip) || got.late != c.want.late || got.missed != c.want.missed {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -238,7 +238,7 @@ func TestDecideAfterFarSetBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := plan{schedule: schedule{wall: wall, zone: time.UTC}}
+	p := plan{timetable: timetable{wall: wall, zone: time.UTC}}
 	now := time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)
 	if got, want := p.due(since(now.AddDate(70, 0, 0), now)), now.Add(30*time.Second); !got.Equal(want) {
 		t.Errorf("due %v, want %v", got, want)
@@ -259,7 +259,7 @@ func FuzzSchedule(f *testing.F) {
 		}
 		at := time.Unix(((unix%4e9)+4e9)%4e9, 0)
 		for _, z := range zones {
-			s, last := schedule{wall: w, zone: z}, at
+			s, last := timetable{wall: w, zone: z}, at
 			for _, next := range s.upcoming(at, time.Time{}, 10) {
 				if !next.After(last) {
 					t.Fatalf("%q in %v: %v is not after %v", text, z, next, last)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package connectors
+package schedule
 
 import (
 	"io"

@@ -3,17 +3,17 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	robfig "github.com/robfig/cron/v3"
+
+	"github.com/claybot/claybot/connectors/schedule"
 )
 
-// A schedule says when a task is due. It is one of three: wall is set for five
+// A timetable says when a task is due. It is one of three: wall is set for five
 // fields, every for a distance, at for a single instant.
-type schedule struct {
+type timetable struct {
 	wall  robfig.Schedule
 	every time.Duration
 	at    time.Time
@@ -25,7 +25,7 @@ const minEvery = time.Second
 
 // next is the first instant after t; the zero time when there is none. Those of
 // an every are anchor plus a multiple of it.
-func (s schedule) next(t, anchor time.Time) time.Time {
+func (s timetable) next(t, anchor time.Time) time.Time {
 	switch {
 	case s.every > 0:
 		return s.nextEvery(t, anchor)
@@ -38,7 +38,7 @@ func (s schedule) next(t, anchor time.Time) time.Time {
 	return s.nextWall(t)
 }
 
-func (s schedule) nextEvery(t, anchor time.Time) time.Time {
+func (s timetable) nextEvery(t, anchor time.Time) time.Time {
 	if t.Before(anchor) {
 		t = anchor
 	}
@@ -51,7 +51,7 @@ func (s schedule) nextEvery(t, anchor time.Time) time.Time {
 // nextWall looks for the next wall-clock time, as if there were no changes of
 // the clock, and then for the moment when clocks first show it. So a time that a
 // change repeats has one moment, and times in a gap share the moment after it.
-func (s schedule) nextWall(t time.Time) time.Time {
+func (s timetable) nextWall(t time.Time) time.Time {
 	t = t.In(s.zone)
 	wall := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 	for {
@@ -104,7 +104,7 @@ func moment(w time.Time, zone *time.Location) time.Time {
 }
 
 // upcoming are the next n instants after t.
-func (s schedule) upcoming(t, anchor time.Time, n int) []time.Time {
+func (s timetable) upcoming(t, anchor time.Time, n int) []time.Time {
 	next := make([]time.Time, 0, n)
 	for range n {
 		if t = s.next(t, anchor); t.IsZero() {
@@ -144,7 +144,7 @@ func parseWall(text string) (s robfig.Schedule, err error) {
 
 // parseEvery reads a distance of whole seconds.
 func parseEvery(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
+	d, err := schedule.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, err
@@ -154,36 +154,6 @@ func parseEvery(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q: want whole seconds", text)
 	}
 	return d, nil
-}
-
-// parseDuration reads what time.ParseDuration does, and whole days and weeks
-// before that: "1w", "1d12h".
-func parseDuration(text string) (time.Duration, error) {
-	rest := strings.TrimSpace(text)
-	bad := fmt.Errorf("%q is no duration such as 30m, 2h or 1d", text)
-	var days time.Duration
-	for _, unit := range []struct {
-		name string
-		size time.Duration
-	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
-		n, after, ok := strings.Cut(rest, unit.name)
-		if !ok {
-			continue
-		}
-		count, err := strconv.ParseUint(n, 10, 31)
-		if err != nil || time.Duration(count) > (math.MaxInt64-days)/unit.size {
-			return 0, bad
-		}
-		days += time.Duration(count) * unit.size
-		if rest = after; rest == "" {
-			return days, nil
-		}
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || d < 0 || d > math.MaxInt64-days {
-		return 0, bad
-	}
-	return days + d, nil
 }
 
 // localForms are how an `at` without an offset may be written; it is meant in the

@@ -22,22 +22,22 @@ func TestCopyFacts(t *testing.T) {
 		"cron/b/MEMORY.md":     nil,
 		"skills/b/TASK.md":     []byte("---\nuid: " + gone + "\nevery: 1h\n---\nDo it.\n"),
 	}
-	made := FactsOfMark(mark, files)
+	made := splitFacts(mark, files)
 	want := []string{"cron/.gone/" + gone + ".json", "cron/b/facts.json", "cron/c/facts.json"}
 	if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, want) {
 		t.Fatalf("files %q, want %q", got, want)
 	}
-	var shared sharedFacts
+	var shared factsOf
 	if err := json.Unmarshal(made["cron/b/facts.json"], &shared); err != nil || shared.UID != here || shared.Since != 5 {
 		t.Errorf("what a node reads: %+v, %v", shared, err)
 	}
 	for p, body := range made {
-		if !IsFacts(p, body) {
+		if !isFacts(p, body) {
 			t.Errorf("%s is not known", p)
 		}
 	}
 	var got, was map[string]map[string]any
-	if err := json.Unmarshal([]byte(MarkOfFacts(made)), &got); err != nil {
+	if err := json.Unmarshal([]byte(joinFacts(made)), &got); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(mark), &was); err != nil {
@@ -50,7 +50,7 @@ func TestCopyFacts(t *testing.T) {
 
 func TestCopyFactsOdd(t *testing.T) {
 	for _, mark := range []string{"", "null", "[]", "{", `{"x":1}`, `{"../x":{"since":1}}`} {
-		if made := FactsOfMark(mark, nil); len(made) != 0 {
+		if made := splitFacts(mark, nil); len(made) != 0 {
 			t.Errorf("%q made %v", mark, made)
 		}
 	}
@@ -58,11 +58,11 @@ func TestCopyFactsOdd(t *testing.T) {
 		"cron/a/facts.json": `{"since":1}`, "cron/a/b/facts.json": `{"uid":"x"}`, "cron/facts.json": `{"uid":"x"}`, "cron/.done/facts.json": `{"uid":"x"}`,
 		"heartbeat/a/facts.json": `{"uid":"x"}`, "cron/a/TASK.md": `{"uid":"x"}`,
 	} {
-		if IsFacts(p, []byte(body)) {
+		if isFacts(p, []byte(body)) {
 			t.Errorf("%s with %s passes for what is remembered of a task", p, body)
 		}
 	}
-	if got := MarkOfFacts(nil); got != "{}" {
+	if got := joinFacts(nil); got != "{}" {
 		t.Errorf("of no files: %s", got)
 	}
 }
