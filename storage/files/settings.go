@@ -176,7 +176,7 @@ func (s *Store) settle(ctx context.Context, r *resident) error {
 		}
 		s.own.set(r.id, own)
 		r.found = true
-		s.log.Info("the settings of an agent are those of its state.json, which has changed", "agent", r.id)
+		s.log.Info("the settings of an agent were taken from its state.json", "agent", r.id)
 		return nil
 	case known == nil:
 		return nil
