@@ -37,7 +37,7 @@
 // The settings of an agent have their home in "settings" of state.json. The index has a
 // copy of them, so that Open reads the files of those agents alone that have some. A copy
 // that differs when the file is read becomes what the file says; a file without the
-// member, as older versions wrote it, gets it from the copy.
+// member, as older versions wrote it, or with null, gets it from the copy.
 //
 // Locks. One gate per descriptor makes find-or-create one step; one gate per
 // agent is held while its files are read or written, which is the order of its

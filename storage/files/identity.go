@@ -400,9 +400,13 @@ func (s *Store) lastHeard(ctx context.Context, id claybot.AgentID) (at claybot.T
 	if err != nil {
 		s.log.Warn("cannot read when an agent was last written to", "agent", id, "err", err)
 	}
-	for _, r := range records {
-		if r.Type == claybot.RecordUser {
-			at = max(at, r.At)
+	for i, r := range records {
+		if r.Type != claybot.RecordUser {
+			continue
+		}
+		at = max(at, r.At)
+		if r.At%1000 == 0 && i+1 < len(records) { // of a platform that counts in seconds
+			at = max(at, min(records[i+1].At, r.At+999))
 		}
 	}
 	return at

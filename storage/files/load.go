@@ -169,7 +169,9 @@ func (s *Store) writeState(r *resident, st claybot.AgentState) error {
 	if r.marker.Seq > 0 {
 		f.Marker = &r.marker
 	}
-	f.Settings = r.settings
+	if f.Settings = r.settings; f.Settings == nil {
+		f.Settings = noSettings
+	}
 	data, err := encodeDocument(f, r.extra)
 	if err != nil {
 		return err

@@ -97,9 +97,9 @@ func settingsBody(own claybot.Settings) []byte {
 	return b
 }
 
-// readSettings reads the member of a state.json; false: there is none that can be read.
+// readSettings reads the member of a state.json; false: it is null, or none can be read.
 func readSettings(body []byte) (own claybot.Settings, ok bool) {
-	return own, body != nil && json.Unmarshal(body, &own) == nil
+	return own, body != nil && !bytes.Equal(body, noSettings) && json.Unmarshal(body, &own) == nil
 }
 
 // AgentSettings implements storage.Index.
@@ -163,7 +163,8 @@ func (s *Store) openSettings(ctx context.Context) error {
 }
 
 // settle makes the settings in state.json and their copy the same. The file counts, unless
-// it has no such member, as of an older version, or an unreadable one. It needs the gate.
+// it has no such member, as of an older version, null, or an unreadable one. It needs the
+// gate.
 func (s *Store) settle(ctx context.Context, r *resident) error {
 	own, ok := readSettings(r.settings)
 	known := s.own.body(r.id)
@@ -176,7 +177,7 @@ func (s *Store) settle(ctx context.Context, r *resident) error {
 		}
 		s.own.set(r.id, own)
 		r.found = true
-		s.log.Info("the settings of an agent are those of its state.json, which has changed", "agent", r.id)
+		s.log.Info("the settings of an agent were taken from its state.json", "agent", r.id)
 		return nil
 	case known == nil:
 		return nil

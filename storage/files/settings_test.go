@@ -75,7 +75,7 @@ func TestSettings(t *testing.T) {
 				if err := json.Unmarshal([]byte(readFile(t, state)), &doc); err != nil {
 					t.Fatal(err)
 				}
-				doc["settings"] = nil
+				doc["settings"] = claybot.Settings{}
 				b, _ := json.Marshal(doc)
 				writeFile(t, state, b)
 			},
