@@ -35,15 +35,6 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Store keeps reservations and sums; see storage.Budgets.
-type Store interface {
-	Reserve(ctx context.Context, r storage.Reservation) error
-	Book(ctx context.Context, id string, actual storage.Amount) ([]storage.Budget, error)
-	Abandoned(ctx context.Context, node string) (int, error)
-	Extend(ctx context.Context, e storage.Extension) (storage.Budget, error)
-	Budgets(ctx context.Context, limit int) ([]storage.Budget, error)
-}
-
 // Agents finds who an agent is; see storage.Index.
 type Agents interface {
 	IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
@@ -85,7 +76,7 @@ type Members interface {
 
 // Config is what New needs.
 type Config struct {
-	Store     Store
+	Store     storage.Budgets
 	Agents    Agents
 	Questions Questions
 	Runs      Runs

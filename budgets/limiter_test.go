@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 )
 
 // store is the contract under a name that none of its methods hides.
-type store = budgets.Store
+type store = storage.Budgets
 
 // A reluctant store refuses so many calls before it does its work; negative: all.
 type reluctant struct {

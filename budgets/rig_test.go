@@ -67,7 +67,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 }
 
 // limiter makes the Limiter of one process.
-func (r *rig) limiter(m *nodes.Membership, store budgets.Store, rules ...budgets.Rule) *budgets.Limiter {
+func (r *rig) limiter(m *nodes.Membership, store storage.Budgets, rules ...budgets.Rule) *budgets.Limiter {
 	return budgets.New(budgets.Config{
 		Store: store, Agents: r.db, Questions: r.db, Runs: runsAlone{}, People: r, Members: m,
 		Rules:     func() []budgets.Rule { return rules },

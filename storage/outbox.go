@@ -30,9 +30,6 @@ type Outbox interface {
 type OutboxReader interface {
 	// OutgoingPage lists outgoing messages, the newest first.
 	OutgoingPage(ctx context.Context, q OutgoingQuery) ([]claybot.Outgoing, error)
-	// Sent is the receipt of an outgoing message; ErrNotFound when there is no
-	// such message or it was not sent.
-	Sent(ctx context.Context, id string) (receipt string, err error)
 	// SentAfter returns what was put into the outbox for dest after position n,
 	// oldest first.
 	SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error)

@@ -112,19 +112,6 @@ func insertOutgoing(c *Conn, at int64, origin string, o *claybot.Outgoing) error
 		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
 }
 
-// Sent implements storage.OutboxReader. A message that was sent without a receipt has
-// the empty one.
-func (db outbox) Sent(ctx context.Context, id string) (receipt string, err error) {
-	err = db.read(ctx, func(c *Conn) error {
-		return need(c.first("SELECT receipt FROM outbox WHERE id = ? AND state = ?",
-			func(r Row) error { receipt = r.Str(0); return nil }, id, claybot.SendSent))
-	})
-	if err != nil {
-		return "", fmt.Errorf("receipt of outgoing message %s: %w", id, err)
-	}
-	return receipt, nil
-}
-
 // Enqueue implements storage.Outbox.
 func (db outbox) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
 	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return enqueue(c, c.now(), "", o) })

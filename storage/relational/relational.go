@@ -103,10 +103,7 @@ type core struct {
 // New returns the tables behind a driver.
 func New(d Driver, dialect *Dialect, log *slog.Logger) *Store {
 	c := &core{driver: d, dialect: dialect, log: log}
-	return &Store{
-		c, access{c}, inbox{c}, index{c}, leases{c}, members{c}, notes{c}, outbox{c}, parking{c},
-		relays{c}, runs{c}, schedule{c}, spending{c}, upkeep{c}, workspaces{c},
-	}
+	return &Store{c, access{c}, inbox{c}, index{c}, leases{c}, members{c}, notes{c}, outbox{c}, parking{c}, relays{c}, runs{c}, schedule{c}, spending{c}, upkeep{c}, workspaces{c}}
 }
 
 // Alone says that one process uses the store.

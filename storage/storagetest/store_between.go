@@ -174,16 +174,6 @@ var betweenTests = []storeTest{
 		}, []any{0, 0, 1, 0, 0})
 		b.neverDue("nobody is left")
 	}},
-	{"sent", func(b *bed) {
-		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2"), reply("o3")))(b)
-		b.noError(b.resolveErr("o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"}))
-		b.noError(b.resolveErr("o2", storage.Resolution{State: claybot.SendFailed, Cause: "no"}))
-		b.equal("receipt", ok(b.Sent(b.ctx, "o1"))(b), "77")
-		for _, id := range []string{"o2", "o3", "o4", ""} {
-			_, err := b.Sent(b.ctx, id)
-			b.is(err, storage.ErrNotFound)
-		}
-	}},
 	{"answers are not shown", func(b *bed) {
 		lease, _ := b.begin("r1")
 		b.to(b.agent, answer("a1", "r1"))

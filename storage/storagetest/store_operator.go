@@ -20,7 +20,7 @@ var operatorTests = []storeTest{
 		b.again()
 		b.noError(b.attempt("o1"))
 		b.resolve("o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"})
-		b.equal("sent", ok(b.Sent(b.ctx, "o1"))(b), "77")
+		b.equal("sent", ok(b.OutgoingByID(b.ctx, "o1"))(b).Receipt, "77")
 		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{claybot.SendWaiting: 1, claybot.SendSent: 1})
 	}},
 	{"retry of one whose fate was never known carries the mark", func(b *bed) {
