@@ -37,7 +37,7 @@ func TestNodesShareTheWork(t *testing.T) {
 			t.Errorf("%d sends of %d answers", n, people*messages)
 		}
 		for _, m := range c.nodes {
-			st, err := m.system.Status(t.Context())
+			st, err := m.system.Overview.Status(t.Context())
 			if err != nil || st.Node == nil || st.Node.Nodes != 3 || st.Node.Name != m.name || st.Node.Err != "" {
 				t.Errorf("status of %s: %+v, %v", m.name, st.Node, err)
 			}
@@ -48,7 +48,7 @@ func TestNodesShareTheWork(t *testing.T) {
 	})
 }
 
-// A node that is killed loses nothing: another one goes on with its runs and its
+// A TestNodeKilled that is killed loses nothing: another one goes on with its runs and its
 // sends within a lease and two seconds.
 func TestNodeKilled(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
@@ -78,7 +78,7 @@ func TestNodeKilled(t *testing.T) {
 	})
 }
 
-// A node that ends in order gives up what it cannot finish soon, and the other
+// A TestNodeStopped that ends in order gives up what it cannot finish soon, and the other
 // one goes on at once: neither waits for a lease nor for the long grace.
 func TestNodeStopped(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
@@ -112,7 +112,7 @@ func TestNodeStopped(t *testing.T) {
 	})
 }
 
-// The last node gives its runs the whole grace.
+// The TestLastNodeStopped node gives its runs the whole grace.
 func TestLastNodeStopped(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
 		c.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, 20*time.Second) }
@@ -134,7 +134,7 @@ func (c *cluster) runOf(id claybot.MessageID) claybot.Run {
 	return *rec.Run
 }
 
-// A destination that another node sends to is left to it, and what this one has
+// A TestDestinationOfAnotherNode that another node sends to is left to it, and what this one has
 // for it comes after, in order.
 func TestDestinationOfAnotherNode(t *testing.T) {
 	nodesInBubble(t, 2, nil, func(c *cluster) {
@@ -171,7 +171,7 @@ func TestDestinationOfAnotherNode(t *testing.T) {
 	})
 }
 
-// A process that was stopped between the record of an attempt and the send does
+// A TestFrozenBeforeASend that was stopped between the record of an attempt and the send does
 // not send: by its clock it is a node no more. Another one does, once.
 func TestFrozenBeforeASend(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
@@ -199,7 +199,7 @@ func TestFrozenBeforeASend(t *testing.T) {
 	})
 }
 
-// A send whose end could not be recorded, because the store was away for longer
+// A TestStoreAwayDuringASend whose end could not be recorded, because the store was away for longer
 // than a beat lasts, is not made again: the process that made it knows how it
 // ended, also under its next id.
 func TestStoreAwayDuringASend(t *testing.T) {
@@ -221,7 +221,7 @@ func TestStoreAwayDuringASend(t *testing.T) {
 				}
 				m.say("ann", "hello")
 				after(time.Minute)
-				if ready, why := m.system.Ready(); ready || why == "" {
+				if ready, why := m.system.Overview.Ready(); ready || why == "" {
 					t.Error("ready without a store")
 				}
 				m.way.cut(false)
@@ -238,7 +238,7 @@ func TestStoreAwayDuringASend(t *testing.T) {
 				if m.members.Node() == before {
 					t.Error("the id came back")
 				}
-				if ready, why := m.system.Ready(); !ready {
+				if ready, why := m.system.Overview.Ready(); !ready {
 					t.Error(why)
 				}
 			})
@@ -246,7 +246,7 @@ func TestStoreAwayDuringASend(t *testing.T) {
 	}
 }
 
-// A node without the connector, or with one that fails, leaves its destinations
+// A TestConnectorElsewhere without the connector, or with one that fails, leaves its destinations
 // to others.
 func TestConnectorElsewhere(t *testing.T) {
 	prepare := func(c *cluster) {
@@ -340,7 +340,7 @@ func TestOneNodePolls(t *testing.T) {
 			if h.State != connectors.StateStandby || !h.Settled() || !h.Well() || h.Err != "node node1 has the connection; this one takes over when it ends" {
 				t.Errorf("%s: %+v", m.name, h)
 			}
-			if ready, why := m.system.Ready(); !ready {
+			if ready, why := m.system.Overview.Ready(); !ready {
 				t.Error(why)
 			}
 		}
@@ -433,7 +433,7 @@ func TestHintsAreHeard(t *testing.T) {
 	})
 }
 
-// A node that cannot send says so, and one that can does it at once.
+// A TestHandedOn that cannot send says so, and one that can does it at once.
 func TestHandedOn(t *testing.T) {
 	prepare := func(c *cluster) {
 		c.hints = true

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -167,12 +169,16 @@ func (f *faults) forget() {
 	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return time.Since(x.tried) > forgotten })
 }
 
-// count is how many agents are at fault.
-func (f *faults) count() int {
+// list is all agents at fault.
+func (f *faults) list() []overview.AgentFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
-	return len(f.of)
+	all := make([]overview.AgentFault, 0, len(f.of))
+	for key, x := range f.of {
+		all = append(all, overview.AgentFault{Key: key, ID: x.agent, Since: claybot.At(x.since), Cause: x.cause})
+	}
+	return all
 }
 
 // faulted notes a fault that a worker met with the agent of a box, notifies the

@@ -130,7 +130,7 @@ func (r *rig) posts(d claybot.Descriptor, m claybot.AgentMessage) bool {
 func (r *rig) ends(engine string, asked func(storage.OpenQuestion)) bool {
 	r.Helper()
 	for range 1000 {
-		all, err := r.system.RunPage(r.Context(), storage.RunQuery{Agent: r.agent(ann)})
+		all, err := r.system.Overview.RunPage(r.Context(), storage.RunQuery{Agent: r.agent(ann)})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func (r *rig) graphEnd(effects map[string]int) graphEnd {
 	return e
 }
 
-// The process dies after every step in turn around a plan and its undo: people
+// The TestCrashAroundAPlan dies after every step in turn around a plan and its undo: people
 // read the same, each question is asked once, and each effect happens once.
 func TestCrashAroundAPlan(t *testing.T) {
 	play := func(t *testing.T, k int) (end graphEnd, steps int) {
@@ -347,7 +347,7 @@ func shop() *scripted.App {
 	}}
 }
 
-// The same around a walk through an application: what it finds is the same, and
+// The TestCrashAroundAWalk around a walk through an application: what it finds is the same, and
 // the form is sent once.
 func TestCrashAroundAWalk(t *testing.T) {
 	play := func(t *testing.T, k int) (end graphEnd, result string, steps int) {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -145,25 +147,15 @@ func (s *AgentSystem) startOneByOne(ctx context.Context, names []string) {
 	s.ramp.record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
 }
 
-// StartStatus says how claybot comes back after it died.
-type StartStatus struct {
-	// Unclean counts the starts in a row that followed a process that died.
-	Unclean int `json:"uncleanStarts"`
-	// AtOnce is how many runs are let in at once that may be the cause, and Waiting how
-	// many agents wait for that.
-	AtOnce  int `json:"atOnce"`
-	Waiting int `json:"waiting"`
-}
-
 // comingBack is nil after an orderly end, and once the process has lived long enough.
-func (s *AgentSystem) comingBack() *StartStatus {
+func (s *AgentSystem) comingBack() *overview.StartStatus {
 	r := s.ramp
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.active {
 		return nil
 	}
-	return &StartStatus{Unclean: r.unclean, AtOnce: int(r.window), Waiting: len(r.waiting)}
+	return &overview.StartStatus{Unclean: r.unclean, AtOnce: int(r.window), Waiting: len(r.waiting)}
 }
 
 // crashes are the unclean starts in a row, and how many runs were interrupted.
@@ -171,11 +163,4 @@ func (r *ramp) crashes() (unclean, running int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unclean, r.running
-}
-
-// LimitStatus is what bounds the work of this member at once.
-type LimitStatus struct {
-	MaxRuns int   `json:"maxRuns"`
-	Memory  int64 `json:"memory,omitempty"` // bytes that the process may have; 0: no limit is known
-	Files   int64 `json:"files,omitempty"`  // descriptors, the same
 }

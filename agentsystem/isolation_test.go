@@ -293,7 +293,7 @@ func usualLatency(t *testing.T) (slowest time.Duration) {
 	return slowest
 }
 
-// An error of any call for one agent, of its own class or of the class of a member, or
+// An TestFaultOfOneAgent of any call for one agent, of its own class or of the class of a member, or
 // a call of the intake that does not return, affects no other agent: no post fails, so no source keeps anything back, and the
 // answers of others take as long as without it. What the person has written comes in
 // order when it is over, after one notice, and costs no run a try (R1, R4).
@@ -348,7 +348,7 @@ func (r *rig) faultOfCarol(f *agentFault, usual time.Duration) {
 	time.Sleep(time.Until(began.Add(faultFor)))
 	synctest.Wait()
 	held := !slices.Contains(r.chat.seen(carol.ChannelID), "re: b4")
-	if ready, why := r.system.Ready(); !ready {
+	if ready, why := r.system.Overview.Ready(); !ready {
 		r.Errorf("not ready because of one agent: %s", why)
 	}
 	if storage.ClassOf(f.err) == storage.ClassMember && f.call != "SaveState" && r.status().Unwell == "" { // a state that is not saved waits
@@ -388,10 +388,10 @@ func (r *rig) checkCarol(f *agentFault, held bool) {
 	if r.receipt("c").Skipped != "command" {
 		r.Errorf("the command: %+v", r.receipt("c"))
 	}
-	if st, err := r.system.Status(r.Context()); err != nil || st.Faulty != 0 || st.Parked != nil || st.Unwell != "" {
+	if st, err := r.system.Overview.Status(r.Context()); err != nil || st.Faulty != 0 || st.Parked != nil || st.Unwell != "" {
 		r.Errorf("status afterwards: %d agents, parked %+v, unwell %q, %v", st.Faulty, st.Parked, st.Unwell, err)
 	}
-	if ready, why := r.system.Ready(); !ready {
+	if ready, why := r.system.Overview.Ready(); !ready {
 		r.Errorf("not ready afterwards: %s", why)
 	}
 }

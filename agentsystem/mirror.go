@@ -318,7 +318,7 @@ func (s *AgentSystem) tellOther(w *window, e claybot.Event) {
 	if !ok || e.Type != claybot.EventRunStarted && e.Type != claybot.EventMessagesInjected {
 		return
 	}
-	for _, id := range of[runs.MessagesTaken](e).Messages {
+	for _, id := range runs.DataOf[runs.MessagesTaken](e).Messages {
 		r, err := s.Inbox.Receipt(w.ctx, id)
 		if err == nil && r.Message.Type == claybot.MessageUser {
 			a.Accepted(w.who, r.Message)

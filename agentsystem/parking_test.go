@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
@@ -40,16 +42,16 @@ func (r *rig) answersIn(channel string) (all []string) {
 	return all
 }
 
-func (r *rig) status() agentsystem.Status {
+func (r *rig) status() overview.Status {
 	r.Helper()
-	st, err := r.system.Status(r.Context())
+	st, err := r.system.Overview.Status(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
 	return st
 }
 
-// A fault of real files reaches one agent alone. A directory in the place of a file
+// A TestRealFaultsOfOneAgent of real files reaches one agent alone. A directory in the place of a file
 // stands for one that a restore has left unreadable, which root could read. Others are answered at once, the daemon is ready and says in
 // its status what waits and why (R1).
 func TestRealFaultsOfOneAgent(t *testing.T) {
@@ -77,15 +79,15 @@ func TestRealFaultsOfOneAgent(t *testing.T) {
 						r.Fatalf("after %d messages of another person: %q", i+1, got)
 					}
 				}
-				if ready, why := r.system.Ready(); !ready {
+				if ready, why := r.system.Overview.Ready(); !ready {
 					r.Errorf("not ready: %s", why)
 				}
 				st := r.status()
 				if st.Faulty != 1 || parks != (st.Parked != nil) || parks && (st.Parked.Messages != 10 || st.Parked.Agents != 1) {
 					r.Errorf("status: %+v, %d agents", st.Parked, st.Faulty)
 				}
-				stories, err := r.system.Why(r.Context(), "b3")
-				told := err == nil && slices.ContainsFunc(stories[0].Steps, func(s agentsystem.Step) bool { return s.What == "parked" })
+				stories, err := r.system.Overview.Why(r.Context(), "b3")
+				told := err == nil && slices.ContainsFunc(stories[0].Steps, func(s overview.Step) bool { return s.What == "parked" })
 				if err != nil || told != parks || parks && stories[0].Ahead != 3 {
 					r.Errorf("why: %+v, %v", stories, err)
 				}
@@ -108,7 +110,7 @@ func TestRealFaultsOfOneAgent(t *testing.T) {
 	}
 }
 
-// A row that the index refuses parks the message of that agent alone.
+// A TestConstraintParksOneAgent that the index refuses parks the message of that agent alone.
 func TestConstraintParksOneAgent(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -153,7 +155,7 @@ func (c constrained) AgentFor(ctx context.Context, d claybot.Descriptor) (claybo
 	return c.Agents.AgentFor(ctx, d)
 }
 
-// A fault while the notice itself is stored delays the notice, and makes no second one.
+// A TestNoticeMeetsAFault while the notice itself is stored delays the notice, and makes no second one.
 func TestNoticeMeetsAFault(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -239,7 +241,7 @@ func (s smallParking) Park(ctx context.Context, p storage.Parked, r storage.Park
 	return s.Parking.Park(ctx, p, r)
 }
 
-// A full table is an alarm and no loss: the source keeps what does not fit. A full
+// A TestFullParking table is an alarm and no loss: the source keeps what does not fit. A full
 // share of one agent is told to its person and holds up nobody.
 func TestFullParking(t *testing.T) {
 	t.Parallel()
@@ -267,14 +269,14 @@ func TestFullParking(t *testing.T) {
 			r.Errorf("people see %q", got)
 		}
 		r.say("a0", "a1")
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			r.Errorf("not ready: %s", why)
 		}
 		err := r.system.Post(r.Context(), ann, msg("a2", "a2"))
 		if !errors.Is(err, storage.ErrParkingFull) || storage.ClassOf(err) != storage.ClassStore {
 			r.Errorf("the table is full: %v", err)
 		}
-		if ready, why := r.system.Ready(); ready || !strings.Contains(why, "parking table") {
+		if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, "parking table") {
 			r.Errorf("ready with a full table: %v, %q", ready, why)
 		}
 		faulty.Store(false)
@@ -290,7 +292,7 @@ func TestFullParking(t *testing.T) {
 		if got := slices.Concat(r.answersIn("dm-ann"), r.answersIn("dm-carol")); !slices.Equal(got, []string{"re: a0", "re: a1", "re: a2", "re: c0", "re: c1", "re: c2"}) {
 			r.Errorf("people see %q", r.chat.seen())
 		}
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			r.Errorf("not ready afterwards: %s", why)
 		}
 	})
@@ -309,7 +311,7 @@ func (g gone) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent
 	return g.Agents.AgentFor(ctx, d)
 }
 
-// A member without descriptors costs no run a try and gives up nothing: it takes less,
+// A TestUnwellMember without descriptors costs no run a try and gives up nothing: it takes less,
 // is not ready and says why, and all is answered when it is over (R4).
 func TestUnwellMember(t *testing.T) {
 	t.Parallel()
@@ -332,7 +334,7 @@ func TestUnwellMember(t *testing.T) {
 					r.post(claybot.User("chat", "dm-"+user, user), msg(user, user))
 				}
 				after(6 * time.Second)
-				if ready, why := r.system.Ready(); ready || r.status().Unwell != why {
+				if ready, why := r.system.Overview.Ready(); ready || r.status().Unwell != why {
 					r.Errorf("ready while it is unwell: %v, %q, status %q", ready, why, r.status().Unwell)
 				}
 				first, last := files.rates()
@@ -351,7 +353,7 @@ func TestUnwellMember(t *testing.T) {
 						r.Errorf("%s: %+v", user, run)
 					}
 				}
-				if ready, why := r.system.Ready(); !ready || r.status().Unwell != "" {
+				if ready, why := r.system.Overview.Ready(); !ready || r.status().Unwell != "" {
 					r.Errorf("not ready afterwards: %s", why)
 				}
 			})
@@ -404,7 +406,7 @@ func (u *unwellFiles) OpenHistory(ctx context.Context, l storage.Lease) (storage
 	return u.Agents.OpenHistory(ctx, l)
 }
 
-// An agent at fault waits without a slot: where one run at a time is allowed, others
+// An TestFaultLeavesItsSlot at fault waits without a slot: where one run at a time is allowed, others
 // run meanwhile.
 func TestFaultLeavesItsSlot(t *testing.T) {
 	t.Parallel()
@@ -439,7 +441,7 @@ func TestFaultLeavesItsSlot(t *testing.T) {
 	}
 }
 
-// A caller who waits for its message is refused while the agent cannot be used, so it
+// A TestCallersAreRefused who waits for its message is refused while the agent cannot be used, so it
 // keeps the message; what is parked goes before it afterwards.
 func TestCallersAreRefused(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func (p *pass) endNodes() {
 }
 
 // nodeOf names a node's turn within its run.
-func nodeOf(e claybot.Event) runs.NodeStarted { return of[runs.NodeStarted](e) }
+func nodeOf(e claybot.Event) runs.NodeStarted { return runs.DataOf[runs.NodeStarted](e) }
 
 // add puts events behind those that wait to be committed.
 func (p *pass) add(ev ...claybot.Event) {
@@ -61,7 +61,7 @@ func (p *pass) firstStart(e claybot.Event) bool {
 	if p.helpers == nil {
 		p.helpers = make(map[claybot.AgentID]bool)
 	}
-	id := of[runs.SubagentStarted](e).Agent
+	id := runs.DataOf[runs.SubagentStarted](e).Agent
 	first := !p.helpers[id]
 	p.helpers[id] = true
 	return first

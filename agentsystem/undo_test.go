@@ -59,7 +59,7 @@ func hesitant(ctx context.Context, t *runs.Turn, yield func(claybot.Record, erro
 	yield(claybot.Record{Type: claybot.RecordAssistant, Step: 1, Text: "taken back"}, nil)
 }
 
-// An undo that was stopped before it began anything can be asked for again; one
+// An TestUndoAgain that was stopped before it began anything can be asked for again; one
 // that has begun cannot, and never runs twice.
 func TestUndoAgain(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestUndoAgain(t *testing.T) {
 			t.Error("a second time, by an operator")
 		}
 		by, err := r.system.UndoneBy(r.Context(), id)
-		if run, again := r.system.RunByID(r.Context(), by); err != nil || again != nil || run.UndoOf != id || run.State != claybot.RunSucceeded {
+		if run, again := r.system.Overview.RunByID(r.Context(), by); err != nil || again != nil || run.UndoOf != id || run.State != claybot.RunSucceeded {
 			t.Errorf("undone by %+v, %v, %v", run, err, again)
 		}
 		r.checkEvents(ann)
@@ -134,7 +134,7 @@ func TestEffectsOfARunThatIsCut(t *testing.T) {
 	}
 }
 
-// A run keeps the engine that it began with, whatever is configured meanwhile.
+// A TestEngineStays keeps the engine that it began with, whatever is configured meanwhile.
 func TestEngineStays(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -166,7 +166,7 @@ func TestEngineStays(t *testing.T) {
 	})
 }
 
-// A yes counts for an approval that the person could read, and for nothing else.
+// A TestUnreadApproval counts for an approval that the person could read, and for nothing else.
 func TestUnreadApproval(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -172,6 +173,36 @@ func (m *Membership) NameOf(id string) string {
 		}
 	}
 	return id
+}
+
+// Nodes lists all members of the last day, those that are gone included, the newest
+// first. A process that has the store for itself is the only one.
+func (m *Membership) Nodes(ctx context.Context) ([]storage.Node, error) {
+	if m.alone != nil {
+		return m.Alive(), nil
+	}
+	return m.cfg.Store.Nodes(ctx)
+}
+
+// HeldBy is the name of the member that works on an agent; here says that this process
+// believes to be. It is empty for none, where the store cannot tell, and in a process
+// that has the store for itself: there is no other to tell it from.
+func (m *Membership) HeldBy(ctx context.Context, id claybot.AgentID, here bool) (string, error) {
+	if m.alone != nil {
+		return "", nil
+	}
+	if here && m.Trusted() == nil {
+		return m.Name(), nil
+	}
+	holders, ok := m.cfg.Store.(storage.Holders)
+	if !ok {
+		return "", nil
+	}
+	node, err := holders.HeldBy(ctx, id)
+	if err != nil {
+		return "", fmt.Errorf("holder of agent %s: %w", id, err)
+	}
+	return m.NameOf(node), nil
 }
 
 // runOut reports whether the beat of another node has ended by our clock.

@@ -157,3 +157,10 @@ func Preview(text string) string {
 	}
 	return text[:end] + mark
 }
+
+// DataOf reads the data of an event. What cannot be read stays empty.
+func DataOf[T any](e claybot.Event) T {
+	var d T
+	_ = json.Unmarshal(e.Data, &d)
+	return d
+}

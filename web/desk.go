@@ -5,6 +5,8 @@ import (
 	"io"
 	"iter"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot/questions"
@@ -28,7 +30,7 @@ type Desk interface {
 	Files
 
 	// Status tells how everything is doing.
-	Status(ctx context.Context) (agentsystem.Status, error)
+	Status(ctx context.Context) (overview.Status, error)
 	// Nodes lists who shares the store: all nodes of the last day, the newest
 	// first.
 	Nodes(ctx context.Context) ([]storage.Node, error)
@@ -38,7 +40,7 @@ type Desk interface {
 	// Why tells what became of the messages that ref names, oldest first:
 	// a platform's link to a message, the id of a message, a run or an outgoing
 	// message.
-	Why(ctx context.Context, ref string) ([]agentsystem.Story, error)
+	Why(ctx context.Context, ref string) ([]overview.Story, error)
 }
 
 // A Gatekeeper decides who may speak.
@@ -80,13 +82,13 @@ type Crew interface {
 	ResetAgent(ctx context.Context, id claybot.AgentID) error
 	// DeleteAgent takes an agent away; its files move to the quarantine.
 	DeleteAgent(ctx context.Context, id claybot.AgentID) error
-	Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error)
+	Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error)
 	// Drop takes waiting messages out of an inbox, all when none is named, and
 	// returns those it took.
 	Drop(ctx context.Context, id claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error)
 	// ParkedAgents lists up to limit agents that cannot be used: those with parked
 	// messages first, in the order of their oldest ones.
-	ParkedAgents(ctx context.Context, limit int) ([]agentsystem.ParkedAgent, error)
+	ParkedAgents(ctx context.Context, limit int) ([]overview.ParkedAgent, error)
 	// DropParked drops the parked messages of the agent with a name of that list, and
 	// returns them.
 	DropParked(ctx context.Context, agent string) ([]claybot.MessageID, error)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
@@ -20,6 +22,7 @@ import (
 // An operator is the system as the web server sees it.
 type operator struct {
 	*agentsystem.AgentSystem
+	*overview.Overview
 	*people.Directory
 	*profiles.Profiles
 	*questions.Questions
@@ -32,7 +35,7 @@ var _ web.Desk = operator{}
 
 // Run loads a run.
 func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return o.RunByID(ctx, id)
+	return o.Overview.RunByID(ctx, id)
 }
 
 // UndoRun takes back what a run did.
@@ -72,8 +75,8 @@ func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
 }
 
 // Inbox shows what waits for an agent.
-func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return o.InboxOf(ctx, id)
+func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error) {
+	return o.Overview.InboxOf(ctx, id)
 }
 
 // Allow lets somebody in whom the list of access would take as well.

@@ -6,8 +6,9 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -29,7 +30,7 @@ type (
 // Run lists agents with parked messages.
 func (c parkedListCmd) Run(e *env) error {
 	var out struct {
-		Parked []agentsystem.ParkedAgent `json:"parked"`
+		Parked []overview.ParkedAgent `json:"parked"`
 	}
 	if err := e.ask("GET", "/parked?limit="+strconv.Itoa(c.Limit), nil, &out); err != nil {
 		return err

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 )
 
 type whyCmd struct {
@@ -19,12 +20,12 @@ type whyCmd struct {
 func (c whyCmd) Run(e *env) error {
 	var out struct {
 		Receipts []struct {
-			Message claybot.MessageID   `json:"messageId"`
-			Agent   claybot.AgentID     `json:"agentId"`
-			Text    string              `json:"text"`
-			Steps   []agentsystem.Step  `json:"steps"`
-			Silence string              `json:"silence,omitempty"`
-			Verdict agentsystem.Verdict `json:"verdict"`
+			Message claybot.MessageID `json:"messageId"`
+			Agent   claybot.AgentID   `json:"agentId"`
+			Text    string            `json:"text"`
+			Steps   []overview.Step   `json:"steps"`
+			Silence string            `json:"silence,omitempty"`
+			Verdict overview.Verdict  `json:"verdict"`
 		} `json:"receipts"`
 	}
 	var raw any

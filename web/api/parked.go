@@ -3,13 +3,14 @@ package api
 import (
 	"net/http"
 
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/web"
 )
 
 // A parkedList is the agents that cannot be used, with what is parked for them.
 type parkedList struct {
-	Parked []agentsystem.ParkedAgent `json:"parked"`
+	Parked []overview.ParkedAgent `json:"parked"`
 }
 
 func (a *api) parkedOperations() []operation {

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -50,9 +51,9 @@ type receiptView struct {
 	Ahead   int                 `json:"ahead,omitempty" doc:"How many messages wait before it."`
 	Run     *runView            `json:"run,omitempty"`
 	Replies []outgoingView      `json:"replies"`
-	Steps   []agentsystem.Step  `json:"steps" doc:"What happened, the oldest first, in words."`
+	Steps   []overview.Step     `json:"steps" doc:"What happened, the oldest first, in words."`
 	Silence string              `json:"silence,omitempty" doc:"Why there is no reply."`
-	Verdict agentsystem.Verdict `json:"verdict" doc:"What became of it: an outcome for programs, and a text for people."`
+	Verdict overview.Verdict    `json:"verdict" doc:"What became of it: an outcome for programs, and a text for people."`
 }
 
 func (a *api) reportOperations() []operation {
@@ -82,7 +83,7 @@ func (a *api) reportOperations() []operation {
 		},
 		{
 			id: "getStatus", method: http.MethodGet, path: "/status", tag: "about", scope: web.Read, summary: "How everything is doing.",
-			answers: []answer{{status: http.StatusOK, value: agentsystem.Status{}}}, serve: a.getStatus,
+			answers: []answer{{status: http.StatusOK, value: overview.Status{}}}, serve: a.getStatus,
 		},
 	}
 }
@@ -279,7 +280,7 @@ func (a *api) getReceipts(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, out)
 }
 
-func viewReceipt(s agentsystem.Story) receiptView {
+func viewReceipt(s overview.Story) receiptView {
 	m := s.Message
 	v := receiptView{
 		Message: m.ID, Type: m.Type, Kind: m.Kind, Agent: s.Agent, From: m.From, Text: shorten(typed(m), shortText), Stored: s.Stored,

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot/people"
@@ -80,6 +82,7 @@ type rig struct {
 // A desk is the system as the API sees it.
 type desk struct {
 	*agentsystem.AgentSystem
+	*overview.Overview
 	*people.Directory
 	*profiles.Profiles
 	*questions.Questions
@@ -87,13 +90,13 @@ type desk struct {
 }
 
 func newDesk(s *agentsystem.AgentSystem) desk {
-	return desk{s, s.People, s.Profiles, s.Questions, s.Subagents}
+	return desk{s, s.Overview, s.People, s.Profiles, s.Questions, s.Subagents}
 }
 
 var _ web.Desk = desk{}
 
 func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return d.RunByID(ctx, id)
+	return d.Overview.RunByID(ctx, id)
 }
 
 func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
@@ -111,8 +114,8 @@ func (d desk) ResetAgent(ctx context.Context, id claybot.AgentID) error { return
 
 func (d desk) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return d.Delete(ctx, id) }
 
-func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return d.InboxOf(ctx, id)
+func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error) {
+	return d.Overview.InboxOf(ctx, id)
 }
 
 func (d desk) Allow(ctx context.Context, connector, subject string) error {
@@ -210,7 +213,7 @@ func (r *rig) begin() {
 		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Marks: r.db, Receipts: r.db, Log: log, Place: r.system.People.Foreground})
 		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
 	}
-	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: api.Routes(cfg)})
+	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Overview.Ready, Routes: api.Routes(cfg)})
 	if err != nil {
 		r.Fatal(err)
 	}

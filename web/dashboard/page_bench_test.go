@@ -130,7 +130,7 @@ func newBenchRig(b *testing.B) *benchRig {
 	tasks := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Ledger: r.db, Marks: r.db, Index: r.db})
 	d := newDesk(r.system)
 	r.srv = must(web.New(web.Config{
-		Addr: "127.0.0.1:0", Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(slog.Default()))), Ready: r.system.Ready,
+		Addr: "127.0.0.1:0", Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(slog.Default()))), Ready: r.system.Overview.Ready,
 		Routes: append(api.Routes(api.Config{Desk: d, Usage: r.db}), dashboard.Routes(dashboard.Config{Desk: d, Usage: r.db, Tasks: tasks, Version: "bench"})...),
 	}))(b)
 	var wg sync.WaitGroup

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot/people"
@@ -103,6 +105,7 @@ func startRig(t *testing.T) *rig {
 // A desk is the system as the pages see it.
 type desk struct {
 	*agentsystem.AgentSystem
+	*overview.Overview
 	*people.Directory
 	*profiles.Profiles
 	*questions.Questions
@@ -110,13 +113,13 @@ type desk struct {
 }
 
 func newDesk(s *agentsystem.AgentSystem) desk {
-	return desk{s, s.People, s.Profiles, s.Questions, s.Subagents}
+	return desk{s, s.Overview, s.People, s.Profiles, s.Questions, s.Subagents}
 }
 
 var _ web.Desk = desk{}
 
 func (d desk) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return d.RunByID(ctx, id)
+	return d.Overview.RunByID(ctx, id)
 }
 
 func (d desk) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) { return d.Stop(ctx, id) }
@@ -125,8 +128,8 @@ func (d desk) ResetAgent(ctx context.Context, id claybot.AgentID) error { return
 
 func (d desk) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return d.Delete(ctx, id) }
 
-func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return d.InboxOf(ctx, id)
+func (d desk) Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error) {
+	return d.Overview.InboxOf(ctx, id)
 }
 
 func (d desk) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
@@ -183,7 +186,7 @@ func (r *rig) start() {
 	}
 	r.chat = webchat.New(webchat.Config{HTML: true, Log: log})
 	r.srv, err = web.New(web.Config{
-		Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: r.routes(log),
+		Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Overview.Ready, Routes: r.routes(log),
 		Announce: func(links []string) { r.links <- links[0] },
 	})
 	if err != nil {
@@ -215,7 +218,7 @@ func (r *rig) routes(log *slog.Logger) []web.Route {
 	if r.desk != nil {
 		d = r.desk(d)
 	}
-	chat := r.chat.Handler(r.system, web.User)
+	chat := r.chat.Handler(newDesk(r.system), web.User)
 	all := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
@@ -254,7 +257,7 @@ func (r *rig) run(ctx context.Context) {
 	case <-time.After(time.Minute):
 		r.Fatal("the server did not come up")
 	}
-	r.eventually("the system is ready", func() bool { ok, _ := r.system.Ready(); return ok })
+	r.eventually("the system is ready", func() bool { ok, _ := r.system.Overview.Ready(); return ok })
 }
 
 // eventually waits until something holds. Its limit is for a broken test, not

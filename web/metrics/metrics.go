@@ -24,6 +24,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/web"
@@ -32,7 +34,7 @@ import (
 // A Config says what is shown and where it comes from.
 type Config struct {
 	// Status tells what is counted elsewhere. It is asked with each scrape.
-	Status func(context.Context) (agentsystem.Status, error)
+	Status func(context.Context) (overview.Status, error)
 	// Events yields the events of a run after a seq. It is needed for traces,
 	// and asked once a run has ended.
 	Events func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
@@ -108,7 +110,7 @@ func (m *Metrics) Routes() []web.Route {
 		routes = append(routes, web.Route{Pattern: "GET /metrics", Scope: web.Read, Handler: while(m.cfg.Serve, http.HandlerFunc(m.serve))})
 	}
 	if m.cfg.Pprof != nil {
-		for _, r := range profiles() {
+		for _, r := range pprofRoutes() {
 			r.Handler = while(m.cfg.Pprof, r.Handler)
 			routes = append(routes, r)
 		}

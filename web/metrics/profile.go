@@ -7,9 +7,9 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// profiles are the routes of net/http/pprof, for admins: a profile shows what is
+// pprofRoutes are the routes of net/http/pprof, for admins: a profile shows what is
 // in memory. They work with go tool pprof.
-func profiles() []web.Route {
+func pprofRoutes() []web.Route {
 	var routes []web.Route
 	for path, h := range map[string]http.HandlerFunc{
 		"":        pprof.Index, // and all profiles with a name of their own

@@ -1,14 +1,14 @@
-package agentsystem
+package overview
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot/people"
@@ -23,17 +23,45 @@ import (
 // maxStoryEvents is the most events that a story is told from: the newest.
 const maxStoryEvents = 2000
 
+// A Story is what became of one message, for whoever asks why.
+type Story struct {
+	storage.Receipt
+	// Events are those of the run that took the message.
+	Events []claybot.Event
+	// Steps is the same as a list to read, oldest first.
+	Steps []Step
+	// Silence is why there is no reply, in words; empty when there is one, or
+	// when it is still to come.
+	Silence string
+	// Fault is why the agent of an open message cannot be used at present; empty when
+	// it can, as far as this member knows.
+	Fault string
+	zone  *time.Location // of the people who read it; nil: UTC
+}
+
+// Verdict is what became of the message.
+func (t Story) Verdict() Verdict { return verdictOf(t.Receipt, t.Fault != "", t.zone) }
+
+// A Step is one thing that happened to a message.
+type Step struct {
+	At   claybot.Time  `json:"at"`
+	What string        `json:"what"` // received, stored, waiting, run, model, tool, question, answer, reply, sent, failed, skipped …
+	Text string        `json:"text"` // in words
+	Run  claybot.RunID `json:"run,omitempty"`
+	MS   int64         `json:"ms,omitempty"`
+}
+
 // Why tells what became of the messages that ref names, oldest first: a
 // platform's link to a message, the id of a message, a run or an outgoing
 // message. storage.ErrNotFound when it names none.
-func (s *AgentSystem) Why(ctx context.Context, ref string) ([]Story, error) {
-	ids, err := s.named(ctx, strings.TrimSpace(ref))
+func (o *Overview) Why(ctx context.Context, ref string) ([]Story, error) {
+	ids, err := o.named(ctx, strings.TrimSpace(ref))
 	if err != nil {
 		return nil, err
 	}
 	var stories []Story
 	for _, id := range ids {
-		story, err := s.story(ctx, id)
+		story, err := o.story(ctx, id)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue // removed meanwhile
 		}
@@ -49,21 +77,19 @@ func (s *AgentSystem) Why(ctx context.Context, ref string) ([]Story, error) {
 }
 
 // named finds the messages that a ref names, as it stands or as a link.
-func (s *AgentSystem) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
+func (o *Overview) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	if ref == "" {
 		return nil, nil
 	}
 	refs := []string{ref}
-	s.mu.Lock()
-	for _, c := range s.connectors {
+	for _, c := range o.Connectors.All() {
 		if l, ok := c.(connectors.Linker); ok {
 			refs = append(refs, l.Refs(ref)...)
 		}
 	}
-	s.mu.Unlock()
 	var ids []claybot.MessageID
 	for _, r := range refs {
-		found, err := s.Inbox.FindMessages(ctx, r)
+		found, err := o.Inbox.FindMessages(ctx, r)
 		if err != nil {
 			return nil, fmt.Errorf("find message: %w", err)
 		}
@@ -76,18 +102,20 @@ func (s *AgentSystem) named(ctx context.Context, ref string) ([]claybot.MessageI
 	return ids, nil
 }
 
-func (s *AgentSystem) story(ctx context.Context, id claybot.MessageID) (Story, error) {
-	r, err := s.Inbox.Receipt(ctx, id)
+func (o *Overview) story(ctx context.Context, id claybot.MessageID) (Story, error) {
+	r, err := o.Inbox.Receipt(ctx, id)
 	if err != nil {
 		return Story{}, err
 	}
-	t := Story{Receipt: r, zone: s.zone()}
-	if x, ok := s.faults.ofAgent(r.Agent); ok && stillOpen(r) {
-		t.Fault = x.cause
+	t := Story{Receipt: r, zone: o.Zone()}
+	faults := o.Health.Faults()
+	i := slices.IndexFunc(faults, func(x AgentFault) bool { return x.ID == r.Agent })
+	if i >= 0 && stillOpen(r) {
+		t.Fault = faults[i].Cause
 	}
 	if r.Run != nil {
 		after := max(0, r.Run.LastSeq-maxStoryEvents)
-		for e, err := range s.Runs.Events(ctx, r.Run.ID, after) {
+		for e, err := range o.Runs.Events(ctx, r.Run.ID, after) {
 			if err != nil {
 				return Story{}, fmt.Errorf("read the events of run %s: %w", r.Run.ID, err)
 			}
@@ -96,7 +124,7 @@ func (s *AgentSystem) story(ctx context.Context, id claybot.MessageID) (Story, e
 	}
 	t.tell()
 	if t.open() {
-		node, err := s.WorksOn(ctx, t.Agent)
+		node, err := o.WorksOn(ctx, t.Agent)
 		if err != nil {
 			return Story{}, err
 		}
@@ -246,14 +274,14 @@ func skippedWords(reason string) string {
 		"reset":                 "dropped: the conversation was reset before its turn came",
 		"empty":                 "it had no text",
 		"too_long":              "it was too long; the sender was told",
-		skippedFull:             "too many messages waited already; the sender was told",
+		inbox.SkippedFull:       "too many messages waited already; the sender was told",
 		"operator":              "dropped by an operator",
-		skippedStopped:          "canceled before its turn came",
+		inbox.SkippedStopped:    "canceled before its turn came",
 		"run_ended":             "the run it answers had ended",
 		"token_rejected":        "dropped, because a message sent together with it failed",
 		"agent_deleted":         "dropped, because its agent was deleted",
-		skippedDamaged:          "damaged while it was parked; the sender was asked to send it again",
-		skippedRevoked:          "dropped, because its sender may not write any more",
+		inbox.SkippedDamaged:    "damaged while it was parked; the sender was asked to send it again",
+		inbox.SkippedRevoked:    "dropped, because its sender may not write any more",
 		questions.SkippedAnswer: "the answer to a question; the run that asked went on with it",
 		questions.SkippedUnfit:  "it did not fit the question that the agent had asked; the sender was told",
 	}
@@ -272,7 +300,7 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 		return canceledWords(run.Cancel)
 	case run.State == claybot.RunCanceled:
 		return "the run was canceled"
-	case run.State == claybot.RunSucceeded && (isNoReply(run.Output) || run.Output == ""):
+	case run.State == claybot.RunSucceeded && (runs.IsNoReply(run.Output) || run.Output == ""):
 		return "the agent decided not to reply"
 	case run.State == claybot.RunSucceeded:
 		return "the answer is for the agent's history only; nothing is sent where it was asked"
@@ -305,45 +333,45 @@ func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int
 	case claybot.EventRunStarted:
 		return "run", "run " + string(e.Run) + " took it", 0
 	case claybot.EventRunResumed:
-		reason := of[runs.MessagesTaken](e).Reason
+		reason := runs.DataOf[runs.MessagesTaken](e).Reason
 		if reason == "restart" { // of the process, or of the run after a fault
 			reason = "it was interrupted"
 		}
 		return "run", "the run goes on: " + reason, 0
 	case claybot.EventMessagesInjected:
-		return "run", fmt.Sprintf("%d more messages joined the run", len(of[runs.MessagesTaken](e).Messages)), 0
+		return "run", fmt.Sprintf("%d more messages joined the run", len(runs.DataOf[runs.MessagesTaken](e).Messages)), 0
 	case claybot.EventAssistantMessage:
-		d := of[runs.AssistantMessage](e)
+		d := runs.DataOf[runs.AssistantMessage](e)
 		return "model", fmt.Sprintf("%s answered, with %d tool calls", orUnknown(d.Model), len(d.Calls)), d.MS
 	case claybot.EventToolCalled:
-		return "tool", of[runs.ToolStarted](e).Tool + " begins", 0
+		return "tool", runs.DataOf[runs.ToolStarted](e).Tool + " begins", 0
 	case claybot.EventToolSucceeded:
-		d := of[runs.ToolEnded](e)
+		d := runs.DataOf[runs.ToolEnded](e)
 		return "tool", d.Tool + " succeeded", d.MS
 	case claybot.EventToolFailed:
-		d := of[runs.ToolEnded](e)
+		d := runs.DataOf[runs.ToolEnded](e)
 		return "tool", d.Tool + " failed: " + connectors.OneLine(d.Error, 200), d.MS
 	case claybot.EventToolWaiting:
-		d := of[runs.ToolWaiting](e)
+		d := runs.DataOf[runs.ToolWaiting](e)
 		return "tool", d.Tool + " waits: " + d.Reason, 0
 	case claybot.EventAwaitingInput:
-		d := of[runs.AwaitingInput](e)
+		d := runs.DataOf[runs.AwaitingInput](e)
 		return "waiting", "the run waits for " + texts.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{
 			Reason: d.Reason, Answers: d.Answers, Questions: d.Questions, Until: d.Expires,
 		}}, zone), 0
 	case claybot.EventAnswered:
-		return "answer", "a question was answered, via " + string(of[runs.Answered](e).Via), 0
+		return "answer", "a question was answered, via " + string(runs.DataOf[runs.Answered](e).Via), 0
 	case claybot.EventContextCompacted:
 		return "model", "older messages were folded into a summary", 0
 	case claybot.EventSubagentStarted:
-		return "tool", "started agent " + string(of[runs.SubagentStarted](e).Agent), 0
+		return "tool", "started agent " + string(runs.DataOf[runs.SubagentStarted](e).Agent), 0
 	case claybot.EventRunFinished:
 		return "end", "the run succeeded", 0
 	case claybot.EventRunFailed:
-		d := of[runs.RunFailed](e)
+		d := runs.DataOf[runs.RunFailed](e)
 		return "end", "the run failed (" + d.Code + "): " + connectors.OneLine(d.Error, 300), 0
 	case claybot.EventRunCanceled:
-		return "end", canceledWords(of[runs.RunCanceled](e).By), 0
+		return "end", canceledWords(runs.DataOf[runs.RunCanceled](e).By), 0
 	}
 	return "", "", 0
 }
@@ -355,9 +383,21 @@ func orUnknown(model string) string {
 	return model
 }
 
-// of reads the data of an event, as far as it can be read.
-func of[T any](e claybot.Event) T {
-	var d T
-	_ = json.Unmarshal(e.Data, &d) // what cannot be read stays empty
-	return d
+// where adds to a story which node works on the message now, or on what it waits for.
+func (t *Story) where(node string) {
+	switch {
+	case node == "":
+	case t.Run != nil:
+		t.Steps = append(t.Steps, Step{What: "node", Text: "node " + node + " works on it now", Run: t.Run.ID})
+	default:
+		t.Steps = append(t.Steps, Step{What: "node", Text: "node " + node + " has its agent now"})
+	}
+}
+
+// open reports whether some node may work on the message, or on its agent, now.
+func (t *Story) open() bool {
+	if t.Run != nil {
+		return !t.Run.State.Ended()
+	}
+	return t.Skipped == "" && t.Parked == ""
 }
