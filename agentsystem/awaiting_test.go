@@ -27,7 +27,7 @@ type waitingRun struct {
 
 const week = 7 * 24 * time.Hour
 
-// A TestThousandRunsWait runs wait, up to a week: none of them has a goroutine or a timer,
+// A thousand runs wait, up to a week: none of them has a goroutine or a timer,
 // each expires in its time, and a restart in the middle changes nothing.
 func TestThousandRunsWait(t *testing.T) {
 	n, span := 1000, week

@@ -19,7 +19,7 @@ func (uncounted) Figures(context.Context) (storage.Counts, error) {
 	return storage.Counts{}, errors.New("no figures")
 }
 
-// A TestFailedBeginSendsNothing that cannot begin sends nothing after Run has returned.
+// A system that cannot begin sends nothing after Run has returned.
 func TestFailedBeginSendsNothing(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -22,7 +22,7 @@ func (r *rig) newLimiter(limit int64, hard bool) *budgets.Limiter {
 	}})
 }
 
-// A TestWarningIsToldLater that nobody was there to hear is told as soon as somebody is, once.
+// A warning that nobody was there to hear is told as soon as somebody is, once.
 func TestWarningIsToldLater(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
@@ -49,7 +49,7 @@ func TestWarningIsToldLater(t *testing.T) {
 	})
 }
 
-// The TestOperatorsOwnBudget reads in the terminal about their own budget as theirs, without buttons
+// The operator reads in the terminal about their own budget as theirs, without buttons
 // that are not there, and the log does not say that they could not be asked.
 func TestOperatorsOwnBudget(t *testing.T) {
 	const notAsked = "approver has not written to claybot yet"
@@ -96,7 +96,7 @@ func (t *lockedText) Write(p []byte) (int, error) {
 	return t.Builder.Write(p)
 }
 
-// A TestLoweredLimit that the configuration changes is shown at once, and a question that names
+// A limit that the configuration changes is shown at once, and a question that names
 // the old one is asked anew, once.
 func TestLoweredLimit(t *testing.T) {
 	banking(t, talks(50), func(b *bank) {

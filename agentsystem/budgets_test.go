@@ -265,7 +265,7 @@ func TestLimitIsAskedOnce(t *testing.T) {
 	})
 }
 
-// A TestLimitIsRefused ends the run with one sentence, and is not asked again.
+// A no ends the run with one sentence, and is not asked again.
 func TestLimitIsRefused(t *testing.T) {
 	banking(t, talks(100), func(b *bank) {
 		b.rules = []budgets.Rule{{Per: budgets.PerAgent, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 100, Hard: true}}
@@ -293,7 +293,7 @@ func TestLimitIsRefused(t *testing.T) {
 	})
 }
 
-// A TestBudgetOfADay of a day begins anew at midnight.
+// A budget of a day begins anew at midnight.
 func TestBudgetOfADay(t *testing.T) {
 	banking(t, talks(2000), func(b *bank) {
 		b.rules = []budgets.Rule{{Per: budgets.PerAgent, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 3000, Hard: true}}
@@ -351,7 +351,7 @@ func TestCrashBooksTheMost(t *testing.T) {
 	})
 }
 
-// A TestNoPriceNoMoney without a price is refused where money is limited, with the next step,
+// A model without a price is refused where money is limited, with the next step,
 // and nobody is asked.
 func TestNoPriceNoMoney(t *testing.T) {
 	banking(t, talks(10), func(b *bank) {

@@ -238,7 +238,7 @@ func TestWhenBusy(t *testing.T) {
 	}
 }
 
-// A TestLiveChange of settings moves what waits, both ways, and loses nothing (IN-40,
+// A change of settings moves what waits, both ways, and loses nothing (IN-40,
 // IN-41).
 func TestLiveChange(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestLiveChange(t *testing.T) {
 	})
 }
 
-// The TestLiveChangeOfWhenBusy injection point of a run in flight obeys a change (IN-40).
+// The next injection point of a run in flight obeys a change (IN-40).
 func TestLiveChangeOfWhenBusy(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -326,7 +326,7 @@ func TestThreadsNeverMix(t *testing.T) {
 	}
 }
 
-// An TestInboxFull that is full says so once an hour and takes nothing (IN-05).
+// An inbox that is full says so once an hour and takes nothing (IN-05).
 func TestInboxFull(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

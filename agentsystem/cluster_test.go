@@ -48,7 +48,7 @@ func TestNodesShareTheWork(t *testing.T) {
 	})
 }
 
-// A TestNodeKilled that is killed loses nothing: another one goes on with its runs and its
+// A node that is killed loses nothing: another one goes on with its runs and its
 // sends within a lease and two seconds.
 func TestNodeKilled(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
@@ -78,7 +78,7 @@ func TestNodeKilled(t *testing.T) {
 	})
 }
 
-// A TestNodeStopped that ends in order gives up what it cannot finish soon, and the other
+// A node that ends in order gives up what it cannot finish soon, and the other
 // one goes on at once: neither waits for a lease nor for the long grace.
 func TestNodeStopped(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
@@ -112,7 +112,7 @@ func TestNodeStopped(t *testing.T) {
 	})
 }
 
-// The TestLastNodeStopped node gives its runs the whole grace.
+// The last node gives its runs the whole grace.
 func TestLastNodeStopped(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
 		c.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, 20*time.Second) }
@@ -134,7 +134,7 @@ func (c *cluster) runOf(id claybot.MessageID) claybot.Run {
 	return *rec.Run
 }
 
-// A TestDestinationOfAnotherNode that another node sends to is left to it, and what this one has
+// A destination that another node sends to is left to it, and what this one has
 // for it comes after, in order.
 func TestDestinationOfAnotherNode(t *testing.T) {
 	nodesInBubble(t, 2, nil, func(c *cluster) {
@@ -171,7 +171,7 @@ func TestDestinationOfAnotherNode(t *testing.T) {
 	})
 }
 
-// A TestFrozenBeforeASend that was stopped between the record of an attempt and the send does
+// A process that was stopped between the record of an attempt and the send does
 // not send: by its clock it is a node no more. Another one does, once.
 func TestFrozenBeforeASend(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *cluster) {
@@ -199,7 +199,7 @@ func TestFrozenBeforeASend(t *testing.T) {
 	})
 }
 
-// A TestStoreAwayDuringASend whose end could not be recorded, because the store was away for longer
+// A send whose end could not be recorded, because the store was away for longer
 // than a beat lasts, is not made again: the process that made it knows how it
 // ended, also under its next id.
 func TestStoreAwayDuringASend(t *testing.T) {
@@ -246,7 +246,7 @@ func TestStoreAwayDuringASend(t *testing.T) {
 	}
 }
 
-// A TestConnectorElsewhere without the connector, or with one that fails, leaves its destinations
+// A node without the connector, or with one that fails, leaves its destinations
 // to others.
 func TestConnectorElsewhere(t *testing.T) {
 	prepare := func(c *cluster) {
@@ -433,7 +433,7 @@ func TestHintsAreHeard(t *testing.T) {
 	})
 }
 
-// A TestHandedOn that cannot send says so, and one that can does it at once.
+// A node that cannot send says so, and one that can does it at once.
 func TestHandedOn(t *testing.T) {
 	prepare := func(c *cluster) {
 		c.hints = true

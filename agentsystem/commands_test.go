@@ -22,7 +22,7 @@ const (
 	nothing   = "Nothing is running."
 )
 
-// A TestReset keeps the agent and forgets the conversation; text after it is the
+// A reset keeps the agent and forgets the conversation; text after it is the
 // first message of the new one (CM-03, CM-06, CM-07).
 func TestReset(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// A TestResetDuringARun cancels the run in flight and drops what waits, debounced or not;
+// A reset cancels the run in flight and drops what waits, debounced or not;
 // what comes later runs in the new context. Nothing of the canceled run is said
 // or remembered (CM-04, CM-05).
 func TestResetDuringARun(t *testing.T) {
@@ -79,7 +79,7 @@ func TestResetDuringARun(t *testing.T) {
 	})
 }
 
-// An TestResetThrowsLateAnswersAway that comes out at the moment of the reset is thrown away: the model
+// An answer that comes out at the moment of the reset is thrown away: the model
 // here does not obey its context.
 func TestResetThrowsLateAnswersAway(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestTwoResets(t *testing.T) {
 	})
 }
 
-// A TestCrashDuringReset that dies on its way is finished later: one marker, one confirmation,
+// A reset that dies on its way is finished later: one marker, one confirmation,
 // and the text runs once.
 func TestCrashDuringReset(t *testing.T) {
 	steps := crashDuringReset(t, -1)
@@ -178,7 +178,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// A TestStopThenCrash that was confirmed holds over a crash: the run ends, silently.
+// A stop that was confirmed holds over a crash: the run ends, silently.
 func TestStopThenCrash(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -199,7 +199,7 @@ func TestStopThenCrash(t *testing.T) {
 	})
 }
 
-// A TestStopDuringATool that hangs is ended by /stop, too.
+// A tool that hangs is ended by /stop, too.
 func TestStopDuringATool(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -275,7 +275,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// A TestFailedRunSaysSo run says one sentence with its id.
+// A failed run says one sentence with its id.
 func TestFailedRunSaysSo(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -346,7 +346,7 @@ func TestRefusedMessages(t *testing.T) {
 	})
 }
 
-// A TestPartsInOrder answer is sent in parts, in order.
+// A long answer is sent in parts, in order.
 func TestPartsInOrder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

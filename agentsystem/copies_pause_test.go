@@ -26,7 +26,7 @@ func (r *rig) pauses(want ...time.Duration) {
 
 func resends(l *line) connectors.Connector { return resendingLine{l, true} }
 
-// The TestPausesGrow of a chat grow with each ambiguous send in a row, over all of its
+// The pauses of a chat grow with each ambiguous send in a row, over all of its
 // messages, and begin anew once a send succeeds.
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-// A TestPauseSurvivesTheProcess survives an orderly restart and a crash: the second send comes when it
+// A pause survives an orderly restart and a crash: the second send comes when it
 // would have come.
 func TestPauseSurvivesTheProcess(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
@@ -87,7 +87,7 @@ func TestPauseSurvivesTheProcess(t *testing.T) {
 	}
 }
 
-// A TestClockSetBackDuringAPause that was set back by an hour while a message waited, and while a send of
+// A clock that was set back by an hour while a message waited, and while a send of
 // unknown fate was looked up, makes neither wait longer.
 func TestClockSetBackDuringAPause(t *testing.T) {
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestClockSetBackDuringAPause(t *testing.T) {
 	})
 }
 
-// A TestFaultsOfTheNotice whose own send fails as a send is tried again; one whose fate is unknown
+// A notice whose own send fails as a send is tried again; one whose fate is unknown
 // is not, and nobody is told of it.
 func TestFaultsOfTheNotice(t *testing.T) {
 	for _, tt := range []struct {
@@ -158,7 +158,7 @@ func TestFaultsOfTheNotice(t *testing.T) {
 	}
 }
 
-// A TestLostQuestionIsToldOf that may be missing is told of, as its run waits for the answer.
+// A question that may be missing is told of, as its run waits for the answer.
 func TestLostQuestionIsToldOf(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -34,7 +34,7 @@ func TestPauseOfOthersSurvivesTheProcess(t *testing.T) {
 	}
 }
 
-// A TestPauseOutlivesTheQueue goes on when nothing is left to be sent.
+// A pause goes on when nothing is left to be sent.
 func TestPauseOutlivesTheQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

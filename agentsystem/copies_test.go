@@ -25,7 +25,7 @@ func (r *rig) copies() map[string]int {
 	return n
 }
 
-// A TestEveryResponseLost that takes every message and loses every response shows two copies
+// A platform that takes every message and loses every response shows two copies
 // of each and one notice (finding R2: it was ten and ten).
 func TestEveryResponseLost(t *testing.T) {
 	lines := map[string]func(*line) connectors.Connector{

@@ -167,7 +167,7 @@ var platforms = []struct {
 	{"sends again, marked", func(l *line) connectors.Connector { return resendingLine{l, true} }, brief, 0, 7, 1},
 }
 
-// The TestCrashAtEveryStep dies after every step that reaches the disk or the platform, one
+// The process dies after every step that reaches the disk or the platform, one
 // after another. Each time the next one brings the conversation to the same
 // end.
 func TestCrashAtEveryStep(t *testing.T) {

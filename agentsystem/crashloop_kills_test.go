@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot/llm"
 )
 
-// A TestKillsWithoutEnd that kills every process after some seconds, for as long as it likes, keeps
+// A machine that kills every process after some seconds, for as long as it likes, keeps
 // neither people out nor a run from being tried.
 func TestKillsWithoutEnd(t *testing.T) {
 	for _, pace := range []time.Duration{3 * time.Second, 12 * time.Second, 40 * time.Second} {

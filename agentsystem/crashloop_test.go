@@ -110,7 +110,7 @@ func TestPoisonAmongInnocents(t *testing.T) {
 	}
 }
 
-// A TestLatePoison that kills the process late ends as well, with one notice and after a bounded
+// A run that kills the process late ends as well, with one notice and after a bounded
 // number of deaths. Innocent runs that take long are answered.
 func TestLatePoison(t *testing.T) {
 	for _, tt := range []struct {
@@ -219,7 +219,7 @@ func TestOneKillDelaysLittle(t *testing.T) {
 	})
 }
 
-// A TestPoisonInABatch that is given up takes no other with it: not those of its batch, not those
+// A message that is given up takes no other with it: not those of its batch, not those
 // that it was injected behind, and not what the person writes later.
 func TestPoisonInABatch(t *testing.T) {
 	for _, tt := range []struct {
@@ -354,7 +354,7 @@ func TestLongLifeIsClean(t *testing.T) {
 	})
 }
 
-// A TestPausedIsNoSuspect that has paused since the record was written is not charged with the crash.
+// A run that has paused since the record was written is not charged with the crash.
 func TestPausedIsNoSuspect(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

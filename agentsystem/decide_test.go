@@ -124,7 +124,7 @@ func asksTwice(ctx context.Context, t *runs.Turn, yield func(claybot.Record, err
 	yield(claybot.Record{Type: claybot.RecordAssistant, Step: 1, Text: "both"}, nil)
 }
 
-// A TestDecisionComesAgain that comes again decides nothing that it did not decide the first
+// A command that comes again decides nothing that it did not decide the first
 // time: neither what was asked since, nor what there was too much of then.
 func TestDecisionComesAgain(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestDecisionComesAgain(t *testing.T) {
 	})
 }
 
-// The TestCrashAroundADecision dies at every step around /approve, and the platform sends it
+// The process dies at every step around /approve, and the platform sends it
 // again to the next one, when the run has asked for the next thing already.
 func TestCrashAroundADecision(t *testing.T) {
 	t.Parallel()

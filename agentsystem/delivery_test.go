@@ -224,7 +224,7 @@ func TestAmbiguousSends(t *testing.T) {
 	}
 }
 
-// A TestParkedAfterTenTries that cannot be sent is parked after ten tries, with one notice, and
+// A message that cannot be sent is parked after ten tries, with one notice, and
 // the next one goes on; the pauses grow.
 func TestParkedAfterTenTries(t *testing.T) {
 	t.Parallel()
@@ -259,7 +259,7 @@ func TestParkedAfterTenTries(t *testing.T) {
 	})
 }
 
-// A TestNoNoticeAboutANotice that cannot be delivered is followed by no other.
+// A notice that cannot be delivered is followed by no other.
 func TestNoNoticeAboutANotice(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -273,7 +273,7 @@ func TestNoNoticeAboutANotice(t *testing.T) {
 	})
 }
 
-// A TestDeadRoute that refuses everything gets no notice and blocks nobody else.
+// A chat that refuses everything gets no notice and blocks nobody else.
 func TestDeadRoute(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -290,7 +290,7 @@ func TestDeadRoute(t *testing.T) {
 	})
 }
 
-// A TestBlockedChatBlocksItself that hangs blocks only itself.
+// A chat that hangs blocks only itself.
 func TestBlockedChatBlocksItself(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -313,7 +313,7 @@ func TestBlockedChatBlocksItself(t *testing.T) {
 	})
 }
 
-// A TestLongLane with more than it keeps in memory sends everything, in order, also
+// A lane with more than it keeps in memory sends everything, in order, also
 // after a restart.
 func TestLongLane(t *testing.T) {
 	t.Parallel()

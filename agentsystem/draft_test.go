@@ -28,7 +28,7 @@ const (
 	half2 = "and here is the other half of."
 )
 
-// The TestDraftGrows text makes a message, the rest edits it: one message in all.
+// The first text makes a message, the rest edits it: one message in all.
 func TestDraftGrows(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -80,7 +80,7 @@ func TestDraftPaces(t *testing.T) {
 	})
 }
 
-// An TestQuickAnswerHasNoDraft that is complete at once is one message without an edit.
+// An answer that is complete at once is one message without an edit.
 func TestQuickAnswerHasNoDraft(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -94,7 +94,7 @@ func TestQuickAnswerHasNoDraft(t *testing.T) {
 	})
 }
 
-// A TestDraftLimit draft is cut; the whole answer comes in parts at the end.
+// A long draft is cut; the whole answer comes in parts at the end.
 func TestDraftLimit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -109,7 +109,7 @@ func TestDraftLimit(t *testing.T) {
 	})
 }
 
-// The TestCrashWithDraft dies while a draft is visible: the end of the run edits it.
+// The process dies while a draft is visible: the end of the run edits it.
 func TestCrashWithDraft(t *testing.T) {
 	for name, line := range map[string]func(*line) connectors.Connector{"streams": streams, "streams and finds": streamsAndFinds} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestCrashWithDraft(t *testing.T) {
 	}
 }
 
-// A TestAmbiguousDraft of unknown fate is looked up where that is possible: one message in
+// A draft of unknown fate is looked up where that is possible: one message in
 // the end, whether it arrived or not.
 func TestAmbiguousDraft(t *testing.T) {
 	for name, v := range map[string]verdict{"arrived": lost, "did not": cut} {
@@ -163,7 +163,7 @@ func TestStrayBeginning(t *testing.T) {
 	})
 }
 
-// A TestDraftNotSent that was not sent leaves nothing behind, also not for a later
+// A draft that was not sent leaves nothing behind, also not for a later
 // process: its reply has an id of its own.
 func TestDraftNotSent(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestDraftNotSent(t *testing.T) {
 	})
 }
 
-// A TestDraftDeleted draft is replaced by a fresh message.
+// A deleted draft is replaced by a fresh message.
 func TestDraftDeleted(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -217,7 +217,7 @@ func TestDraftIsLimited(t *testing.T) {
 	})
 }
 
-// A TestDraftOfARunThatEndsBadly run and /stop bring a visible beginning to an end.
+// A failing run and /stop bring a visible beginning to an end.
 func TestDraftOfARunThatEndsBadly(t *testing.T) {
 	tests := []struct {
 		name string
@@ -247,7 +247,7 @@ func TestDraftOfARunThatEndsBadly(t *testing.T) {
 	}
 }
 
-// The TestStopAfterCrashEndsDraft when another process had made the draft.
+// The same when another process had made the draft.
 func TestStopAfterCrashEndsDraft(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -270,7 +270,7 @@ func TestStopAfterCrashEndsDraft(t *testing.T) {
 	})
 }
 
-// The TestNoReplyIsNotDrafted for silence is not shown while it grows.
+// The word for silence is not shown while it grows.
 func TestNoReplyIsNotDrafted(t *testing.T) {
 	for _, text := range []string{"NO_REPLY", "`no_reply`."} {
 		bubble(t, func(r *rig) {
@@ -299,7 +299,7 @@ func TestNoDraftWhileBusy(t *testing.T) {
 	})
 }
 
-// The TestNoDraftBeforeWhatIsCommitted of a run is committed before it is handed over: no draft of the next run
+// The answer of a run is committed before it is handed over: no draft of the next run
 // comes in between.
 func TestNoDraftBeforeWhatIsCommitted(t *testing.T) {
 	t.Parallel()

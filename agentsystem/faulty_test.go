@@ -29,7 +29,7 @@ func (r *rig) brokenFile(id claybot.AgentID, name string) (repair func()) {
 	}
 }
 
-// An TestFaultEndsWithItsAgent that was deleted while it could not be used is none that cannot be used.
+// An agent that was deleted while it could not be used is none that cannot be used.
 func TestFaultEndsWithItsAgent(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"history.jsonl", "state.json"} {

@@ -95,7 +95,7 @@ func TestStartRun(t *testing.T) {
 	})
 }
 
-// A TestReservedRunJoins that joins a batch has the run of the batch, under its own id as
+// A message that joins a batch has the run of the batch, under its own id as
 // well.
 func TestReservedRunJoins(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestWatchGrowingText(t *testing.T) {
 	})
 }
 
-// A TestReservedRunCrash id survives a crash, before its run and in it.
+// A reserved id survives a crash, before its run and in it.
 func TestReservedRunCrash(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -263,7 +263,7 @@ func TestSettingsOfOneAgent(t *testing.T) {
 	})
 }
 
-// A TestPolicySwitched of settings in the middle of a run is told by the run.
+// A change of settings in the middle of a run is told by the run.
 func TestPolicySwitched(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

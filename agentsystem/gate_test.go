@@ -44,7 +44,7 @@ func pairing(t *testing.T, test func(r *rig)) {
 	})
 }
 
-// A TestPairing gets one code an hour and nothing else: no agent, no model call
+// A stranger gets one code an hour and nothing else: no agent, no model call
 // (CN-03). Approved, he is told so and is answered, also after a restart.
 func TestPairing(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestPairing(t *testing.T) {
 	})
 }
 
-// A TestPairingExpires is valid for an hour; then the stranger gets another.
+// A code is valid for an hour; then the stranger gets another.
 func TestPairingExpires(t *testing.T) {
 	t.Parallel()
 	pairing(t, func(r *rig) {
@@ -112,7 +112,7 @@ func TestPairingExpires(t *testing.T) {
 	})
 }
 
-// A TestPairingDenied stranger hears nothing.
+// A denied stranger hears nothing.
 func TestPairingDenied(t *testing.T) {
 	t.Parallel()
 	pairing(t, func(r *rig) {
@@ -276,7 +276,7 @@ func TestWhoMaySpeak(t *testing.T) {
 	}
 }
 
-// A TestRevoke person's run ends, what waits is dropped, and nothing more is sent;
+// A revoked person's run ends, what waits is dropped, and nothing more is sent;
 // others are not touched.
 func TestRevoke(t *testing.T) {
 	t.Parallel()
@@ -331,7 +331,7 @@ func TestAllowNeedsIDs(t *testing.T) {
 	})
 }
 
-// A TestPostChecksMessages without an identity is refused with an error, and nothing is made
+// A message without an identity is refused with an error, and nothing is made
 // of it.
 func TestPostChecksMessages(t *testing.T) {
 	t.Parallel()

@@ -233,7 +233,7 @@ func (r *rig) graphEnd(effects map[string]int) graphEnd {
 	return e
 }
 
-// The TestCrashAroundAPlan dies after every step in turn around a plan and its undo: people
+// The process dies after every step in turn around a plan and its undo: people
 // read the same, each question is asked once, and each effect happens once.
 func TestCrashAroundAPlan(t *testing.T) {
 	play := func(t *testing.T, k int) (end graphEnd, steps int) {
@@ -347,7 +347,7 @@ func shop() *scripted.App {
 	}}
 }
 
-// The TestCrashAroundAWalk around a walk through an application: what it finds is the same, and
+// The same around a walk through an application: what it finds is the same, and
 // the form is sent once.
 func TestCrashAroundAWalk(t *testing.T) {
 	play := func(t *testing.T, k int) (end graphEnd, result string, steps int) {

@@ -86,7 +86,7 @@ func TestCanceledInTheLastMoment(t *testing.T) {
 	}
 }
 
-// A TestSendPanics that panics over a message loses that message, with a recorded
+// A connector that panics over a message loses that message, with a recorded
 // cause, and nothing else.
 func TestSendPanics(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestSendPanics(t *testing.T) {
 	})
 }
 
-// An TestUnreadableAgent whose files cannot be read does not hold up its source: the message is
+// An agent whose files cannot be read does not hold up its source: the message is
 // parked, its sender is notified once, and it runs when the files can be read again.
 func TestUnreadableAgent(t *testing.T) {
 	t.Parallel()

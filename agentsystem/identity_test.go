@@ -88,7 +88,7 @@ func TestIdsAreOpaque(t *testing.T) {
 	})
 }
 
-// The TestRedeliveryIsOneRun message four times, also after a crash, is one run.
+// The same message four times, also after a crash, is one run.
 func TestRedeliveryIsOneRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -111,7 +111,7 @@ func TestRedeliveryIsOneRun(t *testing.T) {
 	})
 }
 
-// An TestAgentsDoNotWaitForEachOther whose model hangs delays nobody else (PR-09).
+// An agent whose model hangs delays nobody else (PR-09).
 func TestAgentsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -149,7 +149,7 @@ func TestOneAgentOneRunAtATime(t *testing.T) {
 	})
 }
 
-// A TestMovedChannel with a new id keeps its agents and, where it was let in, its right
+// A channel with a new id keeps its agents and, where it was let in, its right
 // to speak (ID-08).
 func TestMovedChannel(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestMovedChannel(t *testing.T) {
 	})
 }
 
-// The TestStateOfAnAgent of an agent says where it is spoken to and what it used, over
+// The state of an agent says where it is spoken to and what it used, over
 // crashes too.
 func TestStateOfAnAgent(t *testing.T) {
 	steps := stepsUntil(t, "append history") // the answer of step 1

@@ -293,7 +293,7 @@ func usualLatency(t *testing.T) (slowest time.Duration) {
 	return slowest
 }
 
-// An TestFaultOfOneAgent of any call for one agent, of its own class or of the class of a member, or
+// An error of any call for one agent, of its own class or of the class of a member, or
 // a call of the intake that does not return, affects no other agent: no post fails, so no source keeps anything back, and the
 // answers of others take as long as without it. What the person has written comes in
 // order when it is over, after one notice, and costs no run a try (R1, R4).

@@ -311,7 +311,7 @@ func TestVoice(t *testing.T) {
 	}
 }
 
-// A TestFetchIsCutOff in the middle leaves the files to the next start; a person who
+// A shutdown in the middle leaves the files to the next start; a person who
 // stops the run gets a record that says what is missing.
 func TestFetchIsCutOff(t *testing.T) {
 	t.Run("shutdown", func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestFetchIsCutOff(t *testing.T) {
 	})
 }
 
-// The TestCrashWhileFilesCome dies at each step that a file takes; in the end it is kept once
+// The process dies at each step that a file takes; in the end it is kept once
 // and stands in one record.
 func TestCrashWhileFilesCome(t *testing.T) {
 	bring := func(t *testing.T, k int) (steps int) {

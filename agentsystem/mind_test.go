@@ -220,7 +220,7 @@ func (b *bench) times(name string) (counts []int) {
 // restALittle is a second of work.
 func restALittle(ctx context.Context) { _ = rest(ctx, time.Second) } // an end of ctx ends the work
 
-// A TestMindTakesNoIDForAWord that is tested with must do the same each time: random letters of an id are
+// A model that is tested with must do the same each time: random letters of an id are
 // no word, and of two plans the one with the longer key is meant.
 func TestMindTakesNoIDForAWord(t *testing.T) {
 	t.Parallel()

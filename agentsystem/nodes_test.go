@@ -142,7 +142,7 @@ func TestStatusWithoutFigures(t *testing.T) {
 	})
 }
 
-// A TestFirstStatusWithoutStore that nobody has asked before its database froze says all but figures. One
+// A node that nobody has asked before its database froze says all but figures. One
 // that stands by does not say who has the connection: nobody knows.
 func TestFirstStatusWithoutStore(t *testing.T) {
 	prepare := func(c *cluster) { c.line = new(polls).line }
@@ -169,7 +169,7 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 	})
 }
 
-// A TestAloneAsNode that has its store for itself is the only node.
+// A process that has its store for itself is the only node.
 func TestAloneAsNode(t *testing.T) {
 	s := agentsystem.New(agentsystem.Config{
 		MaxRuns: 7, Members: nodes.Alone(storage.Node{ID: "a/1", Name: "a", Version: "v"}),

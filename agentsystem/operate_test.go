@@ -19,7 +19,7 @@ func (x slowInbox) Waiting(ctx context.Context, id claybot.AgentID, limit int) (
 	return x.Inbox.Waiting(ctx, id, limit)
 }
 
-// A TestInboxOfShowsWhatIsTakenMeanwhile that is taken up while an operator looks is in the run, and nowhere else.
+// A message that is taken up while an operator looks is in the run, and nowhere else.
 func TestInboxOfShowsWhatIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -26,7 +26,7 @@ func (r *rig) faulty() *atomic.Bool {
 	return &on
 }
 
-// A TestRevokedParked message of a person who lost access does not run, and says why: at once when
+// A parked message of a person who lost access does not run, and says why: at once when
 // an operator revokes it, else when its turn comes, as after a changed list.
 func TestRevokedParked(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func (h hurtParking) ParkedOf(ctx context.Context, key string, limit int) ([]sto
 	return list, err
 }
 
-// A TestDamagedParked row ends with a reason and one notice, is not tried for ever, and holds up
+// A damaged row ends with a reason and one notice, is not tried for ever, and holds up
 // nothing behind it.
 func TestDamagedParked(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestDamagedParked(t *testing.T) {
 	}
 }
 
-// An TestDropParked makes room: what is parked for one agent ends with a reason.
+// An operator makes room: what is parked for one agent ends with a reason.
 func TestDropParked(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -301,7 +301,7 @@ func (b blockedAgents) AgentFor(ctx context.Context, d claybot.Descriptor) (clay
 	return b.Agents.AgentFor(ctx, d)
 }
 
-// A TestStuckIntake that waits long to be stored is not hidden: the connector fails, and the
+// A message that waits long to be stored is not hidden: the connector fails, and the
 // daemon is not ready, until it is stored.
 func TestStuckIntake(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func (r *rig) status() overview.Status {
 	return st
 }
 
-// A TestRealFaultsOfOneAgent of real files reaches one agent alone. A directory in the place of a file
+// A fault of real files reaches one agent alone. A directory in the place of a file
 // stands for one that a restore has left unreadable, which root could read. Others are answered at once, the daemon is ready and says in
 // its status what waits and why (R1).
 func TestRealFaultsOfOneAgent(t *testing.T) {
@@ -110,7 +110,7 @@ func TestRealFaultsOfOneAgent(t *testing.T) {
 	}
 }
 
-// A TestConstraintParksOneAgent that the index refuses parks the message of that agent alone.
+// A row that the index refuses parks the message of that agent alone.
 func TestConstraintParksOneAgent(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -155,7 +155,7 @@ func (c constrained) AgentFor(ctx context.Context, d claybot.Descriptor) (claybo
 	return c.Agents.AgentFor(ctx, d)
 }
 
-// A TestNoticeMeetsAFault while the notice itself is stored delays the notice, and makes no second one.
+// A fault while the notice itself is stored delays the notice, and makes no second one.
 func TestNoticeMeetsAFault(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -241,7 +241,7 @@ func (s smallParking) Park(ctx context.Context, p storage.Parked, r storage.Park
 	return s.Parking.Park(ctx, p, r)
 }
 
-// A TestFullParking table is an alarm and no loss: the source keeps what does not fit. A full
+// A full table is an alarm and no loss: the source keeps what does not fit. A full
 // share of one agent is told to its person and holds up nobody.
 func TestFullParking(t *testing.T) {
 	t.Parallel()
@@ -311,7 +311,7 @@ func (g gone) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent
 	return g.Agents.AgentFor(ctx, d)
 }
 
-// A TestUnwellMember without descriptors costs no run a try and gives up nothing: it takes less,
+// A member without descriptors costs no run a try and gives up nothing: it takes less,
 // is not ready and says why, and all is answered when it is over (R4).
 func TestUnwellMember(t *testing.T) {
 	t.Parallel()
@@ -406,7 +406,7 @@ func (u *unwellFiles) OpenHistory(ctx context.Context, l storage.Lease) (storage
 	return u.Agents.OpenHistory(ctx, l)
 }
 
-// An TestFaultLeavesItsSlot at fault waits without a slot: where one run at a time is allowed, others
+// An agent at fault waits without a slot: where one run at a time is allowed, others
 // run meanwhile.
 func TestFaultLeavesItsSlot(t *testing.T) {
 	t.Parallel()
@@ -441,7 +441,7 @@ func TestFaultLeavesItsSlot(t *testing.T) {
 	}
 }
 
-// A TestCallersAreRefused who waits for its message is refused while the agent cannot be used, so it
+// A caller who waits for its message is refused while the agent cannot be used, so it
 // keeps the message; what is parked goes before it afterwards.
 func TestCallersAreRefused(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ var dialogues = []dialogue{
 	}, nil, 10},
 }
 
-// The TestCrashAroundAQuestion dies after every step in turn: the question is asked once, its
+// The process dies after every step in turn: the question is asked once, its
 // answer counts once, and the run ends as it would have.
 func TestCrashAroundAQuestion(t *testing.T) {
 	for _, d := range dialogues {

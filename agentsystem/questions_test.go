@@ -418,7 +418,7 @@ func TestStopAndResetWhileAsking(t *testing.T) {
 	})
 }
 
-// The TestNobodyToAsk is refused where nobody reads along, and for questions that nobody
+// The tool is refused where nobody reads along, and for questions that nobody
 // could answer.
 func TestNobodyToAsk(t *testing.T) {
 	t.Parallel()
@@ -550,7 +550,7 @@ func (f stumble) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID,
 	return f.Runs.Suspend(ctx, l, id, p)
 }
 
-// A TestLongDraftAboveAQuestion answer of several messages above a question is said once, also when
+// A growing answer of several messages above a question is said once, also when
 // the run cannot be paused at first.
 func TestLongDraftAboveAQuestion(t *testing.T) {
 	t.Parallel()

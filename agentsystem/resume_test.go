@@ -15,7 +15,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A TestInterruptedThreeTimes that six processes died of, the last three times after a control, ends with
+// A run that six processes died of, the last three times after a control, ends with
 // exactly one notice, and the next message runs (RN-06).
 func TestInterruptedThreeTimes(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestInterruptedThreeTimes(t *testing.T) {
 	})
 }
 
-// A TestProgressAllowsMoreAttempts record is progress: a long run may survive many crashes.
+// A new record is progress: a long run may survive many crashes.
 func TestProgressAllowsMoreAttempts(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -63,7 +63,7 @@ func TestProgressAllowsMoreAttempts(t *testing.T) {
 	})
 }
 
-// An TestShutdownIsNoAttempt shutdown cuts what does not end within the grace; that counts as
+// An orderly shutdown cuts what does not end within the grace; that counts as
 // no attempt, and the same run goes on.
 func TestShutdownIsNoAttempt(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestShutdownLetsRunsEnd(t *testing.T) {
 	})
 }
 
-// An TestEngineFaults that panics, or fails with an error of its own, fails the run with
+// An engine that panics, or fails with an error of its own, fails the run with
 // one sentence; the daemon goes on.
 func TestEngineFaults(t *testing.T) {
 	tests := []struct {
@@ -177,7 +177,7 @@ func (r *rig) onDisk() *disk {
 	return d
 }
 
-// A TestFullDisk disk for half a minute, in the middle of everything: what was not
+// A full disk for half a minute, in the middle of everything: what was not
 // stored was not confirmed, what was is answered once.
 func TestFullDisk(t *testing.T) {
 	for _, when := range []time.Duration{0, time.Second / 2, 3 * time.Second / 2, 5 * time.Second / 2, 7 * time.Second / 2} {
@@ -222,7 +222,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A TestLapsedLeaseRecovers that cannot be renewed because the store does not answer is given
+// A lease that cannot be renewed because the store does not answer is given
 // back when it does: the agent is not stuck.
 func TestLapsedLeaseRecovers(t *testing.T) {
 	t.Parallel()
@@ -270,7 +270,7 @@ func (u unrenewed) Release(ctx context.Context, l storage.Lease, w storage.Wait,
 	return u.Inbox.Release(ctx, l, w, orderly)
 }
 
-// A TestBrokenStoreEndsTheSystem that fails for good ends the system with an error.
+// A store that fails for good ends the system with an error.
 func TestBrokenStoreEndsTheSystem(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -298,7 +298,7 @@ func (brokenInbox) Acquire(context.Context, string, time.Duration, int, int) ([]
 	return nil, time.Time{}, errBroken
 }
 
-// A TestForget without memory sees only its own messages; later runs with memory do
+// A run without memory sees only its own messages; later runs with memory do
 // not see it (Aside).
 func TestForget(t *testing.T) {
 	t.Parallel()

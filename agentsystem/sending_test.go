@@ -130,7 +130,7 @@ func TestSendFileNowhere(t *testing.T) {
 	})
 }
 
-// The TestCrashWhileAFileGoes dies at each step; people get the file once, before the answer.
+// The process dies at each step; people get the file once, before the answer.
 func TestCrashWhileAFileGoes(t *testing.T) {
 	carry := func(t *testing.T, k int) (steps int) {
 		clouded(t, func(r *rig, c *cloud) {
@@ -176,7 +176,7 @@ func TestCrashWhileAFileGoes(t *testing.T) {
 	}
 }
 
-// A TestDeliveryOfFiles whose fate is unknown is looked up and not sent twice; one that cannot
+// A file whose fate is unknown is looked up and not sent twice; one that cannot
 // be delivered is told of by its name.
 func TestDeliveryOfFiles(t *testing.T) {
 	for _, tt := range []struct {

@@ -46,7 +46,7 @@ var families = []family{
 	},
 }
 
-// The TestCrashAmongAgents dies after every step in turn, or with the race detector after
+// The process dies after every step in turn, or with the race detector after
 // every third. Every helper is started once, each
 // end is told once, and what waits goes on once.
 func TestCrashAmongAgents(t *testing.T) {

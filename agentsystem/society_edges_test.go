@@ -40,7 +40,7 @@ func TestReportInGroup(t *testing.T) {
 	})
 }
 
-// A TestReportIsDebounced waits for company as other messages do.
+// A report waits for company as other messages do.
 func TestReportIsDebounced(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -62,7 +62,7 @@ func TestReportIsDebounced(t *testing.T) {
 	})
 }
 
-// An TestDeleteAtWork that is deleted while it works lets its worker go.
+// An agent that is deleted while it works lets its worker go.
 func TestDeleteAtWork(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -281,7 +281,7 @@ func TestLongAnswers(t *testing.T) {
 	})
 }
 
-// A TestChildIsDeleted that is deleted is an entry, and nothing is started anew for it.
+// A child that is deleted is an entry, and nothing is started anew for it.
 func TestChildIsDeleted(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -310,7 +310,7 @@ func TestChildIsDeleted(t *testing.T) {
 	})
 }
 
-// The TestOrphansAreStopped dies between the end of a stopped run and the stop of those it
+// The process dies between the end of a stopped run and the stop of those it
 // waited for.
 func TestOrphansAreStopped(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func TestDeletedBelowDeleted(t *testing.T) {
 	}
 }
 
-// An TestStopOfQueuedHelper's stop ends what waits for a helper as well, and its parent hears
+// An operator's stop ends what waits for a helper as well, and its parent hears
 // of it once.
 func TestStopOfQueuedHelper(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestStopOfQueuedHelper(t *testing.T) {
 	})
 }
 
-// A TestRevokeEndsTasks person's tasks end, running and waiting ones.
+// A revoked person's tasks end, running and waiting ones.
 func TestRevokeEndsTasks(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -136,7 +136,7 @@ func TestTaskHearsItsHelper(t *testing.T) {
 	})
 }
 
-// A TestHelpersForEver that answers each failure with another helper is stopped, and the
+// A parent that answers each failure with another helper is stopped, and the
 // person hears of it.
 func TestHelpersForEver(t *testing.T) {
 	t.Parallel()

@@ -207,7 +207,7 @@ func TestFailureNotices(t *testing.T) {
 	}
 }
 
-// A TestParentIsDeleted whose parent is gone goes to the owner's most recent agent, never to
+// A notice whose parent is gone goes to the owner's most recent agent, never to
 // somebody else's.
 func TestParentIsDeleted(t *testing.T) {
 	t.Parallel()
@@ -287,7 +287,7 @@ func TestSpawnAndWait(t *testing.T) {
 	})
 }
 
-// A TestSpawnTimesOut that takes too long is an entry, and is ended.
+// A child that takes too long is an entry, and is ended.
 func TestSpawnTimesOut(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -309,7 +309,7 @@ func TestSpawnTimesOut(t *testing.T) {
 	})
 }
 
-// A TestStopWhileWaiting ends the waiting run and those it waits for, and nobody is told.
+// A stop ends the waiting run and those it waits for, and nobody is told.
 func TestStopWhileWaiting(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []claybot.AgentMessage{typed("stop", claybot.MessageCancel, ""), typed("stop", claybot.MessageReset, "")} {
@@ -380,7 +380,7 @@ func TestLimitsOfSubagents(t *testing.T) {
 	}
 }
 
-// A TestMostRecentForeground without a receiver reaches the agent that a person of the same
+// A message without a receiver reaches the agent that a person of the same
 // owner wrote to last, in the thread where he did.
 func TestMostRecentForeground(t *testing.T) {
 	t.Parallel()

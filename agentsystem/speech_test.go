@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot/llm/llmtest"
 )
 
-// A TestSilentMessage message waits for the next turn and makes none.
+// A silent message waits for the next turn and makes none.
 func TestSilentMessage(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -133,7 +133,7 @@ func TestAskInCircles(t *testing.T) {
 	})
 }
 
-// A TestReminder survives restarts and resets, and comes once, where it was asked
+// A reminder survives restarts and resets, and comes once, where it was asked
 // for.
 func TestReminder(t *testing.T) {
 	t.Parallel()

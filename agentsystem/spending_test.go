@@ -220,7 +220,7 @@ func TestInjectedMessagesEndWithTheRun(t *testing.T) {
 	}
 }
 
-// A TestTranscriptionsAreCounted is counted with its model, at once or by what a crash leaves,
+// A transcription is counted with its model, at once or by what a crash leaves,
 // also when it comes with a message that joins the run.
 func TestTranscriptionsAreCounted(t *testing.T) {
 	voice := func(source string) claybot.FileReference { return from(source, source+".ogg", claybot.FileVoice) }

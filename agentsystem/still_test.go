@@ -31,7 +31,7 @@ func (r *rig) slowModel(d time.Duration) {
 	r.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, d) }
 }
 
-// A TestStillWorking that is silent for 15 s is reported once, and the answer takes the
+// A model that is silent for 15 s is reported once, and the answer takes the
 // place of the report.
 func TestStillWorking(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestStillWorkingIsNotNeeded(t *testing.T) {
 	})
 }
 
-// A TestStillWorkingOnATool tool step is named, also behind a text that is visible, which stays.
+// A long tool step is named, also behind a text that is visible, which stays.
 func TestStillWorkingOnATool(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]struct{ said, want string }{
@@ -164,7 +164,7 @@ func TestStillWorkingEnds(t *testing.T) {
 	}
 }
 
-// A TestStillWorkingSurvivesACrash that goes on after a crash does not repeat its sign of life, and ends in
+// A run that goes on after a crash does not repeat its sign of life, and ends in
 // its place.
 func TestStillWorkingSurvivesACrash(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A TestSupervise that fails or panics is started again, at once and then with
+// A connector that fails or panics is started again, at once and then with
 // growing pauses; one that fails for good stays stopped. The others go on.
 func TestSupervise(t *testing.T) {
 	tests := []struct {
@@ -123,7 +123,7 @@ func TestTell(t *testing.T) {
 	})
 }
 
-// An TestNotifyOperators is told a thing once, in the own chat; other people are not.
+// An operator is told a thing once, in the own chat; other people are not.
 func TestNotifyOperators(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A TestTries is charged again only when the run had about the same age, and the control
+// A death is charged again only when the run had about the same age, and the control
 // grows with that age.
 func TestTries(t *testing.T) {
 	const s = time.Second

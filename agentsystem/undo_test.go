@@ -59,7 +59,7 @@ func hesitant(ctx context.Context, t *runs.Turn, yield func(claybot.Record, erro
 	yield(claybot.Record{Type: claybot.RecordAssistant, Step: 1, Text: "taken back"}, nil)
 }
 
-// An TestUndoAgain that was stopped before it began anything can be asked for again; one
+// An undo that was stopped before it began anything can be asked for again; one
 // that has begun cannot, and never runs twice.
 func TestUndoAgain(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestEffectsOfARunThatIsCut(t *testing.T) {
 	}
 }
 
-// A TestEngineStays keeps the engine that it began with, whatever is configured meanwhile.
+// A run keeps the engine that it began with, whatever is configured meanwhile.
 func TestEngineStays(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -166,7 +166,7 @@ func TestEngineStays(t *testing.T) {
 	})
 }
 
-// A TestUnreadApproval counts for an approval that the person could read, and for nothing else.
+// A yes counts for an approval that the person could read, and for nothing else.
 func TestUnreadApproval(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -52,7 +52,7 @@ func tight(every string) budgets.Rule {
 	return budgets.Rule{Per: budgets.PerOwner, Every: every, Unit: storage.UnitMicroUSD, Limit: 3000, Hard: true}
 }
 
-// A TestVerdictOfAFailedRun that failed has failed, although the notice of that was delivered, and every
+// A run that failed has failed, although the notice of that was delivered, and every
 // try of a model counts.
 func TestVerdictOfAFailedRun(t *testing.T) {
 	broken := func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: openaitest.FaultUnavailable} }
@@ -72,7 +72,7 @@ func TestVerdictOfAFailedRun(t *testing.T) {
 	})
 }
 
-// A TestOnePriceForAStop call costs the same in the budget, in the run and in the ledger.
+// A stopped call costs the same in the budget, in the run and in the ledger.
 func TestOnePriceForAStop(t *testing.T) {
 	for name, reply := range map[string]openaitest.Reply{
 		"in the middle":      {Text: strings.Repeat("word ", 400), Piece: 50, Fault: openaitest.FaultStall, CutAt: 4000},
@@ -110,7 +110,7 @@ func TestOnePriceForAStop(t *testing.T) {
 	}
 }
 
-// A TestFirstHelloFits first message fits in a budget that easily holds its answer, although the
+// A normal first message fits in a budget that easily holds its answer, although the
 // tools of an agent make the request long.
 func TestFirstHelloFits(t *testing.T) {
 	banking(t, talks(20), func(b *bank) {
@@ -204,7 +204,7 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 	})
 }
 
-// An TestWhatElseFreesABudget by an operator frees everybody who waits for the same budget, and a
+// An extension by an operator frees everybody who waits for the same budget, and a
 // budget that is removed, or of a day that is over, holds nobody.
 func TestWhatElseFreesABudget(t *testing.T) {
 	for name, free := range map[string]func(b *bank) error{
@@ -303,7 +303,7 @@ func TestToolsTellHowLongTheyTook(t *testing.T) {
 	})
 }
 
-// An TestOperatorReadsTheCause reads in their own chat why a run failed and what to do; nobody else
+// An operator reads in their own chat why a run failed and what to do; nobody else
 // does, nor does the operator where others read along.
 func TestOperatorReadsTheCause(t *testing.T) {
 	t.Parallel()
@@ -346,7 +346,7 @@ func TestFixNamesTheAddress(t *testing.T) {
 	}
 }
 
-// A TestWhyHasDates has its date, unless it is today.
+// A moment has its date, unless it is today.
 func TestWhyHasDates(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -369,7 +369,7 @@ func TestWhyHasDates(t *testing.T) {
 	})
 }
 
-// A TestOlderBudgetQuestion of an older version, which does not say the limit, is read as well.
+// A question of an older version, which does not say the limit, is read as well.
 func TestOlderBudgetQuestion(t *testing.T) {
 	for digest, want := range map[string]runs.BudgetAsk{
 		"ask to extend owner/a b/day":           {Key: "owner/a b/day", Limit: -1},

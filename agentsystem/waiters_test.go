@@ -114,7 +114,7 @@ var (
 	far       = inbox.Policy{Debounce: time.Minute}
 )
 
-// The TestWaiters of waiters, row by row. Each model call takes a second, and so does
+// The table of waiters, row by row. Each model call takes a second, and so does
 // the tool work; messages that contain "bad" make their run fail.
 func TestWaiters(t *testing.T) {
 	const half, second = 500 * time.Millisecond, time.Second
@@ -317,7 +317,7 @@ func TestInvokeNothing(t *testing.T) {
 	})
 }
 
-// A TestInvokeDeadline of the caller ends the waiting, not the run (IN-35).
+// A deadline of the caller ends the waiting, not the run (IN-35).
 func TestInvokeDeadline(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -370,7 +370,7 @@ func TestDropLeavesTheRunAlone(t *testing.T) {
 	})
 }
 
-// The TestDropTakesTheTokenAlong of one call that still wait share its fate when the operator
+// The messages of one call that still wait share its fate when the operator
 // drops one of them (IN-32).
 func TestDropTakesTheTokenAlong(t *testing.T) {
 	t.Parallel()
@@ -390,7 +390,7 @@ func TestDropTakesTheTokenAlong(t *testing.T) {
 	})
 }
 
-// A TestInvokeAgain Invoke with the same messages, as a client makes it that lost its
+// A second Invoke with the same messages, as a client makes it that lost its
 // connection, gets the same outcome: during the run and after it.
 func TestInvokeAgain(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func TestStopDuringAFault(t *testing.T) {
 	})
 }
 
-// The TestStopWithoutAState where the state of the agent cannot be read.
+// The same where the state of the agent cannot be read.
 func TestStopWithoutAState(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -185,8 +184,8 @@ func (m *Membership) Nodes(ctx context.Context) ([]storage.Node, error) {
 }
 
 // HeldBy is the name of the member that works on an agent; here says that this process
-// believes to be. It is empty for none, where the store cannot tell, and in a process
-// that has the store for itself: there is no other to tell it from.
+// believes to be. It is empty for none, and in a process that has the store for itself:
+// there is no other to tell it from.
 func (m *Membership) HeldBy(ctx context.Context, id claybot.AgentID, here bool) (string, error) {
 	if m.alone != nil {
 		return "", nil
@@ -194,13 +193,9 @@ func (m *Membership) HeldBy(ctx context.Context, id claybot.AgentID, here bool) 
 	if here && m.Trusted() == nil {
 		return m.Name(), nil
 	}
-	holders, ok := m.cfg.Store.(storage.Holders)
-	if !ok {
-		return "", nil
-	}
-	node, err := holders.HeldBy(ctx, id)
-	if err != nil {
-		return "", fmt.Errorf("holder of agent %s: %w", id, err)
+	node, err := m.cfg.Store.HeldBy(ctx, id)
+	if err != nil || node == "" {
+		return "", err
 	}
 	return m.NameOf(node), nil
 }

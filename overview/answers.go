@@ -17,7 +17,7 @@ import (
 
 // Answer is the text that answers a chat command of the person of an agent, which need
 // not exist yet.
-func (o *Overview) Answer(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
+func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
 	switch m.Command {
 	case "start":
 		return texts.Greeting(), nil
@@ -31,7 +31,7 @@ func (o *Overview) Answer(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		_, faulty := o.fault(agent.Descriptor.Key())
+		_, faulty := o.monitor.fault(agent.Descriptor.Key())
 		text := textWhy(r, faulty, o.Zone())
 		if r.Run != nil && r.Run.Error != nil && o.People.ReadsCauses(agent, m) {
 			if cause := o.Work.Advice(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
@@ -51,7 +51,7 @@ func (o *Overview) Answer(ctx context.Context, agent claybot.Agent, m claybot.Ag
 
 // agentStatus is what the person who wrote m may know: their own agent and whether things
 // work.
-func (o *Overview) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
+func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
 	doing, model := o.doing(ctx, agent), o.Profiles.Of(agent.ID, agent.Descriptor).Model
 	if off := o.Work.SwitchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
@@ -67,7 +67,7 @@ func (o *Overview) agentStatus(ctx context.Context, agent claybot.Agent, m clayb
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n- model: %s\n", doing, model)
-	for _, c := range o.health() {
+	for _, c := range o.monitor.health() {
 		if c.Name == agent.Descriptor.Connector {
 			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.State)
 		}
@@ -77,7 +77,7 @@ func (o *Overview) agentStatus(ctx context.Context, agent claybot.Agent, m clayb
 }
 
 // tasks answers /tasks: what else is at work or planned for the person.
-func (o *Overview) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
+func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
 	var lines []string
 	children, err := o.Index.Children(ctx, agent.ID)
 	if err != nil {
@@ -130,7 +130,7 @@ func taskLine(t connectors.Task) string {
 }
 
 // doing says what an agent does now, and what its person can do about it.
-func (o *Overview) doing(ctx context.Context, agent claybot.Agent) string {
+func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
 	if since, ok := o.unusableSince(ctx, agent.Descriptor); ok {
 		return texts.Unusable(since, o.Zone())
 	}
@@ -159,8 +159,8 @@ func (o *Overview) doing(ctx context.Context, agent claybot.Agent) string {
 
 // unusableSince is since when the agent of d cannot be used, as far as this member
 // knows; ok is false when it can.
-func (o *Overview) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
-	if x, ok := o.fault(d.Key()); ok {
+func (o *Answers) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
+	if x, ok := o.monitor.fault(d.Key()); ok {
 		return x.Since, true
 	}
 	list, err := o.Parking.ParkedOf(ctx, d.Key(), 1)
@@ -172,7 +172,7 @@ func (o *Overview) unusableSince(ctx context.Context, d claybot.Descriptor) (sin
 
 // lastReceipt is what became of the newest message of an agent's person, parked or not;
 // storage.ErrNotFound.
-func (o *Overview) lastReceipt(ctx context.Context, agent claybot.Agent) (storage.Receipt, error) {
+func (o *Answers) lastReceipt(ctx context.Context, agent claybot.Agent) (storage.Receipt, error) {
 	list, err := o.Parking.ParkedOf(ctx, agent.Descriptor.Key(), storage.MaxParkedAgent)
 	if err != nil {
 		return storage.Receipt{}, err

@@ -166,10 +166,35 @@ type Config struct {
 // An Overview shows what the system does and has done. Its methods are safe for
 // concurrent use, and change nothing.
 type Overview struct {
+	*Listings
+	*Monitor
+	*Stories
+	*Answers
+}
+
+// Listings list agents, inboxes, runs and outgoing messages.
+type Listings struct{ Config }
+
+// A Monitor tells how the system is doing.
+type Monitor struct {
 	Config
-	began   time.Time
-	counted atomic.Pointer[figures] // the last ones
+	listings *Listings
+	began    time.Time
+	counted  atomic.Pointer[figures] // the last ones
+}
+
+// Stories tell what became of messages, and why.
+type Stories struct{ Config }
+
+// Answers answer the chat commands that change nothing.
+type Answers struct {
+	Config
+	monitor *Monitor
 }
 
 // New makes an Overview of a process that begins now.
-func New(cfg Config) *Overview { return &Overview{Config: cfg, began: time.Now()} }
+func New(cfg Config) *Overview {
+	listings := &Listings{cfg}
+	monitor := &Monitor{Config: cfg, listings: listings, began: time.Now()}
+	return &Overview{Listings: listings, Monitor: monitor, Stories: &Stories{cfg}, Answers: &Answers{cfg, monitor}}
+}

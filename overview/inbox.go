@@ -21,7 +21,7 @@ type InboxView struct {
 }
 
 // InboxOf shows the inbox of an agent; storage.ErrNotFound.
-func (o *Overview) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
+func (o *Listings) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
 	// What waits is read first: a message that is taken meanwhile is in both, and not
 	// in neither.
 	waiting, err := o.Inbox.Waiting(ctx, id, maxInboxView)

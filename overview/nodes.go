@@ -67,7 +67,7 @@ func worthShowing(all []storage.Node) []storage.Node {
 
 // Nodes lists who shares the store: all nodes of the last day, those that are there
 // first, and then the newest first. Of this one it knows how much it works at this moment.
-func (o *Overview) Nodes(ctx context.Context) ([]storage.Node, error) {
+func (o *Monitor) Nodes(ctx context.Context) ([]storage.Node, error) {
 	all, err := o.Members.Nodes(ctx)
 	for i := range all {
 		if all[i].ID == o.Members.Node() {
@@ -79,12 +79,12 @@ func (o *Overview) Nodes(ctx context.Context) ([]storage.Node, error) {
 
 // WorksOn is the name of the member that works on an agent now; empty for none, where
 // that is not known, and in a process that has the store for itself.
-func (o *Overview) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
+func (o *Monitor) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
 	return o.Members.HeldBy(ctx, id, o.Work.Busy(id))
 }
 
 // nodeStatus tells of this node.
-func (o *Overview) nodeStatus() *NodeStatus {
+func (o *Monitor) nodeStatus() *NodeStatus {
 	m := o.Members
 	st := &NodeStatus{ID: m.Node(), Name: m.Name(), Nodes: len(m.Alive()), OK: true}
 	if m.Answering() != nil {
@@ -104,7 +104,7 @@ type figures struct {
 // figures reads what the store counts. Of one that does not answer it is what was read
 // last, if anything was: a status is asked for then above all, and has more to tell than
 // figures.
-func (o *Overview) figures(ctx context.Context) (figures, error) {
+func (o *Monitor) figures(ctx context.Context) (figures, error) {
 	last := figures{unknown: true}
 	if f := o.counted.Load(); f != nil {
 		last, last.old = *f, true

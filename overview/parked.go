@@ -39,7 +39,7 @@ func ParkedName(key string) string {
 // ParkedAgents lists up to limit agents that cannot be used: those with parked messages
 // first, in the order of their oldest ones, then those for which accepted messages wait,
 // as far as this member knows. It is for operators.
-func (o *Overview) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error) {
+func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error) {
 	agents, err := o.Parking.ParkedAgents(ctx, limit)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (o *Overview) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, 
 			continue
 		}
 		p := ParkedAgent{Agent: x.Agent, Since: x.Since, Cause: x.Cause}
-		if v, err := o.InboxOf(ctx, x.ID); err == nil { // else only what waits is not known
+		if v, err := o.listings.InboxOf(ctx, x.ID); err == nil { // else only what waits is not known
 			waiting := make([]claybot.MessageID, 0, len(v.Waiting))
 			for _, m := range v.Waiting {
 				waiting = append(waiting, m.ID)
@@ -84,7 +84,7 @@ func (o *Overview) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, 
 const shownFaults = 5
 
 // faultStatus adds to st what cannot be used, and what waits for that.
-func (o *Overview) faultStatus(st *Status) {
+func (o *Monitor) faultStatus(st *Status) {
 	st.Unwell, _ = o.Health.Unwell()
 	st.Faulty, st.Faults = len(o.Health.Faults()), o.faults(shownFaults)
 	if totals, full := o.Health.Parked(); totals.Messages > 0 {
@@ -103,7 +103,7 @@ type AgentFault struct {
 
 // faults names up to limit agents that this member cannot use, that of the longest fault
 // first.
-func (o *Overview) faults(limit int) []AgentFault {
+func (o *Monitor) faults(limit int) []AgentFault {
 	all := o.Health.Faults()
 	for i, x := range all {
 		if all[i].Agent = ParkedName(x.Key); all[i].Agent == x.Key {
@@ -115,7 +115,7 @@ func (o *Overview) faults(limit int) []AgentFault {
 }
 
 // fault is the present fault of the agent with a key; ok is false when it has none.
-func (o *Overview) fault(key string) (x AgentFault, ok bool) {
+func (o *Monitor) fault(key string) (x AgentFault, ok bool) {
 	all := o.Health.Faults()
 	if i := slices.IndexFunc(all, func(x AgentFault) bool { return x.Key == key }); i >= 0 {
 		return all[i], true

@@ -127,7 +127,7 @@ type AccessStatus struct {
 }
 
 // Status reads how the daemon is doing.
-func (o *Overview) Status(ctx context.Context) (Status, error) {
+func (o *Monitor) Status(ctx context.Context) (Status, error) {
 	counts, err := o.figures(ctx)
 	if err != nil {
 		return Status{}, fmt.Errorf("read figures: %w", err)
@@ -193,12 +193,12 @@ func (r Reports) add(st *Status) {
 	}
 }
 
-func (o *Overview) accessStatus() AccessStatus {
+func (o *Monitor) accessStatus() AccessStatus {
 	granted, refused := o.People.Counts()
 	return AccessStatus{Mode: o.Access().Mode, Granted: granted, Refused: refused}
 }
 
-func (o *Overview) health() []ConnectorStatus {
+func (o *Monitor) health() []ConnectorStatus {
 	all := []ConnectorStatus{}
 	for _, c := range o.Connectors.All() {
 		health := c.Health()
@@ -215,7 +215,7 @@ func (o *Overview) health() []ConnectorStatus {
 // and the parking table has room; if not, what is missing. Before Run nothing is ready.
 // One agent that cannot be used does not count, whatever the class of its fault: the
 // others are served, and Status tells of it.
-func (o *Overview) Ready() (bool, string) {
+func (o *Monitor) Ready() (bool, string) {
 	unwell, ready := o.Health.Unwell()
 	_, full := o.Health.Parked()
 	switch {

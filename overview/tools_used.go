@@ -16,7 +16,7 @@ const maxToolsUsed = 100
 // ToolsOf lists the calls of tools that a run which has ended made, in the order in
 // which they ended. Of a run that goes on, and of one whose events were removed after
 // their time, it lists none.
-func (o *Overview) ToolsOf(ctx context.Context, id claybot.RunID) ([]connectors.ToolUse, error) {
+func (o *Listings) ToolsOf(ctx context.Context, id claybot.RunID) ([]connectors.ToolUse, error) {
 	run, err := o.Runs.Run(ctx, id)
 	if err != nil {
 		return nil, storage.Ignore(err, storage.ErrNotFound)

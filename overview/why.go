@@ -54,7 +54,7 @@ type Step struct {
 // Why tells what became of the messages that ref names, oldest first: a
 // platform's link to a message, the id of a message, a run or an outgoing
 // message. storage.ErrNotFound when it names none.
-func (o *Overview) Why(ctx context.Context, ref string) ([]Story, error) {
+func (o *Stories) Why(ctx context.Context, ref string) ([]Story, error) {
 	ids, err := o.named(ctx, strings.TrimSpace(ref))
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (o *Overview) Why(ctx context.Context, ref string) ([]Story, error) {
 }
 
 // named finds the messages that a ref names, as it stands or as a link.
-func (o *Overview) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
+func (o *Stories) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	if ref == "" {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func (o *Overview) named(ctx context.Context, ref string) ([]claybot.MessageID, 
 	return ids, nil
 }
 
-func (o *Overview) story(ctx context.Context, id claybot.MessageID) (Story, error) {
+func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error) {
 	r, err := o.Inbox.Receipt(ctx, id)
 	if err != nil {
 		return Story{}, err
@@ -124,7 +124,7 @@ func (o *Overview) story(ctx context.Context, id claybot.MessageID) (Story, erro
 	}
 	t.tell()
 	if t.open() {
-		node, err := o.WorksOn(ctx, t.Agent)
+		node, err := o.Members.HeldBy(ctx, t.Agent, o.Work.Busy(t.Agent))
 		if err != nil {
 			return Story{}, err
 		}

@@ -45,7 +45,8 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 
 // doors builds the web server and what is behind it.
 func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
-	desk := operator{d.system, d.system.Overview, d.system.People, d.system.Profiles, d.system.Questions, d.system.Subagents, func() configs.Access { return d.config.Load().Access }, d.removePlaces}
+	shown := d.system.Overview
+	desk := operator{d.system, shown.Listings, shown.Monitor, shown.Stories, d.system.People, d.system.Profiles, d.system.Questions, d.system.Subagents, func() configs.Access { return d.config.Load().Access }, d.removePlaces}
 	chat := d.page.Handler(desk, web.User)
 	routes := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},

@@ -22,7 +22,9 @@ import (
 // An operator is the system as the web server sees it.
 type operator struct {
 	*agentsystem.AgentSystem
-	*overview.Overview
+	*overview.Listings
+	*overview.Monitor
+	*overview.Stories
 	*people.Directory
 	*profiles.Profiles
 	*questions.Questions

@@ -82,7 +82,9 @@ type rig struct {
 // A desk is the system as the API sees it.
 type desk struct {
 	*agentsystem.AgentSystem
-	*overview.Overview
+	*overview.Listings
+	*overview.Monitor
+	*overview.Stories
 	*people.Directory
 	*profiles.Profiles
 	*questions.Questions
@@ -90,7 +92,7 @@ type desk struct {
 }
 
 func newDesk(s *agentsystem.AgentSystem) desk {
-	return desk{s, s.Overview, s.People, s.Profiles, s.Questions, s.Subagents}
+	return desk{s, s.Overview.Listings, s.Overview.Monitor, s.Overview.Stories, s.People, s.Profiles, s.Questions, s.Subagents}
 }
 
 var _ web.Desk = desk{}

@@ -105,7 +105,9 @@ func startRig(t *testing.T) *rig {
 // A desk is the system as the pages see it.
 type desk struct {
 	*agentsystem.AgentSystem
-	*overview.Overview
+	*overview.Listings
+	*overview.Monitor
+	*overview.Stories
 	*people.Directory
 	*profiles.Profiles
 	*questions.Questions
@@ -113,7 +115,7 @@ type desk struct {
 }
 
 func newDesk(s *agentsystem.AgentSystem) desk {
-	return desk{s, s.Overview, s.People, s.Profiles, s.Questions, s.Subagents}
+	return desk{s, s.Overview.Listings, s.Overview.Monitor, s.Overview.Stories, s.People, s.Profiles, s.Questions, s.Subagents}
 }
 
 var _ web.Desk = desk{}
