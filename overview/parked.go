@@ -83,13 +83,13 @@ func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, e
 // shownFaults is how many agents at fault Status names.
 const shownFaults = 5
 
-// faultStatus adds to st what cannot be used, and what waits for that.
-func (o *Monitor) faultStatus(st *Status) {
-	st.Unwell, _ = o.Health.Unwell()
-	st.Faulty, st.Faults = len(o.Health.Faults()), o.faults(shownFaults)
+func (o *Monitor) faultStatus() FaultStatus {
+	why, _ := o.Health.Unwell()
+	st := FaultStatus{Unwell: why, Faulty: len(o.Health.Faults()), Faults: o.faults(shownFaults)}
 	if totals, full := o.Health.Parked(); totals.Messages > 0 {
 		st.Parked = &ParkedStatus{ParkedTotals: totals, Full: full}
 	}
+	return st
 }
 
 // An AgentFault is why an agent cannot be used.

@@ -17,22 +17,38 @@ import (
 
 // Status is how the daemon is doing, as `claybot status --json` prints it.
 type Status struct {
-	Version    string                    `json:"version"`
-	Uptime     string                    `json:"uptime"`
+	Version string `json:"version"`
+	Uptime  string `json:"uptime"`
+	StoreStatus
+	Connectors []ConnectorStatus `json:"connectors"`
+	Access     AccessStatus      `json:"access"`
+	Start      *StartStatus      `json:"start,omitempty"` // while claybot comes back after it died
+	Node       *NodeStatus       `json:"node,omitempty"`  // that says all this
+	OutsideStatus
+	FaultStatus
+}
+
+// StoreStatus is what the store counts.
+type StoreStatus struct {
 	Agents     int                       `json:"agents"`
 	Inbox      InboxStatus               `json:"inbox"`
 	Runs       map[claybot.RunState]int  `json:"runs"`
 	Outbox     map[claybot.SendState]int `json:"outbox"`
-	Connectors []ConnectorStatus         `json:"connectors"`
-	Model      ModelStatus               `json:"model"`
-	Access     AccessStatus              `json:"access"`
 	Duplicates int64                     `json:"duplicates"` // repeats that were dropped since the start
 	Ambiguous  int64                     `json:"ambiguous"`  // sends whose fate was unknown at first
-	Disk       *DiskStatus               `json:"disk,omitempty"`
-	Start      *StartStatus              `json:"start,omitempty"` // while claybot comes back after it died
-	Limits     LimitStatus               `json:"limits"`
-	Node       *NodeStatus               `json:"node,omitempty"`  // that says all this
-	Sinks      []runs.SinkHealth         `json:"sinks,omitempty"` // outside, see runs.Relay
+	// AsOf is when all this was read: set when it is not of this moment, because the
+	// store does not answer.
+	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
+	// Unknown says that it was never read: all is zero then and means nothing.
+	Unknown bool `json:"figuresUnknown,omitempty"`
+}
+
+// OutsideStatus is how the parts outside of the system are doing.
+type OutsideStatus struct {
+	Model  ModelStatus       `json:"model"`
+	Disk   *DiskStatus       `json:"disk,omitempty"`
+	Limits LimitStatus       `json:"limits"`
+	Sinks  []runs.SinkHealth `json:"sinks,omitempty"` // see runs.Relay
 	// Checks are the results of the newest checks of the data directory, by name:
 	// database, histories, copy.
 	Checks map[string]CheckStatus `json:"checks,omitempty"`
@@ -40,6 +56,10 @@ type Status struct {
 	Settings []SettingStatus `json:"settings,omitempty"`
 	// Servers are the MCP servers whose tools agents may use.
 	Servers []ServerStatus `json:"mcpServers,omitempty"`
+}
+
+// FaultStatus is what cannot be used at present, and what waits for that.
+type FaultStatus struct {
 	// Unwell is why this member takes less work and is not ready: descriptors, memory
 	// or I/O. Empty when it is well.
 	Unwell string `json:"unwell,omitempty"`
@@ -48,12 +68,6 @@ type Status struct {
 	Faulty int           `json:"faultyAgents,omitempty"`
 	Faults []AgentFault  `json:"faults,omitempty"` // of those agents, the first few
 	Parked *ParkedStatus `json:"parked,omitempty"`
-	// AsOf is when the figures of the store were read: set when they are not of this
-	// moment, because it does not answer.
-	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
-	// Unknown says that they were never read: agents, inbox, runs, outbox, duplicates
-	// and ambiguous are zero then and mean nothing.
-	Unknown bool `json:"figuresUnknown,omitempty"`
 }
 
 // CheckStatus is the result of a check of the data directory.
@@ -138,21 +152,14 @@ func (o *Monitor) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	st := Status{
-		Version:    o.Version,
-		Uptime:     time.Since(o.began).Round(time.Second).String(),
-		Agents:     counts.Agents,
-		Inbox:      InboxStatus{Waiting: counts.Waiting, Oldest: counts.OldestWaiting},
-		Runs:       counts.Runs,
-		Outbox:     counts.Outbox,
-		Connectors: o.health(),
-		Duplicates: counts.Duplicates,
-		Ambiguous:  counts.Ambiguous,
-		Node:       o.nodeStatus(),
-		Start:      o.Health.Start(),
-		Limits:     o.Reports.Limits,
-		Unknown:    counts.unknown,
+		Version: o.Version, Uptime: time.Since(o.began).Round(time.Second).String(),
+		StoreStatus: StoreStatus{
+			Agents: counts.Agents, Inbox: InboxStatus{Waiting: counts.Waiting, Oldest: counts.OldestWaiting},
+			Runs: counts.Runs, Outbox: counts.Outbox, Duplicates: counts.Duplicates, Ambiguous: counts.Ambiguous, Unknown: counts.unknown,
+		},
+		Connectors: o.health(), Access: o.accessStatus(), Start: o.Health.Start(), Node: o.nodeStatus(),
+		OutsideStatus: o.Reports.status(), FaultStatus: o.faultStatus(),
 	}
-	o.faultStatus(&st)
 	if counts.old {
 		st.AsOf = counts.at
 	}
@@ -164,13 +171,12 @@ func (o *Monitor) Status(ctx context.Context) (Status, error) {
 	case counts.old:
 		st.Node.OK, st.Node.Err = false, oldFigures
 	}
-	o.Reports.add(&st)
-	st.Access = o.accessStatus()
 	return st, nil
 }
 
-// add shows in st what the parts outside of the system report.
-func (r Reports) add(st *Status) {
+// status asks the parts outside of the system.
+func (r Reports) status() OutsideStatus {
+	st := OutsideStatus{Limits: r.Limits}
 	if r.Sinks != nil {
 		st.Sinks = r.Sinks()
 	}
@@ -191,6 +197,7 @@ func (r Reports) add(st *Status) {
 	if r.Model != nil {
 		st.Model = r.Model()
 	}
+	return st
 }
 
 func (o *Monitor) accessStatus() AccessStatus {

@@ -22,7 +22,7 @@ func TestDiskRows(t *testing.T) {
 		{&overview.DiskStatus{Total: total}, []string{"disk", "FULL: 0 KiB of 100.0 GiB are free, messages can soon not be stored any more; make room"}},
 	} {
 		var got []string
-		if rows := diskRows(overview.Status{Disk: tt.disk}); len(rows) > 0 {
+		if rows := diskRows(overview.Status{OutsideStatus: overview.OutsideStatus{Disk: tt.disk}}); len(rows) > 0 {
 			got = rows[0]
 		}
 		if !slices.Equal(got, tt.want) {

@@ -76,9 +76,11 @@ func casesOf(x string, who viewer) []pageCase {
 	agents := usage
 	agents.Split = tabulate(storage.ByAgent, sums, sums)
 	status := overview.Status{
-		Version: x, Uptime: x, Inbox: overview.InboxStatus{Waiting: 3, Oldest: 7},
-		Connectors: []overview.ConnectorStatus{{Name: x, Health: connectors.Health{State: x, Err: x, LastOK: at}}, {Name: x, Health: connectors.Health{State: connectors.StateStopped, Err: x}}},
-		Model:      overview.ModelStatus{Name: x, Err: x}, Disk: &overview.DiskStatus{Free: 5, Total: 10},
+		Version:       x,
+		Uptime:        x,
+		StoreStatus:   overview.StoreStatus{Inbox: overview.InboxStatus{Waiting: 3, Oldest: 7}},
+		Connectors:    []overview.ConnectorStatus{{Name: x, Health: connectors.Health{State: x, Err: x, LastOK: at}}, {Name: x, Health: connectors.Health{State: connectors.StateStopped, Err: x}}},
+		OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: x, Err: x}, Disk: &overview.DiskStatus{Free: 5, Total: 10}},
 	}
 	status.Sinks = []runs.SinkHealth{{Name: x, Error: x, Backlog: 3, Oldest: 7}, {Name: x, Success: 5}}
 	access := viewAccess(who,
@@ -379,7 +381,7 @@ func TestHealthSinks(t *testing.T) {
 			t.Errorf("%s %s, want %s", sinks[i].Name, got, want)
 		}
 	}
-	v := viewHealth(viewer{web.Read}, overview.Status{Model: overview.ModelStatus{Name: "m"}, Sinks: sinks})
+	v := viewHealth(viewer{web.Read}, overview.Status{OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}, Sinks: sinks}})
 	html := rendered(t, b, pageCase{"health", "main", v})
 	for _, want := range []string{"1 receiver of events does not take them.", "events of 2 runs, the oldest came <time", "no route to host", "none since the start"} {
 		if !strings.Contains(html, want) {

@@ -88,8 +88,8 @@ func TestNodesPage(t *testing.T) {
 func TestHealthWithoutDatabase(t *testing.T) {
 	b := &board{views: sync.OnceValue(readViews)}
 	v := viewHealth(viewer{web.Read}, overview.Status{
-		Model: overview.ModelStatus{Name: "m", Err: "refused"},
-		Node:  &overview.NodeStatus{Name: "n2", Nodes: 3, Err: "the database does not answer"},
+		OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m", Err: "refused"}},
+		Node:          &overview.NodeStatus{Name: "n2", Nodes: 3, Err: "the database does not answer"},
 		Connectors: []overview.ConnectorStatus{
 			{Name: "telegram", Health: connectors.Health{State: connectors.StateLive}, Held: "new messages wait"},
 			{Name: "slack", Health: connectors.Health{State: connectors.StateStopped, Err: "The token is wrong."}},
@@ -118,8 +118,8 @@ func TestHealthFigures(t *testing.T) {
 		want, not []string
 	}{
 		"of now":  {overview.Status{}, []string{agents, "runs-head"}, []string{old, unknown}},
-		"old":     {overview.Status{AsOf: claybot.At(time.Unix(1_700_000_000, 0))}, []string{agents, "runs-head", old, `datetime="2023-11-14T22:13:20`}, []string{unknown}},
-		"unknown": {overview.Status{Unknown: true}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "repeats dropped", old}},
+		"old":     {overview.Status{StoreStatus: overview.StoreStatus{AsOf: claybot.At(time.Unix(1_700_000_000, 0))}}, []string{agents, "runs-head", old, `datetime="2023-11-14T22:13:20`}, []string{unknown}},
+		"unknown": {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "repeats dropped", old}},
 	} {
 		html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, tt.status)})
 		for _, s := range tt.want {

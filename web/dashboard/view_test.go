@@ -346,9 +346,8 @@ func TestDeliveryFilter(t *testing.T) {
 func TestHealth(t *testing.T) {
 	well := func() overview.Status {
 		return overview.Status{
-			Connectors: []overview.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateLive, LastOK: time.Now()}}},
-			Model:      overview.ModelStatus{Name: "gpt", LastOK: time.Now()},
-			Disk:       &overview.DiskStatus{Free: 50 << 30, Total: 100 << 30},
+			Connectors:    []overview.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateLive, LastOK: time.Now()}}},
+			OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "gpt", LastOK: time.Now()}, Disk: &overview.DiskStatus{Free: 50 << 30, Total: 100 << 30}},
 		}
 	}
 	for _, test := range []struct {

@@ -263,7 +263,7 @@ func TestFiguresOfAnotherTime(t *testing.T) {
 		"unknown": {func(s *overview.Status) { s.Unknown = true }, 0},
 	} {
 		m := New(Config{Serve: yes, Status: func(context.Context) (overview.Status, error) {
-			st := overview.Status{Agents: 7, Connectors: []overview.ConnectorStatus{{Name: "chat"}}}
+			st := overview.Status{StoreStatus: overview.StoreStatus{Agents: 7}, Connectors: []overview.ConnectorStatus{{Name: "chat"}}}
 			tt.change(&st)
 			return st, nil
 		}})
@@ -278,7 +278,7 @@ func TestFiguresOfAnotherTime(t *testing.T) {
 // A store that fails does not fail the scrape.
 func TestBrokenStore(t *testing.T) {
 	m := New(Config{Serve: yes, Status: func(context.Context) (overview.Status, error) {
-		return overview.Status{Agents: 7}, errors.New("disk is gone")
+		return overview.Status{StoreStatus: overview.StoreStatus{Agents: 7}}, errors.New("disk is gone")
 	}})
 	m.Received("chat", agentsystem.ReceivedError, time.Millisecond)
 	text, _ := get(t, serve(t, m).URL+"/metrics", "")
