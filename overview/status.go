@@ -6,13 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/people"
-
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // Status is how the daemon is doing, as `claybot status --json` prints it.

@@ -8,16 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/questions"
-
-	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // maxStoryEvents is the most events that a story is told from: the newest.
