@@ -51,6 +51,16 @@ func (d Descriptor) Key() string {
 	return string(b)
 }
 
+// DescriptorOf is the descriptor of a foreground agent that has a key; zero for any
+// other key, and for one that is damaged.
+func DescriptorOf(key string) Descriptor {
+	var parts []string
+	if err := json.Unmarshal([]byte(key), &parts); err != nil || len(parts) != 4 {
+		return Descriptor{}
+	}
+	return Descriptor{Type: AgentType(parts[0]), Connector: parts[1], ChannelID: parts[2], UserID: parts[3]}
+}
+
 // Identity is d without what is no part of its identity.
 func (d Descriptor) Identity() Descriptor {
 	d.Name, d.Owner, d.Root, d.Depth, d.Profile = "", "", "", 0, ""

@@ -46,10 +46,11 @@ var floors = map[string]int{
 	"questions": 6, "subagents": 6,
 	"profiles":    7,
 	"worker":      8,
-	"agentsystem": 9,
-	"web":         10,
-	"web/*":       11,
-	"cmd/*":       12,
+	"overview":    9,
+	"agentsystem": 10,
+	"web":         11,
+	"web/*":       12,
+	"cmd/*":       13,
 }
 
 // footings are folders that implementations of one contract stand on. They lie between

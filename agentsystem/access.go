@@ -37,7 +37,7 @@ func (s *AgentSystem) Revoke(ctx context.Context, connector, id string) error {
 		if d.ChannelID != id && s.People.Knows(connector, d.ChannelID) {
 			continue // he writes there as a member of a group that may
 		}
-		dropped, err := s.Inbox.Drop(ctx, e.ID, skippedRevoked)
+		dropped, err := s.Inbox.Drop(ctx, e.ID, inbox.SkippedRevoked)
 		if err != nil {
 			return fmt.Errorf("drop messages of %s: %w", e.ID, err)
 		}
@@ -56,7 +56,7 @@ func (s *AgentSystem) revokeParked(ctx context.Context, connector string) error 
 		return err
 	}
 	for _, a := range agents {
-		_, err := s.dropParked(ctx, a.Key, skippedRevoked, func(p storage.Parked) bool {
+		_, err := s.dropParked(ctx, a.Key, inbox.SkippedRevoked, func(p storage.Parked) bool {
 			return p.To.Connector == connector && !s.People.Allowed(p.To, p.Message.Context.Group)
 		})
 		if err != nil {

@@ -138,7 +138,7 @@ func (c *cluster) start() *member {
 	hub := runs.NewHub()
 	stores := agentsystem.Stores{
 		Agents: c.agents, Index: m.db, Inbox: waysideInbox{m.db, m.way}, Runs: waysideRuns{m.db, m.way}, Outbox: waysideOutbox{m.db, m.way}, Access: m.db, Counts: waysideFigures{m.db, m.way},
-		Later: m.db, Texts: m.db, Asked: m.db, Parking: m.db, Nodes: m.db,
+		Later: m.db, Texts: m.db, Asked: m.db, Parking: m.db,
 	}
 	if c.decorate != nil {
 		stores = c.decorate(stores)

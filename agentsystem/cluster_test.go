@@ -37,7 +37,7 @@ func TestNodesShareTheWork(t *testing.T) {
 			t.Errorf("%d sends of %d answers", n, people*messages)
 		}
 		for _, m := range c.nodes {
-			st, err := m.system.Status(t.Context())
+			st, err := m.system.Overview.Status(t.Context())
 			if err != nil || st.Node == nil || st.Node.Nodes != 3 || st.Node.Name != m.name || st.Node.Err != "" {
 				t.Errorf("status of %s: %+v, %v", m.name, st.Node, err)
 			}
@@ -221,7 +221,7 @@ func TestStoreAwayDuringASend(t *testing.T) {
 				}
 				m.say("ann", "hello")
 				after(time.Minute)
-				if ready, why := m.system.Ready(); ready || why == "" {
+				if ready, why := m.system.Overview.Ready(); ready || why == "" {
 					t.Error("ready without a store")
 				}
 				m.way.cut(false)
@@ -238,7 +238,7 @@ func TestStoreAwayDuringASend(t *testing.T) {
 				if m.members.Node() == before {
 					t.Error("the id came back")
 				}
-				if ready, why := m.system.Ready(); !ready {
+				if ready, why := m.system.Overview.Ready(); !ready {
 					t.Error(why)
 				}
 			})
@@ -340,7 +340,7 @@ func TestOneNodePolls(t *testing.T) {
 			if h.State != connectors.StateStandby || !h.Settled() || !h.Well() || h.Err != "node node1 has the connection; this one takes over when it ends" {
 				t.Errorf("%s: %+v", m.name, h)
 			}
-			if ready, why := m.system.Ready(); !ready {
+			if ready, why := m.system.Overview.Ready(); !ready {
 				t.Error(why)
 			}
 		}

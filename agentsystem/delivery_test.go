@@ -402,7 +402,7 @@ func TestRestartWithAttempted(t *testing.T) {
 			r.say("b")
 			after(time.Minute)
 			r.wants("re: a", "re: b")
-			status, err := r.system.Status(r.Context())
+			status, err := r.system.Overview.Status(r.Context())
 			if err != nil || status.Ambiguous != 1 {
 				t.Errorf("status %+v, %v", status, err)
 			}

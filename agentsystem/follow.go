@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/claybot/claybot/inbox"
@@ -134,35 +133,6 @@ func sameFile(a, b claybot.FileReference) bool {
 	return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
-// RunByID loads a run; see storage.RunReader. Its engine is told from the beginning.
-func (s *AgentSystem) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	run, err := s.Runs.Run(ctx, id)
-	if err == nil && run.Engine == "" {
-		run.Engine, err = s.Worker.EngineOf(ctx, run)
-	}
-	return run, err
-}
-
-// RunPage lists runs, the newest first.
-func (s *AgentSystem) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error) {
-	return s.Runs.RunPage(ctx, q)
-}
-
-// Events yields what happened in a run up to now, after a seq.
-func (s *AgentSystem) Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
-	return s.Runs.Events(ctx, id, after)
-}
-
-// Watch yields what happened in a run after a seq, and what happens from then
-// on; see runs.Watch.
-func (s *AgentSystem) Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error] {
-	return runs.Watch(ctx, s.Runs, s.Hub, id, after)
-}
-
-// Changed returns a channel that is closed with the next change of anything
-// that is stored.
-func (s *AgentSystem) Changed() <-chan struct{} { return s.Hub.Changed() }
-
 // maxCancelTries is how often a cancel follows its run from one state to the
 // next.
 const maxCancelTries = 5
@@ -201,57 +171,6 @@ func (s *AgentSystem) CancelRun(ctx context.Context, id claybot.RunID, by string
 	return s.Runs.Run(ctx, id) // it ended while it was asked
 }
 
-// AgentPage lists agents, those that a person wrote to last first.
-func (s *AgentSystem) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error) {
-	return s.Index.AgentPage(ctx, q)
-}
-
-// Agent is the entry of one agent; storage.ErrNotFound.
-func (s *AgentSystem) Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
-	return s.Index.IndexedAgentByID(ctx, id)
-}
-
-// AgentOf is the id of the agent of a descriptor; storage.ErrNotFound.
-func (s *AgentSystem) AgentOf(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
-	return s.Index.IndexedAgent(ctx, d)
-}
-
-// Children are the entries of the subagents of an agent, oldest first.
-func (s *AgentSystem) Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error) {
-	return s.Index.Children(ctx, id)
-}
-
-// Remembered is what an agent remembers; storage.ErrNotFound.
-func (s *AgentSystem) Remembered(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
-	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
-		return nil, err
-	}
-	return s.Agents.Records(ctx, id)
-}
-
-// Conversations lists the agents of one person at one connector, the one that
-// was spoken to last first.
-func (s *AgentSystem) Conversations(ctx context.Context, connector, user string) ([]storage.IndexEntry, error) {
-	all := []storage.IndexEntry{}
-	for e, err := range s.Index.Foreground(ctx, []string{claybot.User(connector, "", user).OwnerID()}) {
-		if err != nil {
-			return nil, fmt.Errorf("list conversations: %w", err)
-		}
-		all = append(all, e)
-	}
-	return all, nil
-}
-
-// OutgoingPage lists outgoing messages, the newest first.
-func (s *AgentSystem) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
-	return s.Outbox.OutgoingPage(ctx, q)
-}
-
-// Outgoing loads an outgoing message; storage.ErrNotFound.
-func (s *AgentSystem) Outgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
-	return s.Outbox.OutgoingByID(ctx, id)
-}
-
 // RetryOutgoing sends a failed message again, or a waiting one at once;
 // storage.ErrNotFound, storage.ErrState.
 func (s *AgentSystem) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
@@ -273,4 +192,22 @@ func (s *AgentSystem) DropOutgoing(ctx context.Context, id string) (claybot.Outg
 		s.deliverer.Refresh(o)
 	}
 	return o, err
+}
+
+// An Address says whom a message is for: an agent, or a descriptor whose agent
+// is found or made. One of the two is set.
+type Address struct {
+	Agent      claybot.AgentID
+	Descriptor *claybot.Descriptor
+}
+
+// Accepted is what became of a message that starts a run.
+type Accepted struct {
+	Run     claybot.RunID     `json:"runId"` // the one that was reserved, or that the message joined
+	Agent   claybot.AgentID   `json:"agentId"`
+	Message claybot.MessageID `json:"messageId"`
+	State   claybot.RunState  `json:"state"`
+	// Answers are the questions of Run that the message answered, where it
+	// started no run.
+	Answers []string `json:"-"`
 }

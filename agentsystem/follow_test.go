@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/questions"
 
 	"github.com/claybot/claybot"
@@ -34,7 +36,7 @@ func (r *rig) begin(d claybot.Descriptor, id, text string) agentsystem.Accepted 
 func (r *rig) follow(id claybot.RunID, after int64) (types []claybot.EventType, text string) {
 	r.Helper()
 	next := after + 1
-	for u, err := range r.system.Watch(r.Context(), id, after) {
+	for u, err := range r.system.Overview.Watch(r.Context(), id, after) {
 		switch {
 		case err != nil:
 			r.Fatal(err)
@@ -73,7 +75,7 @@ func TestStartRun(t *testing.T) {
 		if !slices.Equal(types, want) {
 			r.Errorf("watched %v\nwant %v", types, want)
 		}
-		run, err := r.system.RunByID(r.Context(), a.Run)
+		run, err := r.system.Overview.RunByID(r.Context(), a.Run)
 		if err != nil || run.ID != a.Run || run.State != claybot.RunSucceeded || run.Output != "all done" {
 			r.Errorf("got %+v, %v", run, err)
 		}
@@ -104,11 +106,11 @@ func TestReservedRunJoins(t *testing.T) {
 		if a.Run == b.Run {
 			r.Fatal("two messages reserved one id")
 		}
-		if run, err := r.system.RunByID(r.Context(), b.Run); err != nil || run.State != claybot.RunPending || run.ID != b.Run {
+		if run, err := r.system.Overview.RunByID(r.Context(), b.Run); err != nil || run.State != claybot.RunPending || run.ID != b.Run {
 			r.Errorf("while it waits: %+v, %v", run, err)
 		}
 		types, _ := r.follow(b.Run, 0)
-		run, err := r.system.RunByID(r.Context(), b.Run)
+		run, err := r.system.Overview.RunByID(r.Context(), b.Run)
 		if err != nil || run.ID != a.Run || types[len(types)-1] != claybot.EventRunFinished {
 			r.Errorf("got run %+v, %v, and %v; want that of the first message, %s", run, err, types, a.Run)
 		}
@@ -368,13 +370,13 @@ func TestWhy(t *testing.T) {
 		r.wants("end")
 		reply := r.reply("work")
 		for _, ref := range []string{"work", string(r.receipt("work").Run.ID), reply.ID, "chat/dm-ann/" + reply.Receipt, " work "} {
-			stories, err := r.system.Why(r.Context(), ref)
-			if err != nil || !slices.ContainsFunc(stories, func(s agentsystem.Story) bool { return s.Message.ID == "work" }) {
+			stories, err := r.system.Overview.Why(r.Context(), ref)
+			if err != nil || !slices.ContainsFunc(stories, func(s overview.Story) bool { return s.Message.ID == "work" }) {
 				r.Errorf("%q: %v, %v", ref, stories, err)
 				continue
 			}
 		}
-		stories, err := r.system.Why(r.Context(), "work")
+		stories, err := r.system.Overview.Why(r.Context(), "work")
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -387,12 +389,12 @@ func TestWhy(t *testing.T) {
 		if got := strings.Join(what, " "); got != "received stored run model tool model end reply sent" || stories[0].Silence != "" {
 			r.Errorf("the story is %s, silence %q", got, stories[0].Silence)
 		}
-		stories, err = r.system.Why(r.Context(), "quiet")
+		stories, err = r.system.Overview.Why(r.Context(), "quiet")
 		if err != nil || stories[0].Silence != "the agent decided not to reply" {
 			r.Errorf("got %+v, %v", stories, err)
 		}
 		for _, ref := range []string{"nothing", "", strings.Repeat("x", 1000), "https://acme.slack.com/archives/C1/p1700000000000100"} {
-			if _, err := r.system.Why(r.Context(), ref); !errors.Is(err, storage.ErrNotFound) {
+			if _, err := r.system.Overview.Why(r.Context(), ref); !errors.Is(err, storage.ErrNotFound) {
 				r.Errorf("%.20q: %v", ref, err)
 			}
 		}
@@ -407,7 +409,7 @@ func TestWhySilent(t *testing.T) {
 		r.start()
 		r.say("long", "second", "third")
 		synctest.Wait()
-		stories, err := r.system.Why(r.Context(), "third")
+		stories, err := r.system.Overview.Why(r.Context(), "third")
 		if err != nil || stories[0].Busy == "" || stories[0].Ahead != 1 || !slices.Equal(stories[0].Before, []claybot.MessageID{"second"}) {
 			r.Fatalf("got %+v, %v", stories, err)
 		}
@@ -418,7 +420,7 @@ func TestWhySilent(t *testing.T) {
 		if _, err := r.system.Drop(r.Context(), r.agent(ann), "third"); err != nil {
 			r.Fatal(err)
 		}
-		stories, err = r.system.Why(r.Context(), "third")
+		stories, err = r.system.Overview.Why(r.Context(), "third")
 		if err != nil || stories[0].Silence != "dropped by an operator" {
 			r.Errorf("got %+v, %v", stories, err)
 		}

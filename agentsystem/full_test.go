@@ -37,7 +37,7 @@ func TestFullDiskIsNotReady(t *testing.T) {
 				}
 				after(2 * time.Second)
 				for range 3 {
-					if ready, why := r.system.Ready(); ready || !strings.Contains(why, "full or read-only") || r.status().Unwell != why {
+					if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, "full or read-only") || r.status().Unwell != why {
 						t.Errorf("ready %v: %q; the status says %q", ready, why, r.status().Unwell)
 					}
 					if tt.when < 0 {
@@ -50,7 +50,7 @@ func TestFullDiskIsNotReady(t *testing.T) {
 					r.say("begin")
 				}
 				after(5 * time.Second)
-				if ready, why := r.system.Ready(); !ready || r.status().Unwell != "" {
+				if ready, why := r.system.Overview.Ready(); !ready || r.status().Unwell != "" {
 					t.Errorf("not ready after a write worked: %q", why)
 				}
 				r.wants("re: begin")

@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"time"
 
@@ -118,4 +119,22 @@ func (s *AgentSystem) Missed(ctx context.Context, m connectors.Missed) (untold i
 	})
 	s.Log.Warn("messages may be missing", "connector", m.Connector, "from", m.From.UTC(), "to", m.To.UTC(), "chats", len(told), "untold", len(left))
 	return len(left), err
+}
+
+// Tell sends a notice to the place of an agent. The same text is told once a
+// day.
+func (s *AgentSystem) Tell(ctx context.Context, id claybot.AgentID, text string) error {
+	to, err := s.Index.IndexedDescriptor(ctx, id) // the files of the agent may be unusable
+	if err != nil {
+		return fmt.Errorf("tell %s: %w", id, err)
+	}
+	out := s.deliverer.Compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: to.Route()}, text)
+	day := time.Now().Unix() / 86400
+	for i := range out {
+		out[i].ID = fmt.Sprintf("tell/%s/%d/%08x/%d", id, day, crc32.ChecksumIEEE([]byte(text)), i)
+	}
+	if _, err := s.deliverer.Send(ctx, out...); err != nil {
+		return fmt.Errorf("tell %s: %w", id, err)
+	}
+	return nil
 }

@@ -267,7 +267,7 @@ func TestWhoMaySpeak(t *testing.T) {
 				if (len(r.directories()) == 1) != (tt.want == "answered") || (len(r.mind.asked()) == 1) != (tt.want == "answered") {
 					t.Errorf("agents %q, %d model calls", r.directories(), len(r.mind.asked()))
 				}
-				status, err := r.system.Status(r.Context())
+				status, err := r.system.Overview.Status(r.Context())
 				if err != nil || (status.Access.Refused == 1) != (tt.want != "answered") {
 					t.Errorf("status %+v, %v", status.Access, err)
 				}

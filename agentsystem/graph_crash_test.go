@@ -130,7 +130,7 @@ func (r *rig) posts(d claybot.Descriptor, m claybot.AgentMessage) bool {
 func (r *rig) ends(engine string, asked func(storage.OpenQuestion)) bool {
 	r.Helper()
 	for range 1000 {
-		all, err := r.system.RunPage(r.Context(), storage.RunQuery{Agent: r.agent(ann)})
+		all, err := r.system.Overview.RunPage(r.Context(), storage.RunQuery{Agent: r.agent(ann)})
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -8,14 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm"
-	"github.com/claybot/claybot/storage"
 )
 
-// The node that works on a run is named as long as it does; by the other nodes as well
-// where the store tells who holds what.
+// The node that works on a run is named as long as it does, by the other nodes as well.
 func TestWorksOn(t *testing.T) {
 	nodesInBubble(t, 2, nil, func(c *cluster) {
 		time.Sleep(nodeTTL) // both know of each other
@@ -30,24 +29,20 @@ func TestWorksOn(t *testing.T) {
 		}
 		worker := c.nodes[i].name
 		for _, m := range c.nodes {
-			want := worker
-			if _, tells := any(m.db).(storage.Holders); !tells && m.name != worker {
-				want = ""
+			got, err := m.system.Overview.WorksOn(c.Context(), id)
+			if err != nil || got != worker {
+				c.Errorf("%s says that %q works on it (%v), want %q", m.name, got, err, worker)
 			}
-			got, err := m.system.WorksOn(c.Context(), id)
-			if err != nil || got != want {
-				c.Errorf("%s says that %q works on it (%v), want %q", m.name, got, err, want)
+			if told := nodeStep(c, m, "hello"); !strings.Contains(told, worker) {
+				c.Errorf("why on %s: %q, want %q", m.name, told, worker)
 			}
-			if told := nodeStep(c, m, "hello"); (told != "") != (want != "") || !strings.Contains(told, want) {
-				c.Errorf("why on %s: %q, want %q", m.name, told, want)
-			}
-			if other, err := m.system.WorksOn(c.Context(), claybot.AgentID("nobody")); other != "" || err != nil {
+			if other, err := m.system.Overview.WorksOn(c.Context(), claybot.AgentID("nobody")); other != "" || err != nil {
 				c.Errorf("of an agent that is none: %q, %v", other, err)
 			}
 		}
 		c.wants(2*time.Minute, "ann", "re: hello")
 		for _, m := range c.nodes {
-			if got, err := m.system.WorksOn(c.Context(), id); got != "" || err != nil {
+			if got, err := m.system.Overview.WorksOn(c.Context(), id); got != "" || err != nil {
 				c.Errorf("%s after the end: %q, %v", m.name, got, err)
 			}
 			if told := nodeStep(c, m, "hello"); told != "" {
@@ -60,12 +55,12 @@ func TestWorksOn(t *testing.T) {
 // nodeStep is what the story of a message says of nodes.
 func nodeStep(c *cluster, m *member, id string) string {
 	c.Helper()
-	stories, err := m.system.Why(c.Context(), id)
+	stories, err := m.system.Overview.Why(c.Context(), id)
 	if err != nil || len(stories) != 1 {
 		c.Fatalf("why: %+v, %v", stories, err)
 	}
 	steps := stories[0].Steps
-	i := slices.IndexFunc(steps, func(s agentsystem.Step) bool { return s.What == "node" })
+	i := slices.IndexFunc(steps, func(s overview.Step) bool { return s.What == "node" })
 	if i < 0 {
 		return ""
 	}

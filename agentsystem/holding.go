@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -146,28 +148,11 @@ func (s *AgentSystem) startOneByOne(ctx context.Context, names []string) {
 	s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
 }
 
-// StartStatus says how claybot comes back after it died.
-type StartStatus struct {
-	// Unclean counts the starts in a row that followed a process that died.
-	Unclean int `json:"uncleanStarts"`
-	// AtOnce is how many runs are let in at once that may be the cause, and Waiting how
-	// many agents wait for that.
-	AtOnce  int `json:"atOnce"`
-	Waiting int `json:"waiting"`
-}
-
 // comingBack is nil after an orderly end, and once the process has lived long enough.
-func (s *AgentSystem) comingBack() *StartStatus {
+func (s *AgentSystem) comingBack() *overview.StartStatus {
 	unclean, atOnce, waiting, active := s.Worker.Ramp.Status()
 	if !active {
 		return nil
 	}
-	return &StartStatus{Unclean: unclean, AtOnce: atOnce, Waiting: waiting}
-}
-
-// LimitStatus is what bounds the work of this member at once.
-type LimitStatus struct {
-	MaxRuns int   `json:"maxRuns"`
-	Memory  int64 `json:"memory,omitempty"` // bytes that the process may have; 0: no limit is known
-	Files   int64 `json:"files,omitempty"`  // descriptors, the same
+	return &overview.StartStatus{Unclean: unclean, AtOnce: atOnce, Waiting: waiting}
 }

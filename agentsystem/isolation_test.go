@@ -348,7 +348,7 @@ func (r *rig) faultOfCarol(f *agentFault, usual time.Duration) {
 	time.Sleep(time.Until(began.Add(faultFor)))
 	synctest.Wait()
 	held := !slices.Contains(r.chat.seen(carol.ChannelID), "re: b4")
-	if ready, why := r.system.Ready(); !ready {
+	if ready, why := r.system.Overview.Ready(); !ready {
 		r.Errorf("not ready because of one agent: %s", why)
 	}
 	if storage.ClassOf(f.err) == storage.ClassMember && f.call != "SaveState" && r.status().Unwell == "" { // a state that is not saved waits
@@ -388,10 +388,10 @@ func (r *rig) checkCarol(f *agentFault, held bool) {
 	if r.receipt("c").Skipped != "command" {
 		r.Errorf("the command: %+v", r.receipt("c"))
 	}
-	if st, err := r.system.Status(r.Context()); err != nil || st.Faulty != 0 || st.Parked != nil || st.Unwell != "" {
+	if st, err := r.system.Overview.Status(r.Context()); err != nil || st.Faulty != 0 || st.Parked != nil || st.Unwell != "" {
 		r.Errorf("status afterwards: %d agents, parked %+v, unwell %q, %v", st.Faulty, st.Parked, st.Unwell, err)
 	}
-	if ready, why := r.system.Ready(); !ready {
+	if ready, why := r.system.Overview.Ready(); !ready {
 		r.Errorf("not ready afterwards: %s", why)
 	}
 }

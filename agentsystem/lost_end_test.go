@@ -205,7 +205,7 @@ func (c *cluster) startBehind(p *postgrestest.Proxy) *member {
 	m.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: c.agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db,
-			Later: db, Texts: db, Asked: db, Parking: db, Nodes: db,
+			Later: db, Texts: db, Asked: db, Parking: db,
 		},
 		Log: log, Version: "test", Hub: runs.NewHub(), Members: m.members,
 		Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
@@ -40,8 +42,8 @@ func TestNodeStatus(t *testing.T) {
 		first.say("ann", "hello")
 		c.wants(5*time.Second, "ann", "re: hello")
 		time.Sleep(nodeTTL) // both know of each other
-		status := func(m *member) agentsystem.Status {
-			st, err := m.system.Status(c.Context())
+		status := func(m *member) overview.Status {
+			st, err := m.system.Overview.Status(c.Context())
 			if err != nil {
 				c.Fatal(err)
 			}
@@ -53,7 +55,7 @@ func TestNodeStatus(t *testing.T) {
 				c.Errorf("%s: %+v of %d agents", m.name, n, st.Agents)
 			}
 		}
-		all, err := first.system.Nodes(c.Context())
+		all, err := first.system.Overview.Nodes(c.Context())
 		if err != nil || len(all) != 2 {
 			c.Fatalf("nodes: %v %+v", err, all)
 		}
@@ -82,23 +84,23 @@ func TestNodeStatus(t *testing.T) {
 		if n := st.Node; n.OK || !strings.Contains(n.Err, "the database does not answer") || st.Agents != 1 || st.Runs[claybot.RunSucceeded] != 1 {
 			c.Errorf("without the store: %+v, %+v", n, st)
 		}
-		if ok, words := second.system.Ready(); ok || !strings.Contains(words, "the database does not answer") {
+		if ok, words := second.system.Overview.Ready(); ok || !strings.Contains(words, "the database does not answer") {
 			c.Errorf("ready %v: %s", ok, words)
 		}
-		if ok, words := first.system.Ready(); !ok {
+		if ok, words := first.system.Overview.Ready(); !ok {
 			c.Errorf("the other one is not ready: %s", words)
 		}
 		time.Sleep(2 * nodeTTL)
 		second.way.cut(false)
 		time.Sleep(2 * nodeTTL)
-		if st := status(second); !st.Node.OK || st.AsOf != 0 || st.Node.Nodes != 2 || slices.ContainsFunc(st.Connectors, func(x agentsystem.ConnectorStatus) bool { return x.Held != "" }) {
+		if st := status(second); !st.Node.OK || st.AsOf != 0 || st.Node.Nodes != 2 || slices.ContainsFunc(st.Connectors, func(x overview.ConnectorStatus) bool { return x.Held != "" }) {
 			c.Errorf("afterwards: %+v of %+v", st.Node, st.Connectors)
 		}
-		if ok, words := second.system.Ready(); !ok {
+		if ok, words := second.system.Overview.Ready(); !ok {
 			c.Errorf("not ready afterwards: %s", words)
 		}
 		// The node was lost and came back as another one; it is one process all the same.
-		all, err = first.system.Nodes(c.Context())
+		all, err = first.system.Overview.Nodes(c.Context())
 		count := make(map[storage.NodeState]int)
 		for _, n := range all {
 			count[n.State]++
@@ -121,20 +123,20 @@ func TestStatusWithoutFigures(t *testing.T) {
 		cfg.Counts = waysideFigures{m.db, lame}
 		s := agentsystem.New(cfg)
 		lame.cut(true)
-		if st, err := s.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "not known yet") || !st.Unknown || st.AsOf != 0 {
+		if st, err := s.Overview.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "not known yet") || !st.Unknown || st.AsOf != 0 {
 			c.Errorf("without figures: %v %+v", err, st)
 		}
 		gone, cancel := context.WithCancel(c.Context())
 		cancel()
-		if _, err := s.Status(gone); err == nil {
+		if _, err := s.Overview.Status(gone); err == nil {
 			c.Error("a status for nobody")
 		}
 		lame.cut(false)
-		if st, err := s.Status(c.Context()); err != nil || !st.Node.OK || st.Agents != 1 || st.Unknown || st.AsOf != 0 {
+		if st, err := s.Overview.Status(c.Context()); err != nil || !st.Node.OK || st.Agents != 1 || st.Unknown || st.AsOf != 0 {
 			c.Errorf("with figures: %v %+v", err, st.Node)
 		}
 		lame.cut(true)
-		if st, err := s.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "did not give its figures") || st.Agents != 1 || st.AsOf == 0 || st.Unknown {
+		if st, err := s.Overview.Status(c.Context()); err != nil || st.Node.OK || !strings.Contains(st.Node.Err, "did not give its figures") || st.Agents != 1 || st.AsOf == 0 || st.Unknown {
 			c.Errorf("with old figures: %v %+v", err, st)
 		}
 	})
@@ -150,7 +152,7 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 			m.way.cut(true)
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
-			st, err := m.system.Status(c.Context())
+			st, err := m.system.Overview.Status(c.Context())
 			if err != nil {
 				c.Fatalf("%s: %v", m.name, err)
 			}
@@ -173,7 +175,7 @@ func TestAloneAsNode(t *testing.T) {
 		MaxRuns: 7, Members: nodes.Alone(storage.Node{ID: "a/1", Name: "a", Version: "v"}),
 		Admission: func() people.Access { return people.Access{} },
 	})
-	all, err := s.Nodes(t.Context())
+	all, err := s.Overview.Nodes(t.Context())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%v %+v", err, all)
 	}

@@ -3,7 +3,6 @@ package agentsystem
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/claybot/claybot/inbox"
 
@@ -13,44 +12,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
-
-// people.Operator is who ends and resets on behalf of nobody in a chat.
-
-// maxInboxView is the most waiting messages that are shown of one agent.
-const maxInboxView = 1000
-
-// An InboxView is what waits for one agent, and what it works on.
-type InboxView struct {
-	Agent      claybot.AgentID
-	Descriptor claybot.Descriptor
-	Waiting    []claybot.AgentMessage // oldest first
-	Run        *claybot.Run           // the unfinished one, nil when there is none
-}
-
-// InboxOf shows the inbox of an agent; storage.ErrNotFound.
-func (s *AgentSystem) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
-	// What waits is read first: a message that is taken meanwhile is in both, and not
-	// in neither.
-	waiting, err := s.Inbox.Waiting(ctx, id, maxInboxView)
-	if err != nil {
-		return InboxView{}, fmt.Errorf("read the inbox of %s: %w", id, err)
-	}
-	e, err := s.Index.IndexedAgentByID(ctx, id)
-	if err != nil {
-		return InboxView{}, err
-	}
-	v := InboxView{Agent: id, Descriptor: e.Descriptor, Waiting: waiting}
-	if e.Run == "" {
-		return v, nil
-	}
-	run, err := s.Runs.Run(ctx, e.Run)
-	if err != nil {
-		return v, storage.Ignore(err, storage.ErrNotFound)
-	}
-	v.Run = &run
-	v.Waiting = slices.DeleteFunc(waiting, func(m claybot.AgentMessage) bool { return slices.Contains(run.Messages, m.ID) })
-	return v, nil
-}
 
 // Stop ends what an agent and all below it do, on behalf of an operator. It
 // returns how many were at work.

@@ -32,7 +32,7 @@ func TestInboxOfShowsWhatIsTakenMeanwhile(t *testing.T) {
 		r.start()
 		r.say("begin")
 		synctest.Wait()
-		v, err := r.system.InboxOf(r.Context(), r.agent(ann))
+		v, err := r.system.Overview.InboxOf(r.Context(), r.agent(ann))
 		if err != nil || len(v.Waiting) != 0 || v.Run == nil || len(v.Run.Messages) != 1 {
 			t.Errorf("waiting %v, run %+v, %v", v.Waiting, v.Run, err)
 		}

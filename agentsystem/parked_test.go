@@ -171,7 +171,7 @@ func TestDropParked(t *testing.T) {
 		if err := r.system.Post(r.Context(), carol, msg("c2", "c2")); !errors.Is(err, storage.ErrParkingFull) {
 			r.Fatalf("the table is full: %v", err)
 		}
-		list, err := r.system.ParkedAgents(r.Context(), 9)
+		list, err := r.system.Overview.ParkedAgents(r.Context(), 9)
 		if err != nil || len(list) != 2 || list[0].Agent != "chat:dm-ann:ann" || list[0].Messages != 2 || list[0].First != "a0" || list[0].Cause == "" {
 			r.Errorf("parked: %+v, %v", list, err)
 		}
@@ -182,7 +182,7 @@ func TestDropParked(t *testing.T) {
 		if err != nil || !slices.Equal(dropped, []claybot.MessageID{"a0", "a1"}) {
 			r.Errorf("dropped %q, %v", dropped, err)
 		}
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			r.Errorf("not ready with room in the table: %s", why)
 		}
 		r.post(carol, msg("c2", "c2"))
@@ -267,7 +267,7 @@ func TestManyBlockedAgents(t *testing.T) {
 		if n := calls.Load(); n != 256 {
 			r.Errorf("%d calls wait", n)
 		}
-		if ready, why := r.system.Ready(); ready {
+		if ready, why := r.system.Overview.Ready(); ready {
 			r.Errorf("ready: %s", why)
 		}
 		close(blocked)
@@ -277,7 +277,7 @@ func TestManyBlockedAgents(t *testing.T) {
 				r.Fatalf("person %d sees %q", i, got)
 			}
 		}
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			r.Errorf("not ready afterwards: %s", why)
 		}
 	})
@@ -317,12 +317,12 @@ func TestStuckIntake(t *testing.T) {
 		posted := make(chan error, 1)
 		go func() { posted <- r.system.Post(r.Context(), carol, msg("c", "c")) }()
 		after(8 * time.Second)
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			r.Errorf("not ready too early: %s", why)
 		}
 		after(4 * time.Second)
 		const want = "waits to be stored for 12s"
-		if ready, why := r.system.Ready(); ready || !strings.Contains(why, want) {
+		if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, want) {
 			r.Errorf("ready: %v, %q", ready, why)
 		}
 		if c := r.status().Connectors[0]; c.State != connectors.StateFailing || !strings.Contains(c.Err, want) {
@@ -330,7 +330,7 @@ func TestStuckIntake(t *testing.T) {
 		}
 		f.end()
 		synctest.Wait()
-		if ready, why := r.system.Ready(); !ready || len(posted) != 1 || <-posted != nil {
+		if ready, why := r.system.Overview.Ready(); !ready || len(posted) != 1 || <-posted != nil {
 			r.Errorf("not ready afterwards: %s", why)
 		}
 	})

@@ -33,14 +33,6 @@ const (
 // parkedReason is why a message that was accepted runs later.
 const parkedReason = "parked"
 
-// The reasons for which a message of an agent that cannot be used will not run.
-const (
-	skippedFull    = "inbox_full"
-	skippedRevoked = "revoked"
-	skippedDamaged = "damaged"
-	skippedStopped = "canceled"
-)
-
 // errBehind is why a message is parked whose agent has parked ones.
 var errBehind = errors.New("earlier messages of the same agent are parked")
 
@@ -141,7 +133,7 @@ func (s *AgentSystem) stopParked(ctx context.Context, to claybot.Descriptor, m c
 	}
 	var dropped []claybot.MessageID
 	if err == nil {
-		dropped, err = s.dropParked(ctx, to.Key(), skippedStopped, func(p storage.Parked) bool {
+		dropped, err = s.dropParked(ctx, to.Key(), inbox.SkippedStopped, func(p storage.Parked) bool {
 			return p.Damaged == nil && (p.Message.Type == claybot.MessageUser || p.Message.Command == "compact" || follows(p))
 		})
 	}
@@ -157,12 +149,12 @@ func (s *AgentSystem) refuse(ctx context.Context, to claybot.Descriptor, m clayb
 	err := s.tellFull(ctx, to, m)
 	added := false
 	if err == nil {
-		added, err = s.Parking.EndParked(ctx, storage.Parked{To: to, Message: m}, skippedFull)
+		added, err = s.Parking.EndParked(ctx, storage.Parked{To: to, Message: m}, inbox.SkippedFull)
 	}
 	if err != nil { // the person would hear nothing, or a redelivery would run: the source must keep it
 		return storage.Posted{}, &storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("refuse a message: %w", err)}
 	}
-	return storage.Posted{Added: added, Skipped: skippedFull}, nil
+	return storage.Posted{Added: added, Skipped: inbox.SkippedFull}, nil
 }
 
 // tellFull says once an hour that no more messages for an agent are kept.
@@ -207,7 +199,7 @@ func (s *AgentSystem) unparkOne(ctx context.Context, p storage.Parked) error {
 	case p.Damaged != nil:
 		return s.endDamaged(ctx, p)
 	case !s.People.Allowed(p.To, p.Message.Context.Group):
-		return s.endParked(ctx, p, skippedRevoked)
+		return s.endParked(ctx, p, inbox.SkippedRevoked)
 	}
 	if _, err := s.accept(ctx, p.To, p.Message); err != nil {
 		return err
@@ -250,11 +242,11 @@ func (s *AgentSystem) dropParked(ctx context.Context, key, reason string, which 
 // known who that is.
 func (s *AgentSystem) endDamaged(ctx context.Context, p storage.Parked) error {
 	s.Log.Error("a parked message is damaged and will not run", "connector", p.To.Connector, "message", p.Message.ID, "err", p.Damaged)
-	route := descriptorOf(p.Key).Route()
+	route := claybot.DescriptorOf(p.Key).Route()
 	if err := s.deliverer.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: p.Message.ID, Route: route}, fmt.Sprintf("damaged/%s", p.Message.ID), texts.ParkedDamaged); err != nil {
 		return err
 	}
-	return s.endParked(ctx, p, skippedDamaged)
+	return s.endParked(ctx, p, inbox.SkippedDamaged)
 }
 
 // retryParked takes parked messages in as soon as their agents can be used, until
@@ -390,7 +382,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	var p storage.Parked
 	err := r.survive(func() (err error) { p, err = r.unpark(ctx, key); return err })
 	if err == nil {
-		r.Log.Info("no messages are parked for an agent any more", "connector", descriptorOf(key).Connector, "last", p.Message.ID)
+		r.Log.Info("no messages are parked for an agent any more", "connector", claybot.DescriptorOf(key).Connector, "last", p.Message.ID)
 		r.Worker.Faults.Over(key)
 		r.boxes.Wake()
 		return 0
@@ -404,7 +396,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	wait, notify, _ := r.Worker.Faults.Met(key, "", err)
 	r.Log.Debug("parked messages cannot be taken in", "connector", p.To.Connector, "err", connectors.OneLine(err.Error(), 500), "in", wait)
 	if p.Message.ID == "" { // not even that can be read
-		p = storage.Parked{To: descriptorOf(key), Episode: claybot.MessageID(fmt.Sprintf("%s/%d", key, time.Now().Unix()/3600))}
+		p = storage.Parked{To: claybot.DescriptorOf(key), Episode: claybot.MessageID(fmt.Sprintf("%s/%d", key, time.Now().Unix()/3600))}
 	}
 	if !notify || p.Damaged != nil || storage.ClassOf(err) == storage.ClassStore {
 		return wait

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
@@ -40,9 +42,9 @@ func (r *rig) answersIn(channel string) (all []string) {
 	return all
 }
 
-func (r *rig) status() agentsystem.Status {
+func (r *rig) status() overview.Status {
 	r.Helper()
-	st, err := r.system.Status(r.Context())
+	st, err := r.system.Overview.Status(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -77,15 +79,15 @@ func TestRealFaultsOfOneAgent(t *testing.T) {
 						r.Fatalf("after %d messages of another person: %q", i+1, got)
 					}
 				}
-				if ready, why := r.system.Ready(); !ready {
+				if ready, why := r.system.Overview.Ready(); !ready {
 					r.Errorf("not ready: %s", why)
 				}
 				st := r.status()
 				if st.Faulty != 1 || parks != (st.Parked != nil) || parks && (st.Parked.Messages != 10 || st.Parked.Agents != 1) {
 					r.Errorf("status: %+v, %d agents", st.Parked, st.Faulty)
 				}
-				stories, err := r.system.Why(r.Context(), "b3")
-				told := err == nil && slices.ContainsFunc(stories[0].Steps, func(s agentsystem.Step) bool { return s.What == "parked" })
+				stories, err := r.system.Overview.Why(r.Context(), "b3")
+				told := err == nil && slices.ContainsFunc(stories[0].Steps, func(s overview.Step) bool { return s.What == "parked" })
 				if err != nil || told != parks || parks && stories[0].Ahead != 3 {
 					r.Errorf("why: %+v, %v", stories, err)
 				}
@@ -267,14 +269,14 @@ func TestFullParking(t *testing.T) {
 			r.Errorf("people see %q", got)
 		}
 		r.say("a0", "a1")
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			r.Errorf("not ready: %s", why)
 		}
 		err := r.system.Post(r.Context(), ann, msg("a2", "a2"))
 		if !errors.Is(err, storage.ErrParkingFull) || storage.ClassOf(err) != storage.ClassStore {
 			r.Errorf("the table is full: %v", err)
 		}
-		if ready, why := r.system.Ready(); ready || !strings.Contains(why, "parking table") {
+		if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, "parking table") {
 			r.Errorf("ready with a full table: %v, %q", ready, why)
 		}
 		faulty.Store(false)
@@ -290,7 +292,7 @@ func TestFullParking(t *testing.T) {
 		if got := slices.Concat(r.answersIn("dm-ann"), r.answersIn("dm-carol")); !slices.Equal(got, []string{"re: a0", "re: a1", "re: a2", "re: c0", "re: c1", "re: c2"}) {
 			r.Errorf("people see %q", r.chat.seen())
 		}
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			r.Errorf("not ready afterwards: %s", why)
 		}
 	})
@@ -332,7 +334,7 @@ func TestUnwellMember(t *testing.T) {
 					r.post(claybot.User("chat", "dm-"+user, user), msg(user, user))
 				}
 				after(6 * time.Second)
-				if ready, why := r.system.Ready(); ready || r.status().Unwell != why {
+				if ready, why := r.system.Overview.Ready(); ready || r.status().Unwell != why {
 					r.Errorf("ready while it is unwell: %v, %q, status %q", ready, why, r.status().Unwell)
 				}
 				first, last := files.rates()
@@ -351,7 +353,7 @@ func TestUnwellMember(t *testing.T) {
 						r.Errorf("%s: %+v", user, run)
 					}
 				}
-				if ready, why := r.system.Ready(); !ready || r.status().Unwell != "" {
+				if ready, why := r.system.Overview.Ready(); !ready || r.status().Unwell != "" {
 					r.Errorf("not ready afterwards: %s", why)
 				}
 			})

@@ -169,7 +169,7 @@ func (s *AgentSystem) prepare(ctx context.Context, agent claybot.Agent, p *stora
 			return nil
 		}
 		p.Skip = "command"
-		text, err := s.lookup.Text(ctx, agent.Descriptor, func() (string, error) { return s.answer(ctx, agent, m) })
+		text, err := s.lookup.Text(ctx, agent.Descriptor, func() (string, error) { return s.Overview.Answer(ctx, agent, m) })
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func TestSupervise(t *testing.T) {
 // knows which there are.
 func TestReady(t *testing.T) {
 	t.Parallel()
-	if ready, why := agentsystem.New(agentsystem.Config{}).Ready(); ready || why == "" {
+	if ready, why := agentsystem.New(agentsystem.Config{}).Overview.Ready(); ready || why == "" {
 		t.Errorf("ready before the start: %q", why)
 	}
 	bubble(t, func(r *rig) {
@@ -89,15 +89,15 @@ func TestReady(t *testing.T) {
 		}
 		r.also = []connectors.Connector{late}
 		r.start()
-		if ready, why := r.system.Ready(); ready || why == "" {
+		if ready, why := r.system.Overview.Ready(); ready || why == "" {
 			t.Errorf("ready too early: %q", why)
 		}
 		after(time.Second)
-		if ready, why := r.system.Ready(); !ready {
+		if ready, why := r.system.Overview.Ready(); !ready {
 			t.Errorf("not ready: %s", why)
 		}
 		late.Stop("the token was revoked")
-		status, err := r.system.Status(r.Context())
+		status, err := r.system.Overview.Status(r.Context())
 		if err != nil || len(status.Connectors) != 2 || status.Connectors[1].Err == "" || status.Version != "test" {
 			t.Errorf("status %+v, %v", status, err)
 		}
@@ -147,14 +147,14 @@ func TestTranscript(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
-		if got, err := r.system.Transcript(r.Context(), ann, 10); err != nil || len(got) != 0 {
+		if got, err := r.system.Overview.Transcript(r.Context(), ann, 10); err != nil || len(got) != 0 {
 			t.Errorf("of nobody: %v, %v", got, err)
 		}
 		r.say("a")
 		after(time.Second)
 		r.say("b")
 		after(time.Second)
-		entries, err := r.system.Transcript(r.Context(), ann, 10)
+		entries, err := r.system.Overview.Transcript(r.Context(), ann, 10)
 		var got []string
 		for _, e := range entries {
 			if e.Message != nil {
@@ -166,7 +166,7 @@ func TestTranscript(t *testing.T) {
 		if err != nil || !slices.Equal(got, []string{"a", "re: a", "b", "re: b"}) {
 			t.Errorf("transcript %q, %v", got, err)
 		}
-		sent, err := r.system.SentAfter(r.Context(), ann, 1, 10)
+		sent, err := r.system.Overview.SentAfter(r.Context(), ann, 1, 10)
 		if err != nil || len(sent) != 1 || sent[0].Text != "re: b" {
 			t.Errorf("sent after 1: %+v, %v", sent, err)
 		}

@@ -23,9 +23,9 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/worker"
 
 	"github.com/claybot/claybot/profiles"
@@ -97,8 +97,6 @@ type Stores struct {
 	Marks storage.Marks
 	// Parking keeps messages whose agent cannot be used.
 	Parking storage.Parking
-	// Nodes tells who shares the store; needed where Members is not alone.
-	Nodes storage.Nodes
 	// Shared is of a store that several nodes share; nil: the process has the store
 	// for itself.
 	Shared storage.Versions
@@ -118,10 +116,6 @@ type Config struct {
 	Profile func(claybot.Descriptor) profiles.Profile
 	// Admission is read with every message.
 	Admission func() people.Access
-	// BadSettings lists what is wrong with the settings, for Status; optional.
-	BadSettings func() []SettingStatus
-	// ModelHealth is asked for each Status; optional.
-	ModelHealth func() ModelStatus
 	// SwitchedOff returns the error that every run of an agent ends with while a
 	// setting is bad; nil while none is. Optional.
 	SwitchedOff func(context.Context, claybot.Agent) *runs.Error
@@ -141,18 +135,12 @@ type Config struct {
 	// CheckEdit says why a person may not approve a call with the arguments that he
 	// gave it; see tools.Set.Editable. nil: no arguments are edited.
 	CheckEdit func(claybot.Agent, claybot.ToolCall) error
-	// Sinks tells how the sinks outside are doing; optional.
-	Sinks func() []runs.SinkHealth
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId"; optional.
 	Operators func() []string
-	// Servers tells how the MCP servers are doing; optional.
-	Servers func() []ServerStatus
-	// Disk tells how much space the data directory has; optional.
-	Disk func() (DiskStatus, error)
-	// Checks returns the results of the newest checks of the data directory; nil:
-	// nothing is checked.
-	Checks func() map[string]CheckStatus
+	// Reports are what Status shows of parts outside of the system. The MaxRuns of its
+	// Limits goes by MaxRuns.
+	Reports overview.Reports
 	// Meter is told what happens; optional.
 	Meter Meter
 	// Transcribe writes down what is said in a recording that came with a run; nil:
@@ -162,8 +150,6 @@ type Config struct {
 	// Boots is what this member knows of how it ended before. nil: it always counts as
 	// ended in order.
 	Boots storage.Boots
-	// Limits are what the system allows this member, to be shown; MaxRuns goes by them.
-	Limits LimitStatus
 	// Settings for agents that deal with other agents; read at every decision.
 	// nil means the defaults.
 	Society func() subagents.Limits
@@ -192,6 +178,7 @@ type AgentSystem struct {
 	Worker    *worker.Worker
 	Questions *questions.Questions
 	Subagents *subagents.Subagents
+	Overview  *overview.Overview
 	deliverer *delivery.Deliverer
 	waiters   inbox.Waiters
 	parking   parkingLot
@@ -200,13 +187,11 @@ type AgentSystem struct {
 	turns     runs.AtWork
 	memory    memory
 	holding   *holding // of connectors
-	began     time.Time
 
 	elsewhere inbox.Signal // another member has written something
 	freed     inbox.Signal // another member has released a claim that is no destination, or may have
 	shown     shown
 	openings  openings
-	counted   atomic.Pointer[figures] // the last ones of a shared store
 
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector
@@ -220,7 +205,7 @@ func New(cfg Config) *AgentSystem {
 	if cfg.MaxRuns == 0 {
 		cfg.MaxRuns = 1000
 	}
-	cfg.Limits.MaxRuns = cfg.MaxRuns
+	cfg.Reports.Limits.MaxRuns = cfg.MaxRuns
 	if cfg.MaxBatch == 0 {
 		cfg.MaxBatch = inbox.DefaultMaxBatch
 	}
@@ -240,7 +225,6 @@ func New(cfg Config) *AgentSystem {
 		Config:     cfg,
 		boxes:      newBoxes(cfg),
 		lookup:     storage.NewBounded(cfg.Agents),
-		began:      time.Now(),
 		connectors: make(map[string]connectors.Connector),
 	}
 	if s.Hub == nil {
@@ -294,6 +278,15 @@ func New(cfg Config) *AgentSystem {
 			First: s.shows,
 		},
 		Members: cfg.Members, Meter: cfg.Meter, Transcribe: cfg.Transcribe, Log: cfg.Log,
+	})
+	s.Overview = overview.New(overview.Config{
+		Stores: overview.Stores{
+			Index: cfg.Index, Agents: cfg.Agents, Inbox: cfg.Inbox, Runs: cfg.Runs, Outbox: cfg.Outbox, Parking: cfg.Parking,
+			Later: cfg.Later, Counts: cfg.Counts,
+		},
+		Parts:      overview.Parts{People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents},
+		Connectors: ways{s}, Health: health{s}, Work: work{s}, Reports: cfg.Reports,
+		Members: cfg.Members, Hub: s.Hub, Access: cfg.Admission, Zone: s.zone, Version: cfg.Version, Log: cfg.Log,
 	})
 	return s
 }

@@ -98,7 +98,7 @@ func TestUndoAgain(t *testing.T) {
 			t.Error("a second time, by an operator")
 		}
 		by, err := r.system.UndoneBy(r.Context(), id)
-		if run, again := r.system.RunByID(r.Context(), by); err != nil || again != nil || run.UndoOf != id || run.State != claybot.RunSucceeded {
+		if run, again := r.system.Overview.RunByID(r.Context(), by); err != nil || again != nil || run.UndoOf != id || run.State != claybot.RunSucceeded {
 			t.Errorf("undone by %+v, %v, %v", run, err, again)
 		}
 		r.checkEvents(ann)

@@ -61,7 +61,7 @@ func (s *AgentSystem) answerNobody(ctx context.Context, to claybot.Descriptor, m
 	text := texts.NothingRuns
 	if m.Type == claybot.MessageCommand {
 		var err error
-		if text, err = s.answer(ctx, claybot.Agent{Descriptor: to}, m); err != nil {
+		if text, err = s.Overview.Answer(ctx, claybot.Agent{Descriptor: to}, m); err != nil {
 			return storage.Posted{}, err
 		}
 	} else if stopped > 0 {
@@ -74,37 +74,9 @@ func (s *AgentSystem) answerNobody(ctx context.Context, to claybot.Descriptor, m
 	return storage.Posted{Added: added, Skipped: "command"}, err
 }
 
-// unusableSince is since when the agent of d cannot be used, as far as this member
-// knows; ok is false when it can.
-func (s *AgentSystem) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
-	if x, ok := s.Worker.Faults.At(d.Key()); ok {
-		return claybot.At(x.Since), true
-	}
-	list, err := s.Parking.ParkedOf(ctx, d.Key(), 1)
-	if err != nil || len(list) == 0 {
-		return 0, false
-	}
-	return list[0].At, true
-}
-
 // Unusable reports whether this member cannot use the agent of d at present. It is for
 // connectors that wait for one.
 func (s *AgentSystem) Unusable(d claybot.Descriptor) bool {
 	_, ok := s.Worker.Faults.At(d.Key())
 	return ok
-}
-
-// lastReceipt is what became of the newest message of an agent's person, parked or not;
-// storage.ErrNotFound.
-func (s *AgentSystem) lastReceipt(ctx context.Context, agent claybot.Agent) (storage.Receipt, error) {
-	list, err := s.Parking.ParkedOf(ctx, agent.Descriptor.Key(), storage.MaxParkedAgent)
-	if err != nil {
-		return storage.Receipt{}, err
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if m := list[i].Message; m.Type == claybot.MessageUser {
-			return s.Inbox.Receipt(ctx, m.ID)
-		}
-	}
-	return s.Inbox.LastReceipt(ctx, agent.ID)
 }

@@ -7,8 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
@@ -18,15 +19,15 @@ import (
 )
 
 // verdict is what became of the newest message that ref names.
-func (r *rig) verdict(ref string) agentsystem.Verdict {
+func (r *rig) verdict(ref string) overview.Verdict {
 	r.Helper()
 	return r.why(ref).Verdict()
 }
 
 // why is the story of the message that ref names.
-func (r *rig) why(ref string) agentsystem.Story {
+func (r *rig) why(ref string) overview.Story {
 	r.Helper()
-	stories, err := r.system.Why(r.Context(), ref)
+	stories, err := r.system.Overview.Why(r.Context(), ref)
 	if err != nil || len(stories) != 1 {
 		r.Fatalf("why %s: %d stories, %v", ref, len(stories), err)
 	}
@@ -61,7 +62,7 @@ func TestVerdictOfAFailedRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		v := b.verdict("hello")
-		if v.Outcome != agentsystem.OutcomeFailed || !strings.HasPrefix(v.Text, "The run failed: ") || !strings.HasSuffix(v.Text, " The sender was notified.") {
+		if v.Outcome != overview.OutcomeFailed || !strings.HasPrefix(v.Text, "The run failed: ") || !strings.HasSuffix(v.Text, " The sender was notified.") {
 			b.Errorf("%+v", v)
 		}
 		run := b.receipt("hello").Run
@@ -145,11 +146,11 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 			b.Errorf("/status says %q", got)
 		}
 		paused := "waits for a decision about a budget: “Your budget for this month is too small"
-		if v := b.verdict("first"); v.Outcome != agentsystem.OutcomePaused || !strings.Contains(v.Text, paused) {
+		if v := b.verdict("first"); v.Outcome != overview.OutcomePaused || !strings.Contains(v.Text, paused) {
 			b.Errorf("%+v", v)
 		}
 		for _, text := range []string{"second", "third", "fourth"} { // they wait for nothing else
-			if v := b.verdict(text); v.Outcome != agentsystem.OutcomeWaiting || !strings.Contains(v.Text, paused) {
+			if v := b.verdict(text); v.Outcome != overview.OutcomeWaiting || !strings.Contains(v.Text, paused) {
 				b.Errorf("%s: %+v", text, v)
 			}
 		}
@@ -190,7 +191,7 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 			b.Errorf("still open: %+v", open)
 		}
 		for _, text := range []string{"first", "second", "third", "fourth"} {
-			if v := b.verdict(text); v.Outcome != agentsystem.OutcomeAnswered {
+			if v := b.verdict(text); v.Outcome != overview.OutcomeAnswered {
 				b.Errorf("%s: %+v", text, v)
 			}
 		}
@@ -233,7 +234,7 @@ func TestWhatElseFreesABudget(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if v := b.verdict("first"); v.Outcome != agentsystem.OutcomeAnswered || len(b.open()) != 0 {
+				if v := b.verdict("first"); v.Outcome != overview.OutcomeAnswered || len(b.open()) != 0 {
 					b.Errorf("%+v, open %+v", v, b.open())
 				}
 			})
@@ -263,7 +264,7 @@ func TestStoppedAnswerIsKept(t *testing.T) {
 		if err := json.Unmarshal(all[len(all)-1].Data, &end); err != nil || end.Output != kept {
 			t.Errorf("the run ends with %+v, %v", end, err)
 		}
-		if v := r.verdict("begin"); v.Outcome != agentsystem.OutcomeStopped || v.Text != "The run was stopped in the chat. What it had written until then was kept." {
+		if v := r.verdict("begin"); v.Outcome != overview.OutcomeStopped || v.Text != "The run was stopped in the chat. What it had written until then was kept." {
 			t.Errorf("%+v", v)
 		}
 		r.mind.pace = 0
@@ -295,7 +296,7 @@ func TestToolsTellHowLongTheyTook(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		run := r.receipt("begin").Run
-		used, err := r.system.ToolsOf(r.Context(), run.ID)
+		used, err := r.system.Overview.ToolsOf(r.Context(), run.ID)
 		if err != nil || len(used) != 1 || used[0].Tool != "spawn_and_wait" || !used[0].OK || used[0].MS < 5000 || used[0].MS > 59_000 {
 			t.Errorf("%+v, %v", used, err)
 		}
@@ -401,7 +402,7 @@ func TestVerdictOfAWaitingMessage(t *testing.T) {
 		},
 		"It is parked until its agent can be used again, and is retried until then.": {Parked: "state.json is a directory", Ahead: 1},
 	} {
-		if v := agentsystem.VerdictOf(r, false, time.UTC); v.Outcome != agentsystem.OutcomeWaiting || v.Text != want {
+		if v := overview.VerdictOf(r, false, time.UTC); v.Outcome != overview.OutcomeWaiting || v.Text != want {
 			t.Errorf("%+v: %+v, want %q", r, v, want)
 		}
 	}

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 )
 
 // faultyHistory starts r with an agent of Ann whose history cannot be used, and a message
@@ -108,17 +109,17 @@ func TestTruthOfAFault(t *testing.T) {
 			r.Errorf("/why: %q", seen[len(seen)-1])
 		}
 		story := r.why("b")
-		if v := story.Verdict(); v.Outcome != agentsystem.OutcomeWaiting || v.Text != waits {
+		if v := story.Verdict(); v.Outcome != overview.OutcomeWaiting || v.Text != waits {
 			r.Errorf("verdict %+v", v)
 		}
-		if !slices.ContainsFunc(story.Steps, func(s agentsystem.Step) bool { return s.What == "waiting" && strings.Contains(s.Text, "history.jsonl") }) {
+		if !slices.ContainsFunc(story.Steps, func(s overview.Step) bool { return s.What == "waiting" && strings.Contains(s.Text, "history.jsonl") }) {
 			r.Errorf("no step says the cause: %+v", story.Steps)
 		}
 		st := r.status()
 		if len(st.Faults) != 1 || st.Faults[0].Agent != "chat:dm-ann:ann" || !strings.Contains(st.Faults[0].Cause, "history.jsonl") || st.Faults[0].Since == 0 {
 			r.Errorf("status %+v", st.Faults)
 		}
-		list, err := r.system.ParkedAgents(r.Context(), 9)
+		list, err := r.system.Overview.ParkedAgents(r.Context(), 9)
 		if err != nil || len(list) != 1 || list[0].Agent != "chat:dm-ann:ann" || list[0].Messages != 1 || list[0].First != "b" || !strings.Contains(list[0].Cause, "history.jsonl") {
 			r.Errorf("parked: %+v, %v", list, err)
 		}
@@ -127,7 +128,7 @@ func TestTruthOfAFault(t *testing.T) {
 		if got := r.answersIn("dm-ann"); !slices.Equal(got, []string{"re: a", "re: b"}) {
 			r.Errorf("afterwards: %q", got)
 		}
-		if r.verdict("b").Outcome != agentsystem.OutcomeAnswered || len(r.status().Faults) != 0 {
+		if r.verdict("b").Outcome != overview.OutcomeAnswered || len(r.status().Faults) != 0 {
 			r.Errorf("afterwards: %+v, %+v", r.verdict("b"), r.status().Faults)
 		}
 	})

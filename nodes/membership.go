@@ -174,6 +174,32 @@ func (m *Membership) NameOf(id string) string {
 	return id
 }
 
+// Nodes lists all members of the last day, those that are gone included, the newest
+// first. A process that has the store for itself is the only one.
+func (m *Membership) Nodes(ctx context.Context) ([]storage.Node, error) {
+	if m.alone != nil {
+		return m.Alive(), nil
+	}
+	return m.cfg.Store.Nodes(ctx)
+}
+
+// HeldBy is the name of the member that works on an agent; here says that this process
+// believes to be. It is empty for none, and in a process that has the store for itself:
+// there is no other to tell it from.
+func (m *Membership) HeldBy(ctx context.Context, id claybot.AgentID, here bool) (string, error) {
+	if m.alone != nil {
+		return "", nil
+	}
+	if here && m.Trusted() == nil {
+		return m.Name(), nil
+	}
+	node, err := m.cfg.Store.HeldBy(ctx, id)
+	if err != nil || node == "" {
+		return "", err
+	}
+	return m.NameOf(node), nil
+}
+
 // runOut reports whether the beat of another node has ended by our clock.
 // Called under the lock.
 func (m *Membership) runOut(id string) bool {

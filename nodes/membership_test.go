@@ -85,6 +85,8 @@ func (r *register) Beat(ctx context.Context, n storage.Node, ttl time.Duration) 
 	return list, nil
 }
 
+func (r *register) HeldBy(context.Context, claybot.AgentID) (string, error) { return "", nil }
+
 func (r *register) Leave(ctx context.Context, id string) error {
 	if err := r.way(ctx); err != nil {
 		return err

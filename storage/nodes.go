@@ -24,11 +24,6 @@ type Nodes interface {
 	// Nodes lists all nodes of the last day, those that are gone included, the
 	// newest first.
 	Nodes(ctx context.Context) ([]Node, error)
-}
-
-// Holders tells which node works on an agent. Optional: what a store that is asked for
-// Nodes may also be.
-type Holders interface {
 	// HeldBy is the id of the node that has the lease of an agent, and is there, at
 	// this moment; empty for nobody, and for an agent that is not known.
 	HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error)

@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 )
 
 // Inboxes shows and drops messages that no run has taken.
 type Inboxes interface {
-	Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error)
+	Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error)
 	// Drop removes waiting messages from an inbox, all when ids is empty, and
 	// returns those it removed.
 	Drop(ctx context.Context, id claybot.AgentID, ids ...claybot.MessageID) ([]claybot.MessageID, error)
 	// ParkedAgents lists up to limit agents that cannot be used: those with parked
 	// messages first, in the order of their oldest ones.
-	ParkedAgents(ctx context.Context, limit int) ([]agentsystem.ParkedAgent, error)
+	ParkedAgents(ctx context.Context, limit int) ([]overview.ParkedAgent, error)
 	// DropParked drops the parked messages of the agent with a name of that list, and
 	// returns them.
 	DropParked(ctx context.Context, agent string) ([]claybot.MessageID, error)
@@ -53,5 +53,5 @@ type Dropped struct {
 
 // A ParkedList is the agents that cannot be used, with what is parked for them.
 type ParkedList struct {
-	Parked []agentsystem.ParkedAgent `json:"parked"`
+	Parked []overview.ParkedAgent `json:"parked"`
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -12,7 +12,7 @@ import (
 // System reports on the whole installation.
 type System interface {
 	// Status returns the health of the installation.
-	Status(ctx context.Context) (agentsystem.Status, error)
+	Status(ctx context.Context) (overview.Status, error)
 	// Nodes lists the cluster members of the last day, the newest first.
 	Nodes(ctx context.Context) ([]storage.Node, error)
 	// WorksOn returns the name of the member that works on an agent now; empty for
@@ -20,7 +20,7 @@ type System interface {
 	WorksOn(ctx context.Context, id claybot.AgentID) (string, error)
 	// Why traces the messages that ref names, the oldest first. ref is a platform's
 	// link to a message, or the id of a message, a run or an outgoing message.
-	Why(ctx context.Context, ref string) ([]agentsystem.Story, error)
+	Why(ctx context.Context, ref string) ([]overview.Story, error)
 	// Shapes returns the engines that are graphs, by name.
 	Shapes() map[string]runs.Shape
 	// Changed returns a channel that is closed by the next change of stored data.
@@ -81,7 +81,7 @@ type ReceiptView struct {
 	Ahead   int                 `json:"ahead,omitempty" doc:"How many messages wait before it."`
 	Run     *RunView            `json:"run,omitempty"`
 	Replies []OutgoingView      `json:"replies"`
-	Steps   []agentsystem.Step  `json:"steps" doc:"What happened, the oldest first, in words."`
+	Steps   []overview.Step     `json:"steps" doc:"What happened, the oldest first, in words."`
 	Silence string              `json:"silence,omitempty" doc:"Why there is no reply."`
-	Verdict agentsystem.Verdict `json:"verdict" doc:"What became of it: an outcome for programs, and a text for people."`
+	Verdict overview.Verdict    `json:"verdict" doc:"What became of it: an outcome for programs, and a text for people."`
 }

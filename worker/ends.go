@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -124,7 +125,7 @@ func (p *pass) tainted() bool {
 // said is the final text of the run, shortened, without the word for silence.
 func (p *pass) said() string {
 	text := strings.TrimSpace(strings.Join(p.answer, ""))
-	if IsNoReply(text) {
+	if runs.IsNoReply(text) {
 		return ""
 	}
 	return texts.Shorten(text, maxReport)

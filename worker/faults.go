@@ -169,14 +169,6 @@ func (f *Faults) forget() {
 	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return time.Since(x.tried) > forgotten })
 }
 
-// Count is how many agents are at fault.
-func (f *Faults) Count() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.forget()
-	return len(f.of)
-}
-
 // faulted notes a fault that a worker met with the agent of a box, notifies the
 // person who waits for it once it lasts, and returns the time until the next try.
 func (s *Worker) faulted(box *inbox.AgentInbox, err error) time.Duration {
@@ -293,15 +285,15 @@ type Fault struct {
 	Cause string // of the newest try
 }
 
-// List returns up to limit faults, the longest first.
-func (f *Faults) List(limit int) []Fault {
+// List returns all faults, the longest first.
+func (f *Faults) List() []Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
-	var all []Fault
+	all := make([]Fault, 0, len(f.of))
 	for key, x := range f.of {
 		all = append(all, Fault{key, x.agent, x.since, x.cause})
 	}
 	slices.SortFunc(all, func(a, b Fault) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Agent, b.Agent)) })
-	return all[:min(len(all), limit)]
+	return all
 }

@@ -19,12 +19,6 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// noReply is the word with which an agent says nothing.
-const noReply = "NO_REPLY"
-
-// noReplyTrim is what models put around that word.
-const noReplyTrim = " \t\r\n\"'`*."
-
 // end ends the run for the reason err gives, nil for success. An error says
 // that the run did not end: the process is stopping, the lease is gone, or the
 // store failed.
@@ -53,7 +47,7 @@ func (p *pass) end(err error) error {
 func (p *pass) succeeded() storage.Outcome {
 	text := strings.Join(p.answer, "")
 	o := storage.Outcome{State: claybot.RunSucceeded, Output: runs.Preview(text)}
-	if IsNoReply(text) || strings.TrimSpace(text) == "" {
+	if runs.IsNoReply(text) || strings.TrimSpace(text) == "" {
 		text = ""
 	}
 	if f := p.firing(); f != nil && f.Late != "" && text != "" {
@@ -321,17 +315,6 @@ func (p *pass) profileChanged(st claybot.AgentState) bool {
 	q := p.Profiles.Of(p.agent.ID, p.agent.Descriptor)
 	return st.Provider == nil || st.Usage.LLMCalls == 0 && p.usage.LLMCalls > 0 || st.Engine != cmp.Or(q.Engine, claybot.EngineReact) ||
 		st.Background == nil && st.Provider.Model != q.Model || st.Provider.Profile != q.Name || q.Forget != (st.Memory == claybot.MemoryOff)
-}
-
-// mayBeNoReply reports whether a text may become the word for silence as it
-// grows.
-func mayBeNoReply(text string) bool {
-	return strings.HasPrefix(noReply, strings.ToUpper(strings.Trim(text, noReplyTrim)))
-}
-
-// IsNoReply reports whether a text is the word that stands for silence.
-func IsNoReply(text string) bool {
-	return strings.EqualFold(strings.Trim(text, noReplyTrim), noReply)
 }
 
 // offerUndo puts a button below the last words of a plan that did something.

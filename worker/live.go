@@ -207,7 +207,7 @@ func (l *live) show(ctx context.Context) {
 		return
 	}
 	text = strings.TrimSpace(text)
-	if l.stream.Off || text == "" || text == l.sent || mayBeNoReply(text) {
+	if l.stream.Off || text == "" || text == l.sent || runs.MayBeNoReply(text) {
 		return
 	}
 	if r := []rune(text); l.stream.Limit > 0 && len(r) > l.stream.Limit {

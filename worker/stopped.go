@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 
 	"github.com/claybot/claybot"
@@ -46,7 +47,7 @@ func (p *pass) keepPartial(ctx context.Context, by string) (string, error) {
 		return "", nil
 	}
 	text := p.growing.after(p.step)
-	if IsNoReply(text) || mayBeNoReply(text) {
+	if runs.IsNoReply(text) || runs.MayBeNoReply(text) {
 		text = ""
 	}
 	if text != "" {
@@ -59,7 +60,7 @@ func (p *pass) keepPartial(ctx context.Context, by string) (string, error) {
 		}
 	}
 	text = strings.Join(p.answer, "")
-	if strings.TrimSpace(text) == "" || IsNoReply(text) {
+	if strings.TrimSpace(text) == "" || runs.IsNoReply(text) {
 		return "", nil
 	}
 	if !strings.HasSuffix(text, texts.MarkStopped) { // it was whole, and stopped in the last moment

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/web"
 )
 
@@ -62,7 +63,7 @@ func (c *console) call(ctx context.Context, method, path string, out any) error 
 // quiet reports whether the daemon has nothing to do: no message waits, no run
 // is unfinished, everything was sent. The text changes when something happens.
 func (c *console) quiet(ctx context.Context) (quiet bool, figures string, err error) {
-	var s agentsystem.Status
+	var s overview.Status
 	if err := c.call(ctx, http.MethodGet, "/status", &s); err != nil {
 		return false, "", err
 	}

@@ -12,10 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
@@ -230,7 +231,7 @@ func (k *killing) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var s agentsystem.Status
+		var s overview.Status
 		if err := c.call(ctx, http.MethodGet, "/status", &s); err != nil {
 			return err
 		}

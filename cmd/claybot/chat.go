@@ -15,8 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
@@ -110,9 +111,9 @@ func (c *client) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
-		var st agentsystem.Status
+		var st overview.Status
 		err := c.call(ctx, "GET", "/status", nil, &st)
-		up := slices.ContainsFunc(st.Connectors, func(x agentsystem.ConnectorStatus) bool {
+		up := slices.ContainsFunc(st.Connectors, func(x overview.ConnectorStatus) bool {
 			return x.Name == "terminal" && x.State == connectors.StateLive
 		})
 		if up {

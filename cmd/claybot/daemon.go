@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claybot/claybot"
@@ -64,7 +66,7 @@ type daemon struct {
 	page     *webchat.Chat
 	relay    *runs.Relay
 	metrics  *metrics.Metrics
-	bounds   agentsystem.LimitStatus
+	bounds   overview.LimitStatus
 	boots    *files.Boots
 	chats    []connectors.Connector
 	damaged  chan damage
@@ -173,24 +175,27 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: d.agents, Index: d.db, Inbox: d.db, Runs: d.db, Outbox: d.db, Access: d.db, Counts: d.db,
-			Later: d.db, Texts: d.db, Asked: d.db, Marks: d.db, Parking: d.db, Shared: shared, Nodes: d.db,
+			Later: d.db, Texts: d.db, Asked: d.db, Marks: d.db, Parking: d.db, Shared: shared,
 		},
 		Boots:       d.boots,
 		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
 		CheckPrompt: checkPrompt,
 		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return d.box.of(a).Editable(a, c) },
 		Transcribe:  d.transcriber(),
-		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, Limits: d.bounds, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
+		Log:         d.log, Members: d.members, Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, HandOver: c.Node.Handover, Version: version, Hub: d.hub, Meter: d.metrics,
 		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: d.maxBatch(),
 		Models: d.modelsOf, Tools: d.box.allowed,
-		Sinks:       func() []runs.SinkHealth { return d.relay.Health() },
-		Checks:      d.keeper.results,
-		Servers:     d.serverStatus,
-		Disk:        func() (agentsystem.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
-		ModelHealth: func() agentsystem.ModelStatus { return d.models.health(*d.config.Load()) },
+		Reports: overview.Reports{
+			Sinks:    func() []runs.SinkHealth { return d.relay.Health() },
+			Checks:   d.keeper.results,
+			Servers:  d.serverStatus,
+			Disk:     func() (overview.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
+			Model:    func() overview.ModelStatus { return d.models.health(*d.config.Load()) },
+			Settings: d.settingStatus,
+			Limits:   d.bounds,
+		},
 		SwitchedOff: d.switchedOff,
 		Operators:   func() []string { return d.config.Load().Operators },
-		BadSettings: d.settingStatus,
 	}
 }
 
@@ -454,11 +459,11 @@ func (d *daemon) settings(a claybot.Agent) configs.Profile {
 }
 
 // serverStatus is how the MCP servers are doing.
-func (d *daemon) serverStatus() []agentsystem.ServerStatus {
+func (d *daemon) serverStatus() []overview.ServerStatus {
 	all := d.servers.Status()
-	list := make([]agentsystem.ServerStatus, len(all))
+	list := make([]overview.ServerStatus, len(all))
 	for i, s := range all {
-		list[i] = agentsystem.ServerStatus{Name: s.Name, OK: s.State == mcp.StateConnected, State: s.State}
+		list[i] = overview.ServerStatus{Name: s.Name, OK: s.State == mcp.StateConnected, State: s.State}
 		if !list[i].OK {
 			list[i].Err = s.LastError
 		}

@@ -199,7 +199,7 @@ func (s *stage) lostAnswer(ctx context.Context) error {
 // delivered waits until nothing in the outbox is open.
 func (s *stage) delivered(ctx context.Context) error {
 	for {
-		st, err := s.daemon.system.Status(ctx)
+		st, err := s.daemon.system.Overview.Status(ctx)
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (s *stage) walk(ctx context.Context, address string) error {
 	if err := s.delivered(ctx); err != nil {
 		return err
 	}
-	runs, err := s.daemon.system.RunPage(ctx, storage.RunQuery{Limit: 1})
+	runs, err := s.daemon.system.Overview.RunPage(ctx, storage.RunQuery{Limit: 1})
 	if err != nil || len(runs) == 0 {
 		return fmt.Errorf("there is no run: %w", err)
 	}

@@ -153,7 +153,7 @@ func (s *stage) undoMeeting(ctx context.Context, summary telegramtest.Message) e
 	if err := s.delivered(ctx); err != nil {
 		return err
 	}
-	runs, err := s.daemon.system.RunPage(ctx, storage.RunQuery{Limit: 1})
+	runs, err := s.daemon.system.Overview.RunPage(ctx, storage.RunQuery{Limit: 1})
 	if err != nil {
 		return err
 	}

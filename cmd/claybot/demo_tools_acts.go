@@ -271,7 +271,7 @@ func (t *toolsPlay) ledger(ctx context.Context, s *stage) error {
 // quiet waits until nothing is left to do.
 func (s *stage) quiet(ctx context.Context) error {
 	return poll(ctx, func() (bool, error) {
-		st, err := s.daemon.system.Status(ctx)
+		st, err := s.daemon.system.Overview.Status(ctx)
 		if err != nil {
 			return false, err
 		}

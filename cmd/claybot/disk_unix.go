@@ -5,15 +5,15 @@ package main
 import (
 	"syscall"
 
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 )
 
 // diskOf tells how much space the file system of a directory has.
-func diskOf(dir string) (agentsystem.DiskStatus, error) {
+func diskOf(dir string) (overview.DiskStatus, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
-		return agentsystem.DiskStatus{}, err
+		return overview.DiskStatus{}, err
 	}
 	block := int64(st.Bsize) //nolint:unconvert // its type differs between systems
-	return agentsystem.DiskStatus{Free: int64(st.Bavail) * block, Total: int64(st.Blocks) * block}, nil
+	return overview.DiskStatus{Free: int64(st.Bavail) * block, Total: int64(st.Blocks) * block}, nil
 }

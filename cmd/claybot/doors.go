@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/webchat"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/web"
@@ -32,7 +32,7 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 		endpoint = ""
 	}
 	return metrics.New(metrics.Config{
-		Status: func(ctx context.Context) (agentsystem.Status, error) { return d.system.Status(ctx) },
+		Status: func(ctx context.Context) (overview.Status, error) { return d.system.Overview.Status(ctx) },
 		Events: func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
 			return d.db.Events(ctx, run, after)
 		},
@@ -44,15 +44,20 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 
 // doors builds the web server and what is behind it.
 func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
-	backend := operator{d.system, d.system.People, func() configs.Access { return d.config.Load().Access }, d.removePlaces}.backend()
-	chat := d.page.Handler(d.system, web.User)
+	shown := d.system.Overview
+	desk := operator{
+		d.system, shown.Listings, shown.Monitor, shown.Stories, d.system.People,
+		func() configs.Access { return d.config.Load().Access }, d.removePlaces,
+	}
+	backend := desk.backend()
+	chat := d.page.Handler(desk, web.User)
 	routes := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{
 			Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat),
 			Raw: true, Body: webchat.MaxUpload + 1,
 		},
-		{Pattern: "/terminal/", Scope: web.Operate, Handler: terminal.Handler(d.system, web.User), Local: true},
+		{Pattern: "/terminal/", Scope: web.Operate, Handler: terminal.Handler(desk, web.User), Local: true},
 	}
 	routes = append(routes, api.Routes(api.Config{
 		Backend: backend, Tasks: d.box.tasks, Beats: d.box.beats, Tooling: d.tooling(), Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
@@ -71,7 +76,7 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 	}
 	var err error
 	d.web, err = web.New(web.Config{
-		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Ready, Routes: routes,
+		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
 		TLSCert: c.HTTPGuard.TLSCert, TLSKey: c.HTTPGuard.TLSKey, Insecure: c.HTTPGuard.Insecure, Proxies: c.HTTPGuard.Proxies,
 		Announce: func(links []string) { d.link(strings.Join(links, "\n")) },
 	})

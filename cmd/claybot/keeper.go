@@ -14,8 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -57,17 +58,17 @@ type keeper struct {
 	marked  int64      // the commits that the newest mark is behind; run's own
 
 	mu   sync.Mutex
-	last map[string]agentsystem.CheckStatus
+	last map[string]overview.CheckStatus
 }
 
 // results returns those of the newest checks, by name.
-func (k *keeper) results() map[string]agentsystem.CheckStatus {
+func (k *keeper) results() map[string]overview.CheckStatus {
 	if k == nil {
 		return nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := make(map[string]agentsystem.CheckStatus, len(k.last))
+	all := make(map[string]overview.CheckStatus, len(k.last))
 	for what, c := range k.last {
 		all[what] = c
 	}
@@ -268,7 +269,7 @@ func pruneCopies(dir string, keep int) error {
 
 // say keeps and logs the result of a check.
 func (k *keeper) say(ctx context.Context, what, text string, err error) {
-	s := agentsystem.CheckStatus{At: claybot.Now(), Text: text}
+	s := overview.CheckStatus{At: claybot.Now(), Text: text}
 	if err != nil {
 		s.Text, s.Problem = err.Error(), true
 		k.d.log.Error("a check of the data directory found a problem", "check", what, "err", err)
@@ -277,7 +278,7 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 	}
 	k.mu.Lock()
 	if k.last == nil {
-		k.last = make(map[string]agentsystem.CheckStatus)
+		k.last = make(map[string]overview.CheckStatus)
 	}
 	k.last[what] = s
 	b, merr := json.Marshal(k.last)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 )
 
 // What runs cost, measured with 1,000 runs that waited for a model (Linux, amd64):
@@ -104,11 +104,11 @@ func (l limits) runs(most int) int {
 
 // apply has the garbage collector keep to the memory limit, unless GOMEMLIMIT says
 // something else, and returns how many runs fit.
-func (l limits) apply(log *slog.Logger, most int) agentsystem.LimitStatus {
+func (l limits) apply(log *slog.Logger, most int) overview.LimitStatus {
 	if _, own := os.LookupEnv("GOMEMLIMIT"); l.memory > 0 && !own {
 		debug.SetMemoryLimit(int64(ofMemory * float64(l.memory)))
 	}
-	st := agentsystem.LimitStatus{MaxRuns: l.runs(most), Memory: l.memory, Files: l.files}
+	st := overview.LimitStatus{MaxRuns: l.runs(most), Memory: l.memory, Files: l.files}
 	if st.MaxRuns < most {
 		log.Warn("fewer runs at once than configured", "maxRuns", st.MaxRuns, "configured", most, "limits", l.String())
 	}

@@ -11,8 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/anthropic"
@@ -44,10 +45,10 @@ func (m *models) of(c configs.Model) llm.Model {
 
 // health is that of the model that failed last and has not answered since, among
 // those that are configured; of the common model when none fails.
-func (m *models) health(c configs.Config) agentsystem.ModelStatus {
+func (m *models) health(c configs.Config) overview.ModelStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	st := agentsystem.ModelStatus{Name: modelName(c.Model)}
+	st := overview.ModelStatus{Name: modelName(c.Model)}
 	if w := m.all[fingerprint(c.Model)]; w != nil {
 		st.LastOK, _, _ = w.health()
 	}
@@ -63,7 +64,7 @@ func (m *models) health(c configs.Config) agentsystem.ModelStatus {
 		}
 		if ok, failed, problem := w.health(); problem != "" && failed.After(last) {
 			last = failed
-			st = agentsystem.ModelStatus{Name: modelName(p.Model), LastOK: ok, Err: problem}
+			st = overview.ModelStatus{Name: modelName(p.Model), LastOK: ok, Err: problem}
 		}
 	}
 	return st

@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
 )
@@ -28,7 +29,7 @@ func TestModelHealth(t *testing.T) {
 		first, second := &told{}, &told{}
 		a, b := &watched{model: first}, &watched{model: second}
 		m := models{}
-		check := func(what string, want agentsystem.ModelStatus) {
+		check := func(what string, want overview.ModelStatus) {
 			t.Helper()
 			if got := m.health(c); got != want {
 				t.Errorf("%s: %+v, want %+v", what, got, want)
@@ -41,28 +42,28 @@ func TestModelHealth(t *testing.T) {
 				t.Errorf("the error %v became %v", err, got)
 			}
 		}
-		check("before any call", agentsystem.ModelStatus{Name: "common"})
+		check("before any call", overview.ModelStatus{Name: "common"})
 		m.all = map[string]*watched{fingerprint(c.Model): a, fingerprint(own): b}
 		ask(a, t.Context(), nil)
 		worked := time.Now()
-		check("after a success", agentsystem.ModelStatus{Name: "common", LastOK: worked})
+		check("after a success", overview.ModelStatus{Name: "common", LastOK: worked})
 		key := &llm.Error{Class: llm.Permanent, Status: 401, Text: "the provider refuses the key; check OPENAI_API_KEY"}
 		ask(b, t.Context(), key)
-		check("another profile's key", agentsystem.ModelStatus{Name: "own", Err: key.Text + " (HTTP 401)"})
+		check("another profile's key", overview.ModelStatus{Name: "own", Err: key.Text + " (HTTP 401)"})
 		ask(a, t.Context(), &llm.Error{Class: llm.Transient, Text: "no connection"})
-		check("the newest failure", agentsystem.ModelStatus{Name: "common", LastOK: worked, Err: "no connection; the next message tries again"})
+		check("the newest failure", overview.ModelStatus{Name: "common", LastOK: worked, Err: "no connection; the next message tries again"})
 		ask(a, t.Context(), nil)
 		worked = time.Now()
 		ask(b, t.Context(), nil)
-		check("all is well again", agentsystem.ModelStatus{Name: "common", LastOK: worked})
+		check("all is well again", overview.ModelStatus{Name: "common", LastOK: worked})
 		ask(a, t.Context(), &llm.Error{Class: llm.Context, Text: "too long"})
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
 		ask(a, stopped, &llm.Error{Class: llm.Transient, Text: "canceled"})
 		ask(a, t.Context(), context.DeadlineExceeded)
-		check("what says nothing about the model", agentsystem.ModelStatus{Name: "common", LastOK: worked})
+		check("what says nothing about the model", overview.ModelStatus{Name: "common", LastOK: worked})
 		ask(b, t.Context(), &llm.Error{Class: llm.Permanent, Text: "the account's quota is used up"})
 		delete(c.Profiles, "other")
-		check("a model that is configured no more", agentsystem.ModelStatus{Name: "common", LastOK: worked})
+		check("a model that is configured no more", overview.ModelStatus{Name: "common", LastOK: worked})
 	})
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -90,7 +91,7 @@ func skewed(ms int64) string {
 }
 
 // nodeLine is the node of a status in a line.
-func nodeLine(n *agentsystem.NodeStatus) string {
+func nodeLine(n *overview.NodeStatus) string {
 	switch {
 	case n.Err != "":
 		return n.Name + ": " + n.Err

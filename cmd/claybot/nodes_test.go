@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -50,7 +51,7 @@ func TestNodeDoubts(t *testing.T) {
 // A connector that works, while the store does not, takes nothing in all the same.
 func TestConnectorLine(t *testing.T) {
 	at := time.Now()
-	for want, c := range map[string]agentsystem.ConnectorStatus{
+	for want, c := range map[string]overview.ConnectorStatus{
 		"starting":                           {Health: connectors.Health{State: connectors.StateStarting}},
 		"stopped: no token":                  {Health: connectors.Health{State: connectors.StateStopped, Err: "no token"}},
 		"live" + success(at):                 {Health: connectors.Health{State: connectors.StateLive, LastOK: at}},
@@ -68,14 +69,14 @@ func TestFigureRows(t *testing.T) {
 	now := time.Now()
 	read := now.Add(-90 * time.Second)
 	for name, tt := range map[string]struct {
-		status agentsystem.Status
+		status overview.Status
 		first  []string
 		rows   int
 	}{
-		"of now":   {agentsystem.Status{Agents: 2}, []string{"agents", "2"}, 4},
-		"old":      {agentsystem.Status{Agents: 2, AsOf: claybot.At(read)}, []string{"figures", "as of " + moment(read) + ", 1m30s old: the database does not answer"}, 5},
-		"from now": {agentsystem.Status{AsOf: claybot.At(now.Add(time.Hour))}, []string{"figures", "as of " + moment(now.Add(time.Hour)) + ", 0s old: the database does not answer"}, 5},
-		"unknown":  {agentsystem.Status{Unknown: true}, []string{"figures", "unknown: the database does not answer"}, 1},
+		"of now":   {overview.Status{StoreStatus: overview.StoreStatus{Agents: 2}}, []string{"agents", "2"}, 4},
+		"old":      {overview.Status{StoreStatus: overview.StoreStatus{Agents: 2, AsOf: claybot.At(read)}}, []string{"figures", "as of " + moment(read) + ", 1m30s old: the database does not answer"}, 5},
+		"from now": {overview.Status{StoreStatus: overview.StoreStatus{AsOf: claybot.At(now.Add(time.Hour))}}, []string{"figures", "as of " + moment(now.Add(time.Hour)) + ", 0s old: the database does not answer"}, 5},
+		"unknown":  {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{"figures", "unknown: the database does not answer"}, 1},
 	} {
 		if rows := figureRows(tt.status, now); len(rows) != tt.rows || !slices.Equal(rows[0], tt.first) {
 			t.Errorf("%s: %q", name, rows)
@@ -84,7 +85,7 @@ func TestFigureRows(t *testing.T) {
 }
 
 func TestNodeLine(t *testing.T) {
-	for want, n := range map[string]agentsystem.NodeStatus{
+	for want, n := range map[string]overview.NodeStatus{
 		"a":                               {Name: "a", Nodes: 1, OK: true},
 		"a, one of 3":                     {Name: "a", Nodes: 3, OK: true},
 		"a: the database does not answer": {Name: "a", Nodes: 3, Err: "the database does not answer"},

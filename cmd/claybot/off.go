@@ -7,8 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
@@ -59,13 +60,13 @@ func (d *daemon) switchedOff(ctx context.Context, a claybot.Agent) *runs.Error {
 }
 
 // settingStatus lists what is wrong with the settings.
-func (d *daemon) settingStatus() []agentsystem.SettingStatus {
-	var all []agentsystem.SettingStatus
+func (d *daemon) settingStatus() []overview.SettingStatus {
+	var all []overview.SettingStatus
 	for _, w := range d.config.Load().Warnings {
-		all = append(all, agentsystem.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
+		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
 	}
 	if why := d.reloads.failed.Load(); why != nil {
-		all = append(all, agentsystem.SettingStatus{
+		all = append(all, overview.SettingStatus{
 			Text: "the configuration was not reloaded, so the settings of before hold: " + *why,
 			Next: "correct the file, then kill -HUP or restart claybot", Off: true,
 		})

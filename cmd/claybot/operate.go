@@ -13,8 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -157,11 +157,11 @@ type statusCmd struct {
 
 // Run prints how the daemon is doing.
 func (c statusCmd) Run(e *env) error {
-	return show(e, c.JSON, to("/status"), func(st agentsystem.Status) error {
+	return show(e, c.JSON, to("/status"), func(st overview.Status) error {
 		rows := [][]string{
 			{"version", st.Version},
 			{"uptime", st.Uptime},
-			{"node", nodeLine(cmp.Or(st.Node, new(agentsystem.NodeStatus)))},
+			{"node", nodeLine(cmp.Or(st.Node, new(overview.NodeStatus)))},
 			{"access", string(st.Access.Mode)},
 			{"model", modelLine(st.Model)},
 		}
@@ -212,7 +212,7 @@ func (c statusCmd) Run(e *env) error {
 }
 
 // startRows say what claybot may have, and how it comes back after it died.
-func startRows(st agentsystem.Status) [][]string {
+func startRows(st overview.Status) [][]string {
 	l := limits{memory: st.Limits.Memory, files: st.Limits.Files}
 	rows := [][]string{{"limits", fmt.Sprintf("%d runs at once; %s", st.Limits.MaxRuns, l)}}
 	if x := st.Start; x != nil {
@@ -224,7 +224,7 @@ func startRows(st agentsystem.Status) [][]string {
 }
 
 // diskRows say how much space is left where that is little; none where there is enough.
-func diskRows(st agentsystem.Status) [][]string {
+func diskRows(st overview.Status) [][]string {
 	if st.Disk == nil || st.Disk.Free >= littleSpace {
 		return nil
 	}
@@ -236,7 +236,7 @@ func diskRows(st agentsystem.Status) [][]string {
 }
 
 // figureRows are what the store counts, and how old that is when it is not of now.
-func figureRows(st agentsystem.Status, now time.Time) [][]string {
+func figureRows(st overview.Status, now time.Time) [][]string {
 	if st.Unknown {
 		return [][]string{{"figures", "unknown: the database does not answer"}}
 	}
@@ -255,7 +255,7 @@ func figureRows(st agentsystem.Status, now time.Time) [][]string {
 }
 
 // faultRows say which agents cannot be used, and what waits for them; none when all can.
-func faultRows(st agentsystem.Status) (rows [][]string) {
+func faultRows(st overview.Status) (rows [][]string) {
 	if st.Faulty > 0 {
 		rows = append(rows, []string{"faulty", count(st.Faulty, "agent") + " cannot be used; `claybot parked` lists what waits"})
 	}
@@ -273,7 +273,7 @@ func faultRows(st agentsystem.Status) (rows [][]string) {
 }
 
 // connectorLine is how a connector is doing, in a line.
-func connectorLine(c agentsystem.ConnectorStatus) string {
+func connectorLine(c overview.ConnectorStatus) string {
 	line := c.State
 	if c.Held != "" {
 		line += ", but " + c.Held
@@ -287,7 +287,7 @@ func connectorLine(c agentsystem.ConnectorStatus) string {
 	return line
 }
 
-func modelLine(m agentsystem.ModelStatus) string {
+func modelLine(m overview.ModelStatus) string {
 	switch {
 	case m.Err != "":
 		return m.Name + ": " + m.Err

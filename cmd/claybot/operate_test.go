@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 )
 
 // The status shows the disk when little space is left on it, and says so plainly
@@ -12,17 +12,17 @@ import (
 func TestDiskRows(t *testing.T) {
 	const total = 100 << 30
 	for _, tt := range []struct {
-		disk *agentsystem.DiskStatus
+		disk *overview.DiskStatus
 		want []string
 	}{
 		{nil, nil},
-		{&agentsystem.DiskStatus{Free: 50 << 30, Total: total}, nil},
-		{&agentsystem.DiskStatus{Free: 500 << 20, Total: total}, []string{"disk", "low: 500 MiB of 100.0 GiB are free; make room"}},
-		{&agentsystem.DiskStatus{Free: 3 << 20, Total: total}, []string{"disk", "FULL: 3 MiB of 100.0 GiB are free, messages can soon not be stored any more; make room"}},
-		{&agentsystem.DiskStatus{Total: total}, []string{"disk", "FULL: 0 KiB of 100.0 GiB are free, messages can soon not be stored any more; make room"}},
+		{&overview.DiskStatus{Free: 50 << 30, Total: total}, nil},
+		{&overview.DiskStatus{Free: 500 << 20, Total: total}, []string{"disk", "low: 500 MiB of 100.0 GiB are free; make room"}},
+		{&overview.DiskStatus{Free: 3 << 20, Total: total}, []string{"disk", "FULL: 3 MiB of 100.0 GiB are free, messages can soon not be stored any more; make room"}},
+		{&overview.DiskStatus{Total: total}, []string{"disk", "FULL: 0 KiB of 100.0 GiB are free, messages can soon not be stored any more; make room"}},
 	} {
 		var got []string
-		if rows := diskRows(agentsystem.Status{Disk: tt.disk}); len(rows) > 0 {
+		if rows := diskRows(overview.Status{OutsideStatus: overview.OutsideStatus{Disk: tt.disk}}); len(rows) > 0 {
 			got = rows[0]
 		}
 		if !slices.Equal(got, tt.want) {

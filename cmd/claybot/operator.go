@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
@@ -18,6 +20,9 @@ import (
 // An operator is the system as the web server sees it.
 type operator struct {
 	*agentsystem.AgentSystem
+	*overview.Listings
+	*overview.Monitor
+	*overview.Stories
 	*people.Directory
 	access  func() configs.Access
 	removed func(context.Context, claybot.AgentID) // is told which agent is gone
@@ -33,7 +38,7 @@ func (o operator) backend() web.Backend {
 
 // Run loads a run.
 func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return o.RunByID(ctx, id)
+	return o.Overview.RunByID(ctx, id)
 }
 
 // UndoRun takes back what a run did.
@@ -73,8 +78,8 @@ func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
 }
 
 // Inbox shows what waits for an agent.
-func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return o.InboxOf(ctx, id)
+func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error) {
+	return o.Overview.InboxOf(ctx, id)
 }
 
 // Allow lets somebody in whom the list of access would take as well.

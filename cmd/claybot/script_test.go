@@ -18,10 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -165,7 +166,7 @@ func askOpenly(ts *testscript.TestScript, method, path string, out any) error {
 // same condition as that of the log line "ready".
 func (r *rig) waitReady(ts *testscript.TestScript, _ []string) {
 	until(ts, func() (bool, string) {
-		var st agentsystem.Status
+		var st overview.Status
 		if err := askOpenly(ts, "GET", "/status", &st); err != nil {
 			return false, err.Error()
 		}
@@ -215,7 +216,7 @@ func (r *rig) unread() string {
 
 // busy is what the daemon still has to do.
 func busy(ts *testscript.TestScript) string {
-	var st agentsystem.Status
+	var st overview.Status
 	if err := askOpenly(ts, "GET", "/status", &st); err != nil {
 		return err.Error()
 	}

@@ -5,12 +5,9 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/storage"
 )
 
-var _ storage.Holders = (*Store)(nil)
-
-// HeldBy implements storage.Holders. In a store that one process uses alone it is that
+// HeldBy implements storage.Nodes. In a store that one process uses alone it is that
 // process, for an agent whose lease it has.
 func (db leases) HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error) {
 	held := "SELECT node FROM agents WHERE id = ?1 AND node IS NOT NULL AND wake_at > ?2"

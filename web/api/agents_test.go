@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -284,8 +285,8 @@ type broken struct {
 func (b broken) StopAgent(context.Context, claybot.AgentID) (int, error) { return 0, *b.fault }
 func (b broken) ResetAgent(context.Context, claybot.AgentID) error       { return *b.fault }
 func (b broken) DeleteAgent(context.Context, claybot.AgentID) error      { return *b.fault }
-func (b broken) Inbox(context.Context, claybot.AgentID) (agentsystem.InboxView, error) {
-	return agentsystem.InboxView{}, *b.fault
+func (b broken) Inbox(context.Context, claybot.AgentID) (overview.InboxView, error) {
+	return overview.InboxView{}, *b.fault
 }
 
 func (b broken) Drop(context.Context, claybot.AgentID, ...claybot.MessageID) ([]claybot.MessageID, error) {

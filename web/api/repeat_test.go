@@ -193,7 +193,7 @@ func TestEventsAreEncodedOnce(t *testing.T) {
 	a := r.say(strings.Repeat("long ", 400))
 	r.ended(a.Run)
 	var all []runs.Update
-	for u, err := range r.system.Watch(t.Context(), claybot.RunID(a.Run), 0) {
+	for u, err := range r.system.Overview.Watch(t.Context(), claybot.RunID(a.Run), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -246,7 +246,7 @@ func (a reports) receipts(r *http.Request) (none web.ReceiptList, err error) {
 	return web.ReceiptList{Receipts: each(all, viewReceipt)}, err
 }
 
-func viewReceipt(s agentsystem.Story) web.ReceiptView {
+func viewReceipt(s overview.Story) web.ReceiptView {
 	m := s.Message
 	v := web.ReceiptView{
 		Message: m.ID, Type: m.Type, Kind: m.Kind, Agent: s.Agent, From: m.From, Text: shorten(typed(m), shortText), Stored: s.Stored,
@@ -259,7 +259,7 @@ func viewReceipt(s agentsystem.Story) web.ReceiptView {
 	return v
 }
 
-func (a reports) status(r *http.Request) (agentsystem.Status, error) {
+func (a reports) status(r *http.Request) (overview.Status, error) {
 	v, err := a.system.Status(r.Context())
 	v.Connectors = orEmpty(v.Connectors)
 	return v, err

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -76,7 +77,7 @@ func (b *accessPages) people(r *http.Request) (any, error) {
 	return viewAccess(viewerOf(r), pairings, grants, status, claybot.Now()), nil
 }
 
-func viewAccess(who viewer, pairings []storage.Pairing, grants []storage.Grant, s agentsystem.Status, now claybot.Time) accessView {
+func viewAccess(who viewer, pairings []storage.Pairing, grants []storage.Grant, s overview.Status, now claybot.Time) accessView {
 	v := accessView{viewer: who, Mode: s.Access.Mode, Words: modeWords(s.Access.Mode), Refused: s.Access.Refused}
 	for _, p := range pairings {
 		if !who.Administers() {

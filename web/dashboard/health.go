@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
@@ -36,7 +37,7 @@ func (b *healthPages) routes() []web.Route {
 // A healthView is how everything is doing.
 type healthView struct {
 	viewer
-	agentsystem.Status
+	overview.Status
 	Tone       string // of all together: good, warn, bad
 	Verdict    string // in one sentence
 	Connectors []connectorView
@@ -53,7 +54,7 @@ type healthView struct {
 type finding struct{ Tone, Text string }
 
 // findingsOf are the findings about a daemon, the worst first.
-func findingsOf(s agentsystem.Status) (all []finding) {
+func findingsOf(s overview.Status) (all []finding) {
 	if s.Unwell != "" {
 		all = append(all, finding{"bad", "claybot takes less work: " + strings.TrimSuffix(s.Unwell, ".") + "."})
 	}
@@ -109,11 +110,11 @@ func viewSink(h runs.SinkHealth) sinkView {
 
 // A serverState is how one MCP server is doing.
 type serverState struct {
-	agentsystem.ServerStatus
+	overview.ServerStatus
 	Words, Tone string
 }
 
-func viewServerState(s agentsystem.ServerStatus) serverState {
+func viewServerState(s overview.ServerStatus) serverState {
 	v := serverState{s, "works", "good"}
 	if s.OK {
 		return v
@@ -156,7 +157,7 @@ func (b *healthPages) health(r *http.Request) (any, error) {
 	return viewHealth(viewerOf(r), s), nil
 }
 
-func viewHealth(who viewer, s agentsystem.Status) healthView {
+func viewHealth(who viewer, s overview.Status) healthView {
 	v := healthView{viewer: who, Status: s, Outbox: outboxCounts(s.Outbox), Runs: runCounts(s.Runs), Model: viewModel(s.Model)}
 	for _, c := range s.Connectors {
 		v.Connectors = append(v.Connectors, viewConnector(c))
@@ -175,7 +176,7 @@ func viewHealth(who viewer, s agentsystem.Status) healthView {
 	return v
 }
 
-func viewConnector(c agentsystem.ConnectorStatus) connectorView {
+func viewConnector(c overview.ConnectorStatus) connectorView {
 	v := connectorView{Name: c.Name, State: c.State, LastOK: claybot.At(c.LastOK), Err: c.Err}
 	switch c.State {
 	case connectors.StateLive:
@@ -201,7 +202,7 @@ func viewConnector(c agentsystem.ConnectorStatus) connectorView {
 	return v
 }
 
-func viewModel(m agentsystem.ModelStatus) modelView {
+func viewModel(m overview.ModelStatus) modelView {
 	v := modelView{Name: m.Name, LastOK: claybot.At(m.LastOK), Err: m.Err}
 	switch {
 	case m.Err != "":
@@ -216,7 +217,7 @@ func viewModel(m agentsystem.ModelStatus) modelView {
 	return v
 }
 
-func viewDisk(d agentsystem.DiskStatus) *diskView {
+func viewDisk(d overview.DiskStatus) *diskView {
 	v := diskView{Free: bytesOf(d.Free), Total: bytesOf(d.Total), Tone: "good", Words: "enough room"}
 	if d.Total > 0 {
 		v.Used = int(float64(d.Total-d.Free) / float64(d.Total) * 100)
@@ -283,7 +284,7 @@ func (v healthView) sum() (tone, text string) {
 		return "bad", plural(bad, "connector has stopped.", "connectors have stopped.")
 	case v.Model.Tone == "bad":
 		return "bad", "The model does not answer."
-	case slices.ContainsFunc(v.Settings, func(s agentsystem.SettingStatus) bool { return s.Off }):
+	case slices.ContainsFunc(v.Settings, func(s overview.SettingStatus) bool { return s.Off }):
 		return "bad", "A setting is bad, and what it belongs to is off."
 	case len(v.Findings) > 0:
 		return "warn", v.Findings[0].Text

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -74,28 +74,28 @@ func casesOf(x string, who viewer) []pageCase {
 	usage.links()
 	agents := usage
 	agents.Split = tabulate(storage.ByAgent, sums, sums)
-	status := agentsystem.Status{
-		Version: x, Uptime: x, Inbox: agentsystem.InboxStatus{Waiting: 3, Oldest: 7},
-		Connectors: []agentsystem.ConnectorStatus{{Name: x, Health: connectors.Health{State: x, Err: x, LastOK: at}}, {Name: x, Health: connectors.Health{State: connectors.StateStopped, Err: x}}},
-		Model:      agentsystem.ModelStatus{Name: x, Err: x}, Disk: &agentsystem.DiskStatus{Free: 5, Total: 10},
+	status := overview.Status{
+		Version: x, Uptime: x, StoreStatus: overview.StoreStatus{Inbox: overview.InboxStatus{Waiting: 3, Oldest: 7}},
+		Connectors:    []overview.ConnectorStatus{{Name: x, Health: connectors.Health{State: x, Err: x, LastOK: at}}, {Name: x, Health: connectors.Health{State: connectors.StateStopped, Err: x}}},
+		OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: x, Err: x}, Disk: &overview.DiskStatus{Free: 5, Total: 10}},
 	}
 	status.Sinks = []runs.SinkHealth{{Name: x, Error: x, Backlog: 3, Oldest: 7}, {Name: x, Success: 5}}
 	access := viewAccess(who,
 		[]storage.Pairing{{Code: x, Connector: x, ChannelID: x, UserID: x, Name: x, At: 1}},
 		[]storage.Grant{{Connector: x, Subject: x, Name: x, At: 1}}, status, 1)
-	story := agentsystem.Story{
+	story := overview.Story{
 		Receipt: storage.Receipt{
 			Message: claybot.AgentMessage{ID: claybot.MessageID(x), Type: claybot.MessageUser, Text: x, From: claybot.Sender{Name: x}, At: 1},
 			Agent:   claybot.AgentID(x), Run: &claybot.Run{ID: claybot.RunID(x), State: claybot.RunFailed, Error: &claybot.RunError{Code: x, Text: x}},
 			Replies: []claybot.Outgoing{out},
 		},
-		Silence: x, Steps: []agentsystem.Step{{At: 1, What: x, Text: x, Run: claybot.RunID(x), MS: 3}, {At: 9000, What: "run", Text: x, Run: claybot.RunID(x)}},
+		Silence: x, Steps: []overview.Step{{At: 1, What: x, Text: x, Run: claybot.RunID(x), MS: 3}, {At: 9000, What: "run", Text: x, Run: claybot.RunID(x)}},
 	}
 	silent := story
 	silent.Receipt.Replies = nil
 	short := x[:min(len(x), 3000)] // they show it many times, all of it
 	work, confirm := hostileWork(short, who), hostileApproval(short, who)
-	waits := agentsystem.Story{Receipt: storage.Receipt{Busy: claybot.RunID(x), Ahead: 2}}
+	waits := overview.Story{Receipt: storage.Receipt{Busy: claybot.RunID(x), Ahead: 2}}
 	return []pageCase{
 		{"run", "work", work},
 		{"runs", "waiting", waitingView{[]asked{confirm}, 3}},
@@ -332,8 +332,8 @@ func TestEmptyPages(t *testing.T) {
 		{"deliveries", deliveriesView{viewer: who}, []string{"Nothing was sent yet.", "Chats"}},
 		{"deliveries", deliveriesView{viewer: who, deliveryFilter: deliveryFilter{Show: "failed"}}, []string{"No message is like that.", "Choose All"}},
 		{"usage", usage, []string{"No model was used in these days.", "longer period"}},
-		{"access", viewAccess(who, nil, nil, agentsystem.Status{}, 1), []string{"Nobody asks to be let in.", "Strangers who write get a code", "Nobody was let in here."}},
-		{"health", viewHealth(who, agentsystem.Status{}), []string{"No connector is configured.", "none is configured"}},
+		{"access", viewAccess(who, nil, nil, overview.Status{}, 1), []string{"Nobody asks to be let in.", "Strangers who write get a code", "Nobody was let in here."}},
+		{"health", viewHealth(who, overview.Status{}), []string{"No connector is configured.", "none is configured"}},
 		{"nodes", viewNodes(who, nil), []string{"No node was here in the last day.", "Health"}},
 		{"why", whyView{viewer: who}, []string{"What you can paste"}},
 		{"why", whyView{viewer: who, Asked: true, Ref: "r404"}, []string{"Nothing is known of", "r404", "What you can paste", "/ui/access"}},
@@ -378,14 +378,14 @@ func TestHealthSinks(t *testing.T) {
 			t.Errorf("%s %s, want %s", sinks[i].Name, got, want)
 		}
 	}
-	v := viewHealth(viewer{web.Read}, agentsystem.Status{Model: agentsystem.ModelStatus{Name: "m"}, Sinks: sinks})
+	v := viewHealth(viewer{web.Read}, overview.Status{OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}, Sinks: sinks}})
 	html := rendered(t, b, pageCase{"health", "main", v})
 	for _, want := range []string{"1 receiver of events does not take them.", "events of 2 runs, the oldest came <time", "no route to host", "none since the start"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("health does not say %q", want)
 		}
 	}
-	if html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, agentsystem.Status{})}); strings.Contains(html, "health-sinks") {
+	if html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, overview.Status{})}); strings.Contains(html, "health-sinks") {
 		t.Error("a daemon without receivers shows some")
 	}
 }
@@ -393,9 +393,9 @@ func TestHealthSinks(t *testing.T) {
 // Where several nodes share the store, the page says which one speaks.
 func TestHealthNode(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
-	s := agentsystem.Status{
-		Node:       &agentsystem.NodeStatus{ID: "n1", Name: "<b>east</b>", Nodes: 3, Err: "the database is silent"},
-		Connectors: []agentsystem.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateStandby}}},
+	s := overview.Status{
+		Node:       &overview.NodeStatus{ID: "n1", Name: "<b>east</b>", Nodes: 3, Err: "the database is silent"},
+		Connectors: []overview.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateStandby}}},
 	}
 	html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, s)})
 	for _, want := range []string{"&lt;b&gt;east&lt;/b&gt;", "one of 3", "the database is silent", "stands by"} {
@@ -403,7 +403,7 @@ func TestHealthNode(t *testing.T) {
 			t.Errorf("health does not say %q", want)
 		}
 	}
-	if html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, agentsystem.Status{})}); strings.Contains(html, "health-node") {
+	if html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, overview.Status{})}); strings.Contains(html, "health-node") {
 		t.Error("a daemon that is alone speaks of nodes")
 	}
 }

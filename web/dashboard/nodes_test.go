@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -86,10 +86,10 @@ func TestNodesPage(t *testing.T) {
 // A database that is gone is the first thing that the page of health says.
 func TestHealthWithoutDatabase(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
-	v := viewHealth(viewer{web.Read}, agentsystem.Status{
-		Model: agentsystem.ModelStatus{Name: "m", Err: "refused"},
-		Node:  &agentsystem.NodeStatus{Name: "n2", Nodes: 3, Err: "the database does not answer"},
-		Connectors: []agentsystem.ConnectorStatus{
+	v := viewHealth(viewer{web.Read}, overview.Status{
+		OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m", Err: "refused"}},
+		Node:          &overview.NodeStatus{Name: "n2", Nodes: 3, Err: "the database does not answer"},
+		Connectors: []overview.ConnectorStatus{
 			{Name: "telegram", Health: connectors.Health{State: connectors.StateLive}, Held: "new messages wait"},
 			{Name: "slack", Health: connectors.Health{State: connectors.StateStopped, Err: "The token is wrong."}},
 		},
@@ -113,12 +113,12 @@ func TestHealthFigures(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
 	const agents, old, unknown = ">agents<", "as of which the figures are", "figures unknown"
 	for name, tt := range map[string]struct {
-		status    agentsystem.Status
+		status    overview.Status
 		want, not []string
 	}{
-		"of now":  {agentsystem.Status{}, []string{agents, "runs-head"}, []string{old, unknown}},
-		"old":     {agentsystem.Status{AsOf: claybot.At(time.Unix(1_700_000_000, 0))}, []string{agents, "runs-head", old, `datetime="2023-11-14T22:13:20`}, []string{unknown}},
-		"unknown": {agentsystem.Status{Unknown: true}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "repeats dropped", old}},
+		"of now":  {overview.Status{}, []string{agents, "runs-head"}, []string{old, unknown}},
+		"old":     {overview.Status{StoreStatus: overview.StoreStatus{AsOf: claybot.At(time.Unix(1_700_000_000, 0))}}, []string{agents, "runs-head", old, `datetime="2023-11-14T22:13:20`}, []string{unknown}},
+		"unknown": {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "repeats dropped", old}},
 	} {
 		html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, tt.status)})
 		for _, s := range tt.want {

@@ -144,7 +144,7 @@ func TestBrowserWhy(t *testing.T) {
 	id := o.call("hello " + hostile[1])
 	o.ran(id, claybot.RunSucceeded)
 	o.eventually("the reply was sent", func() bool {
-		all, err := o.system.OutgoingPage(o.Context(), storage.OutgoingQuery{State: claybot.SendSent})
+		all, err := o.system.Overview.OutgoingPage(o.Context(), storage.OutgoingQuery{State: claybot.SendSent})
 		return err == nil && len(all) == 1
 	})
 	b.open("/ui/health")
@@ -167,7 +167,7 @@ func TestBrowserOffices(t *testing.T) {
 	}
 	var run claybot.RunID
 	o.eventually("all is quiet", func() bool {
-		all, err := o.system.RunPage(o.Context(), storage.RunQuery{})
+		all, err := o.system.Overview.RunPage(o.Context(), storage.RunQuery{})
 		if err != nil || len(all) == 0 || !all[0].State.Ended() {
 			return false
 		}

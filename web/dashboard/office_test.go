@@ -291,7 +291,7 @@ func TestHeartbeatButtons(t *testing.T) {
 	}
 	v.act(http.MethodPost, run, url.Values{})
 	o.eventually("the beat has run", func() bool {
-		all, err := o.system.RunPage(o.Context(), storage.RunQuery{})
+		all, err := o.system.Overview.RunPage(o.Context(), storage.RunQuery{})
 		return err == nil && len(all) == 2 && all[0].State.Ended()
 	})
 	o.contains(v.page("/ui/schedule/list"), "Switched off; it beats only by hand.")
@@ -509,7 +509,7 @@ func TestWhyPage(t *testing.T) {
 	o.eventually("the reply was sent", func() bool { return len(o.phone.heard()) == 1 })
 	var receipt claybot.Outgoing
 	o.eventually("the receipt is stored", func() bool {
-		all, err := o.system.OutgoingPage(o.Context(), storage.OutgoingQuery{State: claybot.SendSent})
+		all, err := o.system.Overview.OutgoingPage(o.Context(), storage.OutgoingQuery{State: claybot.SendSent})
 		if err != nil || len(all) != 1 {
 			return false
 		}

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/web"
 )
 
@@ -26,7 +26,7 @@ var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes",
 // age is the same at the next look.
 type ageless struct{ web.System }
 
-func (d ageless) Status(ctx context.Context) (agentsystem.Status, error) {
+func (d ageless) Status(ctx context.Context) (overview.Status, error) {
 	s, err := d.System.Status(ctx)
 	s.Uptime = "7s"
 	return s, err

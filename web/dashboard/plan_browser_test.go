@@ -57,7 +57,7 @@ func TestBrowserPlan(t *testing.T) {
 	}
 
 	b.do("undo, or not", chromedp.Click("#undo"), until(`document.querySelector("#confirm").open`), press("Escape"), until(`!document.querySelector("#confirm").open`))
-	if again, err := w.system.Why(t.Context(), "undo/"+string(run.ID)); err == nil {
+	if again, err := w.system.Overview.Why(t.Context(), "undo/"+string(run.ID)); err == nil {
 		t.Errorf("a no is a yes: %v", again)
 	}
 	b.do("undo", chromedp.Click("#undo"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"),

@@ -133,7 +133,7 @@ func (r *rig) start() {
 	}
 	r.chat = webchat.New(webchat.Config{HTML: true, Log: log})
 	r.srv, err = web.New(web.Config{
-		Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Ready, Routes: r.routes(log),
+		Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Overview.Ready, Routes: r.routes(log),
 		Announce: func(links []string) { r.links <- links[0] },
 	})
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *rig) routes(log *slog.Logger) []web.Route {
 	if r.desk != nil {
 		r.desk(&d)
 	}
-	chat := r.chat.Handler(r.system, web.User)
+	chat := r.chat.Handler(webtest.NewSystem(r.system), web.User)
 	all := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
@@ -201,7 +201,7 @@ func (r *rig) run(ctx context.Context) {
 	case <-time.After(time.Minute):
 		r.Fatal("the server did not come up")
 	}
-	r.eventually("the system is ready", func() bool { ok, _ := r.system.Ready(); return ok })
+	r.eventually("the system is ready", func() bool { ok, _ := r.system.Overview.Ready(); return ok })
 }
 
 // eventually waits until something holds. Its limit is for a broken test, not

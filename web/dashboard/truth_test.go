@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -13,46 +14,46 @@ import (
 // Health is not well while an MCP server is down, and claims nothing about a model
 // that was never asked.
 func TestHealthOfServers(t *testing.T) {
-	live := []agentsystem.ConnectorStatus{{Name: "web", Health: connectors.Health{State: connectors.StateLive}}}
-	answers := agentsystem.ModelStatus{Name: "m", LastOK: time.Unix(1, 0)}
-	up := agentsystem.ServerStatus{Name: "files", OK: true, State: "connected"}
+	live := []overview.ConnectorStatus{{Name: "web", Health: connectors.Health{State: connectors.StateLive}}}
+	answers := overview.ModelStatus{Name: "m", LastOK: time.Unix(1, 0)}
+	up := overview.ServerStatus{Name: "files", OK: true, State: "connected"}
 	for _, tt := range []struct {
 		name    string
-		status  agentsystem.Status
+		status  overview.Status
 		tone    string
 		verdict string
 	}{
-		{"all work", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{up}}, "good", "Everything works."},
-		{"it starts", agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "files", State: "starting"}}}, "good", "Everything works."},
+		{"all work", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{up}}}, "good", "Everything works."},
+		{"it starts", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{{Name: "files", State: "starting"}}}}, "good", "Everything works."},
 		{
 			"one is down",
-			agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{up, {Name: "web", State: "waiting", Err: "connection refused"}}},
+			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{up, {Name: "web", State: "waiting", Err: "connection refused"}}}},
 			"warn", "1 MCP server is down: agents do without its tools.",
 		},
 		{
 			"two need an operator",
-			agentsystem.Status{Connectors: live, Model: answers, Servers: []agentsystem.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}},
+			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}}},
 			"warn", "2 MCP servers are down: agents do without their tools.",
 		},
-		{"a member that is unwell", agentsystem.Status{Connectors: live, Model: answers, Unwell: "too many open files", Faulty: 1}, "bad", "claybot takes less work: too many open files."},
-		{"a full parking table", agentsystem.Status{Connectors: live, Model: answers, Parked: &agentsystem.ParkedStatus{Full: true}}, "bad", "The parking table is full: further messages wait at their source."},
+		{"a member that is unwell", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Unwell: "too many open files", Faulty: 1}}, "bad", "claybot takes less work: too many open files."},
+		{"a full parking table", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Parked: &overview.ParkedStatus{Full: true}}}, "bad", "The parking table is full: further messages wait at their source."},
 		{
 			"a damaged database",
-			agentsystem.Status{Connectors: live, Model: answers, Faulty: 2, Checks: map[string]agentsystem.CheckStatus{"copy": {Text: "well"}, "database": {Text: "page 7 is damaged", Problem: true}}},
+			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Checks: map[string]overview.CheckStatus{"copy": {Text: "well"}, "database": {Text: "page 7 is damaged", Problem: true}}}, FaultStatus: overview.FaultStatus{Faulty: 2}},
 			"bad", "Check of the database: page 7 is damaged.",
 		},
-		{"a faulty agent", agentsystem.Status{Connectors: live, Model: answers, Faulty: 1}, "warn", "1 agent cannot be used; the log shows why."},
+		{"a faulty agent", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Faulty: 1}}, "warn", "1 agent cannot be used; the log shows why."},
 		{
 			"parked messages",
-			agentsystem.Status{Connectors: live, Model: answers, Parked: &agentsystem.ParkedStatus{ParkedTotals: storage.ParkedTotals{Messages: 2, Agents: 1}}},
+			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Parked: &overview.ParkedStatus{ParkedTotals: storage.ParkedTotals{Messages: 2, Agents: 1}}}},
 			"warn", "2 messages are parked until their agents can be used.",
 		},
 		{
 			"back after a crash",
-			agentsystem.Status{Connectors: live, Model: answers, Start: &agentsystem.StartStatus{Unclean: 2, Waiting: 1}},
+			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Start: &overview.StartStatus{Unclean: 2, Waiting: 1}},
 			"warn", "claybot did not end in order 2 times in a row and resumes its runs a few at a time; 1 agent waits.",
 		},
-		{"a model that was not asked", agentsystem.Status{Connectors: live, Model: agentsystem.ModelStatus{Name: "m"}}, "good", "Everything works, as far as it was tried: the model was not asked yet."},
+		{"a model that was not asked", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}}}, "good", "Everything works, as far as it was tried: the model was not asked yet."},
 	} {
 		if v := viewHealth(viewer{}, tt.status); v.Tone != tt.tone || v.Verdict != tt.verdict {
 			t.Errorf("%s: %s %q, want %s %q", tt.name, v.Tone, v.Verdict, tt.tone, tt.verdict)

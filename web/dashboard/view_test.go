@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/people"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -343,28 +344,27 @@ func TestDeliveryFilter(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	well := func() agentsystem.Status {
-		return agentsystem.Status{
-			Connectors: []agentsystem.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateLive, LastOK: time.Now()}}},
-			Model:      agentsystem.ModelStatus{Name: "gpt", LastOK: time.Now()},
-			Disk:       &agentsystem.DiskStatus{Free: 50 << 30, Total: 100 << 30},
+	well := func() overview.Status {
+		return overview.Status{
+			Connectors:    []overview.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateLive, LastOK: time.Now()}}},
+			OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "gpt", LastOK: time.Now()}, Disk: &overview.DiskStatus{Free: 50 << 30, Total: 100 << 30}},
 		}
 	}
 	for _, test := range []struct {
 		name    string
-		break_  func(*agentsystem.Status)
+		break_  func(*overview.Status)
 		tone    string
 		verdict string
 	}{
-		{"well", func(*agentsystem.Status) {}, "good", "Everything works."},
-		{"stopped", func(s *agentsystem.Status) { s.Connectors[0].State = connectors.StateStopped }, "bad", "1 connector has stopped."},
-		{"failing", func(s *agentsystem.Status) { s.Connectors[0].State = connectors.StateFailing }, "warn", "1 connector has trouble and tries again."},
-		{"in part", func(s *agentsystem.Status) { s.Connectors[0].Err = "a file is broken" }, "warn", "1 connector works in part."},
-		{"model", func(s *agentsystem.Status) { s.Model.Err = "no" }, "bad", "The model does not answer."},
-		{"no model", func(s *agentsystem.Status) { s.Model = agentsystem.ModelStatus{} }, "warn", "No model is configured."},
-		{"lost", func(s *agentsystem.Status) { s.Outbox = map[claybot.SendState]int{claybot.SendFailed: 2} }, "warn", "2 messages could not be delivered."},
-		{"full", func(s *agentsystem.Status) { s.Disk.Free = 1 << 20; s.Connectors[0].State = connectors.StateStopped }, "bad", "The disk is almost full."},
-		{"no disk", func(s *agentsystem.Status) { s.Disk = nil }, "good", "Everything works."},
+		{"well", func(*overview.Status) {}, "good", "Everything works."},
+		{"stopped", func(s *overview.Status) { s.Connectors[0].State = connectors.StateStopped }, "bad", "1 connector has stopped."},
+		{"failing", func(s *overview.Status) { s.Connectors[0].State = connectors.StateFailing }, "warn", "1 connector has trouble and tries again."},
+		{"in part", func(s *overview.Status) { s.Connectors[0].Err = "a file is broken" }, "warn", "1 connector works in part."},
+		{"model", func(s *overview.Status) { s.Model.Err = "no" }, "bad", "The model does not answer."},
+		{"no model", func(s *overview.Status) { s.Model = overview.ModelStatus{} }, "warn", "No model is configured."},
+		{"lost", func(s *overview.Status) { s.Outbox = map[claybot.SendState]int{claybot.SendFailed: 2} }, "warn", "2 messages could not be delivered."},
+		{"full", func(s *overview.Status) { s.Disk.Free = 1 << 20; s.Connectors[0].State = connectors.StateStopped }, "bad", "The disk is almost full."},
+		{"no disk", func(s *overview.Status) { s.Disk = nil }, "good", "Everything works."},
 	} {
 		s := well()
 		test.break_(&s)
@@ -381,7 +381,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestAccessView(t *testing.T) {
-	s := agentsystem.Status{Connectors: []agentsystem.ConnectorStatus{{Name: "cron"}, {Name: "slack"}, {Name: "web"}}}
+	s := overview.Status{Connectors: []overview.ConnectorStatus{{Name: "cron"}, {Name: "slack"}, {Name: "web"}}}
 	v := viewAccess(viewer{}, []storage.Pairing{
 		{Code: "OLD", Expires: 100}, {Code: "NEW", Expires: 101, Name: "a\u202eb\n<i>"}, {Code: "NONAME", Expires: 0},
 	}, []storage.Grant{{Connector: "telegram", Subject: "1", At: 1}, {Connector: "slack", Subject: "2", At: 1}, {Connector: "slack", Subject: "3", At: 2}}, s, 100)

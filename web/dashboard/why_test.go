@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -27,30 +28,30 @@ func TestVerdict(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name    string
-		story   agentsystem.Story
+		story   overview.Story
 		tone    string
 		verdict string
 		advice  string // the address of the first one; "-" for none
 	}{
-		{"answered", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendSent)}}, "good", "It was answered, and the platform confirmed the reply.", "-"},
-		{"lost", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendSent, claybot.SendFailed)}}, "bad", "1 part of the reply could not be delivered.", "/ui/deliveries?show=failed"},
-		{"uncertain", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendAmbiguous)}}, "warn", "The reply is on its way; whether it arrived is being found out.", "/ui/health"},
-		{"on its way", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendWaiting)}}, "busy", "The reply waits to be sent.", "/ui/health"},
-		{"waits", agentsystem.Story{}, "busy", "It waits for its turn.", "-"},
-		{"behind a pause", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9", Paused: &claybot.Awaiting{}}}, "busy", "Its agent's run is paused: it waits for an answer.", "/ui/runs/r9"},
-		{"parked", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Parked: "x"}}, "warn", "It is parked until its agent can be used again, and is retried until then.", "/ui/health"},
-		{"of an agent that cannot be used", agentsystem.Story{Fault: "x", Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "warn", "It waits until its agent can be used again, and is retried until then.", "/ui/health"},
-		{"behind", agentsystem.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9"}}, "busy", "It waits behind 2 other messages.", "/ui/runs/r9"},
-		{"at work", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "busy", "The agent is at work on it.", "-"},
-		{"asks", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunAwaiting, "")}}, "busy", "The run is paused: it waits for an answer.", "/ui/runs/r1"},
-		{"no reply", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, "")}}, "calm", "The agent decided not to reply.", "-"},
-		{"failed", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel)}}, "bad", "The run failed. There is no chat to notify.", "/ui/health"},
-		{"failed, and its sender knows", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel), Replies: replies(claybot.SendSent)}}, "bad", "The run failed. The sender was notified.", "/ui/health"},
-		{"stopped", agentsystem.Story{Receipt: storage.Receipt{Run: run(claybot.RunCanceled, ""), Replies: replies(claybot.SendSent)}}, "calm", "The run was canceled.", "-"},
-		{"full", agentsystem.Story{Receipt: storage.Receipt{Agent: "a1", Skipped: "inbox_full"}}, "bad", "Too many messages waited already; the sender was told.", "/ui/agents/a1"},
-		{"revoked", agentsystem.Story{Receipt: storage.Receipt{Skipped: "revoked"}}, "bad", "Dropped, because its sender may not write any more.", "/ui/access"},
-		{"command", agentsystem.Story{Receipt: storage.Receipt{Skipped: "command", Replies: replies(claybot.SendSent)}}, "good", "It was answered, and the platform confirmed the reply.", "-"},
-		{"dropped", agentsystem.Story{Receipt: storage.Receipt{Skipped: "operator"}}, "calm", "Dropped by an operator.", ""},
+		{"answered", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendSent)}}, "good", "It was answered, and the platform confirmed the reply.", "-"},
+		{"lost", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendSent, claybot.SendFailed)}}, "bad", "1 part of the reply could not be delivered.", "/ui/deliveries?show=failed"},
+		{"uncertain", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendAmbiguous)}}, "warn", "The reply is on its way; whether it arrived is being found out.", "/ui/health"},
+		{"on its way", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, ""), Replies: replies(claybot.SendWaiting)}}, "busy", "The reply waits to be sent.", "/ui/health"},
+		{"waits", overview.Story{}, "busy", "It waits for its turn.", "-"},
+		{"behind a pause", overview.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9", Paused: &claybot.Awaiting{}}}, "busy", "Its agent's run is paused: it waits for an answer.", "/ui/runs/r9"},
+		{"parked", overview.Story{Receipt: storage.Receipt{Ahead: 2, Parked: "x"}}, "warn", "It is parked until its agent can be used again, and is retried until then.", "/ui/health"},
+		{"of an agent that cannot be used", overview.Story{Fault: "x", Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "warn", "It waits until its agent can be used again, and is retried until then.", "/ui/health"},
+		{"behind", overview.Story{Receipt: storage.Receipt{Ahead: 2, Busy: "r9"}}, "busy", "It waits behind 2 other messages.", "/ui/runs/r9"},
+		{"at work", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunRunning, "")}}, "busy", "The agent is at work on it.", "-"},
+		{"asks", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunAwaiting, "")}}, "busy", "The run is paused: it waits for an answer.", "/ui/runs/r1"},
+		{"no reply", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunSucceeded, "")}}, "calm", "The agent decided not to reply.", "-"},
+		{"failed", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel)}}, "bad", "The run failed. There is no chat to notify.", "/ui/health"},
+		{"failed, and its sender knows", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunFailed, runs.CodeModel), Replies: replies(claybot.SendSent)}}, "bad", "The run failed. The sender was notified.", "/ui/health"},
+		{"stopped", overview.Story{Receipt: storage.Receipt{Run: run(claybot.RunCanceled, ""), Replies: replies(claybot.SendSent)}}, "calm", "The run was canceled.", "-"},
+		{"full", overview.Story{Receipt: storage.Receipt{Agent: "a1", Skipped: "inbox_full"}}, "bad", "Too many messages waited already; the sender was told.", "/ui/agents/a1"},
+		{"revoked", overview.Story{Receipt: storage.Receipt{Skipped: "revoked"}}, "bad", "Dropped, because its sender may not write any more.", "/ui/access"},
+		{"command", overview.Story{Receipt: storage.Receipt{Skipped: "command", Replies: replies(claybot.SendSent)}}, "good", "It was answered, and the platform confirmed the reply.", "-"},
+		{"dropped", overview.Story{Receipt: storage.Receipt{Skipped: "operator"}}, "calm", "Dropped by an operator.", ""},
 	} {
 		v := viewStory(test.story)
 		if v.Tone != test.tone || v.Verdict != test.verdict {
@@ -84,7 +85,7 @@ func TestAdvice(t *testing.T) {
 }
 
 func TestSteps(t *testing.T) {
-	s := agentsystem.Story{Receipt: storage.Receipt{Run: &claybot.Run{State: claybot.RunFailed}}, Steps: []agentsystem.Step{
+	s := overview.Story{Receipt: storage.Receipt{Run: &claybot.Run{State: claybot.RunFailed}}, Steps: []overview.Step{
 		{At: 1000, What: "received"}, {At: 1500, What: "stored"}, {At: 9000, What: "end"}, {At: 0, What: "sending"},
 	}}
 	steps, cut := viewSteps(s)
@@ -93,7 +94,7 @@ func TestSteps(t *testing.T) {
 	}
 	s.Steps = nil
 	for i := range 1000 {
-		s.Steps = append(s.Steps, agentsystem.Step{At: claybot.Time(i + 1), What: "tool", Text: fmt.Sprint(i)})
+		s.Steps = append(s.Steps, overview.Step{At: claybot.Time(i + 1), What: "tool", Text: fmt.Sprint(i)})
 	}
 	steps, cut = viewSteps(s)
 	if len(steps) != stepRows || cut != 1000-stepRows || steps[0].Text != "0" || steps[stepRows-1].Text != "999" || steps[stepRows/2].Gap != 0 {

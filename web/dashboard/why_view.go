@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
 )
@@ -17,7 +18,7 @@ const stepRows = 200
 
 // A storyView is what became of one message.
 type storyView struct {
-	agentsystem.Story
+	overview.Story
 	Title   string // what it is and who it is from
 	Preview string
 	Tone    string // good, bad, busy, calm, warn
@@ -31,7 +32,7 @@ type storyView struct {
 
 // A stepView is one line of the receipt.
 type stepView struct {
-	agentsystem.Step
+	overview.Step
 	Tone  string
 	Title string
 	// Gap is how long nothing happened before it, in milliseconds, where that
@@ -46,7 +47,7 @@ type advice struct {
 	URL   string
 }
 
-func viewStory(s agentsystem.Story) storyView {
+func viewStory(s overview.Story) storyView {
 	v := storyView{Story: s, Title: storyTitle(s.Message), Preview: connectors.OneLine(wordsOf(s.Message), 280)}
 	for _, o := range s.Receipt.Replies {
 		v.Replies = append(v.Replies, viewDelivery(o))
@@ -92,24 +93,24 @@ func storyTitle(m claybot.AgentMessage) string {
 }
 
 // verdictBadge names the outcomes of messages.
-var verdictBadge = map[agentsystem.Outcome]string{
-	agentsystem.OutcomeWaiting: "waiting", agentsystem.OutcomeWorking: "at work", agentsystem.OutcomePaused: "paused",
-	agentsystem.OutcomeHandled: "done", agentsystem.OutcomeDropped: "dropped",
-	agentsystem.OutcomeAnswered: "answered", agentsystem.OutcomeSilent: "no reply needed", agentsystem.OutcomeSending: "being sent",
-	agentsystem.OutcomeUncertain: "uncertain", agentsystem.OutcomeUndelivered: "not delivered",
-	agentsystem.OutcomeFailed: "failed", agentsystem.OutcomeStopped: "stopped",
+var verdictBadge = map[overview.Outcome]string{
+	overview.OutcomeWaiting: "waiting", overview.OutcomeWorking: "at work", overview.OutcomePaused: "paused",
+	overview.OutcomeHandled: "done", overview.OutcomeDropped: "dropped",
+	overview.OutcomeAnswered: "answered", overview.OutcomeSilent: "no reply needed", overview.OutcomeSending: "being sent",
+	overview.OutcomeUncertain: "uncertain", overview.OutcomeUndelivered: "not delivered",
+	overview.OutcomeFailed: "failed", overview.OutcomeStopped: "stopped",
 }
 
 // verdictTone is the colour of an outcome.
-func verdictTone(o agentsystem.Outcome) string {
+func verdictTone(o overview.Outcome) string {
 	switch o {
-	case agentsystem.OutcomeAnswered:
+	case overview.OutcomeAnswered:
 		return "good"
-	case agentsystem.OutcomeWaiting, agentsystem.OutcomeWorking, agentsystem.OutcomePaused, agentsystem.OutcomeSending:
+	case overview.OutcomeWaiting, overview.OutcomeWorking, overview.OutcomePaused, overview.OutcomeSending:
 		return "busy"
-	case agentsystem.OutcomeUncertain:
+	case overview.OutcomeUncertain:
 		return "warn"
-	case agentsystem.OutcomeDropped, agentsystem.OutcomeUndelivered, agentsystem.OutcomeFailed:
+	case overview.OutcomeDropped, overview.OutcomeUndelivered, overview.OutcomeFailed:
 		return "bad"
 	}
 	return "calm"
@@ -133,7 +134,7 @@ func tally(replies []claybot.Outgoing) (sent, lost, doubtful, open int) {
 
 // viewSteps shows the steps of a message, of very many the first and the last
 // ones.
-func viewSteps(s agentsystem.Story) (steps []stepView, cut int) {
+func viewSteps(s overview.Story) (steps []stepView, cut int) {
 	const toldGap = 2000 // ms
 	all := s.Steps
 	if cut = len(all) - stepRows; cut > 0 {
@@ -171,7 +172,7 @@ func stepTone(what string) string {
 }
 
 // advise says what can be done about a message that was not answered.
-func advise(s agentsystem.Story) []advice {
+func advise(s overview.Story) []advice {
 	var all []advice
 	agent := "/ui/agents/" + string(s.Agent)
 	switch s.Skipped {

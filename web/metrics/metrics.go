@@ -29,13 +29,14 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/web"
 )
 
 // A Config says what is shown and where it comes from.
 type Config struct {
 	// Status tells what is counted elsewhere. It is asked with each scrape.
-	Status func(context.Context) (agentsystem.Status, error)
+	Status func(context.Context) (overview.Status, error)
 	// Events yields the events of a run after a seq. It is needed for traces,
 	// and asked once a run has ended.
 	Events func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error]

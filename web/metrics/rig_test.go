@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot/profiles"
 
 	"github.com/claybot/claybot/people"
@@ -104,7 +106,7 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llmtest.Reply
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Status = func(ctx context.Context) (agentsystem.Status, error) { return r.system.Status(ctx) }
+	cfg.Status = func(ctx context.Context) (overview.Status, error) { return r.system.Overview.Status(ctx) }
 	cfg.Events, cfg.Log, cfg.Version = db.Events, log, "test"
 	r.metrics = New(cfg)
 	patient(r.metrics)

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -20,7 +21,7 @@ const scrapeTime = 5 * time.Second
 type snapshot struct {
 	now      time.Time
 	version  string
-	status   agentsystem.Status
+	status   overview.Status
 	told     bool // status could be read
 	ok       bool // and its figures are those of the store at this moment
 	memory   []metrics.Sample

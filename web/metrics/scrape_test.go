@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/overview"
+
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -235,11 +237,11 @@ func TestGuide(t *testing.T) {
 // everything is a meter that has been told one thing of each kind.
 func everything(t *testing.T) *Metrics {
 	t.Helper()
-	m := New(Config{Serve: yes, Version: "1", Status: func(context.Context) (agentsystem.Status, error) {
-		var st agentsystem.Status
-		st.Connectors = []agentsystem.ConnectorStatus{{Name: "chat"}}
+	m := New(Config{Serve: yes, Version: "1", Status: func(context.Context) (overview.Status, error) {
+		var st overview.Status
+		st.Connectors = []overview.ConnectorStatus{{Name: "chat"}}
 		st.Connectors[0].LastOK = time.Now()
-		st.Checks = map[string]agentsystem.CheckStatus{"database": {At: claybot.Now(), Text: "whole"}}
+		st.Checks = map[string]overview.CheckStatus{"database": {At: claybot.Now(), Text: "whole"}}
 		return st, nil
 	}})
 	m.Received("chat", agentsystem.ReceivedAccepted, time.Second)
@@ -253,15 +255,15 @@ func everything(t *testing.T) *Metrics {
 // Figures that are old, or not known, are left out; what the daemon knows is there.
 func TestFiguresOfAnotherTime(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(*agentsystem.Status)
+		change func(*overview.Status)
 		up     float64
 	}{
-		"of now":  {func(*agentsystem.Status) {}, 1},
-		"old":     {func(s *agentsystem.Status) { s.AsOf = claybot.Now() }, 0},
-		"unknown": {func(s *agentsystem.Status) { s.Unknown = true }, 0},
+		"of now":  {func(*overview.Status) {}, 1},
+		"old":     {func(s *overview.Status) { s.AsOf = claybot.Now() }, 0},
+		"unknown": {func(s *overview.Status) { s.Unknown = true }, 0},
 	} {
-		m := New(Config{Serve: yes, Status: func(context.Context) (agentsystem.Status, error) {
-			st := agentsystem.Status{Agents: 7, Connectors: []agentsystem.ConnectorStatus{{Name: "chat"}}}
+		m := New(Config{Serve: yes, Status: func(context.Context) (overview.Status, error) {
+			st := overview.Status{StoreStatus: overview.StoreStatus{Agents: 7}, Connectors: []overview.ConnectorStatus{{Name: "chat"}}}
 			tt.change(&st)
 			return st, nil
 		}})
@@ -275,8 +277,8 @@ func TestFiguresOfAnotherTime(t *testing.T) {
 
 // A store that fails does not fail the scrape.
 func TestBrokenStore(t *testing.T) {
-	m := New(Config{Serve: yes, Status: func(context.Context) (agentsystem.Status, error) {
-		return agentsystem.Status{Agents: 7}, errors.New("disk is gone")
+	m := New(Config{Serve: yes, Status: func(context.Context) (overview.Status, error) {
+		return overview.Status{StoreStatus: overview.StoreStatus{Agents: 7}}, errors.New("disk is gone")
 	}})
 	m.Received("chat", agentsystem.ReceivedError, time.Millisecond)
 	text, _ := get(t, serve(t, m).URL+"/metrics", "")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
@@ -15,11 +16,16 @@ import (
 // the connector nowhere and to revoke the subject listed.
 type System struct {
 	*agentsystem.AgentSystem
+	*overview.Listings
+	*overview.Monitor
+	*overview.Stories
 	*people.Directory
 }
 
 // NewSystem returns s as operators see it.
-func NewSystem(s *agentsystem.AgentSystem) System { return System{s, s.People} }
+func NewSystem(s *agentsystem.AgentSystem) System {
+	return System{s, s.Overview.Listings, s.Overview.Monitor, s.Overview.Stories, s.People}
+}
 
 // Backend returns s as the contracts of package web.
 func (s System) Backend() web.Backend {
@@ -31,7 +37,7 @@ func (s System) Backend() web.Backend {
 
 // Run implements web.Runs.
 func (s System) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
-	return s.RunByID(ctx, id)
+	return s.Listings.RunByID(ctx, id)
 }
 
 // UndoRun implements web.Undos.
@@ -55,8 +61,8 @@ func (s System) ResetAgent(ctx context.Context, id claybot.AgentID) error { retu
 func (s System) DeleteAgent(ctx context.Context, id claybot.AgentID) error { return s.Delete(ctx, id) }
 
 // Inbox implements web.Inboxes.
-func (s System) Inbox(ctx context.Context, id claybot.AgentID) (agentsystem.InboxView, error) {
-	return s.InboxOf(ctx, id)
+func (s System) Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error) {
+	return s.Listings.InboxOf(ctx, id)
 }
 
 // Allow implements web.Access.

@@ -1,18 +1,16 @@
-package agentsystem
+package overview
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/questions"
-
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // An Outcome is what became of a message, in one word.

@@ -1,4 +1,4 @@
-package agentsystem
+package overview
 
 import (
 	"context"
@@ -8,33 +8,58 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/worker"
-
-	"github.com/claybot/claybot/questions"
-
-	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // maxStoryEvents is the most events that a story is told from: the newest.
 const maxStoryEvents = 2000
 
+// A Story is what became of one message, for whoever asks why.
+type Story struct {
+	storage.Receipt
+	// Events are those of the run that took the message.
+	Events []claybot.Event
+	// Steps is the same as a list to read, oldest first.
+	Steps []Step
+	// Silence is why there is no reply, in words; empty when there is one, or
+	// when it is still to come.
+	Silence string
+	// Fault is why the agent of an open message cannot be used at present; empty when
+	// it can, as far as this member knows.
+	Fault string
+	zone  *time.Location // of the people who read it; nil: UTC
+}
+
+// Verdict is what became of the message.
+func (t Story) Verdict() Verdict { return VerdictOf(t.Receipt, t.Fault != "", t.zone) }
+
+// A Step is one thing that happened to a message.
+type Step struct {
+	At   claybot.Time  `json:"at"`
+	What string        `json:"what"` // received, stored, waiting, run, model, tool, question, answer, reply, sent, failed, skipped …
+	Text string        `json:"text"` // in words
+	Run  claybot.RunID `json:"run,omitempty"`
+	MS   int64         `json:"ms,omitempty"`
+}
+
 // Why tells what became of the messages that ref names, oldest first: a
 // platform's link to a message, the id of a message, a run or an outgoing
 // message. storage.ErrNotFound when it names none.
-func (s *AgentSystem) Why(ctx context.Context, ref string) ([]Story, error) {
-	ids, err := s.named(ctx, strings.TrimSpace(ref))
+func (o *Stories) Why(ctx context.Context, ref string) ([]Story, error) {
+	ids, err := o.named(ctx, strings.TrimSpace(ref))
 	if err != nil {
 		return nil, err
 	}
 	var stories []Story
 	for _, id := range ids {
-		story, err := s.story(ctx, id)
+		story, err := o.story(ctx, id)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue // removed meanwhile
 		}
@@ -50,21 +75,19 @@ func (s *AgentSystem) Why(ctx context.Context, ref string) ([]Story, error) {
 }
 
 // named finds the messages that a ref names, as it stands or as a link.
-func (s *AgentSystem) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
+func (o *Stories) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	if ref == "" {
 		return nil, nil
 	}
 	refs := []string{ref}
-	s.mu.Lock()
-	for _, c := range s.connectors {
+	for _, c := range o.Connectors.All() {
 		if l, ok := c.(connectors.Linker); ok {
 			refs = append(refs, l.Refs(ref)...)
 		}
 	}
-	s.mu.Unlock()
 	var ids []claybot.MessageID
 	for _, r := range refs {
-		found, err := s.Inbox.FindMessages(ctx, r)
+		found, err := o.Inbox.FindMessages(ctx, r)
 		if err != nil {
 			return nil, fmt.Errorf("find message: %w", err)
 		}
@@ -77,18 +100,20 @@ func (s *AgentSystem) named(ctx context.Context, ref string) ([]claybot.MessageI
 	return ids, nil
 }
 
-func (s *AgentSystem) story(ctx context.Context, id claybot.MessageID) (Story, error) {
-	r, err := s.Inbox.Receipt(ctx, id)
+func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error) {
+	r, err := o.Inbox.Receipt(ctx, id)
 	if err != nil {
 		return Story{}, err
 	}
-	t := Story{Receipt: r, zone: s.zone()}
-	if x, ok := s.Worker.Faults.OfAgent(r.Agent); ok && stillOpen(r) {
-		t.Fault = x.Cause
+	t := Story{Receipt: r, zone: o.Zone()}
+	faults := o.Health.Faults()
+	i := slices.IndexFunc(faults, func(x AgentFault) bool { return x.ID == r.Agent })
+	if i >= 0 && stillOpen(r) {
+		t.Fault = faults[i].Cause
 	}
 	if r.Run != nil {
 		after := max(0, r.Run.LastSeq-maxStoryEvents)
-		for e, err := range s.Runs.Events(ctx, r.Run.ID, after) {
+		for e, err := range o.Runs.Events(ctx, r.Run.ID, after) {
 			if err != nil {
 				return Story{}, fmt.Errorf("read the events of run %s: %w", r.Run.ID, err)
 			}
@@ -97,7 +122,7 @@ func (s *AgentSystem) story(ctx context.Context, id claybot.MessageID) (Story, e
 	}
 	t.tell()
 	if t.open() {
-		node, err := s.WorksOn(ctx, t.Agent)
+		node, err := o.Members.HeldBy(ctx, t.Agent, o.Work.Busy(t.Agent))
 		if err != nil {
 			return Story{}, err
 		}
@@ -247,14 +272,14 @@ func skippedWords(reason string) string {
 		"reset":                 "dropped: the conversation was reset before its turn came",
 		"empty":                 "it had no text",
 		"too_long":              "it was too long; the sender was told",
-		skippedFull:             "too many messages waited already; the sender was told",
+		inbox.SkippedFull:       "too many messages waited already; the sender was told",
 		"operator":              "dropped by an operator",
-		skippedStopped:          "canceled before its turn came",
+		inbox.SkippedStopped:    "canceled before its turn came",
 		"run_ended":             "the run it answers had ended",
 		"token_rejected":        "dropped, because a message sent together with it failed",
 		"agent_deleted":         "dropped, because its agent was deleted",
-		skippedDamaged:          "damaged while it was parked; the sender was asked to send it again",
-		skippedRevoked:          "dropped, because its sender may not write any more",
+		inbox.SkippedDamaged:    "damaged while it was parked; the sender was asked to send it again",
+		inbox.SkippedRevoked:    "dropped, because its sender may not write any more",
 		questions.SkippedAnswer: "the answer to a question; the run that asked went on with it",
 		questions.SkippedUnfit:  "it did not fit the question that the agent had asked; the sender was told",
 	}
@@ -273,7 +298,7 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 		return canceledWords(run.Cancel)
 	case run.State == claybot.RunCanceled:
 		return "the run was canceled"
-	case run.State == claybot.RunSucceeded && (worker.IsNoReply(run.Output) || run.Output == ""):
+	case run.State == claybot.RunSucceeded && (runs.IsNoReply(run.Output) || run.Output == ""):
 		return "the agent decided not to reply"
 	case run.State == claybot.RunSucceeded:
 		return "the answer is for the agent's history only; nothing is sent where it was asked"
@@ -354,4 +379,23 @@ func orUnknown(model string) string {
 		return "the model"
 	}
 	return model
+}
+
+// where adds to a story which node works on the message now, or on what it waits for.
+func (t *Story) where(node string) {
+	switch {
+	case node == "":
+	case t.Run != nil:
+		t.Steps = append(t.Steps, Step{What: "node", Text: "node " + node + " works on it now", Run: t.Run.ID})
+	default:
+		t.Steps = append(t.Steps, Step{What: "node", Text: "node " + node + " has its agent now"})
+	}
+}
+
+// open reports whether some node may work on the message, or on its agent, now.
+func (t *Story) open() bool {
+	if t.Run != nil {
+		return !t.Run.State.Ended()
+	}
+	return t.Skipped == "" && t.Parked == ""
 }

@@ -1,4 +1,4 @@
-package agentsystem
+package overview
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // figuresTime bounds how long a status waits for the figures of a store that
-// several nodes share, and that may not answer.
+// may not answer.
 const figuresTime = 3 * time.Second
 
 // What is said of a store that does not answer, or not this time.
@@ -66,27 +66,28 @@ func worthShowing(all []storage.Node) []storage.Node {
 }
 
 // Nodes lists who shares the store: all nodes of the last day, those that are there
-// first, and then the newest first. A process that has the store for itself is the
-// only one, and has no beats.
-func (s *AgentSystem) Nodes(ctx context.Context) ([]storage.Node, error) {
-	if !s.Members.IsAlone() && s.Stores.Nodes != nil {
-		all, err := s.Stores.Nodes.Nodes(ctx)
-		return worthShowing(all), err
-	}
-	all := s.Members.Alive()
-	if s.Members.IsAlone() {
-		for i := range all {
-			all[i].Working, all[i].MaxRuns = s.Working(), s.MaxRuns
+// first, and then the newest first. Of this one it knows how much it works at this moment.
+func (o *Monitor) Nodes(ctx context.Context) ([]storage.Node, error) {
+	all, err := o.Members.Nodes(ctx)
+	for i := range all {
+		if all[i].ID == o.Members.Node() {
+			all[i].Working, all[i].MaxRuns = o.Work.Working(), o.Reports.Limits.MaxRuns
 		}
 	}
-	return all, nil
+	return worthShowing(all), err
+}
+
+// WorksOn is the name of the member that works on an agent now; empty for none, where
+// that is not known, and in a process that has the store for itself.
+func (o *Monitor) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
+	return o.Members.HeldBy(ctx, id, o.Work.Busy(id))
 }
 
 // nodeStatus tells of this node.
-func (s *AgentSystem) nodeStatus() *NodeStatus {
-	m := s.Members
+func (o *Monitor) nodeStatus() *NodeStatus {
+	m := o.Members
 	st := &NodeStatus{ID: m.Node(), Name: m.Name(), Nodes: len(m.Alive()), OK: true}
-	if !m.IsAlone() && m.Answering() != nil {
+	if m.Answering() != nil {
 		st.OK, st.Err = false, noDatabase
 	}
 	return st
@@ -100,32 +101,28 @@ type figures struct {
 	unknown bool // never read
 }
 
-// figures reads what the store counts. Of one that nodes share and that does not
-// answer it is what was read last, if anything was: a status is asked for then above
-// all, and has more to tell than figures.
-func (s *AgentSystem) figures(ctx context.Context) (figures, error) {
-	if s.Members.IsAlone() {
-		counts, err := s.Counts.Figures(ctx)
-		return figures{Counts: counts}, err
-	}
+// figures reads what the store counts. Of one that does not answer it is what was read
+// last, if anything was: a status is asked for then above all, and has more to tell than
+// figures.
+func (o *Monitor) figures(ctx context.Context) (figures, error) {
 	last := figures{unknown: true}
-	if f := s.counted.Load(); f != nil {
+	if f := o.counted.Load(); f != nil {
 		last, last.old = *f, true
 	}
-	if s.Members.Answering() != nil {
+	if o.Members.Answering() != nil {
 		return last, nil
 	}
 	short, cancel := context.WithTimeoutCause(ctx, figuresTime, errors.New(noDatabase))
 	defer cancel()
-	counts, err := s.Counts.Figures(short)
+	counts, err := o.Counts.Figures(short)
 	switch {
 	case err == nil:
 		f := figures{Counts: counts, at: claybot.Now()}
-		s.counted.Store(&f)
+		o.counted.Store(&f)
 		return f, nil
 	case ctx.Err() != nil:
 		return figures{}, err // nobody waits for it any more
 	}
-	s.Log.Debug("figures cannot be read", "err", err)
+	o.Log.Debug("figures cannot be read", "err", err)
 	return last, nil
 }

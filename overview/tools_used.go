@@ -1,4 +1,4 @@
-package agentsystem
+package overview
 
 import (
 	"context"
@@ -16,8 +16,8 @@ const maxToolsUsed = 100
 // ToolsOf lists the calls of tools that a run which has ended made, in the order in
 // which they ended. Of a run that goes on, and of one whose events were removed after
 // their time, it lists none.
-func (s *AgentSystem) ToolsOf(ctx context.Context, id claybot.RunID) ([]connectors.ToolUse, error) {
-	run, err := s.Runs.Run(ctx, id)
+func (o *Listings) ToolsOf(ctx context.Context, id claybot.RunID) ([]connectors.ToolUse, error) {
+	run, err := o.Runs.Run(ctx, id)
 	if err != nil {
 		return nil, storage.Ignore(err, storage.ErrNotFound)
 	}
@@ -26,7 +26,7 @@ func (s *AgentSystem) ToolsOf(ctx context.Context, id claybot.RunID) ([]connecto
 	}
 	var used []connectors.ToolUse
 	args := make(map[string]string)
-	for e, err := range s.Runs.Events(ctx, id, max(0, run.LastSeq-maxStoryEvents)) {
+	for e, err := range o.Runs.Events(ctx, id, max(0, run.LastSeq-maxStoryEvents)) {
 		if err != nil {
 			return nil, fmt.Errorf("read the events of run %s: %w", id, err)
 		}

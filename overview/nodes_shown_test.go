@@ -1,4 +1,4 @@
-package agentsystem
+package overview
 
 import (
 	"slices"

@@ -1,0 +1,191 @@
+package overview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// Answer is the text that answers a chat command of the person of an agent, which need
+// not exist yet.
+func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
+	switch m.Command {
+	case "start":
+		return texts.Greeting(), nil
+	case "status":
+		return o.agentStatus(ctx, agent, m), nil
+	case "why":
+		r, err := o.lastReceipt(ctx, agent)
+		if errors.Is(err, storage.ErrNotFound) {
+			return "There is no message of yours yet.", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the last receipt: %w", err)
+		}
+		_, faulty := o.monitor.fault(agent.Descriptor.Key())
+		text := textWhy(r, faulty, o.Zone())
+		if r.Run != nil && r.Run.Error != nil && o.People.ReadsCauses(agent, m) {
+			if cause := o.Work.Advice(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
+				text += "\n\n" + cause
+			}
+		}
+		return text, nil
+	case "context":
+		return o.Work.ContextSize(ctx, agent)
+	case "tasks":
+		return o.tasks(ctx, agent)
+	case "plan":
+		return texts.PlanWhat, nil
+	}
+	return texts.Help(), nil // asked for, or the best answer to a command that is none
+}
+
+// agentStatus is what the person who wrote m may know: their own agent and whether things
+// work.
+func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
+	doing, model := o.doing(ctx, agent), o.Profiles.Of(agent.ID, agent.Descriptor).Model
+	if off := o.Work.SwitchedOff(ctx, agent); off != nil {
+		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
+		if off.Say == "" && o.People.ReadsCauses(agent, m) {
+			why += "\n\n" + o.Work.Advice(agent, off)
+		}
+		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // nothing that is written is worked on
+			doing = why
+		}
+		if off.Code == runs.CodeOff {
+			model += ", switched off"
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n- model: %s\n", doing, model)
+	for _, c := range o.monitor.health() {
+		if c.Name == agent.Descriptor.Connector {
+			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.State)
+		}
+	}
+	fmt.Fprintf(&b, "- agent: `%s`", agent.ID)
+	return b.String()
+}
+
+// tasks answers /tasks: what else is at work or planned for the person.
+func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
+	var lines []string
+	children, err := o.Index.Children(ctx, agent.ID)
+	if err != nil {
+		return "", fmt.Errorf("list helpers: %w", err)
+	}
+	for _, c := range children {
+		if !c.Busy {
+			continue
+		}
+		info, err := o.Subagents.Info(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, fmt.Sprintf("- helper %s (`%s`): %s", connectors.OneLine(info.Name, 80), c.ID, info.State))
+	}
+	reminders, err := o.Later.Reminders(ctx, agent.ID)
+	if err != nil {
+		return "", fmt.Errorf("list reminders: %w", err)
+	}
+	for _, r := range reminders[:min(len(reminders), 20)] {
+		lines = append(lines, fmt.Sprintf("- reminder at %s: %s", r.Due.Time().UTC().Format("2006-01-02 15:04 MST"), connectors.OneLine(r.Note, 80)))
+	}
+	for _, c := range o.Connectors.All() {
+		cron, ok := c.(scheduled)
+		if !ok || c.Name() != string(claybot.AgentCron) {
+			continue
+		}
+		tasks, _, err := cron.Tasks(ctx)
+		if err != nil {
+			return "", fmt.Errorf("list tasks: %w", err)
+		}
+		for _, t := range tasks {
+			if slices.Contains(o.People.Identities(agent.Descriptor.OwnerID()), t.Owner) {
+				lines = append(lines, taskLine(t))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return "No helper is at work, and nothing is planned.", nil
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// scheduled is the power of a connector that lists tasks.
+type scheduled interface {
+	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
+}
+
+func taskLine(t connectors.Task) string {
+	next := "does not run"
+	if len(t.Next) > 0 {
+		next = "next at " + t.Next[0].Format("2006-01-02 15:04 MST")
+	}
+	return fmt.Sprintf("- task %s (`%s`): %s", connectors.OneLine(t.Name, 80), t.Slug, next)
+}
+
+// doing says what an agent does now, and what its person can do about it.
+func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
+	if since, ok := o.unusableSince(ctx, agent.Descriptor); ok {
+		return texts.Unusable(since, o.Zone())
+	}
+	run, q, asks, err := o.Questions.PausedRun(ctx, agent.ID)
+	switch {
+	case o.Work.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
+		return "I am at work on something; /stop ends it."
+	case err != nil:
+		return "I cannot look at what I am doing right now."
+	case asks && o.Questions.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
+		return "I am waiting for your answer to: " + texts.Headline(q) + "\n/stop ends it."
+	case asks && o.Questions.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
+	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
+		return "I am waiting for " + texts.WaitsFor(run, o.Zone()) + ".\n/stop ends it."
+	}
+	waiting, err := o.Inbox.Waiting(ctx, agent.ID, maxInboxView)
+	switch {
+	case err != nil || len(waiting) == 0:
+		return texts.Idle
+	case len(waiting) == 1:
+		return "I am about to take up your message."
+	}
+	return fmt.Sprintf("I am about to take up %d messages.", len(waiting))
+}
+
+// unusableSince is since when the agent of d cannot be used, as far as this member
+// knows; ok is false when it can.
+func (o *Answers) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
+	if x, ok := o.monitor.fault(d.Key()); ok {
+		return x.Since, true
+	}
+	list, err := o.Parking.ParkedOf(ctx, d.Key(), 1)
+	if err != nil || len(list) == 0 {
+		return 0, false
+	}
+	return list[0].At, true
+}
+
+// lastReceipt is what became of the newest message of an agent's person, parked or not;
+// storage.ErrNotFound.
+func (o *Answers) lastReceipt(ctx context.Context, agent claybot.Agent) (storage.Receipt, error) {
+	list, err := o.Parking.ParkedOf(ctx, agent.Descriptor.Key(), storage.MaxParkedAgent)
+	if err != nil {
+		return storage.Receipt{}, err
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if m := list[i].Message; m.Type == claybot.MessageUser {
+			return o.Inbox.Receipt(ctx, m.ID)
+		}
+	}
+	return o.Inbox.LastReceipt(ctx, agent.ID)
+}

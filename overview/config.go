@@ -1,0 +1,200 @@
+package overview
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
+)
+
+// Index finds and lists agents; see storage.Index and storage.AgentReader.
+type Index interface {
+	IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error)
+	IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error)
+	AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error)
+	Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error]
+	Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error)
+}
+
+// Histories reads what agents remember; see storage.Histories.
+type Histories interface {
+	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
+}
+
+// Inbox reads what waits, and what became of messages; see storage.Inbox and
+// storage.Receipts.
+type Inbox interface {
+	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error)
+	Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
+	LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error)
+	FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error)
+}
+
+// Runs reads runs; see storage.Runs and storage.RunReader.
+type Runs interface {
+	runs.Store
+	RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error)
+}
+
+// Outbox reads outgoing messages; see storage.OutboxReader.
+type Outbox interface {
+	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)
+	OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error)
+	SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error)
+	LastN(ctx context.Context, dest string) (int64, error)
+	Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error)
+}
+
+// Parking lists parked messages; see storage.Parking.
+type Parking interface {
+	ParkedAgents(ctx context.Context, limit int) ([]storage.ParkedAgent, error)
+	ParkedOf(ctx context.Context, key string, limit int) ([]storage.Parked, error)
+}
+
+// Reminders lists the reminders of an agent; see storage.Reminders.
+type Reminders interface {
+	Reminders(ctx context.Context, agent claybot.AgentID) ([]storage.Reminder, error)
+}
+
+// Stores are what an Overview reads.
+type Stores struct {
+	Index   Index
+	Agents  Histories
+	Inbox   Inbox
+	Runs    Runs
+	Outbox  Outbox
+	Parking Parking
+	Later   Reminders
+	Counts  storage.Figures
+}
+
+// Parts are the parts of the system that an Overview asks.
+type Parts struct {
+	People    *people.Directory
+	Profiles  *profiles.Profiles
+	Questions *questions.Questions
+	Subagents *subagents.Subagents
+}
+
+// Connectors are the connectors that this member runs.
+type Connectors interface {
+	// Running reports whether it is known which connectors there are.
+	Running() bool
+	// All lists them in the order of their names.
+	All() []connectors.Connector
+	// Held is why nothing comes in through a connector; empty when something may.
+	Held(name string) string
+	// Stuck says for how long a connector has waited for one message to be stored, in a
+	// sentence; empty when that is not too long.
+	Stuck(name string) string
+}
+
+// Health is what this member knows of faults.
+type Health interface {
+	// Unwell is why this member takes less work, in a sentence; empty when it is well.
+	// ready reports whether it serves all agents but one all the same.
+	Unwell() (why string, ready bool)
+	// Faults are the agents that this member cannot use at present, without names and
+	// in no order.
+	Faults() []AgentFault
+	// Parked is what is parked, as of the newest CountParked, and whether no more
+	// messages are taken.
+	Parked() (totals storage.ParkedTotals, full bool)
+	CountParked(ctx context.Context) error
+	// Start says how claybot comes back after it died; nil when it does not.
+	Start() *StartStatus
+}
+
+// Work is what this member knows of the runs of agents.
+type Work interface {
+	// Working is how many agents this member works on; Busy reports whether that is one.
+	Working() int
+	Busy(id claybot.AgentID) bool
+	// SwitchedOff returns the error that every run of an agent ends with while a
+	// setting is bad; nil while none is.
+	SwitchedOff(ctx context.Context, agent claybot.Agent) *runs.Error
+	// Advice is the cause of an error that ended a run and what an operator can do
+	// about it; empty when no cause is known.
+	Advice(agent claybot.Agent, e *runs.Error) string
+	// ContextSize says in words how full the context of an agent is.
+	ContextSize(ctx context.Context, agent claybot.Agent) (string, error)
+	// EngineOf is the name of the engine that works on a run.
+	EngineOf(ctx context.Context, run claybot.Run) (string, error)
+}
+
+// Reports are what Status shows of parts outside of the system; see the fields of
+// Status. Those that are nil are not shown.
+type Reports struct {
+	Settings func() []SettingStatus
+	Model    func() ModelStatus
+	Sinks    func() []runs.SinkHealth
+	Servers  func() []ServerStatus
+	Disk     func() (DiskStatus, error)
+	Checks   func() map[string]CheckStatus
+	Limits   LimitStatus
+}
+
+// Config is what New needs; only fields of Reports may be nil.
+type Config struct {
+	Stores
+	Parts
+	Connectors Connectors
+	Health     Health
+	Work       Work
+	Reports    Reports
+	Members    *nodes.Membership
+	Hub        *runs.Hub
+	// Access is read with every Status.
+	Access func() people.Access
+	// Zone is where the people are, for the times that they read.
+	Zone    func() *time.Location
+	Version string
+	Log     *slog.Logger
+}
+
+// An Overview shows what the system does and has done. Its methods are safe for
+// concurrent use, and change nothing.
+type Overview struct {
+	*Listings
+	*Monitor
+	*Stories
+	*Answers
+}
+
+// Listings list agents, inboxes, runs and outgoing messages.
+type Listings struct{ Config }
+
+// A Monitor tells how the system is doing.
+type Monitor struct {
+	Config
+	listings *Listings
+	began    time.Time
+	counted  atomic.Pointer[figures] // the last ones
+}
+
+// Stories tell what became of messages, and why.
+type Stories struct{ Config }
+
+// Answers answer the chat commands that change nothing.
+type Answers struct {
+	Config
+	monitor *Monitor
+}
+
+// New makes an Overview of a process that begins now.
+func New(cfg Config) *Overview {
+	listings := &Listings{cfg}
+	monitor := &Monitor{Config: cfg, listings: listings, began: time.Now()}
+	return &Overview{Listings: listings, Monitor: monitor, Stories: &Stories{cfg}, Answers: &Answers{cfg, monitor}}
+}

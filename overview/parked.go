@@ -1,0 +1,124 @@
+package overview
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// ParkedStatus counts the messages whose agents cannot be used.
+type ParkedStatus struct {
+	storage.ParkedTotals
+	// Full: no more are taken, and messages of such agents wait at their source.
+	Full bool `json:"full,omitempty"`
+}
+
+// A ParkedAgent is an agent that cannot be used, and what waits for it. It may not
+// exist yet, so it has the name connector:channel:user; a background agent has its id.
+type ParkedAgent struct {
+	Agent    string            `json:"agent"`
+	Messages int               `json:"messages"` // that are parked; where none is, those in its inbox and its run
+	First    claybot.MessageID `json:"first"`    // the oldest message
+	Since    claybot.Time      `json:"since"`
+	Cause    string            `json:"cause"` // why the agent could not be used then
+}
+
+// ParkedName names the agent with a key for operators.
+func ParkedName(key string) string {
+	d := claybot.DescriptorOf(key)
+	if d == (claybot.Descriptor{}) {
+		return key
+	}
+	return strings.Join([]string{d.Connector, d.ChannelID, d.UserID}, ":")
+}
+
+// ParkedAgents lists up to limit agents that cannot be used: those with parked messages
+// first, in the order of their oldest ones, then those for which accepted messages wait,
+// as far as this member knows. It is for operators.
+func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error) {
+	agents, err := o.Parking.ParkedAgents(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ParkedAgent, 0, len(agents))
+	parked := make(map[string]bool)
+	for _, a := range agents {
+		parked[ParkedName(a.Key)] = true
+		list, err := o.Parking.ParkedOf(ctx, a.Key, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 {
+			continue // taken in the meantime
+		}
+		p := list[0]
+		all = append(all, ParkedAgent{Agent: ParkedName(a.Key), Messages: a.Messages, First: p.Message.ID, Since: p.At, Cause: p.Cause})
+	}
+	for _, x := range o.faults(limit) {
+		if parked[x.Agent] || len(all) >= limit {
+			continue
+		}
+		p := ParkedAgent{Agent: x.Agent, Since: x.Since, Cause: x.Cause}
+		if v, err := o.listings.InboxOf(ctx, x.ID); err == nil { // else only what waits is not known
+			waiting := make([]claybot.MessageID, 0, len(v.Waiting))
+			for _, m := range v.Waiting {
+				waiting = append(waiting, m.ID)
+			}
+			if v.Run != nil {
+				waiting = append(slices.Clone(v.Run.Messages), waiting...)
+			}
+			if p.Messages = len(waiting); p.Messages > 0 {
+				p.First = waiting[0]
+			}
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// shownFaults is how many agents at fault Status names.
+const shownFaults = 5
+
+func (o *Monitor) faultStatus() FaultStatus {
+	why, _ := o.Health.Unwell()
+	st := FaultStatus{Unwell: why, Faulty: len(o.Health.Faults()), Faults: o.faults(shownFaults)}
+	if totals, full := o.Health.Parked(); totals.Messages > 0 {
+		st.Parked = &ParkedStatus{ParkedTotals: totals, Full: full}
+	}
+	return st
+}
+
+// An AgentFault is why an agent cannot be used.
+type AgentFault struct {
+	Agent string          `json:"agent"` // connector:channel:user, or the id of a background agent
+	ID    claybot.AgentID `json:"agentId,omitempty"`
+	Since claybot.Time    `json:"since"`
+	Cause string          `json:"cause"`
+	Key   string          `json:"-"` // of its descriptor; its id where that is not known
+}
+
+// faults names up to limit agents that this member cannot use, that of the longest fault
+// first.
+func (o *Monitor) faults(limit int) []AgentFault {
+	all := o.Health.Faults()
+	for i, x := range all {
+		if all[i].Agent = ParkedName(x.Key); all[i].Agent == x.Key {
+			all[i].Agent = cmp.Or(string(x.ID), x.Key)
+		}
+	}
+	slices.SortFunc(all, func(a, b AgentFault) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Agent, b.Agent)) })
+	return all[:min(len(all), limit)]
+}
+
+// fault is the present fault of the agent with a key; ok is false when it has none.
+func (o *Monitor) fault(key string) (x AgentFault, ok bool) {
+	all := o.Health.Faults()
+	if i := slices.IndexFunc(all, func(x AgentFault) bool { return x.Key == key }); i >= 0 {
+		return all[i], true
+	}
+	return AgentFault{}, false
+}
