@@ -70,8 +70,8 @@ func TestDecide(t *testing.T) {
 		{one, "deny", "ID[:6]   too dear ", "Denied.", "false  too dear"},
 		{one, "deny", "too dear", "Denied.", "false  too dear"},
 		{one, "deny", "always", "Denied.", "false  always"},
-		{two, "approve", "", "Several things wait", ""},
-		{two, "deny", "too dear", "Several things wait", ""},
+		{two, "approve", "", "Several actions need", ""},
+		{two, "deny", "too dear", "Several actions need", ""},
 		{two, "approve", "ID[:6]", "Approved.", "true"},
 		{two, "deny", "ID[:6] too dear", "Denied.", "false  too dear"},
 	} {
@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 			if last.ID != "" && r.saidTo(last) != tt.said {
 				t.Errorf("/%s %s: %q was said, want %q", tt.name, tt.text, r.saidTo(last), tt.said)
 			}
-			if got := r.decides(ann, "other", "approve", ""); got != "Nothing waits for your approval." {
+			if got := r.decides(ann, "other", "approve", ""); got != "Nothing needs your approval." {
 				t.Errorf("somebody else: %q", got)
 			}
 		})
@@ -130,7 +130,7 @@ func TestDecisionComesAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.approving()
-		if got := r.decides(bob, "early", "approve", ""); got != "Nothing waits for your approval." {
+		if got := r.decides(bob, "early", "approve", ""); got != "Nothing needs your approval." {
 			t.Errorf("early: %q", got)
 		}
 		first := r.asksFor(ann, "one", payment("Pay?", "chat/bob"))["Pay?"]

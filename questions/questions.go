@@ -151,7 +151,7 @@ func answersText(qs []claybot.Question, answers []claybot.Answered) string {
 	}
 	b.WriteByte('}')
 	if len(silent) > 0 {
-		fmt.Fprintf(&b, "\n(nobody answered in time; this is the default: %s)", strings.Join(silent, ", "))
+		fmt.Fprintf(&b, "\n(no answer in time; this is the default: %s)", strings.Join(silent, ", "))
 	}
 	return b.String()
 }
@@ -227,7 +227,7 @@ func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[
 	case run.Awaiting == nil || len(run.Awaiting.Questions) == 0:
 		return fmt.Errorf("run %s asks nothing: %w", run.ID, storage.ErrState)
 	case len(values) == 0:
-		return &AnswerError{Faults: map[string]string{"answers": "Please answer at least one question."}}
+		return &AnswerError{Faults: map[string]string{"answers": texts.NoAnswers}}
 	}
 	all, err := s.askedBy(ctx, run, values)
 	if err != nil {
@@ -240,10 +240,10 @@ func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[
 		_, twice := byID[q.ID]
 		switch {
 		case !ok:
-			faults[name] = "There is no such question."
+			faults[name] = texts.NoSuchQuestion
 			continue
 		case twice:
-			faults[name] = "This question is answered twice."
+			faults[name] = texts.AnsweredTwice
 			continue
 		}
 		byID[q.ID] = value

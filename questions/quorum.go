@@ -103,7 +103,7 @@ func (s *Questions) editFault(ctx context.Context, q storage.OpenQuestion, yes b
 		return "", err
 	}
 	if err := s.CheckEdit(agent, claybot.ToolCall{ID: q.ToolCallID, Name: q.Tool, Args: who.args}); err != nil {
-		return "These arguments cannot be used: " + err.Error() + ". Nothing was approved; please correct them.", nil
+		return texts.InvalidEdit(err), nil
 	}
 	return "", nil
 }

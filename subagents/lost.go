@@ -27,7 +27,7 @@ func (s *Subagents) TellLost(ctx context.Context, e storage.IndexEntry, work str
 		_, err = s.Intake.Accept(ctx, to, claybot.AgentMessage{
 			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
 			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
-			Text: texts.HelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
+			Text: texts.SubagentFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
 		})
 	}
 	if err != nil {

@@ -68,7 +68,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	case o.State == claybot.RunSucceeded && report != "":
 		m = p.system(claybot.KindResult, "result", p.said())
 	case p.mustTell(o, report):
-		m = p.system(claybot.KindFailure, "failure", texts.HelperFailed(p.agent.Descriptor, p.agent.ID, p.run.ID, whyEnded(o)))
+		m = p.system(claybot.KindFailure, "failure", texts.SubagentFailed(p.agent.Descriptor, p.agent.ID, p.run.ID, whyEnded(o)))
 	}
 	if m.Text == "" {
 		return posts, nil

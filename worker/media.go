@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // MaxFetch is the most bytes of a file that came by a chat.
@@ -120,7 +121,7 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 	case !errors.Is(err, storage.ErrNotFound):
 		return f, "", err
 	case f.Size > MaxFetch:
-		return f, tooLarge(MaxFetch), nil
+		return f, texts.FileTooLarge(MaxFetch), nil
 	case !ok:
 		return f, "it cannot be fetched, as the chat is not connected now", nil
 	}
@@ -142,7 +143,7 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 			p.log.Warn("a file cannot be fetched", "file", f.ID, "err", err)
 			return f, refused.Text, nil
 		case errors.Is(err, storage.ErrTooMany):
-			return f, tooLarge(MaxFetch), nil
+			return f, texts.FileTooLarge(MaxFetch), nil
 		case storage.Unavailable(err):
 			return f, "", err
 		case try == fetchTries || wait > fetchPause:
@@ -233,8 +234,4 @@ func (p *pass) transcribe(ctx context.Context, f claybot.FileReference) (_ llm.S
 func (p *pass) openFile(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	_, r, err := p.Files.OpenFile(ctx, p.agent.ID, f.ID)
 	return r, err
-}
-
-func tooLarge(limit int64) string {
-	return fmt.Sprintf("it is too large; files of up to %d MiB are read", limit>>20)
 }
