@@ -28,8 +28,8 @@ const (
 )
 
 // ErrLapsed is the cause with which the work on an agent ends when its lease
-// could not be prolonged in time: the store did not answer. Whether somebody
-// else has the agent is not known; releasing the lease tells.
+// could not be renewed in time: the store did not answer. Whether another member
+// holds the agent is unknown; releasing the lease tells.
 var ErrLapsed = errors.New("lease could not be renewed in time")
 
 // A CanceledError is the cause with which the work on an agent ends when
@@ -79,7 +79,7 @@ func New(cfg Config) *Inboxes {
 
 func (i *Inboxes) renewal() time.Duration { return i.TTL / 3 }
 
-// Post stores a message, wakes whoever waits in Next, and ends the run in
+// Post stores a message, wakes the callers of Next, and ends the run in
 // flight when the message asks for that.
 func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
 	done, err := i.Store.Post(ctx, p)
@@ -99,7 +99,7 @@ func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, 
 	return done, nil
 }
 
-// Wake makes Next look at the store again.
+// Wake makes Next read the store again.
 func (i *Inboxes) Wake() {
 	select {
 	case i.wake <- struct{}{}:
@@ -207,7 +207,7 @@ func (i *Inboxes) Working() int {
 }
 
 // A AgentInbox is one held agent: its lease, its unfinished run and what waits. Its
-// Context ends with a cause when somebody cancels, or when the lease is lost.
+// Context ends with a cause when the work is canceled or the lease is lost.
 type AgentInbox struct {
 	storage.Held
 	boxes   *Inboxes

@@ -16,10 +16,10 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// maxReport is the most bytes of a final text that another agent is told.
+// maxReport limits the bytes of a final text in a report to another agent.
 const maxReport = 64 << 10
 
-// commitEnd commits the end of the run with all that others must hear of it. An
+// commitEnd commits the end of the run together with its notices to other agents. An
 // agent that vanishes in between is looked past.
 func (p *pass) commitEnd(ctx context.Context, o storage.Outcome) ([]claybot.Outgoing, error) {
 	for range 3 {
@@ -35,14 +35,14 @@ func (p *pass) commitEnd(ctx context.Context, o storage.Outcome) ([]claybot.Outg
 			return out, err
 		}
 	}
-	p.log.Error("nobody can be told how the run ended")
+	p.log.Error("no recipient for the end of the run")
 	o.Posts = nil
 	return p.Runs.Finish(ctx, p.box.Lease, p.run.ID, o)
 }
 
 // posts are the messages to other agents that an end of the run makes: an
 // answer for each run that waits for it, a report where one was asked for, and
-// the one notice of a failed background agent. They commit with the end, and
+// the one notice of a failed subagent. They commit with the end, and
 // their ids are made of the run's, so each exists once.
 func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting, error) {
 	posts := slices.Clone(p.again)
@@ -85,8 +85,8 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	return append(posts, posting), err
 }
 
-// mustTell reports whether an end is a failure that another agent hears of: any
-// of a background agent that nobody wanted.
+// mustTell reports whether an end is a failure that another agent is notified of: any
+// unintended one of a subagent.
 func (p *pass) mustTell(o storage.Outcome, report claybot.AgentID) bool {
 	if p.agent.Descriptor.Type != claybot.AgentSubagent && report == "" {
 		return false
@@ -130,7 +130,7 @@ func (p *pass) said() string {
 	return texts.Shorten(text, maxReport)
 }
 
-// answerTo is what a run is told that waits for the end of this one.
+// answerTo returns the answer for a run that waits for the end of this one.
 func (p *pass) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting {
 	content := claybot.Answer{
 		OK: o.State == claybot.RunSucceeded, AgentID: p.agent.ID, RunID: p.run.ID, TokenUsage: o.Usage,

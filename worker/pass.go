@@ -72,7 +72,7 @@ func (p *pass) do(life context.Context) error {
 	history, err := p.Histories.OpenHistory(life, p.box.Lease)
 	switch {
 	case err != nil && p.tries.GivenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
-		p.log.Error("history cannot be opened", "err", err)
+		p.log.Error("failed to open history", "err", err)
 		return p.end(errInterrupted) // which does without
 	case err != nil:
 		return fmt.Errorf("open history: %w", err)
@@ -138,7 +138,7 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 		return err
 	}
 	p.show(pause.Events...)
-	p.log.Debug("run waits", "answers", len(a.Answers), "until", a.Until.Time())
+	p.log.Debug("run paused", "answers", len(a.Answers), "until", a.Until.Time())
 	p.Deliverer.Look(asked)
 	return nil
 }
@@ -155,7 +155,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			p.Meter.Panicked("engine")
-			p.log.Error("the engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			p.log.Error("engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			err = &runs.Error{Code: "panic", Text: fmt.Sprint("the engine panicked: ", x)}
 		}
 	}()
@@ -228,7 +228,7 @@ func (p *pass) turn() *runs.Turn {
 	}
 }
 
-// tell says a sentence to the reader of the run, once for each key.
+// tell sends a notice to the reader of the run, once for each key.
 func (p *pass) tell(ctx context.Context, key, text string) error {
 	if err := p.Deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingNotice), fmt.Sprintf("tell/%s/%s", p.run.ID, key), text); err != nil {
 		return fmt.Errorf("tell the reader: %w", err)
@@ -305,7 +305,7 @@ func (p *pass) note(r claybot.Record) {
 	}
 }
 
-// affect keeps an effect that may be taken back. What one call takes back is one
+// affect records an effect that can be undone. What one call undoes is one
 // effect, however often it was added to.
 func (p *pass) affect(u claybot.Undo) {
 	same := func(x claybot.Undo) bool {
@@ -323,7 +323,7 @@ func (p *pass) spend(r claybot.Record) {
 	}
 }
 
-// grow shows the text of a step to those who watch the run and to its reader.
+// grow shows the text of a step to the watchers of the run and to its reader.
 func (p *pass) grow(step int, text string) {
 	p.growing.set(step, text)
 	p.Hub.Grow(p.run.ID, "model", step, text)
