@@ -33,7 +33,7 @@ const (
 var ErrLapsed = errors.New("lease could not be renewed in time")
 
 // A CanceledError is the cause with which the work on an agent ends when
-// somebody asked for it.
+// it was requested.
 type CanceledError struct{ By string } // user, reset, operator
 
 func (e *CanceledError) Error() string { return "canceled by " + e.By }
@@ -187,7 +187,7 @@ func (i *Inboxes) open(ctx context.Context, h storage.Held, began time.Time) *Ag
 }
 
 // Lapse ends with ErrLapsed the work on agents that are held under another id
-// than the present one: the node that they were given to is none any more.
+// than the present one: the member that they belonged to has left.
 func (i *Inboxes) Lapse() {
 	node := i.Node()
 	i.mu.Lock()
@@ -221,7 +221,7 @@ type AgentInbox struct {
 
 	runMu  sync.Mutex
 	run    claybot.RunID // that the work is on, once it has begun
-	wanted claybot.RunID // that somebody wants to end
+	wanted claybot.RunID // that was canceled
 	by     string        // who
 }
 

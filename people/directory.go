@@ -121,9 +121,9 @@ func (dir *Directory) LastContext(ctx context.Context, id claybot.AgentID) (clay
 }
 
 // completeTask looks at the owner of a background agent: nothing runs for a
-// person who may not write any more, and where a task's output goes, its reader
-// is noted, so that nothing is sent there once he was revoked. A place that
-// nobody has written from was named by the operator and stays as it is.
+// person who has lost access, and where a task's output goes, its reader
+// is noted, so that nothing is sent there once their access is revoked. A route that
+// has no messages was named by the operator and stays as it is.
 func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p *storage.Posting) error {
 	if d.Owner == "" || d.Type == claybot.AgentSubagent {
 		return nil
@@ -145,7 +145,7 @@ func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p 
 }
 
 // readBy notes the person of a foreground agent as the reader of a message's
-// output, where that goes to his place and nobody is noted yet.
+// output, where that goes to their route and no reader is noted yet.
 func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *claybot.AgentMessage) error {
 	r := m.Route
 	if r == nil || r.UserID != "" || r.Connector != e.Descriptor.Connector || r.ChannelID != e.Descriptor.ChannelID {

@@ -62,13 +62,13 @@ var (
 type Gate struct {
 	store  storage.Access
 	access func() Access
-	asking chan struct{} // held while one stranger is answered, so that the counts of codes hold
+	asking chan struct{} // held while one unknown user is answered, so that the counts of codes hold
 
 	mu      sync.Mutex
 	grants  map[subject]storage.Grant
 	changes int                   // of grants by this process
-	asked   map[subject]time.Time // when a stranger last got a code
-	refused int64                 // messages of strangers since the start
+	asked   map[subject]time.Time // when an unknown user last got a code
+	refused int64                 // messages of unknown users since the start
 	wrong   []time.Time           // wrong codes within the window
 	locked  time.Time             // until when no code is taken
 	penalty time.Duration

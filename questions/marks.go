@@ -103,7 +103,7 @@ func questionOutgoing(q claybot.Question, place, part int) string {
 }
 
 // Closes is when a question expires. It is 0 for one that no run was paused for:
-// the process died before, so nobody could read it and its time begins anew.
+// the process crashed before, so the question was never shown and its time starts again.
 func (s *Questions) Closes(ctx context.Context, id string) (claybot.Time, error) {
 	q, err := s.Asked.Question(ctx, id)
 	return q.Expires, storage.Ignore(err, storage.ErrNotFound)

@@ -115,7 +115,7 @@ func (p *pass) system(kind claybot.SystemKind, prefix, text string) claybot.Agen
 	}
 }
 
-// tainted reports whether the run has read texts of strangers, so that what it
+// tainted reports whether the run has read untrusted content, so that what it
 // says to other agents carries that on.
 func (p *pass) tainted() bool {
 	return p.history != nil && tools.Tainted(p.history.Records())

@@ -156,7 +156,7 @@ func (f *Faults) Over(key string) {
 	delete(f.of, key)
 }
 
-// Left notes that an agent is none of this member's any more: it was deleted, or another
+// Left notes that an agent no longer belongs to this member: it was deleted, or another
 // member has it.
 func (f *Faults) Left(id claybot.AgentID) {
 	f.mu.Lock()

@@ -52,7 +52,7 @@ type pass struct {
 	answer   []string                  // the assistant texts since the last tool call
 	growing  growing                   // the text of the step that is being written
 	step     int                       // of the newest assistant record
-	effects  []claybot.Undo            // that may be taken back
+	effects  []claybot.Undo            // that can be undone
 	repaired bool                      // what earlier passes did is known
 	graph    bool                      // the engine is one: its state is in the records
 	seq      int64                     // of the newest event, counted along with the store
@@ -84,7 +84,7 @@ func (p *pass) do(life context.Context) error {
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
 	if p.firing() != nil {
-		p.saveState(life) // its helpers may report before it ends
+		p.saveState(life) // its subagents may report before it ends
 	}
 	err = p.advance(ctx)
 	cause := context.Cause(ctx)
@@ -119,7 +119,7 @@ func (p *pass) deadline() time.Time {
 }
 
 // suspend pauses the run until its answers have come. The agent is free for
-// nothing else meanwhile, but nobody holds it.
+// nothing else meanwhile, but no member holds it.
 func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	p.live.close()
 	for _, m := range p.messages {
@@ -376,7 +376,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 }
 
 // joined makes records of messages that were just bound to the run. However it
-// ends from here on, they end with it, and somebody may wait for that.
+// ends from here on, they end with it, and a waiter may depend on that.
 func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]claybot.Record, error) {
 	ids := make([]claybot.MessageID, len(more))
 	for i, m := range more {

@@ -25,7 +25,7 @@ const (
 	unseenLimit    = 5 * time.Second  // that others wait for suspects that do not show up
 	beatEvery      = 100 * time.Millisecond
 	lateBeat       = time.Minute // the same, once the ramp has ended
-	lateFrom       = 6           // unclean starts in a row, after which a probation does not grow any more
+	lateFrom       = 6           // unclean starts in a row, after which a probation no longer grows
 )
 
 // A Ramp decides how many runs may be at work after the process died, so that the
@@ -61,7 +61,7 @@ type Ramp struct {
 	survived func(*ticket) // called once for each run that outlived its probation
 
 	calls    sync.WaitGroup // of timers; added to while it is not closed
-	changed  inbox.Signal   // somebody was let in, or has left
+	changed  inbox.Signal   // a run was resumed, or has left
 	mu       sync.Mutex
 	active   bool
 	closed   bool

@@ -55,7 +55,7 @@ func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.Mess
 	return ids
 }
 
-// leftOut are the messages that no model is shown any more: those that were not
+// leftOut are the messages that models no longer see: those that were not
 // answered in runs that were given up.
 func leftOut(records []claybot.Record) map[claybot.MessageID]bool {
 	var out map[claybot.MessageID]bool
