@@ -68,8 +68,8 @@ func TestEditThatCannotBe(t *testing.T) {
 		want string
 	}{
 		{editable("Pay?"), questions.Said{Value: "deny"}, "You can only change the arguments when you approve."},
-		{editable("Pay?"), questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "for this one time only"},
-		{payment("Pay?"), questions.Said{Value: "approve"}, "The arguments of this cannot be changed"},
+		{editable("Pay?"), questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "can only be approved once"},
+		{payment("Pay?"), questions.Said{Value: "approve"}, "The arguments of this action can't be changed"},
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()

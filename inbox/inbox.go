@@ -32,8 +32,8 @@ const (
 // holds the agent is unknown; releasing the lease tells.
 var ErrLapsed = errors.New("lease could not be renewed in time")
 
-// A CanceledError is the cause with which the work on an agent ends when
-// it was requested.
+// A CanceledError is the cause with which the work on an agent ends when it is canceled on
+// request.
 type CanceledError struct{ By string } // user, reset, operator
 
 func (e *CanceledError) Error() string { return "canceled by " + e.By }
