@@ -96,7 +96,7 @@ func (r *rig) approving() {
 }
 
 const (
-	othersDecide = "I wait for the approval of chat/bob"
+	othersDecide = "I'm waiting for approval by chat/bob"
 	alsoDecides  = "**Pay?**\n\n*Answer with `/approve "
 )
 
@@ -126,10 +126,10 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 				r.Error(err)
 			}
 		}},
-		{"stopped", "*(no answer is needed any more)*", "", func(r *rig, _ string) {
+		{"stopped", "*(no longer needs an answer)*", "", func(r *rig, _ string) {
 			r.post(ann, typed("stop", claybot.MessageCancel, ""))
 		}},
-		{"nobody", "\n\ndenied *(nobody answered in time", "false/default/", func(*rig, string) { after(2 * time.Hour) }},
+		{"nobody", "\n\ndenied *(no answer in time", "false/default/", func(*rig, string) { after(2 * time.Hour) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestSeveralApprovers(t *testing.T) {
 		}
 		r.wantsIn("room", "re: hello", alsoDecides, "**Also?**")
 		r.say("approve")
-		if got := r.tap(room, qs["Pay?"].ID, "deny"); got != (connectors.Tapped{Text: "This was answered already: yes"}) {
+		if got := r.tap(room, qs["Pay?"].ID, "deny"); got != (connectors.Tapped{Text: "This question has already been answered: yes"}) {
 			t.Errorf("bob reads %+v", got)
 		}
 		r.say("of course") // nothing is open that she may answer

@@ -52,7 +52,7 @@ func TestWarningIsToldLater(t *testing.T) {
 // The operator reads in the terminal about their own budget as theirs, without buttons
 // that are not there, and the log does not say that they could not be asked.
 func TestOperatorsOwnBudget(t *testing.T) {
-	const notAsked = "approver has not written to claybot yet"
+	const notAsked = "approver has no chat with claybot"
 	banking(t, talks(50), func(b *bank) {
 		var logs lockedText
 		terminal := new(chat)

@@ -18,7 +18,7 @@ func reset(id, text string) claybot.AgentMessage { return typed(id, claybot.Mess
 func stop(id string) claybot.AgentMessage        { return typed(id, claybot.MessageCancel, "") }
 
 const (
-	confirmed = "Done. I have forgotten our conversation; we start afresh."
+	confirmed = "Done. I have forgotten our conversation; your next message starts a new one."
 	nothing   = "Nothing is running."
 )
 
@@ -356,6 +356,6 @@ func TestPartsInOrder(t *testing.T) {
 		r.start()
 		r.say("a")
 		after(time.Minute)
-		r.wants(strings.Repeat("b", partLimit), "c", "A reply of mine could not be delivered here. /why tells what became of your last message.")
+		r.wants(strings.Repeat("b", partLimit), "c", "I couldn't deliver a reply here. /why shows what happened to your last message.")
 	})
 }

@@ -52,26 +52,26 @@ func TestDecide(t *testing.T) {
 		reply      string // its beginning
 		said       string // to the last question
 	}{
-		{nil, "approve", "", "Nothing waits", ""},
-		{nil, "deny", "no", "Nothing waits", ""},
-		{nil, "approve", "abcdef", "Nothing with that id", ""},
+		{nil, "approve", "", "Nothing needs", ""},
+		{nil, "deny", "no", "Nothing needs", ""},
+		{nil, "approve", "abcdef", "No pending approval", ""},
 		{one, "approve", "", "Approved.", "true"},
 		{one, "approve", "ID", "Approved.", "true"},
 		{one, "approve", "ID[:6]", "Approved.", "true"},
 		{one, "approve", "ID[:4] session", "Approved.", "true session"},
 		{one, "approve", "ID[:6] always", "Approved.", "true always"},
 		{one, "approve", "always", "Approved.", "true always"},
-		{one, "approve", "ID[:6]  please", "I did not understand", ""},
-		{one, "approve", "ID[:3]", "Nothing with that id", ""},
-		{one, "approve", "IDx", "Nothing with that id", ""},
-		{one, "approve", "' OR 1=1", "Nothing with that id", ""},
+		{one, "approve", "ID[:6]  please", "I don't understand", ""},
+		{one, "approve", "ID[:3]", "No pending approval", ""},
+		{one, "approve", "IDx", "No pending approval", ""},
+		{one, "approve", "' OR 1=1", "No pending approval", ""},
 		{one, "deny", "", "Denied.", "false"},
 		{one, "deny", "ID[:6]", "Denied.", "false"},
 		{one, "deny", "ID[:6]   too dear ", "Denied.", "false  too dear"},
 		{one, "deny", "too dear", "Denied.", "false  too dear"},
 		{one, "deny", "always", "Denied.", "false  always"},
-		{two, "approve", "", "Several things wait", ""},
-		{two, "deny", "too dear", "Several things wait", ""},
+		{two, "approve", "", "Several actions need", ""},
+		{two, "deny", "too dear", "Several actions need", ""},
 		{two, "approve", "ID[:6]", "Approved.", "true"},
 		{two, "deny", "ID[:6] too dear", "Denied.", "false  too dear"},
 	} {
@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 			if last.ID != "" && r.saidTo(last) != tt.said {
 				t.Errorf("/%s %s: %q was said, want %q", tt.name, tt.text, r.saidTo(last), tt.said)
 			}
-			if got := r.decides(ann, "other", "approve", ""); got != "Nothing waits for your approval." {
+			if got := r.decides(ann, "other", "approve", ""); got != "Nothing needs your approval." {
 				t.Errorf("somebody else: %q", got)
 			}
 		})
@@ -130,7 +130,7 @@ func TestDecisionComesAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.approving()
-		if got := r.decides(bob, "early", "approve", ""); got != "Nothing waits for your approval." {
+		if got := r.decides(bob, "early", "approve", ""); got != "Nothing needs your approval." {
 			t.Errorf("early: %q", got)
 		}
 		first := r.asksFor(ann, "one", payment("Pay?", "chat/bob"))["Pay?"]

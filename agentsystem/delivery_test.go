@@ -13,7 +13,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-const undelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
+const undelivered = "I couldn't deliver a reply here. /why shows what happened to your last message."
 
 // reply is the outgoing answer to a message.
 func (r *rig) reply(id claybot.MessageID) claybot.Outgoing {
@@ -146,12 +146,12 @@ func TestAmbiguousSends(t *testing.T) {
 		}, []string{"re: a"}, claybot.SendSent, nil},
 		{"look-up is not allowed", finds, []verdict{lost}, func(int) error {
 			return &connectors.PermanentError{Err: errors.New("missing_scope")}
-		}, []string{"re: a", "One of my last replies may be missing: the connection broke while I sent it."}, claybot.SendFailed, nil},
+		}, []string{"re: a", "One of my last replies may be missing: the connection broke while I was sending it."}, claybot.SendFailed, nil},
 		{
 			"look-up never works", finds,
 			[]verdict{lost},
 			func(int) error { return errNet },
-			[]string{"re: a", "One of my last replies may be missing: the connection broke while I sent it."},
+			[]string{"re: a", "One of my last replies may be missing: the connection broke while I was sending it."},
 			claybot.SendFailed, nil,
 		},
 		{"look-up is limited", finds, []verdict{lost}, func(n int) error {
@@ -171,14 +171,14 @@ func TestAmbiguousSends(t *testing.T) {
 			"no look-up, not resent", func(l *line) connectors.Connector { return resendingLine{l, false} },
 			[]verdict{cut},
 			nil,
-			[]string{"One of my last replies may be missing: the connection broke while I sent it."},
+			[]string{"One of my last replies may be missing: the connection broke while I was sending it."},
 			claybot.SendFailed, nil,
 		},
 		{
 			"no look-up, no policy", func(l *line) connectors.Connector { return l },
 			[]verdict{cut},
 			nil,
-			[]string{"One of my last replies may be missing: the connection broke while I sent it."},
+			[]string{"One of my last replies may be missing: the connection broke while I was sending it."},
 			claybot.SendFailed, nil,
 		},
 	}
@@ -330,7 +330,7 @@ func TestLongLane(t *testing.T) {
 		var want []string
 		for i := range 150 {
 			r.post(ann, command(fmt.Sprint("c", i), "start"))
-			want = append(want, "Hello! Write to me and I answer. /help shows what I can do.")
+			want = append(want, "Hello! Send me a message and I'll answer. /help shows what I can do.")
 			if i == 75 {
 				r.restart()
 			}

@@ -79,7 +79,7 @@ func TestAnswersAtOnce(t *testing.T) {
 				r.post(ann, msg("a", "a"), typed("new", claybot.MessageReset, "write an essay"), command("status", "status"), command("why", "why"))
 				after(time.Second)
 				seen := r.chat.seen("dm-ann")
-				if n := len(seen); n < 2 || !strings.HasPrefix(seen[n-2], "I can't use my files") || !strings.Contains(seen[n-1], "It is parked until its agent can be used again") {
+				if n := len(seen); n < 2 || !strings.HasPrefix(seen[n-2], "I haven't been able to access the files") || !strings.Contains(seen[n-1], "It is parked until its agent can be used again") {
 					r.Errorf("people see %q", seen)
 				}
 				r.post(ann, typed("stop", claybot.MessageCancel, ""), msg("b", "b"))

@@ -190,7 +190,7 @@ func (r *rig) sees(channel string) []string {
 	var texts []string
 	for _, p := range r.chat.posts {
 		if p.out.Route.ChannelID == channel && !p.gone {
-			text, _, _ := strings.Cut(longID.ReplaceAllString(p.text, "ID"), "I wait until")
+			text, _, _ := strings.Cut(longID.ReplaceAllString(p.text, "ID"), "Expires")
 			texts = append(texts, text)
 		}
 	}

@@ -48,7 +48,7 @@ func TestOrderOfLateHandovers(t *testing.T) {
 				}
 				r.post(ann, command("c", "start"))
 				synctest.Wait()
-				want = append(want, "Hello! Write to me and I answer. /help shows what I can do.")
+				want = append(want, "Hello! Send me a message and I'll answer. /help shows what I can do.")
 			}
 			r.say("one")
 			synctest.Wait()

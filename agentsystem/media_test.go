@@ -197,7 +197,7 @@ func TestFilesComeWithTheRun(t *testing.T) {
 		after(2 * time.Minute)
 		r.wants("seen")
 		rec := r.userRecord("m")
-		want := "look\n[video film.mp4, 21.0 MB: it is too large; files of up to 20 MiB are read]\n[document old: it is gone]\n" +
+		want := "look\n[video film.mp4, 21.0 MB: it is too large; the limit is 20 MiB]\n[document old: it is gone]\n" +
 			"[document never: it could not be fetched now; please send it again later]"
 		if rec.Text != want {
 			t.Errorf("the model reads %q, want %q", rec.Text, want)

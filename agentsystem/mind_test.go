@@ -229,7 +229,7 @@ func TestMindTakesNoIDForAWord(t *testing.T) {
 	m.plan("failed in run", llmtest.Say("heard"))
 	for text, want := range map[string]string{
 		"dig\n": "digs",
-		`The agent "X" (id kxdig0123456789abcdefghi) failed in run cc2digjqo0008bmc7d1jzbqb8: refused`: "heard",
+		`The subagent "X" (id kxdig0123456789abcdefghi) failed in run cc2digjqo0008bmc7d1jzbqb8: refused`: "heard",
 		"to dig failed in run 1":      "heard",
 		"id kxdig0123456789abcdefghi": "",
 	} {

@@ -48,7 +48,7 @@ var dialogues = []dialogue{
 		after(20 * time.Second)
 	}, []string{"**Which colour?**\n\ngreen *(answered on the page)*", "done"}, []string{chosen}, 13},
 	{"nobody", func(r *rig) { r.source("begin"); after(16 * time.Minute) }, []string{
-		colourLate, "I stopped waiting, because nobody answered: Which colour?",
+		colourLate, "I stopped waiting because I got no answer: Which colour?",
 	}, nil, 10},
 }
 
@@ -116,6 +116,6 @@ var sayDone = llmtest.Say("done")
 // sameButTime compares what people see. A question that comes after a crash may
 // be open for longer.
 func sameButTime(got, want string) bool {
-	cut := func(s string) string { s, _, _ = strings.Cut(s, "I wait until"); return s }
+	cut := func(s string) string { s, _, _ = strings.Cut(s, "Expires"); return s }
 	return cut(got) == cut(want)
 }

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	colour = "**Which colour?**\n\n1. red\n2. green\n3. blue\n\n*Answer with one of these or its number. I wait until 2 Jan 2000 00:00 UTC.*"
-	again  = "\n\nPlease try again. If your next message does not fit either, I drop the question and take that up instead."
+	colour = "**Which colour?**\n\n1. red\n2. green\n3. blue\n\n*Answer with one of these or its number. Expires 2 Jan 2000 00:00 UTC.*"
+	again  = "\n\nPlease try again. If your next message isn't a valid answer either, I'll drop the question and work on that message instead."
 )
 
 // colourSaid is what stands in the place of the question once it was answered in
@@ -31,8 +31,8 @@ func colourSaid(what string) string {
 
 // What stands there when nobody answered.
 const (
-	colourGone = "**Which colour?**\n\n*(no answer is needed any more)*"
-	colourLate = "**Which colour?**\n\n*(nobody answered in time)*"
+	colourGone = "**Which colour?**\n\n*(no longer needs an answer)*"
+	colourLate = "**Which colour?**\n\n*(no answer in time)*"
 )
 
 // askColour asks one question; fields are added to it.
@@ -223,7 +223,7 @@ func TestSeveralQuestions(t *testing.T) {
 		r.say("no\nhurry")
 		after(time.Second)
 		copy(seen, threeSaid[:])
-		want := append(seen, "Thank you. Next: **For whom?** Answer with an email address.", "Thank you. Next: **Anything else?** Answer with a text.", "done")
+		want := append(seen, "Thank you. Next: **For whom?** Answer with an email address.", "Thank you. Next: **Anything else?** Answer with text.", "done")
 		r.wants(want...)
 		r.wantTold(all)
 		r.checkEvents(ann)
@@ -333,7 +333,7 @@ func TestExpiredQuestion(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) { // with a default
 		r.asking(askColour(obj{"default": "green", "expiresIn": "20m"}))
-		asked := strings.Replace(colour, "number. I wait until 2 Jan 2000 00:00", "number. Without an answer I take: green. I wait until 1 Jan 2000 00:20", 1)
+		asked := strings.Replace(colour, "number. Expires 2 Jan 2000 00:00", "number. Default: green. Expires 1 Jan 2000 00:20", 1)
 		r.wants(asked)
 		after(10 * time.Minute)
 		r.crash()
@@ -341,15 +341,15 @@ func TestExpiredQuestion(t *testing.T) {
 		after(9 * time.Minute)
 		r.wants(asked)
 		after(2 * time.Minute)
-		r.wants("**Which colour?**\n\ngreen *(nobody answered in time)*", "done")
-		r.wantTold("{\"colour\":\"green\"}\n(nobody answered in time; this is the default: colour)")
+		r.wants("**Which colour?**\n\ngreen *(no answer in time)*", "done")
+		r.wantTold("{\"colour\":\"green\"}\n(no answer in time; this is the default: colour)")
 		r.checkEvents(ann)
 	})
 	bubble(t, func(r *rig) { // without one
 		r.asking(askColour(obj{"expiresIn": "10m"}))
 		id := r.open()[0].ID
 		after(10 * time.Minute)
-		r.wants(colourLate, "I stopped waiting, because nobody answered: Which colour?")
+		r.wants(colourLate, "I stopped waiting because I got no answer: Which colour?")
 		if run := r.receipt("begin").Run; run.State != claybot.RunCanceled || run.Cancel != "" {
 			t.Errorf("the run is %+v", run)
 		}
@@ -357,7 +357,7 @@ func TestExpiredQuestion(t *testing.T) {
 			t.Errorf("too late: %v", err)
 		}
 		r.say("red")
-		r.wants(colourLate, "I stopped waiting, because nobody answered: Which colour?", "re: red")
+		r.wants(colourLate, "I stopped waiting because I got no answer: Which colour?", "re: red")
 		r.checkEvents(ann)
 	})
 	bubble(t, func(r *rig) { // each in its time
@@ -371,7 +371,7 @@ func TestExpiredQuestion(t *testing.T) {
 		}
 		r.say("a@b.org")
 		after(time.Second)
-		r.wantTold("{\"q1\":1,\"q2\":\"a@b.org\"}\n(nobody answered in time; this is the default: q1)")
+		r.wantTold("{\"q1\":1,\"q2\":\"a@b.org\"}\n(no answer in time; this is the default: q1)")
 		r.checkEvents(ann)
 	})
 }
@@ -383,7 +383,7 @@ func TestStopAndResetWhileAsking(t *testing.T) {
 		says string
 	}{
 		{typed("s", claybot.MessageCancel, ""), "Stopped."},
-		{typed("s", claybot.MessageReset, ""), "Done. I have forgotten our conversation; we start afresh."},
+		{typed("s", claybot.MessageReset, ""), "Done. I have forgotten our conversation; your next message starts a new one."},
 	} {
 		bubble(t, func(r *rig) {
 			r.asking(askColour(nil))
@@ -512,7 +512,7 @@ func (i racingInbox) Post(ctx context.Context, p storage.Posting) (storage.Poste
 func TestTypedTooLate(t *testing.T) {
 	t.Parallel()
 	for other, want := range map[string][]string{
-		"blue": {"**Which colour?**\n\nblue *(answered over HTTP)*", "That came too late: the question has an answer already.", "done"},
+		"blue": {"**Which colour?**\n\nblue *(answered over HTTP)*", "Too late: this question has already been answered.", "done"},
 		"red":  {"**Which colour?**\n\nred *(answered over HTTP)*", "done"},
 	} {
 		bubble(t, func(r *rig) {

@@ -71,7 +71,7 @@ func (r *rig) vote(by string, approvers, left []string) (before, now claybot.Que
 	return before, open[0].Question
 }
 
-const approvedAlready = "You have approved this already; it waits for somebody else."
+const approvedAlready = "You have already approved this; it still needs another approval."
 
 // Who approves again uses up nothing: the question stays open for the others.
 // This goes for operators together, who count once, and a no is heard.
@@ -105,7 +105,7 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(r *rig) {
 			before, now := r.vote("chat/ann", both, both[1:])
-			if got := r.chat.seen("dm-ann"); !strings.HasPrefix(got[len(got)-1], "I wait for the approval of chat/bob (1 of 2 approvals). ") {
+			if got := r.chat.seen("dm-ann"); !strings.HasPrefix(got[len(got)-1], "I'm waiting for approval by chat/bob (1 of 2 approvals). ") {
 				t.Errorf("ann sees %q", got)
 			}
 			if got := r.chat.seen("room"); !strings.Contains(got[len(got)-1], "*1 of 2 approvals. Answer with `/approve ") {
@@ -120,13 +120,13 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 				t.Errorf("a tap: ann reads %+v", got)
 			}
 			next := "It now waits for another approval as question " + now.ID[:6] + "."
-			if got := r.decides(bob, "old", "approve", before.ID[:8]); got != "That has an answer already. "+next+" Say `/approve "+now.ID[:6]+"`." {
+			if got := r.decides(bob, "old", "approve", before.ID[:8]); got != "That has already been answered. "+next+" Send `/approve "+now.ID[:6]+"`." {
 				t.Errorf("bob approves what has an answer, and reads %q", got)
 			}
 			if got := r.tap(ann, before.ID, "approve"); got.OK || !strings.HasSuffix(got.Text, next) {
 				t.Errorf("a tap at the old question: %+v", got)
 			}
-			if got := r.decides(bob, "odd", "approve", "zzzzzz"); got != "Nothing with that id waits for your approval." {
+			if got := r.decides(bob, "odd", "approve", "zzzzzz"); got != "No pending approval has that id." {
 				t.Errorf("an id of nothing: %q", got)
 			}
 			if got := r.saidTo(now); got != "" {

@@ -118,10 +118,10 @@ func TestEngineFaults(t *testing.T) {
 		{"error without a code", "internal", "Something went wrong", func(_ context.Context, _ *runs.Turn, yield func(claybot.Record, error) bool) {
 			yield(claybot.Record{}, errOdd)
 		}},
-		{"error with a code", "too_many_steps", "more steps", func(_ context.Context, _ *runs.Turn, yield func(claybot.Record, error) bool) {
+		{"error with a code", "too_many_steps", "step limit", func(_ context.Context, _ *runs.Turn, yield func(claybot.Record, error) bool) {
 			yield(claybot.Record{}, &runs.Error{Code: "too_many_steps", Text: "a secret"})
 		}},
-		{"deadline", "deadline", "longer than I am allowed", func(ctx context.Context, _ *runs.Turn, yield func(claybot.Record, error) bool) {
+		{"deadline", "deadline", "longer than allowed", func(ctx context.Context, _ *runs.Turn, yield func(claybot.Record, error) bool) {
 			<-ctx.Done()
 			yield(claybot.Record{}, ctx.Err())
 		}},

@@ -37,11 +37,11 @@ func TestEditedApproval(t *testing.T) {
 		say   func(r *rig, id, args string) string
 		first string // what is said to bad arguments
 	}{
-		{"command", func(r *rig, _, args string) string { return r.decides(bob, "cmd"+args, "approve", args) }, "These arguments cannot be used: field sum is missing."},
-		{"command with id", func(r *rig, id, args string) string { return r.decides(bob, "cmd"+args, "approve", id[:6]+" "+args) }, "These arguments cannot be used: field sum is missing."},
+		{"command", func(r *rig, _, args string) string { return r.decides(bob, "cmd"+args, "approve", args) }, "These arguments aren't valid: field sum is missing."},
+		{"command with id", func(r *rig, id, args string) string { return r.decides(bob, "cmd"+args, "approve", id[:6]+" "+args) }, "These arguments aren't valid: field sum is missing."},
 		{"form", func(r *rig, id, args string) string {
 			return r.tap(bob, id, "approve", func(t *connectors.Tap) { t.Args = args }).Text
-		}, "These arguments cannot be used: field sum is missing."},
+		}, "These arguments aren't valid: field sum is missing."},
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()
@@ -67,9 +67,9 @@ func TestEditThatCannotBe(t *testing.T) {
 		said questions.Said
 		want string
 	}{
-		{editable("Pay?"), questions.Said{Value: "deny"}, "Other arguments go with an approval only."},
-		{editable("Pay?"), questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "for this one time only"},
-		{payment("Pay?"), questions.Said{Value: "approve"}, "The arguments of this cannot be changed"},
+		{editable("Pay?"), questions.Said{Value: "deny"}, "You can only change the arguments when you approve."},
+		{editable("Pay?"), questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "can only be approved once"},
+		{payment("Pay?"), questions.Said{Value: "approve"}, "The arguments of this action can't be changed"},
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()

@@ -188,7 +188,7 @@ func TestDeliveryOfFiles(t *testing.T) {
 		{"cut", []verdict{cut}, []string{"<document a.txt alpha> ", "done"}},
 		{"failing", []verdict{failing, failing}, []string{"<document a.txt alpha> ", "done"}},
 		{"asked to wait", []verdict{slow(30*time.Second, false)}, []string{"<document a.txt alpha> ", "done"}},
-		{"refused", []verdict{refused(false)}, []string{"The file “a.txt” could not be delivered here. /why tells what became of your last message.", "done"}},
+		{"refused", []verdict{refused(false)}, []string{"I couldn't deliver the file “a.txt” here. /why shows what happened to your last message.", "done"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			clouded(t, func(r *rig, _ *cloud) {
@@ -221,7 +221,7 @@ func TestDeliveryOfFiles(t *testing.T) {
 				}
 			}
 			after(5 * time.Minute)
-			r.wants("done", "The file “a.txt” could not be delivered here. /why tells what became of your last message.")
+			r.wants("done", "I couldn't deliver the file “a.txt” here. /why shows what happened to your last message.")
 		})
 	})
 }

@@ -219,7 +219,7 @@ func TestSilentCompany(t *testing.T) {
 			asked := len(r.mind.asked())
 			r.post(ann, command("c1", "compact"))
 			after(time.Minute)
-			r.wants("re: hello", "There is nothing worth shortening yet.")
+			r.wants("re: hello", "There is nothing to compact yet.")
 			if n := len(r.mind.asked()); n != asked {
 				t.Errorf("%d model calls", n-asked)
 			}

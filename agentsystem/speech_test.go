@@ -79,7 +79,7 @@ func TestAgentsTalkForEver(t *testing.T) {
 		after(5 * time.Hour)
 		notices := 0
 		for _, text := range r.chat.seen() {
-			if strings.Contains(text, "without a word of yours") {
+			if strings.Contains(text, "without any message from you") {
 				notices++
 			}
 		}

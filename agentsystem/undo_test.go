@@ -67,13 +67,13 @@ func TestUndoAgain(t *testing.T) {
 		r.engine = engineFunc(effective)
 		r.engines = map[string]runs.Engine{claybot.EngineUndo: engineFunc(hesitant)}
 		r.start()
-		if got := r.decides(ann, "u0", "undo", ""); got != "I did nothing lately that could be taken back." {
+		if got := r.decides(ann, "u0", "undo", ""); got != "There is nothing recent to undo." {
 			t.Errorf("nothing was done: %q", got)
 		}
 		r.say("go")
 		synctest.Wait()
 		id := r.receipt("go").Run.ID
-		if got := r.decides(ann, "u1", "undo", ""); !strings.HasPrefix(got, "I take back what run "+string(id)+" did: paid 5.") {
+		if got := r.decides(ann, "u1", "undo", ""); !strings.HasPrefix(got, "Undoing run "+string(id)+": paid 5.") {
 			t.Errorf("/undo: %q", got)
 		}
 		if got := r.decides(ann, "u2", "undo", string(id)); got != "That run is being undone already." {
@@ -127,7 +127,7 @@ func TestEffectsOfARunThatIsCut(t *testing.T) {
 			if !run.State.Ended() || len(run.Undo) != 1 || run.Undo[0].What != "paid 5" || run.Usage.Input != 7 {
 				t.Errorf("%s: the run is %+v", name, run)
 			}
-			if seen := r.chat.seen(); !strings.Contains(strings.Join(seen, "\n"), "no answer is needed any more") {
+			if seen := r.chat.seen(); !strings.Contains(strings.Join(seen, "\n"), "no longer needs an answer") {
 				t.Errorf("%s: people see %q", name, seen)
 			}
 		})

@@ -138,7 +138,7 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 		}
 		synctest.Wait()
 		seen := b.chat.seen("dm-ann")
-		if len(seen) != 2 || !strings.HasPrefix(seen[0], "**Your budget for this month is too small") || !strings.HasPrefix(seen[1], "Your message waits") ||
+		if len(seen) != 2 || !strings.HasPrefix(seen[0], "**Your budget for this month is too small") || !strings.HasPrefix(seen[1], "Your message has to wait") ||
 			!strings.Contains(seen[1], "/approve "+b.open()[0].ID[:6]) || !strings.Contains(seen[1], "/stop") {
 			b.Fatalf("people see %q", seen)
 		}

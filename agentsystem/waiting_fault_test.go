@@ -99,7 +99,7 @@ func TestTruthOfAFault(t *testing.T) {
 	bubble(t, func(r *rig) {
 		repair := r.faultyHistory()
 		after(10 * time.Minute)
-		if said := r.slashStatus("status"); !strings.HasPrefix(said, "I can't use my files about our conversation since ") {
+		if said := r.slashStatus("status"); !strings.HasPrefix(said, "I haven't been able to access the files of our conversation since ") {
 			r.Errorf("/status: %q", said)
 		}
 		r.post(ann, command("why", "why"))

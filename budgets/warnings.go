@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 const (
@@ -37,12 +37,7 @@ func (l *Limiter) warn(ctx context.Context, who payer, name string, b storage.Bu
 	if !logged {
 		l.cfg.Log.Warn("budget nearly spent", "budget", b.Key, "spent", b.Spent, "limit", limit, "unit", string(b.Unit), "agent", who.id)
 	}
-	text := connectors.Capital(cmp.Or(name, b.Name)) + ": " + llm.Standing(b.Unit == storage.UnitTokens, b.Spent, limit) + "."
-	if b.Hard {
-		text += " At the limit I stop and ask."
-	} else {
-		text += " This is only a warning; I go on."
-	}
+	text := texts.BudgetWarning(cmp.Or(name, b.Name), llm.Standing(b.Unit == storage.UnitTokens, b.Spent, limit), b.Hard)
 	err := l.cfg.People.Notify(ctx, who.root.OwnerID(), key, text)
 	if err == nil {
 		l.mu.Lock()

@@ -14,19 +14,19 @@ type Command struct {
 
 // Commands lists the chat commands for menus, in the order of /help.
 var Commands = []Command{
-	{"help", "what I can do"},
-	{"new", "start afresh; text after it is the first message"},
+	{"help", "show what I can do"},
+	{"new", "start a new conversation; text after it is the first message"},
 	{"reset", "forget this conversation"},
-	{"stop", "stop what I am doing; /stop all: my helpers, too"},
-	{"plan", "make a plan for what follows, and ask before I act"},
-	{"undo", "take back what the last run did"},
-	{"approve", "let me do what I asked about; with its id when there are several"},
-	{"deny", "do not let me; text after it is the reason"},
-	{"status", "what is going on"},
-	{"why", "what became of the last message"},
-	{"tasks", "helpers at work, reminders and scheduled tasks"},
-	{"context", "how full my memory is"},
-	{"compact", "shorten my memory now"},
+	{"stop", "stop the current task; /stop all also stops my subagents"},
+	{"plan", "plan what follows, and ask before I act"},
+	{"undo", "undo what the last run did"},
+	{"approve", "approve an action; add its id if there are several"},
+	{"deny", "deny an action; text after it is the reason"},
+	{"status", "show what I am doing"},
+	{"why", "show what happened to the last message"},
+	{"tasks", "list active subagents, reminders and scheduled tasks"},
+	{"context", "show how full my context is"},
+	{"compact", "compact our conversation now"},
 }
 
 // Interpret turns a user message whose text is a command into the message it

@@ -39,8 +39,8 @@ func (e *PermanentError) Unwrap() error { return e.Err }
 
 // A RefusedError says that a platform will not give or do what was asked.
 type RefusedError struct {
-	// Text says why, for people and models: the end of a sentence, such as "it is
-	// not there any more", without secrets.
+	// Text says why, for people and models: the end of a sentence, such as "it no
+	// longer exists", without secrets.
 	Text string
 	Err  error // for the operator; optional
 }

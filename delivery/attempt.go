@@ -211,7 +211,7 @@ func (x *delivery) wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// send makes the attempt. A connector that panics on a message would panic again, so
+// send attempts to send the message. A connector that panics on a message would panic again, so
 // the message is given up; everything else continues.
 func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 	defer func() {

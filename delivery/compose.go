@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// Compose makes the outgoing messages of one text like o, with ids of their own: as many
+// Compose returns the outgoing messages of one text like o, with ids of their own: as many
 // parts as the platform needs, and none where o has no route.
 func (d *Deliverer) Compose(o claybot.Outgoing, text string) []claybot.Outgoing {
 	if o.Route.Connector == "" {

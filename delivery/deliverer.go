@@ -109,7 +109,7 @@ type Deliverer struct {
 	wg        sync.WaitGroup
 }
 
-// New makes a Deliverer, which sends nothing before Begin.
+// New returns a Deliverer, which sends nothing before Begin.
 func New(cfg Config) *Deliverer {
 	return &Deliverer{
 		Config:    cfg,
@@ -142,7 +142,7 @@ type lane struct {
 	foreign bool
 }
 
-// newLane makes a lane. The caller holds the lock.
+// newLane returns a lane. The caller holds the lock.
 func (d *Deliverer) newLane(dest string) *lane {
 	l := &lane{dest: dest, shared: !d.Members.IsAlone(), changed: make(chan struct{}, 1)}
 	if time.Since(d.began) < mostPause {

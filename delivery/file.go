@@ -34,7 +34,7 @@ func (x *delivery) sendTime(ctx context.Context) (context.Context, context.Cance
 	return sending, func() { stop(); cancel() }
 }
 
-// sendFile makes the attempt of a message with a file.
+// sendFile attempts to send a message with a file.
 func (x *delivery) sendFile(ctx context.Context) (string, error) {
 	sender, ok := x.sender.(connectors.FileSender)
 	if !ok {

@@ -28,12 +28,12 @@ const (
 )
 
 // ErrLapsed is the cause with which the work on an agent ends when its lease
-// could not be prolonged in time: the store did not answer. Whether somebody
-// else has the agent is not known; releasing the lease tells.
+// could not be renewed in time: the store did not answer. Whether another member
+// holds the agent is unknown; releasing the lease tells.
 var ErrLapsed = errors.New("lease could not be renewed in time")
 
-// A CanceledError is the cause with which the work on an agent ends when
-// somebody asked for it.
+// A CanceledError is the cause with which the work on an agent ends when it is canceled on
+// request.
 type CanceledError struct{ By string } // user, reset, operator
 
 func (e *CanceledError) Error() string { return "canceled by " + e.By }
@@ -79,7 +79,7 @@ func New(cfg Config) *Inboxes {
 
 func (i *Inboxes) renewal() time.Duration { return i.TTL / 3 }
 
-// Post stores a message, wakes whoever waits in Next, and ends the run in
+// Post stores a message, wakes the callers of Next, and ends the run in
 // flight when the message asks for that.
 func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
 	done, err := i.Store.Post(ctx, p)
@@ -99,7 +99,7 @@ func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, 
 	return done, nil
 }
 
-// Wake makes Next look at the store again.
+// Wake makes Next read the store again.
 func (i *Inboxes) Wake() {
 	select {
 	case i.wake <- struct{}{}:
@@ -187,7 +187,7 @@ func (i *Inboxes) open(ctx context.Context, h storage.Held, began time.Time) *Ag
 }
 
 // Lapse ends with ErrLapsed the work on agents that are held under another id
-// than the present one: the node that they were given to is none any more.
+// than the present one: the member that they belonged to has left.
 func (i *Inboxes) Lapse() {
 	node := i.Node()
 	i.mu.Lock()
@@ -207,7 +207,7 @@ func (i *Inboxes) Working() int {
 }
 
 // A AgentInbox is one held agent: its lease, its unfinished run and what waits. Its
-// Context ends with a cause when somebody cancels, or when the lease is lost.
+// Context ends with a cause when the work is canceled or the lease is lost.
 type AgentInbox struct {
 	storage.Held
 	boxes   *Inboxes
@@ -221,7 +221,7 @@ type AgentInbox struct {
 
 	runMu  sync.Mutex
 	run    claybot.RunID // that the work is on, once it has begun
-	wanted claybot.RunID // that somebody wants to end
+	wanted claybot.RunID // that was canceled
 	by     string        // who
 }
 

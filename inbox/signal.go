@@ -2,7 +2,7 @@ package inbox
 
 import "sync"
 
-// A Signal wakes all who wait for it. The zero value is ready.
+// A Signal wakes all its waiters. The zero value is ready.
 type Signal struct {
 	mu sync.Mutex
 	ch chan struct{}

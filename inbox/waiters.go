@@ -181,7 +181,7 @@ var (
 	ErrShutdown = errors.New("claybot is shutting down")
 	// ErrReset: a reset discarded the message or ended its run.
 	ErrReset = errors.New("the conversation was reset")
-	// ErrCanceled: somebody stopped the run.
+	// ErrCanceled says that the run was stopped.
 	ErrCanceled = errors.New("the run was canceled")
 	// ErrDropped: an operator discarded the waiting message.
 	ErrDropped = errors.New("the message was dropped")

@@ -34,9 +34,9 @@ func (dir *Directory) Reaches(from, to claybot.Descriptor) bool {
 	return ids == nil || slices.Contains(ids, to.OwnerID())
 }
 
-// Recent finds the most recent foreground agent within reach of d, other
-// than except; storage.ErrNotFound when there is none. People who may not write
-// any more are passed over, and so are those to whom nothing can be sent.
+// Recent returns the most recent foreground agent within reach of d, other than except,
+// or storage.ErrNotFound. It skips people without access and those whose connector cannot
+// send.
 func (dir *Directory) Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
 	for e, err := range dir.cfg.Index.Foreground(ctx, dir.reach(d)) {
 		if err != nil {
@@ -54,9 +54,9 @@ func (dir *Directory) MayWrite(d claybot.Descriptor) bool {
 	return dir.Gate.Allowed(d, false) || dir.Gate.Allowed(d, true)
 }
 
-// Foreground is the place of the most recent foreground agent, and when its
-// person wrote last; storage.ErrNotFound when nobody has written yet. It is for
-// connectors whose output has no place of its own.
+// Foreground returns the route of the most recent foreground agent and the time of its
+// person's last message, or storage.ErrNotFound while there is none. It serves connectors
+// whose output has no route of its own.
 func (dir *Directory) Foreground(ctx context.Context) (claybot.Route, claybot.Time, error) {
 	e, err := dir.Recent(ctx, claybot.Descriptor{}, "")
 	if err != nil {
@@ -69,8 +69,8 @@ func (dir *Directory) Foreground(ctx context.Context) (claybot.Route, claybot.Ti
 	return claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor), e.LastUserAt, nil
 }
 
-// Address completes a system message with where its agent answers: the thread in
-// which the person wrote last, unless the message says otherwise.
+// Address completes a system message with the route of its reply: the thread of the
+// person's last message, unless the message has a route.
 func (dir *Directory) Address(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	m := &p.Message
 	if !agent.Descriptor.Foreground() {
@@ -91,8 +91,8 @@ func (dir *Directory) Address(ctx context.Context, agent claybot.Agent, p *stora
 	return err
 }
 
-// taskPlace lets the agent of a task answer what its helpers say where the
-// task's output went last.
+// taskPlace routes the reply to a message of a task's subagent to where the task's output
+// went last.
 func (dir *Directory) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.AgentMessage) error {
 	if agent.Descriptor.Type != claybot.AgentCron || m.Route != nil || m.Firing != nil {
 		return nil
@@ -105,12 +105,12 @@ func (dir *Directory) taskPlace(ctx context.Context, agent claybot.Agent, m *cla
 	return nil
 }
 
-// LastContext is the thread in which the person of a foreground agent wrote last.
+// LastContext returns the thread of the last message of a foreground agent's person.
 func (dir *Directory) LastContext(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error) {
 	r, err := dir.cfg.Receipts.LastReceipt(ctx, id)
 	switch {
 	case errors.Is(err, storage.ErrDamaged):
-		dir.cfg.Log.Error("the newest message of an agent is damaged; its thread is not known", "agent", id, "err", err)
+		dir.cfg.Log.Error("newest message damaged, thread unknown", "agent", id, "err", err)
 		return claybot.MessageContext{}, nil
 	case errors.Is(err, storage.ErrNotFound):
 		return claybot.MessageContext{}, nil
@@ -121,9 +121,9 @@ func (dir *Directory) LastContext(ctx context.Context, id claybot.AgentID) (clay
 }
 
 // completeTask looks at the owner of a background agent: nothing runs for a
-// person who may not write any more, and where a task's output goes, its reader
-// is noted, so that nothing is sent there once he was revoked. A place that
-// nobody has written from was named by the operator and stays as it is.
+// person who has lost access, and where a task's output goes, its reader
+// is noted, so that nothing is sent there once their access is revoked. A route that
+// has no messages was named by the operator and stays as it is.
 func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p *storage.Posting) error {
 	if d.Owner == "" || d.Type == claybot.AgentSubagent {
 		return nil
@@ -145,7 +145,7 @@ func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p 
 }
 
 // readBy notes the person of a foreground agent as the reader of a message's
-// output, where that goes to his place and nobody is noted yet.
+// output, where that goes to their route and no reader is noted yet.
 func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *claybot.AgentMessage) error {
 	r := m.Route
 	if r == nil || r.UserID != "" || r.Connector != e.Descriptor.Connector || r.ChannelID != e.Descriptor.ChannelID {
@@ -161,7 +161,7 @@ func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *clayb
 	return nil
 }
 
-// PlaceOf is the agent through which a person wrote last; storage.ErrNotFound.
+// PlaceOf returns the agent that a person wrote to last, or storage.ErrNotFound.
 func (dir *Directory) PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
 	for e, err := range dir.cfg.Index.Foreground(ctx, dir.Identities(owner)) {
 		if err != nil {

@@ -27,7 +27,7 @@ const (
 	AccessOpen      AccessMode = "open"
 )
 
-// Access is who may speak besides those who were let in by an operator. Allow
+// Access lists who may write besides those whom an operator approved. Allow
 // holds "connector:id" with the stable id of a user (direct chats) or of a
 // channel (groups).
 type Access struct {
@@ -50,7 +50,7 @@ const (
 	codeAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ" // 32 characters: no 0 O 1 I
 )
 
-// Errors of approving.
+// Errors of Approve.
 var (
 	// ErrBadCode: no open request has this code.
 	ErrBadCode = fmt.Errorf("%w: no open pairing request has this code", storage.ErrNotFound)
@@ -58,17 +58,17 @@ var (
 	ErrCodesLocked = errors.New("too many wrong codes; try again in some minutes")
 )
 
-// A Gate decides who may speak. Grants are kept in memory and in the store.
+// A Gate decides who may write. Grants are kept in memory and in the store.
 type Gate struct {
 	store  storage.Access
 	access func() Access
-	asking chan struct{} // held while one stranger is answered, so that the counts of codes hold
+	asking chan struct{} // held while one unknown user is answered, so that the counts of codes hold
 
 	mu      sync.Mutex
 	grants  map[subject]storage.Grant
 	changes int                   // of grants by this process
-	asked   map[subject]time.Time // when a stranger last got a code
-	refused int64                 // messages of strangers since the start
+	asked   map[subject]time.Time // when an unknown user last got a code
+	refused int64                 // messages of unknown users since the start
 	wrong   []time.Time           // wrong codes within the window
 	locked  time.Time             // until when no code is taken
 	penalty time.Duration
@@ -77,7 +77,7 @@ type Gate struct {
 // A subject is a person or a channel of a connector.
 type subject struct{ connector, id string }
 
-// NewGate makes a gate over the grants in a store and the settings, which are read with
+// NewGate returns a Gate over the grants in a store and the settings, which are read with
 // every message.
 func NewGate(store storage.Access, access func() Access) *Gate {
 	return &Gate{
@@ -89,8 +89,8 @@ func NewGate(store storage.Access, access func() Access) *Gate {
 	}
 }
 
-// Load reads the grants of earlier days, and of other nodes. What this process
-// changes meanwhile counts.
+// Load reads the stored grants, those of other members included. Changes that this process
+// makes meanwhile win.
 func (g *Gate) Load(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -110,7 +110,7 @@ func (g *Gate) Load(ctx context.Context) error {
 	}
 }
 
-// replace takes grants over that were read, unless some were changed since.
+// replace installs grants that were read, unless some have changed since.
 func (g *Gate) replace(all map[subject]storage.Grant, changes int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,20 +126,19 @@ func (g *Gate) replace(all map[subject]storage.Grant, changes int) bool {
 	return true
 }
 
-// Allowed reports whether messages of d may come in. In a group the group
-// itself must be let in; in a direct chat the person.
+// Allowed reports whether messages of d are accepted. A group needs a grant of its own; in
+// a direct chat the person needs one.
 func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 	if !group {
 		return g.Knows(d.Connector, d.UserID)
 	}
 	// Slack names a channel <team>/<channel>; lists may leave the team out. Not
-	// so for people: <team>/<user> is somebody of another workspace.
+	// so for people: <team>/<user> is a user of another workspace.
 	_, short, _ := strings.Cut(d.ChannelID, "/")
 	return g.Knows(d.Connector, d.ChannelID) || short != "" && g.Knows(d.Connector, short)
 }
 
-// Knows reports whether the person or channel was let in by mode, list or
-// operator.
+// Knows reports whether mode, list or operator give the person or channel access.
 func (g *Gate) Knows(connector, id string) bool {
 	a := g.access()
 	if a.Mode == AccessOpen {
@@ -158,7 +157,7 @@ func (g *Gate) Listed(connector, id string) bool {
 	return slices.Contains(g.access().Allow, connector+":"+id)
 }
 
-// Granted reports whether an operator let the person or channel in.
+// Granted reports whether an operator approved the person or channel.
 func (g *Gate) Granted(connector, id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,8 +165,8 @@ func (g *Gate) Granted(connector, id string) bool {
 	return ok
 }
 
-// Challenge answers a message of somebody unknown: in a direct chat under
-// pairing with one code an hour, otherwise with silence.
+// Challenge answers a message of an unknown user: in a direct chat under pairing with at
+// most one code an hour, otherwise not at all.
 func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	g.mu.Lock()
@@ -217,7 +216,7 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 	return out, nil
 }
 
-// toldLately reports whether a stranger was given a code within the hour.
+// toldLately reports whether an unknown user got a code within the hour.
 func (g *Gate) toldLately(who subject) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -244,7 +243,7 @@ func (g *Gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
 	return open, nil
 }
 
-// approve lets the person in who was given the code.
+// approve gives access to the person who holds the code.
 func (g *Gate) approve(ctx context.Context, code string) (storage.Pairing, error) {
 	p, err := g.find(ctx, code)
 	if err != nil {
@@ -253,7 +252,7 @@ func (g *Gate) approve(ctx context.Context, code string) (storage.Pairing, error
 	return p, g.Grant(ctx, storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()})
 }
 
-// find looks a code up and counts wrong ones, whoever asks.
+// find looks up a code and counts every wrong one.
 func (g *Gate) find(ctx context.Context, code string) (storage.Pairing, error) {
 	g.mu.Lock()
 	locked := time.Now().Before(g.locked)
@@ -314,7 +313,7 @@ func (g *Gate) Revoke(ctx context.Context, connector, id string) error {
 	return nil
 }
 
-// newCode makes a pairing code of 40 random bits.
+// newCode returns a pairing code of 40 random bits.
 func newCode() string {
 	var b [codeLength]byte
 	rand.Read(b[:]) // never fails since Go 1.24

@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// NotifyAt says a sentence where the person of a foreground agent wrote last.
+// NotifyAt sends a notice to where the person of a foreground agent wrote last.
 func (dir *Directory) NotifyAt(ctx context.Context, e storage.IndexEntry, key, text string) error {
 	c, err := dir.LastContext(ctx, e.ID)
 	if err != nil {
@@ -22,10 +22,9 @@ func (dir *Directory) NotifyAt(ctx context.Context, e storage.IndexEntry, key, t
 	return nil
 }
 
-// Notify says a sentence at the place of the most recent foreground agent of an
-// owner, or of everybody when owner is empty, once for each key;
-// storage.ErrNotFound when there is none. It is for connectors without a place
-// of their own.
+// Notify sends a notice to the most recent foreground agent of an owner, or of all owners
+// when owner is empty, once for each key. It returns storage.ErrNotFound when there is no
+// such agent. It serves connectors without a route of their own.
 func (dir *Directory) Notify(ctx context.Context, owner, key, text string) error {
 	e, err := dir.Recent(ctx, claybot.Descriptor{Owner: owner}, "")
 	if err != nil {
@@ -34,14 +33,14 @@ func (dir *Directory) Notify(ctx context.Context, owner, key, text string) error
 	return dir.NotifyAt(ctx, e, key, text)
 }
 
-// TellOwner says a sentence at the place of the most recent foreground agent of
-// an agent's owner, once for each key.
+// TellOwner sends a notice to the most recent foreground agent of an agent's owner, once
+// for each key.
 func (dir *Directory) TellOwner(ctx context.Context, a claybot.Agent, key, text string) {
 	err := dir.Notify(ctx, a.Descriptor.OwnerID(), key, text)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		dir.cfg.Log.Warn("nobody is there to be told", "agent", a.ID, "what", text)
+		dir.cfg.Log.Warn("no recipient for a notice", "agent", a.ID, "what", text)
 	case err != nil:
-		dir.cfg.Log.Error("cannot tell the owner of an agent", "agent", a.ID, "err", err)
+		dir.cfg.Log.Error("failed to notify the owner of an agent", "agent", a.ID, "err", err)
 	}
 }

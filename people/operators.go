@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Operator is how an operator is called who is not a person of a chat platform.
+// Operator names an operator who is not a user of a chat platform.
 const Operator = "operator"
 
 // OperatorConsoles are the chats that only an operator can open, as "connector/userId".
@@ -30,8 +30,7 @@ func (dir *Directory) operators() []string {
 	return all
 }
 
-// NotifyOperators says a sentence to each operator who has a conversation, once for each
-// key.
+// NotifyOperators sends a notice to each operator who has a conversation, once for each key.
 func (dir *Directory) NotifyOperators(ctx context.Context, key, text string) error {
 	var errs []error
 	for _, owner := range dir.operators() {
@@ -52,8 +51,8 @@ func (dir *Directory) operatedBy(a claybot.Agent) bool {
 	return dir.IsOperator(owner)
 }
 
-// ReadsCauses reports whether the answer to m may say why claybot does not work: its
-// reader is an operator, and no others read along.
+// ReadsCauses reports whether the answer to m may contain error causes: its only reader is
+// an operator.
 func (dir *Directory) ReadsCauses(a claybot.Agent, m claybot.AgentMessage) bool {
 	return !m.Context.Group && dir.operatedBy(a)
 }

@@ -23,7 +23,7 @@ type Index interface {
 	Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error]
 }
 
-// Receipts tell what became of messages; see storage.Inbox.
+// Receipts returns what happened to messages; see storage.Inbox.
 type Receipts interface {
 	LastReceipt(ctx context.Context, id claybot.AgentID) (storage.Receipt, error)
 }
@@ -33,7 +33,7 @@ type Agents interface {
 	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 }
 
-// A Sender sends what claybot itself says; see delivery.Deliverer.
+// A Sender sends notices; see delivery.Deliverer.
 type Sender interface {
 	Send(ctx context.Context, out ...claybot.Outgoing) (int, error)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
@@ -57,12 +57,12 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// A Directory knows the people whom claybot talks to. Its methods are safe for
-// concurrent use.
+// A Directory knows the people who talk to claybot. Its methods are safe for concurrent
+// use.
 type Directory struct {
 	*Gate
 	cfg Config
 }
 
-// New makes a Directory.
+// New returns a Directory.
 func New(cfg Config) *Directory { return &Directory{Gate: cfg.Gate, cfg: cfg} }

@@ -11,12 +11,12 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// Pairings lists the open requests of strangers, oldest first.
+// Pairings lists the open requests of unknown users, oldest first.
 func (dir *Directory) Pairings(ctx context.Context) ([]storage.Pairing, error) {
 	return dir.Gate.pairings(ctx)
 }
 
-// Approve lets in the person who was given the code, and tells him so.
+// Approve gives access to the person who holds the code, and notifies them.
 func (dir *Directory) Approve(ctx context.Context, code string) (storage.Pairing, error) {
 	p, err := dir.Gate.approve(ctx, code)
 	if err != nil {
@@ -33,7 +33,7 @@ func (dir *Directory) Approve(ctx context.Context, code string) (storage.Pairing
 	return p, nil
 }
 
-// Deny removes a request. The person hears nothing.
+// Deny removes a request without a notice to the person.
 func (dir *Directory) Deny(ctx context.Context, code string) error {
 	p, err := dir.Gate.find(ctx, code)
 	if err != nil {
@@ -42,12 +42,12 @@ func (dir *Directory) Deny(ctx context.Context, code string) error {
 	return dir.Gate.store.DropPairing(ctx, p.Code)
 }
 
-// Grants lists everyone who was let in by an operator.
+// Grants lists everyone whom an operator approved.
 func (dir *Directory) Grants(ctx context.Context) ([]storage.Grant, error) {
 	return dir.Gate.store.Grants(ctx)
 }
 
-// Allow lets a person (for direct chats) or a channel (for groups) in by its
+// Allow gives access to a person (for direct chats) or a channel (for groups) by its
 // stable id.
 func (dir *Directory) Allow(ctx context.Context, connector, id string) error {
 	if connector == "" || id == "" {
@@ -56,9 +56,9 @@ func (dir *Directory) Allow(ctx context.Context, connector, id string) error {
 	return dir.Gate.Grant(ctx, storage.Grant{Connector: connector, Subject: id, At: claybot.Now()})
 }
 
-// MayReceive reports whether an outgoing message may still be sent: its
-// receiver was not revoked after it was written. Codes go to strangers. A place
-// without a person was named by the operator, in a task's file.
+// MayReceive reports whether an outgoing message may still be sent: its receiver has not
+// lost access since it was written. Pairing codes go to unknown users. A route without a
+// person comes from the operator, in a task's file.
 func (g *Gate) MayReceive(o claybot.Outgoing) bool {
 	if o.Route.UserID == "" {
 		return true

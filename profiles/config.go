@@ -30,7 +30,7 @@ type Config struct {
 	Tools  func(claybot.Agent) []string
 	// Engines are the names of the engines that an agent may have.
 	Engines func() []string
-	// CheckPrompt says what is wrong with a system prompt that somebody sets for an agent.
+	// CheckPrompt returns what is wrong with a system prompt that is set for an agent.
 	CheckPrompt func(string) error
 	// Refresh brings what is kept in memory up to date with what other members changed.
 	Refresh func(context.Context) error
@@ -46,5 +46,5 @@ type Profiles struct {
 	settings ownSettings
 }
 
-// New makes Profiles. Load reads the settings of agents.
+// New returns Profiles. Load reads the settings of agents.
 func New(cfg Config) *Profiles { return &Profiles{Config: cfg} }

@@ -162,7 +162,7 @@ func (s *Profiles) allowed(a claybot.Agent, own claybot.Settings) []string {
 	return slices.DeleteFunc(s.Tools(a), func(t string) bool { return own.Tools != nil && !slices.Contains(own.Tools, t) })
 }
 
-// ReloadSettings reads the settings of agents again, which somebody changed in the store.
+// ReloadSettings reads the settings of agents again after a change in the store.
 func (s *Profiles) Load(ctx context.Context) error { return s.settings.load(ctx, s.Index) }
 
 func (s *Profiles) WaitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
@@ -223,7 +223,7 @@ func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybo
 		return fmt.Errorf("save the settings of %s: %w", id, err)
 	}
 	s.settings.set(id, own)
-	s.Log.Info("the settings of an agent were changed", "agent", id)
+	s.Log.Info("agent settings changed", "agent", id)
 	return s.Changed(ctx, id)
 }
 

@@ -57,7 +57,7 @@ func (s *Profiles) RemoveRule(ctx context.Context, id claybot.AgentID, rule stri
 		return fmt.Errorf("remove a rule of %s: %w", id, err)
 	}
 	s.settings.set(id, own)
-	s.Log.Info("a rule of an agent was removed", "agent", id)
+	s.Log.Info("agent rule removed", "agent", id)
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (s *Profiles) ApproveAlways(ctx context.Context, id claybot.AgentID, rule, 
 		return nil
 	}
 	if len(own.Approved) >= maxApproved {
-		s.Log.Warn("an agent has too many rules, so an approval counts once", "agent", id)
+		s.Log.Warn("too many rules, approval counts once", "agent", id)
 		return nil
 	}
 	before := own
@@ -88,11 +88,11 @@ func (s *Profiles) ApproveAlways(ctx context.Context, id claybot.AgentID, rule, 
 		return fmt.Errorf("save a rule of %s: %w", id, err)
 	}
 	s.settings.set(id, own)
-	s.Log.Info("a person approved something for good", "agent", id, "by", by)
+	s.Log.Info("permanent approval added", "agent", id, "by", by)
 	return nil
 }
 
-// approvedBy is what settings tell of rules that stay; a copy, nil for nothing.
+// approvedBy returns a copy of the approvers of the rules that stay; nil for none.
 func approvedBy(before claybot.Settings, rules []string) map[string]claybot.Approving {
 	var kept map[string]claybot.Approving
 	for _, rule := range rules {

@@ -32,7 +32,7 @@ type Runs interface {
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
 }
 
-// Receipts tell what became of messages; see storage.Inbox.
+// Receipts returns what happened to messages; see storage.Inbox.
 type Receipts interface {
 	Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
 	LastReceipt(ctx context.Context, agent claybot.AgentID) (storage.Receipt, error)
@@ -48,21 +48,20 @@ type Inbox interface {
 	Post(ctx context.Context, p storage.Posting) (storage.Posted, error)
 }
 
-// A Sender sends what claybot itself says; see delivery.Deliverer.
+// A Sender sends notices; see delivery.Deliverer.
 type Sender interface {
 	Compose(o claybot.Outgoing, text string) []claybot.Outgoing
 	Send(ctx context.Context, out ...claybot.Outgoing) (int, error)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
 }
 
-// Intake is what takes in messages of people. A text that answers a question goes its
-// way as far as it can.
+// Intake accepts messages of people. A text answer takes the same path as any message.
 type Intake struct {
-	// Complete makes a message ready for the inbox of an agent.
+	// Complete prepares a message for the inbox of an agent.
 	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
-	// Accepted tells everybody who waits for it that a message is durable.
+	// Accepted notifies the waiters of a message that it is durable.
 	Accepted func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, done storage.Posted)
-	// CarryOut does what a stored command orders. Doing it again changes nothing.
+	// CarryOut executes a stored command. It is idempotent.
 	CarryOut func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) error
 }
 
@@ -91,5 +90,5 @@ type Config struct {
 // Questions are the questions of all runs. Its methods are safe for concurrent use.
 type Questions struct{ Config }
 
-// New makes Questions.
+// New returns Questions.
 func New(cfg Config) *Questions { return &Questions{cfg} }

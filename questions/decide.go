@@ -17,12 +17,11 @@ import (
 // minPrefix is how much of an id names a question.
 const minPrefix = 4
 
-// allQuestions is more than anybody has open; what is asked of one person is
-// found among all of them.
+// allQuestions is more than are ever open; those of one person are found among all.
 const allQuestions = 1_000_000
 
 // A Decision is what /approve or /deny does to a question. It is stored with the command
-// before it is done.
+// before it takes effect.
 type Decision struct {
 	Question string                `json:"question,omitempty"` // that is answered
 	Approve  bool                  `json:"approve,omitempty"`
@@ -31,9 +30,9 @@ type Decision struct {
 	Args     string                `json:"args,omitempty"`
 }
 
-// Decision is what /approve or /deny does and says: about the approval that is
-// named, or the only one that waits for this person, in whatever run it was asked
-// for. The decision is nil where there is nothing to do.
+// Decision resolves /approve or /deny to a decision and its reply. It concerns the named
+// approval, or the only one that is pending for this person, in any run. The decision is
+// nil where there is nothing to do.
 func (s *Questions) Decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
 	open, err := s.approvals(ctx, agent.Descriptor.OwnerID())
 	if err != nil {
@@ -73,8 +72,8 @@ func (s *Questions) Decision(ctx context.Context, agent claybot.Agent, m claybot
 	return s.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
 }
 
-// readOf are the approvals that a person can mean who names none: those that he
-// has read and, of these, rather the ones that he has not approved before.
+// readOf returns the approvals that a person can mean who names none: those that they have
+// read and, of these, preferably the ones that they have not approved before.
 func (s *Questions) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (meant []claybot.Question, err error) {
 	var before []claybot.Question
 	for _, q := range open {
@@ -133,8 +132,8 @@ func scopeOf(word string) claybot.ApprovalScope {
 	return claybot.ApproveOnce
 }
 
-// readBefore reports whether a person could read a question before he wrote a
-// message: all of it had been sent to a chat of his.
+// readBefore reports whether a person could read a question before they wrote a message:
+// all of it had been sent to a chat of theirs.
 func (s *Questions) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
 	by := agent.Descriptor.OwnerID()
 	for place := range 1 + len(q.Approvers) {
@@ -149,7 +148,7 @@ func (s *Questions) readBefore(ctx context.Context, q claybot.Question, agent cl
 			return false, err
 		}
 		if place == 0 && claybot.User(first.Route.Connector, first.Route.ChannelID, first.Route.UserID).OwnerID() != by {
-			continue // it was sent to somebody else
+			continue // it was sent to another person
 		}
 		read := true
 		for part := 1; part <= first.Parts && read; part++ {
@@ -210,7 +209,7 @@ func (s *Questions) approvals(ctx context.Context, by string) (mine []claybot.Qu
 	return mine, nil
 }
 
-// Decide carries a decision out. Doing it again changes nothing.
+// Decide executes a decision. It is idempotent.
 func (s *Questions) Decide(ctx context.Context, agent claybot.Agent, o Decision) error {
 	said := Said{Value: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
 	if o.Approve {
@@ -218,7 +217,7 @@ func (s *Questions) Decide(ctx context.Context, agent claybot.Agent, o Decision)
 	}
 	err := s.AnswerQuestion(ctx, o.Question, said)
 	if unfit := new(AnswerError); o.Args != "" && errors.As(err, &unfit) {
-		s.Log.Warn("edited arguments do not fit any more", "question", o.Question)
+		s.Log.Warn("edited arguments no longer valid", "question", o.Question)
 		return nil
 	}
 	if errors.Is(err, ErrApproved) || errors.Is(err, storage.ErrState) || errors.Is(err, storage.ErrNotFound) {

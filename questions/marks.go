@@ -13,8 +13,8 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// ByTime and ByMessage are who ends a run that asks: time, when nobody answered,
-// and a person who says something else.
+// ByTime and ByMessage say what ended a run with open questions: their expiry, or a message
+// that answers none of them.
 const (
 	ByTime    = "timeout"
 	ByMessage = "message"
@@ -59,8 +59,8 @@ func (s *Questions) parts(q claybot.Question, place int, o claybot.Outgoing, tex
 }
 
 // askElsewhere asks the approvers of a question where they wrote last. The
-// agent's own person is asked where the run answers. It logs who cannot be asked:
-// operators of this machine are one person, asked in any of their chats.
+// agent's own person is asked where the run answers. It logs approvers without a chat:
+// local operators count as one person, asked in any of their chats.
 func (s *Questions) askElsewhere(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, q claybot.Question) (out []claybot.Outgoing, err error) {
 	var asked, missing []string
 	for i, owner := range q.Approvers {
@@ -87,7 +87,7 @@ func (s *Questions) askElsewhere(ctx context.Context, agent claybot.Agent, o cla
 	console := func(owner string) bool { return slices.Contains(people.OperatorConsoles, owner) }
 	for _, owner := range missing {
 		if !console(owner) || !slices.ContainsFunc(asked, console) {
-			s.Log.Warn("approver has not written to claybot yet and is not asked in a chat", "agent", agent.ID, "run", o.Run, "approver", owner, "question", q.ID)
+			s.Log.Warn("approver has no chat with claybot, not asked", "agent", agent.ID, "run", o.Run, "approver", owner, "question", q.ID)
 		}
 	}
 	return out, nil
@@ -103,21 +103,21 @@ func questionOutgoing(q claybot.Question, place, part int) string {
 }
 
 // Closes is when a question expires. It is 0 for one that no run was paused for:
-// the process died before, so nobody could read it and its time begins anew.
+// the process crashed before, so the question was never shown and its time starts again.
 func (s *Questions) Closes(ctx context.Context, id string) (claybot.Time, error) {
 	q, err := s.Asked.Question(ctx, id)
 	return q.Expires, storage.Ignore(err, storage.ErrNotFound)
 }
 
-// Answered is what was said to a question, or what time says to it; nil when it
-// is open.
+// Answered returns the answer to a question, which is its default once it has expired, or
+// nil while it is open.
 func (s *Questions) Answered(ctx context.Context, run claybot.Run, q claybot.Question) (*claybot.Answered, error) {
 	a, err := s.answerOf(ctx, q)
 	if a != nil || err != nil || run.Cancel != "" || q.Expires == 0 || claybot.Now() < q.Expires {
 		return a, err
 	}
-	// The answer of time is a message like any other, so there is one answer
-	// only, whoever comes at the same moment.
+	// An expiry is posted as a message like any answer, so only one of concurrent
+	// answers counts.
 	late := claybot.Answered{Question: q.ID, Value: s.defaultOf(q), Via: claybot.ViaDefault}
 	if _, err := s.PostAnswer(ctx, run.Agent, run.ID, late); err != nil {
 		return nil, fmt.Errorf("post the default of question %s: %w", q.ID, err)
@@ -125,8 +125,8 @@ func (s *Questions) Answered(ctx context.Context, run claybot.Run, q claybot.Que
 	return s.answerOf(ctx, q)
 }
 
-// defaultOf is the answer to a question that nobody answered; nil when there is
-// none. Silence approves nothing.
+// defaultOf returns the answer to a question that expired, or nil. An expired approval is
+// denied.
 func (s *Questions) defaultOf(q claybot.Question) json.RawMessage {
 	if q.Type == claybot.QuestionConfirm {
 		return json.RawMessage("false")
@@ -141,8 +141,7 @@ func (s *Questions) defaultOf(q claybot.Question) json.RawMessage {
 	return v
 }
 
-// Mark shows at the messages of a question what was said to it, and takes their
-// buttons away.
+// Mark edits the messages of a question to show its answer, and removes their buttons.
 func (s *Questions) Mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
 	out, err := s.replaced(ctx, q, "answered", texts.Answered(q, a))
 	if err != nil || len(out) == 0 {
@@ -178,7 +177,7 @@ func (s *Questions) replaced(ctx context.Context, q claybot.Question, end, text 
 	for place := range 1 + len(q.Approvers) {
 		first, err := s.Outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
 		if errors.Is(err, storage.ErrNotFound) {
-			continue // nobody was asked there
+			continue // not sent there
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find the message of a question: %w", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// PausedRun is the run of an agent that waits for answers, and the first question
-// that has none; ok is false where there is no such question.
+// PausedRun returns the run of an agent that waits for answers and the first question
+// without one; ok is false where there is none.
 func (s *Questions) PausedRun(ctx context.Context, id claybot.AgentID) (run claybot.Run, q claybot.Question, ok bool, err error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
@@ -36,8 +36,8 @@ func (s *Questions) PausedRun(ctx context.Context, id claybot.AgentID) (run clay
 	return run, q, false, nil
 }
 
-// TellPending adds to a message that will wait behind an open question what it waits
-// for. The notice commits together with the message, and its id makes it one for each
+// TellPending adds a notice to a message that has to wait behind an open question. It
+// commits together with the message, and its id makes it one for each
 // question. A message that cannot be looked at is taken in without a notice: the next
 // one has it.
 func (s *Questions) TellPending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
@@ -46,7 +46,7 @@ func (s *Questions) TellPending(ctx context.Context, agent claybot.Agent, p *sto
 	}
 	_, q, ok, err := s.PausedRun(ctx, agent.ID)
 	if err != nil {
-		s.Log.Warn("cannot look for a pending question", "agent", agent.ID, "message", p.Message.ID, "err", err)
+		s.Log.Warn("failed to look up the pending question", "agent", agent.ID, "message", p.Message.ID, "err", err)
 		return
 	}
 	if !ok {

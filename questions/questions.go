@@ -3,11 +3,10 @@
 //
 // It guarantees that a question has one answer, the first that fits; that only the people
 // who are asked can give it; that an approval is never taken from a text written before
-// its question could be read; and that an answer is a message, so it is durable before
-// anything follows from it, and what a crash leaves undone is done again to the same
-// effect.
+// its question could be read; and that an answer is a message, so it is durable before it
+// takes effect, and a step that a crash cut off is retried with the same effect.
 //
-// The package must not import what runs agents or takes in messages; see Intake.
+// The package must not import what runs agents or accepts messages; see Intake.
 package questions
 
 import (
@@ -35,11 +34,11 @@ const (
 	maxQuestions = 1000           // in one list
 )
 
-// errNobody is for the model.
+// errNobody is the result for the model when a run has no reader.
 var errNobody = errors.New("no person reads along in this run, so nobody can be asked; decide by yourself, or say in your answer what you would need to know")
 
-// Ask implements tools.Questions. The person is asked when the run is paused;
-// what was asked before keeps its time.
+// Ask implements tools.Questions. The person is asked when the run is paused; earlier
+// questions keep their expiry.
 func (s *Questions) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
 	t := s.Work.Of(env.Run)
 	if !t.Agent.Descriptor.Foreground() || !t.Person() {
@@ -93,8 +92,8 @@ func (s *Questions) ask(ctx context.Context, t runs.Work, round tools.Env, qs []
 	return answers, nil, nil
 }
 
-// AskFor is ask for the work of a run. Who decides for an agent in the background is asked where
-// its owner wrote last.
+// AskFor asks on behalf of a run. The approver for a subagent or task is asked where its
+// owner wrote last.
 func (s *Questions) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
 	for i, q := range qs {
 		if len(q.Approvers) > 0 || w.Agent.Descriptor.Foreground() {
@@ -130,7 +129,7 @@ func (s *Questions) answerOf(ctx context.Context, q claybot.Question) (*claybot.
 }
 
 // answersText is the result of a call for the model: the answers by key, in the
-// order of the questions, and which of them nobody gave.
+// order of the questions, and which of them are defaults.
 func answersText(qs []claybot.Question, answers []claybot.Answered) string {
 	var b strings.Builder
 	var silent []string
@@ -151,7 +150,7 @@ func answersText(qs []claybot.Question, answers []claybot.Answered) string {
 	}
 	b.WriteByte('}')
 	if len(silent) > 0 {
-		fmt.Fprintf(&b, "\n(nobody answered in time; this is the default: %s)", strings.Join(silent, ", "))
+		fmt.Fprintf(&b, "\n(no answer in time; this is the default: %s)", strings.Join(silent, ", "))
 	}
 	return b.String()
 }
@@ -181,8 +180,8 @@ func (s *Questions) AnswerQuestion(ctx context.Context, id string, a Said) error
 	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: a.Value}, who)
 }
 
-// A Said is what somebody says to a question. In a chat, By is the owner id of
-// who says it, as Descriptor.OwnerID makes it.
+// A Said is one reply to a question. In a chat, By is the owner id of its sender, as
+// Descriptor.OwnerID returns it.
 type Said struct {
 	Value  string // as Question.Check reads it
 	By     string
@@ -209,7 +208,7 @@ func (s *Questions) AnswerSaid(ctx context.Context, id claybot.RunID, values map
 	return s.answerRun(ctx, id, values, saidBy{by: by, via: via, message: m})
 }
 
-// A saidBy is who answers, and how.
+// A saidBy says who answers, and by which channel.
 type saidBy struct {
 	by      string
 	via     claybot.AnswerVia
@@ -227,7 +226,7 @@ func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[
 	case run.Awaiting == nil || len(run.Awaiting.Questions) == 0:
 		return fmt.Errorf("run %s asks nothing: %w", run.ID, storage.ErrState)
 	case len(values) == 0:
-		return &AnswerError{Faults: map[string]string{"answers": "Please answer at least one question."}}
+		return &AnswerError{Faults: map[string]string{"answers": texts.NoAnswers}}
 	}
 	all, err := s.askedBy(ctx, run, values)
 	if err != nil {
@@ -240,10 +239,10 @@ func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[
 		_, twice := byID[q.ID]
 		switch {
 		case !ok:
-			faults[name] = "There is no such question."
+			faults[name] = texts.NoSuchQuestion
 			continue
 		case twice:
-			faults[name] = "This question is answered twice."
+			faults[name] = texts.AnsweredTwice
 			continue
 		}
 		byID[q.ID] = value
@@ -350,7 +349,7 @@ func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, va
 			return fmt.Errorf("question %s was answered meanwhile: %w", a.Question, storage.ErrState)
 		}
 		if err := s.Mark(ctx, qs[i].Question, a); err != nil { // the run does so when it goes on
-			s.Log.Warn("an answer is not shown yet", "question", a.Question, "err", err)
+			s.Log.Warn("failed to show an answer; the run retries", "question", a.Question, "err", err)
 		}
 	}
 	return nil
@@ -380,8 +379,8 @@ func (s *Questions) postSaid(ctx context.Context, id claybot.AgentID, run claybo
 	return nil
 }
 
-// SaidAgain is what became of a message that answered questions: the run that it answered, and which of its questions. What a crash or
-// a full disk kept from being posted then is posted now.
+// SaidAgain returns the outcome of a message that answered questions: the run, and which of
+// its questions. It posts answers that a crash or a full disk left unposted.
 func (s *Questions) SaidAgain(ctx context.Context, r storage.Receipt) (run claybot.Run, answered []string, err error) {
 	m := r.Message
 	run, err = s.Runs.Run(ctx, m.Answer.RunID)
@@ -404,9 +403,9 @@ func (s *Questions) SaidAgain(ctx context.Context, r storage.Receipt) (run clayb
 	return run, answered, nil
 }
 
-// open reports why a question cannot be answered by somebody: it is closed, or
-// not his. Who comes over HTTP or a page was let in as an operator by the door;
-// in a chat only those may who are asked, or have approved before.
+// open returns why a person may not answer a question: it is closed, or not theirs. HTTP
+// and the page have authenticated an operator; in a chat only the approvers, or those who
+// have approved before, may answer.
 func (s *Questions) open(ctx context.Context, q storage.OpenQuestion, by string, via claybot.AnswerVia) error {
 	e, err := s.Index.IndexedAgentByID(ctx, q.Agent)
 	if err != nil {
@@ -430,8 +429,8 @@ func (s *Questions) open(ctx context.Context, q storage.OpenQuestion, by string,
 	return nil
 }
 
-// MayAnswer reports whether a person, by his owner id, may answer a question of
-// an agent: who is named by it, or else the agent's own person.
+// MayAnswer reports whether a person, by owner id, may answer a question of an agent: its
+// approvers, or else the agent's own person.
 func (s *Questions) MayAnswer(q claybot.Question, d claybot.Descriptor, by string) bool {
 	may := q.Approvers
 	if len(may) == 0 {
@@ -442,8 +441,8 @@ func (s *Questions) MayAnswer(q claybot.Question, d claybot.Descriptor, by strin
 	})
 }
 
-// PostAnswer gives a paused run what was said to a question. It reports whether
-// this is the answer that counts, as it is when the same was posted before.
+// PostAnswer posts an answer to a paused run. It reports whether this answer counts, which
+// is true for a repetition of the one that does.
 func (s *Questions) PostAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) (bool, error) {
 	id := claybot.Question{ID: a.Question}.AnswerID()
 	done, err := s.Inbox.Post(ctx, storage.Posting{To: agent, Message: claybot.AgentMessage{

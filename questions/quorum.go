@@ -14,12 +14,12 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// ErrApproved: who says yes to an action has approved it already, and somebody
-// else must. Nothing is stored, and the question stays open.
+// ErrApproved says that this person has already approved the action, which needs another
+// approver. Nothing is stored, and the question stays open.
 var ErrApproved = errors.New("approved already by the same person")
 
-// Lacking is how many more people must approve the action of a question, somebody
-// else each, once this was said to it; 0 as well for what is no approval.
+// Lacking returns how many more people must approve the action of a question after this
+// reply; 0 if it is no approval.
 func (s *Questions) Lacking(q claybot.Question, a Said) int {
 	if v, err := q.Check(a.Value, s.Zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
 		return 0
@@ -27,20 +27,20 @@ func (s *Questions) Lacking(q claybot.Question, a Said) int {
 	return tools.Approvers{People: s.People.Identities}.Lacking(q, a.By, a.Args != "")
 }
 
-// approvedBefore reports whether somebody is among those who have approved what a
-// question is about. Operators, whom nobody can tell apart, are one of them.
+// approvedBefore reports whether a person has already approved the action of a question.
+// Operators, who are indistinguishable, count as one person.
 func (s *Questions) approvedBefore(q claybot.Question, by string) bool {
 	return q.Type == claybot.QuestionConfirm && q.Need > 1 && tools.Approvers{People: s.People.Identities}.Among(q.ApprovedBy, by)
 }
 
-// mayDecide is mayAnswer, and true for who has approved before: he is not asked
-// again, but is told so, and may still say no.
+// mayDecide is MayAnswer, and true for those who have approved before: they are not asked
+// again, but may still deny.
 func (s *Questions) mayDecide(q claybot.Question, d claybot.Descriptor, by string) bool {
 	return s.MayAnswer(q, d, by) || s.approvedBefore(q, by)
 }
 
-// NextApproval is the question in which somebody else is asked to approve what q
-// was about, among those that are open; false where nobody is.
+// NextApproval returns the open question that asks another person to approve the action of
+// q; false where there is none.
 func NextApproval(q claybot.Question, run claybot.RunID, open []storage.OpenQuestion) (storage.OpenQuestion, bool) {
 	i := slices.IndexFunc(open, func(o storage.OpenQuestion) bool {
 		return o.Run == run && o.Answer == nil && follows(o.Question, q)
@@ -58,7 +58,7 @@ func follows(q, before claybot.Question) bool {
 		len(q.ApprovedBy) > 0 && q.ToolCallID == before.ToolCallID && q.Tool == before.Tool
 }
 
-// closedID is what somebody reads who approves what has an answer already, by the
+// closedID returns the reply to an approval of a question that has an answer, by the
 // beginning of its id; empty where none of the open approvals follows it.
 func (s *Questions) closedID(ctx context.Context, open []claybot.Question, word, by string) (string, error) {
 	for _, q := range open {
@@ -103,7 +103,7 @@ func (s *Questions) editFault(ctx context.Context, q storage.OpenQuestion, yes b
 		return "", err
 	}
 	if err := s.CheckEdit(agent, claybot.ToolCall{ID: q.ToolCallID, Name: q.Tool, Args: who.args}); err != nil {
-		return "These arguments cannot be used: " + err.Error() + ". Nothing was approved; please correct them.", nil
+		return texts.InvalidEdit(err), nil
 	}
 	return "", nil
 }

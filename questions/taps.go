@@ -12,11 +12,11 @@ import (
 )
 
 // Press answers a question by the press of a button. An error means that the answer was
-// not taken.
+// not stored.
 func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !s.People.MayWrite(by) {
-		s.Log.Warn("a stranger tapped at a question", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
+		s.Log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	}
 	q, err := s.Asked.Question(ctx, t.Question)
@@ -36,7 +36,7 @@ func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tap
 	case errors.Is(err, ErrApproved):
 		return connectors.Tapped{Again: true, Text: texts.YouApproved}, nil
 	case errors.Is(err, storage.ErrNotFound):
-		s.Log.Warn("somebody tapped at a question that is not his", "connector", t.Connector, "user", t.UserID, "question", t.Question)
+		s.Log.Warn("button press by unauthorized user", "connector", t.Connector, "user", t.UserID, "question", t.Question)
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	case errors.Is(err, storage.ErrState):
 		return connectors.Tapped{Text: s.closedText(ctx, q)}, nil
@@ -44,7 +44,7 @@ func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tap
 	return connectors.Tapped{}, err
 }
 
-// closedText says why a question takes no answer any more.
+// closedText says why a question no longer accepts answers.
 func (s *Questions) closedText(ctx context.Context, q storage.OpenQuestion) string {
 	a, err := s.answerOf(ctx, q.Question)
 	switch {

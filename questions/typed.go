@@ -16,14 +16,13 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// The reasons for which a message of a person goes into no run, because it was
-// said to a question.
+// The reasons why a reply to a question starts no run.
 const (
 	SkippedAnswer = "answer" // it answered one
 	SkippedUnfit  = "unfit"  // it did not fit
 )
 
-// A typing is what a person writes while a run of his agent waits for him.
+// A typing is a message of a person while a run of their agent waits for an answer.
 type typing struct {
 	*Questions
 	agent claybot.Agent
@@ -31,13 +30,11 @@ type typing struct {
 	open  []claybot.Question // without an answer, and not expired
 }
 
-// Typed takes a text of a person as an answer, when his agent waits for one. It
-// reports whether the message was taken care of; everything else goes the usual
-// way.
+// Typed handles a message as a text answer, when the agent waits for one. It reports
+// whether it did; all other messages take the usual path.
 //
-// The message is stored first and says itself what follows from it, so that one
-// that comes again after a crash has the same effect, and one that comes again
-// otherwise has none.
+// The message is stored first, with its consequences, so that a redelivery after a crash
+// has the same effect, and any other redelivery has none.
 func (s *Questions) Typed(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
 	if m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
 		return done, false, nil
@@ -50,7 +47,7 @@ func (s *Questions) Typed(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		return done, false, err
 	}
 	p, err := s.Intake.Complete(ctx, agent, m)
-	if err != nil || p.Skip != "" { // nothing that anybody could read
+	if err != nil || p.Skip != "" { // not readable
 		return done, false, err
 	}
 	if err := t.judge(ctx, &p); err != nil || p.Message.Answer == nil && p.Skip == "" {
@@ -69,7 +66,7 @@ func (s *Questions) Typed(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	return done, true, inbox.Unfinished(t.follow(ctx, stored))
 }
 
-// typing finds what the run of an agent waits to hear.
+// typing returns the questions that the run of an agent waits for.
 func (s *Questions) typing(ctx context.Context, agent claybot.Agent) (typing, error) {
 	t := typing{Questions: s, agent: agent}
 	e, err := s.Index.IndexedAgentByID(ctx, agent.ID)
@@ -100,8 +97,8 @@ func (s *Questions) typing(ctx context.Context, agent claybot.Agent) (typing, er
 	return t, nil
 }
 
-// read leaves out the approvals that the person had not before his eyes when he
-// wrote: a yes is never taken for something else than what it was said to.
+// read drops the approvals that the person could not have read when they wrote: a yes
+// only ever approves what it replied to.
 func (t typing) read(ctx context.Context, m claybot.AgentMessage) (open []claybot.Question, err error) {
 	if m.At == 0 {
 		m.At = claybot.Now()
@@ -121,9 +118,8 @@ func (t typing) read(ctx context.Context, m claybot.AgentMessage) (open []claybo
 	return open, nil
 }
 
-// judge decides what a message is: the answer, a text that does not fit, which
-// the person is told once for each question, or something else, for which the
-// run is given up.
+// judge classifies a message: an answer; an invalid answer, which the person is notified
+// of once for each question; or a new request, for which the run is given up.
 func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	m := &p.Message
 	answers, faults, at := t.tried(m.Text)
@@ -159,7 +155,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	}
 	out := ofRun(say(texts.Unfit(faults)), t.run.ID)
 	if len(out) == 0 {
-		return nil // nobody can be told: it waits for its turn
+		return nil // no notice possible: it waits for its turn
 	}
 	out[0].ID = told
 	p.Skip, p.Replies = SkippedUnfit, out
@@ -185,7 +181,7 @@ func (t typing) tried(text string) (answers []claybot.Answered, faults []string,
 		if err == nil {
 			return []claybot.Answered{{Question: q.ID, Value: v}}, nil, q
 		}
-		if !lines && q.Type == claybot.QuestionConfirm && t.run.Engine == claybot.EngineReact { // said instead of an answer, it is a no
+		if !lines && q.Type == claybot.QuestionConfirm && t.run.Engine == claybot.EngineReact { // any other text denies
 			return []claybot.Answered{{Question: q.ID, Value: json.RawMessage("false"), Reason: text}}, nil, q
 		}
 		if !lines {
@@ -251,8 +247,7 @@ func (s *Questions) typedBefore(ctx context.Context, agent claybot.Agent) error 
 	return t.follow(ctx, r.Message)
 }
 
-// follow does what follows from a stored message. Doing it again changes
-// nothing.
+// follow applies the consequences of a stored message. It is idempotent.
 func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 	if m.Type != claybot.MessageUser || m.Answer == nil || m.Answer.RunID != t.run.ID {
 		return nil // it is no answer to what is asked now
@@ -282,8 +277,7 @@ func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 	return nil
 }
 
-// late tells the person that his answer does not count, because there was
-// another one.
+// late notifies the person that another answer came first.
 func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answered) error {
 	first, err := t.answerOf(ctx, claybot.Question{ID: a.Question})
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
@@ -295,12 +289,12 @@ func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answ
 	return nil
 }
 
-// TakeTyped does what follows from texts that answered a question and were
-// stored by an earlier process, which may have died before it could.
+// TakeTyped applies the consequences of text answers that an earlier process stored, which
+// may have crashed before it could.
 func (s *Questions) TakeTyped(ctx context.Context) {
 	open, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
-		s.Log.Error("cannot look for open questions", "err", err)
+		s.Log.Error("failed to list open questions", "err", err)
 		return
 	}
 	var known []claybot.AgentID
@@ -314,13 +308,13 @@ func (s *Questions) TakeTyped(ctx context.Context) {
 			err = s.typedBefore(ctx, agent)
 		}
 		if err != nil {
-			s.Log.Error("cannot look for typed answers", "agent", q.Agent, "run", q.Run, "err", err)
+			s.Log.Error("failed to look up text answers", "agent", q.Agent, "run", q.Run, "err", err)
 		}
 	}
 }
 
-// StoredAs is a message as it was stored when it came first. One that is known
-// under another id is as it is: it was taken care of then.
+// StoredAs returns a message as it was first stored. One that is known under another id is
+// returned unchanged: it has been handled.
 func (s *Questions) StoredAs(ctx context.Context, id claybot.MessageID) (claybot.AgentMessage, error) {
 	r, err := s.Receipts.Receipt(ctx, id)
 	if err != nil {

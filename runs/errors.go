@@ -35,7 +35,7 @@ type Error struct {
 	Code string
 	Text string
 	Err  error
-	// Say is what the reader of the run is told; empty: the usual sentence.
+	// Say is the notice for the reader of the run; empty: the usual sentence.
 	Say string
 }
 

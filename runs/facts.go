@@ -76,7 +76,7 @@ type (
 		Answers   []claybot.MessageID `json:"answers"`
 		Expires   claybot.Time        `json:"expires"`
 	}
-	// Answered: somebody, or time, has answered a question.
+	// Answered: a question has an answer, or expired.
 	Answered struct {
 		QuestionID string            `json:"questionId"`
 		Via        claybot.AnswerVia `json:"via"`
@@ -140,7 +140,7 @@ type (
 		Spent    string `json:"spent"`
 		TooSmall bool   `json:"tooSmall,omitempty"` // something is left, but not enough
 	}
-	// Fallback: the plan failed and its consequences are told.
+	// Fallback: the plan failed and its consequences are reported.
 	Fallback struct {
 		Error string `json:"error"`
 	}
@@ -161,7 +161,7 @@ type (
 		Error string `json:"error"`
 		Step  int    `json:"step"`
 	}
-	// RunCanceled: somebody ended the run.
+	// RunCanceled: the run was stopped.
 	RunCanceled struct {
 		By string `json:"by"`
 		// Output is what the run had written, as far as a reply says it: the beginning.

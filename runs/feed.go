@@ -67,7 +67,7 @@ type mark struct {
 	attempt, offset int
 }
 
-// idle reports whether nobody needs the feed.
+// idle reports whether the feed is unused.
 func (f *feed) idle() bool { return f.readers == 0 && len(f.texts) == 0 }
 
 // stale reports whether no text has grown after a time.

@@ -25,7 +25,7 @@ const (
 // A Node does one thing and says which node is next, over an edge that the graph
 // declares. What it changed of the state is kept when it returns; what is left
 // to do in the outside world goes through the Turn and the tools. A node that
-// was cut off begins anew, from the state before it.
+// was cut off starts again from the state before it.
 //
 // A *WaitError ends the pass with the state as it is; the next pass enters the
 // same node. A *TransientError has the node tried again, from the state before
@@ -58,7 +58,7 @@ type Graph[S, O any] struct {
 	Hooks    Hooks
 }
 
-// Hooks are told what a graph does. They see facts and change nothing. A hook
+// Hooks observe what a graph does. They see facts and change nothing. A hook
 // must not block.
 type Hooks struct {
 	Enter func(run claybot.RunID, node string, iteration int)

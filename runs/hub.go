@@ -44,7 +44,7 @@ const (
 // NewHub returns a Hub that has heard of nothing yet.
 func NewHub() *Hub { return &Hub{feeds: make(map[claybot.RunID]*feed), sweep: firstSweep} }
 
-// Committed is told of every commit of a store, in their order, after they are
+// Committed receives every commit of a store, in order, after they are
 // durable: give it to the store as its hook. It neither blocks nor uses the
 // store, and keeps the events, which must not be changed any more.
 func (h *Hub) Committed(c storage.Commit) {

@@ -164,7 +164,7 @@ func (p *publisher) settle() {
 	p.relay.report(p.name, func(h *SinkHealth) { h.Error = "" })
 	if p.loud {
 		p.loud = false
-		p.log.Info("sink works again")
+		p.log.Info("sink recovered")
 	}
 }
 
@@ -323,7 +323,7 @@ func (p *publisher) failed(ctx context.Context, u storage.Unpublished, last int6
 	p.relay.report(p.name, func(h *SinkHealth) { h.Error = words(err) })
 	if !p.loud {
 		p.loud = true
-		p.log.Warn("sink failed; it is tried again", "run", u.Run, "err", err)
+		p.log.Warn("sink failed, retrying", "run", u.Run, "err", err)
 	}
 }
 

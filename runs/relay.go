@@ -81,7 +81,7 @@ type Relay struct {
 	health map[string]SinkHealth
 }
 
-// SinkClaim is the name of the claim of whoever tells a sink.
+// SinkClaim is the name of the claim of the relay of a sink.
 func SinkClaim(sink string) string { return "sink/" + sink }
 
 // A SinkHealth is how a sink is doing.
@@ -117,7 +117,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if fails == 1 {
-			log.Error("the store does not take the names of the sinks", "err", err)
+			log.Error("failed to store the names of the sinks", "err", err)
 		}
 		for _, name := range names {
 			r.report(name, func(h *SinkHealth) { h.Error = "the store does not take its name: " + storage.Plain(err) })

@@ -61,10 +61,10 @@ type Turn struct {
 	// Began is when an earlier pass first started the tool of a call; 0 where none
 	// did. It may be nil.
 	Began func(callID string) claybot.Time
-	// Delta is told the text of the current step as it grows: step counts from
+	// Delta receives the text of the current step as it grows: step counts from
 	// 1, and text is all of it so far. It does not block.
 	Delta func(step int, text string)
-	// Usage is told what each model call took that answered. It is called before
+	// Usage receives the cost of each model call that answered. It is called before
 	// the record that has the same as Tokens.
 	Usage func(u claybot.Usage)
 	// Lost is told what a model call took of which no record will tell: it failed,
@@ -75,9 +75,9 @@ type Turn struct {
 	// path of its file. nil where nothing can be kept.
 	Save func(ctx context.Context, call, text string) (path string, err error)
 	// Tell says a sentence to the reader of the run, as a message of its own.
-	// The same key is told once in a run. nil where nobody reads.
+	// A key is sent once in a run. nil where the run has no reader.
 	Tell func(ctx context.Context, key, text string) error
-	// Ask puts questions to whoever may answer them. wait is how the pass ends
+	// Ask puts questions to those who may answer them. wait is how the pass ends
 	// when an answer is missing; the same Ask in a later pass finds what was
 	// said: one Answered for each question, in their order. round names the
 	// questions within the run, so that each is asked once. A question without
@@ -104,7 +104,7 @@ func (t *Turn) Thread() string {
 	return ""
 }
 
-// ErrNobody: no person reads along in the run, so nobody can be asked.
+// ErrNobody says that no person reads the run, so questions cannot be asked.
 var ErrNobody = errors.New("no person reads along in this run")
 
 // A WaitError is how an engine ends a pass that must wait: the run is paused,
@@ -125,7 +125,7 @@ type Upkeeper interface {
 	Measure(t *Turn) ContextSize
 }
 
-// A ContextSize is how many tokens each part of a context takes. All figures
+// A ContextSize is the number of tokens that each part of a context takes. All values
 // are estimates but Last, which the provider counted, 0 before the first call.
 type ContextSize struct {
 	Window       int64 // of the model

@@ -37,7 +37,7 @@ func NewSharedHub(tell func(storage.Hint)) *Hub {
 	return h
 }
 
-// Heard is told what other nodes hint at. Nothing of it is believed: readers of
+// Heard receives the hints of other members. Nothing of it is believed: readers of
 // the runs look into the store, and a piece of text is shown where it fits. The
 // same hint again, or none, is harmless; one without content says that some may
 // have been lost. It neither blocks nor uses the store.
@@ -77,7 +77,7 @@ func (h *Hub) Heard(hint storage.Hint) {
 	}
 }
 
-// Stir lets whoever waits for Changed look: other nodes may have changed something
+// Stir wakes the waiters of Changed: other nodes may have changed something
 // of which no hint has told.
 func (h *Hub) Stir() {
 	h.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// An Update is one thing that a watcher of a run is told: an event, or a piece
+// An Update is one item that a watcher of a run receives: an event, or a piece
 // of text that is still being written. What they point to is shared with other
 // watchers and must not be changed.
 type Update struct {
@@ -75,7 +75,7 @@ type Store interface {
 // An unknown id yields storage.ErrNotFound and nothing else. Any error is the
 // last thing yielded, also the cause of ctx when that is done; a reader goes on
 // with the last seq it has. One that reads slowly, or not at all, costs nothing
-// and keeps nobody up.
+// and blocks no other watcher.
 func Watch(ctx context.Context, s Store, h *Hub, id claybot.RunID, after int64) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		r := reader{store: s, hub: h, after: after}

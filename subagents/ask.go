@@ -70,7 +70,7 @@ func (s *Subagents) asked(ctx context.Context, env tools.Env, to, text string, t
 		Hops:     s.Work.Of(env.Run).Hops() + 1,
 		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, 0)},
 		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted,
-		Route: &claybot.Route{}, // the asker alone hears the answer
+		Route: &claybot.Route{}, // only the asker gets the answer
 	}
 	m.Root = s.paysFor(env, target)
 	if err := s.maySpeak(ctx, env, m.Hops); err != nil {

@@ -48,17 +48,17 @@ type Poster interface {
 	Wake()
 }
 
-// Clock tells when another member of a cluster may have changed the store; see
+// Clock says when another member of a cluster may have changed the store; see
 // nodes.Membership.
 type Clock interface {
 	Elsewhere(d time.Duration) <-chan time.Time
 }
 
-// Intake is what takes in messages to agents.
+// Intake accepts messages to agents.
 type Intake struct {
 	// Accept stores a message for a known agent.
 	Accept func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error)
-	// Complete makes a message ready for the inbox of an agent.
+	// Complete prepares a message for the inbox of an agent.
 	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
 	// Dropped settles those who wait for messages that will not run.
 	Dropped func(agent claybot.AgentID, ids ...claybot.MessageID)
@@ -92,5 +92,5 @@ type Subagents struct {
 	remind   chan struct{} // a reminder was added
 }
 
-// New makes Subagents.
+// New returns Subagents.
 func New(cfg Config) *Subagents { return &Subagents{Config: cfg, remind: make(chan struct{}, 1)} }

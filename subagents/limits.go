@@ -24,8 +24,8 @@ type Limits struct {
 	Models func(claybot.Agent) []string
 }
 
-// DefaultLimits are how agents live together where nothing is configured.
+// DefaultLimits are the limits where nothing is configured.
 var DefaultLimits = Limits{MaxDepth: 3, MaxChildren: 8, MaxStarts: 30}
 
-// archivedAfter is how long a subagent may be quiet and still be written to.
+// archivedAfter is how long an idle subagent still accepts messages.
 const archivedAfter = 7 * 24 * time.Hour

@@ -8,9 +8,8 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// TellLost sees to it that somebody hears of a subagent's work that ended
-// outside a run, unless he has already: its parent, or the most recent agent of
-// its owner.
+// TellLost reports work of a subagent that ended outside a run, once, to its parent or the
+// most recent agent of its owner.
 func (s *Subagents) TellLost(ctx context.Context, e storage.IndexEntry, work string, why claybot.RunError) {
 	if e.Descriptor.Type != claybot.AgentSubagent {
 		return
@@ -27,16 +26,16 @@ func (s *Subagents) TellLost(ctx context.Context, e storage.IndexEntry, work str
 		_, err = s.Intake.Accept(ctx, to, claybot.AgentMessage{
 			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
 			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
-			Text: texts.HelperFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
+			Text: texts.SubagentFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
 		})
 	}
 	if err != nil {
-		s.Log.Error("cannot tell that a helper was ended", "agent", e.ID, "err", err)
+		s.Log.Error("failed to report an ended subagent", "agent", e.ID, "err", err)
 	}
 }
 
-// Waited reports whether a run waits for the result of a subagent. It is true as well
-// when that is not known.
+// Waited reports whether a run waits for the result of a subagent. It returns true when
+// that is unknown.
 func (s *Subagents) Waited(ctx context.Context, e storage.IndexEntry) bool {
 	r, err := s.Inbox.Receipt(ctx, taskID(e.Descriptor.UID))
 	if err != nil || r.Message.Awaited == nil {

@@ -20,7 +20,7 @@ const (
 	lateReminder  = time.Minute // later than this, a reminder says so
 	lookReminders = 30 * time.Second
 	// lookShared is how often a node looks for reminders that another one keeps
-	// time for: so late they come when that one is gone.
+	// time for, and so how late they are when that one has crashed.
 	lookShared = 10 * time.Second
 	// leastReminder keeps an agent from waking itself again and again.
 	leastReminder = time.Minute
@@ -29,9 +29,8 @@ const (
 // RemindAll posts reminders when they are due, until ctx is done. It looks at
 // the clock again and again while some are left, as the clock may be set.
 //
-// Several nodes do so side by side, without a leader: the store takes a reminder
-// out of its table in the transaction that posts it, so one of them posts it and
-// the others find nothing.
+// Several members run it concurrently, without a leader: the store deletes a reminder in
+// the transaction that posts it, so exactly one member posts it.
 func (s *Subagents) RemindAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		posted, next, err := s.Later.Remind(ctx, claybot.Now(), func(r storage.Reminder) (storage.Posting, error) {
@@ -42,7 +41,7 @@ func (s *Subagents) RemindAll(ctx context.Context) {
 			return s.Intake.Complete(ctx, claybot.Agent{ID: r.Agent, Descriptor: e.Descriptor}, reminderMessage(r))
 		})
 		if err != nil && ctx.Err() == nil {
-			s.Log.Error("cannot look for reminders; trying again", "err", err)
+			s.Log.Error("failed to read reminders, retrying", "err", err)
 			next = claybot.Now()
 		}
 		if posted > 0 {
@@ -65,7 +64,7 @@ func (s *Subagents) RemindAll(ctx context.Context) {
 	}
 }
 
-// reminderMessage is a reminder as its agent gets it.
+// reminderMessage returns the message that a reminder becomes.
 func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 	now := claybot.Now()
 	text := r.Note
@@ -96,7 +95,7 @@ func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, n
 		return "", fmt.Errorf("without a word of a person, a reminder must lie at least %v ahead", leastReminder)
 	}
 	from := turn.Newest()
-	if from.Route != nil && from.Route.Connector == "" { // the asker hears the answer, but not this
+	if from.Route != nil && from.Route.Connector == "" { // the asker gets the answer, but not this
 		from.Route = nil
 	}
 	r := storage.Reminder{
@@ -139,14 +138,12 @@ func (s *Subagents) CancelReminder(ctx context.Context, env tools.Env, id string
 	return err
 }
 
-// NextReminders lists what agents want to be reminded of, the next one first, at
-// most limit.
+// NextReminders lists the reminders of all agents, the next one first, at most limit.
 func (s *Subagents) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
 	return s.Later.NextReminders(ctx, limit)
 }
 
-// AgentReminders lists what an agent wants to be reminded of, the next one
-// first.
+// AgentReminders lists the reminders of an agent, the next one first.
 func (s *Subagents) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
 	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
 		return nil, err

@@ -18,15 +18,15 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// The bounds of what agents say to each other.
+// The limits of messages between agents.
 const (
-	maxHops        = 20 // ten exchanges of two agents without a word of a person
+	maxHops        = 20 // ten exchanges of two agents without a message from a person
 	maxPerMinute   = 20 // messages of one sender
 	maxHistoryRead = 200
 )
 
-// A speech counts what agents say to each other. The zero value is ready; what it
-// counts need not survive a restart.
+// A speech counts the messages between agents. The zero value is ready; its counts need
+// not survive a restart.
 type speech struct {
 	mu   sync.Mutex
 	said map[claybot.AgentID][]time.Time
@@ -60,8 +60,7 @@ func (s *Subagents) maySpeak(ctx context.Context, env tools.Env, hops int) error
 	return s.speech.allow(env)
 }
 
-// far refuses what would go on among agents without a word of a person, and
-// tells the owner so.
+// far refuses a message beyond the hop limit, and notifies the owner.
 func (s *Subagents) far(ctx context.Context, env tools.Env, hops int) error {
 	if hops <= maxHops {
 		return nil
@@ -98,8 +97,8 @@ func (s *Subagents) SendAgentMessage(ctx context.Context, env tools.Env, to, tex
 	return target.ID, s.deliver(ctx, target, m)
 }
 
-// paysFor is the run from whose budget another agent works that is told something:
-// one of the same chain, below the one that speaks. It is empty for all others.
+// paysFor returns the run whose budget pays for the work of a message's receiver: a
+// descendant of the sender. It is empty for all others.
 func (s *Subagents) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
 	if to.Descriptor.Root == "" || to.Descriptor.Root != root(env.Agent) {
 		return ""
@@ -107,8 +106,8 @@ func (s *Subagents) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
 	return s.Work.Of(env.Run).Root(env.Run)
 }
 
-// deliver posts what one agent says to another; a message that its receiver
-// will not read is an error for who sent it.
+// deliver posts a message from one agent to another. It returns an error when the receiver
+// will not read it.
 func (s *Subagents) deliver(ctx context.Context, to claybot.Agent, m claybot.AgentMessage) error {
 	done, err := s.Intake.Accept(ctx, to, m)
 	switch {
@@ -122,7 +121,7 @@ func (s *Subagents) deliver(ctx context.Context, to claybot.Agent, m claybot.Age
 	return nil
 }
 
-// speaker is how others read the name of an agent.
+// speaker returns the name of an agent as other agents see it.
 func speaker(a claybot.Agent) string {
 	if a.Descriptor.Name != "" {
 		return a.Descriptor.Name
@@ -202,7 +201,7 @@ func (s *Subagents) ListAgents(ctx context.Context, env tools.Env) ([]tools.Agen
 	return list, nil
 }
 
-// Info is what other agents are shown of an agent.
+// Info returns what other agents may see of an agent.
 func (s *Subagents) Info(ctx context.Context, e storage.IndexEntry) (tools.AgentInfo, error) {
 	d := e.Descriptor
 	info := tools.AgentInfo{ID: e.ID, Type: string(d.Type), Name: d.Name, Parent: d.Parent, State: "idle"}
@@ -261,7 +260,7 @@ func (s *Subagents) StopAgent(ctx context.Context, env tools.Env, id string) (in
 	return n, nil
 }
 
-// descends reports whether an agent was made by ancestor or below it.
+// descends reports whether an agent is a descendant of ancestor.
 func (s *Subagents) descends(ctx context.Context, d claybot.Descriptor, ancestor claybot.AgentID) (bool, error) {
 	for d.Parent != "" {
 		if d.Parent == ancestor {

@@ -11,8 +11,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Awaits reports whether somebody still waits for the end of the run: his own
-// has not ended, and he was not deleted.
+// Awaits reports whether an agent still waits for the end of the run: its own run has not
+// ended, and it has not been deleted.
 func (s *Subagents) Awaits(ctx context.Context, a claybot.Awaited) (bool, error) {
 	run, err := s.Runs.Run(ctx, a.Run)
 	if err != nil {
@@ -21,8 +21,8 @@ func (s *Subagents) Awaits(ctx context.Context, a claybot.Awaited) (bool, error)
 	return !run.State.Ended(), nil
 }
 
-// Hearer is who hears of the end of an agent's run: the agent id; where that is
-// gone, the most recent foreground agent of the owner, or nobody.
+// Hearer returns the agent that is notified of the end of an agent's run: the one with id,
+// or, where that is deleted, the most recent foreground agent of the owner, if any.
 func (s *Subagents) Hearer(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err == nil {
@@ -36,17 +36,17 @@ func (s *Subagents) Hearer(ctx context.Context, d claybot.Descriptor, self, id c
 	}
 	e, err = s.People.Recent(ctx, d, self)
 	if errors.Is(err, storage.ErrNotFound) {
-		s.Log.Warn("nobody is left to be told how the run of a background agent ended", "agent", self, "parent", id)
+		s.Log.Warn("no recipient for the end of a subagent's run", "agent", self, "parent", id)
 		return claybot.Agent{}, nil
 	}
 	return claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, err
 }
 
-// StopAwaited stops the subagents whose ends the ended run had waited for.
+// StopAwaited stops the subagents that the ended run waited for.
 func (s *Subagents) StopAwaited(ctx context.Context, id claybot.AgentID, run claybot.RunID) {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
-		s.Log.Error("cannot look for the helpers of an ended run", "agent", id, "run", run, "err", err)
+		s.Log.Error("failed to list the subagents of an ended run", "agent", id, "run", run, "err", err)
 		return
 	}
 	for _, c := range children {
@@ -55,18 +55,18 @@ func (s *Subagents) StopAwaited(ctx context.Context, id claybot.AgentID, run cla
 		}
 		r, err := s.Inbox.Receipt(ctx, taskID(c.Descriptor.UID))
 		if err != nil || r.Message.Awaited == nil || r.Message.Awaited.Run != run {
-			continue // it was started for itself
+			continue // it was started to run on its own
 		}
 		s.Halt(ctx, c, "parent")
 	}
 }
 
-// StopOrphans stops subagents that are waited for by a run that has ended: the
-// process died after that end and before it could stop them.
+// StopOrphans stops subagents whose waiting run has ended: the process crashed after that
+// end and before it could stop them.
 func (s *Subagents) StopOrphans(ctx context.Context) {
 	for e, err := range s.Index.IndexedAgents(ctx) {
 		if err != nil {
-			s.Log.Error("cannot look for helpers that nobody waits for", "err", err)
+			s.Log.Error("failed to list orphaned subagents", "err", err)
 			return
 		}
 		if e.Descriptor.Type != claybot.AgentSubagent || !e.Busy {
@@ -82,19 +82,19 @@ func (s *Subagents) StopOrphans(ctx context.Context) {
 	}
 }
 
-// Halt ends what an agent does and drops what waits for it. It returns whether
-// there was something to end; what fails is logged, as nobody can do more.
+// Halt stops the run of an agent and drops its waiting messages. It reports whether there
+// was anything to stop, and logs failures.
 func (s *Subagents) Halt(ctx context.Context, e storage.IndexEntry, by string) bool {
 	dropped, err := s.Inbox.Drop(ctx, e.ID, "stopped")
 	if err != nil {
-		s.Log.Error("cannot drop what waits for a stopped agent", "agent", e.ID, "err", err)
+		s.Log.Error("failed to drop the messages of a stopped agent", "agent", e.ID, "err", err)
 	}
 	s.Intake.Dropped(e.ID, dropped...)
 	done, err := s.Poster.Post(ctx, storage.Posting{To: e.ID, By: by, Message: claybot.AgentMessage{
 		ID: claybot.MessageID("stop/" + runs.NewID()), Type: claybot.MessageCancel, At: claybot.Now(),
 	}})
 	if err != nil {
-		s.Log.Error("cannot stop an agent", "agent", e.ID, "err", err)
+		s.Log.Error("failed to stop agent", "agent", e.ID, "err", err)
 	}
 	if by == people.Operator && len(dropped) > 0 && done.Canceled == "" {
 		s.TellLost(ctx, e, string(dropped[0]), claybot.RunError{Code: "canceled", Text: "stopped by the operator before it began"})
@@ -107,7 +107,7 @@ func (s *Subagents) Halt(ctx context.Context, e storage.IndexEntry, by string) b
 func (s *Subagents) HaltBelow(ctx context.Context, id claybot.AgentID, by string) int {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
-		s.Log.Error("cannot list the helpers of an agent", "agent", id, "err", err)
+		s.Log.Error("failed to list the subagents of an agent", "agent", id, "err", err)
 		return 0
 	}
 	n := 0
@@ -124,7 +124,7 @@ func (s *Subagents) HaltBelow(ctx context.Context, id claybot.AgentID, by string
 func (s *Subagents) BusyBelow(ctx context.Context, id claybot.AgentID) bool {
 	children, err := s.Index.Children(ctx, id)
 	if err != nil {
-		return false // it only chooses the words of an answer
+		return false // it only chooses the wording of a reply
 	}
 	return slices.ContainsFunc(children, func(c storage.IndexEntry) bool { return c.Busy || s.BusyBelow(ctx, c.ID) })
 }

@@ -7,7 +7,7 @@
 // number and exchanges hold across concurrent calls; and that work which ends outside a
 // run is reported once.
 //
-// The package must not import what runs agents or takes in messages; see Intake.
+// The package must not import what runs agents or accepts messages; see Intake.
 package subagents
 
 import (
@@ -30,7 +30,7 @@ import (
 
 var _ tools.Agents = (*Subagents)(nil)
 
-// The bounds of waiting for others.
+// The limits of waiting for other agents.
 const (
 	defaultPatience = 10 * time.Minute
 	maxPatience     = 24 * time.Hour
@@ -89,8 +89,8 @@ func fitAnswers(answers []claybot.Answer) (string, error) {
 	}
 }
 
-// answers reads what has come for a paused run. It is nil while something is
-// missing that may still come; later, what is missing is an error of its own.
+// answers returns the results for a paused run, or nil while one may still arrive; later,
+// each missing one becomes an error result.
 func (s *Subagents) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Answer, error) {
 	answers := make([]claybot.Answer, len(wait.Answers))
 	late := claybot.Now() >= wait.Until
@@ -112,8 +112,8 @@ func (s *Subagents) answers(ctx context.Context, wait claybot.Awaiting) ([]clayb
 	return answers, nil
 }
 
-// startAll makes one subagent for each task, all or none, and posts what they
-// are to do. A call that is made again finds what it made the first time.
+// startAll creates one subagent for each task, all or none, and posts the tasks. A repeated
+// call returns what it created the first time.
 func (s *Subagents) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
 	for i, t := range tasks {
 		if err := s.checkTask(env, t); err != nil {
@@ -146,7 +146,7 @@ func (s *Subagents) startAll(ctx context.Context, env tools.Env, tasks []tools.S
 	return all, nil
 }
 
-// A started is a subagent that a call made, and when it must have ended.
+// A started is a subagent that a call created, and its deadline.
 type started struct {
 	id       claybot.AgentID
 	deadline claybot.Time
@@ -165,7 +165,7 @@ func (s *Subagents) startedBefore(ctx context.Context, env tools.Env, i int) (_ 
 	return started{r.Agent, r.Message.Deadline}, true, nil
 }
 
-// checkTask refuses what a subagent cannot be given.
+// checkTask validates the task of a subagent.
 func (s *Subagents) checkTask(env tools.Env, t tools.Subagent) error {
 	if strings.TrimSpace(t.Task) == "" {
 		return errors.New("task must not be empty")
@@ -205,7 +205,7 @@ func (s *Subagents) own(env tools.Env) claybot.Background {
 	return claybot.Background{}
 }
 
-// room refuses n more subagents where the limits do not allow them. It needs
+// room returns an error when the limits do not allow n more subagents. The caller holds
 // starting.
 func (s *Subagents) room(ctx context.Context, env tools.Env, n int) error {
 	limits, caller := s.Limits(), env.Agent
@@ -273,8 +273,7 @@ func patience(d time.Duration) time.Duration {
 	return d
 }
 
-// start makes one subagent and posts its task; both are done once, however
-// often the call is made.
+// start creates one subagent and posts its task. It is idempotent.
 func (s *Subagents) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
 	d := s.child(env, i, t.Name)
 	known, ok, err := s.startedBefore(ctx, env, i)
@@ -317,8 +316,8 @@ func (s *Subagents) start(ctx context.Context, env tools.Env, i int, t tools.Sub
 	return started{agent.ID, m.Deadline}, nil
 }
 
-// archived reports whether a subagent has been quiet for so long that it is not
-// written to any more.
+// archived reports whether a subagent has been idle for so long that it no longer accepts
+// messages.
 func (s *Subagents) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
 	if e.Descriptor.Type != claybot.AgentSubagent || e.Busy {
 		return false, nil

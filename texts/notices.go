@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	textUndelivered = "A reply of mine could not be delivered here. /why tells what became of your last message."
-	textMaybeLost   = "One of my last replies may be missing: the connection broke while I sent it."
-	NotShown        = "A question of mine could not be shown here whole. It can be answered on the page, or with: claybot questions"
+	textUndelivered = "I couldn't deliver a reply here. /why shows what happened to your last message."
+	textMaybeLost   = "One of my last replies may be missing: the connection broke while I was sending it."
+	NotShown        = "I couldn't show a question here in full. Answer it on the page, or with: claybot questions"
 )
 
 // NotDelivered is the notice about a message that was given up.
@@ -18,7 +18,7 @@ func NotDelivered(o claybot.Outgoing) string {
 	if o.File == nil {
 		return textUndelivered
 	}
-	return fmt.Sprintf("The file “%s” could not be delivered here. /why tells what became of your last message.", connectors.OneLine(o.File.Name, 80))
+	return fmt.Sprintf("I couldn't deliver the file “%s” here. /why shows what happened to your last message.", connectors.OneLine(o.File.Name, 80))
 }
 
 // MaybeMissing is the notice about a message that may not have arrived.
@@ -26,5 +26,5 @@ func MaybeMissing(o claybot.Outgoing) string {
 	if o.File == nil {
 		return textMaybeLost
 	}
-	return fmt.Sprintf("The file “%s” may be missing: the connection broke while I sent it.", connectors.OneLine(o.File.Name, 80))
+	return fmt.Sprintf("The file “%s” may be missing: the connection broke while I was sending it.", connectors.OneLine(o.File.Name, 80))
 }

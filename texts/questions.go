@@ -41,33 +41,33 @@ func Question(q claybot.Question, i int, all []claybot.Question, place string, z
 	if far := q.Progress(); far != "" {
 		b.WriteString(far + ". ")
 	}
-	fmt.Fprintf(&b, "%s I wait until %s.*", HowToAnswer(q, place), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
+	fmt.Fprintf(&b, "%s Expires %s.*", HowToAnswer(q, place), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
 	return b.String()
 }
 
 // hasButtons reports whether people can press buttons in the chats of a connector.
 func hasButtons(connector string) bool { return connector != "terminal" }
 
-// howToAnswer says what an answer to q looks like in the chats of a connector.
+// HowToAnswer says what an answer to q looks like in the chats of a connector.
 func HowToAnswer(q claybot.Question, connector string) string {
 	if q.Explicit {
-		how := "Write `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`. Anything else you write waits."
+		how := "Send `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`. Other messages have to wait."
 		if hasButtons(connector) {
-			how = "Press a button, or w" + how[1:]
+			how = "Press a button, or s" + how[1:]
 		}
 		return how
 	}
 	how := map[claybot.QuestionType]string{
-		claybot.QuestionText:        "Answer with a text",
-		claybot.QuestionTextarea:    "Answer with a text",
+		claybot.QuestionText:        "Answer with text",
+		claybot.QuestionTextarea:    "Answer with text",
 		claybot.QuestionEmail:       "Answer with an email address",
 		claybot.QuestionEmailList:   "Answer with one or more email addresses",
 		claybot.QuestionDatetime:    "Answer with a date and a time such as 2026-03-31 15:04",
-		claybot.QuestionDate:        "Answer with a day such as 2026-03-31",
+		claybot.QuestionDate:        "Answer with a date such as 2026-03-31",
 		claybot.QuestionTime:        "Answer with a time such as 15:04",
 		claybot.QuestionNumber:      "Answer with a number",
 		claybot.QuestionSelect:      "Answer with one of these",
-		claybot.QuestionMultiselect: "Answer with one or more of these, with commas between them",
+		claybot.QuestionMultiselect: "Answer with one or more of these, separated by commas",
 		claybot.QuestionBoolean:     "Answer yes or no",
 		claybot.QuestionConfirm:     "Answer approve or deny",
 	}[q.Type]
@@ -79,40 +79,40 @@ func HowToAnswer(q claybot.Question, connector string) string {
 	}
 	how += "."
 	if q.Default != "" {
-		how += " Without an answer I take: " + connectors.OneLine(q.Default, 200) + "."
+		how += " Default: " + connectors.OneLine(q.Default, 200) + "."
 	}
 	return how
 }
 
-// Next asks for what is open after an answer to a part of the questions.
+// Next asks the first of the questions that are still open.
 func Next(left []claybot.Question, connector string) string {
 	return "Thank you. Next: **" + connectors.OneLine(left[0].Text, 500) + "** " + HowToAnswer(left[0], connector)
 }
 
-// Unfit tells what is wrong with an answer, by question.
+// Unfit says what is wrong with an answer, by question.
 func Unfit(faults []string) string {
-	return strings.Join(faults, "\n") + "\n\nPlease try again. If your next message does not fit either, I drop the question and take that up instead."
+	return strings.Join(faults, "\n") + "\n\nPlease try again. If your next message isn't a valid answer either, I'll drop the question and work on that message instead."
 }
 
-// Unanswered ends a run whose question nobody answered.
+// Unanswered ends a run whose question got no answer in time.
 func Unanswered(q claybot.Question) string {
-	return "I stopped waiting, because nobody answered: " + connectors.OneLine(q.Text, 300)
+	return "I stopped waiting because I got no answer: " + connectors.OneLine(q.Text, 300)
 }
 
-// Answered replaces a question that was answered elsewhere than by a text.
+// Answered replaces a question that has an answer.
 func Answered(q claybot.Question, a claybot.Answered) string {
 	how := "answered"
 	switch a.Via {
 	case claybot.ViaText:
 		how = "answered in the chat"
 	case claybot.ViaDefault:
-		how = "nobody answered in time"
+		how = "no answer in time"
 	case claybot.ViaWeb:
 		how = "answered on the page"
 	case claybot.ViaHTTP:
 		how = "answered over HTTP"
 	case claybot.ViaLimit:
-		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question needs no answer any more)*", Headline(q))
+		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question no longer needs an answer)*", Headline(q))
 	}
 	if len(q.Approvers) > 0 && a.By != "" {
 		how += ", by " + a.By
@@ -120,7 +120,7 @@ func Answered(q claybot.Question, a claybot.Answered) string {
 	return fmt.Sprintf("**%s**\n\n%s *(%s)*", Headline(q), connectors.OneLine(saidText(q, a), 500), how)
 }
 
-// headline is a question in one line.
+// Headline is a question in one line.
 func Headline(q claybot.Question) string {
 	if q.Type == claybot.QuestionConfirm && q.Tool != "" {
 		return "Approval of " + q.Tool
@@ -128,7 +128,7 @@ func Headline(q claybot.Question) string {
 	return connectors.OneLine(q.Text, 500)
 }
 
-// saidText is an answer as a person reads it.
+// saidText formats an answer for people.
 func saidText(q claybot.Question, a claybot.Answered) string {
 	if q.Type != claybot.QuestionConfirm {
 		return ValueText(a.Value)
@@ -139,7 +139,7 @@ func saidText(q claybot.Question, a claybot.Answered) string {
 	case string(a.Value) != "true":
 		return "denied"
 	case a.Args != "":
-		return "approved with other arguments: " + a.Args
+		return "approved with changed arguments: " + a.Args
 	case a.Scope == claybot.ApproveSession:
 		return "approved for this conversation"
 	case a.Scope == claybot.ApproveAlways:
@@ -148,18 +148,18 @@ func saidText(q claybot.Question, a claybot.Answered) string {
 	return "approved"
 }
 
-// Withdrawn replaces a question that needs no answer any more.
+// Withdrawn replaces a question that no longer needs an answer.
 func Withdrawn(q claybot.Question) string {
-	why := "no answer is needed any more"
+	why := "no longer needs an answer"
 	if q.Expires <= claybot.Now() {
-		why = "nobody answered in time"
+		why = "no answer in time"
 	}
 	return fmt.Sprintf("**%s**\n\n*(%s)*", Headline(q), why)
 }
 
-// OthersDecide tells a person that his run waits for somebody else.
+// OthersDecide says that the approvers of q decide; asked: they got the question in a chat.
 func OthersDecide(q claybot.Question, asked bool) string {
-	how := "They are asked this:"
+	how := "I have asked them:"
 	if !asked {
 		how = "None of them has written to me yet, so an operator must answer, on the page or with `claybot approve`:"
 	}
@@ -167,28 +167,28 @@ func OthersDecide(q claybot.Question, asked bool) string {
 	if p := q.Progress(); p != "" {
 		far = " (" + p + ")"
 	}
-	return "I wait for the approval of " + strings.Join(q.Approvers, ", ") + far + ". " + how + "\n\n" + q.Text
+	return "I'm waiting for approval by " + strings.Join(q.Approvers, ", ") + far + ". " + how + "\n\n" + q.Text
 }
 
-// Elsewhere asks somebody who is not the agent's own person. What he writes
-// goes to his own agent, so he answers by button or command.
+// Elsewhere asks an approver who is not the agent's own person. Their messages go to
+// their own agent, so they answer by button or command.
 func Elsewhere(q claybot.Question, zone *time.Location) string {
 	text := Question(q, 0, []claybot.Question{q}, "", zone)
 	how := "Answer with `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`."
 	return strings.Replace(text, HowToAnswer(q, ""), how, 1)
 }
 
-// Already tells what a question was answered with.
+// Already repeats the answer that a question has.
 func Already(a claybot.Answered) string {
-	return "This was answered already: " + connectors.OneLine(ValueText(a.Value), 100)
+	return "This question has already been answered: " + connectors.OneLine(ValueText(a.Value), 100)
 }
 
-// Followed answers who approves what has an answer; q is what is asked since.
+// Followed answers an approval of a question that has an answer; q replaced it.
 func Followed(q claybot.Question) string {
-	return "That has an answer already. " + NextApproval(q) + " Say `/approve " + shortID(q) + "`."
+	return "That has already been answered. " + NextApproval(q) + " Send `/approve " + shortID(q) + "`."
 }
 
-// NextApproval says under which id an action waits for somebody else.
+// NextApproval says under which id an action waits for another approval.
 func NextApproval(q claybot.Question) string {
 	return "It now waits for another approval as question " + shortID(q) + "."
 }
@@ -196,7 +196,7 @@ func NextApproval(q claybot.Question) string {
 // Which asks which of several approvals is meant.
 func Which(qs []claybot.Question) string {
 	var b strings.Builder
-	b.WriteString("Several things wait for your approval. Say which, for example `/approve " + shortID(qs[0]) + "`:\n\n")
+	b.WriteString("Several actions need your approval. Choose one, for example `/approve " + shortID(qs[0]) + "`:\n\n")
 	for _, q := range qs {
 		fmt.Fprintf(&b, "- `%s` %s\n", shortID(q), Headline(q))
 	}
@@ -206,7 +206,7 @@ func Which(qs []claybot.Question) string {
 // shortID is enough of an id to type.
 func shortID(q claybot.Question) string { return q.ID[:min(len(q.ID), 6)] }
 
-// questionKey is what a question is called by those who answer several.
+// QuestionKey names a question where several are answered at once.
 func QuestionKey(q claybot.Question) string {
 	if q.Key != "" {
 		return q.Key
@@ -214,7 +214,7 @@ func QuestionKey(q claybot.Question) string {
 	return q.ID
 }
 
-// valueText is a stored value as a person reads it.
+// ValueText formats a stored value for people.
 func ValueText(v json.RawMessage) string {
 	var x any
 	dec := json.NewDecoder(bytes.NewReader(v))
@@ -273,16 +273,16 @@ func WaitsFor(run claybot.Run, zone *time.Location) string {
 	return text
 }
 
-// Pending tells a person who writes behind an open question what their message
-// waits for. own: they can answer it themselves.
+// Pending says why a message has to wait behind the open question q. own: its sender can
+// answer q.
 func Pending(q claybot.Question, connector string, own bool) string {
-	const rest = " /stop ends what I was doing, and I take up your message at once."
+	const rest = " /stop ends the current task, and I'll start on your message at once."
 	if own {
-		return "Your message waits, because I need an answer first: **" + Headline(q) + "**\n\n" + HowToAnswer(q, connector) + rest
+		return "Your message has to wait because I need an answer first: **" + Headline(q) + "**\n\n" + HowToAnswer(q, connector) + rest
 	}
 	what := WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
 	if _, budget := runs.BudgetAskOf(q); budget {
-		return "Your message waits for " + what + ". I take it up as soon as that is decided." + rest
+		return "Your message has to wait for " + what + ". I'll start on it as soon as that is decided." + rest
 	}
-	return "Your message waits, because what you asked for before waits for " + what + "." + rest
+	return "Your message has to wait because your earlier request is waiting for " + what + "." + rest
 }

@@ -19,61 +19,61 @@ import (
 
 // Pairing answers an unknown user with a pairing code.
 func Pairing(code string) string {
-	return "Hello! I do not know you yet. Your pairing code is **" + code + "**. " +
+	return "Hello! I don't know you yet. Your pairing code is **" + code + "**. " +
 		"Ask the operator of this bot to run `claybot pair approve " + code + "`. The code is valid for one hour."
 }
 
 // Approved tells a user that their pairing request was approved.
 func Approved() string {
-	return "You are in. Write to me whenever you like; /help shows what I can do."
+	return "Your access is approved. Send me a message at any time; /help shows what I can do."
 }
 
 // Help lists the commands.
 func Help() string {
 	var b strings.Builder
-	b.WriteString("Write to me and I answer. I also know these commands:\n\n")
+	b.WriteString("Send me a message and I'll answer. I also understand these commands:\n\n")
 	for _, c := range connectors.Commands {
 		fmt.Fprintf(&b, "- `/%s`: %s\n", c.Name, c.Help)
 	}
-	b.WriteString("\nIn Slack, `!` works in place of `/`.")
+	b.WriteString("\nIn Slack, you can use `!` instead of `/`.")
 	return b.String()
 }
 
 // Greeting answers /start.
 func Greeting() string {
-	return "Hello! Write to me and I answer. /help shows what I can do."
+	return "Hello! Send me a message and I'll answer. /help shows what I can do."
 }
 
 const (
-	Reset       = "Done. I have forgotten our conversation; we start afresh."
+	Reset       = "Done. I have forgotten our conversation; your next message starts a new one."
 	Stopped     = "Stopped."
 	NothingRuns = "Nothing is running."
-	OnlyHelpers = "I am not working on anything; my helpers are. /stop all stops them, /tasks shows them."
+	OnlyHelpers = "I'm not working on anything, but my subagents are. /stop all stops them, /tasks lists them."
 	Empty       = "Your message has no text that I can read."
-	Late        = "That came too late: the question has an answer already."
+	Late        = "Too late: this question has already been answered."
 	MarkStopped = "*(stopped)*"
 
-	// What takes the place of a sign of life that nothing follows.
+	// What replaces a progress notice that nothing follows.
 	NothingToAdd  = "Done. I have nothing to add."
 	NeedsInput    = "I need your input to continue."
-	Parked        = "Your message is safe but has to wait: I can't use my files about our conversation right now. I'll answer as soon as that works again. An operator finds the reason with `claybot status`."
-	ParkingFull   = "the parking table is full: too many messages wait for agents that cannot be used; repair what the log names, or drop messages with `claybot parked drop`"
-	AnswerAgain   = "I couldn't save your answer. Please give it again in a minute."
-	ParkedDamaged = "A message of yours was damaged in my storage before I could read it. Please send it again."
+	Parked        = "Your message is stored, but it has to wait: I can't access the files of our conversation right now. I'll answer as soon as I can. Operators can see why with `claybot status`."
+	ParkingFull   = "the parking table is full: too many messages are waiting for agents that cannot be used; fix the cause that the log names, or drop messages with `claybot parked drop`"
+	AnswerAgain   = "I couldn't save your answer. Please send it again in a minute."
+	ParkedDamaged = "One of your messages was damaged in storage before I could read it. Please send it again."
 
-	NotCompacted  = "There is nothing worth shortening yet."
-	CompactFailed = "I could not shorten our conversation now; nothing has changed."
+	NotCompacted  = "There is nothing to compact yet."
+	CompactFailed = "I couldn't compact our conversation; nothing has changed."
 	Idle          = "I am waiting for you."
-	NoContext     = "How full my memory is cannot be told here."
+	NoContext     = "Context usage isn't available here."
 )
 
-// Unusable says since when the files of an agent cannot be used.
+// Unusable says since when the files of an agent have been unavailable.
 func Unusable(since claybot.Time, zone *time.Location) string {
-	return "I can't use my files about our conversation since " + Clock(since, zone) + ". What you write is kept, and I'll take it up as soon as that works again; " +
-		"/stop drops it. An operator finds the reason with `claybot status`."
+	return "I haven't been able to access the files of our conversation since " + Clock(since, zone) + ". I keep your messages and answer them as soon as I can; " +
+		"/stop drops them. Operators can see why with `claybot status`."
 }
 
-// TaskWaits says that a background agent cannot go on with m.
+// TaskWaits says that the subagent, task or heartbeat of d cannot continue with m.
 func TaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
 	what := "A background task"
 	switch name := connectors.OneLine(d.Name, 80); {
@@ -86,11 +86,11 @@ func TaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
 	case name != "":
 		what = "The subagent “" + name + "”"
 	}
-	return what + " has to wait: I can't use its files right now. It continues as soon as that works again. An operator finds the reason with `claybot status`."
+	return what + " has to wait: I can't access its files right now. It continues as soon as I can. Operators can see why with `claybot status`."
 }
 
-// TextStillWorking returns the sign of life of a run that shows nothing else. It says
-// what the run waits for: the named tool, or the model.
+// StillWorking is the progress notice of a run that shows nothing else. It names what the
+// run waits for: the tool, or the model.
 func StillWorking(tool string) string {
 	if tool == "" {
 		return "Still working: waiting for the model."
@@ -102,19 +102,19 @@ func StillWorking(tool string) string {
 func Gap(m connectors.Missed, zone *time.Location) string {
 	const layout = "2 Jan 15:04"
 	if m.Assumed {
-		return fmt.Sprintf("My clock was wrong, so I cannot tell for how long I was offline before %s. Messages sent until then may not have reached me; please send again what I have not answered.",
+		return fmt.Sprintf("My clock was wrong, so I don't know how long I was offline before %s. Messages sent before then may not have reached me; please resend any that I haven't answered.",
 			m.To.In(zone).Format(layout+" MST"))
 	}
-	return fmt.Sprintf("I was offline from %s to %s. Messages sent in that time may not have reached me; please send again what I have not answered.",
+	return fmt.Sprintf("I was offline from %s to %s. Messages sent during that time may not have reached me; please resend any that I haven't answered.",
 		m.From.In(zone).Format(layout), m.To.In(zone).Format(layout+" MST"))
 }
 
 // Compacted answers /compact with the number of records in the summary and after it.
 func Compacted(folded, kept int) string {
-	return fmt.Sprintf("Done. I have folded %d records of our conversation into a summary and kept the newest %d as they are.", folded, kept)
+	return fmt.Sprintf("Done. I have compacted %d records of our conversation into a summary and kept the newest %d as they are.", folded, kept)
 }
 
-// Context tells how full the context is, by part.
+// Context shows context usage by part.
 func Context(c runs.ContextSize) string {
 	used := c.System + c.Tools + c.Summary + c.Conversation + c.Results
 	room := max(c.Window-c.Reserve, 1)
@@ -126,37 +126,37 @@ func Context(c runs.ContextSize) string {
 	}{
 		{"instructions", c.System},
 		{"tools", c.Tools},
-		{"summary of what was before", c.Summary},
+		{"summary of earlier messages", c.Summary},
 		{"conversation", c.Conversation},
-		{"results of tools", c.Results},
-		{"kept free for the answer", c.Reserve},
+		{"tool results", c.Results},
+		{"reserved for the answer", c.Reserve},
 	} {
 		fmt.Fprintf(&b, "- %s: %d\n", x.name, x.n)
 	}
 	if c.Last > 0 {
-		fmt.Fprintf(&b, "- the last request, as the model counted it: %d\n", c.Last)
+		fmt.Fprintf(&b, "- last request, as counted by the model: %d\n", c.Last)
 	}
-	b.WriteString("\n/compact shortens it now, /new starts afresh.")
+	b.WriteString("\n/compact compacts it now, /new starts a new conversation.")
 	return b.String()
 }
 
-// Exchange tells a person that agents were kept from talking on.
+// Exchange says that a loop between agents was stopped after some messages.
 func Exchange(times int, last string) string {
-	return fmt.Sprintf("I stopped my agents from keeping each other at work: it went on %d times without a word of yours. The last one was %s.", times, last)
+	return fmt.Sprintf("I stopped a loop between my agents: they handed work to each other %d times without any message from you. The last one was %s.", times, last)
 }
 
 // TooLong refuses a message of n characters where most are allowed.
 func TooLong(n, most int) string {
-	return fmt.Sprintf("Your message has %d characters; I can read up to %d at once. Please send it in pieces.", n, most)
+	return fmt.Sprintf("Your message has %d characters; I can read up to %d at once. Please send it in parts.", n, most)
 }
 
 // InboxFull says that an inbox takes no more messages.
 func InboxFull() string {
-	return "Too many of your messages are waiting; I did not take the last one. Please wait, or /stop what I am doing."
+	return "Too many of your messages are waiting, so I didn't accept the last one. Please wait, or stop my current task with /stop."
 }
 
-// Failed is what a person hears of a failed run: a sentence and the run id,
-// never the error itself.
+// Failed notifies a person of a failed run with a sentence and the run id, never the
+// error itself.
 func Failed(run claybot.RunID, code string) string {
 	return SentenceFailed(code) + " (run " + string(run) + ")"
 }
@@ -165,7 +165,7 @@ func Failed(run claybot.RunID, code string) string {
 func SentenceFailed(code string) string {
 	switch code {
 	case "model_error":
-		return "The model did not answer. Please try again in a while."
+		return "The model didn't answer. Please try again later."
 	case "model_refused":
 		return "The model refused this request; the operator can see why."
 	case "model_off":
@@ -173,22 +173,22 @@ func SentenceFailed(code string) string {
 	case "agent_off":
 		return "This agent is not configured correctly; the operator can see why with `claybot status`."
 	case "context_too_long":
-		return "Our conversation has become too long for the model. /new starts afresh."
+		return "Our conversation has become too long for the model. /new starts a new one."
 	case "too_many_steps":
-		return "I stopped, because I needed more steps than I am allowed."
+		return "I stopped because I reached my step limit."
 	case "repeating":
-		return "I stopped, because I was going round in circles."
+		return "I stopped because I kept repeating the same steps."
 	case "tool_budget":
-		return "I stopped, because my tools took more than they are allowed."
+		return "I stopped because my tools used up their budget."
 	case "deadline":
-		return "I stopped, because this took longer than I am allowed."
+		return "I stopped because this took longer than allowed."
 	case "interrupted":
 		return "I was interrupted several times while working on this and gave up."
 	}
 	return "Something went wrong while I worked on this."
 }
 
-// TaskFailed is Failed for a task that nobody waits for.
+// TaskFailed is Failed for an unattended task.
 func TaskFailed(name, failed string) string {
 	if name == "" {
 		return failed
@@ -201,28 +201,27 @@ func Recovered(name string) string {
 	return "The scheduled task “" + connectors.OneLine(name, 80) + "” works again."
 }
 
-// HelperFailed is the failure notice of a background agent, for the agent
-// that made it.
-func HelperFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID, why claybot.RunError) string {
-	name := "A background agent"
+// SubagentFailed is the failure notice of a subagent, for the agent that started it.
+func SubagentFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID, why claybot.RunError) string {
+	name := "A subagent"
 	if d.Name != "" {
-		name = fmt.Sprintf("The agent %q", connectors.OneLine(d.Name, 80))
+		name = fmt.Sprintf("The subagent %q", connectors.OneLine(d.Name, 80))
 	}
 	return fmt.Sprintf("%s (id %s) failed in run %s: %s: %s", name, id, run, why.Code, connectors.OneLine(why.Text, 300))
 }
 
-// What somebody reads who taps at a question.
+// What replies to a button of a question.
 const (
 	Taken    = "Thank you, I have it."
 	NotYours = "This question is not for you."
 	Closed   = "This question is closed."
-	Expired  = "Too late: nobody answered in time."
+	Expired  = "Too late: this question has expired."
 )
 
 // What /undo answers.
 const (
-	NothingToUndo = "I did nothing lately that could be taken back."
-	NoSuchRun     = "I know no such run of mine."
+	NothingToUndo = "There is nothing recent to undo."
+	NoSuchRun     = "I have no run with that id."
 )
 
 // Undoing announces what the undo of a run will do.
@@ -231,26 +230,38 @@ func Undoing(run claybot.Run) string {
 	for _, u := range slices.Backward(run.Undo) {
 		what = append(what, connectors.OneLine(cmp.Or(u.What, u.Tool), 100))
 	}
-	return fmt.Sprintf("I take back what run %s did: %s.", run.ID, strings.Join(what, "; "))
+	return fmt.Sprintf("Undoing run %s: %s.", run.ID, strings.Join(what, "; "))
 }
 
 // What /plan, /approve and /deny answer.
 const (
 	PlanWhat      = "Tell me what to plan in the same message: /plan book a room for Friday"
-	NothingToSay  = "Nothing waits for your approval."
-	NoSuchRequest = "Nothing with that id waits for your approval."
-	OnceOnly      = "This can be approved for this one time only: say /approve without more."
-	NoScope       = "I did not understand what follows the id. Nothing is there for once, session for this conversation, or always."
+	NothingToSay  = "Nothing needs your approval."
+	NoSuchRequest = "No pending approval has that id."
+	OnceOnly      = "This can only be approved once: send /approve with the id alone."
+	NoScope       = "I don't understand what follows the id. Leave it out to approve once, or write session for this conversation, or always."
 	Allowed       = "Approved."
 	AllowedEdited = "Approved with your arguments."
-	EditOnce      = "An action with other arguments can be approved for this one time only."
-	NoEdit        = "The arguments of this cannot be changed; approve or deny it as it is."
-	EditDenied    = "Other arguments go with an approval only."
+	EditOnce      = "An action with changed arguments can only be approved once."
+	NoEdit        = "The arguments of this action can't be changed; approve or deny it as it is."
+	EditDenied    = "You can only change the arguments when you approve."
 	Denied        = "Denied."
-	YouApproved   = "You have approved this already; it waits for somebody else."
+	YouApproved   = "You have already approved this; it still needs another approval."
 )
 
-// clock is a moment as people read it: with its date, unless it is today.
+// InvalidEdit refuses changed arguments that the tool does not accept.
+func InvalidEdit(err error) string {
+	return "These arguments aren't valid: " + err.Error() + ". I approved nothing; please correct them."
+}
+
+// What is wrong with a set of answers.
+const (
+	NoAnswers      = "Please answer at least one question."
+	NoSuchQuestion = "There is no such question."
+	AnsweredTwice  = "This question is answered twice."
+)
+
+// Clock is a moment as people read it: with its date, unless it is today.
 func Clock(t claybot.Time, zone *time.Location) string {
 	if zone == nil {
 		zone = time.UTC

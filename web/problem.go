@@ -40,7 +40,7 @@ func Explain(err error) *Problem {
 		err error
 		is  Problem
 	}{
-		{questions.ErrApproved, Problem{Status: http.StatusConflict, Code: "approved", Message: "You have approved this already; it waits for somebody else.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}},
+		{questions.ErrApproved, Problem{Status: http.StatusConflict, Code: "approved", Message: "You have already approved this; it still needs another approval.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}},
 		{agentsystem.ErrUsed, Problem{Status: http.StatusConflict, Code: "key_used", Message: "That idempotency key was used for another message.", Fix: "Use a new key for each message."}},
 		{people.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes; try again in some minutes."}},
 		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}},

@@ -71,7 +71,7 @@ type Parts struct {
 	AtWork    *runs.AtWork
 	// Connector returns the connector of a name; nil where none is configured.
 	Connector func(name string) connectors.Connector
-	// Complete makes a message ready for the inbox of an agent.
+	// Complete prepares a message for the inbox of an agent.
 	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
 	// DropDoomed drops what must not run because a message of the same call failed.
 	DropDoomed func(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID
@@ -107,7 +107,7 @@ type Worker struct {
 	draining chan struct{} // closed when the passes get their grace
 }
 
-// New makes a Worker. Engines are added with Handle.
+// New returns a Worker. Engines are added with Handle.
 func New(cfg Config) *Worker {
 	s := &Worker{Config: cfg, engines: make(map[string]runs.Engine), draining: make(chan struct{})}
 	s.Ramp = newRamp(cfg.Boots, cfg.Log, s.absolve)

@@ -17,10 +17,10 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// maxReport is the most bytes of a final text that another agent is told.
+// maxReport limits the bytes of a final text in a report to another agent.
 const maxReport = 64 << 10
 
-// commitEnd commits the end of the run with all that others must hear of it. An
+// commitEnd commits the end of the run together with its notices to other agents. An
 // agent that vanishes in between is looked past.
 func (p *pass) commitEnd(ctx context.Context, o storage.Outcome) ([]claybot.Outgoing, error) {
 	for range 3 {
@@ -36,14 +36,14 @@ func (p *pass) commitEnd(ctx context.Context, o storage.Outcome) ([]claybot.Outg
 			return out, err
 		}
 	}
-	p.log.Error("nobody can be told how the run ended")
+	p.log.Error("no recipient for the end of the run")
 	o.Posts = nil
 	return p.Runs.Finish(ctx, p.box.Lease, p.run.ID, o)
 }
 
 // posts are the messages to other agents that an end of the run makes: an
 // answer for each run that waits for it, a report where one was asked for, and
-// the one notice of a failed background agent. They commit with the end, and
+// the one notice of a failed subagent. They commit with the end, and
 // their ids are made of the run's, so each exists once.
 func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting, error) {
 	posts := slices.Clone(p.again)
@@ -69,7 +69,7 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	case o.State == claybot.RunSucceeded && report != "":
 		m = p.system(claybot.KindResult, "result", p.said())
 	case p.mustTell(o, report):
-		m = p.system(claybot.KindFailure, "failure", texts.HelperFailed(p.agent.Descriptor, p.agent.ID, p.run.ID, whyEnded(o)))
+		m = p.system(claybot.KindFailure, "failure", texts.SubagentFailed(p.agent.Descriptor, p.agent.ID, p.run.ID, whyEnded(o)))
 	}
 	if m.Text == "" {
 		return posts, nil
@@ -86,8 +86,8 @@ func (p *pass) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting,
 	return append(posts, posting), err
 }
 
-// mustTell reports whether an end is a failure that another agent hears of: any
-// of a background agent that nobody wanted.
+// mustTell reports whether an end is a failure that another agent is notified of: any
+// unintended one of a subagent.
 func (p *pass) mustTell(o storage.Outcome, report claybot.AgentID) bool {
 	if p.agent.Descriptor.Type != claybot.AgentSubagent && report == "" {
 		return false
@@ -116,7 +116,7 @@ func (p *pass) system(kind claybot.SystemKind, prefix, text string) claybot.Agen
 	}
 }
 
-// tainted reports whether the run has read texts of strangers, so that what it
+// tainted reports whether the run has read untrusted content, so that what it
 // says to other agents carries that on.
 func (p *pass) tainted() bool {
 	return p.history != nil && tools.Tainted(p.history.Records())
@@ -131,7 +131,7 @@ func (p *pass) said() string {
 	return texts.Shorten(text, maxReport)
 }
 
-// answerTo is what a run is told that waits for the end of this one.
+// answerTo returns the answer for a run that waits for the end of this one.
 func (p *pass) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting {
 	content := claybot.Answer{
 		OK: o.State == claybot.RunSucceeded, AgentID: p.agent.ID, RunID: p.run.ID, TokenUsage: o.Usage,

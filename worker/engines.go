@@ -120,7 +120,7 @@ func (p *pass) resultJSON() json.RawMessage {
 	}
 	b, err := json.Marshal(runs.OutputOf(p.history.Records(), p.run.ID))
 	if err != nil || len(b) > maxResult {
-		p.log.Warn("what the run put out is in its history alone", "bytes", len(b), "err", err)
+		p.log.Warn("output too large, kept in history only", "bytes", len(b), "err", err)
 		return nil
 	}
 	return b

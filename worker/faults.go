@@ -156,7 +156,7 @@ func (f *Faults) Over(key string) {
 	delete(f.of, key)
 }
 
-// Left notes that an agent is none of this member's any more: it was deleted, or another
+// Left notes that an agent no longer belongs to this member: it was deleted, or another
 // member has it.
 func (f *Faults) Left(id claybot.AgentID) {
 	f.mu.Lock()
@@ -186,13 +186,13 @@ func (s *Worker) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	}
 	wait, notify, first := s.Faults.Met(key, id, err)
 	if first {
-		log.Error("an agent cannot be used; its messages wait", "class", storage.ClassOf(err).String(), "err", err)
+		log.Error("agent unusable, messages parked", "class", storage.ClassOf(err).String(), "err", err)
 	} else {
-		log.Debug("an agent still cannot be used", "err", err, "in", wait)
+		log.Debug("agent still unusable", "err", err, "in", wait)
 	}
 	if notify && lookErr == nil {
 		if err := s.NotifyOf(ctx, key, d, id, slices.Concat(box.Bound, box.Waiting)); err != nil {
-			log.Warn("cannot notify the person of a fault; trying again", "err", err)
+			log.Warn("failed to notify the user of a fault, retrying", "err", err)
 		}
 	}
 	return wait
@@ -222,7 +222,7 @@ func (s *Worker) NotifyOf(ctx context.Context, key string, d claybot.Descriptor,
 		}
 	}
 	if errors.Is(err, storage.ErrNotFound) {
-		s.Log.Warn("no one to notify of an unusable background agent", "agent", id)
+		s.Log.Warn("no recipient for a fault of a subagent", "agent", id)
 		err = nil
 	}
 	if err == nil {
@@ -231,7 +231,7 @@ func (s *Worker) NotifyOf(ctx context.Context, key string, d claybot.Descriptor,
 	return err
 }
 
-// NotifyFault tells the person who wrote m that it has to wait.
+// NotifyFault notifies the sender of m that it has to wait.
 func (s *Worker) NotifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
 	err := s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, texts.Parked, episode)
 	if err == nil {

@@ -136,7 +136,7 @@ func (p *pass) canceled(c *inbox.CanceledError) error {
 	return p.finish(o)
 }
 
-// reply makes the outgoing messages of a text. When a draft is visible, the
+// reply returns the outgoing messages of a text. When a draft is visible, the
 // first part takes its place.
 func (p *pass) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 	p.live.close()
@@ -258,7 +258,7 @@ func (p *pass) commitEndAgain(o storage.Outcome) (out []claybot.Outgoing, err er
 	}
 }
 
-// result is what the waiters of the run's messages are told.
+// result returns the outcome for the waiters of the run's messages.
 func (p *pass) result(o storage.Outcome) inbox.Result {
 	r := inbox.Result{Run: p.run.ID, State: o.State, Text: strings.Join(p.answer, "")}
 	switch o.State {
@@ -295,7 +295,7 @@ func (p *pass) saveState(ctx context.Context) {
 	}
 	entry, err := p.Index.IndexedAgentByID(ctx, p.agent.ID)
 	if err != nil {
-		p.log.Warn("cannot read the counters of the agent", "err", err)
+		p.log.Warn("failed to read the agent's counters", "err", err)
 		return
 	}
 	agent := p.agent
@@ -305,7 +305,7 @@ func (p *pass) saveState(ctx context.Context) {
 	st.Usage = entry.Usage.Add(p.usage)
 	st.Context = p.context
 	if err := p.Agents.SaveState(ctx, p.box.Lease, st); err != nil {
-		p.log.Warn("cannot save the agent's state", "err", err)
+		p.log.Warn("failed to save the agent's state", "err", err)
 	}
 }
 

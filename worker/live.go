@@ -82,7 +82,7 @@ func (p *pass) watch(ctx context.Context) *live {
 	return l
 }
 
-// delta is told the text of a step as it grows. It never blocks.
+// delta receives the text of a step as it grows. It never blocks.
 func (l *live) delta(step int, text string) {
 	if !l.grows {
 		return
@@ -125,7 +125,7 @@ func (l *live) loop(ctx context.Context) {
 	defer func() { // the run goes on without being shown
 		if x := recover(); x != nil {
 			l.p.Meter.Panicked("live")
-			l.p.log.Error("showing a run panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			l.p.log.Error("live view panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 		}
 	}()
 	typing := time.NewTimer(typingAfter)
@@ -193,7 +193,7 @@ func (l *live) sign(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, typingWait)
 	defer cancel()
 	if err := l.typer.Typing(ctx, l.route); err != nil && ctx.Err() == nil {
-		l.p.log.Debug("cannot show the typing sign", "err", err)
+		l.p.log.Debug("failed to show the typing indicator", "err", err)
 	}
 }
 
@@ -217,7 +217,7 @@ func (l *live) show(ctx context.Context) {
 		}
 	}
 	if err := l.send(ctx, text); err != nil && ctx.Err() == nil {
-		l.p.log.Debug("cannot show the growing answer", "err", err)
+		l.p.log.Debug("failed to update the draft", "err", err)
 	}
 }
 

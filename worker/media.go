@@ -17,12 +17,13 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // MaxFetch is the most bytes of a file that came by a chat.
 const MaxFetch = 20 << 20
 
-// How patiently files are fetched and heard.
+// The timeouts and retries of fetching and transcribing files.
 const (
 	fetchTries = 4
 	fetchTime  = 2 * time.Minute  // for one try
@@ -32,7 +33,7 @@ const (
 
 // bringFiles fetches what came with the messages of the run, before they become
 // records. An error ends the pass, and a later one goes on here; a run that
-// somebody stopped has its records all the same, and they say what is missing.
+// was stopped has its records all the same, and they say what is missing.
 func (p *pass) bringFiles(ctx context.Context) error {
 	if p.run.Cancel != "" || p.tries.GivenUp() { // it is about to end
 		stopped, cancel := context.WithCancelCause(ctx)
@@ -120,7 +121,7 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 	case !errors.Is(err, storage.ErrNotFound):
 		return f, "", err
 	case f.Size > MaxFetch:
-		return f, tooLarge(MaxFetch), nil
+		return f, texts.FileTooLarge(MaxFetch), nil
 	case !ok:
 		return f, "it cannot be fetched, as the chat is not connected now", nil
 	}
@@ -139,14 +140,14 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 		case ctx.Err() != nil:
 			return f, "the run was stopped before it was fetched", nil
 		case errors.As(err, &refused):
-			p.log.Warn("a file cannot be fetched", "file", f.ID, "err", err)
+			p.log.Warn("file refused", "file", f.ID, "err", err)
 			return f, refused.Text, nil
 		case errors.Is(err, storage.ErrTooMany):
-			return f, tooLarge(MaxFetch), nil
+			return f, texts.FileTooLarge(MaxFetch), nil
 		case storage.Unavailable(err):
 			return f, "", err
 		case try == fetchTries || wait > fetchPause:
-			p.log.Warn("a file was not fetched", "file", f.ID, "tries", try, "err", err)
+			p.log.Warn("failed to fetch file", "file", f.ID, "tries", try, "err", err)
 			return f, "it could not be fetched now; please send it again later", nil
 		}
 		claybot.Sleep(ctx, wait)
@@ -184,12 +185,12 @@ func TypeOf(said string, head []byte) string {
 	return said
 }
 
-// spoken reports a recording that somebody may want to be heard.
+// spoken reports whether a file is a recording to transcribe.
 func spoken(f claybot.FileReference) bool {
 	return f.Kind == claybot.FileVoice || f.Kind == claybot.FileAudio || f.Kind == "" && strings.HasPrefix(f.MIMEType, "audio/")
 }
 
-// hear is what is said in a recording, as a line, or why nobody can tell.
+// hear returns the transcript of a recording as a line, or why there is none.
 func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
 	what := connectors.FileLine(f)
 	if p.Transcribe == nil {
@@ -207,7 +208,7 @@ func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
 	case limited:
 		return "[" + what + ": it was not heard. " + limit.Text + "]"
 	case err != nil:
-		p.log.Warn("a recording was not understood", "file", f.ID, "err", err)
+		p.log.Warn("failed to transcribe recording", "file", f.ID, "err", err)
 		return "[" + what + ": the speech recognition failed, so nobody knows what is said]"
 	case text == "":
 		return "[" + what + ": no words in it]"
@@ -233,8 +234,4 @@ func (p *pass) transcribe(ctx context.Context, f claybot.FileReference) (_ llm.S
 func (p *pass) openFile(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	_, r, err := p.Files.OpenFile(ctx, p.agent.ID, f.ID)
 	return r, err
-}
-
-func tooLarge(limit int64) string {
-	return fmt.Sprintf("it is too large; files of up to %d MiB are read", limit>>20)
 }

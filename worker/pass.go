@@ -52,7 +52,7 @@ type pass struct {
 	answer   []string                  // the assistant texts since the last tool call
 	growing  growing                   // the text of the step that is being written
 	step     int                       // of the newest assistant record
-	effects  []claybot.Undo            // that may be taken back
+	effects  []claybot.Undo            // that can be undone
 	repaired bool                      // what earlier passes did is known
 	graph    bool                      // the engine is one: its state is in the records
 	seq      int64                     // of the newest event, counted along with the store
@@ -72,7 +72,7 @@ func (p *pass) do(life context.Context) error {
 	history, err := p.Histories.OpenHistory(life, p.box.Lease)
 	switch {
 	case err != nil && p.tries.GivenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
-		p.log.Error("history cannot be opened", "err", err)
+		p.log.Error("failed to open history", "err", err)
 		return p.end(errInterrupted) // which does without
 	case err != nil:
 		return fmt.Errorf("open history: %w", err)
@@ -84,7 +84,7 @@ func (p *pass) do(life context.Context) error {
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
 	if p.firing() != nil {
-		p.saveState(life) // its helpers may report before it ends
+		p.saveState(life) // its subagents may report before it ends
 	}
 	err = p.advance(ctx)
 	cause := context.Cause(ctx)
@@ -119,7 +119,7 @@ func (p *pass) deadline() time.Time {
 }
 
 // suspend pauses the run until its answers have come. The agent is free for
-// nothing else meanwhile, but nobody holds it.
+// nothing else meanwhile, but no member holds it.
 func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	p.live.close()
 	for _, m := range p.messages {
@@ -138,7 +138,7 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 		return err
 	}
 	p.show(pause.Events...)
-	p.log.Debug("run waits", "answers", len(a.Answers), "until", a.Until.Time())
+	p.log.Debug("run paused", "answers", len(a.Answers), "until", a.Until.Time())
 	p.Deliverer.Look(asked)
 	return nil
 }
@@ -155,7 +155,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			p.Meter.Panicked("engine")
-			p.log.Error("the engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			p.log.Error("engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			err = &runs.Error{Code: "panic", Text: fmt.Sprint("the engine panicked: ", x)}
 		}
 	}()
@@ -228,7 +228,7 @@ func (p *pass) turn() *runs.Turn {
 	}
 }
 
-// tell says a sentence to the reader of the run, once for each key.
+// tell sends a notice to the reader of the run, once for each key.
 func (p *pass) tell(ctx context.Context, key, text string) error {
 	if err := p.Deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingNotice), fmt.Sprintf("tell/%s/%s", p.run.ID, key), text); err != nil {
 		return fmt.Errorf("tell the reader: %w", err)
@@ -305,7 +305,7 @@ func (p *pass) note(r claybot.Record) {
 	}
 }
 
-// affect keeps an effect that may be taken back. What one call takes back is one
+// affect records an effect that can be undone. What one call undoes is one
 // effect, however often it was added to.
 func (p *pass) affect(u claybot.Undo) {
 	same := func(x claybot.Undo) bool {
@@ -323,7 +323,7 @@ func (p *pass) spend(r claybot.Record) {
 	}
 }
 
-// grow shows the text of a step to those who watch the run and to its reader.
+// grow shows the text of a step to the watchers of the run and to its reader.
 func (p *pass) grow(step int, text string) {
 	p.growing.set(step, text)
 	p.Hub.Grow(p.run.ID, "model", step, text)
@@ -376,7 +376,7 @@ func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
 }
 
 // joined makes records of messages that were just bound to the run. However it
-// ends from here on, they end with it, and somebody may wait for that.
+// ends from here on, they end with it, and a waiter may depend on that.
 func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]claybot.Record, error) {
 	ids := make([]claybot.MessageID, len(more))
 	for i, m := range more {

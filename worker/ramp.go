@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// How work is let in after an unclean start.
+// The limits of resuming work after an unclean shutdown.
 const (
 	cleanAfter     = 5 * time.Minute // of life, after which unclean starts are no longer in a row
 	probationMin   = 2 * time.Second
@@ -25,7 +25,7 @@ const (
 	unseenLimit    = 5 * time.Second  // that others wait for suspects that do not show up
 	beatEvery      = 100 * time.Millisecond
 	lateBeat       = time.Minute // the same, once the ramp has ended
-	lateFrom       = 6           // unclean starts in a row, after which a probation does not grow any more
+	lateFrom       = 6           // unclean starts in a row, after which a probation no longer grows
 )
 
 // A Ramp decides how many runs may be at work after the process died, so that the
@@ -61,7 +61,7 @@ type Ramp struct {
 	survived func(*ticket) // called once for each run that outlived its probation
 
 	calls    sync.WaitGroup // of timers; added to while it is not closed
-	changed  inbox.Signal   // somebody was let in, or has left
+	changed  inbox.Signal   // a run was resumed, or has left
 	mu       sync.Mutex
 	active   bool
 	closed   bool
@@ -141,7 +141,7 @@ func (r *Ramp) start(unclean, running int, last storage.Boot, suspects []claybot
 	if running == 0 {
 		r.prove()
 	}
-	r.log.Warn("the process before did not end in order; runs are resumed a few at a time",
+	r.log.Warn("previous process did not shut down cleanly; resuming runs gradually",
 		"uncleanStarts", unclean, "suspects", running, "atOnce", int(r.window), "probation", r.period)
 }
 
@@ -178,7 +178,7 @@ func (r *Ramp) alarm(member string) {
 		r.active, r.period, r.window, r.step, r.total, r.fresh = true, probationFirst/2, w, step, 0, true
 	}
 	r.began, r.window, r.step = time.Now(), min(r.window, w), min(r.step, step)
-	r.log.Warn("another member did not end in order; its runs are resumed a few at a time", "member", member, "atOnce", int(r.window))
+	r.log.Warn("another member did not shut down cleanly; resuming its runs gradually", "member", member, "atOnce", int(r.window))
 }
 
 // isActive reports whether agents need a ticket.

@@ -38,7 +38,7 @@ func (r *Ramp) beat(t *ticket) {
 	})
 }
 
-// save records who is on probation.
+// save records the runs on probation.
 func (r *Ramp) save() {
 	r.Record(false, func(b *storage.Boot) {
 		r.mu.Lock()
@@ -69,7 +69,7 @@ func (r *Ramp) Record(sync bool, change func(*storage.Boot)) {
 		return
 	}
 	if err := r.boots.Update(sync, change); err != nil {
-		r.log.Warn("cannot write the boot record", "err", err)
+		r.log.Warn("failed to write the boot record", "err", err)
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *Ramp) after(d time.Duration, f func()) *time.Timer {
 	})
 }
 
-// prove tells those who wait for it that the process survives.
+// prove notifies the waiters that the process survives.
 func (r *Ramp) prove() {
 	select {
 	case <-r.Proven:

@@ -32,7 +32,7 @@ func (r *Ramp) schedule() (in []*ticket) {
 	}
 }
 
-// needsAlone reports whether a run is to be let in by itself.
+// needsAlone reports whether a run must be resumed alone.
 func (r *Ramp) needsAlone(t *ticket) bool {
 	return !t.tries.clear() || r.window < 2 && (t.suspect || r.elder() == nil)
 }
@@ -56,7 +56,7 @@ func (r *Ramp) width() int {
 	return int(r.window)
 }
 
-// fits reports whether one more run may be let in.
+// fits reports whether one more run may resume.
 func (r *Ramp) fits(t *ticket, now time.Time) bool {
 	if r.total > 0 && float64(r.working) >= r.total {
 		return false

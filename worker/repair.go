@@ -70,7 +70,7 @@ func (p *pass) repairEvents(ctx context.Context, records []claybot.Record) error
 		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventContextCompacted, claybot.EventAnswered, claybot.EventEdgeTaken:
 			have++
 		case claybot.EventSubagentStarted:
-			p.firstStart(ev) // nobody else is at work on the pass yet
+			p.firstStart(ev) // nothing else works on the pass yet
 		case claybot.EventNodeStarted:
 			p.begun[nodeOf(ev)] = true
 		case claybot.EventNodeFinished:

@@ -7,12 +7,12 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// giveUp prepares the end of a run that is not tried any more. What the model has not
+// giveUp prepares the end of a run that is no longer retried. What the model has not
 // answered yet did no harm to the world, but one of these messages may be what kills
 // the process: none of them is shown to a model again. Where there are several
 // messages, each of those comes again as a message of its own, which runs alone, so
-// that the one at fault takes no other with it. It reports whether somebody is left
-// to be told of the end.
+// that the one at fault takes no other with it. It reports whether a recipient of the end
+// is left.
 func (p *pass) giveUp(ctx context.Context) (tell bool) {
 	if p.history == nil {
 		return true // what it has done is not known
@@ -35,7 +35,7 @@ func (p *pass) giveUp(ctx context.Context) (tell bool) {
 		Text: "given up; what was not answered is left out from here on",
 	}
 	if err := p.history.Buffer(ctx, note); err != nil { // the end of the run saves it
-		p.log.Warn("cannot note that the run was given up", "err", err)
+		p.log.Warn("failed to record that the run was given up", "err", err)
 	}
 	return tell
 }
@@ -55,7 +55,7 @@ func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.Mess
 	return ids
 }
 
-// leftOut are the messages that no model is shown any more: those that were not
+// leftOut are the messages that models no longer see: those that were not
 // answered in runs that were given up.
 func leftOut(records []claybot.Record) map[claybot.MessageID]bool {
 	var out map[claybot.MessageID]bool

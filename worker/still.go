@@ -69,7 +69,7 @@ func (l *live) stillWorking(ctx context.Context) {
 	err := l.send(ctx, whole)
 	l.fresh = ""
 	if err != nil && ctx.Err() == nil {
-		l.p.log.Debug("cannot show that the run is at work", "err", err)
+		l.p.log.Debug("failed to send a progress notice", "err", err)
 	}
 	if l.sent == whole {
 		l.sent, l.still.said = before, sign
@@ -85,7 +85,7 @@ func (l *live) stillNotice(ctx context.Context, sign string) bool {
 	}
 	_, err := l.p.Deliverer.Send(ctx, o)
 	if err != nil {
-		l.p.log.Debug("cannot say that the run is at work", "err", err)
+		l.p.log.Debug("failed to update a progress notice", "err", err)
 	}
 	return err == nil
 }

@@ -75,7 +75,7 @@ func (p *pass) takePending() []claybot.Event {
 	return ev
 }
 
-// closing is all that is left to tell, with the last event of the run or of
+// closing returns the events that are left to publish, with the last event of the run or of
 // its pass.
 func (p *pass) closing(last claybot.Event) []claybot.Event {
 	p.endNodes()

@@ -42,10 +42,10 @@ type Tries struct {
 	Seen claybot.Time `json:"seen,omitempty"`
 }
 
-// clear reports whether nothing makes the run one to be tried by itself.
+// clear reports whether the run needs no probation.
 func (t Tries) clear() bool { return t.N == 0 && !t.Suspect }
 
-// GivenUp reports whether the run is not tried any more.
+// GivenUp reports whether the run is no longer retried.
 func (t Tries) GivenUp() bool { return t.N >= maxAttempts }
 
 // Deadly reports whether even the end of the run, which reads what the agent
@@ -169,7 +169,7 @@ func (s *Worker) chargeFailure(b *inbox.AgentInbox) {
 		err = s.chargeRun(ctx, b.Lease.Agent, t)
 	}
 	if err != nil {
-		s.Log.Warn("cannot count a failed pass", "agent", b.Lease.Agent, "run", run, "err", err)
+		s.Log.Warn("failed to count a failed pass", "agent", b.Lease.Agent, "run", run, "err", err)
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *Worker) absolve(t *ticket) {
 	defer cancel()
 	left := Tries{Run: t.tries.Run, Ends: t.tries.Ends, Seen: t.tries.Seen}
 	if err := s.chargeRun(ctx, t.agent, left); err != nil {
-		s.Log.Warn("cannot forget a charge", "agent", t.agent, "err", err)
+		s.Log.Warn("failed to clear a crash charge", "agent", t.agent, "err", err)
 	}
 }
 
@@ -194,7 +194,7 @@ func (p *pass) progressed(ctx context.Context) {
 		return
 	}
 	if err := p.chargeRun(ctx, p.agent.ID, Tries{}); err != nil {
-		p.log.Warn("cannot forget a charge", "err", err)
+		p.log.Warn("failed to clear a crash charge", "err", err)
 		return
 	}
 	p.tries = Tries{}
@@ -218,7 +218,7 @@ func (s *Worker) Line(ctx context.Context, boxes []*inbox.AgentInbox) {
 			err = s.chargeRun(ctx, b.Lease.Agent, tried)
 		}
 		if err != nil { // its pass will meet the same
-			s.Log.Warn("cannot read or keep what is charged to a run", "agent", b.Lease.Agent, "err", err)
+			s.Log.Warn("failed to update the crash charges of a run", "agent", b.Lease.Agent, "err", err)
 		}
 		ts[i] = &ticket{box: b, tries: tried}
 	}
@@ -311,6 +311,6 @@ func (s *Worker) chargeCrash(ctx context.Context, e storage.IndexEntry, last sto
 		return err
 	}
 	t = t.After(time.Duration(max(0, last.Beat-last.Since)) * time.Millisecond)
-	s.Log.Warn("the process died while this run was on probation by itself", "agent", e.ID, "run", e.Run, "charges", t.N)
+	s.Log.Warn("process died while this run was alone on probation", "agent", e.ID, "run", e.Run, "charges", t.N)
 	return s.chargeRun(ctx, e.ID, t)
 }

@@ -21,7 +21,7 @@ import (
 // compactTime bounds a compaction that a person asked for.
 const compactTime = 10 * time.Minute
 
-// compact makes what an agent remembers shorter, because its person asked for
+// compact compacts the conversation of an agent, because its person asked for
 // it. The message ends with the answer; no run begins.
 func (s *Worker) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := loud(box.Waiting)
@@ -59,7 +59,7 @@ func (s *Worker) shortened(life context.Context, box *inbox.AgentInbox, agent cl
 	defer func() {        // what breaks an engine must not block the agent for good
 		if x := recover(); x != nil {
 			s.Meter.Panicked("engine")
-			s.Log.Error("the engine panicked while it compacted", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			s.Log.Error("engine panicked during compaction", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			text, err = texts.CompactFailed, nil
 		}
 	}()
@@ -78,7 +78,7 @@ func (s *Worker) shortened(life context.Context, box *inbox.AgentInbox, agent cl
 	kept := -1
 	for r, err := range keeper.Compact(ctx, turn) {
 		if err != nil {
-			s.Log.Warn("cannot compact", "agent", agent.ID, "err", err)
+			s.Log.Warn("compaction failed", "agent", agent.ID, "err", err)
 			return texts.CompactFailed, context.Cause(life)
 		}
 		if r.Tokens != nil {
@@ -121,7 +121,7 @@ func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, 
 }
 
 // abandon ends what waits for an agent whose files cannot be read: its run
-// fails, in words to whoever waits for it.
+// fails, as a notice to the waiting person.
 func (s *Worker) abandon(ctx context.Context, box *inbox.AgentInbox, cause, doom error) error {
 	d, err := s.Index.IndexedDescriptor(ctx, box.Lease.Agent)
 	if err != nil {

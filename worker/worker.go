@@ -48,7 +48,7 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	defer func() {
 		if x := recover(); x != nil { // outside the engine, whose panics end its run
 			s.Meter.Panicked("worker")
-			s.Log.Error("a worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			s.Log.Error("worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			err = &storage.Fault{Class: storage.ClassMessage, Err: fmt.Errorf("panic: %v", x)}
 			s.giveBack(box, inbox.Policy{}, err, leave)
 		}
@@ -114,13 +114,13 @@ func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error,
 	switch {
 	case errors.Is(err, storage.ErrLeaseLost):
 		s.Faults.Left(box.Lease.Agent)
-		log.Warn("another node has the agent; leaving it alone")
+		log.Warn("lease lost to another member")
 		return
 	case errors.Is(err, inbox.ErrShutdown):
 		if s.Members.Others() > 0 {
-			log.Info("run interrupted by the shutdown; it goes on at another node")
+			log.Info("run interrupted by shutdown; another member resumes it")
 		} else {
-			log.Info("run interrupted by the shutdown; it goes on at the next start")
+			log.Info("run interrupted by shutdown; it resumes at the next start")
 		}
 		wait = 0
 	case waits(err) && storage.ClassOf(err) != storage.ClassStore:
@@ -130,7 +130,7 @@ func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error,
 		}
 		leave()
 	default:
-		log.Error("a pass was given up; trying again", "err", err, "in", wait)
+		log.Error("pass failed, retrying", "err", err, "in", wait)
 		if !orderly {
 			s.chargeFailure(box)
 		}
@@ -153,7 +153,7 @@ func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error,
 			return
 		}
 		if s.isDraining() {
-			log.Warn("cannot release the agent; the next start does", "err", err)
+			log.Warn("failed to release the agent; the next start does", "err", err)
 			return
 		}
 		if wait = time.Second; waits(err) && storage.ClassOf(err) != storage.ClassStore {
@@ -219,7 +219,7 @@ func (s *Worker) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot
 	return nil
 }
 
-// resetBy is who asked for a reset: the person, or an operator.
+// resetBy names the requester of a reset: the person, or an operator.
 func resetBy(m claybot.AgentMessage) string {
 	if m.From.Name == people.Operator && m.From.UserID == "" {
 		return people.Operator
@@ -274,7 +274,7 @@ func (s *Worker) passWith(ctx context.Context, box *inbox.AgentInbox, agent clay
 		seq:      run.LastSeq - 1, policy: profile.Policy, tries: tried,
 	}
 	p.hidden = func(r claybot.Record) bool { return isCharge(r) || r.Run != run.ID && (r.Aside || profile.Forget) }
-	p.log.Debug("run begins", "attempt", run.Attempts, "messages", len(p.messages), "message", newestID(run.Messages))
+	p.log.Debug("run started", "attempt", run.Attempts, "messages", len(p.messages), "message", newestID(run.Messages))
 	p.show(runs.Began(run))
 	if doom != nil {
 		if run.Cancel != "" {

@@ -24,7 +24,7 @@ const callsAtOnce = 50
 var (
 	orderForm  = regexp.MustCompile(`\b(start|spawn|burst)=(\S+)`)
 	taskForm   = regexp.MustCompile(`(?m)^work (\S+):(ok|bad)$`)
-	failedForm = regexp.MustCompile(`^The agent "([^"]+)" \(id \S+\) failed in run `)
+	failedForm = regexp.MustCompile(`^The subagent "([^"]+)" \(id \S+\) failed in run `)
 	didForm    = regexp.MustCompile(`^did (\S+)$`)
 	askForm    = regexp.MustCompile(`\bask=(\S+)`)
 )

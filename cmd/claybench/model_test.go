@@ -85,7 +85,7 @@ func TestActor(t *testing.T) {
 	history = append(
 		history,
 		claybot.Record{Type: claybot.RecordAssistant, Text: second.Text},
-		agentSays("did c1"), agentSays(`The agent "c9" (id y) failed in run r: model_refused: no`),
+		agentSays("did c1"), agentSays(`The subagent "c9" (id y) failed in run r: model_refused: no`),
 	)
 	third := a.reply(openaitest.Request{Messages: wrapped(history...)})
 	if want := "re, heard that c1 ended, heard that c9 failed"; third.Text != want {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 var _ connectors.Fetcher = (*Connector)(nil)
@@ -43,9 +44,9 @@ func pending(team string, files []file) (all []claybot.FileReference, lines []st
 		why := ""
 		switch {
 		case f.External || f.Mode == "external":
-			why = "it is kept outside Slack and cannot be read here"
+			why = texts.SlackFileExternal
 		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
-			why = textGone
+			why = texts.SlackFileGone
 		case f.ID == "" || len(f.ID) > maxFileIDChars || word(strings.ToLower(f.ID)) != strings.ToLower(f.ID):
 			why = "it cannot be asked for"
 		}
@@ -75,14 +76,6 @@ func kindOf(f file) claybot.FileKind {
 	return claybot.FileDocument
 }
 
-// What people read about files that cannot be had.
-const (
-	textGone    = "it is not there any more"
-	textNoScope = "Slack does not give it out, as the app lacks the scope files:read; the operator can add it at api.slack.com/apps, OAuth & Permissions"
-	textTooBig  = "it is too large; files of up to 20 MiB are read"
-	textForeign = "its address leads away from Slack"
-)
-
 // Fetch gets the bytes of a file that came with a message. The token goes to
 // Slack's own hosts only, and follows no redirect.
 func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
@@ -95,11 +88,11 @@ func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.Read
 	}
 	switch {
 	case info.IsExternal || info.Mode == "external":
-		return nil, &connectors.RefusedError{Text: "it is kept outside Slack and cannot be read here"}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileExternal}
 	case info.Mode == "tombstone" || info.Mode == "hidden_by_limit":
-		return nil, &connectors.RefusedError{Text: textGone}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileGone}
 	case int64(info.Size) > maxDownloadBytes:
-		return nil, &connectors.RefusedError{Text: textTooBig}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileTooLarge}
 	}
 	return c.download(ctx, cmp.Or(info.URLPrivateDownload, info.URLPrivate), info.Mimetype)
 }
@@ -115,9 +108,9 @@ func (c *Connector) fileInfo(ctx context.Context, id string) (*slackapi.File, er
 	}
 	switch code, _ := judge(err); code {
 	case "file_not_found", "file_deleted", "file_not_visible", "not_visible", "channel_not_found":
-		return nil, &connectors.RefusedError{Text: textGone, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileGone, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
 	case "missing_scope":
-		return nil, &connectors.RefusedError{Text: textNoScope, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileNoScope, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
 	}
 	return nil, c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)
 }
@@ -137,11 +130,11 @@ func (c *Connector) own(u *url.URL) bool {
 func (c *Connector) download(ctx context.Context, address, mimeType string) (io.ReadCloser, error) {
 	u, err := url.Parse(address)
 	if err != nil || !c.own(u) {
-		return nil, &connectors.RefusedError{Text: textForeign}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileForeign}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, &connectors.RefusedError{Text: textForeign}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileForeign}
 	}
 	req.Header.Set("Authorization", "Bearer "+c.cfg.BotToken)
 	resp, err := c.files.Do(req)
@@ -162,17 +155,17 @@ func judgeFile(resp *http.Response, mimeType string) error {
 	status := fmt.Errorf("HTTP status %d, type %s", resp.StatusCode, word(kind))
 	switch s := resp.StatusCode; {
 	case s >= 300 && s < 400, s == http.StatusUnauthorized, s == http.StatusForbidden:
-		return &connectors.RefusedError{Text: textNoScope, Err: status}
+		return &connectors.RefusedError{Text: texts.SlackFileNoScope, Err: status}
 	case s == http.StatusNotFound || s == http.StatusGone:
-		return &connectors.RefusedError{Text: textGone, Err: status}
+		return &connectors.RefusedError{Text: texts.SlackFileGone, Err: status}
 	case s == http.StatusTooManyRequests:
 		return &connectors.RetryError{After: unnamedWait, Err: status}
 	case s != http.StatusOK:
 		return fmt.Errorf("read a file: %w", status)
 	case kind == "text/html" && !strings.Contains(mimeType, "html"):
-		return &connectors.RefusedError{Text: textNoScope, Err: status}
+		return &connectors.RefusedError{Text: texts.SlackFileNoScope, Err: status}
 	case resp.ContentLength > maxDownloadBytes:
-		return &connectors.RefusedError{Text: textTooBig}
+		return &connectors.RefusedError{Text: texts.SlackFileTooLarge}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/texts"
 )
 
 func TestFilesAreFetched(t *testing.T) {
@@ -46,20 +47,20 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 		prep  func(s *slacktest.Server, id string)
 		final string // empty: to be tried again
 	}{
-		{"scope", func(s *slacktest.Server, _ string) { s.Lack("files:read", true) }, textNoScope},
+		{"scope", func(s *slacktest.Server, _ string) { s.Lack("files:read", true) }, texts.SlackFileNoScope},
 		{"login page", func(s *slacktest.Server, _ string) {
 			s.Fail("files.info", slacktest.Fault{Skip: true})
 			s.Fail("file", slacktest.Fault{Status: 403})
-		}, textNoScope},
-		{"redirect", func(s *slacktest.Server, _ string) { s.Fail("file", slacktest.Fault{Status: 302}) }, textNoScope},
-		{"deleted", func(s *slacktest.Server, id string) { s.DeleteFile(id) }, textGone},
-		{"unknown", func(s *slacktest.Server, _ string) { s.Fail("files.info", slacktest.Fault{Error: "file_not_found"}) }, textGone},
-		{"gone in between", func(s *slacktest.Server, _ string) { s.Fail("file", slacktest.Fault{Status: 404}) }, textGone},
-		{"foreign host", func(s *slacktest.Server, id string) { s.Redirect(id, "https://files.slack.com.evil.test/x") }, textForeign},
-		{"foreign user", func(s *slacktest.Server, id string) { s.Redirect(id, "https://slack.com@evil.test/x") }, textForeign},
-		{"no TLS", func(s *slacktest.Server, id string) { s.Redirect(id, "http://files.slack.com/x") }, textForeign},
-		{"odd port", func(s *slacktest.Server, id string) { s.Redirect(id, "https://files.slack.com:8443/x") }, textForeign},
-		{"no address", func(s *slacktest.Server, id string) { s.Redirect(id, "::") }, textForeign},
+		}, texts.SlackFileNoScope},
+		{"redirect", func(s *slacktest.Server, _ string) { s.Fail("file", slacktest.Fault{Status: 302}) }, texts.SlackFileNoScope},
+		{"deleted", func(s *slacktest.Server, id string) { s.DeleteFile(id) }, texts.SlackFileGone},
+		{"unknown", func(s *slacktest.Server, _ string) { s.Fail("files.info", slacktest.Fault{Error: "file_not_found"}) }, texts.SlackFileGone},
+		{"gone in between", func(s *slacktest.Server, _ string) { s.Fail("file", slacktest.Fault{Status: 404}) }, texts.SlackFileGone},
+		{"foreign host", func(s *slacktest.Server, id string) { s.Redirect(id, "https://files.slack.com.evil.test/x") }, texts.SlackFileForeign},
+		{"foreign user", func(s *slacktest.Server, id string) { s.Redirect(id, "https://slack.com@evil.test/x") }, texts.SlackFileForeign},
+		{"no TLS", func(s *slacktest.Server, id string) { s.Redirect(id, "http://files.slack.com/x") }, texts.SlackFileForeign},
+		{"odd port", func(s *slacktest.Server, id string) { s.Redirect(id, "https://files.slack.com:8443/x") }, texts.SlackFileForeign},
+		{"no address", func(s *slacktest.Server, id string) { s.Redirect(id, "::") }, texts.SlackFileForeign},
 		{"upstream", func(s *slacktest.Server, _ string) { s.Fail("file", slacktest.Fault{Status: 502}) }, ""},
 		{"lost", func(s *slacktest.Server, _ string) { s.Fail("files.info", slacktest.Fault{Lost: true}) }, ""},
 		{"limited", func(s *slacktest.Server, _ string) {
@@ -110,7 +111,7 @@ func TestLoginPage(t *testing.T) {
 		other := New(w.cfg)
 		_, err := other.download(t.Context(), "http://slack.test/files-pri/"+f.ID, "image/png")
 		var refused *connectors.RefusedError
-		if !errors.As(err, &refused) || refused.Text != textNoScope {
+		if !errors.As(err, &refused) || refused.Text != texts.SlackFileNoScope {
 			t.Errorf("got %v", err)
 		}
 	})

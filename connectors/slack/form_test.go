@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/texts"
 )
 
 // What a form shows before anything was written.
@@ -68,7 +69,7 @@ func TestTapWhileDown(t *testing.T) {
 		if a, ok := w.inbox.answer("q1"); !ok || string(a.Value) != "true" {
 			t.Errorf("the answer is %+v", a)
 		}
-		w.wantWhisper(t, "U1", textNoForm)
+		w.wantWhisper(t, "U1", texts.SlackNoForm)
 		if v, ok := w.slack.Modal("U1"); ok {
 			t.Errorf("opened %+v", v)
 		}
@@ -154,11 +155,11 @@ func TestFormDoesNotOpen(t *testing.T) {
 		fault slacktest.Fault
 		told  []string
 	}{
-		{"expired", slacktest.Fault{Error: "expired_trigger_id"}, []string{textNoForm}},
-		{"refused", slacktest.Fault{Error: "invalid_arguments"}, []string{textNoForm}},
-		{"rate", slacktest.Fault{RetryAfter: time.Second}, []string{textNoForm}},
-		{"account", slacktest.Fault{Error: "invalid_auth"}, []string{textNoForm}},
-		{"slow", slacktest.Fault{Hang: true}, []string{textNoForm}},
+		{"expired", slacktest.Fault{Error: "expired_trigger_id"}, []string{texts.SlackNoForm}},
+		{"refused", slacktest.Fault{Error: "invalid_arguments"}, []string{texts.SlackNoForm}},
+		{"rate", slacktest.Fault{RetryAfter: time.Second}, []string{texts.SlackNoForm}},
+		{"account", slacktest.Fault{Error: "invalid_auth"}, []string{texts.SlackNoForm}},
+		{"slow", slacktest.Fault{Hang: true}, []string{texts.SlackNoForm}},
 		{"open already", slacktest.Fault{Error: "exchanged_trigger_id"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

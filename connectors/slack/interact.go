@@ -7,12 +7,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot/connectors"
-)
-
-// What is said to who tapped and has to do something else instead.
-const (
-	textNoForm  = "The form did not open. Please tap again, or write your answer here."
-	textRefused = "That answer was not taken."
+	"github.com/claybot/claybot/texts"
 )
 
 // interact works on a tap. Each has a lane of its own, for they wait for an
@@ -59,7 +54,7 @@ func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error 
 	}
 	r.ack(s, f.EnvelopeID, nil)
 	if !said.OK && t.channel != "" {
-		r.chat.whisper(ctx, t, cmp.Or(said.Text, textRefused))
+		r.chat.whisper(ctx, t, cmp.Or(said.Text, texts.AnswerRejected))
 	}
 	return nil
 }
@@ -68,7 +63,7 @@ func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error 
 // answer was taken; at its input why the answer does not fit; or why none is
 // taken.
 func shown(f form, said connectors.Tapped) any {
-	switch text := cmp.Or(said.Text, textRefused); {
+	switch text := cmp.Or(said.Text, texts.AnswerRejected); {
 	case said.OK:
 		return nil
 	case said.Again:
@@ -90,7 +85,7 @@ func (c *Connector) openForm(ctx context.Context, t tap) {
 		return // it is open: Slack sent the tap again
 	}
 	c.log.Warn("a form did not open", "question", t.form.Question, "err", c.refused(methodView, "SLACK_BOT_TOKEN", err))
-	c.whisper(ctx, t, textNoForm)
+	c.whisper(ctx, t, texts.SlackNoForm)
 }
 
 // whisper says something to who tapped and nobody else. It is worth one try.

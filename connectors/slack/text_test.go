@@ -123,8 +123,8 @@ func TestEventRules(t *testing.T) {
 			return in.message.Text == "" && len(f) == 1 && f[0].Kind == claybot.FileVoice && f[0].Seconds == 12
 		}},
 		{`{"subtype":"file_share","files":[{"id":"F3","name":"plan","mode":"external","is_external":true},{"id":"F4","mode":"tombstone"},{"id":"../F5"}]}`, message, func(in incoming) bool {
-			return len(in.message.Files) == 0 && in.message.Text == "hi\n[document plan: it is kept outside Slack and cannot be read here]\n"+
-				"[document file: it is not there any more]\n[document file: it cannot be asked for]"
+			return len(in.message.Files) == 0 && in.message.Text == "hi\n[document plan: it is stored outside Slack and cannot be read here]\n"+
+				"[document file: it no longer exists]\n[document file: it cannot be asked for]"
 		}},
 		{`{"subtype":"thread_broadcast","thread_ts":"1.0"}`, message, func(in incoming) bool { return in.message.Context.ThreadID == "1.0" }},
 		{`{"subtype":"me_message"}`, message, nil},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 var _ connectors.FileSender = (*Connector)(nil)
@@ -158,7 +159,7 @@ func (c *Connector) findFile(ctx context.Context, o claybot.Outgoing, channel st
 	info, err := c.fileInfo(ctx, id)
 	var refused *connectors.RefusedError
 	switch {
-	case errors.As(err, &refused) && refused.Text == textNoScope:
+	case errors.As(err, &refused) && refused.Text == texts.SlackFileNoScope:
 		return "", false, &connectors.PermanentError{Err: err}
 	case errors.As(err, &refused):
 		return "", false, nil

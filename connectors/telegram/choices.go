@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/claybot/claybot/texts"
 )
 
 // choices knows what was tapped in questions with several answers before their
@@ -150,7 +152,7 @@ func (l *loop) show(ctx context.Context, at place, x *choice) {
 		err, text := l.mark(ctx, at, k), ""
 		if err != nil {
 			l.log.Warn("a choice was not shown", "err", err)
-			taps, text = append(taps, l.choices.fail(at, x)...), textAgain
+			taps, text = append(taps, l.choices.fail(at, x)...), texts.TelegramAgain
 		}
 		for _, id := range taps {
 			l.toast(ctx, id, text, false)

@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/texts"
 )
 
 // Taps that come faster than the buttons change all count, and Done behind them
@@ -116,7 +117,7 @@ func TestOthersCannotChoose(t *testing.T) {
 		m := b.ask(tea, testGroup)
 		b.tap(testGroup, asked, m.ID, "tea")
 		for _, text := range []string{"✓ tea", "milk"} {
-			if got := b.tap(testGroup, 8, m.ID, text); got.Text != textNotYours || !got.Alert {
+			if got := b.tap(testGroup, 8, m.ID, text); got.Text != texts.NotYours || !got.Alert {
 				t.Errorf("a stranger reads %+v", got)
 			}
 		}
@@ -193,7 +194,7 @@ func TestChoiceThatCannotBeShown(t *testing.T) {
 			query, _ := b.server.Tap(asked, asked, m.ID, "tea")
 			time.Sleep(asideTimeout)
 			synctest.Wait()
-			want := textAgain
+			want := texts.TelegramAgain
 			if strings.Contains(tt.fault.Description, "not modified") {
 				want = ""
 			}
@@ -230,7 +231,7 @@ func TestChoicesObeyTheSilence(t *testing.T) {
 		m := b.ask(tea, asked)
 		b.server.Silence(asked, 10*time.Second)
 		for range 3 {
-			if got := b.tap(asked, asked, m.ID, "tea"); got.Text != textAgain {
+			if got := b.tap(asked, asked, m.ID, "tea"); got.Text != texts.TelegramAgain {
 				t.Errorf("who tapped reads %+v", got)
 			}
 			time.Sleep(time.Second)

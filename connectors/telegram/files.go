@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 var _ connectors.Fetcher = (*Connector)(nil)
@@ -74,24 +75,18 @@ func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.Read
 	case errors.As(err, &r) && r.code == http.StatusTooManyRequests:
 		return nil, &connectors.RetryError{After: r.retryAfter, Err: err}
 	case errors.As(err, &r) && r.says("file is too big"):
-		return nil, &connectors.RefusedError{Text: textTooBig, Err: err}
+		return nil, &connectors.RefusedError{Text: texts.TelegramFileTooLarge, Err: err}
 	case errors.As(err, &r) && r.code == http.StatusBadRequest && !r.says("temporarily"):
-		return nil, &connectors.RefusedError{Text: textGone, Err: err}
+		return nil, &connectors.RefusedError{Text: texts.TelegramFileGone, Err: err}
 	case err != nil:
 		return nil, err
 	case found.Size > maxDownloadBytes:
-		return nil, &connectors.RefusedError{Text: textTooBig}
+		return nil, &connectors.RefusedError{Text: texts.TelegramFileTooLarge}
 	case found.Path == "" || strings.Contains(found.Path, ".."):
-		return nil, &connectors.RefusedError{Text: textGone, Err: errors.New("telegram: getFile: the answer names no file")}
+		return nil, &connectors.RefusedError{Text: texts.TelegramFileGone, Err: errors.New("telegram: getFile: the answer names no file")}
 	}
 	return c.send.download(ctx, found.Path)
 }
-
-// What people read about files that cannot be had.
-const (
-	textTooBig = "it is too large; Telegram lets bots read files of up to 20 MB"
-	textGone   = "Telegram does not give it out any more; please send it again"
-)
 
 // download opens a file below the address of the files.
 func (c *client) download(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -110,11 +105,11 @@ func (c *client) download(ctx context.Context, path string) (io.ReadCloser, erro
 	_ = resp.Body.Close() // nothing of it is of interest
 	switch {
 	case resp.StatusCode == http.StatusOK:
-		return nil, &connectors.RefusedError{Text: textTooBig}
+		return nil, &connectors.RefusedError{Text: texts.TelegramFileTooLarge}
 	case resp.StatusCode == http.StatusTooManyRequests:
 		return nil, &connectors.RetryError{After: headerDelay(resp.Header.Get("Retry-After")), Err: errors.New("telegram: file: too many requests")}
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
-		return nil, &connectors.RefusedError{Text: textGone, Err: fmt.Errorf("telegram: file: HTTP status %d", resp.StatusCode)}
+		return nil, &connectors.RefusedError{Text: texts.TelegramFileGone, Err: fmt.Errorf("telegram: file: HTTP status %d", resp.StatusCode)}
 	}
 	return nil, &failure{method: method, err: fmt.Errorf("HTTP status %d", resp.StatusCode)}
 }

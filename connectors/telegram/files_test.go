@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/texts"
 )
 
 // What comes with a message is a reference at first; the bytes are fetched by it.
@@ -85,14 +86,14 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 		file  *claybot.FileReference
 		final string // empty: to be tried again
 	}{
-		{name: "unknown", file: &claybot.FileReference{Source: "nonsense"}, final: textGone},
-		{name: "too big", file: &big, final: textTooBig, prep: func(s *telegramtest.Server, _ string) {
+		{name: "unknown", file: &claybot.FileReference{Source: "nonsense"}, final: texts.TelegramFileGone},
+		{name: "too big", file: &big, final: texts.TelegramFileTooLarge, prep: func(s *telegramtest.Server, _ string) {
 			s.Fail(telegramtest.Fault{Method: "getFile", Status: 400, Description: "Bad Request: file is too big"})
 		}},
 		{name: "temporarily", prep: func(s *telegramtest.Server, _ string) {
 			s.Fail(telegramtest.Fault{Method: "getFile", Status: 400, Description: "Bad Request: wrong file_id or the file is temporarily unavailable"})
 		}},
-		{name: "gone", final: textGone, prep: func(s *telegramtest.Server, id string) { s.LoseFile(id) }},
+		{name: "gone", final: texts.TelegramFileGone, prep: func(s *telegramtest.Server, id string) { s.LoseFile(id) }},
 		{name: "no answer", prep: func(s *telegramtest.Server, _ string) { s.Fail(telegramtest.Fault{Method: "getFile", Drop: true}) }},
 		{name: "no file", prep: func(s *telegramtest.Server, _ string) { // the transport itself asks a second time
 			s.Fail(telegramtest.Fault{Method: "file", Drop: true, Times: 2})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,14 +14,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-)
-
-// What who taps reads.
-const (
-	textDead     = "This button does not work any more."
-	textNotYours = "This question is not for you."
-	textEdit     = "To run it with other arguments, write them as JSON behind the command:\n/approve %s {\"name\": \"value\"}"
-	textAgain    = "Telegram did not take that. Please tap again."
+	"github.com/claybot/claybot/texts"
 )
 
 // shownID is how much of the id of a question is enough to type.
@@ -62,7 +54,7 @@ func (l *loop) live(t *tap) bool {
 
 func (l *loop) dead(ctx context.Context, t *tap) {
 	l.figures.ignored.Add(1)
-	l.say(ctx, t, textDead, true)
+	l.say(ctx, t, texts.ButtonDead, true)
 }
 
 // pressed gives the answer that a button of a question stands for.
@@ -70,14 +62,14 @@ func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
 	if p.verb == verbToggle {
 		if p.user != 0 && p.user != t.From.ID {
 			l.figures.ignored.Add(1)
-			l.say(ctx, t, textNotYours, true)
+			l.say(ctx, t, texts.NotYours, true)
 			return nil
 		}
 		l.toggle(ctx, t, p)
 		return nil
 	}
 	if p.verb == verbEdit {
-		l.say(ctx, t, fmt.Sprintf(textEdit, p.question[:min(len(p.question), shownID)]), true)
+		l.say(ctx, t, texts.SendArguments(p.question[:min(len(p.question), shownID)]), true)
 		return nil
 	}
 	if p.verb == verbDone {

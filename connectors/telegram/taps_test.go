@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/texts"
 )
 
 var (
@@ -41,7 +42,7 @@ func TestWhatWhoTapsReads(t *testing.T) {
 		{"taken", connectors.Tapped{OK: true, Text: "Thank you, I have it."}, "Thank you, I have it.", false},
 		{"taken without a word", connectors.Tapped{OK: true}, "", false},
 		{"unfit", connectors.Tapped{Again: true, Text: "Please choose at least 2."}, "Please choose at least 2.", true},
-		{"too late", connectors.Tapped{Text: "Too late: nobody answered in time."}, "Too late: nobody answered in time.", true},
+		{"too late", connectors.Tapped{Text: "Too late: this question has expired."}, "Too late: this question has expired.", true},
 		{"a stranger", connectors.Tapped{Text: "This question is not for you."}, "This question is not for you.", true},
 		{"long", connectors.Tapped{Text: long}, connectors.OneLine(long, 200), true},
 		{"wide", connectors.Tapped{Text: strings.Repeat("😀", 150)}, strings.Repeat("😀", 99) + "…", true},
@@ -262,7 +263,7 @@ func TestDeadButtons(t *testing.T) {
 		b.run()
 		synctest.Wait()
 		for _, id := range queries {
-			if got, _ := b.server.TapByID(id); !got.Answered || got.Text != textDead || !got.Alert {
+			if got, _ := b.server.TapByID(id); !got.Answered || got.Text != texts.ButtonDead || !got.Alert {
 				t.Errorf("%q: who tapped reads %+v", got.Data, got)
 			}
 		}

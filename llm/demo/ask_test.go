@@ -36,7 +36,7 @@ func TestAskMe(t *testing.T) {
 	history = append(history, answered("", r.Calls...))
 	for result, want := range map[string]string{
 		`{"colour":"green"}`:                              "You chose green.",
-		"{\"colour\":\"red\"}\n(nobody answered in time)": "You chose red. (nobody answered in time)",
+		"{\"colour\":\"red\"}\n(no answer in time)": "You chose red. (no answer in time)",
 		`{"a":1,"b":2}`:                                   "`ask_user` returned: {\"a\":1,\"b\":2}",
 		"error: no person":                                "`ask_user` returned: error: no person",
 	} {

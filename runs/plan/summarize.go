@@ -176,10 +176,10 @@ func fallbackText(s *state) string {
 		back = append(back, effectName(u))
 	}
 	if len(back) > 0 {
-		text += list("This can be taken back with /undo:", back)
+		text += list("This can be undone with /undo:", back)
 	}
 	if lasting > 0 {
-		text += fmt.Sprintf("\n\nWhat cannot be taken back: %d of the effects.", lasting)
+		text += fmt.Sprintf("\n\n%d of the effects cannot be undone.", lasting)
 	}
 	return text
 }

@@ -96,11 +96,11 @@ func undoText(s *state) string {
 	for _, u := range s.Scratch.Lasting {
 		lasting = append(lasting, effectName(u))
 	}
-	text := list("Taken back:", done) + list("Could not be taken back:", failed) + skippedList(s) +
-		list("Would be taken back:", held)
+	text := list("Undone:", done) + list("Could not be undone:", failed) + skippedList(s) +
+		list("Would be undone:", held)
 	if s.Scratch.Held != "" {
 		text += "\n\n" + fmt.Sprintf(sayHeld, s.Scratch.Held)
 	}
-	text += list("Nothing takes this back:", lasting)
-	return orElse(strings.TrimSpace(text), "There is nothing to take back.")
+	text += list("Cannot be undone:", lasting)
+	return orElse(strings.TrimSpace(text), "There is nothing to undo.")
 }

@@ -42,9 +42,9 @@ func TestUndo(t *testing.T) {
 	if want := []string{"unput 6", "unput 3"}; !slices.Equal(h.words, want) {
 		t.Errorf("did %q, want %q", h.words, want)
 	}
-	want := "Taken back:\n- put 6 (put)\n- put 3 (put)\n\n" +
-		"Could not be taken back:\n- put 5 (put): unknown tool \"gone\"\n- put 1 (put); put 1 (put): it is used\n\n" +
-		"Nothing takes this back:\n- mail 2 (mail)"
+	want := "Undone:\n- put 6 (put)\n- put 3 (put)\n\n" +
+		"Could not be undone:\n- put 5 (put): unknown tool \"gone\"\n- put 1 (put); put 1 (put): it is used\n\n" +
+		"Cannot be undone:\n- mail 2 (mail)"
 	if d.said() != want {
 		t.Errorf("said %s, want %s", d.said(), want)
 	}
@@ -69,10 +69,10 @@ func TestUndo(t *testing.T) {
 
 func TestUndoNothing(t *testing.T) {
 	for name, all := range map[string][]claybot.Undo{
-		"There is nothing to take back.":              nil,
-		"Nothing takes this back:\n- mail 1 (mail)":   {effect("a", "mail", "1", "")},
-		"Nothing takes this back:\n- put 1 (put)":     {{Step: "a", Tool: "put", What: "put 1", Call: &claybot.ToolCall{Name: "unput", Args: "{"}}},
-		"Nothing takes this back:\n- a_1 (send_mail)": {{Step: "a_1", Tool: "send_mail"}},
+		"There is nothing to undo.":            nil,
+		"Cannot be undone:\n- mail 1 (mail)":   {effect("a", "mail", "1", "")},
+		"Cannot be undone:\n- put 1 (put)":     {{Step: "a", Tool: "put", What: "put 1", Call: &claybot.ToolCall{Name: "unput", Args: "{"}}},
+		"Cannot be undone:\n- a_1 (send_mail)": {{Step: "a_1", Tool: "send_mail"}},
 	} {
 		h, d := newHand(), newDesk("")
 		d.undo(all...)
@@ -94,17 +94,17 @@ func TestUndoByPolicy(t *testing.T) {
 		did    []string
 		said   string
 	}{
-		"approved": {plan.Policy{}, "true", []string{"unpay 2", "unput 1"}, "Taken back:\n- pay 2 (pay)\n- put 1 (put)"},
-		"denied":   {plan.Policy{}, "false", []string{"unput 1"}, "Taken back:\n- put 1 (put)\n\nNot run:\n- pay 2 (pay): not approved"},
-		"auto":     {plan.Policy{Mode: plan.ModeAuto}, "", []string{"unpay 2", "unput 1"}, "Taken back:\n- pay 2 (pay)\n- put 1 (put)"},
-		"preview":  {plan.Policy{Mode: plan.ModePreview}, "", nil, "Would be taken back:\n- pay 2 (pay)\n- put 1 (put)\n\nNothing was run: plans are only shown here."},
+		"approved": {plan.Policy{}, "true", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2 (pay)\n- put 1 (put)"},
+		"denied":   {plan.Policy{}, "false", []string{"unput 1"}, "Undone:\n- put 1 (put)\n\nNot run:\n- pay 2 (pay): not approved"},
+		"auto":     {plan.Policy{Mode: plan.ModeAuto}, "", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2 (pay)\n- put 1 (put)"},
+		"preview":  {plan.Policy{Mode: plan.ModePreview}, "", nil, "Would be undone:\n- pay 2 (pay)\n- put 1 (put)\n\nNothing was run: plans are only shown here."},
 		"denied tool": {
 			plan.Policy{Mode: plan.ModeAuto, Deny: []string{"unpay"}},
 			"",
 			[]string{"unput 1"},
-			"Taken back:\n- put 1 (put)\n\nNot run:\n- pay 2 (pay): the policy denies the tool \"unpay\"",
+			"Undone:\n- put 1 (put)\n\nNot run:\n- pay 2 (pay): the policy denies the tool \"unpay\"",
 		},
-		"what only undo uses": {plan.Policy{Mode: plan.ModeAuto, Allow: []string{"p*"}}, "", []string{"unpay 2", "unput 1"}, "Taken back:\n- pay 2 (pay)\n- put 1 (put)"},
+		"what only undo uses": {plan.Policy{Mode: plan.ModeAuto, Allow: []string{"p*"}}, "", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2 (pay)\n- put 1 (put)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, d := newHand(), newDesk("")

@@ -172,7 +172,7 @@ func (p *pass) hear(a *action, said claybot.Answered, who tools.Approvers) (refu
 	case !tools.Approved(said) && reason != "":
 		return notApproved + ": " + reason
 	case !tools.Approved(said) && said.Via == claybot.ViaDefault:
-		return notApproved + ": nobody answered in time"
+		return notApproved + ": no answer in time"
 	case !tools.Approved(said):
 		return notApproved
 	}

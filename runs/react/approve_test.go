@@ -86,8 +86,8 @@ func TestNotApproved(t *testing.T) {
 	}{
 		{"denied", claybot.Answered{Value: no, Via: claybot.ViaButton}, "not approved"},
 		{"denied with a reason", claybot.Answered{Value: no, Via: claybot.ViaText, Reason: " use the other card\n"}, "not approved: use the other card"},
-		{"expired", claybot.Answered{Value: no, Via: claybot.ViaDefault}, "not approved: nobody answered in time"},
-		{"expired without a value", claybot.Answered{Via: claybot.ViaDefault}, "not approved: nobody answered in time"},
+		{"expired", claybot.Answered{Value: no, Via: claybot.ViaDefault}, "not approved: no answer in time"},
+		{"expired without a value", claybot.Answered{Via: claybot.ViaDefault}, "not approved: no answer in time"},
 		{"odd", claybot.Answered{Value: []byte(`"true"`), Via: claybot.ViaHTTP}, "not approved"},
 		{"for the session", claybot.Answered{Value: no, Via: claybot.ViaButton, Scope: claybot.ApproveSession}, "not approved"},
 	}
@@ -188,7 +188,7 @@ func TestRuleGoneWhileAsked(t *testing.T) {
 	}{
 		{"denied", &claybot.Answered{Value: no, Via: claybot.ViaButton}, "false not approved"},
 		{"denied with a reason", &claybot.Answered{Value: no, Via: claybot.ViaButton, Reason: "too dear"}, "false not approved: too dear"},
-		{"expired", &claybot.Answered{Value: no, Via: claybot.ViaDefault}, "false not approved: nobody answered in time"},
+		{"expired", &claybot.Answered{Value: no, Via: claybot.ViaDefault}, "false not approved: no answer in time"},
 		{"approved", &claybot.Answered{Value: []byte("true"), Via: claybot.ViaButton}, "true look 1"},
 		{"open", nil, "true look 1"},
 	} {

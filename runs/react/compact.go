@@ -9,16 +9,13 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
-// What the reader is told about the size of the conversation, and under which
-// keys.
+// The keys under which a person is notified of the size of the conversation, once each.
 const (
 	keyFilling = "context-75"
-	sayFilling = "Our conversation fills three quarters of what I can keep in mind. When it gets fuller, I fold its older part into a summary; /compact does it now, /new starts afresh."
 	keyFolded  = "compacted"
-	sayFolded  = "Our conversation got too long to keep all of it in mind, so I have folded its older part into a summary."
-	sayCut     = "Our conversation got too long to keep all of it in mind, and I could not summarize its older part, so I have left it behind."
 )
 
 // noteFilling says in history that the reader was told, so that it is told once
@@ -57,7 +54,7 @@ func (p *pass) tellFilling(ctx context.Context) error {
 	if p.turn.Tell == nil {
 		return nil
 	}
-	p.tell(ctx, keyFilling, sayFilling)
+	p.tell(ctx, keyFilling, texts.ContextFilling)
 	return p.emit(claybot.Record{
 		Type: claybot.RecordNote, At: claybot.Now(), Run: p.turn.Run.ID, Level: "info", Text: noteFilling,
 	})
@@ -101,7 +98,7 @@ func (p *pass) fold(ctx context.Context, enough worth) (bool, error) {
 		d.drop()
 		return false, runs.Ended(ctx)
 	}
-	say := sayFolded
+	say := texts.ContextCompacted
 	if err != nil {
 		p.log.Warn("the conversation was not summarized", "records", len(old), "error", summaryError(err))
 		if passing(err) || p.size() <= p.room() {
@@ -109,7 +106,7 @@ func (p *pass) fold(ctx context.Context, enough worth) (bool, error) {
 			p.unfolded = true
 			return false, nil
 		}
-		f, d.text, say = p.cut(f), withMark(d.text), sayCut
+		f, d.text, say = p.cut(f), withMark(d.text), texts.ContextCut
 	}
 	p.log.Debug("conversation folded", "records", len(old), "kept", f.keep(), "bytes", len(d.text))
 	p.tell(ctx, keyFolded, say) // first: a crash in between folds again, and tells nothing twice

@@ -229,7 +229,7 @@ func TestOperatorApprovesAgain(t *testing.T) {
 	first := asks("")
 	answer(first, `{"value":"approve"}`, http.StatusAccepted)
 	second := asks(first)
-	if got := answer(second, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, `"approved"`) || !strings.Contains(got, "You have approved this already; it waits for somebody else.") {
+	if got := answer(second, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, `"approved"`) || !strings.Contains(got, "You have already approved this; it still needs another approval.") {
 		t.Errorf("a second yes: %s", got)
 	}
 	if got := answer(first, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, "The question has an answer already; it now waits for another approval as question "+second+".") {

@@ -212,7 +212,7 @@ func TestBrowserMeeting(t *testing.T) {
 		until(`document.querySelector("#node-undo").matches(".seen") && document.querySelector("#node-END").matches(".seen")`))
 	e.did("+room 2026-12-01 6", "+lunch 2026-12-01 6", "-lunch", "-room")
 	b.open("/")
-	b.said("Taken back:")
+	b.said("Undone:")
 }
 
 // restarted stops the daemon and starts it again, with the same page open.

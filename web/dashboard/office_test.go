@@ -478,7 +478,7 @@ func TestAccessPage(t *testing.T) {
 	page = v.page("/ui/access/people")
 	o.contains(page, "Nobody asks to be let in.", "<code>bob</code>", "called Bob")
 	o.eventually("Bob was told", func() bool {
-		return strings.Contains(strings.Join(o.phone.heard(), "\n"), "You are in.")
+		return strings.Contains(strings.Join(o.phone.heard(), "\n"), "Your access is approved.")
 	})
 	v.act(http.MethodPost, "/ui/access/allow", url.Values{"connector": {" phone "}, "subject": {"group-1"}})
 	o.contains(v.page("/ui/access/people"), "group-1")

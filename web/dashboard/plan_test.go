@@ -365,6 +365,6 @@ func TestApproveAgain(t *testing.T) {
 	run, q := w.asks(claybot.EnginePlan, "write to Ann")
 	w.contains(v.page("/ui/runs/"+string(run.ID)), "1 of 2 approvals")
 	at := "/ui/questions/" + url.PathEscape(q.ID) + "?verdict="
-	v.refuses(http.MethodPost, at+"approve", nil, http.StatusConflict, "You have approved this already; it waits for somebody else.")
+	v.refuses(http.MethodPost, at+"approve", nil, http.StatusConflict, "You have already approved this; it still needs another approval.")
 	v.refuses(http.MethodPost, at+"deny", nil, http.StatusConflict, "it now waits for another approval as question next.")
 }

@@ -34,7 +34,7 @@ func TestLogFields(t *testing.T) {
 
 	want := map[string][]string{ // by what a line says
 		"message accepted":      {"agent", "connector", "message"},
-		"run begins":            {"agent", "connector", "message", "run"},
+		"run started":           {"agent", "connector", "message", "run"},
 		"run ended":             {"agent", "connector", "run"},
 		"run failed":            {"agent", "connector", "run"},
 		"message will not run":  {"agent", "connector", "message"},
