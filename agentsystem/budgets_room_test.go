@@ -64,7 +64,7 @@ func TestOperatorsOwnBudget(t *testing.T) {
 		synctest.Wait()
 		seen := terminal.seen("main")
 		if len(seen) != 1 || !strings.HasPrefix(seen[0], "**Extend your budget for this month by $0.0") ||
-			!strings.Contains(seen[0], "Your run waits for it.") || !strings.Contains(seen[0], "*Write `/approve ") || strings.Contains(seen[0], "button") {
+			!strings.Contains(seen[0], "Your run waits for it.") || !strings.Contains(seen[0], "*Send `/approve ") || strings.Contains(seen[0], "button") {
 			b.Errorf("the operator reads %q", seen)
 		}
 		if strings.Contains(logs.String(), notAsked) {
@@ -73,7 +73,7 @@ func TestOperatorsOwnBudget(t *testing.T) {
 		time.Sleep(time.Second) // the order of questions
 		b.say("hello")
 		synctest.Wait()
-		if got := b.chat.seen("dm-ann"); len(got) != 1 || !strings.Contains(got[0], "*Press a button, or write `/approve ") {
+		if got := b.chat.seen("dm-ann"); len(got) != 1 || !strings.Contains(got[0], "*Press a button, or send `/approve ") {
 			b.Errorf("people read %q", got)
 		}
 		b.operators = []string{"chat/bob"} // who has not written
