@@ -145,26 +145,26 @@ func awake(agents []web.AgentView, since claybot.Time) (stay []web.AgentView, le
 }
 
 type agentsCmd struct {
-	List   agentsListCmd   `cmd:"" default:"withargs" help:"List the agents, children below their parents."`
-	Stop   agentsStopCmd   `cmd:"" help:"Stop what an agent, and those below it, are doing."`
-	Reset  agentsResetCmd  `cmd:"" help:"Make an agent forget its conversation."`
-	Delete agentsDeleteCmd `cmd:"" help:"Take an agent away; its files move to the quarantine."`
+	List   agentsListCmd   `cmd:"" default:"withargs" help:"List the agents as a tree, subagents below their parents."`
+	Stop   agentsStopCmd   `cmd:"" help:"Stop the runs of an agent and its subagents."`
+	Reset  agentsResetCmd  `cmd:"" help:"Reset the conversation of an agent."`
+	Delete agentsDeleteCmd `cmd:"" help:"Delete an agent; its files move to the quarantine."`
 }
 
 type (
 	agentsListCmd struct {
-		JSON bool `name:"json" help:"Print JSON, always of all agents."`
-		All  bool `help:"Show also subagents that did their work more than a day ago."`
+		JSON bool `name:"json" help:"Print JSON; includes all agents."`
+		All  bool `help:"Include subagents that finished more than a day ago."`
 	}
 	agentsStopCmd struct {
-		ID claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+		ID claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
 	}
 	agentsResetCmd struct {
-		ID claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+		ID claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
 	}
 	agentsDeleteCmd struct {
-		ID  claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
-		Yes bool            `help:"Yes, delete it."`
+		ID  claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
+		Yes bool            `help:"Skip confirmation."`
 	}
 )
 
@@ -244,7 +244,7 @@ func (c agentsDeleteCmd) Run(e *env) error {
 }
 
 type remindersCmd struct {
-	Agent claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+	Agent claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
 	JSON  bool            `name:"json" help:"Print JSON."`
 }
 

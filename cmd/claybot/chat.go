@@ -24,8 +24,8 @@ import (
 )
 
 type chatCmd struct {
-	Message *string `short:"m" placeholder:"TEXT" help:"Send one message, print the reply, and exit: 0 answered, 1 failed."`
-	JSON    bool    `name:"json" help:"With -m: print the events of the run as JSON lines."`
+	Message *string `short:"m" placeholder:"TEXT" help:"Message to send; chat prints the reply and exits with 0 on success, 1 on failure."`
+	JSON    bool    `name:"json" help:"Print the events of the run as JSON lines; requires -m."`
 }
 
 // Run chats with the running daemon, or with one inside this process when none

@@ -22,7 +22,7 @@ import (
 )
 
 type importCmd struct {
-	Dir string `arg:"" help:"A data directory that no daemon uses, for example one that claybot export has made."`
+	Dir string `arg:"" help:"Data directory that no daemon uses, such as one created by claybot export."`
 }
 
 // Run copies a data directory into the configured store, which is empty.

@@ -25,10 +25,10 @@ import (
 )
 
 type mcpCmd struct {
-	Serve mcpServeCmd `cmd:"" default:"1" help:"Offer the agents of the running daemon over standard input and output, to an editor or another agent."`
-	List  mcpListCmd  `cmd:"" help:"List the servers of tools and how they are doing."`
-	Allow mcpAllowCmd `cmd:"" help:"Allow tools of a server that have changed."`
-	Login mcpLoginCmd `cmd:"" help:"Log in at a server."`
+	Serve mcpServeCmd `cmd:"" default:"1" help:"Serve the agents of the running daemon over standard input and output, for an editor or another agent."`
+	List  mcpListCmd  `cmd:"" help:"List MCP servers and their status."`
+	Allow mcpAllowCmd `cmd:"" help:"Allow changed tools of an MCP server."`
+	Login mcpLoginCmd `cmd:"" help:"Log in to an MCP server."`
 }
 
 type (
@@ -37,12 +37,12 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	mcpAllowCmd struct {
-		Server string `arg:"" help:"The name of the server, as mcp list shows it."`
-		Tool   string `arg:"" optional:"" help:"Its tool; all that wait when left out."`
-		Hash   string `name:"hash" help:"What mcp list showed; when left out, what is off is shown and allowed."`
+		Server string `arg:"" help:"Name of the server, as listed by mcp list."`
+		Tool   string `arg:"" optional:"" help:"Name of the tool. Default: all that await approval."`
+		Hash   string `name:"hash" help:"Hash printed by mcp list. Default: show the changed tools and allow them."`
 	}
 	mcpLoginCmd struct {
-		Server string `arg:"" help:"The name of the server in the configuration."`
+		Server string `arg:"" help:"Name of the server in the configuration."`
 	}
 )
 

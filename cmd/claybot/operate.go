@@ -332,11 +332,11 @@ func (openCmd) Run(e *env) error {
 }
 
 type pairCmd struct {
-	List    pairListCmd    `cmd:"" default:"1" help:"List open requests and who was let in."`
-	Approve pairApproveCmd `cmd:"" help:"Let in the person who was given CODE."`
-	Deny    pairDenyCmd    `cmd:"" help:"Remove the request with CODE."`
-	Allow   pairAllowCmd   `cmd:"" help:"Let in a person, or a group, by its id: telegram:123 or slack:U1."`
-	Revoke  pairRevokeCmd  `cmd:"" help:"Take back what approve or allow gave."`
+	List    pairListCmd    `cmd:"" default:"1" help:"List pending requests, and the users and groups with access."`
+	Approve pairApproveCmd `cmd:"" help:"Approve the pending request with CODE."`
+	Deny    pairDenyCmd    `cmd:"" help:"Deny the pending request with CODE."`
+	Allow   pairAllowCmd   `cmd:"" help:"Allow a user or group by ID, such as telegram:123 or slack:U1."`
+	Revoke  pairRevokeCmd  `cmd:"" help:"Revoke the access of a user or group."`
 }
 
 type (
@@ -344,16 +344,16 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	pairApproveCmd struct {
-		Code string `arg:"" help:"The code that the person was given."`
+		Code string `arg:"" help:"Pairing code of the user."`
 	}
 	pairDenyCmd struct {
-		Code string `arg:"" help:"The code that the person was given."`
+		Code string `arg:"" help:"Pairing code of the user."`
 	}
 	pairAllowCmd struct {
-		Who string `arg:"" help:"connector:id, with the stable id of a user or of a group."`
+		Who string `arg:"" help:"User or group as connector:id, with its stable ID."`
 	}
 	pairRevokeCmd struct {
-		Who string `arg:"" help:"connector:id, as pair list shows it."`
+		Who string `arg:"" help:"User or group as connector:id, as listed by pair list."`
 	}
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 type undoCmd struct {
-	ID string `arg:"" name:"run" help:"The id of the run, or its first characters."`
+	ID string `arg:"" name:"run" help:"ID of the run, or its first characters."`
 }
 
 // Run takes back what a run did.
@@ -43,7 +43,7 @@ func (e *env) run(ref string) (string, error) {
 }
 
 type runsPlanCmd struct {
-	ID   string `arg:"" name:"run" help:"The id of the run, or its first characters."`
+	ID   string `arg:"" name:"run" help:"ID of the run, or its first characters."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 

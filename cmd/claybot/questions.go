@@ -20,33 +20,33 @@ import (
 const shortest = 4
 
 type questionsCmd struct {
-	List questionsListCmd `cmd:"" default:"withargs" help:"List the open questions and approvals, the oldest first."`
-	Show questionsShowCmd `cmd:"" help:"Show a question, and its answer when there is one."`
+	List questionsListCmd `cmd:"" default:"withargs" help:"List pending questions and approvals, oldest first."`
+	Show questionsShowCmd `cmd:"" help:"Show a question and its answer, if any."`
 }
 
 type (
 	questionsListCmd struct {
-		Agent string `placeholder:"ID" help:"Asked by this agent only."`
+		Agent string `placeholder:"ID" help:"ID of the agent that asked. Default: all."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}
 	questionsShowCmd struct {
-		ID   string `arg:"" name:"question" help:"The id of the question; of an open one, its first characters will do."`
+		ID   string `arg:"" name:"question" help:"ID of the question, or the first characters of a pending one."`
 		JSON bool   `name:"json" help:"Print JSON."`
 	}
 	answerCmd struct {
-		ID     string `arg:"" name:"question" help:"The id of the question, or its first characters."`
-		Value  string `arg:"" help:"The answer. Write -- before one that begins with a dash."`
-		Reason string `placeholder:"TEXT" help:"Why an action is denied."`
-		Scope  string `placeholder:"SCOPE" help:"How far an approval goes: session or always. Default: this action alone."`
+		ID     string `arg:"" name:"question" help:"ID of the question, or its first characters."`
+		Value  string `arg:"" help:"Answer; precede one that starts with a dash by --."`
+		Reason string `placeholder:"TEXT" help:"Reason for a denial."`
+		Scope  string `placeholder:"SCOPE" help:"Scope of an approval: session or always. Default: this action only."`
 	}
 	approveCmd struct {
-		ID    string `arg:"" name:"question" help:"The id of the approval, or its first characters."`
-		Scope string `placeholder:"SCOPE" help:"session: what its tool does until the next reset. always: what its tool does for this agent. Default: this action alone."`
-		Args  string `placeholder:"JSON" help:"Run it with these arguments, a JSON object, in place of its own."`
+		ID    string `arg:"" name:"question" help:"ID of the approval, or its first characters."`
+		Scope string `placeholder:"SCOPE" help:"Scope of the approval: session (this tool until the next reset) or always (this tool for this agent). Default: this action only."`
+		Args  string `placeholder:"JSON" help:"Arguments to run the action with instead of its own, as a JSON object."`
 	}
 	denyCmd struct {
-		ID     string   `arg:"" name:"question" help:"The id of the approval, or its first characters."`
-		Reason []string `arg:"" optional:"" help:"Why, in a few words; the agent is told."`
+		ID     string   `arg:"" name:"question" help:"ID of the approval, or its first characters."`
+		Reason []string `arg:"" optional:"" help:"Reason, which the agent sees."`
 	}
 )
 

@@ -12,18 +12,18 @@ import (
 )
 
 type rulesCmd struct {
-	List   rulesListCmd   `cmd:"" default:"withargs" help:"List what was approved for good: what agents do without asking."`
-	Remove rulesRemoveCmd `cmd:"" help:"Have an agent ask again."`
+	List   rulesListCmd   `cmd:"" default:"withargs" help:"List standing approvals: actions that agents take without asking."`
+	Remove rulesRemoveCmd `cmd:"" help:"Remove a standing approval."`
 }
 
 type (
 	rulesListCmd struct {
-		Agent string `placeholder:"ID" help:"Of this agent only."`
+		Agent string `placeholder:"ID" help:"ID of the agent. Default: all."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}
 	rulesRemoveCmd struct {
-		Agent string `arg:"" help:"The id of the agent."`
-		Rule  string `arg:"" help:"The rule as the list shows it, such as 'shell(git status)'."`
+		Agent string `arg:"" help:"ID of the agent."`
+		Rule  string `arg:"" help:"Rule to remove, as listed by rules, such as 'shell(git status)'."`
 	}
 )
 

@@ -15,9 +15,9 @@ import (
 
 type tokenCmd struct {
 	List   tokenListCmd   `cmd:"" default:"1" help:"List the tokens."`
-	Create tokenCreateCmd `cmd:"" help:"Make a token for a program and print it, once."`
-	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new secret, or the owner his: owner. What uses the old one ends."`
-	Revoke tokenRevokeCmd `cmd:"" help:"Take a token away. What uses it ends."`
+	Create tokenCreateCmd `cmd:"" help:"Create a token for a program and print it once."`
+	Rotate tokenRotateCmd `cmd:"" help:"Rotate the secret of a token, or of the owner (owner), and close connections that use the old one."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token and close connections that use it."`
 }
 
 type (
@@ -25,15 +25,15 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	tokenCreateCmd struct {
-		Name    string `arg:"" help:"The name of the program: a-z, 0-9, dot, dash, underscore."`
-		Scope   string `default:"read" enum:"read,operate,admin" help:"What it may do: read, operate (talk, stop, retry, answer) or admin."`
-		Expires string `placeholder:"WHEN" help:"When it ends: 12h, 90d or 2031-12-31. Default: never."`
+		Name    string `arg:"" help:"Name of the program: a-z, 0-9, dot, dash, underscore."`
+		Scope   string `default:"read" enum:"read,operate,admin" help:"Scope of the token: read, operate (send messages, stop, retry, answer) or admin."`
+		Expires string `placeholder:"WHEN" help:"Expiry, such as 12h, 90d or 2031-12-31. Default: never."`
 	}
 	tokenRotateCmd struct {
-		Name string `arg:"" help:"The name of the token, or owner."`
+		Name string `arg:"" help:"Name of the token, or owner."`
 	}
 	tokenRevokeCmd struct {
-		Name string `arg:"" help:"The name of the token."`
+		Name string `arg:"" help:"Name of the token."`
 	}
 )
 

@@ -16,8 +16,8 @@ import (
 )
 
 type usageCmd struct {
-	By   []string `default:"day" enum:"day,agent,owner,channel,connector,model,type" help:"What to sum up by: day, agent, owner, channel, connector, model, type; several with commas."`
-	Days int      `default:"30" help:"How many days back, today included."`
+	By   []string `default:"day" enum:"day,agent,owner,channel,connector,model,type" help:"Columns to group by: day, agent, owner, channel, connector, model, type; separate several with commas."`
+	Days int      `default:"30" help:"Number of days, including today."`
 	CSV  bool     `name:"csv" help:"Print comma-separated values."`
 	JSON bool     `name:"json" help:"Print JSON."`
 }
