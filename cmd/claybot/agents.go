@@ -228,7 +228,7 @@ func (c agentsStopCmd) Run(e *env) error {
 
 // Run resets an agent.
 func (c agentsResetCmd) Run(e *env) error {
-	return e.does("POST", at(agentPath(c.ID, "reset")), nil, "The agent starts afresh; what was said before stays in its history file.\n")
+	return e.does("POST", at(agentPath(c.ID, "reset")), nil, "Started a new conversation; the old one stays in the agent's history file.\n")
 }
 
 // Run deletes an agent.
@@ -238,9 +238,9 @@ func (c agentsDeleteCmd) Run(e *env) error {
 		return err
 	}
 	if !c.Yes {
-		return usageError{errors.New("this takes away the agent's memory, its reminders and what waits for it; add --yes to do it")}
+		return usageError{errors.New("this deletes the agent's memory, reminders and waiting messages; add --yes to confirm")}
 	}
-	return e.does("DELETE", to(path), nil, "The agent is deleted; its files are in the quarantine of the data directory.\n")
+	return e.does("DELETE", to(path), nil, "Agent deleted; its files are in the quarantine of the data directory.\n")
 }
 
 type remindersCmd struct {

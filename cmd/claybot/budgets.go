@@ -38,7 +38,7 @@ func (c budgetsListCmd) Run(e *env) error {
 		for _, b := range out.Budgets {
 			rows = append(rows, budgetRow(b))
 		}
-		return e.list(rows, "Nothing was spent on a budget yet.\n")
+		return e.list(rows, "No budget has been used yet.\n")
 	})
 }
 

@@ -121,7 +121,7 @@ func (c *client) ready(ctx context.Context) error {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return errors.Join(errors.New("the daemon takes no messages yet; its log says why"), err)
+			return errors.Join(errors.New("the daemon does not accept messages yet; see its log"), err)
 		}
 	}
 }

@@ -80,7 +80,7 @@ type (
 func (c cronListCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/cron"), func(list web.TaskList) error {
 		if len(list.Tasks) == 0 {
-			if err := e.text("There are no tasks; make one with: claybot cron add\n"); err != nil {
+			if err := e.text("No tasks; create one with: claybot cron add\n"); err != nil {
 				return err
 			}
 		} else if err := e.table(taskTable(list.Tasks)); err != nil {
@@ -144,7 +144,7 @@ func (c cronShowCmd) Run(e *env) error {
 		i = slices.IndexFunc(list.Tasks, func(t connectors.Task) bool { return t.UID == c.Ref })
 	}
 	if i < 0 {
-		return errors.New("the task was taken away just now")
+		return errors.New("the task was just deleted")
 	}
 	task := list.Tasks[i]
 	if c.JSON {
@@ -289,7 +289,7 @@ func (c cronEditCmd) Run(e *env) error {
 		set(in, "at", c.At)
 	}
 	if len(in) == 0 {
-		return usageError{errors.New("there is nothing to change; claybot cron edit --help lists what can be")}
+		return usageError{errors.New("nothing to change; claybot cron edit --help lists the flags")}
 	}
 	t, err := e.patch(c.Ref, in)
 	if err != nil {
@@ -348,5 +348,5 @@ func (c cronRunCmd) Run(e *env) error {
 
 // Run takes a task away.
 func (c cronDeleteCmd) Run(e *env) error {
-	return e.does("DELETE", at(taskPath(c.Ref)), nil, "The task is taken away; its folder is in .done.\n")
+	return e.does("DELETE", at(taskPath(c.Ref)), nil, "Task deleted; its folder is in .done.\n")
 }

@@ -66,7 +66,7 @@ func (c heartbeatRunCmd) Run(e *env) error {
 		return err
 	}
 	if out.Tasks == 0 {
-		return e.text("There is nothing to run.\n")
+		return e.text("No tasks to run.\n")
 	}
 	return e.text(fmt.Sprintf("The heartbeat runs %s now.\n", count(out.Tasks, "task")))
 }

@@ -78,7 +78,7 @@ func createTarget(ctx context.Context, conf configs.Config) (*carrier, error) {
 func openDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	path := filepath.Join(dir, "claybot.db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError{fmt.Errorf("%s is no data directory of claybot: it has no claybot.db; name the one that has", dir)}
+		return nil, usageError{fmt.Errorf("%s is not a data directory of claybot: it has no claybot.db", dir)}
 	}
 	lock, err := lockDirectory(dir)
 	if err != nil {

@@ -167,7 +167,7 @@ type usageError struct{ error }
 // A configError is a configuration with which nothing can start.
 type configError struct{ error }
 
-// An interruptedError is an end that somebody asked for by Ctrl-C, and was told of.
+// An interruptedError reports an end by Ctrl-C that the user has already seen.
 type interruptedError struct{}
 
 func (interruptedError) Error() string { return "interrupted" }

@@ -101,7 +101,7 @@ func (c mcpAllowCmd) Run(e *env) error {
 			return err
 		}
 	}
-	return e.does("POST", to("/servers/"+c.Server+"/allow"), web.ServerAllow{Tool: c.Tool, Hash: c.Hash}, "Allowed as it is now.\n")
+	return e.does("POST", to("/servers/"+c.Server+"/allow"), web.ServerAllow{Tool: c.Tool, Hash: c.Hash}, "Tool allowed in its present version.\n")
 }
 
 // show prints what is about to be allowed, which is then all that can be.
@@ -156,7 +156,7 @@ func (c mcpLoginCmd) Run(e *env) error {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return errors.New("the login was given up; nothing was kept")
+			return errors.New("the login was canceled; no token was stored")
 		}
 		return err
 	}
@@ -185,7 +185,7 @@ func (d *daemon) mcpTokens(c configs.Config) mcp.Tokens {
 	return mcpTokens(c.DataDir)
 }
 
-// loginTokens is where a login is kept that somebody makes beside the daemon.
+// loginTokens stores a login that the user performs outside the daemon.
 func loginTokens(ctx context.Context, c configs.Config) (_ mcp.Tokens, release func(), err error) {
 	if !c.Storage.Shared() {
 		return mcpTokens(c.DataDir), func() {}, nil

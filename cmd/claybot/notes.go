@@ -127,14 +127,14 @@ func (c notesWriteCmd) Run(e *env) error {
 
 // Run deletes a note.
 func (c notesDeleteCmd) Run(e *env) error {
-	return e.does("DELETE", c.at("/notes/note", "path", c.Path), nil, "It is deleted. Its versions stay; claybot notes revert brings one back.\n")
+	return e.does("DELETE", c.at("/notes/note", "path", c.Path), nil, "Note deleted. Its versions stay; claybot notes revert restores one.\n")
 }
 
 // Run finds notes.
 func (c notesSearchCmd) Run(e *env) error {
 	return show(e, c.JSON, c.at("/notes/search", "q", strings.Join(c.Words, " ")), func(out web.FoundNotes) error {
 		if len(out.Notes) == 0 {
-			return e.text("No note has these words.\n")
+			return e.text("No matching notes.\n")
 		}
 		for _, f := range out.Notes {
 			if err := e.text(fmt.Sprintf("%s\n    %s\n", f.Path, strings.Join(strings.Fields(f.Excerpt), " "))); err != nil {
@@ -156,7 +156,7 @@ func (c notesHistoryCmd) Run(e *env) error {
 			}
 			rows = append(rows, []string{strconv.FormatInt(v.Version, 10), v.Path, size, v.At.Time().Local().Format(time.DateTime), changer(v.MemoryChange), v.Title})
 		}
-		return e.list(rows, "Nothing is known of that note.\n")
+		return e.list(rows, "No versions of that note.\n")
 	})
 }
 

@@ -301,7 +301,7 @@ func success(at time.Time) string {
 	return ", last success " + time.Since(at).Round(time.Second).String() + " ago"
 }
 
-// counts prints the figures of a map in the order of its keys.
+// counts prints the values of a map in the order of its keys.
 func counts[K ~string](m map[K]int) string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -367,7 +367,7 @@ func (c pairListCmd) Run(e *env) error {
 		for _, x := range p.Grants {
 			rows = append(rows, []string{x.Connector + ":" + x.Subject, x.Name, "let in " + x.At.Time().Format(time.DateTime)})
 		}
-		return e.list(rows, "Nobody has asked, and nobody was let in.\n")
+		return e.list(rows, "No pending requests, and no approved users or groups.\n")
 	})
 }
 
@@ -377,21 +377,21 @@ func (c pairApproveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.text(fmt.Sprintf("%s:%s is let in.\n", p.Connector, p.UserID))
+	return e.text(fmt.Sprintf("%s:%s now has access.\n", p.Connector, p.UserID))
 }
 
 // Run denies a code.
 func (c pairDenyCmd) Run(e *env) error {
-	return e.does("POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(false)}, "The request is removed.\n")
+	return e.does("POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(false)}, "Request denied.\n")
 }
 
-// Run lets somebody in by id.
+// Run grants access to a user or group by id.
 func (c pairAllowCmd) Run(e *env) error {
 	connector, id, err := who(c.Who)
 	if err != nil {
 		return err
 	}
-	return e.does("POST", to("/pairing"), web.Decision{Connector: connector, Subject: id}, fmt.Sprintf("%s:%s is let in.\n", connector, id))
+	return e.does("POST", to("/pairing"), web.Decision{Connector: connector, Subject: id}, fmt.Sprintf("%s:%s now has access.\n", connector, id))
 }
 
 // Run takes a grant back.
@@ -406,9 +406,9 @@ func (c pairRevokeCmd) Run(e *env) error {
 		return err
 	}
 	if out.Still != "" {
-		return e.text(fmt.Sprintf("What pair gave to %s:%s is taken back, but %s.\n", connector, id, out.Still))
+		return e.text(fmt.Sprintf("Revoked the pairing of %s:%s, but %s.\n", connector, id, out.Still))
 	}
-	return e.text(fmt.Sprintf("%s:%s has no access any more.\n", connector, id))
+	return e.text(fmt.Sprintf("%s:%s no longer has access.\n", connector, id))
 }
 
 // who splits connector:id.

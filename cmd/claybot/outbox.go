@@ -60,10 +60,10 @@ func outgoingPath(id, more string) (string, error) {
 
 // Run sends a message again.
 func (c outboxRetryCmd) Run(e *env) error {
-	return e.does("POST", at(outgoingPath(c.ID, "/retry")), nil, fmt.Sprintf("%s is tried again.\n", c.ID))
+	return e.does("POST", at(outgoingPath(c.ID, "/retry")), nil, fmt.Sprintf("Retrying %s.\n", c.ID))
 }
 
 // Run gives a message up.
 func (c outboxDropCmd) Run(e *env) error {
-	return e.does("DELETE", at(outgoingPath(c.ID, "")), nil, fmt.Sprintf("%s is given up.\n", c.ID))
+	return e.does("DELETE", at(outgoingPath(c.ID, "")), nil, fmt.Sprintf("Dropped %s.\n", c.ID))
 }

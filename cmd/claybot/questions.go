@@ -59,7 +59,7 @@ func (c questionsListCmd) Run(e *env) error {
 	}
 	return show(e, c.JSON, to(path), func(out web.QuestionList) error {
 		if len(out.Questions) == 0 {
-			return e.text("No question is open.\n")
+			return e.text("No pending questions.\n")
 		}
 		for i, q := range out.Questions {
 			if i > 0 {
@@ -151,7 +151,7 @@ func (c answerCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(id, c.Value, c.Reason, c.Scope, "", "Answered; run %s goes on when it has all it waits for.\n")
+	return e.answer(id, c.Value, c.Reason, c.Scope, "", "Answered; run %s resumes when all its questions are answered.\n")
 }
 
 // Run approves an action.
@@ -161,9 +161,9 @@ func (c approveCmd) Run(e *env) error {
 		return err
 	}
 	if c.Args != "" && !json.Valid([]byte(c.Args)) {
-		return usageError{errors.New("--args is no JSON; write it as one word for the shell, such as --args '{\"command\": \"ls\"}'")}
+		return usageError{errors.New("--args is not valid JSON; quote it as one word for the shell, such as --args '{\"command\": \"ls\"}'")}
 	}
-	return e.answer(id, "approve", "", c.Scope, c.Args, "Approved; run %s goes on.\n")
+	return e.answer(id, "approve", "", c.Scope, c.Args, "Approved; run %s resumes.\n")
 }
 
 // Run denies an action.
@@ -184,12 +184,12 @@ func (e *env) answer(id, value, reason, scope, args, done string) error {
 		return err
 	}
 	if out.More > 0 {
-		return e.text(fmt.Sprintf("Approved; run %s waits for %s, by somebody else. claybot questions lists what is open.\n", out.Run, count(out.More, "more approval")))
+		return e.text(fmt.Sprintf("Approved; run %s needs %s, by another user. claybot questions lists them.\n", out.Run, count(out.More, "more approval")))
 	}
 	return e.text(fmt.Sprintf(done, out.Run))
 }
 
-// question finds the id of the open question that somebody means. A whole id is
+// question resolves the id of a pending question from its first characters. A whole id is
 // taken as it is, so that the daemon says what became of a question that is not
 // open any more.
 func (e *env) question(ref string) (string, error) {
@@ -218,7 +218,7 @@ func (e *env) approval(ref string) (string, error) {
 		return "", err
 	}
 	if q.Type != claybot.QuestionConfirm {
-		return "", fmt.Errorf("question %s asks for no approval; answer it with: claybot answer %s VALUE", id, id)
+		return "", fmt.Errorf("question %s does not ask for an approval; answer it with: claybot answer %s VALUE", id, id)
 	}
 	return id, nil
 }
@@ -227,7 +227,7 @@ func (e *env) approval(ref string) (string, error) {
 func checkRef(ref, list string) error {
 	switch {
 	case ref == "." || ref == "..": // in a path they mean something else
-		return usageError{fmt.Errorf("%q is no id; %s lists them", ref, list)}
+		return usageError{fmt.Errorf("invalid ID %q; %s lists them", ref, list)}
 	case len(ref) < shortest:
 		return usageError{fmt.Errorf("%q is too short; give at least %d characters of the id, %s lists them", ref, shortest, list)}
 	}

@@ -91,7 +91,7 @@ func soFar(v web.RunView, figure string) string {
 // runPath is the path of a run of the daemon.
 func runPath(id string, more ...string) (string, error) {
 	if id == "" || id == "." || id == ".." { // in a path they mean something else
-		return "", usageError{fmt.Errorf("%q is no id of a run; claybot runs lists them", id)}
+		return "", usageError{fmt.Errorf("invalid run ID %q; claybot runs lists them", id)}
 	}
 	return "/" + strings.Join(append([]string{"agents", "runs", url.PathEscape(id)}, more...), "/"), nil
 }
@@ -162,7 +162,7 @@ func (c runsCancelCmd) Run(e *env) error {
 	if v.State.Ended() {
 		return e.text(fmt.Sprintf("Run %s has ended already: %s.\n", v.ID, v.State))
 	}
-	return e.text(fmt.Sprintf("Run %s is to end.\n", v.ID))
+	return e.text(fmt.Sprintf("Canceling run %s.\n", v.ID))
 }
 
 // follow prints the events of a run after a seq, up to another one, or until

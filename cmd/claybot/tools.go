@@ -26,7 +26,7 @@ func (c toolsCmd) Run(e *env) error {
 		for _, t := range out.Tools {
 			rows = append(rows, []string{t.Name, t.Source, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)})
 		}
-		return e.list(rows, "It has no tools.\n")
+		return e.list(rows, "The agent has no tools.\n")
 	})
 }
 
@@ -69,7 +69,7 @@ func (c workspacesListCmd) Run(e *env) error {
 			}
 			rows = append(rows, []string{w.Key, w.Provider, w.State, cmp.Or(w.Image, "-"), used, expires, cmp.Or(w.Problem, "-")})
 		}
-		return e.list(rows, "There are no workspaces. One is made when an agent first uses a tool that needs it.\n")
+		return e.list(rows, "No workspaces. claybot creates one when an agent first uses a tool that needs it.\n")
 	})
 }
 
@@ -79,9 +79,9 @@ func (c workspacesRemoveCmd) Run(e *env) error {
 	if c.Data {
 		path += "?data=true"
 	}
-	words := "The workspace is gone; its files are kept for the next one.\n"
+	words := "Workspace removed; its files are kept for the next one.\n"
 	if c.Data {
-		words = "The workspace and its files are gone.\n"
+		words = "Workspace and its files removed.\n"
 	}
 	return e.does("DELETE", to(path), nil, words)
 }
@@ -188,5 +188,5 @@ func (c skillsAllowCmd) Run(e *env) error {
 
 // Run forbids a skill.
 func (c skillsForbidCmd) Run(e *env) error {
-	return e.does("POST", to("/skills/"+url.PathEscape(c.Name)+"/forbid"), nil, "No agent may use this skill any more.\n")
+	return e.does("POST", to("/skills/"+url.PathEscape(c.Name)+"/forbid"), nil, "Skill forbidden; agents can no longer use it.\n")
 }
