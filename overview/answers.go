@@ -81,7 +81,7 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 	var lines []string
 	children, err := o.Index.Children(ctx, agent.ID)
 	if err != nil {
-		return "", fmt.Errorf("list helpers: %w", err)
+		return "", fmt.Errorf("list subagents: %w", err)
 	}
 	for _, c := range children {
 		if !c.Busy {
@@ -91,7 +91,7 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 		if err != nil {
 			return "", err
 		}
-		lines = append(lines, fmt.Sprintf("- helper %s (`%s`): %s", connectors.OneLine(info.Name, 80), c.ID, info.State))
+		lines = append(lines, fmt.Sprintf("- subagent %s (`%s`): %s", connectors.OneLine(info.Name, 80), c.ID, info.State))
 	}
 	reminders, err := o.Later.Reminders(ctx, agent.ID)
 	if err != nil {
@@ -116,7 +116,7 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 		}
 	}
 	if len(lines) == 0 {
-		return "No helper is at work, and nothing is planned.", nil
+		return "No subagent is running, and nothing is scheduled.", nil
 	}
 	return strings.Join(lines, "\n"), nil
 }

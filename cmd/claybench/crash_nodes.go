@@ -45,7 +45,7 @@ func (o *nodesOptions) flags() {
 	flag.IntVar(&o.chats, "chats", 3, "conversations on each platform and over HTTP, with -crash-nodes")
 	flag.DurationVar(&o.every, "every", time.Second, "between two messages of a conversation, with -crash-nodes")
 	flag.IntVar(&o.slowEach, "slow-each", slowEach, "of so many answers of the model, one grows slowly, with -crash-nodes")
-	flag.StringVar(&o.json, "json", "", "file for the figures of -crash-nodes")
+	flag.StringVar(&o.json, "json", "", "file for the results of -crash-nodes")
 	flag.IntVar(&o.people, "people", crowd, "who write as soon as they are answered, with -bench-nodes")
 	flag.IntVar(&o.rounds, "rounds", nodesRounds, "of each setup, with -bench-nodes")
 	flag.IntVar(&o.kills, "takeovers", nodesKills, "kills whose takeover is timed, with -bench-nodes")

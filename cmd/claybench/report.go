@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A table collects figures in the order in which they were measured.
+// A table collects results in the order in which they were measured.
 type table struct{ rows []row }
 
 type row struct {
@@ -27,7 +27,7 @@ func (t *table) add(what string, value float64, unit string, ratio float64, bar 
 
 func (t *table) markdown() string {
 	var b strings.Builder
-	b.WriteString("| figure | value | ratio to the baseline | bar |\n|---|---:|---:|---|\n")
+	b.WriteString("| result | value | ratio to the baseline | bar |\n|---|---:|---:|---|\n")
 	for _, r := range t.rows {
 		ratio := ""
 		if r.ratio != 0 {
@@ -81,7 +81,7 @@ func writeNodesReport(o options, table string) error {
 	text := fmt.Sprintf(`
 The last run of `+"`make bench-nodes`"+`. The real binary, one process or three, with
 a store in SQLite or in one PostgreSQL server whose every commit is synced. The
-setups take turns, each with a world of its own; a figure is the median of %d
+setups take turns, each with a world of its own; a result is the median of %d
 rounds of %v. Nodes, database, emulators and model share the machine: where the
 model answers at once, they compete for its processors, and more nodes bring
 nothing. The nodes reach the database by its Unix socket. Where the model waits and
@@ -96,7 +96,7 @@ Conditions: %s, %s/%s, %d processors, %s.
 	return writeSection(o.out, text, nodesHeading)
 }
 
-// writeWatchReport keeps the last result of -watch, below the other figures.
+// writeWatchReport keeps the last result of -watch, below the other results.
 func writeWatchReport(o options, size watchSize, table string) error {
 	text := fmt.Sprintf(`
 The last run of `+"`make bench-watch`"+`. The real binary serves %d agents and
@@ -132,9 +132,9 @@ against the same servers: a bare loop (long poll, model call, reply, each update
 of a poll answered concurrently, no durability), the same with one fsync'd
 append per message, and with one fsync per poll. The model answers one word
 after 0 ms or 500 ms. Emulators, baselines and daemon share the machine, so the
-figures are comparable with each other and not with another machine's.
+results are comparable with each other and not with another machine's.
 
-The people of the throughput figure write again as soon as they are answered, so
+The people of the throughput result write again as soon as they are answered, so
 their conversations grow to a hundred messages, all of which go to the model
 each time; the baselines send one. On two processors the daemon is bounded by
 processor time, the baselines with a sync by the disk: the quicker the disk, the
@@ -144,7 +144,7 @@ In the burst, each person's one message lets the model start a hundred
 subagents. Each of them makes one model call of 50 ms and ends; every tenth is
 refused, which its parent must hear of once.
 
-Conditions: %s, %s/%s, %d processors, %s, %v for each figure.
+Conditions: %s, %s/%s, %d processors, %s, %v for each result.
 
 %s`, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), o.span, table)
 	return writeSection(o.out, text, "")

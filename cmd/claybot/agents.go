@@ -145,26 +145,26 @@ func awake(agents []web.AgentView, since claybot.Time) (stay []web.AgentView, le
 }
 
 type agentsCmd struct {
-	List   agentsListCmd   `cmd:"" default:"withargs" help:"List the agents, children below their parents."`
-	Stop   agentsStopCmd   `cmd:"" help:"Stop what an agent, and those below it, are doing."`
-	Reset  agentsResetCmd  `cmd:"" help:"Make an agent forget its conversation."`
-	Delete agentsDeleteCmd `cmd:"" help:"Take an agent away; its files move to the quarantine."`
+	List   agentsListCmd   `cmd:"" default:"withargs" help:"List the agents as a tree, subagents below their parents."`
+	Stop   agentsStopCmd   `cmd:"" help:"Stop the runs of an agent and its subagents."`
+	Reset  agentsResetCmd  `cmd:"" help:"Reset the conversation of an agent."`
+	Delete agentsDeleteCmd `cmd:"" help:"Delete an agent; its files move to the quarantine."`
 }
 
 type (
 	agentsListCmd struct {
-		JSON bool `name:"json" help:"Print JSON, always of all agents."`
-		All  bool `help:"Show also subagents that did their work more than a day ago."`
+		JSON bool `name:"json" help:"Print JSON; includes all agents."`
+		All  bool `help:"Include subagents that finished more than a day ago."`
 	}
 	agentsStopCmd struct {
-		ID claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+		ID claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
 	}
 	agentsResetCmd struct {
-		ID claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+		ID claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
 	}
 	agentsDeleteCmd struct {
-		ID  claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
-		Yes bool            `help:"Yes, delete it."`
+		ID  claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
+		Yes bool            `help:"Skip confirmation."`
 	}
 )
 
@@ -228,7 +228,7 @@ func (c agentsStopCmd) Run(e *env) error {
 
 // Run resets an agent.
 func (c agentsResetCmd) Run(e *env) error {
-	return e.does("POST", at(agentPath(c.ID, "reset")), nil, "The agent starts afresh; what was said before stays in its history file.\n")
+	return e.does("POST", at(agentPath(c.ID, "reset")), nil, "Started a new conversation; the old one stays in the agent's history file.\n")
 }
 
 // Run deletes an agent.
@@ -238,13 +238,13 @@ func (c agentsDeleteCmd) Run(e *env) error {
 		return err
 	}
 	if !c.Yes {
-		return usageError{errors.New("this takes away the agent's memory, its reminders and what waits for it; add --yes to do it")}
+		return usageError{errors.New("this deletes the agent's memory, reminders and waiting messages; add --yes to confirm")}
 	}
-	return e.does("DELETE", to(path), nil, "The agent is deleted; its files are in the quarantine of the data directory.\n")
+	return e.does("DELETE", to(path), nil, "Agent deleted; its files are in the quarantine of the data directory.\n")
 }
 
 type remindersCmd struct {
-	Agent claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+	Agent claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
 	JSON  bool            `name:"json" help:"Print JSON."`
 }
 

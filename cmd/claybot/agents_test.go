@@ -148,7 +148,7 @@ func TestAgentsCommands(t *testing.T) {
 		{args: "agents|list|--all", asks: "GET /agents?after=&limit=500", says: agentA + "    user      web:main operator  idle   never"},
 		{args: "agents|stop|" + agentA, asks: "POST /agents/" + agentA + "/stop", says: "2 runs asked to stop"},
 		{args: "agents|stop|" + agentB, asks: "POST /agents/" + agentB + "/stop", says: "Nothing is running there"},
-		{args: "agents|reset|" + agentA, asks: "POST /agents/" + agentA + "/reset", says: "starts afresh"},
+		{args: "agents|reset|" + agentA, asks: "POST /agents/" + agentA + "/reset", says: "Started a new conversation"},
 		{args: "agents|reset|" + agentB, code: 1, asks: "POST /agents/" + agentB + "/reset", warns: "claybot: There is no such thing."},
 		{args: "agents|delete|" + agentA, code: 2, warns: "--yes"},
 		{args: "agents|delete|" + agentA + "|--yes", asks: "DELETE /agents/" + agentA, says: "deleted"},

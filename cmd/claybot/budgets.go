@@ -11,19 +11,19 @@ import (
 )
 
 type budgetsCmd struct {
-	List   budgetsListCmd   `cmd:"" default:"withargs" help:"List budgets with what is spent, set aside and left, the one used last first."`
-	Extend budgetsExtendCmd `cmd:"" help:"Raise the limit of a budget for the rest of its period."`
+	List   budgetsListCmd   `cmd:"" default:"withargs" help:"List budgets with spent, reserved and remaining amounts, most recently used first."`
+	Extend budgetsExtendCmd `cmd:"" help:"Raise the limit of a budget until its period ends."`
 }
 
 type (
 	budgetsListCmd struct {
-		Limit int  `default:"50" help:"How many at most, up to 500."`
+		Limit int  `default:"50" help:"Maximum number of budgets, up to 500."`
 		JSON  bool `name:"json" help:"Print JSON."`
 	}
 	budgetsExtendCmd struct {
-		Key    string  `arg:"" name:"budget" help:"The key of the budget, as listed."`
-		USD    float64 `name:"usd" help:"How many US dollars more, for a budget in money."`
-		Tokens int64   `help:"How many tokens more, for a budget in tokens."`
+		Key    string  `arg:"" name:"budget" help:"Key of the budget, as listed by budgets."`
+		USD    float64 `name:"usd" help:"US dollars to add, for a budget in money."`
+		Tokens int64   `help:"Tokens to add, for a budget in tokens."`
 		JSON   bool    `name:"json" help:"Print JSON."`
 	}
 )
@@ -38,7 +38,7 @@ func (c budgetsListCmd) Run(e *env) error {
 		for _, b := range out.Budgets {
 			rows = append(rows, budgetRow(b))
 		}
-		return e.list(rows, "Nothing was spent on a budget yet.\n")
+		return e.list(rows, "No budget has been used yet.\n")
 	})
 }
 

@@ -25,8 +25,8 @@ import (
 )
 
 type chatCmd struct {
-	Message *string `short:"m" placeholder:"TEXT" help:"Send one message, print the reply, and exit: 0 answered, 1 failed."`
-	JSON    bool    `name:"json" help:"With -m: print the events of the run as JSON lines."`
+	Message *string `short:"m" placeholder:"TEXT" help:"Message to send; chat prints the reply and exits with 0 on success, 1 on failure."`
+	JSON    bool    `name:"json" help:"Print the events of the run as JSON lines; requires -m."`
 }
 
 // Run chats with the running daemon, or with one inside this process when none
@@ -122,7 +122,7 @@ func (c *client) ready(ctx context.Context) error {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return errors.Join(errors.New("the daemon takes no messages yet; its log says why"), err)
+			return errors.Join(errors.New("the daemon does not accept messages yet; see its log"), err)
 		}
 	}
 }

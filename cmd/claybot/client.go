@@ -90,12 +90,12 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", err)
+		return fmt.Errorf("call the daemon: %w", err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return fmt.Errorf("read the daemon's answer: %w", err)
+		return fmt.Errorf("read the daemon's response: %w", err)
 	}
 	if resp.StatusCode >= 300 {
 		return &refusal{resp.StatusCode, words(resp.StatusCode, b)}
@@ -104,7 +104,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 		return nil
 	}
 	if err := json.Unmarshal(b, out); err != nil {
-		return fmt.Errorf("read the daemon's answer: %w", err)
+		return fmt.Errorf("read the daemon's response: %w", err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func agentPath(id claybot.AgentID, more ...string) (string, error) {
 // taskPath is the path of a task of the daemon.
 func taskPath(ref string, more ...string) (string, error) {
 	if ref == "" || ref == "." || ref == ".." { // in a path they mean something else
-		return "", usageError{fmt.Errorf("%q is no slug of a task; claybot cron lists them", ref)}
+		return "", usageError{fmt.Errorf("invalid task slug %q; claybot cron lists them", ref)}
 	}
 	return "/" + strings.Join(append([]string{"cron", url.PathEscape(ref)}, more...), "/"), nil
 }
@@ -172,7 +172,7 @@ func (c *client) stream(ctx context.Context, path string) (<-chan event, error) 
 	}
 	resp, err := c.http.Do(req) //nolint:bodyclose // closed by the reader below
 	if err != nil {
-		return nil, fmt.Errorf("ask the daemon: %w", err)
+		return nil, fmt.Errorf("call the daemon: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()

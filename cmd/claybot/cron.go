@@ -18,19 +18,19 @@ import (
 const lastFirings = 10
 
 type cronCmd struct {
-	List    cronListCmd    `cmd:"" default:"withargs" help:"List the tasks, with the files that cannot be read."`
-	Show    cronShowCmd    `cmd:"" help:"Show a task, when it fires next, and how it went lately."`
-	Add     cronAddCmd     `cmd:"" help:"Make a task."`
+	List    cronListCmd    `cmd:"" default:"withargs" help:"List the tasks and any unreadable task files."`
+	Show    cronShowCmd    `cmd:"" help:"Show a task, its next runs and its recent results."`
+	Add     cronAddCmd     `cmd:"" help:"Create a task."`
 	Edit    cronEditCmd    `cmd:"" help:"Change a task."`
-	Enable  cronEnableCmd  `cmd:"" help:"Let a task fire again."`
-	Disable cronDisableCmd `cmd:"" help:"Keep a task from firing."`
-	Run     cronRunCmd     `cmd:"" help:"Fire a task now, beside its schedule."`
-	Delete  cronDeleteCmd  `cmd:"" help:"Take a task away; its folder moves to .done."`
+	Enable  cronEnableCmd  `cmd:"" help:"Enable a task."`
+	Disable cronDisableCmd `cmd:"" help:"Disable a task."`
+	Run     cronRunCmd     `cmd:"" help:"Run a task now, outside its schedule."`
+	Delete  cronDeleteCmd  `cmd:"" help:"Delete a task; its folder moves to .done."`
 }
 
 // A taskRef names a task of the daemon.
 type taskRef struct {
-	Ref string `arg:"" help:"The slug or uid of the task, as cron shows it."`
+	Ref string `arg:"" help:"Slug or uid of the task, as listed by cron."`
 }
 
 type (
@@ -42,33 +42,33 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	cronAddCmd struct {
-		Name        string `required:"" help:"What the task is called."`
-		Description string `help:"What it is for."`
-		Schedule    string `xor:"when" required:"" placeholder:"CRON" help:"Five fields: minute hour day month weekday; or @daily and the like."`
-		Every       string `xor:"when" required:"" placeholder:"DURATION" help:"How long from one time to the next: 90m, 12h."`
-		At          string `xor:"when" required:"" placeholder:"TIME" help:"Once, at this time: 2027-01-31T09:00:00+01:00."`
-		Timezone    string `placeholder:"ZONE" help:"Zone of the schedule, for example Europe/Berlin. Default: that of the configuration."`
-		Route       string `placeholder:"PLACE" help:"Where its answers are sent: connector/channel, agent:ID, or none. Default: none."`
-		Misfire     string `placeholder:"POLICY" help:"What becomes of a missed time: skip, run_once, or run_if_within=DURATION."`
-		Once        bool   `help:"Remove the task after its first run."`
-		Retries     int    `placeholder:"N" help:"How often a failed run is tried again."`
-		DryRun      bool   `help:"Only show when it would fire."`
+		Name        string `required:"" help:"Name of the task."`
+		Description string `help:"Description of the task."`
+		Schedule    string `xor:"when" required:"" placeholder:"CRON" help:"Cron expression: minute hour day month weekday, or a shorthand such as @daily."`
+		Every       string `xor:"when" required:"" placeholder:"DURATION" help:"Interval between runs, such as 90m or 12h."`
+		At          string `xor:"when" required:"" placeholder:"TIME" help:"Time of a single run, such as 2027-01-31T09:00:00+01:00."`
+		Timezone    string `placeholder:"ZONE" help:"Time zone of the schedule, such as Europe/Berlin. Default: the configured time zone."`
+		Route       string `placeholder:"PLACE" help:"Route of the replies: connector/channel, agent:ID, or none. Default: none."`
+		Misfire     string `placeholder:"POLICY" help:"Policy for a missed run: skip, run_once, or run_if_within=DURATION."`
+		Once        bool   `help:"Delete the task after its first run."`
+		Retries     int    `placeholder:"N" help:"Number of retries after a failed run."`
+		DryRun      bool   `help:"Print the next runs without saving the task."`
 		JSON        bool   `name:"json" help:"Print JSON."`
-		Prompt      string `arg:"" help:"What the agent is told each time."`
+		Prompt      string `arg:"" help:"Prompt of the agent for each run."`
 	}
 	cronEditCmd struct {
 		taskRef
-		Name        *string `help:"What the task is called."`
-		Description *string `help:"What it is for."`
-		Schedule    *string `xor:"when" placeholder:"CRON" help:"Five fields: minute hour day month weekday; or @daily and the like."`
-		Every       *string `xor:"when" placeholder:"DURATION" help:"How long from one time to the next: 90m, 12h."`
-		At          *string `xor:"when" placeholder:"TIME" help:"Once, at this time: 2027-01-31T09:00:00+01:00."`
-		Timezone    *string `placeholder:"ZONE" help:"Zone of the schedule, for example Europe/Berlin."`
-		Route       *string `placeholder:"PLACE" help:"Where its output goes: connector/channel, agent:ID, or none."`
-		Misfire     *string `placeholder:"POLICY" help:"What becomes of a missed time: skip, run_once, or run_if_within=DURATION."`
-		Once        *bool   `negatable:"" help:"Remove the task after its first run, or keep it."`
-		Retries     *int    `placeholder:"N" help:"How often a failed run is tried again."`
-		Prompt      *string `help:"What the agent is told each time."`
+		Name        *string `help:"Name of the task."`
+		Description *string `help:"Description of the task."`
+		Schedule    *string `xor:"when" placeholder:"CRON" help:"Cron expression: minute hour day month weekday, or a shorthand such as @daily."`
+		Every       *string `xor:"when" placeholder:"DURATION" help:"Interval between runs, such as 90m or 12h."`
+		At          *string `xor:"when" placeholder:"TIME" help:"Time of a single run, such as 2027-01-31T09:00:00+01:00."`
+		Timezone    *string `placeholder:"ZONE" help:"Time zone of the schedule, such as Europe/Berlin."`
+		Route       *string `placeholder:"PLACE" help:"Route of the replies: connector/channel, agent:ID, or none."`
+		Misfire     *string `placeholder:"POLICY" help:"Policy for a missed run: skip, run_once, or run_if_within=DURATION."`
+		Once        *bool   `negatable:"" help:"Delete the task after its first run, or keep it."`
+		Retries     *int    `placeholder:"N" help:"Number of retries after a failed run."`
+		Prompt      *string `help:"Prompt of the agent for each run."`
 	}
 	cronEnableCmd  struct{ taskRef }
 	cronDisableCmd struct{ taskRef }
@@ -80,7 +80,7 @@ type (
 func (c cronListCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/cron"), func(list web.TaskList) error {
 		if len(list.Tasks) == 0 {
-			if err := e.text("There are no tasks; make one with: claybot cron add\n"); err != nil {
+			if err := e.text("No tasks; create one with: claybot cron add\n"); err != nil {
 				return err
 			}
 		} else if err := e.table(taskTable(list.Tasks)); err != nil {
@@ -144,7 +144,7 @@ func (c cronShowCmd) Run(e *env) error {
 		i = slices.IndexFunc(list.Tasks, func(t connectors.Task) bool { return t.UID == c.Ref })
 	}
 	if i < 0 {
-		return errors.New("the task was taken away just now")
+		return errors.New("the task was just deleted")
 	}
 	task := list.Tasks[i]
 	if c.JSON {
@@ -289,7 +289,7 @@ func (c cronEditCmd) Run(e *env) error {
 		set(in, "at", c.At)
 	}
 	if len(in) == 0 {
-		return usageError{errors.New("there is nothing to change; claybot cron edit --help lists what can be")}
+		return usageError{errors.New("nothing to change; claybot cron edit --help lists the flags")}
 	}
 	t, err := e.patch(c.Ref, in)
 	if err != nil {
@@ -348,5 +348,5 @@ func (c cronRunCmd) Run(e *env) error {
 
 // Run takes a task away.
 func (c cronDeleteCmd) Run(e *env) error {
-	return e.does("DELETE", at(taskPath(c.Ref)), nil, "The task is taken away; its folder is in .done.\n")
+	return e.does("DELETE", at(taskPath(c.Ref)), nil, "Task deleted; its folder is in .done.\n")
 }

@@ -37,7 +37,7 @@ func TestCronCommands(t *testing.T) {
 		{args: "cron|show|news", asks: "GET /cron/news/ledger?limit=10|GET /cron", says: " by hand  2    skipped    -                    -     -        -    overlap\n"},
 		{args: "cron|show|u1", asks: "GET /cron/u1/ledger?limit=10|GET /cron", says: "slug      news\n"},
 		{args: "cron|show|nope", code: 1, asks: "GET /cron/nope/ledger?limit=10", warns: "There is no such thing."},
-		{args: "cron|show|..", code: 2, warns: `".." is no slug`},
+		{args: "cron|show|..", code: 2, warns: `invalid task slug ".."`},
 		{args: "cron|add|--name|News|--schedule|0 9 * * *|the news", asks: base, says: "The task news is saved. " + next},
 		{args: "cron|add|--dry-run|--name|News|--schedule|0 9 * * *|the news", asks: base[:len(base)-1] + `,"dry_run":true}`, says: "Nothing is saved. " + next},
 		{
@@ -75,7 +75,7 @@ func TestCronCommands(t *testing.T) {
 func TestCronWithoutTasks(t *testing.T) {
 	d := openDesk(t, map[string]string{"GET /cron": `{"tasks":[],"problems":[]}`, "GET /heartbeat": `404{"error":{"message":"The heartbeat is off."}}`})
 	d.deals(t, []deal{
-		{args: "cron", asks: "GET /cron", says: "There are no tasks; make one with: claybot cron add\n"},
+		{args: "cron", asks: "GET /cron", says: "No tasks; create one with: claybot cron add\n"},
 		{args: "heartbeat", code: 1, asks: "GET /heartbeat", warns: "claybot: The heartbeat is off."},
 	})
 }

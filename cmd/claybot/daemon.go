@@ -162,7 +162,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 func (d *daemon) openBoots(ctx context.Context, c configs.Config) {
 	var err error
 	if d.boots, err = files.OpenBoots(c.DataDir); err != nil {
-		d.log.Warn("boot record unusable; runs are resumed as if the last process had ended in order", "err", err)
+		d.log.Warn("invalid boot record; resuming runs as after a clean shutdown", "err", err)
 	}
 	d.keeper.mark(ctx, true)
 }
@@ -351,7 +351,7 @@ func (d *daemon) close() {
 	}
 	for _, c := range all {
 		if err := c.Close(); err != nil {
-			d.log.Warn("cannot close the store in order", "err", err)
+			d.log.Warn("failed to close the store", "err", err)
 		}
 	}
 }
@@ -359,10 +359,10 @@ func (d *daemon) close() {
 // warnOpen tells of settings that are allowed and seldom meant.
 func (d *daemon) warnOpen() {
 	if d.config.Load().NamelessProxy() {
-		d.log.Warn("http.trusted_proxies is set and http_hosts is not: who comes by the name of the proxy is turned away; add the name to http_hosts")
+		d.log.Warn("http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused; add the name to http_hosts")
 	}
 	if d.config.Load().Access.Mode == configs.AccessOpen {
-		d.log.Warn("access is open: everybody who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to change that")
+		d.log.Warn("access is open: anyone who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to restrict it")
 	}
 }
 
@@ -414,15 +414,15 @@ func (d *daemon) upkeep(ctx context.Context) {
 			return
 		case x := <-d.damaged:
 			if err := d.system.Tell(ctx, x.agent, x.sentence); err != nil {
-				d.log.Warn("cannot tell about damage", "agent", x.agent, "err", err)
+				d.log.Warn("failed to notify users of damage", "agent", x.agent, "err", err)
 			}
 		case <-look.C:
 			if err := d.lock.Renew(); err != nil {
-				d.log.Error("claybot.lock was removed and cannot be taken again; an older version of claybot may start in the data directory", "err", err)
+				d.log.Error("failed to recreate claybot.lock after its removal; an older claybot may start in the data directory", "err", err)
 			}
 		case now := <-prune.C:
 			if err := d.prune(ctx, now); err != nil {
-				d.log.Warn("cannot remove old events", "err", err)
+				d.log.Warn("failed to remove old events", "err", err)
 			}
 		}
 	}
@@ -449,7 +449,7 @@ func (d *daemon) onSettings() {
 		return
 	}
 	if err := d.system.Profiles.Load(context.Background()); err != nil {
-		d.log.Warn("cannot read the settings of agents", "err", err)
+		d.log.Warn("failed to read agent settings", "err", err)
 	}
 }
 

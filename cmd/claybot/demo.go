@@ -50,8 +50,8 @@ func scenes() []scene {
 }
 
 type demoCmd struct {
-	Scene string `placeholder:"NAME" help:"What to play; list shows all. Default: chats."`
-	Nodes int    `placeholder:"N" help:"Play with 2 to 9 nodes over one PostgreSQL: some are killed, some freeze."`
+	Scene string `placeholder:"NAME" help:"Name of the scene, or list to print them all. Default: chats."`
+	Nodes int    `placeholder:"N" help:"Number of cluster members over one PostgreSQL, 2 to 9; the demo kills and freezes some."`
 }
 
 // Run plays a scene: the real daemon, emulated platforms, scripted people. It

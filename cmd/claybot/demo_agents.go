@@ -116,7 +116,7 @@ func (s *stage) threeHelpers(ctx context.Context) error {
 	return s.showAgents(ctx, 4)
 }
 
-// failingHelper shows the one notice of a helper that fails in the background.
+// failingHelper shows the one notice of a subagent that fails in the background.
 func (s *stage) failingHelper(ctx context.Context) error {
 	if _, err := s.tell(ctx, "look for a hotel in the background", 2); err != nil {
 		return err

@@ -28,7 +28,7 @@ const (
 func chatsScene() scene {
 	return scene{
 		name:  "chats",
-		about: "a stranger is let in on Telegram, a colleague asks in a Slack channel",
+		about: "an operator approves a user on Telegram, a colleague asks in a Slack channel",
 		model: chatsModel,
 		play: func(ctx context.Context, s *stage) error {
 			for _, act := range []func(context.Context) error{s.pairing, s.streaming, s.tool, s.slackThread, s.freshStart, s.lostAnswer} {
@@ -81,7 +81,7 @@ func (s *stage) tell(ctx context.Context, text string, n int) ([]telegramtest.Me
 	return all[before:], nil
 }
 
-// pairing shows that a stranger gets a code and nothing else until an operator
+// pairing shows that an unknown user gets only a code until an operator
 // approves.
 func (s *stage) pairing(ctx context.Context) error {
 	if _, err := s.tell(ctx, "hello, who are you?", 1); err != nil {

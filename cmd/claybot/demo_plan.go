@@ -39,7 +39,7 @@ const meetingPlan = `{"diff": "A room and lunch are booked.", "steps": [
 ]}`
 
 // planScene shows a plan: what is missing is asked for on Telegram, a colleague
-// approves on Slack, a step fails once, and all of it is taken back.
+// approves on Slack, a step fails once, and everything is undone.
 func planScene() scene {
 	desk := new(office)
 	return scene{

@@ -52,7 +52,7 @@ func toolsScene() scene {
 	}
 }
 
-// play goes through the acts. The last one takes away what they made.
+// play runs the acts in order. The last one deletes what they created.
 func (t *toolsPlay) play(ctx context.Context, s *stage) (err error) {
 	if t.node, err = s.daemon.installation(ctx, *s.daemon.config.Load()); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (t *toolsPlay) clear(ctx context.Context, s *stage) error {
 	return err
 }
 
-// sweep takes away the containers that a scene has left that did not get to its
+// sweep removes the containers that a scene has left that did not get to its
 // end. The daemon, which might make another one, has ended by then.
 func (t *toolsPlay) sweep(s *stage) {
 	if t.node == "" || t.provider != configs.WorkspaceDocker {
@@ -226,7 +226,7 @@ func (t *toolsPlay) sweep(s *stage) {
 	}
 }
 
-// page is the page that lies: somebody has written a wish of his own into it.
+// page is a page with a prompt injection: an attacker wrote an instruction into it.
 func (t *toolsPlay) page(w http.ResponseWriter, _ *http.Request) {
 	t.visits.Add(1)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -15,7 +15,7 @@ import (
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
-// lockDirectory takes a data directory. What nobody but the operator can mend is a
+// lockDirectory locks a data directory. What only the operator can fix is a
 // configError: with such a directory nothing can start, whichever command asks.
 func lockDirectory(dir string) (*files.DirLock, error) {
 	lock, err := files.Lock(dir)
@@ -40,7 +40,7 @@ func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB,
 	db, err := openFile(ctx, dir, path, c)
 	if errors.Is(err, storage.ErrDamaged) && want.emptied && sqlite.Reseal(ctx, path) == nil {
 		if c.Log != nil {
-			c.Log.Error("an older claybot has opened claybot.db after a crash and refused it, which broke the checksums of its pages; they are made anew")
+			c.Log.Error("rebuilding the page checksums of claybot.db: an older claybot opened it after a crash and broke them")
 		}
 		db, err = openFile(ctx, dir, path, c)
 	}

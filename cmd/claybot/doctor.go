@@ -119,7 +119,7 @@ func (d *doctor) settings(warnings []configs.Warning) {
 		d.say("configuration", level, w.String(), cmp.Or(w.Next, "correct it; docs/configuration.md lists all keys"))
 	}
 	if d.config.NamelessProxy() {
-		d.say("web page", levelWarning, "http.trusted_proxies is set and http_hosts is not: who comes by the name of the proxy is turned away", "add the name to http_hosts (CLAYBOT_HTTP_HOSTS)")
+		d.say("web page", levelWarning, "http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused", "add the name to http_hosts (CLAYBOT_HTTP_HOSTS)")
 	}
 	if d.config.Access.Mode == configs.AccessOpen {
 		d.say("access", levelWarning, "everybody who finds the bot can use it and spend your money", "set CLAYBOT_ACCESS=pairing")

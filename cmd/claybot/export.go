@@ -22,8 +22,8 @@ import (
 )
 
 type exportCmd struct {
-	Agent string `placeholder:"ID" help:"Only the files of this agent: descriptor.json, state.json, history.jsonl and what was sent to it. Of a database, nodes may go on."`
-	Dir   string `arg:"" help:"An empty directory, or one that does not exist."`
+	Agent string `placeholder:"ID" help:"ID of the only agent to export: its descriptor.json, state.json, history.jsonl and files. With a database, cluster members may keep running."`
+	Dir   string `arg:"" help:"Target directory; must be empty or not exist."`
 }
 
 // Run copies the configured store into an empty data directory.

@@ -13,11 +13,11 @@ import (
 )
 
 type graphCmd struct {
-	Show graphShowCmd `cmd:"" default:"withargs" help:"Print the graphs by which agents work, as flowcharts of mermaid."`
+	Show graphShowCmd `cmd:"" default:"withargs" help:"Print agent graphs as Mermaid flowcharts."`
 }
 
 type graphShowCmd struct {
-	Name string `arg:"" optional:"" help:"Of one graph. Default: all."`
+	Name string `arg:"" optional:"" help:"Name of the graph. Default: all."`
 }
 
 // Run prints the graphs of the running daemon or, without one, of this program.

@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 type healthCmd struct {
-	Ready bool `help:"Check that every connector has worked once and the store responds."`
+	Ready bool `help:"Check readiness: every connector has connected once and the store responds."`
 }
 
 // Run checks the daemon over its socket, so that the probes of a container need

@@ -10,8 +10,8 @@ import (
 )
 
 type heartbeatCmd struct {
-	List heartbeatListCmd `cmd:"" default:"withargs" help:"List the tasks of the heartbeat."`
-	Run  heartbeatRunCmd  `cmd:"" help:"Run tasks of the heartbeat now."`
+	List heartbeatListCmd `cmd:"" default:"withargs" help:"List heartbeat tasks."`
+	Run  heartbeatRunCmd  `cmd:"" help:"Run heartbeat tasks now."`
 }
 
 type (
@@ -19,7 +19,7 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	heartbeatRunCmd struct {
-		IDs []string `arg:"" optional:"" name:"id" help:"The tasks; all when none is given."`
+		IDs []string `arg:"" optional:"" name:"id" help:"IDs of the tasks. Default: all."`
 	}
 )
 
@@ -66,7 +66,7 @@ func (c heartbeatRunCmd) Run(e *env) error {
 		return err
 	}
 	if out.Tasks == 0 {
-		return e.text("There is nothing to run.\n")
+		return e.text("No tasks to run.\n")
 	}
 	return e.text(fmt.Sprintf("The heartbeat runs %s now.\n", count(out.Tasks, "task")))
 }

@@ -22,7 +22,7 @@ import (
 )
 
 type importCmd struct {
-	Dir string `arg:"" help:"A data directory that no daemon uses, for example one that claybot export has made."`
+	Dir string `arg:"" help:"Data directory that no daemon uses, such as one created by claybot export."`
 }
 
 // Run copies a data directory into the configured store, which is empty.
@@ -78,7 +78,7 @@ func createTarget(ctx context.Context, conf configs.Config) (*carrier, error) {
 func openDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	path := filepath.Join(dir, "claybot.db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError{fmt.Errorf("%s is no data directory of claybot: it has no claybot.db; name the one that has", dir)}
+		return nil, usageError{fmt.Errorf("%s is not a data directory of claybot: it has no claybot.db", dir)}
 	}
 	lock, err := lockDirectory(dir)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 )
 
 type inboxCmd struct {
-	Show inboxShowCmd `cmd:"" default:"withargs" help:"Show what waits for an agent."`
-	Drop inboxDropCmd `cmd:"" help:"Drop messages that wait for an agent."`
+	Show inboxShowCmd `cmd:"" default:"withargs" help:"List the waiting messages of an agent."`
+	Drop inboxDropCmd `cmd:"" help:"Drop waiting messages of an agent."`
 }
 
 type (
 	inboxShowCmd struct {
-		Agent claybot.AgentID `arg:"" help:"The id of the agent, as agents shows it."`
+		Agent claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
 		JSON  bool            `name:"json" help:"Print JSON."`
 	}
 	inboxDropCmd struct {
-		Agent    claybot.AgentID     `arg:"" help:"The id of the agent, as agents shows it."`
-		Messages []claybot.MessageID `arg:"" optional:"" name:"message" help:"The ids of the messages; all that wait when none is given."`
+		Agent    claybot.AgentID     `arg:"" help:"ID of the agent, as listed by agents."`
+		Messages []claybot.MessageID `arg:"" optional:"" name:"message" help:"IDs of the messages. Default: all waiting messages."`
 	}
 )
 

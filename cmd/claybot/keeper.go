@@ -111,10 +111,10 @@ func (k *keeper) run(ctx context.Context) error {
 			_ = k.db.CheckPlace(ctx) // k.broken is told
 		case <-save.C:
 			if err := k.agents.SaveEnds(ctx); err != nil {
-				k.d.log.Warn("cannot record where histories end", "err", err)
+				k.d.log.Warn("failed to record history lengths", "err", err)
 			}
 			if err := k.agents.SaveTotals(ctx); err != nil {
-				k.d.log.Warn("cannot write the totals of some agents into their files", "err", err)
+				k.d.log.Warn("failed to write usage totals to agent files", "err", err)
 			}
 			k.markCommits(ctx)
 		case <-overdue.C: // a machine that is off at night gets its copies as well
@@ -272,9 +272,9 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 	s := overview.CheckStatus{At: claybot.Now(), Text: text}
 	if err != nil {
 		s.Text, s.Problem = err.Error(), true
-		k.d.log.Error("a check of the data directory found a problem", "check", what, "err", err)
+		k.d.log.Error("data directory check failed", "check", what, "err", err)
 	} else {
-		k.d.log.Debug("check of the data directory", "check", what, "result", text)
+		k.d.log.Debug("data directory checked", "check", what, "result", text)
 	}
 	k.mu.Lock()
 	if k.last == nil {
@@ -287,7 +287,7 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 		merr = k.db.SetMark(ctx, markChecks, string(b))
 	}
 	if merr != nil && ctx.Err() == nil {
-		k.d.log.Warn("cannot keep the result of a check", "check", what, "err", merr)
+		k.d.log.Warn("failed to store check result", "check", what, "err", merr)
 	}
 }
 
@@ -332,12 +332,12 @@ func (k *keeper) tellRestored(ctx context.Context) {
 		err = errors.Join(k.db.SetMark(ctx, markWithdrawn, ""), k.db.SetMark(ctx, markRestored, ""))
 	}
 	if err != nil && ctx.Err() == nil {
-		k.d.log.Warn("cannot tell people that the database went back; the next start tries again", "err", err)
+		k.d.log.Warn("failed to notify users of the database rollback; the next start retries", "err", err)
 	}
 }
 
 // tellPeople tells all whom a database concerns that is back at its state of made. An
-// agent that cannot be told keeps no other from it.
+// agent that cannot be notified does not keep others from it.
 func (k *keeper) tellPeople(ctx context.Context, made time.Time, text string) error {
 	ended, err := k.db.RestoredAgents(ctx)
 	errs := []error{err}

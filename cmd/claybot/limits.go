@@ -110,7 +110,7 @@ func (l limits) apply(log *slog.Logger, most int) overview.LimitStatus {
 	}
 	st := overview.LimitStatus{MaxRuns: l.runs(most), Memory: l.memory, Files: l.files}
 	if st.MaxRuns < most {
-		log.Warn("fewer runs at once than configured", "maxRuns", st.MaxRuns, "configured", most, "limits", l.String())
+		log.Warn("fewer concurrent runs than configured", "maxRuns", st.MaxRuns, "configured", most, "limits", l.String())
 	}
 	return st
 }

@@ -24,7 +24,7 @@ import (
 
 // newLog makes the log: JSON lines for machines, colours on a terminal. Known
 // secrets never get through it, whoever put them into a line. A database that does
-// not answer is told in plain words, and not each second (nodes.Quiet).
+// not answer is logged in plain words, and not each second (nodes.Quiet).
 func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	format := c.Log
 	if format == "" {
@@ -77,7 +77,7 @@ func secretsOf(c configs.Config) []configs.Secret {
 	return slices.AppendSeq(all, maps.Values(c.OTLP.Headers))
 }
 
-// passwordOf is the password in an address, which may be told without the rest. One
+// passwordOf returns the password in an address, which may occur without the rest. One
 // that is also another part of the address, as on machines for trying things out,
 // would be found in every line.
 func passwordOf(address configs.Secret) configs.Secret {

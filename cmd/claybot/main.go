@@ -40,57 +40,57 @@ type cli struct {
 
 	Config   string `short:"c" placeholder:"FILE" help:"Configuration file. Default: $$CLAYBOT_CONFIG, else claybot.yaml if there is one."`
 	DataDir  string `placeholder:"DIR" help:"Data directory. Default: $$CLAYBOT_DATA_DIR, else .claybot."`
-	HTTP     string `name:"http" placeholder:"ADDR" help:"Address of the web page, or off. Default: $$CLAYBOT_HTTP_ADDR, else 127.0.0.1:8420."`
-	Access   string `placeholder:"MODE" help:"Who may speak: pairing, allowlist or open."`
-	Model    string `placeholder:"NAME" help:"The model to ask, or demo."`
-	Log      string `placeholder:"FORM" help:"json or text. Default: text on a terminal, else json."`
-	LogLevel string `placeholder:"LEVEL" help:"debug, info, warn or error."`
+	HTTP     string `name:"http" placeholder:"ADDR" help:"Listen address of the web page, or off. Default: $$CLAYBOT_HTTP_ADDR, else 127.0.0.1:8420."`
+	Access   string `placeholder:"MODE" help:"Access mode: pairing, allowlist or open."`
+	Model    string `placeholder:"NAME" help:"Name of the model, or demo."`
+	Log      string `placeholder:"FORM" help:"Log format: json or text. Default: text on a terminal, else json."`
+	LogLevel string `placeholder:"LEVEL" help:"Log level: debug, info, warn or error."`
 
 	Serve   serveCmd   `cmd:"" help:"Run the daemon."`
-	Chat    chatCmd    `cmd:"" help:"Chat in the terminal, with the running daemon or with one of its own."`
-	Demo    demoCmd    `cmd:"" help:"Watch claybot work: daemon, emulated platforms and scripted people. No accounts, no network."`
-	Status  statusCmd  `cmd:"" help:"Show how the running daemon is doing."`
-	Health  healthCmd  `cmd:"" name:"healthcheck" help:"Check that the daemon responds, for container probes; exits with 1 if not."`
-	Nodes   nodesCmd   `cmd:"" help:"List the processes that share the store."`
-	Doctor  doctorCmd  `cmd:"" help:"Look for what is wrong with this installation; needs no running daemon."`
+	Chat    chatCmd    `cmd:"" help:"Chat in the terminal; starts a daemon if none is running."`
+	Demo    demoCmd    `cmd:"" help:"Play a demo with a daemon, emulated platforms and scripted users; needs no accounts and no network."`
+	Status  statusCmd  `cmd:"" help:"Show the status of the running daemon."`
+	Health  healthCmd  `cmd:"" name:"healthcheck" help:"Check that the daemon responds, for container probes; exit with 1 if it doesn't."`
+	Nodes   nodesCmd   `cmd:"" help:"List cluster members."`
+	Doctor  doctorCmd  `cmd:"" help:"Diagnose this installation; needs no running daemon."`
 	Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
-	Inbox   inboxCmd   `cmd:"" help:"Show what waits for an agent, or drop it."`
-	Parked  parkedCmd  `cmd:"" help:"List messages whose agents cannot be used, or drop them."`
+	Inbox   inboxCmd   `cmd:"" help:"List the waiting messages of an agent, or drop them."`
+	Parked  parkedCmd  `cmd:"" help:"List messages of faulty agents, or drop them."`
 	Runs    runsCmd    `cmd:"" help:"List runs; show, follow or cancel one."`
-	Undo    undoCmd    `cmd:"" help:"Take back what a run did."`
-	Why     whyCmd     `cmd:"" help:"Tell what became of a message, and why there is no reply."`
-	Outbox  outboxCmd  `cmd:"" help:"List messages on their way out; retry or drop one."`
-	Usage   usageCmd   `cmd:"" help:"Show what models took, in tokens and money."`
-	Budgets budgetsCmd `cmd:"" help:"Show what may be spent and what is left; extend a budget."`
+	Undo    undoCmd    `cmd:"" help:"Undo the side effects of a run."`
+	Why     whyCmd     `cmd:"" help:"Trace a message from receipt to reply."`
+	Outbox  outboxCmd  `cmd:"" help:"List the outbox; retry or drop a delivery."`
+	Usage   usageCmd   `cmd:"" help:"Show token usage and cost."`
+	Budgets budgetsCmd `cmd:"" help:"Show budgets and what is left of them; extend a budget."`
 
-	Questions questionsCmd `cmd:"" help:"List what agents ask; show one question."`
+	Questions questionsCmd `cmd:"" help:"List pending questions; show one."`
 	Answer    answerCmd    `cmd:"" help:"Answer a question."`
-	Approve   approveCmd   `cmd:"" help:"Approve an action that an agent asks for."`
-	Deny      denyCmd      `cmd:"" help:"Deny an action that an agent asks for."`
-	Rules     rulesCmd     `cmd:"" help:"List what was approved for good, or have an agent ask again."`
-	Graph     graphCmd     `cmd:"" help:"Show the graphs by which agents work."`
+	Approve   approveCmd   `cmd:"" help:"Approve an action of an agent."`
+	Deny      denyCmd      `cmd:"" help:"Deny an action of an agent."`
+	Rules     rulesCmd     `cmd:"" help:"List standing approvals, or remove one."`
+	Graph     graphCmd     `cmd:"" help:"Show agent graphs."`
 
 	Tools      toolsCmd      `cmd:"" help:"List the tools of agents."`
-	Workspaces workspacesCmd `cmd:"" help:"List the workspaces in which tools act; remove one."`
+	Workspaces workspacesCmd `cmd:"" help:"List workspaces; remove one."`
 	Skills     skillsCmd     `cmd:"" help:"List skills; allow or forbid one."`
-	Notes      notesCmd      `cmd:"" help:"Show what agents have noted; write, delete or revert a note."`
+	Notes      notesCmd      `cmd:"" help:"Read notes; write, delete or restore one."`
 
-	MCP   mcpCmd   `cmd:"" name:"mcp" help:"Offer agents to other programs by the Model Context Protocol; look after servers of tools."`
-	Relay relayCmd `cmd:"" name:"egress-relay" hidden:"" help:"Runs inside the network of a workspace."`
+	MCP   mcpCmd   `cmd:"" name:"mcp" help:"Serve agents over the Model Context Protocol; manage MCP servers."`
+	Relay relayCmd `cmd:"" name:"egress-relay" hidden:"" help:"Run the egress relay inside the network of a workspace."`
 
-	Cron      cronCmd      `cmd:"" help:"List scheduled tasks; add, change or run one."`
-	Heartbeat heartbeatCmd `cmd:"" help:"List the tasks of the heartbeat, or run them."`
-	Reminders remindersCmd `cmd:"" help:"List what an agent will be reminded of."`
+	Cron      cronCmd      `cmd:"" help:"List scheduled tasks; create, edit or run one."`
+	Heartbeat heartbeatCmd `cmd:"" help:"List heartbeat tasks, or run them."`
+	Reminders remindersCmd `cmd:"" help:"List the reminders of an agent."`
 
-	Export  exportCmd  `cmd:"" help:"Copy all that is stored into a data directory, or the files of one agent."`
-	Import  importCmd  `cmd:"" help:"Copy a data directory into the store that is configured, which is empty."`
-	Migrate migrateCmd `cmd:"" help:"Bring the schema of the PostgreSQL database to this version and exit; run it before an upgrade with long migrations."`
+	Export  exportCmd  `cmd:"" help:"Export the store, or one agent, to a data directory."`
+	Import  importCmd  `cmd:"" help:"Import a data directory into the configured store, which must be empty."`
+	Migrate migrateCmd `cmd:"" help:"Migrate the schema of the PostgreSQL database to this version and exit; run it before an upgrade with long migrations."`
 
 	Restore restoreCmd `cmd:"" help:"Restore a damaged database of a data directory from the newest verified copy."`
 
-	Pair    pairCmd    `cmd:"" help:"Decide who may speak with the bot."`
-	Token   tokenCmd   `cmd:"" help:"Make tokens for programs that use the API; list, rotate or revoke them."`
-	Open    openCmd    `cmd:"" help:"Print a fresh login link for the web page."`
+	Pair    pairCmd    `cmd:"" help:"Manage access: list, approve, deny or revoke users and groups."`
+	Token   tokenCmd   `cmd:"" help:"Create API tokens; list, rotate or revoke them."`
+	Open    openCmd    `cmd:"" help:"Print a new login link for the web page."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -119,7 +119,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	parser, err := kong.New(&c,
 		kong.Name("claybot"),
-		kong.Description("Connects AI agents to chats, and loses nothing."),
+		kong.Description("Connects AI agents to chats and never loses a message."),
 		kong.Writers(out, errs),
 		kong.Vars{"version": "claybot " + version},
 		kong.Exit(func(n int) { code = n }),
@@ -167,7 +167,7 @@ type usageError struct{ error }
 // A configError is a configuration with which nothing can start.
 type configError struct{ error }
 
-// An interruptedError is an end that somebody asked for by Ctrl-C, and was told of.
+// An interruptedError reports an end by Ctrl-C that the user has already seen.
 type interruptedError struct{}
 
 func (interruptedError) Error() string { return "interrupted" }

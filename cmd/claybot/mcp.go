@@ -25,10 +25,10 @@ import (
 )
 
 type mcpCmd struct {
-	Serve mcpServeCmd `cmd:"" default:"1" help:"Offer the agents of the running daemon over standard input and output, to an editor or another agent."`
-	List  mcpListCmd  `cmd:"" help:"List the servers of tools and how they are doing."`
-	Allow mcpAllowCmd `cmd:"" help:"Allow tools of a server that have changed."`
-	Login mcpLoginCmd `cmd:"" help:"Log in at a server."`
+	Serve mcpServeCmd `cmd:"" default:"1" help:"Serve the agents of the running daemon over standard input and output, for an editor or another agent."`
+	List  mcpListCmd  `cmd:"" help:"List MCP servers and their status."`
+	Allow mcpAllowCmd `cmd:"" help:"Allow changed tools of an MCP server."`
+	Login mcpLoginCmd `cmd:"" help:"Log in to an MCP server."`
 }
 
 type (
@@ -37,12 +37,12 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	mcpAllowCmd struct {
-		Server string `arg:"" help:"The name of the server, as mcp list shows it."`
-		Tool   string `arg:"" optional:"" help:"Its tool; all that wait when left out."`
-		Hash   string `name:"hash" help:"What mcp list showed; when left out, what is off is shown and allowed."`
+		Server string `arg:"" help:"Name of the server, as listed by mcp list."`
+		Tool   string `arg:"" optional:"" help:"Name of the tool. Default: all that await approval."`
+		Hash   string `name:"hash" help:"Hash printed by mcp list. Default: show the changed tools and allow them."`
 	}
 	mcpLoginCmd struct {
-		Server string `arg:"" help:"The name of the server in the configuration."`
+		Server string `arg:"" help:"Name of the server in the configuration."`
 	}
 )
 
@@ -101,7 +101,7 @@ func (c mcpAllowCmd) Run(e *env) error {
 			return err
 		}
 	}
-	return e.does("POST", to("/servers/"+c.Server+"/allow"), web.ServerAllow{Tool: c.Tool, Hash: c.Hash}, "Allowed as it is now.\n")
+	return e.does("POST", to("/servers/"+c.Server+"/allow"), web.ServerAllow{Tool: c.Tool, Hash: c.Hash}, "Tool allowed in its present version.\n")
 }
 
 // show prints what is about to be allowed, which is then all that can be.
@@ -156,7 +156,7 @@ func (c mcpLoginCmd) Run(e *env) error {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return errors.New("the login was given up; nothing was kept")
+			return errors.New("the login was canceled; no token was stored")
 		}
 		return err
 	}
@@ -185,7 +185,7 @@ func (d *daemon) mcpTokens(c configs.Config) mcp.Tokens {
 	return mcpTokens(c.DataDir)
 }
 
-// loginTokens is where a login is kept that somebody makes beside the daemon.
+// loginTokens stores a login that the user performs outside the daemon.
 func loginTokens(ctx context.Context, c configs.Config) (_ mcp.Tokens, release func(), err error) {
 	if !c.Storage.Shared() {
 		return mcpTokens(c.DataDir), func() {}, nil

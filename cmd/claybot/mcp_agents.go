@@ -31,7 +31,7 @@ var _ mcp.Agents = mcpAgents{}
 // mcpPath is where agents are offered over HTTP.
 const mcpPath = "/mcp"
 
-// mcpRoutes offer the agents to whoever may operate them. Conversations of
+// mcpRoutes serve the agents to every client with scope operate. Conversations of
 // different callers never meet.
 func mcpRoutes(dir string, log *slog.Logger) []web.Route {
 	self := sync.OnceValues(func() (*client, error) { return dial(dir) })
@@ -138,7 +138,7 @@ func (a mcpAgents) watch(ctx context.Context, run claybot.RunID, seq int64, prog
 			return true, seq, nil
 		}
 	}
-	return false, seq, errors.New("the daemon is gone; it goes on with the run after its next start")
+	return false, seq, errors.New("the daemon stopped; it resumes the run after its next start")
 }
 
 // awaits reports whether a run still waits for a person: events of old waits are

@@ -104,7 +104,7 @@ type watched struct {
 }
 
 // Chat asks the model. What one conversation is too long for, no budget
-// has room for, or somebody stopped, says nothing about the model.
+// has room for, or that a user stopped, says nothing about the model.
 func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	resp, err := w.model.Chat(ctx, r)
 	w.mu.Lock()

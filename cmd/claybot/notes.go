@@ -16,18 +16,18 @@ import (
 type notesCmd struct {
 	List    notesListCmd    `cmd:"" default:"withargs" help:"List the notes of a scope."`
 	Read    notesReadCmd    `cmd:"" help:"Print a note."`
-	Write   notesWriteCmd   `cmd:"" help:"Write a note; the text comes from standard input."`
-	Delete  notesDeleteCmd  `cmd:"" help:"Delete a note; its versions stay."`
-	Search  notesSearchCmd  `cmd:"" help:"Find notes by words."`
-	History notesHistoryCmd `cmd:"" help:"Show what became of a note, or of all notes of a scope."`
-	Revert  notesRevertCmd  `cmd:"" help:"Make a note what it was in a version."`
+	Write   notesWriteCmd   `cmd:"" help:"Write a note from standard input."`
+	Delete  notesDeleteCmd  `cmd:"" help:"Delete a note and keep its versions."`
+	Search  notesSearchCmd  `cmd:"" help:"Search notes."`
+	History notesHistoryCmd `cmd:"" help:"Show the versions of a note, or of all notes of a scope."`
+	Revert  notesRevertCmd  `cmd:"" help:"Restore an earlier version of a note."`
 }
 
 // notesOf says whose notes are meant.
 type notesOf struct {
-	Agent  string `placeholder:"ID" xor:"scope" help:"Those of one agent."`
-	Owner  string `placeholder:"OWNER" xor:"scope" help:"Those that all agents of a person share, such as telegram/123."`
-	Global bool   `xor:"scope" help:"Those that all agents read."`
+	Agent  string `placeholder:"ID" xor:"scope" help:"Agent whose notes to use."`
+	Owner  string `placeholder:"OWNER" xor:"scope" help:"Owner whose notes to use, such as telegram/123; all agents of the owner share them."`
+	Global bool   `xor:"scope" help:"Use the global notes, which all agents read."`
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
@@ -59,27 +59,27 @@ type (
 	notesListCmd struct{ notesOf }
 	notesReadCmd struct {
 		notesOf
-		Path string `arg:"" help:"The note."`
+		Path string `arg:"" help:"Path of the note."`
 	}
 	notesWriteCmd struct {
 		notesOf
-		Path string `arg:"" help:"The note."`
+		Path string `arg:"" help:"Path of the note."`
 	}
 	notesDeleteCmd struct {
 		notesOf
-		Path string `arg:"" help:"The note."`
+		Path string `arg:"" help:"Path of the note."`
 	}
 	notesSearchCmd struct {
 		notesOf
-		Words []string `arg:"" help:"Words that the notes have, all of them."`
+		Words []string `arg:"" help:"Search words; a note must contain all of them."`
 	}
 	notesHistoryCmd struct {
 		notesOf
-		Path string `arg:"" optional:"" help:"The note; all of the scope when left out."`
+		Path string `arg:"" optional:"" help:"Path of the note. Default: all notes of the scope."`
 	}
 	notesRevertCmd struct {
 		notesOf
-		Version int64 `arg:"" help:"The version, as history shows it."`
+		Version int64 `arg:"" help:"Version number, as listed by notes history."`
 	}
 )
 
@@ -127,14 +127,14 @@ func (c notesWriteCmd) Run(e *env) error {
 
 // Run deletes a note.
 func (c notesDeleteCmd) Run(e *env) error {
-	return e.does("DELETE", c.at("/notes/note", "path", c.Path), nil, "It is deleted. Its versions stay; claybot notes revert brings one back.\n")
+	return e.does("DELETE", c.at("/notes/note", "path", c.Path), nil, "Note deleted. Its versions stay; claybot notes revert restores one.\n")
 }
 
 // Run finds notes.
 func (c notesSearchCmd) Run(e *env) error {
 	return show(e, c.JSON, c.at("/notes/search", "q", strings.Join(c.Words, " ")), func(out web.FoundNotes) error {
 		if len(out.Notes) == 0 {
-			return e.text("No note has these words.\n")
+			return e.text("No matching notes.\n")
 		}
 		for _, f := range out.Notes {
 			if err := e.text(fmt.Sprintf("%s\n    %s\n", f.Path, strings.Join(strings.Fields(f.Excerpt), " "))); err != nil {
@@ -156,7 +156,7 @@ func (c notesHistoryCmd) Run(e *env) error {
 			}
 			rows = append(rows, []string{strconv.FormatInt(v.Version, 10), v.Path, size, v.At.Time().Local().Format(time.DateTime), changer(v.MemoryChange), v.Title})
 		}
-		return e.list(rows, "Nothing is known of that note.\n")
+		return e.list(rows, "No versions of that note.\n")
 	})
 }
 

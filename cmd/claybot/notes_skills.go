@@ -54,7 +54,7 @@ func (d *daemon) withNotes(a claybot.Agent, prompt string) string {
 	add := func(part string, err error) {
 		switch {
 		case err != nil:
-			d.log.Warn("a prompt lacks its notes or skills", "agent", a.ID, "err", err)
+			d.log.Warn("failed to add notes or skills to prompt", "agent", a.ID, "err", err)
 		case part != "":
 			parts = append(parts, strings.TrimSpace(part))
 		}

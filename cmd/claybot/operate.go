@@ -301,7 +301,7 @@ func success(at time.Time) string {
 	return ", last success " + time.Since(at).Round(time.Second).String() + " ago"
 }
 
-// counts prints the figures of a map in the order of its keys.
+// counts prints the values of a map in the order of its keys.
 func counts[K ~string](m map[K]int) string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -332,11 +332,11 @@ func (openCmd) Run(e *env) error {
 }
 
 type pairCmd struct {
-	List    pairListCmd    `cmd:"" default:"1" help:"List open requests and who was let in."`
-	Approve pairApproveCmd `cmd:"" help:"Let in the person who was given CODE."`
-	Deny    pairDenyCmd    `cmd:"" help:"Remove the request with CODE."`
-	Allow   pairAllowCmd   `cmd:"" help:"Let in a person, or a group, by its id: telegram:123 or slack:U1."`
-	Revoke  pairRevokeCmd  `cmd:"" help:"Take back what approve or allow gave."`
+	List    pairListCmd    `cmd:"" default:"1" help:"List pending requests, and the users and groups with access."`
+	Approve pairApproveCmd `cmd:"" help:"Approve the pending request with CODE."`
+	Deny    pairDenyCmd    `cmd:"" help:"Deny the pending request with CODE."`
+	Allow   pairAllowCmd   `cmd:"" help:"Allow a user or group by ID, such as telegram:123 or slack:U1."`
+	Revoke  pairRevokeCmd  `cmd:"" help:"Revoke the access of a user or group."`
 }
 
 type (
@@ -344,16 +344,16 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	pairApproveCmd struct {
-		Code string `arg:"" help:"The code that the person was given."`
+		Code string `arg:"" help:"Pairing code of the user."`
 	}
 	pairDenyCmd struct {
-		Code string `arg:"" help:"The code that the person was given."`
+		Code string `arg:"" help:"Pairing code of the user."`
 	}
 	pairAllowCmd struct {
-		Who string `arg:"" help:"connector:id, with the stable id of a user or of a group."`
+		Who string `arg:"" help:"User or group as connector:id, with its stable ID."`
 	}
 	pairRevokeCmd struct {
-		Who string `arg:"" help:"connector:id, as pair list shows it."`
+		Who string `arg:"" help:"User or group as connector:id, as listed by pair list."`
 	}
 )
 
@@ -367,7 +367,7 @@ func (c pairListCmd) Run(e *env) error {
 		for _, x := range p.Grants {
 			rows = append(rows, []string{x.Connector + ":" + x.Subject, x.Name, "let in " + x.At.Time().Format(time.DateTime)})
 		}
-		return e.list(rows, "Nobody has asked, and nobody was let in.\n")
+		return e.list(rows, "No pending requests, and no approved users or groups.\n")
 	})
 }
 
@@ -377,21 +377,21 @@ func (c pairApproveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.text(fmt.Sprintf("%s:%s is let in.\n", p.Connector, p.UserID))
+	return e.text(fmt.Sprintf("%s:%s now has access.\n", p.Connector, p.UserID))
 }
 
 // Run denies a code.
 func (c pairDenyCmd) Run(e *env) error {
-	return e.does("POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(false)}, "The request is removed.\n")
+	return e.does("POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(false)}, "Request denied.\n")
 }
 
-// Run lets somebody in by id.
+// Run grants access to a user or group by id.
 func (c pairAllowCmd) Run(e *env) error {
 	connector, id, err := who(c.Who)
 	if err != nil {
 		return err
 	}
-	return e.does("POST", to("/pairing"), web.Decision{Connector: connector, Subject: id}, fmt.Sprintf("%s:%s is let in.\n", connector, id))
+	return e.does("POST", to("/pairing"), web.Decision{Connector: connector, Subject: id}, fmt.Sprintf("%s:%s now has access.\n", connector, id))
 }
 
 // Run takes a grant back.
@@ -406,9 +406,9 @@ func (c pairRevokeCmd) Run(e *env) error {
 		return err
 	}
 	if out.Still != "" {
-		return e.text(fmt.Sprintf("What pair gave to %s:%s is taken back, but %s.\n", connector, id, out.Still))
+		return e.text(fmt.Sprintf("Revoked the pairing of %s:%s, but %s.\n", connector, id, out.Still))
 	}
-	return e.text(fmt.Sprintf("%s:%s has no access any more.\n", connector, id))
+	return e.text(fmt.Sprintf("%s:%s no longer has access.\n", connector, id))
 }
 
 // who splits connector:id.

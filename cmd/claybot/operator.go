@@ -65,7 +65,7 @@ func (o operator) ResetAgent(ctx context.Context, id claybot.AgentID) error {
 // left then is removed later.
 const removeTime = 2 * time.Minute
 
-// DeleteAgent takes an agent away, with all that it has; whoever asked for it need
+// DeleteAgent deletes an agent with all its data; whoever asked for it need
 // not wait for the end.
 func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
 	if err := o.Delete(ctx, id); err != nil {
@@ -82,7 +82,7 @@ func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (overview.Inbox
 	return o.Overview.InboxOf(ctx, id)
 }
 
-// Allow lets somebody in whom the list of access would take as well.
+// Allow grants access by id, by the same rules as the configured list.
 func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	a, err := configs.ParseAllowed(connector + ":" + subject)
 	if err != nil {
@@ -104,7 +104,7 @@ func (o operator) Revoke(ctx context.Context, connector, subject string) (still 
 	return still, nil
 }
 
-// letIn says which setting lets somebody in, empty for none. The list may name
+// letIn returns the setting that grants access, empty for none. The list may name
 // a channel of Slack without its team.
 func letIn(a configs.Access, connector, subject string) string {
 	_, short, _ := strings.Cut(subject, "/")

@@ -11,22 +11,22 @@ import (
 )
 
 type outboxCmd struct {
-	List  outboxListCmd  `cmd:"" default:"withargs" help:"List outgoing messages, the newest first."`
-	Retry outboxRetryCmd `cmd:"" help:"Send a failed message again, or a waiting one at once."`
-	Drop  outboxDropCmd  `cmd:"" help:"Give up a message that was not sent."`
+	List  outboxListCmd  `cmd:"" default:"withargs" help:"List the outbox, newest first."`
+	Retry outboxRetryCmd `cmd:"" help:"Retry a failed delivery, or send a pending one now."`
+	Drop  outboxDropCmd  `cmd:"" help:"Drop an unsent message."`
 }
 
 type (
 	outboxListCmd struct {
-		State string `placeholder:"STATE" help:"In this state only: waiting, attempted, sent, ambiguous, failed, or open for all that are not at their end."`
-		Limit int    `default:"20" help:"How many."`
+		State string `placeholder:"STATE" help:"State to list: waiting, attempted, sent, ambiguous, failed, or open for all unfinished ones."`
+		Limit int    `default:"20" help:"Maximum number of entries."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}
 	outboxRetryCmd struct {
-		ID string `arg:"" help:"The id of the outgoing message."`
+		ID string `arg:"" help:"ID of the outgoing message."`
 	}
 	outboxDropCmd struct {
-		ID string `arg:"" help:"The id of the outgoing message."`
+		ID string `arg:"" help:"ID of the outgoing message."`
 	}
 )
 
@@ -60,10 +60,10 @@ func outgoingPath(id, more string) (string, error) {
 
 // Run sends a message again.
 func (c outboxRetryCmd) Run(e *env) error {
-	return e.does("POST", at(outgoingPath(c.ID, "/retry")), nil, fmt.Sprintf("%s is tried again.\n", c.ID))
+	return e.does("POST", at(outgoingPath(c.ID, "/retry")), nil, fmt.Sprintf("Retrying %s.\n", c.ID))
 }
 
 // Run gives a message up.
 func (c outboxDropCmd) Run(e *env) error {
-	return e.does("DELETE", at(outgoingPath(c.ID, "")), nil, fmt.Sprintf("%s is given up.\n", c.ID))
+	return e.does("DELETE", at(outgoingPath(c.ID, "")), nil, fmt.Sprintf("Dropped %s.\n", c.ID))
 }

@@ -36,7 +36,7 @@ func (d *daemon) webTools() []tools.Tool {
 	}
 	all, err := web.Tools(cfg)
 	if err != nil {
-		d.log.Error("the tools for the web are left out", "err", err)
+		d.log.Error("web tools unavailable", "err", err)
 	}
 	return all
 }
@@ -100,7 +100,7 @@ func (d *daemon) serverClient(c configs.Config, server string) *http.Client {
 	}
 	door, err := egress.New(policy)
 	if err != nil { // an address that Check refuses as well
-		d.log.Error("an MCP server cannot be reached", "server", server, "err", err)
+		d.log.Error("MCP server unreachable", "server", server, "err", err)
 		return nil
 	}
 	client := door.Client(egress.Limits{HeaderTimeout: time.Minute})

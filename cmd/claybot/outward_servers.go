@@ -18,7 +18,7 @@ func (d *daemon) removeServers(ctx context.Context) {
 	all, err := d.places.List(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Warn("containers of MCP servers are not looked through", "err", err)
+			d.log.Warn("failed to list containers of MCP servers", "err", err)
 		}
 		return
 	}
@@ -34,10 +34,10 @@ func (d *daemon) removeServers(ctx context.Context) {
 		}
 		if err := d.places.Remove(ctx, l.Provider, l.Key, false); err != nil {
 			if ctx.Err() == nil {
-				d.log.Warn("the container of an MCP server that is not configured is removed later", "server", name, "err", err)
+				d.log.Warn("failed to remove container of unconfigured MCP server; will retry", "server", name, "err", err)
 			}
 			continue
 		}
-		d.log.Info("the container of an MCP server that is not configured is removed", "server", name)
+		d.log.Info("removed container of unconfigured MCP server", "server", name)
 	}
 }

@@ -11,17 +11,17 @@ import (
 )
 
 type parkedCmd struct {
-	List parkedListCmd `cmd:"" default:"withargs" help:"List agents that cannot be used, with the messages that wait for them."`
+	List parkedListCmd `cmd:"" default:"withargs" help:"List faulty agents and their waiting messages."`
 	Drop parkedDropCmd `cmd:"" help:"Drop the parked messages of an agent."`
 }
 
 type (
 	parkedListCmd struct {
-		Limit int  `default:"50" help:"Number of agents."`
+		Limit int  `default:"50" help:"Maximum number of agents."`
 		JSON  bool `name:"json" help:"Print JSON."`
 	}
 	parkedDropCmd struct {
-		Agent string `arg:"" help:"The agent, as parked shows it: connector:channel:user."`
+		Agent string `arg:"" help:"Name of the agent, as listed by parked: connector:channel:user."`
 	}
 )
 

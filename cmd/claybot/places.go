@@ -39,7 +39,7 @@ func (d *daemon) newPlaces(ctx context.Context, c configs.Config) error {
 	}
 	relay := docker.Relay{Args: []string{relayCommand}}
 	if relay.Path, err = os.Executable(); err != nil {
-		d.log.Warn("workspaces cannot have a network of listed hosts", "err", err)
+		d.log.Warn("workspace network allowlist unavailable", "err", err)
 	}
 	d.engine = docker.New(docker.Config{Node: id, Relay: relay, Tunnel: d.tunnel, Log: d.log})
 	d.places = workspace.NewManager(workspace.ManagerConfig{
@@ -104,7 +104,7 @@ func (d *daemon) endLeftovers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leftoverTime)
 	defer cancel()
 	if err := d.engine.EndLeftovers(ctx); err != nil {
-		d.log.Warn("commands that a killed process left in containers may run on", "err", err)
+		d.log.Warn("failed to stop commands left in containers by a killed process", "err", err)
 	}
 }
 
@@ -117,12 +117,12 @@ func (d *daemon) warnPlaces() {
 		if w.Provider == configs.WorkspaceLocal && !seen[local.Name] {
 			seen[local.Name] = true
 			d.log.Warn("commands of agents run on this machine, as the user who runs claybot; "+
-				"whoever may write to the bot, and every page an agent reads, can have a part in them; set workspaces.provider to docker to change that", "profile", name)
+				"users of the bot and pages that agents read can influence them; set workspaces.provider to docker to isolate them", "profile", name)
 		}
 		for _, given := range w.Unsafe {
 			if !seen[given] {
 				seen[given] = true
-				d.log.Warn("a protection of workspaces is given up", "profile", name, "unsafe", given)
+				d.log.Warn("workspace protection disabled", "profile", name, "unsafe", given)
 			}
 		}
 	}
@@ -230,10 +230,10 @@ func (d *daemon) tellOutward(who string, r egress.Request) {
 	d.log.Info("outward request", attrs...)
 }
 
-// removePlaces takes away the workspaces of an agent that is gone.
+// removePlaces removes the workspaces of a deleted agent.
 func (d *daemon) removePlaces(ctx context.Context, id claybot.AgentID) {
 	if err := d.places.Forget(ctx, id); err != nil {
-		d.log.Warn("the workspaces of a deleted agent are removed later", "agent", id, "err", err)
+		d.log.Warn("failed to remove workspaces of deleted agent; will retry", "agent", id, "err", err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 type undoCmd struct {
-	ID string `arg:"" name:"run" help:"The id of the run, or its first characters."`
+	ID string `arg:"" name:"run" help:"ID of the run, or its first characters."`
 }
 
 // Run takes back what a run did.
@@ -22,10 +22,10 @@ func (c undoCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.text(fmt.Sprintf("Run %s takes back what run %s did. Follow it with: claybot runs tail %s\n", out.Run, id, out.Run))
+	return e.text(fmt.Sprintf("Run %s undoes run %s. Follow it with: claybot runs tail %s\n", out.Run, id, out.Run))
 }
 
-// run finds the id of the run that somebody means, among the newest ones when it
+// run resolves the id of a run from its first characters, among the newest ones when it
 // is shortened.
 func (e *env) run(ref string) (string, error) {
 	if err := checkRef(ref, "claybot runs"); err != nil {
@@ -43,7 +43,7 @@ func (e *env) run(ref string) (string, error) {
 }
 
 type runsPlanCmd struct {
-	ID   string `arg:"" name:"run" help:"The id of the run, or its first characters."`
+	ID   string `arg:"" name:"run" help:"ID of the run, or its first characters."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 

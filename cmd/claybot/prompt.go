@@ -58,7 +58,7 @@ func (d *daemon) ownPrompt(t *runs.Turn) (string, error) {
 	c := d.config.Load()
 	filled, warnings, err := template.Render(d.triggered(t, c), prompts.Options{Strict: c.Prompts.Strict})
 	for _, w := range warnings {
-		d.log.Warn("a prompt names something that is not there", "agent", a.ID, "run", t.Run.ID, "what", w)
+		d.log.Warn("prompt refers to a missing item", "agent", a.ID, "run", t.Run.ID, "what", w)
 	}
 	return filled, err
 }
@@ -149,7 +149,7 @@ func (c *templates) parse(name, text string) (*prompts.Template, error) {
 func (d *daemon) warnPrompts(c configs.Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		if err := checkPrompt(c.Profiles[name].Prompt); err != nil {
-			d.log.Error("the prompt of a profile cannot be used; its agents answer nothing until it is mended", "profile", name, "err", err)
+			d.log.Error("invalid profile prompt; its agents do not reply until it is fixed", "profile", name, "err", err)
 		}
 	}
 }

@@ -20,33 +20,33 @@ import (
 const shortest = 4
 
 type questionsCmd struct {
-	List questionsListCmd `cmd:"" default:"withargs" help:"List the open questions and approvals, the oldest first."`
-	Show questionsShowCmd `cmd:"" help:"Show a question, and its answer when there is one."`
+	List questionsListCmd `cmd:"" default:"withargs" help:"List pending questions and approvals, oldest first."`
+	Show questionsShowCmd `cmd:"" help:"Show a question and its answer, if any."`
 }
 
 type (
 	questionsListCmd struct {
-		Agent string `placeholder:"ID" help:"Asked by this agent only."`
+		Agent string `placeholder:"ID" help:"ID of the agent that asked. Default: all."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}
 	questionsShowCmd struct {
-		ID   string `arg:"" name:"question" help:"The id of the question; of an open one, its first characters will do."`
+		ID   string `arg:"" name:"question" help:"ID of the question, or the first characters of a pending one."`
 		JSON bool   `name:"json" help:"Print JSON."`
 	}
 	answerCmd struct {
-		ID     string `arg:"" name:"question" help:"The id of the question, or its first characters."`
-		Value  string `arg:"" help:"The answer. Write -- before one that begins with a dash."`
-		Reason string `placeholder:"TEXT" help:"Why an action is denied."`
-		Scope  string `placeholder:"SCOPE" help:"How far an approval goes: session or always. Default: this action alone."`
+		ID     string `arg:"" name:"question" help:"ID of the question, or its first characters."`
+		Value  string `arg:"" help:"Answer; precede one that starts with a dash by --."`
+		Reason string `placeholder:"TEXT" help:"Reason for a denial."`
+		Scope  string `placeholder:"SCOPE" help:"Scope of an approval: session or always. Default: this action only."`
 	}
 	approveCmd struct {
-		ID    string `arg:"" name:"question" help:"The id of the approval, or its first characters."`
-		Scope string `placeholder:"SCOPE" help:"session: what its tool does until the next reset. always: what its tool does for this agent. Default: this action alone."`
-		Args  string `placeholder:"JSON" help:"Run it with these arguments, a JSON object, in place of its own."`
+		ID    string `arg:"" name:"question" help:"ID of the approval, or its first characters."`
+		Scope string `placeholder:"SCOPE" help:"Scope of the approval: session (this tool until the next reset) or always (this tool for this agent). Default: this action only."`
+		Args  string `placeholder:"JSON" help:"Arguments to run the action with instead of its own, as a JSON object."`
 	}
 	denyCmd struct {
-		ID     string   `arg:"" name:"question" help:"The id of the approval, or its first characters."`
-		Reason []string `arg:"" optional:"" help:"Why, in a few words; the agent is told."`
+		ID     string   `arg:"" name:"question" help:"ID of the approval, or its first characters."`
+		Reason []string `arg:"" optional:"" help:"Reason, which the agent sees."`
 	}
 )
 
@@ -59,7 +59,7 @@ func (c questionsListCmd) Run(e *env) error {
 	}
 	return show(e, c.JSON, to(path), func(out web.QuestionList) error {
 		if len(out.Questions) == 0 {
-			return e.text("No question is open.\n")
+			return e.text("No pending questions.\n")
 		}
 		for i, q := range out.Questions {
 			if i > 0 {
@@ -151,7 +151,7 @@ func (c answerCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(id, c.Value, c.Reason, c.Scope, "", "Answered; run %s goes on when it has all it waits for.\n")
+	return e.answer(id, c.Value, c.Reason, c.Scope, "", "Answered; run %s resumes when all its questions are answered.\n")
 }
 
 // Run approves an action.
@@ -161,9 +161,9 @@ func (c approveCmd) Run(e *env) error {
 		return err
 	}
 	if c.Args != "" && !json.Valid([]byte(c.Args)) {
-		return usageError{errors.New("--args is no JSON; write it as one word for the shell, such as --args '{\"command\": \"ls\"}'")}
+		return usageError{errors.New("--args is not valid JSON; quote it as one word for the shell, such as --args '{\"command\": \"ls\"}'")}
 	}
-	return e.answer(id, "approve", "", c.Scope, c.Args, "Approved; run %s goes on.\n")
+	return e.answer(id, "approve", "", c.Scope, c.Args, "Approved; run %s resumes.\n")
 }
 
 // Run denies an action.
@@ -184,12 +184,12 @@ func (e *env) answer(id, value, reason, scope, args, done string) error {
 		return err
 	}
 	if out.More > 0 {
-		return e.text(fmt.Sprintf("Approved; run %s waits for %s, by somebody else. claybot questions lists what is open.\n", out.Run, count(out.More, "more approval")))
+		return e.text(fmt.Sprintf("Approved; run %s needs %s, by another user. claybot questions lists them.\n", out.Run, count(out.More, "more approval")))
 	}
 	return e.text(fmt.Sprintf(done, out.Run))
 }
 
-// question finds the id of the open question that somebody means. A whole id is
+// question resolves the id of a pending question from its first characters. A whole id is
 // taken as it is, so that the daemon says what became of a question that is not
 // open any more.
 func (e *env) question(ref string) (string, error) {
@@ -218,7 +218,7 @@ func (e *env) approval(ref string) (string, error) {
 		return "", err
 	}
 	if q.Type != claybot.QuestionConfirm {
-		return "", fmt.Errorf("question %s asks for no approval; answer it with: claybot answer %s VALUE", id, id)
+		return "", fmt.Errorf("question %s does not ask for an approval; answer it with: claybot answer %s VALUE", id, id)
 	}
 	return id, nil
 }
@@ -227,7 +227,7 @@ func (e *env) approval(ref string) (string, error) {
 func checkRef(ref, list string) error {
 	switch {
 	case ref == "." || ref == "..": // in a path they mean something else
-		return usageError{fmt.Errorf("%q is no id; %s lists them", ref, list)}
+		return usageError{fmt.Errorf("invalid ID %q; %s lists them", ref, list)}
 	case len(ref) < shortest:
 		return usageError{fmt.Errorf("%q is too short; give at least %d characters of the id, %s lists them", ref, shortest, list)}
 	}

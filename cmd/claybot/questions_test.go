@@ -81,34 +81,34 @@ func TestQuestionsAreListedWhole(t *testing.T) {
 		{"questions|show|gone", exitError, "GET /questions|GET /questions/gone", "", "no such thing"},
 	})
 	empty := openDesk(t, map[string]string{"GET /questions": `{"questions":[]}`})
-	empty.deals(t, []deal{{"questions", exitOK, "GET /questions", "No question is open.\n", ""}})
+	empty.deals(t, []deal{{"questions", exitOK, "GET /questions", "No pending questions.\n", ""}})
 }
 
 func TestAnswers(t *testing.T) {
 	d := openDesk(t, openQuestions())
 	list, one := "GET /questions", "|GET /questions/"
 	d.deals(t, []deal{
-		{"answer|zzzz|yes", exitOK, list + "|POST /questions/" + otherID + `/answer {"value":"yes"}`, "Answered; run r1 goes on", ""},
+		{"answer|zzzz|yes", exitOK, list + "|POST /questions/" + otherID + `/answer {"value":"yes"}`, "Answered; run r1 resumes", ""},
 		{"answer|" + colourID + "|dark green", exitOK, list + "|POST /questions/" + colourID + `/answer {"value":"dark green"}`, "Answered", ""},
 		{"answer|abcdefa|deny|--reason|too early|--scope|x", exitOK, list + "|POST /questions/" + approvalID + `/answer {"value":"deny","reason":"too early","scope":"x"}`, "Answered", ""},
 		{"answer|zzzz|--|-5", exitOK, list + "|POST /questions/" + otherID + `/answer {"value":"-5"}`, "Answered", ""},
 		{"answer|bbbb/c|x", exitOK, list + `|POST /questions/bbbb%2Fc/answer {"value":"x"}`, "Answered", ""},
-		{"approve|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve"}`, "Approved; run r1 goes on.\n", ""},
+		{"approve|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve"}`, "Approved; run r1 resumes.\n", ""},
 		{"approve|abcdefa|--scope|always", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","scope":"always"}`, "Approved", ""},
 		{"approve|abcdefa|--args|{\"to\": \"bob\"}", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"approve","args":{"to":"bob"}}`, "Approved", ""},
-		{"approve|" + quorumID, exitOK, list + one + quorumID + "|POST /questions/" + quorumID + `/answer {"value":"approve"}`, "Approved; run r1 waits for 1 more approval, by somebody else. claybot questions lists what is open.\n", ""},
+		{"approve|" + quorumID, exitOK, list + one + quorumID + "|POST /questions/" + quorumID + `/answer {"value":"approve"}`, "Approved; run r1 needs 1 more approval, by another user. claybot questions lists them.\n", ""},
 		{"approve|" + nextID, exitError, list + one + nextID + "|POST /questions/" + nextID + `/answer {"value":"approve"}`, "", "You have already approved this; it still needs another approval."},
-		{"answer|" + quorumID + "|yes", exitOK, list + "|POST /questions/" + quorumID + `/answer {"value":"yes"}`, "Approved; run r1 waits for 1 more approval", ""},
-		{"approve|abcdefa|--args|to=bob", exitUsage, list + one + approvalID, "", "--args is no JSON"},
+		{"answer|" + quorumID + "|yes", exitOK, list + "|POST /questions/" + quorumID + `/answer {"value":"yes"}`, "Approved; run r1 needs 1 more approval", ""},
+		{"approve|abcdefa|--args|to=bob", exitUsage, list + one + approvalID, "", "--args is not valid JSON"},
 		{"deny|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny"}`, "Denied; run r1 is told.\n", ""},
 		{"deny|abcdefa|too|early", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny","reason":"too early"}`, "Denied", ""},
 		// What is no approval is neither approved nor denied.
-		{"approve|abcdefb", exitError, list + one + colourID, "", "asks for no approval; answer it with: claybot answer " + colourID},
-		{"deny|zzzz|no", exitError, list + one + otherID, "", "asks for no approval"},
+		{"approve|abcdefb", exitError, list + one + colourID, "", "does not ask for an approval; answer it with: claybot answer " + colourID},
+		{"deny|zzzz|no", exitError, list + one + otherID, "", "does not ask for an approval"},
 		// An id that does not say which question is meant answers none.
 		{"approve|abcd", exitUsage, list, "", `"abcd" begins the ids of more than one open question; give more of it: ` + approvalID + ", " + colourID},
 		{"approve|abc", exitUsage, "", "", "too short; give at least 4 characters"},
-		{"answer|..|x", exitUsage, "", "", "is no id"},
+		{"answer|..|x", exitUsage, "", "", "invalid ID"},
 		{"answer||x", exitUsage, "", "", "too short"},
 		{"answer|nothingatallaaaaaaaa|x", exitError, list + `|POST /questions/nothingatallaaaaaaaa/answer {"value":"x"}`, "", "There is no question with that id. claybot questions lists those that are open."},
 		{"answer|zzzz", exitUsage, "", "", "value"},
@@ -121,18 +121,18 @@ func TestUndoAndPlan(t *testing.T) {
 	d := openDesk(t, openQuestions())
 	list := "GET /agents/runs?limit=500"
 	d.deals(t, []deal{
-		{"undo|cmwqa", exitOK, list + "|POST /agents/runs/cmwqaaaa/undo", "Run cmwqcccc takes back what run cmwqaaaa did. Follow it with: claybot runs tail cmwqcccc\n", ""},
+		{"undo|cmwqa", exitOK, list + "|POST /agents/runs/cmwqaaaa/undo", "Run cmwqcccc undoes run cmwqaaaa. Follow it with: claybot runs tail cmwqcccc\n", ""},
 		{"undo|cmwqbbbb", exitError, list + "|POST /agents/runs/cmwqbbbb/undo", "", "claybot: That run did nothing that could be taken back."},
 		{"undo|cmwq", exitUsage, list, "", "more than one run"},
 		{"undo|cmw", exitUsage, "", "", "too short"},
-		{"undo|..", exitUsage, "", "", "is no id"},
+		{"undo|..", exitUsage, "", "", "invalid ID"},
 		{"undo|elsewhere", exitError, list + "|POST /agents/runs/elsewhere/undo", "", "no such thing"},
 		{"undo", exitUsage, "", "", "run"},
 		{"runs|plan|cmwqb", exitOK, list + "|GET /agents/runs/cmwqbbbb/plan", "That run has no plan.\n", ""},
 		{"runs|plan|cmwqaaaa", exitOK, list + "|GET /agents/runs/cmwqaaaa/plan", "s1    failed   2      low   look           no network\n", ""},
 		{"runs|plan|cmwqaaaa", exitOK, list + "|GET /agents/runs/cmwqaaaa/plan", "s2    waiting  0      high  send  send it  approve or deny q9\n", ""},
 		{"runs|plan|cmwqaaaa", exitOK, list + "|GET /agents/runs/cmwqaaaa/plan", "Changes: a letter\nMode: approve\nAt: confirm\n", ""},
-		{"runs|plan|..", exitUsage, "", "", "is no id"},
+		{"runs|plan|..", exitUsage, "", "", "invalid ID"},
 	})
 	d.wantJSON(t, `"current": "confirm"`, "runs", "plan", "cmwqaaaa", "--json")
 }

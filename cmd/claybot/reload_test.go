@@ -123,11 +123,11 @@ func TestOldValueNeedsNoRestart(t *testing.T) {
 	const good = "model: demo\ntelegram: {token: env:TOKEN, api_url: 'http://127.0.0.1:9'}\n"
 	h := startDaemon(t, good, nil)
 	for _, file := range []string{strings.Replace(good, "http://", "", 1), good} {
-		if h.reload(file, nil); strings.Contains(h.log.String(), "needs a restart") {
+		if h.reload(file, nil); strings.Contains(h.log.String(), "requires a restart") {
 			t.Errorf("%q: %s", file, &h.log)
 		}
 	}
-	if h.reload(strings.Replace(good, ":9'", ":10'", 1), nil); !strings.Contains(h.log.String(), "needs a restart") {
+	if h.reload(strings.Replace(good, ":9'", ":10'", 1), nil); !strings.Contains(h.log.String(), "requires a restart") {
 		t.Errorf("another address: %s", &h.log)
 	}
 }

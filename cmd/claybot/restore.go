@@ -18,7 +18,7 @@ import (
 )
 
 type restoreCmd struct {
-	Copy string `arg:"" optional:"" help:"A copy to restore. Default: the newest one in the data directory that is whole."`
+	Copy string `arg:"" optional:"" help:"Backup copy to restore. Default: the newest verified one in the data directory."`
 }
 
 // Run puts a copy of the database in the place of the one in the data directory. Agents'

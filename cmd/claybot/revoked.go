@@ -167,7 +167,7 @@ func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w 
 		w.skills, err = withdrawSkills(ctx, db, gone)
 	}
 	if err != nil {
-		return w, fmt.Errorf("withdraw what was revoked: %w", err)
+		return w, fmt.Errorf("withdraw revoked approvals: %w", err)
 	}
 	return w, nil
 }

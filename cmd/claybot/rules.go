@@ -12,18 +12,18 @@ import (
 )
 
 type rulesCmd struct {
-	List   rulesListCmd   `cmd:"" default:"withargs" help:"List what was approved for good: what agents do without asking."`
-	Remove rulesRemoveCmd `cmd:"" help:"Have an agent ask again."`
+	List   rulesListCmd   `cmd:"" default:"withargs" help:"List standing approvals: actions that agents take without asking."`
+	Remove rulesRemoveCmd `cmd:"" help:"Remove a standing approval."`
 }
 
 type (
 	rulesListCmd struct {
-		Agent string `placeholder:"ID" help:"Of this agent only."`
+		Agent string `placeholder:"ID" help:"ID of the agent. Default: all."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}
 	rulesRemoveCmd struct {
-		Agent string `arg:"" help:"The id of the agent."`
-		Rule  string `arg:"" help:"The rule as the list shows it, such as 'shell(git status)'."`
+		Agent string `arg:"" help:"ID of the agent."`
+		Rule  string `arg:"" help:"Rule to remove, as listed by rules, such as 'shell(git status)'."`
 	}
 )
 
@@ -35,7 +35,7 @@ func (c rulesListCmd) Run(e *env) error {
 	}
 	return show(e, c.JSON, to(path), func(out web.RuleList) error {
 		if len(out.Rules) == 0 {
-			return e.text("Nothing was approved for good.\n")
+			return e.text("No standing approvals.\n")
 		}
 		for _, r := range out.Rules {
 			made := "set by an operator"
@@ -53,7 +53,7 @@ func (c rulesListCmd) Run(e *env) error {
 // Run removes a rule.
 func (c rulesRemoveCmd) Run(e *env) error {
 	if err := claybot.AgentID(c.Agent).Validate(); err != nil {
-		return usageError{fmt.Errorf("%q is no id of an agent; claybot rules lists them", c.Agent)}
+		return usageError{fmt.Errorf("invalid agent ID %q; claybot rules lists them", c.Agent)}
 	}
 	path := "/rules?" + url.Values{"agent": {c.Agent}, "rule": {c.Rule}}.Encode()
 	return e.does("DELETE", to(path), nil, "Removed; the agent asks again.\n")

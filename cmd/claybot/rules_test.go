@@ -20,12 +20,12 @@ func TestRulesCommands(t *testing.T) {
 		{"rules", exitOK, "GET /rules", id + "  mail\n  set by an operator\n", ""},
 		{"rules|list|--agent|a b", exitOK, "GET /rules?agent=a+b", "approved by slack/U1 ", ""},
 		{"rules|remove|" + id + "|shell(git status; x)", exitOK, "DELETE /rules?agent=" + id + "&rule=shell%28git+status%3B+x%29", "Removed; the agent asks again.\n", ""},
-		{"rules|remove|..|mail", exitUsage, "", "", "is no id of an agent"},
+		{"rules|remove|..|mail", exitUsage, "", "", "invalid agent ID"},
 		{"rules|remove|" + id, exitUsage, "", "", "rule"},
 	})
 	d.wantJSON(t, `"rules"`, "rules", "--json")
 	empty := openDesk(t, map[string]string{"GET /rules": `{"rules":[]}`})
-	empty.deals(t, []deal{{"rules", exitOK, "GET /rules", "Nothing was approved for good.\n", ""}})
+	empty.deals(t, []deal{{"rules", exitOK, "GET /rules", "No standing approvals.\n", ""}})
 }
 
 // A profile becomes rules that ask at least as often as it says.

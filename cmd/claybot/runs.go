@@ -20,31 +20,31 @@ import (
 )
 
 type runsCmd struct {
-	List   runsListCmd   `cmd:"" default:"withargs" help:"List runs, the newest first."`
-	Show   runsShowCmd   `cmd:"" help:"Show one run and what happened in it."`
-	Plan   runsPlanCmd   `cmd:"" help:"Show the plan of a run and how far it is."`
+	List   runsListCmd   `cmd:"" default:"withargs" help:"List runs, newest first."`
+	Show   runsShowCmd   `cmd:"" help:"Show a run and its events."`
+	Plan   runsPlanCmd   `cmd:"" help:"Show the plan of a run and its progress."`
 	Tail   runsTailCmd   `cmd:"" help:"Follow a run until it ends."`
-	Cancel runsCancelCmd `cmd:"" help:"End a run, or what waits under a reserved id."`
+	Cancel runsCancelCmd `cmd:"" help:"Cancel a run, or the message waiting under a reserved ID."`
 }
 
 type (
 	runsListCmd struct {
-		Agent string `placeholder:"ID" help:"Of this agent only."`
-		State string `placeholder:"STATE" help:"In this state only: PENDING, RUNNING, AWAITING, SUCCEEDED, FAILED or CANCELED."`
-		Limit int    `default:"20" help:"How many."`
+		Agent string `placeholder:"ID" help:"ID of the agent. Default: all."`
+		State string `placeholder:"STATE" help:"State to list: PENDING, RUNNING, AWAITING, SUCCEEDED, FAILED or CANCELED."`
+		Limit int    `default:"20" help:"Maximum number of entries."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}
 	runsShowCmd struct {
-		ID   string `arg:"" name:"run" help:"The id of the run."`
-		JSON bool   `name:"json" help:"Print JSON, an event on a line."`
+		ID   string `arg:"" name:"run" help:"ID of the run."`
+		JSON bool   `name:"json" help:"Print JSON lines, one event per line."`
 	}
 	runsTailCmd struct {
-		ID   string `arg:"" name:"run" help:"The id of the run."`
-		From int64  `default:"0" help:"Begin after this event."`
-		JSON bool   `name:"json" help:"Print JSON, an event on a line."`
+		ID   string `arg:"" name:"run" help:"ID of the run."`
+		From int64  `default:"0" help:"Number of the event to start after."`
+		JSON bool   `name:"json" help:"Print JSON lines, one event per line."`
 	}
 	runsCancelCmd struct {
-		ID string `arg:"" name:"run" help:"The id of the run."`
+		ID string `arg:"" name:"run" help:"ID of the run."`
 	}
 )
 
@@ -91,7 +91,7 @@ func soFar(v web.RunView, figure string) string {
 // runPath is the path of a run of the daemon.
 func runPath(id string, more ...string) (string, error) {
 	if id == "" || id == "." || id == ".." { // in a path they mean something else
-		return "", usageError{fmt.Errorf("%q is no id of a run; claybot runs lists them", id)}
+		return "", usageError{fmt.Errorf("invalid run ID %q; claybot runs lists them", id)}
 	}
 	return "/" + strings.Join(append([]string{"agents", "runs", url.PathEscape(id)}, more...), "/"), nil
 }
@@ -162,7 +162,7 @@ func (c runsCancelCmd) Run(e *env) error {
 	if v.State.Ended() {
 		return e.text(fmt.Sprintf("Run %s has ended already: %s.\n", v.ID, v.State))
 	}
-	return e.text(fmt.Sprintf("Run %s is to end.\n", v.ID))
+	return e.text(fmt.Sprintf("Canceling run %s.\n", v.ID))
 }
 
 // follow prints the events of a run after a seq, up to another one, or until

@@ -72,7 +72,7 @@ func logWarnings(log *slog.Logger, warnings []configs.Warning) {
 	}
 }
 
-var errSignal = errors.New("a signal asked for the end")
+var errSignal = errors.New("received a signal to stop")
 
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT; the
 // second one ends the process at once.
@@ -91,7 +91,7 @@ func untilSignal(ctx context.Context, log *slog.Logger) (context.Context, func()
 				return // the work has ended by itself
 			}
 		}
-		log.Info("shutting down; runs in flight get a moment, a second signal ends at once")
+		log.Info("shutting down; waiting for active runs, a second signal stops immediately")
 		cancel(errSignal)
 		if _, again := <-signals; again {
 			os.Exit(exitError)
@@ -141,7 +141,7 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 	if err != nil {
 		text := err.Error()
 		d.reloads.failed.Store(&text)
-		d.log.Error("the configuration was not reloaded; the old one stays", "err", err)
+		d.log.Error("configuration reload failed; keeping the old configuration", "err", err)
 		return
 	}
 	began := d.reloads.began
@@ -164,15 +164,15 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		{"heartbeat.enabled", began.Heartbeat.Enabled != next.Heartbeat.Enabled},
 	} {
 		if x.changed {
-			d.log.Warn("a changed setting needs a restart", "key", x.what)
+			d.log.Warn("changed setting requires a restart", "key", x.what)
 		}
 	}
 	d.warnOpen()
 	if err := d.system.Reschedule(ctx); err != nil {
-		d.log.Error("waiting messages keep their old due times", "err", err)
+		d.log.Error("failed to update the due times of waiting messages", "err", err)
 	}
 	if err := d.limiter.Recheck(ctx); err != nil {
-		d.log.Error("runs that wait for a budget were not looked at", "err", err)
+		d.log.Error("failed to check runs that wait for a budget", "err", err)
 	}
 	d.log.Info("configuration reloaded")
 }

@@ -106,7 +106,7 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 		return fmt.Errorf("settle a database that was set back: %w", err)
 	}
 	if log != nil {
-		log.Error("claybot.db is not what it was when claybot ended; unfinished work of that state has ended, and people are told", "reason", why,
+		log.Error("claybot.db changed since claybot stopped; unfinished work of that state was ended and users are notified", "reason", why,
 			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends, "reminders", ended.Reminders, "approvals", again.String(),
 			"next", "if this was not on purpose, stop claybot and run: claybot restore --data-dir "+e.dir)
 	}
@@ -169,7 +169,7 @@ func (k *keeper) mark(ctx context.Context, working bool) {
 		err = merr
 	}
 	if err != nil {
-		k.d.log.Warn("cannot mark the state of the database; if it is lost or set back, the next start may not notice", "err", err)
+		k.d.log.Warn("failed to record the database state; the next start may not detect that it was lost or rolled back", "err", err)
 	}
 }
 

@@ -175,7 +175,7 @@ func (d *daemon) heard(h storage.Hint) {
 	}
 }
 
-// pruneClaim is the claim of whoever removes what is old.
+// pruneClaim is the claim of the cluster member that removes expired rows.
 const pruneClaim = "prune"
 
 // prune removes what is old. Of several nodes one does.
@@ -191,7 +191,7 @@ func (d *daemon) prune(ctx context.Context, at time.Time) error {
 	defer func() {
 		free()
 		if err := hold.Yield(context.WithoutCancel(ctx), false); err != nil {
-			d.log.Debug("cannot yield a claim", "claim", pruneClaim, "err", err)
+			d.log.Debug("failed to release claim; it expires with the lease", "claim", pruneClaim, "err", err)
 		}
 	}()
 	err = d.db.Prune(ctx, at)
@@ -205,7 +205,7 @@ func (d *daemon) prune(ctx context.Context, at time.Time) error {
 // it and no hint has told of: what docs/scaling.md promises of a hint that is lost.
 const lookLost = 2 * time.Second
 
-// lookEvery is how often pages look; 0 where nobody else sends to them.
+// lookEvery is the interval at which pages poll; 0 if no other member sends to them.
 func (d *daemon) lookEvery() time.Duration {
 	if d.shared == nil {
 		return 0

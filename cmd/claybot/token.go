@@ -15,9 +15,9 @@ import (
 
 type tokenCmd struct {
 	List   tokenListCmd   `cmd:"" default:"1" help:"List the tokens."`
-	Create tokenCreateCmd `cmd:"" help:"Make a token for a program and print it, once."`
-	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new secret, or the owner his: owner. What uses the old one ends."`
-	Revoke tokenRevokeCmd `cmd:"" help:"Take a token away. What uses it ends."`
+	Create tokenCreateCmd `cmd:"" help:"Create a token for a program and print it once."`
+	Rotate tokenRotateCmd `cmd:"" help:"Rotate the secret of a token, or of the owner (owner), and close connections that use the old one."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token and close connections that use it."`
 }
 
 type (
@@ -25,15 +25,15 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	tokenCreateCmd struct {
-		Name    string `arg:"" help:"The name of the program: a-z, 0-9, dot, dash, underscore."`
-		Scope   string `default:"read" enum:"read,operate,admin" help:"What it may do: read, operate (talk, stop, retry, answer) or admin."`
-		Expires string `placeholder:"WHEN" help:"When it ends: 12h, 90d or 2031-12-31. Default: never."`
+		Name    string `arg:"" help:"Name of the program: a-z, 0-9, dot, dash, underscore."`
+		Scope   string `default:"read" enum:"read,operate,admin" help:"Scope of the token: read, operate (send messages, stop, retry, answer) or admin."`
+		Expires string `placeholder:"WHEN" help:"Expiry, such as 12h, 90d or 2031-12-31. Default: never."`
 	}
 	tokenRotateCmd struct {
-		Name string `arg:"" help:"The name of the token, or owner."`
+		Name string `arg:"" help:"Name of the token, or owner."`
 	}
 	tokenRevokeCmd struct {
-		Name string `arg:"" help:"The name of the token."`
+		Name string `arg:"" help:"Name of the token."`
 	}
 )
 
@@ -72,7 +72,7 @@ func (c tokenCreateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.secret(out, "The token of %s. It is shown this once; who has it may %s.\n")
+	return e.secret(out, "The token of %s. It is shown only once; its holder may %s.\n")
 }
 
 // Run gives a token a new secret.
@@ -82,7 +82,7 @@ func (c tokenRotateCmd) Run(e *env) error {
 		return err
 	}
 	if out.Token != "" {
-		return e.secret(out, "The new token of %s. It is shown this once; the old one is refused. Who has it may %s.\n")
+		return e.secret(out, "The new token of %s. It is shown only once; the old one no longer works. Its holder may %s.\n")
 	}
 	conf, _, err := e.load()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c tokenRotateCmd) Run(e *env) error {
 
 // Run takes a token away.
 func (c tokenRevokeCmd) Run(e *env) error {
-	return e.does("DELETE", at(tokenPath(c.Name)), nil, fmt.Sprintf("The token of %s is refused from now on.\n", plain(c.Name)))
+	return e.does("DELETE", at(tokenPath(c.Name)), nil, fmt.Sprintf("Revoked the token of %s.\n", plain(c.Name)))
 }
 
 // secret prints a token, and beside it what to know about it.
@@ -111,7 +111,7 @@ func (e *env) secret(t web.TokenView, about string) error {
 // tokenPath is the path of a token of the daemon.
 func tokenPath(name string, more ...string) (string, error) {
 	if name == "" || name == "." || name == ".." { // in a path they mean something else
-		return "", usageError{fmt.Errorf("%q is no name of a token; claybot token lists them", name)}
+		return "", usageError{fmt.Errorf("invalid token name %q; claybot token lists them", name)}
 	}
 	return "/" + strings.Join(append([]string{"tokens", url.PathEscape(name)}, more...), "/"), nil
 }
@@ -128,7 +128,7 @@ func expiry(s string, now time.Time) (time.Time, error) {
 		if end := day.AddDate(0, 0, 1); end.After(now) {
 			return end, nil
 		}
-		return time.Time{}, errors.New("that day is over")
+		return time.Time{}, errors.New("that day is in the past")
 	}
 	return time.Time{}, fmt.Errorf("%.40q is not a time such as 12h, 90d or 2031-12-31", s)
 }

@@ -106,7 +106,7 @@ func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
 	if b.sets[key] == nil {
 		set, err := tools.NewSet(b.all(key, p)...)
 		if err != nil {
-			b.d.log.Error("some tools are left out", "profile", p.Name, "err", err)
+			b.d.log.Error("some tools unavailable", "profile", p.Name, "err", err)
 		}
 		set.Log, set.Redact = b.d.log, strings.NewReplacer(concealed(*b.d.config.Load())...).Replace
 		b.sets[key] = set

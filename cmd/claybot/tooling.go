@@ -70,7 +70,7 @@ func (w toolbench) AllowSkill(ctx context.Context, name, hash, by string) error 
 		return web.Refusal("This skill has changed since you looked. Look at it again.")
 	}
 	if _, err = w.d.library().Allow(ctx, name, hash, by); err == nil {
-		w.d.log.Info("a skill is allowed", "skill", name, "hash", hash, "by", by)
+		w.d.log.Info("skill allowed", "skill", name, "hash", hash, "by", by)
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (w toolbench) ForbidSkill(ctx context.Context, name, by string) error {
 	}
 	err := w.d.library().Forbid(ctx, name)
 	if err == nil {
-		w.d.log.Info("a skill is forbidden", "skill", name, "by", by)
+		w.d.log.Info("skill forbidden", "skill", name, "by", by)
 	}
 	return err
 }
@@ -273,6 +273,6 @@ func (w toolbench) AllowServer(ctx context.Context, server, tool, hash, by strin
 	case err != nil:
 		return web.Refusal(err.Error())
 	}
-	w.d.log.Info("tools of a server are allowed", "server", server, "tools", allowed, "by", by)
+	w.d.log.Info("MCP server tools allowed", "server", server, "tools", allowed, "by", by)
 	return nil
 }

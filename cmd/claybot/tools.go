@@ -11,7 +11,7 @@ import (
 )
 
 type toolsCmd struct {
-	Agent string `placeholder:"ID" help:"The tools of this agent; those of the default profile when left out."`
+	Agent string `placeholder:"ID" help:"ID of the agent. Default: the tools of the default profile."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
@@ -26,7 +26,7 @@ func (c toolsCmd) Run(e *env) error {
 		for _, t := range out.Tools {
 			rows = append(rows, []string{t.Name, t.Source, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)})
 		}
-		return e.list(rows, "It has no tools.\n")
+		return e.list(rows, "The agent has no tools.\n")
 	})
 }
 
@@ -40,8 +40,8 @@ func firstSentence(s string) string {
 }
 
 type workspacesCmd struct {
-	List   workspacesListCmd   `cmd:"" default:"withargs" help:"List the workspaces that there are."`
-	Remove workspacesRemoveCmd `cmd:"" help:"Take a workspace away; the next use makes a new one."`
+	List   workspacesListCmd   `cmd:"" default:"withargs" help:"List workspaces."`
+	Remove workspacesRemoveCmd `cmd:"" help:"Remove a workspace; the next use creates a new one."`
 }
 
 type (
@@ -49,8 +49,8 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	workspacesRemoveCmd struct {
-		Key  string `arg:"" help:"The key of the workspace, as the list shows it."`
-		Data bool   `help:"Remove its files as well. They cannot be had back."`
+		Key  string `arg:"" help:"Key of the workspace, as listed by workspaces."`
+		Data bool   `help:"Remove its files as well, permanently."`
 	}
 )
 
@@ -69,7 +69,7 @@ func (c workspacesListCmd) Run(e *env) error {
 			}
 			rows = append(rows, []string{w.Key, w.Provider, w.State, cmp.Or(w.Image, "-"), used, expires, cmp.Or(w.Problem, "-")})
 		}
-		return e.list(rows, "There are no workspaces. One is made when an agent first uses a tool that needs it.\n")
+		return e.list(rows, "No workspaces. claybot creates one when an agent first uses a tool that needs it.\n")
 	})
 }
 
@@ -79,18 +79,18 @@ func (c workspacesRemoveCmd) Run(e *env) error {
 	if c.Data {
 		path += "?data=true"
 	}
-	words := "The workspace is gone; its files are kept for the next one.\n"
+	words := "Workspace removed; its files are kept for the next one.\n"
 	if c.Data {
-		words = "The workspace and its files are gone.\n"
+		words = "Workspace and its files removed.\n"
 	}
 	return e.does("DELETE", to(path), nil, words)
 }
 
 type skillsCmd struct {
 	List   skillsListCmd   `cmd:"" default:"withargs" help:"List the skills."`
-	Show   skillsShowCmd   `cmd:"" help:"Show a skill, and what is different from what was allowed."`
-	Allow  skillsAllowCmd  `cmd:"" help:"Let agents use a skill as it is now."`
-	Forbid skillsForbidCmd `cmd:"" help:"Take that back."`
+	Show   skillsShowCmd   `cmd:"" help:"Show a skill and its changes since it was allowed."`
+	Allow  skillsAllowCmd  `cmd:"" help:"Allow agents to use a skill in its present version."`
+	Forbid skillsForbidCmd `cmd:"" help:"Forbid a skill that was allowed."`
 }
 
 type (
@@ -98,15 +98,15 @@ type (
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 	skillsShowCmd struct {
-		Name string `arg:"" help:"The skill."`
+		Name string `arg:"" help:"Name of the skill."`
 		JSON bool   `name:"json" help:"Print JSON."`
 	}
 	skillsAllowCmd struct {
-		Name string `arg:"" help:"The skill."`
-		Hash string `placeholder:"HASH" help:"Allow it only if this is its hash."`
+		Name string `arg:"" help:"Name of the skill."`
+		Hash string `placeholder:"HASH" help:"Expected hash of the skill; any other is refused."`
 	}
 	skillsForbidCmd struct {
-		Name string `arg:"" help:"The skill."`
+		Name string `arg:"" help:"Name of the skill."`
 	}
 )
 
@@ -188,5 +188,5 @@ func (c skillsAllowCmd) Run(e *env) error {
 
 // Run forbids a skill.
 func (c skillsForbidCmd) Run(e *env) error {
-	return e.does("POST", to("/skills/"+url.PathEscape(c.Name)+"/forbid"), nil, "No agent may use this skill any more.\n")
+	return e.does("POST", to("/skills/"+url.PathEscape(c.Name)+"/forbid"), nil, "Skill forbidden; agents can no longer use it.\n")
 }

@@ -16,8 +16,8 @@ import (
 )
 
 type usageCmd struct {
-	By   []string `default:"day" enum:"day,agent,owner,channel,connector,model,type" help:"What to sum up by: day, agent, owner, channel, connector, model, type; several with commas."`
-	Days int      `default:"30" help:"How many days back, today included."`
+	By   []string `default:"day" enum:"day,agent,owner,channel,connector,model,type" help:"Columns to group by: day, agent, owner, channel, connector, model, type; separate several with commas."`
+	Days int      `default:"30" help:"Number of days, including today."`
 	CSV  bool     `name:"csv" help:"Print comma-separated values."`
 	JSON bool     `name:"json" help:"Print JSON."`
 }
@@ -36,7 +36,7 @@ func (c usageCmd) Run(e *env) error {
 	}
 	return show(e, c.JSON, to("/usage?"+q.Encode()), func(out web.UsageReport) error {
 		if len(out.Usage) == 0 {
-			return e.text("Nothing was used in that time.\n")
+			return e.text("No usage in that period.\n")
 		}
 		head := make([]string, len(c.By))
 		for i, by := range c.By {
@@ -54,7 +54,7 @@ func (c usageCmd) Run(e *env) error {
 	})
 }
 
-// spentText is what a row cost. What nobody knows the price of is never nothing.
+// spentText formats the cost of a row. Calls without a known price never count as free.
 func spentText(s storage.Spent) string {
 	u := s.Usage
 	switch {
@@ -99,12 +99,12 @@ func (e *env) copyText(path string) error {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", err)
+		return fmt.Errorf("call the daemon: %w", err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return fmt.Errorf("read the daemon's answer: %w", err)
+		return fmt.Errorf("read the daemon's response: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return errors.New(words(resp.StatusCode, b))

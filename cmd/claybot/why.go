@@ -10,7 +10,7 @@ import (
 )
 
 type whyCmd struct {
-	Ref  string `arg:"" help:"A link that Slack or Telegram gives to a message, or the id of a message, a run or a delivery."`
+	Ref  string `arg:"" help:"Message link from Slack or Telegram, or the ID of a message, a run or a delivery."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
