@@ -196,7 +196,6 @@ type AgentSystem struct {
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector
 	running    bool // Run has said which connectors there are
-
 }
 
 // New makes a system that does nothing before Run. Engines are added with
@@ -234,60 +233,7 @@ func New(cfg Config) *AgentSystem {
 		s.Society = func() subagents.Limits { return subagents.DefaultLimits }
 	}
 	s.holding = newHolding()
-	gate := people.NewGate(cfg.Access, cfg.Admission)
-	s.deliverer = delivery.New(delivery.Config{
-		Outbox: cfg.Outbox, Files: cfg.Agents, Members: cfg.Members, Connector: s.connector, Allowed: gate.MayReceive, Meter: cfg.Meter, Log: cfg.Log,
-	})
-	s.People = people.New(people.Config{
-		Gate: gate, Index: cfg.Index, Receipts: cfg.Inbox, Agents: s.lookup, Sender: s.deliverer,
-		Identities: func(owner string) []string {
-			if all := s.Society().Identities; all != nil {
-				return all(owner)
-			}
-			return nil
-		},
-		AllOwners: func() bool { return s.Society().AllOwners }, Operators: cfg.Operators, Log: cfg.Log,
-	})
-	s.Profiles = profiles.New(profiles.Config{
-		Index: cfg.Index, Agents: cfg.Agents, Profile: cfg.Profile, Models: cfg.Models, Tools: cfg.Tools, Engines: func() []string { return s.Worker.Engines() },
-		CheckPrompt: cfg.CheckPrompt, Refresh: s.refresh, Changed: s.rescheduled, Log: cfg.Log,
-	})
-	s.Questions = questions.New(questions.Config{
-		Asked: cfg.Asked, Agents: cfg.Agents, Lookup: s.lookup, Index: cfg.Index, Runs: cfg.Runs, Receipts: cfg.Inbox, Outbox: cfg.Outbox,
-		Inbox: s.boxes, Sender: s.deliverer, People: s.People, Work: &s.turns,
-		Intake: questions.Intake{Complete: s.complete, Accepted: s.accepted, CarryOut: s.carryOut},
-		Zone:   s.zone, CheckEdit: cfg.CheckEdit, Log: cfg.Log,
-	})
-	s.Subagents = subagents.New(subagents.Config{
-		Agents: cfg.Agents, Index: cfg.Index, Inbox: cfg.Inbox, Runs: cfg.Runs, Later: cfg.Later, Poster: s.boxes,
-		Intake: subagents.Intake{
-			Accept: s.acceptFor, Complete: s.complete,
-			Dropped: func(agent claybot.AgentID, ids ...claybot.MessageID) { s.reject(agent, inbox.ErrDropped, ids...) },
-		},
-		People: s.People, Work: &s.turns, Clock: cfg.Members, Limits: s.Society,
-		Profile: func(d claybot.Descriptor) string { return cfg.Profile(d).Name }, Log: cfg.Log,
-	})
-	s.Worker = worker.New(worker.Config{
-		Stores: worker.Stores{
-			Agents: cfg.Agents, Histories: cfg.Agents, Files: cfg.Agents, Index: cfg.Index, Leases: cfg.Inbox, Receipts: cfg.Inbox,
-			Runs: cfg.Runs, Reader: cfg.Runs, Outbox: cfg.Outbox, Texts: cfg.Texts, Counts: cfg.Counts, Marks: cfg.Marks, Boots: cfg.Boots,
-		},
-		Parts: worker.Parts{
-			Boxes: s.boxes, Waiters: &s.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
-			Subagents: s.Subagents, Hub: s.Hub, AtWork: &s.turns, Connector: s.connector, Complete: s.complete, DropDoomed: s.dropDoomed,
-			First: s.shows,
-		},
-		Members: cfg.Members, Meter: cfg.Meter, Transcribe: cfg.Transcribe, Log: cfg.Log,
-	})
-	s.Overview = overview.New(overview.Config{
-		Stores: overview.Stores{
-			Index: cfg.Index, Agents: cfg.Agents, Inbox: cfg.Inbox, Runs: cfg.Runs, Outbox: cfg.Outbox, Parking: cfg.Parking,
-			Later: cfg.Later, Counts: cfg.Counts,
-		},
-		Parts:      overview.Parts{People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents},
-		Connectors: ways{s}, Health: health{s}, Work: work{s}, Reports: cfg.Reports,
-		Members: cfg.Members, Hub: s.Hub, Access: cfg.Admission, Zone: s.zone, Version: cfg.Version, Log: cfg.Log,
-	})
+	s.assemble()
 	return s
 }
 

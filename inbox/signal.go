@@ -18,6 +18,7 @@ func (s *Signal) Next() <-chan struct{} {
 	return s.ch
 }
 
+// Raise wakes all who wait for it.
 func (s *Signal) Raise() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,6 +52,7 @@ func (t *Token) Rejected() bool {
 	}
 }
 
+// Add makes tokens for messages: one for all of them together, or one each.
 func (w *Waiters) Add(together bool, ms []claybot.AgentMessage) []*Token {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,6 +76,7 @@ func (w *Waiters) Add(together bool, ms []claybot.AgentMessage) []*Token {
 	return all
 }
 
+// Remove forgets tokens.
 func (w *Waiters) Remove(tokens []*Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

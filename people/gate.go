@@ -290,6 +290,7 @@ func (g *Gate) countWrong(now time.Time) {
 	g.locked, g.wrong = now.Add(g.penalty), nil
 }
 
+// Grant gives access, and stores that first.
 func (g *Gate) Grant(ctx context.Context, x storage.Grant) error {
 	if err := g.store.Grant(ctx, x); err != nil {
 		return fmt.Errorf("grant %s:%s: %w", x.Connector, x.Subject, err)
@@ -301,6 +302,7 @@ func (g *Gate) Grant(ctx context.Context, x storage.Grant) error {
 	return nil
 }
 
+// Revoke removes access, in the store first.
 func (g *Gate) Revoke(ctx context.Context, connector, id string) error {
 	if err := g.store.Revoke(ctx, connector, id); err != nil {
 		return fmt.Errorf("revoke %s:%s: %w", connector, id, err)

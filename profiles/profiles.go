@@ -165,6 +165,7 @@ func (s *Profiles) allowed(a claybot.Agent, own claybot.Settings) []string {
 // ReloadSettings reads the settings of agents again after a change in the store.
 func (s *Profiles) Load(ctx context.Context) error { return s.settings.load(ctx, s.Index) }
 
+// WaitOf returns how long the messages of an agent may be held back.
 func (s *Profiles) WaitOf(id claybot.AgentID, d claybot.Descriptor) storage.Wait {
 	return s.Of(id, d).Policy.Wait()
 }

@@ -44,6 +44,7 @@ func Greeting() string {
 	return "Hello! Send me a message and I'll answer. /help shows what I can do."
 }
 
+// What answers commands and messages.
 const (
 	Reset       = "Done. I have forgotten our conversation; your next message starts a new one."
 	Stopped     = "Stopped."

@@ -169,9 +169,9 @@ func (f *Fault) Error() string { return f.Text }
 
 // UID is an id for the i-th thing that a call makes: different for every call, and the
 // same when a call is repeated.
-func (env Env) UID(i int) string {
+func (e Env) UID(i int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", env.Run, env.CallID, i))
+	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", e.Run, e.CallID, i))
 	uid := make([]byte, 24)
 	uid[0] = letters[h[0]%26]
 	for k := 1; k < len(uid); k++ {

@@ -338,7 +338,7 @@ func (p *pass) show(events ...claybot.Event) {
 		p.seq++
 		e.Seq = p.seq
 		p.Meter.Event(p.agent.ID, e)
-		if ok && (p.First(e)) {
+		if ok && p.First(e) {
 			o.Observe(p.route(), e)
 		}
 	}

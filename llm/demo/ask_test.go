@@ -35,10 +35,10 @@ func TestAskMe(t *testing.T) {
 	}
 	history = append(history, answered("", r.Calls...))
 	for result, want := range map[string]string{
-		`{"colour":"green"}`:                              "You chose green.",
+		`{"colour":"green"}`:                        "You chose green.",
 		"{\"colour\":\"red\"}\n(no answer in time)": "You chose red. (no answer in time)",
-		`{"a":1,"b":2}`:                                   "`ask_user` returned: {\"a\":1,\"b\":2}",
-		"error: no person":                                "`ask_user` returned: error: no person",
+		`{"a":1,"b":2}`:                             "`ask_user` returned: {\"a\":1,\"b\":2}",
+		"error: no person":                          "`ask_user` returned: error: no person",
 	} {
 		last := claybot.Record{Type: claybot.RecordTool, ToolCallID: r.Calls[0].ID, Name: "ask_user", OK: true, Text: result}
 		if got := chat(append(history[:len(history):len(history)], last)...); got.Text != want || len(got.Calls) != 0 {
