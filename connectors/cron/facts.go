@@ -52,14 +52,16 @@ type factsOf struct {
 func factsPath(slug string) string { return path.Join(folder, slug, factsFile) }
 func gonePath(uid string) string   { return path.Join(goneFolder, uid+".json") }
 
-func isFacts(p string, body []byte) bool {
-	dir, name := path.Split(p)
-	dir = path.Clean(dir)
-	if (dir != goneFolder || !strings.HasSuffix(name, ".json")) && !inTask(p, factsFile) {
-		return false
-	}
+func isFacts(p string) bool {
+	return path.Dir(p) == goneFolder && strings.HasSuffix(p, ".json") || inTask(p, factsFile)
+}
+
+func idOfFacts(body []byte) string {
 	var of struct{ UID string }
-	return json.Unmarshal(body, &of) == nil && of.UID != ""
+	if json.Unmarshal(body, &of) != nil {
+		return ""
+	}
+	return of.UID
 }
 
 // inTask reports whether p is that file of a task's folder.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -159,4 +160,23 @@ func (l *lines) count(s string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.b.String(), s)
+}
+
+// A file of the name of what the mark has, which somebody puts beside a TASK.md, is ignored.
+func TestStrayFacts(t *testing.T) {
+	r := newRig(t)
+	synctest.Test(t, func(t *testing.T) {
+		r.write("one", taskText("one", "every: 1h"))
+		r.write("two", taskText("two", "every: 1h"))
+		if err := os.WriteFile(filepath.Join(r.dir, "one", "facts.json"), []byte(`{"notes": 1}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.start()
+		defer func() { r.stop() }()
+		time.Sleep(10 * time.Second)
+		r.is(r.slugs(), "one", "two")
+		if h := r.cron.Health(); h.Err != "" || !r.exists("one/facts.json") {
+			t.Errorf("health %+v", h)
+		}
+	})
 }
