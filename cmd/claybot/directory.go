@@ -38,12 +38,6 @@ func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB,
 		return nil, err
 	}
 	db, err := openFile(ctx, dir, path, c)
-	if errors.Is(err, storage.ErrDamaged) && want.emptied && sqlite.Reseal(ctx, path) == nil {
-		if c.Log != nil {
-			c.Log.Error("an older claybot has opened claybot.db after a crash and refused it, which broke the checksums of its pages; they are made anew")
-		}
-		db, err = openFile(ctx, dir, path, c)
-	}
 	if err != nil {
 		return nil, err
 	}
