@@ -180,3 +180,28 @@ func TestStrayFacts(t *testing.T) {
 		}
 	})
 }
+
+// A folder that is renamed while its TASK.md has a mistake leaves no facts that could win over the newer ones.
+func TestFactsOfRenamedFolder(t *testing.T) {
+	r := newRig(t)
+	synctest.Test(t, func(t *testing.T) {
+		r.write("aa", taskText("one", "every: 1h"))
+		r.start()
+		defer func() { r.stop() }()
+		time.Sleep(5 * time.Second)
+		r.write("aa", taskText("one", "every: nonsense"))
+		time.Sleep(5 * time.Second)
+		if err := os.Rename(filepath.Join(r.dir, "aa"), filepath.Join(r.dir, "bb")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		for i := range 12 {
+			r.write("bb", taskText("one", "every: 2h", fmt.Sprintf("enabled: %t", i%2 == 1)))
+			time.Sleep(5 * time.Second)
+			mark, _ := r.Mark(t.Context(), "cron")
+			if off := strings.Contains(mark, `"off":true`); off != (i%2 == 0) {
+				t.Errorf("round %d: off %v; the mark is %s", i, off, mark)
+			}
+		}
+	})
+}

@@ -170,7 +170,7 @@ func (t *Tree) keptFile(p string, whole bool) storage.TreeFile {
 }
 
 // keep writes files of Kept, or removes those without a body, with one change of the
-// mark.
+// mark. What is written replaces other files of the same ID.
 func (t *Tree) keep(ctx context.Context, files []storage.TreeFile) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,6 +186,9 @@ func (t *Tree) keep(ctx context.Context, files []storage.TreeFile) error {
 		old, there := next[f.Path]
 		if there && f.Version != treeVersion(old) || !there && f.Version != 0 {
 			return fmt.Errorf("write %s: %w", f.Path, storage.ErrStale)
+		}
+		if id := t.cfg.Kept.ID; id != nil {
+			maps.DeleteFunc(next, func(p string, body []byte) bool { return p != f.Path && id(body) == id(f.Body) })
 		}
 		next[f.Path] = slices.Clone(f.Body)
 	}
