@@ -201,8 +201,11 @@ type Layout struct {
 // database, because people do not edit them.
 type MarkFiles struct {
 	Mark string
-	// Has reports whether a file is one of them.
-	Has func(path string, body []byte) bool
+	// Has reports whether the file of a path is one of them.
+	Has func(path string) bool
+	// ID names what a file of such a path is about, of which the mark has one; empty: the
+	// mark cannot have this file. nil: it can have all.
+	ID func(body []byte) string
 	// Split makes the files of a mark. files are the others of the tree, as far as
 	// they are at hand.
 	Split func(mark string, files map[string][]byte) map[string][]byte

@@ -38,12 +38,6 @@ func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB,
 		return nil, err
 	}
 	db, err := openFile(ctx, dir, path, c)
-	if errors.Is(err, storage.ErrDamaged) && want.emptied && sqlite.Reseal(ctx, path) == nil {
-		if c.Log != nil {
-			c.Log.Error("rebuilding the page checksums of claybot.db: an older claybot opened it after a crash and broke them")
-		}
-		db, err = openFile(ctx, dir, path, c)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,6 @@ type expectation struct {
 	dir  string
 	was  storage.StoreMark
 	lost string // why the database has lost something, as far as its files say so
-	// emptied: the process before left a log, and somebody has closed the database since.
-	emptied bool
 }
 
 // expect compares the files of a database with the boot record, before they are opened. A
@@ -50,10 +48,9 @@ func expect(dir, path string) (*expectation, error) {
 	switch {
 	case blank && (e.was.ID != "" || hasAgents(dir)):
 		e.lost = "it is gone or has no contents; a new one is made from the directories of the agents. Messages that waited, runs, logins and tokens are lost"
-	case e.was.Log && (!logged || emptyLog(path)):
+	case e.was.Log && !logged:
 		// No proof by itself: a process that ended on an error has closed the database in
 		// order, perhaps without a record of that. The marks decide, in settle.
-		e.emptied = true
 		return e, nil
 	case e.was.Log: // this process takes the log away when it closes the database
 		next.Log = false
@@ -64,12 +61,6 @@ func expect(dir, path string) (*expectation, error) {
 	}
 	next.ID, next.N, next.Log = cmp.Or(next.ID, rand.Text()), next.N+1, false
 	return e, files.MarkStore(dir, next)
-}
-
-// emptyLog reports whether the log of a database has nothing in it.
-func emptyLog(path string) bool {
-	info, err := os.Stat(path + "-wal")
-	return err == nil && info.Size() == 0
 }
 
 // settle compares the database with the boot record. If it was lost, replaced or set

@@ -127,7 +127,13 @@ func (c *Cron) putAside(r *running, t *task) {
 		if err := c.putAway(r.ctx, slug, version); err != nil {
 			return err
 		}
-		return c.scan(r.ctx, nil, true)
+		err := c.scan(r.ctx, nil, true)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !t.gone && t.spent { // its file had changed, and is known now
+			c.over = append(c.over, t)
+		}
+		return err
 	})
 	if err != nil && r.ctx.Err() == nil {
 		c.base.Log.Warn("the folder of a task that is over cannot be put aside", "task", t.slug, "err", err)

@@ -52,14 +52,16 @@ type factsOf struct {
 func factsPath(slug string) string { return path.Join(folder, slug, factsFile) }
 func gonePath(uid string) string   { return path.Join(goneFolder, uid+".json") }
 
-func isFacts(p string, body []byte) bool {
-	dir, name := path.Split(p)
-	dir = path.Clean(dir)
-	if (dir != goneFolder || !strings.HasSuffix(name, ".json")) && !inTask(p, factsFile) {
-		return false
-	}
+func isFacts(p string) bool {
+	return path.Dir(p) == goneFolder && strings.HasSuffix(p, ".json") || inTask(p, factsFile)
+}
+
+func idOfFacts(body []byte) string {
 	var of struct{ UID string }
-	return json.Unmarshal(body, &of) == nil && of.UID != ""
+	if json.Unmarshal(body, &of) != nil {
+		return ""
+	}
+	return of.UID
 }
 
 // inTask reports whether p is that file of a task's folder.
@@ -107,7 +109,8 @@ func splitFacts(mark string, files map[string][]byte) map[string][]byte {
 
 func joinFacts(files map[string][]byte) string {
 	facts := make(map[string]map[string]json.RawMessage)
-	for p, body := range files {
+	for _, p := range slices.Sorted(maps.Keys(files)) { // of several of one uid always the same counts
+		body := files[p]
 		var members map[string]json.RawMessage
 		var uid string
 		if json.Unmarshal(body, &members) != nil || json.Unmarshal(members["uid"], &uid) != nil {
@@ -126,15 +129,21 @@ func joinFacts(files map[string][]byte) string {
 	return string(b)
 }
 
-// loadFacts reads the facts of tasks whose folders are not there.
+// loadFacts reads all facts: also of tasks whose folders are not there, or have another task.
 func (c *Cron) loadFacts(ctx context.Context) error {
 	all, err := c.cfg.Tree.List(ctx, goneFolder)
 	if err != nil {
 		return err
 	}
-	paths := make([]string, len(all))
-	for i, f := range all {
-		paths[i] = f.Path
+	entries, err := c.cfg.Tree.Entries(ctx, folder)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for _, f := range append(all, entries...) {
+		if isFacts(f.Path) {
+			paths = append(paths, f.Path)
+		}
 	}
 	found, err := storage.ReadFiles(ctx, c.cfg.Tree, paths)
 	if err != nil {
@@ -143,10 +152,10 @@ func (c *Cron) loadFacts(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.facts, c.aside = make(map[string]fact), make(map[string]bool)
-	for p, f := range found {
+	for _, p := range slices.Sorted(maps.Keys(found)) { // those of goneFolder come first
 		var of factsOf
-		if json.Unmarshal(f.Body, &of) == nil && p == gonePath(of.UID) {
-			c.facts[of.UID], c.aside[of.UID] = of.fact, true
+		if json.Unmarshal(found[p].Body, &of) == nil && of.UID != "" && (p == gonePath(of.UID) || inTask(p, factsFile)) {
+			c.facts[of.UID], c.aside[of.UID] = of.fact, c.aside[of.UID] || p == gonePath(of.UID)
 		}
 	}
 	return nil

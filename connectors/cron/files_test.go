@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -159,4 +160,48 @@ func (l *lines) count(s string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.b.String(), s)
+}
+
+// A file of the name of what the mark has, which somebody puts beside a TASK.md, is ignored.
+func TestStrayFacts(t *testing.T) {
+	r := newRig(t)
+	synctest.Test(t, func(t *testing.T) {
+		r.write("one", taskText("one", "every: 1h"))
+		r.write("two", taskText("two", "every: 1h"))
+		if err := os.WriteFile(filepath.Join(r.dir, "one", "facts.json"), []byte(`{"notes": 1}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.start()
+		defer func() { r.stop() }()
+		time.Sleep(10 * time.Second)
+		r.is(r.slugs(), "one", "two")
+		if h := r.cron.Health(); h.Err != "" || !r.exists("one/facts.json") {
+			t.Errorf("health %+v", h)
+		}
+	})
+}
+
+// A folder that is renamed while its TASK.md has a mistake leaves no facts that could win over the newer ones.
+func TestFactsOfRenamedFolder(t *testing.T) {
+	r := newRig(t)
+	synctest.Test(t, func(t *testing.T) {
+		r.write("aa", taskText("one", "every: 1h"))
+		r.start()
+		defer func() { r.stop() }()
+		time.Sleep(5 * time.Second)
+		r.write("aa", taskText("one", "every: nonsense"))
+		time.Sleep(5 * time.Second)
+		if err := os.Rename(filepath.Join(r.dir, "aa"), filepath.Join(r.dir, "bb")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		for i := range 12 {
+			r.write("bb", taskText("one", "every: 2h", fmt.Sprintf("enabled: %t", i%2 == 1)))
+			time.Sleep(5 * time.Second)
+			mark, _ := r.Mark(t.Context(), "cron")
+			if off := strings.Contains(mark, `"off":true`); off != (i%2 == 0) {
+				t.Errorf("round %d: off %v; the mark is %s", i, off, mark)
+			}
+		}
+	})
 }

@@ -392,3 +392,26 @@ func TestPostFails(t *testing.T) {
 		r.is(r.ledger("a"), "2000-01-01T01:00:00Z SUCCEEDED", "2000-01-01T02:00:00Z skipped missed (1)")
 	})
 }
+
+// The folder of a task that has run once goes aside, also when somebody edits the file as the run ends; the
+// wait for that end does not read what all tasks did.
+func TestOnceWithAnEdit(t *testing.T) {
+	r := newRig(t)
+	synctest.Test(t, func(t *testing.T) {
+		r.write("a", taskText("a", "schedule: '* * * * *'", "once: true"))
+		r.start()
+		defer func() { r.stop() }()
+		time.Sleep(90 * time.Second)
+		before := r.sweeps
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		if r.sweeps != before {
+			t.Errorf("%d reads of all tasks", r.sweeps-before)
+		}
+		r.write("a", taskText("a", "schedule: '* * * * *'", "once: true")+"More.\n")
+		r.end("a", claybot.RunSucceeded)
+		time.Sleep(10 * time.Second)
+		if r.exists("a/TASK.md") || len(r.fired()) != 1 {
+			t.Errorf("still there; fired %v", r.fired())
+		}
+	})
+}

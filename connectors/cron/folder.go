@@ -44,7 +44,7 @@ const folder = Name
 // Layout says how a data directory has the tasks. The mark has the facts by uid.
 var Layout = storage.Layout{
 	Folder: folder, Watch: "*/" + taskFile,
-	Kept: storage.MarkFiles{Mark: Name, Has: isFacts, Split: splitFacts, Join: joinFacts},
+	Kept: storage.MarkFiles{Mark: Name, Has: isFacts, ID: idOfFacts, Split: splitFacts, Join: joinFacts},
 }
 
 func taskPath(slug string) string   { return path.Join(folder, slug, taskFile) }

@@ -87,10 +87,13 @@ func (c *Cron) taken(r *running, s shot, last time.Time, row storage.LedgerRow) 
 // follow finds out about the ends of runs that other nodes did: of those from which
 // something follows, while there are some, or of all.
 func (c *Cron) follow(r *running, all bool) {
-	if !all && !c.waits() {
-		return
+	var rows map[string]storage.LedgerRow
+	var err error
+	if all {
+		rows, err = c.cfg.Ledger.LastFirings(r.ctx)
+	} else {
+		rows, err = c.waited(r.ctx)
 	}
-	rows, err := c.cfg.Ledger.LastFirings(r.ctx)
 	if err != nil {
 		if r.ctx.Err() == nil {
 			c.base.Log.Warn("cannot read the ledger", "err", err)
@@ -106,16 +109,28 @@ func (c *Cron) follow(r *running, all bool) {
 	}
 }
 
-// waits reports whether the end of a run would change anything.
-func (c *Cron) waits() bool {
+// waited are the newest scheduled firings of the tasks for which the end of a run would
+// change anything.
+func (c *Cron) waited(ctx context.Context) (map[string]storage.LedgerRow, error) {
+	var uids []string
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, t := range c.tasks {
+	for uid, t := range c.tasks {
 		if t.unsettled && !t.busy && (t.def.spec.Once || t.def.spec.Retries > 0) {
-			return true
+			uids = append(uids, uid)
 		}
 	}
-	return false
+	c.mu.Unlock()
+	rows := make(map[string]storage.LedgerRow, len(uids))
+	for _, uid := range uids {
+		row, err := c.newestRow(ctx, uid)
+		if err != nil {
+			return nil, err
+		}
+		if row != nil {
+			rows[uid] = *row
+		}
+	}
+	return rows, nil
 }
 
 // gateClaim is what the node has that asks a gate.

@@ -37,6 +37,7 @@ type world struct {
 	// posted is called with each new message, without the lock.
 	posted func(claybot.AgentMessage)
 	reads  int // of the ledger
+	sweeps int // those of all tasks
 	repeat int // posts of known messages
 }
 
@@ -161,6 +162,7 @@ func (w *world) LastFirings(context.Context) (map[string]storage.LedgerRow, erro
 	w.lock()
 	defer w.mu.Unlock()
 	w.reads++
+	w.sweeps++
 	last := make(map[string]storage.LedgerRow)
 	for task, rows := range w.rows {
 		for _, r := range rows {

@@ -49,7 +49,7 @@ func (c *Cron) scan(ctx context.Context, rows map[string]storage.LedgerRow, forc
 			return nil
 		}
 	}
-	files, err := c.readFiles(ctx, entries, zone)
+	files, left, err := c.readFiles(ctx, entries, zone)
 	twice := twins(files)
 	if err == nil {
 		err = c.agree(ctx, files, twice)
@@ -59,7 +59,7 @@ func (c *Cron) scan(ctx context.Context, rows map[string]storage.LedgerRow, forc
 		last, err = c.lastRows(ctx, files, rows)
 	}
 	if err == nil {
-		err = c.adopt(ctx, files, twice, last)
+		err = c.adopt(ctx, files, left, twice, last)
 	}
 	if err == nil {
 		c.seen, c.seenZone = changed, zone.String()
@@ -67,9 +67,10 @@ func (c *Cron) scan(ctx context.Context, rows map[string]storage.LedgerRow, forc
 	return err
 }
 
-// readFiles makes files of what the Tree has.
-func (c *Cron) readFiles(ctx context.Context, entries []storage.TreeFile, zone *time.Location) (map[string]file, error) {
-	files := make(map[string]file)
+// readFiles makes files of what the Tree has. left are the folders that have facts and
+// no TASK.md.
+func (c *Cron) readFiles(ctx context.Context, entries []storage.TreeFile, zone *time.Location) (files map[string]file, left []string, err error) {
+	files = make(map[string]file)
 	facts := make(map[string]int64)
 	for _, e := range entries {
 		if inTask(e.Path, factsFile) {
@@ -109,7 +110,12 @@ func (c *Cron) readFiles(ctx context.Context, entries []storage.TreeFile, zone *
 		c.parse(slug, &f, x, zone)
 		files[slug] = f
 	}
-	return files, err
+	for _, slug := range slices.Sorted(maps.Keys(facts)) {
+		if _, is := files[slug]; !is {
+			left = append(left, slug)
+		}
+	}
+	return files, left, err
 }
 
 // twins are tasks with one uid, each with the other.
@@ -198,7 +204,7 @@ func (c *Cron) lastRows(ctx context.Context, files map[string]file, rows map[str
 }
 
 // adopt makes the files the tasks in memory.
-func (c *Cron) adopt(ctx context.Context, files map[string]file, twice map[string]string, rows map[string]storage.LedgerRow) error {
+func (c *Cron) adopt(ctx context.Context, files map[string]file, left []string, twice map[string]string, rows map[string]storage.LedgerRow) error {
 	now := c.now()
 	var problems []connectors.Problem
 	here, unreadable := make(map[string]bool), false
@@ -221,12 +227,6 @@ func (c *Cron) adopt(ctx context.Context, files map[string]file, twice map[strin
 			t.gone = true
 			c.queue.drop(t)
 			delete(c.tasks, uid)
-		}
-	}
-	var left []string
-	for slug, f := range c.files {
-		if _, still := files[slug]; !still && f.def != nil {
-			left = append(left, slug)
 		}
 	}
 	c.files = files

@@ -31,7 +31,7 @@ var Layout = storage.Layout{
 	Folder: folder, Watch: "*" + extension,
 	Kept: storage.MarkFiles{
 		Mark: Name,
-		Has:  func(p string, _ []byte) bool { return p == stateFile },
+		Has:  func(p string) bool { return p == stateFile },
 		Split: func(mark string, _ map[string][]byte) map[string][]byte {
 			return map[string][]byte{stateFile: []byte(mark)}
 		},

@@ -31,7 +31,7 @@ func (a *Archive) settings(ctx context.Context, t storage.Table) iter.Seq2[stora
 			}
 			if raw := a.settingsOf(id); raw != nil && err == nil {
 				known[id], r[1] = true, string(raw)
-				if bytes.Equal(raw, noSettings) {
+				if hasNone(raw) {
 					continue
 				}
 			}
@@ -41,7 +41,7 @@ func (a *Archive) settings(ctx context.Context, t storage.Table) iter.Seq2[stora
 		}
 		for id, err := range a.ids(ctx, t.Agent) {
 			raw := a.settingsOf(id)
-			if err == nil && (known[id] || raw == nil || bytes.Equal(raw, noSettings)) {
+			if err == nil && (known[id] || raw == nil || hasNone(raw)) {
 				continue
 			}
 			if !yield(storage.Row{id, string(raw)}, err) || err != nil {
@@ -49,6 +49,10 @@ func (a *Archive) settings(ctx context.Context, t storage.Table) iter.Seq2[stora
 			}
 		}
 	}
+}
+
+func hasNone(raw []byte) bool {
+	return bytes.Equal(raw, noSettings) || bytes.Equal(raw, resetSettings)
 }
 
 // settingsOf is the member of the state.json of an agent, on one line; nil when it has

@@ -89,12 +89,17 @@ func (a *Archive) gather(files map[string][]byte) map[string]string {
 	marks := make(map[string]string)
 	for _, k := range a.cfg.Kept {
 		part := maps.Clone(files)
-		maps.DeleteFunc(part, func(p string, body []byte) bool { return !k.Has(p, body) })
+		maps.DeleteFunc(part, func(p string, body []byte) bool { return !takes(k, p, body) })
 		if len(part) > 0 {
 			marks[k.Mark] = k.Join(part)
 		}
 	}
 	return marks
+}
+
+// takes reports whether a mark can have a file.
+func takes(k storage.MarkFiles, p string, body []byte) bool {
+	return k.Has(p) && (k.ID == nil || k.ID(body) != "")
 }
 
 func (a *Archive) keeps(mark string) bool {
@@ -164,7 +169,7 @@ func (a *Archive) loadTree(ctx context.Context, rows iter.Seq2[storage.Row, erro
 	err := each(ctx, rows, func(r storage.Row) error {
 		p := text(r[0])
 		body, _ := r[1].([]byte)
-		if slices.ContainsFunc(a.cfg.Kept, func(k storage.MarkFiles) bool { return k.Has(p, body) }) {
+		if slices.ContainsFunc(a.cfg.Kept, func(k storage.MarkFiles) bool { return takes(k, p, body) }) {
 			gathered[p] = slices.Clone(body)
 			return nil
 		}

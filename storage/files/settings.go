@@ -13,8 +13,12 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// noSettings is the member of a state.json of an agent without settings.
-var noSettings = []byte("null")
+// noSettings is the member of a state.json of an agent that has had no settings, and
+// resetSettings of one whose settings were reset, whatever the copy says.
+var (
+	noSettings    = []byte("null")
+	resetSettings = []byte("{}")
+)
 
 // A settingsIndex keeps the copies of settings. An Index that has these methods is used
 // as one.
@@ -116,10 +120,10 @@ func (s *Store) SaveAgentSettings(ctx context.Context, id claybot.AgentID, own c
 	return s.with(ctx, id, func(r *resident) error {
 		body, before := settingsBody(own), r.settings
 		gone := bytes.Equal(body, noSettings)
-		if !gone {
-			if err := s.own.copy(ctx, id, own); err != nil {
-				return err
-			}
+		if gone {
+			body = resetSettings
+		} else if err := s.own.copy(ctx, id, own); err != nil {
+			return err
 		}
 		a := *s.residents.agent(r)
 		st := s.now(a, own)

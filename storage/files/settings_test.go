@@ -107,8 +107,10 @@ func TestSettings(t *testing.T) {
 			dir, index := t.TempDir(), &memoryIndex{}
 			s := open(t, Config{Dir: dir, Index: index})
 			a := agentFor(t, s, someone)
-			if err := s.SaveAgentSettings(t.Context(), a.ID, tt.before); err != nil {
-				t.Fatal(err)
+			if !reflect.DeepEqual(tt.before, claybot.Settings{}) {
+				if err := s.SaveAgentSettings(t.Context(), a.ID, tt.before); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if got := settingsOf(t, "saved", s, index, a.ID); !reflect.DeepEqual(got, tt.before) {
 				t.Errorf("saved: %+v, want %+v", got, tt.before)
@@ -242,6 +244,24 @@ func TestRestoredFromFiles(t *testing.T) {
 	}
 	if u := lost.byID[agents[1].ID].Usage; u.LLMCalls != 1 || u.Input != 7 {
 		t.Errorf("usage %+v", u)
+	}
+}
+
+// TestSettingsReset cuts a reset between its two writes: the file counts.
+func TestSettingsReset(t *testing.T) {
+	dir, index := t.TempDir(), &memoryIndex{}
+	s := open(t, Config{Dir: dir, Index: index})
+	a := agentFor(t, s, someone)
+	for _, own := range []claybot.Settings{{Model: "small"}, {}} {
+		if err := s.SaveAgentSettings(t.Context(), a.ID, own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	index.own = map[claybot.AgentID]claybot.Settings{a.ID: {Model: "small"}} // as the crash leaves it
+	for range 2 {
+		if got := settingsOf(t, "opened", open(t, Config{Dir: dir, Index: index}), index, a.ID); got.Model != "" {
+			t.Errorf("the reset is undone: %+v", got)
+		}
 	}
 }
 

@@ -248,7 +248,7 @@ func (t *Tree) Read(ctx context.Context, paths ...string) ([]storage.TreeFile, e
 			all = append(all, t.keptFile(p, true))
 			continue
 		}
-		if t.cfg.Kept.Has != nil && t.cfg.Kept.Has(p, nil) {
+		if t.keeps(p) {
 			continue
 		}
 		name, ok := t.name(p)

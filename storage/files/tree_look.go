@@ -48,7 +48,7 @@ func (t *Tree) walk(ctx context.Context, folder string, aside bool) ([]storage.T
 				return fs.SkipDir
 			}
 			return nil
-		case !e.Type().IsRegular():
+		case !e.Type().IsRegular(), t.keeps(path.Join(t.cfg.Folder, name)):
 			return nil
 		}
 		if info, err := e.Info(); err == nil { // else it is gone meanwhile
@@ -157,6 +157,9 @@ func (t *Tree) load(ctx context.Context) error {
 	return nil
 }
 
+// keeps reports whether the file of a path is one of Kept, whatever the directory has there.
+func (t *Tree) keeps(p string) bool { return t.cfg.Kept.Has != nil && t.cfg.Kept.Has(p) }
+
 func (t *Tree) keptFile(p string, whole bool) storage.TreeFile {
 	body := t.kept[p]
 	f := storage.TreeFile{Path: p, Version: treeVersion(body), Size: len(body)}
@@ -167,10 +170,13 @@ func (t *Tree) keptFile(p string, whole bool) storage.TreeFile {
 }
 
 // keep writes files of Kept, or removes those without a body, with one change of the
-// mark.
+// mark. What is written replaces other files of the same ID.
 func (t *Tree) keep(ctx context.Context, files []storage.TreeFile) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.load(ctx); err != nil {
+		return err
+	}
 	next := maps.Clone(t.kept)
 	for _, f := range files {
 		if f.Body == nil {
@@ -180,6 +186,9 @@ func (t *Tree) keep(ctx context.Context, files []storage.TreeFile) error {
 		old, there := next[f.Path]
 		if there && f.Version != treeVersion(old) || !there && f.Version != 0 {
 			return fmt.Errorf("write %s: %w", f.Path, storage.ErrStale)
+		}
+		if id := t.cfg.Kept.ID; id != nil {
+			maps.DeleteFunc(next, func(p string, body []byte) bool { return p != f.Path && id(body) == id(f.Body) })
 		}
 		next[f.Path] = slices.Clone(f.Body)
 	}

@@ -117,7 +117,7 @@ func (m marks) SetMark(_ context.Context, key, value string) error {
 // kept are files named state, of which the mark has the one that is not empty.
 var kept = storage.MarkFiles{
 	Mark: "m",
-	Has:  func(p string, _ []byte) bool { return path.Base(p) == "state" },
+	Has:  func(p string) bool { return path.Base(p) == "state" },
 	Split: func(mark string, _ map[string][]byte) map[string][]byte {
 		return map[string][]byte{"cron/a/state": []byte(mark)}
 	},

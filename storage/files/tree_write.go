@@ -31,13 +31,8 @@ func (t *Tree) WriteAll(ctx context.Context, files []storage.TreeFile) error {
 	var kept []storage.TreeFile
 	for i := range files {
 		f, err := &files[i], error(nil)
-		t.mu.Lock()
-		err = t.load(ctx)
-		_, there := t.kept[f.Path]
-		t.mu.Unlock()
 		switch {
-		case err != nil:
-		case there || f.Body != nil && t.cfg.Kept.Has != nil && t.cfg.Kept.Has(f.Path, f.Body):
+		case t.keeps(f.Path):
 			kept = append(kept, *f)
 			continue
 		case f.Body == nil:
@@ -163,7 +158,7 @@ func (t *Tree) Remove(ctx context.Context, p string, was int64) error {
 		return err
 	case kept && was != 0 && was != treeVersion(body):
 		return fmt.Errorf("remove %s: %w", p, storage.ErrStale)
-	case kept:
+	case t.keeps(p):
 		return t.keep(ctx, []storage.TreeFile{{Path: p}})
 	}
 	err = t.inside(ctx, "remove", p, false, func(root *os.Root, name string) error {

@@ -96,11 +96,6 @@ func Verify(ctx context.Context, path string) error {
 	if _, err := checkFile(ctx, path, 0, open); err != nil {
 		return err
 	}
-	return consistent(ctx, path, open)
-}
-
-// consistent looks whether the tables and indexes of the file at path are.
-func consistent(ctx context.Context, path string, open func() (*conn, error)) error {
 	c, err := open()
 	if err != nil {
 		return err

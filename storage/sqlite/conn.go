@@ -86,7 +86,7 @@ func connectWith(ctx context.Context, path string, pragmas []string, q url.Value
 	q["_pragma"] = append([]string{"busy_timeout(5000)", "temp_store(MEMORY)"}, pragmas...)
 	if with, err := summed(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
-	} else if with && !q.Has("vfs") {
+	} else if with {
 		if err := registered(); err != nil {
 			return nil, err
 		}

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
-
-	"github.com/claybot/claybot/storage"
 )
 
 // rewrite gives the pages of the file at path checksums, if they have none: it copies
@@ -43,11 +40,6 @@ func rewrite(ctx context.Context, path string) error {
 		_ = os.Remove(fresh) // only waste; the next try begins with it
 		return err
 	}
-	return takePlace(fresh, path)
-}
-
-// takePlace puts a file in the place of the one at path, which has an empty log at most.
-func takePlace(fresh, path string) error {
 	for _, name := range []string{path + "-wal", path + "-shm"} { // empty: what a process left that did not end in order
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -116,35 +108,4 @@ func syncFile(name string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-// plainVFS is the file system of the machine, as SQLite calls it.
-const plainVFS = "unix"
-
-// Reseal gives all pages of the file at path checksums anew. It is for a file that a
-// claybot from before checksums has opened, refused and closed: that moved the log of the
-// process before into pages whose checksums are wrong. The contents must be whole as far as
-// SQLite can tell. No connection may be open, and there may be no log.
-func Reseal(ctx context.Context, path string) error {
-	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		return fmt.Errorf("reseal %s: there is a log: %w", path, storage.ErrDamaged)
-	}
-	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	err := consistent(ctx, path, func() (*conn, error) {
-		return connectWith(ctx, path, readerPragmas, url.Values{"vfs": {plainVFS}, "mode": {"ro"}, "immutable": {"1"}})
-	})
-	if err == nil {
-		err = copySummed(path, fresh)
-	}
-	if err == nil {
-		err = Verify(ctx, fresh)
-	}
-	if err != nil {
-		_ = os.Remove(fresh) // only waste
-		return err
-	}
-	return takePlace(fresh, path)
 }
