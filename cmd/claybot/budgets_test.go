@@ -41,7 +41,7 @@ func TestBudgetCommands(t *testing.T) {
 	}
 	none := openDesk(t, map[string]string{"GET /budgets": `{"budgets":[]}`})
 	none.deals(t, []deal{
-		{args: "budgets", asks: "GET /budgets?limit=50", says: "Nothing was spent on a budget yet."},
+		{args: "budgets", asks: "GET /budgets?limit=50", says: "No budget has been used yet."},
 	})
 }
 

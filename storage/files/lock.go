@@ -170,12 +170,13 @@ func holderOfDir(d *os.File) string {
 // letGo bounds the wait for a lock that nobody has put a name on.
 const letGo = 5 * time.Second
 
-// take locks f. A lock without a pid is being taken, or was let go: then a child that
-// its holder was about to start has it until that has begun.
+// take locks f. A lock without a pid, or with that of a process that has ended, is being
+// taken or was released: then a child that its holder was about to start has it until
+// that child has begun.
 func take(f *os.File) error {
 	for end := time.Now().Add(letGo); ; time.Sleep(letGo / 500) {
 		err := flock(f, syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || holderOf(f) != unnamed || time.Now().After(end) {
+		if !errors.Is(err, syscall.EWOULDBLOCK) || alive(holderOf(f)) || time.Now().After(end) {
 			return err
 		}
 	}
@@ -241,6 +242,13 @@ func flock(f *os.File, how int) error {
 
 // unnamed is a holder that has not left its pid.
 const unnamed = "another process"
+
+// alive reports whether a holder has a name and its process has not ended, as far as this
+// process can see.
+func alive(holder string) bool {
+	pid, err := strconv.Atoi(strings.TrimPrefix(holder, "process "))
+	return err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
 
 // holderOf names the process that wrote its pid into f.
 func holderOf(f *os.File) string {

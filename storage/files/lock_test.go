@@ -188,6 +188,47 @@ func TestLockWaitsForWhoLetsGo(t *testing.T) {
 	}
 }
 
+// The same where the holder was killed: its pid stands in the file, and names a process
+// that has ended.
+func TestLockWaitsForAChildOfTheKilled(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Dup(int(first.f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "claybot.lock"), []byte(strconv.Itoa(gone.Process.Pid)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got := make(chan error)
+		go func() {
+			second, err := Lock(dir)
+			if err == nil {
+				err = second.Close()
+			}
+			got <- err
+		}()
+		synctest.Wait() // it has tried once
+		if err := syscall.Close(fd); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A claybot.lock that was removed lets no second process in (R7); an earlier version,
 // which knows that file alone, is kept out as long as it is there.
 func TestLockOfTheDirectory(t *testing.T) {
