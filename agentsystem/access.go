@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claybot/claybot/inbox"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 )

@@ -8,12 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/questions"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 )
 
 // room is where Bob wrote last.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/claybot/claybot/inbox"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 )
 

@@ -3,10 +3,9 @@ package agentsystem
 import (
 	"context"
 
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/budgets"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 )
 

@@ -11,14 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"

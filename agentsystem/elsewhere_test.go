@@ -16,16 +16,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/inbox"
-
-	"github.com/claybot/claybot/profiles"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"

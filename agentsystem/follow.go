@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/claybot/claybot/inbox"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )

@@ -8,14 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/storage"
 )

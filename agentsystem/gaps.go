@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 var _ connectors.GapHandler = (*AgentSystem)(nil)

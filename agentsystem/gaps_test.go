@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/people"
 )
 
 // Each chat concerned is told about a gap once: not the chats of others, not

@@ -12,9 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 )
 

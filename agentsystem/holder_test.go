@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/overview"
 )
 
 // The node that works on a run is named as long as it does, by the other nodes as well.

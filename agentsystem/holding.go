@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
 

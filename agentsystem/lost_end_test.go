@@ -12,10 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/claybot/claybot"
@@ -23,6 +19,8 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"

@@ -16,17 +16,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/worker"
-
-	"github.com/claybot/claybot/inbox"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/worker"
 )
 
 func (a fusedAgents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (kept claybot.FileReference, err error) {

@@ -8,14 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 )
 

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
-
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
-
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 

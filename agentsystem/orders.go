@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 )
 

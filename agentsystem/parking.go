@@ -8,14 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/claybot/claybot/worker"
-
-	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/worker"
 )
 
 const (

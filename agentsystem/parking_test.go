@@ -15,10 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
 

@@ -9,16 +9,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/questions"
-
-	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 var _ connectors.Handler = (*AgentSystem)(nil)

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/questions"
 )
 
 // A dialogue is what Ann does about a question, with what must be known in the

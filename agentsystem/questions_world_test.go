@@ -8,11 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 )
 

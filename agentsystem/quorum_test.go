@@ -7,9 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )

@@ -13,23 +13,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
-	"github.com/claybot/claybot/subagents"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/messaging"

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 )
 

@@ -10,15 +10,13 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/claybot/claybot/worker"
-
-	"github.com/claybot/claybot/inbox"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/worker"
 )
 
 var _ tools.Media = (*AgentSystem)(nil)

@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 )
 

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/subagents"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
 )
 
 var bob = claybot.User("chat", "dm-bob", "bob")

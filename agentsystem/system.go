@@ -25,16 +25,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-	"github.com/claybot/claybot/worker"
-
-	"github.com/claybot/claybot/profiles"
-
-	"github.com/claybot/claybot/subagents"
-
-	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/questions"
-
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claybot/claybot"
@@ -43,8 +33,14 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/worker"
 )
 
 // The parts of the store that the system still takes whole.

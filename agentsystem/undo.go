@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // undoTime is how long effects can be taken back.

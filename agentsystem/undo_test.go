@@ -7,9 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 )
 

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // answersAtOnce reports whether a message needs no files of its agent: /stop, /status

@@ -7,13 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 )
 
 // faultyHistory starts r with an agent of Ann whose history cannot be used, and a message

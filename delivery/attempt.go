@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Limits and pauses of the attempts to send one message.

@@ -10,11 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // AccessMode says what happens to people who are not on a list.

@@ -13,10 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 )
 

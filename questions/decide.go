@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // minPrefix is how much of an id names a question.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // PausedRun returns the run of an agent that waits for answers and the first question

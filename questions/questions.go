@@ -19,11 +19,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 

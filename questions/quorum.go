@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Press answers a question by the press of a button. An error means that the answer was

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/texts"
-
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // The reasons why a reply to a question starts no run.

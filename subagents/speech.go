@@ -9,12 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
-
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 )
 

@@ -6,9 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 )
 

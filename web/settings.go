@@ -3,9 +3,8 @@ package web
 import (
 	"context"
 
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/profiles"
 )
 
 // Settings reads and changes the settings of agents.

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/claybot/claybot/questions"
-
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/texts"
 )
 
 // What becomes of a question, in this order; a crash in between has the rest

@@ -7,13 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/claybot/claybot/inbox"
-
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )

@@ -9,14 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // end ends the run for the reason err gives, nil for success. An error says

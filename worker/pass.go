@@ -12,11 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"

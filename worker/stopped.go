@@ -5,10 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
-
-	"github.com/claybot/claybot"
 )
 
 // stopStopped is why the record of a stopped answer ends.

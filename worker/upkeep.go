@@ -7,15 +7,13 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
-	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // compactTime bounds a compaction that a person asked for.

@@ -20,16 +20,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
-	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // The bounds of a run.

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/web"
 )
 

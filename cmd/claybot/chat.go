@@ -15,11 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
 )

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/texts"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // A wait follows one message to its reply. Several messages may end with one

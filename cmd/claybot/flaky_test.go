@@ -17,12 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/profiles"
-
-	"github.com/claybot/claybot/subagents"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -32,11 +26,14 @@ import (
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/tools"
 )
 

@@ -11,14 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/anthropic"
 	"github.com/claybot/claybot/llm/demo"
 	"github.com/claybot/claybot/llm/openai"
+	"github.com/claybot/claybot/overview"
 )
 
 // models makes the model of each profile once, so that its connections are

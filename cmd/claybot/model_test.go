@@ -7,10 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/overview"
 )
 
 // told answers every call in the same way.

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )

@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
@@ -17,6 +15,7 @@ import (
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/telegram"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 )
 

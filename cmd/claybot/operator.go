@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"

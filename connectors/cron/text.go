@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/storage"
-
 	"github.com/claybot/claybot/connectors/schedule"
+	"github.com/claybot/claybot/storage"
 )
 
 // A briefing is all that the message of a firing says.

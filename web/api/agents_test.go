@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )

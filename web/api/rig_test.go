@@ -16,9 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
@@ -27,6 +24,8 @@ import (
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/connectors/webchat"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"

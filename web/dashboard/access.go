@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/overview"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )

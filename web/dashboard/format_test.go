@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )

@@ -18,7 +18,6 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot/web"
 )
 

@@ -16,9 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/profiles"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
@@ -26,6 +23,8 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/demo"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"

@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claybot/claybot/profiles"
-	"github.com/claybot/claybot/questions"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/web"
 )
 

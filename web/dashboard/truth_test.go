@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
 

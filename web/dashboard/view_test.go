@@ -5,12 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
-	"github.com/claybot/claybot/people"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 )
 

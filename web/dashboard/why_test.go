@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 )
 

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claybot/claybot/overview"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 )
 
 // scrapeTime bounds what a scrape waits for the store.
