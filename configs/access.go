@@ -73,7 +73,7 @@ func ParseAllowed(s string) (Allowed, error) {
 		err = p.checkListed(a.Subject)
 	}
 	if err == nil && p.listed.looks == nil {
-		err = fmt.Errorf("%s is not needed: whoever logs in there is let in", quote(s))
+		err = fmt.Errorf("%s is not needed: every user who logs in there has access", quote(s))
 	}
 	return a, err
 }

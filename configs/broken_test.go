@@ -43,7 +43,7 @@ var broken = []fault{
 	{"allow without connector", "access:\n  allow: [bob]\n", []string{`2 access.allow: "bob" is not connector:id ?`}},
 	{"allow unknown connector", "access:\n  allow: [\"telegam:1\"]\n", []string{`2 access.allow: "telegam" is not a connector (telegram, slack, web, terminal) ?telegram`}},
 	{"allow star", "access:\n  allow: [\"web:*\"]\n", []string{`2 access.allow: "web:*" does not mean everybody ?`}},
-	{"allow who logs in", "access:\n  allow: [\"web:operator\"]\n", []string{`2 access.allow: "web:operator" is not needed: whoever logs in there is let in ?`}},
+	{"allow who logs in", "access:\n  allow: [\"web:operator\"]\n", []string{`2 access.allow: "web:operator" is not needed: every user who logs in there has access ?`}},
 	{"http hosts", "http_hosts: [\"http://chat.example.org/\", ok.example.org, \"a b\"]\n", []string{
 		`1 http_hosts: "http://chat.example.org/" is not a host such as chat.example.org ?`, `1 http_hosts: "a b" is not a host ?`,
 	}},

@@ -21,7 +21,7 @@ import (
 // maxStoryEvents is the most events that a story is told from: the newest.
 const maxStoryEvents = 2000
 
-// A Story is what became of one message, for whoever asks why.
+// A Story is the trace of one message.
 type Story struct {
 	storage.Receipt
 	// Events are those of the run that took the message.

@@ -49,7 +49,7 @@ type Files interface {
 	// the path of its file below the data directory. The same call may save
 	// again.
 	SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (path string, err error)
-	// SaveFile keeps the bytes of a file that somebody sent to an agent, whole or
+	// SaveFile keeps the bytes of a file that was sent to an agent, whole or
 	// not at all, and returns its reference: f with a cleaned name and all that
 	// the bytes say. ErrTooMany when there are more than limit bytes. An f with an
 	// ID gets it: when a file of that ID is kept already, content is not read.

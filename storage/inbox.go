@@ -51,7 +51,7 @@ type Leases interface {
 	// will be due, zero for never.
 	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (held []Held, next time.Time, err error)
 	// Renew prolongs a lease and reports who asked to cancel the agent's run,
-	// empty for nobody.
+	// empty for none.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (renewed Lease, cancel string, err error)
 	// Release lets an agent go without ending its run. orderly means that the
 	// pass was cut by a shutdown and does not count as an attempt.

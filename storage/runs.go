@@ -74,7 +74,7 @@ type Outcome struct {
 type ModelCall struct {
 	Model string
 	Usage claybot.Usage
-	MS    int64 // milliseconds; 0 when nobody measured
+	MS    int64 // milliseconds; 0 if not measured
 }
 
 // A Pause is how a run is suspended.

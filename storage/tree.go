@@ -176,7 +176,7 @@ func EditFiles(ctx context.Context, t Tree, paths []string, edit func(i int, old
 		return nil, err
 	}
 	for k, i := range at {
-		if all[i], err = changed[k], nil; all[i].Version == old[paths[i]].Version { // not written: somebody else was faster
+		if all[i], err = changed[k], nil; all[i].Version == old[paths[i]].Version { // not written: another writer came first
 			all[i], err = EditFile(ctx, t, paths[i], func(f TreeFile) ([]byte, error) { return edit(i, f) })
 		}
 		if err != nil {

@@ -25,7 +25,7 @@ type Access interface {
 // A PairingList lists pairing requests and grants.
 type PairingList struct {
 	Pairings []PairingView   `json:"pairings" doc:"Who asks to be let in."`
-	Grants   []storage.Grant `json:"grants" doc:"Who was let in."`
+	Grants   []storage.Grant `json:"grants" doc:"Users and channels with access."`
 }
 
 // A PairingView is a pairing request, with its code if the caller may decide it.
@@ -43,7 +43,7 @@ type PairingView struct {
 type Decision struct {
 	Code      string `json:"code,omitempty" doc:"That the person was given; with approve."`
 	Approve   *bool  `json:"approve,omitempty"`
-	Connector string `json:"connector,omitempty" doc:"With subject, instead of code: lets somebody in without a code."`
+	Connector string `json:"connector,omitempty" doc:"With subject, instead of code: grants access without a code."`
 	Subject   string `json:"subject,omitempty" doc:"The platform's id of a person or a group."`
 }
 

@@ -56,8 +56,8 @@ type AnswerRequest struct {
 type AnswerDone struct {
 	ID  string        `json:"questionId"`
 	Run claybot.RunID `json:"runId"`
-	// More is told of approvals alone.
-	More int `json:"more,omitempty" doc:"How many more people must approve the action, somebody else each; the run waits for them."`
+	// More is set for approvals only.
+	More int `json:"more,omitempty" doc:"How many more people must approve the action; the run waits for them."`
 }
 
 // An AnswersRequest answers questions of a run.

@@ -74,7 +74,7 @@ type TaskChange struct {
 }
 
 // Tasks are the tasks of cron as people see and change them. A task is named by its
-// slug or its uid. Errors are sentences for whoever asked.
+// slug or its uid. Errors are sentences for the caller.
 type Tasks interface {
 	// Tasks lists all, by slug, with the files that could not be read.
 	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
@@ -93,7 +93,7 @@ type Tasks interface {
 }
 
 // Beats are the tasks of the heartbeat as people see and change them. Errors are
-// sentences for whoever asked.
+// sentences for the caller.
 type Beats interface {
 	// Beats lists all tasks in the order in which they beat.
 	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)

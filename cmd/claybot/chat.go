@@ -147,7 +147,7 @@ type talk struct {
 	using  string             // the tool that a run uses
 }
 
-var errGone = errors.New("the daemon is gone; what you sent is kept, and answered by another node if there is one, else after its next start")
+var errGone = errors.New("connection to the daemon lost; your message is stored, and claybot answers it after the next start, or at once on another cluster member")
 
 // The frames of the chat's stream, as far as the terminal shows them.
 type (

@@ -64,7 +64,7 @@ func (o operator) ResetAgent(ctx context.Context, id claybot.AgentID) error {
 // left then is removed later.
 const removeTime = 2 * time.Minute
 
-// DeleteAgent deletes an agent with all its data; whoever asked for it need
+// DeleteAgent deletes an agent with all its data; the caller need
 // not wait for the end.
 func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
 	if err := o.Delete(ctx, id); err != nil {

@@ -40,7 +40,7 @@ func (c rulesListCmd) Run(e *env) error {
 		for _, r := range out.Rules {
 			made := "set by an operator"
 			if r.At != 0 {
-				made = "approved by " + cmp.Or(r.By, "somebody") + " " + moment(r.At.Time())
+				made = "approved by " + cmp.Or(r.By, "an unknown user") + " " + moment(r.At.Time())
 			}
 			if err := e.text(fmt.Sprintf("%s  %s\n  %s\n", r.Agent, oneLine(r.Rule), made)); err != nil {
 				return err

@@ -173,7 +173,7 @@ func (c *Cron) skip(ctx context.Context, uid string, planned time.Time, reason s
 func (c *Cron) gate(r *running, s *shot) (stop bool, err error) {
 	dir := ""
 	if err := c.base.Locked(r.ctx, func() (err error) { dir, err = c.workspace(s.slug); return err }); err != nil {
-		s.verdict.Note = "The gate command has no folder to run in, so nobody checked whether there is anything to do."
+		s.verdict.Note = "The gate command has no folder to run in, so claybot did not check whether there is anything to do."
 		c.base.Log.Warn("a gate cannot run", "task", s.slug, "err", err)
 		return false, context.Cause(r.ctx)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestGates(t *testing.T) {
-	const silence = "so nobody checked whether there is anything to do."
+	const silence = "so claybot did not check whether there is anything to do."
 	for _, tc := range []struct {
 		name, when string
 		allowed    bool

@@ -29,7 +29,7 @@ func TestRestsUnattended(t *testing.T) {
 				r.Errorf("notice %q, want %q", r.notices[0], want)
 			}
 		})
-		if n := strings.Count(r.log.String(), `msg="the heartbeat rests until somebody writes" connector=heartbeat why="nobody wrote during 3 beats"`); n != 1 {
+		if n := strings.Count(r.log.String(), `msg="heartbeat paused until the next message of a user" connector=heartbeat why="nobody wrote during 3 beats"`); n != 1 {
 			r.Errorf("the log was told %d times", n)
 		}
 		r.restart() // it rests on, and says nothing

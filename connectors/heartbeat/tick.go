@@ -102,7 +102,7 @@ func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Rout
 		return nil, true, nil
 	}
 	if m.Rest != nil {
-		h.base.Log.Info("somebody wrote; the heartbeat goes on")
+		h.base.Log.Info("heartbeat resumed")
 		m.Rest, h.unsaved = nil, true
 	}
 	if wrote {
@@ -145,7 +145,7 @@ func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, clay
 		}
 		if h.badRoute != text {
 			h.badRoute = text
-			h.base.Log.Warn("the route of the heartbeat is not connector/channel; it answers where somebody wrote last", "route", text)
+			h.base.Log.Warn("invalid heartbeat route, want connector/channel; using the most recent conversation", "route", text)
 		}
 	}
 	return route, word, nil
@@ -155,7 +155,7 @@ func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, clay
 func (h *Heartbeat) relax(now claybot.Time, why string) {
 	h.mem.Rest, h.unsaved = &rest{At: now, Why: why}, true
 	h.told = time.Time{}
-	h.base.Log.Warn("the heartbeat rests until somebody writes", "why", why)
+	h.base.Log.Warn("heartbeat paused until the next message of a user", "why", why)
 }
 
 // tell makes a rest known to a person, once. It is called with edits held, and with

@@ -20,7 +20,7 @@ const (
 )
 
 // NoteForbidden is told to an agent whose gate was not asked.
-const NoteForbidden = "Gate commands may not run on this machine, so nobody checked whether there is anything to do."
+const NoteForbidden = "Gate commands may not run on this machine, so claybot did not check whether there is anything to do."
 
 // A Base is the part of a connector that does not depend on what its tasks are. It is
 // safe for concurrent use.
@@ -149,7 +149,7 @@ func Reason(err error) string {
 	var p *fs.PathError
 	switch {
 	case errors.Is(err, storage.ErrStale):
-		return "somebody else is changing it just now; try again"
+		return "another change is in progress; try again"
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such file"
 	case errors.Is(err, fs.ErrPermission):

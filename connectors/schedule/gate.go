@@ -58,11 +58,11 @@ func (g Gate) Ask(ctx context.Context) (Verdict, error) {
 	case ctx.Err() != nil:
 		return Verdict{}, context.Cause(ctx)
 	case limited.Err() != nil:
-		return Verdict{Note: fmt.Sprintf("The gate command did not end within %v, so nobody checked whether there is anything to do.", g.Timeout)}, nil
+		return Verdict{Note: fmt.Sprintf("The gate command did not end within %v, so claybot did not check whether there is anything to do.", g.Timeout)}, nil
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):
 		return Verdict{Output: strings.TrimSpace(strings.ToValidUTF8(out.kept.String(), ""))}, nil
 	case !errors.As(err, &exit) || exit.ExitCode() == exitPermission:
-		return Verdict{Note: "The gate command could not be run, so nobody checked whether there is anything to do."}, nil
+		return Verdict{Note: "The gate command could not be run, so claybot did not check whether there is anything to do."}, nil
 	}
 	return Verdict{Stop: true}, nil
 }

@@ -52,7 +52,7 @@ func askTaken(id claybot.RunID, taken *bool) Ask {
 	}
 }
 
-// startRun begins a run whose id nobody has.
+// startRun begins a run with a new id.
 func startRun(c *Conn, a *inboxRow, id claybot.RunID, b *batch, engine string) (claybot.Run, error) {
 	if len(b.ids) == 0 {
 		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)

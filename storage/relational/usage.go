@@ -106,7 +106,7 @@ func (m *meter) flush(c *Conn) error {
 // dayOf is the day of a moment in UTC.
 func dayOf(at int64) string { return time.UnixMilli(at).UTC().Format(time.DateOnly) }
 
-// chargeAgent adds what somebody took to the totals of an agent and to those of the
+// chargeAgent adds usage to the totals of an agent and to those of the
 // day, and counts the runs that ended.
 func chargeAgent(c *Conn, id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) error {
 	if u == (claybot.Usage{}) && len(calls) == 0 && runs == 0 {

@@ -42,7 +42,7 @@ const (
 // maxList bounds a list in a result, in bytes.
 const maxList = 24 << 10
 
-// Tasks are the tasks of cron. Their errors are sentences for whoever asked.
+// Tasks are the tasks of cron. Their errors are sentences for the caller.
 type Tasks interface {
 	// Tasks lists all, by slug, with the files that could not be read.
 	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
@@ -58,7 +58,7 @@ type Tasks interface {
 	RunNow(ctx context.Context, ref, key string) (connectors.Task, error)
 }
 
-// Beats are the tasks of the heartbeat. Their errors are sentences for whoever asked.
+// Beats are the tasks of the heartbeat. Their errors are sentences for the caller.
 type Beats interface {
 	// Beats lists all tasks in the order in which they beat.
 	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)

@@ -12,7 +12,7 @@ import (
 
 var (
 	noCode   = hint{"There is no such code; it may be older than an hour.", "Ask the person to write again."}
-	noPerson = hint{"Nobody with that id was let in.", "GET /pairing lists who was."}
+	noPerson = hint{"No user or channel with that id has access.", "GET /pairing lists who has."}
 )
 
 // access serves who may write to agents.
@@ -23,7 +23,7 @@ func (a access) operations() []operation {
 		method: http.MethodDelete, tag: "pairing", scope: web.Admin, missing: noPerson,
 		answers: []answer{
 			{status: http.StatusNoContent, about: "The person has no access any more."},
-			{status: http.StatusOK, value: web.Revoked{}, about: "It is taken back, but something else lets the person in."},
+			{status: http.StatusOK, value: web.Revoked{}, about: "The grant is revoked, but a setting still gives access."},
 		},
 		fails: []int{http.StatusNotFound, http.StatusConflict},
 	}
@@ -39,7 +39,7 @@ func (a access) operations() []operation {
 		}, a.list),
 		takes(http.StatusAccepted, operation{
 			id: "decide", method: http.MethodPost, path: "/pairing", scope: web.Admin,
-			summary: "Approve or deny a request by its code, or let somebody in by id.",
+			summary: "Approve or deny a request by its code, or grant access by id.",
 			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests}, missing: noCode,
 		}, a.decide),
 		byQuery, byPath,

@@ -77,7 +77,7 @@ func (a agents) operations() []operation {
 			return web.Stopped{Stopped: n}, err
 		}),
 		returns(http.StatusAccepted, operation{
-			id: "resetAgent", method: http.MethodPost, path: "/agents/{agent}/reset", scope: web.Operate, summary: "Make an agent forget its conversation. Nobody is told.",
+			id: "resetAgent", method: http.MethodPost, path: "/agents/{agent}/reset", scope: web.Operate, summary: "Reset the conversation of an agent, without a notice.",
 		}, func(r *http.Request) (web.ResetDone, error) {
 			return web.ResetDone{Reset: agentOf(r)}, a.control.ResetAgent(r.Context(), agentOf(r))
 		}),

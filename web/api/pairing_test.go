@@ -54,7 +54,7 @@ func TestPairing(t *testing.T) {
 	r.ask("DELETE", "/pairing/telegram:1", "", http.StatusNoContent, nil)
 	r.ask("DELETE", "/pairing?connector=telegram&subject=3", "", http.StatusNoContent, nil)
 	r.refused("DELETE", "/pairing/telegram:1", "", 404, "not_found", "GET /pairing lists")
-	r.refused("DELETE", "/pairing?connector=telegram&subject=3", "", 404, "not_found", "Nobody")
+	r.refused("DELETE", "/pairing?connector=telegram&subject=3", "", 404, "not_found", "No user or channel")
 	r.refused("DELETE", "/pairing/telegram:listed", "", 409, "refused", "the list")
 	for _, path := range []string{"/pairing", "/pairing?connector=telegram", "/pairing/telegram", "/pairing/:1", "/pairing/telegram:"} {
 		r.refused("DELETE", path, "", 400, "bad_request", "connector and subject")

@@ -51,7 +51,7 @@ func position(r *http.Request) (after int64, back bool, err error) {
 	return after, last != "", nil
 }
 
-// stream serves the events of a run. Its reader is told of an error that
+// stream serves the events of a run. Its reader gets an error that
 // comes later by the end of the stream alone, and comes back.
 func (a runAPI) stream(w http.ResponseWriter, r *http.Request) error {
 	after, back, err := position(r)

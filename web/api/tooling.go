@@ -47,7 +47,7 @@ func (t tooling) operations() []operation {
 			return t.Workspaces.RemoveWorkspace(r.Context(), r.PathValue("key"), r.URL.Query().Get("data") == "true")
 		}),
 		returns(http.StatusOK, operation{
-			id: "listServers", method: http.MethodGet, path: "/servers", scope: web.Read, summary: "The servers of tools, and how they are doing.", fails: unknown, missing: noServer,
+			id: "listServers", method: http.MethodGet, path: "/servers", scope: web.Read, summary: "List MCP servers and their status.", fails: unknown, missing: noServer,
 		}, func(r *http.Request) (web.ServerList, error) {
 			all, err := t.Servers.Servers(r.Context())
 			return web.ServerList{Servers: orEmpty(all)}, err

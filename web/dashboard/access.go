@@ -152,7 +152,7 @@ func (b *accessPages) revoke(r *http.Request) (string, error) {
 	still, err := b.access.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Nobody with that id was let in.", Fix: "Somebody may have removed it meanwhile."}
+		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "No user or channel with that id has access.", Fix: "It may have been removed in the meantime."}
 	case err != nil:
 		return "", err
 	}

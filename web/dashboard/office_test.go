@@ -484,7 +484,7 @@ func TestAccessPage(t *testing.T) {
 	o.contains(v.page("/ui/access/people"), "group-1")
 	v.refuses(http.MethodPost, "/ui/access/allow", url.Values{"connector": {"phone"}}, http.StatusBadRequest, "Give the connector and the id.")
 	v.act(http.MethodPost, "/ui/access/revoke?connector=phone&subject=bob", url.Values{})
-	v.refuses(http.MethodPost, "/ui/access/revoke?connector=phone&subject=bob", nil, http.StatusNotFound, "Nobody with that id")
+	v.refuses(http.MethodPost, "/ui/access/revoke?connector=phone&subject=bob", nil, http.StatusNotFound, "No user or channel with that id")
 	if got := v.page("/ui/access/people"); strings.Contains(got, "<code>bob</code>") {
 		t.Error("Bob is still let in")
 	}

@@ -240,7 +240,7 @@ func (b *toolPages) removeWorkspace(r *http.Request) (string, error) {
 	}
 	err := b.tooling.Workspaces.RemoveWorkspace(r.Context(), key, data == "true")
 	if errors.Is(err, storage.ErrNotFound) {
-		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such workspace any more.", Fix: "Somebody may have removed it meanwhile."}
+		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such workspace any more.", Fix: "It may have been removed in the meantime."}
 	}
 	if err != nil {
 		return "", err
