@@ -402,10 +402,10 @@ func TestOnceWithAnEdit(t *testing.T) {
 		r.start()
 		defer func() { r.stop() }()
 		time.Sleep(90 * time.Second)
-		before := r.sweeps
+		before := r.sweeps.Load()
 		time.Sleep(time.Minute + 500*time.Millisecond)
-		if r.sweeps != before {
-			t.Errorf("%d reads of all tasks", r.sweeps-before)
+		if n := r.sweeps.Load() - before; n != 0 {
+			t.Errorf("%d reads of all tasks", n)
 		}
 		r.write("a", taskText("a", "schedule: '* * * * *'", "once: true")+"More.\n")
 		r.end("a", claybot.RunSucceeded)

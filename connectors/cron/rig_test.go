@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,9 +37,9 @@ type world struct {
 	ends func(claybot.AgentMessage) (claybot.RunState, string)
 	// posted is called with each new message, without the lock.
 	posted func(claybot.AgentMessage)
-	reads  int // of the ledger
-	sweeps int // those of all tasks
-	repeat int // posts of known messages
+	reads  int          // of the ledger
+	sweeps atomic.Int64 // those of all tasks
+	repeat int          // posts of known messages
 }
 
 type post struct {
@@ -162,7 +163,7 @@ func (w *world) LastFirings(context.Context) (map[string]storage.LedgerRow, erro
 	w.lock()
 	defer w.mu.Unlock()
 	w.reads++
-	w.sweeps++
+	w.sweeps.Add(1)
 	last := make(map[string]storage.LedgerRow)
 	for task, rows := range w.rows {
 		for _, r := range rows {
