@@ -18,7 +18,7 @@ import (
 // Whatever node takes a message in, whichever runs it and sends the answer: each
 // person gets each answer once and in order.
 func TestNodesShareTheWork(t *testing.T) {
-	nodesInBubble(t, 3, nil, func(c *cluster) {
+	nodesInBubble(t, 3, nil, func(c *clusterRig) {
 		const people, messages = 6, 5
 		for i := range messages {
 			for p := range people {
@@ -51,7 +51,7 @@ func TestNodesShareTheWork(t *testing.T) {
 // A node that is killed loses nothing: another one goes on with its runs and its
 // sends within a lease and two seconds.
 func TestNodeKilled(t *testing.T) {
-	nodesInBubble(t, 1, nil, func(c *cluster) {
+	nodesInBubble(t, 1, nil, func(c *clusterRig) {
 		first := c.nodes[0]
 		c.mind.before = func(ctx context.Context, _ llm.Request) error {
 			if first.fuse.dead() {
@@ -81,7 +81,7 @@ func TestNodeKilled(t *testing.T) {
 // A node that ends in order gives up what it cannot finish soon, and the other
 // one goes on at once: neither waits for a lease nor for the long grace.
 func TestNodeStopped(t *testing.T) {
-	nodesInBubble(t, 1, nil, func(c *cluster) {
+	nodesInBubble(t, 1, nil, func(c *clusterRig) {
 		first := c.nodes[0]
 		var mu sync.Mutex
 		calls := 0
@@ -114,7 +114,7 @@ func TestNodeStopped(t *testing.T) {
 
 // The last node gives its runs the whole grace.
 func TestLastNodeStopped(t *testing.T) {
-	nodesInBubble(t, 1, nil, func(c *cluster) {
+	nodesInBubble(t, 1, nil, func(c *clusterRig) {
 		c.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, 20*time.Second) }
 		c.nodes[0].say("ann", "hello")
 		after(time.Second)
@@ -125,7 +125,7 @@ func TestLastNodeStopped(t *testing.T) {
 	})
 }
 
-func (c *cluster) runOf(id claybot.MessageID) claybot.Run {
+func (c *clusterRig) runOf(id claybot.MessageID) claybot.Run {
 	c.Helper()
 	rec, err := c.index.Receipt(c.Context(), id)
 	if err != nil || rec.Run == nil {
@@ -137,7 +137,7 @@ func (c *cluster) runOf(id claybot.MessageID) claybot.Run {
 // A destination that another node sends to is left to it, and what this one has
 // for it comes after, in order.
 func TestDestinationOfAnotherNode(t *testing.T) {
-	nodesInBubble(t, 2, nil, func(c *cluster) {
+	nodesInBubble(t, 2, nil, func(c *clusterRig) {
 		a, b := c.nodes[0], c.nodes[1]
 		a.say("ann", "start")
 		c.wants(time.Second, "ann", "re: start")
@@ -174,7 +174,7 @@ func TestDestinationOfAnotherNode(t *testing.T) {
 // A process that was stopped between the record of an attempt and the send does
 // not send: by its clock it is a node no more. Another one does, once.
 func TestFrozenBeforeASend(t *testing.T) {
-	nodesInBubble(t, 1, nil, func(c *cluster) {
+	nodesInBubble(t, 1, nil, func(c *clusterRig) {
 		first := c.nodes[0]
 		first.way.attempted = func() {
 			first.way.cut(true)
@@ -205,10 +205,10 @@ func TestFrozenBeforeASend(t *testing.T) {
 func TestStoreAwayDuringASend(t *testing.T) {
 	for name, v := range map[string]verdict{"sent": {}, "not sent": failing} {
 		t.Run(name, func(t *testing.T) {
-			prepare := func(c *cluster) { // nothing could be looked up
+			prepare := func(c *clusterRig) { // nothing could be looked up
 				c.line = func(_ *member, l *line) connectors.Connector { return l }
 			}
-			nodesInBubble(t, 1, prepare, func(c *cluster) {
+			nodesInBubble(t, 1, prepare, func(c *clusterRig) {
 				m := c.nodes[0]
 				before := m.members.Node()
 				var once sync.Once
@@ -249,7 +249,7 @@ func TestStoreAwayDuringASend(t *testing.T) {
 // A node without the connector, or with one that fails, leaves its destinations
 // to others.
 func TestConnectorElsewhere(t *testing.T) {
-	prepare := func(c *cluster) {
+	prepare := func(c *clusterRig) {
 		c.line = func(m *member, l *line) connectors.Connector {
 			if m.name == "node1" {
 				l.name = "another"
@@ -264,7 +264,7 @@ func TestConnectorElsewhere(t *testing.T) {
 			return l
 		}
 	}
-	nodesInBubble(t, 2, prepare, func(c *cluster) {
+	nodesInBubble(t, 2, prepare, func(c *clusterRig) {
 		c.nodes[0].say("ann", "hello")
 		after(5 * time.Second)
 		if got := c.chat.seen(); len(got) > 0 {
@@ -330,7 +330,7 @@ func (p *polls) waitFor(n int) time.Duration {
 // well; one of them takes over when it ends, is killed, or is cut off.
 func TestOneNodePolls(t *testing.T) {
 	p := new(polls)
-	nodesInBubble(t, 3, func(c *cluster) { c.line = p.line }, func(c *cluster) {
+	nodesInBubble(t, 3, func(c *clusterRig) { c.line = p.line }, func(c *clusterRig) {
 		after(5 * time.Second)
 		if got := p.list(); !slices.Equal(got, []string{"node1"}) {
 			t.Fatalf("polled by %v", got)
@@ -375,7 +375,7 @@ func TestOneNodePolls(t *testing.T) {
 }
 
 // holder is the node that polls.
-func (c *cluster) holder(p *polls) *member {
+func (c *clusterRig) holder(p *polls) *member {
 	c.Helper()
 	names := p.list()
 	i := slices.IndexFunc(c.nodes, func(m *member) bool { return m.name == names[len(names)-1] })
@@ -385,7 +385,7 @@ func (c *cluster) holder(p *polls) *member {
 // Reminders come once although every node looks for them, and also when the node
 // that kept the time is gone.
 func TestRemindersOfNodes(t *testing.T) {
-	nodesInBubble(t, 3, nil, func(c *cluster) {
+	nodesInBubble(t, 3, nil, func(c *clusterRig) {
 		c.nodes[0].say("ann", "hello")
 		c.wants(time.Second, "ann", "re: hello")
 		agent, err := c.index.IndexedAgent(t.Context(), claybot.User("chat", "dm-ann", "ann"))
@@ -415,8 +415,8 @@ func TestRemindersOfNodes(t *testing.T) {
 // that ends nor for a destination that it had.
 func TestHintsAreHeard(t *testing.T) {
 	p := new(polls)
-	prepare := func(c *cluster) { c.line, c.hints = p.line, true }
-	nodesInBubble(t, 2, prepare, func(c *cluster) {
+	prepare := func(c *clusterRig) { c.line, c.hints = p.line, true }
+	nodesInBubble(t, 2, prepare, func(c *clusterRig) {
 		after(5 * time.Second)
 		a, b := c.nodes[0], c.nodes[1]
 		a.stop()
@@ -435,7 +435,7 @@ func TestHintsAreHeard(t *testing.T) {
 
 // A node that cannot send says so, and one that can does it at once.
 func TestHandedOn(t *testing.T) {
-	prepare := func(c *cluster) {
+	prepare := func(c *clusterRig) {
 		c.hints = true
 		c.line = func(m *member, l *line) connectors.Connector {
 			if m.name == "node1" {
@@ -444,7 +444,7 @@ func TestHandedOn(t *testing.T) {
 			return findingLine{l}
 		}
 	}
-	nodesInBubble(t, 2, prepare, func(c *cluster) {
+	nodesInBubble(t, 2, prepare, func(c *clusterRig) {
 		after(5 * time.Second)
 		c.nodes[1].way.cut(true) // it takes no work
 		c.nodes[0].say("ann", "hello")

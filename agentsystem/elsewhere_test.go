@@ -18,9 +18,9 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
@@ -177,7 +177,7 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 		defer ended.Wait()
 		defer stop()
 		start := func(name string, in agentsystem.Inbox, c connectors.Connector) *agentsystem.AgentSystem {
-			members := nodes.New(nodes.Config{Store: p.db, Claims: p.db, Self: storage.Node{Name: name}})
+			members := cluster.New(cluster.Config{Store: p.db, Claims: p.db, Self: storage.Node{Name: name}})
 			s := agentsystem.New(agentsystem.Config{
 				Stores: agentsystem.Stores{
 					Agents: agents, Index: p.versions, Inbox: in, Runs: p.db, Outbox: p.db, Access: p.versions, Counts: p.db,

@@ -15,7 +15,7 @@ import (
 
 // The node that works on a run is named as long as it does, by the other nodes as well.
 func TestWorksOn(t *testing.T) {
-	nodesInBubble(t, 2, nil, func(c *cluster) {
+	nodesInBubble(t, 2, nil, func(c *clusterRig) {
 		time.Sleep(nodeTTL) // both know of each other
 		c.mind.before = func(ctx context.Context, _ llm.Request) error { return rest(ctx, time.Minute) }
 		c.nodes[0].say("ann", "hello")
@@ -52,7 +52,7 @@ func TestWorksOn(t *testing.T) {
 }
 
 // nodeStep is what the story of a message says of nodes.
-func nodeStep(c *cluster, m *member, id string) string {
+func nodeStep(c *clusterRig, m *member, id string) string {
 	c.Helper()
 	stories, err := m.system.Overview.Why(c.Context(), id)
 	if err != nil || len(stories) != 1 {

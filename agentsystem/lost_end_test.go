@@ -16,9 +16,9 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
@@ -142,7 +142,7 @@ func endLosesAnswer(t *testing.T, fails bool, away time.Duration, meddle func(c 
 	defer close(begin)
 
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{T: t, chat: new(chat), mind: newMind(t), url: net.url}
+		c := &clusterRig{T: t, chat: new(chat), mind: newMind(t), url: net.url}
 		h := new(herald)
 		c.line = func(_ *member, l *line) connectors.Connector {
 			l.name, h.line = "cron", l
@@ -188,7 +188,7 @@ func endLosesAnswer(t *testing.T, fails bool, away time.Duration, meddle func(c 
 
 // startBehind adds a node that reaches the store by way of a proxy, with one
 // connection besides those of its beats.
-func (c *cluster) startBehind(p *postgrestest.Proxy) *member {
+func (c *clusterRig) startBehind(p *postgrestest.Proxy) *member {
 	c.Helper()
 	db, err := postgres.Open(context.Background(), postgres.Config{URL: p.URL(c.url), NoListen: true, Clock: bubbleTime, Conns: 1})
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *cluster) startBehind(p *postgrestest.Proxy) *member {
 	if testing.Verbose() && os.Getenv("RIG_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	m.members = nodes.New(nodes.Config{Store: db, Claims: db, TTL: nodeTTL, Log: log, Self: storage.Node{Name: m.name, Version: "test"}})
+	m.members = cluster.New(cluster.Config{Store: db, Claims: db, TTL: nodeTTL, Log: log, Self: storage.Node{Name: m.name, Version: "test"}})
 	m.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: c.agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db,
@@ -238,7 +238,7 @@ func worksOn(ctx context.Context, r llm.Request, asked <-chan struct{}, fails bo
 }
 
 // helper gives a run a helper that it waits for, as a tool does.
-func (c *cluster) helper(run claybot.Run, uid string) {
+func (c *clusterRig) helper(run claybot.Run, uid string) {
 	c.Helper()
 	a, err := c.agents.NewAgent(c.Context(), claybot.Descriptor{Type: claybot.AgentSubagent, UID: uid, Parent: run.Agent, Root: run.Agent, Depth: 1}, claybot.Background{})
 	if err != nil {
@@ -254,7 +254,7 @@ func (c *cluster) helper(run claybot.Run, uid string) {
 }
 
 // endedOnce requires what follows the end of a run, once.
-func (c *cluster) endedOnce(id claybot.RunID, h *herald, failed bool) {
+func (c *clusterRig) endedOnce(id claybot.RunID, h *herald, failed bool) {
 	c.Helper()
 	want, helper := claybot.RunSucceeded, claybot.RunRunning
 	if failed {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
@@ -35,7 +35,7 @@ func (f waysideFigures) Figures(ctx context.Context) (storage.Counts, error) {
 // Each node tells of all of them, and of what it claims; one that loses its way to
 // the store says so within five seconds, with the figures that it had.
 func TestNodeStatus(t *testing.T) {
-	nodesInBubble(t, 2, nil, func(c *cluster) {
+	nodesInBubble(t, 2, nil, func(c *clusterRig) {
 		first, second := c.nodes[0], c.nodes[1]
 		first.say("ann", "hello")
 		c.wants(5*time.Second, "ann", "re: hello")
@@ -112,7 +112,7 @@ func TestNodeStatus(t *testing.T) {
 // While beats arrive, figures that fail are told as the last that were read, or as
 // not known.
 func TestStatusWithoutFigures(t *testing.T) {
-	nodesInBubble(t, 1, nil, func(c *cluster) {
+	nodesInBubble(t, 1, nil, func(c *clusterRig) {
 		m := c.nodes[0]
 		m.say("ann", "hello")
 		c.wants(5*time.Second, "ann", "re: hello")
@@ -143,8 +143,8 @@ func TestStatusWithoutFigures(t *testing.T) {
 // A node that nobody has asked before its database froze says all but figures. One
 // that stands by does not say who has the connection: nobody knows.
 func TestFirstStatusWithoutStore(t *testing.T) {
-	prepare := func(c *cluster) { c.line = new(polls).line }
-	nodesInBubble(t, 2, prepare, func(c *cluster) {
+	prepare := func(c *clusterRig) { c.line = new(polls).line }
+	nodesInBubble(t, 2, prepare, func(c *clusterRig) {
 		after(5 * time.Second)
 		for i, m := range c.nodes {
 			m.way.cut(true)
@@ -170,7 +170,7 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 // A process that has its store for itself is the only node.
 func TestAloneAsNode(t *testing.T) {
 	s := agentsystem.New(agentsystem.Config{
-		MaxRuns: 7, Members: nodes.Alone(storage.Node{ID: "a/1", Name: "a", Version: "v"}),
+		MaxRuns: 7, Members: cluster.Alone(storage.Node{ID: "a/1", Name: "a", Version: "v"}),
 		Admission: func() people.Access { return people.Access{} },
 	})
 	all, err := s.Overview.Nodes(t.Context())

@@ -15,7 +15,7 @@ import (
 func TestMembersShareParking(t *testing.T) {
 	t.Parallel()
 	f := &agentFault{call: "AgentFor", err: errAccess}
-	nodesInBubble(t, 2, func(c *cluster) { c.decorate = f.stores }, func(c *cluster) {
+	nodesInBubble(t, 2, func(c *clusterRig) { c.decorate = f.stores }, func(c *clusterRig) {
 		a, b := c.nodes[0], c.nodes[1]
 		f.on.Store(true)
 		say := func(m *member, ids ...claybot.MessageID) {

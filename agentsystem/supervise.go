@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -58,7 +58,7 @@ func (s *AgentSystem) supervise(ctx context.Context, c connectors.Connector) {
 }
 
 // standBy waits for the claim of a connector; nil when ctx is done.
-func (s *AgentSystem) standBy(ctx context.Context, x connectors.Exclusive) *nodes.Hold {
+func (s *AgentSystem) standBy(ctx context.Context, x connectors.Exclusive) *cluster.Hold {
 	last := ""
 	for ctx.Err() == nil {
 		freed, changed := s.freed.Next(), s.Members.Changed()

@@ -28,11 +28,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
@@ -107,7 +107,7 @@ type Config struct {
 	// Members is the place of this process among those that share the store. Its
 	// Run is to begin before that of the System and to end after it. nil: the
 	// process has the store for itself.
-	Members *nodes.Membership
+	Members *cluster.Membership
 	// Profile is read at every decision, so that a change counts at once.
 	Profile func(claybot.Descriptor) profiles.Profile
 	// Admission is read with every message.
@@ -214,7 +214,7 @@ func New(cfg Config) *AgentSystem {
 		cfg.Meter = noMeter{}
 	}
 	if cfg.Members == nil {
-		cfg.Members = nodes.Alone(storage.Node{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
+		cfg.Members = cluster.Alone(storage.Node{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
 	}
 	s := &AgentSystem{
 		Config:     cfg,

@@ -31,7 +31,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -66,9 +66,9 @@ type People interface {
 	Notify(ctx context.Context, owner, key, text string) error
 }
 
-// Members is the membership of this process; see nodes.Membership.
+// Members is the membership of this process; see cluster.Membership.
 type Members interface {
-	Term() *nodes.Term
+	Term() *cluster.Term
 	Changed() <-chan struct{}
 	Elsewhere(d time.Duration) <-chan time.Time
 	Retries(err error) bool

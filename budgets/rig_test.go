@@ -12,7 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/budgets"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
 )
@@ -67,7 +67,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 }
 
 // limiter makes the Limiter of one process.
-func (r *rig) limiter(m *nodes.Membership, store storage.Budgets, rules ...budgets.Rule) *budgets.Limiter {
+func (r *rig) limiter(m *cluster.Membership, store storage.Budgets, rules ...budgets.Rule) *budgets.Limiter {
 	return budgets.New(budgets.Config{
 		Store: store, Agents: r.db, Questions: r.db, Runs: runsAlone{}, People: r, Members: m,
 		Rules:     func() []budgets.Rule { return rules },
@@ -81,12 +81,12 @@ func (r *rig) limiter(m *nodes.Membership, store storage.Budgets, rules ...budge
 }
 
 // alone is the membership of a process that has the store for itself.
-func alone() *nodes.Membership { return nodes.Alone(storage.Node{ID: "alone"}) }
+func alone() *cluster.Membership { return cluster.Alone(storage.Node{ID: "alone"}) }
 
 // join returns a membership with a term, which leave ends; so does the end of the test.
-func (r *rig) join(name string) (m *nodes.Membership, leave func()) {
+func (r *rig) join(name string) (m *cluster.Membership, leave func()) {
 	r.Helper()
-	m = nodes.New(nodes.Config{Store: r.db, Claims: r.db, Self: storage.Node{Name: name}})
+	m = cluster.New(cluster.Config{Store: r.db, Claims: r.db, Self: storage.Node{Name: name}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

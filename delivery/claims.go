@@ -9,7 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -32,7 +32,7 @@ type refusal struct {
 
 // claim acquires the destination of a lane. It returns nil when another member is to
 // send, which learns of the messages by a hint or by its own Watch.
-func (d *Deliverer) claim(ctx context.Context, l *lane) *nodes.Hold {
+func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
 	switch {
 	case l.shared && !d.able(l.dest):
 		return nil

@@ -24,7 +24,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -75,7 +75,7 @@ const (
 type Config struct {
 	Outbox  Outbox
 	Files   Files
-	Members *nodes.Membership
+	Members *cluster.Membership
 	// Connector returns the connector of a name; nil where none is configured.
 	Connector func(name string) connectors.Connector
 	// Allowed reports whether the receiver of a message may still get it.
@@ -135,7 +135,7 @@ type lane struct {
 	changed chan struct{}
 
 	// The fields below belong to the lane's goroutine.
-	hold *nodes.Hold
+	hold *cluster.Hold
 	lost bool // the claim has ended early
 	// foreign: another process may have sent to the destination last, so its pause is
 	// to be read from the store.

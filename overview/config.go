@@ -9,7 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/questions"
@@ -153,7 +153,7 @@ type Config struct {
 	Health     Health
 	Work       Work
 	Reports    Reports
-	Members    *nodes.Membership
+	Members    *cluster.Membership
 	Hub        *runs.Hub
 	// Access is read with every Status.
 	Access func() people.Access

@@ -27,9 +27,9 @@ const (
 	firstPerson  = 1001
 )
 
-// A cluster is a play of several members: real processes of this program that share a
+// A demoCluster is a play of several members: real processes of this program that share a
 // temporary PostgreSQL server, with an emulated Telegram and model.
-type cluster struct {
+type demoCluster struct {
 	*stage
 	db    *demoPostgres
 	vars  []string
@@ -69,8 +69,8 @@ func playNodes(e *env, n int) error {
 	return nil
 }
 
-func openCluster(ctx context.Context, out io.Writer, n int) (_ *cluster, err error) {
-	c := &cluster{stage: &stage{out: out, began: time.Now()}}
+func openCluster(ctx context.Context, out io.Writer, n int) (_ *demoCluster, err error) {
+	c := &demoCluster{stage: &stage{out: out, began: time.Now()}}
 	defer func() {
 		if err != nil {
 			c.strike()
@@ -119,7 +119,7 @@ func openCluster(ctx context.Context, out io.Writer, n int) (_ *cluster, err err
 }
 
 // start runs a node and waits until it has joined.
-func (c *cluster) start(ctx context.Context, n *clusterNode) error {
+func (c *demoCluster) start(ctx context.Context, n *clusterNode) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func ignoreMissing(err error) error {
 }
 
 // until asks again and again until it is true.
-func (c *cluster) until(ctx context.Context, ask func() (bool, error)) error {
+func (c *demoCluster) until(ctx context.Context, ask func() (bool, error)) error {
 	for {
 		yes, err := ask()
 		if err != nil || yes {
@@ -171,14 +171,14 @@ func (c *cluster) until(ctx context.Context, ask func() (bool, error)) error {
 }
 
 // write lets a person write.
-func (c *cluster) write(person int, text string) {
+func (c *demoCluster) write(person int, text string) {
 	c.asked++
 	c.said(fmt.Sprintf("person %d", person), text)
 	c.telegram.Say(int64(firstPerson+person-1), int64(firstPerson+person-1), text)
 }
 
 // answered waits until each person has so many answers.
-func (c *cluster) answered(ctx context.Context, n int) error {
+func (c *demoCluster) answered(ctx context.Context, n int) error {
 	for p := range chatters {
 		if _, err := c.telegram.WaitSent(ctx, int64(firstPerson+p), n); err != nil {
 			return fmt.Errorf("person %d has no answer: %w", p+1, err)
@@ -188,7 +188,7 @@ func (c *cluster) answered(ctx context.Context, n int) error {
 }
 
 // hello has everybody write at once.
-func (c *cluster) hello(ctx context.Context) error {
+func (c *demoCluster) hello(ctx context.Context) error {
 	for p := range chatters {
 		c.write(p+1, "hello")
 	}
@@ -196,7 +196,7 @@ func (c *cluster) hello(ctx context.Context) error {
 }
 
 // holder is the node that works on the agent of person 1.
-func (c *cluster) holder(ctx context.Context) (*clusterNode, error) {
+func (c *demoCluster) holder(ctx context.Context) (*clusterNode, error) {
 	var found *clusterNode
 	err := c.until(ctx, func() (bool, error) {
 		id, err := c.db.query(ctx, "SELECT node FROM agents WHERE run IS NOT NULL AND node IS NOT NULL LIMIT 1")
@@ -215,7 +215,7 @@ func (c *cluster) holder(ctx context.Context) (*clusterNode, error) {
 }
 
 // story waits for the whole story in the chat of person 1, n times so far.
-func (c *cluster) story(ctx context.Context, n int) error {
+func (c *demoCluster) story(ctx context.Context, n int) error {
 	return c.until(ctx, func() (bool, error) {
 		whole := 0
 		for _, m := range c.telegram.Sent(firstPerson) {
@@ -228,7 +228,7 @@ func (c *cluster) story(ctx context.Context, n int) error {
 }
 
 // killed kills the node that is writing an answer.
-func (c *cluster) killed(ctx context.Context) error {
+func (c *demoCluster) killed(ctx context.Context) error {
 	c.write(1, "tell me a story")
 	if _, err := c.telegram.WaitSent(ctx, firstPerson, 2); err != nil { // its beginning is there
 		return err
@@ -248,7 +248,7 @@ func (c *cluster) killed(ctx context.Context) error {
 }
 
 // frozen stops a node for longer than its lease, and lets it wake up.
-func (c *cluster) frozen(ctx context.Context) error {
+func (c *demoCluster) frozen(ctx context.Context) error {
 	c.write(1, "tell me a story again")
 	n, err := c.holder(ctx)
 	if err != nil {
@@ -272,7 +272,7 @@ func (c *cluster) frozen(ctx context.Context) error {
 }
 
 // ending waits until everybody has the echo of a text as the last answer.
-func (c *cluster) ending(ctx context.Context, text string) error {
+func (c *demoCluster) ending(ctx context.Context, text string) error {
 	return c.until(ctx, func() (bool, error) {
 		for p := range chatters {
 			all := c.telegram.Sent(int64(firstPerson + p))
@@ -285,7 +285,7 @@ func (c *cluster) ending(ctx context.Context, text string) error {
 }
 
 // database restarts the server, hard, while everybody writes.
-func (c *cluster) database(ctx context.Context) error {
+func (c *demoCluster) database(ctx context.Context) error {
 	for p := range chatters {
 		c.write(p+1, "and now the database")
 	}
@@ -297,7 +297,7 @@ func (c *cluster) database(ctx context.Context) error {
 }
 
 // handedOver ends the node that polls Telegram, in order.
-func (c *cluster) handedOver(ctx context.Context) error {
+func (c *demoCluster) handedOver(ctx context.Context) error {
 	poller := ""
 	err := c.until(ctx, func() (bool, error) {
 		id, err := c.db.query(ctx, "SELECT node FROM claims WHERE name LIKE '%telegram/%' AND name NOT LIKE 'out/%' AND node <> ''")
@@ -327,7 +327,7 @@ func (c *cluster) handedOver(ctx context.Context) error {
 }
 
 // accounts counts what became of everything.
-func (c *cluster) accounts(ctx context.Context) error {
+func (c *demoCluster) accounts(ctx context.Context) error {
 	runs, err := c.db.query(ctx, "SELECT count(*) FROM runs WHERE state = 'SUCCEEDED'")
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func (c *cluster) accounts(ctx context.Context) error {
 }
 
 // kill ends a node without any warning.
-func (c *cluster) kill(n *clusterNode) {
+func (c *demoCluster) kill(n *clusterNode) {
 	if n.cmd == nil {
 		return
 	}
@@ -365,14 +365,14 @@ func (c *cluster) kill(n *clusterNode) {
 	_ = n.log.Close()
 }
 
-func (c *cluster) endNodes() {
+func (c *demoCluster) endNodes() {
 	for _, n := range c.nodes {
 		c.kill(n)
 	}
 }
 
 // lastWords are the ends of the nodes' logs, for whoever looks for the reason.
-func (c *cluster) lastWords() string {
+func (c *demoCluster) lastWords() string {
 	var b strings.Builder
 	for _, n := range c.nodes {
 		text, err := os.ReadFile(n.dir + ".log")

@@ -18,13 +18,13 @@ import (
 
 	"github.com/lmittmann/tint"
 
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/configs"
-	"github.com/claybot/claybot/nodes"
 )
 
 // newLog makes the log: JSON lines for machines, colours on a terminal. Known
 // secrets never get through it, whoever put them into a line. A database that does
-// not answer is logged in plain words, and not each second (nodes.Quiet).
+// not answer is logged in plain words, and not each second (cluster.Quiet).
 func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	format := c.Log
 	if format == "" {
@@ -39,7 +39,7 @@ func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.LogLevel})
 	}
-	return slog.New(nodes.Quiet(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)}))
+	return slog.New(cluster.Quiet(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)}))
 }
 
 func isTerminal(w any) bool {

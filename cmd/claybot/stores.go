@@ -9,8 +9,8 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/configs"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
@@ -57,7 +57,7 @@ type database interface {
 type stores struct {
 	db      database
 	agents  agentsystem.Agents
-	members *nodes.Membership
+	members *cluster.Membership
 	// Of a database that nodes share; nil of a data directory.
 	shared *postgres.DB
 	tree   *storage.Mirror
@@ -92,7 +92,7 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 	d.agents, d.stores.close = agents, []io.Closer{d.keeper, agents, db}
 	self := d.self(c)
 	self.ID = nodeID(c)
-	d.members = nodes.Alone(self)
+	d.members = cluster.Alone(self)
 	_, err = db.Beat(ctx, self, time.Hour) // which the store only remembers
 	return err
 }
@@ -120,7 +120,7 @@ func (d *daemon) openShared(ctx context.Context, c configs.Config) error {
 	}
 	d.db, d.agents, d.shared, d.stores.close = db, db.Agents, db, []io.Closer{db}
 	d.tree = storage.NewMirror(db.Tree())
-	d.members = nodes.New(nodes.Config{
+	d.members = cluster.New(cluster.Config{
 		Store: db, Claims: db, Hints: db, Self: d.self(c), TTL: c.Node.Lease, Log: d.log,
 		NewID:   func() string { return nodeID(c) },
 		Working: func() int { return d.system.Working() },

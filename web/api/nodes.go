@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -18,7 +18,7 @@ func viewNode(n storage.Node) web.NodeView {
 func (a reports) nodes(r *http.Request) (web.NodeList, error) {
 	all, err := a.system.Nodes(r.Context())
 	list := web.NodeList{Nodes: make([]web.NodeView, 0, len(all))}
-	doubts := nodes.Doubts(all)
+	doubts := cluster.Doubts(all)
 	for _, n := range all {
 		v := viewNode(n)
 		v.Doubt = doubts[n.ID]

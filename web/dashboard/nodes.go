@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -43,7 +43,7 @@ func (b *healthPages) nodes(r *http.Request) (any, error) {
 func viewNodes(who viewer, all []storage.Node) nodesView {
 	v := nodesView{viewer: who, Tone: "good"}
 	there, versions := 0, make(map[string]bool)
-	doubts := nodes.Doubts(all)
+	doubts := cluster.Doubts(all)
 	twice, off, lease, leases := "", "", time.Duration(0), false
 	for _, n := range all {
 		x := viewNode(n)
@@ -54,7 +54,7 @@ func viewNodes(who viewer, all []storage.Node) nodesView {
 		}
 		there++
 		versions[n.Version] = true
-		if slices.ContainsFunc(all, func(o storage.Node) bool { return o.There() && nodes.Namesakes(n, o) }) {
+		if slices.ContainsFunc(all, func(o storage.Node) bool { return o.There() && cluster.Namesakes(n, o) }) {
 			twice = n.Name
 		}
 		leases = leases || n.Lease() > 0 && lease > 0 && n.Lease() != lease

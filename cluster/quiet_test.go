@@ -1,4 +1,4 @@
-package nodes_test
+package cluster_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -22,7 +22,7 @@ var errDial = errors.New("failed to connect to `user=u`: 10.1.2.3:5432: connecti
 // logged is a log that keeps its lines, without their times.
 func logged(level slog.Level) (*slog.Logger, *strings.Builder) {
 	var b strings.Builder
-	return slog.New(nodes.Quiet(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	return slog.New(cluster.Quiet(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
@@ -40,7 +40,7 @@ func TestQuiet(t *testing.T) {
 			log.Error("cannot look for work", "agent", time.Now(), "err", away)
 			log.With("connector", "cron").Warn("cannot read", "err", away)
 			log.With("connector", "heartbeat").WithGroup("g").Warn("cannot read", "err", away)
-			log.Warn("cannot claim", "err", fmt.Errorf("claim: %w", nodes.ErrLapsed))
+			log.Warn("cannot claim", "err", fmt.Errorf("claim: %w", cluster.ErrLapsed))
 			time.Sleep(time.Second)
 		}
 		for _, s := range []string{"cannot look for work", "connector=cron", "connector=heartbeat", "cannot claim"} {
@@ -105,7 +105,7 @@ func TestAnswersAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, r *register) {
 				log, b := logged(slog.LevelInfo)
-				m := nodes.New(nodes.Config{Store: r, Claims: r, TTL: ttl, Log: log, Self: storage.Node{Name: "a"}})
+				m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: ttl, Log: log, Self: storage.Node{Name: "a"}})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error)
 				go func() { done <- m.Run(ctx) }()

@@ -1,4 +1,4 @@
-// Package nodes is the membership of this process among those that share a
+// Package cluster is the membership of this process among those that share a
 // store, and what rests on it: claims.
 //
 // A process is a member for a *term*. A term has an id that no other term ever
@@ -36,4 +36,4 @@
 // every claim at once, and writes nothing.
 //
 // The package must not import a store, a connector or agentsystem.
-package nodes
+package cluster

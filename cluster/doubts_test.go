@@ -1,4 +1,4 @@
-package nodes_test
+package cluster_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -46,7 +46,7 @@ func TestDoubts(t *testing.T) {
 		{"a process that joined again", []storage.Node{node("1", "a", 1, 97, 10), node("2", "a", 1, 100, 10)}, nil},
 	}
 	for _, tt := range tests {
-		got := nodes.Doubts(tt.all)
+		got := cluster.Doubts(tt.all)
 		if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(tt.want))) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
@@ -76,7 +76,7 @@ func TestDoubtsAreLogged(t *testing.T) {
 			bubble(t, func(t *testing.T, r *register) {
 				member := func(self storage.Node, ttl time.Duration) (*strings.Builder, func()) {
 					log, b := logged(slog.LevelWarn)
-					m := nodes.New(nodes.Config{Store: r, Claims: r, TTL: ttl, Log: log, Self: self})
+					m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: ttl, Log: log, Self: self})
 					ctx, cancel := context.WithCancel(t.Context())
 					done := make(chan error)
 					go func() { done <- m.Run(ctx) }()

@@ -17,9 +17,9 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
@@ -33,10 +33,10 @@ import (
 
 const nodeTTL = 10 * time.Second
 
-// A cluster is several nodes over one PostgreSQL in a bubble of time, with one
+// A clusterRig is several members over one PostgreSQL in a bubble of time, with one
 // chat and one model. Hints of the store are off, so all of it also proves that
 // polling is enough.
-type cluster struct {
+type clusterRig struct {
 	*testing.T
 	url    string
 	chat   *chat
@@ -53,13 +53,13 @@ type cluster struct {
 
 // A member is one node.
 type member struct {
-	c       *cluster
+	c       *clusterRig
 	name    string
 	fuse    *fuse
 	way     *way
 	db      *postgres.DB
 	line    *line
-	members *nodes.Membership
+	members *cluster.Membership
 	system  *agentsystem.AgentSystem
 	stopRun func()
 	ended   chan error
@@ -70,12 +70,12 @@ type member struct {
 func bubbleTime() int64 { return time.Now().UnixMilli() }
 
 // nodesInBubble runs a test with n nodes.
-func nodesInBubble(t *testing.T, n int, prepare func(c *cluster), test func(c *cluster)) {
+func nodesInBubble(t *testing.T, n int, prepare func(c *clusterRig), test func(c *clusterRig)) {
 	t.Helper()
 	address := postgrestest.Shared(t).Database(t) // what it starts is to live outside of the bubble
 	schema := schemaIn(t, address)
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{T: t, url: schema, chat: new(chat), mind: newMind(t)}
+		c := &clusterRig{T: t, url: schema, chat: new(chat), mind: newMind(t)}
 		c.line = func(_ *member, l *line) connectors.Connector { return findingLine{l} }
 		c.index = c.open()
 		var err error
@@ -110,7 +110,7 @@ func schemaIn(t *testing.T, address string) string {
 	return u.String()
 }
 
-func (c *cluster) open() *postgres.DB {
+func (c *clusterRig) open() *postgres.DB {
 	c.Helper()
 	db, err := postgres.Open(context.Background(), postgres.Config{URL: c.url, NoListen: true, Clock: bubbleTime, Conns: 4})
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *cluster) open() *postgres.DB {
 }
 
 // start adds a node.
-func (c *cluster) start() *member {
+func (c *clusterRig) start() *member {
 	c.Helper()
 	c.names++
 	m := &member{c: c, name: fmt.Sprint("node", c.names), fuse: newFuse(-1), db: c.open(), ended: make(chan error, 1)}
@@ -129,7 +129,7 @@ func (c *cluster) start() *member {
 	if testing.Verbose() && os.Getenv("RIG_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("on", m.name)
 	}
-	m.members = nodes.New(nodes.Config{
+	m.members = cluster.New(cluster.Config{
 		Store: waysideNodes{m.db, m.way}, Claims: waysideClaims{m.db, m.way}, TTL: nodeTTL, Log: log,
 		Self: storage.Node{Name: m.name, Version: "test"}, Hints: m,
 	})
@@ -203,7 +203,7 @@ func (m *member) kill() {
 	m.stopRun()
 }
 
-func (c *cluster) close() {
+func (c *clusterRig) close() {
 	for _, m := range c.nodes {
 		m.stop()
 	}
@@ -225,7 +225,7 @@ func (m *member) say(user, text string) {
 }
 
 // wants compares what people see within a time.
-func (c *cluster) wants(within time.Duration, user string, texts ...string) {
+func (c *clusterRig) wants(within time.Duration, user string, texts ...string) {
 	c.Helper()
 	for end := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
 		synctest.Wait()

@@ -1,4 +1,4 @@
-package nodes_test
+package cluster_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -154,10 +154,10 @@ func (r *register) Tell(h storage.Hint) {
 }
 
 // member is a membership at work; stop ends it and waits.
-func (r *register) member(t *testing.T, name string) (m *nodes.Membership, stop func()) {
+func (r *register) member(t *testing.T, name string) (m *cluster.Membership, stop func()) {
 	t.Helper()
 	n := 0
-	m = nodes.New(nodes.Config{
+	m = cluster.New(cluster.Config{
 		Store: r, Claims: r, Hints: r, TTL: ttl, Self: storage.Node{Name: name, Version: "test"},
 		NewID: func() string { n++; return fmt.Sprint(name, n) }, Working: func() int { return 3 },
 	})
@@ -291,7 +291,7 @@ func TestHintOfNewcomer(t *testing.T) {
 				t.Errorf("hints of %q: %d beats", tt.from, n)
 			}
 		}
-		nodes.Alone(storage.Node{ID: "x"}).Heard("y") // has nobody to learn of
+		cluster.Alone(storage.Node{ID: "x"}).Heard("y") // has nobody to learn of
 	})
 }
 
@@ -346,10 +346,10 @@ func TestTrustEnds(t *testing.T) {
 				}
 				time.Sleep(time.Millisecond)
 				synctest.Wait()
-				if err := m.Trusted(); err == nil || !errors.Is(context.Cause(term.Context()), nodes.ErrLapsed) || m.Node() != "" {
+				if err := m.Trusted(); err == nil || !errors.Is(context.Cause(term.Context()), cluster.ErrLapsed) || m.Node() != "" {
 					t.Errorf("trusted without a beat: %v, %v", err, context.Cause(term.Context()))
 				}
-				if _, err := m.Claim(t.Context(), "x"); !errors.Is(err, nodes.ErrLapsed) {
+				if _, err := m.Claim(t.Context(), "x"); !errors.Is(err, cluster.ErrLapsed) {
 					t.Errorf("a claim without a term: %v", err)
 				}
 				time.Sleep(10 * time.Minute)
@@ -400,7 +400,7 @@ func TestFrozen(t *testing.T) {
 		r.mu.Unlock()
 		close(frozen)
 		synctest.Wait()
-		if !errors.Is(err, nodes.ErrLapsed) || term.Trusted() == nil {
+		if !errors.Is(err, cluster.ErrLapsed) || term.Trusted() == nil {
 			t.Errorf("a late beat counts: %v, %v", err, term.Trusted())
 		}
 		again, err := m.Joined(t.Context())
@@ -419,7 +419,7 @@ func TestExpired(t *testing.T) {
 		_ = r.Leave(t.Context(), "a1")
 		time.Sleep(ttl / 3)
 		synctest.Wait()
-		if !errors.Is(context.Cause(term.Context()), nodes.ErrExpired) || m.Node() != "a2" {
+		if !errors.Is(context.Cause(term.Context()), cluster.ErrExpired) || m.Node() != "a2" {
 			t.Errorf("cause %v, now %q", context.Cause(term.Context()), m.Node())
 		}
 		// A claim finds it out, too.
@@ -440,7 +440,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 	for _, life := range []time.Duration{2 * time.Second, ttl, 5 * time.Minute} {
 		for _, hang := range []bool{false, true} {
 			bubble(t, func(t *testing.T, r *register) {
-				m := nodes.New(nodes.Config{Store: r, Claims: r, TTL: life, Self: storage.Node{Name: "a"}})
+				m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: life, Self: storage.Node{Name: "a"}})
 				ctx, cancel := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				wg.Go(func() { _ = m.Run(ctx) }) // ends with ctx
@@ -515,7 +515,7 @@ func TestClaims(t *testing.T) {
 		defer free()
 		stopA()
 		<-mine.Done()
-		if !errors.Is(context.Cause(mine), nodes.ErrLeft) || hold.Trusted() == nil || hold.Yield(ctx, true) != nil {
+		if !errors.Is(context.Cause(mine), cluster.ErrLeft) || hold.Trusted() == nil || hold.Yield(ctx, true) != nil {
 			t.Errorf("after the end: %v", context.Cause(mine))
 		}
 		if hold, err = b.Claim(ctx, "y"); err != nil || hold.Token != 2 {
@@ -534,7 +534,7 @@ func TestElsewhere(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("fired after %v", took)
 		}
-		alone := nodes.Alone(storage.Node{ID: "x"})
+		alone := cluster.Alone(storage.Node{ID: "x"})
 		if alone.Elsewhere(time.Second) != nil {
 			t.Error("a process alone looks for changes of others")
 		}
@@ -560,7 +560,7 @@ func TestElsewhere(t *testing.T) {
 }
 
 func TestAlone(t *testing.T) {
-	m := nodes.Alone(storage.Node{ID: "n", Name: "host"})
+	m := cluster.Alone(storage.Node{ID: "n", Name: "host"})
 	if !m.IsAlone() || m.Node() != "n" || m.Name() != "host" || m.Trusted() != nil || m.Others() != 0 || m.Answering() != nil {
 		t.Errorf("%q %v", m.Node(), m.Trusted())
 	}
