@@ -1,47 +1,40 @@
 package prompts
 
 import (
+	"cmp"
 	"math"
+	"math/big"
+	"strings"
+	"time"
 )
 
-func (r *renderer) sign(n *signed) any {
-	v := r.eval(n.of)
-	switch x := v.(type) {
-	case *undefined:
-		r.report(x)
-		return x
-	case int64:
-		if n.minus {
-			return r.whole(-x, x != math.MinInt64)
-		}
-		return x
-	case float64:
-		if n.minus {
-			return -x
-		}
-		return x
+// signed is a value with a sign before it.
+func (r *renderer) signed(sign string, v any) any {
+	switch {
+	case r.isUndefined(v):
+		return v
+	case !isNumber(v):
+		stop(r.line, "%s has no sign", kind(v))
+	case sign == "+":
+		return v
 	}
-	stop(r.line, "%s has no sign", kind(v))
-	return nil
+	if f, ok := v.(float64); ok {
+		return -f
+	}
+	return r.integers("-", 0, v.(int64))
 }
 
-func (r *renderer) binary(n *binary) any {
-	left := r.eval(n.left)
-	op := n.op
-	switch op {
-	case "and":
-		if !r.truth(left) {
-			return left
-		}
-		return r.eval(n.right)
-	case "or":
-		if r.truth(left) {
-			return left
-		}
-		return r.eval(n.right)
+// operate is the value of a binary operator.
+func (r *renderer) operate(op string, a, b *expr) any {
+	left := r.eval(a)
+	switch {
+	case op == "and" && !r.truth(left), op == "or" && r.truth(left):
+		return left
 	}
-	right := r.eval(n.right)
+	right := r.eval(b)
 	switch op {
+	case "and", "or":
+		return right
 	case "==":
 		return r.equal(left, right)
 	case "!=":
@@ -49,34 +42,28 @@ func (r *renderer) binary(n *binary) any {
 	case "~":
 		return r.join(r.text(left), r.text(right))
 	}
+	ordering := op[0] == '<' || op[0] == '>'
 	for _, v := range [...]any{left, right} {
-		if u, ok := v.(*undefined); ok {
-			r.report(u)
-			if ordering(op) {
+		if r.isUndefined(v) {
+			if ordering {
 				return false
 			}
-			return u
+			return v
 		}
 	}
-	switch op {
+	if !ordering {
+		return r.calculate(op, left, right)
+	}
+	switch order := r.compare(left, right); op {
 	case "<":
-		return r.compare(left, right) < 0
+		return order < 0
 	case "<=":
-		return r.compare(left, right) <= 0
+		return order <= 0
 	case ">":
-		return r.compare(left, right) > 0
-	case ">=":
-		return r.compare(left, right) >= 0
+		return order > 0
+	default:
+		return order >= 0
 	}
-	return r.calculate(op, left, right)
-}
-
-func ordering(op string) bool {
-	switch op {
-	case "<", "<=", ">", ">=":
-		return true
-	}
-	return false
 }
 
 func (r *renderer) join(a, b string) string {
@@ -88,12 +75,12 @@ func (r *renderer) join(a, b string) string {
 
 func (r *renderer) calculate(op string, left, right any) any {
 	if op == "+" {
-		if a, ok := left.(string); ok {
+		switch a := left.(type) {
+		case string:
 			if b, ok := right.(string); ok {
 				return r.join(a, b)
 			}
-		}
-		if a, ok := left.([]any); ok {
+		case []any:
 			if b, ok := right.([]any); ok {
 				r.spend(len(a) + len(b))
 				return append(a[:len(a):len(a)], b...)
@@ -105,65 +92,44 @@ func (r *renderer) calculate(op string, left, right any) any {
 	}
 	a, whole := left.(int64)
 	b, both := right.(int64)
-	if whole && both && (op != "**" || b >= 0) {
+	if whole && both && op != "/" && (op != "**" || b >= 0) {
 		return r.integers(op, a, b)
 	}
 	return r.floats(op, asFloat(left), asFloat(right))
 }
 
-// whole is a result, unless it does not fit.
-func (r *renderer) whole(x int64, fits bool) int64 {
-	if !fits {
-		stop(r.line, "the number becomes too large")
-	}
-	return x
-}
-
 func (r *renderer) integers(op string, a, b int64) any {
+	x, y, z := big.NewInt(a), big.NewInt(b), new(big.Int)
 	switch op {
 	case "+":
-		return r.whole(a+b, (a+b > a) == (b > 0))
+		z.Add(x, y)
 	case "-":
-		return r.whole(a-b, (a-b < a) == (b > 0))
+		z.Sub(x, y)
 	case "*":
-		return r.times(a, b)
+		z.Mul(x, y)
 	case "**":
-		result := int64(1)
-		for ; b > 0 && result != 0 && !(a == 1); b-- {
-			if a == -1 {
-				return 1 - 2*(b%2)
-			}
-			result = r.times(result, a)
+		if b > 63 && (a > 1 || a < -1) {
+			b = 64 // too large in any case
+		} else if b > 63 {
+			b = 62 + b%2
 		}
-		return result
-	}
-	if b == 0 {
-		stop(r.line, "a number is divided by 0")
-	}
-	switch op {
-	case "/":
-		return float64(a) / float64(b)
-	case "//":
-		q := r.whole(a/b, a != math.MinInt64 || b != -1)
-		if a%b != 0 && (a < 0) != (b < 0) {
-			q-- // down, not towards 0
+		z.Exp(x, big.NewInt(b), nil)
+	default: // // and %, which round down
+		if b == 0 {
+			stop(r.line, "a number is divided by 0")
 		}
-		return q
-	default:
-		m := a % b
-		if m != 0 && (m < 0) != (b < 0) {
-			m += b
+		if b < 0 {
+			x.Neg(x)
+			y.Neg(y)
 		}
-		return m
+		if z.Div(x, y); op == "%" {
+			z.Sub(big.NewInt(a), z.Mul(z, big.NewInt(b)))
+		}
 	}
-}
-
-func (r *renderer) times(a, b int64) int64 {
-	if a == 0 || b == 0 {
-		return 0
+	if !z.IsInt64() {
+		stop(r.line, "the number becomes too large")
 	}
-	x := a * b
-	return r.whole(x, x/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64))
+	return z.Int64()
 }
 
 func (r *renderer) floats(op string, a, b float64) any {
@@ -185,11 +151,33 @@ func (r *renderer) floats(op string, a, b float64) any {
 		return a / b
 	case "//":
 		return math.Floor(a / b)
-	default:
-		m := math.Mod(a, b)
-		if m != 0 && (m < 0) != (b < 0) {
-			m += b
-		}
-		return m
 	}
+	m := math.Mod(a, b)
+	if m != 0 && (m < 0) != (b < 0) {
+		m += b
+	}
+	return m
+}
+
+// compare orders two numbers, texts or times.
+func (r *renderer) compare(left, right any) int {
+	switch a := left.(type) {
+	case int64:
+		if b, ok := right.(int64); ok {
+			return cmp.Compare(a, b)
+		}
+	case string:
+		if b, ok := right.(string); ok {
+			r.spend(min(len(a), len(b)) / copied)
+			return strings.Compare(a, b)
+		}
+	case time.Time:
+		if b, ok := right.(time.Time); ok {
+			return a.Compare(b)
+		}
+	}
+	if !isNumber(left) || !isNumber(right) {
+		stop(r.line, "%s cannot be compared with %s; filters such as int make numbers", kind(left), kind(right))
+	}
+	return cmp.Compare(asFloat(left), asFloat(right))
 }

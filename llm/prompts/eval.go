@@ -5,71 +5,8 @@ import (
 	"slices"
 )
 
-// eval is the value of an expression.
-func (r *renderer) eval(e expr) any {
-	r.spend(1)
-	switch n := e.(type) {
-	case *literal:
-		r.line = n.line
-		return n.value
-	case *name:
-		r.line = n.line
-		return r.lookup(n)
-	case *list:
-		return r.evalAll(n.items)
-	case *object:
-		return r.object(n)
-	case *get:
-		return r.get(n, r.eval(n.of), r.eval(n.key))
-	case *slice:
-		return r.slice(n)
-	case *negation:
-		return !r.truth(r.eval(n.of))
-	case *signed:
-		return r.sign(n)
-	case *binary:
-		return r.binary(n)
-	case *numbers:
-		return r.numbers(n)
-	case *pairs:
-		return r.entries(n)
-	case *trial:
-		v := r.eval(n.of)
-		var with any
-		if n.with != nil {
-			with = r.eval(n.with)
-		}
-		return r.test(n.name, v, with)
-	case *filtered:
-		return r.filter(n, r.eval(n.of))
-	}
-	stop(r.line, "an expression cannot be read") // unreachable
-	return nil
-}
-
-func (r *renderer) evalAll(list []expr) []any {
-	values := make([]any, len(list))
-	for i, e := range list {
-		values[i] = r.eval(e)
-	}
-	return values
-}
-
-func (r *renderer) object(n *object) any {
-	m := make(map[string]any, len(n.keys))
-	for i, e := range n.keys {
-		key, ok := r.eval(e).(string)
-		if !ok {
-			stop(r.line, "the keys of an object must be texts")
-		}
-		m[key] = r.eval(n.values[i])
-	}
-	return m
-}
-
 // lookup finds a name: of the template itself, of the data, of a node.
-func (r *renderer) lookup(n *name) any {
-	name := n.text
+func (r *renderer) lookup(e *expr, name string) any {
 	for _, names := range slices.Backward(r.scopes) {
 		if v, ok := names[name]; ok {
 			return v
@@ -81,24 +18,24 @@ func (r *renderer) lookup(n *name) any {
 	if name == "none" || name == "null" {
 		return nil
 	}
-	return r.missing(n)
+	return r.missing(e)
 }
 
 // missing stands for an expression that is not defined.
-func (r *renderer) missing(e expr) *undefined {
-	what := describe(e)
+func (r *renderer) missing(e *expr) *undefined {
+	what := e.describe()
 	r.spend(len(what) / copied)
 	if runes := []rune(what); len(runes) > maxNamed {
 		what = string(runes[:maxNamed]) + "…"
 	}
-	return &undefined{what, e.where().line}
+	return &undefined{what, e.line}
 }
 
 // maxNamed is how many characters of an expression a message shows.
 const maxNamed = 120
 
 // get is an attribute or an entry of v.
-func (r *renderer) get(e expr, v, key any) any {
+func (r *renderer) get(e *expr, v, key any) any {
 	switch v := v.(type) {
 	case *undefined:
 		return r.longer(v, key)
@@ -125,9 +62,7 @@ func (r *renderer) get(e expr, v, key any) any {
 			return string(runes[i])
 		}
 	}
-	if u, ok := key.(*undefined); ok {
-		r.report(u)
-	}
+	r.isUndefined(key)
 	return r.missing(e)
 }
 
@@ -151,9 +86,9 @@ func index(key any, n int) (int, bool) {
 	return int(i), ok && i >= 0 && i < int64(n)
 }
 
-// slice is a part of a list or a text, as in Python.
-func (r *renderer) slice(n *slice) any {
-	v := r.eval(n.of)
+// slice is a part of a list or a text, as in Python. bounds are where it begins and
+// ends, and its step; nil for what is left out.
+func (r *renderer) slice(v any, bounds []*expr) any {
 	text, isText := v.(string)
 	if _, ok := v.([]any); !ok && !isText {
 		if u, ok := v.(*undefined); ok {
@@ -163,7 +98,7 @@ func (r *renderer) slice(n *slice) any {
 	}
 	list := r.items(v)
 	length := int64(len(list))
-	step := r.bound(n.step, 1)
+	step := r.bound(bounds[2], 1)
 	if step == 0 {
 		stop(r.line, "the step of a part must not be 0")
 	}
@@ -181,11 +116,11 @@ func (r *renderer) slice(n *slice) any {
 	if step < 0 {
 		from, to = high, low
 	}
-	if n.from != nil {
-		from = clamp(r.bound(n.from, from))
+	if bounds[0] != nil {
+		from = clamp(r.bound(bounds[0], from))
 	}
-	if n.to != nil {
-		to = clamp(r.bound(n.to, to))
+	if bounds[1] != nil {
+		to = clamp(r.bound(bounds[1], to))
 	}
 	step = min(max(step, -length-1), length+1) // no overflow below
 	part := []any{}
@@ -207,7 +142,7 @@ func (r *renderer) slice(n *slice) any {
 }
 
 // bound is a number of a slice; otherwise where none is given.
-func (r *renderer) bound(e expr, otherwise int64) int64 {
+func (r *renderer) bound(e *expr, otherwise int64) int64 {
 	if e == nil {
 		return otherwise
 	}
@@ -257,9 +192,9 @@ func (r *renderer) pairs(m map[string]any) []any {
 	return list
 }
 
-// entries are those of of.items().
-func (r *renderer) entries(n *pairs) any {
-	switch v := r.eval(n.of).(type) {
+// entries are those of v.items().
+func (r *renderer) entries(v any) any {
+	switch v := v.(type) {
 	case map[string]any:
 		return r.pairs(v)
 	case *undefined:
@@ -270,14 +205,15 @@ func (r *renderer) entries(n *pairs) any {
 	return []any{}
 }
 
-func (r *renderer) numbers(n *numbers) any {
+// numbers is range(args).
+func (r *renderer) numbers(args []any) any {
 	bounds := []int64{0, 0, 1}
-	for i, v := range r.evalAll(n.args) {
+	for i, v := range args {
 		x, ok := v.(int64)
 		if !ok {
 			stop(r.line, "range needs whole numbers, not %s", kind(v))
 		}
-		if len(n.args) == 1 {
+		if len(args) == 1 {
 			i = 1
 		}
 		bounds[i] = x

@@ -1,27 +1,81 @@
 package prompts
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// levels are the operators that stand between two values, those that bind least first.
-// Between the second and the third stand not, in and is.
+// maxParts bounds how deep the parts of an expression lie in each other.
+const maxParts = 4 * maxNesting
+
+// An expr is an expression that was checked by Parse.
+type expr struct {
+	line, depth int // where it begins, and how deep its parts lie
+	value       func(r *renderer) any
+	fixed       any           // of a constant: its value
+	what        func() string // how messages name it; nil: as an expression
+	// call is what a call of it means; nil: it cannot be called.
+	call func(args []*expr, named map[string]*expr) *expr
+}
+
+// above is an expression that has parts and begins where the first one does.
+func above(value func(r *renderer) any, parts ...*expr) *expr {
+	e := &expr{line: parts[0].line, value: value}
+	for _, part := range parts {
+		if part != nil {
+			e.depth = max(e.depth, part.depth+1)
+		}
+	}
+	if e.depth > maxParts {
+		stop(e.line, "the expression has too many parts; set some of them to names first")
+	}
+	return e
+}
+
+func constant(line int, v any) *expr {
+	return &expr{line: line, fixed: v, value: func(r *renderer) any { r.line = line; return v }}
+}
+
+// describe is what e looks like in a message.
+func (e *expr) describe() string {
+	if e.what == nil {
+		return "an expression"
+	}
+	return e.what()
+}
+
+// eval is the value of an expression.
+func (r *renderer) eval(e *expr) any {
+	r.spend(1)
+	return e.value(r)
+}
+
+func (r *renderer) evalAll(list []*expr) []any {
+	values := make([]any, len(list))
+	for i, e := range list {
+		values[i] = r.eval(e)
+	}
+	return values
+}
+
+// levels are the binary operators, those that bind least first. Between the second and
+// the third stand not, in and is.
 var levels = [][]string{
 	{"or"}, {"and"}, {"==", "!=", "<", "<=", ">", ">="}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"},
 }
 
 const comparison = 2
 
-func (p *parser) expression() expr { return p.binary(0) }
+func (p *parser) expression() *expr { return p.binary(0) }
 
 // binary reads operators from a level on; equal ones group from the left.
-func (p *parser) binary(level int) expr {
+func (p *parser) binary(level int) *expr {
 	if level == len(levels) {
 		return p.signed()
 	}
-	below := func() expr {
+	below := func() *expr {
 		if level+1 == comparison {
 			return p.condition()
 		}
@@ -29,32 +83,35 @@ func (p *parser) binary(level int) expr {
 	}
 	e := below()
 	for slices.Contains(levels[level], p.now().kind) {
-		op := p.next().kind
+		op, left := p.next().kind, e
 		right := below()
-		e = &binary{above(e, right), op, e, right}
+		e = above(func(r *renderer) any { return r.operate(op, left, right) }, left, right)
 	}
 	return e
 }
 
 // condition reads a comparison with not before it, and in or is behind it.
-func (p *parser) condition() expr {
-	if t := p.now(); p.take("not") {
-		e := p.trial()
-		n := &negation{above(e), e}
-		n.line = t.line
-		return n
+func (p *parser) condition() *expr {
+	line := p.now().line
+	if !p.take("not") {
+		return p.trial()
 	}
-	return p.trial()
+	n := negated(p.trial())
+	n.line = line
+	return n
 }
 
-func (p *parser) trial() expr {
+func negated(e *expr) *expr {
+	return above(func(r *renderer) any { return !r.truth(r.eval(e)) }, e)
+}
+
+func (p *parser) trial() *expr {
 	e := p.binary(comparison)
 	isTest := p.take("is")
 	not := (isTest || p.at+1 < len(p.list) && p.list[p.at+1].kind == "in") && p.take("not")
 	switch t := p.now(); {
 	case p.take("in"):
-		with := p.filters(p.postfix())
-		e = &trial{above(e, with), e, "in", with}
+		e = p.within(e)
 	case isTest:
 		e = p.test(e)
 		if p.now().kind == "|" {
@@ -64,15 +121,24 @@ func (p *parser) trial() expr {
 		return e
 	}
 	if not {
-		e = &negation{above(e), e}
+		e = negated(e)
 	}
 	return e
 }
 
-// test reads what stands behind is.
-func (p *parser) test(of expr) expr {
+func (p *parser) within(part *expr) *expr {
+	whole := p.filters(p.postfix())
+	return above(func(r *renderer) any {
+		v, in := r.eval(part), r.eval(whole)
+		return !r.isUndefined(v) && r.contains(in, v)
+	}, part, whole)
+}
+
+// test reads what follows is.
+func (p *parser) test(of *expr) *expr {
 	t := p.want(word, "the name of a test is missing")
-	if _, known := tests[t.text]; !known || t.text == "in" {
+	test, known := tests[t.text]
+	if !known {
 		stop(t.line, "there is no test %.40q; there are %s", t.text, strings.Join(testNames(), ", "))
 	}
 	switch next := p.now(); {
@@ -80,53 +146,32 @@ func (p *parser) test(of expr) expr {
 	case slices.Contains([]string{word, whole, decimal, quoted, "(", "[", "{"}, next.kind):
 		stop(t.line, "the test %s takes nothing; put it into brackets when more follows", t.text)
 	}
-	return &trial{above(of), of, t.text, nil}
+	return above(func(r *renderer) any { return test(r, r.eval(of)) }, of)
 }
 
 // signed reads a value with a sign before it and filters behind it.
-func (p *parser) signed() expr {
-	t := p.now()
+func (p *parser) signed() *expr {
+	sign := p.now().kind
 	if !p.take("-") && !p.take("+") {
 		return p.filters(p.postfix())
 	}
 	e := p.postfix()
-	return p.filters(&signed{above(e), t.kind == "-", e})
+	return p.filters(above(func(r *renderer) any { return r.signed(sign, r.eval(e)) }, e))
 }
 
-func (p *parser) filters(e expr) expr {
+func (p *parser) filters(e *expr) *expr {
 	for p.take("|") {
 		e = p.filter(e)
 	}
 	return e
 }
 
-func (p *parser) filter(of expr) expr {
-	t := p.want(word, "filter name must be an identifier")
-	var args []expr
-	var named map[string]expr
-	if p.take("(") {
-		args, named = p.arguments()
-	}
-	f, why := filterFor(t.text, args, named)
-	if why != "" {
-		stop(t.line, "%s", why)
-	}
-	given := make([]expr, len(f.params))
-	copy(given, args)
-	for name, e := range named {
-		given[f.param(name)] = e
-	}
-	return &filtered{above(append([]expr{of}, given...)...), of, f, t.line, given}
-}
-
 // arguments are the values up to the closing bracket, and those that have names.
-func (p *parser) arguments() (args []expr, named map[string]expr) {
+func (p *parser) arguments() (args []*expr, named map[string]*expr) {
+	named = make(map[string]*expr)
 	for !p.take(")") {
 		if t := p.now(); t.kind == word && p.list[p.at+1].kind == "=" {
 			p.at += 2
-			if named == nil {
-				named = make(map[string]expr)
-			}
 			named[t.text] = p.expression()
 		} else {
 			args = append(args, p.expression())
@@ -139,38 +184,73 @@ func (p *parser) arguments() (args []expr, named map[string]expr) {
 }
 
 // postfix reads a value with its attributes, entries, parts and calls.
-func (p *parser) postfix() expr {
+func (p *parser) postfix() *expr {
 	e := p.value()
 	for {
 		switch {
 		case p.take("."):
-			t := p.now()
-			key := &literal{place{line: t.line}, t.text}
-			switch t.kind {
-			case word:
-			case whole:
-				key.value = p.whole(t)
-			default:
-				p.fail("expected name or integer")
-			}
-			p.next()
-			e = &get{above(e, key), e, key, true}
+			e = p.attribute(e)
 		case p.take("["):
 			e = p.entry(e)
 		case p.take("("):
-			e = p.call(e)
+			args, named := p.arguments()
+			if e.call == nil {
+				e.notCallable()
+			}
+			e = e.call(args, named)
 		default:
 			return e
 		}
 	}
 }
 
+func (e *expr) notCallable() {
+	stop(e.line, "%s cannot be called; there are range() and .items(), and filters such as name|upper", e.describe())
+}
+
+// attribute reads of.name and of.1.
+func (p *parser) attribute(of *expr) *expr {
+	t := p.now()
+	var key any = t.text
+	switch t.kind {
+	case word:
+	case whole:
+		key = p.whole(t)
+	default:
+		p.fail("expected name or integer")
+	}
+	p.next()
+	e := get(of, constant(t.line, key))
+	e.what = func() string { return fmt.Sprintf("%s.%v", of.describe(), key) }
+	if key == "items" {
+		e.call = func(args []*expr, named map[string]*expr) *expr {
+			if len(args)+len(named) > 0 {
+				e.notCallable()
+			}
+			pairs := above(func(r *renderer) any { return r.entries(r.eval(of)) }, of)
+			pairs.what = func() string { return of.describe() + ".items()" }
+			return pairs
+		}
+	}
+	return e
+}
+
+// get is an attribute or an entry of an expression.
+func get(of, key *expr) *expr {
+	e := above(nil, of, key)
+	e.value = func(r *renderer) any {
+		v, k := r.eval(of), r.eval(key)
+		return r.get(e, v, k)
+	}
+	return e
+}
+
 // entry reads of[key] and of[from:to:step].
-func (p *parser) entry(of expr) expr {
-	var parts []expr
+func (p *parser) entry(of *expr) *expr {
+	var parts []*expr
 	colons := 0
 	for {
-		var part expr
+		var part *expr
 		if k := p.now().kind; k != ":" && k != "]" {
 			part = p.expression()
 		}
@@ -181,69 +261,73 @@ func (p *parser) entry(of expr) expr {
 		colons++
 	}
 	p.want("]", "expected ]")
-	if colons == 0 {
-		if parts[0] == nil {
-			stop(of.where().line, "an expression is missing or cannot be read")
+	if colons > 0 {
+		parts = append(parts, nil) // the step
+		return above(func(r *renderer) any { return r.slice(r.eval(of), parts) }, of, parts[0], parts[1], parts[2])
+	}
+	if parts[0] == nil {
+		stop(of.line, "an expression is missing or cannot be read")
+	}
+	e := get(of, parts[0])
+	e.what = func() string {
+		switch key := parts[0].fixed.(type) {
+		case string, int64:
+			return fmt.Sprintf("%s[%#v]", of.describe(), key)
 		}
-		return &get{above(of, parts[0]), of, parts[0], false}
+		return of.describe() + "[…]"
 	}
-	parts = append(parts, nil) // the step
-	return &slice{above(of, parts[0], parts[1], parts[2]), of, parts[0], parts[1], parts[2]}
-}
-
-// call allows what is no call into the host.
-func (p *parser) call(of expr) expr {
-	args, named := p.arguments()
-	line := of.where().line
-	if f, ok := of.(*name); ok && f.text == "range" {
-		if len(args) < 1 || len(args) > 3 || len(named) > 0 {
-			stop(line, "range takes one to three numbers")
-		}
-		return &numbers{above(append([]expr{of}, args...)...), args}
-	}
-	if m, ok := of.(*get); ok && m.dot && m.key.(*literal).value == "items" && len(args)+len(named) == 0 {
-		return &pairs{above(m.of), m.of}
-	}
-	stop(line, "%s cannot be called; there are range() and .items(), and filters such as name|upper", describe(of))
-	return nil
+	return e
 }
 
 // value reads a name, a number, a text, a list, an object, or what is in brackets.
-func (p *parser) value() expr {
+func (p *parser) value() *expr {
 	t := p.now()
-	at := place{line: t.line}
 	switch t.kind {
-	case word:
-		p.next()
-		switch t.text {
-		case "true", "True":
-			return &literal{at, true}
-		case "false", "False":
-			return &literal{at, false}
-		case "nil", "None":
-			return &literal{at, nil}
-		}
-		return &name{at, t.text}
-	case quoted:
-		p.next()
-		return &literal{at, t.text}
-	case whole:
-		p.next()
-		return &literal{at, p.whole(t)}
-	case decimal:
-		p.next()
-		f, err := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
-		if err != nil {
-			stop(t.line, "a number is too large")
-		}
-		return &literal{at, f}
 	case "[", "(":
 		return p.listed()
 	case "{":
 		return p.object()
+	case word, quoted, whole, decimal:
+		p.next()
+	default:
+		p.fail("expected either a number, string, keyword or identifier")
 	}
-	p.fail("expected either a number, string, keyword or identifier")
-	return nil
+	switch t.kind {
+	case word:
+		return reference(t)
+	case whole:
+		return constant(t.line, p.whole(t))
+	case decimal:
+		f, err := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
+		if err != nil {
+			stop(t.line, "a number is too large")
+		}
+		return constant(t.line, f)
+	}
+	return constant(t.line, t.text)
+}
+
+// reference is what a name stands for.
+func reference(t token) *expr {
+	switch t.text {
+	case "true", "True", "false", "False":
+		return constant(t.line, t.text[0]|0x20 == 't')
+	case "nil", "None":
+		return constant(t.line, nil)
+	}
+	e := &expr{line: t.line, what: func() string { return t.text }}
+	e.value = func(r *renderer) any { r.line = t.line; return r.lookup(e, t.text) }
+	if t.text == "range" {
+		e.call = func(args []*expr, named map[string]*expr) *expr {
+			if len(args) < 1 || len(args) > 3 || len(named) > 0 {
+				stop(e.line, "range takes one to three numbers")
+			}
+			numbers := above(func(r *renderer) any { return r.numbers(r.evalAll(args)) }, append([]*expr{e}, args...)...)
+			numbers.what = func() string { return "range()" }
+			return numbers
+		}
+	}
+	return e
 }
 
 func (p *parser) whole(t token) int64 {
@@ -255,39 +339,54 @@ func (p *parser) whole(t token) int64 {
 }
 
 // listed reads a list in either kind of brackets, or an expression in round ones.
-func (p *parser) listed() expr {
+func (p *parser) listed() *expr {
 	open := p.next()
 	shut := string(brackets[open.text[0]])
-	l := &list{place: place{line: open.line}}
+	var items []*expr
 	comma := false
 	for !p.take(shut) {
-		if len(l.items) > 0 && !comma {
+		if len(items) > 0 && !comma {
 			p.fail("expected , or " + shut)
 		}
-		l.items = append(l.items, p.expression())
+		items = append(items, p.expression())
 		comma = p.take(",")
 	}
-	if open.kind == "(" && len(l.items) == 1 && !comma {
-		return l.items[0]
+	if open.kind == "(" && len(items) == 1 && !comma {
+		return items[0]
 	}
-	if len(l.items) > 0 {
-		l.depth = above(l.items...).depth
-	}
-	return l
+	return enclosed(open, items, func(r *renderer) any { return r.evalAll(items) })
 }
 
-func (p *parser) object() expr {
-	o := &object{place: place{line: p.next().line}}
+func (p *parser) object() *expr {
+	open := p.next()
+	var keys, values []*expr
 	for comma := true; !p.take("}"); comma = p.take(",") {
 		if !comma {
 			p.fail("expected , or }")
 		}
-		key := p.expression()
+		keys = append(keys, p.expression())
 		p.want(":", `expected ":"`)
-		o.keys, o.values = append(o.keys, key), append(o.values, p.expression())
+		values = append(values, p.expression())
 	}
-	if len(o.keys) > 0 {
-		o.depth = above(append(slices.Clone(o.keys), o.values...)...).depth
+	return enclosed(open, slices.Concat(keys, values), func(r *renderer) any {
+		m := make(map[string]any, len(keys))
+		for i, e := range keys {
+			key, ok := r.eval(e).(string)
+			if !ok {
+				stop(r.line, "the keys of an object must be texts")
+			}
+			m[key] = r.eval(values[i])
+		}
+		return m
+	})
+}
+
+// enclosed is an expression that begins with a bracket and may be empty.
+func enclosed(open token, parts []*expr, value func(r *renderer) any) *expr {
+	if len(parts) == 0 {
+		return &expr{line: open.line, value: value}
 	}
-	return o
+	e := above(value, parts...)
+	e.line = open.line
+	return e
 }

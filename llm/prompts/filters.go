@@ -1,7 +1,6 @@
 package prompts
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,12 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// A filter is what stands behind a |.
+// A filter is what follows a |.
 type filter struct {
 	name   string
 	params []param
-	apply  func(r *renderer, v any, args []any) any
+	apply  apply
 }
+
+type apply = func(r *renderer, v any, args []any) any
 
 // A param is one of its arguments, with what holds when it is not given.
 type param struct {
@@ -30,14 +31,14 @@ type param struct {
 var filters = sync.OnceValue(func() []filter {
 	return []filter{
 		{"default", []param{{"default_value", "", false}, {"boolean", false, false}}, otherwise},
-		{"upper", nil, func(r *renderer, v any, _ []any) any { return r.mapped(v, strings.ToUpper) }},
-		{"lower", nil, func(r *renderer, v any, _ []any) any { return r.mapped(v, strings.ToLower) }},
-		{"title", nil, func(r *renderer, v any, _ []any) any { return r.mapped(v, title) }},
+		{"upper", nil, mapped(strings.ToUpper)},
+		{"lower", nil, mapped(strings.ToLower)},
+		{"title", nil, mapped(title)},
 		{"trim", []param{{"chars", nil, false}}, trim},
 		{"join", []param{{"d", "", false}, {"attribute", nil, false}}, joinAll},
 		{"length", nil, length},
-		{"first", nil, func(r *renderer, v any, _ []any) any { return r.end(v, "first", 0) }},
-		{"last", nil, func(r *renderer, v any, _ []any) any { return r.end(v, "last", -1) }},
+		{"first", nil, end("first", 0)},
+		{"last", nil, end("last", -1)},
 		{"replace", []param{{"old", nil, true}, {"new", nil, true}, {"count", nil, false}}, replace},
 		{"truncate", []param{{"length", int64(255), false}, {"killwords", false, false}, {"end", "...", false}, {"leeway", int64(5), false}}, truncate},
 		{"round", []param{{"precision", int64(0), false}, {"method", "common", false}}, round},
@@ -48,53 +49,55 @@ var filters = sync.OnceValue(func() []filter {
 	}
 })
 
-// filterFor is the filter with a name, and what is wrong with its use; empty for nothing.
-func filterFor(name string, args []expr, named map[string]expr) (f filter, why string) {
-	i := slices.IndexFunc(filters(), func(f filter) bool { return f.name == name })
+// filter reads a filter and its values.
+func (p *parser) filter(of *expr) *expr {
+	t := p.want(word, "filter name must be an identifier")
+	var args []*expr
+	var named map[string]*expr
+	if p.take("(") {
+		args, named = p.arguments()
+	}
+	i := slices.IndexFunc(filters(), func(f filter) bool { return f.name == t.text })
 	if i < 0 {
 		var known []string
 		for _, f := range filters() {
 			known = append(known, f.name)
 		}
-		return f, fmt.Sprintf("there is no filter %.40q; there are %s", name, strings.Join(known, ", "))
+		stop(t.line, "there is no filter %.40q; there are %s", t.text, strings.Join(known, ", "))
 	}
-	f = filters()[i]
+	f := filters()[i]
 	if len(args) > len(f.params) {
-		return f, fmt.Sprintf("the filter %s takes at most %d values", f.name, len(f.params))
+		stop(t.line, "the filter %s takes at most %d values", f.name, len(f.params))
 	}
-	for name := range named {
-		if i := f.param(name); i < len(args) { // -1, too
-			return f, fmt.Sprintf("the filter %s does not take %.40q here", f.name, name)
+	given := make([]*expr, len(f.params))
+	copy(given, args)
+	for name, e := range named {
+		at := slices.IndexFunc(f.params, func(p param) bool { return p.name == name })
+		if at < len(args) { // -1, too
+			stop(t.line, "the filter %s does not take %.40q here", f.name, name)
 		}
+		given[at] = e
 	}
 	for i, p := range f.params {
-		if p.required && i >= len(args) && named[p.name] == nil {
-			return f, fmt.Sprintf("the filter %s needs the value %s", f.name, p.name)
+		if p.required && given[i] == nil {
+			stop(t.line, "the filter %s needs the value %s", f.name, p.name)
 		}
 	}
-	return f, ""
+	e := above(func(r *renderer) any { return r.filter(f, t.line, r.eval(of), given) }, append([]*expr{of}, given...)...)
+	e.what = of.describe
+	return e
 }
 
-func (f filter) param(name string) int {
-	for i, p := range f.params {
-		if p.name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// filter applies a filter to v.
-func (r *renderer) filter(n *filtered, v any) any {
-	f := n.filter
+// filter applies a filter of a line to v.
+func (r *renderer) filter(f filter, line int, v any, given []*expr) any {
 	args := make([]any, len(f.params))
 	for i, p := range f.params {
-		if args[i] = p.value; n.args[i] != nil {
-			args[i] = r.eval(n.args[i])
+		if args[i] = p.value; given[i] != nil {
+			args[i] = r.eval(given[i])
 		}
 	}
 	r.spend(4)
-	r.line = n.line
+	r.line = line
 	if u, ok := v.(*undefined); ok && f.name != "default" {
 		r.report(u)
 		switch f.name {
@@ -128,11 +131,13 @@ func otherwise(r *renderer, v any, args []any) any {
 	return v
 }
 
-// mapped changes the letters of a text.
-func (r *renderer) mapped(v any, f func(string) string) any {
-	text := r.text(v)
-	r.spend(len(text) / 4)
-	return f(text)
+// mapped is a filter that changes the letters of a text.
+func mapped(f func(string) string) apply {
+	return func(r *renderer, v any, _ []any) any {
+		text := r.text(v)
+		r.spend(len(text) / 4)
+		return f(text)
+	}
 }
 
 func title(text string) string {
@@ -193,14 +198,16 @@ func length(r *renderer, v any, _ []any) any {
 	return nil
 }
 
-// end is the first or last entry.
-func (r *renderer) end(v any, name string, at int64) any {
-	list := r.items(v)
-	i, ok := index(at, len(list))
-	if !ok {
-		return &undefined{"the " + name + " of nothing", r.line}
+// end is a filter for the first or last entry.
+func end(name string, at int64) apply {
+	return func(r *renderer, v any, _ []any) any {
+		list := r.items(v)
+		i, ok := index(at, len(list))
+		if !ok {
+			return &undefined{"the " + name + " of nothing", r.line}
+		}
+		return list[i]
 	}
-	return list[i]
 }
 
 func replace(r *renderer, v any, args []any) any {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// parse reads a text into nodes that the renderer knows.
-func parse(text string) (root []node, err error) {
+// parse reads a text into parts.
+func parse(text string) (root []part, err error) {
 	defer func() { // a mistake of ours must cost one template, not the process
 		if x := recover(); x != nil {
 			e, ok := x.(*Error)
@@ -83,20 +83,28 @@ func (p *parser) fail(what string) {
 	stop(t.line, "%s", what)
 }
 
+// A part of a template writes itself.
+type part func(r *renderer)
+
 // body reads up to one of the tags that end what tag has begun, and past its name.
-func (p *parser) body(tag token, begin string, ends ...string) (nodes []node, end string) {
-	nodes = []node{}
+func (p *parser) body(tag token, begin string, ends ...string) (parts []part, end string) {
+	parts = []part{}
 	for {
 		switch t := p.next(); t.kind {
 		case ended:
 			if begin != "" {
 				stop(tag.line, "{%% %s %%} has no {%% end%s %%}", begin, begin)
 			}
-			return nodes, ""
+			return parts, ""
 		case data:
-			nodes = append(nodes, text(t.text))
+			parts = append(parts, func(r *renderer) { r.out.put(t.text) })
 		case "{{":
-			nodes = append(nodes, p.output())
+			value := p.output()
+			parts = append(parts, func(r *renderer) {
+				if v, ok := value(r); ok {
+					r.out.put(r.text(v))
+				}
+			})
 			p.want("}}", "'}}' expected here")
 		default: // {%
 			name := p.want(word, "expected a tag name here")
@@ -104,14 +112,14 @@ func (p *parser) body(tag token, begin string, ends ...string) (nodes []node, en
 				if name.text != "elif" {
 					p.want("%}", fmt.Sprintf("{%% %s %%} takes nothing", name.text))
 				}
-				return nodes, name.text
+				return parts, name.text
 			}
-			nodes = append(nodes, p.tag(name))
+			parts = append(parts, p.tag(name))
 		}
 	}
 }
 
-func (p *parser) tag(t token) node {
+func (p *parser) tag(t token) part {
 	if p.depth++; p.depth > maxNesting {
 		stop(t.line, "tags are nested too deeply")
 	}
@@ -132,71 +140,86 @@ func (p *parser) tag(t token) node {
 	return nil
 }
 
-func (p *parser) branches(t token) node {
-	n := &branches{line: t.line}
+func (p *parser) branches(t token) part {
+	type arm struct {
+		when *expr
+		body []part
+	}
+	var arms []arm
+	var otherwise []part
 	for end := "elif"; end == "elif"; {
-		when := p.expression()
+		a := arm{when: p.expression()}
 		p.want("%}", "the condition does not end here")
-		var body []node
-		body, end = p.body(t, "if", "elif", "else", "endif")
-		n.arms = append(n.arms, arm{when, body})
+		a.body, end = p.body(t, "if", "elif", "else", "endif")
+		arms = append(arms, a)
 		if end == "else" {
-			n.otherwise, _ = p.body(t, "if", "endif")
+			otherwise, _ = p.body(t, "if", "endif")
 		}
 	}
-	return n
-}
-
-func (p *parser) loop(t token) node {
-	const form = "a loop is written {%% for name in list %%} or {%% for key, value in object %%}"
-	n := &loop{line: t.line}
-	for len(n.names) == 0 || p.take(",") {
-		if p.now().kind != word {
-			stop(t.line, form)
+	return func(r *renderer) {
+		for _, a := range arms {
+			if r.line = t.line; r.truth(r.eval(a.when)) {
+				r.render(a.body)
+				return
+			}
 		}
-		n.names = append(n.names, p.next().text)
+		r.render(otherwise)
 	}
-	if len(n.names) > 2 || !p.take("in") {
-		stop(t.line, form)
-	}
-	n.over = p.expression()
-	if p.takeWord("if") {
-		n.only = p.expression()
-	}
-	p.want("%}", "the loop's list does not end here")
-	var end string
-	if n.body, end = p.body(t, "for", "else", "endfor"); end == "else" {
-		n.empty, _ = p.body(t, "for", "endfor")
-	}
-	return n
 }
 
-func (p *parser) set(t token) node {
+// set gives a name to a value, up to the end of the loop around it.
+func (p *parser) set(t token) part {
 	const form = "a value is set as {%% set name = value %%}"
 	if p.now().kind != word {
 		stop(t.line, form)
 	}
-	n := &set{line: t.line, name: p.next().text}
+	name := p.next().text
+	var value func(*renderer) (any, bool)
 	if p.take("%}") {
-		n.body, _ = p.body(t, "set", "endset")
-		return n
+		body, _ := p.body(t, "set", "endset")
+		value = func(r *renderer) (any, bool) {
+			outer := r.out
+			defer func() { r.out = outer }()
+			r.out = r.sheet()
+			r.render(body)
+			return r.out.String(), true
+		}
+	} else {
+		if !p.take("=") {
+			stop(t.line, form)
+		}
+		value = p.output()
+		p.want("%}", "the value does not end here")
 	}
-	if !p.take("=") {
-		stop(t.line, form)
+	return func(r *renderer) {
+		r.line = t.line
+		v, _ := value(r)
+		if len(r.scopes) == 0 {
+			r.scopes = append(r.scopes, make(map[string]any))
+		}
+		r.scopes[len(r.scopes)-1][name] = v
 	}
-	n.value = p.output()
-	p.want("%}", "the value does not end here")
-	return n
 }
 
-// output reads value, value if when, and value if when else otherwise.
-func (p *parser) output() *output {
-	n := &output{value: p.expression()}
-	if p.takeWord("if") {
-		n.when = p.expression()
-		if p.takeWord("else") {
-			n.otherwise = p.expression()
-		}
+// output reads value, value if when, and value if when else otherwise. The result is
+// false where there is no value.
+func (p *parser) output() func(*renderer) (any, bool) {
+	value := p.expression()
+	if !p.takeWord("if") {
+		return func(r *renderer) (any, bool) { return r.eval(value), true }
 	}
-	return n
+	when := p.expression()
+	var otherwise *expr
+	if p.takeWord("else") {
+		otherwise = p.expression()
+	}
+	return func(r *renderer) (any, bool) {
+		switch {
+		case r.truth(r.eval(when)):
+			return r.eval(value), true
+		case otherwise != nil:
+			return r.eval(otherwise), true
+		}
+		return nil, false
+	}
 }

@@ -1,18 +1,20 @@
 // Package prompts fills templates of prompts in the syntax of Jinja2.
 //
-// The language is a part of Jinja2, read and evaluated here and not by a library such as
-// gonja: that reaches files, other templates and methods of Go values, counts no work, and
-// its lexer drops characters. Its parser alone needed as much code around it as a parser of
-// our own. So three things hold by construction. A
-// template sees plain values only: no file, no other template, no method and no field of a
-// Go value can be reached. It ends: output, loop turns and all other work are counted,
-// not timed, so the same template gives the same result on a busy machine. And
-// each name that is not defined is known with its place.
+// The language is a subset of Jinja2 that this package parses and evaluates itself.
+// Libraries such as gonja and pongo2 do not fit: a template that a user wrote could
+// reach files, other templates and methods of Go values, and nothing limits the steps
+// or the memory of a template, which a time-out cannot make up for, since no goroutine
+// can be stopped from outside. So this package guarantees that
 //
-// What there is: {{ expressions }}, if, for, set, raw and comments; attributes,
-// indexes, slices, comparisons, arithmetic, and, or, not, in; range() and
-// .items(); the filters and tests that are listed in filters.go and tests.go.
-// Anything else is an error of Parse.
+//   - a template sees plain values only: no file, no other template, and no method or
+//     field of a Go value;
+//   - every template ends: output, loop turns and all other work are counted, not
+//     timed, so the same template gives the same result on a busy machine;
+//   - a warning or an error names each undefined expression with its line.
+//
+// Supported are {{ expressions }}, if, for, set, raw and comments; attributes, indexes,
+// slices, comparisons, arithmetic, and, or, not, in; range() and .items(); and the
+// filters and tests of filters.go and tests.go. Parse refuses everything else.
 //
 // Inserted values are never read as templates. Only cmd imports the package.
 package prompts
@@ -29,7 +31,7 @@ import (
 // The limits of a template.
 const (
 	MaxTemplate = 256 << 10 // bytes of a text with tags
-	MaxOutput   = 256 << 10 // bytes of what comes out, and of each text on the way
+	MaxOutput   = 256 << 10 // bytes of the result, and of each text on the way
 	MaxTurns    = 10_000    // of all loops together, and numbers in one range()
 	// maxWork bounds everything else: an expression is one unit, and so are 32
 	// bytes that are copied or one entry that is. Using it up takes well below
@@ -97,7 +99,7 @@ type Options struct {
 // A Template was read without a mistake. It may be used by several goroutines.
 type Template struct {
 	name, text string
-	root       []node // nil: the text has no tags
+	root       []part // nil: the text has no tags
 }
 
 // Parse reads a template. name is what errors and warnings call it. The error
@@ -161,7 +163,7 @@ func (t *Template) Render(d Data, o Options) (text string, warnings []string, er
 			text, warnings, err = "", nil, named(t.name, r.failure(x))
 		}
 	}()
-	r.nodes(t.root)
+	r.render(t.root)
 	return r.out.String(), r.warnings, nil
 }
 

@@ -3,57 +3,37 @@ package prompts
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
-// tests are the words after is, with the number of values that they take; in is
-// what the parser makes of the operator.
-var tests = map[string]int{
-	"defined": 0, "undefined": 0, "none": 0, "string": 0, "number": 0, "boolean": 0,
-	"mapping": 0, "sequence": 0, "iterable": 0, "odd": 0, "even": 0, "in": 1,
+// tests are the words after is.
+var tests = map[string]func(r *renderer, v any) bool{
+	"defined":   func(_ *renderer, v any) bool { return !is[*undefined](v) },
+	"undefined": func(_ *renderer, v any) bool { return is[*undefined](v) },
+	"none":      ofDefined(func(v any) bool { return v == nil }),
+	"string":    ofDefined(is[string]),
+	"number":    ofDefined(isNumber),
+	"boolean":   ofDefined(is[bool]),
+	"mapping":   ofDefined(is[map[string]any]),
+	"sequence":  ofDefined(hasEntries),
+	"iterable":  ofDefined(hasEntries),
+	"odd":       ofDefined(func(v any) bool { n, ok := v.(int64); return ok && n%2 != 0 }),
+	"even":      ofDefined(func(v any) bool { n, ok := v.(int64); return ok && n%2 == 0 }),
 }
 
 func testNames() []string { return slices.Sorted(maps.Keys(tests)) }
 
-// test answers whether v is what the name says. with is nil but for in.
-func (r *renderer) test(name string, v, with any) bool {
-	u, undefined := v.(*undefined)
-	switch name {
-	case "defined":
-		return !undefined
-	case "undefined":
-		return undefined
-	}
-	if undefined {
-		r.report(u)
-		return false
-	}
-	switch name {
-	case "in":
-		return r.contains(with, v)
-	case "none":
-		return v == nil
-	case "string":
-		_, ok := v.(string)
-		return ok
-	case "number":
-		return isNumber(v)
-	case "boolean":
-		_, ok := v.(bool)
-		return ok
-	case "mapping":
-		_, ok := v.(map[string]any)
-		return ok
-	case "odd", "even":
-		n, ok := v.(int64)
-		return ok && (n%2 == 0) == (name == "even")
-	default: // sequence, iterable
-		switch v.(type) {
-		case string, []any, map[string]any:
-			return true
-		}
-		return false
-	}
+func ofDefined(test func(v any) bool) func(*renderer, any) bool {
+	return func(r *renderer, v any) bool { return !r.isUndefined(v) && test(v) }
 }
+
+func is[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+func isNumber(v any) bool   { return is[int64](v) || is[float64](v) }
+func hasEntries(v any) bool { return is[string](v) || is[[]any](v) || is[map[string]any](v) }
 
 // contains reports whether in has v: a part of a text, an entry, a key.
 func (r *renderer) contains(in, v any) bool {
@@ -67,7 +47,7 @@ func (r *renderer) contains(in, v any) bool {
 			stop(r.line, "only a text can be in a text, not %s", kind(v))
 		}
 		r.spend(len(in)/copied + len(part)/copied)
-		return containsText(in, part)
+		return strings.Contains(in, part)
 	case map[string]any:
 		key, ok := v.(string)
 		_, has := in[key]

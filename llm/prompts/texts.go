@@ -150,9 +150,6 @@ func floatText(f float64, json bool) string {
 
 // quoteJSON leaves <, > and & as they are: no browser reads a prompt.
 func quoteJSON(text string) string {
-	if !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
-		return `"` + text + `"` // most texts
-	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -171,5 +168,3 @@ func quotePython(text string) string {
 	}
 	return "'" + strings.ReplaceAll(text, "'", `\'`) + "'"
 }
-
-func containsText(in, part string) bool { return strings.Contains(in, part) }

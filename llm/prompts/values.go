@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -18,6 +17,15 @@ import (
 type undefined struct {
 	what string
 	line int
+}
+
+// isUndefined reports whether v is undefined, and warns of it.
+func (r *renderer) isUndefined(v any) bool {
+	u, ok := v.(*undefined)
+	if ok {
+		r.report(u)
+	}
+	return ok
 }
 
 // maxDepth bounds how deep values are nested.
@@ -78,22 +86,13 @@ func number(n json.Number) any {
 	return f
 }
 
-func isNumber(v any) bool {
-	switch v.(type) {
-	case int64, float64:
-		return true
-	}
-	return false
-}
-
+// asFloat is a number as a float.
 func asFloat(v any) float64 {
-	switch v := v.(type) {
-	case int64:
-		return float64(v)
-	case float64:
-		return v
+	if i, ok := v.(int64); ok {
+		return float64(i)
 	}
-	return math.NaN()
+	f, _ := v.(float64)
+	return f
 }
 
 // kind names what v is, for messages.
@@ -136,21 +135,15 @@ func (r *renderer) truth(v any) bool {
 		return len(v) > 0
 	case map[string]any:
 		return len(v) > 0
-	case *undefined:
-		r.report(v)
-		return false
 	}
-	return true
+	return !r.isUndefined(v)
 }
 
 // equal compares as Jinja2 does, numbers by value.
 func (r *renderer) equal(a, b any) bool {
 	r.spend(1)
-	for _, v := range [...]any{a, b} {
-		if u, ok := v.(*undefined); ok {
-			r.report(u)
-			return false
-		}
+	if r.isUndefined(a) || r.isUndefined(b) {
+		return false
 	}
 	switch x := a.(type) {
 	case int64:
@@ -180,39 +173,4 @@ func (r *renderer) equal(a, b any) bool {
 		}
 		return a == b // nil, bool, a loop
 	}
-}
-
-// compare orders two numbers, texts or times.
-func (r *renderer) compare(a, b any) int {
-	if isNumber(a) && isNumber(b) {
-		x, whole := a.(int64)
-		if y, ok := b.(int64); ok && whole {
-			return sign(x < y, x > y)
-		}
-		f, g := asFloat(a), asFloat(b)
-		return sign(f < g, f > g)
-	}
-	if x, ok := a.(string); ok {
-		if y, ok := b.(string); ok {
-			r.spend(min(len(x), len(y)) / copied)
-			return strings.Compare(x, y)
-		}
-	}
-	if x, ok := a.(time.Time); ok {
-		if y, ok := b.(time.Time); ok {
-			return x.Compare(y)
-		}
-	}
-	stop(r.line, "%s cannot be compared with %s; filters such as int make numbers", kind(a), kind(b))
-	return 0
-}
-
-func sign(less, more bool) int {
-	switch {
-	case less:
-		return -1
-	case more:
-		return 1
-	}
-	return 0
 }
