@@ -340,8 +340,8 @@ func TestKubernetes(t *testing.T) {
 	k.checkNode(t, nodes.Spec.Template.Spec.Containers[0])
 	c := checkSettings(t, "the ConfigMap", k.settings[0].Data["claybot.yaml"])
 	host := k.ingresses[0].Spec.Rules[0].Host
-	if !slices.Contains(c.HTTPHosts, host) || !slices.Contains(k.ingresses[0].Spec.TLS[0].Hosts, host) {
-		t.Errorf("people see %s; the nodes know %v, the certificate %v", host, c.HTTPHosts, k.ingresses[0].Spec.TLS[0].Hosts)
+	if !slices.Contains(c.HTTP.Hosts, host) || !slices.Contains(k.ingresses[0].Spec.TLS[0].Hosts, host) {
+		t.Errorf("people see %s; the nodes know %v, the certificate %v", host, c.HTTP.Hosts, k.ingresses[0].Spec.TLS[0].Hosts)
 	}
 	if to := k.ingresses[0].Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name; !slices.ContainsFunc(k.services, func(s kubeService) bool { return s.Metadata.Name == to }) {
 		t.Errorf("the Ingress leads to %s", to)

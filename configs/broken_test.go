@@ -129,9 +129,9 @@ func TestBrokenFiles(t *testing.T) {
 					t.Errorf("a secret is shown: %s", w)
 				}
 			}
-			if got := Default(); c.Access.Mode != got.Access.Mode && c.Access.Mode != AccessAllowlist || c.HTTP != got.HTTP && c.HTTP != Off ||
-				c.Telegram.Delivery != got.Telegram.Delivery || c.ForegroundScope != got.ForegroundScope ||
-				c.Subagents != got.Subagents && c.Subagents.MaxDepth != 0 || c.Cron.Zone != got.Cron.Zone || c.Heartbeat.Every != got.Heartbeat.Every {
+			if got := Default(); c.Access.Mode != got.Access.Mode && c.Access.Mode != AccessAllowlist || c.HTTP.Addr != got.HTTP.Addr && c.HTTP.Addr != Off ||
+				c.Connectors.Telegram.Delivery != got.Connectors.Telegram.Delivery || c.Agents.Scope != got.Agents.Scope ||
+				c.Agents.Subagents != got.Agents.Subagents && c.Agents.Subagents.MaxDepth != 0 || c.Schedule.Cron.Zone != got.Schedule.Cron.Zone || c.Schedule.Heartbeat.Every != got.Schedule.Heartbeat.Every {
 				t.Errorf("a refused value allows more: %+v", c)
 			}
 		})
@@ -152,11 +152,11 @@ agents:
 	if len(warnings) != 7 {
 		t.Errorf("%d warnings: %v", len(warnings), warnings)
 	}
-	p := c.Profiles["good"]
-	if c.Log != "json" || c.Telegram.Token.Value() != "1:x" || p.MaxSteps != 5 || p.ProcessBuffer != "oneByOne" || p.WhenBusy != "wait" || p.MaxBatch != 100 {
+	p := c.Agents.Profiles["good"]
+	if c.Log.Format != "json" || c.Connectors.Telegram.Token.Value() != "1:x" || p.MaxSteps != 5 || p.Inbox.ProcessBuffer != "oneByOne" || p.Inbox.WhenBusy != "wait" || p.Inbox.MaxBatch != 100 {
 		t.Errorf("got %+v, profile %+v", c, p)
 	}
-	if _, ok := c.Profiles["bad"]; ok {
+	if _, ok := c.Agents.Profiles["bad"]; ok {
 		t.Error("the bad profile exists")
 	}
 }

@@ -61,7 +61,7 @@ func setBudgets(r *reader, at place, n *yaml.Node, c *Config) {
 		r.warn(at, "want a list of budgets, found %s; ignored", kind(n))
 		return
 	}
-	c.Budgets, r.budgetAt = nil, nil
+	c.Agents.Budgets, r.budgetAt = nil, nil
 	for i, e := range n.Content {
 		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i), path: "budgets[]"}
 		if i >= maxBudgets {
@@ -71,13 +71,13 @@ func setBudgets(r *reader, at place, n *yaml.Node, c *Config) {
 			return
 		}
 		b := r.budget(where, e)
-		same := slices.IndexFunc(c.Budgets, func(x Budget) bool { return x.same(b) })
+		same := slices.IndexFunc(c.Agents.Budgets, func(x Budget) bool { return x.same(b) })
 		if same < 0 || b.Fault != "" {
-			c.Budgets, r.budgetAt = append(c.Budgets, b), append(r.budgetAt, where)
+			c.Agents.Budgets, r.budgetAt = append(c.Agents.Budgets, b), append(r.budgetAt, where)
 			continue
 		}
 		r.warn(where, "there is a budget for the same already; the smaller one holds")
-		x := &c.Budgets[same]
+		x := &c.Agents.Budgets[same]
 		x.MicroUSD, x.Tokens = min(x.MicroUSD, b.MicroUSD), min(x.Tokens, b.Tokens)
 	}
 }

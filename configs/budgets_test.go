@@ -12,8 +12,8 @@ func TestDecimals(t *testing.T) {
 		if _, got := decimal(v); got != ok {
 			t.Errorf("%s: %v, want %v", v, got, ok)
 		}
-		if c, _ := load(t, "budgets: [{per: all, usd: "+v+"}]\n", nil); (c.Budgets[0].Fault == "") != ok {
-			t.Errorf("a budget of %s: %+v", v, c.Budgets)
+		if c, _ := load(t, "budgets: [{per: all, usd: "+v+"}]\n", nil); (c.Agents.Budgets[0].Fault == "") != ok {
+			t.Errorf("a budget of %s: %+v", v, c.Agents.Budgets)
 		}
 	}
 }
@@ -64,11 +64,11 @@ func TestBudgets(t *testing.T) {
 			c, warnings := load(t, tt.text, nil)
 			switch {
 			case tt.want == nil: // nothing may be spent
-				if len(c.Budgets) != 1 || c.Budgets[0].Fault == "" || c.Budgets[0].Per != BudgetAll || !warnings[0].Off {
-					t.Errorf("got %+v, want one budget that refuses everybody", c.Budgets)
+				if len(c.Agents.Budgets) != 1 || c.Agents.Budgets[0].Fault == "" || c.Agents.Budgets[0].Per != BudgetAll || !warnings[0].Off {
+					t.Errorf("got %+v, want one budget that refuses everybody", c.Agents.Budgets)
 				}
-			case !slices.Equal(c.Budgets, tt.want):
-				t.Errorf("got %+v, want %+v", c.Budgets, tt.want)
+			case !slices.Equal(c.Agents.Budgets, tt.want):
+				t.Errorf("got %+v, want %+v", c.Agents.Budgets, tt.want)
 			}
 			switch {
 			case tt.warns == "" && len(warnings) > 0, tt.warns != "" && len(warnings) != 1:

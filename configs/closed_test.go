@@ -22,41 +22,43 @@ func offWarnings(warnings []Warning) (texts []string) {
 // A destination or a limit without a value is not the default.
 func TestKeysWithoutAValue(t *testing.T) {
 	vars := map[string]string{"OPENAI_API_KEY": "o", "TELEGRAM_BOT_TOKEN": "1:x", "K": "k"}
-	def := func(c Config) Profile { return c.Profiles[DefaultProfile] }
+	def := func(c Config) Profile { return c.Agents.Profiles[DefaultProfile] }
 	for file, closed := range map[string]func(c Config) bool{
 		"model:\n  base_url:":                func(c Config) bool { return c.Model.Off() != "" },
 		"model:":                             func(c Config) bool { return c.Model.Off() != "" },
 		"model: {name: }":                    func(c Config) bool { return c.Model.Off() != "" },
 		"model: {base_url: http://h, key: }": func(c Config) bool { return c.Model.Off() != "" },
-		"model: {base_url: http://h, headers: {X: }}":                   func(c Config) bool { return c.Model.Off() != "" },
-		"model: {prices: {m: }}":                                        func(c Config) bool { return c.Model.Off() != "" },
-		"model: {name: m, fallback: [{name: f, base_url: }]}":           func(c Config) bool { return len(c.Model.Fallback) == 0 },
-		"telegram:\n  api_url:":                                         func(c Config) bool { return c.Telegram.Off() != "" },
-		"transcription: {base_url: }":                                   func(c Config) bool { return c.Transcription.Off() != "" },
-		"storage:\n  url:":                                              func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
-		"storage:":                                                      func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
-		"files:\n  url:":                                                func(c Config) bool { return c.Files.Fault != "" },
-		"access:":                                                       func(c Config) bool { return c.Access.Off() != "" },
-		"access: {mode: open, allow: }":                                 func(c Config) bool { return c.Access.Mode == AccessAllowlist },
-		"budgets:":                                                      func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" },
-		"budgets: [{per: all, usd: }]":                                  func(c Config) bool { return c.Budgets[0].Fault != "" },
-		"http:":                                                         func(c Config) bool { return c.HTTP == Off },
-		"web: {fetch: }":                                                func(c Config) bool { return c.Web.NoFetch },
-		"web: {fetch: {allow: }}":                                       func(c Config) bool { return c.Web.NoFetch || c.Web.Allow != nil && len(c.Web.Allow) == 0 },
-		"relay: [{name: r, url: , file: f}]":                            func(c Config) bool { return c.Relay == nil },
-		"mcp: {m: {url: 'http://h', tools: {deny: }}}":                  func(c Config) bool { return c.MCP == nil },
-		"workspaces: {provider: docker, network: }":                     func(c Config) bool { return c.Workspace.Provider == Off },
-		"subagents: {max_depth: }":                                      func(c Config) bool { return c.Subagents.MaxChildren == 0 },
+		"model: {base_url: http://h, headers: {X: }}":         func(c Config) bool { return c.Model.Off() != "" },
+		"model: {prices: {m: }}":                              func(c Config) bool { return c.Model.Off() != "" },
+		"model: {name: m, fallback: [{name: f, base_url: }]}": func(c Config) bool { return len(c.Model.Fallback) == 0 },
+		"telegram:\n  api_url:":                               func(c Config) bool { return c.Connectors.Telegram.Off() != "" },
+		"transcription: {base_url: }":                         func(c Config) bool { return c.Transcription.Off() != "" },
+		"storage:\n  url:":                                    func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
+		"storage:":                                            func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
+		"files:\n  url:":                                      func(c Config) bool { return c.Storage.Files.Fault != "" },
+		"access:":                                             func(c Config) bool { return c.Access.Off() != "" },
+		"access: {mode: open, allow: }":                       func(c Config) bool { return c.Access.Mode == AccessAllowlist },
+		"budgets:":                                            func(c Config) bool { return len(c.Agents.Budgets) == 1 && c.Agents.Budgets[0].Fault != "" },
+		"budgets: [{per: all, usd: }]":                        func(c Config) bool { return c.Agents.Budgets[0].Fault != "" },
+		"http:":                                               func(c Config) bool { return c.HTTP.Addr == Off },
+		"web: {fetch: }":                                      func(c Config) bool { return c.Tools.Web.NoFetch },
+		"web: {fetch: {allow: }}": func(c Config) bool {
+			return c.Tools.Web.NoFetch || c.Tools.Web.Allow != nil && len(c.Tools.Web.Allow) == 0
+		},
+		"relay: [{name: r, url: , file: f}]":                            func(c Config) bool { return c.Telemetry.Relay == nil },
+		"mcp: {m: {url: 'http://h', tools: {deny: }}}":                  func(c Config) bool { return c.Tools.MCP == nil },
+		"workspaces: {provider: docker, network: }":                     func(c Config) bool { return c.Tools.Workspace.Provider == Off },
+		"subagents: {max_depth: }":                                      func(c Config) bool { return c.Agents.Subagents.MaxChildren == 0 },
 		"agents: {default: {tools: }}":                                  func(c Config) bool { return def(c).Tools != nil && len(def(c).Tools) == 0 },
-		"agents: {default: {approve: }}":                                func(c Config) bool { return slices.Equal(def(c).Approve, []string{"*"}) },
-		"agents: {default: {confirm: }}":                                func(c Config) bool { return slices.Equal(def(c).Approve, []string{"*"}) },
+		"agents: {default: {approve: }}":                                func(c Config) bool { return slices.Equal(def(c).Care.Approve, []string{"*"}) },
+		"agents: {default: {confirm: }}":                                func(c Config) bool { return slices.Equal(def(c).Care.Approve, []string{"*"}) },
 		"agents: {default: {dry_run: }}":                                func(c Config) bool { return def(c).Care.DryRun },
 		"agents: {default: {max_steps: }}":                              func(c Config) bool { return def(c).Off() != "" },
 		"agents: {default: {model: }}":                                  func(c Config) bool { return def(c).Model.Off() != "" },
 		"agents: {default: {engine: }}":                                 func(c Config) bool { return def(c).Off() != "" },
 		"agents: {default: {limits: {run_calls: }}}":                    func(c Config) bool { return def(c).Tools != nil && len(def(c).Tools) == 0 },
-		"agents: {default: {plan: {deny: }}}":                           func(c Config) bool { return def(c).Plan.Mode == PlanPreview },
-		"agents: {default: {allow: [shell]}, a: {match: web, allow: }}": func(c Config) bool { return len(c.Profiles["a"].Care.Allow) == 0 },
+		"agents: {default: {plan: {deny: }}}":                           func(c Config) bool { return def(c).Engine.Plan.Mode == PlanPreview },
+		"agents: {default: {allow: [shell]}, a: {match: web, allow: }}": func(c Config) bool { return len(c.Agents.Profiles["a"].Care.Allow) == 0 },
 		"agents: {a: {match: , max_steps: 3}}":                          func(c Config) bool { return c.Profile(claybot.User("web", "a", "b")).Off() != "" },
 	} {
 		c, warnings := load(t, file+"\n", vars)
@@ -75,9 +77,9 @@ func TestKeysWithoutAValue(t *testing.T) {
 func TestVariablesWithoutAValue(t *testing.T) {
 	for name, closed := range map[string]func(c Config) bool{
 		"OPENAI_BASE_URL":             func(c Config) bool { return c.Model.Off() != "" },
-		"TELEGRAM_API_URL":            func(c Config) bool { return c.Telegram.Off() != "" },
-		"SLACK_API_URL":               func(c Config) bool { return c.Slack.Off() != "" },
-		"CLAYBOT_FILES_URL":           func(c Config) bool { return c.Files.Fault != "" },
+		"TELEGRAM_API_URL":            func(c Config) bool { return c.Connectors.Telegram.Off() != "" },
+		"SLACK_API_URL":               func(c Config) bool { return c.Connectors.Slack.Off() != "" },
+		"CLAYBOT_FILES_URL":           func(c Config) bool { return c.Storage.Files.Fault != "" },
 		"CLAYBOT_MODEL":               nil, // none of these says where something goes
 		"OPENAI_API_KEY":              nil,
 		"OTEL_EXPORTER_OTLP_ENDPOINT": nil,
@@ -131,8 +133,8 @@ func TestAddressesForNames(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	for text, want := range map[string]string{"log: json\n---\nlog: text\n": ":3: a second document", "---\n---\nlog: json\n": "", "log: json\n---\n": "", "log: json\n---\n}\n": ":3: "} {
 		c, _, err := Load(write(t, text), environ(nil))
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && c.Log != "json" {
-			t.Errorf("%q: %q, %v", text, c.Log, err)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && c.Log.Format != "json" {
+			t.Errorf("%q: %q, %v", text, c.Log.Format, err)
 		}
 	}
 }
@@ -171,16 +173,16 @@ func TestVariablesThatTheFileNames(t *testing.T) {
 // Names of variables that people guess close what they seem to be for.
 func TestGuessedVariables(t *testing.T) {
 	model := func(c Config) bool { return c.Model.Off() != "" }
-	telegram, slack := func(c Config) bool { return c.Telegram.Off() != "" }, func(c Config) bool { return c.Slack.Off() != "" }
-	spent := func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }
+	telegram, slack := func(c Config) bool { return c.Connectors.Telegram.Off() != "" }, func(c Config) bool { return c.Connectors.Slack.Off() != "" }
+	spent := func(c Config) bool { return len(c.Agents.Budgets) == 1 && c.Agents.Budgets[0].Fault != "" }
 	for name, closed := range map[string]func(Config) bool{
 		"CLAYBOT_BASE_URL": model, "CLAYBOT_MODEL_URL": model, "CLAYBOT_API_URL": model, "CLAYBOT_MODEL_BASE_URL": model, "CLAYBOT_OLLAMA_HOST": model, "CLAYBOT_LLM_ENDPOINT": model,
 		"OPENAI_API_HOST": model, "OPENAI_API_ENDPOINT": model, "OPENAI_BASE_URI": model, "OPENAI_API_BSE": model,
-		"CLAYBOT_HTTP_PORT": func(c Config) bool { return c.HTTP == Off }, "CLAYBOT_PORT": func(c Config) bool { return c.HTTP == Off },
+		"CLAYBOT_HTTP_PORT": func(c Config) bool { return c.HTTP.Addr == Off }, "CLAYBOT_PORT": func(c Config) bool { return c.HTTP.Addr == Off },
 		"OPENAI_SERVER": model, "OPENAI_BASEPATH": model, "OPENAI_BASE_PATH": model, "OPENAI_DOMAIN": model,
 		"TELEGRAM_API_BASE": telegram, "TELEGRAM_API_SERVER": telegram, "TELEGRAM_HOST": telegram, "TELEGRAM_BOT_API_ENDPOINT": telegram,
 		"SLACK_API_BASE": slack, "SLACK_URL": slack, "SLACK_API_HOST": slack, "CLAYBOT_MAX_USD": spent, "CLAYBOT_COST_LIMIT": spent,
-		"CLAYBOT_BUDGET": func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }, "CLAYBOT_WEB_FETCH": func(c Config) bool { return c.Web.NoFetch },
+		"CLAYBOT_BUDGET": func(c Config) bool { return len(c.Agents.Budgets) == 1 && c.Agents.Budgets[0].Fault != "" }, "CLAYBOT_WEB_FETCH": func(c Config) bool { return c.Tools.Web.NoFetch },
 		"CLAYBOT_PROFILE": nil, "SLACK_API_KEY": nil, "CLAYBOT_FOO": nil, "CLAYBOT_IMAGE": nil, "CLAYBOT_LOGS": nil, "CLAYBOT_MODEL_KEY": nil,
 	} {
 		vars := map[string]string{"OPENAI_API_KEY": "o", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-1", name: "canary:1"}
@@ -195,7 +197,7 @@ func TestGuessedVariables(t *testing.T) {
 	}
 	for _, name := range []string{"TELEGRAM_API_BASE", "SLACK_URL", "SLACK_BASE_URL"} { // another program's: nothing is sent without a token
 		c, warnings, err := Load(write(t, ""), environ(map[string]string{name: "x"}), name)
-		if err != nil || len(warnings) != 1 || warnings[0].Off || c.Telegram.Wanted() || c.Slack.Wanted() {
+		if err != nil || len(warnings) != 1 || warnings[0].Off || c.Connectors.Telegram.Wanted() || c.Connectors.Slack.Wanted() {
 			t.Errorf("%s without a token: %v, %v", name, warnings, err)
 		}
 	}
@@ -366,17 +368,17 @@ func TestKeysByOtherWords(t *testing.T) {
 	agent := claybot.User("web", "a", "b")
 	model := func(c Config) bool { return c.Model.Off() != "" }
 	own := func(c Config) bool { return c.Profile(agent).Model.Off() != "" && c.Model.Off() == "" }
-	spent := func(c Config) bool { return len(c.Budgets) == 1 && c.Budgets[0].Fault != "" }
+	spent := func(c Config) bool { return len(c.Agents.Budgets) == 1 && c.Agents.Budgets[0].Fault != "" }
 	profile := func(c Config) bool { return c.Profile(agent).Off() != "" }
 	held := func(c Config) bool {
 		p := c.Profile(agent)
-		return p.Engine == claybot.EnginePlan && p.Plan.Mode == PlanPreview
+		return p.Engine.Name == claybot.EnginePlan && p.Engine.Plan.Mode == PlanPreview
 	}
 	tools := func(c Config) bool { p := c.Profile(agent); return p.Tools != nil && len(p.Tools) == 0 }
 	for file, closed := range map[string]func(Config) bool{
 		"model: {site: 'http://h'}": model, "model: {location: 'https://h/v1'}": model, "model: {server: h}": model, "model: {host: h}": model, "model: {endpoint: 'http://h'}": model,
 		"model: {url: 'http://h'}": model, "model: {at: 'localhost:11434'}": model, "model: {where: {is: ['http://h']}}": model, "model: {max_usd: 5}": model, "model: {budget: 5}": model,
-		"telegram: {token: env:T, bridge: 'http://h'}":    func(c Config) bool { return c.Telegram.Off() != "" },
+		"telegram: {token: env:T, bridge: 'http://h'}":    func(c Config) bool { return c.Connectors.Telegram.Off() != "" },
 		"transcription: {site: 'http://h'}":               func(c Config) bool { return c.Transcription.Off() != "" },
 		"agents: {a: {match: web, endpoint: 'http://h'}}": own, "agents: {a: {match: web, site: 'http://h'}}": own, "agents: {a: {match: web, host: ollama}}": own, "agents: {a: {match: web, api_key: env:T}}": own,
 		"agents: {default: {allowed_tools: []}}": tools, "agents: {default: {disallowed_tools: [shell]}}": tools, "agents: {default: {allowedTools: [a]}}": tools, "agents: {default: {tools_deny: [shell]}}": tools,
@@ -388,7 +390,7 @@ func TestKeysByOtherWords(t *testing.T) {
 		"profiles: {default: {tools: []}}": profile, "permissions: {shell: never}": profile, "allowed_tools: [a]": profile,
 		"access: {mode: open, users: [telegram:1]}": func(c Config) bool { return c.Access.Mode == AccessAllowlist },
 		"access: open\nallowed_users: [telegram:1]": func(c Config) bool { return c.Access.Mode == AccessAllowlist },
-		"subagents: {max_total: 3}":                 func(c Config) bool { return c.Subagents.MaxChildren == 0 },
+		"subagents: {max_total: 3}":                 func(c Config) bool { return c.Agents.Subagents.MaxChildren == 0 },
 
 		"colour: red": nil, "timeout: 5s": nil, "model: {colour: red}": nil, "model: {comment: 'see http://h for more'}": nil, "telegram: {token: env:T, parse_mode: html}": nil,
 		"agents: {default: {colour: red}}": nil, "agents: {default: {greeting: hello}}": nil, "agents: {default: {title: a tool for all}}": nil, "agents: {default: {temperature: 1}}": nil,

@@ -38,79 +38,116 @@ const (
 	DefaultMaxBatch    = 100
 )
 
-// Config is everything that can be set. Default returns one without any
-// setting; a Config never holds a value that its rules refuse.
+// Config is everything that can be set, grouped by the part that owns it. Default
+// returns one without any setting; a Config never holds a value that its rules refuse.
 type Config struct {
-	File    string // that was read; empty when there was none
-	DataDir string
-	HTTP    string // host:port, or Off
-	// HTTPHosts are further names by which browsers may reach the page: that of
+	Source        Source
+	DataDir       string
+	Log           Log
+	HTTP          HTTP
+	Access        Access
+	Model         Model         // of all profiles that name no other
+	Transcription Transcription // turns voice messages into text
+	Connectors    Connectors
+	Agents        Agents
+	Schedule      Schedule
+	Telemetry     Telemetry
+	Tools         Tools
+	Storage       Storage
+	Node          Node
+
+	where dataDir
+}
+
+// Source says where the settings come from.
+type Source struct {
+	File string // that was read; empty when there was none
+	// Warnings are the invalid settings, where the caller of Load has put them here.
+	Warnings []Warning
+
+	keyed bool // the file has a key
+}
+
+// dataDir is what is known about the data directory besides its path.
+type dataDir struct {
+	home      string  // the directory that ~ means; empty when HOME is not set
+	directory reasons // why the path is not valid
+}
+
+// Log are the settings of the log.
+type Log struct {
+	Format string // json or text; empty: text on a terminal, else json
+	Level  slog.Level
+}
+
+// HTTP are the settings of the HTTP server.
+type HTTP struct {
+	Addr string // host:port, or Off
+	// Hosts are further names by which browsers may reach the page: that of
 	// a proxy, in lower case, with port when it is not the standard one.
-	HTTPHosts []string
-	HTTPGuard Guard
-	Access    Access
-	Log       string // json or text; empty: text on a terminal, else json
-	LogLevel  slog.Level
-	Model     Model // of all profiles that name no other
-	// Transcription turns voice messages into text, where that is wanted.
-	Transcription Transcription
-	Telegram      Telegram
-	Slack         Slack
+	Hosts []string
+	Guard Guard
+
+	faults reasons
+}
+
+// Connectors are the settings of the chat platforms.
+type Connectors struct {
+	Telegram Telegram
+	Slack    Slack
+}
+
+// Agents are the settings that all agents share, and the profiles.
+type Agents struct {
 	// Profiles are the settings of agents by profile name. The profile
 	// "default" always exists.
 	Profiles map[string]Profile
-	// ForegroundScope says whom agents reach: owner or all.
-	ForegroundScope string
-	// People are the ids of one person, as "connector/userId", by a name for
-	// people. No id has two names.
-	People    map[string][]string
+	// Scope says which agents an agent reaches: owner or all.
+	Scope     string
 	Subagents Subagents
-	Cron      Cron
-	Heartbeat Heartbeat
-	Metrics   bool // figures are counted and served at /metrics
-	Relay     []Sink
-	Pprof     bool // profiles are served at /debug/pprof/
-	OTLP      OTLP
 	Prompts   Prompts
-	Web       Web
 	Budgets   []Budget
-	// Operators are who may decide for the operator in their chats, as
-	// "connector/userId".
-	Operators []string
-	MCP       []MCPServer
-	// Workspace is where the commands of all profiles run that say nothing else.
-	Workspace Workspace
-	Files     Files
-	Storage   Storage
-	Node      Node
 	Skills    string // the folder of skills; empty: DefaultSkillsDir below the data directory
-	// Warnings are the settings that were not understood, where the caller of Load
-	// has put them here.
-	Warnings []Warning
 
-	keyed     bool              // the file has a key
-	routes    map[string]string // match -> profile name
-	toolNames []toolRule        // of rules of profiles, in the order of the file
-	servers   []string          // all names of the group mcp, also of those that were left out
-	keepBeats bool              // the profile of the heartbeat says memory: on
-	home      string            // the directory that ~ means; empty when nobody says
-
-	// What is switched off, and why.
-	page       reasons // the web page
-	directory  reasons // the data directory
-	budgetsOff reasons // all spending
-	noFetch    reasons // fetching of web pages
-	noPlace    reasons // all workspaces
-	unread     reasons // profiles: those that match no other one are off
-	mixed      bool    // whose ids belong together is not known
+	routes     map[string]string // match -> profile name
+	toolNames  []toolRule        // of rules of profiles, in the order of the file
+	keepBeats  bool              // the profile of the heartbeat says memory: on
+	budgetsOff reasons           // why nothing may be spent
+	unread     reasons           // why profiles that match no other one are off
 	// shutMatch has, by a match of a profile, why agents that it means are off: which
 	// profile they have is not known.
 	shutMatch map[string]string
 }
 
+// Schedule are the settings of what runs at set times.
+type Schedule struct {
+	Cron      Cron
+	Heartbeat Heartbeat
+}
+
+// Telemetry are the settings of metrics, profiles, traces and the relay of events.
+type Telemetry struct {
+	Metrics bool // are served at /metrics
+	Pprof   bool // profiles are served at /debug/pprof/
+	OTLP    OTLP
+	Relay   []Sink
+}
+
+// Tools are the settings of tools that reach beyond claybot.
+type Tools struct {
+	Web Web
+	MCP []MCPServer
+	// Workspace is where commands run, in profiles that do not name another.
+	Workspace Workspace
+
+	servers []string // all names of the group mcp, also of those that were left out
+	noFetch reasons  // why no web page is fetched
+	noPlace reasons  // why there is no workspace
+}
+
 // Keyed reports whether the file that was read has a key. One that is missing, or
 // holds only comments, has none.
-func (c Config) Keyed() bool { return c.keyed }
+func (c Config) Keyed() bool { return c.Source.keyed }
 
 // A Guard says how the page is protected where other machines reach it.
 type Guard struct {
@@ -133,8 +170,15 @@ const (
 // Access says who may speak.
 type Access struct {
 	Mode string
-	// Allow lists who is let in beside those that were paired.
-	Allow  []Allowed
+	// Allow lists who has access besides those that were paired.
+	Allow []Allowed
+	// People are the ids of one person, as "connector/userId", by a name for
+	// people. No id has two names.
+	People map[string][]string
+	// Operators may decide for the operator in their chats, as "connector/userId".
+	Operators []string
+
+	mixed  bool // which ids belong to one person is not known
 	faults reasons
 }
 
@@ -188,69 +232,69 @@ type Profile struct {
 	ContextWindow int64  // tokens; 0: that of the model
 	Prompt        string // the system prompt; empty: the built-in one
 	MaxSteps      int    // model calls in one run
+	Inbox         Inbox
+	Progress      bool     // send text that comes together with tool calls
+	Memory        bool     // false: each run begins with its own messages only
+	Tools         []string // that may be used; nil means all, empty none
+	Engine        Engine
+	Care          Care
+	// Workspace begins with the common one. Its lists are shared; they are only
+	// read.
+	Workspace Workspace
+	Notes     Notes
+	faults    reasons
+}
+
+// An Inbox says when an agent reads its messages, and how many at once.
+type Inbox struct {
 	Debounce      time.Duration
 	DebounceMax   time.Duration
 	WhenBusy      string
 	ProcessBuffer string
 	MaxBatch      int
-	Progress      bool     // send text that comes together with tool calls
-	Memory        bool     // false: each run begins with its own messages only
-	Tools         []string // that may be used; nil means all, empty none
-	// Deep is nil for ordinary agents. Profiles may share one; it is only read.
-	Deep   *Deep
-	Engine string // react, plan or explore
-	// Approve are patterns of the tools that ask before each call.
-	Approve []string
-	Care    Care
-	// Plan and Explore are nil where nothing was said. Profiles may share them;
-	// they are only read.
-	Plan    *Plan
-	Explore *Explore
-	// Workspace begins with the common one. Its lists are shared; they are only
-	// read.
-	Workspace Workspace
-	Notes     Notes
-	Browser   bool // in the workspace, whose image has Chromium
-	faults    reasons
+}
+
+// An Engine says how an agent works. Profiles may share what the pointers point to;
+// it is only read.
+type Engine struct {
+	Name    string   // react, plan or explore
+	Deep    *Deep    // nil for ordinary agents
+	Plan    *Plan    // nil where nothing was set
+	Explore *Explore // nil where nothing was set
 }
 
 // Default is the configuration in which nothing was set.
 func Default() Config {
 	c := Config{
-		DataDir:  DefaultDataDir,
-		HTTP:     DefaultHTTP,
-		Access:   Access{Mode: AccessPairing},
-		LogLevel: slog.LevelInfo,
-		Model:    Model{SystemFallback: "auto"},
-		Telegram: Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"},
-		Slack:    Slack{APIURL: DefaultSlackURL, Backfill: true},
-
-		ForegroundScope: ScopeOwner,
-		Subagents:       Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30},
-		Cron:            Cron{Enabled: true, Gates: true, Zone: time.UTC},
-		Heartbeat:       Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
-		Metrics:         true,
-		Storage:         Storage{Listen: true, Connections: DefaultConnections, CheckAt: DefaultCheckAt, Copies: DefaultCopies},
-		Node:            defaultNode(),
-		OTLP:            OTLP{Interval: DefaultExport},
+		DataDir:    DefaultDataDir,
+		HTTP:       HTTP{Addr: DefaultHTTP},
+		Access:     Access{Mode: AccessPairing},
+		Log:        Log{Level: slog.LevelInfo},
+		Model:      Model{SystemFallback: "auto"},
+		Connectors: Connectors{Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"}, Slack{APIURL: DefaultSlackURL, Backfill: true}},
+		Agents:     Agents{Scope: ScopeOwner, Subagents: Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30}},
+		Schedule: Schedule{
+			Cron{Enabled: true, Gates: true, Zone: time.UTC},
+			Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
+		},
+		Telemetry: Telemetry{Metrics: true, OTLP: OTLP{Interval: DefaultExport}},
+		Tools:     Tools{Workspace: plainWorkspace()},
+		Storage:   Storage{Listen: true, Connections: DefaultConnections, CheckAt: DefaultCheckAt, Copies: DefaultCopies, Files: Files{MaxInline: DefaultInline}},
+		Node:      defaultNode(),
 	}
-	c.Workspace = plainWorkspace()
-	c.Files.MaxInline = DefaultInline
-	c.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
+	c.Agents.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
 	return c
 }
 
 func plainProfile(m Model) Profile {
 	return Profile{
-		Name:          DefaultProfile,
-		Model:         m,
-		MaxSteps:      DefaultMaxSteps,
-		WhenBusy:      WhenBusyWait,
-		ProcessBuffer: BufferAllTogether,
-		MaxBatch:      DefaultMaxBatch,
-		Memory:        true,
-		Engine:        claybot.EngineReact,
-		Workspace:     plainWorkspace(),
+		Name:      DefaultProfile,
+		Model:     m,
+		MaxSteps:  DefaultMaxSteps,
+		Inbox:     Inbox{WhenBusy: WhenBusyWait, ProcessBuffer: BufferAllTogether, MaxBatch: DefaultMaxBatch},
+		Memory:    true,
+		Engine:    Engine{Name: claybot.EngineReact},
+		Workspace: plainWorkspace(),
 	}
 }
 
@@ -263,7 +307,7 @@ func plainProfile(m Model) Profile {
 // memory: on by itself.
 func (c Config) Profile(d claybot.Descriptor) Profile {
 	p := c.find(d)
-	if d.Type == claybot.AgentHeartbeat && !c.keepBeats {
+	if d.Type == claybot.AgentHeartbeat && !c.Agents.keepBeats {
 		p.Memory = false
 	}
 	return p
@@ -271,20 +315,20 @@ func (c Config) Profile(d claybot.Descriptor) Profile {
 
 func (c Config) find(d claybot.Descriptor) Profile {
 	for _, match := range matches(d) {
-		if why, shut := c.shutMatch[match]; shut {
-			p := c.Profiles[DefaultProfile]
+		if why, shut := c.Agents.shutMatch[match]; shut {
+			p := c.Agents.Profiles[DefaultProfile]
 			p.faults = p.faults.with(match, why)
 			return p
 		}
-		if name, ok := c.routes[match]; ok {
-			return c.Profiles[name]
+		if name, ok := c.Agents.routes[match]; ok {
+			return c.Agents.Profiles[name]
 		}
 	}
 	// Subagents have the profile of their root; who talks over HTTP names one.
-	if p, ok := c.Profiles[d.Profile]; ok && (d.Type == claybot.AgentSubagent || d.Connector == claybot.ConnectorAPI) {
+	if p, ok := c.Agents.Profiles[d.Profile]; ok && (d.Type == claybot.AgentSubagent || d.Connector == claybot.ConnectorAPI) {
 		return p
 	}
-	if p, ok := c.Profiles[DefaultProfile]; ok {
+	if p, ok := c.Agents.Profiles[DefaultProfile]; ok {
 		return p
 	}
 	return plainProfile(c.Model)

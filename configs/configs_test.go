@@ -45,13 +45,13 @@ func TestDefaults(t *testing.T) {
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("Load = %v, %v", warnings, err)
 	}
-	if c.File != "" || c.DataDir != ".claybot" || c.HTTP != "127.0.0.1:8420" || c.Access.Mode != "pairing" {
+	if c.Source.File != "" || c.DataDir != ".claybot" || c.HTTP.Addr != "127.0.0.1:8420" || c.Access.Mode != "pairing" {
 		t.Errorf("got %+v", c)
 	}
-	if !c.Model.Demo() || c.Telegram.Wanted() || c.Slack.Wanted() {
+	if !c.Model.Demo() || c.Connectors.Telegram.Wanted() || c.Connectors.Slack.Wanted() {
 		t.Error("nothing is configured, but something thinks so")
 	}
-	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100, Memory: true, Engine: "react", Workspace: plainWorkspace()}
+	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, Inbox: Inbox{WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100}, Memory: true, Engine: Engine{Name: "react"}, Workspace: plainWorkspace()}
 	if got := c.Profile(claybot.User("telegram", "1", "1")); !reflect.DeepEqual(got, want) {
 		t.Errorf("profile = %+v, want %+v", got, want)
 	}
@@ -162,28 +162,28 @@ agents:
 		}
 	}
 	check("data_dir", c.DataDir, "/home/me/bot")
-	check("http", c.HTTP, Off)
-	check("http_hosts", c.HTTPHosts, []string{"chat.example.org", "claybot.lan:8420", "[fd00::1]:8420"})
+	check("http", c.HTTP.Addr, Off)
+	check("http_hosts", c.HTTP.Hosts, []string{"chat.example.org", "claybot.lan:8420", "[fd00::1]:8420"})
 	check("access", c.Access, Access{Mode: "allowlist", Allow: []Allowed{{"telegram", "1"}, {"slack", "T1/C9"}}})
 	check("allows", c.Access.Allows("slack", "T1/C9"), true)
 	check("allows", c.Access.Allows("slack", "1"), false)
 	check("model", c.Model.Demo(), false)
 	check("prices", c.Model.Prices, map[string]Price{"gpt-4.1": {Input: 2, Output: 8}})
-	check("telegram", c.Telegram.Token.Value(), "1:tg")
-	check("telegram url", c.Telegram.APIURL, "http://127.0.0.1:1")
-	check("slack url", c.Slack.APIURL, "http://127.0.0.1:2/api/")
-	check("slack backfill", c.Slack.Backfill, false)
+	check("telegram", c.Connectors.Telegram.Token.Value(), "1:tg")
+	check("telegram url", c.Connectors.Telegram.APIURL, "http://127.0.0.1:1")
+	check("slack url", c.Connectors.Slack.APIURL, "http://127.0.0.1:2/api/")
+	check("slack backfill", c.Connectors.Slack.Backfill, false)
 	def, work := c.Profile(claybot.User("telegram", "1", "1")), c.Profile(claybot.User("slack", "T1/C1", "U1"))
 	check("default", def.Name, "default")
-	check("default max", def.DebounceMax, 500*time.Millisecond)
+	check("default max", def.Inbox.DebounceMax, 500*time.Millisecond)
 	check("default model", def.Model.Name, "llama")
 	check("work", work.Name, "work")
 	check("work by channel", c.Profile(claybot.User("telegram", "-100", "1")).Name, "work")
 	check("inherited prompt", work.Prompt, "hello")
-	check("inherited batch", work.MaxBatch, 7)
-	check("derived max", work.DebounceMax, time.Second)
-	check("busy", work.WhenBusy, WhenBusyInject)
-	check("buffer", work.ProcessBuffer, BufferOneByOne)
+	check("inherited batch", work.Inbox.MaxBatch, 7)
+	check("derived max", work.Inbox.DebounceMax, time.Second)
+	check("busy", work.Inbox.WhenBusy, WhenBusyInject)
+	check("buffer", work.Inbox.ProcessBuffer, BufferOneByOne)
 	check("progress", work.Progress, true)
 	check("memory", work.Memory, false)
 	check("tools", work.Tools, []string{})
@@ -236,10 +236,10 @@ files: {url: "s3://file"}
 storage: {url: env:OTHER, pooler: false, listen: true}
 node: {name: file, lease: 20s, max_runs: 9, handover: 2s}
 `, vars)
-	got := fmt.Sprint(c.DataDir, c.HTTP, c.HTTPHosts, c.HTTPGuard, c.Access.Mode, c.Access.Allow, c.Log, c.LogLevel, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
-		c.Telegram.Token.Value(), c.Telegram.APIURL, c.Slack.BotToken.Value(), c.Slack.AppToken.Value(), c.Slack.APIURL,
-		c.Pprof, c.OTLP.Endpoint, len(c.OTLP.Headers), c.OTLP.Headers["a"].Value(),
-		c.Files.Bucket, c.Files.AccessKey.Value(), c.Files.SecretKey.Value(), c.Files.SessionToken.Value(),
+	got := fmt.Sprint(c.DataDir, c.HTTP.Addr, c.HTTP.Hosts, c.HTTP.Guard, c.Access.Mode, c.Access.Allow, c.Log.Format, c.Log.Level, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
+		c.Connectors.Telegram.Token.Value(), c.Connectors.Telegram.APIURL, c.Connectors.Slack.BotToken.Value(), c.Connectors.Slack.AppToken.Value(), c.Connectors.Slack.APIURL,
+		c.Telemetry.Pprof, c.Telemetry.OTLP.Endpoint, len(c.Telemetry.OTLP.Headers), c.Telemetry.OTLP.Headers["a"].Value(),
+		c.Storage.Files.Bucket, c.Storage.Files.AccessKey.Value(), c.Storage.Files.SecretKey.Value(), c.Storage.Files.SessionToken.Value(),
 		c.Storage.URL.Value(), c.Storage.Pooler, c.Storage.Listen, c.Node)
 	want := "/d:0[a.example.org b:1]{c.pem /k.pem true [10.0.0.5/32 fd00::/8]}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
@@ -261,7 +261,7 @@ func TestOverride(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(c.DataDir, " ", c.HTTP, " ", c.Access.Mode, " ", c.Log, " ", c.LogLevel, " ", c.Model.Name, " ",
+	got := fmt.Sprint(c.DataDir, " ", c.HTTP.Addr, " ", c.Access.Mode, " ", c.Log.Format, " ", c.Log.Level, " ", c.Model.Name, " ",
 		c.Profile(claybot.Descriptor{}).Model.Name, " ", c.Profile(claybot.User("web", "a", "b")).Model.Name)
 	if want := "d off open json ERROR flag flag own"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -334,13 +334,13 @@ func TestSecretReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Telegram.Token.Value(); got != "42:abc" {
+	if got := c.Connectors.Telegram.Token.Value(); got != "42:abc" {
 		t.Errorf("relative file: %q", got)
 	}
 	if len(warnings) != 1 || warnings[0].Key != "slack.bot_token" {
 		t.Errorf("warnings: %v", warnings)
 	}
-	if !c.Slack.Wanted() || c.Slack.BotToken.Value() != "" || c.Slack.AppToken.Value() != "xapp-1" {
+	if !c.Connectors.Slack.Wanted() || c.Connectors.Slack.BotToken.Value() != "" || c.Connectors.Slack.AppToken.Value() != "xapp-1" {
 		t.Error("a token that cannot be read must leave the connector wanted and the other token alone")
 	}
 }
@@ -374,32 +374,32 @@ func TestExample(t *testing.T) {
 			t.Errorf("the example does not name %s", v.name)
 		}
 	}
-	def, d := c.Profiles[DefaultProfile], Default().Profiles[DefaultProfile]
+	def, d := c.Agents.Profiles[DefaultProfile], Default().Agents.Profiles[DefaultProfile]
 	def.Prompt, def.Model, def.Workspace = d.Prompt, d.Model, d.Workspace
 	if !reflect.DeepEqual(def, d) {
 		t.Errorf("the example's default profile is %+v, the defaults are %+v", def, d)
 	}
 	plain := Default()
-	c.Cron.Zone, c.Heartbeat.Zone, c.Heartbeat.ActiveHours, c.Heartbeat.Route = time.UTC, time.UTC, "", "" // the comments say otherwise
-	deep := *c.Profiles["research"].Deep
+	c.Schedule.Cron.Zone, c.Schedule.Heartbeat.Zone, c.Schedule.Heartbeat.ActiveHours, c.Schedule.Heartbeat.Route = time.UTC, time.UTC, "", "" // the comments say otherwise
+	deep := *c.Agents.Profiles["research"].Engine.Deep
 	deep.Subagents = nil
 	for _, x := range []struct{ got, want any }{
-		{c.ForegroundScope, plain.ForegroundScope},
-		{c.Subagents, plain.Subagents},
-		{c.Cron, plain.Cron},
-		{c.Heartbeat, plain.Heartbeat},
-		{c.Metrics, plain.Metrics},
-		{c.Pprof, plain.Pprof},
-		{c.OTLP.Interval, plain.OTLP.Interval},
+		{c.Agents.Scope, plain.Agents.Scope},
+		{c.Agents.Subagents, plain.Agents.Subagents},
+		{c.Schedule.Cron, plain.Schedule.Cron},
+		{c.Schedule.Heartbeat, plain.Schedule.Heartbeat},
+		{c.Telemetry.Metrics, plain.Telemetry.Metrics},
+		{c.Telemetry.Pprof, plain.Telemetry.Pprof},
+		{c.Telemetry.OTLP.Interval, plain.Telemetry.OTLP.Interval},
 		{deep, plainDeep()},
-		{c.Prompts.Strict, plain.Prompts.Strict},
-		{*c.Profiles["explorer"].Explore, Explore{
+		{c.Agents.Prompts.Strict, plain.Agents.Prompts.Strict},
+		{*c.Agents.Profiles["explorer"].Engine.Explore, Explore{
 			URL: "https://shop.example.org/", Hosts: []string{"shop.example.org"}, Goal: "the page with the prices",
 			MaxIterations: DefaultIterations, NoProgress: DefaultNoProgress, Screens: true,
 		}},
-		{c.Profiles["planner"].Plan.Mode, PlanApprove},
-		{c.Profiles["planner"].Plan.Quiet.What, QuietPlanOnly},
-		{c.Profiles["planner"].Plan.Intents[0].Inputs[0].Required, true},
+		{c.Agents.Profiles["planner"].Engine.Plan.Mode, PlanApprove},
+		{c.Agents.Profiles["planner"].Engine.Plan.Quiet.What, QuietPlanOnly},
+		{c.Agents.Profiles["planner"].Engine.Plan.Intents[0].Inputs[0].Required, true},
 	} {
 		if !reflect.DeepEqual(x.got, x.want) {
 			t.Errorf("the example has %+v, the defaults are %+v", x.got, x.want)

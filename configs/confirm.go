@@ -18,6 +18,8 @@ const (
 
 // A Care is what a profile says about calls of tools before they are made.
 type Care struct {
+	// Approve are patterns of the tools that ask before each call.
+	Approve []string
 	// Confirm is by pattern of tools, in the order of the file; the first one that
 	// fits a tool counts.
 	Confirm []Confirming

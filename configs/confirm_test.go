@@ -24,7 +24,7 @@ agents:
 	if len(warnings) != 1 || !strings.Contains(warnings[0].String(), "no command of the tool shell is approved") {
 		t.Errorf("warnings %v", warnings)
 	}
-	got := c.Profiles["default"].Care
+	got := c.Agents.Profiles["default"].Care
 	if want := []Confirming{{Tools: "shell", When: "unless_allowed"}, {Tools: "mail_*", When: "always"}, {Tools: "*", When: "never"}}; !slices.Equal(got.Confirm, want) {
 		t.Errorf("confirm is %v", got.Confirm)
 	}
@@ -34,7 +34,7 @@ agents:
 	if got.Limits != (CallLimits{Time: 90 * time.Minute, Output: 2 << 20, StepCalls: 5, RunCalls: 300}) {
 		t.Errorf("limits are %+v", got.Limits)
 	}
-	other := c.Profiles["other"].Care
+	other := c.Agents.Profiles["other"].Care
 	if len(other.Allow) != 0 || other.DryRun || other.Quorum != 2 || len(other.Confirm) != 3 {
 		t.Errorf("what a profile does not set is that of the default one: %+v", other)
 	}
@@ -74,7 +74,7 @@ func TestCareMistakes(t *testing.T) {
 		if len(warnings) == 0 || !slices.ContainsFunc(warnings, func(w Warning) bool { return strings.Contains(w.String(), tt.warning) }) {
 			t.Errorf("%s: warnings are %v", tt.text, warnings)
 		}
-		if got := c.Profiles["default"].Care; !tt.holds(got) {
+		if got := c.Agents.Profiles["default"].Care; !tt.holds(got) {
 			t.Errorf("%s: %+v", tt.text, got)
 		}
 	}

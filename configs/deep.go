@@ -40,22 +40,22 @@ func plainDeep() Deep { return Deep{Todos: true, ShowTodos: true, Files: FilesSt
 // profiles share the settings of the default one.
 func setDeep(r *reader, at place, n *yaml.Node, p *draft) {
 	d := plainDeep()
-	if p.Deep != nil {
-		d = *p.Deep
+	if p.Engine.Deep != nil {
+		d = *p.Engine.Deep
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
 		group(r, at, n, &d, deepKeys())
-		p.Deep = &d
+		p.Engine.Deep = &d
 	case yaml.ScalarNode:
 		deep, ok := parseTruth(strings.TrimSpace(n.Value))
 		switch {
 		case !ok:
 			r.warn(at, "%s is not one of true, false, nor a group of keys (%s); ignored", quote(n.Value), strings.Join(names(deepKeys()), ", "))
 		case deep:
-			p.Deep = &d
+			p.Engine.Deep = &d
 		default:
-			p.Deep = nil
+			p.Engine.Deep = nil
 		}
 	default:
 		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(deepKeys()), ", "), kind(n))

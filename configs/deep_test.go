@@ -53,7 +53,7 @@ func TestBrokenHelpers(t *testing.T) {
 		}
 		c, _ := load(t, tt.file, nil)
 		want := []Helper{{Name: "a", Description: "d", SystemPrompt: "s"}, {Name: "z", Description: "d", SystemPrompt: "s", Tools: []string{}}}
-		if got := c.Profiles["work"].Deep.Subagents; !reflect.DeepEqual(got, want) {
+		if got := c.Agents.Profiles["work"].Engine.Deep.Subagents; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, want)
 		}
 	}
@@ -89,7 +89,7 @@ agents:
 		DefaultProfile: def, "same": def, "again": def, "empty": def, "plain": nil,
 		"other": {Files: FilesNone},
 	} {
-		if got := c.Profiles[name].Deep; !reflect.DeepEqual(got, want) {
+		if got := c.Agents.Profiles[name].Engine.Deep; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestDeepByDefault(t *testing.T) {
 		"": nil, "false": nil, "no": nil, "nonsense": nil, "[]": nil, "{}": &plain, "true": &plain, "{files: nonsense}": {Todos: true, ShowTodos: true, Files: FilesNone},
 	} {
 		c, _ := load(t, "agents: {default: {deep: "+deep+"}}\n", nil)
-		if got := c.Profiles[DefaultProfile].Deep; !reflect.DeepEqual(got, want) {
+		if got := c.Agents.Profiles[DefaultProfile].Engine.Deep; !reflect.DeepEqual(got, want) {
 			t.Errorf("deep: %s makes %+v, want %+v", deep, got, want)
 		}
 	}

@@ -27,10 +27,10 @@ func (p draft) done() Profile {
 	if p.Care.Limits.faults != nil {
 		p.Tools = []string{}
 	}
-	if p.doubts.hosts && p.Explore != nil {
-		e := *p.Explore
+	if p.doubts.hosts && p.Engine.Explore != nil {
+		e := *p.Engine.Explore
 		e.URL, e.Hosts = "", []string{}
-		p.Explore = &e
+		p.Engine.Explore = &e
 	}
 	return p.Profile
 }
@@ -50,7 +50,7 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 		case "engine":
 			engine = true
 			w.Off = true
-			if p.Plan != nil {
+			if p.Engine.Plan != nil {
 				p.hold()
 				w.Text = text + "; " + heldEngine
 			} else {
@@ -71,7 +71,7 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 	if engine || has(n, "engine") {
 		p.doubts.engine = engine
 	}
-	if p.doubts.engine && p.Plan != nil && (p.Engine != claybot.EnginePlan || p.Plan.Mode != PlanPreview) {
+	if p.doubts.engine && p.Engine.Plan != nil && (p.Engine.Name != claybot.EnginePlan || p.Engine.Plan.Mode != PlanPreview) {
 		r.warn(at, "the engine, here or in the default profile, was not understood; %s", heldEngine)
 		p.hold()
 	}
@@ -116,7 +116,7 @@ func about(p place, w Warning) string {
 
 // hold has the agents of a profile show what they would do.
 func (p *draft) hold() {
-	p.Engine = claybot.EnginePlan
+	p.Engine.Name = claybot.EnginePlan
 	p.keepPlan()
 }
 
@@ -124,11 +124,11 @@ func (p *draft) hold() {
 // the settings of the default one.
 func (p *draft) keepPlan() {
 	d := Plan{Approvals: 1}
-	if p.Plan != nil {
-		d = *p.Plan
+	if p.Engine.Plan != nil {
+		d = *p.Engine.Plan
 	}
 	d.Mode = PlanPreview
-	p.Plan = &d
+	p.Engine.Plan = &d
 }
 
 // has reports whether a group has a key with a value.

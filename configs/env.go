@@ -16,13 +16,13 @@ func variables() []variable {
 	return append([]variable{
 		{"CLAYBOT_DATA_DIR", func(_ *reader, _ place, v string, c *Config) { c.DataDir = v }},
 		{"CLAYBOT_HTTP_ADDR", func(r *reader, at place, v string, c *Config) { r.listen(at, v, c) }},
-		{"CLAYBOT_HTTP_HOSTS", func(r *reader, at place, v string, c *Config) { c.HTTPHosts = r.hosts(commas(at, v)) }},
-		{"CLAYBOT_HTTP_TLS_CERT", func(_ *reader, _ place, v string, c *Config) { c.HTTPGuard.TLSCert = v }},
-		{"CLAYBOT_HTTP_TLS_KEY", func(_ *reader, _ place, v string, c *Config) { c.HTTPGuard.TLSKey = v }},
-		{"CLAYBOT_HTTP_PROXIES", func(r *reader, at place, v string, c *Config) { c.HTTPGuard.Proxies = r.prefixes(commas(at, v)) }},
+		{"CLAYBOT_HTTP_HOSTS", func(r *reader, at place, v string, c *Config) { c.HTTP.Hosts = r.hosts(commas(at, v)) }},
+		{"CLAYBOT_HTTP_TLS_CERT", func(_ *reader, _ place, v string, c *Config) { c.HTTP.Guard.TLSCert = v }},
+		{"CLAYBOT_HTTP_TLS_KEY", func(_ *reader, _ place, v string, c *Config) { c.HTTP.Guard.TLSKey = v }},
+		{"CLAYBOT_HTTP_PROXIES", func(r *reader, at place, v string, c *Config) { c.HTTP.Guard.Proxies = r.prefixes(commas(at, v)) }},
 		{"CLAYBOT_HTTP_INSECURE", func(r *reader, at place, v string, c *Config) {
 			yes, ok := r.flag(at, v, "1", "0")
-			store(&c.HTTPGuard.Insecure, yes, ok)
+			store(&c.HTTP.Guard.Insecure, yes, ok)
 		}},
 		{"CLAYBOT_ACCESS", func(r *reader, at place, v string, c *Config) { r.mode(at, v, &c.Access) }},
 		{"CLAYBOT_ALLOW", func(r *reader, at place, v string, c *Config) { c.Access.Allow = r.allowed(commas(at, v)) }},
@@ -35,11 +35,11 @@ func variables() []variable {
 			store(&c.Model.env.base, u, ok)
 		}},
 		{"ANTHROPIC_API_KEY", func(_ *reader, at place, v string, c *Config) { c.Model.env.anthropic = NewSecret(at.key, v) }},
-		{"TELEGRAM_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Telegram.Token = NewSecret(at.key, v) }},
-		{"TELEGRAM_API_URL", func(r *reader, at place, v string, c *Config) { r.telegramURL(at, v, &c.Telegram) }},
-		{"SLACK_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.BotToken = NewSecret(at.key, v) }},
-		{"SLACK_APP_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Slack.AppToken = NewSecret(at.key, v) }},
-		{"SLACK_API_URL", func(r *reader, at place, v string, c *Config) { r.slackURL(at, v, &c.Slack) }},
+		{"TELEGRAM_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Connectors.Telegram.Token = NewSecret(at.key, v) }},
+		{"TELEGRAM_API_URL", func(r *reader, at place, v string, c *Config) { r.telegramURL(at, v, &c.Connectors.Telegram) }},
+		{"SLACK_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Connectors.Slack.BotToken = NewSecret(at.key, v) }},
+		{"SLACK_APP_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Connectors.Slack.AppToken = NewSecret(at.key, v) }},
+		{"SLACK_API_URL", func(r *reader, at place, v string, c *Config) { r.slackURL(at, v, &c.Connectors.Slack) }},
 	}, slices.Concat(telemetryVariables(), fileVariables(), storageVariables())...)
 }
 
@@ -158,14 +158,14 @@ func (c *Config) Override(o Override) error {
 // override sets the address of the web page. What else switched the page off holds.
 func (c *Config) override(r *reader, at place, v string) {
 	addr, ok := r.address(at, v)
-	c.page = c.page.without("http.addr")
-	store(&c.HTTP, addr, ok && c.page == nil)
+	c.HTTP.faults = c.HTTP.faults.without("http.addr")
+	store(&c.HTTP.Addr, addr, ok && c.HTTP.faults == nil)
 }
 
 // renameModel gives the profiles that use the common model its new name.
 func (c *Config) renameModel(old string) {
-	profiles := make(map[string]Profile, len(c.Profiles))
-	for name, p := range c.Profiles {
+	profiles := make(map[string]Profile, len(c.Agents.Profiles))
+	for name, p := range c.Agents.Profiles {
 		if p.Model.Name == old {
 			began := p.Model
 			p.Model.Name = c.Model.Name
@@ -173,5 +173,5 @@ func (c *Config) renameModel(old string) {
 		}
 		profiles[name] = p
 	}
-	c.Profiles = profiles
+	c.Agents.Profiles = profiles
 }

@@ -31,8 +31,8 @@ const (
 // settings of the default one.
 func setExplore(r *reader, at place, n *yaml.Node, p *draft) {
 	e := Explore{MaxIterations: DefaultIterations, NoProgress: DefaultNoProgress, Screens: true}
-	if p.Explore != nil {
-		e = *p.Explore
+	if p.Engine.Explore != nil {
+		e = *p.Engine.Explore
 	}
 	if n.Kind != yaml.MappingNode {
 		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(exploreKeys()), ", "), kind(n))
@@ -40,7 +40,7 @@ func setExplore(r *reader, at place, n *yaml.Node, p *draft) {
 	}
 	before := len(r.warnings)
 	group(r, at, n, &e, exploreKeys())
-	p.Explore = &e
+	p.Engine.Explore = &e
 	faulty := false
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
@@ -95,5 +95,5 @@ func (r *reader) reachable(items []item) []string {
 // setEngine says how the agents of a profile work.
 func setEngine(r *reader, at place, v string, p *draft) {
 	word, ok := r.word(at, v, claybot.EngineReact, claybot.EnginePlan, claybot.EngineExplore)
-	store(&p.Engine, word, ok)
+	store(&p.Engine.Name, word, ok)
 }

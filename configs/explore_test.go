@@ -44,12 +44,12 @@ agents:
 	def := Explore{"http://localhost:3000/", []string{"localhost:3000", "*.example.org", "[::1]:80"}, "find it", 5, 2, false}
 	other := Explore{"https://a.example.org", []string{}, "find it", 5, 2, true}
 	for name, want := range map[string]Explore{DefaultProfile: def, "same": def, "other": other} {
-		if p := c.Profiles[name]; p.Engine != "explore" || !reflect.DeepEqual(*p.Explore, want) {
-			t.Errorf("%s: %+v, want %+v", name, *p.Explore, want)
+		if p := c.Agents.Profiles[name]; p.Engine.Name != "explore" || !reflect.DeepEqual(*p.Engine.Explore, want) {
+			t.Errorf("%s: %+v, want %+v", name, *p.Engine.Explore, want)
 		}
 	}
 	c, _ = load(t, "agents: {default: {explore: {}}}\n", nil)
-	if got := *c.Profiles[DefaultProfile].Explore; !reflect.DeepEqual(got, Explore{MaxIterations: 60, NoProgress: 8, Screens: true}) {
+	if got := *c.Agents.Profiles[DefaultProfile].Engine.Explore; !reflect.DeepEqual(got, Explore{MaxIterations: 60, NoProgress: 8, Screens: true}) {
 		t.Errorf("by default: %+v", got)
 	}
 }
@@ -74,10 +74,10 @@ func TestHostsInDoubt(t *testing.T) {
 		"approve: &a {hosts: [shop]}\n    explore: *a",
 	} {
 		c, warnings := load(t, inherited+"    "+work+"\n", nil)
-		if got := c.Profiles["work"].Explore; got == nil || len(got.Hosts) > 0 || got.URL != "" || len(warnings) == 0 {
+		if got := c.Agents.Profiles["work"].Engine.Explore; got == nil || len(got.Hosts) > 0 || got.URL != "" || len(warnings) == 0 {
 			t.Errorf("%s: %+v, %v", work, got, warnings)
 		}
-		if got := c.Profiles[DefaultProfile].Explore; len(got.Hosts) != 2 || got.URL == "" {
+		if got := c.Agents.Profiles[DefaultProfile].Engine.Explore; len(got.Hosts) != 2 || got.URL == "" {
 			t.Errorf("%s changes the default profile: %+v", work, got)
 		}
 	}
@@ -94,7 +94,7 @@ agents:
 		DefaultProfile: {"", []string{}, "find it", 60, 8, true}, "same": {"", []string{}, "find it", 60, 8, true}, "other": {"", []string{}, "find it", 60, 8, true},
 		"own": {"https://a.example.org", []string{"c.example.org"}, "find it", 60, 8, true}, "any": {"https://a.example.org", []string{}, "find it", 60, 8, true},
 	} {
-		if got := *c.Profiles[name].Explore; !reflect.DeepEqual(got, want) {
+		if got := *c.Agents.Profiles[name].Engine.Explore; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}

@@ -66,20 +66,20 @@ func fileKeys() []key[Files] {
 // setFiles reads an address alone, or the group of keys.
 func setFiles(r *reader, at place, n *yaml.Node, c *Config) {
 	if n.Kind == yaml.ScalarNode {
-		r.filesURL(at, strings.TrimSpace(n.Value), &c.Files)
+		r.filesURL(at, strings.TrimSpace(n.Value), &c.Storage.Files)
 		return
 	}
 	before := len(r.warnings)
-	group(r, at, n, &c.Files, fileKeys())
+	group(r, at, n, &c.Storage.Files, fileKeys())
 	key := at.sub("url", 0).key
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		text, ok := ignored(*w)
 		switch {
 		case n.Kind != yaml.MappingNode || ok && (w.Key == key || w.Near == key || bucketed(text, w.Key)): // an address was meant
-			c.Files.Fault, w.path = w.Key+": "+text, "files.url"
+			c.Storage.Files.Fault, w.path = w.Key+": "+text, "files.url"
 		case ok && account(w.Key):
-			c.Files.keyFault, w.path = w.Key+": "+text, w.Key
+			c.Storage.Files.keyFault, w.path = w.Key+": "+text, w.Key
 		default:
 			continue
 		}
@@ -98,14 +98,14 @@ const noFile = "; no file can be kept until it is mended"
 
 func fileVariables() []variable {
 	return []variable{
-		{"CLAYBOT_FILES_URL", func(r *reader, at place, v string, c *Config) { r.filesURL(at, v, &c.Files) }},
+		{"CLAYBOT_FILES_URL", func(r *reader, at place, v string, c *Config) { r.filesURL(at, v, &c.Storage.Files) }},
 		// The parts of a key belong together: one of the environment leaves nothing of
 		// that of the file.
 		{"AWS_ACCESS_KEY_ID", func(_ *reader, at place, v string, c *Config) {
-			c.Files.AccessKey, c.Files.SecretKey, c.Files.SessionToken, c.Files.keyFault = NewSecret(at.key, v), Secret{}, Secret{}, ""
+			c.Storage.Files.AccessKey, c.Storage.Files.SecretKey, c.Storage.Files.SessionToken, c.Storage.Files.keyFault = NewSecret(at.key, v), Secret{}, Secret{}, ""
 		}},
-		{"AWS_SECRET_ACCESS_KEY", func(_ *reader, at place, v string, c *Config) { c.Files.SecretKey = NewSecret(at.key, v) }},
-		{"AWS_SESSION_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Files.SessionToken = NewSecret(at.key, v) }},
+		{"AWS_SECRET_ACCESS_KEY", func(_ *reader, at place, v string, c *Config) { c.Storage.Files.SecretKey = NewSecret(at.key, v) }},
+		{"AWS_SESSION_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Storage.Files.SessionToken = NewSecret(at.key, v) }},
 	}
 }
 

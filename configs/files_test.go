@@ -23,19 +23,19 @@ func TestFiles(t *testing.T) {
 	} {
 		tt.want.MaxInline = configs.DefaultInline
 		fromFile, warnings := loadText(t, "files: {url: '"+tt.url+"'}", nil)
-		if len(warnings) > 0 || fromFile.Files != tt.want || !fromFile.Files.Wanted() {
-			t.Errorf("%s: %+v, %v; want %+v", tt.url, fromFile.Files, warnings, tt.want)
+		if len(warnings) > 0 || fromFile.Storage.Files != tt.want || !fromFile.Storage.Files.Wanted() {
+			t.Errorf("%s: %+v, %v; want %+v", tt.url, fromFile.Storage.Files, warnings, tt.want)
 		}
 		// The environment wins, also over what cannot be used.
 		fromEnv, _ := loadText(t, "files: {url: 's3://other/x?region=y&wrong=z'}", map[string]string{"CLAYBOT_FILES_URL": tt.url})
-		if fromEnv.Files != tt.want {
-			t.Errorf("%s of the environment: %+v; want %+v", tt.url, fromEnv.Files, tt.want)
+		if fromEnv.Storage.Files != tt.want {
+			t.Errorf("%s of the environment: %+v; want %+v", tt.url, fromEnv.Storage.Files, tt.want)
 		}
 	}
 	for _, text := range []string{"", "files:", "files: {url: ''}", "files: {max_inline: 1m}"} {
 		c, warnings := loadText(t, text, map[string]string{"AWS_ACCESS_KEY_ID": "of something else"})
-		if len(warnings) > 0 || c.Files.Wanted() {
-			t.Errorf("%q: %+v, %v; want no store of files", text, c.Files, warnings)
+		if len(warnings) > 0 || c.Storage.Files.Wanted() {
+			t.Errorf("%q: %+v, %v; want no store of files", text, c.Storage.Files, warnings)
 		}
 	}
 }
@@ -79,10 +79,10 @@ func TestFilesBroken(t *testing.T) {
 				t.Errorf("%s %s: said %v, want %q", name, tt.url, warnings, tt.want)
 				continue
 			}
-			if f := c.Files; f.Bucket != "" || !f.Wanted() || !strings.Contains(f.Fault, tt.want) || !strings.HasPrefix(f.Fault, name) {
+			if f := c.Storage.Files; f.Bucket != "" || !f.Wanted() || !strings.Contains(f.Fault, tt.want) || !strings.HasPrefix(f.Fault, name) {
 				t.Errorf("%s %s: %+v, want a fault and no bucket", name, tt.url, f)
 			}
-			if said := warnings[0].String() + c.Files.Fault; strings.Contains(said, "hush") {
+			if said := warnings[0].String() + c.Storage.Files.Fault; strings.Contains(said, "hush") {
 				t.Errorf("%s %s: a secret is told: %s", name, tt.url, said)
 			}
 		}
@@ -113,7 +113,7 @@ func TestFilesKey(t *testing.T) {
 			}
 		}
 		c, warnings := loadText(t, text, all)
-		f := c.Files
+		f := c.Storage.Files
 		if len(warnings) > 0 || f.AccessKey.Value() != tt.access || f.SecretKey.Value() != tt.secret || f.SessionToken.Value() != tt.session {
 			t.Errorf("%v: %q, %q, %q, %v", tt.more, f.AccessKey.Value(), f.SecretKey.Value(), f.SessionToken.Value(), warnings)
 		}
@@ -128,13 +128,13 @@ func TestFilesKey(t *testing.T) {
 
 func TestFilesInline(t *testing.T) {
 	for text, want := range map[string]int64{"20m": 20 << 20, "1000": 1000, "256MiB": 256 << 20, "1k": 1 << 10} {
-		if c, warnings := loadText(t, "files: {max_inline: "+text+"}", nil); len(warnings) > 0 || c.Files.MaxInline != want {
-			t.Errorf("%s: %d, %v", text, c.Files.MaxInline, warnings)
+		if c, warnings := loadText(t, "files: {max_inline: "+text+"}", nil); len(warnings) > 0 || c.Storage.Files.MaxInline != want {
+			t.Errorf("%s: %d, %v", text, c.Storage.Files.MaxInline, warnings)
 		}
 	}
 	for _, text := range []string{"0", "-1", "257m", "1t", "much", "1.5m", "[1]"} {
-		if c, warnings := loadText(t, "files: {max_inline: "+text+"}", nil); len(warnings) != 1 || c.Files.MaxInline != configs.DefaultInline {
-			t.Errorf("%s: %d, %v; want the default and a warning", text, c.Files.MaxInline, warnings)
+		if c, warnings := loadText(t, "files: {max_inline: "+text+"}", nil); len(warnings) != 1 || c.Storage.Files.MaxInline != configs.DefaultInline {
+			t.Errorf("%s: %d, %v; want the default and a warning", text, c.Storage.Files.MaxInline, warnings)
 		}
 	}
 }
@@ -146,18 +146,18 @@ func TestFilesMeant(t *testing.T) {
 		"a: &a 's3://files'\nfiles: {url: *a}",
 	} {
 		c, warnings := loadText(t, text, nil)
-		if len(warnings) == 0 || c.Files.Bucket != "" || !c.Files.Wanted() {
-			t.Errorf("%s: %v, %+v", text, warnings, c.Files)
+		if len(warnings) == 0 || c.Storage.Files.Bucket != "" || !c.Storage.Files.Wanted() {
+			t.Errorf("%s: %v, %+v", text, warnings, c.Storage.Files)
 		}
-		if c, _ := loadText(t, text, map[string]string{"CLAYBOT_FILES_URL": "s3://good"}); c.Files.Bucket != "good" || c.Files.Fault != "" {
-			t.Errorf("%s below the environment: %+v", text, c.Files)
+		if c, _ := loadText(t, text, map[string]string{"CLAYBOT_FILES_URL": "s3://good"}); c.Storage.Files.Bucket != "good" || c.Storage.Files.Fault != "" {
+			t.Errorf("%s below the environment: %+v", text, c.Storage.Files)
 		}
 	}
-	if c, warnings := loadText(t, "files: {max_in: 1m}", nil); len(warnings) != 1 || c.Files.Wanted() {
-		t.Errorf("%v, %+v", warnings, c.Files)
+	if c, warnings := loadText(t, "files: {max_in: 1m}", nil); len(warnings) != 1 || c.Storage.Files.Wanted() {
+		t.Errorf("%v, %+v", warnings, c.Storage.Files)
 	}
-	if c, warnings := loadText(t, "files: s3://files/p", nil); len(warnings) != 0 || c.Files.Bucket != "files" || c.Files.Prefix != "p/" {
-		t.Errorf("an address alone: %v, %+v", warnings, c.Files)
+	if c, warnings := loadText(t, "files: s3://files/p", nil); len(warnings) != 0 || c.Storage.Files.Bucket != "files" || c.Storage.Files.Prefix != "p/" {
+		t.Errorf("an address alone: %v, %+v", warnings, c.Storage.Files)
 	}
 }
 
@@ -170,7 +170,7 @@ func FuzzFilesURL(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := c.Files
+		files := c.Storage.Files
 		switch {
 		case (files.Fault != "") == (files.Bucket != "") && strings.TrimSpace(url) != "":
 			t.Errorf("%q: %+v: either a bucket or a fault", url, files)

@@ -20,31 +20,37 @@ func rootKeys() []key[Config] {
 		{"http", setHTTP},
 		{"http_hosts", func(r *reader, at place, n *yaml.Node, c *Config) {
 			items, ok := r.list(at, n)
-			store(&c.HTTPHosts, r.hosts(items), ok)
+			store(&c.HTTP.Hosts, r.hosts(items), ok)
 		}},
 		{"access", setAccess},
 		text("log", func(r *reader, at place, v string, c *Config) { r.log(at, v, c) }),
 		text("log_level", func(r *reader, at place, v string, c *Config) { r.level(at, v, c) }),
 		{"model", func(r *reader, at place, n *yaml.Node, c *Config) { setModel(r, at, n, &c.Model) }},
 		{"transcription", setTranscription},
-		{"telegram", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Telegram, telegramKeys()) }},
-		{"slack", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Slack, slackKeys()) }},
+		{"telegram", func(r *reader, at place, n *yaml.Node, c *Config) {
+			group(r, at, n, &c.Connectors.Telegram, telegramKeys())
+		}},
+		{"slack", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Connectors.Slack, slackKeys()) }},
 		{"people", setPeople},
 		{"operators", setOperators},
-		{"subagents", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Subagents, subagentKeys()) }},
-		{"cron", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Cron, cronKeys()) }},
-		{"heartbeat", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Heartbeat, heartbeatKeys()) }},
+		{"subagents", func(r *reader, at place, n *yaml.Node, c *Config) {
+			group(r, at, n, &c.Agents.Subagents, subagentKeys())
+		}},
+		{"cron", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Schedule.Cron, cronKeys()) }},
+		{"heartbeat", func(r *reader, at place, n *yaml.Node, c *Config) {
+			group(r, at, n, &c.Schedule.Heartbeat, heartbeatKeys())
+		}},
 		{"agents", setProfiles},
 		{"prompts", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, c, promptKeys()) }},
 		{"relay", setRelay},
 		{"web", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, c, webKeys()) }},
 		{"budgets", setBudgets},
 		{"mcp", setMCP},
-		{"workspaces", func(r *reader, at place, n *yaml.Node, c *Config) { setWorkspace(r, at, n, &c.Workspace) }},
+		{"workspaces", func(r *reader, at place, n *yaml.Node, c *Config) { setWorkspace(r, at, n, &c.Tools.Workspace) }},
 		{"files", setFiles},
 		{"storage", setStorage},
 		{"node", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Node, nodeKeys()) }},
-		text("skills_dir", func(r *reader, at place, v string, c *Config) { c.Skills = r.path(v) }),
+		text("skills_dir", func(r *reader, at place, v string, c *Config) { c.Agents.Skills = r.path(v) }),
 	}, telemetryKeys()...)
 }
 
@@ -54,15 +60,15 @@ func (c *Config) expand(path string) (string, error) {
 	switch {
 	case !ok || rest != "" && rest[0] != '/': // ~ may begin any name
 		return path, nil
-	case c.home == "":
+	case c.where.home == "":
 		return "", fmt.Errorf("%s: nobody says where ~ is, as HOME is not set; write the whole path", quote(path))
 	}
-	return filepath.Join(c.home, rest), nil
+	return filepath.Join(c.where.home, rest), nil
 }
 
 func (r *reader) log(at place, v string, c *Config) {
 	word, ok := r.word(at, v, "json", "text")
-	store(&c.Log, word, ok)
+	store(&c.Log.Format, word, ok)
 }
 
 func (r *reader) level(at place, v string, c *Config) {
@@ -70,8 +76,8 @@ func (r *reader) level(at place, v string, c *Config) {
 	if !ok {
 		return
 	}
-	if err := c.LogLevel.UnmarshalText([]byte(word)); err != nil {
-		c.LogLevel = slog.LevelInfo // unreachable: the four words are slog's own
+	if err := c.Log.Level.UnmarshalText([]byte(word)); err != nil {
+		c.Log.Level = slog.LevelInfo // unreachable: the four words are slog's own
 	}
 }
 

@@ -22,25 +22,25 @@ func setHTTP(r *reader, at place, n *yaml.Node, c *Config) {
 func httpKeys() []key[Config] {
 	return []key[Config]{
 		text("addr", func(r *reader, at place, v string, c *Config) { r.listen(at, v, c) }),
-		text("tls_cert", func(r *reader, at place, v string, c *Config) { c.HTTPGuard.TLSCert = r.path(v) }),
-		text("tls_key", func(r *reader, at place, v string, c *Config) { c.HTTPGuard.TLSKey = r.path(v) }),
+		text("tls_cert", func(r *reader, at place, v string, c *Config) { c.HTTP.Guard.TLSCert = r.path(v) }),
+		text("tls_key", func(r *reader, at place, v string, c *Config) { c.HTTP.Guard.TLSKey = r.path(v) }),
 		{"trusted_proxies", func(r *reader, at place, n *yaml.Node, c *Config) {
 			items, ok := r.list(at, n)
-			store(&c.HTTPGuard.Proxies, r.prefixes(items), ok)
+			store(&c.HTTP.Guard.Proxies, r.prefixes(items), ok)
 		}},
-		text("insecure", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.HTTPGuard.Insecure) }),
+		text("insecure", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.HTTP.Guard.Insecure) }),
 	}
 }
 
 func (r *reader) listen(at place, v string, c *Config) {
 	addr, ok := r.address(at, v)
-	store(&c.HTTP, addr, ok)
+	store(&c.HTTP.Addr, addr, ok)
 }
 
 // NamelessProxy reports whether there is a proxy before the web page, and no name by
 // which people may come: names that are not listed are turned away.
 func (c Config) NamelessProxy() bool {
-	return c.HTTP != Off && len(c.HTTPGuard.Proxies) > 0 && len(c.HTTPHosts) == 0
+	return c.HTTP.Addr != Off && len(c.HTTP.Guard.Proxies) > 0 && len(c.HTTP.Hosts) == 0
 }
 
 // path is that of a file beside the configuration, unless it is whole.

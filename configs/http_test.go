@@ -18,9 +18,9 @@ http:
 	for _, w := range warnings {
 		t.Errorf("warning: %s", w)
 	}
-	g := c.HTTPGuard
-	if c.HTTP != "0.0.0.0:8443" || g.TLSCert != filepath.Join(filepath.Dir(c.File), "tls/cert.pem") || g.TLSKey != "/etc/key.pem" || !g.Insecure {
-		t.Errorf("http = %q, %+v", c.HTTP, g)
+	g := c.HTTP.Guard
+	if c.HTTP.Addr != "0.0.0.0:8443" || g.TLSCert != filepath.Join(filepath.Dir(c.Source.File), "tls/cert.pem") || g.TLSKey != "/etc/key.pem" || !g.Insecure {
+		t.Errorf("http = %q, %+v", c.HTTP.Addr, g)
 	}
 	if got := fmt.Sprint(g.Proxies); got != "[10.0.0.5/32 fd00::1/128 10.1.0.0/16 192.0.2.7/32]" {
 		t.Errorf("proxies %s", got)
@@ -44,8 +44,8 @@ var brokenHTTP = []fault{
 
 func TestBrokenHTTPOpensNothing(t *testing.T) {
 	for _, tt := range brokenHTTP {
-		if c, _ := load(t, tt.file, nil); c.HTTP != DefaultHTTP && c.HTTP != Off || c.HTTPGuard.Insecure || len(c.HTTPGuard.Proxies) > 0 {
-			t.Errorf("%s: %q %+v", tt.name, c.HTTP, c.HTTPGuard)
+		if c, _ := load(t, tt.file, nil); c.HTTP.Addr != DefaultHTTP && c.HTTP.Addr != Off || c.HTTP.Guard.Insecure || len(c.HTTP.Guard.Proxies) > 0 {
+			t.Errorf("%s: %q %+v", tt.name, c.HTTP.Addr, c.HTTP.Guard)
 		}
 	}
 }

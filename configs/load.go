@@ -73,10 +73,10 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 		r.files = has(root, "files")
 	}
 	c := Default()
-	c.File, r.dir = path, filepath.Dir(path)
-	c.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
+	c.Source.File, r.dir = path, filepath.Dir(path)
+	c.Schedule.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
 	if root != nil {
-		c.keyed = len(root.Content) > 0
+		c.Source.keyed = len(root.Content) > 0
 		group(r, place{file: path}, root, &c, rootKeys())
 	}
 	return r.finish(c)

@@ -41,10 +41,22 @@ const (
 // DefaultMCPTimeout limits a call of a tool of a server.
 const DefaultMCPTimeout = time.Minute
 
-// An MCPServer is a server of tools that speaks the Model Context Protocol.
-// Either Command or URL is set.
+// An MCPServer is a server that speaks the Model Context Protocol: either a process,
+// whose Command is set, or one that others run, whose URL is set.
 type MCPServer struct {
-	Name    string   // unique
+	Name    string // unique
+	Process MCPProcess
+	Remote  MCPRemote
+	// Allow and Deny are patterns of the server's own names of tools; no Allow
+	// means all, and Deny wins.
+	Allow, Deny []string
+	Effects     map[string]string // by the server's own names of tools; all others are once
+	Timeout     time.Duration     // of one call
+	Trusted     bool
+}
+
+// An MCPProcess is an MCP server that claybot starts.
+type MCPProcess struct {
 	Command []string // the program and its arguments
 	Where   string   // workspace or host
 	Dir     string   // in which it runs; empty: that of the workspace
@@ -55,18 +67,14 @@ type MCPServer struct {
 	Image   string
 	Network string
 	Hosts   []string
+}
 
+// An MCPRemote is an MCP server at an address.
+type MCPRemote struct {
 	URL     string
 	Headers map[string]Secret
 	Token   Secret // sent as bearer token
 	OAuth   *MCPOAuth
-
-	// Allow and Deny are patterns of the server's own names of tools; no Allow
-	// means all, and Deny wins.
-	Allow, Deny []string
-	Effects     map[string]string // by the server's own names of tools; all others are once
-	Timeout     time.Duration     // of one call
-	Trusted     bool
 }
 
 // An MCPOAuth says how tokens for a server are got.
@@ -85,11 +93,11 @@ func setMCP(r *reader, at place, n *yaml.Node, c *Config) {
 		r.warn(at, "want names of servers with their settings, found %s; ignored", kind(n))
 		return
 	}
-	c.MCP = nil
+	c.Tools.MCP = nil
 	for m := range r.members(at, n) {
-		c.servers = append(c.servers, m.name)
+		c.Tools.servers = append(c.Tools.servers, m.name)
 		if s, ok := r.mcpServer(m); ok {
-			c.MCP = append(c.MCP, s)
+			c.Tools.MCP = append(c.Tools.MCP, s)
 		}
 	}
 }
@@ -98,7 +106,7 @@ var mcpName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 
 // mcpServer reads one server, and returns false after a warning about it.
 func (r *reader) mcpServer(m member) (MCPServer, bool) {
-	s := MCPServer{Name: m.name, Where: MCPWorkspace, Network: NetworkNone, Timeout: DefaultMCPTimeout}
+	s := MCPServer{Name: m.name, Process: MCPProcess{Where: MCPWorkspace, Network: NetworkNone}, Timeout: DefaultMCPTimeout}
 	if m.value.Kind != yaml.MappingNode {
 		r.warn(m.at, "want a group of keys (%s), found %s; ignored", strings.Join(names(mcpKeys()), ", "), kind(m.value))
 		instead(r, len(r.warnings)-1, "the server is left out")
@@ -120,33 +128,33 @@ func (r *reader) mcpServer(m member) (MCPServer, bool) {
 // fault says what is wrong with the settings of a server together; empty for
 // nothing.
 func (s MCPServer) fault() string {
-	local := len(s.Command) > 0
+	local := len(s.Process.Command) > 0
 	switch {
 	case !mcpName.MatchString(s.Name):
 		return "a server's name has 1 to 24 of a-z, 0-9 and -"
-	case local == (s.URL != ""):
+	case local == (s.Remote.URL != ""):
 		return "wants either command or url"
-	case local && (s.Headers != nil || s.Token.Named() || s.OAuth != nil):
+	case local && (s.Remote.Headers != nil || s.Remote.Token.Named() || s.Remote.OAuth != nil):
 		return "headers, token and oauth are for a server with a url"
-	case !local && (s.Env != nil || s.Secrets != nil || s.Image != "" || s.Dir != "" || s.Where != MCPWorkspace || s.Network != NetworkNone):
+	case !local && (s.Process.Env != nil || s.Process.Secrets != nil || s.Process.Image != "" || s.Process.Dir != "" || s.Process.Where != MCPWorkspace || s.Process.Network != NetworkNone):
 		return "where, dir, env, secrets, image and network are for a server with a command"
-	case s.Where == MCPHost && (s.Image != "" || s.Network != NetworkNone):
+	case s.Process.Where == MCPHost && (s.Process.Image != "" || s.Process.Network != NetworkNone):
 		return "image and network are for a server in the workspace"
-	case s.Where == MCPHost && !filepath.IsAbs(s.Command[0]):
+	case s.Process.Where == MCPHost && !filepath.IsAbs(s.Process.Command[0]):
 		return "on the host, the command is the whole path of a program"
-	case s.Where == MCPHost && s.Dir != "" && !filepath.IsAbs(s.Dir):
+	case s.Process.Where == MCPHost && s.Process.Dir != "" && !filepath.IsAbs(s.Process.Dir):
 		return "on the host, dir is a whole path"
-	case (s.Network == NetworkAllow) != (len(s.Hosts) > 0):
+	case (s.Process.Network == NetworkAllow) != (len(s.Process.Hosts) > 0):
 		return "network: allow and hosts belong together"
-	case s.Token.Named() && s.OAuth != nil:
+	case s.Remote.Token.Named() && s.Remote.OAuth != nil:
 		return "wants either token or oauth"
-	case s.Token.Named() && hasHeader(s.Headers, "Authorization"):
+	case s.Remote.Token.Named() && hasHeader(s.Remote.Headers, "Authorization"):
 		return "wants either token or the header Authorization"
-	case s.OAuth != nil && s.OAuth.Grant == GrantClient && (s.OAuth.ClientID == "" || s.OAuth.ClientSecret.Value() == ""):
+	case s.Remote.OAuth != nil && s.Remote.OAuth.Grant == GrantClient && (s.Remote.OAuth.ClientID == "" || s.Remote.OAuth.ClientSecret.Value() == ""):
 		return "the grant client_credentials needs client_id and client_secret"
 	}
-	for name := range s.Secrets {
-		if _, twice := s.Env[name]; twice {
+	for name := range s.Process.Secrets {
+		if _, twice := s.Process.Env[name]; twice {
 			return fmt.Sprintf("%s is in env and in secrets", quote(name))
 		}
 	}
@@ -164,32 +172,32 @@ func hasHeader(headers map[string]Secret, name string) bool {
 
 func mcpKeys() []key[MCPServer] {
 	return []key[MCPServer]{
-		{"command", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Command = r.words(at, n) }},
+		{"command", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Process.Command = r.words(at, n) }},
 		text("where", func(r *reader, at place, v string, s *MCPServer) {
 			word, ok := r.word(at, v, MCPWorkspace, MCPHost)
-			store(&s.Where, word, ok)
+			store(&s.Process.Where, word, ok)
 		}),
-		text("dir", func(_ *reader, _ place, v string, s *MCPServer) { s.Dir = v }),
-		{"env", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Env = r.plainEnv(at, n) }},
-		{"secrets", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Secrets = r.secretEnv(at, n) }},
+		text("dir", func(_ *reader, _ place, v string, s *MCPServer) { s.Process.Dir = v }),
+		{"env", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Process.Env = r.plainEnv(at, n) }},
+		{"secrets", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Process.Secrets = r.secretEnv(at, n) }},
 		text("image", func(r *reader, at place, v string, s *MCPServer) {
 			if v == "" || len(v) > 300 || strings.ContainsAny(v, " \t\r\n\x00") {
 				r.warn(at, "%s is not the name of an image; ignored", quote(v))
 				return
 			}
-			s.Image = v
+			s.Process.Image = v
 		}),
 		text("network", func(r *reader, at place, v string, s *MCPServer) {
 			word, ok := r.word(at, v, NetworkNone, NetworkAllow, NetworkFull)
-			store(&s.Network, word, ok)
+			store(&s.Process.Network, word, ok)
 		}),
-		{"hosts", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Hosts = r.mcpHosts(at, n) }},
+		{"hosts", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Process.Hosts = r.mcpHosts(at, n) }},
 		text("url", func(r *reader, at place, v string, s *MCPServer) {
 			u, ok := r.url(at, v)
-			store(&s.URL, u, ok)
+			store(&s.Remote.URL, u, ok)
 		}),
-		{"headers", func(r *reader, at place, n *yaml.Node, s *MCPServer) { setHeaders(r, at, n, &s.Headers) }},
-		text("token", func(r *reader, at place, v string, s *MCPServer) { s.Token = r.reference(at, v) }),
+		{"headers", func(r *reader, at place, n *yaml.Node, s *MCPServer) { setHeaders(r, at, n, &s.Remote.Headers) }},
+		text("token", func(r *reader, at place, v string, s *MCPServer) { s.Remote.Token = r.reference(at, v) }),
 		{"oauth", func(r *reader, at place, n *yaml.Node, s *MCPServer) { setOAuth(r, at, n, s) }},
 		{"tools", func(r *reader, at place, n *yaml.Node, s *MCPServer) { group(r, at, n, s, mcpToolKeys()) }},
 		{"effects", func(r *reader, at place, n *yaml.Node, s *MCPServer) { s.Effects = r.effects(at, n) }},
@@ -222,12 +230,12 @@ func setOAuth(r *reader, at place, n *yaml.Node, s *MCPServer) {
 	if n.Kind == yaml.ScalarNode {
 		yes := false
 		if r.truth(at, strings.TrimSpace(n.Value), &yes); yes {
-			s.OAuth = &o
+			s.Remote.OAuth = &o
 		}
 		return
 	}
 	group(r, at, n, &o, oauthKeys())
-	s.OAuth = &o
+	s.Remote.OAuth = &o
 }
 
 func oauthKeys() []key[MCPOAuth] {
@@ -349,8 +357,8 @@ func (r *reader) effects(at place, n *yaml.Node) map[string]string {
 
 // MCPNames are the names of the servers, in the order of the file.
 func (c Config) MCPNames() []string {
-	all := make([]string, len(c.MCP))
-	for i, s := range c.MCP {
+	all := make([]string, len(c.Tools.MCP))
+	for i, s := range c.Tools.MCP {
 		all[i] = s.Name
 	}
 	return slices.Clip(all)

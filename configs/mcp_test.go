@@ -34,11 +34,11 @@ mcp:
 		t.Fatalf("servers %v, want %v", got, want)
 	}
 	plain := func(s MCPServer) MCPServer {
-		if s.Where == "" {
-			s.Where = MCPWorkspace
+		if s.Process.Where == "" {
+			s.Process.Where = MCPWorkspace
 		}
-		if s.Network == "" {
-			s.Network = NetworkNone
+		if s.Process.Network == "" {
+			s.Process.Network = NetworkNone
 		}
 		if s.Timeout == 0 {
 			s.Timeout = DefaultMCPTimeout
@@ -49,22 +49,25 @@ mcp:
 	url := "https://mcp.example.org/mcp"
 	want := []MCPServer{
 		plain(MCPServer{
-			Name: "notes", Command: []string{"/opt/notes", "--all"}, Env: map[string]string{"LANG": "C"}, Secrets: map[string]Secret{"NOTES_TOKEN": secret},
-			Image: "notes:1", Network: NetworkAllow, Hosts: []string{"api.example.org", "*.example.org:8443"},
+			Name: "notes",
+			Process: MCPProcess{
+				Command: []string{"/opt/notes", "--all"}, Env: map[string]string{"LANG": "C"}, Secrets: map[string]Secret{"NOTES_TOKEN": secret},
+				Image: "notes:1", Network: NetworkAllow, Hosts: []string{"api.example.org", "*.example.org:8443"},
+			},
 			Allow: []string{"get_*", "list"}, Deny: []string{"get_all"},
 			Effects: map[string]string{"get_one": EffectReadOnly, "set": EffectIdempotent, "add": EffectOnce}, Timeout: 90 * time.Second, Trusted: true,
 		}),
-		plain(MCPServer{Name: "here", Command: []string{"/opt/here"}, Where: MCPHost, Dir: "/srv"}),
-		plain(MCPServer{Name: "far", URL: url, Headers: map[string]Secret{"X-Team": NewSecret("mcp.far.headers.X-Team", "a"), "X-Api-Key": secret}, Token: secret}),
-		plain(MCPServer{Name: "login", URL: url, OAuth: &MCPOAuth{Grant: GrantCode}}),
-		plain(MCPServer{Name: "machine", URL: url, OAuth: &MCPOAuth{
+		plain(MCPServer{Name: "here", Process: MCPProcess{Command: []string{"/opt/here"}, Where: MCPHost, Dir: "/srv"}}),
+		plain(MCPServer{Name: "far", Remote: MCPRemote{URL: url, Headers: map[string]Secret{"X-Team": NewSecret("mcp.far.headers.X-Team", "a"), "X-Api-Key": secret}, Token: secret}}),
+		plain(MCPServer{Name: "login", Remote: MCPRemote{URL: url, OAuth: &MCPOAuth{Grant: GrantCode}}}),
+		plain(MCPServer{Name: "machine", Remote: MCPRemote{URL: url, OAuth: &MCPOAuth{
 			Grant: GrantClient, ClientID: "me", ClientSecret: secret, Scopes: []string{"read", "write"}, Redirect: "http://127.0.0.1:8421/x",
-		}}),
+		}}}),
 	}
-	if !reflect.DeepEqual(c.MCP, want) {
-		t.Errorf("got  %+v\nwant %+v", c.MCP, want)
+	if !reflect.DeepEqual(c.Tools.MCP, want) {
+		t.Errorf("got  %+v\nwant %+v", c.Tools.MCP, want)
 	}
-	if s := fmt.Sprintf("%+v %#v %v", c.MCP, c.MCP, c); strings.Contains(s, canary) {
+	if s := fmt.Sprintf("%+v %#v %v", c.Tools.MCP, c.Tools.MCP, c); strings.Contains(s, canary) {
 		t.Error("a secret is shown")
 	}
 }

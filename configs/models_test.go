@@ -80,26 +80,26 @@ agents:
 	for name, want := range map[string]string{
 		"default": "openai gpt-5  o", "same": "openai gpt-5-mini  o", "other": "anthropic claude-x  a", "own": "anthropic claude-x  k",
 	} {
-		if got := reached(c.Profiles[name].Model); got != want {
+		if got := reached(c.Agents.Profiles[name].Model); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	if n := len(c.Profiles["same"].Model.Headers); n != 1 {
+	if n := len(c.Agents.Profiles["same"].Model.Headers); n != 1 {
 		t.Errorf("same has %d headers", n)
 	}
-	if n := len(c.Profiles["other"].Model.Headers); n != 0 {
+	if n := len(c.Agents.Profiles["other"].Model.Headers); n != 0 {
 		t.Errorf("other has %d headers of the first provider", n)
 	}
-	if h := c.Profiles["own"].Model.Headers; len(h) != 1 || h["X-A"].Value() != "b" {
+	if h := c.Agents.Profiles["own"].Model.Headers; len(h) != 1 || h["X-A"].Value() != "b" {
 		t.Errorf("own has headers %v", h)
 	}
-	if got := c.Profiles["other"].Model.MaxTokens; got != 7 {
+	if got := c.Agents.Profiles["other"].Model.MaxTokens; got != 7 {
 		t.Errorf("max_tokens %d", got)
 	}
 	if err := c.Override(Override{Model: "claude-y"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := reached(c.Model) + ", " + reached(c.Profiles["default"].Model) + ", " + reached(c.Profiles["same"].Model); got != "anthropic claude-y  a, anthropic claude-y  a, openai gpt-5-mini  o" {
+	if got := reached(c.Model) + ", " + reached(c.Agents.Profiles["default"].Model) + ", " + reached(c.Agents.Profiles["same"].Model); got != "anthropic claude-y  a, anthropic claude-y  a, openai gpt-5-mini  o" {
 		t.Errorf("after --model: %s", got)
 	}
 }
@@ -134,7 +134,7 @@ func TestProfilesWithAServerOfTheirOwn(t *testing.T) {
 		vars := map[string]string{"K": "k", "L": "l", "H": "h"}
 		maps.Copy(vars, tt.vars)
 		c, warnings := load(t, "model: "+tt.model+"\nagents: {a: {match: web, model: "+tt.profile+"}}\n", vars)
-		m := c.Profiles["a"].Model
+		m := c.Agents.Profiles["a"].Model
 		if got := fmt.Sprint(reached(m), " ", len(m.Headers)); got != tt.want || len(warnings) > 0 {
 			t.Errorf("%s: got %q, want %q; %v", tt.name, got, tt.want, warnings)
 		}

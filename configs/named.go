@@ -31,8 +31,8 @@ func (c Config) ModelNamed(own Model, name string) (m Model, refused bool) {
 	var first, found Model
 	var owners []string
 	alike := true
-	for _, profile := range slices.Sorted(maps.Keys(c.Profiles)) {
-		m, ok := c.Profiles[profile].Model.named(name)
+	for _, profile := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		m, ok := c.Agents.Profiles[profile].Model.named(name)
 		if !ok {
 			continue
 		}

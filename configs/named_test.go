@@ -46,7 +46,7 @@ func TestModelNamed(t *testing.T) {
 		{"the demo", "model: demo\n", DefaultProfile, "anything", "openai demo  o", false},
 	} {
 		c, _ := load(t, tt.file, both)
-		m, refused := c.ModelNamed(c.Profiles[tt.profile].Model, tt.model)
+		m, refused := c.ModelNamed(c.Agents.Profiles[tt.profile].Model, tt.model)
 		got := reached(m)
 		if why, closed := strings.CutPrefix(tt.want, "!"); closed {
 			if !strings.Contains(m.Off(), why) {

@@ -22,7 +22,7 @@ func noteKeys() []key[draft] {
 	return []key[draft]{
 		text("browser", func(r *reader, at place, v string, p *draft) {
 			on, ok := r.flag(at, v, "on", "off")
-			store(&p.Browser, on, ok)
+			store(&p.Workspace.Browser, on, ok)
 		}),
 		text("notes", func(r *reader, at place, v string, p *draft) {
 			on, ok := r.flag(at, v, "on", "off")

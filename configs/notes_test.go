@@ -26,7 +26,7 @@ func TestNotes(t *testing.T) {
 	}
 	for _, test := range tests {
 		c, warnings := loadText(t, "agents:\n  default:\n    memory: on\n    "+test.yaml+"\n", nil)
-		got := c.Profiles[configs.DefaultProfile].Notes
+		got := c.Agents.Profiles[configs.DefaultProfile].Notes
 		if got.Off != test.want.Off || got.Global != test.want.Global || (got.Skills == nil) != (test.want.Skills == nil) ||
 			strings.Join(got.Skills, " ") != strings.Join(test.want.Skills, " ") || len(warnings) != test.warnings {
 			t.Errorf("%s: %+v, %v", test.yaml, got, warnings)

@@ -181,48 +181,52 @@ func TestProfilesAreOff(t *testing.T) {
 func TestOff(t *testing.T) {
 	open := map[string]string{"TG": "1:x"}
 	for file, closed := range map[string]func(c Config) bool{
-		"telegram: {token: env:TG, api_url: h.example.org}":              func(c Config) bool { return c.Telegram.Off() != "" && c.Telegram.Wanted() },
-		"telegram: {token: env:TG, base_url: http://h}":                  func(c Config) bool { return c.Telegram.Off() != "" },
-		"slack: {bot_token: env:TG, api_url: 'http://h:99999'}":          func(c Config) bool { return c.Slack.Off() != "" },
-		"otlp: {endpoint: http://h, headers: {Authorization: Bearer x}}": func(c Config) bool { return !c.OTLP.Wanted() },
-		"otlp: {endpont: http://h}":                                      func(c Config) bool { return !c.OTLP.Wanted() && c.OTLP.Off() != "" },
+		"telegram: {token: env:TG, api_url: h.example.org}":              func(c Config) bool { return c.Connectors.Telegram.Off() != "" && c.Connectors.Telegram.Wanted() },
+		"telegram: {token: env:TG, base_url: http://h}":                  func(c Config) bool { return c.Connectors.Telegram.Off() != "" },
+		"slack: {bot_token: env:TG, api_url: 'http://h:99999'}":          func(c Config) bool { return c.Connectors.Slack.Off() != "" },
+		"otlp: {endpoint: http://h, headers: {Authorization: Bearer x}}": func(c Config) bool { return !c.Telemetry.OTLP.Wanted() },
+		"otlp: {endpont: http://h}":                                      func(c Config) bool { return !c.Telemetry.OTLP.Wanted() && c.Telemetry.OTLP.Off() != "" },
 		"transcription: {base_url: h.example.org}":                       func(c Config) bool { return !c.Transcription.Wanted() && c.Transcription.Off() != "" },
 		"access: opne":                           func(c Config) bool { return c.Access.Mode == AccessAllowlist && c.Access.Off() != "" },
 		"acess: open":                            func(c Config) bool { return c.Access.Mode == AccessAllowlist },
 		"access: {mode: open, allwo: [a]}":       func(c Config) bool { return c.Access.Mode == AccessAllowlist },
 		"access: {mode: open, mode: pairing}":    func(c Config) bool { return c.Access.Mode == AccessAllowlist },
 		"access: {mode: pairing, allow: {a: b}}": func(c Config) bool { return c.Access.Mode == AccessAllowlist },
-		"subagents: {max_depth: -1, max_children: 5, max_starts_per_hour: 5}": func(c Config) bool { return c.Subagents.MaxDepth == 0 && c.Subagents.MaxChildren == 0 },
-		"subagents: off":                     func(c Config) bool { return c.Subagents.MaxStartsPerHour == 0 },
-		"cron: off":                          func(c Config) bool { return !c.Cron.Enabled },
-		"cron: {gatse: false}":               func(c Config) bool { return !c.Cron.Gates },
-		"heartbeat: {route: nowhere}":        func(c Config) bool { return !c.Heartbeat.Enabled && c.Heartbeat.Off() != "" },
-		"heartbeat: {every: 0}":              func(c Config) bool { return !c.Heartbeat.Enabled },
-		"heartbeat: {max_unattended: 1e9}":   func(c Config) bool { return !c.Heartbeat.Enabled },
-		"web: off":                           func(c Config) bool { return c.Web.NoFetch },
-		"web: {fetc: off}":                   func(c Config) bool { return c.Web.NoFetch },
-		"web: {fetches_per_minute: five}":    func(c Config) bool { return c.Web.NoFetch },
-		"metrics: fasle":                     func(c Config) bool { return !c.Metrics },
-		"http: of":                           func(c Config) bool { return c.HTTP == Off },
-		"http: {insecure: flase}":            func(c Config) bool { return c.HTTP == Off },
-		"workspace: off":                     func(c Config) bool { return c.Workspace.Provider == Off },
+		"subagents: {max_depth: -1, max_children: 5, max_starts_per_hour: 5}": func(c Config) bool { return c.Agents.Subagents.MaxDepth == 0 && c.Agents.Subagents.MaxChildren == 0 },
+		"subagents: off":                     func(c Config) bool { return c.Agents.Subagents.MaxStartsPerHour == 0 },
+		"cron: off":                          func(c Config) bool { return !c.Schedule.Cron.Enabled },
+		"cron: {gatse: false}":               func(c Config) bool { return !c.Schedule.Cron.Gates },
+		"heartbeat: {route: nowhere}":        func(c Config) bool { return !c.Schedule.Heartbeat.Enabled && c.Schedule.Heartbeat.Off() != "" },
+		"heartbeat: {every: 0}":              func(c Config) bool { return !c.Schedule.Heartbeat.Enabled },
+		"heartbeat: {max_unattended: 1e9}":   func(c Config) bool { return !c.Schedule.Heartbeat.Enabled },
+		"web: off":                           func(c Config) bool { return c.Tools.Web.NoFetch },
+		"web: {fetc: off}":                   func(c Config) bool { return c.Tools.Web.NoFetch },
+		"web: {fetches_per_minute: five}":    func(c Config) bool { return c.Tools.Web.NoFetch },
+		"metrics: fasle":                     func(c Config) bool { return !c.Telemetry.Metrics },
+		"http: of":                           func(c Config) bool { return c.HTTP.Addr == Off },
+		"http: {insecure: flase}":            func(c Config) bool { return c.HTTP.Addr == Off },
+		"workspace: off":                     func(c Config) bool { return c.Tools.Workspace.Provider == Off },
 		"node: {max_runs: five}":             func(c Config) bool { return c.Node.MaxRuns == 1 },
 		"storge: {url: env:TG}":              func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
 		"storage: {ulr: env:TG}":             func(c Config) bool { return c.Storage.Shared() && c.Storage.URL.Value() == "" },
-		"files: {bucket: b, max_inline: 5m}": func(c Config) bool { return c.Files.Fault != "" },
-		"files: {endpoint: 'https://h'}":     func(c Config) bool { return c.Files.Fault != "" },
-		"files: {ulr: 's3://b'}":             func(c Config) bool { return c.Files.Fault != "" },
-		"agents: {default: {tools: {a: b}}}": func(c Config) bool { t := c.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },
-		"agents: {default: {tols: [a]}}":     func(c Config) bool { t := c.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },
-		"agents: {default: {limits: {run_calls: five}, tools: [a]}}": func(c Config) bool { return len(c.Profiles[DefaultProfile].Tools) == 0 },
-		"agents: {default: {aprove: [shell]}}":                       func(c Config) bool { return slices.Equal(c.Profiles[DefaultProfile].Approve, []string{"*"}) },
-		"agents: {default: {confrim: {shell: always}}}":              func(c Config) bool { return slices.Equal(c.Profiles[DefaultProfile].Approve, []string{"*"}) },
-		"agents: {default: {aprovals: {quorum: 2}}}":                 func(c Config) bool { return c.Profiles[DefaultProfile].Care.NoApproval },
-		"agents: {default: {dryrun: true}}":                          func(c Config) bool { return c.Profiles[DefaultProfile].Care.DryRun },
-		"agents: {default: {workspce: off}}":                         func(c Config) bool { return c.Profiles[DefaultProfile].Workspace.Provider == Off },
-		"agents: {default: {deep: {files: nnoe}}}":                   func(c Config) bool { return c.Profiles[DefaultProfile].Deep.Files == FilesNone },
-		"agents: {default: {browser: flase}}":                        func(c Config) bool { return !c.Profiles[DefaultProfile].Browser },
-		"people: {a: [nonsense]}\nagents: {default: {approvals: {quorum: 2, approvers: [telegram/1, telegram/2]}}}": func(c Config) bool { return c.Profiles[DefaultProfile].Care.NoApproval },
+		"files: {bucket: b, max_inline: 5m}": func(c Config) bool { return c.Storage.Files.Fault != "" },
+		"files: {endpoint: 'https://h'}":     func(c Config) bool { return c.Storage.Files.Fault != "" },
+		"files: {ulr: 's3://b'}":             func(c Config) bool { return c.Storage.Files.Fault != "" },
+		"agents: {default: {tools: {a: b}}}": func(c Config) bool { t := c.Agents.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },
+		"agents: {default: {tols: [a]}}":     func(c Config) bool { t := c.Agents.Profiles[DefaultProfile].Tools; return t != nil && len(t) == 0 },
+		"agents: {default: {limits: {run_calls: five}, tools: [a]}}": func(c Config) bool { return len(c.Agents.Profiles[DefaultProfile].Tools) == 0 },
+		"agents: {default: {aprove: [shell]}}": func(c Config) bool {
+			return slices.Equal(c.Agents.Profiles[DefaultProfile].Care.Approve, []string{"*"})
+		},
+		"agents: {default: {confrim: {shell: always}}}": func(c Config) bool {
+			return slices.Equal(c.Agents.Profiles[DefaultProfile].Care.Approve, []string{"*"})
+		},
+		"agents: {default: {aprovals: {quorum: 2}}}": func(c Config) bool { return c.Agents.Profiles[DefaultProfile].Care.NoApproval },
+		"agents: {default: {dryrun: true}}":          func(c Config) bool { return c.Agents.Profiles[DefaultProfile].Care.DryRun },
+		"agents: {default: {workspce: off}}":         func(c Config) bool { return c.Agents.Profiles[DefaultProfile].Workspace.Provider == Off },
+		"agents: {default: {deep: {files: nnoe}}}":   func(c Config) bool { return c.Agents.Profiles[DefaultProfile].Engine.Deep.Files == FilesNone },
+		"agents: {default: {browser: flase}}":        func(c Config) bool { return !c.Agents.Profiles[DefaultProfile].Workspace.Browser },
+		"people: {a: [nonsense]}\nagents: {default: {approvals: {quorum: 2, approvers: [telegram/1, telegram/2]}}}": func(c Config) bool { return c.Agents.Profiles[DefaultProfile].Care.NoApproval },
 	} {
 		c, warnings := load(t, file+"\n", open)
 		off := slices.ContainsFunc(warnings, func(w Warning) bool { return w.Off && strings.HasSuffix(w.Text, until) })
@@ -251,8 +255,8 @@ func TestMended(t *testing.T) {
 	if c, warnings := load(t, "model: {base_url: nonsense, key: env:NOT_SET}\n", map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": "o"}); len(offWarnings(warnings)) > 0 || c.Model.Off() != "" || c.Model.BaseURL != "http://127.0.0.1:1" {
 		t.Errorf("model %q, warnings %v", c.Model.Off(), warnings)
 	}
-	if c.Telegram.Off() != "" || c.Telegram.APIURL != "http://127.0.0.1:1" || len(warnings) != 2 {
-		t.Errorf("telegram %+v, warnings %v", c.Telegram, warnings)
+	if c.Connectors.Telegram.Off() != "" || c.Connectors.Telegram.APIURL != "http://127.0.0.1:1" || len(warnings) != 2 {
+		t.Errorf("telegram %+v, warnings %v", c.Connectors.Telegram, warnings)
 	}
 	for _, w := range warnings {
 		if w.Key == "telegram.api_url" && (w.Off || !strings.HasSuffix(w.Text, "because TELEGRAM_API_URL is set")) {
@@ -308,8 +312,10 @@ func TestMistypedVariablesClose(t *testing.T) {
 		}},
 		{map[string]string{"OPENAI_API_KEY": "o", "CLAYBOT_MODLE": "demo"}, "", func(c Config) bool { return c.Model.Off() != "" }},
 		{map[string]string{"CLAYBOT_ACESS": "allowlist"}, "access: open", func(c Config) bool { return c.Access.Mode == AccessAllowlist }},
-		{map[string]string{"TELEGRAM_BOT_TOKEN": "1:x", "TELEGRAM_API_ULR": "http://127.0.0.1:1"}, "", func(c Config) bool { return c.Telegram.Off() != "" }},
-		{map[string]string{"TELEGRAM_TOKEN": "1:x"}, "telegram: {token: 'env:TELEGRAM_TOKEN'}", func(c Config) bool { return c.Telegram.Off() == "" && c.Telegram.Token.Value() == "1:x" }},
+		{map[string]string{"TELEGRAM_BOT_TOKEN": "1:x", "TELEGRAM_API_ULR": "http://127.0.0.1:1"}, "", func(c Config) bool { return c.Connectors.Telegram.Off() != "" }},
+		{map[string]string{"TELEGRAM_TOKEN": "1:x"}, "telegram: {token: 'env:TELEGRAM_TOKEN'}", func(c Config) bool {
+			return c.Connectors.Telegram.Off() == "" && c.Connectors.Telegram.Token.Value() == "1:x"
+		}},
 	} {
 		c, warnings, err := Load(write(t, tt.file+"\n"), environ(tt.vars), slices.Collect(maps.Keys(tt.vars))...)
 		if err != nil || !tt.closed(c) {

@@ -187,10 +187,10 @@ func (p *draft) off(path, why string) string {
 		p.Care.Limits.faults = p.Care.Limits.faults.with(path, why)
 		return "the profile has no tools"
 	case "deep":
-		p.Deep = nil
+		p.Engine.Deep = nil
 		return "its agents are ordinary ones"
 	case "approve", "confirm":
-		p.Approve = []string{"*"}
+		p.Care.Approve = []string{"*"}
 		return "all tools ask"
 	case "allow":
 		if !strings.Contains(why, noValue) {
@@ -205,7 +205,7 @@ func (p *draft) off(path, why string) string {
 		p.Care.DryRun = true
 		return "nothing is done, as with true"
 	case "browser":
-		p.Browser = false
+		p.Workspace.Browser = false
 		return "there is no browser"
 	case "notes":
 		p.Notes.Off = true
@@ -249,27 +249,27 @@ func (c *Config) off(path, why string) string {
 	case "transcription":
 		return c.Transcription.off(path, why)
 	case "telegram":
-		return c.Telegram.off(path, why)
+		return c.Connectors.Telegram.off(path, why)
 	case "slack":
-		return c.Slack.off(path, why)
+		return c.Connectors.Slack.off(path, why)
 	case "otlp":
-		return c.OTLP.off(path, why)
+		return c.Telemetry.OTLP.off(path, why)
 	case "subagents":
-		return c.Subagents.off(path, why)
+		return c.Agents.Subagents.off(path, why)
 	case "cron":
-		return c.Cron.off(path, why)
+		return c.Schedule.Cron.off(path, why)
 	case "heartbeat":
-		return c.Heartbeat.off(path, why)
+		return c.Schedule.Heartbeat.off(path, why)
 	case "storage":
 		return c.Storage.off(path, why)
 	case "node":
 		return c.Node.off(path, why)
 	case "agents":
 		if lastName(path) == foregroundScope {
-			c.ForegroundScope = ScopeOwner
+			c.Agents.Scope = ScopeOwner
 			return "agents reach those of their own person only"
 		}
-		c.unread = c.unread.with(path, why)
+		c.Agents.unread = c.Agents.unread.with(path, why)
 		return defaultsOff
 	}
 	return c.shut(group, path, why)
@@ -279,55 +279,55 @@ func (c *Config) off(path, why string) string {
 func (c *Config) shut(group, path, why string) string {
 	switch group {
 	case "data_dir":
-		c.directory = c.directory.with(path, why)
+		c.where.directory = c.where.directory.with(path, why)
 		return "claybot does not start"
 	case "http":
 		if path == "http.trusted_proxies" {
 			return "" // the bad ones are not trusted
 		}
-		c.page = c.page.with(path, why)
+		c.HTTP.faults = c.HTTP.faults.with(path, why)
 		return "the web page is off"
 	case "metrics":
-		c.Metrics = false
+		c.Telemetry.Metrics = false
 		return "no metrics are served"
 	case "pprof":
-		c.Pprof = false
+		c.Telemetry.Pprof = false
 		return "no profiles are served"
 	case "budgets":
-		c.budgetsOff = c.budgetsOff.with(path, why)
+		c.Agents.budgetsOff = c.Agents.budgetsOff.with(path, why)
 		return "nothing may be spent"
 	case "people":
-		c.mixed = true
+		c.Access.mixed = true
 		return "no approval of several people holds"
 	case "web":
 		switch {
 		case path == "web.private":
 			return ""
 		case strings.HasPrefix(path, "web.search"):
-			c.Web.Search = nil
+			c.Tools.Web.Search = nil
 			return "nothing is searched for"
 		}
-		c.noFetch = c.noFetch.with(path, why)
+		c.Tools.noFetch = c.Tools.noFetch.with(path, why)
 		return "nothing is fetched"
 	case "workspaces":
-		c.noPlace = c.noPlace.with(path, why)
+		c.Tools.noPlace = c.Tools.noPlace.with(path, why)
 		return "there is no workspace"
 	case "files":
-		c.Files.Fault = why
+		c.Storage.Files.Fault = why
 		return "no file can be kept"
 	case "relay":
-		c.Relay = nil
+		c.Telemetry.Relay = nil
 		return "no event is sent out"
 	case "mcp":
-		c.MCP = nil
+		c.Tools.MCP = nil
 		return "no MCP server is used"
 	}
 	return ""
 }
 
 func (c *Config) on(path string) {
-	c.page, c.directory, c.unread = c.page.without(path), c.directory.without(path), c.unread.without(path)
-	c.budgetsOff, c.noFetch, c.noPlace = c.budgetsOff.without(path), c.noFetch.without(path), c.noPlace.without(path)
+	c.HTTP.faults, c.where.directory, c.Agents.unread = c.HTTP.faults.without(path), c.where.directory.without(path), c.Agents.unread.without(path)
+	c.Agents.budgetsOff, c.Tools.noFetch, c.Tools.noPlace = c.Agents.budgetsOff.without(path), c.Tools.noFetch.without(path), c.Tools.noPlace.without(path)
 }
 
 // ownerOf is what the key with a path belongs to.
@@ -339,11 +339,11 @@ func (c *Config) ownerOf(path string) owner {
 	case "model":
 		return &c.Model
 	case "telegram":
-		return &c.Telegram
+		return &c.Connectors.Telegram
 	case "slack":
-		return &c.Slack
+		return &c.Connectors.Slack
 	case "otlp":
-		return &c.OTLP
+		return &c.Telemetry.OTLP
 	}
 	return c
 }

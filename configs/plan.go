@@ -64,8 +64,8 @@ type planDraft struct {
 // settings of the default one.
 func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 	d := planDraft{Plan: Plan{Mode: PlanApprove, Approvals: 1}}
-	if p.Plan != nil {
-		d.Plan = *p.Plan
+	if p.Engine.Plan != nil {
+		d.Plan = *p.Engine.Plan
 	}
 	if n.Kind != yaml.MappingNode {
 		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(planKeys()), ", "), kind(n))
@@ -91,7 +91,7 @@ func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 	if d.held {
 		d.Mode = PlanPreview
 	}
-	p.Plan = &d.Plan
+	p.Engine.Plan = &d.Plan
 }
 
 // distinct is how many people have these ids.
@@ -318,5 +318,5 @@ func setApprove(r *reader, at place, n *yaml.Node, p *draft) {
 	if instead(r, before, "all tools ask") {
 		list = []string{"*"}
 	}
-	p.Approve = list
+	p.Care.Approve = list
 }

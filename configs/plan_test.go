@@ -115,30 +115,30 @@ var brokenPlan = []fault{
 func TestBrokenPlans(t *testing.T) {
 	for _, tt := range brokenPlan {
 		c, _ := load(t, tt.file, nil)
-		p := c.Profiles["work"]
+		p := c.Agents.Profiles["work"]
 		if strings.Contains(tt.want[0], "intents[1]") {
 			want := []Intent{{Name: "a", Description: "d"}, {Name: "z", Description: "d", Tools: []string{"x_*"}}}
-			if got := p.Plan.Intents; !reflect.DeepEqual(got, want) {
+			if got := p.Engine.Plan.Intents; !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %+v, want %+v", tt.name, got, want)
 			}
 		}
-		if p.Plan == nil {
+		if p.Engine.Plan == nil {
 			continue
 		}
 		mode := PlanApprove
 		if strings.Contains(strings.Join(tt.want, ""), "preview") || strings.Contains(tt.want[0], "budget") {
 			mode = PlanPreview
 		}
-		if tt.want[0] != "" && p.Plan.Mode != mode {
-			t.Errorf("%s: the mode is %s, want %s", tt.name, p.Plan.Mode, mode)
+		if tt.want[0] != "" && p.Engine.Plan.Mode != mode {
+			t.Errorf("%s: the mode is %s, want %s", tt.name, p.Engine.Plan.Mode, mode)
 		}
-		if strings.Contains(strings.Join(tt.want, ""), heldAll) && p.Engine != "plan" {
-			t.Errorf("%s: the engine is %s, whom the plan does not bind", tt.name, p.Engine)
+		if strings.Contains(strings.Join(tt.want, ""), heldAll) && p.Engine.Name != "plan" {
+			t.Errorf("%s: the engine is %s, whom the plan does not bind", tt.name, p.Engine.Name)
 		}
 	}
 	for _, file := range []string{"[a b]", "{a: b}", "[[a]]"} {
 		c, _ := load(t, "agents: {default: {approve: "+file+"}}\n", nil)
-		if got := c.Profiles[DefaultProfile].Approve; !reflect.DeepEqual(got, []string{"*"}) {
+		if got := c.Agents.Profiles[DefaultProfile].Care.Approve; !reflect.DeepEqual(got, []string{"*"}) {
 			t.Errorf("approve: %s makes %q, so that tools do not ask", file, got)
 		}
 	}
@@ -196,22 +196,22 @@ agents:
 	loud.Quiet, loud.Retries = nil, &ten
 	later.Quiet = &Quiet{12*time.Hour + 30*time.Minute, 13*time.Hour + 15*time.Minute, QuietDefer}
 	for name, want := range map[string]Plan{DefaultProfile: def, "same": def, "other": other, "loud": loud, "later": later} {
-		if got := c.Profiles[name].Plan; !reflect.DeepEqual(*got, want) {
+		if got := c.Agents.Profiles[name].Engine.Plan; !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, *got, want)
 		}
 	}
-	if p := c.Profiles["same"]; p.Engine != "plan" || !reflect.DeepEqual(p.Approve, []string{"mail_*", "shell"}) {
-		t.Errorf("inherited: %q, %q", p.Engine, p.Approve)
+	if p := c.Agents.Profiles["same"]; p.Engine.Name != "plan" || !reflect.DeepEqual(p.Care.Approve, []string{"mail_*", "shell"}) {
+		t.Errorf("inherited: %q, %q", p.Engine.Name, p.Care.Approve)
 	}
-	if p := c.Profiles["other"]; p.Engine != "react" || len(p.Approve) != 0 {
-		t.Errorf("changed: %q, %q", p.Engine, p.Approve)
+	if p := c.Agents.Profiles["other"]; p.Engine.Name != "react" || len(p.Care.Approve) != 0 {
+		t.Errorf("changed: %q, %q", p.Engine.Name, p.Care.Approve)
 	}
 }
 
 // People with several ids approve as well as others.
 func TestPlanByPeople(t *testing.T) {
 	c, warnings := load(t, "people: {ann: [slack/U1, telegram/5]}\n"+planned("approvals: 2", "approvers: [slack/U1, telegram/5, slack/U2]"), nil)
-	if p := c.Profiles["work"].Plan; len(warnings) != 0 || p.Mode != PlanApprove || len(p.Approvers) != 3 {
+	if p := c.Agents.Profiles["work"].Engine.Plan; len(warnings) != 0 || p.Mode != PlanApprove || len(p.Approvers) != 3 {
 		t.Errorf("%+v, warnings %v", p, warnings)
 	}
 }
@@ -222,7 +222,7 @@ func TestPlanByDefault(t *testing.T) {
 		"plan: {mode: preview}": {Mode: PlanPreview, Approvals: 1}, "plan: []": {Mode: PlanPreview, Approvals: 1},
 	} {
 		c, _ := load(t, "agents:\n  default:\n    "+file+"\n", nil)
-		if got := c.Profiles[DefaultProfile].Plan; !reflect.DeepEqual(got, want) {
+		if got := c.Agents.Profiles[DefaultProfile].Engine.Plan; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s makes %+v, want %+v", file, got, want)
 		}
 	}
@@ -231,16 +231,16 @@ func TestPlanByDefault(t *testing.T) {
 // checkPlan reports settings that break their rules.
 func checkPlan(t *testing.T, p Profile) {
 	t.Helper()
-	if p.Engine != "react" && p.Engine != "plan" && p.Engine != "explore" {
-		t.Errorf("engine %q", p.Engine)
+	if p.Engine.Name != "react" && p.Engine.Name != "plan" && p.Engine.Name != "explore" {
+		t.Errorf("engine %q", p.Engine.Name)
 	}
-	if e := p.Explore; e != nil && (e.MaxIterations < 1 || e.MaxIterations > 1000 || e.NoProgress < 1 || e.NoProgress > 1000) {
+	if e := p.Engine.Explore; e != nil && (e.MaxIterations < 1 || e.MaxIterations > 1000 || e.NoProgress < 1 || e.NoProgress > 1000) {
 		t.Errorf("explore %+v", e)
 	}
-	if p.Plan == nil {
+	if p.Engine.Plan == nil {
 		return
 	}
-	d := p.Plan
+	d := p.Engine.Plan
 	if d.Mode != PlanPreview && d.Mode != PlanApprove && d.Mode != PlanAuto || d.BudgetMicroUSD < 0 || d.Approvals < 1 || d.Approvals > 10 {
 		t.Errorf("plan %+v", d)
 	}

@@ -37,24 +37,24 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	if r.environment(&c); r.rejected != nil {
 		return Config{}, r.rejected
 	}
-	if r.mistaken(&c); c.directory != nil {
-		return Config{}, errors.New(c.directory.first())
+	if r.mistaken(&c); c.where.directory != nil {
+		return Config{}, errors.New(c.where.directory.first())
 	}
 	r.unsettled(&c)
 	r.modelEnviron(&c.Model)
 	c.Transcription.environ(c.Model.env)
-	c.home, _ = r.lookup("HOME")
+	c.where.home, _ = r.lookup("HOME")
 	if c.DataDir, err = c.expand(c.DataDir); err != nil {
 		return Config{}, fmt.Errorf("data_dir: %w", err)
 	}
-	if c.Heartbeat.Zone == nil {
-		c.Heartbeat.Zone = c.Cron.Zone
+	if c.Schedule.Heartbeat.Zone == nil {
+		c.Schedule.Heartbeat.Zone = c.Schedule.Cron.Zone
 	}
-	def := c.Profiles[DefaultProfile]
+	def := c.Agents.Profiles[DefaultProfile]
 	def.Model = c.Model
-	def.Workspace = c.Workspace
-	c.Profiles[DefaultProfile] = def
-	c.routes = make(map[string]string)
+	def.Workspace = c.Tools.Workspace
+	c.Agents.Profiles[DefaultProfile] = def
+	c.Agents.routes = make(map[string]string)
 	r.person = func(id string) string { return c.Identities(id)[0] }
 	if r.profiles != nil {
 		r.profiles(&c)
@@ -62,8 +62,8 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	c.closeProfiles()
 	r.matched(&c)
 	r.addressesMatter(&c)
-	c.Prompts.Env = r.shownEnv()
-	c.toolNames = r.tools
+	c.Agents.Prompts.Env = r.shownEnv()
+	c.Agents.toolNames = r.tools
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
 	return c, nil
 }
@@ -85,7 +85,7 @@ type draft struct {
 // readProfiles reads the default profile first, because the others begin with
 // its settings.
 func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
-	def := draft{Profile: c.Profiles[DefaultProfile]}
+	def := draft{Profile: c.Agents.Profiles[DefaultProfile]}
 	var others []member
 	for m := range r.each(at, n) {
 		switch {
@@ -111,7 +111,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 			r.warn(m.at, "the default profile takes what no other matches; match is ignored")
 			def.Match = nil
 		}
-		c.Profiles[DefaultProfile] = def.done()
+		c.Agents.Profiles[DefaultProfile] = def.done()
 	}
 	for _, m := range others {
 		p := def
@@ -123,8 +123,8 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 			r.seal(c, "agents", before) // which agents it was for is not known
 		} else {
 			p.Match = r.route(m.at, p.Profile, c)
-			c.Profiles[m.name] = p.done()
-			c.keepBeats = c.keepBeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
+			c.Agents.Profiles[m.name] = p.done()
+			c.Agents.keepBeats = c.Agents.keepBeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
 		}
 	}
 }
@@ -138,18 +138,18 @@ func (r *reader) profile(at place, n *yaml.Node, p *draft) {
 	if p.Model.Name != began.Name && !p.windowed {
 		p.ContextWindow = 0 // the one inherited is of another model
 	}
-	if p.limited && p.DebounceMax < p.Debounce {
+	if p.limited && p.Inbox.DebounceMax < p.Inbox.Debounce {
 		p.limited = false
 		if p.limitAt.key != "" {
 			r.warn(p.limitAt, "%d is less than debounceMs, which is %d; using ten times debounceMs",
-				p.DebounceMax.Milliseconds(), p.Debounce.Milliseconds())
+				p.Inbox.DebounceMax.Milliseconds(), p.Inbox.Debounce.Milliseconds())
 		}
 	}
 	if !p.limited {
-		p.DebounceMax = 10 * p.Debounce
+		p.Inbox.DebounceMax = 10 * p.Inbox.Debounce
 	}
-	if p.Engine == claybot.EngineExplore && !p.doubts.hosts && (p.Explore == nil || p.Explore.URL == "" && len(p.Explore.Hosts) == 0) {
-		r.warn(at, "the engine %s reaches nothing without explore.url or explore.hosts", p.Engine)
+	if p.Engine.Name == claybot.EngineExplore && !p.doubts.hosts && (p.Engine.Explore == nil || p.Engine.Explore.URL == "" && len(p.Engine.Explore.Hosts) == 0) {
+		r.warn(at, "the engine %s reaches nothing without explore.url or explore.hosts", p.Engine.Name)
 	}
 }
 
@@ -168,12 +168,12 @@ func (r *reader) route(at place, p Profile, c *Config) []string {
 		r.warn(at, "has no match: only API clients that name it use it; for chats, add match: [telegram] or the like")
 	}
 	return slices.DeleteFunc(p.Match, func(match string) bool {
-		owner, taken := c.routes[match]
+		owner, taken := c.Agents.routes[match]
 		if taken && owner != p.Name {
 			r.warn(at, "match %s belongs to the profile %s already; ignored", quote(match), quote(owner))
 			return true
 		}
-		c.routes[match] = p.Name
+		c.Agents.routes[match] = p.Name
 		return false
 	})
 }
@@ -191,24 +191,24 @@ func profileKeys() []key[draft] {
 		}),
 		text("debounceMs", func(r *reader, at place, v string, p *draft) {
 			n, ok := r.number(at, v, 0, maxDebounce)
-			store(&p.Debounce, time.Duration(n)*time.Millisecond, ok)
+			store(&p.Inbox.Debounce, time.Duration(n)*time.Millisecond, ok)
 		}),
 		text("debounceMaxMs", func(r *reader, at place, v string, p *draft) {
 			if n, ok := r.number(at, v, 0, 10*maxDebounce); ok {
-				p.DebounceMax, p.limited, p.limitAt = time.Duration(n)*time.Millisecond, true, at
+				p.Inbox.DebounceMax, p.limited, p.limitAt = time.Duration(n)*time.Millisecond, true, at
 			}
 		}),
 		text("whenBusy", func(r *reader, at place, v string, p *draft) {
 			word, ok := r.word(at, v, WhenBusyWait, WhenBusyInject)
-			store(&p.WhenBusy, word, ok)
+			store(&p.Inbox.WhenBusy, word, ok)
 		}),
 		text("processBuffer", func(r *reader, at place, v string, p *draft) {
 			word, ok := r.word(at, v, BufferAllTogether, BufferOneByOne)
-			store(&p.ProcessBuffer, word, ok)
+			store(&p.Inbox.ProcessBuffer, word, ok)
 		}),
 		text("maxBatch", func(r *reader, at place, v string, p *draft) {
 			n, ok := r.number(at, v, 1, maxBatch)
-			store(&p.MaxBatch, n, ok)
+			store(&p.Inbox.MaxBatch, n, ok)
 		}),
 		text("progress", func(r *reader, at place, v string, p *draft) {
 			yes, ok := r.flag(at, v, "send", "off")

@@ -19,7 +19,7 @@ type Prompts struct {
 
 func promptKeys() []key[Config] {
 	return []key[Config]{
-		text("strict", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.Prompts.Strict) }),
+		text("strict", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.Agents.Prompts.Strict) }),
 		// Which variables hold secrets is known at the end of the file.
 		{"env", func(r *reader, at place, n *yaml.Node, _ *Config) { r.promptEnv, _ = r.list(at, n) }},
 	}

@@ -28,21 +28,21 @@ var brokenPrompts = []fault{
 func TestPrompts(t *testing.T) {
 	vars := map[string]string{"CITY": "Berlin", "ODD": "sk-not-a-real-key", "MINE": "x"}
 	c, warnings := load(t, "prompts: {strict: true, env: [CITY, ODD, NOT_SET, MONKEY, CITY]}\nmodel: {headers: {X-Key: env:MINE}}\n", vars)
-	if want := (Prompts{Strict: true, Env: []string{"CITY", "NOT_SET", "MONKEY"}}); !reflect.DeepEqual(c.Prompts, want) {
-		t.Errorf("got %+v, want %+v", c.Prompts, want)
+	if want := (Prompts{Strict: true, Env: []string{"CITY", "NOT_SET", "MONKEY"}}); !reflect.DeepEqual(c.Agents.Prompts, want) {
+		t.Errorf("got %+v, want %+v", c.Agents.Prompts, want)
 	}
 	if len(warnings) != 1 || warnings[0].Key != "prompts.env" {
 		t.Errorf("warnings: %v", warnings)
 	}
-	if c, _ := load(t, "prompts: {env: CITY}\n", vars); !reflect.DeepEqual(c.Prompts, Prompts{Env: []string{"CITY"}}) {
-		t.Errorf("one name: %+v", c.Prompts)
+	if c, _ := load(t, "prompts: {env: CITY}\n", vars); !reflect.DeepEqual(c.Agents.Prompts, Prompts{Env: []string{"CITY"}}) {
+		t.Errorf("one name: %+v", c.Agents.Prompts)
 	}
 	// Every variable that claybot itself reads a secret from is refused.
 	for _, name := range []string{
 		"OPENAI_API_KEY", "TELEGRAM_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS", "CLAYBOT_HTTP_TLS_KEY",
 		"DB_PASS", "pgpasswd", "MailApiKey", "MY_APIKEYS", "GITHUB_PAT", "PAT", "SENTRY_DSN", "DATABASE_URL", "TEST_DATABASE_URL",
 	} {
-		if c, _ := load(t, "prompts: {env: ["+name+"]}\n", nil); c.Prompts.Env != nil {
+		if c, _ := load(t, "prompts: {env: ["+name+"]}\n", nil); c.Agents.Prompts.Env != nil {
 			t.Errorf("%s may be shown", name)
 		}
 	}
@@ -51,8 +51,8 @@ func TestPrompts(t *testing.T) {
 		"https://example.org:8080/x": true, "ann@example.org": true, "ssh://git@example.org": true, "a:b@c": true,
 	} {
 		c, _ := load(t, "prompts: {env: [ADDRESS, PATH_X, COMPASS]}\n", map[string]string{"ADDRESS": value})
-		if got := slices.Contains(c.Prompts.Env, "ADDRESS"); got != want || !slices.Contains(c.Prompts.Env, "COMPASS") || !slices.Contains(c.Prompts.Env, "PATH_X") {
-			t.Errorf("%s: %v", value, c.Prompts.Env)
+		if got := slices.Contains(c.Agents.Prompts.Env, "ADDRESS"); got != want || !slices.Contains(c.Agents.Prompts.Env, "COMPASS") || !slices.Contains(c.Agents.Prompts.Env, "PATH_X") {
+			t.Errorf("%s: %v", value, c.Agents.Prompts.Env)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func setRelay(r *reader, at place, n *yaml.Node, c *Config) {
 			instead(r, len(r.warnings)-1, "the sink is left out")
 		default:
 			lines[s.Name] = e.Line
-			c.Relay = append(c.Relay, s)
+			c.Telemetry.Relay = append(c.Telemetry.Relay, s)
 		}
 	}
 }

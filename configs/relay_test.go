@@ -35,10 +35,10 @@ relay:
 	if len(warnings) > 0 {
 		t.Fatal(warnings)
 	}
-	if len(c.Relay) != 2 || c.Relay[0].URL != "https://hooks.example.org/claybot" || c.Relay[0].Secret.Value() != "a-secret-for-tests" {
-		t.Errorf("got %+v", c.Relay)
+	if len(c.Telemetry.Relay) != 2 || c.Telemetry.Relay[0].URL != "https://hooks.example.org/claybot" || c.Telemetry.Relay[0].Secret.Value() != "a-secret-for-tests" {
+		t.Errorf("got %+v", c.Telemetry.Relay)
 	}
-	if got := c.Relay[1].File; got != filepath.Join(filepath.Dir(c.File), "events.jsonl") {
+	if got := c.Telemetry.Relay[1].File; got != filepath.Join(filepath.Dir(c.Source.File), "events.jsonl") {
 		t.Errorf("the file is %s, want it beside the configuration", got)
 	}
 }
@@ -74,8 +74,8 @@ func TestRelayBroken(t *testing.T) {
 		if strings.Contains(said, "plain-text-secret") || strings.Contains(said, "u:p") {
 			t.Errorf("%s: a secret is told: %s", tt.text, said)
 		}
-		if want := strings.Count(tt.want, "given in line"); len(c.Relay) != want {
-			t.Errorf("%s: %d sinks are left, want %d", tt.text, len(c.Relay), want)
+		if want := strings.Count(tt.want, "given in line"); len(c.Telemetry.Relay) != want {
+			t.Errorf("%s: %d sinks are left, want %d", tt.text, len(c.Telemetry.Relay), want)
 		}
 	}
 }

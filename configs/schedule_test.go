@@ -54,13 +54,13 @@ heartbeat:
 	if len(warnings) != 0 {
 		t.Errorf("warnings: %v", warnings)
 	}
-	if got := c.Cron; got.Enabled || got.Gates || got.Zone.String() != "Europe/Berlin" {
+	if got := c.Schedule.Cron; got.Enabled || got.Gates || got.Zone.String() != "Europe/Berlin" {
 		t.Errorf("cron %+v", got)
 	}
-	zone := c.Heartbeat.Zone
+	zone := c.Schedule.Heartbeat.Zone
 	want := Heartbeat{Every: 90 * time.Minute, ActiveHours: "22:00-06:00", Zone: zone, MaxUnattended: 1, Route: "slack/T1/C1"}
-	if c.Heartbeat != want || zone.String() != "America/New_York" {
-		t.Errorf("heartbeat %+v, want %+v", c.Heartbeat, want)
+	if c.Schedule.Heartbeat != want || zone.String() != "America/New_York" {
+		t.Errorf("heartbeat %+v, want %+v", c.Schedule.Heartbeat, want)
 	}
 }
 
@@ -75,13 +75,13 @@ func TestZoneOfTheHeartbeat(t *testing.T) {
 		"heartbeat: {timezone: No/Way}\ncron: {timezone: Asia/Tokyo}": "Asia/Tokyo",
 	} {
 		c, _ := load(t, file, nil)
-		if got := c.Heartbeat.Zone.String(); got != want {
+		if got := c.Schedule.Heartbeat.Zone.String(); got != want {
 			t.Errorf("%q: %s, want %s", file, got, want)
 		}
 	}
 	t.Chdir(t.TempDir())
-	if c, _, err := Load("", environ(nil)); err != nil || c.Heartbeat.Zone != time.UTC || c.Cron.Zone != time.UTC {
-		t.Errorf("without a file: %+v, %v", c.Heartbeat, err)
+	if c, _, err := Load("", environ(nil)); err != nil || c.Schedule.Heartbeat.Zone != time.UTC || c.Schedule.Cron.Zone != time.UTC {
+		t.Errorf("without a file: %+v, %v", c.Schedule.Heartbeat, err)
 	}
 }
 
@@ -92,12 +92,12 @@ func TestGates(t *testing.T) {
 		"cron: {gates: }": false, "cron: {gates: false}": false, "cron: {gates: off}": false, "cron: {gates: \"\"}": false, "cron: {gates: 1}": false, "cron: {gates: {a: b}}": false,
 	} {
 		c, _ := load(t, file, nil)
-		if c.Cron.Gates != want || !c.Heartbeat.Gates || c.Cron.Enabled != !strings.Contains(file, "enabled: x") {
-			t.Errorf("%q: gates %v, want %v; heartbeat %v, enabled %v", file, c.Cron.Gates, want, c.Heartbeat.Gates, c.Cron.Enabled)
+		if c.Schedule.Cron.Gates != want || !c.Schedule.Heartbeat.Gates || c.Schedule.Cron.Enabled != !strings.Contains(file, "enabled: x") {
+			t.Errorf("%q: gates %v, want %v; heartbeat %v, enabled %v", file, c.Schedule.Cron.Gates, want, c.Schedule.Heartbeat.Gates, c.Schedule.Cron.Enabled)
 		}
 	}
-	if c, _ := load(t, "heartbeat: {gates: nope}", nil); c.Heartbeat.Gates || !c.Cron.Gates {
-		t.Errorf("the heartbeat's gates %v, those of tasks %v", c.Heartbeat.Gates, c.Cron.Gates)
+	if c, _ := load(t, "heartbeat: {gates: nope}", nil); c.Schedule.Heartbeat.Gates || !c.Schedule.Cron.Gates {
+		t.Errorf("the heartbeat's gates %v, those of tasks %v", c.Schedule.Heartbeat.Gates, c.Schedule.Cron.Gates)
 	}
 }
 
@@ -155,9 +155,9 @@ func TestParseRoute(t *testing.T) {
 // checkSchedule reports settings that break their rules.
 func checkSchedule(t *testing.T, c Config) {
 	t.Helper()
-	h := c.Heartbeat
-	if c.Cron.Zone == nil || h.Zone == nil || h.Every < MinBeat || h.Every > maxBeat || h.MaxUnattended < 1 {
-		t.Errorf("cron %+v, heartbeat %+v", c.Cron, h)
+	h := c.Schedule.Heartbeat
+	if c.Schedule.Cron.Zone == nil || h.Zone == nil || h.Every < MinBeat || h.Every > maxBeat || h.MaxUnattended < 1 {
+		t.Errorf("cron %+v, heartbeat %+v", c.Schedule.Cron, h)
 	}
 	if again, err := activeHours(h.ActiveHours); h.ActiveHours != "" && (err != nil || again != h.ActiveHours) {
 		t.Errorf("hours %q: %v", h.ActiveHours, err)

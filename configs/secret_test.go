@@ -25,7 +25,7 @@ func TestSecretNeverPrints(t *testing.T) {
 		}
 	}
 	fmt.Fprintln(&out, s, outer, fmt.Errorf("start: %v", s))
-	for _, v := range []any{s, outer, map[string]any{"a": s}, Config{Telegram: Telegram{Token: s}}} {
+	for _, v := range []any{s, outer, map[string]any{"a": s}, Config{Connectors: Connectors{Telegram: Telegram{Token: s}}}} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
@@ -96,19 +96,19 @@ func FuzzLoad(f *testing.F) {
 		if m := c.Access.Mode; m != AccessPairing && m != AccessAllowlist && m != AccessOpen {
 			t.Errorf("access mode %q", m)
 		}
-		def, ok := c.Profiles[DefaultProfile]
+		def, ok := c.Agents.Profiles[DefaultProfile]
 		if !ok {
 			t.Fatal("no default profile")
 		}
-		for _, p := range c.Profiles {
+		for _, p := range c.Agents.Profiles {
 			if w := p.ContextWindow; w != 0 && (w < minWindow || w > maxWindow) {
 				t.Errorf("context window %d", w)
 			}
-			if p.Deep != nil {
-				checkDeep(t, *p.Deep)
+			if p.Engine.Deep != nil {
+				checkDeep(t, *p.Engine.Deep)
 			}
 			checkPlan(t, p)
-			if p.MaxSteps < 1 || p.MaxBatch < 1 || p.MaxBatch > 1000 || p.Debounce < 0 || p.DebounceMax < p.Debounce {
+			if p.MaxSteps < 1 || p.Inbox.MaxBatch < 1 || p.Inbox.MaxBatch > 1000 || p.Inbox.Debounce < 0 || p.Inbox.DebounceMax < p.Inbox.Debounce {
 				t.Errorf("profile %+v", p)
 			}
 		}

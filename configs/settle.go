@@ -18,28 +18,28 @@ func (m member) profile() place {
 // unsettled closes what the file and the environment have left in doubt, before
 // profiles begin with it.
 func (r *reader) unsettled(c *Config) {
-	r.mixed = c.mixed
+	r.mixed = c.Access.mixed
 	if c.Access.faults != nil {
 		c.Access.Mode = AccessAllowlist
 	}
-	if c.Files.Fault == "" {
-		c.Files.Fault = c.Files.keyFault
+	if c.Storage.Files.Fault == "" {
+		c.Storage.Files.Fault = c.Storage.Files.keyFault
 	}
-	if c.page != nil {
-		c.HTTP = Off
+	if c.HTTP.faults != nil {
+		c.HTTP.Addr = Off
 	}
-	if c.noFetch != nil {
-		c.Web.NoFetch = true
+	if c.Tools.noFetch != nil {
+		c.Tools.Web.NoFetch = true
 	}
-	if c.noPlace != nil {
-		c.Workspace = plainWorkspace()
-		c.Workspace.Provider = Off
+	if c.Tools.noPlace != nil {
+		c.Tools.Workspace = plainWorkspace()
+		c.Tools.Workspace.Provider = Off
 	}
-	c.Subagents = c.Subagents.closed()
-	c.Cron.Enabled = c.Cron.Enabled && c.Cron.faults == nil
-	c.Heartbeat.Enabled = c.Heartbeat.Enabled && c.Heartbeat.faults == nil
-	if c.budgetsOff != nil {
-		c.Budgets = append(slices.Clone(c.Budgets), Budget{Per: BudgetAll, Every: EveryAlways, OnLimit: LimitHard, Fault: c.budgetsOff.first()})
+	c.Agents.Subagents = c.Agents.Subagents.closed()
+	c.Schedule.Cron.Enabled = c.Schedule.Cron.Enabled && c.Schedule.Cron.faults == nil
+	c.Schedule.Heartbeat.Enabled = c.Schedule.Heartbeat.Enabled && c.Schedule.Heartbeat.faults == nil
+	if c.Agents.budgetsOff != nil {
+		c.Agents.Budgets = append(slices.Clone(c.Agents.Budgets), Budget{Per: BudgetAll, Every: EveryAlways, OnLimit: LimitHard, Fault: c.Agents.budgetsOff.first()})
 	}
 }
 
@@ -72,34 +72,34 @@ func namesAgents(name string) bool {
 // profile they might do more, or ask another model.
 func (c *Config) assign(p draft) {
 	if p.unmatched != nil {
-		c.unread = c.unread.with("agents", p.unmatched.first())
+		c.Agents.unread = c.Agents.unread.with("agents", p.unmatched.first())
 	}
 	for word, why := range p.lost {
-		if c.shutMatch == nil {
-			c.shutMatch = make(map[string]string)
+		if c.Agents.shutMatch == nil {
+			c.Agents.shutMatch = make(map[string]string)
 		}
-		c.shutMatch[word] = why
+		c.Agents.shutMatch[word] = why
 	}
 }
 
 // closeProfiles switches off the agents whose profile was not read.
 func (c *Config) closeProfiles() {
-	if c.unread != nil {
-		p := c.Profiles[DefaultProfile]
-		p.faults = p.faults.with("agents", c.unread.first())
-		c.Profiles[DefaultProfile] = p
+	if c.Agents.unread != nil {
+		p := c.Agents.Profiles[DefaultProfile]
+		p.faults = p.faults.with("agents", c.Agents.unread.first())
+		c.Agents.Profiles[DefaultProfile] = p
 	}
 }
 
 // matched looks whether budgets are for agents that there can be. One that is for
 // none is for all: it would bound nothing.
 func (r *reader) matched(c *Config) {
-	for i, b := range c.Budgets {
+	for i, b := range c.Agents.Budgets {
 		if i >= len(r.budgetAt) || b.Match == "" || c.matchable(b.Match) {
 			continue
 		}
 		var names []string
-		for name := range c.Profiles {
+		for name := range c.Agents.Profiles {
 			names = append(names, name)
 		}
 		slices.Sort(names)
@@ -110,13 +110,13 @@ func (r *reader) matched(c *Config) {
 		w := &r.warnings[before]
 		w.Near, w.Off = nearest(b.Match, known), true
 		b.Fault, b.Match = fmt.Sprintf("%s: %s is neither a profile nor a connector", at.String(), quote(b.Match)), ""
-		c.Budgets[i] = b
+		c.Agents.Budgets[i] = b
 	}
 }
 
 // matchable reports whether a match of a budget can be that of an agent.
 func (c *Config) matchable(match string) bool {
-	if _, ok := c.Profiles[match]; ok {
+	if _, ok := c.Agents.Profiles[match]; ok {
 		return true
 	}
 	word, rest, more := strings.Cut(match, ":")

@@ -41,14 +41,14 @@ const foregroundScope = "foreground_scope"
 
 // scope sets whom agents reach. A word nobody knows means the narrow one.
 func (r *reader) scope(m member, c *Config) {
-	c.ForegroundScope = ScopeOwner
+	c.Agents.Scope = ScopeOwner
 	before := len(r.warnings)
 	switch v, ok := r.scalar(m.at, m.value); {
 	case !ok:
 	case empty(m.value):
 		r.warn(m.at, noValue+"; ignored")
 	case v == ScopeOwner, v == ScopeAll:
-		c.ForegroundScope = v
+		c.Agents.Scope = v
 	default:
 		r.warn(m.at, "%s is not one of %s, %s; ignored", quote(v), ScopeOwner, ScopeAll)
 	}
@@ -85,7 +85,7 @@ func setPeople(r *reader, at place, n *yaml.Node, c *Config) {
 			}
 		}
 	}
-	c.People = people
+	c.Access.People = people
 }
 
 // setOperators reads who decides for the operator in chats, and leaves out what is
@@ -98,7 +98,7 @@ func setOperators(r *reader, at place, n *yaml.Node, c *Config) {
 			r.refuse(it, connector, connectorNames(), err)
 			continue
 		}
-		c.Operators = appendNew(c.Operators, id)
+		c.Access.Operators = appendNew(c.Access.Operators, id)
 	}
 }
 
@@ -106,7 +106,7 @@ func setOperators(r *reader, at place, n *yaml.Node, c *Config) {
 // belongs to, itself included; of somebody who is not in People, just owner.
 // The list is the caller's own and never empty.
 func (c Config) Identities(owner string) []string {
-	for _, ids := range c.People {
+	for _, ids := range c.Access.People {
 		if slices.Contains(ids, owner) {
 			return slices.Clone(ids)
 		}

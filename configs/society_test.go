@@ -50,14 +50,14 @@ agents: {foreground_scope: all}
 		t.Errorf("warnings: %v", warnings)
 	}
 	want := map[string][]string{"ann": {"telegram/4711", "slack/T2/U1", "slack/U1", "web/operator"}, "bob": {"terminal/bob"}}
-	if !reflect.DeepEqual(c.People, want) {
-		t.Errorf("people %v, want %v", c.People, want)
+	if !reflect.DeepEqual(c.Access.People, want) {
+		t.Errorf("people %v, want %v", c.Access.People, want)
 	}
-	if got := (Subagents{MaxDepth: 0, MaxChildren: 10_000, MaxStartsPerHour: 1_000_000}); c.Subagents != got {
-		t.Errorf("subagents %+v, want %+v", c.Subagents, got)
+	if got := (Subagents{MaxDepth: 0, MaxChildren: 10_000, MaxStartsPerHour: 1_000_000}); c.Agents.Subagents != got {
+		t.Errorf("subagents %+v, want %+v", c.Agents.Subagents, got)
 	}
-	if c.ForegroundScope != ScopeAll || len(c.Profiles) != 1 {
-		t.Errorf("scope %q, profiles %v", c.ForegroundScope, slices.Collect(maps.Keys(c.Profiles)))
+	if c.Agents.Scope != ScopeAll || len(c.Agents.Profiles) != 1 {
+		t.Errorf("scope %q, profiles %v", c.Agents.Scope, slices.Collect(maps.Keys(c.Agents.Profiles)))
 	}
 }
 
@@ -166,7 +166,7 @@ agents:
 		t.Errorf("warnings: %v", warnings)
 	}
 	for name, want := range map[string]int64{DefaultProfile: 32_000, "same": 32_000, "other": 0, "own": 2048, "usual": 0} {
-		if got := c.Profiles[name].ContextWindow; got != want {
+		if got := c.Agents.Profiles[name].ContextWindow; got != want {
 			t.Errorf("%s has a window of %d, want %d", name, got, want)
 		}
 	}
@@ -175,14 +175,14 @@ agents:
 // checkSociety reports settings that break their rules.
 func checkSociety(t *testing.T, c Config) {
 	t.Helper()
-	if c.ForegroundScope != ScopeOwner && c.ForegroundScope != ScopeAll {
-		t.Errorf("scope %q", c.ForegroundScope)
+	if c.Agents.Scope != ScopeOwner && c.Agents.Scope != ScopeAll {
+		t.Errorf("scope %q", c.Agents.Scope)
 	}
-	if s := c.Subagents; min(s.MaxDepth, s.MaxChildren, s.MaxStartsPerHour) < 0 || s.MaxDepth > 100 || s.MaxChildren > 10_000 || s.MaxStartsPerHour > 1_000_000 {
+	if s := c.Agents.Subagents; min(s.MaxDepth, s.MaxChildren, s.MaxStartsPerHour) < 0 || s.MaxDepth > 100 || s.MaxChildren > 10_000 || s.MaxStartsPerHour > 1_000_000 {
 		t.Errorf("subagents %+v", s)
 	}
 	seen := make(map[string]bool)
-	for name, ids := range c.People {
+	for name, ids := range c.Access.People {
 		for _, id := range ids {
 			if again, _, err := parseOwner(id); err != nil || again != id || seen[id] {
 				t.Errorf("%q has %q: %v, seen %v", name, id, err, seen[id])

@@ -25,6 +25,7 @@ type Storage struct {
 	// copied, and how many copies are kept; 0: none is made.
 	CheckAt string // "03:30"
 	Copies  int
+	Files   Files
 }
 
 // Shared reports whether several processes may share the store.

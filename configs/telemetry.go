@@ -87,16 +87,16 @@ func (r *reader) pprof(at place, v string, to *bool) {
 // telemetryKeys are those of the root.
 func telemetryKeys() []key[Config] {
 	return []key[Config]{
-		text("metrics", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.Metrics) }),
-		text("pprof", func(r *reader, at place, v string, c *Config) { r.pprof(at, v, &c.Pprof) }),
-		{"otlp", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.OTLP, otlpKeys()) }},
+		text("metrics", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.Telemetry.Metrics) }),
+		text("pprof", func(r *reader, at place, v string, c *Config) { r.pprof(at, v, &c.Telemetry.Pprof) }),
+		{"otlp", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Telemetry.OTLP, otlpKeys()) }},
 	}
 }
 
 func telemetryVariables() []variable {
 	return []variable{
-		{"CLAYBOT_PPROF", func(r *reader, at place, v string, c *Config) { r.pprof(at, v, &c.Pprof) }},
-		{"OTEL_EXPORTER_OTLP_ENDPOINT", func(r *reader, at place, v string, c *Config) { r.otlpURL(at, v, &c.OTLP) }},
-		{"OTEL_EXPORTER_OTLP_HEADERS", func(r *reader, at place, v string, c *Config) { r.otlpHeaders(at, v, &c.OTLP) }},
+		{"CLAYBOT_PPROF", func(r *reader, at place, v string, c *Config) { r.pprof(at, v, &c.Telemetry.Pprof) }},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", func(r *reader, at place, v string, c *Config) { r.otlpURL(at, v, &c.Telemetry.OTLP) }},
+		{"OTEL_EXPORTER_OTLP_HEADERS", func(r *reader, at place, v string, c *Config) { r.otlpHeaders(at, v, &c.Telemetry.OTLP) }},
 	}
 }

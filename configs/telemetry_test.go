@@ -25,18 +25,18 @@ var brokenTelemetry = []fault{
 
 func TestTelemetry(t *testing.T) {
 	plain, _ := load(t, "", nil)
-	if !plain.Metrics || plain.Pprof || plain.OTLP.Wanted() || plain.OTLP.Interval != 5*time.Second {
-		t.Errorf("defaults: %+v %v %v", plain.OTLP, plain.Metrics, plain.Pprof)
+	if !plain.Telemetry.Metrics || plain.Telemetry.Pprof || plain.Telemetry.OTLP.Wanted() || plain.Telemetry.OTLP.Interval != 5*time.Second {
+		t.Errorf("defaults: %+v %v %v", plain.Telemetry.OTLP, plain.Telemetry.Metrics, plain.Telemetry.Pprof)
 	}
 	text := "metrics: off\npprof: yes\notlp: {endpoint: \"https://host:4318/otlp/\", headers: {api-key: env:KEY, team: a}, interval: 1m}\n"
 	c, warnings := load(t, text, map[string]string{"KEY": "canary"})
 	if len(warnings) != 0 {
 		t.Errorf("warnings: %v", warnings)
 	}
-	if c.Metrics || !c.Pprof || c.OTLP.Endpoint != "https://host:4318/otlp" || c.OTLP.Interval != time.Minute {
-		t.Errorf("got %v %v %+v", c.Metrics, c.Pprof, c.OTLP)
+	if c.Telemetry.Metrics || !c.Telemetry.Pprof || c.Telemetry.OTLP.Endpoint != "https://host:4318/otlp" || c.Telemetry.OTLP.Interval != time.Minute {
+		t.Errorf("got %v %v %+v", c.Telemetry.Metrics, c.Telemetry.Pprof, c.Telemetry.OTLP)
 	}
-	if h := c.OTLP.Headers; len(h) != 2 || h["api-key"].Value() != "canary" || h["team"].Value() != "a" || h["api-key"].String() != "env:KEY" {
+	if h := c.Telemetry.OTLP.Headers; len(h) != 2 || h["api-key"].Value() != "canary" || h["team"].Value() != "a" || h["api-key"].String() != "env:KEY" {
 		t.Errorf("headers %v", h)
 	}
 }
@@ -50,11 +50,11 @@ func TestTelemetryInEnvironment(t *testing.T) {
 		t.Errorf("warnings: %v", warnings)
 	}
 	got := make(map[string]string)
-	for name, s := range c.OTLP.Headers {
+	for name, s := range c.Telemetry.OTLP.Headers {
 		got[name] = s.Value()
 	}
-	if want := map[string]string{"api-key": "a b=c", "team": "red"}; !reflect.DeepEqual(got, want) || !c.Pprof || c.OTLP.Endpoint != "http://b:4318" {
-		t.Errorf("got %v %v %q, want %v", got, c.Pprof, c.OTLP.Endpoint, want)
+	if want := map[string]string{"api-key": "a b=c", "team": "red"}; !reflect.DeepEqual(got, want) || !c.Telemetry.Pprof || c.Telemetry.OTLP.Endpoint != "http://b:4318" {
+		t.Errorf("got %v %v %q, want %v", got, c.Telemetry.Pprof, c.Telemetry.OTLP.Endpoint, want)
 	}
 }
 
@@ -73,8 +73,8 @@ func TestBadTelemetryInEnvironment(t *testing.T) {
 		if len(warnings) != 1 || warnings[0].Key != tt.name || strings.Contains(warnings[0].String(), "canary") {
 			t.Errorf("%s=%s: warnings %v", tt.name, tt.value, warnings)
 		}
-		if len(c.OTLP.Headers) != 0 || c.OTLP.Wanted() || c.Pprof != (tt.name != "CLAYBOT_PPROF") {
-			t.Errorf("%s=%s: got %+v, pprof %v", tt.name, tt.value, c.OTLP, c.Pprof)
+		if len(c.Telemetry.OTLP.Headers) != 0 || c.Telemetry.OTLP.Wanted() || c.Telemetry.Pprof != (tt.name != "CLAYBOT_PPROF") {
+			t.Errorf("%s=%s: got %+v, pprof %v", tt.name, tt.value, c.Telemetry.OTLP, c.Telemetry.Pprof)
 		}
 	}
 }

@@ -24,9 +24,9 @@ func (r *reader) named(rule string, it item) { r.tools = append(r.tools, toolRul
 // of the server, is not judged: its tools are known only once it was asked.
 func (c *Config) UnknownTools(known []string) []Warning {
 	var all []Warning
-	for _, it := range c.toolNames {
+	for _, it := range c.Agents.toolNames {
 		fits := func(tool string) bool { ok, err := path.Match(it.text, tool); return ok && err == nil }
-		if slices.ContainsFunc(known, fits) || slices.ContainsFunc(c.servers, func(s string) bool { return mayBegin(it.text, s+"_") }) {
+		if slices.ContainsFunc(known, fits) || slices.ContainsFunc(c.Tools.servers, func(s string) bool { return mayBegin(it.text, s+"_") }) {
 			continue
 		}
 		w := Warning{
@@ -48,13 +48,13 @@ func (c *Config) UnknownTools(known []string) []Warning {
 // keepBack closes each profile that has a rule, own or inherited, and returns what
 // holds now; empty where the rule only allows something.
 func (c *Config) keepBack(it toolRule) (now string) {
-	profiles := maps.Clone(c.Profiles)
+	profiles := maps.Clone(c.Agents.Profiles)
 	for name, p := range profiles {
 		switch it.rule {
 		case "approve":
 			now = "all tools ask"
-			if slices.Contains(p.Approve, it.text) {
-				p.Approve = []string{"*"}
+			if slices.Contains(p.Care.Approve, it.text) {
+				p.Care.Approve = []string{"*"}
 			}
 		case "confirm":
 			if slices.Contains(p.Care.Confirm, Confirming{it.text, ConfirmNever}) {
@@ -66,9 +66,9 @@ func (c *Config) keepBack(it toolRule) (now string) {
 			}
 		case "deny":
 			now = usingPreview
-			if p.Plan != nil && slices.Contains(p.Plan.Deny, it.text) {
-				plan := *p.Plan
-				plan.Mode, p.Plan = PlanPreview, &plan
+			if p.Engine.Plan != nil && slices.Contains(p.Engine.Plan.Deny, it.text) {
+				plan := *p.Engine.Plan
+				plan.Mode, p.Engine.Plan = PlanPreview, &plan
 			}
 		case "tools":
 			now = "the profile has no tools"
@@ -78,7 +78,7 @@ func (c *Config) keepBack(it toolRule) (now string) {
 		}
 		profiles[name] = p
 	}
-	c.Profiles = profiles
+	c.Agents.Profiles = profiles
 	return now
 }
 

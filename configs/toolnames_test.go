@@ -60,14 +60,14 @@ func TestUnknownTools(t *testing.T) {
 // begin with the one that has it.
 func TestMistypedToolsKeepBack(t *testing.T) {
 	for rule, closed := range map[string]func(Profile) bool{
-		"approve: [shel]":          func(p Profile) bool { return slices.Equal(p.Approve, []string{"*"}) },
+		"approve: [shel]":          func(p Profile) bool { return slices.Equal(p.Care.Approve, []string{"*"}) },
 		"confirm: {shel: always}":  func(p Profile) bool { return slices.Equal(p.Care.Confirm, []Confirming{{"*", ConfirmAlways}}) },
-		"plan: {deny: [shel]}":     func(p Profile) bool { return p.Plan.Mode == PlanPreview },
+		"plan: {deny: [shel]}":     func(p Profile) bool { return p.Engine.Plan.Mode == PlanPreview },
 		"tools: [shel, read_file]": func(p Profile) bool { return p.Tools != nil && len(p.Tools) == 0 },
 	} {
 		c, _ := load(t, "agents: {default: {"+rule+"}, a: {match: web}}\n", nil)
 		warnings := c.UnknownTools([]string{"shell", "read_file"})
-		if len(warnings) != 1 || !warnings[0].Off || !closed(c.Profiles[DefaultProfile]) || !closed(c.Profiles["a"]) {
+		if len(warnings) != 1 || !warnings[0].Off || !closed(c.Agents.Profiles[DefaultProfile]) || !closed(c.Agents.Profiles["a"]) {
 			t.Errorf("%s: %v", rule, warnings)
 		}
 		if c, _ := load(t, "agents: {default: {"+strings.Replace(rule, "shel", "shell", 1)+"}}\n", nil); len(c.UnknownTools([]string{"shell", "read_file"})) > 0 {

@@ -78,7 +78,7 @@ func (r *reader) mistaken(c *Config) {
 		case there || !classOf(path).closes() || account(path) || !mine && namesNothing(name, value):
 		case path == "model.base_url":
 			w.shutAddress(&c.Model.env.openAIFault)
-		case path == "model.name" && !mine && !c.Model.nameless(), path == "telegram.api_url" && !c.Telegram.Wanted(), path == "slack.api_url" && !c.Slack.Wanted():
+		case path == "model.name" && !mine && !c.Model.nameless(), path == "telegram.api_url" && !c.Connectors.Telegram.Wanted(), path == "slack.api_url" && !c.Connectors.Slack.Wanted():
 		default:
 			r.close(c.ownerOf(path), at, path, before)
 		}
@@ -125,7 +125,7 @@ func (r *reader) addressesMatter(c *Config) {
 			continue
 		}
 		used := false
-		for _, p := range c.Profiles {
+		for _, p := range c.Agents.Profiles {
 			used = used || shut(p.Model, w.fault)
 		}
 		if !used {

@@ -63,13 +63,13 @@ func webKeys() []key[Config] {
 				if pair, why := privatePair(it.text); why != "" {
 					r.warn(it.at, "%s %s; ignored", quote(it.text), why)
 				} else {
-					c.Web.Private = appendNew(c.Web.Private, pair)
+					c.Tools.Web.Private = appendNew(c.Tools.Web.Private, pair)
 				}
 			}
 		}},
 		text("fetches_per_minute", func(r *reader, at place, v string, c *Config) {
 			n, ok := r.number(at, v, 1, 1000)
-			store(&c.Web.PerMinute, n, ok)
+			store(&c.Tools.Web.PerMinute, n, ok)
 		}),
 		{"search", setSearch},
 	}
@@ -104,14 +104,14 @@ func setFetch(r *reader, at place, n *yaml.Node, c *Config) {
 	default:
 		r.warn(at, "want public, off, or a group with the key allow, found %s; ignored", kind(n))
 	}
-	c.Web.Allow, c.Web.NoFetch = list.allow, word == Off
+	c.Tools.Web.Allow, c.Tools.Web.NoFetch = list.allow, word == Off
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		if text, _ := ignored(*w); text != noValue && w.Key == at.sub("allow", 0).key && list.allow != nil && !strings.Contains(w.Text, "want a list") {
 			continue // the other hosts of the list were meant as they are
 		}
 		text, _ := ignored(*w)
-		w.Text, w.Off, c.Web.NoFetch = text+none, true, true
+		w.Text, w.Off, c.Tools.Web.NoFetch = text+none, true, true
 	}
 }
 
@@ -194,11 +194,11 @@ func setSearch(r *reader, at place, n *yaml.Node, c *Config) {
 		r.warn(at, "want a list of search engines, found %s; ignored", kind(n))
 		return
 	}
-	c.Web.Search = nil
+	c.Tools.Web.Search = nil
 	for i, e := range n.Content {
 		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i)}
 		if s, ok := r.searchEngine(where, e); ok {
-			c.Web.Search = append(c.Web.Search, s)
+			c.Tools.Web.Search = append(c.Tools.Web.Search, s)
 		}
 	}
 }

@@ -50,14 +50,14 @@ func TestWeb(t *testing.T) {
 		"web: {private: [\"10.0.0.5:80\", \"[::1]:81\", \"localhost:3000\", \"[::ffff:10.0.0.5]:80\"]}\n": {Private: []string{"10.0.0.5:80", "[::1]:81", "localhost:3000"}},
 		"web: {fetches_per_minute: 5}\n": {PerMinute: 5},
 	} {
-		if c, _ := load(t, file, nil); !reflect.DeepEqual(c.Web, want) {
-			t.Errorf("%s: got %+v, want %+v", file, c.Web, want)
+		if c, _ := load(t, file, nil); !reflect.DeepEqual(c.Tools.Web, want) {
+			t.Errorf("%s: got %+v, want %+v", file, c.Tools.Web, want)
 		}
 	}
 	c, warnings := load(t, "web:\n  search:\n    - {provider: brave, key: env:BRAVE}\n    - {provider: searxng, base_url: \"http://10.0.0.5:8080/\"}\n", map[string]string{"BRAVE": "not-a-real-key"})
 	want := []SearchEngine{{Provider: SearchBrave, Key: NewSecret("env:BRAVE", "not-a-real-key")}, {Provider: SearchSearXNG, BaseURL: "http://10.0.0.5:8080"}}
-	if !reflect.DeepEqual(c.Web.Search, want) || len(warnings) != 0 {
-		t.Errorf("%+v, %v", c.Web.Search, warnings)
+	if !reflect.DeepEqual(c.Tools.Web.Search, want) || len(warnings) != 0 {
+		t.Errorf("%+v, %v", c.Tools.Web.Search, warnings)
 	}
 	if (Web{}).FetchPerMinute() != DefaultPerMinute || (Web{PerMinute: 3}).FetchPerMinute() != 3 {
 		t.Error("the rate")

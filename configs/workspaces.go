@@ -27,12 +27,11 @@ const (
 // DefaultWorkspaceTTL is how long a workspace lives after its last use.
 const DefaultWorkspaceTTL = 24 * time.Hour
 
-// A Workspace is where an agent's commands run. The zero value of a limit, of
-// Image, User and Platform is the provider's default.
+// A Workspace is where an agent's commands run. The zero value of a limit and
+// of Container is the provider's default.
 type Workspace struct {
 	Provider      string // docker, local or off
-	Image         string
-	Platform      string // linux/amd64, linux/arm64
+	Container     Container
 	InitialScript string // runs once in a new workspace
 	Env           []WorkspaceVar
 	CPUs          float64
@@ -43,13 +42,20 @@ type Workspace struct {
 	Hosts         []string      // that may be reached with allow: host, *.host or host:port
 	TTL           time.Duration // 0: it stays until somebody removes it
 	Per           string        // agent, thread or owner
-	User          string        // uid:gid, neither of them 0
 	Volumes       []WorkspaceVolume
-	Runtime       string
-	Docker        string // the image of a Docker engine of its own; empty: none
 	// KillOnTimeout: a command that passes its time stops the whole workspace.
 	KillOnTimeout bool
-	Unsafe        []string // protections that are given up; the provider knows them
+	Browser       bool // of a profile: there is one in its workspace, whose image has Chromium
+}
+
+// A Container is what a workspace of the provider docker runs in.
+type Container struct {
+	Image    string
+	Platform string // linux/amd64, linux/arm64
+	User     string // uid:gid, neither of them 0
+	Runtime  string
+	Docker   string   // the image of a Docker engine of its own; empty: none
+	Unsafe   []string // protections that are given up; the provider knows them
 }
 
 // A WorkspaceVar is a variable that commands see. Its value may be a secret.
@@ -127,10 +133,10 @@ func matching(name string, form *regexp.Regexp, what string, to func(*Workspace)
 func workspaceKeys() []key[Workspace] {
 	return []key[Workspace]{
 		text("provider", func(r *reader, at place, v string, w *Workspace) { r.workspaceProvider(at, v, w) }),
-		matching("image", imageName, "the name of an image", func(w *Workspace) *string { return &w.Image }),
+		matching("image", imageName, "the name of an image", func(w *Workspace) *string { return &w.Container.Image }),
 		text("platform", func(r *reader, at place, v string, w *Workspace) {
 			word, ok := r.word(at, v, "linux/amd64", "linux/arm64")
-			store(&w.Platform, word, ok)
+			store(&w.Container.Platform, word, ok)
 		}),
 		text("initial_script", func(_ *reader, _ place, v string, w *Workspace) { w.InitialScript = v }),
 		{"env", setWorkspaceEnv},
@@ -161,17 +167,17 @@ func workspaceKeys() []key[Workspace] {
 			word, ok := r.word(at, v, PerAgent, PerThread, PerOwner)
 			store(&w.Per, word, ok)
 		}),
-		matching("user", userForm, "a user such as 10001:10001, and not root", func(w *Workspace) *string { return &w.User }),
+		matching("user", userForm, "a user such as 10001:10001, and not root", func(w *Workspace) *string { return &w.Container.User }),
 		{"volumes", setWorkspaceVolumes},
-		matching("runtime", plainWord, "the name of a runtime", func(w *Workspace) *string { return &w.Runtime }),
+		matching("runtime", plainWord, "the name of a runtime", func(w *Workspace) *string { return &w.Container.Runtime }),
 		text("docker", func(r *reader, at place, v string, w *Workspace) {
 			switch {
 			case v == "false" || v == Off:
-				w.Docker = ""
+				w.Container.Docker = ""
 			case v == "true" || !imageName.MatchString(v):
 				r.warn(at, "%s is not the name of an image, and not off; ignored", quote(v))
 			default:
-				w.Docker = v
+				w.Container.Docker = v
 			}
 		}),
 		text("kill_on_timeout", func(r *reader, at place, v string, w *Workspace) { r.truth(at, v, &w.KillOnTimeout) }),
@@ -186,13 +192,13 @@ func Protections() []string {
 
 func setWorkspaceUnsafe(r *reader, at place, n *yaml.Node, w *Workspace) {
 	items, _ := r.list(at, n)
-	w.Unsafe = nil
+	w.Container.Unsafe = nil
 	for _, it := range items {
 		if !slices.Contains(Protections(), it.text) {
 			r.warn(it.at, "%s is not the name of a protection, which are %s; ignored", quote(it.text), strings.Join(Protections(), ", "))
 			continue
 		}
-		w.Unsafe = append(w.Unsafe, it.text)
+		w.Container.Unsafe = append(w.Container.Unsafe, it.text)
 	}
 }
 

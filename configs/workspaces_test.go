@@ -12,7 +12,7 @@ import (
 func TestWorkspaceDefault(t *testing.T) {
 	c, _ := load(t, "log: json\n", nil)
 	want := Workspace{Provider: WorkspaceDocker, Network: NetworkNone, TTL: 24 * time.Hour, Per: PerAgent, KillOnTimeout: true}
-	for name, w := range map[string]Workspace{"common": c.Workspace, "default": c.Profiles[DefaultProfile].Workspace, "Default": Default().Workspace} {
+	for name, w := range map[string]Workspace{"common": c.Tools.Workspace, "default": c.Agents.Profiles[DefaultProfile].Workspace, "Default": Default().Tools.Workspace} {
 		if !reflect.DeepEqual(w, want) {
 			t.Errorf("%s: %+v", name, w)
 		}
@@ -57,28 +57,29 @@ agents:
 	if len(warnings) > 0 {
 		t.Fatalf("warnings %v", warnings)
 	}
-	w := c.Workspace
+	w := c.Tools.Workspace
 	if len(w.Env) != 2 || w.Env[0].Value.Value() != "test" || w.Env[1].Value.Value() != "not-a-real-token" {
 		t.Errorf("env %v", w.Env)
 	}
 	want := Workspace{
-		Provider: WorkspaceDocker, Image: "debian:bookworm", Platform: "linux/amd64", InitialScript: "set -e\necho ready", Env: w.Env,
+		Provider: WorkspaceDocker, InitialScript: "set -e\necho ready", Env: w.Env,
 		CPUs: 1.5, Memory: 512 << 20, PIDs: 100, Disk: 2 << 30, Network: NetworkAllow, Hosts: []string{"example.org", "*.pypi.org:443"},
-		TTL: 90 * time.Minute, Per: PerThread, User: "1000:1000",
-		Volumes: []WorkspaceVolume{{"cache", "/cache", false}, {"data", "/data", true}}, Runtime: "runsc", Docker: "docker:dind", Unsafe: []string{"writable-root"},
+		TTL: 90 * time.Minute, Per: PerThread,
+		Volumes:   []WorkspaceVolume{{"cache", "/cache", false}, {"data", "/data", true}},
+		Container: Container{Image: "debian:bookworm", Platform: "linux/amd64", User: "1000:1000", Runtime: "runsc", Docker: "docker:dind", Unsafe: []string{"writable-root"}},
 	}
 	if !reflect.DeepEqual(w, want) {
 		t.Errorf("got %+v\nwant %+v", w, want)
 	}
 	ops := c.Profile(claybot.User("web", "1", "2")).Workspace
-	want.Network, want.Hosts, want.TTL, want.Env, want.Docker, want.Unsafe = NetworkFull, nil, 0, nil, "", nil
+	want.Network, want.Hosts, want.TTL, want.Env, want.Container.Docker, want.Container.Unsafe = NetworkFull, nil, 0, nil, "", nil
 	if !reflect.DeepEqual(ops, want) {
 		t.Errorf("ops: got %+v\nwant %+v", ops, want)
 	}
-	if got := c.Profiles["dev"].Workspace; got.Provider != WorkspaceLocal || got.Image != want.Image {
+	if got := c.Agents.Profiles["dev"].Workspace; got.Provider != WorkspaceLocal || got.Container.Image != want.Container.Image {
 		t.Errorf("dev: %+v", got)
 	}
-	if got := c.Profiles["none"].Workspace.Provider; got != Off {
+	if got := c.Agents.Profiles["none"].Workspace.Provider; got != Off {
 		t.Errorf("none: %q", got)
 	}
 }
@@ -134,15 +135,15 @@ func TestWorkspaceClosed(t *testing.T) {
 			if strings.HasPrefix(tt.line, "provider") {
 				text = strings.Replace(text, "      provider: docker\n", "", 1)
 			}
-			if got := Default(); got.Workspace.Provider != WorkspaceDocker {
+			if got := Default(); got.Tools.Workspace.Provider != WorkspaceDocker {
 				t.Fatal("the default is off")
 			}
 			c, warnings := load(t, text, nil)
-			if got := c.Profiles["ops"].Workspace; !reflect.DeepEqual(got, plainOff) {
+			if got := c.Agents.Profiles["ops"].Workspace; !reflect.DeepEqual(got, plainOff) {
 				t.Errorf("got %+v", got)
 			}
-			if c.Workspace.Provider != WorkspaceDocker || c.Workspace.Network != NetworkFull {
-				t.Errorf("the common one is %+v", c.Workspace)
+			if c.Tools.Workspace.Provider != WorkspaceDocker || c.Tools.Workspace.Network != NetworkFull {
+				t.Errorf("the common one is %+v", c.Tools.Workspace)
 			}
 			found := false
 			for _, w := range warnings {
@@ -156,7 +157,7 @@ func TestWorkspaceClosed(t *testing.T) {
 			}
 			// In the common group it is off for all that say nothing themselves.
 			c, _ = load(t, "workspaces:\n  "+tt.line+"\n", nil)
-			if got := c.Profiles[DefaultProfile].Workspace; got.Provider != Off {
+			if got := c.Agents.Profiles[DefaultProfile].Workspace; got.Provider != Off {
 				t.Errorf("common: %+v", got)
 			}
 		})

@@ -70,9 +70,9 @@ func (c chatCmd) Run(e *env) error {
 
 // inside starts a daemon in this process. Its warnings go to standard error.
 func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() error, error) {
-	cfg.LogLevel = max(cfg.LogLevel, slog.LevelWarn)
+	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	log := newLog(e.err, cfg)
-	logWarnings(log, cfg.Warnings)
+	logWarnings(log, cfg.Source.Warnings)
 	d, err := openDaemon(ctx, cfg, log, func(string) {})
 	if err != nil {
 		return nil, nil, err

@@ -97,8 +97,8 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	if err != nil {
 		return c, nil, usageError{err}
 	}
-	c.Warnings = append(warnings, c.UnknownTools(builtin)...)
-	return c, c.Warnings, nil
+	c.Source.Warnings = append(warnings, c.UnknownTools(builtin)...)
+	return c, c.Source.Warnings, nil
 }
 
 // variableNames are the names of variables, NAME=value each.
@@ -178,7 +178,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: d.db, Texts: d.db, Asked: d.db, Marks: d.db, Parking: d.db, Shared: shared,
 		},
 		Boots:       d.boots,
-		Zone:        func() *time.Location { return d.config.Load().Cron.Zone },
+		Zone:        func() *time.Location { return d.config.Load().Schedule.Cron.Zone },
 		CheckPrompt: checkPrompt,
 		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return d.box.of(a).Editable(a, c) },
 		Transcribe:  d.transcriber(),
@@ -195,7 +195,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Limits:   d.bounds,
 		},
 		SwitchedOff: d.switchedOff,
-		Operators:   func() []string { return d.config.Load().Operators },
+		Operators:   func() []string { return d.config.Load().Access.Operators },
 	}
 }
 
@@ -207,22 +207,22 @@ func (d *daemon) connect(c configs.Config) error {
 	})
 	terminal := webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.lookEvery()})
 	d.chats = []connectors.Connector{d.page, terminal}
-	telegramOff := func(c configs.Config) string { return c.Telegram.Off() }
-	if why := c.Telegram.Off(); why != "" {
+	telegramOff := func(c configs.Config) string { return c.Connectors.Telegram.Off() }
+	if why := c.Connectors.Telegram.Off(); why != "" {
 		d.chats = append(d.chats, offChat{"telegram", why})
-	} else if c.Telegram.Wanted() {
+	} else if c.Connectors.Telegram.Wanted() {
 		d.chats = append(d.chats, switchedTelegram{telegram.New(telegram.Config{
-			Name: "telegram", Token: c.Telegram.Token.Value(), BaseURL: c.Telegram.APIURL, Log: d.log, Off: d.off(telegramOff),
-			Delivery: c.Telegram.Delivery, OnAmbiguous: c.Telegram.OnAmbiguous, Marks: d.db,
+			Name: "telegram", Token: c.Connectors.Telegram.Token.Value(), BaseURL: c.Connectors.Telegram.APIURL, Log: d.log, Off: d.off(telegramOff),
+			Delivery: c.Connectors.Telegram.Delivery, OnAmbiguous: c.Connectors.Telegram.OnAmbiguous, Marks: d.db,
 		}), d.lever(telegramOff)})
 	}
-	slackOff := func(c configs.Config) string { return c.Slack.Off() }
-	if why := c.Slack.Off(); why != "" {
+	slackOff := func(c configs.Config) string { return c.Connectors.Slack.Off() }
+	if why := c.Connectors.Slack.Off(); why != "" {
 		d.chats = append(d.chats, offChat{"slack", why})
-	} else if c.Slack.Wanted() {
+	} else if c.Connectors.Slack.Wanted() {
 		d.chats = append(d.chats, switchedSlack{slack.New(slack.Config{
-			Name: "slack", BotToken: c.Slack.BotToken.Value(), AppToken: c.Slack.AppToken.Value(), APIURL: c.Slack.APIURL, Log: d.log, Marks: d.db,
-			Nodes: d.mates(), NoBackfill: !c.Slack.Backfill, Off: d.off(slackOff),
+			Name: "slack", BotToken: c.Connectors.Slack.BotToken.Value(), AppToken: c.Connectors.Slack.AppToken.Value(), APIURL: c.Connectors.Slack.APIURL, Log: d.log, Marks: d.db,
+			Nodes: d.mates(), NoBackfill: !c.Connectors.Slack.Backfill, Off: d.off(slackOff),
 		}), d.lever(slackOff)})
 	}
 	d.schedule(c)
@@ -231,34 +231,34 @@ func (d *daemon) connect(c configs.Config) error {
 
 // schedule builds what wakes agents by itself.
 func (d *daemon) schedule(c configs.Config) {
-	if c.Cron.Enabled {
+	if c.Schedule.Cron.Enabled {
 		tree, dir := d.scheduled(c, cron.Layout)
 		tasks := cron.New(cron.Config{
 			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
-			Zone: func() *time.Location { return d.config.Load().Cron.Zone }, Gates: c.Cron.Gates, Known: d.configured, Notice: d.system.People.Notify,
+			Zone: func() *time.Location { return d.config.Load().Schedule.Cron.Zone }, Gates: c.Schedule.Cron.Gates, Known: d.configured, Notice: d.system.People.Notify,
 			Unusable: d.system.Unusable,
 		})
-		d.chats, d.box.tasks = append(d.chats, switchedCron{tasks, d.lever(func(c configs.Config) string { return c.Cron.Off() })}), tasks
+		d.chats, d.box.tasks = append(d.chats, switchedCron{tasks, d.lever(func(c configs.Config) string { return c.Schedule.Cron.Off() })}), tasks
 		d.box.memories = tasks
-	} else if why := c.Cron.Off(); why != "" {
+	} else if why := c.Schedule.Cron.Off(); why != "" {
 		d.chats = append(d.chats, offChat{"cron", why})
 	}
-	if c.Heartbeat.Enabled {
+	if c.Schedule.Heartbeat.Enabled {
 		tree, _ := d.scheduled(c, heartbeat.Layout)
 		beats := heartbeat.New(heartbeat.Config{
 			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: d.db, Node: d.members.Node, Receipts: d.db, Log: d.log,
 			Place:  d.system.People.Foreground,
 			Notice: func(ctx context.Context, key, text string) error { return d.system.People.Notify(ctx, "", key, text) },
 			Settings: func() heartbeat.Settings {
-				h := d.config.Load().Heartbeat
+				h := d.config.Load().Schedule.Heartbeat
 				return heartbeat.Settings{
 					Every: h.Every, ActiveHours: h.ActiveHours, Zone: h.Zone,
 					MaxUnattended: h.MaxUnattended, Route: h.Route, Gates: h.Gates,
 				}
 			},
 		})
-		d.chats, d.box.beats = append(d.chats, switchedBeats{beats, d.lever(func(c configs.Config) string { return c.Heartbeat.Off() })}), beats
-	} else if why := c.Heartbeat.Off(); why != "" {
+		d.chats, d.box.beats = append(d.chats, switchedBeats{beats, d.lever(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() })}), beats
+	} else if why := c.Schedule.Heartbeat.Off(); why != "" {
 		d.chats = append(d.chats, offChat{"heartbeat", why})
 	}
 }
@@ -476,8 +476,8 @@ var operatorChats = []string{"web", "terminal"}
 
 func (d *daemon) maxBatch() int {
 	n := inbox.DefaultMaxBatch
-	for _, p := range d.config.Load().Profiles {
-		n = max(n, p.MaxBatch)
+	for _, p := range d.config.Load().Agents.Profiles {
+		n = max(n, p.Inbox.MaxBatch)
 	}
 	return n
 }

@@ -15,18 +15,18 @@ import (
 func (d *daemon) society() subagents.Limits {
 	c := d.config.Load()
 	return subagents.Limits{
-		MaxDepth: c.Subagents.MaxDepth, MaxChildren: c.Subagents.MaxChildren, MaxStarts: c.Subagents.MaxStartsPerHour,
-		AllOwners: c.ForegroundScope == configs.ScopeAll, Identities: c.Identities, Models: d.modelsOf, Tools: d.box.names,
+		MaxDepth: c.Agents.Subagents.MaxDepth, MaxChildren: c.Agents.Subagents.MaxChildren, MaxStarts: c.Agents.Subagents.MaxStartsPerHour,
+		AllOwners: c.Agents.Scope == configs.ScopeAll, Identities: c.Identities, Models: d.modelsOf, Tools: d.box.names,
 	}
 }
 
 func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {
 	p := d.config.Load().Profile(desc)
 	return profiles.Profile{
-		Name: p.Name, Engine: p.Engine, Model: modelName(p.Model), Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
+		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
 		Policy: inbox.Policy{
-			Debounce: p.Debounce, DebounceMax: p.DebounceMax, MaxBatch: p.MaxBatch,
-			WhenBusy: inbox.WhenBusy(p.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.ProcessBuffer),
+			Debounce: p.Inbox.Debounce, DebounceMax: p.Inbox.DebounceMax, MaxBatch: p.Inbox.MaxBatch,
+			WhenBusy: inbox.WhenBusy(p.Inbox.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.Inbox.ProcessBuffer),
 		},
 	}
 }

@@ -58,12 +58,12 @@ func exploreScene() scene {
 // mayExplore lets the explorer reach a host, whose port is known only now.
 func (s *stage) mayExplore(host string) {
 	c := *s.daemon.config.Load()
-	c.Profiles = maps.Clone(c.Profiles)
-	p := c.Profiles[configs.DefaultProfile]
-	settings := *p.Explore
+	c.Agents.Profiles = maps.Clone(c.Agents.Profiles)
+	p := c.Agents.Profiles[configs.DefaultProfile]
+	settings := *p.Engine.Explore
 	settings.Hosts = []string{host}
-	p.Explore = &settings
-	c.Profiles[configs.DefaultProfile] = p
+	p.Engine.Explore = &settings
+	c.Agents.Profiles[configs.DefaultProfile] = p
 	s.daemon.config.Store(&c)
 }
 

@@ -105,8 +105,8 @@ func (d *doctor) print(e *env, asJSON bool) error {
 // settings tells of what was read, and what was not understood.
 func (d *doctor) settings(warnings []configs.Warning) {
 	from := "there is no file; the defaults and the environment hold"
-	if d.config.File != "" {
-		from = d.config.File + " was read"
+	if d.config.Source.File != "" {
+		from = d.config.Source.File + " was read"
 	}
 	if len(warnings) == 0 {
 		d.say("configuration", levelOK, from, "")
@@ -143,7 +143,7 @@ func (d *doctor) database(ctx context.Context) {
 
 // files looks at the store of files, if there is one.
 func (d *doctor) files(ctx context.Context) {
-	f := d.config.Files
+	f := d.config.Storage.Files
 	switch {
 	case f.Fault != "":
 		d.say("files", levelProblem, f.Fault, "")
@@ -179,7 +179,7 @@ func (d *doctor) advice(what string, err error) {
 
 // zones looks whether the zones of schedules are known.
 func (d *doctor) zones(context.Context) {
-	zones := []*time.Location{d.config.Cron.Zone, d.config.Heartbeat.Zone}
+	zones := []*time.Location{d.config.Schedule.Cron.Zone, d.config.Schedule.Heartbeat.Zone}
 	var said []string
 	for _, zone := range zones {
 		if zone == nil || slices.Contains(said, zone.String()) {

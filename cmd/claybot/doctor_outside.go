@@ -17,8 +17,8 @@ import (
 // places looks whether the workspaces that profiles want can be had.
 func (d *doctor) places(ctx context.Context) {
 	wanted := make(map[string][]string) // profiles by provider
-	for _, name := range slices.Sorted(maps.Keys(d.config.Profiles)) {
-		p := d.config.Profiles[name].Workspace.Provider
+	for _, name := range slices.Sorted(maps.Keys(d.config.Agents.Profiles)) {
+		p := d.config.Agents.Profiles[name].Workspace.Provider
 		wanted[p] = append(wanted[p], name)
 	}
 	if by := wanted[configs.WorkspaceDocker]; len(by) > 0 {
@@ -62,20 +62,20 @@ type form struct {
 func (d *doctor) credentials(context.Context) {
 	c := d.config
 	none := true
-	for _, x := range []struct{ name, why string }{{"telegram", c.Telegram.Off()}, {"slack", c.Slack.Off()}} {
+	for _, x := range []struct{ name, why string }{{"telegram", c.Connectors.Telegram.Off()}, {"slack", c.Connectors.Slack.Off()}} {
 		if x.why != "" {
 			none = false
 			d.say(x.name, levelProblem, "it is off: "+x.why, correctConnector)
 		}
 	}
-	if c.Telegram.Wanted() && c.Telegram.Off() == "" {
+	if c.Connectors.Telegram.Wanted() && c.Connectors.Telegram.Off() == "" {
 		none = false
-		d.form("telegram", form{"TELEGRAM_BOT_TOKEN", c.Telegram.Token, configs.TelegramToken, "get it from @BotFather (/mybots)"})
+		d.form("telegram", form{"TELEGRAM_BOT_TOKEN", c.Connectors.Telegram.Token, configs.TelegramToken, "get it from @BotFather (/mybots)"})
 	}
-	if c.Slack.Wanted() && c.Slack.Off() == "" {
+	if c.Connectors.Slack.Wanted() && c.Connectors.Slack.Off() == "" {
 		none = false
-		d.form("slack", form{"SLACK_BOT_TOKEN", c.Slack.BotToken, configs.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
-			form{"SLACK_APP_TOKEN", c.Slack.AppToken, configs.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
+		d.form("slack", form{"SLACK_BOT_TOKEN", c.Connectors.Slack.BotToken, configs.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
+			form{"SLACK_APP_TOKEN", c.Connectors.Slack.AppToken, configs.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
 	}
 	if none {
 		d.say("connectors", levelOK, "neither Telegram nor Slack is set up; the web page and the terminal work without", "")

@@ -23,12 +23,12 @@ import (
 
 // newMetrics builds what counts. It asks the system only once that is at work.
 func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
-	headers := make(map[string]string, len(c.OTLP.Headers))
-	for name, v := range c.OTLP.Headers {
+	headers := make(map[string]string, len(c.Telemetry.OTLP.Headers))
+	for name, v := range c.Telemetry.OTLP.Headers {
 		headers[name] = v.Value()
 	}
-	endpoint := c.OTLP.Endpoint
-	if !c.OTLP.Wanted() {
+	endpoint := c.Telemetry.OTLP.Endpoint
+	if !c.Telemetry.OTLP.Wanted() {
 		endpoint = ""
 	}
 	return metrics.New(metrics.Config{
@@ -37,8 +37,8 @@ func (d *daemon) newMetrics(c configs.Config) *metrics.Metrics {
 			return d.db.Events(ctx, run, after)
 		},
 		Models: func() []string { return modelNames(d.config.Load()) },
-		Serve:  func() bool { return d.config.Load().Metrics }, Pprof: func() bool { return d.config.Load().Pprof }, Version: version, Log: d.log,
-		OTLP: metrics.OTLP{Endpoint: endpoint, Headers: headers, Interval: c.OTLP.Interval, Off: d.off(func(c configs.Config) string { return c.OTLP.Off() })},
+		Serve:  func() bool { return d.config.Load().Telemetry.Metrics }, Pprof: func() bool { return d.config.Load().Telemetry.Pprof }, Version: version, Log: d.log,
+		OTLP: metrics.OTLP{Endpoint: endpoint, Headers: headers, Interval: c.Telemetry.OTLP.Interval, Off: d.off(func(c configs.Config) string { return c.Telemetry.OTLP.Off() })},
 	})
 }
 
@@ -62,8 +62,8 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 	routes = append(routes, api.Routes(api.Config{
 		Backend: backend, Tasks: d.box.tasks, Beats: d.box.beats, Tooling: d.tooling(), Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
 		Marks:    d.db,
-		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
-		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
+		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Agents.Profiles)) },
+		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine.Name },
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
 		Backend: backend, Tasks: d.box.tasks, Beats: d.box.beats, Tooling: d.tooling(), Usage: d.db, Budgets: d.limiter, Log: d.log, Version: version,
@@ -76,8 +76,8 @@ func (d *daemon) doors(c configs.Config, terminal *webchat.Chat) error {
 	}
 	var err error
 	d.web, err = web.New(web.Config{
-		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
-		TLSCert: c.HTTPGuard.TLSCert, TLSKey: c.HTTPGuard.TLSKey, Insecure: c.HTTPGuard.Insecure, Proxies: c.HTTPGuard.Proxies,
+		Addr: c.HTTP.Addr, Hosts: c.HTTP.Hosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
+		TLSCert: c.HTTP.Guard.TLSCert, TLSKey: c.HTTP.Guard.TLSKey, Insecure: c.HTTP.Guard.Insecure, Proxies: c.HTTP.Guard.Proxies,
 		Announce: func(links []string) { d.link(strings.Join(links, "\n")) },
 	})
 	var unsafe web.Refusal

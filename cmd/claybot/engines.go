@@ -42,7 +42,7 @@ func (d *daemon) handle() {
 		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(d.settings(a)) },
 		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(d.settings(a)) },
 		People:  d.people,
-		Zone:    func(claybot.Agent) *time.Location { return d.config.Load().Cron.Zone },
+		Zone:    func(claybot.Agent) *time.Location { return d.config.Load().Schedule.Cron.Zone },
 		Guard:   tools.NewGuard(d.rate),
 	}
 	d.system.Handle(claybot.EnginePlan, plan.New(planning))
@@ -102,11 +102,11 @@ func (d *daemon) open(ctx context.Context, s devices.Spec) (devices.Device, erro
 // rate is how often a tool may be called for one user, by the strictest of all
 // profiles that say so: a rate belongs to the tool, not to who asks for it.
 func (d *daemon) rate(tool string) (least tools.Rate) {
-	for _, p := range d.config.Load().Profiles {
-		if p.Plan == nil || p.Plan.Rates[tool] == "" {
+	for _, p := range d.config.Load().Agents.Profiles {
+		if p.Engine.Plan == nil || p.Engine.Plan.Rates[tool] == "" {
 			continue
 		}
-		r, err := tools.ParseRate(p.Plan.Rates[tool])
+		r, err := tools.ParseRate(p.Engine.Plan.Rates[tool])
 		if err != nil {
 			continue // the configuration has refused it
 		}
@@ -119,12 +119,12 @@ func (d *daemon) rate(tool string) (least tools.Rate) {
 
 // policyOf is what a profile says about plans.
 func policyOf(p configs.Profile) plan.Policy {
-	c := p.Plan
+	c := p.Engine.Plan
 	if c == nil {
 		c = new(configs.Plan)
 	}
 	policy := plan.Policy{
-		Mode: plan.Mode(c.Mode), Allow: c.Tools, Deny: c.Deny, Scopes: c.Scopes, Approve: p.Approve,
+		Mode: plan.Mode(c.Mode), Allow: c.Tools, Deny: c.Deny, Scopes: c.Scopes, Approve: p.Care.Approve,
 		Budget: c.BudgetMicroUSD, Approvals: c.Approvals, Approvers: c.Approvers, ContinueOnError: c.ContinueOnError,
 	}
 	// What a profile says about all calls counts where the plan says nothing.
@@ -147,18 +147,18 @@ func policyOf(p configs.Profile) plan.Policy {
 }
 
 func intentsOf(p configs.Profile) []plan.Intent {
-	if p.Plan == nil {
+	if p.Engine.Plan == nil {
 		return nil
 	}
-	all := make([]plan.Intent, len(p.Plan.Intents))
-	for i, in := range p.Plan.Intents {
+	all := make([]plan.Intent, len(p.Engine.Plan.Intents))
+	for i, in := range p.Engine.Plan.Intents {
 		all[i] = plan.Intent{Name: in.Name, Description: in.Description, Inputs: in.Inputs, Tools: in.Tools}
 	}
 	return all
 }
 
 func walkOf(p configs.Profile) explore.Settings {
-	c := p.Explore
+	c := p.Engine.Explore
 	if c == nil {
 		return explore.Settings{}
 	}

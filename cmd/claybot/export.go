@@ -137,8 +137,8 @@ func archiveConfig(ctx context.Context, conf configs.Config) (postgres.Config, e
 	if address == "" {
 		return postgres.Config{}, configError{fmt.Errorf("the storage URL is named (%s) and cannot be read: give it a value, or leave storage.url out to use the data directory", conf.Storage.URL)}
 	}
-	blobs, err := openBlobs(ctx, conf.Files)
-	return postgres.Config{URL: address, Pooler: conf.Storage.Pooler, Blobs: blobs, MaxInline: conf.Files.MaxInline}, err
+	blobs, err := openBlobs(ctx, conf.Storage.Files)
+	return postgres.Config{URL: address, Pooler: conf.Storage.Pooler, Blobs: blobs, MaxInline: conf.Storage.Files.MaxInline}, err
 }
 
 // A heldError is that of a database which nodes use. It is ErrLocked, and does not speak

@@ -137,7 +137,7 @@ func (k *keeper) untilNight(now time.Time) time.Duration {
 	if err != nil { // the configuration has checked it
 		at = time.Time{}
 	}
-	zone := c.Cron.Zone
+	zone := c.Schedule.Cron.Zone
 	if zone == nil {
 		zone = time.Local
 	}

@@ -26,7 +26,7 @@ func newKeeper(t *testing.T) *keeper {
 	t.Helper()
 	dir := t.TempDir()
 	d := &daemon{log: slog.New(slog.DiscardHandler)}
-	d.config.Store(&configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Cron: configs.Cron{Zone: time.UTC}})
+	d.config.Store(&configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: time.UTC}}})
 	k := &keeper{d: d, broken: make(chan error, 1)}
 	for range 2 { // the second one reads what is in the file
 		db, err := openDatabase(t.Context(), dir, sqlite.Config{Damaged: func(err error) { k.broken <- err }})
@@ -280,7 +280,7 @@ func TestUntilNight(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &keeper{d: new(daemon)}
-	k.d.config.Store(&configs.Config{Storage: configs.Storage{CheckAt: "03:30"}, Cron: configs.Cron{Zone: zone}})
+	k.d.config.Store(&configs.Config{Storage: configs.Storage{CheckAt: "03:30"}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: zone}}})
 	for _, tt := range []struct {
 		now  string
 		want time.Duration

@@ -26,7 +26,7 @@ import (
 // secrets never get through it, whoever put them into a line. A database that does
 // not answer is logged in plain words, and not each second (cluster.Quiet).
 func newLog(w io.Writer, c configs.Config) *slog.Logger {
-	format := c.Log
+	format := c.Log.Format
 	if format == "" {
 		format = "json"
 		if isTerminal(w) {
@@ -35,9 +35,9 @@ func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	}
 	var h slog.Handler
 	if format == "text" {
-		h = tint.NewTextHandler(w, &tint.Options{Level: c.LogLevel, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})
+		h = tint.NewTextHandler(w, &tint.Options{Level: c.Log.Level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})
 	} else {
-		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.LogLevel})
+		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Log.Level})
 	}
 	return slog.New(cluster.Quiet(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)}))
 }
@@ -54,27 +54,27 @@ func isTerminal(w any) bool {
 // secretsOf are the live secrets of a configuration.
 func secretsOf(c configs.Config) []configs.Secret {
 	all := []configs.Secret{
-		c.Telegram.Token, c.Slack.BotToken, c.Slack.AppToken, c.Transcription.Key,
-		c.Files.AccessKey, c.Files.SecretKey, c.Files.SessionToken, c.Storage.URL, passwordOf(c.Storage.URL),
+		c.Connectors.Telegram.Token, c.Connectors.Slack.BotToken, c.Connectors.Slack.AppToken, c.Transcription.Key,
+		c.Storage.Files.AccessKey, c.Storage.Files.SecretKey, c.Storage.Files.SessionToken, c.Storage.URL, passwordOf(c.Storage.URL),
 	}
 	all = append(all, c.Model.Secrets()...)
-	for _, p := range c.Profiles {
+	for _, p := range c.Agents.Profiles {
 		all = append(all, p.Model.Secrets()...)
 		for _, v := range p.Workspace.Env {
 			all = append(all, v.Value)
 		}
 	}
-	for _, s := range c.Web.Search {
+	for _, s := range c.Tools.Web.Search {
 		all = append(all, s.Key)
 	}
-	for _, s := range c.MCP {
-		all = append(all, s.Token)
-		all = slices.AppendSeq(slices.AppendSeq(all, maps.Values(s.Secrets)), maps.Values(s.Headers))
-		if s.OAuth != nil {
-			all = append(all, s.OAuth.ClientSecret)
+	for _, s := range c.Tools.MCP {
+		all = append(all, s.Remote.Token)
+		all = slices.AppendSeq(slices.AppendSeq(all, maps.Values(s.Process.Secrets)), maps.Values(s.Remote.Headers))
+		if s.Remote.OAuth != nil {
+			all = append(all, s.Remote.OAuth.ClientSecret)
 		}
 	}
-	return slices.AppendSeq(all, maps.Values(c.OTLP.Headers))
+	return slices.AppendSeq(all, maps.Values(c.Telemetry.OTLP.Headers))
 }
 
 // passwordOf returns the password in an address, which may occur without the rest. One

@@ -15,8 +15,8 @@ import (
 func TestLogValues(t *testing.T) {
 	const token = "123456:AA-a-test-token-and-nothing-else"
 	c := configs.Default()
-	c.Log = "json"
-	c.Telegram.Token = configs.NewSecret("TELEGRAM_BOT_TOKEN", token)
+	c.Log.Format = "json"
+	c.Connectors.Telegram.Token = configs.NewSecret("TELEGRAM_BOT_TOKEN", token)
 	for name, tc := range map[string]struct {
 		attr slog.Attr
 		want string
@@ -54,8 +54,8 @@ func TestLogValues(t *testing.T) {
 // of the exporter are secrets.
 func TestLogOnTerminal(t *testing.T) {
 	c := configs.Default()
-	c.Log = "text"
-	c.OTLP.Headers = map[string]configs.Secret{"Api-Key": configs.NewSecret("env:KEY", "not-a-real-key")}
+	c.Log.Format = "text"
+	c.Telemetry.OTLP.Headers = map[string]configs.Secret{"Api-Key": configs.NewSecret("env:KEY", "not-a-real-key")}
 	var b strings.Builder
 	newLog(&b, c).With("agent", claybot.AgentID("\x1b[2J\u009b2J")).Info("hello", "name", "a\x1b]0;x\a\r\nb\u0090", "err", errors.New("not-a-real-key \x7f"))
 	got := strings.TrimSuffix(b.String(), "\n")

@@ -134,7 +134,7 @@ func (c mcpLoginCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(cfg.MCP, func(s configs.MCPServer) bool { return s.Name == c.Server })
+	i := slices.IndexFunc(cfg.Tools.MCP, func(s configs.MCPServer) bool { return s.Name == c.Server })
 	if i < 0 {
 		return usageError{fmt.Errorf("the configuration has no MCP server %q; it has: %s", c.Server, strings.Join(cfg.MCPNames(), ", "))}
 	}
@@ -147,7 +147,7 @@ func (c mcpLoginCmd) Run(e *env) error {
 	defer release()
 	err = mcp.Login(ctx, mcp.Visit{
 		// The operator is here and means this server: nothing stands between them.
-		Server: mcpServer(cfg.MCP[i]), HTTP: http.DefaultClient, Tokens: tokens, Version: version,
+		Server: mcpServer(cfg.Tools.MCP[i]), HTTP: http.DefaultClient, Tokens: tokens, Version: version,
 		Show: func(link string) {
 			_ = e.text("Open this link in a browser and log in:\n\n  " + plain(link) + "\n\n" +
 				"If the browser runs on another machine, paste the address here that it ends at, and press Enter.\n") // who cannot see it ends with Ctrl-C
@@ -205,8 +205,8 @@ func mcpTokens(dataDir string) mcp.Tokens { return mcp.NewFileTokens(filepath.Jo
 
 // mcpServers are the servers of the configuration, as the manager wants them.
 func mcpServers(cfg configs.Config) []mcp.Server {
-	all := make([]mcp.Server, len(cfg.MCP))
-	for i, s := range cfg.MCP {
+	all := make([]mcp.Server, len(cfg.Tools.MCP))
+	for i, s := range cfg.Tools.MCP {
 		all[i] = mcpServer(s)
 	}
 	return all
@@ -214,17 +214,17 @@ func mcpServers(cfg configs.Config) []mcp.Server {
 
 func mcpServer(s configs.MCPServer) mcp.Server {
 	out := mcp.Server{
-		Name: s.Name, Command: s.Command, Where: s.Where, Dir: s.Dir, URL: s.URL, Token: s.Token.Value(),
+		Name: s.Name, Command: s.Process.Command, Where: s.Process.Where, Dir: s.Process.Dir, URL: s.Remote.URL, Token: s.Remote.Token.Value(),
 		Allow: s.Allow, Deny: s.Deny, Timeout: s.Timeout, Trusted: s.Trusted,
 	}
-	for name, value := range s.Env {
+	for name, value := range s.Process.Env {
 		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})
 	}
-	for name, value := range s.Secrets {
+	for name, value := range s.Process.Secrets {
 		out.Env = append(out.Env, workspace.Var{Name: name, Value: value.Value()})
 	}
 	slices.SortFunc(out.Env, func(a, b workspace.Var) int { return strings.Compare(a.Name, b.Name) })
-	for name, value := range s.Headers {
+	for name, value := range s.Remote.Headers {
 		if out.Headers == nil {
 			out.Headers = make(map[string]string)
 		}
@@ -236,7 +236,7 @@ func mcpServer(s configs.MCPServer) mcp.Server {
 		}
 		out.Effects[name] = mcpEffects[effect]
 	}
-	if o := s.OAuth; o != nil {
+	if o := s.Remote.OAuth; o != nil {
 		out.OAuth = &mcp.OAuth{Grant: o.Grant, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Value(), Scopes: o.Scopes, Redirect: o.Redirect}
 	}
 	return out
@@ -248,7 +248,7 @@ var mcpEffects = map[string]tools.Effect{
 
 // mcpSpec is the workspace in which a server of the configuration runs.
 func mcpSpec(s configs.MCPServer) workspace.Spec {
-	return workspace.Spec{Image: s.Image, Network: workspace.Network{Mode: s.Network, Allow: s.Hosts}}
+	return workspace.Spec{Image: s.Process.Image, Network: workspace.Network{Mode: s.Process.Network, Allow: s.Process.Hosts}}
 }
 
 // viewServers is how servers are doing, as the pages and the API show it.

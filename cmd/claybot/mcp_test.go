@@ -21,7 +21,7 @@ import (
 // Agents of a real daemon, as another program has them by the protocol.
 func TestMCPAgents(t *testing.T) {
 	cfg := configs.Default()
-	cfg.DataDir, cfg.HTTP, cfg.Log = t.TempDir(), configs.Off, "text"
+	cfg.DataDir, cfg.HTTP.Addr, cfg.Log.Format = t.TempDir(), configs.Off, "text"
 	var log bytes.Buffer
 	e := &env{cli: new(cli), in: strings.NewReader(""), out: new(bytes.Buffer), err: &log, lookup: func(string) (string, bool) { return "", false }}
 	cl, stop, err := e.inside(t.Context(), cfg)
@@ -96,7 +96,7 @@ func TestMCPAgents(t *testing.T) {
 func TestMCPServerOf(t *testing.T) {
 	secret := configs.NewSecret("env:X", "not-real")
 	got := mcpServer(configs.MCPServer{
-		Name: "n", Command: []string{"a"}, Where: configs.MCPHost, Env: map[string]string{"B": "2"}, Secrets: map[string]configs.Secret{"A": secret},
+		Name: "n", Process: configs.MCPProcess{Command: []string{"a"}, Where: configs.MCPHost, Env: map[string]string{"B": "2"}, Secrets: map[string]configs.Secret{"A": secret}},
 		Effects: map[string]string{"x": configs.EffectReadOnly, "y": configs.EffectIdempotent, "z": configs.EffectOnce}, Timeout: time.Second, Trusted: true, Deny: []string{"d"},
 	})
 	want := mcp.Server{
@@ -107,8 +107,8 @@ func TestMCPServerOf(t *testing.T) {
 		t.Errorf("%+v, %v", got, got.Check())
 	}
 	far := mcpServer(configs.MCPServer{
-		Name: "n", URL: "https://x/mcp", Headers: map[string]configs.Secret{"H": secret},
-		OAuth: &configs.MCPOAuth{Grant: configs.GrantClient, ClientID: "c", ClientSecret: secret, Scopes: []string{"s"}},
+		Name: "n", Remote: configs.MCPRemote{URL: "https://x/mcp", Headers: map[string]configs.Secret{"H": secret},
+			OAuth: &configs.MCPOAuth{Grant: configs.GrantClient, ClientID: "c", ClientSecret: secret, Scopes: []string{"s"}}},
 	})
 	if far.Headers["H"] != "not-real" || !reflect.DeepEqual(far.OAuth, &mcp.OAuth{Grant: mcp.GrantClient, ClientID: "c", ClientSecret: "not-real", Scopes: []string{"s"}}) || far.Check() != nil {
 		t.Errorf("%+v", far)
@@ -118,7 +118,7 @@ func TestMCPServerOf(t *testing.T) {
 // The agents are offered at /mcp, behind the door, with sessions.
 func TestMCPOverHTTP(t *testing.T) {
 	cfg := configs.Default()
-	cfg.DataDir, cfg.HTTP, cfg.Log = t.TempDir(), configs.Off, "text"
+	cfg.DataDir, cfg.HTTP.Addr, cfg.Log.Format = t.TempDir(), configs.Off, "text"
 	e := &env{cli: new(cli), in: strings.NewReader(""), out: new(bytes.Buffer), err: new(bytes.Buffer), lookup: func(string) (string, bool) { return "", false }}
 	cl, stop, err := e.inside(t.Context(), cfg)
 	if err != nil {

@@ -56,7 +56,7 @@ func (m *models) health(c configs.Config) overview.ModelStatus {
 		return st
 	}
 	var last time.Time
-	for _, p := range c.Profiles {
+	for _, p := range c.Agents.Profiles {
 		w := m.all[fingerprint(p.Model)]
 		if w == nil {
 			continue

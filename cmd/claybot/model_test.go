@@ -24,7 +24,7 @@ func TestModelHealth(t *testing.T) {
 		c := configs.Default()
 		c.Model.Name = "common"
 		own := configs.Model{Name: "own"}
-		c.Profiles = map[string]configs.Profile{"default": {Model: c.Model}, "other": {Model: own}}
+		c.Agents.Profiles = map[string]configs.Profile{"default": {Model: c.Model}, "other": {Model: own}}
 		first, second := &told{}, &told{}
 		a, b := &watched{model: first}, &watched{model: second}
 		m := models{}
@@ -62,7 +62,7 @@ func TestModelHealth(t *testing.T) {
 		ask(a, t.Context(), context.DeadlineExceeded)
 		check("what says nothing about the model", overview.ModelStatus{Name: "common", LastOK: worked})
 		ask(b, t.Context(), &llm.Error{Class: llm.Permanent, Text: "the account's quota is used up"})
-		delete(c.Profiles, "other")
+		delete(c.Agents.Profiles, "other")
 		check("a model that is configured no more", overview.ModelStatus{Name: "common", LastOK: worked})
 	})
 }

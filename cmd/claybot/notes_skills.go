@@ -19,7 +19,7 @@ const readTime = 10 * time.Second
 // there, unless the configuration names a folder, which all of them need then.
 func (d *daemon) library() skills.Library {
 	c := d.config.Load()
-	dir := c.Skills
+	dir := c.Agents.Skills
 	if dir == "" && d.tree != nil {
 		d.box.shelving.Do(func() { d.box.shelf = skills.NewShelf(d.tree) })
 		return skills.Library{Pins: d.db, Shelf: d.box.shelf}

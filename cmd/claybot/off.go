@@ -61,7 +61,7 @@ func (d *daemon) switchedOff(ctx context.Context, a claybot.Agent) *runs.Error {
 // settingStatus lists what is wrong with the settings.
 func (d *daemon) settingStatus() []overview.SettingStatus {
 	var all []overview.SettingStatus
-	for _, w := range d.config.Load().Warnings {
+	for _, w := range d.config.Load().Source.Warnings {
 		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
 	}
 	if why := d.reloads.failed.Load(); why != nil {

@@ -22,7 +22,7 @@ import (
 
 // webTools are fetch_url and web_search, as the configuration has them.
 func (d *daemon) webTools() []tools.Tool {
-	c := d.config.Load().Web
+	c := d.config.Load().Tools.Web
 	cfg := web.Config{
 		Listed: d.listed, Own: d.ownAddress, Log: d.log,
 		Requests:  func(r egress.Request) { d.tellOutward("web tools", r) },
@@ -45,7 +45,7 @@ func (d *daemon) webTools() []tools.Tool {
 // it is on the operator's list, a person has written it in this conversation, or
 // every page may be read and the run has read no text of strangers so far.
 func (d *daemon) listed(env tools.Env, host string) bool {
-	c := d.config.Load().Web
+	c := d.config.Load().Tools.Web
 	switch {
 	case hostListed(c.Allow, host), hostListed(c.Private, host):
 		return true
@@ -70,17 +70,17 @@ func (d *daemon) newServers(c configs.Config) {
 
 // serverPipe starts a server in a container of its own.
 func (d *daemon) serverPipe(ctx context.Context, c configs.Config, server string, cmd workspace.Command) (workspace.Process, error) {
-	want := workspace.Want{Provider: c.Workspace.Provider, Key: workspace.Key(serverKeys + server)}
+	want := workspace.Want{Provider: c.Tools.Workspace.Provider, Key: workspace.Key(serverKeys + server)}
 	if want.Provider == configs.Off || want.Provider == "" {
 		return nil, errNoPlace
 	}
-	for _, s := range c.MCP {
+	for _, s := range c.Tools.MCP {
 		if s.Name == server {
 			want.Spec = mcpSpec(s)
 		}
 	}
 	if want.Spec.Image == "" {
-		want.Spec.Image = c.Workspace.Image
+		want.Spec.Image = c.Tools.Workspace.Container.Image
 	}
 	ws, err := d.places.Open(ctx, want)
 	if err != nil {
@@ -93,8 +93,8 @@ func (d *daemon) serverPipe(ctx context.Context, c configs.Config, server string
 // may be private.
 func (d *daemon) serverClient(c configs.Config, server string) *http.Client {
 	policy := egress.Policy{Public: true, Own: d.ownAddress, Log: func(r egress.Request) { d.tellOutward("mcp "+server, r) }}
-	for _, s := range c.MCP {
-		if u, err := url.Parse(s.URL); s.Name == server && err == nil && u.Host != "" {
+	for _, s := range c.Tools.MCP {
+		if u, err := url.Parse(s.Remote.URL); s.Name == server && err == nil && u.Host != "" {
 			policy.Private = []string{pairOf(u)}
 		}
 	}

@@ -24,12 +24,12 @@ func (d *daemon) removeServers(ctx context.Context) {
 	}
 	c := d.config.Load()
 	wanted := make(map[string]bool)
-	for _, s := range c.MCP {
-		wanted[s.Name] = len(s.Command) > 0 && s.Where != configs.MCPHost
+	for _, s := range c.Tools.MCP {
+		wanted[s.Name] = len(s.Process.Command) > 0 && s.Process.Where != configs.MCPHost
 	}
 	for _, l := range all {
 		name, ok := strings.CutPrefix(string(l.Key), serverKeys)
-		if !ok || l.State != workspace.Running || l.InUse || wanted[name] && l.Provider == c.Workspace.Provider {
+		if !ok || l.State != workspace.Running || l.InUse || wanted[name] && l.Provider == c.Tools.Workspace.Provider {
 			continue
 		}
 		if err := d.places.Remove(ctx, l.Provider, l.Key, false); err != nil {

@@ -14,7 +14,7 @@ import (
 func idleDaemon(t *testing.T, change func(*configs.Config)) *daemon {
 	t.Helper()
 	cfg := configs.Default()
-	cfg.DataDir, cfg.HTTP = t.TempDir(), configs.Off
+	cfg.DataDir, cfg.HTTP.Addr = t.TempDir(), configs.Off
 	change(&cfg)
 	d, err := openDaemon(t.Context(), cfg, slog.New(slog.DiscardHandler), func(string) {})
 	if err != nil {
@@ -28,11 +28,11 @@ func idleDaemon(t *testing.T, change func(*configs.Config)) *daemon {
 // else.
 func TestRemoveServers(t *testing.T) {
 	d := idleDaemon(t, func(c *configs.Config) {
-		c.Workspace.Provider = configs.WorkspaceLocal
-		c.MCP = []configs.MCPServer{
-			{Name: "kept", Command: []string{"server"}, Where: configs.MCPWorkspace},
-			{Name: "moved", Command: []string{"server"}, Where: configs.MCPHost},
-			{Name: "far", URL: "https://mcp.test/"},
+		c.Tools.Workspace.Provider = configs.WorkspaceLocal
+		c.Tools.MCP = []configs.MCPServer{
+			{Name: "kept", Process: configs.MCPProcess{Command: []string{"server"}, Where: configs.MCPWorkspace}},
+			{Name: "moved", Process: configs.MCPProcess{Command: []string{"server"}, Where: configs.MCPHost}},
+			{Name: "far", Remote: configs.MCPRemote{URL: "https://mcp.test/"}},
 		}
 	})
 	want := map[workspace.Key]workspace.State{

@@ -44,7 +44,7 @@ func (d *daemon) newPlaces(ctx context.Context, c configs.Config) error {
 	d.engine = docker.New(docker.Config{Node: id, Relay: relay, Tunnel: d.tunnel, Log: d.log})
 	d.places = workspace.NewManager(workspace.ManagerConfig{
 		Providers: []workspace.Provider{d.engine, local.New(local.Config{Dir: filepath.Join(c.DataDir, "workspaces"), Log: d.log})},
-		Ledger:    d.db, Node: id, TTL: c.Workspace.TTL, Log: d.log,
+		Ledger:    d.db, Node: id, TTL: c.Tools.Workspace.TTL, Log: d.log,
 		Exists: func(ctx context.Context, id claybot.AgentID) (bool, error) {
 			_, err := d.db.IndexedAgentByID(ctx, id)
 			if errors.Is(err, storage.ErrNotFound) {
@@ -95,7 +95,7 @@ const leftoverTime = 10 * time.Second
 // endLeftovers ends commands in containers that a killed process has left.
 func (d *daemon) endLeftovers(ctx context.Context) {
 	used := false
-	for _, p := range d.config.Load().Profiles {
+	for _, p := range d.config.Load().Agents.Profiles {
 		used = used || p.Workspace.Provider == configs.WorkspaceDocker
 	}
 	if !used {
@@ -112,14 +112,14 @@ func (d *daemon) endLeftovers(ctx context.Context) {
 func (d *daemon) warnPlaces() {
 	c := d.config.Load()
 	seen := make(map[string]bool)
-	for name, p := range c.Profiles {
+	for name, p := range c.Agents.Profiles {
 		w := p.Workspace
 		if w.Provider == configs.WorkspaceLocal && !seen[local.Name] {
 			seen[local.Name] = true
 			d.log.Warn("commands of agents run on this machine, as the user who runs claybot; "+
 				"users of the bot and pages that agents read can influence them; set workspaces.provider to docker to isolate them", "profile", name)
 		}
-		for _, given := range w.Unsafe {
+		for _, given := range w.Container.Unsafe {
 			if !seen[given] {
 				seen[given] = true
 				d.log.Warn("workspace protection disabled", "profile", name, "unsafe", given)
@@ -146,10 +146,10 @@ func (d *daemon) place(a claybot.Agent, thread string) (w workspace.Want, ok boo
 
 func specOf(c configs.Workspace) workspace.Spec {
 	s := workspace.Spec{
-		Image: c.Image, Platform: c.Platform, InitialScript: c.InitialScript, User: c.User,
+		Image: c.Container.Image, Platform: c.Container.Platform, InitialScript: c.InitialScript, User: c.Container.User,
 		CPUs: c.CPUs, Memory: c.Memory, PIDs: c.PIDs, Disk: c.Disk,
 		Network: workspace.Network{Mode: c.Network, Allow: c.Hosts},
-		Runtime: c.Runtime, Docker: c.Docker, KeepOnTimeout: !c.KillOnTimeout, Unsafe: c.Unsafe,
+		Runtime: c.Container.Runtime, Docker: c.Container.Docker, KeepOnTimeout: !c.KillOnTimeout, Unsafe: c.Container.Unsafe,
 	}
 	for _, v := range c.Env {
 		s.Env = append(s.Env, workspace.Var{Name: v.Name, Value: v.Value.Value()})

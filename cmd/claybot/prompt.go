@@ -56,7 +56,7 @@ func (d *daemon) ownPrompt(t *runs.Turn) (string, error) {
 		return text, err
 	}
 	c := d.config.Load()
-	filled, warnings, err := template.Render(d.triggered(t, c), prompts.Options{Strict: c.Prompts.Strict})
+	filled, warnings, err := template.Render(d.triggered(t, c), prompts.Options{Strict: c.Agents.Prompts.Strict})
 	for _, w := range warnings {
 		d.log.Warn("prompt refers to a missing item", "agent", a.ID, "run", t.Run.ID, "what", w)
 	}
@@ -78,9 +78,9 @@ func (d *daemon) triggered(t *runs.Turn, c *configs.Config) prompts.Data {
 			ID: string(t.Agent.ID), Type: string(desc.Type), Name: desc.Name, Profile: c.Profile(desc).Name,
 			Connector: desc.Connector, Channel: desc.ChannelID, Engine: t.Run.Engine, Model: d.model(t.Agent).ID(),
 		},
-		Nodes: finishedNodes(t), Env: make(map[string]string), Now: t.Run.Started.Time().In(c.Cron.Zone),
+		Nodes: finishedNodes(t), Env: make(map[string]string), Now: t.Run.Started.Time().In(c.Schedule.Cron.Zone),
 	}
-	for _, name := range c.Prompts.Env {
+	for _, name := range c.Agents.Prompts.Env {
 		if v, ok := os.LookupEnv(name); ok {
 			data.Env[name] = v
 		}
@@ -90,7 +90,7 @@ func (d *daemon) triggered(t *runs.Turn, c *configs.Config) prompts.Data {
 		person := prompts.User{ID: m.From.UserID, Name: m.From.Name}
 		data.User = person
 		data.Trigger = prompts.Trigger{
-			Text: m.Text, Files: m.Files, User: person, Channel: desc.ChannelID, Connector: desc.Connector, At: m.At.Time().In(c.Cron.Zone),
+			Text: m.Text, Files: m.Files, User: person, Channel: desc.ChannelID, Connector: desc.Connector, At: m.At.Time().In(c.Schedule.Cron.Zone),
 		}
 	}
 	return data
@@ -147,8 +147,8 @@ func (c *templates) parse(name, text string) (*prompts.Template, error) {
 
 // warnPrompts tells of prompts that no run can use, before one meets them.
 func (d *daemon) warnPrompts(c configs.Config) {
-	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		if err := checkPrompt(c.Profiles[name].Prompt); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		if err := checkPrompt(c.Agents.Profiles[name].Prompt); err != nil {
 			d.log.Error("invalid profile prompt; its agents do not reply until it is fixed", "profile", name, "err", err)
 		}
 	}

@@ -12,14 +12,14 @@ import (
 // newRelay builds the one publisher of events to the sinks outside that the
 // configuration names.
 func (d *daemon) newRelay(c configs.Config) *runs.Relay {
-	sinks := make(map[string]runs.Sink, len(c.Relay))
-	for _, s := range c.Relay {
+	sinks := make(map[string]runs.Sink, len(c.Telemetry.Relay))
+	for _, s := range c.Telemetry.Relay {
 		var sink runs.Sink = jsonlines.New(s.File)
 		if s.File == "" {
 			sink = webhook.New(webhook.Config{Name: s.Name, URL: s.URL, Secret: s.Secret.Value()})
 		}
 		sinks[s.Name] = switchedSink{sink, func() bool {
-			return slices.ContainsFunc(d.config.Load().Relay, func(now configs.Sink) bool { return now.Name == s.Name })
+			return slices.ContainsFunc(d.config.Load().Telemetry.Relay, func(now configs.Sink) bool { return now.Name == s.Name })
 		}}
 	}
 	relay := &runs.Relay{Store: d.db, Hub: d.hub, Sinks: sinks, Log: d.log}

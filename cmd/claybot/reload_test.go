@@ -52,13 +52,13 @@ func TestReloadKeepsAFile(t *testing.T) {
 		if st := h.get("/status"); !strings.Contains(st, "the configuration was not reloaded") || !strings.Contains(st, "missing or has no key") {
 			t.Errorf("%q: the status is %s", text, st)
 		}
-		if c := h.daemon.config.Load(); len(c.Budgets) != 1 || c.Model.Off() == "" {
+		if c := h.daemon.config.Load(); len(c.Agents.Budgets) != 1 || c.Model.Off() == "" {
 			t.Errorf("%q: the settings are gone", text)
 		}
 	}
 	h.reload("log: json\n", nil)
-	if c := h.daemon.config.Load(); len(c.Budgets) != 0 {
-		t.Errorf("a file with a key was not taken: %v", c.Budgets)
+	if c := h.daemon.config.Load(); len(c.Agents.Budgets) != 0 {
+		t.Errorf("a file with a key was not taken: %v", c.Agents.Budgets)
 	}
 }
 

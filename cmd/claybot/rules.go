@@ -62,7 +62,7 @@ func (c rulesRemoveCmd) Run(e *env) error {
 // rulesOf are when the calls of an agent ask, by its profile and by what people
 // approved for good.
 func rulesOf(p configs.Profile, approved []string) tools.Rules {
-	r := tools.Rules{Ask: p.Approve, Allow: p.Care.Allow, Always: approved, Quorum: p.Care.Quorum, Approvers: p.Care.Approvers}
+	r := tools.Rules{Ask: p.Care.Approve, Allow: p.Care.Allow, Always: approved, Quorum: p.Care.Quorum, Approvers: p.Care.Approvers}
 	for _, c := range p.Care.Confirm {
 		r.Confirm = append(r.Confirm, tools.Confirming{Tools: c.Tools, When: tools.Confirm(c.When)})
 	}

@@ -30,7 +30,8 @@ func TestRulesCommands(t *testing.T) {
 
 // A profile becomes rules that ask at least as often as it says.
 func TestRulesOfAProfile(t *testing.T) {
-	p := configs.Profile{Approve: []string{"mail_*"}, Care: configs.Care{
+	p := configs.Profile{Care: configs.Care{
+		Approve: []string{"mail_*"},
 		Confirm: []configs.Confirming{{Tools: "shell", When: configs.ConfirmUnlessAllowed}}, Allow: []string{"shell(ls*)"},
 		Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}, Limits: configs.CallLimits{Time: time.Minute, Output: 5, StepCalls: 3, RunCalls: 4},
 	}}
@@ -50,7 +51,7 @@ func TestRulesOfAProfile(t *testing.T) {
 		{Approvers: []string{"slack/U1"}},
 	} {
 		care.NoApproval = true
-		p := configs.Profile{Care: care, Plan: &configs.Plan{Approvals: 2, Approvers: []string{"slack/U1", "slack/U2"}}}
+		p := configs.Profile{Care: care, Engine: configs.Engine{Plan: &configs.Plan{Approvals: 2, Approvers: []string{"slack/U1", "slack/U2"}}}}
 		all := []string{"operator", "slack/U1", "slack/U2"}
 		r, plans := rulesOf(p, nil), policyOf(p)
 		for _, who := range []tools.Approvers{{Need: r.Quorum, Named: r.Approvers, Owner: "slack/U1"}, {Need: plans.Approvals, Named: plans.Approvers, Owner: "slack/U1"}} {

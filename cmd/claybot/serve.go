@@ -136,7 +136,7 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 func (d *daemon) reload(ctx context.Context, e *env) {
 	next, _, err := e.load()
 	if was := d.config.Load(); err == nil && was.Keyed() && !next.Keyed() {
-		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.File)
+		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.Source.File)
 	}
 	if err != nil {
 		text := err.Error()
@@ -146,7 +146,7 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 	}
 	began := d.reloads.began
 	unapplied(began, &next)
-	logWarnings(d.log, next.Warnings)
+	logWarnings(d.log, next.Source.Warnings)
 	d.reloads.failed.Store(nil)
 	d.config.Store(&next)
 	d.reloads.tell()
@@ -155,13 +155,13 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		changed bool
 	}{
 		{"data_dir", began.DataDir != next.DataDir},
-		{"http", began.HTTP != next.HTTP || !reflect.DeepEqual(began.HTTPGuard, next.HTTPGuard)},
-		{"http_hosts", !slices.Equal(began.HTTPHosts, next.HTTPHosts)},
-		{"telegram", began.Telegram.Token.Value() != next.Telegram.Token.Value() || rerouted(began.Telegram, next.Telegram, began.Telegram.APIURL != next.Telegram.APIURL)},
-		{"slack", began.Slack.BotToken.Value() != next.Slack.BotToken.Value() || began.Slack.AppToken.Value() != next.Slack.AppToken.Value() ||
-			rerouted(began.Slack, next.Slack, began.Slack.APIURL != next.Slack.APIURL)},
-		{"cron", began.Cron.Enabled != next.Cron.Enabled || began.Cron.Gates != next.Cron.Gates},
-		{"heartbeat.enabled", began.Heartbeat.Enabled != next.Heartbeat.Enabled},
+		{"http", began.HTTP.Addr != next.HTTP.Addr || !reflect.DeepEqual(began.HTTP.Guard, next.HTTP.Guard)},
+		{"http_hosts", !slices.Equal(began.HTTP.Hosts, next.HTTP.Hosts)},
+		{"telegram", began.Connectors.Telegram.Token.Value() != next.Connectors.Telegram.Token.Value() || rerouted(began.Connectors.Telegram, next.Connectors.Telegram, began.Connectors.Telegram.APIURL != next.Connectors.Telegram.APIURL)},
+		{"slack", began.Connectors.Slack.BotToken.Value() != next.Connectors.Slack.BotToken.Value() || began.Connectors.Slack.AppToken.Value() != next.Connectors.Slack.AppToken.Value() ||
+			rerouted(began.Connectors.Slack, next.Connectors.Slack, began.Connectors.Slack.APIURL != next.Connectors.Slack.APIURL)},
+		{"cron", began.Schedule.Cron.Enabled != next.Schedule.Cron.Enabled || began.Schedule.Cron.Gates != next.Schedule.Cron.Gates},
+		{"heartbeat.enabled", began.Schedule.Heartbeat.Enabled != next.Schedule.Heartbeat.Enabled},
 	} {
 		if x.changed {
 			d.log.Warn("changed setting requires a restart", "key", x.what)
@@ -186,11 +186,11 @@ func rerouted(began, next interface{ Off() string }, moved bool) bool {
 // unapplied says of bad settings that only a restart would apply that the old ones
 // hold, as far as they were good at the start.
 func unapplied(began configs.Config, next *configs.Config) {
-	for i, w := range next.Warnings {
+	for i, w := range next.Source.Warnings {
 		stays := slices.Contains([]string{"http", "storage", "node", "files"}, w.Group()) && w.Off
 		same := func(x configs.Warning) bool { return x.Off && x.Group() == w.Group() }
-		if stays && !slices.ContainsFunc(began.Warnings, same) {
-			next.Warnings[i] = w.Unapplied()
+		if stays && !slices.ContainsFunc(began.Source.Warnings, same) {
+			next.Source.Warnings[i] = w.Unapplied()
 		}
 	}
 }

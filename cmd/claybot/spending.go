@@ -10,12 +10,12 @@ import (
 // newLimiter builds what enforces the budgets of the configuration.
 func (d *daemon) newLimiter() *budgets.Limiter {
 	return agentsystem.NewLimiter(d.system, budgets.Config{
-		Store: d.db, Rules: d.budgetRules, Operators: func() []string { return d.config.Load().Operators },
+		Store: d.db, Rules: d.budgetRules, Operators: func() []string { return d.config.Load().Access.Operators },
 	})
 }
 
 func (d *daemon) budgetRules() []budgets.Rule {
-	all := d.config.Load().Budgets
+	all := d.config.Load().Agents.Budgets
 	rules := make([]budgets.Rule, len(all))
 	for i, b := range all {
 		rules[i] = budgets.Rule{

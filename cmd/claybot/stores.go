@@ -103,14 +103,14 @@ func (d *daemon) openShared(ctx context.Context, c configs.Config) error {
 	if address == "" {
 		return configError{fmt.Errorf("the storage URL is named (%s) and cannot be read: give it a value, or leave storage.url out to use the data directory", c.Storage.URL)}
 	}
-	blobs, err := openBlobs(ctx, c.Files)
+	blobs, err := openBlobs(ctx, c.Storage.Files)
 	if err != nil {
 		return err
 	}
 	db, err := postgres.Open(ctx, postgres.Config{
 		URL: address, Log: d.log, Committed: d.hub.Committed, Heard: d.heard,
 		Pooler: c.Storage.Pooler, NoListen: !c.Storage.Listen, Conns: c.Storage.Connections,
-		Blobs: blobs, MaxInline: c.Files.MaxInline,
+		Blobs: blobs, MaxInline: c.Storage.Files.MaxInline,
 	})
 	if setup := (*postgres.SetupError)(nil); errors.As(err, &setup) {
 		return configError{err}

@@ -128,7 +128,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		all = append(all, schedule.MemoryTools(b.memories)...)
 	}
 	all = append(all, b.acting(key, p)...)
-	deep := p.Deep
+	deep := p.Engine.Deep
 	if deep == nil {
 		return append(all, b.d.servers.Tools(nil)...)
 	}
@@ -165,10 +165,10 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 		return append(send.Tools(b.d.system, nil), b.webTools...)
 	}
 	all := append(shell.Tools(b.d.openPlace, func(env tools.Env) string { return b.d.settings(env.Agent).Workspace.Network }), send.Tools(b.d.system, b.d.openPlace)...)
-	if p.Deep == nil || p.Deep.Files == configs.FilesNone {
+	if p.Engine.Deep == nil || p.Engine.Deep.Files == configs.FilesNone {
 		all = append(all, files.Tools(b.d.openPlace)...)
 	}
-	if p.Browser {
+	if p.Workspace.Browser {
 		all = append(all, b.d.browsers.Tools()...)
 	}
 	return append(all, b.webTools...)
@@ -183,15 +183,15 @@ func (b *toolbox) folder(env tools.Env) (string, error) {
 // configuration names.
 func modelNames(c *configs.Config) []string {
 	var names []string
-	for _, p := range c.Profiles {
+	for _, p := range c.Agents.Profiles {
 		if p.Model.Demo() {
 			continue // it has no name that anybody could ask for
 		}
 		names = append(names, p.Model.ID())
-		if p.Deep == nil {
+		if p.Engine.Deep == nil {
 			continue
 		}
-		for _, h := range p.Deep.Subagents {
+		for _, h := range p.Engine.Deep.Subagents {
 			if h.Model != "" {
 				names = append(names, h.Model)
 			}
