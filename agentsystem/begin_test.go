@@ -15,8 +15,8 @@ import (
 // uncounted cannot count runs.
 type uncounted struct{ accounts }
 
-func (uncounted) Figures(context.Context) (storage.Counts, error) {
-	return storage.Counts{}, errors.New("no figures")
+func (uncounted) Stats(context.Context) (storage.Stats, error) {
+	return storage.Stats{}, errors.New("no figures")
 }
 
 // A system that cannot begin sends nothing after Run has returned.

@@ -50,7 +50,7 @@ func (s *AgentSystem) followNodes(ctx context.Context) {
 // agents, and two walks side by side could stop an agent that is at its next task
 // already; so it stands on a claim.
 func (s *AgentSystem) mendAll(ctx context.Context) {
-	var known []storage.Node
+	var known []storage.Member
 	todo := true
 	for ctx.Err() == nil {
 		changed := s.Members.Changed()

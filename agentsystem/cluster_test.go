@@ -423,10 +423,10 @@ func TestHintsAreHeard(t *testing.T) {
 		if d := p.waitFor(2); d > 100*time.Millisecond {
 			t.Errorf("handed over after %v", d)
 		}
-		b.system.Heard(storage.Hint{}) // some may have been lost
-		b.system.Heard(storage.Hint{
-			Node: "x", Due: true, Dests: []string{"", "chat", "chat\x00dm-ann", "no\x00where"}, Freed: []string{"", "out/", "chat/bot", storage.DestClaim("chat\x00dm-ann")},
-			Sent: []string{"\x00"}, Cancel: []storage.CancelHint{{}, {Agent: "a", Run: "r"}}, Runs: []claybot.RunID{""},
+		b.system.Heard(storage.Notification{}) // some may have been lost
+		b.system.Heard(storage.Notification{
+			Member: "x", Due: true, Dests: []string{"", "chat", "chat\x00dm-ann", "no\x00where"}, Freed: []string{"", "out/", "chat/bot", storage.DestClaim("chat\x00dm-ann")},
+			Sent: []string{"\x00"}, Cancel: []storage.CancelRequest{{}, {Agent: "a", Run: "r"}}, Runs: []claybot.RunID{""},
 		})
 		b.say("ann", "hello")
 		c.wants(time.Second, "ann", "re: hello")

@@ -131,7 +131,7 @@ func (c *clusterRig) start() *member {
 	}
 	m.members = cluster.New(cluster.Config{
 		Store: waysideNodes{m.db, m.way}, Claims: waysideClaims{m.db, m.way}, TTL: nodeTTL, Log: log,
-		Self: storage.Node{Name: m.name, Version: "test"}, Hints: m,
+		Self: storage.Member{Name: m.name, Version: "test"}, Hints: m,
 	})
 	hub := runs.NewHub()
 	stores := agentsystem.Stores{
@@ -172,8 +172,8 @@ func (m *member) run(l connectors.Connector) {
 	}()
 }
 
-// Tell implements storage.Hints.
-func (m *member) Tell(h storage.Hint) {
+// Tell implements storage.Notifications.
+func (m *member) Notify(h storage.Notification) {
 	if !m.c.hints || m.fuse.dead() {
 		return
 	}
@@ -268,18 +268,18 @@ func (w *way) err() error {
 }
 
 // register is the contract under a name that its own method does not hide.
-type register = storage.Nodes
+type register = storage.Members
 
 type waysideNodes struct {
 	register
 	*way
 }
 
-func (n waysideNodes) Beat(ctx context.Context, self storage.Node, ttl time.Duration) ([]storage.Node, error) {
+func (n waysideNodes) RenewMember(ctx context.Context, self storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	if err := n.err(); err != nil {
 		return nil, err
 	}
-	return n.register.Beat(ctx, self, ttl)
+	return n.register.RenewMember(ctx, self, ttl)
 }
 
 func (n waysideNodes) Leave(ctx context.Context, id string) error {

@@ -378,7 +378,7 @@ func TestPausedIsNoSuspect(t *testing.T) {
 				}
 				r.crash()
 				r.start()
-				mark, err := r.db.Mark(r.Context(), "tries/"+string(id))
+				mark, err := r.db.Checkpoint(r.Context(), "tries/"+string(id))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -368,7 +368,7 @@ func TestManyAgentsOneDestination(t *testing.T) {
 			}
 		}
 		after(time.Minute)
-		counts, err := r.db.Figures(r.Context())
+		counts, err := r.db.Stats(r.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -177,14 +177,14 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 		defer ended.Wait()
 		defer stop()
 		start := func(name string, in agentsystem.Inbox, c connectors.Connector) *agentsystem.AgentSystem {
-			members := cluster.New(cluster.Config{Store: p.db, Claims: p.db, Self: storage.Node{Name: name}})
+			members := cluster.New(cluster.Config{Store: p.db, Claims: p.db, Self: storage.Member{Name: name}})
 			s := agentsystem.New(agentsystem.Config{
 				Stores: agentsystem.Stores{
 					Agents: agents, Index: p.versions, Inbox: in, Runs: p.db, Outbox: p.db, Access: p.versions, Counts: p.db,
 					Later: p.db, Texts: p.db, Asked: p.db, Parking: p.db, Shared: p.versions,
 				},
 				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
-				Hub:       runs.NewSharedHub(func(h storage.Hint) { p.tell(name, h) }),
+				Hub:       runs.NewSharedHub(func(h storage.Notification) { p.tell(name, h) }),
 				Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
 				Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{Policy: oneByOne} },
 				Admission: func() people.Access { return p.access },
@@ -209,15 +209,15 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 
 // committed tells both nodes what a store that is shared tells of each other.
 func (p *pair) committed(c storage.Commit) {
-	h := storage.Hint{Due: true, Runs: slices.Clone(c.Joined)}
+	h := storage.Notification{Due: true, Runs: slices.Clone(c.Joined)}
 	for _, e := range c.Events {
 		h.Runs = append(h.Runs, e.Run)
 	}
 	p.tell("", h)
 }
 
-func (p *pair) tell(from string, h storage.Hint) {
-	h.Node = from
+func (p *pair) tell(from string, h storage.Notification) {
+	h.Member = from
 	for name, s := range map[string]*agentsystem.AgentSystem{"desk": p.desk, "mill": p.mill} {
 		if s != nil && name != from && (rand.Float64() >= p.loss) {
 			s.Heard(h)

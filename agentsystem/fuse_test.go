@@ -118,17 +118,17 @@ func (b fusedBoots) Update(sync bool, change func(*storage.Boot)) error {
 }
 
 type fusedMarks struct {
-	storage.Marks
+	storage.Checkpoints
 	f *fuse
 }
 
-func (m fusedMarks) Mark(ctx context.Context, key string) (value string, err error) {
-	err = m.f.quiet(func() error { value, err = m.Marks.Mark(ctx, key); return err })
+func (m fusedMarks) Checkpoint(ctx context.Context, key string) (value string, err error) {
+	err = m.f.quiet(func() error { value, err = m.Checkpoints.Checkpoint(ctx, key); return err })
 	return value, err
 }
 
-func (m fusedMarks) SetMark(ctx context.Context, key, value string) error {
-	return m.f.quiet(func() error { return m.Marks.SetMark(ctx, key, value) })
+func (m fusedMarks) SetCheckpoint(ctx context.Context, key, value string) error {
+	return m.f.quiet(func() error { return m.Checkpoints.SetCheckpoint(ctx, key, value) })
 }
 
 type fusedParking struct {
@@ -212,7 +212,9 @@ func (h fusedHistory) Append(ctx context.Context, r ...claybot.Record) error {
 	return h.f.step("append history", func() error { return h.History.Append(ctx, r...) })
 }
 
-func (h fusedHistory) End(ctx context.Context) storage.Mark { return storage.EndOf(ctx, h.History) }
+func (h fusedHistory) End(ctx context.Context) storage.Checkpoint {
+	return storage.EndOf(ctx, h.History)
+}
 
 func (h fusedHistory) Buffer(ctx context.Context, r ...claybot.Record) error {
 	return h.f.step("buffer history", func() error { return h.History.Buffer(ctx, r...) })

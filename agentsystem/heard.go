@@ -27,8 +27,8 @@ const (
 // its hook. A hint without content says that some may have been lost. Nothing of it
 // is believed but that a look is worth while, and to cancel what was to be canceled
 // anyway. It neither blocks nor uses the store.
-func (s *AgentSystem) Heard(h storage.Hint) {
-	s.Members.Heard(h.Node)
+func (s *AgentSystem) Heard(h storage.Notification) {
+	s.Members.Heard(h.Member)
 	s.Hub.Heard(h)
 	lost := h.IsEmpty()
 	if h.Due || lost {

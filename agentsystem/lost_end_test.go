@@ -199,7 +199,7 @@ func (c *clusterRig) startBehind(p *postgrestest.Proxy) *member {
 	if testing.Verbose() && os.Getenv("RIG_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	m.members = cluster.New(cluster.Config{Store: db, Claims: db, TTL: nodeTTL, Log: log, Self: storage.Node{Name: m.name, Version: "test"}})
+	m.members = cluster.New(cluster.Config{Store: db, Claims: db, TTL: nodeTTL, Log: log, Self: storage.Member{Name: m.name, Version: "test"}})
 	m.system = agentsystem.New(agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: c.agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db,

@@ -18,18 +18,18 @@ import (
 )
 
 // accounts is the contract under a name that its own method does not hide.
-type accounts = storage.Figures
+type accounts = storage.StatsReader
 
 type waysideFigures struct {
 	accounts
 	*way
 }
 
-func (f waysideFigures) Figures(ctx context.Context) (storage.Counts, error) {
+func (f waysideFigures) Stats(ctx context.Context) (storage.Stats, error) {
 	if err := f.err(); err != nil {
-		return storage.Counts{}, err
+		return storage.Stats{}, err
 	}
-	return f.accounts.Figures(ctx)
+	return f.accounts.Stats(ctx)
 }
 
 // Each node tells of all of them, and of what it claims; one that loses its way to
@@ -53,12 +53,12 @@ func TestNodeStatus(t *testing.T) {
 				c.Errorf("%s: %+v of %d agents", m.name, n, st.Agents)
 			}
 		}
-		all, err := first.system.Overview.Nodes(c.Context())
+		all, err := first.system.Overview.Members(c.Context())
 		if err != nil || len(all) != 2 {
 			c.Fatalf("nodes: %v %+v", err, all)
 		}
 		for _, n := range all {
-			if n.State != storage.NodeLive || n.Version != "test" {
+			if n.State != storage.MemberLive || n.Version != "test" {
 				c.Errorf("%+v", n)
 			}
 		}
@@ -98,12 +98,12 @@ func TestNodeStatus(t *testing.T) {
 			c.Errorf("not ready afterwards: %s", words)
 		}
 		// The node was lost and came back as another one; it is one process all the same.
-		all, err = first.system.Overview.Nodes(c.Context())
-		count := make(map[storage.NodeState]int)
+		all, err = first.system.Overview.Members(c.Context())
+		count := make(map[storage.MemberState]int)
 		for _, n := range all {
 			count[n.State]++
 		}
-		if err != nil || count[storage.NodeLive] != 2 || len(all) != 2 {
+		if err != nil || count[storage.MemberLive] != 2 || len(all) != 2 {
 			c.Errorf("nodes: %v %+v", err, all)
 		}
 	})
@@ -170,14 +170,14 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 // A process that has its store for itself is the only node.
 func TestAloneAsNode(t *testing.T) {
 	s := agentsystem.New(agentsystem.Config{
-		MaxRuns: 7, Members: cluster.Alone(storage.Node{ID: "a/1", Name: "a", Version: "v"}),
+		MaxRuns: 7, Members: cluster.Alone(storage.Member{ID: "a/1", Name: "a", Version: "v"}),
 		Admission: func() people.Access { return people.Access{} },
 	})
-	all, err := s.Overview.Nodes(t.Context())
+	all, err := s.Overview.Members(t.Context())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%v %+v", err, all)
 	}
-	if n := all[0]; n.ID != "a/1" || n.Name != "a" || n.Version != "v" || n.State != storage.NodeLive || n.MaxRuns != 7 || n.Started == 0 || n.Seen != 0 {
+	if n := all[0]; n.ID != "a/1" || n.Name != "a" || n.Version != "v" || n.State != storage.MemberLive || n.MaxRuns != 7 || n.Started == 0 || n.Seen != 0 {
 		t.Errorf("%+v", n)
 	}
 }

@@ -90,6 +90,6 @@ func (s *AgentSystem) newOverview() *overview.Overview {
 		},
 		Parts:      overview.Parts{People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents},
 		Connectors: ways{s}, Health: health{s}, Work: work{s}, Reports: s.Reports,
-		Members: s.Members, Hub: s.Hub, Access: s.Admission, Zone: s.zone, Version: s.Version, Log: s.Log,
+		Membership: s.Members, Hub: s.Hub, Access: s.Admission, Zone: s.zone, Version: s.Version, Log: s.Log,
 	})
 }

@@ -84,13 +84,13 @@ type Stores struct {
 	Runs   Runs
 	Outbox Outbox
 	Access storage.Access
-	Counts storage.Figures
+	Counts storage.StatsReader
 	Later  storage.Reminders
 	Texts  storage.Documents
 	Asked  storage.Questions
 	// Marks keep how often a run has failed or killed the process; nil: no run is
 	// given up for that.
-	Marks storage.Marks
+	Marks storage.Checkpoints
 	// Parking keeps messages whose agent cannot be used.
 	Parking storage.Parking
 	// Shared is of a store that several nodes share; nil: the process has the store
@@ -214,7 +214,7 @@ func New(cfg Config) *AgentSystem {
 		cfg.Meter = noMeter{}
 	}
 	if cfg.Members == nil {
-		cfg.Members = cluster.Alone(storage.Node{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
+		cfg.Members = cluster.Alone(storage.Member{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
 	}
 	s := &AgentSystem{
 		Config:     cfg,

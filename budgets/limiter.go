@@ -30,8 +30,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
 

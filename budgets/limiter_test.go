@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -247,7 +247,7 @@ func TestRoomElsewhere(t *testing.T) {
 // that is there.
 func TestFollowChargesWhatIsAbandoned(t *testing.T) {
 	bubble(t, func(r *rig) {
-		gone := r.limiter(cluster.Alone(storage.Node{ID: "gone"}), r.db, allTokens(1000))
+		gone := r.limiter(cluster.Alone(storage.Member{ID: "gone"}), r.db, allTokens(1000))
 		if _, err := gone.Reserve(r.Context(), llm.Charge{Tokens: 80}); err != nil {
 			t.Fatal(err)
 		}

@@ -81,12 +81,12 @@ func (r *rig) limiter(m *cluster.Membership, store storage.Budgets, rules ...bud
 }
 
 // alone is the membership of a process that has the store for itself.
-func alone() *cluster.Membership { return cluster.Alone(storage.Node{ID: "alone"}) }
+func alone() *cluster.Membership { return cluster.Alone(storage.Member{ID: "alone"}) }
 
 // join returns a membership with a term, which leave ends; so does the end of the test.
 func (r *rig) join(name string) (m *cluster.Membership, leave func()) {
 	r.Helper()
-	m = cluster.New(cluster.Config{Store: r.db, Claims: r.db, Self: storage.Node{Name: name}})
+	m = cluster.New(cluster.Config{Store: r.db, Claims: r.db, Self: storage.Member{Name: name}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -46,7 +46,7 @@ func (m *Membership) join(ctx context.Context) *Term {
 			m.learn(id, began, alive, true)
 			m.cfg.Log.Info("joined", "node", id, "name", m.Name(), "nodes", len(alive))
 			m.doubt(id, alive, true)
-			m.Tell(storage.Hint{Due: true}) // so that the others know of this node before their next beats
+			m.Notify(storage.Notification{Due: true}) // so that the others know of this node before their next beats
 			return t
 		}
 		if ctx.Err() != nil {
@@ -110,13 +110,13 @@ func (m *Membership) await(ctx context.Context, t *Term, timer *time.Timer) bool
 }
 
 // beat makes one beat and notes how the store answers.
-func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]storage.Node, error) {
+func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]storage.Member, error) {
 	m.mu.Lock()
 	n := m.self
 	n.ID = id
-	n.State = storage.NodeLive
+	n.State = storage.MemberLive
 	if m.draining {
-		n.State = storage.NodeDraining
+		n.State = storage.MemberDraining
 	}
 	m.tried = time.Now()
 	m.mu.Unlock()
@@ -125,7 +125,7 @@ func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]st
 	}
 	ctx, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
-	alive, err := m.cfg.Store.Beat(ctx, n, m.cfg.TTL)
+	alive, err := m.cfg.Store.RenewMember(ctx, n, m.cfg.TTL)
 	err = storage.InTime(err)
 	if away := m.answered(err); away > 0 {
 		m.cfg.Log.Warn(answersAgain, "after", away)
@@ -151,12 +151,12 @@ func (m *Membership) answered(err error) (away time.Duration) {
 
 // learn keeps what a good beat has told: who is there, until when by our clock,
 // and how far our clock is from the store's.
-func (m *Membership) learn(id string, began time.Time, alive []storage.Node, joined bool) {
+func (m *Membership) learn(id string, began time.Time, alive []storage.Member, joined bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	ends := make(map[string]time.Time, len(alive))
-	if i := slices.IndexFunc(alive, func(n storage.Node) bool { return n.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(alive, func(n storage.Member) bool { return n.ID == id }); i >= 0 {
 		seen := alive[i].Seen
 		m.self.Skew = began.Add(now.Sub(began)/2).UnixMilli() - int64(seen)
 		for _, n := range alive {
@@ -167,7 +167,7 @@ func (m *Membership) learn(id string, began time.Time, alive []storage.Node, joi
 	}
 	same := !joined && len(alive) == len(m.alive)
 	for _, n := range alive {
-		same = same && slices.ContainsFunc(m.alive, func(o storage.Node) bool { return o.ID == n.ID && o.State == n.State })
+		same = same && slices.ContainsFunc(m.alive, func(o storage.Member) bool { return o.ID == n.ID && o.State == n.State })
 	}
 	before := m.alive
 	m.alive, m.ends = alive, ends
@@ -178,9 +178,9 @@ func (m *Membership) learn(id string, began time.Time, alive []storage.Node, joi
 }
 
 // tell logs which nodes have come and gone.
-func (m *Membership) tell(id string, before, alive []storage.Node) {
-	among := func(all []storage.Node, n storage.Node) bool {
-		return slices.ContainsFunc(all, func(o storage.Node) bool { return o.ID == n.ID })
+func (m *Membership) tell(id string, before, alive []storage.Member) {
+	among := func(all []storage.Member, n storage.Member) bool {
+		return slices.ContainsFunc(all, func(o storage.Member) bool { return o.ID == n.ID })
 	}
 	for _, n := range before {
 		if n.ID != id && !among(alive, n) {

@@ -24,7 +24,7 @@ type Hold struct {
 // term (ErrLapsed), or the store's. A process that is alone gets it at once.
 func (m *Membership) Claim(ctx context.Context, name string) (*Hold, error) {
 	if m.alone != nil {
-		return &Hold{Claim: storage.Claim{Name: name, Node: m.alone.id}, m: m, term: m.alone}, nil
+		return &Hold{Claim: storage.Claim{Name: name, Member: m.alone.id}, m: m, term: m.alone}, nil
 	}
 	t := m.Term()
 	if t == nil {
@@ -49,9 +49,9 @@ func (m *Membership) Holder(ctx context.Context, name string) (string, error) {
 }
 
 // Tell passes a hint on to the other nodes, where there are such.
-func (m *Membership) Tell(h storage.Hint) {
+func (m *Membership) Notify(h storage.Notification) {
 	if m.cfg.Hints != nil {
-		m.cfg.Hints.Tell(h)
+		m.cfg.Hints.Notify(h)
 	}
 }
 
@@ -79,7 +79,7 @@ func (h *Hold) Yield(ctx context.Context, tell bool) error {
 		return fmt.Errorf("yield %q: %w", h.Name, err)
 	}
 	if tell {
-		h.m.Tell(storage.Hint{Freed: []string{h.Name}})
+		h.m.Notify(storage.Notification{Freed: []string{h.Name}})
 	}
 	return nil
 }

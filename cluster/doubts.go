@@ -12,15 +12,15 @@ import (
 // each node that has something to mend: a sentence for whoever runs them. A node whose
 // name another one has, and one whose lease differs from that of most (of the oldest
 // node where there is no most), which is what others wait for when it is lost.
-func Doubts(all []storage.Node) map[string]string {
-	there := slices.DeleteFunc(slices.Clone(all), func(n storage.Node) bool { return !n.There() })
+func Doubts(all []storage.Member) map[string]string {
+	there := slices.DeleteFunc(slices.Clone(all), func(n storage.Member) bool { return !n.There() })
 	doubts := make(map[string]string)
 	lease := common(there)
 	for _, n := range there {
 		if n.Lease() > 0 && n.Lease() != lease {
 			doubts[n.ID] = fmt.Sprintf("its node.lease is %v, and that of others %v: give all nodes the same.", n.Lease(), lease)
 		}
-		if slices.ContainsFunc(there, func(o storage.Node) bool { return Namesakes(n, o) }) {
+		if slices.ContainsFunc(there, func(o storage.Member) bool { return Namesakes(n, o) }) {
 			doubts[n.ID] = fmt.Sprintf("another node is called %s as well: give each a node.name of its own.", n.Name) + joined(doubts[n.ID])
 		}
 	}
@@ -38,7 +38,7 @@ func joined(more string) string {
 // process that was started in the place of one which was killed is none: the other has
 // given no beat since then, although it counts for some seconds more. Nor is one that
 // joined again under a new id.
-func Namesakes(a, b storage.Node) bool {
+func Namesakes(a, b storage.Member) bool {
 	if a.ID == b.ID || a.Name != b.Name || a.Started == b.Started {
 		return false
 	}
@@ -53,8 +53,8 @@ func Namesakes(a, b storage.Node) bool {
 const sameTime = time.Second
 
 // common is the lease that most nodes have; of several such, that of the oldest node.
-func common(there []storage.Node) time.Duration {
-	slices.SortStableFunc(there, func(a, b storage.Node) int { return int(a.Started - b.Started) })
+func common(there []storage.Member) time.Duration {
+	slices.SortStableFunc(there, func(a, b storage.Member) int { return int(a.Started - b.Started) })
 	count := make(map[time.Duration]int)
 	for _, n := range there {
 		count[n.Lease()]++
@@ -71,8 +71,8 @@ func common(there []storage.Node) time.Duration {
 // doubt tells the log, once for each, of other nodes that are not set up as this one
 // is. It is called after each good beat. With the first one of a term the skew of this
 // node is not known, and so no name is compared.
-func (m *Membership) doubt(id string, alive []storage.Node, joined bool) {
-	i := slices.IndexFunc(alive, func(n storage.Node) bool { return n.ID == id })
+func (m *Membership) doubt(id string, alive []storage.Member, joined bool) {
+	i := slices.IndexFunc(alive, func(n storage.Member) bool { return n.ID == id })
 	if i < 0 {
 		return
 	}

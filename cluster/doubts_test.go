@@ -16,34 +16,34 @@ import (
 
 func TestDoubts(t *testing.T) {
 	// Times are in seconds.
-	node := func(id, name string, started, seen, lease int64) storage.Node {
-		return storage.Node{
+	node := func(id, name string, started, seen, lease int64) storage.Member {
+		return storage.Member{
 			ID: id, Name: name, Started: claybot.Time(started * 1000), Seen: claybot.Time(seen * 1000),
-			Until: claybot.Time((seen + lease) * 1000), State: storage.NodeLive,
+			Until: claybot.Time((seen + lease) * 1000), State: storage.MemberLive,
 		}
 	}
-	state := func(n storage.Node, s storage.NodeState) storage.Node { n.State = s; return n }
-	skewed := func(n storage.Node, ms int64) storage.Node { n.Skew = ms; return n }
+	state := func(n storage.Member, s storage.MemberState) storage.Member { n.State = s; return n }
+	skewed := func(n storage.Member, ms int64) storage.Member { n.Skew = ms; return n }
 	tests := []struct {
 		name string
-		all  []storage.Node
+		all  []storage.Member
 		want map[string]string // a part of the sentence, by id
 	}{
 		{"none", nil, nil},
-		{"one", []storage.Node{node("1", "a", 1, 100, 10)}, nil},
-		{"alike", []storage.Node{node("1", "a", 1, 100, 10), node("2", "b", 2, 101, 10)}, nil},
-		{"another lease", []storage.Node{node("1", "a", 1, 100, 10), node("2", "b", 2, 101, 5), node("3", "c", 3, 100, 10)}, map[string]string{"2": "its node.lease is 5s, and that of others 10s"}},
-		{"most count", []storage.Node{node("1", "a", 1, 100, 5), node("2", "b", 2, 101, 10), node("3", "c", 3, 100, 10)}, map[string]string{"1": "its node.lease is 5s, and that of others 10s"}},
-		{"the oldest counts of two", []storage.Node{node("2", "b", 2, 101, 5), node("1", "a", 1, 100, 10)}, map[string]string{"2": "is 5s"}},
-		{"one that was lost", []storage.Node{node("1", "a", 1, 100, 10), state(node("2", "a", 2, 99, 5), storage.NodeLost)}, nil},
-		{"one that has left", []storage.Node{node("1", "a", 1, 100, 10), {ID: "2", Name: "a", Started: 2000, Seen: 90_000, State: storage.NodeGone}}, nil},
-		{"one that drains", []storage.Node{node("1", "a", 1, 100, 10), state(node("2", "b", 2, 99, 5), storage.NodeDraining)}, map[string]string{"2": "is 5s"}},
-		{"one name", []storage.Node{node("1", "a", 1, 100, 10), node("2", "a", 2, 101, 10)}, map[string]string{"1": "another node is called a", "2": "another node is called a"}},
-		{"both", []storage.Node{node("1", "a", 1, 100, 10), node("2", "a", 2, 101, 5)}, map[string]string{"1": "is called a", "2": "own. And its node.lease is 5s"}},
-		{"one that was killed and begun anew", []storage.Node{node("1", "a", 1, 97, 10), node("2", "a", 98, 100, 10)}, nil},
-		{"the same, with a clock that is behind", []storage.Node{node("1", "a", 1, 97, 10), skewed(node("2", "a", 38, 100, 10), -60_000)}, nil},
-		{"one name, with a clock that is ahead", []storage.Node{node("1", "a", 1, 97, 10), skewed(node("2", "a", 120, 100, 10), 60_000)}, map[string]string{"1": "called a", "2": "called a"}},
-		{"a process that joined again", []storage.Node{node("1", "a", 1, 97, 10), node("2", "a", 1, 100, 10)}, nil},
+		{"one", []storage.Member{node("1", "a", 1, 100, 10)}, nil},
+		{"alike", []storage.Member{node("1", "a", 1, 100, 10), node("2", "b", 2, 101, 10)}, nil},
+		{"another lease", []storage.Member{node("1", "a", 1, 100, 10), node("2", "b", 2, 101, 5), node("3", "c", 3, 100, 10)}, map[string]string{"2": "its node.lease is 5s, and that of others 10s"}},
+		{"most count", []storage.Member{node("1", "a", 1, 100, 5), node("2", "b", 2, 101, 10), node("3", "c", 3, 100, 10)}, map[string]string{"1": "its node.lease is 5s, and that of others 10s"}},
+		{"the oldest counts of two", []storage.Member{node("2", "b", 2, 101, 5), node("1", "a", 1, 100, 10)}, map[string]string{"2": "is 5s"}},
+		{"one that was lost", []storage.Member{node("1", "a", 1, 100, 10), state(node("2", "a", 2, 99, 5), storage.MemberLost)}, nil},
+		{"one that has left", []storage.Member{node("1", "a", 1, 100, 10), {ID: "2", Name: "a", Started: 2000, Seen: 90_000, State: storage.MemberGone}}, nil},
+		{"one that drains", []storage.Member{node("1", "a", 1, 100, 10), state(node("2", "b", 2, 99, 5), storage.MemberDraining)}, map[string]string{"2": "is 5s"}},
+		{"one name", []storage.Member{node("1", "a", 1, 100, 10), node("2", "a", 2, 101, 10)}, map[string]string{"1": "another node is called a", "2": "another node is called a"}},
+		{"both", []storage.Member{node("1", "a", 1, 100, 10), node("2", "a", 2, 101, 5)}, map[string]string{"1": "is called a", "2": "own. And its node.lease is 5s"}},
+		{"one that was killed and begun anew", []storage.Member{node("1", "a", 1, 97, 10), node("2", "a", 98, 100, 10)}, nil},
+		{"the same, with a clock that is behind", []storage.Member{node("1", "a", 1, 97, 10), skewed(node("2", "a", 38, 100, 10), -60_000)}, nil},
+		{"one name, with a clock that is ahead", []storage.Member{node("1", "a", 1, 97, 10), skewed(node("2", "a", 120, 100, 10), 60_000)}, map[string]string{"1": "called a", "2": "called a"}},
+		{"a process that joined again", []storage.Member{node("1", "a", 1, 97, 10), node("2", "a", 1, 100, 10)}, nil},
 	}
 	for _, tt := range tests {
 		got := cluster.Doubts(tt.all)
@@ -63,18 +63,18 @@ func TestDoubts(t *testing.T) {
 func TestDoubtsAreLogged(t *testing.T) {
 	tests := []struct {
 		name  string
-		other storage.Node
+		other storage.Member
 		ttl   time.Duration
 		want  string
 	}{
-		{"another lease", storage.Node{Name: "b"}, 5 * time.Second, "different node.lease"},
-		{"one name", storage.Node{Name: "a"}, ttl, "same node.name"},
-		{"alike", storage.Node{Name: "b"}, ttl, ""},
+		{"another lease", storage.Member{Name: "b"}, 5 * time.Second, "different node.lease"},
+		{"one name", storage.Member{Name: "a"}, ttl, "same node.name"},
+		{"alike", storage.Member{Name: "b"}, ttl, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, r *register) {
-				member := func(self storage.Node, ttl time.Duration) (*strings.Builder, func()) {
+				member := func(self storage.Member, ttl time.Duration) (*strings.Builder, func()) {
 					log, b := logged(slog.LevelWarn)
 					m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: ttl, Log: log, Self: self})
 					ctx, cancel := context.WithCancel(t.Context())
@@ -87,7 +87,7 @@ func TestDoubtsAreLogged(t *testing.T) {
 						}
 					}
 				}
-				first, stop := member(storage.Node{Name: "a"}, ttl)
+				first, stop := member(storage.Member{Name: "a"}, ttl)
 				time.Sleep(20 * time.Second)
 				second, stopSecond := member(tt.other, tt.ttl)
 				time.Sleep(time.Minute)

@@ -21,12 +21,12 @@ const leaveTime = 3 * time.Second
 
 // Config is what New needs. Zero fields mean the defaults named.
 type Config struct {
-	Store  storage.Nodes
-	Claims storage.Claims // of the same store
-	Hints  storage.Hints  // optional: others are told at once what is free
+	Store  storage.Members
+	Claims storage.Claims        // of the same store
+	Hints  storage.Notifications // optional: others are told at once what is free
 	// Self is what is known of the process: Name, Addr, Version, Started and
 	// MaxRuns. The rest is filled in with each beat.
-	Self storage.Node
+	Self storage.Member
 	// NewID makes the id of a term; claybot.NewID.
 	NewID func() string
 	TTL   time.Duration // of a beat; DefaultTTL
@@ -43,9 +43,9 @@ type Membership struct {
 	kick  chan struct{}
 
 	mu       sync.Mutex
-	self     storage.Node
+	self     storage.Member
 	term     *Term                // nil while there is none
-	alive    []storage.Node       // as of the last good beat
+	alive    []storage.Member     // as of the last good beat
 	ends     map[string]time.Time // of the beats of others, by our clock
 	tried    time.Time            // when the beat that is under way began; zero for none
 	failed   error                // of the newest beat; nil when it was good
@@ -75,13 +75,13 @@ func New(cfg Config) *Membership {
 
 // Alone is the membership of a process that has its store for itself, under the
 // id of self. It needs no Run.
-func Alone(self storage.Node) *Membership {
+func Alone(self storage.Member) *Membership {
 	if self.Started == 0 {
 		self.Started = claybot.Now()
 	}
-	self.State = storage.NodeLive
+	self.State = storage.MemberLive
 	t := endless(self.ID)
-	return &Membership{self: self, alone: t, term: t, alive: []storage.Node{self}, changed: make(chan struct{})}
+	return &Membership{self: self, alone: t, term: t, alive: []storage.Member{self}, changed: make(chan struct{})}
 }
 
 // IsAlone reports whether the process has the store for itself, for as long as
@@ -138,10 +138,10 @@ func (m *Membership) Trusted() error {
 
 // Alive are the nodes that were there at the last good beat and whose beats have
 // not run out since, this one among them.
-func (m *Membership) Alive() []storage.Node {
+func (m *Membership) Alive() []storage.Member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.alive), func(n storage.Node) bool { return m.runOut(n.ID) })
+	return slices.DeleteFunc(slices.Clone(m.alive), func(n storage.Member) bool { return m.runOut(n.ID) })
 }
 
 // Others is how many other nodes are there and stay: those that drain are not
@@ -149,7 +149,7 @@ func (m *Membership) Alive() []storage.Node {
 func (m *Membership) Others() int {
 	own, n := m.Node(), 0
 	for _, x := range m.Alive() {
-		if x.ID != own && x.State != storage.NodeDraining {
+		if x.ID != own && x.State != storage.MemberDraining {
 			n++
 		}
 	}
@@ -160,7 +160,7 @@ func (m *Membership) Others() int {
 func (m *Membership) Gone(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := slices.ContainsFunc(m.alive, func(n storage.Node) bool { return n.ID == id })
+	known := slices.ContainsFunc(m.alive, func(n storage.Member) bool { return n.ID == id })
 	return !known || m.runOut(id)
 }
 
@@ -176,11 +176,11 @@ func (m *Membership) NameOf(id string) string {
 
 // Nodes lists all members of the last day, those that are gone included, the newest
 // first. A process that has the store for itself is the only one.
-func (m *Membership) Nodes(ctx context.Context) ([]storage.Node, error) {
+func (m *Membership) Members(ctx context.Context) ([]storage.Member, error) {
 	if m.alone != nil {
 		return m.Alive(), nil
 	}
-	return m.cfg.Store.Nodes(ctx)
+	return m.cfg.Store.Members(ctx)
 }
 
 // HeldBy is the name of the member that works on an agent; here says that this process
@@ -278,7 +278,7 @@ func (m *Membership) Heard(id string) {
 		return
 	}
 	m.mu.Lock()
-	known := m.term == nil || slices.ContainsFunc(m.alive, func(n storage.Node) bool { return n.ID == id })
+	known := m.term == nil || slices.ContainsFunc(m.alive, func(n storage.Member) bool { return n.ID == id })
 	soon := !m.met.IsZero() && time.Since(m.met) < m.patience()
 	if !known && !soon {
 		m.met = time.Now()

@@ -24,18 +24,18 @@ var errCut = errors.New("connection refused")
 // way can be cut. What hangs is answered when the caller gives up.
 type register struct {
 	mu     sync.Mutex
-	nodes  map[string]storage.Node
+	nodes  map[string]storage.Member
 	claims map[string]storage.Claim
 	beats  []time.Time
 	cut    error
 	hang   bool
 	frozen chan struct{} // a beat waits for its end, whatever its context says
-	told   []storage.Hint
+	told   []storage.Notification
 	joined int // nodes that have said so
 }
 
 func newRegister() *register {
-	return &register{nodes: make(map[string]storage.Node), claims: make(map[string]storage.Claim)}
+	return &register{nodes: make(map[string]storage.Member), claims: make(map[string]storage.Claim)}
 }
 
 func (r *register) way(ctx context.Context) error {
@@ -61,7 +61,7 @@ func (r *register) set(cut error, hang bool) {
 
 func (r *register) alive(id string) bool { return r.nodes[id].Until > claybot.Now() }
 
-func (r *register) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+func (r *register) RenewMember(ctx context.Context, n storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	r.mu.Lock()
 	r.beats = append(r.beats, time.Now())
 	r.mu.Unlock()
@@ -75,13 +75,13 @@ func (r *register) Beat(ctx context.Context, n storage.Node, ttl time.Duration) 
 	}
 	n.Seen, n.Until = claybot.Now(), claybot.At(time.Now().Add(ttl))
 	r.nodes[n.ID] = n
-	var list []storage.Node
+	var list []storage.Member
 	for id, x := range r.nodes {
 		if r.alive(id) {
 			list = append(list, x)
 		}
 	}
-	slices.SortFunc(list, func(a, b storage.Node) int { return int(a.Started - b.Started) })
+	slices.SortFunc(list, func(a, b storage.Member) int { return int(a.Started - b.Started) })
 	return list, nil
 }
 
@@ -100,7 +100,7 @@ func (r *register) Leave(ctx context.Context, id string) error {
 	return nil
 }
 
-func (r *register) Nodes(context.Context) ([]storage.Node, error) { return nil, nil }
+func (r *register) Members(context.Context) ([]storage.Member, error) { return nil, nil }
 
 func (r *register) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
 	if err := r.way(ctx); err != nil {
@@ -112,12 +112,12 @@ func (r *register) Claim(ctx context.Context, node, name string) (storage.Claim,
 	switch {
 	case !r.alive(node):
 		return c, storage.ErrLeaseLost
-	case c.Node == node:
+	case c.Member == node:
 		return c, nil
-	case r.alive(c.Node):
+	case r.alive(c.Member):
 		return c, storage.ErrHeld
 	}
-	c = storage.Claim{Name: name, Node: node, Token: c.Token + 1}
+	c = storage.Claim{Name: name, Member: node, Token: c.Token + 1}
 	r.claims[name] = c
 	return c, nil
 }
@@ -137,13 +137,13 @@ func (r *register) Yield(ctx context.Context, c storage.Claim) error {
 func (r *register) Holder(_ context.Context, name string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.claims[name]; r.alive(c.Node) {
-		return c.Node, nil
+	if c := r.claims[name]; r.alive(c.Member) {
+		return c.Member, nil
 	}
 	return "", nil
 }
 
-func (r *register) Tell(h storage.Hint) {
+func (r *register) Notify(h storage.Notification) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !h.Due { // which those say that join
@@ -158,7 +158,7 @@ func (r *register) member(t *testing.T, name string) (m *cluster.Membership, sto
 	t.Helper()
 	n := 0
 	m = cluster.New(cluster.Config{
-		Store: r, Claims: r, Hints: r, TTL: ttl, Self: storage.Node{Name: name, Version: "test"},
+		Store: r, Claims: r, Hints: r, TTL: ttl, Self: storage.Member{Name: name, Version: "test"},
 		NewID: func() string { n++; return fmt.Sprint(name, n) }, Working: func() int { return 3 },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -183,7 +183,7 @@ func bubble(t *testing.T, test func(t *testing.T, r *register)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newRegister()) })
 }
 
-func names(list []storage.Node) (all []string) {
+func names(list []storage.Member) (all []string) {
 	for _, n := range list {
 		all = append(all, n.Name)
 	}
@@ -211,7 +211,7 @@ func TestBeats(t *testing.T) {
 		if r.beats[0] != start {
 			t.Error("the first beat was late")
 		}
-		if n := r.nodes["a1"]; n.Working != 3 || n.Version != "test" || n.Started == 0 || n.Skew != 0 || n.State != storage.NodeLive {
+		if n := r.nodes["a1"]; n.Working != 3 || n.Version != "test" || n.Started == 0 || n.Skew != 0 || n.State != storage.MemberLive {
 			t.Errorf("the store knows %+v", n)
 		}
 		stop()
@@ -291,7 +291,7 @@ func TestHintOfNewcomer(t *testing.T) {
 				t.Errorf("hints of %q: %d beats", tt.from, n)
 			}
 		}
-		cluster.Alone(storage.Node{ID: "x"}).Heard("y") // has nobody to learn of
+		cluster.Alone(storage.Member{ID: "x"}).Heard("y") // has nobody to learn of
 	})
 }
 
@@ -300,7 +300,7 @@ func TestLost(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
 		a, _ := r.member(t, "a")
 		r.mu.Lock()
-		r.nodes["x"] = storage.Node{ID: "x", Name: "x", Until: claybot.At(time.Now().Add(ttl)), Seen: claybot.Now(), State: storage.NodeLive}
+		r.nodes["x"] = storage.Member{ID: "x", Name: "x", Until: claybot.At(time.Now().Add(ttl)), Seen: claybot.Now(), State: storage.MemberLive}
 		r.mu.Unlock()
 		killed := time.Now()
 		time.Sleep(ttl - time.Second)
@@ -440,7 +440,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 	for _, life := range []time.Duration{2 * time.Second, ttl, 5 * time.Minute} {
 		for _, hang := range []bool{false, true} {
 			bubble(t, func(t *testing.T, r *register) {
-				m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: life, Self: storage.Node{Name: "a"}})
+				m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: life, Self: storage.Member{Name: "a"}})
 				ctx, cancel := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				wg.Go(func() { _ = m.Run(ctx) }) // ends with ctx
@@ -534,7 +534,7 @@ func TestElsewhere(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("fired after %v", took)
 		}
-		alone := cluster.Alone(storage.Node{ID: "x"})
+		alone := cluster.Alone(storage.Member{ID: "x"})
 		if alone.Elsewhere(time.Second) != nil {
 			t.Error("a process alone looks for changes of others")
 		}
@@ -560,7 +560,7 @@ func TestElsewhere(t *testing.T) {
 }
 
 func TestAlone(t *testing.T) {
-	m := cluster.Alone(storage.Node{ID: "n", Name: "host"})
+	m := cluster.Alone(storage.Member{ID: "n", Name: "host"})
 	if !m.IsAlone() || m.Node() != "n" || m.Name() != "host" || m.Trusted() != nil || m.Others() != 0 || m.Answering() != nil {
 		t.Errorf("%q %v", m.Node(), m.Trusted())
 	}
@@ -575,7 +575,7 @@ func TestAlone(t *testing.T) {
 	if err != nil || hold.Trusted() != nil || hold.Yield(t.Context(), true) != nil {
 		t.Error(err)
 	}
-	m.Tell(storage.Hint{Due: true})
+	m.Notify(storage.Notification{Due: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := m.Run(ctx); err != nil || m.Trusted() != nil {

@@ -105,7 +105,7 @@ func TestAnswersAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, r *register) {
 				log, b := logged(slog.LevelInfo)
-				m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: ttl, Log: log, Self: storage.Node{Name: "a"}})
+				m := cluster.New(cluster.Config{Store: r, Claims: r, TTL: ttl, Log: log, Self: storage.Member{Name: "a"}})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error)
 				go func() { done <- m.Run(ctx) }()

@@ -17,7 +17,7 @@ func Restored(ctx context.Context, marks Marks, now time.Time) (time.Time, error
 	if marks == nil {
 		return time.Time{}, nil
 	}
-	text, err := marks.Mark(ctx, MarkRestored)
+	text, err := marks.Checkpoint(ctx, MarkRestored)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read when the store was restored: %w", err)
 	}
@@ -26,7 +26,7 @@ func Restored(ctx context.Context, marks Marks, now time.Time) (time.Time, error
 		return time.Time{}, nil
 	}
 	if at.After(now) { // of a clock that was ahead
-		if err := marks.SetMark(ctx, MarkRestored, now.UTC().Format(time.RFC3339)); err != nil {
+		if err := marks.SetCheckpoint(ctx, MarkRestored, now.UTC().Format(time.RFC3339)); err != nil {
 			return time.Time{}, fmt.Errorf("correct when the store was restored: %w", err)
 		}
 		return now, nil

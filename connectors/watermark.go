@@ -11,8 +11,8 @@ const markEvery = time.Minute
 
 // Marks keeps small facts across restarts. A missing key is the empty string.
 type Marks interface {
-	Mark(ctx context.Context, key string) (string, error)
-	SetMark(ctx context.Context, key, value string) error
+	Checkpoint(ctx context.Context, key string) (string, error)
+	SetCheckpoint(ctx context.Context, key, value string) error
 }
 
 // A Watermark is when a source was last known to deliver. It survives restarts
@@ -57,7 +57,7 @@ func (w *Watermark) Last(ctx context.Context) (time.Time, error) {
 	if w.Marks == nil || now.Round(0).Sub(w.last) < markEvery {
 		return w.last, nil
 	}
-	text, err := w.Marks.Mark(ctx, w.Key)
+	text, err := w.Marks.Checkpoint(ctx, w.Key)
 	if err != nil {
 		return w.last, fmt.Errorf("read when the source delivered last: %w", err)
 	}
@@ -97,7 +97,7 @@ func (w *Watermark) Advance(ctx context.Context, t time.Time, now bool) error {
 	if w.Marks == nil || !due {
 		return nil
 	}
-	if err := w.Marks.SetMark(ctx, w.Key, w.last.UTC().Format(time.RFC3339)); err != nil {
+	if err := w.Marks.SetCheckpoint(ctx, w.Key, w.last.UTC().Format(time.RFC3339)); err != nil {
 		return fmt.Errorf("keep when the source delivered last: %w", err)
 	}
 	w.written = w.last

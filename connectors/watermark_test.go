@@ -10,14 +10,14 @@ import (
 // oneMark is Marks with one value, of a store that was never restored.
 type oneMark struct{ value string }
 
-func (m *oneMark) Mark(_ context.Context, key string) (string, error) {
+func (m *oneMark) Checkpoint(_ context.Context, key string) (string, error) {
 	if key == MarkRestored {
 		return "", nil
 	}
 	return m.value, nil
 }
 
-func (m *oneMark) SetMark(_ context.Context, _, value string) error {
+func (m *oneMark) SetCheckpoint(_ context.Context, _, value string) error {
 	m.value = value
 	return nil
 }
@@ -123,9 +123,9 @@ func TestWatermarkAfterRestoreAhead(t *testing.T) {
 
 type keyMarks map[string]string
 
-func (m keyMarks) Mark(_ context.Context, key string) (string, error) { return m[key], nil }
+func (m keyMarks) Checkpoint(_ context.Context, key string) (string, error) { return m[key], nil }
 
-func (m keyMarks) SetMark(_ context.Context, key, value string) error {
+func (m keyMarks) SetCheckpoint(_ context.Context, key, value string) error {
 	m[key] = value
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -103,7 +103,7 @@ func (d *Deliverer) able(dest string) bool {
 	d.elsewhere[dest] = r
 	d.mu.Unlock()
 	if tell { // another member has to send what was stored here
-		d.Members.Tell(storage.Hint{Freed: []string{storage.DestClaim(dest)}})
+		d.Members.Notify(storage.Notification{Freed: []string{storage.DestClaim(dest)}})
 	}
 	return late
 }
@@ -121,7 +121,7 @@ func (d *Deliverer) yield(ctx context.Context, l *lane) {
 
 // Heard handles a hint of another member. An empty hint means that hints may have been
 // lost.
-func (d *Deliverer) Heard(h storage.Hint) {
+func (d *Deliverer) Heard(h storage.Notification) {
 	if h.IsEmpty() {
 		wake(d.kick)
 		return

@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
 

@@ -405,7 +405,7 @@ func TestNodesShare(t *testing.T) {
 			time.Sleep(150 * time.Millisecond)
 		}
 		all.Wait()
-		counts, err := r.db.Figures(r.Context())
+		counts, err := r.db.Stats(r.Context())
 		if err != nil || counts.Waiting != 0 {
 			t.Errorf("%d messages still wait, %v", counts.Waiting, err)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/questions"
@@ -76,7 +76,7 @@ type Stores struct {
 	Outbox  Outbox
 	Parking Parking
 	Later   Reminders
-	Counts  storage.Figures
+	Counts  storage.StatsReader
 }
 
 // Parts are the parts of the system that an Overview asks.
@@ -153,7 +153,7 @@ type Config struct {
 	Health     Health
 	Work       Work
 	Reports    Reports
-	Members    *cluster.Membership
+	Membership *cluster.Membership
 	Hub        *runs.Hub
 	// Access is read with every Status.
 	Access func() people.Access

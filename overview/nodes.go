@@ -48,14 +48,14 @@ func held(all []ConnectorStatus) {
 
 // worthShowing puts the nodes that are there before those that were, and leaves out
 // what a process was called before it joined again.
-func worthShowing(all []storage.Node) []storage.Node {
-	var there, were []storage.Node
+func worthShowing(all []storage.Member) []storage.Member {
+	var there, were []storage.Member
 	for _, n := range all {
 		if n.There() {
 			there = append(there, n)
 			continue
 		}
-		again := slices.ContainsFunc(all, func(o storage.Node) bool {
+		again := slices.ContainsFunc(all, func(o storage.Member) bool {
 			return o.ID != n.ID && o.Name == n.Name && o.Started == n.Started && (o.There() || o.Seen > n.Seen)
 		})
 		if !again {
@@ -67,10 +67,10 @@ func worthShowing(all []storage.Node) []storage.Node {
 
 // Nodes lists who shares the store: all nodes of the last day, those that are there
 // first, and then the newest first. Of this one it knows how much it works at this moment.
-func (o *Monitor) Nodes(ctx context.Context) ([]storage.Node, error) {
-	all, err := o.Members.Nodes(ctx)
+func (o *Monitor) Members(ctx context.Context) ([]storage.Member, error) {
+	all, err := o.Membership.Members(ctx)
 	for i := range all {
-		if all[i].ID == o.Members.Node() {
+		if all[i].ID == o.Membership.Node() {
 			all[i].Working, all[i].MaxRuns = o.Work.Working(), o.Reports.Limits.MaxRuns
 		}
 	}
@@ -80,12 +80,12 @@ func (o *Monitor) Nodes(ctx context.Context) ([]storage.Node, error) {
 // WorksOn is the name of the member that works on an agent now; empty for none, where
 // that is not known, and in a process that has the store for itself.
 func (o *Monitor) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
-	return o.Members.HeldBy(ctx, id, o.Work.Busy(id))
+	return o.Membership.HeldBy(ctx, id, o.Work.Busy(id))
 }
 
 // nodeStatus tells of this node.
 func (o *Monitor) nodeStatus() *NodeStatus {
-	m := o.Members
+	m := o.Membership
 	st := &NodeStatus{ID: m.Node(), Name: m.Name(), Nodes: len(m.Alive()), OK: true}
 	if m.Answering() != nil {
 		st.OK, st.Err = false, noDatabase
@@ -95,7 +95,7 @@ func (o *Monitor) nodeStatus() *NodeStatus {
 
 // figures are what the store counts, and when it was asked.
 type figures struct {
-	storage.Counts
+	storage.Stats
 	at      claybot.Time
 	old     bool // not of this moment
 	unknown bool // never read
@@ -109,15 +109,15 @@ func (o *Monitor) figures(ctx context.Context) (figures, error) {
 	if f := o.counted.Load(); f != nil {
 		last, last.old = *f, true
 	}
-	if o.Members.Answering() != nil {
+	if o.Membership.Answering() != nil {
 		return last, nil
 	}
 	short, cancel := context.WithTimeoutCause(ctx, figuresTime, errors.New(noDatabase))
 	defer cancel()
-	counts, err := o.Counts.Figures(short)
+	counts, err := o.Counts.Stats(short)
 	switch {
 	case err == nil:
-		f := figures{Counts: counts, at: claybot.Now()}
+		f := figures{Stats: counts, at: claybot.Now()}
 		o.counted.Store(&f)
 		return f, nil
 	case ctx.Err() != nil:

@@ -11,16 +11,16 @@ import (
 // TestWorthShowing: nodes that are there come first, and a process that joined again
 // after an outage is one line.
 func TestWorthShowing(t *testing.T) {
-	node := func(id, name string, started, seen int64, state storage.NodeState) storage.Node {
-		return storage.Node{ID: id, Name: name, State: state, Started: claybot.Time(started), Seen: claybot.Time(seen)}
+	node := func(id, name string, started, seen int64, state storage.MemberState) storage.Member {
+		return storage.Member{ID: id, Name: name, State: state, Started: claybot.Time(started), Seen: claybot.Time(seen)}
 	}
-	all := []storage.Node{
-		node("b2", "b", 20, 90, storage.NodeLost), // before an outage
-		node("b3", "b", 20, 99, storage.NodeLive), // the same process
-		node("c1", "c", 30, 40, storage.NodeLost), // twice lost
-		node("c2", "c", 30, 50, storage.NodeLost), // killed
-		node("b1", "b", 10, 15, storage.NodeGone), // the process before
-		node("a1", "a", 5, 99, storage.NodeDraining),
+	all := []storage.Member{
+		node("b2", "b", 20, 90, storage.MemberLost), // before an outage
+		node("b3", "b", 20, 99, storage.MemberLive), // the same process
+		node("c1", "c", 30, 40, storage.MemberLost), // twice lost
+		node("c2", "c", 30, 50, storage.MemberLost), // killed
+		node("b1", "b", 10, 15, storage.MemberGone), // the process before
+		node("a1", "a", 5, 99, storage.MemberDraining),
 	}
 	var got []string
 	for _, n := range worthShowing(all) {

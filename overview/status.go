@@ -226,7 +226,7 @@ func (o *Monitor) Ready() (bool, string) {
 	switch {
 	case !o.Connectors.Running(): // no connector is known yet, and none is missing
 		return false, "the start is under way"
-	case o.Members.Answering() != nil:
+	case o.Membership.Answering() != nil:
 		return false, noDatabase
 	case !ready:
 		return false, unwell

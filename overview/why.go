@@ -122,7 +122,7 @@ func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error
 	}
 	t.tell()
 	if t.open() {
-		node, err := o.Members.HeldBy(ctx, t.Agent, o.Work.Busy(t.Agent))
+		node, err := o.Membership.HeldBy(ctx, t.Agent, o.Work.Busy(t.Agent))
 		if err != nil {
 			return Story{}, err
 		}

@@ -31,7 +31,7 @@ type Hub struct {
 	events  chan struct{} // the same for commits with events
 
 	// Of a Hub that is one of several; see NewSharedHub.
-	tellOthers func(storage.Hint)
+	tellOthers func(storage.Notification)
 	crowds     map[claybot.RunID]audience
 	crowdSweep int // the number of crowds at which old ones are looked for
 }

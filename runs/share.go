@@ -30,8 +30,8 @@ type audience map[string]time.Time
 
 // NewSharedHub returns a Hub for a store that several nodes share, and that tells
 // the other nodes of growing texts: tell passes a hint to all of them, without
-// blocking; see storage.Hints. The store tells by itself of what is stored.
-func NewSharedHub(tell func(storage.Hint)) *Hub {
+// blocking; see storage.Notifications. The store tells by itself of what is stored.
+func NewSharedHub(tell func(storage.Notification)) *Hub {
 	h := NewHub()
 	h.tellOthers, h.crowds, h.crowdSweep = tell, make(map[claybot.RunID]audience), firstCrowd
 	return h
@@ -41,7 +41,7 @@ func NewSharedHub(tell func(storage.Hint)) *Hub {
 // the runs look into the store, and a piece of text is shown where it fits. The
 // same hint again, or none, is harmless; one without content says that some may
 // have been lost. It neither blocks nor uses the store.
-func (h *Hub) Heard(hint storage.Hint) {
+func (h *Hub) Heard(hint storage.Notification) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	release(&h.changed)
@@ -63,7 +63,7 @@ func (h *Hub) Heard(hint storage.Hint) {
 		return
 	}
 	for _, run := range hint.Watched {
-		h.watchedBy(run, hint.Node)
+		h.watchedBy(run, hint.Member)
 	}
 	for rest := hint.Grown; len(rest) > 0; {
 		n := 1
@@ -71,7 +71,7 @@ func (h *Hub) Heard(hint storage.Hint) {
 			n++
 		}
 		if f := h.feeds[rest[0].Run]; f != nil {
-			f.heard(cmp.Or(hint.Node, "another"), rest[:n])
+			f.heard(cmp.Or(hint.Member, "another"), rest[:n])
 		}
 		rest = rest[n:]
 	}
@@ -154,7 +154,7 @@ func (h *Hub) tellGrown(run claybot.RunID, f *feed) {
 	pieces := f.pieces(run)
 	f.mu.Unlock()
 	for _, g := range pieces { // one after another: only this function tells of the feed
-		h.tellOthers(storage.Hint{Grown: []storage.Growth{g}})
+		h.tellOthers(storage.Notification{Grown: []storage.Growth{g}})
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +172,7 @@ func (h *Hub) attend(run claybot.RunID, f *feed, now time.Time) {
 	if h.tellOthers == nil || !f.unattended(now) {
 		return
 	}
-	h.tellOthers(storage.Hint{Watched: []claybot.RunID{run}})
+	h.tellOthers(storage.Notification{Watched: []claybot.RunID{run}})
 }
 
 // unattended reports whether it is time to say that the run is read here, and

@@ -25,15 +25,15 @@ type cluster struct {
 
 	mu     sync.Mutex
 	writer int // the node that writes
-	lose   func(h storage.Hint) bool
-	told   []storage.Hint
+	lose   func(h storage.Notification) bool
+	told   []storage.Notification
 }
 
 func newCluster(t testing.TB, nodes int) *cluster {
-	c := &cluster{rig: newRig(t), lose: func(storage.Hint) bool { return false }}
+	c := &cluster{rig: newRig(t), lose: func(storage.Notification) bool { return false }}
 	c.must(c.db.Close())
 	for node := range nodes {
-		c.hubs = append(c.hubs, runs.NewSharedHub(func(h storage.Hint) { c.tell(node, h) }))
+		c.hubs = append(c.hubs, runs.NewSharedHub(func(h storage.Notification) { c.tell(node, h) }))
 	}
 	c.db = openDB(t, c.path, c.committed)
 	return c
@@ -44,7 +44,7 @@ func (c *cluster) committed(done storage.Commit) {
 	writer := c.writer
 	c.mu.Unlock()
 	c.hubs[writer].Committed(done)
-	h := storage.Hint{Runs: slices.Clone(done.Joined)}
+	h := storage.Notification{Runs: slices.Clone(done.Joined)}
 	for _, e := range done.Events {
 		if !slices.Contains(h.Runs, e.Run) {
 			h.Runs = append(h.Runs, e.Run)
@@ -54,8 +54,8 @@ func (c *cluster) committed(done storage.Commit) {
 }
 
 // tell passes a hint on as a store does: as JSON, that is small enough.
-func (c *cluster) tell(from int, h storage.Hint) {
-	h.Node = fmt.Sprint(from)
+func (c *cluster) tell(from int, h storage.Notification) {
+	h.Member = fmt.Sprint(from)
 	wire, err := json.Marshal(h)
 	if err != nil || len(wire) > 8000 {
 		c.t.Errorf("a hint of %d bytes, %v", len(wire), err)
@@ -67,7 +67,7 @@ func (c *cluster) tell(from int, h storage.Hint) {
 			c.told = append(c.told, h)
 		}
 		c.mu.Unlock()
-		var got storage.Hint
+		var got storage.Notification
 		if err := json.Unmarshal(wire, &got); err != nil {
 			c.t.Error(err)
 		}
@@ -92,7 +92,7 @@ func (c *cluster) on(node int) *rig {
 }
 
 // hints counts what was told so far.
-func (c *cluster) hints(of func(storage.Hint) int) (n int) {
+func (c *cluster) hints(of func(storage.Notification) int) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range c.told {
@@ -101,8 +101,8 @@ func (c *cluster) hints(of func(storage.Hint) int) (n int) {
 	return n
 }
 
-func watched(h storage.Hint) int { return len(h.Watched) }
-func grown(h storage.Hint) int   { return len(h.Grown) }
+func watched(h storage.Notification) int { return len(h.Watched) }
+func grown(h storage.Notification) int   { return len(h.Grown) }
 
 func inCluster(t *testing.T, nodes int, test func(t *testing.T, c *cluster)) {
 	t.Helper()
@@ -115,7 +115,7 @@ func TestWatchElsewhere(t *testing.T) {
 	for _, loss := range []float64{0, 0.5, 1} {
 		t.Run(fmt.Sprint(loss), func(t *testing.T) {
 			inCluster(t, 3, func(t *testing.T, c *cluster) {
-				c.lose = func(storage.Hint) bool { return rand.Float64() < loss }
+				c.lose = func(storage.Notification) bool { return rand.Float64() < loss }
 				l := c.start()
 				var all []*tailing
 				var afters []int64
@@ -165,20 +165,20 @@ func TestWatchAtOnceElsewhere(t *testing.T) {
 // TestHintsLost: a hint without content says so, and readers look at once.
 func TestHintsLost(t *testing.T) {
 	inCluster(t, 2, func(t *testing.T, c *cluster) {
-		c.lose = func(storage.Hint) bool { return true }
+		c.lose = func(storage.Notification) bool { return true }
 		l := c.start()
 		w := c.on(1).watch(t.Context(), l.id, 1, nil)
 		time.Sleep(100 * time.Millisecond)
 		l.add(2)
 		time.Sleep(100 * time.Millisecond)
-		c.hubs[1].Heard(storage.Hint{})
+		c.hubs[1].Heard(storage.Notification{})
 		synctest.Wait()
 		changed := c.hubs[1].Changed()
 		c.hubs[1].Stir()
 		<-changed
 		l.finish()
 		time.Sleep(100 * time.Millisecond)
-		c.hubs[1].Heard(storage.Hint{Node: "0"})
+		c.hubs[1].Heard(storage.Notification{Member: "0"})
 		w.check(t, "200 NodeStarted 2", "200 NodeStarted 3", "300 RunFinished 4")
 	})
 }
@@ -314,7 +314,7 @@ func TestGrowthLost(t *testing.T) {
 	inCluster(t, 2, func(t *testing.T, c *cluster) {
 		l := c.start()
 		lossy := true
-		c.lose = func(storage.Hint) bool { return lossy && rand.Float64() < 0.3 }
+		c.lose = func(storage.Notification) bool { return lossy && rand.Float64() < 0.3 }
 		var mu sync.Mutex // of what is below
 		text, got, attempt := "", "", 0
 		var attempts []string // what was written in each
@@ -420,7 +420,7 @@ func TestLatePiece(t *testing.T) {
 		synctest.Wait()
 		l.said(1, "Hello")
 		synctest.Wait()
-		late := storage.Hint{Node: "0", Grown: []storage.Growth{{Run: l.id, Node: "model", Step: 1, Text: "Hello"}}}
+		late := storage.Notification{Member: "0", Grown: []storage.Growth{{Run: l.id, Node: "model", Step: 1, Text: "Hello"}}}
 		c.hubs[1].Heard(late)
 		time.Sleep(time.Second)
 		l.finish()
@@ -437,7 +437,7 @@ func TestOneHub(t *testing.T) {
 		w := r.watch(t.Context(), l.id, 1, nil)
 		synctest.Wait()
 		changed := r.hub.Changed()
-		r.hub.Heard(storage.Hint{
+		r.hub.Heard(storage.Notification{
 			Watched: []claybot.RunID{l.id}, Runs: []claybot.RunID{l.id, "none"},
 			Grown: []storage.Growth{{Run: l.id, Step: 1, Text: "x"}},
 		})

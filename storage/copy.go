@@ -70,16 +70,16 @@ const agentColumns = "id key descriptor last_user_at usage n waiting first_n fir
 
 // Names of tables that are files in a data directory.
 const (
-	TableAgents     = "agents"
-	TableQuarantine = "quarantine"
-	TableRecords    = "records"
-	TableResults    = "results"
-	TableTree       = "tree"
-	TableMarks      = "marks"
-	TableSettings   = "settings"
-	TableDocuments  = "documents"
-	TableSequences  = "sequences"
-	tableFiles      = "attachments"
+	TableAgents      = "agents"
+	TableQuarantine  = "quarantine"
+	TableRecords     = "records"
+	TableResults     = "results"
+	TableTree        = "tree"
+	TableCheckpoints = "marks"
+	TableSettings    = "settings"
+	TableDocuments   = "documents"
+	TableSequences   = "sequences"
+	tableFiles       = "attachments"
 )
 
 // Tables are all that is copied, in the order in which it is loaded: agents before
@@ -106,7 +106,7 @@ func Tables() []Table {
 		table("outbox", "n", "n id dest origin state open at attempts tried_at due_at receipt cause body crc"),
 		table("grants", "", "connector subject name at"),
 		table("pairings", "rowid", "rowid code connector channel user name at expires"),
-		table(TableMarks, "", "key value"),
+		table(TableCheckpoints, "", "key value"),
 		summed("counters", "name", "n"),
 		table("ledger", "n", "n task instant attempt manual planned quiet recovered entered message reason state started ended cost error"),
 		table("reminders", "", "agent id due note made context route"),

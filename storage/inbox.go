@@ -156,7 +156,7 @@ type Settlement struct {
 	Replies []claybot.Outgoing
 	Posts   []claybot.AgentMessage // to the same agent, due at once
 	Wait    Wait                   // for what waits besides
-	End     Mark                   // of the agent's history, see Ending
+	End     Checkpoint             // of the agent's history, see Ending
 }
 
 // A Receipt is the life of one message.

@@ -61,9 +61,9 @@ type Outcome struct {
 	Calls   []ModelCall // that Usage is made of
 	Error   *claybot.RunError
 	Replies []claybot.Outgoing
-	Posts   []Posting // to other agents: notices, reports, answers
-	Wait    Wait      // of the agent, for messages that still wait
-	End     Mark      // of the agent's history, see Ending
+	Posts   []Posting  // to other agents: notices, reports, answers
+	Wait    Wait       // of the agent, for messages that still wait
+	End     Checkpoint // of the agent's history, see Ending
 	Engine  string
 	Result  json.RawMessage
 	Undo    []claybot.Undo // its effects
@@ -83,7 +83,7 @@ type Pause struct {
 	Awaiting claybot.Awaiting
 	Usage    claybot.Usage // so far; what Finish says later stands in its place
 	Wait     Wait          // of the agent, for messages that wait
-	End      Mark          // of the agent's history, see Ending
+	End      Checkpoint    // of the agent's history, see Ending
 	Engine   string
 	Result   json.RawMessage
 	// Replies are put into the outbox with the pause. The draft of the run, if

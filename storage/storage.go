@@ -8,7 +8,7 @@
 //
 // Each interface is what one kind of caller uses: intake (Inbox, Parking), the worker
 // that holds an agent (Leases, Runs, Histories), the deliverer (Outbox), maintenance
-// (Pruner, Figures), and readers, which list, search and show (AgentReader, Receipts,
+// (Pruner, StatsReader), and readers, which list, search and show (AgentReader, Receipts,
 // RunReader, OutboxReader). A package takes those that it needs, or declares a smaller
 // one.
 //
@@ -49,36 +49,36 @@ var (
 	ErrFull = errors.New("the data directory cannot be written: full or read-only")
 )
 
-// Marks keeps small facts of connectors across restarts, such as the time of
-// the last good poll. A missing key is the empty string.
-type Marks interface {
-	Mark(ctx context.Context, key string) (string, error)
-	SetMark(ctx context.Context, key, value string) error
+// Checkpoints keeps small facts across restarts, such as the time of a connector's
+// last good poll. A missing key is the empty string.
+type Checkpoints interface {
+	Checkpoint(ctx context.Context, key string) (string, error)
+	SetCheckpoint(ctx context.Context, key, value string) error
 }
 
-// MarkRepeats begins the keys of marks that tell retries of an HTTP request from
-// new ones. Their values begin with a time, as unix milliseconds in 13 digits; Prune
-// removes them a day after it.
-const MarkRepeats = "repeats/"
+// CheckpointRepeats is the prefix of the keys of checkpoints that tell retries of an
+// HTTP request from new ones. Their values start with a time, as unix milliseconds in
+// 13 digits; Prune removes them a day after it.
+const CheckpointRepeats = "repeats/"
 
-// Figures counts what is in the store, for status.
-type Figures interface {
-	Figures(ctx context.Context) (Counts, error)
+// StatsReader counts what is in the store, for status.
+type StatsReader interface {
+	Stats(ctx context.Context) (Stats, error)
 	// ParkedTotals counts what is parked.
 	ParkedTotals(ctx context.Context) (ParkedTotals, error)
 }
 
-// Counts are the figures of a store.
-type Counts struct {
+// Stats are the counts of a store.
+type Stats struct {
 	Agents  int
-	Waiting int // messages no run has taken
-	// OldestWaiting is when the one of them that waits longest arrived, silent
-	// ones apart, which may wait for ever; 0 for none.
+	Waiting int // messages that no run has taken
+	// OldestWaiting is when the longest waiting of them arrived; 0 for none. Silent
+	// ones, which may wait for ever, are not counted.
 	OldestWaiting claybot.Time
 	Runs          map[claybot.RunState]int
 	Outbox        map[claybot.SendState]int
-	Duplicates    int64 // repeats that were posted since the process started
-	Ambiguous     int64 // attempts that ended so, ever
+	Duplicates    int64 // duplicates that were posted since the process started
+	Ambiguous     int64 // attempts that ended ambiguous, ever
 }
 
 // Ignore returns err, or nil when it is expected, as errors.Is tells.

@@ -14,7 +14,7 @@ type System interface {
 	// Status returns the health of the installation.
 	Status(ctx context.Context) (overview.Status, error)
 	// Nodes lists the cluster members of the last day, the newest first.
-	Nodes(ctx context.Context) ([]storage.Node, error)
+	Members(ctx context.Context) ([]storage.Member, error)
 	// WorksOn returns the name of the member that works on an agent now; empty for
 	// none, and for a cluster of one.
 	WorksOn(ctx context.Context, id claybot.AgentID) (string, error)
@@ -34,20 +34,20 @@ type NodeList struct {
 
 // A NodeView is one process that shares the store.
 type NodeView struct {
-	ID           string            `json:"id" doc:"New for every process."`
-	Name         string            `json:"name" doc:"Stays across restarts."`
-	Addr         string            `json:"addr,omitempty" doc:"Of its web page."`
-	State        storage.NodeState `json:"state" doc:"live; draining: it takes no more work and leaves soon; gone: it has left in order; lost: it has not been heard of."`
-	Version      string            `json:"version"`
-	Started      claybot.Time      `json:"startedAt"`
-	Seen         claybot.Time      `json:"seenAt,omitempty" doc:"Its last beat, by the clock of the store; left out where it has the store for itself."`
-	Working      int               `json:"working" doc:"Agents that it worked on at its last beat."`
-	MaxRuns      int               `json:"maxRuns" doc:"Agents that it works on at the same time, at most."`
-	Skew         int64             `json:"skewMs" doc:"Milliseconds that its clock is ahead of the store's."`
-	Lease        int64             `json:"leaseMs,omitempty" doc:"Milliseconds after which others take over from it when it is not heard of; left out where it has the store for itself."`
-	Doubt        string            `json:"doubt,omitempty" doc:"What is wrong with how it is set up beside the others: a name that another node has, another lease."`
-	Claims       []string          `json:"claims" doc:"What it alone does now: connections to platforms, sinks of events, mending."`
-	Destinations int               `json:"destinations" doc:"How many destinations it alone sends to now."`
+	ID           string              `json:"id" doc:"New for every process."`
+	Name         string              `json:"name" doc:"Stays across restarts."`
+	Addr         string              `json:"addr,omitempty" doc:"Of its web page."`
+	State        storage.MemberState `json:"state" doc:"live; draining: it takes no more work and leaves soon; gone: it has left in order; lost: it has not been heard of."`
+	Version      string              `json:"version"`
+	Started      claybot.Time        `json:"startedAt"`
+	Seen         claybot.Time        `json:"seenAt,omitempty" doc:"Its last beat, by the clock of the store; left out where it has the store for itself."`
+	Working      int                 `json:"working" doc:"Agents that it worked on at its last beat."`
+	MaxRuns      int                 `json:"maxRuns" doc:"Agents that it works on at the same time, at most."`
+	Skew         int64               `json:"skewMs" doc:"Milliseconds that its clock is ahead of the store's."`
+	Lease        int64               `json:"leaseMs,omitempty" doc:"Milliseconds after which others take over from it when it is not heard of; left out where it has the store for itself."`
+	Doubt        string              `json:"doubt,omitempty" doc:"What is wrong with how it is set up beside the others: a name that another node has, another lease."`
+	Claims       []string            `json:"claims" doc:"What it alone does now: connections to platforms, sinks of events, mending."`
+	Destinations int                 `json:"destinations" doc:"How many destinations it alone sends to now."`
 }
 
 // A UsageReport is token usage and cost by the columns asked for.

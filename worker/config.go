@@ -53,8 +53,8 @@ type Stores struct {
 	Reader    storage.RunReader
 	Outbox    storage.Outbox
 	Texts     storage.Documents
-	Counts    storage.Figures
-	Marks     storage.Marks
+	Counts    storage.StatsReader
+	Marks     storage.Checkpoints
 	Boots     storage.Boots
 }
 

@@ -116,7 +116,7 @@ func (s *Worker) triesOf(ctx context.Context, id claybot.AgentID, run claybot.Ru
 	if s.Marks == nil {
 		return t, nil
 	}
-	text, err := s.Marks.Mark(ctx, triesKey(id))
+	text, err := s.Marks.Checkpoint(ctx, triesKey(id))
 	if err != nil || text == "" {
 		return t, err
 	}
@@ -149,7 +149,7 @@ func (s *Worker) chargeRun(ctx context.Context, id claybot.AgentID, t Tries) err
 		}
 		text = string(b)
 	}
-	if err := s.Marks.SetMark(ctx, triesKey(id), text); err != nil {
+	if err := s.Marks.SetCheckpoint(ctx, triesKey(id), text); err != nil {
 		return fmt.Errorf("charge run %s: %w", t.Run, err)
 	}
 	return nil
@@ -277,7 +277,7 @@ func (s *Worker) BeginRamp(ctx context.Context) error {
 			return err
 		}
 	}
-	counts, err := s.Counts.Figures(ctx)
+	counts, err := s.Counts.Stats(ctx)
 	if err != nil {
 		return fmt.Errorf("count interrupted runs: %w", err)
 	}

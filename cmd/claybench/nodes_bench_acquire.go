@@ -90,7 +90,7 @@ func fillShelf(ctx context.Context, db *database, n int) (*shelf, error) {
 	if _, err := db.Query(ctx, url, "VACUUM ANALYZE"); err != nil { // as the server does by itself after a while
 		return s, err
 	}
-	_, err = store.Beat(ctx, storage.Node{ID: s.node, Name: "bench", Version: "bench", Started: now}, time.Hour)
+	_, err = store.RenewMember(ctx, storage.Member{ID: s.node, Name: "bench", Version: "bench", Started: now}, time.Hour)
 	return s, err
 }
 

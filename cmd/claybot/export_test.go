@@ -394,8 +394,8 @@ func TestCarryRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	node := storage.Node{ID: "n/1/x", Name: "left"}
-	if _, err := db.Beat(ctx, node, 1<<40); err != nil {
+	node := storage.Member{ID: "n/1/x", Name: "left"}
+	if _, err := db.RenewMember(ctx, node, 1<<40); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := createTarget(ctx, shared(address)); err == nil || exitCode(err) != exitLocked || !strings.Contains(err.Error(), `"left" uses the database; stop all nodes`) {
@@ -415,7 +415,7 @@ func TestCarryRefuses(t *testing.T) {
 	if err := db.Leave(ctx, node.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.SetMark(ctx, "installation", "x"); err != nil { // as a node that was only started
+	if err := db.SetCheckpoint(ctx, "installation", "x"); err != nil { // as a node that was only started
 		t.Fatal(err)
 	}
 	to, err := createTarget(ctx, shared(address))
@@ -424,7 +424,7 @@ func TestCarryRefuses(t *testing.T) {
 	}
 	beat, cancel := context.WithCancel(ctx)
 	joined := make(chan error, 1)
-	go func() { _, err := db.Beat(beat, storage.Node{ID: "n/2/x", Name: "next"}, 1000); joined <- err }()
+	go func() { _, err := db.RenewMember(beat, storage.Member{ID: "n/2/x", Name: "next"}, 1000); joined <- err }()
 	to.close() // as if it were interrupted: nothing is stored, and nodes may join
 	if err := <-joined; err != nil {
 		t.Errorf("a node that waits for an import: %v", err)
@@ -433,7 +433,7 @@ func TestCarryRefuses(t *testing.T) {
 	if err := db.Leave(ctx, "n/2/x"); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := db.Mark(ctx, "installation"); err != nil || v != "x" {
+	if v, err := db.Checkpoint(ctx, "installation"); err != nil || v != "x" {
 		t.Errorf("after an import that was not finished the mark is %q, %v", v, err)
 	}
 	if err := db.Grant(ctx, storage.Grant{Connector: "telegram", Subject: "1001", Name: "Ann"}); err != nil {

@@ -283,7 +283,7 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 	b, merr := json.Marshal(k.last)
 	k.mu.Unlock()
 	if merr == nil {
-		merr = k.db.SetMark(ctx, markChecks, string(b))
+		merr = k.db.SetCheckpoint(ctx, markChecks, string(b))
 	}
 	if merr != nil && ctx.Err() == nil {
 		k.d.log.Warn("failed to store check result", "check", what, "err", merr)
@@ -292,7 +292,7 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 
 // load reads the results that the last process has kept.
 func (k *keeper) load(ctx context.Context) {
-	text, err := k.db.Mark(ctx, markChecks)
+	text, err := k.db.Checkpoint(ctx, markChecks)
 	if err != nil || text == "" {
 		return // they are known after the next check
 	}
@@ -306,7 +306,7 @@ func (k *keeper) load(ctx context.Context) {
 // operators, those whose conversations went on after that state, and those whose newest
 // message was ended for it. The zero time is a state that is not known: all are told.
 func (k *keeper) tellRestored(ctx context.Context) {
-	text, err := k.db.Mark(ctx, markRestored)
+	text, err := k.db.Checkpoint(ctx, markRestored)
 	if err != nil || text == "" {
 		return
 	}
@@ -318,7 +318,7 @@ func (k *keeper) tellRestored(ctx context.Context) {
 	if !made.IsZero() {
 		state = "damaged or replaced and is back at its state of " + made.UTC().Format("2006-01-02 15:04 UTC")
 	}
-	approvals, err := k.db.Mark(ctx, markWithdrawn)
+	approvals, err := k.db.Checkpoint(ctx, markWithdrawn)
 	if err != nil {
 		return
 	}
@@ -328,7 +328,7 @@ func (k *keeper) tellRestored(ctx context.Context) {
 		cmp.Or(approvals, withdrawn{}.String()))
 	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))
 	if err == nil {
-		err = errors.Join(k.db.SetMark(ctx, markWithdrawn, ""), k.db.SetMark(ctx, markRestored, ""))
+		err = errors.Join(k.db.SetCheckpoint(ctx, markWithdrawn, ""), k.db.SetCheckpoint(ctx, markRestored, ""))
 	}
 	if err != nil && ctx.Err() == nil {
 		k.d.log.Warn("failed to notify users of the database rollback; the next start retries", "err", err)

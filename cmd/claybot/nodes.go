@@ -44,7 +44,7 @@ func nodeTable(all []web.NodeView, now time.Time) [][]string {
 	rows := [][]string{{"NAME", "STATE", "VERSION", "SINCE", "LAST BEAT", "WORKS ON", "CLOCK", "DOES ALONE", "ID"}}
 	for _, n := range all {
 		works, clock := fmt.Sprintf("%d of %d", n.Working, n.MaxRuns), skewed(n.Skew)
-		if n.State == storage.NodeGone || n.State == storage.NodeLost {
+		if n.State == storage.MemberGone || n.State == storage.MemberLost {
 			works, clock = "-", "-"
 		}
 		state := string(n.State)

@@ -63,12 +63,12 @@ func (d *daemon) installation(ctx context.Context, c configs.Config) (string, er
 	if d.shared != nil {
 		return installationOf(filepath.Join(c.DataDir, "installation"))
 	}
-	id, err := d.db.Mark(ctx, markInstallation)
+	id, err := d.db.Checkpoint(ctx, markInstallation)
 	if err != nil || id != "" {
 		return id, err
 	}
 	id = newInstallation()
-	return id, d.db.SetMark(ctx, markInstallation, id)
+	return id, d.db.SetCheckpoint(ctx, markInstallation, id)
 }
 
 // installationOf reads the id from a file, or makes it.

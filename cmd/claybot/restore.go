@@ -130,9 +130,9 @@ func prepareRestored(ctx context.Context, dir, path string, made time.Time) (end
 // to, withdraws what was revoked since, and leaves word for the next start and for the
 // sources. The zero time: that state is not known.
 func endRestored(ctx context.Context, dir string, db *sqlite.DB, made time.Time) (ended storage.Ended, again withdrawn, err error) {
-	err = db.SetMark(ctx, markRestored, made.UTC().Format(copyTime))
+	err = db.SetCheckpoint(ctx, markRestored, made.UTC().Format(copyTime))
 	if err == nil {
-		err = db.SetMark(ctx, connectors.MarkRestored, time.Now().UTC().Format(time.RFC3339))
+		err = db.SetCheckpoint(ctx, connectors.MarkRestored, time.Now().UTC().Format(time.RFC3339))
 	}
 	if err == nil {
 		ended, err = db.EndRestored(ctx)
@@ -141,7 +141,7 @@ func endRestored(ctx context.Context, dir string, db *sqlite.DB, made time.Time)
 		again, err = withdraw(ctx, dir, db, true)
 	}
 	if err == nil && again.any() { // else it may have been done by a call that was cut short
-		err = db.SetMark(ctx, markWithdrawn, again.String())
+		err = db.SetCheckpoint(ctx, markWithdrawn, again.String())
 	}
 	return ended, again, err
 }

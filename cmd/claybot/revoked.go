@@ -52,13 +52,13 @@ func (r *revocable) Grant(ctx context.Context, g storage.Grant) error {
 	return err
 }
 
-// SetMark implements storage.Marks.
-func (r *revocable) SetMark(ctx context.Context, key, value string) error {
+// SetMark implements storage.Checkpoints.
+func (r *revocable) SetCheckpoint(ctx context.Context, key, value string) error {
 	skill := strings.HasPrefix(key, skillPrefix)
 	if skill && value == "" {
 		r.note([]string{key}, nil)
 	}
-	err := r.DB.SetMark(ctx, key, value)
+	err := r.DB.SetCheckpoint(ctx, key, value)
 	if err == nil && skill && value != "" {
 		r.note(nil, []string{key})
 	}
@@ -187,7 +187,7 @@ func revokedSince(dir string, restored bool) (gone func(key string, approved cla
 // withdrawFromAgents does what withdraw does with the rules in the files of agents, which
 // may have been put back with the database.
 func (r *revocable) withdrawFromAgents(ctx context.Context) error {
-	restored, err := r.Mark(ctx, markRestored)
+	restored, err := r.Checkpoint(ctx, markRestored)
 	if err != nil {
 		return err
 	}
@@ -231,11 +231,11 @@ func withdrawRules(ctx context.Context, db settingsStore, gone func(string, clay
 }
 
 func withdrawSkills(ctx context.Context, db *sqlite.DB, gone func(string, claybot.Time) bool) (names []string, err error) {
-	keys, err := db.MarkKeys(ctx, skillPrefix)
+	keys, err := db.CheckpointKeys(ctx, skillPrefix)
 	for _, key := range keys {
 		var text string
 		if err == nil {
-			text, err = db.Mark(ctx, key)
+			text, err = db.Checkpoint(ctx, key)
 		}
 		var pin skills.Pin
 		if err != nil || text == "" || json.Unmarshal([]byte(text), &pin) != nil { // not allowed
@@ -243,7 +243,7 @@ func withdrawSkills(ctx context.Context, db *sqlite.DB, gone func(string, claybo
 		}
 		if gone(key, pin.At) {
 			names = append(names, strings.TrimPrefix(key, skillPrefix))
-			err = db.SetMark(ctx, key, "")
+			err = db.SetCheckpoint(ctx, key, "")
 		}
 	}
 	return names, err

@@ -53,7 +53,7 @@ func (l *life) approve(key string, yes bool) {
 			pin, err = string(b), merr
 		}
 		if err == nil {
-			err = db.SetMark(ctx, key, pin)
+			err = db.SetCheckpoint(ctx, key, pin)
 		}
 	default:
 		all, serr := db.AgentSettings(ctx)
@@ -88,7 +88,7 @@ func (l *life) approved() (keys []string) {
 		keys = append(keys, "rule/a/"+rule)
 	}
 	for _, name := range []string{"gone", "stays"} {
-		text, merr := db.Mark(ctx, skillPrefix+name)
+		text, merr := db.Checkpoint(ctx, skillPrefix+name)
 		if merr != nil {
 			l.Fatal(merr)
 		}

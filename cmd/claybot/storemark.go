@@ -106,7 +106,7 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 
 // storeMark reads the mark of a database; the zero StoreMark when it has none.
 func storeMark(ctx context.Context, db *sqlite.DB) (m storage.StoreMark, err error) {
-	text, err := db.Mark(ctx, markStore)
+	text, err := db.Checkpoint(ctx, markStore)
 	if err != nil || text == "" {
 		return m, err
 	}
@@ -128,7 +128,7 @@ func grow(ctx context.Context, db *sqlite.DB, record storage.StoreMark) (storage
 	}
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = db.SetMark(ctx, markStore, string(text))
+		err = db.SetCheckpoint(ctx, markStore, string(text))
 	}
 	return m, err
 }

@@ -43,12 +43,12 @@ func begin(t *testing.T, dir string) *life {
 	}
 	l.d.keeper = &keeper{d: l.d, db: db, agents: agents}
 	l.d.openBoots(t.Context(), *l.d.config.Load())
-	mark, err := db.Mark(t.Context(), markRestored)
+	mark, err := db.Checkpoint(t.Context(), markRestored)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.lost = mark != ""
-	if err := db.SetMark(t.Context(), markRestored, ""); err != nil { // people are told
+	if err := db.SetCheckpoint(t.Context(), markRestored, ""); err != nil { // people are told
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(agents.Close(), db.Close()) }) // it may have ended

@@ -35,8 +35,8 @@ type database interface {
 	storage.OutboxReader
 	storage.OutboxControl
 	storage.Access
-	storage.Marks
-	storage.Figures
+	storage.Checkpoints
+	storage.StatsReader
 	storage.Ledger
 	storage.Reminders
 	storage.Documents
@@ -46,7 +46,7 @@ type database interface {
 	storage.Usages
 	storage.Questions
 	storage.Budgets
-	storage.Nodes
+	storage.Members
 	storage.Claims
 	storage.Pruner
 	workspace.Ledger
@@ -93,7 +93,7 @@ func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
 	self := d.self(c)
 	self.ID = nodeID(c)
 	d.members = cluster.Alone(self)
-	_, err = db.Beat(ctx, self, time.Hour) // which the store only remembers
+	_, err = db.RenewMember(ctx, self, time.Hour) // which the store only remembers
 	return err
 }
 
@@ -108,7 +108,7 @@ func (d *daemon) openShared(ctx context.Context, c configs.Config) error {
 		return err
 	}
 	db, err := postgres.Open(ctx, postgres.Config{
-		URL: address, Log: d.log, Committed: d.hub.Committed, Heard: d.heard,
+		URL: address, Log: d.log, Committed: d.hub.Committed, OnNotification: d.deliver,
 		Pooler: c.Storage.Pooler, NoListen: !c.Storage.Listen, Conns: c.Storage.Connections,
 		Blobs: blobs, MaxInline: c.Storage.Files.MaxInline,
 	})
@@ -151,8 +151,8 @@ func openBlobs(ctx context.Context, c configs.Files) (storage.Blobs, error) {
 }
 
 // self is this process as other nodes see it.
-func (d *daemon) self(c configs.Config) storage.Node {
-	return storage.Node{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: d.bounds.MaxRuns}
+func (d *daemon) self(c configs.Config) storage.Member {
+	return storage.Member{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: d.bounds.MaxRuns}
 }
 
 // newHub makes what wakes the watchers of runs, on other nodes as well.
@@ -160,16 +160,16 @@ func (d *daemon) newHub(c configs.Config) *runs.Hub {
 	if !c.Storage.Shared() {
 		return runs.NewHub()
 	}
-	return runs.NewSharedHub(func(h storage.Hint) {
+	return runs.NewSharedHub(func(h storage.Notification) {
 		if d.built.Load() {
-			d.members.Tell(h)
+			d.members.Notify(h)
 		}
 	})
 }
 
 // heard spreads the hints of other nodes. Until the system is built nobody needs
 // them.
-func (d *daemon) heard(h storage.Hint) {
+func (d *daemon) deliver(h storage.Notification) {
 	if d.built.Load() {
 		d.system.Heard(h)
 	}

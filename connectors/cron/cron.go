@@ -43,7 +43,7 @@ type Config struct {
 
 	Zone   func() *time.Location // of tasks without one; nil: UTC
 	Ledger storage.Ledger
-	Marks  storage.Marks // says when the store was restored
+	Marks  storage.Checkpoints // says when the store was restored
 	// Index finds the agents that tasks name; storage.Index has it.
 	Index interface {
 		IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)

@@ -198,7 +198,7 @@ func TestFactsOfRenamedFolder(t *testing.T) {
 		for i := range 12 {
 			r.write("bb", taskText("one", "every: 2h", fmt.Sprintf("enabled: %t", i%2 == 1)))
 			time.Sleep(5 * time.Second)
-			mark, _ := r.Mark(t.Context(), "cron")
+			mark, _ := r.Checkpoint(t.Context(), "cron")
 			if off := strings.Contains(mark, `"off":true`); off != (i%2 == 0) {
 				t.Errorf("round %d: off %v; the mark is %s", i, off, mark)
 			}

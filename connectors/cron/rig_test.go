@@ -175,13 +175,13 @@ func (w *world) LastFirings(context.Context) (map[string]storage.LedgerRow, erro
 	return last, nil
 }
 
-func (w *world) Mark(_ context.Context, key string) (string, error) {
+func (w *world) Checkpoint(_ context.Context, key string) (string, error) {
 	w.lock()
 	defer w.mu.Unlock()
 	return w.marks[key], nil
 }
 
-func (w *world) SetMark(_ context.Context, key, value string) error {
+func (w *world) SetCheckpoint(_ context.Context, key, value string) error {
 	w.lock()
 	defer w.mu.Unlock()
 	w.marks[key] = value

@@ -342,13 +342,13 @@ func TestForgetsTasksThatAreGone(t *testing.T) {
 	bubble(t, func(r *rig) {
 		ago := func(d time.Duration) string { return strconv.FormatInt(r.began.Add(-d).UnixMilli(), 10) }
 		mark := `{"tasks":{"old":{"last":` + ago(25*time.Hour) + `},"young":{"last":` + ago(23*time.Hour) + `}}}`
-		if err := r.db.SetMark(r.Context(), "heartbeat", mark); err != nil {
+		if err := r.db.SetCheckpoint(r.Context(), "heartbeat", mark); err != nil {
 			r.Fatal(err)
 		}
 		r.file("a.md", "a")
 		r.start()
 		r.pass(time.Minute)
-		mark, err := r.db.Mark(r.Context(), "heartbeat")
+		mark, err := r.db.Checkpoint(r.Context(), "heartbeat")
 		if err != nil || strings.Contains(mark, `"old"`) || !strings.Contains(mark, `"young"`) || !strings.Contains(mark, `"a"`) {
 			r.Errorf("remembers %s, %v", mark, err)
 		}

@@ -485,7 +485,7 @@ func TestOddMemory(t *testing.T) {
 		`{"pending":{}}`, `{"tasks":{"a":{"last":-5,"ended":-9223372036854775808}}}`, `{"tick":9223372036854775807}`, `{"beats":-3,"word":77}`,
 	} {
 		bubble(t, func(r *rig) {
-			if err := r.db.SetMark(r.Context(), "heartbeat", mark); err != nil {
+			if err := r.db.SetCheckpoint(r.Context(), "heartbeat", mark); err != nil {
 				r.Fatal(err)
 			}
 			r.file("a.md", "a")
@@ -497,7 +497,7 @@ func TestOddMemory(t *testing.T) {
 		})
 	}
 	bubble(t, func(r *rig) { // years ahead
-		if err := r.db.SetMark(r.Context(), "heartbeat", `{"tasks":{"a":{"last":9223372036854775807,"ended":9223372036854775807}}}`); err != nil {
+		if err := r.db.SetCheckpoint(r.Context(), "heartbeat", `{"tasks":{"a":{"last":9223372036854775807,"ended":9223372036854775807}}}`); err != nil {
 			r.Fatal(err)
 		}
 		r.file("a.md", "a")

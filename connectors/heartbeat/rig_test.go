@@ -288,9 +288,11 @@ func (r *rig) run() {
 // marks counts what is written.
 type marks rig
 
-func (r *marks) Mark(ctx context.Context, key string) (string, error) { return r.db.Mark(ctx, key) }
+func (r *marks) Checkpoint(ctx context.Context, key string) (string, error) {
+	return r.db.Checkpoint(ctx, key)
+}
 
-func (r *marks) SetMark(ctx context.Context, key, value string) error {
+func (r *marks) SetCheckpoint(ctx context.Context, key, value string) error {
 	r.mu.Lock()
 	r.marks++
 	dead := r.dead
@@ -298,7 +300,7 @@ func (r *marks) SetMark(ctx context.Context, key, value string) error {
 	if dead {
 		return storage.ErrFull
 	}
-	return r.db.SetMark(ctx, key, value)
+	return r.db.SetCheckpoint(ctx, key, value)
 }
 
 // receipts counts what is asked.

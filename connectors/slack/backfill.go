@@ -358,7 +358,7 @@ func (b *backfill) kept(ctx context.Context) (h hole, err error) {
 	if b.chat.cfg.Marks == nil {
 		return h, nil
 	}
-	text, err := b.chat.cfg.Marks.Mark(ctx, b.key("gap"))
+	text, err := b.chat.cfg.Marks.Checkpoint(ctx, b.key("gap"))
 	if err != nil {
 		return h, fmt.Errorf("read the last gap: %w", err)
 	}
@@ -379,7 +379,7 @@ func (b *backfill) save(ctx context.Context, h *hole) error {
 	}
 	text, err := json.Marshal(h)
 	if err == nil {
-		err = b.chat.cfg.Marks.SetMark(ctx, b.key("gap"), string(text))
+		err = b.chat.cfg.Marks.SetCheckpoint(ctx, b.key("gap"), string(text))
 	}
 	if err != nil {
 		return fmt.Errorf("keep a gap: %w", err)

@@ -124,13 +124,13 @@ type marks struct {
 	fail error
 }
 
-func (m *marks) Mark(_ context.Context, key string) (string, error) {
+func (m *marks) Checkpoint(_ context.Context, key string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.kept[key], m.fail
 }
 
-func (m *marks) SetMark(_ context.Context, key, value string) error {
+func (m *marks) SetCheckpoint(_ context.Context, key, value string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail == nil {

@@ -127,7 +127,7 @@ func (c *Connector) remember(ctx context.Context, p post, id string) error {
 	if c.cfg.Marks == nil {
 		return nil
 	}
-	if err := c.cfg.Marks.SetMark(ctx, c.uploadKey(p.channel), value); err != nil {
+	if err := c.cfg.Marks.SetCheckpoint(ctx, c.uploadKey(p.channel), value); err != nil {
 		return fmt.Errorf("keep the id of an upload: %w", err)
 	}
 	return nil
@@ -145,7 +145,7 @@ func (c *Connector) findFile(ctx context.Context, o claybot.Outgoing, channel st
 	case c.cfg.Marks == nil:
 		return "", false, &connectors.PermanentError{Err: errors.New("look up: nothing is remembered of an upload")}
 	default:
-		if value, err = c.cfg.Marks.Mark(ctx, c.uploadKey(channel)); err != nil {
+		if value, err = c.cfg.Marks.Checkpoint(ctx, c.uploadKey(channel)); err != nil {
 			return "", false, fmt.Errorf("look up: the id of an upload: %w", err)
 		}
 	}

@@ -195,8 +195,8 @@ func TestWebhookIsClearedOnce(t *testing.T) {
 // memory is Marks in memory.
 type memory map[string]string
 
-func (m memory) Mark(_ context.Context, key string) (string, error) { return m[key], nil }
-func (m memory) SetMark(_ context.Context, key, value string) error {
+func (m memory) Checkpoint(_ context.Context, key string) (string, error) { return m[key], nil }
+func (m memory) SetCheckpoint(_ context.Context, key, value string) error {
 	m[key] = value
 	return nil
 }

@@ -184,7 +184,7 @@ func (a *Archive) Rows(ctx context.Context, t storage.Table) iter.Seq2[storage.R
 		return a.documents(ctx, t)
 	case storage.TableTree:
 		return a.tree(ctx)
-	case storage.TableMarks:
+	case storage.TableCheckpoints:
 		return a.marks(ctx, t)
 	case storage.TableSettings:
 		return a.settings(ctx, t)

@@ -59,7 +59,7 @@ func (a *Archive) tree(ctx context.Context) iter.Seq2[storage.Row, error] {
 // spread adds the files that are made of marks.
 func (a *Archive) spread(ctx context.Context, files map[string][]byte) error {
 	marks := make(map[string]string)
-	for r, err := range a.cfg.Tables.Rows(ctx, storage.Table{Name: storage.TableMarks, Columns: []string{"key", "value"}}) {
+	for r, err := range a.cfg.Tables.Rows(ctx, storage.Table{Name: storage.TableCheckpoints, Columns: []string{"key", "value"}}) {
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (a *Archive) loadTree(ctx context.Context, rows iter.Seq2[storage.Row, erro
 	}
 	a.gathered = gathered
 	marks := a.gather(gathered)
-	return a.cfg.Tables.Load(ctx, storage.Table{Name: storage.TableMarks, Columns: []string{"key", "value"}}, func(yield func(storage.Row, error) bool) {
+	return a.cfg.Tables.Load(ctx, storage.Table{Name: storage.TableCheckpoints, Columns: []string{"key", "value"}}, func(yield func(storage.Row, error) bool) {
 		for _, key := range slices.Sorted(maps.Keys(marks)) {
 			if !yield(storage.Row{key, marks[key]}, nil) {
 				return

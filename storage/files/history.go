@@ -177,17 +177,17 @@ func (h *history) Marker() claybot.Record { return h.marker }
 
 // End implements storage.Ending. What it returns is noted as well, so that no older
 // ending is saved after it.
-func (h *history) End(ctx context.Context) storage.Mark {
+func (h *history) End(ctx context.Context) storage.Checkpoint {
 	if h.s.endings.ends == nil || h.r.gate.enter(ctx) != nil {
-		return storage.Mark{} // the next one covers it
+		return storage.Checkpoint{} // the next one covers it
 	}
 	defer h.r.gate.leave()
 	if h.closed || h.r.writer != h {
-		return storage.Mark{}
+		return storage.Checkpoint{}
 	}
 	end := ending{marker: h.r.marker, Size: h.synced}
 	h.s.endings.note(h.r.id, end)
-	return storage.Mark{Key: endKey(h.r.id), Value: end.String()}
+	return storage.Checkpoint{Key: endKey(h.r.id), Value: end.String()}
 }
 
 func (h *history) Append(ctx context.Context, records ...claybot.Record) error {

@@ -44,8 +44,8 @@ func (e ending) String() string {
 // be lost with the power, until the next write of another kind; an empty value removes
 // a key. An Index that has these methods is used as Ends.
 type Ends interface {
-	Mark(ctx context.Context, key string) (string, error)
-	SetMarks(ctx context.Context, values map[string]string) error
+	Checkpoint(ctx context.Context, key string) (string, error)
+	SetCheckpoints(ctx context.Context, values map[string]string) error
 }
 
 func endKey(id claybot.AgentID) string    { return "history/" + string(id) }
@@ -97,7 +97,7 @@ func (e *endings) of(ctx context.Context, id claybot.AgentID) (ending, error) {
 	if ok || e.ends == nil {
 		return end, nil
 	}
-	value, err := e.ends.Mark(ctx, endKey(id))
+	value, err := e.ends.Checkpoint(ctx, endKey(id))
 	if err != nil || value == "" {
 		return ending{}, err
 	}
@@ -128,7 +128,7 @@ func (e *endings) save(ctx context.Context) error {
 	for id, end := range late {
 		values[endKey(id)] = end.String()
 	}
-	err := e.ends.SetMarks(ctx, values)
+	err := e.ends.SetCheckpoints(ctx, values)
 	if err == nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (e *endings) forget(ctx context.Context, id claybot.AgentID) error {
 	if e.ends == nil {
 		return nil
 	}
-	return e.ends.SetMarks(ctx, map[string]string{endKey(id): ""})
+	return e.ends.SetCheckpoints(ctx, map[string]string{endKey(id): ""})
 }
 
 // SaveEnds records where histories end and where their conversations begin. Damage of a
@@ -165,7 +165,7 @@ func (e *endings) gone(ctx context.Context, d claybot.Descriptor) error {
 	if e.ends == nil || !d.Foreground() {
 		return nil
 	}
-	return e.ends.SetMarks(ctx, map[string]string{goneKey(d): "1"})
+	return e.ends.SetCheckpoints(ctx, map[string]string{goneKey(d): "1"})
 }
 
 // wasGone reports, once, what gone has noted.
@@ -173,8 +173,8 @@ func (e *endings) wasGone(ctx context.Context, d claybot.Descriptor) bool {
 	if e.ends == nil || !d.Foreground() {
 		return false
 	}
-	value, err := e.ends.Mark(ctx, goneKey(d))
-	return err == nil && value != "" && e.ends.SetMarks(ctx, map[string]string{goneKey(d): ""}) == nil
+	value, err := e.ends.Checkpoint(ctx, goneKey(d))
+	return err == nil && value != "" && e.ends.SetCheckpoints(ctx, map[string]string{goneKey(d): ""}) == nil
 }
 
 // recorded returns what is recorded of the history of r. It needs the gate.

@@ -23,13 +23,13 @@ type endsIndex struct {
 	marks map[string]string
 }
 
-func (m *endsIndex) Mark(_ context.Context, key string) (string, error) {
+func (m *endsIndex) Checkpoint(_ context.Context, key string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.marks[key], nil
 }
 
-func (m *endsIndex) SetMarks(_ context.Context, values map[string]string) error {
+func (m *endsIndex) SetCheckpoints(_ context.Context, values map[string]string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.marks == nil {
@@ -339,7 +339,7 @@ func TestHistoryCutAfterKill(t *testing.T) {
 			}
 		}
 		end := storage.EndOf(t.Context(), o)
-		if err := h.index.SetMarks(t.Context(), map[string]string{end.Key: end.Value}); err != nil { // as the end of a run does
+		if err := h.index.SetCheckpoints(t.Context(), map[string]string{end.Key: end.Value}); err != nil { // as the end of a run does
 			t.Fatal(err)
 		}
 		if err := o.Close(); err != nil {
@@ -402,11 +402,11 @@ func lease(id claybot.AgentID, token int64) storage.Lease {
 // slowEnds are ends of a database that ends a read with its context.
 type slowEnds struct{ endsIndex }
 
-func (m *slowEnds) Mark(ctx context.Context, key string) (string, error) {
+func (m *slowEnds) Checkpoint(ctx context.Context, key string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	return m.endsIndex.Mark(ctx, key)
+	return m.endsIndex.Checkpoint(ctx, key)
 }
 
 // A run that is canceled opens the history as well: its end is recorded there.

@@ -37,7 +37,7 @@ type TreeConfig struct {
 	Dir string
 	storage.Layout
 	// Marks have the files of Kept.
-	Marks storage.Marks
+	Marks storage.Checkpoints
 }
 
 // A Tree is a storage.Tree on a directory, for one process. Its files are files,

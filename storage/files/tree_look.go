@@ -146,7 +146,7 @@ func (t *Tree) load(ctx context.Context) error {
 	if t.kept != nil || t.cfg.Kept.Has == nil {
 		return nil
 	}
-	mark, err := t.cfg.Marks.Mark(ctx, t.cfg.Kept.Mark)
+	mark, err := t.cfg.Marks.Checkpoint(ctx, t.cfg.Kept.Mark)
 	if err != nil {
 		return fmt.Errorf("read the mark %s: %w", t.cfg.Kept.Mark, err)
 	}
@@ -194,7 +194,7 @@ func (t *Tree) keep(ctx context.Context, files []storage.TreeFile) error {
 	}
 	mark := t.cfg.Kept.Join(next)
 	if mark != t.mark {
-		if err := t.cfg.Marks.SetMark(ctx, t.cfg.Kept.Mark, mark); err != nil {
+		if err := t.cfg.Marks.SetCheckpoint(ctx, t.cfg.Kept.Mark, mark); err != nil {
 			return fmt.Errorf("write the mark %s: %w", t.cfg.Kept.Mark, err)
 		}
 	}

@@ -104,9 +104,9 @@ func TestTreeStrangeFiles(t *testing.T) {
 // marks are those of a database.
 type marks map[string]string
 
-func (m marks) Mark(_ context.Context, key string) (string, error) { return m[key], nil }
+func (m marks) Checkpoint(_ context.Context, key string) (string, error) { return m[key], nil }
 
-func (m marks) SetMark(_ context.Context, key, value string) error {
+func (m marks) SetCheckpoint(_ context.Context, key, value string) error {
 	if value == "full" {
 		return storage.ErrFull
 	}

@@ -131,7 +131,7 @@ func (a *Archive) unused(ctx context.Context) error {
 }
 
 // technical are the tables which a node that has only been started may have written.
-var technical = []string{storage.TableMarks, "sinks", "counters", "latencies", "workspaces"}
+var technical = []string{storage.TableCheckpoints, "sinks", "counters", "latencies", "workspaces"}
 
 // empty refuses a database that has content, and takes away what a node has left
 // that was only started.

@@ -18,7 +18,7 @@ func TestBeginAgain(t *testing.T) {
 	server := postgrestest.Shared(t)
 	url, ctx := server.Database(t), t.Context()
 	db := openWith(t, Config{URL: url, NoListen: true})
-	if _, err := db.Beat(ctx, storage.Node{ID: "here", Name: "here"}, time.Hour); err != nil {
+	if _, err := db.RenewMember(ctx, storage.Member{ID: "here", Name: "here"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	m := claybot.AgentMessage{ID: "m1", Type: claybot.MessageUser, Text: "x", Run: "reserved"}

@@ -22,7 +22,7 @@ func (k *kept) take(node, name string) (storage.Claim, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c, ok := k.claims[name]
-	if !ok || c.Node != node {
+	if !ok || c.Member != node {
 		return storage.Claim{}, false
 	}
 	delete(k.claims, name)
@@ -66,7 +66,7 @@ func (db *DB) Claim(ctx context.Context, node, name string) (storage.Claim, erro
 // Yield implements storage.Claims. While no other node is there, there is nobody to
 // yield to.
 func (db *DB) Yield(ctx context.Context, c storage.Claim) error {
-	if self, others := db.mates.get(); others == 0 && self == c.Node && db.kept.put(c) {
+	if self, others := db.mates.get(); others == 0 && self == c.Member && db.kept.put(c) {
 		return nil
 	}
 	return db.Store.Yield(ctx, c)

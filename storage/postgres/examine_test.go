@@ -25,8 +25,8 @@ import (
 // examined is what Examine finds; each problem has a next step, and none a password.
 func examined(t *testing.T, cfg Config) []Finding {
 	t.Helper()
-	if cfg.hintTime == 0 {
-		cfg.hintTime = time.Minute
+	if cfg.notifyTime == 0 {
+		cfg.notifyTime = time.Minute
 	}
 	all := Examine(t.Context(), cfg)
 	if len(all) == 0 {
@@ -131,8 +131,8 @@ func TestExamineWell(t *testing.T) {
 	}
 
 	db := openWith(t, Config{URL: role})
-	for _, n := range []storage.Node{{ID: "a/1", Name: "a", Version: "v1"}, {ID: "a/2", Name: "a", Version: "v2"}} {
-		if _, err := db.Beat(t.Context(), n, time.Hour); err != nil {
+	for _, n := range []storage.Member{{ID: "a/1", Name: "a", Version: "v1"}, {ID: "a/2", Name: "a", Version: "v2"}} {
+		if _, err := db.RenewMember(t.Context(), n, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -424,7 +424,7 @@ func TestExamineNotificationsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Host = address
-	all := examined(t, Config{URL: with(t, u.String(), "sslmode", "disable"), hintTime: time.Millisecond})
+	all := examined(t, Config{URL: with(t, u.String(), "sslmode", "disable"), notifyTime: time.Millisecond})
 	finds(t, all, "pooler", LevelWarning, "notifications do not arrive, so nodes hear of each other late")
 	finds(t, all, "pooler", LevelWarning, "CLAYBOT_STORAGE_LISTEN")
 }

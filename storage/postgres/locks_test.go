@@ -62,7 +62,7 @@ func TestClaimAndSendLockInOneOrder(t *testing.T) {
 			here, there := openWith(t, Config{URL: url, NoListen: true}), openWith(t, Config{URL: url, NoListen: true})
 			ctx := t.Context()
 			for node, db := range map[string]*DB{"here": here, "there": there} {
-				if _, err := db.Beat(ctx, storage.Node{ID: node, Name: node}, time.Hour); err != nil {
+				if _, err := db.RenewMember(ctx, storage.Member{ID: node, Name: node}, time.Hour); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -146,7 +146,7 @@ func TestClaimsWithoutDeadlocks(t *testing.T) {
 	defer stop()
 	ids := []string{"a-0", "b-0"}
 	beat := func(i int, id string) {
-		if _, err := dbs[i].Beat(ctx, storage.Node{ID: id, Name: id}, time.Hour); err != nil {
+		if _, err := dbs[i].RenewMember(ctx, storage.Member{ID: id, Name: id}, time.Hour); err != nil {
 			t.Errorf("beat of %s: %v", id, err)
 			stop()
 		}
@@ -222,7 +222,7 @@ func TestAttemptWaitsTooLong(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().UnixMilli())
 	db, ctx := openWith(t, Config{URL: url, NoListen: true, Clock: now.Load}), t.Context()
-	if _, err := db.Beat(ctx, storage.Node{ID: "here", Name: "here"}, 10*time.Second); err != nil {
+	if _, err := db.RenewMember(ctx, storage.Member{ID: "here", Name: "here"}, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	out := outgoing("o1", "C1")

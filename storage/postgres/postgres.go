@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	_ relational.Driver = (*DB)(nil)
-	_ relational.Driver = line{}
-	_ storage.Hints     = (*DB)(nil)
+	_ relational.Driver     = (*DB)(nil)
+	_ relational.Driver     = line{}
+	_ storage.Notifications = (*DB)(nil)
 )
 
 const (
@@ -50,16 +50,16 @@ type Config struct {
 	// durable; commits of one run in their order. It must be quick and must not use
 	// the store. nil: nobody is told.
 	Committed func(storage.Commit)
-	// Heard is told the hints of other nodes, and an empty hint when some may have
-	// been lost. It must be quick and must not use the store. nil: nobody is told.
-	Heard func(storage.Hint)
+	// OnNotification receives the notifications of other members, and an empty one when
+	// some may have been lost. It must be quick and must not use the store. Optional.
+	OnNotification func(storage.Notification)
 	// Pooler says that a pooler stands before the server which gives connections
 	// away per transaction: no LISTEN, no prepared statements, nothing that lives
 	// for a session.
 	Pooler bool
-	// NoListen goes without hints.
+	// NoListen does without notifications.
 	NoListen bool
-	Conns    int // at most, besides three for hints, beats and leases; 16
+	Conns    int // at most, besides three for notifications and leases; 16
 	// Blobs keeps the bytes of agents' files; nil keeps them in the database, of at
 	// most MaxInline bytes each; 0: as large as they may be anyway.
 	Blobs     storage.Blobs
@@ -67,17 +67,17 @@ type Config struct {
 	// Clock replaces the clock of the server, in unix milliseconds. For tests whose
 	// time is not that of the server.
 	Clock func() int64
-	// hintTime bounds how long it may take to tell a hint; 0: as long as is good for
-	// whoever waits behind it. Tests that want to hear each of them raise it.
-	hintTime time.Duration
+	// notifyTime bounds how long sending a notification may take; 0: as long as is good
+	// for what waits behind it. Tests that want to receive all of them raise it.
+	notifyTime time.Duration
 	// For tests of migrations; zero: openTime, migrations and lockTime.
 	openTime   time.Duration
 	migrations []migration
 	lockTime   time.Duration
 }
 
-// patience is how long a hint may take where usual is how long is good.
-func (c Config) patience(usual time.Duration) time.Duration { return max(c.hintTime, usual) }
+// patience is how long a notification may take where usual is the time that is good.
+func (c Config) patience(usual time.Duration) time.Duration { return max(c.notifyTime, usual) }
 
 // A DB is claybot's tables in a PostgreSQL database. Its methods may be used by
 // many goroutines.
@@ -96,14 +96,14 @@ type DB struct {
 	// settings are what each transaction begins with.
 	settings []string
 
-	reports chan struct{} // one report at a time
-	sinks   atomic.Pointer[[]string]
-	horn    *horn // nil without hints
-	mates   mates
-	kept    kept
-	news    news
-	found   atomic.Bool   // the last look for due agents found some
-	left    chan struct{} // something was left to be added up
+	reports  chan struct{} // one report at a time
+	sinks    atomic.Pointer[[]string]
+	notifier *notifier // nil without notifications
+	mates    mates
+	kept     kept
+	news     news
+	found    atomic.Bool   // the last look for due agents found some
+	left     chan struct{} // something was left to be added up
 
 	close func()
 	wg    sync.WaitGroup
@@ -124,9 +124,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	if !cfg.NoListen && !cfg.Pooler {
-		db.horn = newHorn(db)
-		db.wg.Go(func() { db.horn.listen(life) })
-		db.wg.Go(func() { db.horn.blow(life) })
+		db.notifier = newNotifier(db)
+		db.wg.Go(func() { db.notifier.listen(life) })
+		db.wg.Go(func() { db.notifier.send(life) })
 	}
 	db.wg.Go(func() { db.addUpLater(life) })
 	db.close = sync.OnceFunc(func() {
@@ -274,7 +274,7 @@ func (db *DB) poolConfig() (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// Close ends the hints and all connections. Calls made later fail. Calling it again
+// Close ends the notifications and all connections. Calls made later fail. Calling it again
 // changes nothing.
 func (db *DB) Close() error {
 	db.close()
@@ -289,7 +289,7 @@ type news struct {
 }
 
 // sinksDue reports whether to look for sinks with a beat that has found these nodes.
-func (db *DB) sinksDue(alive []storage.Node) bool {
+func (db *DB) sinksDue(alive []storage.Member) bool {
 	ids := make([]string, len(alive))
 	for i, n := range alive {
 		ids[i] = n.ID
@@ -324,15 +324,15 @@ func (db *DB) loadSinks(ctx context.Context) error {
 // Skew is how far the clock of this machine is ahead of the server's.
 func (db *DB) Skew() time.Duration { return db.clock.skew() }
 
-// Beat implements storage.Nodes: with the beat, the clocks are compared again.
-func (db *DB) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+// RenewMember implements storage.Members. Each renewal compares the clocks.
+func (db *DB) RenewMember(ctx context.Context, n storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	if db.cfg.Clock == nil {
 		if err := db.compareClocks(ctx); err != nil {
-			return nil, fmt.Errorf("beat of node %s: %w", n.ID, err)
+			return nil, fmt.Errorf("renew the lease of member %s: %w", n.ID, err)
 		}
 	}
 	n.Skew = db.clock.skew().Milliseconds()
-	alive, err := db.vital.Beat(ctx, n, ttl)
+	alive, err := db.vital.RenewMember(ctx, n, ttl)
 	if err == nil {
 		db.mates.set(n.ID, alive)
 		if db.sinksDue(alive) {
@@ -368,7 +368,7 @@ type mates struct {
 	others int
 }
 
-func (m *mates) set(self string, alive []storage.Node) {
+func (m *mates) set(self string, alive []storage.Member) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.self, m.others = self, max(0, len(alive)-1)

@@ -18,7 +18,7 @@ const beatsUntilKnown = 4
 func (c *crew) beats(i int) {
 	c.Helper()
 	for range beatsUntilKnown {
-		if _, err := c.dbs[i].Beat(c.Context(), storage.Node{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
+		if _, err := c.dbs[i].RenewMember(c.Context(), storage.Member{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
 			c.Fatal(err)
 		}
 	}

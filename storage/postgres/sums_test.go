@@ -65,7 +65,7 @@ func TestSumsTogether(t *testing.T) {
 	close(written)
 	adding.Wait()
 	added(t, db)
-	f, err := db.Figures(t.Context())
+	f, err := db.Stats(t.Context())
 	if err != nil || f.Outbox[claybot.SendWaiting] != writers*each {
 		t.Errorf("got %v, %v", f.Outbox, err)
 	}
@@ -139,7 +139,7 @@ func TestSumsDamaged(t *testing.T) {
 		t.Error(err)
 	}
 	added(t, db)
-	f, err := db.Figures(t.Context())
+	f, err := db.Stats(t.Context())
 	if err != nil || f.Waiting != 3 {
 		t.Errorf("%+v, %v", f, err)
 	}

@@ -13,11 +13,11 @@ import (
 func TestVitalCallsWaitForNobody(t *testing.T) {
 	const conns = 2
 	url := postgrestest.Shared(t).Database(t)
-	db, other := openWith(t, Config{URL: url, Conns: conns, hintTime: time.Hour}), openWith(t, Config{URL: url})
+	db, other := openWith(t, Config{URL: url, Conns: conns, notifyTime: time.Hour}), openWith(t, Config{URL: url})
 	ctx := t.Context() // whoever waits for a connection gives up after writeTime
-	beat := func(db *DB, node string) []storage.Node {
+	beat := func(db *DB, node string) []storage.Member {
 		t.Helper()
-		alive, err := db.Beat(ctx, storage.Node{ID: node, Name: node}, time.Hour)
+		alive, err := db.RenewMember(ctx, storage.Member{ID: node, Name: node}, time.Hour)
 		if err != nil {
 			t.Fatalf("beat of %s: %v", node, err)
 		}

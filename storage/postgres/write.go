@@ -188,7 +188,7 @@ func (db *DB) tell(done relational.Done) {
 	if done.Sinks != nil {
 		db.sinks.Store(done.Sinks)
 	}
-	db.Tell(done.Hint)
+	db.Notify(done.Notification)
 	if db.cfg.Committed == nil || !done.Worth {
 		return
 	}

@@ -106,8 +106,8 @@ func (db access) DropPairing(ctx context.Context, code string) error {
 	return nil
 }
 
-// Mark implements storage.Marks.
-func (db access) Mark(ctx context.Context, key string) (string, error) {
+// Mark implements storage.Checkpoints.
+func (db access) Checkpoint(ctx context.Context, key string) (string, error) {
 	var value string
 	err := db.read(ctx, func(c *Conn) error {
 		_, err := c.first("SELECT value FROM marks WHERE key = ?", func(r Row) error { value = r.Str(0); return nil }, key)
@@ -119,10 +119,10 @@ func (db access) Mark(ctx context.Context, key string) (string, error) {
 	return value, nil
 }
 
-// SetMark implements storage.Marks.
-func (db access) SetMark(ctx context.Context, key, value string) error {
+// SetMark implements storage.Checkpoints.
+func (db access) SetCheckpoint(ctx context.Context, key, value string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		return struct{}{}, setMark(c, storage.Mark{Key: key, Value: value})
+		return struct{}{}, setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
 	})
 	if err != nil {
 		return fmt.Errorf("set mark %s: %w", key, err)

@@ -127,7 +127,7 @@ func saveInbox(c *Conn, a *inboxRow) error {
 		return err
 	}
 	if a.node == "" && a.wakeAt != never {
-		c.journal.hint.Due = true
+		c.journal.notification.Due = true
 	}
 	a.shown = s
 	return refuseAll(c, a)

@@ -82,7 +82,7 @@ func TestDamagedOutgoing(t *testing.T) {
 	if err != nil || len(out) != 1 || out[0].ID != "o3" {
 		t.Fatalf("unsent %+v, %v", out, err)
 	}
-	f, err := db.Figures(ctx)
+	f, err := db.Stats(ctx)
 	if err != nil || f.Outbox[claybot.SendFailed] != 2 {
 		t.Errorf("figures %+v, %v", f, err)
 	}

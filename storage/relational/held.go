@@ -7,7 +7,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// HeldBy implements storage.Nodes. In a store that one process uses alone it is that
+// HeldBy implements storage.Members. In a store that one process uses alone it is that
 // process, for an agent whose lease it has.
 func (db leases) HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error) {
 	held := "SELECT node FROM agents WHERE id = ?1 AND node IS NOT NULL AND wake_at > ?2"

@@ -287,7 +287,7 @@ func settleMessage(c *Conn, a *inboxRow, id claybot.MessageID, s storage.Settlem
 	if reason == "" {
 		reason = "settled"
 	}
-	if err := errors.Join(skipMessage(c, a, id, reason), setMark(c, s.End)); err != nil {
+	if err := errors.Join(skipMessage(c, a, id, reason), setCheckpoint(c, s.End)); err != nil {
 		return nil, err
 	}
 	if err := reduceWaiting(c, a, 1); err != nil {

@@ -104,7 +104,7 @@ func insertOutgoing(c *Conn, at int64, origin string, o *claybot.Outgoing) error
 	}
 	dest := o.Route.Dest()
 	c.tally.send("", o.State)
-	c.journal.hint.Dests = append(c.journal.hint.Dests, dest)
+	c.journal.notification.Dests = append(c.journal.notification.Dests, dest)
 	c.wrote = true
 	return c.later(`INSERT INTO outbox (id, dest, origin, state, open, at, attempts, tried_at, due_at, body, crc)
 		VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) RETURNING n`,
@@ -181,12 +181,12 @@ func open(s claybot.SendState) bool { return s != claybot.SendSent && s != clayb
 func (db outbox) Attempt(ctx context.Context, claim storage.Claim, id string) error {
 	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
 		var beating bool
-		s, _, err := claimedOutgoing(c, claim, id, askBeating(c, claim.Node, &beating)...)
+		s, _, err := claimedOutgoing(c, claim, id, askLive(c, claim.Member, &beating)...)
 		if err != nil {
 			return struct{}{}, err
 		}
 		if !beating {
-			return struct{}{}, fmt.Errorf("the beat of node %s: %w", claim.Node, storage.ErrLeaseLost)
+			return struct{}{}, fmt.Errorf("the lease of member %s: %w", claim.Member, storage.ErrLeaseLost)
 		}
 		if !open(s) {
 			return struct{}{}, errEnded
@@ -247,7 +247,7 @@ func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution
 	}
 	c.tally.send(s, res.State)
 	if res.State == claybot.SendSent {
-		c.journal.hint.Sent = append(c.journal.hint.Sent, dest)
+		c.journal.notification.Sent = append(c.journal.notification.Sent, dest)
 	}
 	err = c.do(`UPDATE outbox SET state = ?1, open = ?2, attempts = CASE WHEN attempts > ?3 THEN attempts - ?3 ELSE 0 END, due_at = ?4,
 		receipt = coalesce(?5, receipt), cause = coalesce(?6, cause) WHERE id = ?7`,

@@ -228,7 +228,7 @@ func endParkedMessage(c *Conn, p storage.Parked, reason string) (bool, error) {
 	return true, saveInbox(c, a)
 }
 
-// ParkedTotals implements storage.Figures.
+// ParkedTotals implements storage.StatsReader.
 func (db parking) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked ORDER BY n LIMIT 1), 0) FROM parked", func(r Row) error {

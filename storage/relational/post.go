@@ -260,7 +260,7 @@ func resetInbox(c *Conn, a *inboxRow, at int64) (done storage.Posted, err error)
 // outweighs a stop, as it is what its waiters are told; else the first counts.
 func askCancel(c *Conn, a *inboxRow, by string, at int64) error {
 	a.rouse(at)
-	c.journal.hint.Cancel = append(c.journal.hint.Cancel, storage.CancelHint{Agent: a.id, Run: a.run, By: by})
+	c.journal.notification.Cancel = append(c.journal.notification.Cancel, storage.CancelRequest{Agent: a.id, Run: a.run, By: by})
 	err := c.do("UPDATE runs SET cancel = ?1 WHERE id = ?2 AND (cancel IS NULL OR ?1 = 'reset')", by, a.run)
 	return err
 }

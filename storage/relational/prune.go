@@ -55,7 +55,7 @@ func (db upkeep) Prune(ctx context.Context, at time.Time) error {
 		db.chunk(func(c *Conn) (int, error) { return pruneRepeats(c, claybot.At(at.Add(-keepRepeats))) }),
 		db.chunk(func(c *Conn) (int, error) { return pruneUsage(c, dayOf(at.Add(-keepUsage).UnixMilli())) }),
 		db.chunk(func(c *Conn) (int, error) { return pruneBudgets(c, claybot.At(at.Add(-keepUsage))) }),
-		db.chunk(func(c *Conn) (int, error) { return pruneNodes(c, claybot.At(at)) }),
+		db.chunk(func(c *Conn) (int, error) { return pruneMembers(c, claybot.At(at)) }),
 	}
 	for _, step := range steps {
 		for more := true; more; {
@@ -173,7 +173,7 @@ func pruneLedger(c *Conn, t claybot.Time) (int, error) {
 // pruneRepeats removes some marks of repeats that were written before t.
 func pruneRepeats(c *Conn, t claybot.Time) (int, error) {
 	n, err := c.exec(`DELETE FROM marks WHERE key IN (SELECT key FROM marks
-		WHERE substr(key, 1, 8) = ? AND value < ? LIMIT 0+?)`, storage.MarkRepeats, fmt.Sprintf("%013d", t), 10*pruneChunk)
+		WHERE substr(key, 1, 8) = ? AND value < ? LIMIT 0+?)`, storage.CheckpointRepeats, fmt.Sprintf("%013d", t), 10*pruneChunk)
 	return int(n), err
 }
 

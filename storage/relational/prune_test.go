@@ -123,7 +123,7 @@ func TestPruneLongAfter(t *testing.T) {
 	if _, err := db.Run(ctx, "r2"); err != nil {
 		t.Errorf("the new run: %v", err)
 	}
-	if f, err := db.Figures(ctx); err != nil || f.Runs[claybot.RunSucceeded] != 1 {
+	if f, err := db.Stats(ctx); err != nil || f.Runs[claybot.RunSucceeded] != 1 {
 		t.Errorf("figures %+v, %v", f, err)
 	}
 	if r, err := db.Receipt(ctx, "daily/1"); err != nil || r.Run == nil || r.Run.ID != "r1" || r.Run.Agent != theAgent.ID {
@@ -149,10 +149,10 @@ func TestPruneLongAfter(t *testing.T) {
 func TestPruneRepeats(t *testing.T) {
 	db := openFresh(t)
 	for key, value := range map[string]string{
-		storage.MarkRepeats + "old": "1700000000000 ", storage.MarkRepeats + "none": " ", storage.MarkRepeats + "new": "1700000000001 1600000000000",
+		storage.CheckpointRepeats + "old": "1700000000000 ", storage.CheckpointRepeats + "none": " ", storage.CheckpointRepeats + "new": "1700000000001 1600000000000",
 		"repeat": "1600000000000", "telegram/poll": "1600000000000",
 	} {
-		if err := db.SetMark(t.Context(), key, value); err != nil {
+		if err := db.SetCheckpoint(t.Context(), key, value); err != nil {
 			t.Fatal(err)
 		}
 	}

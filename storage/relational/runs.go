@@ -333,7 +333,7 @@ func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o 
 // see enqueue.
 func finishRun(c *Conn, a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting, known stored) (out [][]claybot.Outgoing, err error) {
 	at := c.now()
-	if err := errors.Join(endRun(c, run, o, at), setMark(c, o.End)); err != nil {
+	if err := errors.Join(endRun(c, run, o, at), setCheckpoint(c, o.End)); err != nil {
 		return nil, err
 	}
 	if a.usage, err = chargeAgentTo(c, p, a.id, o.Usage, o.Calls, 1, at); err != nil {

@@ -66,9 +66,9 @@ func (t tally) send(from, to claybot.SendState) {
 	}
 }
 
-// Figures implements storage.Figures. It costs the same however much is stored.
-func (db upkeep) Figures(ctx context.Context) (storage.Counts, error) {
-	f := storage.Counts{
+// Figures implements storage.StatsReader. It costs the same however much is stored.
+func (db upkeep) Stats(ctx context.Context) (storage.Stats, error) {
+	f := storage.Stats{
 		Runs:       make(map[claybot.RunState]int),
 		Outbox:     make(map[claybot.SendState]int),
 		Duplicates: db.duplicates.Load(),
@@ -98,7 +98,7 @@ func (db upkeep) Figures(ctx context.Context) (storage.Counts, error) {
 		})
 	})
 	if err != nil {
-		return storage.Counts{}, fmt.Errorf("figures: %w", err)
+		return storage.Stats{}, fmt.Errorf("figures: %w", err)
 	}
 	return f, nil
 }

@@ -10,10 +10,10 @@ import (
 // A journal collects what one transaction does that others are told of after
 // its commit. It is made anew for every try.
 type journal struct {
-	commit  storage.Commit
-	hint    storage.Hint
-	changed bool      // something was written that is worth a look
-	sinks   *[]string // named by this transaction; nil: as before
+	commit       storage.Commit
+	notification storage.Notification
+	changed      bool      // something was written that is worth a look
+	sinks        *[]string // named by this transaction; nil: as before
 }
 
 // joined notes the ids that were reserved for runs and whose messages went to
@@ -30,7 +30,7 @@ func (j *journal) joined(run claybot.RunID, reserved []claybot.RunID) {
 type Done struct {
 	Commit storage.Commit
 	// Hint is for other nodes; its Node is not set.
-	Hint storage.Hint
+	Notification storage.Notification
 	// Worth says that Commit is to be told although it may be empty: something
 	// changed.
 	Worth bool
@@ -41,7 +41,7 @@ type Done struct {
 // Done returns what the transaction did. Call it after the commit.
 func (c *Conn) Done() Done {
 	j := &c.journal
-	h := j.hint
+	h := j.notification
 	for _, e := range j.commit.Events {
 		if n := len(h.Runs); n == 0 || h.Runs[n-1] != e.Run {
 			h.Runs = append(h.Runs, e.Run)
@@ -51,7 +51,7 @@ func (c *Conn) Done() Done {
 	slices.Sort(h.Dests)
 	h.Dests = slices.Compact(h.Dests)
 	return Done{
-		Commit: j.commit, Hint: h, Sinks: j.sinks,
+		Commit: j.commit, Notification: h, Sinks: j.sinks,
 		Worth: j.changed || len(j.commit.Events) > 0 || len(j.commit.Joined) > 0,
 	}
 }

@@ -102,7 +102,7 @@ func life(b *testing.B, db *DB, agent claybot.AgentID, i int64) error {
 		State: claybot.RunSucceeded, Output: reply.Text,
 		Events: []claybot.Event{{Type: claybot.EventAssistantMessage}, {Type: claybot.EventRunFinished}},
 		Usage:  claybot.Usage{Input: 100, Output: 10, LLMCalls: 1}, Replies: []claybot.Outgoing{reply},
-		End: storage.Mark{Key: "history/" + string(agent), Value: fmt.Sprintf(`{"seq":1,"offset":0,"crc":"00000000","size":%d}`, i)},
+		End: storage.Checkpoint{Key: "history/" + string(agent), Value: fmt.Sprintf(`{"seq":1,"offset":0,"crc":"00000000","size":%d}`, i)},
 	})
 	if err != nil {
 		return err

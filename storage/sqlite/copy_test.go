@@ -42,7 +42,7 @@ func TestArchiveIsComplete(t *testing.T) {
 // A file that is there is not written over.
 func TestCreateArchiveRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claybot.db")
-	if err := openAt(t, path).SetMark(t.Context(), "a", "b"); err != nil {
+	if err := openAt(t, path).SetCheckpoint(t.Context(), "a", "b"); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := CreateArchive(t.Context(), path); err == nil {

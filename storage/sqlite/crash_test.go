@@ -131,7 +131,7 @@ func TestCopyAtEveryStep(t *testing.T) {
 			t.Fatal(s.name, err)
 		}
 		after := openAt(t, copyStore(t, path, 1<<40))
-		f, err := after.Figures(ctx)
+		f, err := after.Stats(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	look("in use", false)
-	if err := db.SetMark(t.Context(), "a", "b"); err != nil {
+	if err := db.SetCheckpoint(t.Context(), "a", "b"); err != nil {
 		t.Errorf("writing after the look: %v", err)
 	}
 	look("written to", false)

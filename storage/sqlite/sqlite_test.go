@@ -162,7 +162,7 @@ func TestUpgradeV1(t *testing.T) {
 	}
 	for range 2 { // the second time there is nothing to upgrade
 		db := openAt(t, path)
-		f, err := db.Figures(t.Context())
+		f, err := db.Stats(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestRewrite(t *testing.T) {
 	}
 	for range 2 {
 		db := openAt(t, path)
-		if value, err := db.Mark(t.Context(), "a"); value != "b" || err != nil {
+		if value, err := db.Checkpoint(t.Context(), "a"); value != "b" || err != nil {
 			t.Errorf("the row is %q, %v", value, err)
 		}
 		if err := db.Close(); err != nil {

@@ -93,7 +93,7 @@ func TestUpgradeV4(t *testing.T) {
 		if r, err := db.Receipt(ctx, "m1"); err != nil || r.Stored != 50 || r.Due != 50 || len(r.Replies) != 1 {
 			t.Errorf("receipt %+v, %v", r, err)
 		}
-		if f, err := db.Figures(ctx); err != nil || f.OldestWaiting != 50 {
+		if f, err := db.Stats(ctx); err != nil || f.OldestWaiting != 50 {
 			t.Errorf("figures %+v, %v", f, err)
 		}
 		if list, err := db.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed}); err != nil || len(list) != 1 {

@@ -110,7 +110,7 @@ func TestWatcherPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if f, err := db.Figures(t.Context()); err != nil || f.Agents != 3 || !strings.Contains(log.String(), "panic in a watcher") {
+	if f, err := db.Stats(t.Context()); err != nil || f.Agents != 3 || !strings.Contains(log.String(), "panic in a watcher") {
 		t.Errorf("%d agents, %v, log %q", f.Agents, err, log.String())
 	}
 }

@@ -27,7 +27,7 @@ func (c *Claims) Claim(_ context.Context, node, name string) (storage.Claim, err
 		c.has = make(map[string]string)
 	}
 	c.has[name] = node
-	return storage.Claim{Name: name, Node: node}, nil
+	return storage.Claim{Name: name, Member: node}, nil
 }
 
 // Yield implements storage.Claims. It ends the claim of any node.

@@ -35,8 +35,8 @@ type Store interface {
 	storage.OutboxReader
 	storage.OutboxControl
 	storage.Access
-	storage.Marks
-	storage.Figures
+	storage.Checkpoints
+	storage.StatsReader
 	storage.Ledger
 	storage.Reminders
 	storage.Documents
@@ -46,7 +46,7 @@ type Store interface {
 	storage.Usages
 	storage.Questions
 	storage.Budgets
-	storage.Nodes
+	storage.Members
 	storage.Claims
 	storage.Pruner
 	// Alone says that one process uses the store: it opens it with nothing held.
@@ -235,7 +235,7 @@ func (b *bed) claim() storage.Claim { return b.claimOf(dest) }
 func (b *bed) claimOf(dest string) storage.Claim {
 	b.Helper()
 	id := b.senderID()
-	ok(b.Beat(b.ctx, storage.Node{ID: id, Name: id}, 100*365*24*time.Hour))(b)
+	ok(b.RenewMember(b.ctx, storage.Member{ID: id, Name: id}, 100*365*24*time.Hour))(b)
 	return ok(b.Claim(b.ctx, id, storage.DestClaim(dest)))(b)
 }
 
@@ -416,9 +416,9 @@ func (b *bed) receiptOf(id claybot.MessageID) (skipped string, run claybot.RunID
 	return r.Skipped, run
 }
 
-func (b *bed) figures() storage.Counts {
+func (b *bed) figures() storage.Stats {
 	b.Helper()
-	return ok(b.Figures(b.ctx))(b)
+	return ok(b.Stats(b.ctx))(b)
 }
 
 func sorted[T ~string](list []T) []T {

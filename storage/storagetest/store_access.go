@@ -40,20 +40,20 @@ var accessTests = []storeTest{
 		b.equal("none", len(ok(b.Pairings(b.ctx))(b)), 0)
 	}},
 	{"marks", func(b *bed) {
-		b.equal("missing", ok(b.Mark(b.ctx, "telegram/poll"))(b), "")
-		b.noError(b.SetMark(b.ctx, "telegram/poll", "1"))
-		b.noError(b.SetMark(b.ctx, "telegram/poll", "2"))
-		b.noError(b.SetMark(b.ctx, "slack/seen", ""))
+		b.equal("missing", ok(b.Checkpoint(b.ctx, "telegram/poll"))(b), "")
+		b.noError(b.SetCheckpoint(b.ctx, "telegram/poll", "1"))
+		b.noError(b.SetCheckpoint(b.ctx, "telegram/poll", "2"))
+		b.noError(b.SetCheckpoint(b.ctx, "slack/seen", ""))
 		b.again()
-		b.equal("kept", ok(b.Mark(b.ctx, "telegram/poll"))(b), "2")
+		b.equal("kept", ok(b.Checkpoint(b.ctx, "telegram/poll"))(b), "2")
 	}},
 	{"figures", func(b *bed) {
-		b.equal("empty", b.figures(), storage.Counts{Agents: 1, Runs: map[claybot.RunState]int{}, Outbox: map[claybot.SendState]int{}})
+		b.equal("empty", b.figures(), storage.Stats{Agents: 1, Runs: map[claybot.RunState]int{}, Outbox: map[claybot.SendState]int{}})
 		lease, _ := b.begin("r1")
 		b.post("m2", instant)
 		b.post("m2", instant)
 		b.succeed(lease, "r1", reply("o1"))
-		want := storage.Counts{
+		want := storage.Stats{
 			Agents: 1, Waiting: 1, OldestWaiting: claybot.Now(), Runs: map[claybot.RunState]int{claybot.RunSucceeded: 1},
 			Outbox: map[claybot.SendState]int{claybot.SendWaiting: 1}, Duplicates: 1,
 		}

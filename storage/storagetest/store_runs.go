@@ -247,7 +247,7 @@ var runTests = []storeTest{
 		if _, err := b.Post(b.ctx, storage.Posting{To: b.agent, Message: userMessage("m1")}); err == nil {
 			b.Fatal("posted to a closed store")
 		}
-		if _, err := b.Figures(b.ctx); err == nil {
+		if _, err := b.Stats(b.ctx); err == nil {
 			b.Fatal("read from a closed store")
 		}
 	}},

@@ -135,7 +135,7 @@ func (l *link) pinsKey() string { return "mcp/" + l.server.Name + "/tools" }
 
 func (l *link) pins(ctx context.Context) (map[string]string, error) {
 	pins := make(map[string]string)
-	text, err := l.m.cfg.Pins.Mark(ctx, l.pinsKey())
+	text, err := l.m.cfg.Pins.Checkpoint(ctx, l.pinsKey())
 	if err != nil {
 		return nil, fmt.Errorf("what was accepted of the server cannot be read: %w", err)
 	}
@@ -151,7 +151,7 @@ func (l *link) pins(ctx context.Context) (map[string]string, error) {
 func (l *link) pin(ctx context.Context, pins map[string]string) error {
 	text, err := json.Marshal(pins)
 	if err == nil {
-		err = l.m.cfg.Pins.SetMark(ctx, l.pinsKey(), string(text))
+		err = l.m.cfg.Pins.SetCheckpoint(ctx, l.pinsKey(), string(text))
 	}
 	if err != nil {
 		return fmt.Errorf("what was accepted of the server cannot be kept: %w", err)
@@ -165,13 +165,13 @@ type memoryPins struct {
 	all map[string]string
 }
 
-func (p *memoryPins) Mark(_ context.Context, key string) (string, error) {
+func (p *memoryPins) Checkpoint(_ context.Context, key string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all[key], nil
 }
 
-func (p *memoryPins) SetMark(_ context.Context, key, value string) error {
+func (p *memoryPins) SetCheckpoint(_ context.Context, key, value string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {

@@ -113,10 +113,10 @@ const (
 )
 
 // Pins remembers texts by key, empty for what was never set. It keeps what an
-// operator has accepted of the tools of each server; storage.Marks is one.
+// operator has accepted of the tools of each server; storage.Checkpoints is one.
 type Pins interface {
-	Mark(ctx context.Context, key string) (string, error)
-	SetMark(ctx context.Context, key, value string) error
+	Checkpoint(ctx context.Context, key string) (string, error)
+	SetCheckpoint(ctx context.Context, key, value string) error
 }
 
 // Config is what a Manager needs. Zero fields have a meaning of their own.

@@ -26,8 +26,8 @@ import (
 // Pins keep which content of which skill an operator has allowed, by name.
 type Pins interface {
 	// Mark returns a value; empty for none.
-	Mark(ctx context.Context, key string) (string, error)
-	SetMark(ctx context.Context, key, value string) error
+	Checkpoint(ctx context.Context, key string) (string, error)
+	SetCheckpoint(ctx context.Context, key, value string) error
 }
 
 // A Library is the skills of a folder. It is read anew with each call, so that a
@@ -151,7 +151,7 @@ func (l Library) judge(ctx context.Context, s *Skill) error {
 	if s.State == Broken {
 		return nil
 	}
-	raw, err := l.Pins.Mark(ctx, pinKey(s.Name))
+	raw, err := l.Pins.Checkpoint(ctx, pinKey(s.Name))
 	if err != nil {
 		return fmt.Errorf("what was allowed of skill %s: %w", s.Name, err)
 	}
@@ -203,7 +203,7 @@ func (l Library) Allow(ctx context.Context, name, hash, by string) (Skill, error
 	if err != nil {
 		return s, err
 	}
-	if err := l.Pins.SetMark(ctx, pinKey(name), string(raw)); err != nil {
+	if err := l.Pins.SetCheckpoint(ctx, pinKey(name), string(raw)); err != nil {
 		return s, fmt.Errorf("allow skill %s: %w", name, err)
 	}
 	s.Pin, s.State = &pin, Allowed
@@ -212,7 +212,7 @@ func (l Library) Allow(ctx context.Context, name, hash, by string) (Skill, error
 
 // Forbid takes that back. A skill that is not there is forbidden all the same.
 func (l Library) Forbid(ctx context.Context, name string) error {
-	if err := l.Pins.SetMark(ctx, pinKey(name), ""); err != nil {
+	if err := l.Pins.SetCheckpoint(ctx, pinKey(name), ""); err != nil {
 		return fmt.Errorf("forbid skill %s: %w", name, err)
 	}
 	return nil

@@ -19,13 +19,13 @@ type marks struct {
 	all map[string]string
 }
 
-func (m *marks) Mark(_ context.Context, key string) (string, error) {
+func (m *marks) Checkpoint(_ context.Context, key string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.all[key], nil
 }
 
-func (m *marks) SetMark(_ context.Context, key, value string) error {
+func (m *marks) SetCheckpoint(_ context.Context, key, value string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.all[key] = value
@@ -217,7 +217,7 @@ func TestNoLibrary(t *testing.T) {
 func TestDamagedPin(t *testing.T) {
 	l := library(t, map[string]string{"invoice/SKILL.md": invoice})
 	for _, raw := range []string{"{", "{}", "null", `{"hash":""}`} {
-		if err := l.Pins.SetMark(t.Context(), "skill/invoice", raw); err != nil {
+		if err := l.Pins.SetCheckpoint(t.Context(), "skill/invoice", raw); err != nil {
 			t.Fatal(err)
 		}
 		if s := get(t, l, "invoice"); s.State == skills.Allowed {

@@ -41,7 +41,7 @@ type Config struct {
 	Engine func(claybot.Descriptor) string
 	// Marks remember which answers were delivered. Without them, a retry of an OpenAI
 	// client that sends no Idempotency-Key is a message of its own.
-	Marks storage.Marks
+	Marks storage.Checkpoints
 	// KeepAlive is how long a client that waits for an answer goes without a sign of
 	// life; 0: 15 s.
 	KeepAlive time.Duration

@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-func viewNode(n storage.Node) web.NodeView {
+func viewNode(n storage.Member) web.NodeView {
 	return web.NodeView{
 		ID: n.ID, Name: n.Name, Addr: n.Addr, State: n.State, Version: n.Version, Started: n.Started, Seen: n.Seen,
 		Working: n.Working, MaxRuns: n.MaxRuns, Skew: n.Skew, Claims: orEmpty(n.Claims), Destinations: n.Dests, Lease: n.Lease().Milliseconds(),
@@ -16,7 +16,7 @@ func viewNode(n storage.Node) web.NodeView {
 }
 
 func (a reports) nodes(r *http.Request) (web.NodeList, error) {
-	all, err := a.system.Nodes(r.Context())
+	all, err := a.system.Members(r.Context())
 	list := web.NodeList{Nodes: make([]web.NodeView, 0, len(all))}
 	doubts := cluster.Doubts(all)
 	for _, n := range all {

@@ -13,11 +13,11 @@ import (
 // A crowded desk shares its store with other nodes.
 type crowded struct{ web.System }
 
-func (crowded) Nodes(context.Context) ([]storage.Node, error) {
-	return []storage.Node{
-		{ID: "b/1", Name: "b", State: storage.NodeLive, Version: "v2", Started: 7, Seen: 1000, Until: 6000},
-		{ID: "a/2", Name: "a", State: storage.NodeLive, Version: "v2", Seen: 1000, Until: 11_000, Working: 3, MaxRuns: 10, Skew: -7, Claims: []string{"mend", "telegram/42"}, Dests: 12},
-		{ID: "a/1", Name: "a", State: storage.NodeLost, Version: "v1"},
+func (crowded) Members(context.Context) ([]storage.Member, error) {
+	return []storage.Member{
+		{ID: "b/1", Name: "b", State: storage.MemberLive, Version: "v2", Started: 7, Seen: 1000, Until: 6000},
+		{ID: "a/2", Name: "a", State: storage.MemberLive, Version: "v2", Seen: 1000, Until: 11_000, Working: 3, MaxRuns: 10, Skew: -7, Claims: []string{"mend", "telegram/42"}, Dests: 12},
+		{ID: "a/1", Name: "a", State: storage.MemberLost, Version: "v1"},
 	}, nil
 }
 

@@ -57,8 +57,8 @@ type repeat struct {
 // one to writing it.
 type notes struct {
 	mu      sync.Mutex
-	marks   storage.Marks // nil: nothing is remembered
-	process string        // names it in marks
+	marks   storage.Checkpoints // nil: nothing is remembered
+	process string              // names it in marks
 	runs    web.Runs
 	log     *slog.Logger
 }
@@ -100,13 +100,15 @@ func (p *repeat) key() string {
 	return p.base + "." + p.which
 }
 
-func (p *repeat) mark() string { return storage.MarkRepeats + strings.TrimPrefix(p.base, "same=") }
+func (p *repeat) mark() string {
+	return storage.CheckpointRepeats + strings.TrimPrefix(p.base, "same=")
+}
 
 // find looks for the message that the request repeats, and settles the id of the
 // message that it is otherwise. known tells what became of a message.
 func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accepted, bool, error)) (agentsystem.Accepted, bool, error) {
 	none := agentsystem.Accepted{}
-	mark, err := p.notes.marks.Mark(r.Context(), p.mark())
+	mark, err := p.notes.marks.Checkpoint(r.Context(), p.mark())
 	if err != nil {
 		return none, false, err
 	}
@@ -159,7 +161,7 @@ func (p *repeat) fresh(ctx context.Context, got agentsystem.Accepted) (bool, err
 func (p *repeat) advance(ctx context.Context, from, sender string) error {
 	p.notes.mu.Lock()
 	defer p.notes.mu.Unlock()
-	mark, err := p.notes.marks.Mark(ctx, p.mark())
+	mark, err := p.notes.marks.Checkpoint(ctx, p.mark())
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (p *repeat) advance(ctx context.Context, from, sender string) error {
 		return nil
 	} // else this process sends the answer that another one may not have sent
 	p.set, p.sent = strings.TrimSuffix(p.which+" "+from+" "+sender, " "), sender != ""
-	return p.notes.marks.SetMark(ctx, p.mark(), p.set)
+	return p.notes.marks.SetCheckpoint(ctx, p.mark(), p.set)
 }
 
 // answered notes that the client is about to have the whole answer: the same
@@ -222,9 +224,9 @@ func (p *repeat) replace(ctx context.Context, with string) error {
 	defer cancel()
 	p.notes.mu.Lock()
 	defer p.notes.mu.Unlock()
-	mark, err := p.notes.marks.Mark(ctx, p.mark())
+	mark, err := p.notes.marks.Checkpoint(ctx, p.mark())
 	if err == nil && mark == p.set {
-		err = p.notes.marks.SetMark(ctx, p.mark(), with)
+		err = p.notes.marks.SetCheckpoint(ctx, p.mark(), with)
 	}
 	return err
 }

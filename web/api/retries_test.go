@@ -237,14 +237,14 @@ func TestSameRequestAfterItsAnswer(t *testing.T) {
 
 // Dying marks are those of a process that dies between the note that it sends an answer
 // and the note that it has handed over all of it.
-type dyingMarks struct{ storage.Marks }
+type dyingMarks struct{ storage.Checkpoints }
 
-func (m dyingMarks) SetMark(ctx context.Context, key, value string) error {
-	before, err := m.Mark(ctx, key)
+func (m dyingMarks) SetCheckpoint(ctx context.Context, key, value string) error {
+	before, err := m.Checkpoint(ctx, key)
 	if err == nil && strings.HasPrefix(before, value+" ") {
 		return nil // it was dead by then
 	}
-	return m.Marks.SetMark(ctx, key, value)
+	return m.Checkpoints.SetCheckpoint(ctx, key, value)
 }
 
 // A process that dies before it has handed over an answer leaves a retry the same
@@ -253,9 +253,9 @@ func TestKillWhileAnAnswerLeaves(t *testing.T) {
 	for _, streams := range []string{"false", "true"} {
 		for died, want := range map[bool][]int{true: {1, 1, 2, 3}, false: {1, 2, 3, 4}} {
 			r := start(t, func(r *rig) {
-				r.marks = func(m storage.Marks) storage.Marks { return m }
+				r.marks = func(m storage.Checkpoints) storage.Checkpoints { return m }
 				if died {
-					r.marks = func(m storage.Marks) storage.Marks { return dyingMarks{m} }
+					r.marks = func(m storage.Checkpoints) storage.Checkpoints { return dyingMarks{m} }
 				}
 			})
 			body := `{"model":"claybot","stream":` + streams + `,"user":"t","messages":[{"role":"user","content":"hello"}]}`

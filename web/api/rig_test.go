@@ -58,7 +58,7 @@ type rig struct {
 	shop   *webtest.Toolbench     // what agents work with
 	graphs map[string]runs.Engine // beside react
 	engine string                 // of the profile; empty: react
-	marks  func(storage.Marks) storage.Marks
+	marks  func(storage.Checkpoints) storage.Checkpoints
 	alive  time.Duration // between signs of life; 0: the default
 	tools  []tools.Tool  // beside those of all rigs
 	// watches are how many requests wait for something to happen in a run.

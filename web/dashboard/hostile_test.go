@@ -120,8 +120,8 @@ func casesOf(x string, who viewer) []pageCase {
 		{"run", "deliveries", sentView{[]deliveryRow{{claybot.Outgoing{ID: x, Text: x, Agent: claybot.AgentID(x), File: &claybot.FileReference{ID: x, Name: x, MIMEType: x}}, x}}, []noteRow{hostileNote(short)}}},
 		{"run", "items", timelineView{Items: []item{{Key: short, Title: short, Args: short, Edited: short, Out: short, Tainted: true}}}},
 		{"health", "main", viewHealth(who, status)},
-		{"nodes", "main", viewNodes(who, []storage.Node{
-			{ID: x, Name: x, Version: x, State: storage.NodeLive, Working: 5, Skew: 9000, Claims: []string{x, x}, Dests: 2, Seen: 5}, {ID: "b", Name: x, State: storage.NodeState(x)},
+		{"nodes", "main", viewNodes(who, []storage.Member{
+			{ID: x, Name: x, Version: x, State: storage.MemberLive, Working: 5, Skew: 9000, Claims: []string{x, x}, Dests: 2, Seen: 5}, {ID: "b", Name: x, State: storage.MemberState(x)},
 		})},
 		{"access", "main", access},
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true, Stories: []storyView{viewStory(story), viewStory(silent), viewStory(waits)}}},

@@ -23,7 +23,7 @@ type nodesView struct {
 
 // A nodeView is one of them.
 type nodeView struct {
-	storage.Node
+	storage.Member
 	Tone, Words string
 	Load        int    // percent
 	Clock       string // how far it is off
@@ -33,14 +33,14 @@ type nodeView struct {
 }
 
 func (b *healthPages) nodes(r *http.Request) (any, error) {
-	all, err := b.system.Nodes(r.Context())
+	all, err := b.system.Members(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	return viewNodes(viewerOf(r), all), nil
 }
 
-func viewNodes(who viewer, all []storage.Node) nodesView {
+func viewNodes(who viewer, all []storage.Member) nodesView {
 	v := nodesView{viewer: who, Tone: "good"}
 	there, versions := 0, make(map[string]bool)
 	doubts := cluster.Doubts(all)
@@ -54,7 +54,7 @@ func viewNodes(who viewer, all []storage.Node) nodesView {
 		}
 		there++
 		versions[n.Version] = true
-		if slices.ContainsFunc(all, func(o storage.Node) bool { return o.There() && cluster.Namesakes(n, o) }) {
+		if slices.ContainsFunc(all, func(o storage.Member) bool { return o.There() && cluster.Namesakes(n, o) }) {
 			twice = n.Name
 		}
 		leases = leases || n.Lease() > 0 && lease > 0 && n.Lease() != lease
@@ -86,16 +86,16 @@ func viewNodes(who viewer, all []storage.Node) nodesView {
 	return v
 }
 
-func viewNode(n storage.Node) nodeView {
-	v := nodeView{Node: n}
+func viewNode(n storage.Member) nodeView {
+	v := nodeView{Member: n}
 	switch n.State {
-	case storage.NodeLive:
+	case storage.MemberLive:
 		v.Words, v.Tone = "works", "good"
-	case storage.NodeDraining:
+	case storage.MemberDraining:
 		v.Words, v.Tone = "is leaving", "busy"
-	case storage.NodeGone:
+	case storage.MemberGone:
 		v.Words, v.Tone = "has left", "calm"
-	case storage.NodeLost:
+	case storage.MemberLost:
 		v.Words, v.Tone = "was lost", "bad"
 	default:
 		v.Words, v.Tone = string(n.State), "calm"

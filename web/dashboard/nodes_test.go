@@ -20,50 +20,50 @@ func TestNodesPage(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
 	who := viewer{web.Read}
 	for name, tt := range map[string]struct {
-		all  []storage.Node
+		all  []storage.Member
 		tone string
 		want []string
 		not  []string
 	}{
 		"three": {
-			[]storage.Node{
-				{ID: "a/1", Name: "a", State: storage.NodeLive, Working: 3, MaxRuns: 10, Seen: 5, Claims: []string{"telegram/42", "mend"}, Dests: 4},
-				{ID: "b/1", Name: "b", State: storage.NodeDraining, MaxRuns: 10, Skew: -999},
-				{ID: "c/1", Name: "c", State: storage.NodeLost, Version: "v1", Skew: 99_000, Working: 7},
-				{ID: "a/0", Name: "a", State: storage.NodeGone, Version: "v0"},
+			[]storage.Member{
+				{ID: "a/1", Name: "a", State: storage.MemberLive, Working: 3, MaxRuns: 10, Seen: 5, Claims: []string{"telegram/42", "mend"}, Dests: 4},
+				{ID: "b/1", Name: "b", State: storage.MemberDraining, MaxRuns: 10, Skew: -999},
+				{ID: "c/1", Name: "c", State: storage.MemberLost, Version: "v1", Skew: 99_000, Working: 7},
+				{ID: "a/0", Name: "a", State: storage.MemberGone, Version: "v0"},
 			},
 			"good",
 			[]string{"2 nodes are there.", "works</span>", "is leaving", "was lost", "has left", "3 of 10", "<code>telegram/42</code>, <code>mend</code>", "sends to 4 destinations", "as the database&#39;s"},
 			[]string{"behind", "ahead", "7 of", "versions"},
 		},
-		"alone":    {[]storage.Node{{ID: "x", Name: "x", State: storage.NodeLive}}, "good", []string{"1 node is there."}, []string{"attention"}},
-		"a clock":  {[]storage.Node{{Name: "x", State: storage.NodeLive, Skew: 1500}}, "warn", []string{"The clock of x is off", "1.5s ahead"}, nil},
-		"behind":   {[]storage.Node{{Name: "x", State: storage.NodeLive, Skew: -2000}}, "warn", []string{"2s behind"}, nil},
-		"versions": {[]storage.Node{{Name: "x", State: storage.NodeLive}, {Name: "y", State: storage.NodeLive, Version: "2"}}, "warn", []string{"finish the upgrade"}, nil},
+		"alone":    {[]storage.Member{{ID: "x", Name: "x", State: storage.MemberLive}}, "good", []string{"1 node is there."}, []string{"attention"}},
+		"a clock":  {[]storage.Member{{Name: "x", State: storage.MemberLive, Skew: 1500}}, "warn", []string{"The clock of x is off", "1.5s ahead"}, nil},
+		"behind":   {[]storage.Member{{Name: "x", State: storage.MemberLive, Skew: -2000}}, "warn", []string{"2s behind"}, nil},
+		"versions": {[]storage.Member{{Name: "x", State: storage.MemberLive}, {Name: "y", State: storage.MemberLive, Version: "2"}}, "warn", []string{"finish the upgrade"}, nil},
 		"one name": {
-			[]storage.Node{{ID: "x/2", Name: "x", Started: 2000, Seen: 9000, State: storage.NodeLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 9000, State: storage.NodeLive}},
+			[]storage.Member{{ID: "x/2", Name: "x", Started: 2000, Seen: 9000, State: storage.MemberLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 9000, State: storage.MemberLive}},
 			"warn",
 			[]string{"Several are called x", "set up wrongly", "another node is called x as well"},
 			[]string{"lease"},
 		},
 		"in the place of one that was killed": {
-			[]storage.Node{{ID: "x/2", Name: "x", Started: 8000, Seen: 9000, State: storage.NodeLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 7000, State: storage.NodeLive}},
+			[]storage.Member{{ID: "x/2", Name: "x", Started: 8000, Seen: 9000, State: storage.MemberLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 7000, State: storage.MemberLive}},
 			"good",
 			[]string{"2 nodes are there."},
 			[]string{"set up wrongly", "Several"},
 		},
 		"leases": {
-			[]storage.Node{
-				{ID: "a", Name: "a", Started: 1, Seen: 1000, Until: 11_000, State: storage.NodeLive},
-				{ID: "b", Name: "b", Started: 2, Seen: 1000, Until: 6000, State: storage.NodeDraining},
-				{ID: "c", Name: "c", Started: 3, Seen: 1000, Until: 4000, State: storage.NodeLost},
-				{ID: "d", Name: "d", Started: 4, Seen: 1000, State: storage.NodeGone},
+			[]storage.Member{
+				{ID: "a", Name: "a", Started: 1, Seen: 1000, Until: 11_000, State: storage.MemberLive},
+				{ID: "b", Name: "b", Started: 2, Seen: 1000, Until: 6000, State: storage.MemberDraining},
+				{ID: "c", Name: "c", Started: 3, Seen: 1000, Until: 4000, State: storage.MemberLost},
+				{ID: "d", Name: "d", Started: 4, Seen: 1000, State: storage.MemberGone},
 			},
 			"warn",
 			[]string{"They have different leases", "its node.lease is 5s, and that of others 10s"},
 			[]string{"3s", "its node.lease is 10s"},
 		},
-		"nobody": {[]storage.Node{{Name: "x", State: storage.NodeLost}}, "bad", []string{"No node is known to be there"}, nil},
+		"nobody": {[]storage.Member{{Name: "x", State: storage.MemberLost}}, "bad", []string{"No node is known to be there"}, nil},
 	} {
 		v := viewNodes(who, tt.all)
 		html := rendered(t, b, pageCase{"nodes", "main", v})

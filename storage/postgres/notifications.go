@@ -15,48 +15,48 @@ import (
 
 const (
 	// maxHint is the most bytes of a notification: the server takes less than 8000.
-	maxHint = 7900
-	// gatherTime is how long hints wait for others.
+	maxPayload = 7900
+	// gatherTime is how long notifications wait for others, to be sent together.
 	gatherTime = 5 * time.Millisecond
-	// keptHints bounds what waits to be told; more than that is dropped.
-	keptHints = 4096
+	// keptNotifications bounds the queue; more than that is dropped.
+	keptNotifications = 4096
 	// relistenFirst and relistenMost are the pauses between tries to listen again.
 	relistenFirst = 100 * time.Millisecond
 	relistenMost  = 2 * time.Second
 )
 
-// A horn carries hints from node to node.
-type horn struct {
+// A notifier carries notifications between members.
+type notifier struct {
 	db   *DB
 	wake chan struct{}
 
 	mu    sync.Mutex
-	next  storage.Hint // what is told next
+	next  storage.Notification // what is sent next
 	grown []storage.Growth
 	size  int
 }
 
-func newHorn(db *DB) *horn { return &horn{db: db, wake: make(chan struct{}, 1)} }
+func newNotifier(db *DB) *notifier { return &notifier{db: db, wake: make(chan struct{}, 1)} }
 
-// Tell implements storage.Hints.
-func (db *DB) Tell(h storage.Hint) {
-	if db.horn == nil {
+// Notify implements storage.Notifications.
+func (db *DB) Notify(h storage.Notification) {
+	if db.notifier == nil {
 		return
 	}
 	if _, others := db.mates.get(); others > 0 {
-		db.horn.tell(h)
+		db.notifier.enqueue(h)
 	}
 }
 
-func (b *horn) tell(h storage.Hint) {
+func (b *notifier) enqueue(h storage.Notification) {
 	n := len(h.Dests) + len(h.Sent) + len(h.Freed) + len(h.Runs) + len(h.Cancel) + len(h.Watched) + len(h.Grown)
 	if n == 0 && !h.Due {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.size+n > keptHints {
-		return // the others look by themselves
+	if b.size+n > keptNotifications {
+		return // the others poll
 	}
 	b.size += n
 	b.next.Due = b.next.Due || h.Due
@@ -83,10 +83,10 @@ func union[T comparable](all, more []T) []T {
 	return all
 }
 
-// blow tells what has gathered, until ctx is done. Notifications are sent outside
-// of the transactions that they are about, and a few milliseconds of them at once,
-// because those that notify commit one after the other.
-func (b *horn) blow(ctx context.Context) {
+// send sends what has gathered, until ctx is done. Notifications are sent outside of
+// the transactions that they are about, and a few milliseconds of them at once,
+// because transactions that notify commit one after the other.
+func (b *notifier) send(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -102,36 +102,36 @@ func (b *horn) blow(ctx context.Context) {
 		}
 		for _, payload := range b.payloads() {
 			if err := b.notify(ctx, payload); err != nil && ctx.Err() == nil {
-				b.db.log.Debug("cannot tell other nodes; they look by themselves", "err", err)
+				b.db.log.Debug("cannot notify other members; they poll", "err", err)
 				break
 			}
 		}
 	}
 }
 
-func (b *horn) notify(ctx context.Context, payload string) error {
+func (b *notifier) notify(ctx context.Context, payload string) error {
 	ctx, cancel := context.WithTimeout(ctx, b.db.cfg.patience(relistenMost))
 	defer cancel()
 	_, err := b.db.pool.Exec(ctx, "SELECT pg_notify('claybot_' || current_schema(), $1)", payload)
 	return err
 }
 
-// payloads takes what is to be told, in pieces that the server takes.
-func (b *horn) payloads() []string {
+// payloads takes what is queued, in pieces that the server accepts.
+func (b *notifier) payloads() []string {
 	b.mu.Lock()
 	h, grown := b.next, b.grown
-	b.next, b.grown, b.size = storage.Hint{}, nil, 0
+	b.next, b.grown, b.size = storage.Notification{}, nil, 0
 	b.mu.Unlock()
 	self, _ := b.db.mates.get()
-	h.Node = self
+	h.Member = self
 	var all []string
-	var add func(h storage.Hint)
-	add = func(h storage.Hint) {
+	var add func(h storage.Notification)
+	add = func(h storage.Notification) {
 		p, err := json.Marshal(h)
 		if err != nil {
 			return // there is nothing in it that cannot be marshaled
 		}
-		if len(p) <= maxHint {
+		if len(p) <= maxPayload {
 			all = append(all, string(p))
 			return
 		}
@@ -144,14 +144,14 @@ func (b *horn) payloads() []string {
 		add(h)
 	}
 	for _, g := range grown {
-		add(storage.Hint{Node: self, Grown: []storage.Growth{g}})
+		add(storage.Notification{Member: self, Grown: []storage.Growth{g}})
 	}
 	return all
 }
 
-// halves divides a hint; ok is false for what cannot be divided, and is dropped.
-func halves(h storage.Hint) (one, two storage.Hint, ok bool) {
-	one, two = storage.Hint{Node: h.Node, Due: h.Due}, storage.Hint{Node: h.Node}
+// halves divides a notification; ok is false for one that cannot be divided, and is dropped.
+func halves(h storage.Notification) (one, two storage.Notification, ok bool) {
+	one, two = storage.Notification{Member: h.Member, Due: h.Due}, storage.Notification{Member: h.Member}
 	one.Dests, two.Dests = half(h.Dests)
 	one.Sent, two.Sent = half(h.Sent)
 	one.Freed, two.Freed = half(h.Freed)
@@ -163,20 +163,20 @@ func halves(h storage.Hint) (one, two storage.Hint, ok bool) {
 
 func half[T any](all []T) (one, two []T) { return all[:len(all)/2], all[len(all)/2:] }
 
-// listen hears the hints of other nodes until ctx is done. After each gap it says
-// that some may have been lost.
-func (b *horn) listen(ctx context.Context) {
+// listen delivers the notifications of other members until ctx is done. After each gap
+// it delivers an empty one: some may have been lost.
+func (b *notifier) listen(ctx context.Context) {
 	wait := relistenFirst
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := b.hear(ctx)
+		err := b.receive(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if time.Since(began) > relistenMost {
 			wait = relistenFirst
 		}
-		b.db.log.Debug("hints of other nodes are not heard; listening again", "err", err)
+		b.db.log.Debug("notifications of other members interrupted; listening again", "err", err)
 		pause := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -187,7 +187,7 @@ func (b *horn) listen(ctx context.Context) {
 	}
 }
 
-func (b *horn) hear(ctx context.Context) error {
+func (b *notifier) receive(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, b.db.pool.Config().ConnConfig)
 	if err != nil {
 		return err
@@ -204,24 +204,24 @@ func (b *horn) hear(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{"claybot_" + schema}.Sanitize()); err != nil {
 		return err
 	}
-	b.heard(storage.Hint{})
+	b.deliver(storage.Notification{})
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
-			return fmt.Errorf("wait for hints: %w", err)
+			return fmt.Errorf("wait for notifications: %w", err)
 		}
-		var h storage.Hint
+		var h storage.Notification
 		if json.Unmarshal([]byte(n.Payload), &h) != nil {
 			continue // of a later version
 		}
-		if self, _ := b.db.mates.get(); h.Node != self || self == "" {
-			b.heard(h)
+		if self, _ := b.db.mates.get(); h.Member != self || self == "" {
+			b.deliver(h)
 		}
 	}
 }
 
-func (b *horn) heard(h storage.Hint) {
-	if b.db.cfg.Heard != nil {
-		b.db.cfg.Heard(h)
+func (b *notifier) deliver(h storage.Notification) {
+	if b.db.cfg.OnNotification != nil {
+		b.db.cfg.OnNotification(h)
 	}
 }

@@ -16,9 +16,9 @@ var nodeTests = []storeTest{
 		if !b.Alone() {
 			return
 		}
-		self := storage.Node{ID: "a", Name: "host", Version: "1"}
+		self := storage.Member{ID: "a", Name: "host", Version: "1"}
 		for range 2 {
-			alive := ok(b.Beat(b.ctx, self, ttl))(b)
+			alive := ok(b.RenewMember(b.ctx, self, ttl))(b)
 			b.equal("alive", nodeIDs(alive), []string{"a"})
 		}
 		for range 2 {
@@ -32,37 +32,37 @@ var nodeTests = []storeTest{
 		b.equal("claims change nothing", b.unsent().State, claybot.SendAttempted)
 	}},
 	{"beats", shared(func(b *bed) {
-		a := storage.Node{
+		a := storage.Member{
 			ID: "a", Name: "host a", Addr: "a:8080", Version: "1", Started: claybot.Now(),
-			Working: 3, MaxRuns: 10, State: storage.NodeLive,
+			Working: 3, MaxRuns: 10, State: storage.MemberLive,
 		}
 		b.equal("alone", nodeIDs(b.beat(a)), []string{"a"})
 		time.Sleep(ttl / 2)
-		b.equal("both", nodeIDs(b.beat(storage.Node{ID: "b", Name: "host b", Version: "2", Started: claybot.Now()})), []string{"a", "b"})
+		b.equal("both", nodeIDs(b.beat(storage.Member{ID: "b", Name: "host b", Version: "2", Started: claybot.Now()})), []string{"a", "b"})
 		a.Working = 4
 		got := b.beat(a)[0]
 		b.equal("as told", []any{got.Name, got.Addr, got.Version, got.Started, got.Working, got.MaxRuns, got.State},
-			[]any{a.Name, a.Addr, a.Version, a.Started, 4, 10, storage.NodeLive})
+			[]any{a.Name, a.Addr, a.Version, a.Started, 4, 10, storage.MemberLive})
 		b.equal("by the clock of the store", []any{got.Seen, got.Until}, []any{claybot.Now(), claybot.At(time.Now().Add(ttl))})
 		time.Sleep(ttl - time.Second)
 		b.equal("b is about to run out", nodeIDs(b.beat(a)), []string{"a", "b"})
 		time.Sleep(time.Second)
 		b.equal("b has run out", nodeIDs(b.beat(a)), []string{"a"})
-		_, err := b.Beat(b.ctx, storage.Node{ID: "b", Name: "host b"}, ttl)
+		_, err := b.RenewMember(b.ctx, storage.Member{ID: "b", Name: "host b"}, ttl)
 		b.is(err, storage.ErrLeaseLost)
-		_, err = b.Beat(b.ctx, storage.Node{ID: "b", Name: "host b"}, ttl)
+		_, err = b.RenewMember(b.ctx, storage.Member{ID: "b", Name: "host b"}, ttl)
 		b.is(err, storage.ErrLeaseLost)
 		b.equal("nor does it come back", nodeIDs(b.beat(a)), []string{"a"})
 	})},
 	{"leaving", shared(func(b *bed) {
-		b.beat(storage.Node{ID: "a", Name: "a"})
-		b.beat(storage.Node{ID: "b", Name: "b"})
+		b.beat(storage.Member{ID: "a", Name: "a"})
+		b.beat(storage.Member{ID: "b", Name: "b"})
 		c := ok(b.Claim(b.ctx, "a", "x"))(b)
 		for range 2 {
 			b.noError(b.Leave(b.ctx, "a"))
 		}
 		b.noError(b.Leave(b.ctx, "never there"))
-		_, err := b.Beat(b.ctx, storage.Node{ID: "a", Name: "a"}, ttl)
+		_, err := b.RenewMember(b.ctx, storage.Member{ID: "a", Name: "a"}, ttl)
 		b.is(err, storage.ErrLeaseLost)
 		b.equal("its claims are free", ok(b.Holder(b.ctx, "x"))(b), "")
 		b.equal("at once", ok(b.Claim(b.ctx, "b", "x"))(b).Token > c.Token, true)
@@ -70,35 +70,35 @@ var nodeTests = []storeTest{
 		b.is(err, storage.ErrLeaseLost)
 	})},
 	{"the list", shared(func(b *bed) {
-		b.beat(storage.Node{ID: "lost", Name: "1", Started: claybot.Now()})
+		b.beat(storage.Member{ID: "lost", Name: "1", Started: claybot.Now()})
 		time.Sleep(ttl)
-		b.beat(storage.Node{ID: "gone", Name: "2", Started: claybot.Now()})
+		b.beat(storage.Member{ID: "gone", Name: "2", Started: claybot.Now()})
 		b.noError(b.Leave(b.ctx, "gone"))
 		time.Sleep(time.Second)
-		b.beat(storage.Node{ID: "drains", Name: "3", Started: claybot.Now(), State: storage.NodeDraining})
+		b.beat(storage.Member{ID: "drains", Name: "3", Started: claybot.Now(), State: storage.MemberDraining})
 		time.Sleep(time.Second)
-		b.beat(storage.Node{ID: "live", Name: "4", Started: claybot.Now()})
+		b.beat(storage.Member{ID: "live", Name: "4", Started: claybot.Now()})
 		ok(b.Claim(b.ctx, "live", "x"))(b)
 		ok(b.Claim(b.ctx, "live", "y"))(b)
 		for i := range 3 {
 			ok(b.Claim(b.ctx, "live", storage.DestClaim(fmt.Sprint("chat/", i))))(b)
 		}
 		var got []string
-		for _, n := range ok(b.Nodes(b.ctx))(b) {
+		for _, n := range ok(b.Members(b.ctx))(b) {
 			got = append(got, fmt.Sprint(n.ID, " ", n.State, " ", n.Claims, " ", n.Dests))
 		}
 		b.equal("the newest first", got, []string{"live live [x y] 3", "drains draining [] 0", "gone gone [] 0", "lost lost [] 0"})
 		time.Sleep(25 * time.Hour)
-		b.equal("after a day", len(ok(b.Nodes(b.ctx))(b)), 0)
+		b.equal("after a day", len(ok(b.Members(b.ctx))(b)), 0)
 	})},
 	{"claims", shared(func(b *bed) {
-		b.beat(storage.Node{ID: "a", Name: "a"})
-		b.beat(storage.Node{ID: "b", Name: "b"})
+		b.beat(storage.Member{ID: "a", Name: "a"})
+		b.beat(storage.Member{ID: "b", Name: "b"})
 		b.equal("nobody's", ok(b.Holder(b.ctx, "x"))(b), "")
 		_, err := b.Claim(b.ctx, "", "x")
 		b.is(err, storage.ErrLeaseLost)
 		c := ok(b.Claim(b.ctx, "a", "x"))(b)
-		b.equal("given", []any{c.Name, c.Node}, []any{"x", "a"})
+		b.equal("given", []any{c.Name, c.Member}, []any{"x", "a"})
 		again := ok(b.Claim(b.ctx, "a", "x"))(b)
 		b.equal("once more, by the same", again.Token > c.Token, true)
 		b.noError(b.Yield(b.ctx, c)) // of the earlier claim: it ends nothing
@@ -107,7 +107,7 @@ var nodeTests = []storeTest{
 		_, err = b.Claim(b.ctx, "b", "x")
 		b.is(err, storage.ErrHeld)
 		other := ok(b.Claim(b.ctx, "b", "X"))(b)
-		b.equal("another name", []any{other.Name, other.Node}, []any{"X", "b"})
+		b.equal("another name", []any{other.Name, other.Member}, []any{"X", "b"})
 		old := c
 		b.noError(b.Yield(b.ctx, c))
 		b.noError(b.Yield(b.ctx, c))
@@ -119,10 +119,10 @@ var nodeTests = []storeTest{
 		b.is(err, storage.ErrLeaseLost)
 	})},
 	{"claims end with the beat", shared(func(b *bed) {
-		b.beat(storage.Node{ID: "a", Name: "a"})
+		b.beat(storage.Member{ID: "a", Name: "a"})
 		c := ok(b.Claim(b.ctx, "a", "x"))(b)
 		time.Sleep(ttl / 2)
-		b.beat(storage.Node{ID: "b", Name: "b"})
+		b.beat(storage.Member{ID: "b", Name: "b"})
 		time.Sleep(ttl/2 - ms)
 		_, err := b.Claim(b.ctx, "b", "x")
 		b.is(err, storage.ErrHeld)
@@ -133,7 +133,7 @@ var nodeTests = []storeTest{
 	{"one of many gets a claim", shared(func(b *bed) {
 		const many = 8
 		for i := range many {
-			b.beat(storage.Node{ID: fmt.Sprint("n", i), Name: "n"})
+			b.beat(storage.Member{ID: fmt.Sprint("n", i), Name: "n"})
 		}
 		for round := range 5 {
 			var wg sync.WaitGroup
@@ -154,8 +154,8 @@ var nodeTests = []storeTest{
 		}
 	})},
 	{"sends are fenced", shared(func(b *bed) {
-		b.beat(storage.Node{ID: "a", Name: "a"})
-		b.beat(storage.Node{ID: "b", Name: "b"})
+		b.beat(storage.Member{ID: "a", Name: "a"})
+		b.beat(storage.Member{ID: "b", Name: "b"})
 		elsewhere := reply("x1")
 		elsewhere.Route.ChannelID = "C2"
 		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2"), elsewhere))(b)
@@ -180,7 +180,7 @@ var nodeTests = []storeTest{
 		b.equal("is no other holder", b.states("o1", "o2", "x1"), "sent attempted attempted")
 	})},
 	{"no attempt without a beat", shared(func(b *bed) {
-		b.beat(storage.Node{ID: "a", Name: "a"})
+		b.beat(storage.Member{ID: "a", Name: "a"})
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
 		c := ok(b.Claim(b.ctx, "a", storage.DestClaim(dest)))(b)
 		time.Sleep(ttl)
@@ -189,14 +189,14 @@ var nodeTests = []storeTest{
 	})},
 	{"claims of nodes that are long gone", shared(func(b *bed) {
 		for _, id := range []string{"a", "b"} {
-			b.beat(storage.Node{ID: id, Name: id})
+			b.beat(storage.Member{ID: id, Name: id})
 			ok(b.Claim(b.ctx, id, "x"+id))(b)
 		}
 		time.Sleep(48 * time.Hour)
 		b.noError(b.Prune(b.ctx, time.Now()))
-		b.beat(storage.Node{ID: "c", Name: "c"})
+		b.beat(storage.Member{ID: "c", Name: "c"})
 		ok(b.Claim(b.ctx, "c", "xa"))(b)
-		b.equal("nodes", nodeIDs(ok(b.Nodes(b.ctx))(b)), []string{"c"})
+		b.equal("nodes", nodeIDs(ok(b.Members(b.ctx))(b)), []string{"c"})
 	})},
 }
 
@@ -209,12 +209,12 @@ func shared(run func(b *bed)) func(b *bed) {
 	}
 }
 
-func (b *bed) beat(n storage.Node) []storage.Node {
+func (b *bed) beat(n storage.Member) []storage.Member {
 	b.Helper()
-	return ok(b.Beat(b.ctx, n, ttl))(b)
+	return ok(b.RenewMember(b.ctx, n, ttl))(b)
 }
 
-func nodeIDs(list []storage.Node) (ids []string) {
+func nodeIDs(list []storage.Member) (ids []string) {
 	for _, n := range list {
 		ids = append(ids, n.ID)
 	}

@@ -12,84 +12,84 @@ import (
 )
 
 var (
-	_ storage.Nodes  = (*Store)(nil)
-	_ storage.Claims = (*Store)(nil)
+	_ storage.Members = (*Store)(nil)
+	_ storage.Claims  = (*Store)(nil)
 )
 
 const (
-	keepNodes  = 24 * time.Hour // after their last beat
-	keepClaims = 24 * time.Hour // that nobody has
+	keepMembers = 24 * time.Hour // after their last renewal
+	keepClaims  = 24 * time.Hour // that nobody has
 )
 
-// A lone is the one node of a store that one process uses alone: it has every
+// A lone is the one member of a store that one process uses alone: it has every
 // claim, and nothing of it is written.
 type lone struct {
-	mu   sync.Mutex
-	node storage.Node
+	mu     sync.Mutex
+	member storage.Member
 }
 
-const nodeColumns = "id, name, addr, version, started, seen, until, draining, working, max_runs, skew"
+const memberColumns = "id, name, addr, version, started, seen, until, draining, working, max_runs, skew"
 
-func decodeNode(r Row, now int64) storage.Node {
-	n := storage.Node{
+func decodeMember(r Row, now int64) storage.Member {
+	n := storage.Member{
 		ID: r.Str(0), Name: r.Str(1), Addr: r.Str(2), Version: r.Str(3), Started: claybot.Time(r.Int(4)), Seen: claybot.Time(r.Int(5)),
 		Until: claybot.Time(r.Int(6)), Working: int(r.Int(8)), MaxRuns: int(r.Int(9)), Skew: r.Int(10),
 	}
 	switch {
 	case n.Until == 0:
-		n.State = storage.NodeGone
+		n.State = storage.MemberGone
 	case int64(n.Until) <= now:
-		n.State = storage.NodeLost
+		n.State = storage.MemberLost
 	case r.Int(7) != 0:
-		n.State = storage.NodeDraining
+		n.State = storage.MemberDraining
 	default:
-		n.State = storage.NodeLive
+		n.State = storage.MemberLive
 	}
 	return n
 }
 
-// Beat implements storage.Nodes.
-func (db members) Beat(ctx context.Context, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+// RenewMember implements storage.Members.
+func (db members) RenewMember(ctx context.Context, n storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	if db.dialect.Alone {
-		return []storage.Node{db.lone.beat(n, db.now(), ttl)}, nil
+		return []storage.Member{db.lone.renew(n, db.now(), ttl)}, nil
 	}
-	alive, err := write(ctx, db, func(c *Conn) ([]storage.Node, error) { return saveBeat(c, n, ttl) })
+	alive, err := write(ctx, db, func(c *Conn) ([]storage.Member, error) { return renewLease(c, n, ttl) })
 	if err != nil {
-		return nil, fmt.Errorf("beat of node %s: %w", n.ID, err)
+		return nil, fmt.Errorf("renew the lease of member %s: %w", n.ID, err)
 	}
 	return alive, nil
 }
 
-func (l *lone) beat(n storage.Node, now int64, ttl time.Duration) storage.Node {
+func (l *lone) renew(n storage.Member, now int64, ttl time.Duration) storage.Member {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n.Seen, n.Until = claybot.Time(now), claybot.Time(now+ttl.Milliseconds())
-	if n.State != storage.NodeDraining {
-		n.State = storage.NodeLive
+	if n.State != storage.MemberDraining {
+		n.State = storage.MemberLive
 	}
-	l.node = n
+	l.member = n
 	return n
 }
 
-func saveBeat(c *Conn, n storage.Node, ttl time.Duration) ([]storage.Node, error) {
+func renewLease(c *Conn, n storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	now := c.now()
-	done, err := c.exec(`INSERT INTO nodes (`+nodeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	done, err := c.exec(`INSERT INTO nodes (`+memberColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET addr = excluded.addr, seen = excluded.seen, until = excluded.until, draining = excluded.draining,
 			working = excluded.working, max_runs = excluded.max_runs, skew = excluded.skew WHERE nodes.until > excluded.seen`,
-		n.ID, n.Name, n.Addr, n.Version, n.Started, now, now+ttl.Milliseconds(), n.State == storage.NodeDraining, n.Working, n.MaxRuns, n.Skew)
+		n.ID, n.Name, n.Addr, n.Version, n.Started, now, now+ttl.Milliseconds(), n.State == storage.MemberDraining, n.Working, n.MaxRuns, n.Skew)
 	if err != nil {
 		return nil, err
 	}
 	if done == 0 {
-		return nil, fmt.Errorf("it has run out: %w", storage.ErrLeaseLost)
+		return nil, fmt.Errorf("it has expired: %w", storage.ErrLeaseLost)
 	}
-	var alive []storage.Node
-	err = c.each("SELECT "+nodeColumns+" FROM nodes WHERE until > ? ORDER BY id",
-		func(r Row) error { alive = append(alive, decodeNode(r, now)); return nil }, now)
+	var alive []storage.Member
+	err = c.each("SELECT "+memberColumns+" FROM nodes WHERE until > ? ORDER BY id",
+		func(r Row) error { alive = append(alive, decodeMember(r, now)); return nil }, now)
 	return alive, err
 }
 
-// Leave implements storage.Nodes.
+// Leave implements storage.Members.
 func (db members) Leave(ctx context.Context, id string) error {
 	if db.dialect.Alone {
 		return nil
@@ -102,37 +102,37 @@ func (db members) Leave(ctx context.Context, id string) error {
 		return struct{}{}, err
 	})
 	if err != nil {
-		return fmt.Errorf("leave as node %s: %w", id, err)
+		return fmt.Errorf("leave as member %s: %w", id, err)
 	}
 	return nil
 }
 
-// Nodes implements storage.Nodes.
-func (db members) Nodes(ctx context.Context) ([]storage.Node, error) {
+// Members implements storage.Members.
+func (db members) Members(ctx context.Context) ([]storage.Member, error) {
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
 		defer db.lone.mu.Unlock()
-		return []storage.Node{db.lone.node}, nil
+		return []storage.Member{db.lone.member}, nil
 	}
-	var list []storage.Node
+	var list []storage.Member
 	err := db.read(ctx, func(c *Conn) error {
 		now := c.now()
-		err := c.each("SELECT "+nodeColumns+" FROM nodes WHERE seen > ? ORDER BY started DESC, id LIMIT 0+?",
-			func(r Row) error { list = append(list, decodeNode(r, now)); return nil }, now-keepNodes.Milliseconds(), 1000)
+		err := c.each("SELECT "+memberColumns+" FROM nodes WHERE seen > ? ORDER BY started DESC, id LIMIT 0+?",
+			func(r Row) error { list = append(list, decodeMember(r, now)); return nil }, now-keepMembers.Milliseconds(), 1000)
 		if err != nil {
 			return err
 		}
 		return addClaims(c, list)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("nodes: %w", err)
+		return nil, fmt.Errorf("members: %w", err)
 	}
 	return list, nil
 }
 
-// addClaims adds to nodes what they have claimed. Destinations are as many as chats,
+// addClaims adds to members what they have claimed. Destinations are as many as chats,
 // so they are only counted.
-func addClaims(c *Conn, list []storage.Node) error {
+func addClaims(c *Conn, list []storage.Member) error {
 	claims, dests := make(map[string][]string), make(map[string]int)
 	out := storage.DestClaim("")
 	err := c.each("SELECT name, node FROM claims WHERE node <> '' AND substr(name, 1, ?) <> ? ORDER BY name LIMIT 0+?",
@@ -148,11 +148,10 @@ func addClaims(c *Conn, list []storage.Node) error {
 	return err
 }
 
-// Claim implements storage.Claims. A node without a beat is refused with
-// storage.ErrLeaseLost.
+// Claim implements storage.Claims. A member without a lease gets storage.ErrLeaseLost.
 func (db members) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
 	if db.dialect.Alone {
-		return storage.Claim{Name: name, Node: node, Token: 1}, nil
+		return storage.Claim{Name: name, Member: node, Token: 1}, nil
 	}
 	claim, err := lightly(ctx, db, func(c *Conn) (storage.Claim, error) { return takeClaim(c, node, name) })
 	if err != nil {
@@ -162,7 +161,7 @@ func (db members) Claim(ctx context.Context, node, name string) (storage.Claim, 
 }
 
 func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
-	claim, now := storage.Claim{Name: name, Node: node}, c.now()
+	claim, now := storage.Claim{Name: name, Member: node}, c.now()
 	var holder string
 	var alive bool
 	known, err := c.first("SELECT node, token FROM claims WHERE name = ?"+c.locked(),
@@ -171,9 +170,9 @@ func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
 		return claim, err
 	}
 	if node == "" {
-		return claim, fmt.Errorf("there is no node: %w", storage.ErrLeaseLost)
+		return claim, fmt.Errorf("no member: %w", storage.ErrLeaseLost)
 	}
-	// The node itself must be there, and who has the claim must not.
+	// The member itself must be live, and the holder must not.
 	mine := false
 	err = c.each("SELECT id FROM nodes WHERE id IN (?, ?) AND until > ?", func(r Row) error {
 		mine, alive = mine || r.Str(0) == node, alive || r.Str(0) == holder
@@ -183,12 +182,12 @@ func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
 	case err != nil:
 		return claim, err
 	case !mine:
-		return claim, fmt.Errorf("node %s has no beat: %w", node, storage.ErrLeaseLost)
+		return claim, fmt.Errorf("member %s has no lease: %w", node, storage.ErrLeaseLost)
 	case alive && holder != node:
 		return claim, storage.ErrHeld
 	}
-	// Also for the node that has it: what still stands on its earlier claim must
-	// not end this one.
+	// Also for the member that has it: a yield of its earlier claim must not end
+	// this one.
 	claim.Token++
 	q := "UPDATE claims SET node = ?, token = ?, at = ? WHERE name = ?"
 	if !known {
@@ -203,8 +202,7 @@ func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
 	return claim, nil
 }
 
-// markInterrupted notes that whoever sent to a destination does so no more, and that
-// nobody knows what became of what was under way.
+// markInterrupted makes ambiguous what the former holder of a destination was sending.
 func markInterrupted(c *Conn, dest string) error {
 	n, err := c.exec("UPDATE outbox SET state = ?, cause = 'interrupted' WHERE open = 1 AND dest = ? AND state = ?",
 		claybot.SendAmbiguous, dest, claybot.SendAttempted)
@@ -220,7 +218,7 @@ func (db members) Yield(ctx context.Context, claim storage.Claim) error {
 		return nil
 	}
 	_, err := lightly(ctx, db, func(c *Conn) (int64, error) {
-		return c.exec("UPDATE claims SET node = '', at = ? WHERE name = ? AND node = ? AND token = ?", c.now(), claim.Name, claim.Node, claim.Token)
+		return c.exec("UPDATE claims SET node = '', at = ? WHERE name = ? AND node = ? AND token = ?", c.now(), claim.Name, claim.Member, claim.Token)
 	})
 	if err != nil {
 		return fmt.Errorf("yield %s: %w", claim.Name, err)
@@ -233,7 +231,7 @@ func (db members) Holder(ctx context.Context, name string) (node string, err err
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
 		defer db.lone.mu.Unlock()
-		return db.lone.node.ID, nil
+		return db.lone.member.ID, nil
 	}
 	err = db.read(ctx, func(c *Conn) error {
 		_, err := c.first("SELECT n.id FROM claims c JOIN nodes n ON n.id = c.node AND n.until > ? WHERE c.name = ?",
@@ -257,7 +255,7 @@ func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s cl
 	}}
 	if !unclaimed { // first, as whoever claims does
 		asks = append([]Ask{{
-			Query: "SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?" + c.locked(), Args: []any{claim.Name, claim.Node, claim.Token},
+			Query: "SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?" + c.locked(), Args: []any{claim.Name, claim.Member, claim.Token},
 			Row: once(&found, func(Row) error { return nil }),
 		}}, asks...)
 	}
@@ -273,8 +271,8 @@ func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s cl
 	return s, dest, err
 }
 
-// askBeating finds out whether a node has a beat that has not run out.
-func askBeating(c *Conn, node string, beating *bool) []Ask {
+// askLive finds out whether a member has a lease that has not expired.
+func askLive(c *Conn, node string, beating *bool) []Ask {
 	if c.dialect.Alone {
 		*beating = true
 		return nil
@@ -285,13 +283,13 @@ func askBeating(c *Conn, node string, beating *bool) []Ask {
 	}}
 }
 
-// pruneNodes removes nodes that are long gone, and claims that nobody has had for
-// long. Tokens may begin anew then: node ids never come back.
-func pruneNodes(c *Conn, now claybot.Time) (int, error) {
+// pruneMembers removes members that are long gone, and claims that have long been
+// free. Tokens may then start again: the ids of members never come back.
+func pruneMembers(c *Conn, now claybot.Time) (int, error) {
 	if c.dialect.Alone {
 		return 0, nil
 	}
-	n, err := c.exec("DELETE FROM nodes WHERE until < ?2 AND seen < ?1", int64(now)-keepNodes.Milliseconds(), now)
+	n, err := c.exec("DELETE FROM nodes WHERE until < ?2 AND seen < ?1", int64(now)-keepMembers.Milliseconds(), now)
 	if err != nil {
 		return 0, err
 	}

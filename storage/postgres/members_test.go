@@ -20,27 +20,27 @@ import (
 type crew struct {
 	*testing.T
 	dbs   []*DB
-	hints []chan storage.Hint
+	hints []chan storage.Notification
 }
 
 func newCrew(t *testing.T, url string, n int) *crew {
 	t.Helper()
 	c := &crew{T: t}
 	for i := range n {
-		heard := make(chan storage.Hint, 1000)
-		db := openWith(t, Config{URL: url, hintTime: time.Minute, Heard: func(h storage.Hint) {
+		heard := make(chan storage.Notification, 1000)
+		db := openWith(t, Config{URL: url, notifyTime: time.Minute, OnNotification: func(h storage.Notification) {
 			select {
 			case heard <- h:
 			default: // a hint may be lost
 			}
 		}})
 		c.dbs, c.hints = append(c.dbs, db), append(c.hints, heard)
-		if _, err := db.Beat(t.Context(), storage.Node{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
+		if _, err := db.RenewMember(t.Context(), storage.Member{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, db := range c.dbs { // now each knows of all
-		if _, err := db.Beat(t.Context(), storage.Node{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
+		if _, err := db.RenewMember(t.Context(), storage.Member{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func newCrew(t *testing.T, url string, n int) *crew {
 func (c *crew) node(i int) string { return fmt.Sprint("node", i) }
 
 // hears waits for a hint of which want is true.
-func (c *crew) hears(i int, what string, want func(h storage.Hint) bool) {
+func (c *crew) hears(i int, what string, want func(h storage.Notification) bool) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
@@ -59,7 +59,7 @@ func (c *crew) hears(i int, what string, want func(h storage.Hint) bool) {
 		case <-ctx.Done():
 			c.Fatalf("node %d does not hear of %s", i, what)
 		case h := <-c.hints[i]:
-			if h.Node == c.node(i) {
+			if h.Member == c.node(i) {
 				c.Errorf("node %d hears itself: %+v", i, h)
 			}
 			if want(h) {
@@ -103,39 +103,39 @@ func TestHints(t *testing.T) {
 	c := newCrew(t, postgrestest.Shared(t).Database(t), 2)
 	ctx := t.Context()
 	for i := range c.dbs { // what is told before somebody listens is lost
-		c.hears(i, "a beginning", func(h storage.Hint) bool { return h.Node == "" })
+		c.hears(i, "a beginning", func(h storage.Notification) bool { return h.Member == "" })
 	}
 	id := agentAt(t, c.dbs[0], "C1")
 	if _, err := c.dbs[0].Post(ctx, storage.Posting{To: id, Message: note("m1")}); err != nil {
 		t.Fatal(err)
 	}
-	c.hears(1, "an agent that is due", func(h storage.Hint) bool { return h.Due })
+	c.hears(1, "an agent that is due", func(h storage.Notification) bool { return h.Due })
 	held := acquired(t, c.dbs[0], c.node(0))
 	run, err := c.dbs[0].Begin(ctx, held.Lease, "r1", []claybot.MessageID{"m1"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.hears(1, "a run", func(h storage.Hint) bool { return slices.Contains(h.Runs, run.ID) })
+	c.hears(1, "a run", func(h storage.Notification) bool { return slices.Contains(h.Runs, run.ID) })
 	if _, err := c.dbs[1].Post(ctx, storage.Posting{To: id, Message: claybot.AgentMessage{ID: "stop", Type: claybot.MessageCancel}}); err != nil {
 		t.Fatal(err)
 	}
-	c.hears(0, "a stop", func(h storage.Hint) bool {
-		return len(h.Cancel) == 1 && h.Cancel[0] == storage.CancelHint{Agent: id, Run: "r1", By: "user"}
+	c.hears(0, "a stop", func(h storage.Notification) bool {
+		return len(h.Cancel) == 1 && h.Cancel[0] == storage.CancelRequest{Agent: id, Run: "r1", By: "user"}
 	})
 	out := claybot.Outgoing{ID: "o1", Kind: claybot.OutgoingNotice, Route: claybot.Route{Connector: "telegram", ChannelID: "C1"}, Text: "x", Part: 1, Parts: 1}
 	if _, err := c.dbs[0].Enqueue(ctx, out); err != nil {
 		t.Fatal(err)
 	}
-	c.hears(1, "something to send", func(h storage.Hint) bool { return slices.Contains(h.Dests, out.Route.Dest()) })
+	c.hears(1, "something to send", func(h storage.Notification) bool { return slices.Contains(h.Dests, out.Route.Dest()) })
 	// Many and long ones go in pieces, growing text among them.
 	var runs []claybot.RunID
 	for i := range 500 {
 		runs = append(runs, claybot.RunID(fmt.Sprintf("%04d%s", i, strings.Repeat("x", 50))))
 	}
-	c.dbs[0].Tell(storage.Hint{Runs: runs, Grown: []storage.Growth{{Run: "r1", Step: 1, Text: strings.Repeat("é", 2000)}, {Run: "r1", Text: strings.Repeat("x", 9000)}}})
+	c.dbs[0].Notify(storage.Notification{Runs: runs, Grown: []storage.Growth{{Run: "r1", Step: 1, Text: strings.Repeat("é", 2000)}, {Run: "r1", Text: strings.Repeat("x", 9000)}}})
 	left := len(runs)
 	grown := 0
-	c.hears(1, "all runs", func(h storage.Hint) bool {
+	c.hears(1, "all runs", func(h storage.Notification) bool {
 		left -= len(h.Runs)
 		grown += len(h.Grown)
 		return left <= 0 && grown == 1
@@ -359,7 +359,7 @@ func TestServerClockSetBack(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().UnixMilli())
 	db, ctx := openWith(t, Config{URL: postgrestest.Shared(t).Database(t), NoListen: true, Clock: now.Load}), t.Context()
-	if _, err := db.Beat(ctx, storage.Node{ID: "gone", Name: "gone"}, ttl); err != nil {
+	if _, err := db.RenewMember(ctx, storage.Member{ID: "gone", Name: "gone"}, ttl); err != nil {
 		t.Fatal(err)
 	}
 	post := func(channel string) claybot.AgentID {
@@ -392,7 +392,7 @@ func TestServerClockSetBack(t *testing.T) {
 	if got := held("here"); !slices.Contains(got, leased) {
 		t.Errorf("after its lease %v are due, want %s", got, leased)
 	}
-	alive, err := db.Beat(ctx, storage.Node{ID: "here", Name: "here"}, ttl)
+	alive, err := db.RenewMember(ctx, storage.Member{ID: "here", Name: "here"}, ttl)
 	if err != nil || len(alive) != 1 || alive[0].ID != "here" {
 		t.Errorf("%+v are members, %v", alive, err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // setMark sets one mark with the transaction; the zero Mark is none.
-func setMark(c *Conn, m storage.Mark) error {
+func setCheckpoint(c *Conn, m storage.Checkpoint) error {
 	if m.Key == "" {
 		return nil
 	}
@@ -20,14 +20,14 @@ func setMark(c *Conn, m storage.Mark) error {
 
 // SetMarks sets several marks in one transaction, which is not synced by itself: a loss
 // of power may take it back. An empty value removes a mark.
-func (db access) SetMarks(ctx context.Context, values map[string]string) error {
+func (db access) SetCheckpoints(ctx context.Context, values map[string]string) error {
 	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			var err error
 			if value := values[key]; value == "" {
 				err = c.do("DELETE FROM marks WHERE key = ?", key)
 			} else {
-				err = setMark(c, storage.Mark{Key: key, Value: value})
+				err = setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
 			}
 			if err != nil {
 				return struct{}{}, err
@@ -42,7 +42,7 @@ func (db access) SetMarks(ctx context.Context, values map[string]string) error {
 }
 
 // MarkKeys lists the keys of the marks that begin with prefix.
-func (db access) MarkKeys(ctx context.Context, prefix string) (keys []string, err error) {
+func (db access) CheckpointKeys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key FROM marks WHERE key >= ? ORDER BY key", func(r Row) error {
 			if key := r.Str(0); strings.HasPrefix(key, prefix) {
