@@ -14,35 +14,43 @@ import (
 	"fmt"
 )
 
-// A Device has one application. All calls end when ctx does, or after a time
-// limit of the device's own. Their errors are *Error, save that of an ended ctx.
+// A Device has one application. All calls end when ctx does, or after a time limit of
+// the device. Their errors are *Error, unless ctx has ended.
 type Device interface {
-	Starter
-	// Perceive tells what is on the screen now.
+	// Starter takes the device to the first screen.
+	Starter() Starter
+	// WaitIdle waits until the application has settled, or for a few seconds if it
+	// never does.
+	WaitIdle(ctx context.Context) error
+	// Perceive returns what is on the screen now.
 	Perceive(ctx context.Context) (Screen, error)
-	// Act does something to the screen. value is what is typed or selected, and
-	// is ignored by other kinds. An action that the screen does not have is an
-	// error. What came of it is perceived after WaitIdle.
+	// Act does something to the screen. value is what to type or select; other kinds
+	// of actions ignore it. An action that the screen does not have is an error. Call
+	// WaitIdle, then Perceive, to see the result.
 	Act(ctx context.Context, a Action, value string) error
-	// Restart throws the application away, with all it remembers, and launches it
-	// anew. It works after a crash, too.
-	Restart(ctx context.Context) error
 	// Close frees everything. A second call does nothing.
 	Close() error
 }
 
-// A Starter takes a device to the first screen, by four calls in this order.
-// Each may be called again.
+// A Starter takes a device to the first screen by three calls in this order. Each may
+// be called again.
 type Starter interface {
-	// Ensure sees to it that the device is there.
+	// Ensure makes sure that the device is there.
 	Ensure(ctx context.Context) error
-	// Provision puts the application onto it, with nothing left of earlier walks.
+	// Provision installs the application, with nothing left of earlier walks.
 	Provision(ctx context.Context) error
-	// Launch opens the first screen, or comes back to an application that runs.
+	// Launch opens the first screen, or returns to an application that runs.
 	Launch(ctx context.Context) error
-	// WaitIdle waits until the application has settled, or for some seconds where
-	// it never does.
-	WaitIdle(ctx context.Context) error
+}
+
+// Restart throws the application away, with all that it remembers, and launches it
+// again. It works after a crash, too.
+func Restart(ctx context.Context, d Device) error {
+	s := d.Starter()
+	if err := s.Provision(ctx); err != nil {
+		return err
+	}
+	return s.Launch(ctx)
 }
 
 // A Viewer is a Device that can show more of a screen than Perceive does.

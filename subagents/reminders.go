@@ -77,7 +77,7 @@ func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 	}
 }
 
-// RemindMe implements tools.Agents.
+// RemindMe implements tools.Reminders.
 func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
 	note = strings.TrimSpace(claybot.Clean(note))
 	switch {
@@ -116,7 +116,7 @@ func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, n
 	return r.ID, nil
 }
 
-// Reminders implements tools.Agents.
+// Reminders implements tools.Reminders.
 func (s *Subagents) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder, error) {
 	all, err := s.Later.Reminders(ctx, env.Agent.ID)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Subagents) Reminders(ctx context.Context, env tools.Env) ([]tools.Remin
 	return list, nil
 }
 
-// CancelReminder implements tools.Agents.
+// CancelReminder implements tools.Reminders.
 func (s *Subagents) CancelReminder(ctx context.Context, env tools.Env, id string) error {
 	err := s.Later.CancelReminder(ctx, env.Agent.ID, id)
 	if errors.Is(err, storage.ErrNotFound) {

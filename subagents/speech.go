@@ -180,7 +180,7 @@ func (s *Subagents) known(ctx context.Context, from claybot.Agent, id claybot.Ag
 	return e, err
 }
 
-// ListAgents implements tools.Agents.
+// ListAgents implements tools.Directory.
 func (s *Subagents) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	var list []tools.AgentInfo
 	for e, err := range s.Index.IndexedAgents(ctx) {
@@ -223,7 +223,7 @@ func (s *Subagents) Info(ctx context.Context, e storage.IndexEntry) (tools.Agent
 	return info, nil
 }
 
-// ReadAgentHistory implements tools.Agents.
+// ReadAgentHistory implements tools.Directory.
 func (s *Subagents) ReadAgentHistory(ctx context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
 	if last < 1 || last > maxHistoryRead {
 		return nil, fmt.Errorf("last is %d; want 1 to %d", last, maxHistoryRead)

@@ -28,7 +28,11 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-var _ tools.Agents = (*Subagents)(nil)
+var (
+	_ tools.Agents    = (*Subagents)(nil)
+	_ tools.Directory = (*Subagents)(nil)
+	_ tools.Reminders = (*Subagents)(nil)
+)
 
 // The limits of waiting for other agents.
 const (

@@ -7,40 +7,45 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Agents is what tools may do with other agents, and with later. The Env of the
-// call says who asks. Errors are words for the model; nothing happened then.
+// Agents starts, asks and stops other agents. The Env of a call says who asks. An
+// error is a sentence for the model and means that nothing happened.
 //
-// Each method may be called again with the Env of the same call, as it is after
-// a crash, and then has had its effect once.
+// A method may be called again with the Env of the same call, as after a crash; its
+// effect then happens once.
 type Agents interface {
-	// StartSubagent makes an agent, posts its first message and returns at
-	// once.
+	// StartSubagent creates an agent, posts its first message and returns at once.
 	StartSubagent(ctx context.Context, env Env, s Subagent) (claybot.AgentID, error)
-	// SpawnAndWait runs one subagent for each task, and gives back one Answer
-	// for each, in their order, as JSON. Until all have ended its result is a
-	// Wait.
+	// SpawnAndWait runs one subagent for each task and returns their Answers as
+	// JSON, in the order of the tasks. Its result is a Wait until all have ended.
 	SpawnAndWait(ctx context.Context, env Env, tasks []Subagent) (Result, error)
-	// AskAgent posts a question to an existing agent and gives back its
-	// Answer. Until then its result is a Wait.
+	// AskAgent posts a question to an existing agent and returns its Answer. Its
+	// result is a Wait until then.
 	AskAgent(ctx context.Context, env Env, to, text string, timeout time.Duration) (Result, error)
 	// SendAgentMessage posts a message to an agent: to is an id, "parent", or
 	// empty for the most recent foreground agent. It returns the receiver.
 	SendAgentMessage(ctx context.Context, env Env, to, text string, silent bool) (claybot.AgentID, error)
-	// ListAgents lists the agents of the caller's owner.
-	ListAgents(ctx context.Context, env Env) ([]AgentInfo, error)
-	// ReadAgentHistory returns the newest last records of an agent of the
-	// caller's owner.
-	ReadAgentHistory(ctx context.Context, env Env, id string, last int) ([]claybot.Record, error)
-	// StopAgent ends what a descendant of the caller is doing, and all below
-	// it. It returns how many runs it stopped.
+	// StopAgent stops a descendant of the caller and all agents below it. It returns
+	// the number of stopped runs.
 	StopAgent(ctx context.Context, env Env, id string) (int, error)
+}
 
-	// RemindMe posts note to the caller at the time given, and returns the
-	// reminder's id.
+// A Directory shows the agents of the caller's owner.
+type Directory interface {
+	// ListAgents lists them.
+	ListAgents(ctx context.Context, env Env) ([]AgentInfo, error)
+	// ReadAgentHistory returns the newest last records of one of them.
+	ReadAgentHistory(ctx context.Context, env Env, id string, last int) ([]claybot.Record, error)
+}
+
+// Reminders are notes that an agent sends to itself later. Like Agents, they may be
+// called again with the Env of the same call.
+type Reminders interface {
+	// RemindMe posts note to the caller at the given time and returns the id of the
+	// reminder.
 	RemindMe(ctx context.Context, env Env, at time.Time, note string) (id string, err error)
-	// Reminders lists those of the caller, the next one first.
+	// Reminders lists the caller's reminders, the next one first.
 	Reminders(ctx context.Context, env Env) ([]Reminder, error)
-	// CancelReminder removes one of the caller's.
+	// CancelReminder removes one of the caller's reminders.
 	CancelReminder(ctx context.Context, env Env, id string) error
 }
 

@@ -116,17 +116,6 @@ func (h *handle) List(ctx context.Context, dir string, max int) ([]File, bool, e
 	return files, more, err
 }
 
-// Remove implements Workspace.
-func (h *handle) Remove(ctx context.Context, path string) error {
-	ws, done, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
-	err = ws.Remove(ctx, path)
-	done(err)
-	return err
-}
-
 // Pipe implements Workspace. The workspace is in use until the process is closed,
 // or ctx has ended.
 func (h *handle) Pipe(ctx context.Context, c Command) (Process, error) {

@@ -34,8 +34,13 @@ type Workspace interface {
 	// List lists the files below a folder in the order of their paths, with
 	// folders, at most max of them; more says that there are others.
 	List(ctx context.Context, dir string, max int) (files []File, more bool, err error)
-	// Remove takes a file away, or a folder with all below it; what is not there
-	// is gone already.
+}
+
+// A Remover is a Workspace that can delete files even when its disk limit keeps
+// commands from running. The workspaces of all providers have it.
+type Remover interface {
+	// Remove deletes a file, or a folder with everything below it. It is no error
+	// if there is none.
 	Remove(ctx context.Context, path string) error
 }
 

@@ -23,7 +23,7 @@ import (
 func TestReserved(t *testing.T) {
 	tasks, beats := cron.New(cron.Config{}), heartbeat.New(heartbeat.Config{})
 	all := slices.Concat(
-		clock.Tools(), messaging.Tools(nil), schedule.Tools(tasks, beats, nil), schedule.MemoryTools(tasks), questions.Tools(nil),
+		clock.Tools(), messaging.Tools(nil, nil, nil), schedule.Tools(tasks, beats, nil), schedule.MemoryTools(tasks), questions.Tools(nil),
 		shell.Tools(nil, nil), send.Tools(nil, nil), files.Tools(nil), todos.Tools(nil, nil, nil), documents.Tools(documents.State(nil)),
 		[]tools.Tool{messaging.TaskTool(nil, nil)},
 	)

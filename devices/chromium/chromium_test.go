@@ -69,7 +69,7 @@ func open(t *testing.T, address string) devices.Device {
 
 func (r *rig) start() *rig {
 	r.Helper()
-	for _, call := range []func(context.Context) error{r.Ensure, r.Provision, r.Launch, r.WaitIdle} {
+	for _, call := range []func(context.Context) error{r.Starter().Ensure, r.Starter().Provision, r.Starter().Launch, r.WaitIdle} {
 		if err := call(r.Context()); err != nil {
 			r.Fatal(err, ": ", errors.Unwrap(err))
 		}
@@ -204,11 +204,11 @@ func TestRestart(t *testing.T) {
 		w.Write([]byte(`<title>T</title><link rel="icon" href="data:,"><a href="/on">on</a>`))
 	})).start()
 	r.navigate("/")
-	if err := r.Restart(t.Context()); err != nil {
+	if err := devices.Restart(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	r.idle()
-	if err := r.Launch(t.Context()); err != nil { // it runs
+	if err := r.Starter().Launch(t.Context()); err != nil { // it runs
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -233,7 +233,7 @@ func TestRestart(t *testing.T) {
 	if _, err := r.Perceive(t.Context()); !errors.As(err, &fault) {
 		t.Errorf("a closed device sees: %v", err)
 	}
-	if err := r.Ensure(t.Context()); !errors.As(err, &fault) {
+	if err := r.Starter().Ensure(t.Context()); !errors.As(err, &fault) {
 		t.Errorf("a closed device works: %v", err)
 	}
 }
@@ -319,7 +319,7 @@ func TestElsewhereIsReachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := d.Launch(t.Context()); err != nil {
+	if err := d.Starter().Launch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	missing := map[string]bool{"/img": true, "/frame": true, "/css": true, "/script": true, "/fetch": true, "/socket": true, "/beacon": true, "/form": true, "/worker": true}
@@ -347,7 +347,7 @@ func TestCrash(t *testing.T) {
 	if err := r.WaitIdle(t.Context()); !errors.As(err, &fault) || !fault.Crash {
 		t.Errorf("idle after a crash: %v", err)
 	}
-	if err := r.Restart(t.Context()); err != nil {
+	if err := devices.Restart(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.idle(); s.Title != "Teapots" {
@@ -434,7 +434,7 @@ func TestNothingThere(t *testing.T) {
 	srv.Close()
 	d := open(t, srv.URL+"/")
 	var fault *devices.Error
-	if err := d.Launch(t.Context()); !errors.As(err, &fault) || fault.Crash || !strings.Contains(fault.Text, "cannot be loaded") {
+	if err := d.Starter().Launch(t.Context()); !errors.As(err, &fault) || fault.Crash || !strings.Contains(fault.Text, "cannot be loaded") {
 		t.Errorf("%v", err)
 	}
 	hosts, _ := devices.ParseHosts([]string{"127.0.0.1:9"})
@@ -447,7 +447,7 @@ func TestNothingThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bad.Close()
-	if err := bad.Launch(t.Context()); !errors.As(err, &fault) || !strings.Contains(fault.Text, "the browser does not start") {
+	if err := bad.Starter().Launch(t.Context()); !errors.As(err, &fault) || !strings.Contains(fault.Text, "the browser does not start") {
 		t.Errorf("%v", err)
 	}
 }

@@ -53,6 +53,9 @@ type device struct {
 
 var _ devices.Device = (*device)(nil)
 
+// Starter implements devices.Device.
+func (d *device) Starter() devices.Starter { return d }
+
 // Ensure implements devices.Starter.
 func (d *device) Ensure(ctx context.Context) error {
 	switch {
@@ -92,14 +95,6 @@ func (d *device) Launch(ctx context.Context) error {
 		return err
 	}
 	return d.open(ctx, d.spec.URL)
-}
-
-// Restart implements devices.Device.
-func (d *device) Restart(ctx context.Context) error {
-	if err := d.Provision(ctx); err != nil {
-		return err
-	}
-	return d.Launch(ctx)
 }
 
 // start starts a browser with an empty profile.
@@ -270,7 +265,7 @@ func (d *device) dead() bool {
 	}
 }
 
-// WaitIdle implements devices.Starter.
+// WaitIdle implements devices.Device.
 func (d *device) WaitIdle(ctx context.Context) error {
 	return d.call(ctx, lookLimit, "wait for the page", func(tab context.Context) error {
 		over := time.NewTimer(idleLimit)

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		_ = d.Launch(ctx) // nothing needs to be at the address
+		_ = d.Starter().Launch(ctx) // nothing needs to be at the address
 		home, stop = chromium.Home(d), d.Close
 	}
 	fmt.Println(home)

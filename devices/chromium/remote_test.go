@@ -251,7 +251,7 @@ func TestRemoteCrash(t *testing.T) {
 	if _, err := r.Perceive(t.Context()); !errors.As(err, &fault) || !fault.Crash {
 		t.Fatalf("perceived after a crash: %v", err)
 	}
-	if err := r.Restart(t.Context()); err != nil {
+	if err := devices.Restart(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.idle(); s.Title != "A" {
@@ -262,7 +262,7 @@ func TestRemoteCrash(t *testing.T) {
 	if _, err := r.Perceive(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := r.Restart(ctx); !errors.Is(err, context.Canceled) {
+	if err := devices.Restart(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -327,7 +327,7 @@ func TestRemoteNoBrowser(t *testing.T) {
 			}
 			defer d.Close()
 			var fault *devices.Error
-			if err := d.Launch(t.Context()); !errors.As(err, &fault) || fault.Crash || !strings.Contains(fault.Text, tt.want) {
+			if err := d.Starter().Launch(t.Context()); !errors.As(err, &fault) || fault.Crash || !strings.Contains(fault.Text, tt.want) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -383,7 +383,7 @@ func TestRemoteNoBrowserLate(t *testing.T) {
 	}
 	defer d.Close()
 	var fault *devices.Error
-	if err := d.Launch(t.Context()); !errors.As(err, &fault) || !strings.Contains(fault.Text, "its image is without Chromium") {
+	if err := d.Starter().Launch(t.Context()); !errors.As(err, &fault) || !strings.Contains(fault.Text, "its image is without Chromium") {
 		t.Errorf("%v", err)
 	}
 }

@@ -39,7 +39,7 @@ func TestSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := d.Launch(t.Context()); err == nil {
+		if err := d.Starter().Launch(t.Context()); err == nil {
 			t.Fatal("a browser that ends at once is launched")
 		}
 	}

@@ -166,6 +166,9 @@ type device struct {
 
 var _ devices.Device = (*device)(nil)
 
+// Starter implements devices.Device.
+func (d *device) Starter() devices.Starter { return d }
+
 // Ensure implements devices.Starter.
 func (d *device) Ensure(ctx context.Context) error {
 	if d.closed {
@@ -198,7 +201,7 @@ func (d *device) Launch(ctx context.Context) error {
 	return nil
 }
 
-// WaitIdle implements devices.Starter.
+// WaitIdle implements devices.Device.
 func (d *device) WaitIdle(ctx context.Context) error { return d.running(ctx) }
 
 func (d *device) running(ctx context.Context) error {
@@ -283,14 +286,6 @@ func (d *device) navigate(address string) error {
 		}
 	}
 	return devices.Failed("no screen is at %q", address)
-}
-
-// Restart implements devices.Device.
-func (d *device) Restart(ctx context.Context) error {
-	if err := d.Provision(ctx); err != nil {
-		return err
-	}
-	return d.Launch(ctx)
 }
 
 // Close implements devices.Device.

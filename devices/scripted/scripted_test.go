@@ -28,7 +28,7 @@ func open(t *testing.T, a *scripted.App, hosts ...string) devices.Device {
 
 func start(t *testing.T, d devices.Device) {
 	t.Helper()
-	for _, call := range []func(context.Context) error{d.Ensure, d.Provision, d.Launch, d.WaitIdle} {
+	for _, call := range []func(context.Context) error{d.Starter().Ensure, d.Starter().Provision, d.Starter().Launch, d.WaitIdle} {
 		if err := call(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestDemo(t *testing.T) {
 	if s := see(t, d); len(s.Faults) != 0 {
 		t.Errorf("told twice: %q", s.Faults)
 	}
-	if err := d.Restart(t.Context()); err != nil || see(t, d).ID != "home" {
+	if err := devices.Restart(t.Context(), d); err != nil || see(t, d).ID != "home" {
 		t.Errorf("restart: %v", err)
 	}
 	img, err := png.Decode(bytes.NewReader(see(t, d).PNG))
@@ -131,11 +131,11 @@ func TestTrouble(t *testing.T) {
 	}}
 	d := open(t, app)
 	var fault *devices.Error
-	if err := d.Launch(t.Context()); !errors.As(err, &fault) || fault.Crash {
+	if err := d.Starter().Launch(t.Context()); !errors.As(err, &fault) || fault.Crash {
 		t.Errorf("launched without an application: %v", err)
 	}
-	d.Provision(t.Context())
-	if err := d.Launch(t.Context()); !errors.As(err, &fault) || !fault.Crash {
+	d.Starter().Provision(t.Context())
+	if err := d.Starter().Launch(t.Context()); !errors.As(err, &fault) || !fault.Crash {
 		t.Errorf("the first launch: %v", err)
 	}
 	start(t, d)
@@ -151,7 +151,7 @@ func TestTrouble(t *testing.T) {
 	if _, err := d.Perceive(t.Context()); !errors.As(err, &fault) || !fault.Crash {
 		t.Errorf("perceived after a crash: %v", err)
 	}
-	if err := d.Restart(t.Context()); err != nil {
+	if err := devices.Restart(t.Context(), d); err != nil {
 		t.Errorf("restart: %v", err)
 	}
 	if app.Acts("a", "fall") != 1 || app.Devices() != 1 {
@@ -159,7 +159,7 @@ func TestTrouble(t *testing.T) {
 	}
 	d.Close()
 	d.Close()
-	if err := d.Ensure(t.Context()); err == nil || app.Devices() != 0 {
+	if err := d.Starter().Ensure(t.Context()); err == nil || app.Devices() != 0 {
 		t.Error("closed devices work")
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -85,7 +85,7 @@ func (w *walk) restart(ctx context.Context, s *state) (string, error) {
 			last = w.upto(ctx, s, launched)
 		} else {
 			w.at, w.shown = "", nil
-			last = w.dev.Restart(ctx)
+			last = devices.Restart(ctx, w.dev)
 			w.stage = launched
 		}
 		if last == nil {

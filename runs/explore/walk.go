@@ -79,8 +79,9 @@ func (w *walk) upto(ctx context.Context, s *state, to stage) error {
 		}
 		w.dev, w.stage = dev, absent
 	}
+	start := w.dev.Starter()
 	for ; w.stage < to; w.stage++ {
-		call := []func(context.Context) error{w.dev.Ensure, w.dev.Provision, w.dev.Launch, w.dev.WaitIdle}[w.stage]
+		call := []func(context.Context) error{start.Ensure, start.Provision, start.Launch, w.dev.WaitIdle}[w.stage]
 		if err := call(ctx); err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (w *walk) travel(ctx context.Context, m *memory, to string) error {
 		},
 		func() error {
 			w.at, w.shown = "", nil
-			if err := w.dev.Restart(ctx); err != nil {
+			if err := devices.Restart(ctx, w.dev); err != nil {
 				return err
 			}
 			if err := w.dev.WaitIdle(ctx); err != nil {

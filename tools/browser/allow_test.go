@@ -125,7 +125,7 @@ func TestAllow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	for _, step := range []func(context.Context) error{d.Ensure, d.Provision, d.Launch, d.WaitIdle} {
+	for _, step := range []func(context.Context) error{d.Starter().Ensure, d.Starter().Provision, d.Starter().Launch, d.WaitIdle} {
 		if err := step(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -219,7 +219,8 @@ func (s *session) start(ctx context.Context, env tools.Env, address string) erro
 		return err
 	}
 	s.device = d
-	for _, step := range []func(context.Context) error{d.Ensure, d.Provision, d.Launch} {
+	start := d.Starter()
+	for _, step := range []func(context.Context) error{start.Ensure, start.Provision, start.Launch} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -94,9 +94,14 @@ type Backend interface {
 	// aside is a place beside the files that the tools do not see, for what an
 	// agent's runs replace; false when nothing can be kept for it.
 	aside(agent claybot.AgentID) (Backend, bool)
-	// marks tells of which files the text is from strangers, and mark says so of
-	// one, or takes that back; either twice is once, and there need be no file.
-	marks(ctx context.Context) (func(path string) bool, error)
+	// taint are the marks of the files whose text is untrusted.
+	taint() marker
+}
+
+// A marker marks files. A file that is marked need not exist, and marking it twice
+// is marking it once.
+type marker interface {
+	marked(ctx context.Context) (func(path string) bool, error)
 	mark(ctx context.Context, path string, tainted bool) error
 }
 

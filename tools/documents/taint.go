@@ -31,14 +31,14 @@ func untrusted(ctx context.Context, files Backend, paths ...string) (bool, error
 	if len(paths) == 0 {
 		return false, nil
 	}
-	marked, err := files.marks(ctx)
+	marked, err := files.taint().marked(ctx)
 	return err == nil && slices.ContainsFunc(paths, marked), err
 }
 
 // put writes a file and sets its mark to what holds for the text.
 func put(ctx context.Context, files Backend, path, text string, tainted bool) error {
 	if tainted {
-		if err := files.mark(ctx, path, true); err != nil {
+		if err := files.taint().mark(ctx, path, true); err != nil {
 			return err
 		}
 		return files.Write(ctx, path, text)
@@ -46,7 +46,7 @@ func put(ctx context.Context, files Backend, path, text string, tainted bool) er
 	if err := files.Write(ctx, path, text); err != nil {
 		return err
 	}
-	return files.mark(ctx, path, false)
+	return files.taint().mark(ctx, path, false)
 }
 
 // result is a text that shows words of the files named, or their names.
@@ -58,7 +58,9 @@ func result(ctx context.Context, files Backend, text string, paths ...string) (t
 	return tools.Result{Text: text, Untrusted: tainted}, nil
 }
 
-func (t texts) marks(ctx context.Context) (func(path string) bool, error) {
+func (t texts) taint() marker { return t }
+
+func (t texts) marked(ctx context.Context) (func(path string) bool, error) {
 	docs, err := t.docs.Documents(ctx, t.scope)
 	if err != nil {
 		return nil, broken("listing", err)
@@ -89,7 +91,9 @@ func (t texts) mark(ctx context.Context, path string, tainted bool) error {
 	return nil
 }
 
-func (d disk) marks(ctx context.Context) (func(path string) bool, error) {
+func (d disk) taint() marker { return d }
+
+func (d disk) marked(ctx context.Context) (func(path string) bool, error) {
 	root, err := d.open()
 	if err != nil {
 		return nil, err

@@ -35,12 +35,12 @@ const (
 // maxGiven is the most tools that a subagent can be given by name.
 const maxGiven = 200
 
-// Tools are all tools of this package, over a.
-func Tools(a tools.Agents) []tools.Tool {
+// Tools are all tools of this package but TaskTool.
+func Tools(a tools.Agents, d tools.Directory, r tools.Reminders) []tools.Tool {
 	return []tools.Tool{
 		startSubagent(a), spawnAndWait(a), askAgent(a), sendAgentMessage(a),
-		listAgents(a), readAgentHistory(a), stopAgent(a),
-		remindMe(a), listReminders(a), cancelReminder(a),
+		listAgents(d), readAgentHistory(d), stopAgent(a),
+		remindMe(r), listReminders(r), cancelReminder(r),
 	}
 }
 

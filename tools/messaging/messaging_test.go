@@ -81,14 +81,14 @@ func (s *society) CancelReminder(_ context.Context, env tools.Env, id string) er
 // its Result is seen.
 func call(t *testing.T, s *society, name, args string) (tools.Result, error) {
 	t.Helper()
-	set, err := tools.NewSet(messaging.Tools(s)...)
+	set, err := tools.NewSet(messaging.Tools(s, s, s)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := set.Check(claybot.ToolCall{ID: "c", Name: name, Args: args}); err != nil {
 		return tools.Result{}, err
 	}
-	for _, tool := range messaging.Tools(s) {
+	for _, tool := range messaging.Tools(s, s, s) {
 		if tool.Spec().Name == name {
 			return tool.Call(t.Context(), env, json.RawMessage(args))
 		}
@@ -99,7 +99,7 @@ func call(t *testing.T, s *society, name, args string) (tools.Result, error) {
 
 func TestEffects(t *testing.T) {
 	reads := map[string]bool{"list_agents": true, "read_agent_history": true, "list_reminders": true}
-	all := messaging.Tools(new(society))
+	all := messaging.Tools(new(society), new(society), new(society))
 	for _, tool := range all {
 		want := tools.Idempotent
 		if reads[tool.Spec().Name] {

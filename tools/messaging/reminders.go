@@ -21,7 +21,7 @@ const (
 	maxListedNote = 150
 )
 
-func remindMe(a tools.Agents) tools.Tool {
+func remindMe(r tools.Reminders) tools.Tool {
 	type input struct {
 		Note    string `json:"note" jsonschema:"what you will be told; write it so that it makes sense then"`
 		At      string `json:"at,omitempty" jsonschema:"when, as RFC 3339 with a zone, such as 2026-12-24T18:00:00+01:00"`
@@ -45,13 +45,13 @@ func remindMe(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		id, err := a.RemindMe(ctx, env, at, note)
+		id, err := r.RemindMe(ctx, env, at, note)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		// A repeat of the call finds the reminder of the first one, whose time
 		// is what counts. One that is gone has come.
-		if r, err := reminder(ctx, a, env, id); err == nil && r != nil {
+		if r, err := reminder(ctx, r, env, id); err == nil && r != nil {
 			at = r.At
 		}
 		r, err := answer(output{id, true, at.UTC().Format(time.RFC3339)})
@@ -103,7 +103,7 @@ func when(at, in string, delayMs *int64, now time.Time) (time.Time, error) {
 	return now.Add(time.Duration(*delayMs) * time.Millisecond), nil
 }
 
-func listReminders(a tools.Agents) tools.Tool {
+func listReminders(r tools.Reminders) tools.Tool {
 	type entry struct {
 		ID   string `json:"id"`
 		At   string `json:"at"`
@@ -115,7 +115,7 @@ func listReminders(a tools.Agents) tools.Tool {
 	}
 	s := spec("list_reminders", "Lists the reminders that you are still waiting for, the next one first.", tools.ReadOnly, scopeSchedule)
 	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
-		all, err := a.Reminders(ctx, env)
+		all, err := r.Reminders(ctx, env)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -138,7 +138,7 @@ type canceling struct {
 	ID string `json:"id" jsonschema:"id of the reminder, as remind_me and list_reminders tell it"`
 }
 
-func cancelReminder(a tools.Agents) tools.Tool {
+func cancelReminder(r tools.Reminders) tools.Tool {
 	s := spec(cancelName, "Takes one of your reminders back.", tools.Idempotent, scopeSchedule)
 	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in canceling) (tools.Result, error) {
@@ -146,14 +146,14 @@ func cancelReminder(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		old, err := reminder(ctx, a, env, id)
+		old, err := reminder(ctx, r, env, id)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		if old == nil && env.Undo {
 			return tools.Result{Text: fmt.Sprintf("reminder %s is not waiting any more; it has come or was canceled", id)}, nil
 		}
-		if err := a.CancelReminder(ctx, env, id); err != nil {
+		if err := r.CancelReminder(ctx, env, id); err != nil {
 			return tools.Result{}, err
 		}
 		r := tools.Result{Text: fmt.Sprintf("reminder %s is canceled", id), What: "canceled a reminder"}
@@ -166,8 +166,8 @@ func cancelReminder(a tools.Agents) tools.Tool {
 }
 
 // reminder finds one of the caller's; nil when there is none.
-func reminder(ctx context.Context, a tools.Agents, env tools.Env, id string) (*tools.Reminder, error) {
-	all, err := a.Reminders(ctx, env)
+func reminder(ctx context.Context, r tools.Reminders, env tools.Env, id string) (*tools.Reminder, error) {
+	all, err := r.Reminders(ctx, env)
 	if err != nil {
 		return nil, err
 	}

@@ -77,14 +77,14 @@ func sendAgentMessage(a tools.Agents) tools.Tool {
 // maxLastText is how much of an agent's last words a list shows, in bytes.
 const maxLastText = 200
 
-func listAgents(a tools.Agents) tools.Tool {
+func listAgents(d tools.Directory) tools.Tool {
 	type output struct {
 		Agents  []json.RawMessage `json:"agents"`
 		LeftOut int               `json:"leftOut,omitempty"`
 	}
 	s := spec("list_agents", "Lists the agents you can reach: ids, names, who started whom, what each is doing and said last.", tools.ReadOnly, scopeAgents)
 	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
-		all, err := a.ListAgents(ctx, env)
+		all, err := d.ListAgents(ctx, env)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -100,7 +100,7 @@ func listAgents(a tools.Agents) tools.Tool {
 	})
 }
 
-func readAgentHistory(a tools.Agents) tools.Tool {
+func readAgentHistory(d tools.Directory) tools.Tool {
 	type input struct {
 		ID   string `json:"id" jsonschema:"id of the agent; list_agents tells it"`
 		Last int    `json:"last,omitempty" jsonschema:"how many of the newest entries, 1 to 200; 20 when absent"`
@@ -117,7 +117,7 @@ func readAgentHistory(a tools.Agents) tools.Tool {
 		if in.Last < 1 || in.Last > 200 {
 			return tools.Result{}, fmt.Errorf("field last: %d, want 1 to 200", in.Last)
 		}
-		records, err := a.ReadAgentHistory(ctx, env, id, in.Last)
+		records, err := d.ReadAgentHistory(ctx, env, id, in.Last)
 		if err != nil {
 			return tools.Result{}, err
 		}

@@ -17,7 +17,7 @@ const maxRetries = 10
 // cron makes the tools for tasks.
 type cron struct {
 	tasks  Tasks
-	agents tools.Agents
+	agents tools.Directory
 }
 
 // add is Once: a second call makes a second task.

@@ -111,9 +111,9 @@ func (f *beats) Beat(_ context.Context, key string, ids ...string) (int, error) 
 	return len(ids), f.err
 }
 
-// family is tools.Agents as far as its list goes.
+// family is tools.Directory as far as its list goes.
 type family struct {
-	tools.Agents
+	tools.Directory
 	all []tools.AgentInfo
 	err error
 }

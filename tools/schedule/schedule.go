@@ -74,7 +74,7 @@ type Beats interface {
 // Tools are the tools for tasks over t and for the heartbeat over b. Those of a
 // nil one are left out. a tells which subagents are a caller's own, and thus may
 // be told the output of its tasks; with nil only the caller itself may.
-func Tools(t Tasks, b Beats, a tools.Agents) []tools.Tool {
+func Tools(t Tasks, b Beats, a tools.Directory) []tools.Tool {
 	var all []tools.Tool
 	if t != nil {
 		c := cron{t, a}

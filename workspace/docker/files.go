@@ -205,7 +205,7 @@ mv -f -- "$n" "$p" || exit 69`, name, content, 64, strconv.Itoa(len(content)))
 	return err
 }
 
-// Remove implements workspace.Workspace.
+// Remove implements workspace.Remover.
 func (w *Workspace) Remove(ctx context.Context, name string) error {
 	if below, err := workspace.Clean(home, name); err == nil && below == "." {
 		return &workspace.Error{Code: workspace.Refused, Text: "the workspace itself is not removed by this; name a file or folder in it"}

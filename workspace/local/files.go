@@ -201,7 +201,7 @@ func (w *place) List(ctx context.Context, dir string, limit int) (files []worksp
 	return files, more, nil
 }
 
-// Remove implements workspace.Workspace.
+// Remove implements workspace.Remover.
 func (w *place) Remove(ctx context.Context, name string) error {
 	root, clean, err := w.at(ctx, name)
 	if err != nil {

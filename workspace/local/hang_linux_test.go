@@ -183,7 +183,7 @@ func TestDisk(t *testing.T) {
 		t.Errorf("exec: %v", err)
 	}
 	for _, name := range []string{"a", "c"} { // the way out
-		if err := w.Remove(t.Context(), name); err != nil {
+		if err := w.(workspace.Remover).Remove(t.Context(), name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -316,8 +316,8 @@ func TestRacingLinks(t *testing.T) {
 					}
 				}
 				_ = w.WriteFile(t.Context(), "d/new", []byte("x"))
-				_ = w.Remove(t.Context(), "d/new")
-				_ = w.Remove(t.Context(), "d/secret")
+				_ = w.(workspace.Remover).Remove(t.Context(), "d/new")
+				_ = w.(workspace.Remover).Remove(t.Context(), "d/secret")
 				files, _, _ := w.List(t.Context(), "d", 10)
 				for _, f := range files {
 					if strings.HasSuffix(f.Path, "secret") {

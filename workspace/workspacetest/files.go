@@ -52,7 +52,7 @@ func (s *suite) files(t *testing.T) {
 	s.list(t, w)
 	for range 2 {
 		for _, name := range []string{"a.txt", "d"} {
-			if err := w.Remove(ctx, name); err != nil {
+			if err := w.(workspace.Remover).Remove(ctx, name); err != nil {
 				t.Errorf("remove %s: %v", name, err)
 			}
 			if _, err := w.ReadFile(ctx, name, 10); code(err) != workspace.NotFound {
@@ -111,7 +111,7 @@ func (s *suite) paths(t *testing.T) {
 	}
 	for _, name := range []string{"../x", "/etc/claybot-test", "dir-link/claybot-test", "tmp-link/claybot-test", "up-link/claybot-test", "proc-link/tmp/claybot-test"} {
 		wantCode(t, "write "+name, w.WriteFile(ctx, name, []byte("x")), workspace.Outside)
-		wantCode(t, "remove "+name, w.Remove(ctx, name), workspace.Outside)
+		wantCode(t, "remove "+name, w.(workspace.Remover).Remove(ctx, name), workspace.Outside)
 	}
 	for _, name := range []string{"..", "/etc", "dir-link", "up-link/"} {
 		_, _, err := w.List(ctx, name, 10)
@@ -134,14 +134,14 @@ func (s *suite) paths(t *testing.T) {
 	if r := sh(t, w, "grep -c root /etc/passwd"); r.Output == "0\n" {
 		t.Error("a file outside was written")
 	}
-	if err := w.Remove(ctx, "dir-link"); err != nil {
+	if err := w.(workspace.Remover).Remove(ctx, "dir-link"); err != nil {
 		t.Errorf("remove a link: %v", err)
 	}
 	if r := sh(t, w, "[ -e /etc/passwd ] && [ ! -e dir-link ]"); r.ExitCode != 0 {
 		t.Error("removing a link removed more, or less")
 	}
 	for _, name := range []string{"", ".", dir} {
-		if err := w.Remove(ctx, name); err == nil {
+		if err := w.(workspace.Remover).Remove(ctx, name); err == nil {
 			t.Errorf("the workspace itself can be removed as %q", name)
 		}
 	}

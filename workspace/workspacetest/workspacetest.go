@@ -188,7 +188,7 @@ func (s *suite) planted(t *testing.T, w workspace.Workspace) {
 		t.Errorf("a HOME of its own: %q, %v", r.Output, err)
 	}
 	for _, name := range files {
-		if err := w.Remove(t.Context(), name); err != nil {
+		if err := w.(workspace.Remover).Remove(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
