@@ -130,10 +130,8 @@ type guarded struct {
 	limits Limits
 }
 
-// CloseIdleConnections closes the connections that no request uses.
 func (g *guarded) CloseIdleConnections() { g.base.CloseIdleConnections() }
 
-// RoundTrip implements http.RoundTripper.
 func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	entry := &entry{log: g.door.log, start: time.Now(), Request: Request{Method: req.Method}}
 	out, unzip, err := g.prepare(req, entry)
@@ -231,7 +229,6 @@ func (e *entry) end(err error) {
 	})
 }
 
-// A meter counts what is read.
 type meter struct {
 	r io.Reader
 	n *atomic.Int64

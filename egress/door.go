@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// How long finding and reaching a host may take.
 const (
 	lookupLimit = 10 * time.Second
 	dialLimit   = 10 * time.Second

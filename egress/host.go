@@ -108,7 +108,6 @@ func parseV6(host string) (string, netip.Addr, error) {
 	return a.String(), a, nil
 }
 
-// checkName refuses what is no name of the domain name system.
 func checkName(name string) error {
 	if name == "" || len(name) > 253 {
 		return errNoNames

@@ -98,7 +98,6 @@ func (t *turnstile) enter() bool {
 
 func (t *turnstile) leave() { t.inside.Done() }
 
-// shut waits until nobody is inside.
 func (t *turnstile) shut() {
 	t.mu.Lock()
 	t.closed = true
@@ -159,7 +158,6 @@ func (c *streamConn) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// write sends one piece.
 func (c *streamConn) write(piece []byte) error {
 	head := binary.BigEndian.AppendUint16(nil, uint16(len(piece)))
 	if _, err := c.out.Write(head); err != nil {
@@ -171,7 +169,6 @@ func (c *streamConn) write(piece []byte) error {
 	return c.control.Flush()
 }
 
-// CloseWrite says that nothing more is written.
 func (c *streamConn) CloseWrite() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

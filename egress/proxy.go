@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// Bounds of a proxied connection.
 const (
 	maxHead     = 64 << 10         // of a request line with its headers
 	maxDrain    = 256 << 10        // of a body that nobody wanted, to keep the connection
@@ -65,7 +64,6 @@ func (p *Proxy) ServeConn(ctx context.Context, conn net.Conn) {
 	_, _ = io.CopyN(io.Discard, conn, maxDrain)
 }
 
-// A session is the connection of one client.
 type session struct {
 	proxy *Proxy
 	conn  net.Conn
@@ -74,7 +72,6 @@ type session struct {
 	out   *bufio.Writer
 }
 
-// bounded reads at most left bytes.
 type bounded struct {
 	r    io.Reader
 	left int64
@@ -125,7 +122,6 @@ func (s *session) answer(status int, text string) bool {
 	return false
 }
 
-// fault answers an error.
 func (s *session) fault(err error, e *entry) bool {
 	e.end(err)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
@@ -134,7 +130,6 @@ func (s *session) fault(err error, e *entry) bool {
 	return s.answer(http.StatusBadGateway, Words(err))
 }
 
-// connect is a tunnel to a host.
 func (s *session) connect(ctx context.Context, req *http.Request, e *entry) {
 	if t, err := parseTarget(req.RequestURI); err == nil {
 		e.Host = t.String()
@@ -188,7 +183,6 @@ func (l *lively) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// forward makes a request with a whole address for the client.
 func (s *session) forward(ctx context.Context, req *http.Request, e *entry) bool {
 	defer req.Body.Close()
 	if req.URL.Scheme != "http" || req.URL.Host == "" {
@@ -240,7 +234,6 @@ func (w *wanted) Read(b []byte) (int, error) {
 	return w.Reader.Read(b)
 }
 
-// reply passes the answer of a host on.
 func (s *session) reply(req *http.Request, resp *http.Response, e *entry) bool {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		e.end(errors.New("it changes the protocol"))

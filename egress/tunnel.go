@@ -21,7 +21,6 @@ import (
 // their length before them (two bytes, the high one first), and a piece of length
 // 0 is that word.
 
-// Bounds of a tunnel.
 const (
 	maxStreams  = 100       // connections at a time; more wait
 	streamSpace = 256 << 10 // bytes that one connection may hold back
@@ -48,7 +47,6 @@ func Relay(ctx context.Context, listen string, stdio io.ReadWriteCloser) error {
 	return relay(ctx, listener, stdio)
 }
 
-// loopback refuses addresses that others could reach.
 func loopback(listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -141,7 +141,6 @@ func validCallID(s string) bool {
 	return s != "" && len(s) <= maxID
 }
 
-// object reports whether s is one JSON object in UTF-8.
 func object(s string) bool {
 	return strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") && utf8.ValidString(s) && json.Valid([]byte(s))
 }

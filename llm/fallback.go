@@ -70,7 +70,6 @@ type rest struct {
 	failures int  // in a row
 }
 
-// Chat asks the routes.
 func (m *fallback) Chat(ctx context.Context, r Request) (Response, error) {
 	step, cancel := context.WithTimeoutCause(ctx, StepTime, ErrStep)
 	defer cancel()

@@ -124,7 +124,6 @@ func hasPicture(m Message) bool { return slices.ContainsFunc(m.Files, isPicture)
 
 func isPicture(f claybot.FileReference) bool { return strings.HasPrefix(f.MIMEType, "image/") }
 
-// image returns a picture that is ready.
 func (a *Album) image(f claybot.FileReference) (Image, bool) {
 	if f.Size > MaxPicture {
 		return Image{}, false

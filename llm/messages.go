@@ -221,5 +221,4 @@ func repairName(name string) string {
 	return string(b)
 }
 
-// valid replaces what is no UTF-8.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

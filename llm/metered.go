@@ -67,7 +67,6 @@ func (m metered) Chat(ctx context.Context, r Request) (Response, error) {
 	return resp, err
 }
 
-// price sets what the tokens of a response cost.
 func (m metered) price(resp *Response) {
 	if resp.Usage.Input == 0 && resp.Usage.Output == 0 {
 		return

@@ -4,7 +4,6 @@ package llm
 // the longest well-known beginning of its name as in Window; 0 when none fits.
 func MaxOutput(model string) int64 { return longest(outputs(), model, 0) }
 
-// outputs are what the vendors publish.
 func outputs() []window {
 	return []window{
 		{"gpt-3.5", 4_096},

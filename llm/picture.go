@@ -75,7 +75,6 @@ func Picture(data []byte) (Image, error) {
 	return encoded(scaled(m, MaxSide), kind == "image/jpeg")
 }
 
-// A format is one kind of pictures.
 type format struct {
 	head   func(r *bytes.Reader) (image.Config, error)
 	decode func(r *bytes.Reader) (image.Image, error)

@@ -50,7 +50,6 @@ type retried struct {
 
 var _ patient = (*retried)(nil)
 
-// Chat asks the model.
 func (m *retried) Chat(ctx context.Context, r Request) (Response, error) { return m.chat(ctx, r, 0) }
 
 // chat is Chat, where no try begins later than patience after the first one
@@ -94,7 +93,6 @@ func (m *retried) chat(ctx context.Context, r Request, patience time.Duration) (
 	}
 }
 
-// caused is err with the cause of ctx, when that has ended.
 func caused(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", err, cause)

@@ -43,7 +43,6 @@ type rotated struct {
 	rest  []time.Time // until when each key rests
 }
 
-// Chat asks the model.
 func (m *rotated) Chat(ctx context.Context, r Request) (resp Response, err error) {
 	err = Failed(Permanent, "no key is set")
 	for _, i := range m.order() {

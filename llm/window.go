@@ -44,7 +44,6 @@ type window struct {
 	tokens int64
 }
 
-// windows are the sizes that the vendors publish.
 func windows() []window { return slices.Concat(hostedWindows(), openWindows()) }
 
 const k = 1024

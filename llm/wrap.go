@@ -77,7 +77,6 @@ func systemText(r claybot.Record) string {
 
 const kindAttr = "kind"
 
-// summaryText wraps a summary with its time.
 func summaryText(r claybot.Record) string {
 	r.MessageID, r.Quote = "", ""
 	return wrap(summaryTag, r)

@@ -138,7 +138,6 @@ func Approved(a claybot.Answered) bool {
 	return bytes.Equal(bytes.TrimSpace(a.Value), []byte("true"))
 }
 
-// A display is the text of an action in the making.
 type display struct{ strings.Builder }
 
 func (d *display) text(s string) { d.WriteString(s) }
@@ -147,7 +146,6 @@ func (d *display) text(s string) { d.WriteString(s) }
 // where a reader still finds them.
 const maxIndent = 20
 
-// line begins a new line.
 func (d *display) line(depth int) {
 	d.WriteByte('\n')
 	for range min(depth, maxIndent) {
@@ -155,7 +153,6 @@ func (d *display) line(depth int) {
 	}
 }
 
-// value writes the next value of dec, whose JSON is known to be valid.
 func (d *display) value(dec *json.Decoder, depth int) error {
 	if d.Len() > utf8.UTFMax*maxAction {
 		return errLongAction
@@ -180,7 +177,6 @@ func (d *display) value(dec *json.Decoder, depth int) error {
 	return nil
 }
 
-// list writes what follows the beginning of an object or array.
 func (d *display) list(dec *json.Decoder, begin json.Delim, depth int) error {
 	d.text(begin.String())
 	object := begin == '{'

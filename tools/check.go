@@ -94,7 +94,6 @@ func schemaComplaint(err error) string {
 	return msg
 }
 
-// fieldName reads a path into a schema as the path of a field: a.b, a[].
 func fieldName(path string) string {
 	var b strings.Builder
 	parts := strings.Split(strings.Trim(path, "/"), "/")

@@ -121,7 +121,6 @@ func writeObject(b *bytes.Buffer, dec *json.Decoder, depth int) error {
 	return err
 }
 
-// scalar is a string, number, truth or null as JSON.
 func scalar(v any) []byte {
 	if n, ok := v.(json.Number); ok {
 		return []byte(n)

@@ -119,7 +119,6 @@ var scripts = []struct {
 	{"ethiopic", []*unicode.RangeTable{unicode.Ethiopic}, "ዐሀሆ"},
 }
 
-// scriptOf is the index of the script of a letter; -1 for all others.
 func scriptOf(r rune) int {
 	for i, s := range scripts {
 		if unicode.In(r, s.tables...) {

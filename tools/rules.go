@@ -63,7 +63,6 @@ type Decision struct {
 	Why string
 }
 
-// once reports whether approvals are for one action alone.
 func (r Rules) once(spec Spec) bool {
 	return r.Quorum > 1 || len(r.Approvers) > 0 || spec.Class == Authority
 }
@@ -248,7 +247,6 @@ func Rule(spec Spec, call claybot.ToolCall) (rule string, ok bool) {
 	return rule, true
 }
 
-// always reports whether a person approved a call for good.
 func (r Rules) always(spec Spec, args json.RawMessage) bool {
 	s, has := subject(spec, args)
 	return slices.ContainsFunc(r.Always, func(rule string) bool {
@@ -260,7 +258,6 @@ func (r Rules) always(spec Spec, args json.RawMessage) bool {
 	})
 }
 
-// allows reports whether the operator allows a call.
 func (r Rules) allows(spec Spec, args json.RawMessage) bool {
 	return slices.ContainsFunc(r.Allow, func(rule string) bool {
 		glob, pattern, bound, err := ParseAllow(rule)

@@ -188,7 +188,6 @@ func faultOf(err error) *Fault {
 	return &fault
 }
 
-// filesOf are the files of a result.
 func filesOf(r Result, err error) []claybot.FileReference {
 	if err != nil {
 		return nil
@@ -228,7 +227,6 @@ func (s *Set) mayWait(tool string, env Env, w claybot.Awaiting) error {
 	return failedInside(tool)
 }
 
-// failedInside is what a model reads about a mistake in a tool.
 func failedInside(tool string) *Fault {
 	return &Fault{Code: FaultInternal, Text: tool + " failed inside; the operator's log has the details"}
 }

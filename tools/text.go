@@ -31,7 +31,6 @@ func clean(s string) string {
 	return b.String()
 }
 
-// plain reports whether clean has nothing to do.
 func plain(s string) bool {
 	for i, r := range s {
 		if control(r) || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {

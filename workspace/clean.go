@@ -78,7 +78,6 @@ func (c *cleaner) close() {
 	c.state, c.back = inText, false
 }
 
-// plain takes a character that is in no sequence.
 func (c *cleaner) plain(r rune) {
 	switch {
 	case r == '\r':
@@ -103,7 +102,6 @@ func (c *cleaner) plain(r rune) {
 	}
 }
 
-// escape takes the character behind ESC.
 func (c *cleaner) escape(r rune) {
 	switch r {
 	case '[':
@@ -115,7 +113,6 @@ func (c *cleaner) escape(r rune) {
 	}
 }
 
-// short takes a character of a short sequence.
 func (c *cleaner) short(r rune) {
 	switch {
 	case r >= 0x20 && r <= 0x2f:
@@ -144,7 +141,6 @@ func (c *cleaner) string(r rune) {
 	}
 }
 
-// release shows what was held.
 func (c *cleaner) release() {
 	held := c.held
 	c.held, c.state = nil, inText

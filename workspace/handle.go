@@ -69,10 +69,8 @@ func (h *handle) touch(ctx context.Context) {
 	s.mu.Unlock()
 }
 
-// Place implements Workspace.
 func (h *handle) Place() string { return h.place }
 
-// Exec implements Workspace.
 func (h *handle) Exec(ctx context.Context, c Command) (Result, error) {
 	ws, done, err := h.enter(ctx)
 	if err != nil {
@@ -83,7 +81,6 @@ func (h *handle) Exec(ctx context.Context, c Command) (Result, error) {
 	return r, err
 }
 
-// ReadFile implements Workspace.
 func (h *handle) ReadFile(ctx context.Context, path string, max int64) ([]byte, error) {
 	ws, done, err := h.enter(ctx)
 	if err != nil {
@@ -94,7 +91,6 @@ func (h *handle) ReadFile(ctx context.Context, path string, max int64) ([]byte, 
 	return b, err
 }
 
-// WriteFile implements Workspace.
 func (h *handle) WriteFile(ctx context.Context, path string, content []byte) error {
 	ws, done, err := h.enter(ctx)
 	if err != nil {
@@ -105,7 +101,6 @@ func (h *handle) WriteFile(ctx context.Context, path string, content []byte) err
 	return err
 }
 
-// List implements Workspace.
 func (h *handle) List(ctx context.Context, dir string, max int) ([]File, bool, error) {
 	ws, done, err := h.enter(ctx)
 	if err != nil {
@@ -139,14 +134,12 @@ type heldProcess struct {
 	end func()
 }
 
-// Close implements Process.
 func (p *heldProcess) Close() error {
 	err := p.Process.Close()
 	p.end()
 	return err
 }
 
-// Wait implements Process.
 func (p *heldProcess) Wait(ctx context.Context) (int, error) {
 	code, err := p.Process.Wait(ctx)
 	if ctx.Err() == nil {

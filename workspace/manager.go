@@ -56,7 +56,6 @@ type slotKey struct {
 	key      Key
 }
 
-// A slot is one workspace in this process.
 type slot struct {
 	turn  chan struct{} // holds one while it is opened, removed or written to the ledger
 	mu    sync.Mutex
@@ -140,7 +139,6 @@ func (s *slot) try() bool {
 
 func (s *slot) give() { <-s.turn }
 
-// opened reports whether the workspace is open in this process.
 func (s *slot) opened() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -398,7 +396,6 @@ func (m *Manager) List(ctx context.Context) ([]Listed, error) {
 	return list, nil
 }
 
-// users is how many use a workspace now.
 func (m *Manager) users(e Entry) int {
 	m.mu.Lock()
 	s := m.slots[slotKey{e.Provider, e.Key}]

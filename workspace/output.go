@@ -89,7 +89,6 @@ func (o *Output) Whole() (begun bool, err error) {
 	return o.spilled, o.lost
 }
 
-// add takes clean text.
 func (o *Output) add(text []byte) {
 	o.chars += int64(utf8.RuneCount(text))
 	if len(text) > maxHeld { // only its end can stay
@@ -145,7 +144,6 @@ func (o *Output) store(p []byte) {
 	o.lost = err
 }
 
-// A stream is one source of an Output.
 type stream struct {
 	to     *Output
 	text   cleaner

@@ -53,10 +53,8 @@ type device struct {
 
 var _ devices.Device = (*device)(nil)
 
-// Starter implements devices.Device.
 func (d *device) Starter() devices.Starter { return d }
 
-// Ensure implements devices.Starter.
 func (d *device) Ensure(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
@@ -81,7 +79,6 @@ func (d *device) Provision(ctx context.Context) error {
 	return d.Ensure(ctx)
 }
 
-// Launch implements devices.Starter.
 func (d *device) Launch(ctx context.Context) error {
 	if err := d.Ensure(ctx); err != nil {
 		return err
@@ -97,7 +94,6 @@ func (d *device) Launch(ctx context.Context) error {
 	return d.open(ctx, d.spec.URL)
 }
 
-// start starts a browser with an empty profile.
 func (d *device) start(ctx context.Context) error {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b, err := d.seat(life)
@@ -176,7 +172,6 @@ func (d *device) prepare() error {
 	return err
 }
 
-// options are how the browser is started.
 func (d *device) options() []chromedp.ExecAllocatorOption {
 	env := []string{"HOME=" + d.home, "XDG_CONFIG_HOME=" + d.home, "XDG_CACHE_HOME=" + d.home, "TMPDIR=" + d.home, "LANG=C.UTF-8"}
 	if path, ok := os.LookupEnv("PATH"); ok {
@@ -194,7 +189,6 @@ func (d *device) options() []chromedp.ExecAllocatorOption {
 	return all
 }
 
-// open loads an address into the tab.
 func (d *device) open(ctx context.Context, address string) error {
 	address = d.reach.resolve(address)
 	if !d.reach.allows(address) {
@@ -248,7 +242,6 @@ func (d *device) call(ctx context.Context, limit time.Duration, what string, do 
 	return &devices.Error{Text: "the browser could not " + what, Err: err}
 }
 
-// dead reports whether the browser or its tab is gone.
 func (d *device) dead() bool {
 	if d.tab.Err() != nil || d.watch.gone() {
 		return true
@@ -265,7 +258,6 @@ func (d *device) dead() bool {
 	}
 }
 
-// WaitIdle implements devices.Device.
 func (d *device) WaitIdle(ctx context.Context) error {
 	return d.call(ctx, lookLimit, "wait for the page", func(tab context.Context) error {
 		over := time.NewTimer(idleLimit)
@@ -292,7 +284,6 @@ func (d *device) WaitIdle(ctx context.Context) error {
 	})
 }
 
-// quit ends the browser and removes what it leaves.
 func (d *device) quit() {
 	if d.tab == nil {
 		return
@@ -312,7 +303,6 @@ func (d *device) quit() {
 	d.log.Warn("the folder of a browser is left over", "path", d.home)
 }
 
-// Close implements devices.Device.
 func (d *device) Close() error {
 	if d.closed {
 		return nil

@@ -34,7 +34,6 @@ type gate struct {
 	shut   int
 }
 
-// openGate starts a gate. Close ends it.
 func openGate(ctx context.Context, hosts devices.Hosts, log *slog.Logger) (*gate, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,7 +72,6 @@ func (g *gate) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return (&net.Dialer{Timeout: 15 * time.Second}).DialContext(ctx, network, addr)
 }
 
-// address is where the browser finds the gate.
 func (g *gate) address() string { return "http://" + g.listener.Addr().String() }
 
 func (g *gate) count(allowed bool) bool {
@@ -87,7 +85,6 @@ func (g *gate) count(allowed bool) bool {
 	return allowed
 }
 
-// ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodConnect:
@@ -103,7 +100,6 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tunnel carries bytes between the browser and a host, both ways.
 func (g *gate) tunnel(w http.ResponseWriter, r *http.Request) {
 	there, err := g.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -155,7 +151,6 @@ func (g *gate) drop(conns ...net.Conn) {
 	}
 }
 
-// Close ends all connections and waits for them.
 func (g *gate) Close() error {
 	err := g.server.Close()
 	g.mu.Lock()

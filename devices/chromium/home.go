@@ -15,7 +15,6 @@ import (
 // and a number of its own follow.
 const homePrefix = "claybot-chromium-"
 
-// makeHome makes the folder of a browser.
 func makeHome() (string, error) {
 	return os.MkdirTemp(tempDir(), fmt.Sprintf("%s%d-*", homePrefix, os.Getpid()))
 }

@@ -50,7 +50,6 @@ var (
 // Attaches implements chromedp.Attacher: the process is not the library's.
 func (a *piped) Attaches() bool { return true }
 
-// Allocate implements chromedp.Allocator.
 func (a *piped) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
 	p, err := a.start()
 	if err != nil {
@@ -93,7 +92,6 @@ func (a *piped) close() {
 	_ = p.Close()
 }
 
-// Wait implements chromedp.Allocator.
 func (a *piped) Wait() {
 	a.mu.Lock()
 	halt, done := a.halt, a.done

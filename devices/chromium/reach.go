@@ -19,7 +19,6 @@ type reach struct {
 	files string
 }
 
-// allows reports whether an address may be reached.
 func (r reach) allows(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

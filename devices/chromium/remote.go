@@ -107,7 +107,6 @@ export HOME="$dir" XDG_CONFIG_HOME="$dir" XDG_CACHE_HOME="$dir" TMPDIR="$dir" LA
 "$program" --user-data-dir="$dir/profile" "$@" 3<&0 4>&1 </dev/null >/dev/null
 `
 
-// command is what runs in the workspace.
 func (r *Remote) command() workspace.Command {
 	script := starting
 	if r.Machine {
@@ -136,7 +135,6 @@ func (r *Remote) command() workspace.Command {
 	return workspace.Command{Args: append(args, "about:blank")}
 }
 
-// seat prepares the pipe to a browser.
 func (r *Remote) seat(life context.Context, log *slog.Logger) seat {
 	p := &piped{start: func() (workspace.Process, error) { return r.Workspace.Pipe(life, r.command()) }}
 	alloc, cancel := chromedp.NewAllocatorContext(life, p)

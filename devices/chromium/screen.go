@@ -52,7 +52,6 @@ type wish struct {
 	Value string `json:"value"`
 }
 
-// run runs the script on the page, and reads what it says.
 func (d *device) run(tab context.Context, w wish, into any) error {
 	arg, err := json.Marshal(w)
 	if err != nil {
@@ -84,7 +83,6 @@ func (d *device) run(tab context.Context, w wish, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// Perceive implements devices.Device.
 func (d *device) Perceive(ctx context.Context) (devices.Screen, error) {
 	var s devices.Screen
 	err := d.call(ctx, lookLimit, "read the page", func(tab context.Context) error {
@@ -212,7 +210,6 @@ func picture(tab context.Context) ([]byte, error) {
 	return nil, nil
 }
 
-// Act implements devices.Device.
 func (d *device) Act(ctx context.Context, a devices.Action, value string) error {
 	switch a.Kind {
 	case devices.Navigate:
@@ -275,7 +272,6 @@ func (d *device) flush(tab context.Context) {
 	})
 }
 
-// back goes to the page before, where there is one.
 func (d *device) back(ctx context.Context) error {
 	return d.call(ctx, actLimit, "go back", func(tab context.Context) error {
 		h, err := chromedp.Call(tab, page.GetNavigationHistory, cdp.Empty{})

@@ -13,7 +13,6 @@ import (
 
 var _ devices.Viewer = (*device)(nil)
 
-// Text implements devices.Viewer.
 func (d *device) Text(ctx context.Context) (string, error) {
 	var r reading
 	err := d.call(ctx, lookLimit, "read the page", func(tab context.Context) error {
@@ -28,7 +27,6 @@ func (d *device) Text(ctx context.Context) (string, error) {
 // tallest is how much of a page, in its own pixels, is in one picture.
 const tallest = 10_000
 
-// Picture implements devices.Viewer.
 func (d *device) Picture(ctx context.Context, whole bool) (png []byte, err error) {
 	err = d.call(ctx, lookLimit, "take a picture", func(tab context.Context) error {
 		if !whole {
@@ -70,7 +68,6 @@ func pictureOf(tab context.Context, size page.Viewport) ([]byte, error) {
 	return nil, nil
 }
 
-// enter presses the key Enter, as a person does.
 func enter(tab context.Context) error {
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeChar, input.DispatchKeyEventTypeKeyUp} {
 		p := input.DispatchKeyEventParams{Type: kind, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, NativeVirtualKeyCode: 13}

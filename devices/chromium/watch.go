@@ -48,7 +48,6 @@ func (w *watch) faultLocked(format string, args ...any) {
 	}
 }
 
-// take returns the faults since the last call.
 func (w *watch) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +65,6 @@ func (w *watch) gone() bool {
 // hanging is after how long an answer is not waited for any more.
 const hanging = 5 * time.Second
 
-// idle reports whether nothing is on its way.
 func (w *watch) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +173,6 @@ func (w *watch) guard(ctx context.Context, r reach, own target.ID, wg *sync.Wait
 	})
 }
 
-// decide lets a request of the page go out, or not.
 func (w *watch) decide(ctx context.Context, r reach, e fetch.EventRequestPaused) {
 	if passes(r, e) {
 		_, _ = chromedp.Call(ctx, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: e.RequestID}) // it may be gone

@@ -166,10 +166,8 @@ type device struct {
 
 var _ devices.Device = (*device)(nil)
 
-// Starter implements devices.Device.
 func (d *device) Starter() devices.Starter { return d }
 
-// Ensure implements devices.Starter.
 func (d *device) Ensure(ctx context.Context) error {
 	if d.closed {
 		return devices.Failed("the device is closed")
@@ -177,13 +175,11 @@ func (d *device) Ensure(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Provision implements devices.Starter.
 func (d *device) Provision(ctx context.Context) error {
 	d.provisioned, d.at = true, ""
 	return d.Ensure(ctx)
 }
 
-// Launch implements devices.Starter.
 func (d *device) Launch(ctx context.Context) error {
 	if err := d.Ensure(ctx); err != nil {
 		return err
@@ -201,7 +197,6 @@ func (d *device) Launch(ctx context.Context) error {
 	return nil
 }
 
-// WaitIdle implements devices.Device.
 func (d *device) WaitIdle(ctx context.Context) error { return d.running(ctx) }
 
 func (d *device) running(ctx context.Context) error {
@@ -219,7 +214,6 @@ func (d *device) arrive(screen string) {
 	d.faults = append(d.faults, d.app.Screens[screen].Faults...)
 }
 
-// Perceive implements devices.Device.
 func (d *device) Perceive(ctx context.Context) (devices.Screen, error) {
 	if err := d.running(ctx); err != nil {
 		return devices.Screen{}, err
@@ -235,7 +229,6 @@ func (d *device) Perceive(ctx context.Context) (devices.Screen, error) {
 	return devices.Bounded(s), nil
 }
 
-// Act implements devices.Device.
 func (d *device) Act(ctx context.Context, a devices.Action, _ string) error {
 	if err := d.running(ctx); err != nil {
 		return err
@@ -273,7 +266,6 @@ func (d *device) Act(ctx context.Context, a devices.Action, _ string) error {
 	return nil
 }
 
-// navigate goes to the screen with an address.
 func (d *device) navigate(address string) error {
 	if d.spec.Hosts.Len() > 0 && !d.spec.Hosts.AllowsURL(address) {
 		return devices.Failed("%s is not within %s", devices.Plain(address), d.spec.Hosts)
@@ -288,7 +280,6 @@ func (d *device) navigate(address string) error {
 	return devices.Failed("no screen is at %q", address)
 }
 
-// Close implements devices.Device.
 func (d *device) Close() error {
 	if !d.closed {
 		d.closed, d.at = true, ""

@@ -24,7 +24,6 @@ const DefaultBaseURL = "https://api.anthropic.com"
 // configuration does, and the model may write as much.
 const DefaultMaxTokens = 16_384
 
-// version is the version of the API that is spoken.
 const version = "2023-06-01"
 
 // A Config says where and how a model is reached. Only Model is required.
@@ -69,7 +68,6 @@ type Client struct {
 	api *api
 }
 
-// An api is a provider.API.
 type api struct{ cfg Config }
 
 // New returns a client. It does not connect; a configuration that Validate
@@ -82,7 +80,6 @@ func New(cfg Config) *Client {
 	}, a)}
 }
 
-// Authorize implements provider.API.
 func (a *api) Authorize(h http.Header) {
 	h.Set("Anthropic-Version", version)
 	if a.cfg.Key != "" {
@@ -90,7 +87,6 @@ func (a *api) Authorize(h http.Header) {
 	}
 }
 
-// NoStream implements provider.API.
 func (a *api) NoStream(_ string, body []byte) *provider.Failure {
 	if parseProblem(0, body).kind == "" {
 		return nil
@@ -98,5 +94,4 @@ func (a *api) NoStream(_ string, body []byte) *provider.Failure {
 	return provider.Said(a.Problem(0, body))
 }
 
-// Begin implements provider.API.
 func (a *api) Begin() provider.Stream { return &stream{api: a, blocks: map[int]*block{}} }

@@ -67,7 +67,6 @@ func (p *problem) has(signs ...string) bool {
 	return false
 }
 
-// Problem implements provider.API.
 func (a *api) Problem(status int, body []byte) provider.Problem {
 	p := parseProblem(status, body)
 	if status == 0 {

@@ -76,7 +76,6 @@ type (
 	}
 )
 
-// Encode implements provider.API.
 func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	req := wireRequest{
 		Model: a.cfg.Model, Stream: true,
@@ -103,7 +102,6 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	return json.Marshal(req)
 }
 
-// bound is the most tokens of the answer.
 func (a *api) bound(r llm.Request) int64 {
 	limit := cmp.Or(max(r.MaxTokens, 0), max(a.cfg.MaxTokens, 0), DefaultMaxTokens)
 	if most := llm.MaxOutput(a.cfg.Model); most > 0 {

@@ -87,7 +87,6 @@ type block struct {
 	done bool
 }
 
-// A stream is a provider.Stream.
 type stream struct {
 	provider.Answer
 	api    *api
@@ -95,7 +94,6 @@ type stream struct {
 	count  counted
 }
 
-// Gathered implements provider.Stream.
 func (s *stream) Gathered() *provider.Answer { return &s.Answer }
 
 // Complete reports that a reason of the end was seen, and the end of each block.
@@ -111,10 +109,8 @@ func (s *stream) Complete() bool {
 	return true
 }
 
-// Usage implements provider.Stream.
 func (s *stream) Usage() claybot.Usage { return s.count.usage() }
 
-// Taken implements provider.Stream.
 func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
 	u := s.Usage()
 	if u.Input == 0 {
@@ -149,7 +145,6 @@ func (s *stream) unseen() bool {
 	return false
 }
 
-// Take adds one event.
 func (s *stream) Take(data []byte) *provider.Failure {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -187,7 +182,6 @@ func (s *stream) Take(data []byte) *provider.Failure {
 	return nil // other events may come at any time
 }
 
-// begin opens a block.
 func (s *stream) begin(e *event) *provider.Failure {
 	if e.Block == nil || s.blocks[e.Index] != nil {
 		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
@@ -214,7 +208,6 @@ func (s *stream) begin(e *event) *provider.Failure {
 	return nil
 }
 
-// grow adds a piece to a block.
 func (s *stream) grow(e *event) *provider.Failure {
 	b := s.blocks[e.Index]
 	if b == nil || b.done {

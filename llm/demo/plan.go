@@ -25,7 +25,6 @@ func plans(r llm.Request) (answer llm.Response, ok bool) {
 	return answer, false
 }
 
-// newest is the last message of a person in a transcript.
 func newest(transcript string) string {
 	const open, end = "<message ", "\n</message>"
 	from := strings.LastIndex(transcript, open)
@@ -39,7 +38,6 @@ func newest(transcript string) string {
 	return strings.TrimSpace(llm.Unwrap(part + end))
 }
 
-// planned is the plan for a message.
 func planned(message string) string {
 	type step struct {
 		ID   string          `json:"id"`

@@ -15,7 +15,6 @@ const notice = "Hello! This is the built-in demo model: no real model is configu
 	"Set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for any OpenAI-compatible server, and start claybot again. " +
 	"Until then I echo. Send `help` to see what else you can try."
 
-// A chat is what the demo model sees of a request.
 type chat struct {
 	first   bool     // nothing was answered before; a call is no answer
 	person  bool     // somebody wrote, so it is a conversation
@@ -83,7 +82,6 @@ func listen(content string) saying {
 	return s
 }
 
-// reply is the one answer to a chat.
 func reply(c chat) (llm.Response, error) {
 	if len(c.results) > 0 {
 		return text(report(c)), nil

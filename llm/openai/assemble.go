@@ -23,7 +23,6 @@ type assembler struct {
 	byIndex map[int]int // index on the wire to position in calls
 }
 
-// add takes one piece.
 func (a *assembler) add(piece sdk.ToolCall) error {
 	at, known := a.find(piece)
 	if !known {

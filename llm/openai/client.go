@@ -73,7 +73,6 @@ type Client struct {
 	api *api
 }
 
-// An api is a provider.API.
 type api struct {
 	cfg      Config
 	ours     bool // OpenAI itself answers
@@ -98,14 +97,12 @@ func New(cfg Config) *Client {
 
 const chatPath = "/chat/completions"
 
-// Authorize implements provider.API.
 func (a *api) Authorize(h http.Header) {
 	if a.cfg.Key != "" {
 		h.Set("Authorization", "Bearer "+a.cfg.Key)
 	}
 }
 
-// NoStream implements provider.API.
 func (a *api) NoStream(kind string, body []byte) *provider.Failure {
 	switch {
 	case kind == "application/json" && bytes.Contains(body, []byte(`"choices"`)):
@@ -116,7 +113,6 @@ func (a *api) NoStream(kind string, body []byte) *provider.Failure {
 	return nil
 }
 
-// Begin implements provider.API.
 func (a *api) Begin() provider.Stream {
 	return &stream{assembler: assembler{Answer: new(provider.Answer)}, api: a}
 }

@@ -90,7 +90,6 @@ var contextSigns = []string{
 
 var quotaSigns = []string{"insufficient_quota", "billing_hard_limit", "billing_not_active"}
 
-// Problem implements provider.API.
 func (a *api) Problem(status int, body []byte) provider.Problem {
 	p := parseProblem(status, body)
 	if status == 0 {

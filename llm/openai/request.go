@@ -52,7 +52,6 @@ type (
 	}
 )
 
-// Encode implements provider.API.
 func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	req := wireRequest{
 		Model:    a.cfg.Model,

@@ -19,21 +19,18 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// A stream is a provider.Stream.
 type stream struct {
 	assembler
 	api   *api
 	usage *sdk.Usage
 }
 
-// Gathered implements provider.Stream.
 func (s *stream) Gathered() *provider.Answer { return s.Answer }
 
 // Complete reports that a reason of the end was seen. Where the end mark is
 // missing, complete arguments are the only sign that the last call is whole.
 func (s *stream) Complete() bool { return s.Stop != "" && (s.Done || !s.half()) }
 
-// Taken implements provider.Stream.
 func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
 	if u := s.Usage(); u.Input != 0 || u.Output != 0 {
 		return u
@@ -41,7 +38,6 @@ func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
 	return guess
 }
 
-// Take adds one event.
 func (s *stream) Take(data []byte) *provider.Failure {
 	if string(data) == "[DONE]" {
 		s.Done = true
@@ -119,7 +115,6 @@ func harmless(err error) bool {
 	return errors.As(err, &wrong) && wrong.Field != "" && !strings.Contains(wrong.Field, "choices")
 }
 
-// Stopped implements provider.Stream.
 func (s *stream) Stopped() llm.Stop {
 	switch sdk.FinishReason(s.Stop) {
 	case sdk.FinishReasonLength, "max_tokens":
@@ -130,7 +125,6 @@ func (s *stream) Stopped() llm.Stop {
 	return llm.StopEnd
 }
 
-// Usage implements provider.Stream.
 func (s *stream) Usage() claybot.Usage {
 	usage, u := claybot.Usage{LLMCalls: 1}, s.usage
 	if u == nil {

@@ -111,7 +111,6 @@ type spoken struct {
 	audio []byte
 }
 
-// Chat makes one request.
 func (s spoken) Chat(ctx context.Context, _ llm.Request) (llm.Response, error) {
 	body, kind, err := s.form()
 	if err != nil {
@@ -131,7 +130,6 @@ func (s spoken) Chat(ctx context.Context, _ llm.Request) (llm.Response, error) {
 	return s.answer(text)
 }
 
-// form is the body of a request and its type.
 func (s spoken) form() (body []byte, kind string, err error) {
 	var b bytes.Buffer
 	b.Grow(len(s.audio) + 1<<10)

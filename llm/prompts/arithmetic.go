@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// signed is a value with a sign before it.
 func (r *renderer) signed(sign string, v any) any {
 	switch {
 	case r.isUndefined(v):
@@ -24,7 +23,6 @@ func (r *renderer) signed(sign string, v any) any {
 	return r.integers("-", 0, v.(int64))
 }
 
-// operate is the value of a binary operator.
 func (r *renderer) operate(op string, a, b *expr) any {
 	left := r.eval(a)
 	switch {
@@ -159,7 +157,6 @@ func (r *renderer) floats(op string, a, b float64) any {
 	return m
 }
 
-// compare orders two numbers, texts or times.
 func (r *renderer) compare(left, right any) int {
 	switch a := left.(type) {
 	case int64:

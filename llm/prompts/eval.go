@@ -34,7 +34,6 @@ func (r *renderer) missing(e *expr) *undefined {
 // maxNamed is how many characters of an expression a message shows.
 const maxNamed = 120
 
-// get is an attribute or an entry of v.
 func (r *renderer) get(e *expr, v, key any) any {
 	switch v := v.(type) {
 	case *undefined:
@@ -156,7 +155,6 @@ func (r *renderer) bound(e *expr, otherwise int64) int64 {
 	return 0
 }
 
-// items are the entries that a loop or a filter goes through.
 func (r *renderer) items(v any) []any {
 	switch v := v.(type) {
 	case []any:
@@ -192,7 +190,6 @@ func (r *renderer) pairs(m map[string]any) []any {
 	return list
 }
 
-// entries are those of v.items().
 func (r *renderer) entries(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -205,7 +202,6 @@ func (r *renderer) entries(v any) any {
 	return []any{}
 }
 
-// numbers is range(args).
 func (r *renderer) numbers(args []any) any {
 	bounds := []int64{0, 0, 1}
 	for i, v := range args {

@@ -38,7 +38,6 @@ func constant(line int, v any) *expr {
 	return &expr{line: line, fixed: v, value: func(r *renderer) any { r.line = line; return v }}
 }
 
-// describe is what e looks like in a message.
 func (e *expr) describe() string {
 	if e.what == nil {
 		return "an expression"
@@ -46,7 +45,6 @@ func (e *expr) describe() string {
 	return e.what()
 }
 
-// eval is the value of an expression.
 func (r *renderer) eval(e *expr) any {
 	r.spend(1)
 	return e.value(r)
@@ -134,7 +132,6 @@ func (p *parser) within(part *expr) *expr {
 	}, part, whole)
 }
 
-// test reads what follows is.
 func (p *parser) test(of *expr) *expr {
 	t := p.want(word, "the name of a test is missing")
 	test, known := tests[t.text]
@@ -208,7 +205,6 @@ func (e *expr) notCallable() {
 	stop(e.line, "%s cannot be called; there are range() and .items(), and filters such as name|upper", e.describe())
 }
 
-// attribute reads of.name and of.1.
 func (p *parser) attribute(of *expr) *expr {
 	t := p.now()
 	var key any = t.text
@@ -235,7 +231,6 @@ func (p *parser) attribute(of *expr) *expr {
 	return e
 }
 
-// get is an attribute or an entry of an expression.
 func get(of, key *expr) *expr {
 	e := above(nil, of, key)
 	e.value = func(r *renderer) any {
@@ -307,7 +302,6 @@ func (p *parser) value() *expr {
 	return constant(t.line, t.text)
 }
 
-// reference is what a name stands for.
 func reference(t token) *expr {
 	switch t.text {
 	case "true", "True", "false", "False":

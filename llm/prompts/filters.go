@@ -49,7 +49,6 @@ var filters = sync.OnceValue(func() []filter {
 	}
 })
 
-// filter reads a filter and its values.
 func (p *parser) filter(of *expr) *expr {
 	t := p.want(word, "filter name must be an identifier")
 	var args []*expr
@@ -88,7 +87,6 @@ func (p *parser) filter(of *expr) *expr {
 	return e
 }
 
-// filter applies a filter of a line to v.
 func (r *renderer) filter(f filter, line int, v any, given []*expr) any {
 	args := make([]any, len(f.params))
 	for i, p := range f.params {
@@ -131,7 +129,6 @@ func otherwise(r *renderer, v any, args []any) any {
 	return v
 }
 
-// mapped is a filter that changes the letters of a text.
 func mapped(f func(string) string) apply {
 	return func(r *renderer, v any, _ []any) any {
 		text := r.text(v)
@@ -198,7 +195,6 @@ func length(r *renderer, v any, _ []any) any {
 	return nil
 }
 
-// end is a filter for the first or last entry.
 func end(name string, at int64) apply {
 	return func(r *renderer, v any, _ []any) any {
 		list := r.items(v)

@@ -24,13 +24,11 @@ const (
 	ended   = "end"
 )
 
-// A token is one word of a template.
 type token struct {
 	kind, text string
 	line       int
 }
 
-// A lexer makes the tokens of a template.
 type lexer struct {
 	input string // in UTF-8; lines end with \n
 	pos   int
@@ -121,7 +119,6 @@ func (l *lexer) comment() {
 
 var endRaw = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{%[-+]?\s*endraw\s*([-+]?)%\}`) })
 
-// tag reads {% … %}, and the whole of raw.
 func (l *lexer) tag() {
 	first, begin := len(l.list), l.pos
 	l.expression("{%", "%}", "-+")
@@ -197,7 +194,6 @@ func (l *lexer) token(rest string) {
 
 var keywords = []string{"in", "is", "and", "or", "not"}
 
-// dotted reports that an attribute is next.
 func (l *lexer) dotted() bool { return l.list[len(l.list)-1].kind == "." }
 
 func (l *lexer) name(rest string) {

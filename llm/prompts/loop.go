@@ -65,7 +65,6 @@ func (l *loop) render(r *renderer) {
 	}
 }
 
-// turns are the values of the names, turn by turn.
 func (l *loop) turns(r *renderer, over any) []map[string]any {
 	if m, ok := over.(map[string]any); ok && len(l.names) == 2 {
 		over = r.pairs(m)

@@ -2,7 +2,6 @@ package prompts
 
 import "time"
 
-// root is one of the names that every template has, or a node.
 func (r *renderer) root(name string) (any, bool) {
 	if v, ok := r.roots[name]; ok {
 		return v, true

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// parse reads a text into parts.
 func parse(text string) (root []part, err error) {
 	defer func() { // a mistake of ours must cost one template, not the process
 		if x := recover(); x != nil {
@@ -48,7 +47,6 @@ func (p *parser) next() token {
 	return t
 }
 
-// take takes the token of a kind, if that is next.
 func (p *parser) take(kind string) bool {
 	if p.now().kind != kind {
 		return false
@@ -57,7 +55,6 @@ func (p *parser) take(kind string) bool {
 	return true
 }
 
-// takeWord takes a name, if that is next.
 func (p *parser) takeWord(text string) bool {
 	if t := p.now(); t.kind != word || t.text != text {
 		return false
@@ -74,7 +71,6 @@ func (p *parser) want(kind, otherwise string) token {
 	return p.next()
 }
 
-// fail says what is wrong with the next token.
 func (p *parser) fail(what string) {
 	t := p.now()
 	if near := strings.TrimSpace(t.text); near != "" && len(near) <= 40 {

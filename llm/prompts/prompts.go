@@ -136,7 +136,6 @@ func tagged(text string) bool {
 	return false
 }
 
-// named puts the name of the template into an error.
 func named(name string, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -20,7 +20,6 @@ type renderer struct {
 	reported    map[undefined]bool
 }
 
-// spend counts n units of work.
 func (r *renderer) spend(n int) {
 	if r.work += n; r.work > maxWork || n < 0 {
 		stop(r.line, "the template takes too long")

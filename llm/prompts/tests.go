@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// tests are the words after is.
 var tests = map[string]func(r *renderer, v any) bool{
 	"defined":   func(_ *renderer, v any) bool { return !is[*undefined](v) },
 	"undefined": func(_ *renderer, v any) bool { return is[*undefined](v) },

@@ -34,7 +34,6 @@ func (s *sheet) room(n int) {
 	s.r.spend(n / copied)
 }
 
-// text is v as a template shows it.
 func (r *renderer) text(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -13,13 +13,11 @@ import (
 // The values of templates are nil, bool, int64, float64, string, time.Time,
 // []any, map[string]any, *undefined and *turn; nothing else gets in.
 
-// undefined stands for something that is not there.
 type undefined struct {
 	what string
 	line int
 }
 
-// isUndefined reports whether v is undefined, and warns of it.
 func (r *renderer) isUndefined(v any) bool {
 	u, ok := v.(*undefined)
 	if ok {
@@ -86,7 +84,6 @@ func number(n json.Number) any {
 	return f
 }
 
-// asFloat is a number as a float.
 func asFloat(v any) float64 {
 	if i, ok := v.(int64); ok {
 		return float64(i)
@@ -95,7 +92,6 @@ func asFloat(v any) float64 {
 	return f
 }
 
-// kind names what v is, for messages.
 func kind(v any) string {
 	switch v.(type) {
 	case nil:
@@ -118,7 +114,6 @@ func kind(v any) string {
 	return "a loop"
 }
 
-// truth is what v means in a condition.
 func (r *renderer) truth(v any) bool {
 	switch v := v.(type) {
 	case nil:

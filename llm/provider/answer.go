@@ -76,7 +76,6 @@ func (a *Answer) Finish(seed string, chat []llm.Message) []claybot.ToolCall {
 	return a.Calls
 }
 
-// spent is what an answer took that failed: nothing when nothing came.
 func (a *Answer) spent(s Stream, r llm.Request) claybot.Usage {
 	if a.Events == 0 {
 		return claybot.Usage{}

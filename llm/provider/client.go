@@ -110,7 +110,6 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 	}
 }
 
-// spent is the response beside a failure.
 func (c *Client) spent(f *Failure) llm.Response {
 	return llm.Response{Model: c.cfg.Model, Asked: c.cfg.Model, Usage: f.usage}
 }
@@ -163,7 +162,6 @@ func (c *Client) header(content, accept string) http.Header {
 	return h
 }
 
-// refusal is the failure that a response with an error status stands for.
 func (c *Client) refusal(x *Exchange) *Failure {
 	f := c.failure(c.api.Problem(x.Status(), x.Problem()))
 	f.Status = x.Status()

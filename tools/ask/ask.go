@@ -28,7 +28,6 @@ const (
 	maxExpires   = 7 * 24 * time.Hour
 )
 
-// A question is one of the call's arguments.
 type question struct {
 	Question    string   `json:"question,omitempty" jsonschema:"what you want to know, as you would say it to the person"`
 	Key         string   `json:"key,omitempty" jsonschema:"a short name for the answer, such as colour"`
@@ -66,7 +65,6 @@ func Tools(q tools.Questions) []tools.Tool {
 	})}
 }
 
-// read makes questions of the arguments.
 func (in input) read(now time.Time) ([]claybot.Question, error) {
 	all := in.Questions
 	single := len(all) == 0
@@ -135,7 +133,6 @@ var (
 	durationPart = regexp.MustCompile(`([0-9]+)(d|h|m|s)`)
 )
 
-// duration reads how long to wait; 0 when nothing is said.
 func duration(s string) (time.Duration, error) {
 	s = strings.ToLower(strings.ReplaceAll(s, " ", ""))
 	if s == "" {

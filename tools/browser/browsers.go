@@ -38,7 +38,6 @@ func invalid(format string, args ...any) error {
 	return &tools.Fault{Code: tools.FaultArguments, Text: fmt.Sprintf(format, args...)}
 }
 
-// find is the session of a key; nil for none.
 func (b *Browsers) find(key string) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +78,6 @@ func (s *session) judge(ctx context.Context, err error) error {
 	return fault(ctx, err)
 }
 
-// fault is an error of a device in words for a model.
 func fault(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*devices.Error](err)
 	switch {
@@ -93,7 +91,6 @@ func fault(ctx context.Context, err error) error {
 	return &tools.Fault{Code: faultBrowser, Text: e.Text}
 }
 
-// enter takes the session of a key for one call.
 func (b *Browsers) enter(ctx context.Context, key string, fresh bool) (*session, error) {
 	for {
 		s, spared, err := b.slot(key, fresh)
@@ -173,7 +170,6 @@ func (s *session) take(ctx context.Context) error {
 
 func (s *session) give() { <-s.turn }
 
-// leave ends a call. The clock of the session begins anew.
 func (s *session) leave() {
 	s.mu.Lock()
 	s.used = time.Now()
@@ -188,7 +184,6 @@ func (s *session) leave() {
 	s.give()
 }
 
-// expire closes a session that was not used for long.
 func (s *session) expire() {
 	s.b.mu.Lock()
 	if s.b.closed {
@@ -212,7 +207,6 @@ func (s *session) expire() {
 	}
 }
 
-// start opens the browser on an address.
 func (s *session) start(ctx context.Context, env tools.Env, address string) error {
 	d, err := s.b.cfg.Open(ctx, env, devices.Spec{URL: address})
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// A session is one browser, kept open.
 type session struct {
 	b   *Browsers
 	key string
@@ -29,14 +28,12 @@ type session struct {
 	idle *time.Timer
 }
 
-// screen is the page as it was shown last.
 func (s *session) screen() devices.Screen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
 }
 
-// open shows an address.
 func (s *session) open(ctx context.Context, address string) error {
 	return s.device.Act(ctx, devices.Action{Kind: devices.Navigate, Target: address}, "")
 }
@@ -57,7 +54,6 @@ func (s *session) look(ctx context.Context) (devices.Screen, error) {
 	return now, nil
 }
 
-// shown is the result of a call that acted: what the page is now.
 func (s *session) shown(ctx context.Context, what string, err error) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, err
@@ -69,7 +65,6 @@ func (s *session) shown(ctx context.Context, what string, err error) (tools.Resu
 	return tools.Result{Text: describe(now, now.Text), Untrusted: true, What: what}, nil
 }
 
-// read is the whole page.
 func (s *session) read(ctx context.Context) (tools.Result, error) {
 	now, err := s.look(ctx)
 	if err != nil {
@@ -84,7 +79,6 @@ func (s *session) read(ctx context.Context) (tools.Result, error) {
 	return tools.Result{Text: describe(now, text), Untrusted: true}, nil
 }
 
-// click does the action with a number.
 func (s *session) click(ctx context.Context, number int) (tools.Result, error) {
 	if number == 0 {
 		return s.shown(ctx, "went back in the browser", s.device.Act(ctx, devices.Action{Kind: devices.Back}, ""))
@@ -99,7 +93,6 @@ func (s *session) click(ctx context.Context, number int) (tools.Result, error) {
 	return s.shown(ctx, fmt.Sprintf("clicked %q in the browser", a.Label), s.device.Act(ctx, a, ""))
 }
 
-// write fills in the field with a number.
 func (s *session) write(ctx context.Context, number int, text string, submit bool) (tools.Result, error) {
 	a, err := s.action(number)
 	if err != nil {
@@ -125,7 +118,6 @@ func (s *session) write(ctx context.Context, number int, text string, submit boo
 	return s.shown(ctx, what, nil)
 }
 
-// action is what has a number on the page that was shown last.
 func (s *session) action(number int) (devices.Action, error) {
 	last := s.screen()
 	if number < 1 || number > len(last.Actions) {
@@ -134,7 +126,6 @@ func (s *session) action(number int) (devices.Action, error) {
 	return last.Actions[number-1], nil
 }
 
-// screenshot is a picture of the page, as a file of the agent.
 func (s *session) screenshot(ctx context.Context, env tools.Env, full bool) (tools.Result, error) {
 	v, ok := s.device.(devices.Viewer)
 	if !ok {
@@ -187,7 +178,6 @@ func describe(s devices.Screen, text string) string {
 	return b.String()
 }
 
-// inWords is one action of a page.
 func inWords(a devices.Action) string {
 	switch {
 	case a.Kind == devices.Type && a.Input != "":
@@ -211,7 +201,6 @@ func orNone(s string) string {
 	return s
 }
 
-// crashed reports whether an error means that the browser is gone.
 func crashed(err error) bool {
 	e, ok := errors.AsType[*devices.Error](err)
 	return ok && e.Crash

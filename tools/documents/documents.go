@@ -55,7 +55,6 @@ type Error struct {
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Text }
 func (e *Error) Unwrap() error { return e.Cause }
 
-// fail makes an Error.
 func fail(code Code, format string, args ...any) error {
 	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
 }
@@ -126,7 +125,6 @@ func Tools(b Source) []tools.Tool {
 	return append([]tools.Tool{ls(b)}, append(fileTools(b), glob(b), grep(b), restore(b))...)
 }
 
-// missing is the error for a path that leads nowhere.
 func missing(path string) error { return fail(NoEntry, "there is no %.200q", path) }
 
 func isFolder(path string) error {
@@ -145,7 +143,6 @@ func scopeFull() error {
 	return fail(OverQuota, "all files together may have %d bytes, and there may be %d of them; make some smaller first", MaxScope, MaxFiles)
 }
 
-// folderName is a folder in words.
 func folderName(folder string) string {
 	if folder == "" {
 		return "the top folder"

@@ -9,7 +9,6 @@ import (
 	"github.com/claybot/claybot/tools/textfile"
 )
 
-// spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect) tools.Spec {
 	return tools.Spec{
 		Tool: llm.Tool{Name: name, Description: description}, Effect: effect,
@@ -17,7 +16,6 @@ func spec(name, description string, effect tools.Effect) tools.Spec {
 	}
 }
 
-// argument is the Error of an argument that textfile refuses.
 func argument(err error) error {
 	if errors.Is(err, textfile.ErrTooLong) {
 		return fail(OverQuota, "%v", err)
@@ -25,7 +23,6 @@ func argument(err error) error {
 	return fail(Invalid, "%v", err)
 }
 
-// fileTools are read_file, write_file and edit_file.
 func fileTools(b Source) []tools.Tool {
 	return textfile.Set{
 		Example: "notes/plan.md", MaxWrite: MaxFile, Spec: spec, Argument: argument,
@@ -40,18 +37,15 @@ func fileTools(b Source) []tools.Tool {
 	}.Tools()
 }
 
-// A place is the backend of a call.
 type place struct {
 	files Backend
 	env   tools.Env
 }
 
-// Read implements textfile.Files.
 func (p place) Read(ctx context.Context, path string, _ bool) (string, error) {
 	return readText(ctx, p.files, path)
 }
 
-// Write implements textfile.Files.
 func (p place) Write(ctx context.Context, path, text string, edited bool) (_ tools.Result, err error) {
 	tainted := p.env.Tainted
 	if edited && !tainted {
@@ -62,12 +56,10 @@ func (p place) Write(ctx context.Context, path, text string, edited bool) (_ too
 	return writeKept(ctx, p.files, p.env, path, text, tainted)
 }
 
-// Show implements textfile.Files.
 func (p place) Show(ctx context.Context, path, text string) (tools.Result, error) {
 	return result(ctx, p.files, text, path)
 }
 
-// readText reads a file that must be text.
 func readText(ctx context.Context, files Backend, path string) (string, error) {
 	text, err := files.Read(ctx, path)
 	switch {
@@ -81,7 +73,6 @@ func readText(ctx context.Context, files Backend, path string) (string, error) {
 	return text, nil
 }
 
-// writable checks a new content.
 func writable(path, text string) error {
 	if len(text) > MaxFile {
 		return fail(OverQuota, "%.200q would have %d bytes, the limit is %d", path, len(text), MaxFile)

@@ -383,7 +383,6 @@ func hasCode(err error, c Code) bool {
 	return errors.As(err, &known) && known.Code == c
 }
 
-// explain makes an Error of what the system said about name.
 func explain(doing, name string, err error) error {
 	var known *Error
 	switch {

@@ -34,7 +34,6 @@ const (
 	maxStates = 16
 )
 
-// A journal is what one run has changed.
 type journal struct {
 	Run   claybot.RunID `json:"run"`
 	At    claybot.Time  `json:"at"` // of the first change
@@ -284,7 +283,6 @@ func restore(b Source) tools.Tool {
 	})
 }
 
-// restored words what became of the files.
 func restored(done, left []string) (tools.Result, error) {
 	text := "restored: " + textfile.Shown(done, "nothing")
 	if len(left) == 0 {

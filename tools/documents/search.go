@@ -31,7 +31,6 @@ func pathsOf(files []File) []string {
 	return paths
 }
 
-// list checks the path of a folder, finds the backend and lists the folder.
 func list(ctx context.Context, b Source, env tools.Env, path string) (backend Backend, folder string, files []File, err error) {
 	if folder, err = cleanFolder(path); err != nil {
 		return nil, "", nil, err
@@ -43,7 +42,6 @@ func list(ctx context.Context, b Source, env tools.Env, path string) (backend Ba
 	return backend, folder, files, err
 }
 
-// entries are the direct contents of a folder, of all files below it.
 func entries(folder string, files []File) []string {
 	var lines []string
 	current, count := "", 0 // the subfolder whose files come one after the other
@@ -166,7 +164,6 @@ func searchAll(ctx context.Context, f *textfile.Finder, files Backend, names []s
 	return nil
 }
 
-// counted is a number of files in words.
 func counted(n int) string {
 	if n == 1 {
 		return "1 file"

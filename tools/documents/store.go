@@ -149,7 +149,6 @@ func (t texts) List(ctx context.Context, folder string) ([]File, error) {
 	return files, nil
 }
 
-// all are the files of the scope by path.
 func (t texts) all(ctx context.Context) ([]File, error) {
 	docs, err := t.docs.Documents(ctx, t.scope)
 	if err != nil {
@@ -165,7 +164,6 @@ func (t texts) all(ctx context.Context) ([]File, error) {
 	return files, nil
 }
 
-// find tells where path is in all, or would be.
 func find(all []File, path string) (int, bool) {
 	return slices.BinarySearchFunc(all, path, func(f File, path string) int { return strings.Compare(f.Path, path) })
 }
@@ -184,7 +182,6 @@ func passable(all []File, path string) error {
 	return nil
 }
 
-// noFolder is why there is no such folder.
 func noFolder(all []File, folder string) error {
 	for _, f := range append(above(folder), folder) {
 		if _, file := find(all, f); file {

@@ -35,7 +35,6 @@ func untrusted(ctx context.Context, files Backend, paths ...string) (bool, error
 	return err == nil && slices.ContainsFunc(paths, marked), err
 }
 
-// put writes a file and sets its mark to what holds for the text.
 func put(ctx context.Context, files Backend, path, text string, tainted bool) error {
 	if tainted {
 		if err := files.taint().mark(ctx, path, true); err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// Limits of files, in bytes.
 const (
 	maxRead  = 8 << 20 // of a file of which a part is shown
 	maxWrite = 1 << 20 // of a file that is written or edited
@@ -42,7 +41,6 @@ func Tools(open Opener) []tools.Tool {
 	return append(set.Tools(), listFiles(open), searchFiles(open))
 }
 
-// spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect) tools.Spec {
 	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Class: tools.Inside, Scopes: []string{"files"}}
 }
@@ -51,7 +49,6 @@ func invalid(format string, args ...any) error {
 	return &tools.Fault{Code: tools.FaultArguments, Text: fmt.Sprintf(format, args...)}
 }
 
-// argument is the fault of an argument that textfile refuses.
 func argument(err error) error {
 	if err == nil {
 		return nil
@@ -59,10 +56,8 @@ func argument(err error) error {
 	return invalid("%v", err)
 }
 
-// A place is the workspace of a call.
 type place struct{ workspace.Workspace }
 
-// Read implements textfile.Files.
 func (p place) Read(ctx context.Context, path string, edited bool) (string, error) {
 	if edited {
 		return readText(ctx, p, path, maxWrite)
@@ -70,7 +65,6 @@ func (p place) Read(ctx context.Context, path string, edited bool) (string, erro
 	return readText(ctx, p, path, maxRead)
 }
 
-// Write implements textfile.Files.
 func (p place) Write(ctx context.Context, path, text string, edited bool) (tools.Result, error) {
 	what := "wrote "
 	if edited {
@@ -83,12 +77,10 @@ func (p place) Write(ctx context.Context, path, text string, edited bool) (tools
 	return tools.Result{What: what + path}, tools.WorkspaceFault(err)
 }
 
-// Show implements textfile.Files.
 func (place) Show(_ context.Context, _, text string) (tools.Result, error) {
 	return tools.Result{Text: text}, nil
 }
 
-// readText reads a file that must be text.
 func readText(ctx context.Context, w workspace.Workspace, path string, limit int64) (string, error) {
 	b, err := w.ReadFile(ctx, path, limit)
 	if err != nil {

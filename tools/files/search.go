@@ -12,7 +12,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// Limits of a search.
 const (
 	maxFiles  = 20_000 // that are looked at in a list
 	maxOpened = 2_000  // that are read
@@ -63,13 +62,11 @@ func listFiles(open Opener) tools.Tool {
 	})
 }
 
-// A found is a file below a folder, with its path from there.
 type found struct {
 	workspace.File
 	below string
 }
 
-// list lists what is below a folder, without what is passed over.
 func list(ctx context.Context, open Opener, env tools.Env, dir string) (w workspace.Workspace, all []found, more bool, err error) {
 	if w, err = open(ctx, env); err != nil {
 		return nil, nil, false, tools.WorkspaceFault(err)
@@ -145,7 +142,6 @@ func searchFiles(open Opener) tools.Tool {
 	})
 }
 
-// oneFile searches a path that is no folder; listing it failed with err.
 func oneFile(ctx context.Context, w workspace.Workspace, f *finder, path string, err error) (tools.Result, error) {
 	if w == nil || !workspace.Is(err, workspace.Failed) && !workspace.Is(err, workspace.NotFound) {
 		return tools.Result{}, tools.WorkspaceFault(err)

@@ -24,10 +24,8 @@ const (
 	FaultInput = "needs_input" // the tool asks for something in turn
 )
 
-// maxFault is the most bytes of a server's words about an error.
 const maxFault = 4 << 10
 
-// A tool is one tool of a server.
 type tool struct {
 	link  *link
 	raw   string // the server's own name for it
@@ -37,7 +35,6 @@ type tool struct {
 
 var _ tools.Tool = (*tool)(nil)
 
-// Spec implements tools.Tool.
 func (t *tool) Spec() tools.Spec { return t.spec }
 
 // Call implements tools.Tool. It returns as soon as ctx or the connection ends,
@@ -167,7 +164,6 @@ func (t *tool) result(ctx context.Context, env tools.Env, r *sdk.CallToolResult)
 	return out, nil
 }
 
-// A builder puts a result together.
 type builder struct {
 	tool *tool
 	ctx  context.Context //nolint:containedctx // of the one call that it lives for
@@ -219,7 +215,6 @@ func (b *builder) add(c sdk.Content) {
 	}
 }
 
-// baseName is a name for a file from its address.
 func baseName(uri string) string {
 	name := uri[strings.LastIndexAny(uri, `/\`)+1:]
 	name, _, _ = strings.Cut(name, "?")

@@ -72,19 +72,14 @@ func (p *hostProcess) reap() {
 	_ = p.cmd.Wait() // frees what copies stderr; the process is gone already
 }
 
-// Read implements io.Reader.
 func (p *hostProcess) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 
-// Write implements io.Writer.
 func (p *hostProcess) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
-// CloseWrite ends the input of the process.
 func (p *hostProcess) CloseWrite() error { return p.stdin.Close() }
 
-// Stderr is the end of what it wrote there.
 func (p *hostProcess) Stderr() string { return p.stderr.String() }
 
-// Wait returns the exit code, -1 for a signal.
 func (p *hostProcess) Wait(ctx context.Context) (int, error) {
 	select {
 	case <-p.done:

@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// group gives a process a group of its own.
 func group(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // endGroup asks the group of a process to end, or ends it. It may be gone.

@@ -61,7 +61,6 @@ type fenced struct {
 	wrong  *atomic.Pointer[error] // why the newest answer to a message is none
 }
 
-// RoundTrip implements http.RoundTripper.
 func (f *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(f.life, func() { cancel(context.Cause(f.life)) })
@@ -106,7 +105,6 @@ func unfit(resp *http.Response, kind string) error {
 	return nil
 }
 
-// A boundBody fails after too many bytes.
 type boundBody struct {
 	body   io.ReadCloser
 	left   int64

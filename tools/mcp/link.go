@@ -156,7 +156,6 @@ func (l *link) lost(c *live, err error) error {
 	return errors.New("the server closed the connection")
 }
 
-// me is how claybot introduces itself.
 func (*link) me(version string) *sdk.Implementation {
 	return &sdk.Implementation{Name: "claybot", Version: version}
 }
@@ -233,7 +232,6 @@ func (l *link) transport(ctx context.Context, c *live) (sdk.Transport, error) {
 	return t, nil
 }
 
-// hello introduces both sides to each other, within helloTimeout.
 func (l *link) hello(ctx context.Context, c *live, transport sdk.Transport) (*sdk.ClientSession, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
@@ -363,7 +361,6 @@ func (l *link) status() ServerStatus {
 	return s
 }
 
-// now is the connection, or why there is none.
 func (l *link) now() (*live, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -104,7 +104,6 @@ func (l *link) decide(ctx context.Context, all []*sdk.Tool, accept func(raw, ful
 	return nil
 }
 
-// publish makes a verdict the present list.
 func (l *link) publish(all []*sdk.Tool, v verdict) {
 	sum := sha256.New()
 	for _, t := range v.tools {
@@ -159,7 +158,6 @@ func (l *link) pin(ctx context.Context, pins map[string]string) error {
 	return nil
 }
 
-// memoryPins are those of a Manager that was given none.
 type memoryPins struct {
 	mu  sync.Mutex
 	all map[string]string

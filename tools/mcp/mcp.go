@@ -177,7 +177,6 @@ func (s Server) timeout() time.Duration {
 	return DefaultTimeout
 }
 
-// transport is the word for how a server is reached.
 func (s Server) transport() string {
 	switch {
 	case s.URL != "":

@@ -67,7 +67,6 @@ func (o *OAuth) credentials() *oauthex.ClientCredentials {
 	return c
 }
 
-// scopes chooses what is asked for.
 func (o *OAuth) scopes(discovered []string) []string {
 	if len(o.Scopes) > 0 {
 		return slices.Clone(o.Scopes)
@@ -86,7 +85,6 @@ func newTurnstile(h auth.OAuthHandler) *turnstile {
 	return &turnstile{turn: make(chan struct{}, 1), h: h}
 }
 
-// TokenSource implements auth.OAuthHandler.
 func (t *turnstile) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	select {
 	case t.turn <- struct{}{}:
@@ -97,7 +95,6 @@ func (t *turnstile) TokenSource(ctx context.Context) (oauth2.TokenSource, error)
 	}
 }
 
-// Authorize implements auth.OAuthHandler.
 func (t *turnstile) Authorize(ctx context.Context, r *http.Request, resp *http.Response) error {
 	select {
 	case t.turn <- struct{}{}:
@@ -116,10 +113,8 @@ type keptLogin struct {
 	source oauth2.TokenSource
 }
 
-// TokenSource implements auth.OAuthHandler.
 func (k *keptLogin) TokenSource(context.Context) (oauth2.TokenSource, error) { return k.source, nil }
 
-// Authorize implements auth.OAuthHandler: only a person can help.
 func (k *keptLogin) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
 	return errors.Join(errLogin, resp.Body.Close())
 }
@@ -160,7 +155,6 @@ type freshTokens struct {
 	grant  grant
 }
 
-// Token implements oauth2.TokenSource.
 func (f *freshTokens) Token() (*oauth2.Token, error) {
 	turner, shared := f.tokens.(Turner)
 	if shared {

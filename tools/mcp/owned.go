@@ -9,7 +9,6 @@ import (
 // how fast they come.
 const maxSessions = 1000
 
-// sessionHeader is the protocol's.
 const sessionHeader = "Mcp-Session-Id"
 
 // owned keeps each session for the caller that began it: its id alone lets
@@ -23,7 +22,6 @@ type owned struct {
 	order []string          // of sessions, the oldest first
 }
 
-// ServeHTTP implements http.Handler.
 func (o *owned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	who := o.caller(r)
 	id := r.Header.Get(sessionHeader)
@@ -82,23 +80,19 @@ func (w *sessionWriter) tell() {
 	}
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *sessionWriter) WriteHeader(status int) {
 	w.tell()
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (w *sessionWriter) Write(b []byte) (int, error) {
 	w.tell()
 	return w.ResponseWriter.Write(b)
 }
 
-// Flush implements http.Flusher.
 func (w *sessionWriter) Flush() {
 	w.tell()
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot sends at the end
 }
 
-// Unwrap lets http.ResponseController reach the writer.
 func (w *sessionWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

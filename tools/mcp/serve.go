@@ -96,7 +96,6 @@ type (
 	}
 )
 
-// The limits of the tools.
 const (
 	maxAsk      = 100_000 // bytes
 	lastDefault = 20
@@ -160,7 +159,6 @@ func Handler(caller func(r *http.Request) (who string, agents Agents), version s
 	return &owned{inner: inner, caller: func(r *http.Request) string { who, _ := caller(r); return who }}
 }
 
-// A desk answers the calls.
 type desk struct {
 	agents Agents
 	who    string
@@ -233,7 +231,6 @@ func (d desk) key(in askArgs) string {
 	return "mcp:" + hex.EncodeToString(sum[:16])
 }
 
-// cancel ends the run of a call that is not waited for any more.
 func (d desk) cancel(ctx context.Context, run claybot.RunID) {
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer end()
@@ -260,7 +257,6 @@ func progress(ctx context.Context, r *sdk.CallToolRequest) func(string) {
 	}
 }
 
-// answer is what the client gets of a run.
 func answer(r RunInfo) *sdk.CallToolResult {
 	out := &sdk.CallToolResult{StructuredContent: r}
 	text := r.Text

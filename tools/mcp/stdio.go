@@ -77,7 +77,6 @@ func (p *pipe) blame(err error) {
 	p.why.CompareAndSwap(nil, &words)
 }
 
-// The limits of a queue.
 const (
 	maxQueue  = 256
 	maxQueued = 2 * MaxMessage // bytes, unless it is one message
@@ -152,10 +151,8 @@ func (p *pipe) Close() error {
 	return p.err
 }
 
-// A pipeTransport speaks the protocol with a process.
 type pipeTransport struct{ pipe *pipe }
 
-// Connect implements the library's Transport.
 func (t pipeTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	inner := &sdk.IOTransport{Reader: t.pipe, Writer: writeHalf{t.pipe}, MaxLineLength: MaxMessage}
 	c, err := inner.Connect(ctx)

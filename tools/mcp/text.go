@@ -66,7 +66,6 @@ func newRedactor(secrets []string) redactor {
 	return redactor{strings.NewReplacer(pairs...)}
 }
 
-// clean is s without secrets.
 func (r redactor) clean(s string) string {
 	return tokenForm.ReplaceAllString(r.words.Replace(s), "${3}[redacted]")
 }

@@ -37,7 +37,6 @@ func (v *verdict) refuse(t *sdk.Tool, why string) {
 	v.off = append(v.off, OffTool{Tool: plain(t.Name, maxRaw), Why: why})
 }
 
-// judge decides about one tool.
 func (v *verdict) judge(t *sdk.Tool) {
 	s := v.link.server
 	switch {

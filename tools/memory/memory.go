@@ -63,17 +63,14 @@ const (
 	overQuota = "EQUOTA"
 )
 
-// fail makes an error that begins with its code.
 func fail(code, format string, args ...any) error {
 	return &tools.Fault{Code: code, Text: code + ": " + fmt.Sprintf(format, args...)}
 }
 
-// spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect) tools.Spec {
 	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"memory"}}
 }
 
-// scope is the name of a tree in the store.
 func (c Config) scope(env tools.Env, tree string, write bool) (string, error) {
 	switch tree {
 	case "", scopeAgent:
@@ -92,7 +89,6 @@ func (c Config) scope(env tools.Env, tree string, write bool) (string, error) {
 	return "", fail(invalid, "field scope: %.40q, want agent, owner or global", tree)
 }
 
-// clean checks the path of a note and returns its one form.
 func clean(p string) (string, error) {
 	p, err := cleanFolder(p)
 	if err == nil && p == "" {
@@ -203,7 +199,6 @@ func (c Config) edit(ctx context.Context, env tools.Env, scope, p string, next f
 	return broken(err)
 }
 
-// within refuses a text that cannot be a note.
 func within(text string) error {
 	switch {
 	case len(text) > MaxNote:
@@ -214,7 +209,6 @@ func within(text string) error {
 	return nil
 }
 
-// change says where a change comes from.
 func change(env tools.Env) storage.MemoryChange {
 	return storage.MemoryChange{Agent: env.Agent.ID, Run: env.Run, Call: env.CallID, Tainted: env.Tainted}
 }

@@ -75,7 +75,6 @@ func read(c Config) tools.Tool {
 	})
 }
 
-// at is the note that a call means.
 func (c Config) at(env tools.Env, tree, p string, write bool) (scope, path string, err error) {
 	if scope, err = c.scope(env, tree, write); err != nil {
 		return "", "", err
@@ -122,7 +121,6 @@ func (c Config) searched(env tools.Env, tree string) ([]string, error) {
 	return scopesOf(env.Agent), nil
 }
 
-// scopesOf are the trees that an agent reads.
 func scopesOf(a claybot.Agent) []string {
 	all := []string{scopeAgent + "/" + string(a.ID)}
 	if owner := a.Descriptor.OwnerID(); owner != "" {

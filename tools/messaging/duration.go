@@ -74,7 +74,6 @@ func cutUnit(s string) (unit time.Duration, rest string, ok bool) {
 	return 0, s, false
 }
 
-// timeout reads an optional time limit; 0 when absent.
 func timeout(field, s string) (time.Duration, error) {
 	if strings.TrimSpace(s) == "" {
 		return 0, nil

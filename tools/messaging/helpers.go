@@ -54,7 +54,6 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 	})
 }
 
-// lastText is the answer of the only subagent that was waited for.
 func lastText(answers string) (tools.Result, error) {
 	var list []claybot.Answer
 	if err := json.Unmarshal([]byte(answers), &list); err != nil || len(list) != 1 {

@@ -21,7 +21,6 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// Limits of what a model may write, in bytes.
 const (
 	maxTask   = 64 << 10
 	maxPrompt = 64 << 10
@@ -44,7 +43,6 @@ func Tools(a tools.Agents, d tools.Directory, r tools.Reminders) []tools.Tool {
 	}
 }
 
-// What the tools reach.
 const (
 	scopeAgents   = "agents"
 	scopeSchedule = "schedule" // reminders
@@ -54,7 +52,6 @@ const (
 // agents of the same owner stay inside.
 var later = []string{"start_subagent", "spawn_and_wait", "task", "remind_me"}
 
-// spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect, scope string) tools.Spec {
 	s := tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{scope}}
 	if slices.Contains(later, name) {
@@ -63,7 +60,6 @@ func spec(name, description string, effect tools.Effect, scope string) tools.Spe
 	return s
 }
 
-// answer gives v to the model as JSON.
 func answer(v any) (tools.Result, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -131,7 +127,6 @@ func startSubagent(a tools.Agents) tools.Tool {
 	})
 }
 
-// called is an agent in words for people.
 func called(name string, id claybot.AgentID) string {
 	if name == "" {
 		return string(id)

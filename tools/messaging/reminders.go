@@ -165,7 +165,6 @@ func cancelReminder(r tools.Reminders) tools.Tool {
 	})
 }
 
-// reminder finds one of the caller's; nil when there is none.
 func reminder(ctx context.Context, r tools.Reminders, env tools.Env, id string) (*tools.Reminder, error) {
 	all, err := r.Reminders(ctx, env)
 	if err != nil {

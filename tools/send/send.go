@@ -27,7 +27,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// Limits of what a model may write and send.
 const (
 	maxFile    = 50 << 20 // bytes
 	maxPath    = 1024     // bytes
@@ -81,7 +80,6 @@ func sendFile(m tools.Media, open Opener) tools.Tool {
 	})
 }
 
-// sending checks what a model wrote.
 func sending(file, id, caption, as string) (tools.Sending, error) {
 	var x tools.Sending
 	switch {
@@ -109,7 +107,6 @@ func sending(file, id, caption, as string) (tools.Sending, error) {
 	return x, nil
 }
 
-// read takes a file out of the workspace of a call.
 func read(ctx context.Context, env tools.Env, open Opener, file string) (io.ReadCloser, error) {
 	w, err := open(ctx, env)
 	if err != nil {
@@ -126,7 +123,6 @@ func read(ctx context.Context, env tools.Env, open Opener, file string) (io.Read
 	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
-// said is what the model reads about a file that is on its way.
 func said(s tools.Sent) tools.Result {
 	what := fmt.Sprintf("%s (%s)", s.File.Name, connectors.FileSize(s.File.Size))
 	if s.Place == "" {

@@ -18,7 +18,6 @@ import (
 // Name is the name of the tool.
 const Name = "shell"
 
-// The limits of a command.
 const (
 	DefaultWall = time.Hour
 	DefaultIdle = 60 * time.Second
@@ -109,7 +108,6 @@ func invalid(format string, args ...any) error {
 	return &tools.Fault{Code: tools.FaultArguments, Text: fmt.Sprintf(format, args...)}
 }
 
-// limit reads a number of seconds.
 func limit(field string, seconds *int64, absent time.Duration) (time.Duration, error) {
 	if seconds == nil {
 		return absent, nil
@@ -120,7 +118,6 @@ func limit(field string, seconds *int64, absent time.Duration) (time.Duration, e
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// describe is a result in words.
 func describe(r workspace.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "exit code %d", r.ExitCode)
@@ -138,7 +135,6 @@ func describe(r workspace.Result) string {
 	return b.String()
 }
 
-// part is what the file of a long output has.
 func part(bytes int64) string {
 	if bytes > workspace.MaxWhole {
 		return fmt.Sprintf("the first %d", workspace.MaxWhole)

@@ -71,7 +71,6 @@ func readAll(dir string) ([]Skill, error) {
 	return all, nil
 }
 
-// readSkill reads one folder.
 func readSkill(root *os.Root, name string) (Skill, error) {
 	if !nameForm.MatchString(name) {
 		return Skill{}, errBadName
@@ -114,7 +113,6 @@ func (s Skill) whole() (Skill, error) {
 	return s, nil
 }
 
-// readRegular reads a file that is no link, device or pipe.
 func readRegular(root *os.Root, p, rel string) ([]byte, error) {
 	info, err := root.Lstat(p)
 	if err != nil || !info.Mode().IsRegular() {
@@ -138,13 +136,11 @@ func readRegular(root *os.Root, p, rel string) ([]byte, error) {
 	return content, nil
 }
 
-// sum is the hash of a file.
 func sum(content []byte) string {
 	b := sha256.Sum256(content)
 	return hex.EncodeToString(b[:])
 }
 
-// hashOf is the hash of a whole skill: of the names and hashes of its files.
 func hashOf(files map[string]string) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {

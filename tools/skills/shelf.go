@@ -38,7 +38,6 @@ type shelved struct {
 // NewShelf is the skills of a Tree, of which somebody must Run the Mirror.
 func NewShelf(tree *storage.Mirror) *Shelf { return &Shelf{tree: tree, read: make(map[string]shelved)} }
 
-// any reports whether there are skills.
 func (s *Shelf) any() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), treeTime)
 	defer cancel()
@@ -142,7 +141,6 @@ func (s *Shelf) fetch(ctx context.Context, entries []storage.TreeFile) error {
 	return nil
 }
 
-// file reads a file of a skill.
 func (s *Shelf) file(ctx context.Context, skill, rel string) ([]byte, error) {
 	found, err := s.tree.Read(ctx, treeFolder+"/"+skill+"/"+rel)
 	switch {

@@ -138,7 +138,6 @@ func (l Library) Skills(ctx context.Context) ([]Skill, error) {
 	return all, nil
 }
 
-// read reads all folders.
 func (l Library) read(ctx context.Context) ([]Skill, error) {
 	if l.Shelf != nil {
 		return l.Shelf.all(ctx)

@@ -106,7 +106,6 @@ func readFile(l Library, names func(tools.Env) []string) tools.Tool {
 	})
 }
 
-// file reads a file of a skill.
 func (l Library) file(ctx context.Context, skill, rel string) ([]byte, error) {
 	if l.Shelf != nil {
 		return l.Shelf.file(ctx, skill, rel)

@@ -211,7 +211,6 @@ func check(list []Todo) error {
 	return nil
 }
 
-// forModel is the list with ids and words for the states.
 func forModel(list []Todo) string {
 	if len(list) == 0 {
 		return "(the list is empty)"
@@ -236,7 +235,6 @@ func short(text string, entries int) string {
 	return text[:limit] + "…"
 }
 
-// forPeople is the list as Markdown.
 func forPeople(list []Todo) string {
 	if len(list) == 0 {
 		return "No todos."

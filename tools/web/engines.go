@@ -39,7 +39,6 @@ type Provider struct {
 // usual are the addresses of the engines that have one.
 var usual = map[string]string{Brave: "https://api.search.brave.com", Tavily: "https://api.tavily.com"}
 
-// An engine is a Provider that can be asked.
 type engine struct {
 	rest
 	name   string

@@ -23,7 +23,6 @@ import (
 // maxAddress is the longest address that is fetched, in bytes.
 const maxAddress = 8 << 10
 
-// A fetcher is the tool fetch_url.
 type fetcher struct {
 	client *http.Client
 	listed func(tools.Env, string) bool
@@ -59,7 +58,6 @@ func (f *fetcher) tool() tools.Tool {
 	return tools.New(spec, f.fetch)
 }
 
-// subject is the host of a call; empty for none.
 func subject(args json.RawMessage) string {
 	var in fetchInput
 	if json.Unmarshal(args, &in) != nil {
@@ -202,7 +200,6 @@ func read(resp *http.Response, data []byte, raw bool) (kind, text string) {
 	return kind, markdown(data, resp.Request.URL)
 }
 
-// shown is a word of a host's, in a line of ours.
 func shown(word string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {

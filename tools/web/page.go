@@ -45,7 +45,6 @@ func markdown(page []byte, address *url.URL) string {
 	return strings.TrimSpace(string(text))
 }
 
-// bareText is what stands between the tags.
 func bareText(page []byte) string {
 	var b strings.Builder
 	z := html.NewTokenizer(bytes.NewReader(page))
@@ -78,7 +77,6 @@ var unseen = map[atom.Atom]bool{
 	atom.Audio: true, atom.Video: true, atom.Select: true,
 }
 
-// titleOf is the title of a page in one line.
 func titleOf(doc *html.Node) string {
 	for n := range doc.Descendants() {
 		if n.DataAtom == atom.Title && n.Namespace == "" && n.FirstChild != nil {
@@ -88,7 +86,6 @@ func titleOf(doc *html.Node) string {
 	return ""
 }
 
-// baseOf is what the links of a page are relative to.
 func baseOf(doc *html.Node, address *url.URL) *url.URL {
 	for n := range doc.Descendants() {
 		if n.DataAtom == atom.Base {
@@ -169,7 +166,6 @@ func flatten(n *html.Node, depth int, table bool) {
 	}
 }
 
-// cells is how many cells and rows an element has.
 func cells(n *html.Node) (count int) {
 	for d := range n.Descendants() {
 		if d.DataAtom == atom.Td || d.DataAtom == atom.Th || d.DataAtom == atom.Tr {

@@ -32,7 +32,6 @@ const (
 	restLong   = time.Hour        // the longest that it may say itself
 )
 
-// A searcher is the tool web_search.
 type searcher struct {
 	engines []*engine
 	log     *slog.Logger
@@ -58,7 +57,6 @@ func (s *searcher) tool() tools.Tool {
 	}, s.search)
 }
 
-// A hit is one result of a search.
 type hit struct{ title, address, snippet string }
 
 func (s *searcher) search(ctx context.Context, _ tools.Env, in searchInput) (tools.Result, error) {
@@ -118,7 +116,6 @@ func noEngine(faults []*engineError) *tools.Fault {
 	return f
 }
 
-// list is the results as a text.
 func list(query, engine string, hits []hit, count int) string {
 	if len(hits) == 0 {
 		return fmt.Sprintf("Nothing was found for %q (%s).", query, engine)

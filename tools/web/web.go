@@ -118,7 +118,6 @@ func faultOf(err error, address string) *tools.Fault {
 	return f
 }
 
-// fault is an error of a client in words for a model.
 func fault(err error) *tools.Fault {
 	f := &tools.Fault{Code: faultNetwork, Text: egress.Words(err), Retriable: true}
 	if _, ok := errors.AsType[*egress.RefusedError](err); ok {

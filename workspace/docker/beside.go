@@ -141,7 +141,6 @@ func (p *Provider) serve(s *slot, b *box, conn io.ReadWriteCloser) error {
 	return nil
 }
 
-// drop ends the tunnel of a slot.
 func (p *Provider) drop(s *slot) {
 	s.mu.Lock()
 	t := s.tunnel
@@ -153,13 +152,11 @@ func (p *Provider) drop(s *slot) {
 	}
 }
 
-// The kinds of sidecars.
 const (
 	sidecarRelay  = "relay"
 	sidecarEngine = "engine"
 )
 
-// labelKind tells sidecars of one workspace apart.
 const labelKind = "kind"
 
 func (p *Provider) sidecarLabels(b *box, kind string) map[string]string {
@@ -225,7 +222,6 @@ func (r *relayImage) image(ctx context.Context, p *Provider, e *engine) (string,
 	return ref, nil
 }
 
-// relayRef is the name of the image, by the hash of the program.
 func (p *Provider) relayRef() (string, error) {
 	f, err := os.Open(p.cfg.Relay.Path)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// A body is what a container is made of.
 type body struct {
 	config  *container.Config
 	host    *container.HostConfig
@@ -101,7 +100,6 @@ func hardened(w *want) *container.HostConfig {
 	return h
 }
 
-// env is the environment of a container, beside what its image sets.
 func env(w *want) []string {
 	// The mark tells the first process from those that commands leave.
 	vars := []string{"HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", marker + "=0"}

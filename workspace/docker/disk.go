@@ -35,13 +35,10 @@ type disk struct {
 // something of the host's disk, however empty.
 const maxEntries = 500_000
 
-// A space is what the files of a workspace take.
 type space struct{ bytes, entries int64 }
 
-// full reports whether a space is beyond the limits of a workspace.
 func (w *Workspace) full(s space) bool { return s.bytes > w.want.Disk || s.entries > w.p.entries }
 
-// grown reports whether a space beyond a limit has become more than it was.
 func (w *Workspace) grown(before, now space) bool {
 	return now.bytes > w.want.Disk && now.bytes > before.bytes || now.entries > w.p.entries && now.entries > before.entries
 }
@@ -50,7 +47,6 @@ func (w *Workspace) grown(before, now space) bool {
 const measureScript = `du -sk ` + home + ` 2>/dev/null | tail -n 1
 find ` + home + ` 2>/dev/null | wc -l`
 
-// measure asks how much is used.
 func (w *Workspace) measure(ctx context.Context) (space, error) {
 	call, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()

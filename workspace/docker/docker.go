@@ -181,7 +181,6 @@ func (p *Provider) Versions(ctx context.Context) (client, engine string, err err
 	return e.api.ClientVersion(), v.Version, nil
 }
 
-// slot returns that of a key.
 func (p *Provider) slot(key workspace.Key) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// The deadlines of calls.
 const (
 	dialTimeout  = 5 * time.Second
 	callTimeout  = 30 * time.Second // most calls, to their end
@@ -28,7 +27,6 @@ const (
 	streamLinger = 2 * time.Second // from the end of a stream to that of its process
 )
 
-// An engine is the connection with one.
 type engine struct {
 	host string
 	api  *client.Client
@@ -159,13 +157,11 @@ func cut(err error) bool {
 		strings.HasSuffix(text, "EOF") || strings.Contains(text, "use of closed network connection")
 }
 
-// short is the engine's own sentence.
 func short(err error) string {
 	text, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "Error response from daemon: "), "\n")
 	return clip(text, 300)
 }
 
-// clip cuts a text after at most n bytes.
 func clip(text string, n int) string {
 	if len(text) > n {
 		return strings.ToValidUTF8(text[:n], "") + "…"
@@ -181,7 +177,6 @@ func unavailable(err error) error {
 	}
 }
 
-// refused is the error of a Spec that cannot be, or must not.
 func refused(format string, args ...any) error {
 	return &workspace.Error{Code: workspace.Refused, Text: fmt.Sprintf(format, args...)}
 }

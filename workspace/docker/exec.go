@@ -56,7 +56,6 @@ func (w *Workspace) stilled() *Workspace {
 // use.
 const marker = "CLAYBOT_EXEC"
 
-// A run is one command under way.
 type run struct {
 	w      *Workspace
 	id     string // of the exec
@@ -187,7 +186,6 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// startError says why a command did not start.
 func (w *Workspace) startError(ctx context.Context, err error) error {
 	if errdefs.IsConflict(err) && ctx.Err() == nil {
 		return &workspace.Error{Code: workspace.Gone, Text: "the workspace was stopped meanwhile; try again", Err: err}
@@ -320,7 +318,6 @@ func withOutput(err error, r workspace.Result) error {
 	return &e
 }
 
-// feed writes the input of a command and ends it.
 func (r *run) feed(stdin []byte) {
 	if stdin == nil {
 		return
@@ -376,7 +373,6 @@ func (r *run) exit(ctx context.Context) (int, error) {
 	}
 }
 
-// gone is the error of a command whose container ended under it.
 func (r *run) gone(ctx context.Context, err error) error {
 	if errdefs.IsNotFound(err) {
 		return &workspace.Error{Code: workspace.Gone, Text: "the workspace ended while the command ran; what the command did is unknown", Err: err}

@@ -125,7 +125,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// file runs a script about a path of the workspace.
 func (w *Workspace) file(ctx context.Context, text, name string, stdin []byte, max int64, args ...string) ([]byte, error) {
 	below, err := workspace.Clean(home, name)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// An image is what is known of one that is present.
 type image struct {
 	id       string
 	platform string   // os/architecture
@@ -46,7 +45,6 @@ func (e *engine) image(ctx context.Context, name, platform string) (image, error
 	return img, nil
 }
 
-// inspect looks at an image that is present.
 func (e *engine) inspect(ctx context.Context, name string) (image, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -101,7 +99,6 @@ func pulled(stream io.Reader) error {
 	}
 }
 
-// imageFault says what a failed pull means.
 func (e *engine) imageFault(ctx context.Context, name, platform string, err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// The times of ending a command.
 const (
 	askTime  = time.Second     // from TERM to KILL
 	killTime = 5 * time.Second // for each of the engine's calls

@@ -10,7 +10,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// The names of labels, behind the prefix.
 const (
 	labelRole     = "role"
 	labelKey      = "key"
@@ -23,7 +22,6 @@ const (
 	labelVolume   = "volume"
 )
 
-// The values of the label role.
 const (
 	roleWorkspace = "workspace"
 	roleSidecar   = "sidecar"
@@ -33,7 +31,6 @@ const (
 	roleNetwork   = "network"
 )
 
-// label is the whole name of a label.
 func (p *Provider) label(name string) string {
 	if strings.HasSuffix(p.cfg.Prefix, "/") || strings.HasSuffix(p.cfg.Prefix, ".") {
 		return p.cfg.Prefix + name
@@ -54,7 +51,6 @@ func (p *Provider) labels(role string, key workspace.Key) map[string]string {
 	return l
 }
 
-// agentOf is the agent in a key, if it has one.
 func agentOf(key workspace.Key) string {
 	kind, rest, _ := strings.Cut(string(key), "/")
 	switch kind {
@@ -67,7 +63,6 @@ func agentOf(key workspace.Key) string {
 	return ""
 }
 
-// filter selects what this installation made, by role and, if set, by key.
 func (p *Provider) filter(role string, key workspace.Key) filters.Args {
 	f := filters.NewArgs()
 	for name, value := range p.labels(role, key) {
@@ -102,13 +97,11 @@ func slug(text string, n int) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// sum is a short digest of what a name stands for.
 func sum(parts ...string) string {
 	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(h[:6])
 }
 
-// name is that of the container of a key.
 func (p *Provider) name(key workspace.Key) string {
 	_, rest, _ := strings.Cut(string(key), "/")
 	if rest = slug(rest, 24); rest == "" {
@@ -117,10 +110,8 @@ func (p *Provider) name(key workspace.Key) string {
 	return p.word() + "-" + rest + "-" + sum(p.cfg.Node, string(key))
 }
 
-// dataVolume is the name of the volume with the files of a key.
 func (p *Provider) dataVolume(key workspace.Key) string { return p.name(key) + "-data" }
 
-// sharedVolume is the name that a volume of a Spec has on the engine.
 func (p *Provider) sharedVolume(name string) string {
 	return p.word() + "-vol-" + sum(p.cfg.Node) + "-" + name
 }

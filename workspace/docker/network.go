@@ -7,7 +7,6 @@ import (
 	"github.com/docker/docker/api/types/network"
 )
 
-// fullNetwork is the name of the network of mode full.
 func (p *Provider) fullNetwork() string { return p.word() + "-full-" + sum(p.cfg.Node) }
 
 // network makes the network of mode full when it is missing: a bridge of its own

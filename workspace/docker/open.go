@@ -15,7 +15,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// A box is a container that was opened.
 type box struct {
 	id    string
 	w     *want
@@ -52,7 +51,6 @@ func (p *Provider) open(ctx context.Context, e *engine, w *want) (*box, error) {
 	return p.create(ctx, e, w, s)
 }
 
-// find lists the containers of a key, the newest first.
 func (p *Provider) find(ctx context.Context, e *engine, key workspace.Key) ([]dockercontainer.Summary, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -96,7 +94,6 @@ func (p *Provider) reuse(ctx context.Context, e *engine, w *want, s *slot, one d
 	return nil, p.discard(ctx, e, s, w.key, one.ID)
 }
 
-// half reports whether a container was never finished.
 func half(one dockercontainer.Summary) bool {
 	return !slices.ContainsFunc(one.Names, func(name string) bool { return !strings.HasSuffix(name, halfMade) })
 }
@@ -112,7 +109,6 @@ func (p *Provider) running(ctx context.Context, e *engine, ids []string) bool {
 	})
 }
 
-// workspaceCode is the code of an error, if it has one.
 func workspaceCode(err error) workspace.Code {
 	if known := new(workspace.Error); errors.As(err, &known) {
 		return known.Code
@@ -203,7 +199,6 @@ func platformOf(text string) *specs.Platform {
 	return &specs.Platform{OS: system, Architecture: arch}
 }
 
-// createFault says what a failed creation means.
 func (e *engine) createFault(ctx context.Context, w *want, err error) error {
 	text := err.Error()
 	switch {
@@ -227,7 +222,6 @@ const (
 	initialIdle = time.Minute
 )
 
-// initial runs the initial script in a new container.
 func (p *Provider) initial(ctx context.Context, e *engine, s *slot, c *box) error {
 	if c.w.InitialScript == "" {
 		return nil
@@ -297,7 +291,6 @@ func (e *engine) lives(ctx context.Context, c *box) error {
 	}
 }
 
-// startFault says what a failed start means.
 func (e *engine) startFault(ctx context.Context, w *want, err error) error {
 	text := err.Error()
 	switch {

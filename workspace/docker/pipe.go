@@ -44,7 +44,6 @@ func (w *Workspace) Pipe(ctx context.Context, c workspace.Command) (workspace.Pr
 	return p, nil
 }
 
-// A process is a command that is spoken with.
 type process struct {
 	run    *run
 	out    *io.PipeReader
@@ -74,7 +73,6 @@ func (p *process) Write(b []byte) (int, error) { return p.run.stream.Conn.Write(
 func (p *process) CloseWrite() error           { return p.run.stream.CloseWrite() }
 func (p *process) Stderr() string              { return p.stderr.String() }
 
-// Close ends the process with all that it started.
 func (p *process) Close() error {
 	p.once.Do(func() {
 		_ = p.out.Close() // nobody reads: the process is not held up by its output
@@ -97,7 +95,6 @@ func (p *process) Close() error {
 	return nil
 }
 
-// ended reports whether the process has ended in time.
 func (p *process) ended(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -109,7 +106,6 @@ func (p *process) ended(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Wait implements workspace.Process.
 func (p *process) Wait(ctx context.Context) (int, error) {
 	select {
 	case <-p.done:
@@ -147,10 +143,8 @@ func (p *Provider) attach(ctx context.Context, e *engine, id string) (io.ReadWri
 	return &stdio{out: out, in: s.Conn, close: s.Close}, nil
 }
 
-// noDeadline takes the deadline of the dialer off.
 func noDeadline(c net.Conn) error { return c.SetDeadline(time.Time{}) }
 
-// stdio is a container's input and output.
 type stdio struct {
 	out   *io.PipeReader
 	in    io.Writer

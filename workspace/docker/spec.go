@@ -18,7 +18,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// The defaults of a Spec.
 const (
 	defaultUser   = "10001:10001"
 	defaultCPUs   = 1
@@ -31,7 +30,6 @@ const (
 // older claybot are replaced.
 const hardening = 2
 
-// home is the directory of every workspace.
 const home = "/work"
 
 // A want is a Spec that was checked and has no defaults left.
@@ -208,7 +206,6 @@ func (p *Provider) checkVolumes(w *want) error {
 	return nil
 }
 
-// below reports whether a path is a folder or in it.
 func below(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 func (p *Provider) checkNetwork(w *want) error {

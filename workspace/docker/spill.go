@@ -42,7 +42,6 @@ func (w *Workspace) spill(r *run) *spill {
 	return s
 }
 
-// open begins the file.
 func (s *spill) open() (io.Writer, error) {
 	r, w := io.Pipe()
 	s.pipe, s.done = w, make(chan struct{})

@@ -30,7 +30,6 @@ const (
 // have ended.
 const drain = 500 * time.Millisecond
 
-// A place is one workspace.
 type place struct {
 	key  workspace.Key
 	base string
@@ -49,7 +48,6 @@ type view struct {
 
 var _ workspace.Workspace = (*view)(nil)
 
-// Place implements workspace.Workspace.
 func (w *place) Place() string { return "local, " + w.dir() + ", on this machine, with its network" }
 
 func (w *place) busy() bool {
@@ -58,7 +56,6 @@ func (w *place) busy() bool {
 	return len(w.running) > 0
 }
 
-// endAll ends all commands.
 func (w *place) endAll() {
 	w.mu.Lock()
 	var all []*process
@@ -74,7 +71,6 @@ func (w *place) endAll() {
 	}
 }
 
-// begin starts a command whose standard streams are those given.
 func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, stderr *os.File) (*process, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -115,7 +111,6 @@ func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, st
 	return p, nil
 }
 
-// enter is the directory in which a command begins.
 func (v *view) enter(ctx context.Context, name string) (string, error) {
 	root, clean, err := v.at(ctx, name)
 	if err != nil {
@@ -149,7 +144,6 @@ func (v *view) ulimits() string {
 	return s
 }
 
-// processes is how many a command may have.
 func (v *view) processes() int {
 	if v.spec.PIDs == 0 {
 		return defaultPIDs
@@ -157,7 +151,6 @@ func (v *view) processes() int {
 	return int(min(v.spec.PIDs, 1<<20))
 }
 
-// env is all that a command sees of an environment when it is started.
 func (v *view) env(c workspace.Command, start string) []string {
 	vars := []workspace.Var{{Name: "PATH", Value: os.Getenv("PATH")}, {Name: "TERM", Value: "dumb"}}
 	if vars[0].Value == "" {
@@ -289,7 +282,6 @@ func rest(r *os.File, stream io.Writer, block []byte) {
 // other end.
 func late(r *os.File) { _ = r.SetReadDeadline(time.Now().Add(drain)) }
 
-// result says how a command ended.
 func (v *view) result(p *process, out *workspace.Output, whole *wholeFile, took time.Duration) (workspace.Result, error) {
 	r := workspace.Result{ExitCode: p.exit, Output: out.String(), Bytes: out.Bytes(), Reason: p.reason, Took: took}
 	r.Whole = whole.end(out)
@@ -315,7 +307,6 @@ func input(content []byte) (in, feed *os.File, err error) {
 	return in, nil, err
 }
 
-// A wholeFile is the file that has a long output.
 type wholeFile struct {
 	place *place
 	name  string

@@ -19,7 +19,6 @@ import (
 // reserved begins the names of files that are being written.
 const reserved = ".claybot-"
 
-// dir is the directory of the workspace.
 func (w *place) dir() string { return filepath.Join(w.base, filesName) }
 
 // root opens the directory: no path that goes through it leads out, whatever is
@@ -60,7 +59,6 @@ func (w *place) at(ctx context.Context, name string) (*os.Root, string, error) {
 	return root, clean, err
 }
 
-// ReadFile implements workspace.Workspace.
 func (w *place) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
 	root, clean, err := w.at(ctx, name)
 	if err != nil {
@@ -201,7 +199,6 @@ func (w *place) List(ctx context.Context, dir string, limit int) (files []worksp
 	return files, more, nil
 }
 
-// Remove implements workspace.Remover.
 func (w *place) Remove(ctx context.Context, name string) error {
 	root, clean, err := w.at(ctx, name)
 	if err != nil {
@@ -243,7 +240,6 @@ func (v *view) room(ctx context.Context, more int64) error {
 	return nil
 }
 
-// explain makes an Error of what the system said about a path.
 func explain(name string, err error) error {
 	if _, ok := errors.AsType[*workspace.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -120,7 +120,6 @@ func folder(key workspace.Key) string {
 	return readable[:min(len(readable), 60)] + "-" + hex.EncodeToString(sum[:6])
 }
 
-// of is the place of a key, which may not be there yet.
 func (p *Provider) of(key workspace.Key) *place {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 // markName is the variable by which the processes of a command are known.
 const markName = "CLAYBOT_COMMAND"
 
-// A process is a command that runs, with all that it started.
 type process struct {
 	attr  os.ProcAttr
 	mark  string
@@ -106,7 +105,6 @@ func (p *process) cause() error {
 	return p.why
 }
 
-// A pipe is a process that is spoken with.
 type pipe struct {
 	*process
 	stdin, stdout *os.File
@@ -118,7 +116,6 @@ type pipe struct {
 
 var _ workspace.Process = (*pipe)(nil)
 
-// Pipe implements workspace.Workspace.
 func (v *view) Pipe(ctx context.Context, c workspace.Command) (workspace.Process, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -175,10 +172,8 @@ func (q *pipe) CloseWrite() error {
 	return nil
 }
 
-// Stderr implements workspace.Process.
 func (q *pipe) Stderr() string { return q.errs.String() }
 
-// Wait implements workspace.Process.
 func (q *pipe) Wait(ctx context.Context) (int, error) {
 	select {
 	case <-q.done:
@@ -192,7 +187,6 @@ func (q *pipe) Wait(ctx context.Context) (int, error) {
 	return q.exit, nil
 }
 
-// Close implements workspace.Process.
 func (q *pipe) Close() error {
 	q.closing.Do(func() {
 		q.stop(&workspace.Error{Code: workspace.Failed, Text: "the command was closed"})

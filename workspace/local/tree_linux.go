@@ -11,7 +11,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// The operations of prctl.
 const (
 	prSetDumpable   = 4
 	prCapBoundDrop  = 24
@@ -81,7 +80,6 @@ func userTasks() int {
 	return n
 }
 
-// watchEvery is how often the processes of a command are counted.
 const watchEvery = 250 * time.Millisecond
 
 // watch ends a command that has too many processes.
@@ -143,14 +141,12 @@ func (p *process) kill() {
 	}
 }
 
-// A stat is what /proc tells of a process.
 type stat struct {
 	pid, parent, group, session int
 	dead                        bool
 	born                        uint64
 }
 
-// tree finds the living processes of a command.
 func (p *process) tree() []int {
 	var all []stat
 	for _, pid := range pids() {
@@ -183,7 +179,6 @@ func (p *process) tree() []int {
 	return found
 }
 
-// marked reports whether a process has the environment of the command.
 func (p *process) marked(s stat) bool {
 	if s.dead {
 		return false
