@@ -143,11 +143,7 @@ func numeric(label string) bool {
 // the form in which names are compared, with its port unless that is the usual
 // one. The error is a *RefusedError for what leads nowhere.
 func HostOf(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", &RefusedError{Why: "is not a valid one"}
-	}
-	t, err := targetOf(u)
+	u, t, err := parseAddress(address)
 	if err != nil {
 		return "", err
 	}
@@ -156,13 +152,18 @@ func HostOf(address string) (string, error) {
 
 // PairOf is HostOf with the port always, as Policy.Private has it.
 func PairOf(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", &RefusedError{Why: "is not a valid one"}
-	}
-	t, err := targetOf(u)
+	_, t, err := parseAddress(address)
 	if err != nil {
 		return "", err
 	}
 	return t.String(), nil
+}
+
+func parseAddress(address string) (*url.URL, target, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, target{}, &RefusedError{Why: "is not a valid one"}
+	}
+	t, err := targetOf(u)
+	return u, t, err
 }

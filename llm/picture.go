@@ -10,6 +10,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"io"
 	"net/http"
 
 	"golang.org/x/image/webp"
@@ -76,29 +77,17 @@ func Picture(data []byte) (Image, error) {
 }
 
 type format struct {
-	head   func(r *bytes.Reader) (image.Config, error)
-	decode func(r *bytes.Reader) (image.Image, error)
+	head   func(io.Reader) (image.Config, error)
+	decode func(io.Reader) (image.Image, error)
 	asIs   bool // providers take it as it is
 }
 
 func formats() map[string]format {
 	return map[string]format{
-		"image/png": {
-			func(r *bytes.Reader) (image.Config, error) { return png.DecodeConfig(r) },
-			func(r *bytes.Reader) (image.Image, error) { return png.Decode(r) }, true,
-		},
-		"image/jpeg": {
-			func(r *bytes.Reader) (image.Config, error) { return jpeg.DecodeConfig(r) },
-			func(r *bytes.Reader) (image.Image, error) { return jpeg.Decode(r) }, true,
-		},
-		"image/gif": {
-			func(r *bytes.Reader) (image.Config, error) { return gif.DecodeConfig(r) },
-			func(r *bytes.Reader) (image.Image, error) { return gif.Decode(r) }, false, // may be animated
-		},
-		"image/webp": {
-			func(r *bytes.Reader) (image.Config, error) { return webp.DecodeConfig(r) },
-			func(r *bytes.Reader) (image.Image, error) { return webp.Decode(r) }, true,
-		},
+		"image/png":  {png.DecodeConfig, png.Decode, true},
+		"image/jpeg": {jpeg.DecodeConfig, jpeg.Decode, true},
+		"image/gif":  {gif.DecodeConfig, gif.Decode, false}, // may be animated
+		"image/webp": {webp.DecodeConfig, webp.Decode, true},
 	}
 }
 

@@ -63,12 +63,10 @@ type Decision struct {
 	Why string
 }
 
-func (r Rules) once(spec Spec) bool {
+// Once reports whether the approval of a tool is for one action alone.
+func (r Rules) Once(spec Spec) bool {
 	return r.Quorum > 1 || len(r.Approvers) > 0 || spec.Class == Authority
 }
-
-// Once reports whether the approval of a tool is for one action alone.
-func (r Rules) Once(spec Spec) bool { return r.once(spec) }
 
 // Decide says what happens with a call whose arguments fit. The history is what
 // the run remembers, and env is of it, see Env.Aware.
@@ -95,7 +93,7 @@ func (r Rules) Decide(env Env, spec Spec, call claybot.ToolCall, history []clayb
 	default:
 		return Decision{Allow, ""}
 	}
-	if !r.once(spec) && (r.always(spec, args) || granted(history, spec.Name, env.Tainted)) {
+	if !r.Once(spec) && (r.always(spec, args) || granted(history, spec.Name, env.Tainted)) {
 		return Decision{Allow, ""}
 	}
 	return Decision{Ask, why}
@@ -111,7 +109,7 @@ func (r Rules) Allowed(spec Spec, args json.RawMessage) bool {
 	case when == ConfirmNever, r.allows(spec, args):
 		return true
 	}
-	return !r.once(spec) && r.always(spec, args)
+	return !r.Once(spec) && r.always(spec, args)
 }
 
 // confirm is what the operator says about a tool, and why it asks then.

@@ -160,7 +160,7 @@ func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 	}
 	fault := faultOf(err)
 	if fault != nil {
-		result.Text = "error: " + fault.Text
+		result = Result{Text: "error: " + fault.Text, Untrusted: result.Untrusted}
 	}
 	took := time.Since(start).Milliseconds()
 	text, path := s.fit(ctx, env, call, result.Text)
@@ -170,7 +170,7 @@ func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 	return Outcome{Fault: fault, Record: claybot.Record{
 		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
 		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
-		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result, err), Only: onlyOf(result, err), Files: filesOf(result, err),
+		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result), Only: result.Only, Files: result.Files,
 		Tainted: result.Untrusted,
 	}}
 }
@@ -188,25 +188,10 @@ func faultOf(err error) *Fault {
 	return &fault
 }
 
-func filesOf(r Result, err error) []claybot.FileReference {
-	if err != nil {
-		return nil
-	}
-	return r.Files
-}
-
-// onlyOf are the tools that the run has after a result; nil changes nothing.
-func onlyOf(r Result, err error) []string {
-	if err != nil {
-		return nil
-	}
-	return r.Only
-}
-
 // effectOf is how the effect of a call is taken back; nil when there is none
 // that anybody would want to take back.
-func effectOf(env Env, call claybot.ToolCall, r Result, err error) *claybot.Undo {
-	if err != nil || env.Undo || r.Undo == nil && r.What == "" {
+func effectOf(env Env, call claybot.ToolCall, r Result) *claybot.Undo {
+	if env.Undo || r.Undo == nil && r.What == "" {
 		return nil
 	}
 	return &claybot.Undo{Step: env.CallID, Tool: call.Name, What: r.What, Call: r.Undo}

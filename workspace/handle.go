@@ -44,10 +44,10 @@ func (h *handle) leave(ctx context.Context, ws Workspace, err error) {
 // workspace, the next use writes its own beginning.
 func (h *handle) touch(ctx context.Context) {
 	s := h.slot
-	if !s.try() {
+	if !s.turn.Try() {
 		return
 	}
-	defer s.give()
+	defer s.turn.Give()
 	s.mu.Lock()
 	e := s.entry
 	s.mu.Unlock()
@@ -71,43 +71,35 @@ func (h *handle) touch(ctx context.Context) {
 
 func (h *handle) Place() string { return h.place }
 
-func (h *handle) Exec(ctx context.Context, c Command) (Result, error) {
+// use does something with the workspace, as one use.
+func use[T any](ctx context.Context, h *handle, do func(Workspace) (T, error)) (v T, err error) {
 	ws, done, err := h.enter(ctx)
 	if err != nil {
-		return Result{}, err
+		return v, err
 	}
-	r, err := ws.Exec(ctx, c)
+	v, err = do(ws)
 	done(err)
-	return r, err
+	return v, err
+}
+
+func (h *handle) Exec(ctx context.Context, c Command) (Result, error) {
+	return use(ctx, h, func(w Workspace) (Result, error) { return w.Exec(ctx, c) })
 }
 
 func (h *handle) ReadFile(ctx context.Context, path string, max int64) ([]byte, error) {
-	ws, done, err := h.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b, err := ws.ReadFile(ctx, path, max)
-	done(err)
-	return b, err
+	return use(ctx, h, func(w Workspace) ([]byte, error) { return w.ReadFile(ctx, path, max) })
 }
 
 func (h *handle) WriteFile(ctx context.Context, path string, content []byte) error {
-	ws, done, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
-	err = ws.WriteFile(ctx, path, content)
-	done(err)
+	_, err := use(ctx, h, func(w Workspace) (struct{}, error) { return struct{}{}, w.WriteFile(ctx, path, content) })
 	return err
 }
 
-func (h *handle) List(ctx context.Context, dir string, max int) ([]File, bool, error) {
-	ws, done, err := h.enter(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	files, more, err := ws.List(ctx, dir, max)
-	done(err)
+func (h *handle) List(ctx context.Context, dir string, max int) (files []File, more bool, err error) {
+	files, err = use(ctx, h, func(w Workspace) (list []File, err error) {
+		list, more, err = w.List(ctx, dir, max)
+		return list, err
+	})
 	return files, more, err
 }
 

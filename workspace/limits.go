@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -84,14 +85,7 @@ func checkVars(vars []Var) error {
 	return nil
 }
 
-func hasNUL(s string) bool {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return true
-		}
-	}
-	return false
-}
+func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
 
 // variable reports a name that every shell takes.
 func variable(name string) bool {

@@ -57,7 +57,7 @@ type slotKey struct {
 }
 
 type slot struct {
-	turn  chan struct{} // holds one while it is opened, removed or written to the ledger
+	turn  Turn // held while it is opened, removed or written to the ledger
 	mu    sync.Mutex
 	users int
 	ws    Workspace // nil: it must be opened
@@ -111,33 +111,11 @@ func (m *Manager) slot(provider string, key Key) *slot {
 	k := slotKey{provider, key}
 	s := m.slots[k]
 	if s == nil {
-		s = &slot{turn: make(chan struct{}, 1)}
+		s = &slot{turn: NewTurn()}
 		m.slots[k] = s
 	}
 	return s
 }
-
-// take waits for the turn of the slot.
-func (s *slot) take(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// try takes the turn of the slot if that is free.
-func (s *slot) try() bool {
-	select {
-	case s.turn <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *slot) give() { <-s.turn }
 
 func (s *slot) opened() bool {
 	s.mu.Lock()
@@ -164,10 +142,10 @@ func (m *Manager) Open(ctx context.Context, w Want) (Workspace, error) {
 
 // enter finds the workspace of a handle for one use, which ends with done.
 func (m *Manager) enter(ctx context.Context, s *slot, w Want) (Workspace, error) {
-	if err := s.take(ctx); err != nil {
+	if err := s.turn.Take(ctx); err != nil {
 		return nil, err
 	}
-	defer s.give()
+	defer s.turn.Give()
 	s.mu.Lock()
 	ws, users := s.ws, s.users
 	same := ws != nil && reflect.DeepEqual(s.spec, w.Spec)
@@ -318,10 +296,10 @@ func (m *Manager) Remove(ctx context.Context, provider string, key Key, data boo
 		return err
 	}
 	s := m.slot(provider, key)
-	if err := s.take(ctx); err != nil {
+	if err := s.turn.Take(ctx); err != nil {
 		return err
 	}
-	defer s.give()
+	defer s.turn.Give()
 	for range 10 {
 		e, ok, err := m.cfg.Ledger.WorkspaceEntry(ctx, m.cfg.Node, provider, key)
 		if err != nil {

@@ -101,10 +101,10 @@ func (m *Manager) unlisted(ctx context.Context, p Provider, err error) {
 // settle sets the entry of a workspace right that its provider does not have.
 func (m *Manager) settle(ctx context.Context, e Entry) error {
 	s := m.slot(e.Provider, e.Key)
-	if !s.try() {
+	if !s.turn.Try() {
 		return nil // it is opened or removed right now, which writes the entry
 	}
-	defer s.give()
+	defer s.turn.Give()
 	switch {
 	case e.State == Removed:
 		return nil
@@ -135,10 +135,10 @@ func (m *Manager) orphan(ctx context.Context, key Key) bool {
 // adoptOne sets the entry of a workspace right that its provider has.
 func (m *Manager) adoptOne(ctx context.Context, p Provider, i Info) error {
 	s := m.slot(p.Name(), i.Key)
-	if !s.try() {
+	if !s.turn.Try() {
 		return nil // it is opened or removed right now, which writes the entry
 	}
-	defer s.give()
+	defer s.turn.Give()
 	e, ok, err := m.cfg.Ledger.WorkspaceEntry(ctx, m.cfg.Node, p.Name(), i.Key)
 	if err != nil {
 		return err
@@ -211,10 +211,10 @@ func (m *Manager) due(e Entry, now time.Time) bool {
 // expire removes one that is due, unless it is used or somebody else has begun.
 func (m *Manager) expire(ctx context.Context, e Entry) {
 	s := m.slot(e.Provider, e.Key)
-	if !s.try() {
+	if !s.turn.Try() {
 		return // it is opened or removed right now
 	}
-	defer s.give()
+	defer s.turn.Give()
 	if m.users(e) > 0 {
 		return
 	}

@@ -184,7 +184,11 @@ func (d *device) options() []chromedp.ExecAllocatorOption {
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"),
 	)
 	for _, f := range careful {
-		all = append(all, chromedp.Flag(f.name, f.value))
+		if name, value, found := strings.Cut(f, "="); found {
+			all = append(all, chromedp.Flag(name, value))
+		} else {
+			all = append(all, chromedp.Flag(f, true))
+		}
 	}
 	return all
 }

@@ -1,62 +1,24 @@
 package chromium
 
-import "fmt"
+import "strings"
 
-// A flag is an argument of the browser: --name where the value is true,
-// --name=value where it is a text.
-type flag struct {
-	name  string
-	value any
-}
+// careful are the flags of every browser, wherever it runs: nothing leaves the browser
+// except what pages ask for, and it shows no window, asks no question, makes no sound.
+var careful = strings.Fields(`
+	disable-gpu window-size=1280,860 disable-quic no-pings
+	webrtc-ip-handling-policy=disable_non_proxied_udp force-webrtc-ip-handling-policy
+	block-new-web-contents disable-component-update disable-domain-reliability
+	disable-features=Translate,BlinkGenPropertyTrees,OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,AutofillServerCommunication,Prerender2
+	mute-audio deny-permission-prompts
+`)
 
-func (f flag) String() string {
-	if text, ok := f.value.(string); ok {
-		return fmt.Sprintf("--%s=%s", f.name, text)
-	}
-	return "--" + f.name
-}
-
-// careful are the flags of every browser, wherever it runs: nothing leaves it
-// beside what pages ask for, and no window, question or sound comes out of it.
-var careful = []flag{
-	{"disable-gpu", true},
-	{"window-size", "1280,860"},
-	{"disable-quic", true},
-	{"no-pings", true},
-	{"webrtc-ip-handling-policy", "disable_non_proxied_udp"},
-	{"force-webrtc-ip-handling-policy", true},
-	{"block-new-web-contents", true},
-	{"disable-component-update", true},
-	{"disable-domain-reliability", true},
-	{"disable-features", "Translate,BlinkGenPropertyTrees,OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,AutofillServerCommunication,Prerender2"},
-	{"mute-audio", true},
-	{"deny-permission-prompts", true},
-}
-
-// usual are those that the library gives to a browser that it starts itself.
-var usual = []flag{
-	{"no-first-run", true},
-	{"no-default-browser-check", true},
-	{"headless", "new"},
-	{"hide-scrollbars", true},
-	{"disable-background-networking", true},
-	{"enable-features", "NetworkService,NetworkServiceInProcess"},
-	{"disable-background-timer-throttling", true},
-	{"disable-backgrounding-occluded-windows", true},
-	{"disable-breakpad", true},
-	{"disable-client-side-phishing-detection", true},
-	{"disable-default-apps", true},
-	{"disable-dev-shm-usage", true},
-	{"disable-extensions", true},
-	{"disable-hang-monitor", true},
-	{"disable-ipc-flooding-protection", true},
-	{"disable-popup-blocking", true},
-	{"disable-prompt-on-repost", true},
-	{"disable-renderer-backgrounding", true},
-	{"disable-sync", true},
-	{"force-color-profile", "srgb"},
-	{"metrics-recording-only", true},
-	{"safebrowsing-disable-auto-update", true},
-	{"enable-automation", true},
-	{"password-store", "basic"},
-}
+// usual are the flags that chromedp gives to a browser that it starts itself.
+var usual = strings.Fields(`
+	no-first-run no-default-browser-check headless=new hide-scrollbars disable-background-networking
+	enable-features=NetworkService,NetworkServiceInProcess disable-background-timer-throttling
+	disable-backgrounding-occluded-windows disable-breakpad disable-client-side-phishing-detection
+	disable-default-apps disable-dev-shm-usage disable-extensions disable-hang-monitor
+	disable-ipc-flooding-protection disable-popup-blocking disable-prompt-on-repost
+	disable-renderer-backgrounding disable-sync force-color-profile=srgb metrics-recording-only
+	safebrowsing-disable-auto-update enable-automation password-store=basic
+`)

@@ -114,7 +114,7 @@ func (r *Remote) command() workspace.Command {
 	}
 	args := []string{"/bin/sh", "-c", script, "claybot-browser", "/tmp/claybot-browser-" + strings.ToLower(rand.Text()), "--remote-debugging-pipe", "--no-startup-window"}
 	for _, f := range append(usual[:len(usual):len(usual)], careful...) {
-		args = append(args, f.String())
+		args = append(args, "--"+f)
 	}
 	rules := "MAP * ~NOTFOUND"
 	if r.Machine {

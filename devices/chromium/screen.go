@@ -57,18 +57,10 @@ func (d *device) run(tab context.Context, w wish, into any) error {
 	if err != nil {
 		return err
 	}
-	tree, err := chromedp.Call(tab, page.GetFrameTree, cdp.Empty{})
-	if err != nil {
-		return err
-	}
-	world, err := chromedp.Call(tab, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: tree.FrameTree.Frame.ID, WorldName: "explorer"})
-	if err != nil {
-		return err
-	}
 	yes := true
-	r, err := chromedp.Call(tab, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: "JSON.stringify((" + strings.TrimSpace(script) + ")(" + string(arg) + "))",
-		ContextID:  world.ExecutionContextID, ReturnByValue: &yes, UserGesture: &yes, Silent: &yes,
+	r, err := evaluate(tab, runtime.EvaluateParams{
+		Expression:    "JSON.stringify((" + strings.TrimSpace(script) + ")(" + string(arg) + "))",
+		ReturnByValue: &yes, UserGesture: &yes, Silent: &yes,
 	})
 	switch {
 	case err != nil:
@@ -194,11 +186,19 @@ func place(address string) string {
 // picture is what the tab shows, as a PNG within the limit; nil where it does not
 // fit.
 func picture(tab context.Context) ([]byte, error) {
-	for _, scale := range []float64{1, 0.5, 0.25} {
-		p := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	return shot(tab, []float64{1, 0.5, 0.25}, func(scale float64) (p page.CaptureScreenshotParams) {
 		if scale != 1 {
 			p.Clip = &page.Viewport{Width: 1280, Height: 860, Scale: scale}
 		}
+		return p
+	})
+}
+
+// shot takes a picture at the largest scale whose PNG is within the limit.
+func shot(tab context.Context, scales []float64, params func(scale float64) page.CaptureScreenshotParams) ([]byte, error) {
+	for _, scale := range scales {
+		p := params(scale)
+		p.Format = page.CaptureScreenshotFormatPng
 		r, err := chromedp.Call(tab, page.CaptureScreenshot, p)
 		if err != nil {
 			return nil, err
@@ -258,18 +258,24 @@ func (d *device) Act(ctx context.Context, a devices.Action, value string) error 
 func (d *device) flush(tab context.Context) {
 	brief, cancel := context.WithTimeout(tab, 2*time.Second)
 	defer cancel()
-	tree, err := chromedp.Call(brief, page.GetFrameTree, cdp.Empty{})
-	if err != nil {
-		return // the page was left: that is what is waited for
-	}
-	world, err := chromedp.Call(brief, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: tree.FrameTree.Frame.ID, WorldName: "explorer"})
-	if err != nil {
-		return
-	}
 	yes := true
-	_, _ = chromedp.Call(brief, runtime.Evaluate, runtime.EvaluateParams{ // it fails when the page is left
-		Expression: "new Promise((done) => setTimeout(done, 20))", ContextID: world.ExecutionContextID, AwaitPromise: &yes,
+	_, _ = evaluate(brief, runtime.EvaluateParams{ // it fails when the page is left: that is what is waited for
+		Expression: "new Promise((done) => setTimeout(done, 20))", AwaitPromise: &yes,
 	})
+}
+
+// evaluate runs an expression in a world of scripts that those of the page cannot reach.
+func evaluate(tab context.Context, p runtime.EvaluateParams) (r runtime.EvaluateResult, err error) {
+	tree, err := chromedp.Call(tab, page.GetFrameTree, cdp.Empty{})
+	if err != nil {
+		return r, err
+	}
+	world, err := chromedp.Call(tab, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: tree.FrameTree.Frame.ID, WorldName: "explorer"})
+	if err != nil {
+		return r, err
+	}
+	p.ContextID = world.ExecutionContextID
+	return chromedp.Call(tab, runtime.Evaluate, p)
 }
 
 func (d *device) back(ctx context.Context) error {

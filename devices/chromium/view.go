@@ -53,19 +53,10 @@ func (d *device) Picture(ctx context.Context, whole bool) (png []byte, err error
 // pictureOf is a part of the page, also what must be scrolled to, within the limit.
 func pictureOf(tab context.Context, size page.Viewport) ([]byte, error) {
 	yes := true
-	for _, scale := range []float64{1, 0.5, 0.25, 0.1} {
+	return shot(tab, []float64{1, 0.5, 0.25, 0.1}, func(scale float64) page.CaptureScreenshotParams {
 		size.Scale = scale
-		r, err := chromedp.Call(tab, page.CaptureScreenshot, page.CaptureScreenshotParams{
-			Format: page.CaptureScreenshotFormatPng, Clip: &size, CaptureBeyondViewport: &yes,
-		})
-		if err != nil {
-			return nil, err
-		}
-		if len(r.Data) <= devices.MaxPNG {
-			return r.Data, nil
-		}
-	}
-	return nil, nil
+		return page.CaptureScreenshotParams{Clip: &size, CaptureBeyondViewport: &yes}
+	})
 }
 
 func enter(tab context.Context) error {

@@ -3,6 +3,7 @@ package chromium
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/url"
 	"strings"
 	"sync"
@@ -128,47 +129,33 @@ func (w *watch) answered(e *network.EventResponseReceived) {
 // of a dialog, a window, a download. It begins when guard returns and ends with
 // ctx; wg is done then.
 func (w *watch) guard(ctx context.Context, r reach, own target.ID, wg *sync.WaitGroup) {
-	paused := chromedp.Events(ctx, fetch.RequestPaused)
-	wg.Go(func() {
-		for e, err := range paused {
-			if err != nil {
-				return
-			}
-			w.decide(ctx, r, e)
+	each(wg, chromedp.Events(ctx, fetch.RequestPaused), func(e fetch.EventRequestPaused) { w.decide(ctx, r, e) })
+	each(wg, chromedp.Events(ctx, page.JavascriptDialogOpening), func(e page.EventJavascriptDialogOpening) {
+		leaving := e.Type == page.DialogTypeBeforeunload
+		if !leaving {
+			w.fault("a dialog was dismissed: %s", devices.Line(e.Message, 120))
+		}
+		_, _ = chromedp.Call(ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: leaving}) // it may be gone
+	})
+	each(wg, chromedp.BrowserEvents(ctx, target.TargetCreated), func(e target.EventTargetCreated) {
+		if e.TargetInfo.Type == "page" && e.TargetInfo.TargetID != own {
+			w.fault("a window was closed that the page opened")
+			_, _ = chromedp.CallBrowser(ctx, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID}) // it may be gone
 		}
 	})
-	dialogs := chromedp.Events(ctx, page.JavascriptDialogOpening)
-	wg.Go(func() {
-		for e, err := range dialogs {
-			if err != nil {
-				return
-			}
-			leaving := e.Type == page.DialogTypeBeforeunload
-			if !leaving {
-				w.fault("a dialog was dismissed: %s", devices.Line(e.Message, 120))
-			}
-			_, _ = chromedp.Call(ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: leaving}) // it may be gone
-		}
+	each(wg, chromedp.BrowserEvents(ctx, browser.DownloadWillBegin), func(e browser.EventDownloadWillBegin) {
+		w.fault("a download was refused: %s", devices.Line(e.SuggestedFilename, 80))
 	})
-	windows := chromedp.BrowserEvents(ctx, target.TargetCreated)
+}
+
+// each calls do for the events until they end.
+func each[E any](wg *sync.WaitGroup, events iter.Seq2[E, error], do func(E)) {
 	wg.Go(func() {
-		for e, err := range windows {
+		for e, err := range events {
 			if err != nil {
 				return
 			}
-			if e.TargetInfo.Type == "page" && e.TargetInfo.TargetID != own {
-				w.fault("a window was closed that the page opened")
-				_, _ = chromedp.CallBrowser(ctx, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID}) // it may be gone
-			}
-		}
-	})
-	downloads := chromedp.BrowserEvents(ctx, browser.DownloadWillBegin)
-	wg.Go(func() {
-		for e, err := range downloads {
-			if err != nil {
-				return
-			}
-			w.fault("a download was refused: %s", devices.Line(e.SuggestedFilename, 80))
+			do(e)
 		}
 	})
 }

@@ -89,6 +89,13 @@ func (b *Browsers) Tools() []tools.Tool {
 
 var scopes = []string{"browser"}
 
+func spec(name string, effect tools.Effect, class tools.Class, description string) tools.Spec {
+	return tools.Spec{
+		Tool:   llm.Tool{Name: name, Description: description},
+		Effect: effect, Class: class, Timeout: callLimit, Scopes: scopes,
+	}
+}
+
 func (b *Browsers) openTool() tools.Tool {
 	type input struct {
 		URL string `json:"url" jsonschema:"the whole address, such as https://example.com/, or file:NAME for a file of your workspace"`
@@ -125,13 +132,8 @@ func (b *Browsers) openTool() tools.Tool {
 
 func (b *Browsers) readTool() tools.Tool {
 	type input struct{}
-	s := tools.Spec{
-		Tool: llm.Tool{
-			Name:        "browser_read",
-			Description: "Returns the text of the page that is open in your browser, longer than browser_open does, with what can be clicked and filled in, numbered.",
-		},
-		Effect: tools.ReadOnly, Class: tools.Inside, Timeout: callLimit, Scopes: scopes,
-	}
+	s := spec("browser_read", tools.ReadOnly, tools.Inside,
+		"Returns the text of the page that is open in your browser, longer than browser_open does, with what can be clicked and filled in, numbered.")
 	return tools.New(s, func(ctx context.Context, env tools.Env, _ input) (tools.Result, error) {
 		return b.with(ctx, env, "", func(s *session) (tools.Result, error) { return s.read(ctx) })
 	})
@@ -141,23 +143,18 @@ func (b *Browsers) clickTool() tools.Tool {
 	type input struct {
 		Action int `json:"action" jsonschema:"the number of what is clicked, as the page was shown last; 0 goes back to the page before"`
 	}
-	s := tools.Spec{
-		Tool: llm.Tool{
-			Name:        "browser_click",
-			Description: "Clicks a link, button or other element of the page that is open in your browser, and returns the page that comes of it. Numbers are those of the last page that was shown.",
-		},
-		Effect: tools.Once, Class: tools.Outward, Timeout: callLimit, Scopes: scopes,
-		SubjectIn: func(env tools.Env, args json.RawMessage) string {
-			var in input
-			if json.Unmarshal(args, &in) != nil {
-				return ""
-			}
-			return b.about(env, in.Action)
-		},
-		Listed: func(env tools.Env, args json.RawMessage) bool {
-			var in input
-			return json.Unmarshal(args, &in) == nil && b.listedAction(env, in.Action)
-		},
+	s := spec("browser_click", tools.Once, tools.Outward,
+		"Clicks a link, button or other element of the page that is open in your browser, and returns the page that comes of it. Numbers are those of the last page that was shown.")
+	s.SubjectIn = func(env tools.Env, args json.RawMessage) string {
+		var in input
+		if json.Unmarshal(args, &in) != nil {
+			return ""
+		}
+		return b.about(env, in.Action)
+	}
+	s.Listed = func(env tools.Env, args json.RawMessage) bool {
+		var in input
+		return json.Unmarshal(args, &in) == nil && b.listedAction(env, in.Action)
 	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		return b.with(ctx, env, "", func(s *session) (tools.Result, error) { return s.click(ctx, in.Action) })
@@ -170,27 +167,22 @@ func (b *Browsers) typeTool() tools.Tool {
 		Text   string `json:"text" jsonschema:"what stands in it then; of a choice, one of its options"`
 		Submit bool   `json:"submit,omitempty" jsonschema:"true sends the form afterwards, as the key Enter does"`
 	}
-	s := tools.Spec{
-		Tool: llm.Tool{
-			Name:        "browser_type",
-			Description: "Fills in a field of the page that is open in your browser, or chooses an option, and returns the page that comes of it. Numbers are those of the last page that was shown.",
-		},
-		Effect: tools.Once, Class: tools.Outward, Timeout: callLimit, Scopes: scopes,
-		SubjectIn: func(env tools.Env, args json.RawMessage) string {
-			var in input
-			if json.Unmarshal(args, &in) != nil || in.Field == 0 {
-				return ""
-			}
-			what := b.about(env, in.Field)
-			if what != "" && in.Submit {
-				what += ", and send the form"
-			}
-			return what
-		},
-		Listed: func(env tools.Env, args json.RawMessage) bool {
-			var in input
-			return json.Unmarshal(args, &in) == nil && b.listedAction(env, in.Field)
-		},
+	s := spec("browser_type", tools.Once, tools.Outward,
+		"Fills in a field of the page that is open in your browser, or chooses an option, and returns the page that comes of it. Numbers are those of the last page that was shown.")
+	s.SubjectIn = func(env tools.Env, args json.RawMessage) string {
+		var in input
+		if json.Unmarshal(args, &in) != nil || in.Field == 0 {
+			return ""
+		}
+		what := b.about(env, in.Field)
+		if what != "" && in.Submit {
+			what += ", and send the form"
+		}
+		return what
+	}
+	s.Listed = func(env tools.Env, args json.RawMessage) bool {
+		var in input
+		return json.Unmarshal(args, &in) == nil && b.listedAction(env, in.Field)
 	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		if len(in.Text) > maxTyped {
@@ -204,13 +196,8 @@ func (b *Browsers) screenshotTool() tools.Tool {
 	type input struct {
 		Full bool `json:"full_page,omitempty" jsonschema:"true takes the whole page, also what must be scrolled to"`
 	}
-	s := tools.Spec{
-		Tool: llm.Tool{
-			Name:        "browser_screenshot",
-			Description: "Takes a picture of the page that is open in your browser. It is kept as a file of yours, and you see it if you can see pictures.",
-		},
-		Effect: tools.ReadOnly, Class: tools.Inside, Timeout: callLimit, Scopes: scopes,
-	}
+	s := spec("browser_screenshot", tools.ReadOnly, tools.Inside,
+		"Takes a picture of the page that is open in your browser. It is kept as a file of yours, and you see it if you can see pictures.")
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		return b.with(ctx, env, "", func(s *session) (tools.Result, error) { return s.screenshot(ctx, env, in.Full) })
 	})
@@ -218,10 +205,7 @@ func (b *Browsers) screenshotTool() tools.Tool {
 
 func (b *Browsers) closeTool() tools.Tool {
 	type input struct{}
-	s := tools.Spec{
-		Tool:   llm.Tool{Name: "browser_close", Description: "Closes your browser. What it remembers, such as logins, is gone then."},
-		Effect: tools.Idempotent, Class: tools.Inside, Timeout: callLimit, Scopes: scopes,
-	}
+	s := spec("browser_close", tools.Idempotent, tools.Inside, "Closes your browser. What it remembers, such as logins, is gone then.")
 	return tools.New(s, func(ctx context.Context, env tools.Env, _ input) (tools.Result, error) {
 		closed, err := b.forget(ctx, b.cfg.Key(env))
 		switch {

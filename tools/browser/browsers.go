@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/workspace"
 )
 
 // Browsers are those that are open. It is safe for concurrent use; calls for one
@@ -101,7 +102,7 @@ func (b *Browsers) enter(ctx context.Context, key string, fresh bool) (*session,
 			_, _ = b.forgetSession(ctx, spared) // what does not end in time is left to its device
 			continue
 		}
-		if err := s.take(ctx); err != nil {
+		if err := s.turn.Take(ctx); err != nil {
 			return nil, err
 		}
 		if b.find(key) == s {
@@ -112,7 +113,7 @@ func (b *Browsers) enter(ctx context.Context, key string, fresh bool) (*session,
 			s.mu.Unlock()
 			return s, nil
 		}
-		s.give() // it was closed while we waited
+		s.turn.Give() // it was closed while we waited
 	}
 }
 
@@ -138,7 +139,7 @@ func (b *Browsers) slot(key string, fresh bool) (s, spared *session, err error) 
 		}
 		return nil, spared, nil
 	}
-	s = &session{b: b, key: key, turn: make(chan struct{}, 1), used: time.Now()}
+	s = &session{b: b, key: key, turn: workspace.NewTurn(), used: time.Now()}
 	b.sessions[key] = s
 	return s, nil, nil
 }
@@ -158,18 +159,6 @@ func (b *Browsers) longestIdle() (found *session) {
 	return found
 }
 
-// take waits for the session to be nobody's.
-func (s *session) take(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (s *session) give() { <-s.turn }
-
 func (s *session) leave() {
 	s.mu.Lock()
 	s.used = time.Now()
@@ -181,7 +170,7 @@ func (s *session) leave() {
 		}
 	}
 	s.mu.Unlock()
-	s.give()
+	s.turn.Give()
 }
 
 func (s *session) expire() {
@@ -193,12 +182,10 @@ func (s *session) expire() {
 	s.b.closing.Add(1)
 	s.b.mu.Unlock()
 	defer s.b.closing.Done()
-	select {
-	case s.turn <- struct{}{}:
-	default:
+	if !s.turn.Try() {
 		return // it is used; its end sets the clock
 	}
-	defer s.give()
+	defer s.turn.Give()
 	s.mu.Lock()
 	late := time.Since(s.used) >= s.b.cfg.Idle
 	s.mu.Unlock()
@@ -258,10 +245,10 @@ func (b *Browsers) forget(ctx context.Context, key string) (closed bool, err err
 }
 
 func (b *Browsers) forgetSession(ctx context.Context, s *session) (closed bool, err error) {
-	if err := s.take(ctx); err != nil {
+	if err := s.turn.Take(ctx); err != nil {
 		return false, err
 	}
-	defer s.give()
+	defer s.turn.Give()
 	closed = s.device != nil
 	s.drop()
 	return closed, nil

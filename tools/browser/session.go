@@ -13,13 +13,14 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/workspace"
 )
 
 type session struct {
 	b   *Browsers
 	key string
 	// turn holds one while a call uses the browser. Whoever has it may use device.
-	turn   chan struct{}
+	turn   workspace.Turn
 	device devices.Device // nil: it is not open yet, or no more
 
 	mu   sync.Mutex

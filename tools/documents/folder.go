@@ -95,15 +95,28 @@ func (d disk) open() (*os.Root, error) {
 	return inner, nil
 }
 
-func (d disk) Read(ctx context.Context, name string) (string, error) {
+// within opens the folder for one use.
+func (d disk) within(ctx context.Context, do func(root *os.Root) error) error {
 	root, err := d.open()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer root.Close()
 	if err := ctx.Err(); err != nil {
-		return "", err
+		return err
 	}
+	return do(root)
+}
+
+func (d disk) Read(ctx context.Context, name string) (text string, err error) {
+	err = d.within(ctx, func(root *os.Root) error {
+		text, err = read(root, name)
+		return err
+	})
+	return text, err
+}
+
+func read(root *os.Root, name string) (string, error) {
 	if err := regular(root, name); err != nil {
 		return "", err
 	}
@@ -139,11 +152,10 @@ func tooLong(name string, size int64) error {
 }
 
 func (d disk) Write(ctx context.Context, name, text string) error {
-	root, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+	return d.within(ctx, func(root *os.Root) error { return d.write(ctx, root, name, text) })
+}
+
+func (d disk) write(ctx context.Context, root *os.Root, name, text string) error {
 	if err := regular(root, name); err != nil && !hasCode(err, NoEntry) {
 		return err
 	}
@@ -204,14 +216,10 @@ func replace(root *os.Root, name, text string) (err error) {
 }
 
 func (d disk) Remove(ctx context.Context, name string) error {
-	root, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+	return d.within(ctx, func(root *os.Root) error { return remove(root, name) })
+}
+
+func remove(root *os.Root, name string) error {
 	if err := regular(root, name); err != nil {
 		if hasCode(err, NoEntry) {
 			return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -93,46 +94,37 @@ func (t texts) mark(ctx context.Context, path string, tainted bool) error {
 func (d disk) taint() marker { return d }
 
 func (d disk) marked(ctx context.Context) (func(path string) bool, error) {
-	root, err := d.open()
+	marked := make(map[string]bool)
+	err := d.within(ctx, func(root *os.Root) error {
+		entries, err := fs.ReadDir(root.FS(), markFolder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return broken("listing", err)
+		}
+		for _, e := range entries {
+			marked[e.Name()] = true
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer root.Close()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	entries, err := fs.ReadDir(root.FS(), markFolder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, broken("listing", err)
-	}
-	marked := make(map[string]bool, len(entries))
-	for _, e := range entries {
-		marked[e.Name()] = true
 	}
 	return func(path string) bool { return len(marked) > 0 && marked[sum(path)] }, nil
 }
 
 func (d disk) mark(ctx context.Context, name string, tainted bool) error {
-	root, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	at := path.Join(markFolder, sum(name))
-	if tainted {
-		if _, err := root.Lstat(at); err == nil {
-			return nil
+	return d.within(ctx, func(root *os.Root) error {
+		at := path.Join(markFolder, sum(name))
+		var err error
+		if !tainted {
+			if err = root.Remove(at); errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+		} else if _, missing := root.Lstat(at); missing != nil {
+			err = replace(root, at, "")
 		}
-		if err := replace(root, at, ""); err != nil {
+		if err != nil {
 			return explain("writing", name, err)
 		}
 		return nil
-	}
-	if err := root.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return explain("writing", name, err)
-	}
-	return nil
+	})
 }

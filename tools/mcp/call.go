@@ -52,26 +52,32 @@ func (t *tool) Call(ctx context.Context, env tools.Env, args json.RawMessage) (t
 	defer end(nil)
 	defer context.AfterFunc(c.calls, func() { end(errClosed) })()
 
-	type answer struct {
-		r   *sdk.CallToolResult
-		err error
-	}
-	got := make(chan answer, 1)
-	go func() { // the library may wait for a server that does not read
-		r, err := c.session.CallTool(ctx, &sdk.CallToolParams{Name: t.raw, Arguments: args})
-		got <- answer{r, err}
-	}()
-	var a answer
-	select {
-	case a = <-got:
-	case <-ctx.Done():
-		a.err = context.Cause(ctx)
-	}
-	if a.err != nil {
-		f, quotes := t.fault(whole, ctx, a.err)
+	r, err := awaited(ctx, func() (*sdk.CallToolResult, error) {
+		return c.session.CallTool(ctx, &sdk.CallToolParams{Name: t.raw, Arguments: args})
+	})
+	if err != nil {
+		f, quotes := t.fault(whole, ctx, err)
 		return tools.Result{Untrusted: quotes}, f
 	}
-	return t.result(whole, env, a.r)
+	return t.result(whole, env, r)
+}
+
+// awaited makes a call of the library in a goroutine and returns when the call or ctx
+// ends: the library may wait for a server that does not read.
+func awaited[T any](ctx context.Context, call func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
+	var late T
+	var failed error
+	go func() {
+		defer close(done)
+		late, failed = call()
+	}()
+	select {
+	case <-done:
+		return late, failed
+	case <-ctx.Done():
+		return v, context.Cause(ctx)
+	}
 }
 
 // down says why a tool cannot be called, and what helps.

@@ -22,9 +22,9 @@ type link struct {
 	red     redactor
 	refused error // nil: it is connected by run
 
-	kick  chan struct{} // the server says that its list has changed
-	retry chan struct{} // somebody wants it connected now
-	turn  chan struct{} // one at a time decides about tools, see decide
+	kick  chan struct{}  // the server says that its list has changed
+	retry chan struct{}  // somebody wants it connected now
+	turn  workspace.Turn // one at a time decides about tools, see decide
 
 	mu       sync.Mutex
 	state    string
@@ -55,7 +55,7 @@ type live struct {
 func newLink(m *Manager, s Server) *link {
 	return &link{
 		m: m, server: s, red: newRedactor(s.secrets()), state: StateStarting, since: time.Now(),
-		kick: make(chan struct{}, 1), retry: make(chan struct{}, 1), turn: make(chan struct{}, 1),
+		kick: make(chan struct{}, 1), retry: make(chan struct{}, 1), turn: workspace.NewTurn(),
 	}
 }
 

@@ -29,39 +29,26 @@ func (l *link) list(ctx context.Context, c *live) error {
 	return l.decide(ctx, all, nil)
 }
 
-// pages reads the whole list, in a goroutine: the library may wait for a server
-// that does not read.
+// pages reads the whole list.
 func (l *link) pages(ctx context.Context, c *live) ([]*sdk.Tool, error) {
 	if r := c.session.InitializeResult(); r == nil || r.Capabilities == nil || r.Capabilities.Tools == nil {
 		return nil, nil // it has none
 	}
-	type page struct {
-		r   *sdk.ListToolsResult
-		err error
-	}
 	var all []*sdk.Tool
 	cursor := ""
 	for range maxPages {
-		got := make(chan page, 1)
-		go func() {
-			r, err := c.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
-			got <- page{r, err}
-		}()
-		var p page
-		select {
-		case p = <-got:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		page, err := awaited(ctx, func() (*sdk.ListToolsResult, error) {
+			return c.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		})
+		if err != nil {
+			return nil, err
 		}
-		if p.err != nil {
-			return nil, p.err
-		}
-		for _, t := range p.r.Tools {
+		for _, t := range page.Tools {
 			if t != nil {
 				all = append(all, t)
 			}
 		}
-		if cursor = p.r.NextCursor; cursor == "" || len(all) > maxPinned {
+		if cursor = page.NextCursor; cursor == "" || len(all) > maxPinned {
 			return all, nil
 		}
 	}
@@ -71,12 +58,10 @@ func (l *link) pages(ctx context.Context, c *live) ([]*sdk.Tool, error) {
 // decide says which of the listed tools agents have, and remembers new ones.
 // Those for which accept holds are remembered as they are now. One at a time.
 func (l *link) decide(ctx context.Context, all []*sdk.Tool, accept func(raw, full, print string) bool) error {
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := l.turn.Take(ctx); err != nil {
+		return err
 	}
+	defer l.turn.Give()
 	pins, err := l.pins(ctx)
 	if err != nil {
 		return err

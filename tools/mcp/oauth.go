@@ -12,6 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"github.com/claybot/claybot/workspace"
 )
 
 // errLogin says that an operator must log in.
@@ -77,32 +79,28 @@ func (o *OAuth) scopes(discovered []string) []string {
 // A turnstile lets one at a time use a handler, which the library's own do not
 // see to.
 type turnstile struct {
-	turn chan struct{}
+	turn workspace.Turn
 	h    auth.OAuthHandler
 }
 
 func newTurnstile(h auth.OAuthHandler) *turnstile {
-	return &turnstile{turn: make(chan struct{}, 1), h: h}
+	return &turnstile{turn: workspace.NewTurn(), h: h}
 }
 
 func (t *turnstile) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-		return t.h.TokenSource(ctx)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := t.turn.Take(ctx); err != nil {
+		return nil, err
 	}
+	defer t.turn.Give()
+	return t.h.TokenSource(ctx)
 }
 
 func (t *turnstile) Authorize(ctx context.Context, r *http.Request, resp *http.Response) error {
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-		return t.h.Authorize(ctx, r, resp)
-	case <-ctx.Done():
-		return errors.Join(context.Cause(ctx), resp.Body.Close())
+	if err := t.turn.Take(ctx); err != nil {
+		return errors.Join(err, resp.Body.Close())
 	}
+	defer t.turn.Give()
+	return t.h.Authorize(ctx, r, resp)
 }
 
 // A keptLogin uses what Login has kept, and never asks a person.

@@ -18,19 +18,24 @@ func write(c Config) tools.Tool {
 	}
 	s := spec("memory_write", "Writes a note that you will have in later conversations. Replaces the note that is there.", tools.Idempotent)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		scope, p, err := c.at(env, in.Scope, in.Path, true)
-		if err != nil {
-			return tools.Result{}, err
-		}
-		if err := c.fits(ctx, scope, p); err != nil {
-			return tools.Result{}, err
-		}
-		err = c.edit(ctx, env, scope, p, func(storage.Memory, bool) (string, bool, error) { return in.Text, false, nil })
+		p, err := c.put(ctx, env, in.Scope, in.Path, func(storage.Memory, bool) (string, bool, error) { return in.Text, false, nil })
 		if err != nil {
 			return tools.Result{}, err
 		}
 		return tools.Result{Text: fmt.Sprintf("Noted in %s (%d bytes).", p, len(in.Text))}, nil
 	})
+}
+
+// put makes or changes the note at a path, and returns the one form of the path.
+func (c Config) put(ctx context.Context, env tools.Env, tree, path string, next func(old storage.Memory, found bool) (string, bool, error)) (string, error) {
+	scope, p, err := c.at(env, tree, path, true)
+	if err == nil {
+		err = c.fits(ctx, scope, p)
+	}
+	if err == nil {
+		err = c.edit(ctx, env, scope, p, next)
+	}
+	return p, err
 }
 
 func appendTo(c Config) tools.Tool {
@@ -41,14 +46,7 @@ func appendTo(c Config) tools.Tool {
 	}
 	s := spec("memory_append", "Adds text to the end of a note.", tools.Idempotent)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		scope, p, err := c.at(env, in.Scope, in.Path, true)
-		if err != nil {
-			return tools.Result{}, err
-		}
-		if err := c.fits(ctx, scope, p); err != nil {
-			return tools.Result{}, err
-		}
-		err = c.edit(ctx, env, scope, p, func(old storage.Memory, _ bool) (string, bool, error) {
+		p, err := c.put(ctx, env, in.Scope, in.Path, func(old storage.Memory, _ bool) (string, bool, error) {
 			text := old.Text
 			if text != "" && !strings.HasSuffix(text, "\n") {
 				text += "\n"

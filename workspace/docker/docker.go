@@ -95,7 +95,7 @@ var _ workspace.Provider = (*Provider)(nil)
 type slot struct {
 	// opening holds one token: who has it may make, start and remove containers
 	// of the key.
-	opening chan struct{}
+	opening workspace.Turn
 	// using is read-locked by each command, and locked to replace the container.
 	using sync.RWMutex
 
@@ -186,23 +186,11 @@ func (p *Provider) slot(key workspace.Key) *slot {
 	defer p.mu.Unlock()
 	s := p.slots[key]
 	if s == nil {
-		s = &slot{opening: make(chan struct{}, 1)}
+		s = &slot{opening: workspace.NewTurn()}
 		p.slots[key] = s
 	}
 	return s
 }
-
-// lock takes the token of a slot, or fails at the end of ctx.
-func (s *slot) lock(ctx context.Context) error {
-	select {
-	case s.opening <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (s *slot) unlock() { <-s.opening }
 
 // begin counts work that Close waits for. It is false after Close.
 func (p *Provider) begin() bool {

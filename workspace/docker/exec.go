@@ -142,10 +142,10 @@ printf %s "$p"`, c.Dir, nil, 8<<10)
 
 // wake starts a container that was stopped, with what belongs beside it.
 func (w *Workspace) wake(ctx context.Context) error {
-	if err := w.slot.lock(ctx); err != nil {
+	if err := w.slot.opening.Take(ctx); err != nil {
 		return err
 	}
-	defer w.slot.unlock()
+	defer w.slot.opening.Give()
 	return w.p.up(ctx, w.e, w.slot, w.box)
 }
 

@@ -19,7 +19,7 @@ func (p *Provider) EndLeftovers(ctx context.Context) error {
 	}
 	list, err := e.api.ContainerList(ctx, container.ListOptions{Filters: p.filter(roleWorkspace, "")})
 	if err != nil {
-		if err = e.fault(ctx, "list the workspaces", err); workspaceCode(err) == workspace.Unavailable {
+		if err = e.fault(ctx, "list the workspaces", err); workspace.Is(err, workspace.Unavailable) {
 			return nil
 		}
 		return err

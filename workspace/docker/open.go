@@ -27,10 +27,10 @@ const halfMade = "-new"
 // open finds the container of a want, or makes it.
 func (p *Provider) open(ctx context.Context, e *engine, w *want) (*box, error) {
 	s := p.slot(w.key)
-	if err := s.lock(ctx); err != nil {
+	if err := s.opening.Take(ctx); err != nil {
 		return nil, err
 	}
-	defer s.unlock()
+	defer s.opening.Give()
 	found, err := p.find(ctx, e, w.key)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (p *Provider) reuse(ctx context.Context, e *engine, w *want, s *slot, one d
 		if err = p.up(ctx, e, s, c); err == nil {
 			return c, nil
 		}
-		if ctx.Err() != nil || workspaceCode(err) == workspace.Refused {
+		if ctx.Err() != nil || workspace.Is(err, workspace.Refused) {
 			return nil, err
 		}
 		p.log.Warn("a workspace cannot be started and is made anew", "key", w.key, "container", one.ID, "err", err)
@@ -107,13 +107,6 @@ func (p *Provider) running(ctx context.Context, e *engine, ids []string) bool {
 		got, err := e.api.ContainerExecInspect(ctx, id)
 		return err == nil && got.Running
 	})
-}
-
-func workspaceCode(err error) workspace.Code {
-	if known := new(workspace.Error); errors.As(err, &known) {
-		return known.Code
-	}
-	return ""
 }
 
 // create makes a container with its volumes and all beside it, and prepares it.

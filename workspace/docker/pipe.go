@@ -85,25 +85,14 @@ func (p *process) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*killTime)
 		defer cancel()
 		p.run.signal(ctx, "TERM")
-		if !p.ended(ctx, askTime) {
+		if !wait(p.done, askTime) {
 			p.run.signal(ctx, "KILL")
-			if !p.ended(ctx, askTime) {
+			if !wait(p.done, askTime) {
 				p.run.stream.Close()
 			}
 		}
 	})
 	return nil
-}
-
-func (p *process) ended(ctx context.Context, d time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	select {
-	case <-p.done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (p *process) Wait(ctx context.Context) (int, error) {

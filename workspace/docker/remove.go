@@ -79,10 +79,10 @@ func (p *Provider) Remove(ctx context.Context, key workspace.Key, data bool) err
 		return err
 	}
 	s := p.slot(key)
-	if err := s.lock(ctx); err != nil {
+	if err := s.opening.Take(ctx); err != nil {
 		return err
 	}
-	defer s.unlock()
+	defer s.opening.Give()
 	found, err := p.find(ctx, e, key)
 	if err != nil {
 		return err

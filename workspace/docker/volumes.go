@@ -18,13 +18,13 @@ import (
 // that claybot made to the want's user.
 func (p *Provider) volumes(ctx context.Context, e *engine, w *want, img image) error {
 	mounts := []mount.Mount{volumeAt(p.dataVolume(w.key), home, false)}
-	if err := p.volume(ctx, e, w, volume.CreateOptions{Name: p.dataVolume(w.key), Labels: p.labels(roleData, w.key)}); err != nil {
+	if err := p.volume(ctx, e, volume.CreateOptions{Name: p.dataVolume(w.key), Labels: p.labels(roleData, w.key)}); err != nil {
 		return err
 	}
 	for _, v := range w.Volumes {
 		labels := p.labels(roleShared, "")
 		labels[p.label(labelVolume)] = v.Name
-		if err := p.volume(ctx, e, w, volume.CreateOptions{Name: p.sharedVolume(v.Name), Labels: labels}); err != nil {
+		if err := p.volume(ctx, e, volume.CreateOptions{Name: p.sharedVolume(v.Name), Labels: labels}); err != nil {
 			return err
 		}
 		if !v.Read {
@@ -36,7 +36,7 @@ func (p *Provider) volumes(ctx context.Context, e *engine, w *want, img image) e
 			Name: p.socketVolume(w.key), Labels: p.labels(roleData, w.key), Driver: "local",
 			DriverOpts: map[string]string{"type": "tmpfs", "device": "tmpfs", "o": "size=1m,mode=0755"},
 		}
-		if err := p.volume(ctx, e, w, o); err != nil {
+		if err := p.volume(ctx, e, o); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (p *Provider) volumes(ctx context.Context, e *engine, w *want, img image) e
 
 // volume makes one. An existing one stays as it is, but must be this
 // installation's.
-func (p *Provider) volume(ctx context.Context, e *engine, _ *want, o volume.CreateOptions) error {
+func (p *Provider) volume(ctx context.Context, e *engine, o volume.CreateOptions) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	v, err := e.api.VolumeCreate(call, o)

@@ -34,7 +34,7 @@ type place struct {
 	key  workspace.Key
 	base string
 	log  *slog.Logger
-	turn chan struct{} // holds one while somebody makes or removes it
+	turn workspace.Turn // held while the place is made or removed
 
 	mu      sync.Mutex
 	running map[*process]bool

@@ -129,20 +129,10 @@ func (p *Provider) of(key workspace.Key) *place {
 		if abs, err := filepath.Abs(base); err == nil {
 			base = abs
 		}
-		w = &place{key: key, base: base, log: p.cfg.Log, turn: make(chan struct{}, 1), running: make(map[*process]bool)}
+		w = &place{key: key, base: base, log: p.cfg.Log, turn: workspace.NewTurn(), running: make(map[*process]bool)}
 		p.places[key] = w
 	}
 	return w
-}
-
-// lock waits for the place to be nobody's.
-func (w *place) lock(ctx context.Context) (unlock func(), err error) {
-	select {
-	case w.turn <- struct{}{}:
-		return func() { <-w.turn }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // Open implements workspace.Provider. Where a Spec asks for what a folder cannot
@@ -156,11 +146,10 @@ func (p *Provider) Open(ctx context.Context, key workspace.Key, s workspace.Spec
 		return nil, err
 	}
 	w := p.of(key)
-	unlock, err := w.lock(ctx)
-	if err != nil {
+	if err := w.turn.Take(ctx); err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer w.turn.Give()
 	rec, err := w.load()
 	if errors.Is(err, errNew) || err == nil && !rec.Ready {
 		err = w.make(ctx, s)
@@ -307,11 +296,10 @@ func syncDir(name string) error {
 // Remove implements workspace.Provider. Commands that run are ended.
 func (p *Provider) Remove(ctx context.Context, key workspace.Key, data bool) error {
 	w := p.of(key)
-	unlock, err := w.lock(ctx)
-	if err != nil {
+	if err := w.turn.Take(ctx); err != nil {
 		return err
 	}
-	defer unlock()
+	defer w.turn.Give()
 	w.endAll()
 	if !data {
 		return nil
