@@ -2,11 +2,11 @@
 // as a web application in a browser, seen as screens with actions.
 //
 // It is the contract alone. A device is opened for one walk and is used by one
-// goroutine at a time. What a screen says comes from strangers: it is data, and
+// goroutine at a time. What a screen says is untrusted content: it is data, and
 // its sizes are bounded here, by the limits of a Screen.
 //
-// This package must not import an implementation of a device, nor know why
-// somebody explores.
+// This package must not import an implementation of a device, nor know the purpose
+// of a walk.
 package devices
 
 import (

@@ -1,14 +1,12 @@
-// Package egress is the one door out: whatever connects to a host that somebody
-// else has named goes through it. It looks a name up once, checks every address
-// that it got, and connects to exactly the address that it checked. So a name
-// that changes its mind, a redirect, and an odd way of writing an address reach
-// nothing that the policy does not allow.
+// Package egress is the only way out to hosts that come from configuration, models or
+// users. It looks a name up once, checks every address that it got, and connects to
+// exactly the address that it checked. So DNS rebinding, redirects and unusual spellings
+// of an address reach nothing that the policy does not allow.
 //
-// Only http and https go out, without user names in addresses, without proxies
-// from the environment, and each request is told to Policy.Log without its path
-// and query.
+// Only http and https go out, without user names in addresses and without proxies from
+// the environment. Policy.Log gets each request without its path and query.
 //
-// Proxy lets programs in a container out through the same door; Relay and
+// Proxy lets programs in a container use the same policy; Relay and
 // Proxy.ServeTunnel carry their connections over a pipe, so that the container
 // needs no network at all.
 //

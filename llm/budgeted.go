@@ -205,7 +205,7 @@ func (b budgeted) usage(input, output int64) claybot.Usage {
 	return u
 }
 
-// cost is the most that u can cost: nobody knows how much of the input comes
+// cost is the most that u can cost: it is unknown how much of the input comes
 // from a cache or is written to one, which may cost more than plain input.
 func (b budgeted) cost(u claybot.Usage) int64 {
 	plain, read, written := u, u, u
@@ -297,7 +297,7 @@ func mostOwn(text string) int64 {
 	return int64((ascii+1)/2 + len(text) - ascii)
 }
 
-// PriceMissing is the error of a call whose price nobody knows, where a budget in
+// PriceMissing is the error of a call whose price is unknown, where a budget in
 // money must hold.
 func PriceMissing(model, budget string) *LimitError {
 	return &LimitError{Name: budget, Text: fmt.Sprintf(

@@ -19,7 +19,7 @@ import (
 // Usage.Unpriced: what it cost is unknown. A failed call that the provider cannot
 // bill, as it refused it or nothing left, took no tokens and is counted all the same.
 //
-// Whoever keeps books takes this usage and no other, so that all books agree. It is
+// All accounts use this usage and no other, so that they agree. It is
 // returned, and of a failed call told to Request.Lost as well; so Metered belongs
 // around one attempt, below what tries again. It does not change prices and expects
 // nobody else to.

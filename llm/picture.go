@@ -118,7 +118,7 @@ func affordable(data []byte, kind string, head image.Config) error {
 	return nil
 }
 
-// safely calls a decoder; none should panic, but they read what strangers send.
+// safely calls a decoder; none should panic, but the input is untrusted.
 func safely[T any](decode func() (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

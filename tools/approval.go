@@ -110,8 +110,8 @@ func Edited(args, result string) string {
 // counts for that one alone.
 func Granted(history []claybot.Record, tool string) bool { return granted(history, tool, false) }
 
-// granted is Granted. With knowing, only what was approved counts after the first
-// text of a stranger was read: what was said before was said of another run.
+// granted is Granted. With knowing, only approvals after the first untrusted content
+// count: earlier ones were given to a run that had not read it.
 func granted(history []claybot.Record, tool string, knowing bool) bool {
 	asked := make(map[string]bool)
 	for _, r := range claybot.Restored(history) {

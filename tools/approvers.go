@@ -13,12 +13,12 @@ import (
 // NoQuorum is how many approve where nobody may: never that many.
 const NoQuorum = math.MaxInt32
 
-// Approvers are the people who approve actions. One person may have several ids,
-// and counts once whichever he uses.
+// Approvers are the people who approve actions. A person may have several ids and
+// counts once.
 //
-// Nobody can tell operators apart, who approve on the page or over HTTP, so they
-// are one person altogether; he is also the one who has his login in a chat, such
-// as web/operator.
+// Operators who approve on the page or over HTTP cannot be told apart, so they count as
+// one person, who is also the one with an operator's login in a chat, such as
+// web/operator.
 type Approvers struct {
 	Need  int      // how many of them approve an action; below 1: one
 	Named []string // "connector/userId"; none: the agent's own person
@@ -88,8 +88,8 @@ func (a Approvers) Lacking(q claybot.Question, by string, edited bool) int {
 	return max(0, q.Need-len(a.Distinct(have)))
 }
 
-// May reports whether somebody may approve. Operators may always: the door has
-// let them in.
+// May reports whether a person may approve. Operators always may: they are
+// authenticated.
 func (a Approvers) May(id string) bool {
 	switch {
 	case operator(id):

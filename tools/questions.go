@@ -13,6 +13,6 @@ type Questions interface {
 	// Wait. Each question has a text, a type and a key of its own; its id is
 	// made of the run, the call and its place, so that asking again is harmless.
 	// Without Expires it is open for 24 hours. Errors are words for the model;
-	// nobody was asked then.
+	// nothing was asked then.
 	Ask(ctx context.Context, env Env, qs []claybot.Question) (Result, error)
 }

@@ -139,7 +139,7 @@ func whyRefused(env Env, spec Spec) string {
 	case spec.Class == Host:
 		return "the tool reaches the machine itself, which no agent may"
 	case env.Tainted:
-		return "this conversation holds texts from outside, and nothing that changes rights or settings is done then; the person can start afresh with /new"
+		return "this conversation holds untrusted content, so nothing that changes rights or settings runs in it; the user can start a new conversation with /new"
 	}
 	return "the tool may not be used here"
 }
@@ -147,11 +147,11 @@ func whyRefused(env Env, spec Spec) string {
 func whyAsked(env Env, spec Spec) string {
 	switch {
 	case spec.Class == Schedule:
-		return "it acts later or through others, and this conversation holds texts from outside"
+		return "it acts later or through other agents, and this conversation holds untrusted content"
 	case env.Tainted:
-		return "it reaches out to what is on no list, and this conversation holds texts from outside"
+		return "it reaches a destination that is on no list, and this conversation holds untrusted content"
 	}
-	return "it reaches out to what is on no list"
+	return "it reaches a destination that is on no list"
 }
 
 // reaching is a spec with the class of one call. Of a hook that panics nothing is

@@ -86,8 +86,8 @@ func (s Spec) In(env Env) Spec {
 	return s
 }
 
-// A Class is what a tool reaches. Together with whether the run has read texts of
-// strangers it decides whether a call is made, asks first, or is refused.
+// A Class is what a tool reaches. Class and taint together decide whether a call runs,
+// needs approval, or is refused.
 type Class int
 
 // The classes of tools. Inside is the zero value: the agent's own files, its
@@ -119,7 +119,7 @@ type Env struct {
 	Undo bool
 	// Thread is the thread of the place where the run answers; empty for none.
 	Thread string
-	// Tainted: the run has read texts of strangers.
+	// Tainted: the run has read untrusted content.
 	Tainted bool
 	// Wrote reports whether a person wrote a word, such as the name of a host, in
 	// what the run remembers: alone and not as a part of a longer name, in capitals
@@ -142,8 +142,8 @@ type Result struct {
 	// nothing takes it back.
 	Undo *claybot.ToolCall
 	What string
-	// Untrusted: the text is from somebody whom nobody vouches for. It is marked as
-	// data for the model, and taints the run.
+	// Untrusted: the text is from an untrusted source. It is marked as data for the
+	// model, and taints the run.
 	Untrusted bool
 	// Only are the tools that the run has from now on, of those it has; nil changes
 	// nothing, and of several lists all count together.
@@ -161,7 +161,7 @@ type Fault struct {
 	Text string
 	// Retriable: the same call may work later, and had no effect.
 	Retriable bool
-	// After is how long to wait before; 0: nobody said.
+	// After is how long to wait before the next try; 0: unknown.
 	After time.Duration
 }
 

@@ -14,7 +14,7 @@ type State string
 // The states of workspaces in a Ledger.
 const (
 	Running     State = "running"     // it was made, and may be used
-	Terminating State = "terminating" // somebody removes it
+	Terminating State = "terminating" // being removed
 	Idle        State = "idle"        // it is removed; its data is there
 	Removed     State = "removed"     // nothing is left of it
 )
@@ -30,7 +30,7 @@ type Entry struct {
 	Image    string          `json:"image,omitempty"`
 	Platform string          `json:"platform,omitempty"`
 	LastUsed time.Time       `json:"lastUsed"`
-	// TTL is how long it lives after LastUsed; 0: as long as nobody removes it.
+	// TTL is how long it lives after LastUsed; 0: until it is removed.
 	TTL time.Duration `json:"ttl"`
 	// Data: the removal that is going on takes the data as well.
 	Data bool `json:"data,omitempty"`

@@ -35,8 +35,8 @@ type ManagerConfig struct {
 	Log    *slog.Logger
 }
 
-// A Manager opens workspaces, knows which are in use, and removes those that
-// nobody has used for long or whose agent is gone. One node has one.
+// A Manager opens workspaces, counts their users, and removes those that have expired
+// or whose agent is gone. Each process has one.
 //
 // What it promises: a key is opened once at a time; a workspace in use is not
 // removed for its age; a removal is begun by one only, by compare-and-set in the
@@ -85,7 +85,7 @@ type Want struct {
 	Provider string
 	Key      Key
 	Spec     Spec
-	TTL      time.Duration // 0: it stays until somebody removes it
+	TTL      time.Duration // 0: it stays until it is removed
 }
 
 // Check tells whether workspaces of a provider can be had, with the next step
@@ -124,8 +124,8 @@ func (s *slot) opened() bool {
 }
 
 // Open opens a workspace. It can be kept: one that is removed or gone meanwhile
-// is opened anew by its next call. A Spec that has changed counts as soon as
-// nobody uses the workspace.
+// is opened again by its next call. A changed Spec takes effect as soon as the
+// workspace is not in use.
 func (m *Manager) Open(ctx context.Context, w Want) (Workspace, error) {
 	if w.Key == "" {
 		return nil, &Error{Code: Refused, Text: "a workspace needs a key"}
@@ -352,8 +352,7 @@ type Listed struct {
 	InUse   bool      `json:"inUse"`            // by this process, now
 }
 
-// List tells of all workspaces that are known, of all nodes, in the order of
-// their keys.
+// List lists all known workspaces, of all cluster members, in the order of their keys.
 func (m *Manager) List(ctx context.Context) ([]Listed, error) {
 	entries, err := m.cfg.Ledger.WorkspaceEntries(ctx, "")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // A Workspace is one place, opened. It is safe for concurrent use. Its errors
 // are *Error, or the end of ctx.
 type Workspace interface {
-	// Place says where things run, in words that change when that matters to
-	// somebody who approves an action: provider, image, directory, network.
+	// Place says where things run. It changes with everything that matters for the
+	// approval of an action: provider, image, directory, network.
 	Place() string
 	// Exec runs a command to its end. A non-zero exit is a normal result. The end
 	// of ctx, and a limit, end the command with all that it started, within 2 s.
@@ -115,7 +115,7 @@ type Provider interface {
 	// Remove takes the workspace of a key away, with its data if that is said. One
 	// that is not there is removed already.
 	Remove(ctx context.Context, key Key, data bool) error
-	// List tells of all that this installation made, running or not.
+	// List lists all that this installation made, running or not.
 	List(ctx context.Context) ([]Info, error)
 	// Check tells whether workspaces can be had, and with nil that they can. The
 	// text of the error has the next step.

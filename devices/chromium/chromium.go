@@ -13,8 +13,8 @@
 // As an ordinary user the browser keeps its own sandbox. Root's has none, which
 // each Open says in the log.
 //
-// The pages are strangers: what they say is read in a world of scripts that theirs
-// cannot reach, and bounded. A page that hangs for longer than a time limit counts
+// Pages are untrusted: their content is read in an isolated world of scripts that
+// theirs cannot reach, and bounded. A page that hangs for longer than a time limit counts
 // as crashed.
 //
 // Only cmd imports it. It alone uses chromedp.

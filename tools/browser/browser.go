@@ -2,7 +2,7 @@
 // reads them, clicks, types, and looks at them.
 //
 // The browser stays open between calls: one for each key, a few at a time, until
-// nobody has used it for a while. What it shows was written by strangers, so every
+// it has not been used for a while. What it shows is untrusted content, so every
 // page taints the run. Where it runs and what it reaches is a matter of the device;
 // these tools see to it that the rules for hosts are asked first.
 //

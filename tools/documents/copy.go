@@ -20,7 +20,7 @@ func (Copier) Document(agent, file string) (scope, name string, ok bool) {
 	return "agent/" + agent + "/store", "folder/" + file, !strings.HasPrefix(file, reserved) && !strings.Contains(file, "/"+reserved)
 }
 
-// Taint is the mark of a file that has texts of strangers: a file in the folder, and a
+// Taint is the mark of a file with untrusted content: a file in the folder, and a
 // document of the same scope.
 func (Copier) Taint(file string) (mark, name string) {
 	return path.Join(markFolder, sum(file)), markDocs + file

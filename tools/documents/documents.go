@@ -115,12 +115,12 @@ type Source func(env tools.Env) (Backend, error)
 
 // Tools are all tools of this package, on the backend that b finds.
 //
-// What a run writes can be taken back as a whole, by the hidden tool RestoreTool:
+// What a run writes can be undone as a whole, by the hidden tool RestoreTool:
 // for the last ten runs of an agent, up to 64 MiB. All changes of a run have the
 // same undo.
 //
-// What a run writes that has read texts of strangers is Untrusted for whoever reads
-// it later, until a run that has read none writes the whole file anew.
+// What a tainted run writes is Untrusted for later readers, until an untainted run
+// replaces the whole file.
 func Tools(b Source) []tools.Tool {
 	return append([]tools.Tool{ls(b)}, append(fileTools(b), glob(b), grep(b), restore(b))...)
 }

@@ -47,7 +47,7 @@ type change struct {
 	// or when Lost says why it is not kept.
 	Was  string `json:"was,omitempty"`
 	Lost string `json:"lost,omitempty"`
-	// Tainted: the content from before is from strangers.
+	// Tainted: the content from before is untrusted.
 	Tainted bool `json:"tainted,omitempty"`
 	// Made are the sums of what the run has written, or was about to.
 	Made []string `json:"made"`
@@ -69,7 +69,8 @@ func runFolder(run claybot.RunID) string {
 }
 
 // writeKept writes a file for a call, after what it replaces is kept aside.
-// tainted: the text is from strangers, or written under their influence. The result has what takes it back; the text is the caller's.
+// tainted: the text is untrusted, or a tainted run wrote it. The result has the undo
+// call; its text is the caller's.
 func writeKept(ctx context.Context, files Backend, env tools.Env, path, text string, tainted bool) (tools.Result, error) {
 	if err := writable(path, text); err != nil {
 		return tools.Result{}, err

@@ -13,8 +13,8 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// A file that a run has written which had read texts of strangers is marked, so
-// that what is in it is still a text of strangers for the run that reads it. The
+// A file that a tainted run has written is marked, so that its content is still
+// untrusted for the run that reads it. The
 // mark goes when a run that has read none gives the file a new content as a whole.
 //
 // A mark is there before the text that it is for, and goes after it: a crash in

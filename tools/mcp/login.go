@@ -89,7 +89,7 @@ func Login(ctx context.Context, v Visit) error {
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
-	// The server says itself where its login is, when it refuses a stranger.
+	// The server says itself where its login is, when it refuses a request without a token.
 	session, err := sdk.NewClient(l.me(v.Version), l.options()).Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint: s.URL, HTTPClient: client, OAuthHandler: newTurnstile(h), MaxEventSize: MaxMessage, DisableStandaloneSSE: true, MaxRetries: -1,
 	}, nil)

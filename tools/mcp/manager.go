@@ -120,7 +120,7 @@ type OffTool struct {
 	Hash    string `json:"hash,omitempty"`
 }
 
-// Status tells of all servers, by name.
+// Status is the status of all servers, by name.
 func (m *Manager) Status() []ServerStatus {
 	all := make([]ServerStatus, len(m.links))
 	for i, l := range m.links {

@@ -2,9 +2,8 @@
 // Protocol, in both directions.
 //
 // As a client, a Manager keeps the servers of the configuration connected and
-// offers what they list as tools, named <server>_<tool>. A server is a stranger:
-// what it says is bounded in size and time, cleaned, and counts as text that
-// nobody vouches for. A tool whose description or schema changes is off until an
+// offers what they list as tools, named <server>_<tool>. A server is untrusted: what
+// it says is bounded in size and time, cleaned, and marked as untrusted content. A tool whose description or schema changes is off until an
 // operator allows it. A server that dies or hangs never holds up an agent or the
 // end of the daemon.
 //

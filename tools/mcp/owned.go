@@ -11,8 +11,7 @@ const maxSessions = 1000
 
 const sessionHeader = "Mcp-Session-Id"
 
-// owned keeps each session for the caller that began it: its id alone lets
-// nobody in.
+// owned keeps each session for the caller that began it: knowing its id is not enough.
 type owned struct {
 	inner  http.Handler
 	caller func(*http.Request) string

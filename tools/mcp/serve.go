@@ -26,7 +26,7 @@ type Agents interface {
 	// Ask gives an agent something to do. Asking again with the same Key, which
 	// is never empty, does nothing new and returns the same run.
 	Ask(ctx context.Context, a Ask) (Asked, error)
-	// Follow waits until a run has ended or waits for somebody, and calls progress
+	// Follow waits until a run has ended or needs input, and calls progress
 	// with a few words for each thing that happens meanwhile.
 	Follow(ctx context.Context, run claybot.RunID, progress func(words string)) (RunInfo, error)
 	// Run tells how a run is doing.
@@ -111,7 +111,7 @@ const instructions = "The agents of claybot. ask_agent gives one something to do
 // and run_status. who names the caller in keys, so that requests of different
 // callers never meet. Log may be nil.
 //
-// A call of ask_agent tells of its progress where the client wants that, and its
+// A call of ask_agent reports progress if the client asks for it, and its
 // cancellation cancels the run.
 func NewServer(agents Agents, who, version string, log *slog.Logger) *sdk.Server {
 	d := desk{agents: agents, who: who, log: log}

@@ -2,9 +2,8 @@
 // conversation: notes in a tree of its own, in one that all agents of its person
 // share, and in one for everybody.
 //
-// What a run writes after it has read texts of strangers is marked, and whoever
-// reads it later is as careful as that run had to be. Memory never crosses
-// owners.
+// What a tainted run writes stays marked, so a run that reads it later is tainted as
+// well. Memory never crosses owners.
 //
 // Only cmd imports it.
 package memory

@@ -131,7 +131,7 @@ func scopesOf(a claybot.Agent) []string {
 
 // Index is the part of an agent's prompt that tells which notes there are; empty
 // for none. It has at most MaxIndex bytes. tainted: a title in it was written
-// under the influence of a stranger; such titles are left out.
+// by a tainted run; such titles are left out.
 func Index(ctx context.Context, notes storage.Memories, a claybot.Agent) (string, error) {
 	var b strings.Builder
 	left := 0

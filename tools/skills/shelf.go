@@ -35,7 +35,7 @@ type shelved struct {
 	text    []byte // of a manifest only
 }
 
-// NewShelf is the skills of a Tree, of which somebody must Run the Mirror.
+// NewShelf is the skills of a Tree, whose Mirror must be running.
 func NewShelf(tree *storage.Mirror) *Shelf { return &Shelf{tree: tree, read: make(map[string]shelved)} }
 
 func (s *Shelf) any() bool {

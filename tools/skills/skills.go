@@ -2,7 +2,7 @@
 // something is done, and files that go with it. Agents see names and descriptions,
 // and read the rest on use.
 //
-// A skill is text that somebody wrote who is not the operator, so it is off until
+// The operator did not write the text of a skill, so the skill is off until
 // the operator allows exactly this content: a changed file turns it off again. It
 // grants nothing. Where its manifest names tools, a run that uses it has only
 // those from then on, of the ones that its agent has.
@@ -45,7 +45,7 @@ type State string
 // The states of a skill.
 const (
 	Allowed State = "allowed"
-	New     State = "new"     // nobody has allowed it yet
+	New     State = "new"     // not allowed yet
 	Changed State = "changed" // it is not what was allowed
 	Broken  State = "broken"  // it cannot be read, see Problem
 )

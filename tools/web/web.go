@@ -2,7 +2,7 @@
 // web_search asks search engines. Both go out through package egress, so that no
 // address, redirect or name leads into the operator's own network.
 //
-// What they bring in is from strangers: results are marked as untrusted, and texts
+// What they bring in is untrusted: results are marked so, and texts
 // that people would not see on a page are left out.
 //
 // Only cmd imports it.

@@ -21,7 +21,7 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// relayUser is nobody.
+// relayUser is the user nobody.
 const relayUser = "65534:65534"
 
 // A tunnel carries the connections of a workspace of mode allow to claybot.
@@ -47,9 +47,9 @@ func (t *tunnel) alive() bool {
 	}
 }
 
-// besideRelay sees to it that a workspace has a relay, which this process serves.
-// One that another process had is replaced: nobody is at its other end. The caller
-// holds the token of the slot.
+// besideRelay makes sure that a workspace has a relay, which this process serves. It
+// replaces the relay of another process, whose other end is gone. The caller holds the
+// token of the slot.
 func (p *Provider) besideRelay(ctx context.Context, e *engine, s *slot, b *box) error {
 	if s.tunnelled(b.id) {
 		return nil
@@ -278,7 +278,7 @@ const (
 // socketVolume is the volume in which the socket is.
 func (p *Provider) socketVolume(key workspace.Key) string { return p.name(key) + "-socket" }
 
-// besideEngine sees to it that a workspace has a Docker engine of its own, and
+// besideEngine makes sure that a workspace has a Docker engine of its own, and
 // waits until that is ready. It is privileged, which the operator has asked for by
 // name; it has the network of the workspace where that is full and none otherwise,
 // and nothing of the host's engine.

@@ -111,7 +111,7 @@ func (w *Workspace) start(ctx context.Context, c workspace.Command, stdin bool) 
 	return r, nil
 }
 
-// prepare sees to it that the relay of mode allow is served, and ends commands
+// prepare makes sure that the relay of mode allow is served, and ends commands
 // whose engine was away when they were to be ended.
 func (w *Workspace) prepare(ctx context.Context) error {
 	if w.still {

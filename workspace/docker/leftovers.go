@@ -9,8 +9,8 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// EndLeftovers ends what commands of an earlier process still do: nobody watches
-// their limits any more. It is called before the first command of this process.
+// EndLeftovers ends commands of an earlier process, whose limits are not watched any
+// more. It is called before the first command of this process.
 // An engine that is not there has nothing to end.
 func (p *Provider) EndLeftovers(ctx context.Context) error {
 	e, err := p.connect()
