@@ -234,7 +234,7 @@ func (d *daemon) schedule(c configs.Config) {
 	if c.Schedule.Cron.Enabled {
 		tree, dir := d.scheduled(c, cron.Layout)
 		tasks := cron.New(cron.Config{
-			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Marks: d.db, Index: d.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: d.db, Node: d.members.Node, Ledger: d.db, Index: d.db, Log: d.log,
 			Zone: func() *time.Location { return d.config.Load().Schedule.Cron.Zone }, Gates: c.Schedule.Cron.Gates, Known: d.configured, Notice: d.system.People.Notify,
 			Unusable: d.system.Unusable,
 		})

@@ -18,8 +18,8 @@ type ending struct {
 	at      time.Time
 }
 
-// Ended implements connectors.Follower.
-func (c *Cron) Ended(_ claybot.Descriptor, run claybot.Run) {
+// runEnded notes the end of a run, for the next step.
+func (b *table) runEnded(run claybot.Run) {
 	var all []ending
 	for _, id := range run.Messages {
 		if e, ok := endingOf(id); ok {
@@ -30,17 +30,17 @@ func (c *Cron) Ended(_ claybot.Descriptor, run claybot.Run) {
 	if len(all) == 0 {
 		return
 	}
-	c.mu.Lock()
-	c.ended = append(c.ended, all...)
-	c.mu.Unlock()
-	c.base.Kick()
+	b.sched.Mu.Lock()
+	b.ended = append(b.ended, all...)
+	b.sched.Mu.Unlock()
+	b.sched.Kick()
 }
 
-// endingOf reads the id of a message that a scheduled firing is. See
+// endingOf reads the id of the message of a scheduled run. See
 // claybot.Firing.MessageID.
 func endingOf(id claybot.MessageID) (e ending, ok bool) {
 	parts := strings.Split(string(id), "/")
-	if len(parts) < 3 || len(parts) > 4 || parts[0] != "cron" || parts[2] == "manual" {
+	if len(parts) < 3 || len(parts) > 4 || parts[0] != Name || parts[2]+"/" == manual {
 		return e, false
 	}
 	e = ending{uid: parts[1], instant: parts[2], attempt: 1}
@@ -54,52 +54,49 @@ func endingOf(id claybot.MessageID) (e ending, ok bool) {
 	return e, true
 }
 
-// settle does what follows from the ends of runs, and puts the folders of tasks
-// aside that are over.
-func (c *Cron) settle(r *running) {
-	c.mu.Lock()
-	ended := c.ended
-	c.ended = nil
+// settle does what follows from the ends of runs. It returns the tasks that are over.
+func (b *table) settle() []*task {
+	b.sched.Mu.Lock()
+	defer b.sched.Mu.Unlock()
+	ended := b.ended
+	b.ended = nil
 	for _, e := range ended {
-		t := c.tasks[e.uid]
+		t := b.tasks[e.uid]
 		switch {
 		case t == nil:
-		case t.busy: // its firing is not noted yet; done wakes the loop
-			c.ended = append(c.ended, e)
-		case e.instant == instantOf(t.last): // else it was changed, or has fired again
-			c.conclude(t, e)
+		case t.job.Busy: // its run is not noted yet; done wakes the loop
+			b.ended = append(b.ended, e)
+		case e.instant == instantOf(t.last): // else it was changed, or has run again
+			b.conclude(t, e)
 		}
 	}
-	over := c.over
-	c.over = nil
-	c.mu.Unlock()
-	for _, t := range over {
-		c.putAside(r, t)
-	}
+	over := b.over
+	b.over = nil
+	return over
 }
 
 // conclude does what follows from the end of the task's newest instant: another
-// attempt, or for a task that runs once, nothing any more. It is called with c.mu
+// attempt, or for a task that runs once, nothing any more. It is called with the lock
 // held.
-func (c *Cron) conclude(t *task, e ending) {
+func (b *table) conclude(t *task, e ending) {
 	t.unsettled = false
 	switch {
-	case e.state == claybot.RunFailed && e.attempt <= t.def.spec.Retries && t.last.After(c.restored):
+	case e.state == claybot.RunFailed && e.attempt <= t.def.spec.Retries && t.last.After(b.restored):
 		t.retry = &retry{planned: t.last, attempt: e.attempt + 1, at: e.at.Add(backoff(e.attempt))}
 	case t.def.spec.Once && e.state.Ended():
 		t.spent = true
-		c.over = append(c.over, t)
+		b.over = append(b.over, t)
 	}
-	c.plan(t)
+	b.plan(t)
 }
 
 // resume goes on after the newest scheduled row of a task, which a process that
-// died may have left at any point. It is called with c.mu held.
-func (c *Cron) resume(t *task, row storage.LedgerRow) {
-	f := c.facts[t.def.uid]
+// died may have left at any point. It is called with the lock held.
+func (b *table) resume(t *task, row storage.LedgerRow) {
+	f := b.facts.known[t.def.uid]
 	at := t.def.plan.at
 	switch {
-	case row.State == stateSkipped && row.Instant == instantOf(t.last): // by another node
+	case row.State == stateSkipped && row.Instant == instantOf(t.last): // by another member
 		t.spent, t.unsettled = false, false
 	case row.State == stateSkipped, row.Planned.Time().Unix() < f.Since, row.Instant != instantOf(t.last):
 	case !at.IsZero() && row.Instant != instantOf(at): // of another instant, before a change
@@ -108,34 +105,7 @@ func (c *Cron) resume(t *task, row storage.LedgerRow) {
 		t.unsettled = true
 	default:
 		t.spent = t.def.spec.Once
-		c.conclude(t, ending{attempt: max(row.Attempt, 1), state: claybot.RunState(row.State), at: row.Ended.Time()})
+		b.conclude(t, ending{attempt: max(row.Attempt, 1), state: claybot.RunState(row.State), at: row.Ended.Time()})
 	}
-	c.plan(t)
-}
-
-// putAside puts the folder of a task away. What cannot be moved now is moved
-// after the next start.
-func (c *Cron) putAside(r *running, t *task) {
-	err := c.base.Locked(r.ctx, func() error {
-		c.mu.Lock()
-		slug, gone := t.slug, t.gone || !t.spent
-		version := c.files[slug].version
-		c.mu.Unlock()
-		if gone {
-			return nil
-		}
-		if err := c.putAway(r.ctx, slug, version); err != nil {
-			return err
-		}
-		err := c.scan(r.ctx, nil, true)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !t.gone && t.spent { // its file had changed, and is known now
-			c.over = append(c.over, t)
-		}
-		return err
-	})
-	if err != nil && r.ctx.Err() == nil {
-		c.base.Log.Warn("the folder of a task that is over cannot be put aside", "task", t.slug, "err", err)
-	}
+	b.plan(t)
 }

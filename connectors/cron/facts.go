@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -27,7 +28,7 @@ const (
 	blink = 10 * time.Second
 )
 
-// A fact is what must survive of a task, besides the ledger. All nodes know it: the
+// A fact is what must survive of a task, besides the ledger. All members know it: the
 // one that first sees a change of TASK.md decides since when instants count.
 type fact struct {
 	Timing string `json:"timing"` // hash of what its instants are made of
@@ -114,7 +115,7 @@ func joinFacts(files map[string][]byte) string {
 		var members map[string]json.RawMessage
 		var uid string
 		if json.Unmarshal(body, &members) != nil || json.Unmarshal(members["uid"], &uid) != nil {
-			continue // what is remembered begins anew, as it would at a node
+			continue // what is remembered begins anew, as it would at a member
 		}
 		if _, known := facts[uid]; known && path.Dir(p) == goneFolder {
 			continue
@@ -129,13 +130,21 @@ func joinFacts(files map[string][]byte) string {
 	return string(b)
 }
 
-// loadFacts reads all facts: also of tasks whose folders are not there, or have another task.
-func (c *Cron) loadFacts(ctx context.Context) error {
-	all, err := c.cfg.Tree.List(ctx, goneFolder)
+// facts are what is remembered of all tasks. The lock of the scheduler guards the maps.
+type facts struct {
+	tree  *storage.Mirror
+	sched *schedule.Scheduler
+	known map[string]fact // by uid
+	aside map[string]bool // uids whose facts are in goneFolder
+}
+
+// load reads all facts: also of tasks whose folders are not there, or have another task.
+func (k *facts) load(ctx context.Context) error {
+	all, err := k.tree.List(ctx, goneFolder)
 	if err != nil {
 		return err
 	}
-	entries, err := c.cfg.Tree.Entries(ctx, folder)
+	entries, err := k.tree.Entries(ctx, folder)
 	if err != nil {
 		return err
 	}
@@ -145,197 +154,179 @@ func (c *Cron) loadFacts(ctx context.Context) error {
 			paths = append(paths, f.Path)
 		}
 	}
-	found, err := storage.ReadFiles(ctx, c.cfg.Tree, paths)
+	found, err := storage.ReadFiles(ctx, k.tree, paths)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.facts, c.aside = make(map[string]fact), make(map[string]bool)
+	k.sched.Mu.Lock()
+	defer k.sched.Mu.Unlock()
+	k.known, k.aside = make(map[string]fact), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(found)) { // those of goneFolder come first
 		var of factsOf
 		if json.Unmarshal(found[p].Body, &of) == nil && of.UID != "" && (p == gonePath(of.UID) || inTask(p, factsFile)) {
-			c.facts[of.UID], c.aside[of.UID] = of.fact, c.aside[of.UID] || p == gonePath(of.UID)
+			k.known[of.UID], k.aside[of.UID] = of.fact, k.aside[of.UID] || p == gonePath(of.UID)
 		}
 	}
 	return nil
 }
 
-// editFacts changes facts, those of uids[i] beside the task slugs[i], and returns
-// them. change may be called again when another node was faster. What change leaves
-// as it was is not written.
-func (c *Cron) editFacts(ctx context.Context, slugs, uids []string, change func(i int, f *fact)) ([]fact, []storage.TreeFile, error) {
-	facts, paths := make([]fact, len(slugs)), make([]string, len(slugs))
+// edit changes facts, those of uids[i] beside the task slugs[i]. change may be called
+// again when another member was faster. What it leaves as it was is not written.
+func (k *facts) edit(ctx context.Context, slugs, uids []string, change func(i int, f *fact)) ([]storage.TreeFile, error) {
+	changed, paths := make([]fact, len(slugs)), make([]string, len(slugs))
 	for i, slug := range slugs {
 		paths[i] = factsPath(slug)
 	}
-	files, err := storage.EditFiles(ctx, c.cfg.Tree, paths, func(i int, old storage.TreeFile) ([]byte, error) {
+	files, err := storage.EditFiles(ctx, k.tree, paths, func(i int, old storage.TreeFile) ([]byte, error) {
 		var of factsOf
 		if json.Unmarshal(old.Body, &of) != nil || of.UID != uids[i] { // none, damaged, or of another task
-			c.mu.Lock()
-			of = factsOf{UID: uids[i], fact: c.facts[uids[i]]} // its folder has moved, or was away
-			c.mu.Unlock()
+			k.sched.Mu.Lock()
+			of = factsOf{UID: uids[i], fact: k.known[uids[i]]} // its folder has moved, or was away
+			k.sched.Mu.Unlock()
 			old.Version = 0
 		}
 		was := of.fact
 		change(i, &of.fact)
-		facts[i] = of.fact
+		changed[i] = of.fact
 		if of.fact == was && old.Version != 0 {
 			return nil, nil
 		}
 		return json.Marshal(of)
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("remember the tasks: %w", err)
+		return nil, fmt.Errorf("remember the tasks: %w", err)
 	}
-	return facts, files, nil
+	k.sched.Mu.Lock()
+	defer k.sched.Mu.Unlock()
+	for i, uid := range uids {
+		k.known[uid] = changed[i]
+	}
+	return files, nil
 }
 
 // mark changes what must survive of a task.
-func (c *Cron) mark(ctx context.Context, slug, uid string, change func(*fact)) error {
-	facts, _, err := c.editFacts(ctx, []string{slug}, []string{uid}, func(_ int, f *fact) { change(f) })
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.facts[uid] = facts[0]
-	return nil
+func (k *facts) mark(ctx context.Context, slug, uid string, change func(*fact)) error {
+	_, err := k.edit(ctx, []string{slug}, []string{uid}, func(_ int, f *fact) { change(f) })
+	return err
 }
 
-// lift ends the pause of a task with the next look at its file.
-func (c *Cron) lift(ctx context.Context, slug, uid string) error {
-	return c.mark(ctx, slug, uid, func(f *fact) {
-		if f.Paused != "" {
-			f.PausedText = ""
-		}
-	})
-}
-
-// agree brings the facts of tasks up to date with their files. The first node that
-// sees a change decides since when its instants count, and the others take that
-// over: else each would have instants of its own.
-func (c *Cron) agree(ctx context.Context, files map[string]file, twice map[string]string) error {
+// agree brings the facts of tasks up to date with their files. The first member that
+// sees a change decides since when its instants count, and the others adopt that:
+// otherwise each would have instants of its own.
+func (k *facts) agree(ctx context.Context, files map[string]file, twice map[string]string) error {
 	var slugs, uids []string
 	for _, slug := range slices.Sorted(maps.Keys(files)) {
 		if f := files[slug]; f.def != nil && !f.agreed && twice[slug] == "" {
 			slugs, uids = append(slugs, slug), append(uids, f.def.uid)
 		}
 	}
-	facts, written, err := c.editFacts(ctx, slugs, uids, func(i int, fc *fact) {
+	written, err := k.edit(ctx, slugs, uids, func(i int, fc *fact) {
 		f := files[slugs[i]]
-		remember(fc, f.def, f.at, c.now())
+		fc.update(f.def, f.at, k.sched.Now())
 	})
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for i, slug := range slugs {
 		f := files[slug]
 		f.agreed, f.facts = true, written[i].Version
-		files[slug], c.facts[uids[i]] = f, facts[i]
+		files[slug] = f
 	}
 	return nil
 }
 
-// remember brings a fact up to date with the file of its task, which was written at
-// a time.
-func remember(fc *fact, d *definition, written, now time.Time) {
+// update brings a fact up to date with the file of its task, which was written at a
+// time.
+func (f *fact) update(d *definition, written, now time.Time) {
 	begin := now.Unix()
 	if written.Before(now) && now.Sub(written) < freshness { // an instant may have passed since
 		begin = written.Unix()
 	}
-	renewed := fc.Timing != d.timing
-	back := fc.Gone != 0 && now.Sub(time.Unix(fc.Gone, 0)) > blink
-	enabled := fc.Off && d.enabled
-	lifted := fc.Paused != "" && fc.PausedText != d.text
+	renewed := f.Timing != d.timing
+	back := f.Gone != 0 && now.Sub(time.Unix(f.Gone, 0)) > blink
+	enabled := f.Off && d.enabled
+	lifted := f.Paused != "" && f.PausedText != d.text
 	if lifted {
-		fc.Paused, fc.PausedText, fc.Lifted = "", "", claybot.At(now)
+		f.Paused, f.PausedText, f.Lifted = "", "", claybot.At(now)
 	}
 	if renewed || enabled || back || lifted {
-		fc.Since = begin
+		f.Since = begin
 		if !lifted || renewed || enabled {
-			fc.Anchor = begin
+			f.Anchor = begin
 		}
-		fc.Epoch++
+		f.Epoch++
 	}
 	if renewed && !d.plan.at.IsZero() {
-		fc.Since = 0 // a single instant is not lost, however late its file is seen
+		f.Since = 0 // a single instant is not lost, however late its file is seen
 	}
-	fc.Timing, fc.Off, fc.Gone = d.timing, !d.enabled, 0
+	f.Timing, f.Off, f.Gone = d.timing, !d.enabled, 0
 }
 
 // miss moves the facts of tasks that are not there to goneFolder, and forgets those
 // that have been away for long. here are the uids of all tasks that are there, and
 // left the folders that have facts of others.
-func (c *Cron) miss(ctx context.Context, here map[string]bool, left []string) error {
-	now := c.now()
+func (k *facts) miss(ctx context.Context, here map[string]bool, left []string) error {
+	now := k.sched.Now()
 	var drop []storage.TreeFile
 	var paths []string
 	var gone []factsOf
-	c.mu.Lock()
-	for uid, f := range c.facts {
+	k.sched.Mu.Lock()
+	for uid, f := range k.known {
 		switch {
 		case here[uid]:
-			if c.aside[uid] {
+			if k.aside[uid] {
 				drop = append(drop, storage.TreeFile{Path: gonePath(uid)})
 			}
 		case f.Gone == 0:
 			f.Gone = now.Unix()
 			paths, gone = append(paths, gonePath(uid)), append(gone, factsOf{uid, f})
 		case now.Sub(time.Unix(f.Gone, 0)) > keepGone:
-			delete(c.facts, uid)
+			delete(k.known, uid)
 			drop = append(drop, storage.TreeFile{Path: gonePath(uid)})
 		}
 	}
-	c.mu.Unlock()
-	_, err := storage.EditFiles(ctx, c.cfg.Tree, paths, func(i int, _ storage.TreeFile) ([]byte, error) { return json.Marshal(gone[i]) })
+	k.sched.Mu.Unlock()
+	_, err := storage.EditFiles(ctx, k.tree, paths, func(i int, _ storage.TreeFile) ([]byte, error) { return json.Marshal(gone[i]) })
 	for _, slug := range left {
 		drop = append(drop, storage.TreeFile{Path: factsPath(slug)})
 	}
 	if err == nil {
-		err = storage.WriteFiles(ctx, c.cfg.Tree, drop)
+		err = storage.WriteFiles(ctx, k.tree, drop)
 	}
 	if err != nil {
 		return fmt.Errorf("remember the tasks that are gone: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	k.sched.Mu.Lock()
+	defer k.sched.Mu.Unlock()
 	for _, of := range gone {
-		c.facts[of.UID], c.aside[of.UID] = of.fact, true
+		k.known[of.UID], k.aside[of.UID] = of.fact, true
 	}
 	for _, f := range drop {
-		delete(c.aside, strings.TrimSuffix(path.Base(f.Path), ".json"))
+		delete(k.aside, strings.TrimSuffix(path.Base(f.Path), ".json"))
 	}
 	return nil
 }
 
-// settled notes up to when instants are done with. One of the nodes does it and the
-// others see it.
-func (c *Cron) settled(ctx context.Context) error {
+// settled notes up to when instants are done with, by uid of tasks. One of the members
+// writes it and the others see it.
+func (k *facts) settled(ctx context.Context, tasks map[string]*task) error {
 	var slugs, uids []string
 	var last []int64
-	now := c.now().Unix()
-	late := func(last, since int64) bool { // what is often is not written by every node
+	now := k.sched.Now().Unix()
+	late := func(last, since int64) bool { // what is often is not written by every member
 		return last > since && max(last-since, now-last) > int64(keepFacts/time.Second)
 	}
-	c.mu.Lock()
-	for uid, t := range c.tasks {
-		if at := t.last.Unix(); late(at, c.facts[uid].Since) {
+	k.sched.Mu.Lock()
+	for uid, t := range tasks {
+		if at := t.last.Unix(); late(at, k.known[uid].Since) {
 			slugs, uids, last = append(slugs, t.slug), append(uids, uid), append(last, at)
 		}
 	}
-	c.mu.Unlock()
-	facts, _, err := c.editFacts(ctx, slugs, uids, func(i int, f *fact) {
+	k.sched.Mu.Unlock()
+	_, err := k.edit(ctx, slugs, uids, func(i int, f *fact) {
 		if late(last[i], f.Since) {
 			f.Since = last[i]
 		}
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range facts {
-		c.facts[uids[i]] = facts[i]
-	}
 	return err
 }

@@ -3,146 +3,119 @@ package cron
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	robfig "github.com/robfig/cron/v3"
 )
 
-// The five fields, in the order in which they stand.
-var fields = [...]struct {
+// A field is one of the five of a schedule.
+type field struct {
 	name     string
 	min, max int
-	alone    robfig.ParseOption // reads this field only
-}{
-	{"minute", 0, 59, robfig.Minute},
-	{"hour", 0, 23, robfig.Hour},
-	{"day of month", 1, 31, robfig.Dom},
-	{"month", 1, 12, robfig.Month},
-	{"weekday", 0, 6, robfig.Dow},
+	names    []string // of the values from min on
 }
 
-// weekday is the position of the field where 7 means Sunday.
-const weekday = 4
+// The five fields, in the order in which they stand.
+var fields = [...]field{
+	{"minute", 0, 59, nil},
+	{"hour", 0, 23, nil},
+	{"day of month", 1, 31, nil},
+	{"month", 1, 12, []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+	{"weekday", 0, 7, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
+}
+
+const (
+	sunday = 7 // is 0 as well
+	// anyDay is the bit with which the library knows a field that was a star: of day and
+	// weekday the other one decides alone then.
+	anyDay = 1 << 63
+)
 
 // part is one element of a list: a star or a value or a range, with a step.
 var part = regexp.MustCompile(`^(?:[*?]|([0-9]{1,9}|[A-Za-z]{3})(?:-([0-9]{1,9}|[A-Za-z]{3}))?)(?:/([0-9]{1,9}))?$`)
 
-// checkFields refuses what is not exactly five fields, and names the field that
-// is wrong. The library is more lenient in places (it reads "*-5" as "*" and an
-// empty list as never). The result is text with Sundays written as the library
-// wants them.
-func checkFields(text string) (string, error) {
+// parseFields reads exactly five fields, and names the field that is wrong. The parser
+// of the library is more lenient: it reads "*-5" as "*" and an empty list as never.
+func parseFields(text string) (robfig.Schedule, error) {
 	found := strings.Fields(text)
 	if len(found) != len(fields) {
 		hint := ""
-		if len(found) == 6 {
+		if len(found) == len(fields)+1 {
 			hint = "; there is no field for seconds"
 		}
-		return "", fmt.Errorf("%q has %d fields, want 5: minute hour day-of-month month weekday%s", text, len(found), hint)
+		return nil, fmt.Errorf("%q has %d fields, want 5: minute hour day-of-month month weekday%s", text, len(found), hint)
 	}
+	var bits [len(fields)]uint64
 	for i, f := range found {
-		if err := checkField(i, f); err != nil {
-			return "", fmt.Errorf("%q: field %d (%s): %w", text, i+1, fields[i].name, err)
+		var err error
+		if bits[i], err = fields[i].parse(f); err != nil {
+			return nil, fmt.Errorf("%q: field %d (%s): %w", text, i+1, fields[i].name, err)
 		}
 	}
-	found[weekday] = sundays(found[weekday])
-	for i, f := range found {
-		if _, err := robfig.NewParser(fields[i].alone).Parse(f); err != nil {
-			return "", fmt.Errorf("%q: field %d (%s): %w", text, i+1, fields[i].name, err)
-		}
-	}
-	return strings.Join(found, " "), nil
+	return &robfig.SpecSchedule{Second: 1, Minute: bits[0], Hour: bits[1], Dom: bits[2], Month: bits[3], Dow: bits[4], Location: time.UTC}, nil
 }
 
-// checkField checks the form and the bounds of one field.
-func checkField(i int, f string) error {
-	for p := range strings.SplitSeq(f, ",") {
+// parse returns the values of a field, one bit for each.
+func (f field) parse(text string) (bits uint64, err error) {
+	most := f.max
+	if most == sunday {
+		most--
+	}
+	for p := range strings.SplitSeq(text, ",") {
 		m := part.FindStringSubmatch(p)
 		if m == nil {
-			return fmt.Errorf("%q is no value, range or step", p)
+			return 0, fmt.Errorf("%q is no value, range or step", p)
 		}
-		for _, v := range m[1:3] {
-			if err := checkValue(i, v); err != nil {
-				return err
+		first, last, step := f.min, most, 1
+		if m[1] != "" {
+			if first, err = f.value(m[1]); err != nil {
+				return 0, err
+			}
+			if m[3] == "" || m[2] != "" || first > most { // else a step goes up to the end
+				last = first
 			}
 		}
-		if m[2] != "" && number(i, m[2]) >= 0 && number(i, m[1]) > number(i, m[2]) {
-			return fmt.Errorf("%q: the range runs backwards", p)
+		if m[2] != "" {
+			if last, err = f.value(m[2]); err != nil {
+				return 0, err
+			}
 		}
-		if m[3] == "" {
-			continue
-		}
-		if step, _ := strconv.Atoi(m[3]); step == 0 || step > fields[i].max {
-			return fmt.Errorf("%q: a step must be from 1 to %d", p, fields[i].max)
-		}
-	}
-	return nil
-}
-
-// checkValue checks the bounds of a number. Names are the library's to know.
-func checkValue(i int, v string) error {
-	n, err := strconv.Atoi(v)
-	if err != nil {
-		return nil
-	}
-	most := fields[i].max
-	if i == weekday {
-		most = 7
-	}
-	if n < fields[i].min || n > most {
-		return fmt.Errorf("%d is not from %d to %d", n, fields[i].min, most)
-	}
-	return nil
-}
-
-// names of months and weekdays, by their number.
-var (
-	months = [...]string{"", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
-	days   = [...]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
-)
-
-// number is a value as a number; -1 for an unknown name.
-func number(i int, v string) int {
-	if n, err := strconv.Atoi(v); err == nil {
-		return n
-	}
-	names := months[:]
-	if i == weekday {
-		names = days[:]
-	}
-	for n, name := range names {
-		if strings.EqualFold(v, name) {
-			return n
-		}
-	}
-	return -1
-}
-
-// sundays writes out the parts of a weekday field that reach to 7, with 0 for
-// it.
-func sundays(f string) string {
-	parts := strings.Split(f, ",")
-	for i, p := range parts {
-		m := part.FindStringSubmatch(p)
-		first, last := number(weekday, m[1]), number(weekday, m[2])
-		if first != 7 && last != 7 {
-			continue
-		}
-		step := 1
 		if m[3] != "" {
-			step, _ = strconv.Atoi(m[3])
+			if step, _ = strconv.Atoi(m[3]); step == 0 || step > most {
+				return 0, fmt.Errorf("%q: a step must be from 1 to %d", p, most)
+			}
 		}
-		if m[2] == "" {
-			last = first
+		switch {
+		case first > last:
+			return 0, fmt.Errorf("%q: the range runs backwards", p)
+		case m[1] == "" && step == 1:
+			bits |= anyDay
 		}
-		var list []string
-		for n := first; n >= 0 && n <= last; n += step {
-			list = append(list, strconv.Itoa(n%7))
-		}
-		if list != nil { // nil: the range begins with an unknown name
-			parts[i] = strings.Join(list, ",")
+		for n := first; n <= last; n += step {
+			if f.max == sunday {
+				bits |= 1 << (n % sunday)
+			} else {
+				bits |= 1 << n
+			}
 		}
 	}
-	return strings.Join(parts, ",")
+	return bits, nil
+}
+
+// value is a number, or a name as one.
+func (f field) value(v string) (int, error) {
+	if i := slices.Index(f.names, strings.ToLower(v)); i >= 0 {
+		return f.min + i, nil
+	}
+	n, err := strconv.Atoi(v)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is no value", v)
+	case n < f.min || n > f.max:
+		return 0, fmt.Errorf("%d is not from %d to %d", n, f.min, f.max)
+	}
+	return n, nil
 }

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,40 +51,47 @@ var Layout = storage.Layout{
 func taskPath(slug string) string   { return path.Join(folder, slug, taskFile) }
 func memoryPath(slug string) string { return path.Join(folder, slug, memoryFile) }
 
+// A dir is the folders of all tasks.
+type dir struct {
+	path string // on this machine, for gate commands
+	tree *storage.Mirror
+	now  func() time.Time
+}
+
 // create creates the folder of a new task. Its name is slug, or slug with a number
 // behind it when that is taken.
-func (c *Cron) create(ctx context.Context, slug, task string) error {
+func (d *dir) create(ctx context.Context, slug, task string) error {
 	slug, err := schedule.FreeName(slug, func(try string) (bool, error) {
-		left, err := c.cfg.Tree.List(ctx, path.Join(folder, try)) // of another task, perhaps
+		left, err := d.tree.List(ctx, path.Join(folder, try)) // of another task, perhaps
 		if err != nil || len(left) > 0 {
 			return true, err
 		}
-		_, err = c.cfg.Tree.Write(ctx, taskPath(try), []byte(task), 0)
+		_, err = d.tree.Write(ctx, taskPath(try), []byte(task), 0)
 		if errors.Is(err, storage.ErrStale) {
 			return true, nil
 		}
 		return false, err
 	})
 	if err == nil { // without these the task works as well
-		_, _ = c.cfg.Tree.Write(ctx, memoryPath(slug), []byte(noMemory+"\n"), 0)
-		_, _ = c.workspace(slug)
+		_, _ = d.tree.Write(ctx, memoryPath(slug), []byte(noMemory+"\n"), 0)
+		_, _ = d.workspace(slug)
 	}
 	return err
 }
 
 // putAway puts a task's folder aside. With a version, only when its TASK.md is still
 // that one. A folder that is gone, or another one, is left alone.
-func (c *Cron) putAway(ctx context.Context, slug string, version int64) error {
+func (d *dir) putAway(ctx context.Context, slug string, version int64) error {
 	guard := storage.TreeFile{}
 	if version != 0 {
 		guard = storage.TreeFile{Path: taskPath(slug), Version: version}
 	}
 	for n := 1; ; n++ {
-		to := path.Join(doneDir, slug+"-"+c.now().UTC().Format(doneLayout))
+		to := path.Join(doneDir, slug+"-"+d.now().UTC().Format(doneLayout))
 		if n > 1 {
 			to += "-" + strconv.Itoa(n)
 		}
-		err := c.cfg.Tree.Move(ctx, path.Join(folder, slug), to, guard)
+		err := d.tree.Move(ctx, path.Join(folder, slug), to, guard)
 		switch {
 		case errors.Is(err, storage.ErrState):
 			continue
@@ -96,12 +104,12 @@ func (c *Cron) putAway(ctx context.Context, slug string, version int64) error {
 
 // edit replaces a file of a task by what change makes of it. A file that cannot be
 // read is an error of change's choice.
-func (c *Cron) editFile(ctx context.Context, name string, change func(old string, err error) (string, error)) error {
-	_, err := storage.EditFile(ctx, c.cfg.Tree, name, func(f storage.TreeFile) ([]byte, error) {
+func (d *dir) edit(ctx context.Context, name string, change func(old string, err error) (string, error)) error {
+	_, err := storage.EditFile(ctx, d.tree, name, func(f storage.TreeFile) ([]byte, error) {
 		err := f.Err
 		if f.Version == 0 {
 			err = fs.ErrNotExist
-			if found, err := c.cfg.Tree.Read(ctx, path.Join(path.Dir(name), taskFile)); err != nil || len(found) == 0 {
+			if found, err := d.tree.Read(ctx, path.Join(path.Dir(name), taskFile)); err != nil || len(found) == 0 {
 				return nil, errors.Join(err, fs.ErrNotExist) // the task is gone
 			}
 		}
@@ -112,9 +120,28 @@ func (c *Cron) editFile(ctx context.Context, name string, change func(old string
 }
 
 // memory reads MEMORY.md of a task; a task without one has no memory.
-func (c *Cron) memory(ctx context.Context, slug string) (string, error) {
-	f, err := storage.ReadFile(ctx, c.cfg.Tree, memoryPath(slug))
+func (d *dir) memory(ctx context.Context, slug string) (string, error) {
+	f, err := storage.ReadFile(ctx, d.tree, memoryPath(slug))
 	return memoryText(string(f.Body), err)
+}
+
+// remember replaces MEMORY.md of a task, or adds to it.
+func (d *dir) remember(ctx context.Context, slug, text string, add bool) error {
+	return d.edit(ctx, memoryPath(slug), func(old string, err error) (string, error) {
+		whole := text
+		if add {
+			if old, err = memoryText(old, err); err != nil {
+				return "", err
+			}
+			if old != noMemory {
+				whole = strings.TrimSpace(old + "\n" + text)
+			}
+		}
+		if len(whole) > maxMemory {
+			return "", fmt.Errorf("MEMORY.md would have %d bytes; at most %d are kept, so replace it with something shorter", len(whole), maxMemory)
+		}
+		return cmp.Or(whole, noMemory) + "\n", nil
+	})
 }
 
 func memoryText(text string, err error) (string, error) {
@@ -136,11 +163,11 @@ func memoryText(text string, err error) (string, error) {
 }
 
 // workspace is where the gate of a task runs, on this machine.
-func (c *Cron) workspace(slug string) (string, error) {
-	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
+func (d *dir) workspace(slug string) (string, error) {
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return "", err
 	}
-	root, err := os.OpenRoot(c.cfg.Dir)
+	root, err := os.OpenRoot(d.path)
 	if err != nil {
 		return "", err
 	}
@@ -156,5 +183,5 @@ func (c *Cron) workspace(slug string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Abs(filepath.Join(c.cfg.Dir, slug, filesDir))
+	return filepath.Abs(filepath.Join(d.path, slug, filesDir))
 }

@@ -12,21 +12,22 @@ import (
 
 const (
 	stateSkipped = "skipped"
+	manual       = "manual/" // begins the instant of a run by hand
 	// maxAwaiting is how long a paused run keeps its task from running again.
 	maxAwaiting = 24 * time.Hour
 	// rowsFirst and rowsMost are how many rows of the ledger are read to judge a
 	// task.
 	rowsFirst = 4
 	rowsMost  = 2048
-	// toldAgain is the failure in a row that is told besides the first.
+	// toldAgain is the failure in a row that is reported besides the first.
 	toldAgain = 3
 )
 
-// A past is what the ledger says about a task that is about to fire.
+// A past is what the ledger says about a task that is about to run.
 type past struct {
-	open     bool // a firing has not come to its end
+	open     bool // a run has not ended
 	fails    int  // instants that failed in a row, up to those that were read
-	told     bool // one of them was told
+	told     bool // one of them was reported
 	lastFail claybot.Time
 	dead     string // why nothing arrives, when that is so twice in a row
 	// missed is the newest row of what was given up since the last run; nil for
@@ -36,19 +37,36 @@ type past struct {
 	taken *storage.LedgerRow
 }
 
-// past reads as much of the ledger as it takes. Rows of the instant are left
-// out of the failures, and rows before lifted out of what did not arrive.
-func (c *Cron) past(ctx context.Context, uid, instant string, lifted claybot.Time) (past, error) {
+// readRows reads the newest rows of a task, more and more until enough says so.
+func readRows(ctx context.Context, l storage.Ledger, uid string, enough func([]storage.LedgerRow) bool) error {
 	for n := rowsFirst; ; n *= 4 {
-		rows, err := c.cfg.Ledger.Firings(ctx, uid, n)
-		if err != nil {
-			return past{}, err
-		}
-		p, enough := judge(rows, instant, lifted, c.now())
-		if enough || len(rows) < n || n >= rowsMost {
-			return p, nil
+		rows, err := l.Firings(ctx, uid, n)
+		if err != nil || enough(rows) || len(rows) < n || n >= rowsMost {
+			return err
 		}
 	}
+}
+
+// newestRow is the newest scheduled run of a task; nil for none.
+func newestRow(ctx context.Context, l storage.Ledger, uid string) (newest *storage.LedgerRow, err error) {
+	err = readRows(ctx, l, uid, func(rows []storage.LedgerRow) bool {
+		i := slices.IndexFunc(rows, func(r storage.LedgerRow) bool { return !strings.HasPrefix(r.Instant, manual) })
+		if i >= 0 {
+			newest = &rows[i]
+		}
+		return i >= 0
+	})
+	return newest, err
+}
+
+// readPast reads as much of the ledger as it takes. Rows of the instant are left
+// out of the failures, and rows before lifted out of what did not arrive.
+func readPast(ctx context.Context, l storage.Ledger, uid, instant string, lifted claybot.Time, now time.Time) (p past, err error) {
+	err = readRows(ctx, l, uid, func(rows []storage.LedgerRow) (enough bool) {
+		p, enough = judge(rows, instant, lifted, now)
+		return enough
+	})
+	return p, err
 }
 
 // judge reads rows, the newest first. It reports whether older rows could not
@@ -113,8 +131,8 @@ func undelivered(ended []*storage.LedgerRow, lifted claybot.Time) string {
 	return ended[0].Undelivered
 }
 
-// tells reports whether a failure of the instant planned is told at the task's
-// place: the first in a row, the third, and from then on the first of each day
+// tells reports whether a failure of the instant planned is reported on the task's
+// route: the first in a row, the third, and from then on the first of each day
 // in the task's zone.
 func (p past) tells(planned time.Time) bool {
 	if !p.told || p.fails+1 == toldAgain {

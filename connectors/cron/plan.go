@@ -78,12 +78,6 @@ func since(last, now time.Time) time.Time {
 // decide says what to do at now, when all instants up to last are done with.
 func (p plan) decide(last, now time.Time) decision {
 	newest, before, n := p.newest(since(last, now), now)
-	return p.judge(newest, before, n, now)
-}
-
-// judge is decide for the n instants that came, of which newest is the last and
-// before the one before it.
-func (p plan) judge(newest, before time.Time, n int, now time.Time) decision {
 	switch late := now.Sub(newest); {
 	case n == 0:
 		return decision{}

@@ -217,7 +217,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	w := newWorld()
 	r := &rig{world: w, handler: w, t: t, dir: filepath.Join(t.TempDir(), "cron")}
-	r.cfg = cron.Config{Dir: r.dir, TaskDir: r.dir, Claims: new(storagetest.Claims), Node: func() string { return "alone" }, Ledger: w, Marks: w, Index: index{w: w}, Gates: true}
+	r.cfg = cron.Config{Dir: r.dir, TaskDir: r.dir, Claims: new(storagetest.Claims), Node: func() string { return "alone" }, Ledger: w, Index: index{w: w}, Gates: true}
 	return r
 }
 

@@ -49,7 +49,7 @@ func TestSQLite(t *testing.T) {
 		}()
 		id := claybot.NewID()
 		start := func() (*cron.Cron, func()) {
-			c := cron.New(cron.Config{Dir: r.dir, Tree: r.folder(), Claims: db, Node: r.cfg.Node, Ledger: db, Marks: db, Index: db, Poll: time.Minute})
+			c := cron.New(cron.Config{Dir: r.dir, Tree: r.folder(), Claims: db, Node: r.cfg.Node, Ledger: db, Index: db, Poll: time.Minute})
 			ctx, cancel := context.WithCancel(ctx)
 			ended := make(chan error, 1)
 			go func() { ended <- c.Run(ctx, desk{db, id}) }()

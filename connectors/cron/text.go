@@ -5,70 +5,52 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/claybot/claybot/connectors/schedule"
-	"github.com/claybot/claybot/storage"
 )
 
-// A briefing is all that the message of a firing says.
-type briefing struct {
-	def     *definition
-	slug    string
-	dir     string // of all tasks; empty: there is none to look into
-	planned time.Time
-	now     time.Time
-	manual  bool
-	late    bool
-	attempt int
-	missed  int                // instants given up in favour of this one
-	skipped *storage.LedgerRow // the newest one given up before
-	memory  string
-	verdict schedule.Verdict
-}
-
 // lateness says what a late run missed and when it ran.
-func (b briefing) lateness() string {
-	planned := b.planned.In(b.def.plan.zone)
-	return fmt.Sprintf("missed %s, ran %s", clock(planned, b.now), clock(b.now.In(planned.Location()), b.now))
+func (s shot) lateness() string {
+	planned := s.planned.In(s.def.plan.zone)
+	return fmt.Sprintf("missed %s, ran %s", clock(planned, s.now), clock(s.now.In(planned.Location()), s.now))
 }
 
 // text is what the agent reads. The first lines are claybot's, then comes what is
-// written in the task's files.
-func (b briefing) text() string {
-	var s strings.Builder
-	planned := b.planned.In(b.def.plan.zone)
-	when := "planned for " + planned.Format("2006-01-02 15:04:05 MST")
-	if b.manual {
-		when = "run by hand at " + planned.Format("2006-01-02 15:04:05 MST")
+// written in the task's files. dir has the folders of all tasks; empty: the agent
+// cannot see them.
+func (s shot) text(dir, memory string) string {
+	var b strings.Builder
+	planned := s.planned.In(s.def.plan.zone)
+	when := "planned for "
+	if s.manual {
+		when = "run by hand at "
 	}
-	fmt.Fprintf(&s, "Task %q (%s), %s.", b.def.spec.Name, b.slug, when)
-	if b.dir != "" {
-		fmt.Fprintf(&s, " Its folder is %s.", filepath.Join(b.dir, b.slug))
+	fmt.Fprintf(&b, "Task %q (%s), %s.", s.def.spec.Name, s.slug, when+planned.Format("2006-01-02 15:04:05 MST"))
+	if dir != "" {
+		fmt.Fprintf(&b, " Its folder is %s.", filepath.Join(dir, s.slug))
 	}
-	s.WriteString("\n")
-	if b.late {
-		fmt.Fprintf(&s, "This run is late: %s.\n", b.lateness())
+	b.WriteString("\n")
+	if s.late {
+		fmt.Fprintf(&b, "This run is late: %s.\n", s.lateness())
 	}
-	if b.missed > 0 {
-		fmt.Fprintf(&s, "It stands for %s before as well.\n", times(b.missed, "missed run"))
+	if s.missed > 0 {
+		fmt.Fprintf(&b, "It stands for %s before as well.\n", times(s.missed, "missed run"))
 	}
-	if b.skipped != nil {
-		fmt.Fprintf(&s, "Since the last run: missed %s%s.\n", clock(b.skipped.Planned.Time().In(planned.Location()), b.now), more(b.skipped.Reason))
+	if row := s.past.missed; row != nil && (s.def.agent != "" || s.def.route.agent != "" || s.def.route.place.Connector != "") {
+		fmt.Fprintf(&b, "Since the last run: missed %s%s.\n", clock(row.Planned.Time().In(planned.Location()), s.now), more(row.Reason))
 	}
-	if b.attempt > 1 {
-		fmt.Fprintf(&s, "The last try failed; this is try %d.\n", b.attempt)
+	if s.attempt > 1 {
+		fmt.Fprintf(&b, "The last try failed; this is try %d.\n", s.attempt)
 	}
-	if b.memory != "" && b.memory != noMemory {
-		fmt.Fprintf(&s, "\nMEMORY.md of the task:\n%s\n", b.memory)
+	if memory != "" && memory != noMemory {
+		fmt.Fprintf(&b, "\nMEMORY.md of the task:\n%s\n", memory)
 	}
-	fmt.Fprintf(&s, "\n%s\n", b.def.spec.Prompt)
-	if b.verdict.Note != "" {
-		fmt.Fprintf(&s, "\n%s\n", b.verdict.Note)
+	fmt.Fprintf(&b, "\n%s\n", s.def.spec.Prompt)
+	if s.verdict.Note != "" {
+		fmt.Fprintf(&b, "\n%s\n", s.verdict.Note)
 	}
-	if b.verdict.Output != "" {
-		fmt.Fprintf(&s, "\nThe gate command said:\n%s\n", b.verdict.Output)
+	if s.verdict.Output != "" {
+		fmt.Fprintf(&b, "\nThe gate command said:\n%s\n", s.verdict.Output)
 	}
-	return strings.TrimSuffix(s.String(), "\n")
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // clock is the time of day of t, with its date when that is not the date of now.

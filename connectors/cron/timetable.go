@@ -117,11 +117,6 @@ func (s timetable) upcoming(t, anchor time.Time, n int) []time.Time {
 
 // parseWall reads five fields or a word such as @daily.
 func parseWall(text string) (s robfig.Schedule, err error) {
-	defer func() { // the library panics over some texts; a task file must not end the process
-		if x := recover(); x != nil {
-			s, err = nil, fmt.Errorf("%q cannot be read", text)
-		}
-	}()
 	text = strings.TrimSpace(text)
 	if strings.Contains(text, "TZ=") {
 		return nil, fmt.Errorf("%q: the zone has a field of its own, timezone", text)
@@ -132,14 +127,7 @@ func parseWall(text string) (s robfig.Schedule, err error) {
 		}
 		return s, nil
 	}
-	clean, err := checkFields(text)
-	if err != nil {
-		return nil, err
-	}
-	if s, err = robfig.ParseStandard(clean); err != nil {
-		return nil, fmt.Errorf("%q: %w", text, err)
-	}
-	return s, nil
+	return parseFields(text)
 }
 
 // parseEvery reads a distance of whole seconds.

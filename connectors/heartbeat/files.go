@@ -2,14 +2,12 @@ package heartbeat
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
@@ -26,7 +24,7 @@ const (
 	stateFile = folder + "/state.json"
 )
 
-// Layout says how a data directory has the tasks. The mark is the memory.
+// Layout says how a data directory has the tasks. The mark is the state.
 var Layout = storage.Layout{
 	Folder: folder, Watch: "*" + extension,
 	Kept: storage.MarkFiles{
@@ -48,57 +46,36 @@ type file struct {
 
 func treePath(name string) string { return folder + "/" + name }
 
-// scan reads the files that have changed. It is called with edits held.
+// scan reads the files that have changed. It is called with the files locked.
 func (h *Heartbeat) scan(ctx context.Context) error {
 	all, err := h.cfg.Tree.Entries(ctx, folder)
 	if err != nil {
 		return err
 	}
-	files := make(map[string]file)
-	var want []string
-	for _, e := range all {
-		name := strings.TrimPrefix(e.Path, folder+"/")
-		old, known := h.files[name]
-		switch {
-		case strings.Contains(name, "/") || path.Ext(name) != extension:
-		case known && old.version == e.Version:
-			files[name] = old
-		case checkID(strings.TrimSuffix(name, extension)) != nil, e.Err != nil:
-			files[name] = parse(name, e)
-		default:
-			want = append(want, e.Path)
-		}
+	nameOf := func(p string) string { return strings.TrimPrefix(p, folder+"/") }
+	all = slices.DeleteFunc(slices.Clone(all), func(f storage.TreeFile) bool {
+		return strings.Contains(nameOf(f.Path), "/") || path.Ext(f.Path) != extension
+	})
+	files, err := schedule.Reading[file]{
+		Tree: h.cfg.Tree, Name: nameOf, Max: maxFile, Parse: parse,
+		Keep: func(old file, f storage.TreeFile) bool { return old.version == f.Version },
+	}.Read(ctx, all, h.files)
+	if err == nil {
+		h.adopt(files)
 	}
-	if len(want) == 0 && len(files) == len(h.files) && maps.EqualFunc(files, h.files, func(a, b file) bool { return a.version == b.version }) {
-		return nil
-	}
-	found, err := storage.ReadFiles(ctx, h.cfg.Tree, want)
-	if err != nil {
-		return err
-	}
-	for p, x := range found {
-		name := strings.TrimPrefix(p, folder+"/")
-		files[name] = parse(name, x)
-	}
-	h.adopt(files)
-	return nil
+	return err
 }
 
 // parse takes the task out of a file.
 func parse(name string, x storage.TreeFile) file {
 	f := file{version: x.Version}
-	err := checkID(strings.TrimSuffix(name, extension))
-	switch {
-	case err != nil:
+	id := strings.TrimSuffix(name, extension)
+	err := checkID(id)
+	if err != nil {
 		err = fmt.Errorf("the name: %w", err)
-	case errors.Is(x.Err, storage.ErrTooMany), x.Err == nil && len(x.Body) > maxFile:
-		err = fmt.Errorf("the file is longer than %d KiB", maxFile>>10)
-	default:
-		err = x.Err
-	}
-	if err == nil {
+	} else if err = x.Err; err == nil {
 		var t task
-		if t, f.notes, err = readTask(strings.TrimSuffix(name, extension), string(x.Body)); err == nil && t.prompt != "" {
+		if t, f.notes, err = readTask(id, string(x.Body)); err == nil && t.prompt != "" {
 			f.task = &t
 		}
 	}
@@ -106,18 +83,12 @@ func parse(name string, x storage.TreeFile) file {
 		f.notes[i].File = name
 	}
 	if err != nil {
-		p := connectors.Problem{File: name, Text: schedule.Reason(err)}
-		var line *configs.LineError
-		if errors.As(err, &line) {
-			p.Line, p.Text = line.Line, line.Text
-		}
-		f.notes = append(f.notes, p)
+		f.notes = append(f.notes, schedule.Problem(name, err))
 	}
 	return f
 }
 
-// adopt makes the files the tasks in memory, and tells new problems, each once.
-// It is called with edits held.
+// adopt makes the files the tasks in memory.
 func (h *Heartbeat) adopt(files map[string]file) {
 	h.files = files
 	var tasks []*task
@@ -134,8 +105,8 @@ func (h *Heartbeat) adopt(files map[string]file) {
 		}
 	}
 	slices.SortFunc(tasks, byTitle)
-	h.base.SetProblems(problems)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.sched.SetProblems(problems)
+	h.sched.Mu.Lock()
+	defer h.sched.Mu.Unlock()
 	h.tasks = tasks
 }

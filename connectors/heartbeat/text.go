@@ -48,8 +48,8 @@ func compose(items []item) ([]item, string) {
 	return items, count(len(items), "task") + " are due.\n\n" + strings.Join(entries, "\n\n")
 }
 
-// restText is what people hear about a rest.
-func restText(why string) string {
+// pauseText is the notice of a pause.
+func pauseText(why string) string {
 	return "The heartbeat rests: " + why + ". It goes on when somebody writes."
 }
 

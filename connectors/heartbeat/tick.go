@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -17,115 +20,115 @@ import (
 const (
 	idPrefix     = "heartbeat/"
 	manualPrefix = idPrefix + "manual/"
+	// tickClaim is what the member has that asks gates and starts a tick.
+	tickClaim = "heartbeat/tick"
 	// codeRefused is the code of a run whose model refused the account or the
 	// request.
 	codeRefused = "model_refused"
+	gateTime    = time.Minute
+	tickAgain   = 2 * time.Second  // while another member starts a tick
+	askEvery    = time.Minute      // between two looks at what became of the pending message
+	wordEvery   = 10 * time.Second // between two looks for a new message of a user, while paused
 )
 
-// tick does all that one tick is, and gives way to the next one.
-func (h *Heartbeat) tick(r *running, due []*task, s Settings) {
-	pause, err := h.beat(r, due, s)
-	h.mu.Lock()
-	h.ticking, h.again = false, time.Now().Add(pause)
-	switch {
-	case r.ctx.Err() != nil:
-	case err != nil:
-		h.again = time.Now().Add(min(firstPause<<min(h.failures, 10), mostPause))
-		h.failures++
-		h.failing = storage.Plain(err)
-		h.base.Log.Warn("the heartbeat cannot beat", "err", err)
-	default:
-		h.failing, h.failures = "", 0
+// do does all that one tick is, and gives way to the next one.
+func (h *Heartbeat) do(ctx context.Context) {
+	pause, err := h.start(ctx)
+	h.sched.Mu.Lock()
+	h.sched.Done(ctx, &h.tick, err)
+	if err == nil && pause > 0 {
+		h.tick.Pause(pause)
 	}
-	h.mu.Unlock()
-	h.base.Kick()
+	h.sched.Mu.Unlock()
+	h.sched.Kick()
 }
 
-// beat finds out who is there, asks the gates and posts what is due. It returns
+// start finds out where to answer, asks the gates and posts what is due. It returns
 // how long the next tick has to wait at least.
-func (h *Heartbeat) beat(r *running, due []*task, s Settings) (pause time.Duration, err error) {
+func (h *Heartbeat) start(ctx context.Context) (pause time.Duration, err error) {
+	var s Settings
 	var route *claybot.Route
-	var rests bool
-	err = h.base.Locked(r.ctx, func() (err error) {
-		route, rests, err = h.attend(r.ctx, s)
+	var pauses bool
+	err = h.sched.Locked(ctx, func() (err error) {
+		s = h.settings()
+		route, pauses, err = h.attend(ctx, s)
 		return err
 	})
-	if err != nil || rests {
+	if err != nil || pauses {
 		return wordEvery, err
 	}
-	yield, err := h.base.Claim(r.ctx, tickClaim)
+	release, err := h.sched.Claim(ctx, tickClaim)
 	if errors.Is(err, storage.ErrHeld) {
-		return gateAgain, nil
+		return tickAgain, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer yield()
-	if due, err = h.stillDue(r.ctx, due, s); err != nil || len(due) == 0 {
-		return gateAgain, err
+	defer release()
+	due, err := h.due(ctx, s)
+	if err != nil || len(due) == 0 {
+		return tickAgain, err
 	}
-	verdicts, err := h.askGates(r.ctx, due, s)
+	verdicts, err := h.askGates(ctx, due, s)
 	if err != nil {
 		return 0, err
 	}
-	return 0, h.base.Locked(r.ctx, func() error {
-		items := h.judge(due, verdicts)
-		if h.busy() || len(items) == 0 {
-			return h.save(r.ctx)
+	return 0, h.sched.Locked(ctx, func() error {
+		items, err := h.judge(ctx, due, verdicts)
+		if err == nil && len(items) > 0 && h.memory.state.Pending == nil {
+			_, err = h.send(ctx, "", items, route)
 		}
-		_, err := h.send(r, "", items, route)
 		return err
 	})
 }
 
-// busy reports whether a message is under way.
-func (h *Heartbeat) busy() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.mem.Pending != nil
-}
-
-// attend finds out where to answer, and whether the heartbeat rests: nobody
-// wrote for too long. What it finds is saved, and a rest is told. It is called with
-// edits held.
-func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Route, rests bool, err error) {
+// attend finds out where to answer, and whether the heartbeat pauses: no user
+// wrote for too long. It is called with the files locked.
+func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Route, pauses bool, err error) {
 	route, word, err := h.place(ctx, s)
 	if err != nil {
 		return nil, false, err
 	}
-	now := claybot.At(h.now())
-	h.mu.Lock()
-	m := &h.mem
-	wrote := word != m.Word
-	if m.Rest != nil && !(wrote && word > m.Rest.At) {
-		h.mu.Unlock()
-		return nil, true, nil
-	}
-	if m.Rest != nil {
-		h.base.Log.Info("heartbeat resumed")
-		m.Rest, h.unsaved = nil, true
-	}
-	if wrote {
-		m.Word, m.Beats, h.unsaved = word, 0, true
-	}
-	if m.Beats >= s.MaxUnattended {
-		h.relax(now, "nobody wrote during "+count(m.Beats, "beat"))
-	}
-	h.mu.Unlock()
-	if err := h.save(ctx); err != nil {
+	resumed := false
+	err = h.change(ctx, func(m *state) {
+		wrote := word != m.Word
+		resumed = m.Paused != nil && wrote && word > m.Paused.At
+		if m.Paused != nil && !resumed {
+			return
+		}
+		m.Paused = nil
+		if wrote {
+			m.Word, m.Unattended = word, 0
+		}
+		if m.Unattended >= s.MaxUnattended {
+			m.Paused = &paused{At: claybot.At(h.sched.Now()), Why: "nobody wrote during " + count(m.Unattended, "beat")}
+		}
+	})
+	if err != nil {
 		return nil, false, err
 	}
-	h.mu.Lock()
-	rests = m.Rest != nil // of this node, or of another that saved it before
-	h.mu.Unlock()
-	if !rests {
-		return route, false, nil
+	if resumed {
+		h.sched.Log.Info("heartbeat resumed")
 	}
-	h.tell(ctx)
-	return route, true, h.save(ctx)
+	return route, h.memory.state.Paused != nil, h.notify(ctx)
 }
 
-// place is where to answer, nil for nowhere, and when a person wrote last.
+// change edits the state, and logs a pause that begins with it.
+func (h *Heartbeat) change(ctx context.Context, change func(*state)) error {
+	begins := false
+	err := h.memory.edit(ctx, func(m *state) {
+		before := m.Paused
+		change(m)
+		begins = m.Paused != nil && before != m.Paused
+	})
+	if err == nil && begins {
+		h.notified = time.Time{}
+		h.sched.Log.Warn("heartbeat paused until the next message of a user", "why", h.memory.state.Paused.Why)
+	}
+	return err
+}
+
+// place is where to answer, nil for nowhere, and when a user wrote last.
 func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, claybot.Time, error) {
 	var route *claybot.Route
 	var word claybot.Time
@@ -145,202 +148,211 @@ func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, clay
 		}
 		if h.badRoute != text {
 			h.badRoute = text
-			h.base.Log.Warn("invalid heartbeat route, want connector/channel; using the most recent conversation", "route", text)
+			h.sched.Log.Warn("invalid heartbeat route, want connector/channel; using the most recent conversation", "route", text)
 		}
 	}
 	return route, word, nil
 }
 
-// relax begins a rest. It is called with h.mu held.
-func (h *Heartbeat) relax(now claybot.Time, why string) {
-	h.mem.Rest, h.unsaved = &rest{At: now, Why: why}, true
-	h.told = time.Time{}
-	h.base.Log.Warn("heartbeat paused until the next message of a user", "why", why)
+// notify sends a pause to a user, once. It is called with the files locked, and with
+// the pause saved: members that pause together then know it by one time, which
+// is the key of the notice.
+func (h *Heartbeat) notify(ctx context.Context) error {
+	p := h.memory.state.Paused
+	if p == nil || p.Notified || !h.notified.IsZero() && time.Since(h.notified) < wordEvery {
+		return nil
+	}
+	h.notified = time.Now()
+	if h.cfg.Notice != nil {
+		err := h.cfg.Notice(ctx, idPrefix+"rest/"+strconv.FormatInt(int64(p.At), 10), pauseText(p.Why))
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // without a user, the log must do
+			if ctx.Err() == nil {
+				h.sched.Log.Warn("cannot notify that the heartbeat is paused", "err", err)
+			}
+			return nil
+		}
+	}
+	return h.memory.edit(ctx, func(m *state) {
+		if m.Paused != nil && m.Paused.At == p.At {
+			m.Paused.Notified = true
+		}
+	})
 }
 
-// tell makes a rest known to a person, once. It is called with edits held, and with
-// the rest saved: nodes that begin to rest together then know it by one time, which
-// is the key of what is told.
-func (h *Heartbeat) tell(ctx context.Context) {
-	h.mu.Lock()
-	due := h.mem.Rest != nil && !h.mem.Rest.Told && (h.told.IsZero() || time.Since(h.told) >= wordEvery)
-	var x rest
-	if due {
-		x = *h.mem.Rest
+// due finds out what is due in this moment; none when another member has just started a
+// tick.
+func (h *Heartbeat) due(ctx context.Context, s Settings) (due []*task, err error) {
+	if err := h.sched.Locked(ctx, func() error { return h.memory.pull(ctx, true) }); err != nil {
+		return nil, err
 	}
-	h.mu.Unlock()
-	if !due {
-		return
-	}
-	h.told = time.Now()
-	var err error
-	if h.cfg.Notice != nil {
-		err = h.cfg.Notice(ctx, idPrefix+"rest/"+strconv.FormatInt(int64(x.At), 10), restText(x.Why))
-	}
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // with nobody to tell, the log must do
-		if ctx.Err() == nil {
-			h.base.Log.Warn("cannot tell that the heartbeat rests", "err", err)
+	h.sched.Mu.Lock()
+	defer h.sched.Mu.Unlock()
+	m, now := &h.memory.state, h.sched.Now()
+	for _, t := range h.tasks {
+		if at := m.next(t, s, now); m.Pending == nil && m.Paused == nil && !at.IsZero() && !at.After(now) {
+			due = append(due, t)
 		}
-		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.mem.Rest != nil {
-		h.mem.Rest.Told, h.unsaved = true, true
+	return due, nil
+}
+
+// askGates asks the gates of tasks, several at once, and returns one verdict for
+// each task. The error is that of ctx.
+func (h *Heartbeat) askGates(ctx context.Context, tasks []*task, s Settings) ([]schedule.Verdict, error) {
+	verdicts := make([]schedule.Verdict, len(tasks))
+	dir, err := filepath.Abs(h.cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the folder of the heartbeat: %w", err)
 	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	for i, t := range tasks {
+		if t.gate == "" {
+			continue
+		}
+		if !s.Gates {
+			verdicts[i].Note = schedule.NoteForbidden
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		work.Go(func() {
+			g := schedule.Gate{Command: t.gate, Timeout: gateTime, Dir: dir, Task: t.id, Zone: s.Zone}
+			verdicts[i], _ = h.sched.Ask(ctx, g) // its error is that of ctx, which is asked below
+		})
+	}
+	work.Wait()
+	return verdicts, context.Cause(ctx)
 }
 
 // judge notes what the gates said and leaves out what is not to be done, or is
-// not the same any more: that is due again at once. It is called with edits held.
-func (h *Heartbeat) judge(due []*task, verdicts []schedule.Verdict) []item {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := claybot.At(h.now())
+// not the same any more: that is due again at once. It is called with the files locked.
+func (h *Heartbeat) judge(ctx context.Context, due []*task, verdicts []schedule.Verdict) ([]item, error) {
+	now := claybot.At(h.sched.Now())
 	var items []item
+	var stopped []string
 	for i, t := range due {
 		switch {
 		case !slices.ContainsFunc(h.tasks, func(x *task) bool { return x.id == t.id && x.text == t.text }):
 		case verdicts[i].Stop:
-			p := h.mem.Tasks[t.id]
-			p.Asked = now
-			h.mem.Tasks[t.id], h.unsaved = p, true
-			h.base.Log.Debug("a gate keeps a task of the heartbeat from running", "task", t.id)
+			stopped = append(stopped, t.id)
+			h.sched.Log.Debug("a gate keeps a task of the heartbeat from running", "task", t.id)
 		default:
 			items = append(items, item{t, verdicts[i]})
 		}
 	}
-	return items
+	return items, h.memory.edit(ctx, func(m *state) {
+		for _, id := range stopped {
+			p := m.Tasks[id]
+			p.Asked = now
+			m.Tasks[id] = p
+		}
+	})
 }
 
 // send posts one message for all items that fit; the others are due again when
-// its run has ended. It returns how many fit. key is that of a manual tick. It is
-// called with edits held, and with no message under way.
-func (h *Heartbeat) send(r *running, key string, items []item, route *claybot.Route) (int, error) {
+// its run has ended. It returns how many fit, 0 when another member came first. key is
+// that of a manual tick. It is called with the files locked, and with no message pending.
+func (h *Heartbeat) send(ctx context.Context, key string, items []item, route *claybot.Route) (int, error) {
 	items, text := compose(items)
-	now := claybot.At(h.now())
-	p := &pending{At: now}
-	for _, x := range items {
-		p.Tasks = append(p.Tasks, x.task.id)
+	now := claybot.At(h.sched.Now())
+	ids := make([]string, len(items))
+	for i, x := range items {
+		ids[i] = x.task.id
 	}
-	h.mu.Lock()
-	if key == "" {
-		h.mem.Tick = max(now, h.mem.Tick+1) // an id of its own, also when the clock was set back
-		p.ID = claybot.MessageID(idPrefix + strconv.FormatInt(int64(h.mem.Tick), 10))
-	} else {
-		p.ID = claybot.MessageID(manualPrefix + key)
-	}
-	h.mem.Pending, h.unsaved = p, true
-	h.mu.Unlock()
-	if err := h.save(r.ctx); err != nil {
-		h.drop(p)
+	var mine *pending
+	err := h.memory.edit(ctx, func(m *state) {
+		mine = nil
+		if m.Pending != nil {
+			return
+		}
+		mine = &pending{ID: claybot.MessageID(manualPrefix + key), At: now, Tasks: ids}
+		if key == "" {
+			m.Tick = max(now, m.Tick+1) // an id of its own, also when the clock was set back
+			mine.ID = claybot.MessageID(idPrefix + strconv.FormatInt(int64(m.Tick), 10))
+		}
+		m.Pending = mine
+	})
+	if err != nil || mine == nil {
 		return 0, err
-	}
-	h.mu.Lock()
-	first := h.mem.pendingID() == p.ID
-	h.mu.Unlock()
-	if !first { // another node was
-		return 0, nil
 	}
 	h.asked = time.Now()
 	m := claybot.AgentMessage{
-		ID: p.ID, Type: claybot.MessageSystem, Kind: claybot.KindHeartbeat, From: claybot.Sender{Name: Name},
+		ID: mine.ID, Type: claybot.MessageSystem, Kind: claybot.KindHeartbeat, From: claybot.Sender{Name: Name},
 		Text: text, At: now, Route: route,
 	}
-	if err := r.handler.Post(r.ctx, claybot.Descriptor{Type: claybot.AgentHeartbeat}, m); err != nil {
+	if err := h.sched.Post(ctx, claybot.Descriptor{Type: claybot.AgentHeartbeat}, m); err != nil {
 		h.unsure = true // the loop asks
-		return 0, fmt.Errorf("post %s: %w", p.ID, err)
+		return 0, fmt.Errorf("post %s: %w", mine.ID, err)
 	}
-	h.base.Log.Info("the heartbeat beats", "message", p.ID, "tasks", len(items))
+	h.sched.Log.Info("heartbeat tick", "message", mine.ID, "tasks", len(items))
 	return len(items), nil
 }
 
-// drop forgets a message that was not posted.
-func (h *Heartbeat) drop(p *pending) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.mem.pendingID() == p.ID {
-		h.mem.Pending, h.unsaved = nil, true
-	}
-}
-
-// Ended implements connectors.Follower.
-func (h *Heartbeat) Ended(_ claybot.Descriptor, run claybot.Run) {
-	ours := func(id claybot.MessageID) bool { return strings.HasPrefix(string(id), idPrefix) }
-	h.mu.Lock()
-	told := h.live != nil && slices.ContainsFunc(run.Messages, ours)
-	if told {
-		h.ended = append(h.ended, run)
-	}
-	h.mu.Unlock()
-	if told {
-		h.base.Kick()
-	}
-}
-
-// settle notes the ends that were told. It is called with edits held.
-func (h *Heartbeat) settle() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, run := range h.ended {
-		if p := h.mem.Pending; p != nil && slices.Contains(run.Messages, p.ID) {
-			h.conclude(run)
+// settle notes the runs that have ended. What cannot be saved is tried again. It is
+// called with the files locked.
+func (h *Heartbeat) settle(ctx context.Context) error {
+	h.sched.Mu.Lock()
+	ended := slices.Clone(h.ended)
+	h.sched.Mu.Unlock()
+	for _, run := range ended {
+		err := h.conclude(ctx, run, func(p *pending) bool { return slices.Contains(run.Messages, p.ID) })
+		if err != nil {
+			return err
 		}
 	}
-	h.ended = nil
+	h.sched.Mu.Lock()
+	defer h.sched.Mu.Unlock()
+	h.ended = h.ended[len(ended):]
+	return nil
 }
 
-// follow asks what became of the message under way, in case nobody told: the
-// process died, or the agent was deleted. It is called with edits held.
-func (h *Heartbeat) follow(ctx context.Context) {
-	h.mu.Lock()
-	p := h.mem.Pending
-	h.mu.Unlock()
+// conclude notes that the pending message has come to its end, where it is that one.
+func (h *Heartbeat) conclude(ctx context.Context, run claybot.Run, is func(*pending) bool) error {
+	now := claybot.At(h.sched.Now())
+	return h.change(ctx, func(m *state) {
+		if m.Pending != nil && is(m.Pending) {
+			m.conclude(run, h.tasks, now)
+		}
+	})
+}
+
+// follow asks what became of the pending message, in case no notification came: the
+// process died, or the agent was deleted. It is called with the files locked.
+func (h *Heartbeat) follow(ctx context.Context) error {
+	p := h.memory.state.Pending
 	if p == nil {
 		h.unsure = false
 	}
 	if p == nil || !h.unsure && time.Since(h.asked) < askEvery {
-		return
+		return nil
 	}
-	// Asked first: a node that has just posted it may not have it any more afterwards.
-	claimed, unknown := h.base.Elsewhere(ctx, tickClaim)
+	// Asked first: a member that has just posted it may not have it any more afterwards.
+	claimed, unknown := h.sched.Elsewhere(ctx, tickClaim)
 	rec, err := h.cfg.Receipts.Receipt(ctx, p.ID)
 	if unknown != nil && errors.Is(err, storage.ErrNotFound) {
 		err = unknown
 	}
 	if ctx.Err() != nil {
-		return
+		return context.Cause(ctx)
 	}
 	h.asked, h.unsure = time.Now(), false
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	same := func(q *pending) bool { return q.ID == p.ID }
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && claimed: // and is about to be posted
 	case errors.Is(err, storage.ErrNotFound): // died before it was posted
-		h.mem.Pending, h.unsaved = nil, true
+		return h.memory.edit(ctx, func(m *state) {
+			if m.Pending != nil && same(m.Pending) {
+				m.Pending = nil
+			}
+		})
 	case errors.Is(err, storage.ErrDamaged), err == nil && rec.Skipped != "": // no run will end
-		h.conclude(claybot.Run{})
+		return h.conclude(ctx, claybot.Run{}, same)
 	case err != nil:
-		h.base.Log.Warn("cannot find out what became of a beat", "message", p.ID, "err", err)
+		h.sched.Log.Warn("cannot find out what became of a tick", "message", p.ID, "err", err)
 	case rec.Run != nil && (rec.Run.State.Ended() || rec.Run.State == ""): // of a run that ended long ago nothing is known
-		h.conclude(*rec.Run)
+		return h.conclude(ctx, *rec.Run, same)
 	}
-}
-
-// conclude notes that the message under way has come to its end. It is called
-// with h.mu held.
-func (h *Heartbeat) conclude(run claybot.Run) {
-	m, now := &h.mem, claybot.At(h.now())
-	ended := run.Ended
-	if ended == 0 {
-		ended = now
-	}
-	for _, id := range m.Pending.Tasks {
-		m.Tasks[id] = past{Last: m.Pending.At, Ended: ended}
-	}
-	m.Pending, h.unsaved = nil, true
-	m.Beats++
-	m.forget(h.tasks, now)
-	if run.State == claybot.RunFailed && run.Error != nil && run.Error.Code == codeRefused && m.Rest == nil {
-		h.relax(now, "the model refused to work, which is mostly about the account or its bill (run "+string(run.ID)+")")
-	}
+	return nil
 }

@@ -48,7 +48,7 @@ func newReal(t *testing.T) *real {
 	dir := t.TempDir()
 	r := &real{
 		t: t, env: ann(),
-		cron:  cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "cron"), Layout: cron.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Ledger: db, Marks: db, Index: db}),
+		cron:  cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "cron"), Layout: cron.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Ledger: db, Index: db}),
 		beats: heartbeat.New(heartbeat.Config{Dir: filepath.Join(dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "heartbeat"), Layout: heartbeat.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Receipts: db}),
 	}
 	ctx, cancel := context.WithCancel(t.Context())

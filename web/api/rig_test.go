@@ -141,7 +141,7 @@ func (r *rig) begin() {
 		cfg.Usage = r.usage
 	}
 	if !r.bare && r.tasks == nil {
-		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "cron"), Layout: cron.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Ledger: r.db, Marks: r.db, Index: r.db, Log: log})
+		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "cron"), Layout: cron.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Ledger: r.db, Index: r.db, Log: log})
 		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Receipts: r.db, Log: log, Place: r.system.People.Foreground})
 		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
 	}

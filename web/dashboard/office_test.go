@@ -102,7 +102,7 @@ func startOffice(t *testing.T) *office {
 	}
 	// The stores are open when the desk is asked for, and nothing runs yet.
 	o.rig.desk = func(*web.Backend) {
-		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "cron"), Layout: cron.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Ledger: o.db, Marks: o.db, Index: o.db})
+		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "cron"), Layout: cron.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Ledger: o.db, Index: o.db})
 		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Receipts: o.db, Place: o.system.People.Foreground})
 		o.tasks, o.beats, o.also = tasks, beats, []connectors.Connector{o.phone, tasks, beats}
 	}

@@ -15,30 +15,21 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-var errIdle = errors.New("the heartbeat cannot be reached: it is not running yet")
-
-// current is what runs; an error when nothing does.
-func (h *Heartbeat) current() (*running, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.live == nil {
-		return nil, errIdle
-	}
-	return h.live, nil
-}
-
-// fresh does something with the tasks as they are on the disk now.
-func (h *Heartbeat) fresh(ctx context.Context, do func(*running) error) error {
-	return h.base.Locked(ctx, func() error {
-		r, err := h.current()
-		if err != nil {
+// fresh does something with the tasks as the files have them now.
+func (h *Heartbeat) fresh(ctx context.Context, do func(run context.Context) error) error {
+	return h.sched.Edit(ctx, func(run context.Context) error {
+		if err := h.rescan(ctx); err != nil {
 			return err
 		}
-		if err := h.scan(ctx); err != nil {
-			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
-		}
-		return do(r)
+		return do(run)
 	})
+}
+
+func (h *Heartbeat) rescan(ctx context.Context) error {
+	if err := h.scan(ctx); err != nil {
+		return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
+	}
+	return nil
 }
 
 // A noTaskError says that there is no task with this id.
@@ -50,11 +41,9 @@ func (e noTaskError) Is(target error) bool { return target == storage.ErrNotFoun
 // Beats lists all tasks in the order in which they beat, with the files that could not
 // be read.
 func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problems []connectors.Problem, err error) {
-	err = h.fresh(ctx, func(*running) error {
+	err = h.fresh(ctx, func(context.Context) error {
 		s := h.settings()
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		problems = h.base.Problems()
+		problems = h.sched.Problems()
 		for _, t := range h.tasks {
 			beats = append(beats, h.view(t, s))
 		}
@@ -63,19 +52,19 @@ func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problem
 	return beats, problems, err
 }
 
-// view is a task as it stands. It is called with h.mu held.
+// view is a task as it stands. It is called with the files locked.
 func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
 	b := connectors.Beat{
 		ID: t.id, Title: t.title, Every: t.everyText, ActiveHours: t.hoursText,
 		Enabled: t.enabled, Prompt: t.prompt, Gate: t.gate,
 	}
-	if p := h.mem.Tasks[t.id]; p.Last != 0 {
+	if p := h.memory.state.Tasks[t.id]; p.Last != 0 {
 		b.LastRun = p.Last.Time().In(s.Zone)
 	}
-	if h.mem.Rest != nil {
-		b.Stopped = h.mem.Rest.Why
+	if h.memory.state.Paused != nil {
+		b.Stopped = h.memory.state.Paused.Why
 	} else {
-		b.Next = h.mem.next(t, s, h.now())
+		b.Next = h.memory.state.next(t, s, h.sched.Now())
 	}
 	return b
 }
@@ -88,7 +77,7 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 			return added, err
 		}
 	}
-	err = h.fresh(ctx, func(*running) error {
+	err = h.fresh(ctx, func(context.Context) error {
 		id := b.ID
 		if id == "" {
 			id, _ = schedule.FreeName(schedule.NameOf(cmp.Or(strings.TrimSpace(b.Title), heading(b.Prompt))), func(try string) (bool, error) {
@@ -104,17 +93,14 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 		if _, err := h.cfg.Tree.Write(ctx, treePath(name), []byte(t.text), h.files[name].version); err != nil {
 			return fmt.Errorf("the task cannot be saved: %s", schedule.Reason(err))
 		}
-		if err := h.scan(ctx); err != nil {
-			return fmt.Errorf("the tasks of the heartbeat cannot be read: %w", err)
+		if err := h.rescan(ctx); err != nil {
+			return err
 		}
-		s := h.settings()
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		added = h.view(&t, s)
+		added = h.view(&t, h.settings())
 		return nil
 	})
 	if err == nil {
-		h.base.Kick()
+		h.sched.Kick()
 	}
 	return added, err
 }
@@ -175,21 +161,20 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 	if checkID(id) != nil {
 		return noTaskError{id}
 	}
-	return h.fresh(ctx, func(*running) error {
+	return h.fresh(ctx, func(context.Context) error {
 		if _, there := h.files[id+extension]; !there {
 			return noTaskError{id}
 		}
 		if err := h.cfg.Tree.Remove(ctx, treePath(id+extension), 0); err != nil {
 			return fmt.Errorf("the task cannot be removed: %s", schedule.Reason(err))
 		}
-		h.mu.Lock()
-		delete(h.mem.Tasks, id)
-		if p := h.mem.Pending; p != nil {
-			p.Tasks = slices.DeleteFunc(slices.Clone(p.Tasks), func(x string) bool { return x == id })
-		}
-		h.unsaved = true
-		h.mu.Unlock()
-		return errors.Join(h.scan(ctx), h.save(ctx))
+		err := h.memory.edit(ctx, func(m *state) {
+			delete(m.Tasks, id)
+			if p := m.Pending; p != nil {
+				p.Tasks = slices.DeleteFunc(p.Tasks, func(x string) bool { return x == id })
+			}
+		})
+		return errors.Join(h.scan(ctx), err)
 	})
 }
 
@@ -202,63 +187,62 @@ func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int,
 	if strings.TrimSpace(key) == "" {
 		return 0, errors.New("the key is empty")
 	}
-	err = h.fresh(ctx, func(r *running) error {
-		items, err := h.choose(ids)
-		if err == nil {
-			err = h.pull(ctx, true)
-		}
-		if err != nil {
-			return err
-		}
-		if h.unsure {
-			h.follow(ctx)
-		}
-		h.settle()
-		h.mu.Lock()
-		p := h.mem.Pending
-		h.mu.Unlock()
-		id := claybot.MessageID(manualPrefix + key)
-		switch {
-		case p != nil && p.ID == id:
-			n = len(p.Tasks)
-			return nil
-		case p != nil || len(items) == 0:
-			return nil
-		}
-		if _, err := h.cfg.Receipts.Receipt(ctx, id); !errors.Is(err, storage.ErrNotFound) {
-			n = len(items) // it has run, or the error says why nobody knows
-			return err
-		}
-		yield, err := h.base.Claim(ctx, tickClaim)
-		if errors.Is(err, storage.ErrHeld) {
-			return nil // another node is at it
-		}
-		if err != nil {
-			return err
-		}
-		defer yield()
-		route, _, err := h.place(ctx, h.settings())
-		if err != nil {
-			return err
-		}
-		// The connection that asks may break; what is begun is finished.
-		both, stop := context.WithCancel(context.WithoutCancel(ctx))
-		defer stop()
-		defer context.AfterFunc(r.ctx, stop)()
-		n, err = h.send(&running{ctx: both, handler: r.handler}, key, items, route)
+	err = h.fresh(ctx, func(run context.Context) (err error) {
+		n, err = h.run(ctx, run, key, ids)
 		return err
 	})
 	if err != nil {
 		n = 0
 	}
-	h.base.Kick()
+	h.sched.Kick()
 	return n, err
+}
+
+func (h *Heartbeat) run(ctx, run context.Context, key string, ids []string) (n int, err error) {
+	items, err := h.choose(ids)
+	if err == nil {
+		err = h.memory.pull(ctx, true)
+	}
+	if err == nil && h.unsure {
+		err = h.follow(ctx)
+	}
+	if err == nil {
+		err = h.settle(ctx)
+	}
+	if err != nil {
+		return 0, err
+	}
+	id := claybot.MessageID(manualPrefix + key)
+	switch p := h.memory.state.Pending; {
+	case p != nil && p.ID == id:
+		return len(p.Tasks), nil
+	case p != nil || len(items) == 0:
+		return 0, nil
+	}
+	if _, err := h.cfg.Receipts.Receipt(ctx, id); !errors.Is(err, storage.ErrNotFound) {
+		return len(items), err // it has run, or the error says why that is not known
+	}
+	release, err := h.sched.Claim(ctx, tickClaim)
+	if errors.Is(err, storage.ErrHeld) {
+		return 0, nil // another member starts a tick
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	route, _, err := h.place(ctx, h.settings())
+	if err != nil {
+		return 0, err
+	}
+	// The connection that asks may break; what has begun is finished.
+	both, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(run, stop)()
+	return h.send(both, key, items, route)
 }
 
 // choose finds tasks by their ids; none means all that are enabled.
 func (h *Heartbeat) choose(ids []string) ([]item, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	var items []item
 	for _, id := range ids {
 		if !slices.ContainsFunc(h.tasks, func(t *task) bool { return t.id == id }) {

@@ -1,0 +1,160 @@
+package cron
+
+import (
+	"context"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	// upkeepTime is how often the facts are brought up to date: the ledger forgets old
+	// rows, and then only the facts say what is done with.
+	upkeepTime = 24 * time.Hour
+	// followEvery is how often a member asks what became of runs that others may
+	// have done.
+	followEvery = 15 * time.Second
+)
+
+// A loop is the work of the scheduler.
+type loop struct {
+	cfg    *Config
+	sched  *schedule.Scheduler
+	table  *table
+	folder *dir
+
+	upkept, followed time.Time // by the monotonic clock
+	last             time.Time // on the wall
+}
+
+var _ schedule.Work = (*loop)(nil)
+
+// Open implements schedule.Work: it reads the ledger and the files.
+func (l *loop) Open(ctx context.Context) error {
+	l.upkept, l.followed, l.last = time.Now(), time.Now(), l.sched.Now()
+	b := l.table
+	var err error
+	if b.restored, err = connectors.Restored(ctx, l.cfg.Ledger, l.last); err != nil {
+		return err
+	}
+	rows, err := l.cfg.Ledger.LastFirings(ctx)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		rows = make(map[string]storage.LedgerRow)
+	}
+	l.sched.Mu.Lock()
+	b.tasks, b.files = make(map[string]*task), make(map[string]file)
+	b.over, b.seen = nil, nil
+	l.sched.Mu.Unlock()
+	if err := b.facts.load(ctx); err != nil {
+		return err
+	}
+	return b.scan(ctx, rows, true)
+}
+
+// Step implements schedule.Work.
+func (l *loop) Step(ctx context.Context, look bool) (err error) {
+	if look {
+		err = l.sched.Locked(ctx, func() error { return l.table.scan(ctx, nil, false) })
+	}
+	if time.Since(l.upkept) >= upkeepTime {
+		l.upkept = time.Now()
+		l.follow(ctx, true)
+		l.try(ctx, "cannot save what is known of the tasks", func() error { return l.table.facts.settled(ctx, l.table.tasks) })
+	}
+	if time.Since(l.followed) >= followEvery {
+		l.followed = time.Now()
+		l.follow(ctx, false)
+	}
+	for _, t := range l.table.settle() {
+		l.try(ctx, "cannot put the folder of a finished task aside", func() error { return l.putAside(ctx, t) }, "task", t.slug)
+	}
+	now := l.sched.Now()
+	if l.last.Sub(now) > maxSetBack {
+		l.table.turnBack(now)
+	}
+	l.last = now
+	return err
+}
+
+// try does something with the files locked, and logs an error.
+func (l *loop) try(ctx context.Context, what string, do func() error, attrs ...any) {
+	if err := l.sched.Locked(ctx, do); err != nil && ctx.Err() == nil {
+		l.sched.Log.Warn(what, append(attrs, "err", err)...)
+	}
+}
+
+// putAside puts the folder of a task away. What cannot be moved now is moved
+// after the next start. It is called with the files locked.
+func (l *loop) putAside(ctx context.Context, t *task) error {
+	l.sched.Mu.Lock()
+	slug, gone := t.slug, t.gone || !t.spent
+	version := l.table.files[slug].version
+	l.sched.Mu.Unlock()
+	if gone {
+		return nil
+	}
+	if err := l.folder.putAway(ctx, slug, version); err != nil {
+		return err
+	}
+	err := l.table.scan(ctx, nil, true)
+	l.sched.Mu.Lock()
+	defer l.sched.Mu.Unlock()
+	if !t.gone && t.spent { // its file had changed, and is known now
+		l.table.over = append(l.table.over, t)
+	}
+	return err
+}
+
+// follow finds out about the ends of runs that other members did: of those from which
+// something follows, while there are some, or of all.
+func (l *loop) follow(ctx context.Context, all bool) {
+	var rows map[string]storage.LedgerRow
+	var err error
+	if all {
+		rows, err = l.cfg.Ledger.LastFirings(ctx)
+	} else {
+		rows, err = l.waited(ctx)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			l.sched.Log.Warn("cannot read the ledger", "err", err)
+		}
+		return
+	}
+	l.sched.Mu.Lock()
+	defer l.sched.Mu.Unlock()
+	for uid, t := range l.table.tasks {
+		if row, ok := rows[uid]; ok && (all || t.unsettled) && !t.job.Busy {
+			l.table.resume(t, row)
+		}
+	}
+}
+
+// waited are the newest scheduled runs of the tasks for which the end of a run would
+// change anything.
+func (l *loop) waited(ctx context.Context) (map[string]storage.LedgerRow, error) {
+	var uids []string
+	l.sched.Mu.Lock()
+	for uid, t := range l.table.tasks {
+		if t.unsettled && !t.job.Busy && (t.def.spec.Once || t.def.spec.Retries > 0) {
+			uids = append(uids, uid)
+		}
+	}
+	l.sched.Mu.Unlock()
+	rows := make(map[string]storage.LedgerRow, len(uids))
+	for _, uid := range uids {
+		row, err := newestRow(ctx, l.cfg.Ledger, uid)
+		if err != nil {
+			return nil, err
+		}
+		if row != nil {
+			rows[uid] = *row
+		}
+	}
+	return rows, nil
+}

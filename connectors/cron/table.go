@@ -1,0 +1,389 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/schedule"
+	"github.com/claybot/claybot/storage"
+)
+
+// A task is a definition at work. The lock of the scheduler guards all but the
+// definition behind def.
+type task struct {
+	slug string
+	def  *definition
+	fact fact // that it was planned with
+	job  schedule.Job
+	last time.Time // instants up to this one are done with
+
+	gone  bool   // there is no such task any more
+	retry *retry // a failed instant that is tried again
+	// spent: a task that runs once has been posted. What may come is another attempt,
+	// and then its folder is put aside.
+	spent bool
+	// unsettled: the end of its newest run is not known here. A member that did not run
+	// it is not notified.
+	unsettled bool
+}
+
+// A retry is one more attempt at an instant that failed.
+type retry struct {
+	planned time.Time
+	attempt int
+	at      time.Time // not before
+}
+
+// decide is the decision of the task's plan at now. It is called with the lock held.
+func (t *task) decide(now time.Time) decision {
+	if t.spent {
+		return decision{}
+	}
+	return t.def.plan.decide(t.last, now)
+}
+
+// A file is a TASK.md as it was last read.
+type file struct {
+	version int64
+	at      time.Time   // when it was written
+	facts   int64       // the version of its facts
+	agreed  bool        // the facts are up to date with it
+	def     *definition // nil: it cannot be used
+	uid     string      // also of a file that cannot be used, where it is known
+	notes   []connectors.Problem
+}
+
+func (f *file) problem(name string, line int, text string) {
+	f.notes = append(f.notes, connectors.Problem{File: name, Line: line, Text: text})
+}
+
+// A table has the tasks in memory, as the files and the ledger say. The lock of the
+// scheduler guards tasks, files, ended and over; what scan alone uses is guarded by
+// the lock of the files.
+type table struct {
+	cfg   *Config
+	sched *schedule.Scheduler
+	facts *facts
+	start func(ctx context.Context, t *task) // does what is to be done for a task that is due
+
+	seen     <-chan struct{}  // closed: a file has changed since the last scan
+	seenZone string           // of that scan
+	tasks    map[string]*task // by uid
+	files    map[string]file  // by slug
+	ended    []ending         // not concluded yet
+	over     []*task          // whose folders are to be put aside
+	restored time.Time        // when the store was last restored: no instant up to then runs
+}
+
+// scan reads the files that have changed. rows are the newest scheduled runs of all
+// tasks, where they are known; force does all that follows also when no file has
+// changed. It is called with the files locked.
+func (b *table) scan(ctx context.Context, rows map[string]storage.LedgerRow, force bool) error {
+	changed := b.cfg.Tree.Changed() // before the files, so that none is missed
+	entries, err := b.cfg.Tree.Entries(ctx, folder)
+	if err != nil {
+		return err
+	}
+	zone := b.zone()
+	select {
+	case <-changed: // with this very look
+		changed = nil
+	default:
+		if !force && changed == b.seen && zone.String() == b.seenZone {
+			return nil
+		}
+	}
+	files, left, err := b.readFiles(ctx, entries, zone)
+	twice := twins(files)
+	if err == nil {
+		err = b.facts.agree(ctx, files, twice)
+	}
+	isNew := func(f file) bool { return f.def != nil && b.tasks[f.def.uid] == nil } // only written with the files locked
+	if err == nil && rows == nil && slices.ContainsFunc(slices.Collect(maps.Values(files)), isNew) {
+		rows, err = b.cfg.Ledger.LastFirings(ctx)
+	}
+	if err == nil {
+		err = b.adopt(ctx, files, left, twice, rows)
+	}
+	if err == nil {
+		b.seen, b.seenZone = changed, zone.String()
+	}
+	return err
+}
+
+func (b *table) zone() *time.Location {
+	if b.cfg.Zone != nil {
+		if z := b.cfg.Zone(); z != nil {
+			return z
+		}
+	}
+	return time.UTC
+}
+
+// slugOf is the folder of a file of a task, or of what stands in the place of one.
+func slugOf(p string) string {
+	slug, _, _ := strings.Cut(strings.TrimPrefix(p, folder+"/"), "/")
+	return slug
+}
+
+// readFiles makes files of what the Tree has. left are the folders that have facts and
+// no TASK.md.
+func (b *table) readFiles(ctx context.Context, entries []storage.TreeFile, zone *time.Location) (files map[string]file, left []string, err error) {
+	facts := make(map[string]int64)
+	var tasks []storage.TreeFile
+	for _, e := range entries {
+		switch {
+		case inTask(e.Path, factsFile):
+			facts[slugOf(e.Path)] = e.Version
+		case inTask(e.Path, taskFile), path.Dir(e.Path) == folder && e.Err != nil:
+			tasks = append(tasks, e)
+		}
+	}
+	files, err = schedule.Reading[file]{
+		Tree: b.cfg.Tree, Name: slugOf, Max: maxTask,
+		Keep: func(old file, f storage.TreeFile) bool {
+			return old.version == f.Version && old.facts == facts[slugOf(f.Path)] && (old.def == nil || old.def.zone == zone.String())
+		},
+		Parse: func(slug string, x storage.TreeFile) file {
+			f := file{version: x.Version, at: x.At.Time(), facts: facts[slug]}
+			b.parse(slug, &f, x, zone)
+			return f
+		},
+	}.Read(ctx, tasks, b.files) // which is only written with the files locked
+	for _, slug := range slices.Sorted(maps.Keys(facts)) {
+		if _, is := files[slug]; !is {
+			left = append(left, slug)
+		}
+	}
+	return files, left, err
+}
+
+// parse takes the task out of a file.
+func (b *table) parse(slug string, f *file, x storage.TreeFile, zone *time.Location) {
+	name := path.Join(slug, taskFile)
+	switch {
+	case path.Dir(x.Path) == folder:
+		f.problem(slug, 0, "the folder cannot be used: "+schedule.Reason(x.Err))
+		return
+	case !schedule.ValidName(slug):
+		f.problem(slug, 0, "the name of a task's folder has only a-z, 0-9, dots, - and _, and at most 64 of them")
+		return
+	case x.Err != nil:
+		f.notes = []connectors.Problem{schedule.Problem(name, x.Err)}
+		return
+	}
+	d, notes, err := readDefinition(string(x.Body), zone)
+	if d.spec.Name == "" {
+		d.spec.Name = slug
+	}
+	f.uid = d.uid
+	for _, n := range notes {
+		f.problem(name, n.Line, n.Text)
+	}
+	unknown := b.checkConnector(d)
+	switch {
+	case unknown != nil: // what it says would reach no user
+		f.problem(name, d.agentLine, unknown.Error())
+	case err != nil:
+		f.notes = append(f.notes, schedule.Problem(name, err))
+	default:
+		f.def = &d
+	}
+}
+
+// checkConnector refuses a route over a connector that is not configured.
+func (b *table) checkConnector(d definition) error {
+	name := d.route.place.Connector
+	if name == "" || b.cfg.Known == nil || b.cfg.Known(name) {
+		return nil
+	}
+	return fmt.Errorf("route: no connector %.40q is configured", name)
+}
+
+// twins are tasks with one uid, each with the other.
+func twins(files map[string]file) map[string]string {
+	owners, twice := make(map[string]string), make(map[string]string)
+	for _, slug := range slices.Sorted(maps.Keys(files)) {
+		d := files[slug].def
+		if d == nil {
+			continue
+		}
+		if other, ok := owners[d.uid]; ok {
+			twice[slug], twice[other] = other, slug
+		}
+		owners[d.uid] = slug
+	}
+	return twice
+}
+
+// adopt makes the files the tasks in memory.
+func (b *table) adopt(ctx context.Context, files map[string]file, left []string, twice map[string]string, rows map[string]storage.LedgerRow) error {
+	now := b.sched.Now()
+	var problems []connectors.Problem
+	here := make(map[string]bool)
+	b.sched.Mu.Lock()
+	for _, slug := range slices.Sorted(maps.Keys(files)) {
+		f := files[slug]
+		problems = append(problems, f.notes...)
+		here[f.uid] = true
+		if other, is := twice[slug]; is {
+			problems = append(problems, connectors.Problem{File: path.Join(slug, taskFile), Text: fmt.Sprintf("uid: %s has the same; neither runs", path.Join(other, taskFile))})
+		} else if f.def != nil {
+			b.take(slug, f, rows, now)
+		}
+	}
+	for uid, t := range b.tasks {
+		if f := files[t.slug]; f.def == nil || f.def.uid != uid || twice[t.slug] != "" {
+			t.gone = true
+			b.plan(t)
+			delete(b.tasks, uid)
+		}
+	}
+	b.files = files
+	b.sched.Mu.Unlock()
+	b.sched.SetProblems(problems)
+	if here[""] { // an unreadable file, which may be of any task
+		return nil
+	}
+	return b.facts.miss(ctx, here, left)
+}
+
+// take brings the task of one file up to date. It is called with the lock held.
+func (b *table) take(slug string, f file, rows map[string]storage.LedgerRow, now time.Time) {
+	d, fc := *f.def, b.facts.known[f.def.uid]
+	t := b.tasks[d.uid]
+	if t != nil && t.def.text == d.text && t.slug == slug && t.def.timing == d.timing && fc == t.fact {
+		return
+	}
+	d.plan.anchor = time.Unix(fc.Anchor, 0)
+	restart := t == nil || t.fact.Epoch != fc.Epoch
+	if t == nil {
+		t = &task{last: time.Unix(fc.Since, 0)}
+		t.job.Do = func(ctx context.Context) { b.start(ctx, t) }
+		b.tasks[d.uid] = t
+		if row, ok := rows[d.uid]; ok {
+			t.last = schedule.Later(t.last, row.Planned.Time())
+			defer b.resume(t, row)
+		}
+		t.last = since(t.last, now)
+	} else if restart {
+		t.retry, t.spent = nil, false
+		t.last = schedule.Later(t.last, time.Unix(fc.Since, 0))
+		if fc.Since == 0 { // another single instant
+			t.last = time.Unix(0, 0)
+		}
+	}
+	if restart {
+		t.job.Retry()
+	}
+	t.slug, t.def, t.fact = slug, &d, fc
+	b.plan(t)
+}
+
+// plan gives a task its place in the queue after a change of anything that it depends
+// on. It is called with the lock held.
+func (b *table) plan(t *task) {
+	var due time.Time
+	if !t.gone && t.def.enabled && b.facts.known[t.def.uid].Paused == "" {
+		if !t.spent {
+			due = t.def.plan.due(t.last)
+		}
+		if t.retry != nil && (due.IsZero() || t.retry.at.Before(due)) {
+			due = t.retry.at
+		}
+	}
+	b.sched.Plan(&t.job, due)
+}
+
+// done plans a task again after a run was posted or given up: instants up to last are
+// done with. With an error nothing happened, and it is tried again soon; until then
+// the misfire rule may have given it up.
+func (b *table) done(ctx context.Context, t *task, last time.Time, err error) {
+	b.sched.Mu.Lock()
+	defer b.sched.Mu.Unlock()
+	if len(b.ended) > 0 {
+		b.sched.Kick()
+	}
+	b.sched.Done(ctx, &t.job, err, "task", t.slug)
+	if err == nil {
+		if t.retry != nil && !b.sched.Now().Before(t.retry.at) || last.After(t.last) {
+			t.retry = nil
+		}
+		if last.After(t.last) {
+			t.last, t.unsettled = last, false
+		}
+	}
+	b.plan(t)
+}
+
+// turnBack is for a clock that had been wrong by more than instants can wait.
+func (b *table) turnBack(now time.Time) {
+	b.sched.Mu.Lock()
+	defer b.sched.Mu.Unlock()
+	for _, t := range b.tasks {
+		if s := since(t.last, now); !s.Equal(t.last) {
+			t.last, t.retry = s, nil
+			t.job.Retry()
+			b.plan(t)
+		}
+	}
+}
+
+// find is a task by its slug or uid.
+func (b *table) find(ref string) (*task, error) {
+	problems := b.sched.Problems()
+	b.sched.Mu.Lock()
+	defer b.sched.Mu.Unlock()
+	if t := b.tasks[ref]; t != nil {
+		return t, nil
+	}
+	for _, t := range b.tasks {
+		if t.slug == ref {
+			return t, nil
+		}
+	}
+	for _, p := range problems {
+		if name, _, _ := strings.Cut(p.File, "/"); name == ref {
+			return nil, fmt.Errorf("task %.80q cannot be used: %s: %s", ref, p.File, p.Text)
+		}
+	}
+	return nil, fmt.Errorf("there is no task %.80q", ref)
+}
+
+// checkText reads a file as it is about to be written. Its errors are for the caller,
+// who sees no lines.
+func (b *table) checkText(ctx context.Context, text string) (definition, error) {
+	if len(text) > maxTask {
+		return definition{}, fmt.Errorf("the task is longer than %d KiB", maxTask>>10)
+	}
+	d, _, err := readDefinition(text, b.zone())
+	var line *configs.LineError
+	if errors.As(err, &line) {
+		return d, errors.New(line.Text)
+	}
+	if err := b.checkConnector(d); err != nil {
+		return d, err
+	}
+	for i, id := range []claybot.AgentID{d.agent, d.route.agent} {
+		if id == "" {
+			continue
+		}
+		_, err := b.cfg.Index.IndexedDescriptor(ctx, id)
+		if errors.Is(err, storage.ErrNotFound) {
+			return d, fmt.Errorf("%s: there is no agent %s", []string{"agent", "route"}[i], id)
+		}
+		if err != nil {
+			return d, fmt.Errorf("look for agent %s: %w", id, err)
+		}
+	}
+	return d, nil
+}

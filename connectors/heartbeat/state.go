@@ -1,0 +1,217 @@
+package heartbeat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/schedule"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	// keepGone is how long claybot remembers when a task ran whose file is gone: an
+	// editor or a backup may bring it back.
+	keepGone = 24 * time.Hour
+	// skew is how far the clocks of members may be apart without being set back.
+	skew = 5 * time.Second
+)
+
+// A state is what must survive.
+type state struct {
+	Tasks   map[string]past `json:"tasks,omitempty"` // by id
+	Pending *pending        `json:"pending,omitempty"`
+	Tick    claybot.Time    `json:"tick,omitempty"` // in the id of the newest message
+	// Unattended are the ticks since a person wrote last, which was at Word by the clock
+	// of that time: another Word is a new message.
+	Unattended int          `json:"beats,omitempty"`
+	Word       claybot.Time `json:"word,omitempty"`
+	Paused     *paused      `json:"rest,omitempty"`
+}
+
+// A past is when a task ran last: the tick, and the end of the run. Asked is
+// when its gate last said no since.
+type past struct {
+	Last  claybot.Time `json:"last,omitempty"`
+	Ended claybot.Time `json:"ended,omitempty"`
+	Asked claybot.Time `json:"asked,omitempty"`
+}
+
+// A pending is a message that is about to be posted, waits, or runs.
+type pending struct {
+	ID    claybot.MessageID `json:"id"`
+	At    claybot.Time      `json:"at"`
+	Tasks []string          `json:"tasks"`
+}
+
+// A paused is why the heartbeat does not tick.
+type paused struct {
+	At       claybot.Time `json:"at"`
+	Why      string       `json:"why"`  // part of a sentence
+	Notified bool         `json:"told"` // a person
+}
+
+func decode(body []byte) (m state, err error) {
+	if len(body) > 0 {
+		err = json.Unmarshal(body, &m)
+	}
+	if err != nil {
+		m = state{}
+	}
+	if m.Tasks == nil {
+		m.Tasks = make(map[string]past)
+	}
+	if m.Pending != nil && m.Pending.ID == "" {
+		m.Pending = nil
+	}
+	return m, err
+}
+
+func (m *state) encode() []byte {
+	b, _ := json.Marshal(m) // texts and numbers always marshal
+	return b
+}
+
+// turnBack is for a clock that was set back: what seems to lie ahead is now. No
+// time has passed then, so nothing runs twice, and nothing waits for a time
+// that may be years away.
+func (m *state) turnBack(now claybot.Time) {
+	fit := func(t claybot.Time) claybot.Time {
+		if t.Time().Sub(now.Time()) > skew {
+			return now
+		}
+		return max(0, t)
+	}
+	for id, p := range m.Tasks {
+		m.Tasks[id] = past{fit(p.Last), fit(p.Ended), fit(p.Asked)}
+	}
+	if m.Paused != nil {
+		m.Paused.At = fit(m.Paused.At)
+	}
+}
+
+// conclude notes that the pending message has come to its end. here are the tasks that
+// there are.
+func (m *state) conclude(run claybot.Run, here []*task, now claybot.Time) {
+	ended := run.Ended
+	if ended == 0 {
+		ended = now
+	}
+	for _, id := range m.Pending.Tasks {
+		m.Tasks[id] = past{Last: m.Pending.At, Ended: ended}
+	}
+	m.Pending = nil
+	m.Unattended++
+	for id, p := range m.Tasks {
+		known := slices.ContainsFunc(here, func(t *task) bool { return t.id == id })
+		if !known && now.Time().Sub(max(p.Last, p.Ended, p.Asked).Time()) > keepGone {
+			delete(m.Tasks, id)
+		}
+	}
+	if run.State == claybot.RunFailed && run.Error != nil && run.Error.Code == codeRefused && m.Paused == nil {
+		m.Paused = &paused{At: now, Why: "the model refused to work, which is mostly about the account or its bill (run " + string(run.ID) + ")"}
+	}
+}
+
+// next is when a task is due, not before now; the zero time for never.
+func (m *state) next(t *task, s Settings, now time.Time) time.Time {
+	if !t.enabled {
+		return time.Time{}
+	}
+	every := t.every
+	if every == 0 {
+		every = s.Every
+	}
+	at := now
+	p := m.Tasks[t.id]
+	if p.Last != 0 {
+		// Ticks during the run are left out.
+		run := max(0, p.Ended.Time().Sub(p.Last.Time()))
+		at = schedule.Later(at, p.Last.Time().Add(every*(1+run/every)))
+	}
+	if p.Asked != 0 {
+		at = schedule.Later(at, p.Asked.Time().Add(every))
+	}
+	at = at.In(s.Zone)
+	if t.hours != nil {
+		return t.hours.next(at)
+	}
+	return s.hours.next(at)
+}
+
+// A memory has the state as this member last read it. It is used with the files
+// locked; the lock of the scheduler guards state, which others may read.
+type memory struct {
+	tree    *storage.Mirror
+	sched   *schedule.Scheduler
+	version int64
+	state   state
+}
+
+// read takes over what other members have written.
+func (k *memory) read(ctx context.Context) error {
+	f, err := storage.ReadFile(ctx, k.tree, stateFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the state of the heartbeat: %w", err)
+	}
+	m, err := decode(f.Body)
+	if err != nil {
+		k.sched.Log.Warn("invalid state of the heartbeat; starting with an empty one", "err", err)
+	}
+	k.set(m, f.Version)
+	return nil
+}
+
+func (k *memory) set(m state, version int64) {
+	k.sched.Mu.Lock()
+	defer k.sched.Mu.Unlock()
+	k.state, k.version = m, version
+}
+
+// pull reads the state when it has changed; now: also in this very moment.
+func (k *memory) pull(ctx context.Context, now bool) error {
+	var err error
+	if now {
+		err = k.tree.Look(ctx)
+	}
+	var e storage.TreeFile
+	if err == nil {
+		e, err = k.tree.Entry(ctx, stateFile)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the state of the heartbeat: %w", err)
+	case e.Version == k.version:
+		return nil
+	}
+	return k.read(ctx)
+}
+
+// edit changes the state by compare-and-set, in what other members have written
+// meanwhile. change may be called several times; where it changes nothing, nothing is
+// written.
+func (k *memory) edit(ctx context.Context, change func(*state)) error {
+	before := k.state.encode()
+	next, _ := decode(before)
+	if change(&next); string(next.encode()) == string(before) {
+		return nil
+	}
+	f, err := storage.EditFile(ctx, k.tree, stateFile, func(old storage.TreeFile) ([]byte, error) {
+		next, _ = decode(old.Body)
+		change(&next)
+		if b := next.encode(); string(b) != string(old.Body) {
+			return b, nil
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("write the state of the heartbeat: %w", err)
+	}
+	k.set(next, f.Version)
+	return nil
+}
