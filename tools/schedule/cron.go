@@ -11,32 +11,32 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// maxRetries is how often a failed task may be tried again.
+// maxRetries is how many times a failed task is retried.
 const maxRetries = 10
 
-// cron makes the tools for tasks.
+// cron has the tools for tasks.
 type cron struct {
 	tasks  Tasks
 	agents tools.Directory
 }
 
-// add is Once: a second call makes a second task.
+// add is Once: a second call creates a second task.
 func (c cron) add() tools.Tool {
 	type input struct {
 		Name        string `json:"name" jsonschema:"a short name for people"`
-		Prompt      string `json:"prompt" jsonschema:"what shall be done each time; the agent of the task knows nothing of this conversation"`
+		Prompt      string `json:"prompt" jsonschema:"what to do each time; the agent of the task knows nothing of this conversation"`
 		Schedule    string `json:"schedule,omitempty" jsonschema:"five cron fields: minute hour day month weekday, such as 0 9 * * 1-5, or @daily and the like"`
-		Every       string `json:"every,omitempty" jsonschema:"instead of schedule: a distance such as 30m or 2h"`
+		Every       string `json:"every,omitempty" jsonschema:"instead of schedule: an interval such as 30m or 2h"`
 		At          string `json:"at,omitempty" jsonschema:"instead of schedule: one time, as RFC 3339 such as 2026-12-24T18:00:00+01:00"`
 		Timezone    string `json:"timezone,omitempty" jsonschema:"IANA zone of the schedule, such as Europe/Berlin"`
 		Description string `json:"description,omitempty" jsonschema:"what the task is for, for people"`
-		Misfire     string `json:"misfire,omitempty" jsonschema:"what happens to a run that was missed: skip, run_once, or run_if_within and a duration such as run_if_within 2h"`
-		Once        bool   `json:"once,omitempty" jsonschema:"true: the task goes away after its first run"`
-		Retries     int    `json:"retries,omitempty" jsonschema:"how often a failed run is tried again, 0 to 10"`
-		Route       string `json:"route,omitempty" jsonschema:"where its output goes: absent for this chat, none for nowhere, or agent:ID for you or one of your subagents"`
+		Misfire     string `json:"misfire,omitempty" jsonschema:"what happens to a missed run: skip, run_once, or run_if_within and a duration such as run_if_within 2h"`
+		Once        bool   `json:"once,omitempty" jsonschema:"true: the task ends after its first run"`
+		Retries     int    `json:"retries,omitempty" jsonschema:"how many times to retry a failed run, 0 to 10"`
+		Route       string `json:"route,omitempty" jsonschema:"where its output goes: omit for this chat, none for nowhere, or agent:ID for you or one of your subagents"`
 		DryRun      bool   `json:"dry_run,omitempty" jsonschema:"true: only shows the next runs and saves nothing"`
 	}
-	s := spec("cron_add", "Makes a task that an agent of its own does at times. Give exactly one of schedule, every and at. "+
+	s := spec("cron_add", "Creates a task that an agent of its own runs on a schedule. Give exactly one of schedule, every and at. "+
 		"Shows the next five runs; with dry_run it shows them without saving.", tools.Once)
 	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
@@ -46,7 +46,7 @@ func (c cron) add() tools.Tool {
 			Misfire: in.Misfire, Once: in.Once, Retries: in.Retries,
 			Owner: env.Agent.Descriptor.OwnerID(),
 		}
-		if err := check(&t); err != nil {
+		if err := checkSpec(&t); err != nil {
 			return tools.Result{}, err
 		}
 		var err error
@@ -68,52 +68,35 @@ func (c cron) add() tools.Tool {
 			return tools.Result{}, err
 		}
 		return tools.Result{
-			Text: fmt.Sprintf("Task %s is made; %s.\n%s", made.Slug, output(made.Route), upcoming(made.Next)),
-			What: "made the task " + made.Slug, Undo: tools.UndoCall(deleteName, deleting{Task: made.UID}),
+			Text: fmt.Sprintf("Created task %s; %s.\n%s", made.Slug, output(made.Route), upcoming(made.Next)),
+			What: "created the task " + made.Slug, Undo: tools.UndoCall(deleteName, deleting{Task: made.UID}),
 		}, nil
 	})
 }
 
-// check trims the fields of a new task and refuses those that cannot be right.
+// checkSpec trims the fields of a new task and refuses those that cannot be right.
 // What a schedule may be, Tasks knows.
-func check(t *connectors.TaskSpec) (err error) {
-	t.Name, err = tools.Required("name", t.Name, maxName)
-	if t.Name, err = oneLine("name", t.Name, err); err != nil {
-		return err
-	}
-	if t.Prompt, err = tools.Required("prompt", t.Prompt, maxPrompt); err != nil {
-		return err
-	}
-	if t.Description, err = tools.Optional("description", t.Description, maxDescription); err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		name  string
-		value *string
-	}{
-		{"schedule", &t.Schedule},
-		{"every", &t.Every},
-		{"at", &t.At},
-		{"timezone", &t.Timezone},
-		{"misfire", &t.Misfire},
-	} {
-		*f.value, err = tools.Optional(f.name, *f.value, maxField)
-		if *f.value, err = oneLine(f.name, *f.value, err); err != nil {
+func checkSpec(t *connectors.TaskSpec) error {
+	for _, f := range textsOf(new(connectors.TaskChange), t) {
+		f.must = f.must && !f.time
+		if err := f.check(f.name, f.spec); err != nil {
 			return err
 		}
 	}
 	if n := given(t.Schedule, t.Every, t.At); n != 1 {
 		return fmt.Errorf("fields schedule, every and at: %d are given, want exactly one", n)
 	}
-	if err := rare(t.Every); err != nil {
-		return err
-	}
-	return checkRetries(t.Retries)
+	return checkNumbers(t.Every, t.Retries)
 }
 
-func checkRetries(n int) error {
-	if n < 0 || n > maxRetries {
-		return fmt.Errorf("field retries: %d, want 0 to %d", n, maxRetries)
+// checkNumbers refuses an interval at which a task would run again and again, and too
+// many retries.
+func checkNumbers(every string, retries int) error {
+	if d, err := time.ParseDuration(every); err == nil && d < minEvery {
+		return fmt.Errorf("field every: %s is too often; the least is %v", every, minEvery)
+	}
+	if retries < 0 || retries > maxRetries {
+		return fmt.Errorf("field retries: %d, want 0 to %d", retries, maxRetries)
 	}
 	return nil
 }
@@ -129,7 +112,7 @@ func given(fields ...string) (n int) {
 }
 
 // own are the tasks that the caller may see: those of its owner, or all for an
-// agent that works for nobody.
+// agent without an owner.
 func (c cron) own(ctx context.Context, env tools.Env) ([]connectors.Task, []connectors.Problem, error) {
 	all, problems, err := c.tasks.Tasks(ctx)
 	owner := env.Agent.Descriptor.OwnerID()
@@ -145,7 +128,7 @@ func (c cron) own(ctx context.Context, env tools.Env) ([]connectors.Task, []conn
 	return mine, nil, nil // a file that cannot be read has no known owner
 }
 
-// find is the caller's task with this slug or uid. Somebody else's task is none.
+// find is the caller's task with this slug or uid. A task of another owner is none.
 func (c cron) find(ctx context.Context, env tools.Env, ref string) (connectors.Task, error) {
 	ref, err := tools.Required("task", ref, maxField)
 	if err != nil {
@@ -167,25 +150,11 @@ func (c cron) find(ctx context.Context, env tools.Env, ref string) (connectors.T
 type noTaskError string
 
 func (e noTaskError) Error() string {
-	return fmt.Sprintf("field task: you have no task %.80q; cron_list tells yours", string(e))
+	return fmt.Sprintf("field task: you have no task %.80q; cron_list shows yours", string(e))
 }
 
 func (c cron) list() tools.Tool {
-	s := spec("cron_list", "Lists the tasks with a schedule, with their next runs and how the last one ended.", tools.ReadOnly)
-	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
-		mine, problems, err := c.own(ctx, env)
-		if err != nil {
-			return tools.Result{}, err
-		}
-		var entries []string
-		for _, p := range problems {
-			entries = append(entries, problem(p))
-		}
-		for _, t := range mine {
-			entries = append(entries, describe(t))
-		}
-		return fit(entries, "There are no tasks."), nil
-	})
+	return list("cron_list", "Lists the tasks with a schedule, with their next runs and how the last one ended.", "There are no tasks.", c.own, describe)
 }
 
 // describe is a task in some lines.
@@ -221,14 +190,6 @@ func describe(t connectors.Task) string {
 	return b.String()
 }
 
-// rare refuses a distance at which a task would run again and again.
-func rare(every string) error {
-	if d, err := time.ParseDuration(every); err == nil && d < minEvery {
-		return fmt.Errorf("field every: %s is too often; the least is %v", every, minEvery)
-	}
-	return nil
-}
-
 // room refuses one more task for an owner who has many.
 func (c cron) room(ctx context.Context, env tools.Env) error {
 	mine, _, err := c.own(ctx, env)
@@ -236,7 +197,7 @@ func (c cron) room(ctx context.Context, env tools.Env) error {
 		return err
 	}
 	if len(mine) >= maxTasks {
-		return fmt.Errorf("there are %d tasks already; delete some before you make more", len(mine))
+		return fmt.Errorf("there are %d tasks already; delete some before you create more", len(mine))
 	}
 	return nil
 }
@@ -248,15 +209,15 @@ const (
 )
 
 type deleting struct {
-	Task string `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
+	Task string `json:"task" jsonschema:"slug of the task, as cron_list shows it"`
 }
 
 func (c cron) remove() tools.Tool {
-	s := spec(deleteName, "Takes a task away; its folder is kept aside.", tools.Idempotent)
+	s := spec(deleteName, "Deletes a task; its folder moves to .done.", tools.Idempotent)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in deleting) (tools.Result, error) {
 		t, err := c.find(ctx, env, in.Task)
 		if errors.As(err, new(noTaskError)) && env.Undo {
-			return tools.Result{Text: fmt.Sprintf("Task %s is not there any more.", in.Task)}, nil
+			return tools.Result{Text: fmt.Sprintf("Task %s no longer exists.", in.Task)}, nil
 		}
 		if err != nil {
 			return tools.Result{}, err
@@ -270,9 +231,9 @@ func (c cron) remove() tools.Tool {
 
 func (c cron) run() tools.Tool {
 	type input struct {
-		Task string `json:"task" jsonschema:"slug of the task, as cron_list tells it"`
+		Task string `json:"task" jsonschema:"slug of the task, as cron_list shows it"`
 	}
-	s := spec("cron_run", "Runs a task once, now and in the background, beside its schedule.", tools.Idempotent)
+	s := spec("cron_run", "Runs a task once, now and in the background, outside its schedule.", tools.Idempotent)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		t, err := c.find(ctx, env, in.Task)
 		if err != nil {
@@ -281,6 +242,6 @@ func (c cron) run() tools.Tool {
 		if t, err = c.tasks.RunNow(ctx, t.UID, key(env)); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("Task %s runs now; %s.", t.Slug, output(t.Route)), What: "let the task " + t.Slug + " run"}, nil
+		return tools.Result{Text: fmt.Sprintf("Task %s runs now; %s.", t.Slug, output(t.Route)), What: "ran the task " + t.Slug}, nil
 	})
 }

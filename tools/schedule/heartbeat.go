@@ -12,56 +12,48 @@ import (
 // maxIDs is the most tasks that one heartbeat_run names.
 const maxIDs = 100
 
-// heart makes the tools for the heartbeat.
+// heart has the tools for the heartbeat.
 type heart struct{ beats Beats }
 
 // A beat is what a model says about a task of the heartbeat.
 type beat struct {
 	Title       string `json:"title" jsonschema:"a short title for people"`
-	Prompt      string `json:"prompt" jsonschema:"what shall be looked after each time"`
-	ID          string `json:"id,omitempty" jsonschema:"id of the task, of a-z 0-9 . _ -; made from the title when absent; a task with this id is replaced"`
-	Every       string `json:"every,omitempty" jsonschema:"how often, such as 30m or 2h, at least 5m; the usual distance when absent"`
-	ActiveHours string `json:"active_hours,omitempty" jsonschema:"when it may run, such as 08:00-22:00; always when absent"`
-	Enabled     *bool  `json:"enabled,omitempty" jsonschema:"false: the task rests; true when absent"`
+	Prompt      string `json:"prompt" jsonschema:"what to look after each time"`
+	ID          string `json:"id,omitempty" jsonschema:"id of the task, of a-z 0-9 . _ -; derived from the title when omitted; replaces the task with this id"`
+	Every       string `json:"every,omitempty" jsonschema:"interval such as 30m or 2h, at least 5m; omit for the configured one"`
+	ActiveHours string `json:"active_hours,omitempty" jsonschema:"when it may run, such as 08:00-22:00; omit for always"`
+	Enabled     *bool  `json:"enabled,omitempty" jsonschema:"false: disable the task; omit for true"`
 }
 
-// add is Once: without an id, a second call may make a second task.
+// add is Once: without an id, a second call may create a second task.
 func (h heart) add() tools.Tool {
-	s := spec(addName, "Makes or replaces a task of the heartbeat: something small that is looked after again and again, together with the others that are due.", tools.Once)
+	s := spec(addName, "Creates or replaces a task of the heartbeat: something small to look after at regular intervals, together with the others that are due.", tools.Once)
 	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, _ tools.Env, in beat) (tools.Result, error) {
-		b := connectors.Beat{Enabled: in.Enabled == nil || *in.Enabled}
+		b := connectors.Beat{
+			ID: in.ID, Title: in.Title, Prompt: in.Prompt, Every: in.Every, ActiveHours: in.ActiveHours,
+			Enabled: in.Enabled == nil || *in.Enabled,
+		}
 		for _, f := range []struct {
-			name, from string
-			to         *string
-			limit      int
-			must       bool // not be empty
-			oneLine    bool
+			rule
+			name string
+			to   *string
 		}{
-			{"title", in.Title, &b.Title, maxName, true, true},
-			{"prompt", in.Prompt, &b.Prompt, maxPrompt, true, false},
-			{"id", in.ID, &b.ID, maxField, false, true},
-			{"every", in.Every, &b.Every, maxField, false, true},
-			{"active_hours", in.ActiveHours, &b.ActiveHours, maxField, false, true},
+			{rule{maxName, true, true}, "title", &b.Title},
+			{rule{maxPrompt, true, false}, "prompt", &b.Prompt},
+			{rule{maxField, false, true}, "id", &b.ID},
+			{rule{maxField, false, true}, "every", &b.Every},
+			{rule{maxField, false, true}, "active_hours", &b.ActiveHours},
 		} {
-			v, err := tools.Optional(f.name, f.from, f.limit)
-			if f.must {
-				v, err = tools.Required(f.name, f.from, f.limit)
-			}
-			if f.oneLine {
-				v, err = oneLine(f.name, v, err)
-			}
-			if err != nil {
+			if err := f.check(f.name, f.to); err != nil {
 				return tools.Result{}, err
 			}
-			*f.to = v
 		}
 		all, _, err := h.beats.Beats(ctx)
 		if err != nil {
 			return tools.Result{}, err
 		}
-		// Gates are set by people only, and are not to be taken away by a model
-		// either.
+		// Only people set gates, and a model must not remove one either.
 		if old := findBeat(all, b.ID); old != nil {
 			b.Gate = old.Gate
 		}
@@ -71,7 +63,7 @@ func (h heart) add() tools.Tool {
 		}
 		r := tools.Result{
 			Text: "The heartbeat has this task now.\n" + describeBeat(made),
-			What: "made the task " + made.ID + " of the heartbeat", Undo: tools.UndoCall(removeName, removing{ID: made.ID}),
+			What: "created the task " + made.ID + " of the heartbeat", Undo: tools.UndoCall(removeName, removing{ID: made.ID}),
 		}
 		if old := findBeat(all, made.ID); old != nil {
 			r.What, r.Undo = "replaced the task "+made.ID+" of the heartbeat", tools.UndoCall(addName, beatOf(*old))
@@ -95,21 +87,10 @@ func beatOf(b connectors.Beat) beat {
 }
 
 func (h heart) list() tools.Tool {
-	s := spec("heartbeat_list", "Lists the tasks of the heartbeat.", tools.ReadOnly)
-	return tools.New(s, func(ctx context.Context, _ tools.Env, _ struct{}) (tools.Result, error) {
-		all, problems, err := h.beats.Beats(ctx)
-		if err != nil {
-			return tools.Result{}, err
-		}
-		var entries []string
-		for _, p := range problems {
-			entries = append(entries, problem(p))
-		}
-		for _, b := range all {
-			entries = append(entries, describeBeat(b))
-		}
-		return fit(entries, "The heartbeat has no tasks."), nil
-	})
+	all := func(ctx context.Context, _ tools.Env) ([]connectors.Beat, []connectors.Problem, error) {
+		return h.beats.Beats(ctx)
+	}
+	return list("heartbeat_list", "Lists the tasks of the heartbeat.", "The heartbeat has no tasks.", all, describeBeat)
 }
 
 // describeBeat is a task of the heartbeat in some lines.
@@ -125,7 +106,7 @@ func describeBeat(b connectors.Beat) string {
 		s += "\nstate: disabled"
 	}
 	if b.Stopped != "" {
-		s += "\nstate: the heartbeat rests, " + tools.Short(b.Stopped, maxField)
+		s += "\nstate: the heartbeat is paused, " + tools.Short(b.Stopped, maxField)
 	}
 	if !b.LastRun.IsZero() {
 		s += "\nlast: " + instant(b.LastRun)
@@ -138,7 +119,7 @@ func describeBeat(b connectors.Beat) string {
 
 func (h heart) run() tools.Tool {
 	type input struct {
-		IDs []string `json:"ids,omitempty" jsonschema:"ids of the tasks to run; all when absent"`
+		IDs []string `json:"ids,omitempty" jsonschema:"ids of the tasks to run; omit for all"`
 	}
 	s := spec("heartbeat_run", "Runs tasks of the heartbeat now, in the background.", tools.Idempotent)
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
@@ -156,7 +137,7 @@ func (h heart) run() tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		what := "let the heartbeat run"
+		what := "ran the heartbeat"
 		if n == 0 {
 			what = ""
 		}
@@ -174,11 +155,11 @@ const (
 )
 
 type removing struct {
-	ID string `json:"id" jsonschema:"id of the task, as heartbeat_list tells it"`
+	ID string `json:"id" jsonschema:"id of the task, as heartbeat_list shows it"`
 }
 
 func (h heart) remove() tools.Tool {
-	s := spec(removeName, "Takes a task of the heartbeat away.", tools.Idempotent)
+	s := spec(removeName, "Deletes a task of the heartbeat.", tools.Idempotent)
 	s.Undoes = true
 	return tools.New(s, func(ctx context.Context, env tools.Env, in removing) (tools.Result, error) {
 		id, err := tools.Required("id", in.ID, maxField)
@@ -191,7 +172,7 @@ func (h heart) remove() tools.Tool {
 		}
 		old := findBeat(all, id)
 		if old == nil && env.Undo {
-			return tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is not there any more", id)}, nil
+			return tools.Result{Text: fmt.Sprintf("task %s of the heartbeat no longer exists", id)}, nil
 		}
 		if err := h.beats.RemoveBeat(ctx, id); err != nil {
 			return tools.Result{}, err

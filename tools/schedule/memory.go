@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,60 +33,43 @@ func memorySpec(name, description string, effect tools.Effect) tools.Spec {
 	return s
 }
 
-// ownTask is the uid of the task whose agent calls.
-func ownTask(env tools.Env) (string, error) {
-	d := env.Agent.Descriptor
-	if d.Type != claybot.AgentCron || d.UID == "" {
-		return "", errors.New("only the agent of a task has its memory")
+// ofTask calls do with the uid of the task whose agent calls.
+func ofTask[In any](do func(ctx context.Context, uid string, in In) (tools.Result, error)) func(context.Context, tools.Env, In) (tools.Result, error) {
+	return func(ctx context.Context, env tools.Env, in In) (tools.Result, error) {
+		d := env.Agent.Descriptor
+		if d.Type != claybot.AgentCron || d.UID == "" {
+			return tools.Result{}, errors.New("only the agent of a task has its memory")
+		}
+		return do(ctx, d.UID, in)
 	}
-	return d.UID, nil
 }
 
 func readMemory(t Memories) tools.Tool {
-	s := memorySpec("cron_read_memory", "Reads what earlier runs of this task have noted.", tools.ReadOnly)
-	return tools.New(s, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
-		uid, err := ownTask(env)
-		if err != nil {
-			return tools.Result{}, err
-		}
+	s := memorySpec("cron_read_memory", "Reads the notes of earlier runs of this task.", tools.ReadOnly)
+	return tools.New(s, ofTask(func(ctx context.Context, uid string, _ struct{}) (tools.Result, error) {
 		text, err := t.Memory(ctx, uid)
-		if err != nil {
-			return tools.Result{}, err
-		}
-		if text == "" {
-			text = "No memory"
-		}
-		return tools.Result{Text: text}, nil
-	})
+		return tools.Result{Text: cmp.Or(text, "No memory")}, err
+	}))
 }
 
 // writeMemory is Once, as adding twice is not adding once.
 func writeMemory(t Memories) tools.Tool {
 	type input struct {
-		Text string `json:"text" jsonschema:"what later runs of this task shall know"`
-		Mode string `json:"mode,omitempty" jsonschema:"replace: the text is the whole memory; append: it is added at the end; replace when absent"`
+		Text string `json:"text" jsonschema:"what later runs of this task should know"`
+		Mode string `json:"mode,omitempty" jsonschema:"replace: the text is the whole memory; append: it is added at the end; omit for replace"`
 	}
-	s := memorySpec("cron_write_memory", "Notes something for later runs of this task, which begin without any other memory.", tools.Once)
+	s := memorySpec("cron_write_memory", "Writes a note for later runs of this task, which start without any other memory.", tools.Once)
 	s.Undoes = true
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		uid, err := ownTask(env)
-		if err != nil {
-			return tools.Result{}, err
-		}
+	return tools.New(s, ofTask(func(ctx context.Context, uid string, in input) (tools.Result, error) {
 		if in.Mode != "" && in.Mode != "replace" && in.Mode != "append" {
 			return tools.Result{}, fmt.Errorf("field mode: %.40q, want replace or append", in.Mode)
 		}
-		text, add := "", in.Mode == "append"
-		if add {
-			text, err = tools.Required("text", in.Text, maxMemory)
-		} else {
-			text, err = tools.Optional("text", in.Text, maxMemory) // emptied on purpose
-		}
-		if err != nil {
+		add := in.Mode == "append" // else it may be emptied
+		if err := (rule{limit: maxMemory, must: add}).check("text", &in.Text); err != nil {
 			return tools.Result{}, err
 		}
 		old, unread := t.Memory(ctx, uid)
-		if err := t.Remember(ctx, uid, text, add); err != nil {
+		if err := t.Remember(ctx, uid, in.Text, add); err != nil {
 			return tools.Result{}, err
 		}
 		r := tools.Result{Text: "the memory is replaced", What: "changed the memory of the task"}
@@ -96,15 +80,15 @@ func writeMemory(t Memories) tools.Tool {
 			r.Undo = tools.UndoCall(restoreName, remembering{Text: old, Made: sum(made)})
 		}
 		return r, nil
-	})
+	}))
 }
 
-// restoreName is the hidden tool that takes back what was noted.
+// restoreName is the hidden tool that undoes a note.
 const restoreName = "cron_restore_memory"
 
 type remembering struct {
-	Text string `json:"text" jsonschema:"what was noted before"`
-	Made string `json:"made" jsonschema:"sum of what is noted now"`
+	Text string `json:"text" jsonschema:"the notes before"`
+	Made string `json:"made" jsonschema:"sum of the notes now"`
 }
 
 func sum(text string) string {
@@ -115,25 +99,19 @@ func sum(text string) string {
 // restoreMemory gives a task the memory from before, unless a later run has
 // changed it. It is called by undo alone.
 func restoreMemory(t Memories) tools.Tool {
-	s := memorySpec(restoreName, "Takes back what was noted for later runs.", tools.Idempotent)
+	s := memorySpec(restoreName, "Undoes a note for later runs.", tools.Idempotent)
 	s.Hidden = true
-	return tools.New(s, func(ctx context.Context, env tools.Env, in remembering) (tools.Result, error) {
-		uid, err := ownTask(env)
-		if err != nil {
-			return tools.Result{}, err
-		}
+	return tools.New(s, ofTask(func(ctx context.Context, uid string, in remembering) (tools.Result, error) {
 		now, err := t.Memory(ctx, uid)
 		switch {
 		case err != nil:
 			return tools.Result{}, err
-		case now == in.Text: // taken back already
+		case now == in.Text: // undone already
 		case sum(now) != in.Made:
 			return tools.Result{}, errors.New("the memory was changed since and stays as it is")
 		default:
-			if err := t.Remember(ctx, uid, in.Text, false); err != nil {
-				return tools.Result{}, err
-			}
+			err = t.Remember(ctx, uid, in.Text, false)
 		}
-		return tools.Result{Text: "the memory is as it was before"}, nil
-	})
+		return tools.Result{Text: "the memory is as it was before"}, err
+	}))
 }

@@ -1,11 +1,10 @@
-// Package schedule holds the tools with which an agent makes things happen at
-// times: cron_add, cron_list, cron_update, cron_delete and cron_run for tasks
-// with a schedule, cron_read_memory and cron_write_memory for the agent of such
-// a task, and heartbeat_add, heartbeat_list, heartbeat_run, heartbeat_remove.
+// Package schedule has the tools with which an agent schedules work: cron_add,
+// cron_list, cron_update, cron_delete and cron_run for tasks with a schedule,
+// cron_read_memory and cron_write_memory for the agent of such a task, and
+// heartbeat_add, heartbeat_list, heartbeat_run and heartbeat_remove.
 //
-// It guards whose tasks an agent may touch, those of its own owner, and where
-// their output may go, into its own chat. What a task is and when it fires is
-// the business of Tasks and Beats.
+// It limits an agent to the tasks of its own owner, and their output to its own chat.
+// Tasks and Beats decide what a task is and when it runs.
 //
 // Only cmd imports it.
 package schedule
@@ -32,7 +31,7 @@ const (
 	maxField       = 200
 )
 
-// Limits of the tasks that agents make for one owner. A file made by hand may
+// Limits of the tasks that agents create for one owner. A file written by hand may
 // go beyond them.
 const (
 	maxTasks = 50
@@ -53,14 +52,14 @@ type Tasks interface {
 	Change(ctx context.Context, ref string, t connectors.TaskChange) (connectors.Task, error)
 	// Remove deletes a task; its folder goes to .done.
 	Remove(ctx context.Context, ref string) error
-	// RunNow fires a task once, outside its schedule; key makes repeats of the call
+	// RunNow runs a task once, outside its schedule; key makes repeats of the call
 	// harmless.
 	RunNow(ctx context.Context, ref, key string) (connectors.Task, error)
 }
 
 // Beats are the tasks of the heartbeat. Their errors are sentences for the caller.
 type Beats interface {
-	// Beats lists all tasks in the order in which they beat.
+	// Beats lists all tasks in the order in which they run.
 	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)
 	// AddBeat creates a task, or replaces the one with this id.
 	AddBeat(ctx context.Context, b connectors.Beat) (connectors.Beat, error)
@@ -72,8 +71,8 @@ type Beats interface {
 }
 
 // Tools are the tools for tasks over t and for the heartbeat over b. Those of a
-// nil one are left out. a tells which subagents are a caller's own, and thus may
-// be told the output of its tasks; with nil only the caller itself may.
+// nil one are left out. a lists the subagents of a caller, which may
+// get the output of its tasks; with nil only the caller itself may.
 func Tools(t Tasks, b Beats, a tools.Directory) []tools.Tool {
 	var all []tools.Tool
 	if t != nil {
@@ -90,18 +89,51 @@ func Tools(t Tasks, b Beats, a tools.Directory) []tools.Tool {
 // spec is what all tools of this package have in common.
 func spec(name, description string, effect tools.Effect) tools.Spec {
 	s := tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"schedule"}}
-	if effect != tools.ReadOnly { // to look at tasks makes none
+	if effect != tools.ReadOnly { // looking at tasks schedules nothing
 		s.Class = tools.Schedule
 	}
 	return s
 }
 
-// oneLine refuses a line break in s: what it is written into is read by line.
-func oneLine(field, s string, err error) (string, error) {
-	if err == nil && strings.ContainsAny(s, "\r\n") {
-		return "", fmt.Errorf("field %s: must be one line", field)
+// A rule is what a text of a model must be like.
+type rule struct {
+	limit   int  // bytes
+	must    bool // not be empty
+	oneLine bool // what it is written into is read by line
+}
+
+// check trims a field and refuses what breaks the rule.
+func (r rule) check(field string, s *string) (err error) {
+	if *s, err = tools.Optional(field, *s, r.limit); err != nil {
+		return err
 	}
-	return s, err
+	if r.must {
+		if *s, err = tools.Required(field, *s, r.limit); err != nil {
+			return err
+		}
+	}
+	if r.oneLine && strings.ContainsAny(*s, "\r\n") {
+		return fmt.Errorf("field %s: must be one line", field)
+	}
+	return nil
+}
+
+// list is a tool that lists tasks, after the files with problems.
+func list[T any](name, description, none string, all func(context.Context, tools.Env) ([]T, []connectors.Problem, error), describe func(T) string) tools.Tool {
+	return tools.New(spec(name, description, tools.ReadOnly), func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
+		found, problems, err := all(ctx, env)
+		if err != nil {
+			return tools.Result{}, err
+		}
+		var entries []string
+		for _, p := range problems {
+			entries = append(entries, problem(p))
+		}
+		for _, t := range found {
+			entries = append(entries, describe(t))
+		}
+		return fit(entries, none), nil
+	})
 }
 
 // key names a call, so that its repeat after a crash is recognised.
@@ -163,7 +195,7 @@ func output(route string) string {
 const nowhere = "none"
 
 // place is the chat of the caller as a route, nowhere when it has none. A
-// thread is left out: it may be gone when the task fires.
+// thread is left out: it may be gone when the task runs.
 func place(a claybot.Agent) string {
 	r := a.Descriptor.Route()
 	if a.State.Routing != nil {

@@ -49,7 +49,7 @@ func TestCronAdd(t *testing.T) {
 		{
 			`{"name":" Report ","prompt":"write it\nwell","schedule":" 0 9 * * 1-5 ","timezone":"Europe/Berlin"}`,
 			[]any{"add", spec{Name: "Report", Prompt: "write it\nwell", Schedule: "0 9 * * 1-5", Timezone: "Europe/Berlin", Owner: "slack/U1", Route: "slack/T1/C1"}},
-			"Task made is made; its output goes to slack/T1/C1.\nNext runs:\n- Sat 2026-03-28 09:00:00 +01:00 (Europe/Berlin)\n- Mon 2026-03-30",
+			"Created task made; its output goes to slack/T1/C1.\nNext runs:\n- Sat 2026-03-28 09:00:00 +01:00 (Europe/Berlin)\n- Mon 2026-03-30",
 		},
 		{
 			`{"name":"a","prompt":"b","every":"30m","misfire":"run_once","once":true,"retries":10,"description":"c","route":"none","dry_run":true}`,
@@ -59,13 +59,13 @@ func TestCronAdd(t *testing.T) {
 		{
 			`{"name":"a","prompt":"b","at":"2026-12-24T18:00:00+01:00","route":"slack/T1/C1"}`,
 			[]any{"add", spec{Name: "a", Prompt: "b", At: "2026-12-24T18:00:00+01:00", Owner: "slack/U1", Route: "slack/T1/C1"}},
-			"is made",
+			"Created task",
 		},
 	}
 	for _, tt := range tests {
 		w := newWorld()
 		got, err := w.call(t, ann(), "cron_add", tt.args)
-		if err != nil || !strings.HasPrefix(got, tt.want) && tt.want != "is made" {
+		if err != nil || !strings.HasPrefix(got, tt.want) && tt.want != "Created task" {
 			t.Errorf("%s: %q, %v; want %q", tt.args, got, err, tt.want)
 		}
 		if !reflect.DeepEqual(w.tasks.asked, tt.asked) {
@@ -416,7 +416,7 @@ func TestHeartbeatList(t *testing.T) {
 a: A
 every: 1h
 active hours: 08:00-22:00
-state: the heartbeat rests, nobody has written
+state: the heartbeat is paused, nobody has written
 last: Fri 2026-01-02 03:04:05 +00:00 (UTC)
 next: Fri 2026-01-02 04:04:05 +00:00 (UTC)
 prompt: p`

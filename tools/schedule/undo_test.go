@@ -129,13 +129,13 @@ func TestUndo(t *testing.T) {
 	r.do("cron_add", `{"name":"News","prompt":"the news\nof today","schedule":"0 9 * * 1-5","timezone":"Europe/Berlin","description":"d","retries":2}`)
 	r.do("heartbeat_add", `{"id":"tidy","title":"Tidy up","prompt":"tidy","every":"30m","active_hours":"08:00-22:00"}`)
 	steps := []struct{ tool, args, what string }{
-		{"cron_add", `{"name":"More","prompt":"p","every":"2h"}`, "made the task more"},
-		{"cron_add", `{"name":"Once","prompt":"p","at":"2099-01-01T00:00:00Z","once":true,"route":"none"}`, "made the task once"},
+		{"cron_add", `{"name":"More","prompt":"p","every":"2h"}`, "created the task more"},
+		{"cron_add", `{"name":"Once","prompt":"p","at":"2099-01-01T00:00:00Z","once":true,"route":"none"}`, "created the task once"},
 		{"cron_update", `{"task":"news","name":"Old news","prompt":"q","description":"","timezone":"","retries":0}`, "changed the task news"},
 		{"cron_update", `{"task":"news","every":"3h"}`, "changed the task news"},
 		{"cron_update", `{"task":"news","at":"2099-01-01T00:00:00Z","once":true}`, "changed the task news"},
 		{"cron_update", `{"task":"news","enabled":false,"route":"none","misfire":"skip"}`, "changed the task news"},
-		{"heartbeat_add", `{"title":"New one","prompt":"p"}`, "made the task new-one of the heartbeat"},
+		{"heartbeat_add", `{"title":"New one","prompt":"p"}`, "created the task new-one of the heartbeat"},
 		{"heartbeat_add", `{"id":"tidy","title":"Other","prompt":"p","enabled":false}`, "replaced the task tidy of the heartbeat"},
 		{"heartbeat_remove", `{"id":"tidy"}`, "removed the task tidy of the heartbeat"},
 	}
@@ -176,7 +176,7 @@ func TestNoUndo(t *testing.T) {
 		{"cron_list", `{}`, ""},
 		{"heartbeat_run", `{}`, ""},
 		{"cron_update", `{"task":"news","name":"News"}`, "changed the task news"}, // a try after a crash
-		{"cron_run", `{"task":"news"}`, "let the task news run"},
+		{"cron_run", `{"task":"news"}`, "ran the task news"},
 		{"cron_delete", `{"task":"news"}`, "deleted the task news"},
 	} {
 		u := r.do(tt.tool, tt.args)
