@@ -145,11 +145,11 @@ func TestProblems(t *testing.T) {
 			`folder.md:0: it is no regular file`,
 			`gate.md:2: the setting gate is not known and has no effect`,
 			`gate.md:3: the setting model is not known and has no effect`,
-			`in.md:2: every: 1m is too short: want at least 5m; it beats every 5m`,
+			`in.md:2: every: 1m is too short: want at least 5m; it runs every 5m`,
 			`long.md:0: the file is longer than 64 KiB`,
 			`open.md:1: the front matter has no closing line ---`,
 			`out.md:0: path escapes from parent`,
-			`short.md:2: every: 1m is too short: want at least 5m; it beats every 5m`,
+			`short.md:2: every: 1m is too short: want at least 5m; it runs every 5m`,
 		}, "\n")
 		if got := r.problems(); got != want {
 			r.Errorf("problems\n%s\nwant\n%s", got, want)

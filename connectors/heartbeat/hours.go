@@ -20,7 +20,7 @@ const (
 
 const dayMinutes = 24 * 60
 
-// hours are the part of a day in which tasks may beat, in minutes of the wall
+// hours are the part of a day in which tasks may run, in minutes of the wall
 // clock. The zero hours are the whole day.
 type hours struct{ from, to int }
 

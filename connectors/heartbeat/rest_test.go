@@ -21,15 +21,15 @@ func TestRestsUnattended(t *testing.T) {
 		r.pass(3 * time.Hour)
 		r.wantTimes("0 30 60")
 		r.wantNotices(1)
-		if b := r.beats()[0]; b.Stopped != "nobody wrote during 3 beats" || !b.Next.IsZero() {
+		if b := r.beats()[0]; b.Stopped != "no user wrote during 3 ticks" || !b.Next.IsZero() {
 			r.Errorf("rests %q, next %v", b.Stopped, b.Next)
 		}
 		r.set(func() {
-			if want := "heartbeat/rest/946690200000: The heartbeat rests: nobody wrote during 3 beats. It goes on when somebody writes."; r.notices[0] != want {
+			if want := "heartbeat/rest/946690200000: The heartbeat is paused: no user wrote during 3 ticks. It resumes when a user writes."; r.notices[0] != want {
 				r.Errorf("notice %q, want %q", r.notices[0], want)
 			}
 		})
-		if n := strings.Count(r.log.String(), `msg="heartbeat paused until the next message of a user" connector=heartbeat why="nobody wrote during 3 beats"`); n != 1 {
+		if n := strings.Count(r.log.String(), `msg="heartbeat paused until the next message of a user" connector=heartbeat why="no user wrote during 3 ticks"`); n != 1 {
 			r.Errorf("the log was told %d times", n)
 		}
 		r.restart() // it rests on, and says nothing

@@ -77,13 +77,13 @@ func readTask(id, text string) (t task, notes []connectors.Problem, err error) {
 	return t, r.Notes, r.Err
 }
 
-// every is the distance of a task. One that is too short is taken for the shortest:
-// whoever wrote it wants the task to beat.
+// every is the interval of a task. One that is too short becomes the shortest: the
+// author wants the task to run.
 func every(r *schedule.Settings) (d time.Duration) {
 	r.Read(keyEvery, func(v string) (err error) {
 		if d, err = parseEvery(v); err == nil && d < minEvery {
 			d = minEvery
-			r.Notes = append(r.Notes, connectors.Problem{Line: r.Fields[keyEvery].Line, Text: keyEvery + ": " + tooShort(v) + "; it beats every 5m"})
+			r.Notes = append(r.Notes, connectors.Problem{Line: r.Fields[keyEvery].Line, Text: keyEvery + ": " + tooShort(v) + "; it runs every 5m"})
 		}
 		return err
 	})

@@ -38,7 +38,7 @@ type noTaskError struct{ id string }
 func (e noTaskError) Error() string        { return fmt.Sprintf("the heartbeat has no task %.80q", e.id) }
 func (e noTaskError) Is(target error) bool { return target == storage.ErrNotFound }
 
-// Beats lists all tasks in the order in which they beat, with the files that could not
+// Beats lists all tasks in the order in which they run, with the files that could not
 // be read.
 func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problems []connectors.Problem, err error) {
 	err = h.fresh(ctx, func(context.Context) error {
@@ -105,7 +105,7 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 	return added, err
 }
 
-// check makes the file of a task and reads it as it will be read later.
+// check writes the text of a task and reads it as it will be read later.
 func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (task, error) {
 	every, hours := strings.TrimSpace(b.Every), strings.TrimSpace(b.ActiveHours)
 	if every != "" {
@@ -137,7 +137,7 @@ func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (ta
 	var line *configs.LineError
 	switch {
 	case errors.As(err, &line):
-		return t, errors.New(line.Text) // whoever asked sees no lines
+		return t, errors.New(line.Text) // the caller sees no lines
 	case err != nil:
 		return t, err
 	case t.prompt == "":
@@ -180,7 +180,7 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 
 // Beat runs tasks as one run in the background, and returns how many; key makes
 // repeats of the call harmless. It asks neither gates nor the clock, and
-// beats during a rest, too. While a message is under way nothing is run, and it
+// ticks during a pause, too. While a message is pending it runs nothing, and
 // returns 0. With ids it runs these tasks, disabled ones as well; without, all
 // that are enabled.
 func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int, err error) {

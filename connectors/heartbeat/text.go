@@ -50,7 +50,7 @@ func compose(items []item) ([]item, string) {
 
 // pauseText is the notice of a pause.
 func pauseText(why string) string {
-	return "The heartbeat rests: " + why + ". It goes on when somebody writes."
+	return "The heartbeat is paused: " + why + ". It resumes when a user writes."
 }
 
 // count says how many things there are.

@@ -101,7 +101,7 @@ func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Rout
 			m.Word, m.Unattended = word, 0
 		}
 		if m.Unattended >= s.MaxUnattended {
-			m.Paused = &paused{At: claybot.At(h.sched.Now()), Why: "nobody wrote during " + count(m.Unattended, "beat")}
+			m.Paused = &paused{At: claybot.At(h.sched.Now()), Why: "no user wrote during " + count(m.Unattended, "tick")}
 		}
 	})
 	if err != nil {

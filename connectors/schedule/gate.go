@@ -26,7 +26,7 @@ type Gate struct {
 	Command string // for sh -c
 	Timeout time.Duration
 	Dir     string // where it runs, absolute
-	Task    string // what it is told in CLAYBOT_TASK
+	Task    string // its CLAYBOT_TASK
 	Zone    *time.Location
 }
 
