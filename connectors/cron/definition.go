@@ -1,10 +1,12 @@
 package cron
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,11 +136,12 @@ func (r reader) times(d *definition) {
 			found = append(found, f)
 		}
 	}
-	if len(found) == 0 {
+	switch len(found) {
+	case 0:
 		r.Fail(configs.Field{Line: 1}, "one of schedule, every and at is missing")
 		return
-	}
-	if len(found) > 1 {
+	case 1:
+	default:
 		r.Fail(found[1], "%s and %s: want one of schedule, every and at", found[0].Key, found[1].Key)
 		return
 	}
@@ -191,89 +194,65 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// A setting is a key of a TASK.md with its value; nil: it stays as it is.
+type setting struct {
+	key   string
+	value *string
+}
+
 // front is the file of a new task.
 func front(uid string, t connectors.TaskSpec) configs.Frontmatter {
-	var f configs.Frontmatter
-	retries, once := "", ""
+	f := configs.Frontmatter{Body: strings.TrimSpace(t.Prompt)}
+	var retries, once string
 	if t.Retries != 0 {
 		retries = strconv.Itoa(t.Retries)
 	}
 	if t.Once {
 		once = "true"
 	}
-	for _, x := range [...][2]string{
-		{"uid", uid},
-		{"name", t.Name},
-		{"description", t.Description},
-		{"schedule", t.Schedule},
-		{"every", t.Every},
-		{"at", t.At},
-		{"timezone", t.Timezone},
-		{"misfire", t.Misfire},
-		{"once", once},
-		{"retries", retries},
-		{"owner", t.Owner},
-		{"route", t.Route},
-		{"agent", t.Agent},
+	for _, s := range []setting{
+		{"uid", &uid}, {"name", &t.Name}, {"description", &t.Description},
+		{"schedule", &t.Schedule}, {"every", &t.Every}, {"at", &t.At}, {"timezone", &t.Timezone},
+		{"misfire", &t.Misfire}, {"once", &once}, {"retries", &retries},
+		{"owner", &t.Owner}, {"route", &t.Route}, {"agent", &t.Agent},
 	} {
-		f.Set(x[0], x[1])
+		f.Set(s.key, *s.value)
 	}
-	f.Body = strings.TrimSpace(t.Prompt)
 	return f
 }
 
 // change applies c to the settings of a file. One way of saying when replaces
 // the others.
 func change(f *configs.Frontmatter, c connectors.TaskChange) {
-	set := func(key string, v *string) {
-		if v == nil {
-			return
+	times := []setting{{"schedule", c.Schedule}, {"every", c.Every}, {"at", c.At}}
+	if slices.ContainsFunc(times, func(s setting) bool { return s.value != nil && strings.TrimSpace(*s.value) != "" }) {
+		for i := range times {
+			times[i].value = cmp.Or(times[i].value, new(string))
 		}
-		for i := len(f.Fields) - 1; i >= 0; i-- {
-			if aliases[f.Fields[i].Key] == key {
-				f.Set(f.Fields[i].Key, "")
-			}
-		}
-		f.Set(key, strings.TrimSpace(*v))
 	}
-	empty := ""
-	times := [...]struct {
-		key string
-		v   *string
-	}{{"schedule", c.Schedule}, {"every", c.Every}, {"at", c.At}}
-	for _, t := range times {
-		if t.v == nil || strings.TrimSpace(*t.v) == "" {
+	for _, s := range append(times, []setting{
+		{"name", c.Name}, {"description", c.Description}, {"timezone", c.Timezone}, {"misfire", c.Misfire}, {"route", c.Route},
+		{"enabled", textOf(c.Enabled)}, {"once", textOf(c.Once)}, {"retries", textOf(c.Retries)},
+	}...) {
+		if s.value == nil {
 			continue
 		}
-		for _, other := range times {
-			if other.v == nil {
-				set(other.key, &empty)
+		for _, old := range slices.Clone(f.Fields) {
+			if aliases[old.Key] == s.key {
+				f.Set(old.Key, "")
 			}
 		}
-	}
-	for _, t := range times {
-		set(t.key, t.v)
-	}
-	set("name", c.Name)
-	set("description", c.Description)
-	set("timezone", c.Timezone)
-	set("misfire", c.Misfire)
-	set("route", c.Route)
-	set("enabled", flagText(c.Enabled))
-	set("once", flagText(c.Once))
-	if c.Retries != nil {
-		n := strconv.Itoa(*c.Retries)
-		set("retries", &n)
+		f.Set(s.key, strings.TrimSpace(*s.value))
 	}
 	if c.Prompt != nil {
 		f.Body = strings.TrimSpace(*c.Prompt)
 	}
 }
 
-func flagText(b *bool) *string {
-	if b == nil {
+func textOf[T any](v *T) *string {
+	if v == nil {
 		return nil
 	}
-	text := strconv.FormatBool(*b)
+	text := fmt.Sprint(*v)
 	return &text
 }

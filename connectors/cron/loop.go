@@ -63,12 +63,11 @@ func (l *loop) Step(ctx context.Context, look bool) (err error) {
 	}
 	if time.Since(l.upkept) >= upkeepTime {
 		l.upkept = time.Now()
-		l.follow(ctx, true)
 		l.try(ctx, "cannot save what is known of the tasks", func() error { return l.table.facts.settled(ctx, l.table.tasks) })
 	}
 	if time.Since(l.followed) >= followEvery {
 		l.followed = time.Now()
-		l.follow(ctx, false)
+		l.follow(ctx)
 	}
 	for _, t := range l.table.settle() {
 		l.try(ctx, "cannot put the folder of a finished task aside", func() error { return l.putAside(ctx, t) }, "task", t.slug)
@@ -110,51 +109,32 @@ func (l *loop) putAside(ctx context.Context, t *task) error {
 	return err
 }
 
-// follow finds out about the ends of runs that other members did: of those from which
-// something follows, while there are some, or of all.
-func (l *loop) follow(ctx context.Context, all bool) {
-	var rows map[string]storage.LedgerRow
-	var err error
-	if all {
-		rows, err = l.cfg.Ledger.LastFirings(ctx)
-	} else {
-		rows, err = l.waited(ctx)
+// follow finds out about the ends of runs that other members did, of the tasks for
+// which the end of a run would change anything.
+func (l *loop) follow(ctx context.Context) {
+	waits := func(t *task) bool {
+		return t.unsettled && !t.job.Busy && (t.def.spec.Once || t.def.spec.Retries > 0)
 	}
-	if err != nil {
-		if ctx.Err() == nil {
-			l.sched.Log.Warn("cannot read the ledger", "err", err)
-		}
-		return
-	}
-	l.sched.Mu.Lock()
-	defer l.sched.Mu.Unlock()
-	for uid, t := range l.table.tasks {
-		if row, ok := rows[uid]; ok && (all || t.unsettled) && !t.job.Busy {
-			l.table.resume(t, row)
-		}
-	}
-}
-
-// waited are the newest scheduled runs of the tasks for which the end of a run would
-// change anything.
-func (l *loop) waited(ctx context.Context) (map[string]storage.LedgerRow, error) {
-	var uids []string
+	waiting := make(map[string]*task)
 	l.sched.Mu.Lock()
 	for uid, t := range l.table.tasks {
-		if t.unsettled && !t.job.Busy && (t.def.spec.Once || t.def.spec.Retries > 0) {
-			uids = append(uids, uid)
+		if waits(t) {
+			waiting[uid] = t
 		}
 	}
 	l.sched.Mu.Unlock()
-	rows := make(map[string]storage.LedgerRow, len(uids))
-	for _, uid := range uids {
+	for uid, t := range waiting {
 		row, err := newestRow(ctx, l.cfg.Ledger, uid)
 		if err != nil {
-			return nil, err
+			if ctx.Err() == nil {
+				l.sched.Log.Warn("cannot read the ledger", "err", err)
+			}
+			return
 		}
-		if row != nil {
-			rows[uid] = *row
+		l.sched.Mu.Lock()
+		if row != nil && !t.gone && waits(t) {
+			l.table.resume(t, *row)
 		}
+		l.sched.Mu.Unlock()
 	}
-	return rows, nil
 }

@@ -13,7 +13,7 @@ const (
 	grace = time.Minute
 	// maxSetBack is how far the clock may have been set back and instants stay
 	// silent until it has caught up. If it is more, it had been wrong before, and
-	// waiting could take years; the ledger still knows what has fired.
+	// waiting could take years; the ledger still knows what has run.
 	maxSetBack = 24 * time.Hour
 	// maxCount is where counting of missed instants ends.
 	maxCount = 1000
@@ -48,7 +48,7 @@ func parseMisfire(text string) (misfire, error) {
 	return misfire{}, fmt.Errorf("%q is not one of skip, run_once and run_if_within 2h", text)
 }
 
-// A plan is when a task fires, and what becomes of what was missed. Its methods
+// A plan is when a task runs, and what becomes of what was missed. Its methods
 // depend on nothing but their arguments.
 type plan struct {
 	timetable

@@ -17,7 +17,7 @@ const (
 // A target is where the output of a task goes. The zero target is the place of
 // the task's agent: nowhere, for an agent of its own.
 type target struct {
-	agent   claybot.AgentID // is told the final text
+	agent   claybot.AgentID // gets the final text
 	place   claybot.Route
 	nowhere bool // asked for by name
 }

@@ -381,7 +381,7 @@ func (r *runner) pause(ctx context.Context, s shot) error {
 		return nil
 	}
 	key := fmt.Sprintf("cron/rest/%s/%d", s.def.uid, s.planned.Unix())
-	text := fmt.Sprintf("The scheduled task “%s” rests: what it said last did not arrive at %s. Change it or enable it again when that works.",
+	text := fmt.Sprintf("The scheduled task “%s” is paused: the output of its last two runs did not arrive at %s. When that works again, change the task or enable it.",
 		connectors.OneLine(s.def.spec.Name, 80), s.def.spec.Route)
 	if err := r.cfg.Notice(ctx, s.def.spec.Owner, key, text); err != nil {
 		r.sched.Log.Warn("cannot notify the owner that a task is paused", "task", s.slug, "err", err)

@@ -141,11 +141,16 @@ func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connec
 	if err != nil {
 		return connectors.Task{}, fmt.Errorf("add task %q: %w", d.spec.Name, err)
 	}
-	made, err := c.find(d.uid)
+	return c.get(ctx, d.uid)
+}
+
+// get is the view of a task.
+func (c *Cron) get(ctx context.Context, ref string) (connectors.Task, error) {
+	t, err := c.find(ref)
 	if err != nil {
 		return connectors.Task{}, err
 	}
-	return c.view(ctx, made)
+	return c.view(ctx, t)
 }
 
 // Change replaces what is set in ch. The ledger stays. Enabling a task also ends a
@@ -172,11 +177,7 @@ func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange)
 	if err != nil {
 		return connectors.Task{}, err
 	}
-	t, err := c.find(uid)
-	if err != nil {
-		return connectors.Task{}, err
-	}
-	return c.view(ctx, t)
+	return c.get(ctx, uid)
 }
 
 // rewrite changes the file of a task.

@@ -180,8 +180,8 @@ func outOfRange(err error) bool {
 	return errors.As(err, &e) && strings.Contains(e.Message, "out of range")
 }
 
-// loadZone finds an IANA zone. The machine's own is no zone: it would make one
-// task mean different times on different machines.
+// loadZone finds an IANA zone. It refuses the machine's own: one task would mean
+// different times on different machines.
 func loadZone(name string) (*time.Location, error) {
 	if name = strings.TrimSpace(name); name == "" || name == "Local" {
 		return nil, fmt.Errorf("%q is no IANA zone such as Europe/Berlin", name)
