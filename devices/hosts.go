@@ -70,7 +70,6 @@ func parseHost(text string) (host, error) {
 	return h, nil
 }
 
-// hostName is a name of the domain name system, in small letters.
 var hostName = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
 
 // Len is how many entries there are.

@@ -115,7 +115,6 @@ func (d *Door) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	return d.connect(ctx, network, t, found[:min(len(found), maxAddresses)], exception)
 }
 
-// lookup returns the addresses of a target, at least one.
 func (d *Door) lookup(ctx context.Context, t target, exception bool) ([]netip.Addr, error) {
 	if t.addr.IsValid() {
 		return []netip.Addr{t.addr}, nil

@@ -19,7 +19,6 @@ type target struct {
 	port uint16
 }
 
-// String is "name:port", with brackets where an address needs them.
 func (t target) String() string {
 	return net.JoinHostPort(t.name, strconv.Itoa(int(t.port)))
 }
@@ -36,7 +35,6 @@ var (
 // names is how host names are brought to ASCII: as browsers look them up.
 var names = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
 
-// parseTarget reads "host:port", or "[v6]:port".
 func parseTarget(text string) (target, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

@@ -137,7 +137,6 @@ func (p Policy) rules() (rules, error) {
 	return all, nil
 }
 
-// parseRule reads "host", "*.host", "host:port" or "*.host:port".
 func parseRule(text string) (rule, error) {
 	fault := func(why error) (rule, error) {
 		return rule{}, fmt.Errorf(`host %.80q: it %w; write a host like "example.com", "*.example.com" or "example.com:8080"`, text, why)

@@ -114,7 +114,6 @@ func (s *session) serve(ctx context.Context) bool {
 	return s.forward(ctx, req, entry)
 }
 
-// answer says something itself; the connection ends after it.
 func (s *session) answer(status int, text string) bool {
 	_, _ = fmt.Fprintf(s.out, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
 		status, http.StatusText(status), len(text)+1, text)
@@ -169,7 +168,6 @@ func (s *session) connect(ctx context.Context, req *http.Request, e *entry) {
 	e.end(nil)
 }
 
-// lively puts the end for want of life off with each read.
 type lively struct {
 	io.Reader
 	idle *time.Timer

@@ -246,7 +246,6 @@ func sendPieces(to io.Writer, from io.Reader) error {
 	}
 }
 
-// receivePieces writes what came in pieces, and then that this was all.
 func receivePieces(to io.Writer, from io.Reader) error {
 	piece := make([]byte, 1<<16)
 	for {

@@ -195,7 +195,6 @@ func (b budgeted) charge(r Request, input, output int64) Charge {
 	}
 }
 
-// usage is that of a call that takes all that it may.
 func (b budgeted) usage(input, output int64) claybot.Usage {
 	u := claybot.Usage{Input: input, Output: output, LLMCalls: 1, Estimated: true}
 	u.CostMicroUSD = b.cost(u)

@@ -125,7 +125,6 @@ func (m *fallback) ask(ctx context.Context, i int, r Request, last bool) (Respon
 	return route.Model.Chat(ctx, r)
 }
 
-// goesOn reports errors after which another route may answer.
 func goesOn(e *Error) bool {
 	switch e.Class {
 	case Transient, Rate:

@@ -58,7 +58,6 @@ type Album struct {
 	size int
 }
 
-// maxKept is how many bytes an album keeps ready.
 const maxKept = 32 << 20
 
 // A kept picture is ready to be shown, or known not to be one.

@@ -201,7 +201,6 @@ func RepairCallID(id, seed string, used map[string]bool) string {
 	return id
 }
 
-// repairName replaces what a tool name must not have.
 func repairName(name string) string {
 	if validName(name) {
 		return name

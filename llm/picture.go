@@ -91,7 +91,6 @@ func formats() map[string]format {
 	}
 }
 
-// affordable refuses what takes too much to decode.
 func affordable(data []byte, kind string, head image.Config) error {
 	pixels := int64(head.Width) * int64(head.Height)
 	each := int64(4) // bytes

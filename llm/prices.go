@@ -21,13 +21,8 @@ type Price struct {
 // letters. The longest beginning that fits is taken.
 type Prices map[string]Price
 
-// PricesDated is when the built-in prices were last compared with what the
-// providers publish: year and month.
-const PricesDated = "2026-06"
-
-// DefaultPrices returns the prices that OpenAI and Anthropic published up to
-// PricesDated. Other providers and later models are unknown until a
-// configuration adds them.
+// DefaultPrices returns the prices that OpenAI and Anthropic published up to June 2026.
+// Other providers and later models are unknown until a configuration adds them.
 func DefaultPrices() Prices {
 	return Prices{
 		"gpt-5.5":      {Input: 5, CachedInput: 0.5, Output: 30},
@@ -114,15 +109,4 @@ func (p Prices) Cost(model string, u claybot.Usage) (microUSD int64, known bool)
 		float64(written)*cmp.Or(price.CacheWrite, price.Input) +
 		float64(max(u.Output, 0))*price.Output
 	return int64(math.Round(cost)), true
-}
-
-// Worst returns what at most a call can cost that takes up to input and output
-// tokens, whatever the cache does, in millionths of a US dollar.
-func (p Prices) Worst(model string, input, output int64) (microUSD int64, known bool) {
-	price, known := p.For(model)
-	if !known {
-		return 0, false
-	}
-	most := max(price.Input, price.CachedInput, price.CacheWrite)
-	return int64(math.Ceil(float64(max(input, 0))*most + float64(max(output, 0))*price.Output)), true
 }

@@ -17,7 +17,6 @@ const DefaultWindow = 128_000
 // request.
 func Window(model string) int64 { return longest(windows(), model, DefaultWindow) }
 
-// longest is the number of the longest name that model begins with.
 func longest(table []window, model string, unknown int64) int64 {
 	model = plainName(model)
 	best, tokens := -1, unknown
@@ -29,7 +28,6 @@ func longest(table []window, model string, unknown int64) int64 {
 	return tokens
 }
 
-// plainName is the name of a model without its provider, in lower case.
 func plainName(model string) string {
 	model = strings.ToLower(strings.TrimSpace(model))
 	model = model[strings.LastIndexByte(model, '/')+1:]

@@ -107,7 +107,6 @@ func wrap(tag string, r claybot.Record, attrs ...string) string {
 	return b.String()
 }
 
-// fileBlock shows a file whose content, or what stands for it, is text.
 func fileBlock(f claybot.FileReference, text string) string {
 	var b strings.Builder
 	b.WriteString("<" + fileTag)
@@ -178,8 +177,6 @@ func Unwrap(content string) string {
 	return content
 }
 
-// open splits a content that a wrapper surrounds into the wrapper's attributes
-// and what follows its first line.
 func open(content, tag string) (attrs, rest string, ok bool) {
 	rest, ok = strings.CutPrefix(content, "<"+tag)
 	if !ok || rest == "" || rest[0] != ' ' && rest[0] != '>' {

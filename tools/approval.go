@@ -237,7 +237,6 @@ func (d *display) literal(s string, depth int) {
 	d.text(`"`)
 }
 
-// folded is s in the one form of all strings that differ in capitals only.
 func folded(s string) string {
 	return strings.Map(func(r rune) rune {
 		orbit := []rune{r}

@@ -22,8 +22,6 @@ const maxComplaint = 500
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// compile makes a checker of the schema of a tool; no schema accepts any
-// object.
 func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	schema := &jsonschema.Schema{Type: "object"}
 	if len(raw) > 0 {

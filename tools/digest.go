@@ -29,7 +29,6 @@ func Digest(agent claybot.AgentID, workspace string, call claybot.ToolCall) stri
 	return hex.EncodeToString(sum[:])
 }
 
-// maxDepth is how deep arguments may be nested.
 const maxDepth = 100
 
 // canonical is the one form of a JSON value: compact, members sorted, numbers as

@@ -28,10 +28,8 @@ const (
 	circuitOpen     = time.Minute
 )
 
-// maxGuarded is how many pairs of user and tool a Guard remembers.
 const maxGuarded = 4096
 
-// maxRate is the largest N of a Rate that ParseRate takes.
 const maxRate = 1000
 
 // A Rate allows N calls in any time span of length Per. The zero Rate allows

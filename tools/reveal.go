@@ -45,7 +45,6 @@ func revealed(s string) []string {
 	return units
 }
 
-// escaped is a character as JSON escapes it.
 func escaped(r rune) string {
 	if r > 0xffff {
 		high, low := utf16.EncodeRune(r)

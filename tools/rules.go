@@ -112,7 +112,6 @@ func (r Rules) Allowed(spec Spec, args json.RawMessage) bool {
 	return !r.Once(spec) && r.always(spec, args)
 }
 
-// confirm is what the operator says about a tool, and why it asks then.
 func (r Rules) confirm(tool string) (Confirm, string) {
 	for _, glob := range r.Ask {
 		if fits, err := path.Match(glob, tool); fits || err != nil { // a rule that cannot be read asks too often rather than never
@@ -199,7 +198,6 @@ func subject(spec Spec, args json.RawMessage) (s string, ok bool) {
 	return s, s != ""
 }
 
-// hooked reports whether a tool says itself what rules are about.
 func hooked(spec Spec) bool { return spec.Subject != nil || spec.SubjectIn != nil }
 
 // bare reports whether nothing but its arguments says what a call sends out: whoever

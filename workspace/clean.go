@@ -20,7 +20,6 @@ type cleaner struct {
 	held  []byte // the text of a string that has no end yet
 }
 
-// A state is where in a sequence a cleaner is.
 type state int
 
 const (
@@ -35,7 +34,6 @@ const (
 // ground reports that plain text can be emitted as it is.
 func (c *cleaner) ground() bool { return c.state == inText && !c.back }
 
-// next takes a character. One that could not be read is utf8.RuneError.
 func (c *cleaner) next(r rune) {
 	first := !c.begun
 	c.begun = true
@@ -70,7 +68,6 @@ func (c *cleaner) next(r rune) {
 	}
 }
 
-// close ends the text. A string without an end is shown.
 func (c *cleaner) close() {
 	if c.state == inString || c.state == inEnd {
 		c.release()

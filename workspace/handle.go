@@ -16,7 +16,6 @@ type handle struct {
 
 var _ Workspace = (*handle)(nil)
 
-// enter begins a use. done ends it, with the error that it came to.
 func (h *handle) enter(ctx context.Context) (Workspace, func(error), error) {
 	ws, err := h.m.enter(ctx, h.slot, h.want)
 	if err != nil {
@@ -25,7 +24,6 @@ func (h *handle) enter(ctx context.Context) (Workspace, func(error), error) {
 	return ws, func(err error) { h.leave(ctx, ws, err) }, nil
 }
 
-// leave ends a use. One that has gone is not used again.
 func (h *handle) leave(ctx context.Context, ws Workspace, err error) {
 	s := h.slot
 	s.mu.Lock()
@@ -120,7 +118,6 @@ func (h *handle) Pipe(ctx context.Context, c Command) (Process, error) {
 	return &heldProcess{Process: p, end: func() { stop(); end() }}, nil
 }
 
-// A heldProcess keeps its workspace in use.
 type heldProcess struct {
 	Process
 	end func()

@@ -267,7 +267,6 @@ func (m *Manager) remove(ctx context.Context, s *slot, e Entry) (Entry, error) {
 // maxBackoff is the longest time between two tries of a removal.
 const maxBackoff = 15 * time.Minute
 
-// backoff is how long to wait after a number of tries.
 func backoff(tries int) time.Duration {
 	if tries > 10 {
 		return maxBackoff

@@ -104,7 +104,6 @@ func (o *Output) add(text []byte) {
 	o.tail = append(o.tail, text...)
 }
 
-// last is the end of a text, at most MaxTail characters.
 func last(text []byte) []byte {
 	at := len(text)
 	for n := 0; n < MaxTail && at > 0; n++ {
@@ -114,7 +113,6 @@ func last(text []byte) []byte {
 	return text[at:]
 }
 
-// keep takes raw bytes for the file.
 func (o *Output) keep(p []byte) {
 	o.bytes += int64(len(p))
 	if o.spill == nil || o.lost != nil {
@@ -180,7 +178,6 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// read decodes bytes, with those that are left of the last ones.
 func (s *stream) read(p []byte) {
 	if s.code == unknown {
 		s.head = append(s.head, p...)

@@ -98,7 +98,6 @@ func (m *Manager) unlisted(ctx context.Context, p Provider, err error) {
 	m.log.Log(ctx, level, "workspaces that were left cannot be looked for", "provider", p.Name(), "err", err)
 }
 
-// settle sets the entry of a workspace right that its provider does not have.
 func (m *Manager) settle(ctx context.Context, e Entry) error {
 	s := m.slot(e.Provider, e.Key)
 	if !s.turn.Try() {
@@ -119,7 +118,6 @@ func (m *Manager) settle(ctx context.Context, e Entry) error {
 	return err
 }
 
-// orphan reports whether the agent of a workspace is gone.
 func (m *Manager) orphan(ctx context.Context, key Key) bool {
 	id := key.Agent()
 	if id == "" || m.cfg.Exists == nil {
@@ -132,7 +130,6 @@ func (m *Manager) orphan(ctx context.Context, key Key) bool {
 	return err == nil && !exists
 }
 
-// adoptOne sets the entry of a workspace right that its provider has.
 func (m *Manager) adoptOne(ctx context.Context, p Provider, i Info) error {
 	s := m.slot(p.Name(), i.Key)
 	if !s.turn.Try() {
@@ -165,7 +162,6 @@ func (m *Manager) adoptOne(ctx context.Context, p Provider, i Info) error {
 	return nil
 }
 
-// sweep removes what is due, and returns when to come again.
 func (m *Manager) sweep(ctx context.Context) time.Duration {
 	if err := m.cfg.Ledger.DropWorkspaceEntries(ctx, time.Now().Add(-recordsKept)); err != nil && ctx.Err() == nil {
 		m.log.Warn("old entries of workspaces are not removed", "err", err)
@@ -194,7 +190,6 @@ func (m *Manager) sweep(ctx context.Context) time.Duration {
 	return m.nextTry(ctx)
 }
 
-// due reports whether a workspace is to be removed now, as far as its entry goes.
 func (m *Manager) due(e Entry, now time.Time) bool {
 	if m.providers[e.Provider] == nil {
 		return false // switched off: it is looked at when it is back
@@ -208,7 +203,6 @@ func (m *Manager) due(e Entry, now time.Time) bool {
 	return false
 }
 
-// expire removes one that is due, unless it is used or somebody else has begun.
 func (m *Manager) expire(ctx context.Context, e Entry) {
 	s := m.slot(e.Provider, e.Key)
 	if !s.turn.Try() {

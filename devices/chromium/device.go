@@ -127,7 +127,6 @@ type seat struct {
 	fault func(error) error
 }
 
-// seat prepares the place of a browser, which lives as long as life.
 func (d *device) seat(life context.Context) (seat, error) {
 	if d.remote != nil {
 		return d.remote.seat(life, d.log), nil
@@ -144,7 +143,6 @@ func (d *device) seat(life context.Context) (seat, error) {
 	}}, nil
 }
 
-// prepare sets the tab up before it loads anything.
 func (d *device) prepare() error {
 	if err := chromedp.Do(d.tab); err != nil { // starts it
 		return err

@@ -50,7 +50,6 @@ func (d *device) Picture(ctx context.Context, whole bool) (png []byte, err error
 	return png, err
 }
 
-// pictureOf is a part of the page, also what must be scrolled to, within the limit.
 func pictureOf(tab context.Context, size page.Viewport) ([]byte, error) {
 	yes := true
 	return shot(tab, []float64{1, 0.5, 0.25, 0.1}, func(scale float64) page.CaptureScreenshotParams {

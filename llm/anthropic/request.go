@@ -147,7 +147,6 @@ func chat(messages []llm.Message, pictures bool) []wireMessage {
 	return out
 }
 
-// blocks is the content of one message.
 func blocks(m llm.Message, pictures bool) []wireBlock {
 	text := m.Content
 	if !pictures {
@@ -215,7 +214,6 @@ func tools(in []llm.Tool) []wireTool {
 	return out
 }
 
-// described are tools without parameters for the names that occur in a chat.
 func described(messages []llm.Message) []wireTool {
 	var out []wireTool
 	seen := map[string]bool{}

@@ -85,7 +85,6 @@ func (m *model) stream(ctx context.Context, text string, delta func(int, string)
 	return nil
 }
 
-// usage guesses: four bytes are a token.
 func usage(r llm.Request, a llm.Response) claybot.Usage {
 	in, out := len(r.System), len(a.Text)
 	for _, m := range r.Messages {

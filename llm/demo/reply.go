@@ -154,7 +154,6 @@ func chosen(result string) (s string, ok bool) {
 
 func text(s string) llm.Response { return llm.Response{Text: s, Stop: llm.StopEnd} }
 
-// line is s for a person to read.
 func (s saying) line() string {
 	switch s.kind {
 	case claybot.KindReminder:
@@ -228,7 +227,6 @@ func (c chat) opening() string {
 	return ""
 }
 
-// words are what was said, a line for each message.
 func (c chat) words() string {
 	lines := make([]string, len(c.said))
 	for i, s := range c.said {
@@ -345,7 +343,6 @@ func call(c chat, wish string) (r llm.Response, ok bool) {
 	return text(fmt.Sprintf("%sThere is no tool %q. I have: %s.", c.opening(), name, strings.Join(names, ", "))), true
 }
 
-// sample makes up arguments: a harmless value for every required field.
 func sample(parameters json.RawMessage) string {
 	var schema struct {
 		Properties map[string]struct {
@@ -375,7 +372,6 @@ func sample(parameters json.RawMessage) string {
 	return string(b)
 }
 
-// story is a text of n paragraphs, each about 600 characters long.
 func story(n int) string {
 	const paragraph = "Clay is a patient material. You press it and it keeps the shape, you wet it and it forgets. " +
 		"A small robot made of clay sat by the river and counted the boats: one with a red sail, one with a dog on deck, " +

@@ -50,7 +50,6 @@ func (a *assembler) add(piece sdk.ToolCall) error {
 	return nil
 }
 
-// find returns the call that a piece continues.
 func (a *assembler) find(piece sdk.ToolCall) (at int, known bool) {
 	at = len(a.Calls) - 1
 	known = at >= 0

@@ -23,8 +23,6 @@ type wireImage struct {
 // the user, as results have no pictures in this API.
 const resultPictures = "(pictures of the results above)"
 
-// appendChat adds the messages of a chat. Without pictures, lines stand in
-// their place.
 func appendChat(out []wireMessage, chat []llm.Message, pictures bool) []wireMessage {
 	var waiting []wirePart // pictures of results
 	for i, m := range chat {

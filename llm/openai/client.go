@@ -117,7 +117,6 @@ func (a *api) Begin() provider.Stream {
 	return &stream{assembler: assembler{Answer: new(provider.Answer)}, api: a}
 }
 
-// honoursSystem reports providers that are known to honour the system role.
 func honoursSystem(host string) bool {
 	for _, known := range [...]string{
 		"openai.com", "openai.azure.com", "anthropic.com", "googleapis.com", "mistral.ai",

@@ -53,7 +53,6 @@ func (p *problem) read(v any) {
 	}
 }
 
-// text is the string form of a JSON scalar.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:

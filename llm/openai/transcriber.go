@@ -104,7 +104,6 @@ func ending(name, kind string) (string, bool) {
 	return e, ok
 }
 
-// A spoken is a model whose answer is what is said in a recording.
 type spoken struct {
 	*Transcriber
 	name  string

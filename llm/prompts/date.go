@@ -78,7 +78,6 @@ func moment(v any) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// datePart is what a letter of strftime stands for.
 func datePart(t time.Time, letter byte) (string, bool) {
 	switch letter {
 	case '%':

@@ -21,7 +21,6 @@ func (r *renderer) lookup(e *expr, name string) any {
 	return r.missing(e)
 }
 
-// missing stands for an expression that is not defined.
 func (r *renderer) missing(e *expr) *undefined {
 	what := e.describe()
 	r.spend(len(what) / copied)
@@ -31,7 +30,6 @@ func (r *renderer) missing(e *expr) *undefined {
 	return &undefined{what, e.line}
 }
 
-// maxNamed is how many characters of an expression a message shows.
 const maxNamed = 120
 
 func (r *renderer) get(e *expr, v, key any) any {

@@ -68,7 +68,6 @@ const comparison = 2
 
 func (p *parser) expression() *expr { return p.binary(0) }
 
-// binary reads operators from a level on; equal ones group from the left.
 func (p *parser) binary(level int) *expr {
 	if level == len(levels) {
 		return p.signed()
@@ -163,7 +162,6 @@ func (p *parser) filters(e *expr) *expr {
 	return e
 }
 
-// arguments are the values up to the closing bracket, and those that have names.
 func (p *parser) arguments() (args []*expr, named map[string]*expr) {
 	named = make(map[string]*expr)
 	for !p.take(")") {
@@ -240,7 +238,6 @@ func get(of, key *expr) *expr {
 	return e
 }
 
-// entry reads of[key] and of[from:to:step].
 func (p *parser) entry(of *expr) *expr {
 	var parts []*expr
 	colons := 0
@@ -274,7 +271,6 @@ func (p *parser) entry(of *expr) *expr {
 	return e
 }
 
-// value reads a name, a number, a text, a list, an object, or what is in brackets.
 func (p *parser) value() *expr {
 	t := p.now()
 	switch t.kind {
@@ -375,7 +371,6 @@ func (p *parser) object() *expr {
 	})
 }
 
-// enclosed is an expression that begins with a bracket and may be empty.
 func enclosed(open token, parts []*expr, value func(r *renderer) any) *expr {
 	if len(parts) == 0 {
 		return &expr{line: open.line, value: value}

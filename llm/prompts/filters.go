@@ -19,7 +19,6 @@ type filter struct {
 
 type apply = func(r *renderer, v any, args []any) any
 
-// A param is one of its arguments, with what holds when it is not given.
 type param struct {
 	name     string
 	value    any

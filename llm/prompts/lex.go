@@ -97,7 +97,6 @@ func (l *lexer) fail(at int, format string, args ...any) {
 	stop(l.lineOf(max(at, l.counted)), format, args...)
 }
 
-// control takes one of the signs that a tag may have for the blanks around it.
 func (l *lexer) control(signs string) {
 	if l.pos < len(l.input) && strings.IndexByte(signs, l.input[l.pos]) >= 0 {
 		l.pos++
@@ -167,7 +166,6 @@ func (l *lexer) expression(begin, end, signs string) {
 	}
 }
 
-// end reads the end of a tag, with a sign of so many bytes before it.
 func (l *lexer) end(end string, sign int) {
 	if len(l.open) > 0 {
 		l.fail(l.pos, "a bracket is not closed: %c is missing", l.open[len(l.open)-1])
@@ -253,7 +251,6 @@ func (l *lexer) quoted(rest string) {
 	l.fail(l.pos, "a text in quotes has no end")
 }
 
-// signs are the tokens that are no names, numbers and texts; longer ones first.
 var signs = []string{
 	"//", "**", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=", "|", ",", ":", ".", "(", "[", "{", ")", "]", "}",
 }
@@ -276,7 +273,6 @@ func (l *lexer) sign(rest string, c rune) {
 	l.fail(l.pos, "the character %s has no meaning here%s", fmt.Sprintf("%q", c), hint)
 }
 
-// bracket keeps account of brackets.
 func (l *lexer) bracket(c byte) {
 	last := len(l.open) - 1
 	switch {

@@ -89,7 +89,6 @@ func (l *loop) turns(r *renderer, over any) []map[string]any {
 	return turns
 }
 
-// A turn is the value of the name loop within a loop.
 type turn struct{ index, length int }
 
 func (t *turn) attribute(name string) (any, bool) {

@@ -63,7 +63,6 @@ func (p *parser) takeWord(text string) bool {
 	return true
 }
 
-// want takes the token of a kind, or else fails with what there should be.
 func (p *parser) want(kind, otherwise string) token {
 	if p.now().kind != kind {
 		p.fail(otherwise)
@@ -82,7 +81,6 @@ func (p *parser) fail(what string) {
 // A part of a template writes itself.
 type part func(r *renderer)
 
-// body reads up to one of the tags that end what tag has begun, and past its name.
 func (p *parser) body(tag token, begin string, ends ...string) (parts []part, end string) {
 	parts = []part{}
 	for {

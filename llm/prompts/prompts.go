@@ -121,7 +121,6 @@ func Parse(name, text string) (t *Template, err error) {
 	return t, nil
 }
 
-// tagged reports whether text has anything that a template could act on.
 func tagged(text string) bool {
 	for i := strings.IndexByte(text, '{'); i >= 0 && i+1 < len(text); {
 		if c := text[i+1]; c == '{' || c == '%' || c == '#' {

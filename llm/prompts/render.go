@@ -32,7 +32,6 @@ func (r *renderer) spendTurn() {
 	}
 }
 
-// report warns that something undefined was used, or stops a strict template.
 func (r *renderer) report(u *undefined) {
 	if r.strict {
 		stop(u.line, "%s is not defined", u.what)

@@ -47,7 +47,6 @@ func (r *renderer) text(v any) string {
 	return s.String()
 }
 
-// A style is how values are written.
 type style struct {
 	quote         func(string) string
 	none, yes, no string

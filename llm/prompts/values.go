@@ -26,7 +26,6 @@ func (r *renderer) isUndefined(v any) bool {
 	return ok
 }
 
-// maxDepth bounds how deep values are nested.
 const maxDepth = 100
 
 // plain makes a value of templates from one of the host, by way of JSON where

@@ -194,7 +194,6 @@ func (c *Client) noStream(kind string, body []byte) *Failure {
 	return Failed(llm.Transient, "the server sent %q instead of an event stream; check the base URL", c.Redactor.Short(kind))
 }
 
-// read gathers a stream to its end and judges it.
 func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
 	events := NewEventReader(x)
 	defer events.Close()

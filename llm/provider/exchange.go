@@ -183,7 +183,6 @@ func (x *Exchange) Ended() bool {
 	return x.ctx.Err() != nil && !errors.Is(context.Cause(x.ctx), errTail)
 }
 
-// phase begins another phase, which may take d.
 func (x *Exchange) phase(d time.Duration, cause error) {
 	if x.timer != nil {
 		x.timer.Stop()

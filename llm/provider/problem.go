@@ -23,7 +23,6 @@ type Problem struct {
 	Refused, Once uint32
 }
 
-// class says what can be done about a problem.
 func (p Problem) class() llm.Class {
 	switch s := p.Status; {
 	case p.Quota:
@@ -38,7 +37,6 @@ func (p Problem) class() llm.Class {
 	return llm.Permanent
 }
 
-// sentence is what the operator reads before the provider's own words.
 func (p Problem) sentence() string {
 	switch s := p.Status; {
 	case p.Quota:

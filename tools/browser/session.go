@@ -39,7 +39,6 @@ func (s *session) open(ctx context.Context, address string) error {
 	return s.device.Act(ctx, devices.Action{Kind: devices.Navigate, Target: address}, "")
 }
 
-// look waits for the page to settle and remembers what it shows.
 func (s *session) look(ctx context.Context) (devices.Screen, error) {
 	if err := s.device.WaitIdle(ctx); err != nil {
 		return devices.Screen{}, err
@@ -153,8 +152,6 @@ func (s *session) screenshot(ctx context.Context, env tools.Env, full bool) (too
 	return tools.Result{Text: text, Files: []claybot.FileReference{file}, Untrusted: true}, nil
 }
 
-// describe is a page in words: where it is, what went wrong, what it says, what can
-// be done.
 func describe(s devices.Screen, text string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "title: %s\naddress: %s\n", orNone(s.Title), orNone(s.URL))

@@ -59,7 +59,6 @@ func fail(code Code, format string, args ...any) error {
 	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// broken makes the Error of a backend that did not do its work.
 func broken(doing string, err error) error {
 	var known *Error
 	switch {

@@ -34,7 +34,6 @@ func Filesystem(folder func(env tools.Env) (string, error)) Source {
 	}
 }
 
-// Modes of what is made.
 const (
 	fileMode   = 0o600
 	folderMode = 0o700

@@ -60,7 +60,6 @@ func sum(text string) string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// runFolder is where the journal of a run lies.
 func runFolder(run claybot.RunID) string {
 	if plainName.MatchString(string(run)) {
 		return string(run)
@@ -128,7 +127,6 @@ func keep(ctx context.Context, files Backend, env tools.Env, path, text string) 
 	return true, aside.Write(ctx, folder+"/"+runFile, string(b))
 }
 
-// keepOld keeps what is in a file before its first change by a run.
 func keepOld(ctx context.Context, files, aside Backend, folder, path string, n int) (change, error) {
 	c := change{Path: path}
 	old, err := files.Read(ctx, path)

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a path, in bytes.
 const (
 	maxPath = 4096
 	maxPart = 255

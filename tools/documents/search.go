@@ -68,7 +68,6 @@ func entries(folder string, files []File) []string {
 	return lines
 }
 
-// inside is a path below a folder as seen from there.
 func inside(folder, path string) string {
 	if folder == "" {
 		return path
@@ -141,7 +140,6 @@ func grep(b Source) tools.Tool {
 	})
 }
 
-// searchAll searches the files named until the finder is full.
 func searchAll(ctx context.Context, f *textfile.Finder, files Backend, names []string) error {
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {

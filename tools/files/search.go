@@ -157,7 +157,6 @@ func oneFile(ctx context.Context, w workspace.Workspace, f *finder, path string,
 	return tools.Result{Text: f.String()}, nil
 }
 
-// A finder also limits how many files a search reads, and for how long.
 type finder struct {
 	*textfile.Finder
 	until  time.Time

@@ -143,7 +143,6 @@ func wireFault(name string, e *jsonrpc.Error, words string) *tools.Fault {
 
 func (t *tool) words(s string) string { return plain(t.link.red.clean(s), maxFault) }
 
-// result makes a result of what a server returned.
 func (t *tool) result(ctx context.Context, env tools.Env, r *sdk.CallToolResult) (tools.Result, error) {
 	out := tools.Result{Untrusted: true}
 	if r == nil || r.NeedsInput() {
@@ -248,7 +247,6 @@ func ending(kind string) string {
 	return ""
 }
 
-// file keeps a file of a result, or tells of it.
 func (b *builder) file(name, kind string, data []byte) {
 	kind, _, err := mime.ParseMediaType(kind)
 	if err != nil {

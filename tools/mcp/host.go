@@ -60,7 +60,6 @@ func startHost(s Server) (workspace.Process, error) {
 	return p, nil
 }
 
-// reap waits for the end of the process and ends what it left behind.
 func (p *hostProcess) reap() {
 	state, err := p.cmd.Process.Wait()
 	p.code = -1

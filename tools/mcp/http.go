@@ -15,7 +15,6 @@ import (
 // errBig says that a server sent more than MaxMessage at once.
 var errBig = fmt.Errorf("the server sent a message of more than %d bytes", MaxMessage)
 
-// client is the HTTP client of a link. All that it does ends with life.
 func (l *link) client(life context.Context, wrong *atomic.Pointer[error]) (*http.Client, error) {
 	if l.m.cfg.HTTP == nil {
 		return nil, errors.New("no server may be reached by HTTP here")
@@ -94,7 +93,6 @@ func (f *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// unfit says why an answer cannot be one to a message.
 func unfit(resp *http.Response, kind string) error {
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:

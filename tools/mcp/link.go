@@ -143,7 +143,6 @@ func (l *link) serve(ctx context.Context, c *live, gone <-chan error) error {
 	}
 }
 
-// lost says why a connection ended that nobody here ended.
 func (l *link) lost(c *live, err error) error {
 	switch {
 	case c.pipe != nil && c.pipe.why.Load() != nil:
@@ -310,7 +309,6 @@ func (l *link) keepStderr(c *live) {
 	l.mu.Unlock()
 }
 
-// words is the end of what a process wrote to stderr, without secrets.
 func (l *link) words(p workspace.Process) string {
 	all := []rune(plain(l.red.clean(p.Stderr()), 4*tailBytes))
 	return string(all[max(0, len(all)-maxWords):])

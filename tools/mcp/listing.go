@@ -15,7 +15,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// list asks the server for its tools and decides about them.
 func (l *link) list(ctx context.Context, c *live) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -168,7 +168,6 @@ func landing(redirect *url.URL, back chan<- url.Values, over <-chan struct{}) ht
 	return mux
 }
 
-// fetch shows the link and waits for what comes back of it.
 func (v Visit) fetch(back <-chan url.Values) auth.AuthorizationCodeFetcher {
 	return func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 		link, err := url.Parse(args.URL)

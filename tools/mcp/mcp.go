@@ -198,7 +198,6 @@ func (s Server) target() string {
 	return plain(s.Command[0], 200)
 }
 
-// secrets are the values that must not be shown, see redactor.
 func (s Server) secrets() []string {
 	all := []string{s.Token}
 	for _, v := range s.Env {

@@ -138,13 +138,11 @@ func (k *keptLogin) load() error {
 	return nil
 }
 
-// keeping is a source of tokens that keeps each new one.
 func keeping(ctx context.Context, tokens Tokens, server string, g grant) oauth2.TokenSource {
 	fresh := &freshTokens{ctx: ctx, source: g.config().TokenSource(ctx, g.Token), tokens: tokens, server: server, grant: g}
 	return oauth2.ReuseTokenSource(g.Token, fresh) // which lets one at a time ask
 }
 
-// freshTokens are asked for one at a time, when the token before has expired.
 type freshTokens struct {
 	ctx    context.Context //nolint:containedctx // a token source has no other way in
 	source oauth2.TokenSource

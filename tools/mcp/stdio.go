@@ -45,7 +45,6 @@ func (l *link) start(ctx context.Context) (workspace.Process, error) {
 	return &kept{Process: p, end: end}, nil
 }
 
-// A kept process ends the context that it was started with when it is closed.
 type kept struct {
 	workspace.Process
 	end context.CancelCauseFunc
@@ -246,7 +245,6 @@ func (t *tail) String() string {
 	return string(t.buf)
 }
 
-// exit says how a process ended, as far as it has.
 func exit(p workspace.Process) string {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -92,7 +92,6 @@ func (v *verdict) pinned(t *sdk.Tool, full, print string, params json.RawMessage
 	return true
 }
 
-// hashOf stands for what a server says of a tool to models.
 func hashOf(t *sdk.Tool) string {
 	schema, err := json.Marshal(t.InputSchema) // members of objects are sorted
 	if err != nil {
@@ -121,7 +120,6 @@ func FullName(server, tool string) string {
 	return fit[:min(len(fit), maxName-9)] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// matches reports whether a name is on a list of patterns.
 func matches(patterns []string, name string) bool {
 	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") } // a star means slashes, too
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -130,7 +128,6 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// tool makes the tool that agents have of one that a server lists.
 func (l *link) tool(t *sdk.Tool, full, print string, params json.RawMessage) *tool {
 	s := l.server
 	about := fmt.Sprintf("From the MCP server %s, in its own words: %s", s.Name, plain(l.red.clean(t.Description), maxDescribe))

@@ -147,7 +147,6 @@ func (c Config) get(ctx context.Context, scope, p string) (storage.Memory, error
 	return m, nil
 }
 
-// absent says what is at the place of a note that there is not.
 func (c Config) absent(ctx context.Context, scope, p string) error {
 	if err := c.fits(ctx, scope, p); err != nil {
 		return err

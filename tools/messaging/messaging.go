@@ -31,7 +31,6 @@ const (
 	maxID     = 200
 )
 
-// maxGiven is the most tools that a subagent can be given by name.
 const maxGiven = 200
 
 // Tools are all tools of this package but TaskTool.
@@ -173,14 +172,11 @@ func spawnAndWait(a tools.Agents) tools.Tool {
 	})
 }
 
-// An order is what a model says about a subagent.
 type order struct {
 	task, name, model, prompt string
 	tools                     []string
 }
 
-// check returns the order as a Subagent; errors name the field, with prefix
-// before it.
 func (o order) check(prefix string) (sub tools.Subagent, err error) {
 	if sub.Task, err = tools.Required(prefix+"task", o.task, maxTask); err != nil {
 		return sub, err

@@ -61,7 +61,6 @@ func remindMe(r tools.Reminders) tools.Tool {
 	})
 }
 
-// when is the moment that exactly one of the three fields names.
 func when(at, in string, delayMs *int64, now time.Time) (time.Time, error) {
 	at, in = strings.TrimSpace(at), strings.TrimSpace(in)
 	given := 0

@@ -40,7 +40,6 @@ func askAgent(a tools.Agents) tools.Tool {
 // parent is the word for the agent that started the caller.
 const parent = "parent"
 
-// receiver is agentID that knows the word parent.
 func receiver(field, s string) (string, error) {
 	if strings.TrimSpace(s) == parent {
 		return parent, nil

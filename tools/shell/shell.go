@@ -142,7 +142,6 @@ func part(bytes int64) string {
 	return "all of it"
 }
 
-// cut is a command for lists of effects.
 func cut(command string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(command), "\n")
 	if runes := []rune(line); len(runes) > 80 {

@@ -104,7 +104,6 @@ func readSkill(root *os.Root, name string) (Skill, error) {
 	return s.whole()
 }
 
-// whole is a skill of which all files were read.
 func (s Skill) whole() (Skill, error) {
 	if s.Description == "" {
 		return Skill{}, fmt.Errorf("it has no %s", manifest)

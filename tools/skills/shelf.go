@@ -45,7 +45,6 @@ func (s *Shelf) any() bool {
 	return err == nil && len(all) > 0
 }
 
-// all reads the skills. What is wrong with one says so in its place.
 func (s *Shelf) all(ctx context.Context) ([]Skill, error) {
 	entries, err := s.tree.Entries(ctx, treeFolder)
 	if err == nil {
@@ -79,7 +78,6 @@ func (s *Shelf) all(ctx context.Context) ([]Skill, error) {
 	return all, nil
 }
 
-// skill puts one together; mu is held.
 func (s *Shelf) skill(name, prefix string, entries []storage.TreeFile) (Skill, error) {
 	if !nameForm.MatchString(name) {
 		return Skill{}, errBadName

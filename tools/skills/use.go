@@ -23,7 +23,6 @@ func Tools(l Library, names func(tools.Env) []string) []tools.Tool {
 // own are the tools that a run has whatever the skills in it name.
 var own = []string{"use_skill", "read_skill_file"}
 
-// find is a skill that may be used; the error is for the model.
 func find(ctx context.Context, l Library, names []string, name string) (Skill, error) {
 	all, err := l.usable(ctx, names)
 	if err != nil {

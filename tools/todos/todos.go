@@ -104,7 +104,6 @@ func decode(text string) ([]Todo, error) {
 	return list, check(list)
 }
 
-// lists makes the tools.
 type lists struct {
 	docs    storage.Documents
 	display tools.Display
@@ -186,7 +185,6 @@ func number(list []Todo) {
 	}
 }
 
-// check refuses a list that breaks a limit or names an entry twice.
 func check(list []Todo) error {
 	if len(list) > maxTodos {
 		return fmt.Errorf("field todos: %d entries, the limit is %d", len(list), maxTodos)
@@ -222,7 +220,6 @@ func forModel(list []Todo) string {
 	return strings.Join(lines, "\n")
 }
 
-// short cuts text when the list is so long that a result could not hold it.
 func short(text string, entries int) string {
 	const room = 24 << 10
 	limit := room / entries

@@ -138,7 +138,6 @@ func statusError(resp *http.Response) error {
 	}
 }
 
-// badToken reports the answer of Brave to a key that it does not know.
 func badToken(body io.Reader) bool {
 	text, err := io.ReadAll(io.LimitReader(body, 8<<10))
 	return err == nil && bytes.Contains(text, []byte("SUBSCRIPTION_TOKEN_INVALID"))
@@ -206,7 +205,6 @@ func (e *engine) searxng(ctx context.Context, query string, _ int) (*http.Reques
 	return req, err
 }
 
-// plainResults are the answers of Tavily and SearXNG.
 type plainResults struct {
 	Results *[]struct{ Title, URL, Content string } `json:"results"`
 	// Unresponsive are the engines that SearXNG got nothing from.

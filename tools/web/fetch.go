@@ -144,7 +144,6 @@ func (f *fetcher) following(env tools.Env) *http.Client {
 	return &c
 }
 
-// report is the result of a fetch.
 func report(resp *http.Response, data []byte, in fetchInput) string {
 	whole := len(data) <= maxFetch
 	data = data[:min(len(data), maxFetch)]
@@ -171,7 +170,6 @@ func report(resp *http.Response, data []byte, in fetchInput) string {
 	return b.String()
 }
 
-// read makes text of an answer; kind is its media type.
 func read(resp *http.Response, data []byte, raw bool) (kind, text string) {
 	declared := resp.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(declared)

@@ -24,7 +24,6 @@ func newPace(r tools.Rate) *pace {
 	return &pace{rate: r, last: make(map[claybot.AgentID][]time.Time)}
 }
 
-// take counts a call, or says when the next one may be made.
 func (p *pace) take(agent claybot.AgentID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

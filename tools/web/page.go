@@ -117,7 +117,6 @@ func prune(n *html.Node, where *url.URL) {
 	}
 }
 
-// join makes one text of those that follow each other.
 func join(n *html.Node) {
 	if n.NextSibling == nil || n.NextSibling.Type != html.TextNode {
 		return
@@ -191,7 +190,6 @@ func nested(n *html.Node) bool {
 
 func become(n *html.Node, to atom.Atom) { n.DataAtom, n.Data, n.Attr = to, to.String(), nil }
 
-// capSpans keeps a cell from taking more of a table than cells do.
 func capSpans(n *html.Node) {
 	for i := range n.Attr {
 		if a := &n.Attr[i]; a.Key == "colspan" || a.Key == "rowspan" {

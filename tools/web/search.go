@@ -94,7 +94,6 @@ func (s *searcher) search(ctx context.Context, _ tools.Env, in searchInput) (too
 	return tools.Result{}, noEngine(faults)
 }
 
-// noEngine is what a model reads when none of the engines answers.
 func noEngine(faults []*engineError) *tools.Fault {
 	f := &tools.Fault{Code: faultSearch}
 	var words []string

@@ -178,7 +178,6 @@ func (p *Provider) removeSidecars(ctx context.Context, e *engine, key workspace.
 	return p.removeAll(ctx, e, f)
 }
 
-// removeAll removes all containers that a filter selects.
 func (p *Provider) removeAll(ctx context.Context, e *engine, f filters.Args) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -200,7 +199,6 @@ type relayImage struct {
 	ref string
 }
 
-// image makes it, once for each version of the program.
 func (r *relayImage) image(ctx context.Context, p *Provider, e *engine) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,7 +273,6 @@ const (
 	engineWait   = time.Minute // until it is ready
 )
 
-// socketVolume is the volume in which the socket is.
 func (p *Provider) socketVolume(key workspace.Key) string { return p.name(key) + "-socket" }
 
 // besideEngine makes sure that a workspace has a Docker engine of its own, and
@@ -325,7 +322,6 @@ func (p *Provider) besideEngine(ctx context.Context, e *engine, b *box) error {
 	return p.ready(ctx, e, b)
 }
 
-// ready waits for the socket of the engine beside a workspace.
 func (p *Provider) ready(ctx context.Context, e *engine, b *box) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, engineWait, &workspace.Error{
 		Code: workspace.Unavailable,

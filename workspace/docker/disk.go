@@ -43,7 +43,6 @@ func (w *Workspace) grown(before, now space) bool {
 	return now.bytes > w.want.Disk && now.bytes > before.bytes || now.entries > w.p.entries && now.entries > before.entries
 }
 
-// measureScript says how many KiB there are, and how many files and folders.
 const measureScript = `du -sk ` + home + ` 2>/dev/null | tail -n 1
 find ` + home + ` 2>/dev/null | wc -l`
 
@@ -154,7 +153,6 @@ func (w *Workspace) gauge() <-chan struct{} {
 	return done
 }
 
-// measured waits, for a short while, until no measuring goes on.
 func (s *slot) measured(ctx context.Context) {
 	s.mu.Lock()
 	busy := s.disk.busy

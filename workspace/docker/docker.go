@@ -137,7 +137,6 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// engine is the connection with an engine that has answered once.
 func (p *Provider) engine(ctx context.Context) (*engine, error) {
 	e, err := p.connect()
 	if err != nil {

@@ -20,11 +20,10 @@ import (
 )
 
 const (
-	dialTimeout  = 5 * time.Second
-	callTimeout  = 30 * time.Second // most calls, to their end
-	slowTimeout  = 2 * time.Minute  // making, starting and stopping, on a loaded machine
-	pullTimeout  = 10 * time.Minute
-	streamLinger = 2 * time.Second // from the end of a stream to that of its process
+	dialTimeout = 5 * time.Second
+	callTimeout = 30 * time.Second // most calls, to their end
+	slowTimeout = 2 * time.Minute  // making, starting and stopping, on a loaded machine
+	pullTimeout = 10 * time.Minute
 )
 
 type engine struct {
@@ -61,7 +60,6 @@ func (e *engine) agree(ctx context.Context) error {
 	return nil
 }
 
-// dial prepares the connection; it does not connect.
 func dial(host string) (*engine, error) {
 	opts := []client.Opt{client.FromEnv, client.WithAPIVersionNegotiation()}
 	if host != "" {
@@ -150,7 +148,6 @@ func unreachable(host string, err error) string {
 	return "the Docker engine at " + host + " does not run: start it (systemctl start docker), or choose another provider of workspaces"
 }
 
-// cut reports whether err is a connection that ended.
 func cut(err error) bool {
 	text := err.Error()
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
@@ -169,7 +166,6 @@ func clip(text string, n int) string {
 	return text
 }
 
-// unavailable is the error of an address that no engine can have.
 func unavailable(err error) error {
 	return &workspace.Error{
 		Code: workspace.Unavailable, Err: err,

@@ -149,7 +149,6 @@ func (w *Workspace) wake(ctx context.Context) error {
 	return w.p.up(ctx, w.e, w.slot, w.box)
 }
 
-// begin makes the exec and attaches to it, which starts it.
 func (r *run) begin(ctx context.Context, o container.ExecOptions) error {
 	r.began = time.Now()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
@@ -304,7 +303,6 @@ func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Re
 	return res, nil
 }
 
-// withOutput adds what a command wrote to why it failed.
 func withOutput(err error, r workspace.Result) error {
 	known, ok := errors.AsType[*workspace.Error](err)
 	if !ok || r.Output == "" {
@@ -385,7 +383,6 @@ func (r *run) gone(ctx context.Context, err error) error {
 const oomScript = `cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null |
 while read -r name n; do [ "$name" = oom_kill ] && echo "$n"; done; exit 0`
 
-// reason names an end that the exit code alone does not explain.
 func (w *Workspace) reason(ctx context.Context, code int) string {
 	if code == 137 && w.starved(ctx) {
 		return "killed: the workspace has no more memory than its limit"
@@ -393,8 +390,6 @@ func (w *Workspace) reason(ctx context.Context, code int) string {
 	return workspace.ExitReason(code)
 }
 
-// starved reports whether the kernel has ended something for memory since it was
-// asked last.
 func (w *Workspace) starved(ctx context.Context) bool {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()

@@ -111,7 +111,6 @@ func firstLine(text string, code int) string {
 	return clip(cmp.Or(text, "exit code "+strconv.Itoa(code)), 200)
 }
 
-// bounded keeps the first max bytes.
 type bounded struct {
 	b    bytes.Buffer
 	max  int64
@@ -248,7 +247,6 @@ exit 0`, dir, nil, maxListing)
 	return all, false, nil
 }
 
-// listed reads a line of stat: mode in hexadecimal, size, time, path.
 func listed(line string) (f workspace.File, ok bool) {
 	mode, rest, _ := strings.Cut(line, " ")
 	size, rest, _ := strings.Cut(rest, " ")

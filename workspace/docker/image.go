@@ -76,7 +76,6 @@ func (e *engine) pull(ctx context.Context, name, platform string) error {
 	return pulled(stream)
 }
 
-// pulled reads the stream of a pull to its end and returns the failure in it.
 func pulled(stream io.Reader) error {
 	d := json.NewDecoder(stream)
 	for {

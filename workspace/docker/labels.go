@@ -73,7 +73,6 @@ func (p *Provider) filter(role string, key workspace.Key) filters.Args {
 	return f
 }
 
-// word is the prefix as names of containers can have it.
 func (p *Provider) word() string {
 	if w := slug(p.cfg.Prefix, 24); w != "" {
 		return w

@@ -24,7 +24,6 @@ type box struct {
 // halfMade ends the name of a container whose initial script has not ended yet.
 const halfMade = "-new"
 
-// open finds the container of a want, or makes it.
 func (p *Provider) open(ctx context.Context, e *engine, w *want) (*box, error) {
 	s := p.slot(w.key)
 	if err := s.opening.Take(ctx); err != nil {

@@ -55,7 +55,6 @@ type process struct {
 	err  error
 }
 
-// look waits for the end of the process, or of its time.
 func (p *process) look(inner context.Context, stop func(), ended <-chan struct{}) {
 	defer p.run.w.slot.using.RUnlock()
 	defer close(p.done)

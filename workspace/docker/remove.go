@@ -50,7 +50,6 @@ func (p *Provider) remove(ctx context.Context, e *engine, id string) error {
 	return e.fault(ctx, "remove the workspace", err)
 }
 
-// vanished waits until a container is gone that somebody else removes.
 func (p *Provider) vanished(ctx context.Context, e *engine, id string) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

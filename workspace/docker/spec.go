@@ -93,8 +93,6 @@ func checkKey(key workspace.Key) error {
 	return nil
 }
 
-// printable reports whether a text has neither control characters nor bytes that
-// are no text.
 func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
@@ -111,7 +109,6 @@ func checkUnsafe(w *want) error {
 	return nil
 }
 
-// imageName is a reference: [host[:port]/]path[:tag][@digest].
 var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?/)?` +
 	`[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*` +
 	`(?::[\w][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)

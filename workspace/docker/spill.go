@@ -20,7 +20,6 @@ const (
 // command. Whoever stops the program that writes it waits no longer.
 const spillTime = 20 * time.Second
 
-// spillScript writes stdin to $1, and removes the oldest files beside it.
 const spillScript = `mkdir -p "${1%/*}" && cat > "$1" || exit 1
 cd "${1%/*}" && ls -t | tail -n +$(($2+1)) | while read -r old; do rm -f -- "$old"; done; exit 0`
 
@@ -35,7 +34,6 @@ type spill struct {
 	err    error // of writing; set before done is closed
 }
 
-// spill is the file for a run. cancel ends it.
 func (w *Workspace) spill(r *run) *spill {
 	s := &spill{w: w.stilled(), name: path.Join(outputDir, r.mark[:12]+".txt")}
 	s.ctx, s.cancel = context.WithCancel(w.p.ctx)

@@ -127,7 +127,6 @@ func (v *view) enter(ctx context.Context, name string) (string, error) {
 	return filepath.Join(v.dir(), filepath.FromSlash(clean)), v.room(ctx, 0)
 }
 
-// ulimits is a script that sets the limits of a process and its children.
 func (v *view) ulimits() string {
 	memory := v.spec.Memory
 	if memory == 0 {
@@ -297,8 +296,6 @@ func (v *view) result(p *process, out *workspace.Output, whole *wholeFile, took 
 	return r, cause
 }
 
-// input is the stdin of a command, and the other end where there is something to
-// read.
 func input(content []byte) (in, feed *os.File, err error) {
 	if len(content) > 0 {
 		return os.Pipe()
@@ -330,7 +327,6 @@ func (f *wholeFile) begin() (io.Writer, error) {
 	return f.file, nil
 }
 
-// end returns the name of the file, empty when there is none that is needed.
 func (f *wholeFile) end(out *workspace.Output) string {
 	if f.file == nil {
 		return ""

@@ -16,7 +16,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// reserved begins the names of files that are being written.
 const reserved = ".claybot-"
 
 func (w *place) dir() string { return filepath.Join(w.base, filesName) }
@@ -46,7 +45,6 @@ func (w *place) root() (*os.Root, error) {
 	return root, nil
 }
 
-// at checks a path and opens the directory.
 func (w *place) at(ctx context.Context, name string) (*os.Root, string, error) {
 	if ctx.Err() != nil {
 		return nil, "", context.Cause(ctx)
@@ -92,7 +90,6 @@ func (w *place) ReadFile(ctx context.Context, name string, limit int64) ([]byte,
 	return b, nil
 }
 
-// ordinary refuses what is no file of this place alone.
 func ordinary(name string, info fs.FileInfo) error {
 	why := ""
 	switch {
@@ -214,7 +211,6 @@ func (w *place) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// room refuses more bytes than the workspace may have.
 func (v *view) room(ctx context.Context, more int64) error {
 	if v.spec.Disk <= 0 {
 		return nil

@@ -97,7 +97,6 @@ func (p *Provider) Check(context.Context) error {
 	return nil
 }
 
-// A record is workspace.json.
 type record struct {
 	Key  workspace.Key `json:"key"`
 	Made time.Time     `json:"made"`

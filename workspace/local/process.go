@@ -11,7 +11,6 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// markName is the variable by which the processes of a command are known.
 const markName = "CLAYBOT_COMMAND"
 
 type process struct {
@@ -67,7 +66,6 @@ func (p *process) start(args func(space bool) []string) error {
 	return <-started
 }
 
-// finish ends what is left, and says how it ended.
 func (p *process) finish(state *os.ProcessState, err error) {
 	p.kill()
 	p.mu.Lock()
@@ -84,7 +82,6 @@ func (p *process) finish(state *os.ProcessState, err error) {
 	close(p.done)
 }
 
-// stop ends it, for a cause, unless it has ended already.
 func (p *process) stop(cause error) {
 	p.mu.Lock()
 	if p.ended {
@@ -98,7 +95,6 @@ func (p *process) stop(cause error) {
 	p.kill()
 }
 
-// cause is why it was ended from outside; nil when it was not.
 func (p *process) cause() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -82,7 +82,6 @@ func userTasks() int {
 
 const watchEvery = 250 * time.Millisecond
 
-// watch ends a command that has too many processes.
 func (p *process) watch(quit <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
