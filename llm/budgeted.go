@@ -139,7 +139,7 @@ func (b budgeted) bound(r Request) int64 {
 	if output == 0 {
 		output = DefaultAnswer
 	}
-	if window := longest(windows(), b.name, 0); window > 0 {
+	if window := longest(windows, b.name, 0); window > 0 {
 		// A guess: the most that the input can be is often above the window of a
 		// request that fits. Where none would be left, the provider may say so.
 		output = min(output, max(window-Estimate(r, Response{}).Input, leastAnswer))

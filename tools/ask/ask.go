@@ -9,8 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -128,31 +126,14 @@ func (a question) read(now time.Time) (claybot.Question, error) {
 	return q, err
 }
 
-var (
-	durationForm = regexp.MustCompile(`^([0-9]+(d|h|m|s))+$`)
-	durationPart = regexp.MustCompile(`([0-9]+)(d|h|m|s)`)
-)
-
 func duration(s string) (time.Duration, error) {
 	s = strings.ToLower(strings.ReplaceAll(s, " ", ""))
 	if s == "" {
 		return 0, nil
 	}
-	fault := fmt.Errorf("field expiresIn: %.40q; want a time from 1m to 7d, such as 30m, 12h or 3d", s)
-	if !durationForm.MatchString(s) || len(s) > 40 {
-		return 0, fault
+	d, err := tools.ParseDuration(s, 0)
+	if err != nil || d < minExpires || d > maxExpires {
+		return 0, fmt.Errorf("field expiresIn: %.40q; want a time from 1m to 7d, such as 30m, 12h or 3d", s)
 	}
-	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second}
-	var sum time.Duration
-	for _, m := range durationPart.FindAllStringSubmatch(s, -1) {
-		n, err := strconv.Atoi(m[1])
-		if err != nil || n > int(maxExpires/units[m[2]]) {
-			return 0, fault
-		}
-		sum += time.Duration(n) * units[m[2]]
-	}
-	if sum < minExpires || sum > maxExpires {
-		return 0, fault
-	}
-	return sum, nil
+	return d, nil
 }

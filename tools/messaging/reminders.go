@@ -13,7 +13,7 @@ import (
 const (
 	// maxAhead is how far away a reminder may be. A year has a leap day now
 	// and then.
-	maxAhead = 366 * day
+	maxAhead = 366 * 24 * time.Hour
 	// lateBy is how long ago the time of a new reminder may be: thinking takes
 	// a model a while.
 	lateBy = time.Minute
@@ -87,7 +87,7 @@ func when(at, in string, delayMs *int64, now time.Time) (time.Time, error) {
 		}
 		return t, nil
 	case in != "":
-		d, err := parseDuration(in, 0)
+		d, err := tools.ParseDuration(in, 0)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("field in: %.60q: %w", in, err)
 		}

@@ -1,4 +1,4 @@
-package messaging
+package tools
 
 import (
 	"testing"
@@ -41,7 +41,7 @@ func TestParseDuration(t *testing.T) {
 		{"infs", -1},
 	}
 	for _, tt := range tests {
-		got, err := parseDuration(tt.in, time.Second)
+		got, err := ParseDuration(tt.in, time.Second)
 		if err != nil {
 			got = -1
 		}
@@ -50,7 +50,7 @@ func TestParseDuration(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"5", "300"} {
-		if got, err := parseDuration(in, 0); err == nil {
+		if got, err := ParseDuration(in, 0); err == nil {
 			t.Errorf("%q without a unit: %v", in, got)
 		}
 	}
@@ -61,7 +61,7 @@ func FuzzDuration(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := parseDuration(s, 0)
+		got, err := ParseDuration(s, 0)
 		if err != nil {
 			return
 		}
