@@ -8,55 +8,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func setAccess(r *reader, at place, n *yaml.Node, c *Config) {
-	if n.Kind == yaml.ScalarNode {
-		before := len(r.warnings)
-		if r.mode(at, n.Value, &c.Access); len(r.warnings) == before {
-			c.Access.on("access")
-		}
+// setAccess reads a mode alone, or the group of keys.
+func setAccess(r *reader, at place, n *yaml.Node, a *Access) {
+	if n.Kind != yaml.ScalarNode {
+		r.group(at, n, a)
 		return
 	}
-	group(r, at, n, &c.Access, accessKeys())
-}
-
-func accessKeys() []key[Access] {
-	return []key[Access]{
-		text("mode", func(r *reader, at place, v string, a *Access) { r.mode(at, v, a) }),
-		{"allow", func(r *reader, at place, n *yaml.Node, a *Access) {
-			if items, ok := r.list(at, n); ok {
-				a.Allow = r.allowed(items)
-			}
-		}},
-	}
-}
-
-// mode sets the mode of access. A word that is not known closes access to new
-// people, see Access.Off.
-func (r *reader) mode(at place, v string, a *Access) {
-	word, ok := r.word(at, strings.TrimSpace(v), AccessPairing, AccessAllowlist, AccessOpen)
-	store(&a.Mode, word, ok)
-}
-
-// allowed reads entries of the form connector:id and leaves out bad ones.
-func (r *reader) allowed(items []item) []Allowed {
-	var list []Allowed
-	for _, it := range items {
-		a, err := ParseAllowed(it.text)
-		if err != nil {
-			r.refuse(it, a.Connector, connectorNames(), err)
-		} else if !slices.Contains(list, a) {
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
-// refuse warns about an entry that begins with a word, with the nearest one when
-// it is not known.
-func (r *reader) refuse(it item, word string, known []string, err error) {
-	r.warn(it.at, "%v; ignored", err)
-	if !slices.Contains(known, word) {
-		r.warnings[len(r.warnings)-1].Near = nearest(word, known)
+	k, _ := keyAt("access.mode")
+	before := len(r.warnings)
+	if setterOf(k)(r, at, n, k, a); len(r.warnings) == before {
+		a.on("access")
 	}
 }
 
@@ -76,4 +37,79 @@ func ParseAllowed(s string) (Allowed, error) {
 		err = fmt.Errorf("%s is not needed: every user who logs in there has access", quote(s))
 	}
 	return a, err
+}
+
+// setPeople reads whose identities belong together. Of two people with the same
+// one, the first in the file has it.
+func setPeople(r *reader, at place, n *yaml.Node, c *Config) {
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want names of people with their ids, found %s; ignored", kindOf(n))
+		return
+	}
+	people, names := make(map[string][]string), make(map[string]string)
+	before := len(r.warnings)
+	defer func() { r.seal(c, at.path, before) }()
+	for m := range r.members(at, n) {
+		if empty(m.value) {
+			r.warn(m.at, noValue+"; ignored")
+			continue
+		}
+		items, _ := r.list(m.at, m.value)
+		for _, it := range items {
+			id, err := parseOwner(it.text)
+			name, taken := names[id]
+			switch {
+			case err != nil:
+				r.refuse(it.at, err)
+			case taken && name != m.name:
+				r.warn(it.at, "%s belongs to %s already; ignored", quote(id), quote(name))
+			case !taken:
+				names[id] = m.name
+				people[m.name] = append(people[m.name], id)
+			}
+		}
+	}
+	c.Access.People = people
+}
+
+// Identities returns all ids of the person that owner, "connector/userId",
+// belongs to, itself included; of somebody who is not in People, just owner.
+// The list is the caller's own and never empty.
+func (c Config) Identities(owner string) []string {
+	for _, ids := range c.Access.People {
+		if slices.Contains(ids, owner) {
+			return slices.Clone(ids)
+		}
+	}
+	return []string{owner}
+}
+
+// parseOwner reads connector/userId or connector:userId, and returns it in the
+// first form.
+func parseOwner(s string) (string, error) {
+	p, user, err := cutPlace(s)
+	if err == nil {
+		err = p.person.check(user)
+	}
+	return p.name + "/" + user, err
+}
+
+// parseRoute reads connector/channel or connector:channel, and returns it in
+// the first form.
+func parseRoute(s string) (string, error) {
+	p, channel, err := cutPlace(s)
+	if err == nil {
+		err = p.chat.check(channel)
+	}
+	return p.name + "/" + channel, err
+}
+
+// cutPlace parts what belongs to a connector from its name.
+func cutPlace(s string) (p platform, rest string, err error) {
+	i := strings.IndexAny(s, "/:")
+	if i < 0 {
+		return p, "", fmt.Errorf("%s is not connector/id, for example telegram/123 or slack/U012ABC", quote(s))
+	}
+	p, err = platformOf(strings.TrimSpace(s[:i]))
+	return p, strings.TrimSpace(s[i+1:]), err
 }

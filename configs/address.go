@@ -1,20 +1,26 @@
 package configs
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+
+	"golang.org/x/net/idna"
 )
 
-// url accepts an http or https address whose host is exactly what stands there. Any
-// other value is refused with what is wrong with it; credentials are never shown.
-func (r *reader) url(at place, v string) (string, bool) {
+// address accepts an http or https address whose host is exactly what stands there. The
+// error never shows credentials.
+func address(v string) (string, error) {
 	if fault := addressFault(v); fault != "" {
-		r.warn(at, "%s; ignored", fault)
-		return "", false
+		return "", errors.New(fault)
 	}
-	return v, true
+	return v, nil
 }
 
 const addressExample = "such as https://host/path"
@@ -92,3 +98,112 @@ func shownAddress(v string) string {
 }
 
 func digits(s string) bool { return s != "" && len(s) <= 6 && strings.Trim(s, "0123456789") == "" }
+
+// listen accepts host:port with a numeric port, and off.
+func listen(v string) (string, error) {
+	if v == Off || v == "false" {
+		return Off, nil
+	}
+	name, port, err := net.SplitHostPort(v)
+	n, portErr := strconv.Atoi(port)
+	_, ipErr := netip.ParseAddr(name)
+	if err != nil || portErr != nil || n < 0 || n > 65535 || !digits(port) || name != "" && ipErr != nil && !hostLabels(strings.ToLower(name)) {
+		return "", fmt.Errorf("%s is not an address such as %s, and not off", quote(v), DefaultHTTP)
+	}
+	return v, nil
+}
+
+// host is a name or an address as browsers send it, with or without a port.
+var host = regexp.MustCompile(`^([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
+
+func browserHost(v string) (string, error) {
+	name := strings.ToLower(v)
+	if !host.MatchString(name) {
+		return "", fmt.Errorf("%s is not a host such as chat.example.org or chat.example.org:8443", quote(v))
+	}
+	return name, nil
+}
+
+// hostPattern returns a parser of hosts that may begin with "*.".
+func hostPattern(examples string) func(string) (string, error) {
+	return func(v string) (string, error) {
+		name := strings.ToLower(v)
+		if !host.MatchString(strings.TrimPrefix(name, "*.")) {
+			return "", fmt.Errorf("%s is not a host such as %s", quote(v), examples)
+		}
+		return name, nil
+	}
+}
+
+// webHost returns an entry of the list of hosts that agents may fetch from.
+func webHost(text string) (string, error) {
+	bad := fmt.Errorf(`%s is not a host such as docs.example.org, "*.example.org" or example.org:8443`, quote(text))
+	entry := strings.ToLower(strings.TrimSpace(text))
+	name, below := strings.CutPrefix(entry, "*.")
+	if h, port, err := net.SplitHostPort(name); err == nil {
+		if !portNumber(port) {
+			return "", bad
+		}
+		name = h
+	}
+	name = strings.TrimSuffix(name, ".")
+	switch {
+	case below && !strings.Contains(name, "."):
+		return "", fmt.Errorf("%s stands for too much of the web; name a host below it", quote(text))
+	case !hostLabels(name):
+		return "", bad
+	}
+	return entry, nil
+}
+
+// privatePair returns a host with its port.
+func privatePair(text string) (string, error) {
+	bad := fmt.Errorf("%s is not a host with its port, such as wiki.internal:8080 or 10.0.0.5:80", quote(text))
+	h, port, err := net.SplitHostPort(strings.ToLower(strings.TrimSpace(text)))
+	if err != nil || !portNumber(port) {
+		return "", bad
+	}
+	if a, err := netip.ParseAddr(h); err == nil {
+		a = a.Unmap()
+		if a.Zone() != "" || !a.IsLoopback() && !a.IsPrivate() && !carrier.Contains(a) || slices.Contains(metadata, a) {
+			return "", fmt.Errorf("%s is no address of a private network", quote(text))
+		}
+		return net.JoinHostPort(a.String(), port), nil
+	}
+	if !hostLabels(strings.TrimSuffix(h, ".")) {
+		return "", bad
+	}
+	return net.JoinHostPort(strings.TrimSuffix(h, "."), port), nil
+}
+
+var (
+	carrier  = netip.MustParsePrefix("100.64.0.0/10")
+	metadata = []netip.Addr{netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:ec2::254")}
+)
+
+func portNumber(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0 && strconv.FormatUint(n, 10) == text
+}
+
+// lookup is how names of hosts are looked up.
+var lookup = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
+
+// hostLabels reports a name of the domain name system that nobody takes for an
+// address. One with other letters is written in its form of xn--.
+func hostLabels(name string) bool {
+	if ascii, err := lookup.ToASCII(name); err != nil || ascii != name {
+		return false
+	}
+	labels := strings.Split(name, ".")
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	if rest, ok := strings.CutPrefix(last, "0x"); ok {
+		return len(name) <= 253 && strings.Trim(rest, "0123456789abcdef") != ""
+	}
+	return len(name) <= 253 && strings.Trim(last, "0123456789") != ""
+}

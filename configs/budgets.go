@@ -2,11 +2,7 @@ package configs
 
 import (
 	"fmt"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -35,30 +31,26 @@ const (
 // A Budget bounds what models may take. Exactly one of MicroUSD and Tokens is
 // above 0.
 type Budget struct {
-	Per      string // whom it is for: agent, owner, channel, task, run or all
-	Every    string // how often it begins anew: run, day, month or always
-	MicroUSD int64  // millionths of a US dollar
-	Tokens   int64  // input and output together
-	OnLimit  string // hard or warn
+	Per      string `key:"per" words:"agent,owner,channel,task,run,all"`    // whom it is for
+	Every    string `key:"every" words:"run,day,month,always"`              // how often it starts over
+	MicroUSD int64  `key:"usd" kind:"micro-USD" limits:"0.000001..1000000"` // millionths of a US dollar
+	Tokens   int64  `key:"tokens" limits:"1..1000000000000"`                // input and output together
+	OnLimit  string `key:"on_limit" words:"hard,warn"`
 	// Match narrows it to the agents of a profile, a connector,
 	// "connector:channel", cron or heartbeat; empty: all.
-	Match string
+	Match string `key:"match" kind:"match"`
 	// Fault says what is wrong with it. Nothing may be spent then by those whom it is
 	// for; it has no limit that could be extended.
 	Fault string
 }
 
-const (
-	maxBudgets      = 100
-	maxBudgetUSD    = 1e6
-	maxBudgetTokens = 1e12
-)
+const maxBudgets = 100
 
 // setBudgets reads the list of budgets. One with a mistake allows nothing to those
 // whom it is for: without it, what they spend would have no limit.
 func setBudgets(r *reader, at place, n *yaml.Node, c *Config) {
 	if n.Kind != yaml.SequenceNode {
-		r.warn(at, "want a list of budgets, found %s; ignored", kind(n))
+		r.warn(at, "want a list of budgets, found %s; ignored", kindOf(n))
 		return
 	}
 	c.Agents.Budgets, r.budgetAt = nil, nil
@@ -90,11 +82,10 @@ func (b Budget) same(x Budget) bool {
 // budget reads one entry.
 func (r *reader) budget(at place, n *yaml.Node) (b Budget) {
 	before := len(r.warnings)
-	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(budgetKeys()), ", "), kind(n))
+	if !isGroup[Budget](r, at, n) {
 		return r.broken(at, b, before)
 	}
-	group(r, at, n, &b, budgetKeys())
+	r.group(at, n, &b)
 	if b.OnLimit == "" {
 		b.OnLimit = LimitHard
 	}
@@ -107,7 +98,7 @@ func (r *reader) budget(at place, n *yaml.Node) (b Budget) {
 	switch {
 	case len(r.warnings) > before:
 	case b.Per == "":
-		r.warn(at, "does not say whom it is for; add per: all, or one of %s; ignored", strings.Join(budgetPer, ", "))
+		r.warn(at, "does not say whom it is for; add per: all, or one of %s; ignored", "agent, owner, channel, task, run, all")
 	case (b.MicroUSD > 0) == (b.Tokens > 0):
 		r.warn(at, "wants either usd or tokens; ignored")
 	}
@@ -154,58 +145,4 @@ func (r *reader) broken(at place, b Budget, before int) Budget {
 		w.Text, w.Off = w.Text+"; "+now+until, true
 	}
 	return b
-}
-
-var decimalForm = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
-
-// decimal reads an amount in plain decimal notation, as people write it: what looks
-// otherwise may be a slip.
-func decimal(v string) (float64, bool) {
-	f, err := strconv.ParseFloat(v, 64)
-	return f, err == nil && decimalForm.MatchString(v)
-}
-
-var (
-	budgetPer   = []string{BudgetAgent, BudgetOwner, BudgetChannel, BudgetTask, BudgetRun, BudgetAll}
-	budgetEvery = []string{EveryRun, EveryDay, EveryMonth, EveryAlways}
-)
-
-func budgetKeys() []key[Budget] {
-	return []key[Budget]{
-		text("per", func(r *reader, at place, v string, b *Budget) {
-			word, ok := r.word(at, v, budgetPer...)
-			store(&b.Per, word, ok)
-		}),
-		text("every", func(r *reader, at place, v string, b *Budget) {
-			word, ok := r.word(at, v, budgetEvery...)
-			store(&b.Every, word, ok)
-		}),
-		text("usd", func(r *reader, at place, v string, b *Budget) {
-			f, ok := decimal(v)
-			if !ok || !(f >= 1e-6 && f <= maxBudgetUSD) {
-				r.warn(at, "%s is not an amount in US dollars from 0.000001 to %.0f; ignored", quote(v), float64(maxBudgetUSD))
-				return
-			}
-			b.MicroUSD = int64(math.Round(f * 1e6))
-		}),
-		text("tokens", func(r *reader, at place, v string, b *Budget) {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil || n < 1 || n > maxBudgetTokens {
-				r.warn(at, "%s is not a whole number from 1 to %.0f; ignored", quote(v), float64(maxBudgetTokens))
-				return
-			}
-			b.Tokens = n
-		}),
-		text("on_limit", func(r *reader, at place, v string, b *Budget) {
-			word, ok := r.word(at, v, LimitHard, LimitWarn)
-			store(&b.OnLimit, word, ok)
-		}),
-		text("match", func(r *reader, at place, v string, b *Budget) {
-			if v == "" || len(v) > 200 || strings.ContainsAny(v, "\r\n\x00") {
-				r.warn(at, "%s is not a profile, a connector, connector:channel, cron or heartbeat; ignored", quote(v))
-				return
-			}
-			b.Match = v
-		}),
-	}
 }

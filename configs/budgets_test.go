@@ -9,7 +9,7 @@ import (
 // Amounts are in decimal notation, as people write them.
 func TestDecimals(t *testing.T) {
 	for v, ok := range map[string]bool{"0.5": true, "5": true, "5.": true, ".5": true, "0x1p4": false, "1e3": false, "+5": false, "-5": false, "inf": false, "1_000": false, "nan": false} {
-		if _, got := decimal(v); got != ok {
+		if _, got := plainDecimal(v); got != ok {
 			t.Errorf("%s: %v, want %v", v, got, ok)
 		}
 		if c, _ := load(t, "budgets: [{per: all, usd: "+v+"}]\n", nil); (c.Agents.Budgets[0].Fault == "") != ok {

@@ -15,10 +15,15 @@
 package configs
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/claybot/claybot"
 )
@@ -41,22 +46,24 @@ const (
 // Config is everything that can be set, grouped by the part that owns it. Default
 // returns one without any setting; a Config never holds a value that its rules refuse.
 type Config struct {
-	Source        Source
-	DataDir       string
-	Log           Log
-	HTTP          HTTP
-	Access        Access
-	Model         Model         // of all profiles that name no other
-	Transcription Transcription // turns voice messages into text
-	Connectors    Connectors
-	Agents        Agents
-	Schedule      Schedule
-	Telemetry     Telemetry
-	Tools         Tools
-	Storage       Storage
-	Node          Node
+	Source  Source
+	DataDir string `key:"data_dir" class:"destination" kind:"directory" env:"CLAYBOT_DATA_DIR" off:"claybot does not start"`
+	Log     Log    `key:",inline"`
+	HTTP    HTTP   `key:"http" class:"narrowing" kind:"http" off:"the web page is off"`
+	Access  Access `key:"access" class:"narrowing" kind:"access" off:"nobody new is let in"`
+	// Model is that of all profiles that name no other.
+	Model         Model         `key:"model" class:"destination" kind:"model"`
+	Transcription Transcription `key:"transcription" class:"destination" kind:"transcription" off:"no recording is transcribed"`
+	Connectors    Connectors    `key:",inline"`
+	Agents        Agents        `key:",inline"`
+	Schedule      Schedule      `key:",inline"`
+	Telemetry     Telemetry     `key:",inline"`
+	Tools         Tools         `key:",inline"`
+	Storage       Storage       `key:"storage" class:"destination" kind:"storage" off:"claybot does not start"`
+	Node          Node          `key:"node" class:"harmless"`
 
-	where dataDir
+	home string  // the directory that ~ means; empty when HOME is not set
+	shut reasons // why parts that have no faults of their own are off
 }
 
 // Source says where the settings come from.
@@ -68,52 +75,45 @@ type Source struct {
 	keyed bool // the file has a key
 }
 
-// dataDir is what is known about the data directory besides its path.
-type dataDir struct {
-	home      string  // the directory that ~ means; empty when HOME is not set
-	directory reasons // why the path is not valid
-}
-
 // Log are the settings of the log.
 type Log struct {
-	Format string // json or text; empty: text on a terminal, else json
-	Level  slog.Level
+	// Format is json or text; empty: text on a terminal, else json.
+	Format string     `key:"log" class:"harmless" words:"json,text" env:"CLAYBOT_LOG"`
+	Level  slog.Level `key:"log_level" class:"harmless" kind:"level" env:"CLAYBOT_LOG_LEVEL"`
 }
 
 // HTTP are the settings of the HTTP server.
 type HTTP struct {
-	Addr string // host:port, or Off
+	Addr  string `key:"addr" kind:"listen" env:"CLAYBOT_HTTP_ADDR"` // host:port, or Off
+	Guard Guard  `key:",inline"`
 	// Hosts are further names by which browsers may reach the page: that of
 	// a proxy, in lower case, with port when it is not the standard one.
-	Hosts []string
-	Guard Guard
+	Hosts []string `key:"^http_hosts" class:"narrowing" kind:"hosts" env:"CLAYBOT_HTTP_HOSTS" off:"-"`
 
-	faults reasons
+	faults // why the page is off
 }
 
 // Connectors are the settings of the chat platforms.
 type Connectors struct {
-	Telegram Telegram
-	Slack    Slack
+	Telegram Telegram `key:"telegram" class:"destination" off:"the connector telegram is off"`
+	Slack    Slack    `key:"slack" class:"destination" off:"the connector slack is off"`
 }
 
 // Agents are the settings that all agents share, and the profiles.
 type Agents struct {
+	Subagents Subagents `key:"subagents" class:"narrowing" off:"agents start no subagents"`
 	// Profiles are the settings of agents by profile name. The profile
 	// "default" always exists.
-	Profiles map[string]Profile
-	// Scope says which agents an agent reaches: owner or all.
-	Scope     string
-	Subagents Subagents
-	Prompts   Prompts
-	Budgets   []Budget
-	Skills    string // the folder of skills; empty: DefaultSkillsDir below the data directory
+	Profiles map[string]Profile `key:"agents" class:"destination" kind:"profiles" off:"the agents of the default profile are off"`
+	Scope    string             // which agents an agent reaches: ScopeOwner or ScopeAll
+	Prompts  Prompts            `key:"prompts" class:"harmless"`
+	Budgets  []Budget           `key:"budgets" class:"narrowing" kind:"budgets" off:"nothing may be spent"`
+	// Skills is the folder of skills; empty: DefaultSkillsDir below the data directory.
+	Skills string `key:"skills_dir" class:"harmless" kind:"path"`
 
-	routes     map[string]string // match -> profile name
-	toolNames  []toolRule        // of rules of profiles, in the order of the file
-	keepBeats  bool              // the profile of the heartbeat says memory: on
-	budgetsOff reasons           // why nothing may be spent
-	unread     reasons           // why profiles that match no other one are off
+	routes    map[string]string // match -> profile name
+	toolNames []toolRule        // of rules of profiles, in the order of the file
+	keepBeats bool              // the profile of the heartbeat says memory: on
 	// shutMatch has, by a match of a profile, why agents that it means are off: which
 	// profile they have is not known.
 	shutMatch map[string]string
@@ -121,28 +121,26 @@ type Agents struct {
 
 // Schedule are the settings of what runs at set times.
 type Schedule struct {
-	Cron      Cron
-	Heartbeat Heartbeat
+	Cron      Cron      `key:"cron" class:"narrowing" off:"scheduled tasks are off"`
+	Heartbeat Heartbeat `key:"heartbeat" class:"narrowing" off:"the heartbeat is off"`
 }
 
 // Telemetry are the settings of metrics, profiles, traces and the relay of events.
 type Telemetry struct {
-	Metrics bool // are served at /metrics
-	Pprof   bool // profiles are served at /debug/pprof/
-	OTLP    OTLP
-	Relay   []Sink
+	Relay   []Sink `key:"relay" class:"destination" kind:"relay" bad:"zero" off:"no event is sent out"`
+	Metrics bool   `key:"metrics" class:"narrowing" bad:"false" off:"no metrics are served"` // at /metrics
+	Pprof   bool   `key:"pprof" class:"narrowing" kind:"pprof" env:"CLAYBOT_PPROF" bad:"false" off:"no profiles are served"`
+	OTLP    OTLP   `key:"otlp" class:"destination" off:"no traces are sent"`
 }
 
 // Tools are the settings of tools that reach beyond claybot.
 type Tools struct {
-	Web Web
-	MCP []MCPServer
+	Web Web         `key:"web" class:"narrowing" off:"nothing is fetched"`
+	MCP []MCPServer `key:"mcp,leaf" class:"destination" kind:"mcp" bad:"zero" off:"no MCP server is used"`
 	// Workspace is where commands run, in profiles that do not name another.
-	Workspace Workspace
+	Workspace Workspace `key:"workspaces" class:"narrowing" kind:"workspace" off:"there is no workspace"`
 
 	servers []string // all names of the group mcp, also of those that were left out
-	noFetch reasons  // why no web page is fetched
-	noPlace reasons  // why there is no workspace
 }
 
 // Keyed reports whether the file that was read has a key. One that is missing, or
@@ -152,12 +150,13 @@ func (c Config) Keyed() bool { return c.Source.keyed }
 // A Guard says how the page is protected where other machines reach it.
 type Guard struct {
 	// TLSCert and TLSKey are the paths of PEM files; empty: no TLS.
-	TLSCert, TLSKey string
-	// Insecure allows an address beyond this machine without TLS.
-	Insecure bool
+	TLSCert string `key:"tls_cert" kind:"path"`
+	TLSKey  string `key:"tls_key" kind:"path"`
 	// Proxies are the addresses of proxies that are believed when they say who
 	// asks.
-	Proxies []netip.Prefix
+	Proxies []netip.Prefix `key:"trusted_proxies" kind:"networks" env:"CLAYBOT_HTTP_PROXIES" off:"-"`
+	// Insecure allows an address beyond this machine without TLS.
+	Insecure bool `key:"insecure"`
 }
 
 // The modes of access.
@@ -169,17 +168,16 @@ const (
 
 // Access says who may speak.
 type Access struct {
-	Mode string
+	Mode string `key:"mode" words:"pairing,allowlist,open" env:"CLAYBOT_ACCESS"`
 	// Allow lists who has access besides those that were paired.
-	Allow []Allowed
+	Allow []Allowed `key:"allow" kind:"allowed" env:"CLAYBOT_ALLOW"`
 	// People are the ids of one person, as "connector/userId", by a name for
 	// people. No id has two names.
-	People map[string][]string
+	People map[string][]string `key:"^people" class:"narrowing" kind:"people by name" off:"no approval of several people holds"`
 	// Operators may decide for the operator in their chats, as "connector/userId".
-	Operators []string
+	Operators []string `key:"^operators" class:"narrowing" kind:"people" off:"-"`
 
-	mixed  bool // which ids belong to one person is not known
-	faults reasons
+	faults // why access is closed to new people
 }
 
 // Allowed is one person or one channel of a connector, by the platform's
@@ -191,77 +189,32 @@ type Allowed struct {
 
 // Telegram are the settings of the Telegram connector.
 type Telegram struct {
-	Token       Secret
-	APIURL      string // without a slash at the end
-	Delivery    string // stream, placeholder or direct
-	OnAmbiguous string // resend or notice
-	faults      reasons
+	Token       Secret `key:"token" env:"TELEGRAM_BOT_TOKEN"`
+	APIURL      string `key:"api_url" kind:"url without slash" env:"TELEGRAM_API_URL"`
+	Delivery    string `key:"delivery" class:"harmless" words:"stream,placeholder,direct"`
+	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
+
+	faults // why the connector must not run
 }
 
 // Wanted reports whether the connector is to run. A token that was named but
 // could not be read counts, so that the connector can say so, and so does a setting
 // that switches it off.
-func (t Telegram) Wanted() bool { return t.Token.Named() || t.faults != nil }
+func (t Telegram) Wanted() bool { return t.Token.Named() || t.Off() != "" }
 
 // Slack are the settings of the Slack connector.
 type Slack struct {
-	BotToken Secret
-	AppToken Secret
-	APIURL   string // with a slash at the end
-	Backfill bool   // read what was missed
-	faults   reasons
+	BotToken Secret `key:"bot_token" env:"SLACK_BOT_TOKEN"`
+	AppToken Secret `key:"app_token" env:"SLACK_APP_TOKEN"`
+	APIURL   string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
+	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"` // read what was missed
+
+	faults // why the connector must not run
 }
 
 // Wanted reports whether the connector is to run. One of two tokens is enough,
 // so that the connector can say which is missing.
-func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.faults != nil }
-
-// The values of Profile.WhenBusy and Profile.ProcessBuffer.
-const (
-	WhenBusyWait      = "wait"
-	WhenBusyInject    = "injectAfterTools"
-	BufferAllTogether = "allTogether"
-	BufferOneByOne    = "oneByOne"
-)
-
-// A Profile is how the agents it matches behave.
-type Profile struct {
-	Name          string
-	Match         []string // "connector", "connector:channel", "cron", "cron:uid" or "heartbeat"
-	Model         Model
-	ContextWindow int64  // tokens; 0: that of the model
-	Prompt        string // the system prompt; empty: the built-in one
-	MaxSteps      int    // model calls in one run
-	Inbox         Inbox
-	Progress      bool     // send text that comes together with tool calls
-	Memory        bool     // false: each run begins with its own messages only
-	Tools         []string // that may be used; nil means all, empty none
-	Engine        Engine
-	Care          Care
-	// Workspace begins with the common one. Its lists are shared; they are only
-	// read.
-	Workspace Workspace
-	Notes     Notes
-	faults    reasons
-}
-
-// An Inbox says when an agent reads its messages, and how many at once.
-type Inbox struct {
-	Debounce      time.Duration
-	DebounceMax   time.Duration
-	WhenBusy      string
-	ProcessBuffer string
-	MaxBatch      int
-}
-
-// An Engine says how an agent works. Profiles may share what the pointers point to;
-// it is only read.
-type Engine struct {
-	Name    string   // react, plan or explore
-	Deep    *Deep    // nil for ordinary agents
-	Plan    *Plan    // nil where nothing was set
-	Explore *Explore // nil where nothing was set
-}
+func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.Off() != "" }
 
 // Default is the configuration in which nothing was set.
 func Default() Config {
@@ -317,7 +270,7 @@ func (c Config) find(d claybot.Descriptor) Profile {
 	for _, match := range matches(d) {
 		if why, shut := c.Agents.shutMatch[match]; shut {
 			p := c.Agents.Profiles[DefaultProfile]
-			p.faults = p.faults.with(match, why)
+			p.with(match, why)
 			return p
 		}
 		if name, ok := c.Agents.routes[match]; ok {
@@ -351,4 +304,35 @@ func matches(d claybot.Descriptor) []string {
 // Allows reports whether subject of connector is on the list.
 func (a Access) Allows(connector, subject string) bool {
 	return slices.Contains(a.Allow, Allowed{Connector: connector, Subject: subject})
+}
+
+// setHTTP reads an address alone, or the group of keys.
+func setHTTP(r *reader, at place, n *yaml.Node, h *HTTP) {
+	if n.Kind != yaml.ScalarNode {
+		r.group(at, n, h)
+		return
+	}
+	if addr, err := listen(strings.TrimSpace(n.Value)); err != nil {
+		r.refuse(at, err)
+	} else {
+		h.Addr = addr
+	}
+}
+
+// NamelessProxy reports whether there is a proxy before the web page, and no name by
+// which people may come: names that are not listed are turned away.
+func (c Config) NamelessProxy() bool {
+	return c.HTTP.Addr != Off && len(c.HTTP.Guard.Proxies) > 0 && len(c.HTTP.Hosts) == 0
+}
+
+// expand puts the home directory in the place of a leading ~.
+func (c *Config) expand(path string) (string, error) {
+	rest, ok := strings.CutPrefix(path, "~")
+	switch {
+	case !ok || rest != "" && rest[0] != '/': // ~ may begin any name
+		return path, nil
+	case c.home == "":
+		return "", fmt.Errorf("%s: nobody says where ~ is, as HOME is not set; write the whole path", quote(path))
+	}
+	return filepath.Join(c.home, rest), nil
 }

@@ -241,7 +241,7 @@ node: {name: file, lease: 20s, max_runs: 9, handover: 2s}
 		c.Telemetry.Pprof, c.Telemetry.OTLP.Endpoint, len(c.Telemetry.OTLP.Headers), c.Telemetry.OTLP.Headers["a"].Value(),
 		c.Storage.Files.Bucket, c.Storage.Files.AccessKey.Value(), c.Storage.Files.SecretKey.Value(), c.Storage.Files.SessionToken.Value(),
 		c.Storage.URL.Value(), c.Storage.Pooler, c.Storage.Listen, c.Node)
-	want := "/d:0[a.example.org b:1]{c.pem /k.pem true [10.0.0.5/32 fd00::/8]}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
+	want := "/d:0[a.example.org b:1]{c.pem /k.pem [10.0.0.5/32 fd00::/8] true}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -1,7 +1,9 @@
 package configs
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,19 +21,24 @@ const (
 // A Care is what a profile says about calls of tools before they are made.
 type Care struct {
 	// Approve are patterns of the tools that ask before each call.
-	Approve []string
+	Approve []string `key:"approve" class:"narrowing" kind:"approve" bad:"[*]" off:"all tools ask"`
 	// Confirm is by pattern of tools, in the order of the file; the first one that
 	// fits a tool counts.
-	Confirm []Confirming
-	Allow   []string // "tool" or "tool(pattern)"
-	// Quorum is how many people approve a call, from 1, 0 where nothing was said;
-	// Approvers who may, none: the agent's own person. NoApproval: what was said
-	// about them is not understood, so nobody may approve anything.
-	Quorum     int
-	Approvers  []string
+	Confirm   []Confirming `key:"confirm" class:"narrowing" kind:"confirm"`
+	Allow     []string     `key:"allow" class:"narrowing" kind:"allow"` // "tool" or "tool(pattern)"
+	Approvals `key:"approvals" class:"narrowing" kind:"approvals"`
+	Limits    CallLimits `key:"limits" class:"narrowing" off:"the profile has no tools"`
+	DryRun    bool       `key:"dry_run" class:"narrowing" bad:"true" off:"nothing is done, as with true"`
+}
+
+// Approvals say who approves a call.
+type Approvals struct {
+	// Quorum is how many people approve, from 1, 0 where nothing was set; Approvers
+	// who may, none: the agent's own person.
+	Quorum    int      `key:"quorum" limits:"1..10"`
+	Approvers []string `key:"approvers" kind:"people"`
+	// NoApproval: the settings are not valid, so that no call can be approved.
 	NoApproval bool
-	Limits     CallLimits
-	DryRun     bool
 }
 
 // A Confirming is when the tools ask that a pattern fits.
@@ -42,38 +49,19 @@ type Confirming struct {
 
 // CallLimits are what the tools of one run may take; 0 is the default.
 type CallLimits struct {
-	Time      time.Duration
-	Output    int64 // bytes
-	StepCalls int
-	RunCalls  int
-	faults    reasons
+	Time      time.Duration `key:"tool_time" limits:"1s..168h"`
+	Output    int64         `key:"tool_output" kind:"bytes"`
+	StepCalls int           `key:"step_calls" limits:"1..64"`
+	RunCalls  int           `key:"run_calls" limits:"1..10000"`
+
+	faults // why the profile has no tools
 }
 
-// The bounds of CallLimits.
+// The bounds of CallLimits.Output.
 const (
-	maxToolTime   = 7 * 24 * time.Hour
 	minToolOutput = 1 << 10
 	maxToolOutput = 1 << 30
-	maxStepCalls  = 64
-	maxRunCalls   = 10_000
-	maxQuorum     = 10
 )
-
-func careKeys() []key[draft] {
-	return []key[draft]{
-		{"confirm", setConfirm},
-		{"allow", setAllow},
-		{"approvals", setApprovals},
-		{"limits", func(r *reader, at place, n *yaml.Node, p *draft) { group(r, at, n, &p.Care.Limits, limitKeys()) }},
-		text("dry_run", func(r *reader, at place, v string, p *draft) {
-			before := len(r.warnings)
-			r.truth(at, v, &p.Care.DryRun)
-			if instead(r, before, "nothing is done, as with true") {
-				p.Care.DryRun = true
-			}
-		}),
-	}
-}
 
 // instead says in the warnings since before what holds in place of what was not
 // understood. It reports whether there are any.
@@ -89,7 +77,7 @@ func instead(r *reader, before int, what string) bool {
 // than never.
 func setConfirm(r *reader, at place, n *yaml.Node, p *draft) {
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want patterns of tools with always, never or unless_allowed, found %s; ignored", kind(n))
+		r.warn(at, "want patterns of tools with always, never or unless_allowed, found %s; ignored", kindOf(n))
 		instead(r, len(r.warnings)-1, "all tools ask")
 		p.Care.Confirm = []Confirming{{"*", ConfirmAlways}}
 		return
@@ -97,14 +85,16 @@ func setConfirm(r *reader, at place, n *yaml.Node, p *draft) {
 	list := []Confirming{}
 	before := len(r.warnings)
 	for m := range r.members(at, n) {
-		if len(m.name) > 64 || !glob.MatchString(m.name) {
-			r.warn(m.at, "%s is not the name of a tool, nor a pattern such as mail_*; ignored", quote(m.name))
+		if _, err := glob(m.name); err != nil {
+			r.refuse(m.at, err)
 			continue
 		}
 		told := len(r.warnings)
 		when := ConfirmAlways
 		if v, ok := r.scalar(m.at, m.value); ok {
-			if word, ok := r.word(m.at, v, ConfirmAlways, ConfirmNever, ConfirmUnlessAllowed); ok {
+			if word, err := oneOf(v, ConfirmAlways, ConfirmNever, ConfirmUnlessAllowed); err != nil {
+				r.refuse(m.at, err)
+			} else {
 				when = word
 			}
 		}
@@ -138,8 +128,9 @@ func setAllow(r *reader, at place, n *yaml.Node, p *draft) {
 	for _, it := range items {
 		tool, rest, bound := strings.Cut(it.text, "(")
 		pattern, closed := strings.CutSuffix(rest, ")")
+		_, err := glob(tool)
 		switch {
-		case len(tool) > 64 || !glob.MatchString(tool), bound && (!closed || pattern == ""), len(it.text) > 1000:
+		case err != nil, bound && (!closed || pattern == ""), len(it.text) > 1000:
 			r.warn(it.at, "%s is not a tool, nor a tool with a pattern such as shell(git status*); ignored", quote(it.text))
 		default:
 			p.Care.Allow = appendNew(p.Care.Allow, it.text)
@@ -156,7 +147,7 @@ const noApproval = "nobody may approve anything"
 func setApprovals(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
 	p.Care.NoApproval = false
-	group(r, at, n, &p.Care, approvalKeys())
+	r.group(at, n, &p.Care.Approvals)
 	switch d := r.distinct(p.Care.Approvers); {
 	case p.Care.Quorum > 1 && len(p.Care.Approvers) == 0:
 		r.warn(at, "a quorum of %d is named but nobody who may approve: set approvers, at least %d different people; ignored", p.Care.Quorum, p.Care.Quorum)
@@ -166,60 +157,43 @@ func setApprovals(r *reader, at place, n *yaml.Node, p *draft) {
 	p.Care.NoApproval = instead(r, before, noApproval)
 }
 
-func approvalKeys() []key[Care] {
-	return []key[Care]{
-		text("quorum", func(r *reader, at place, v string, c *Care) {
-			n, ok := r.number(at, v, 1, maxQuorum)
-			store(&c.Quorum, n, ok)
-		}),
-		{"approvers", func(r *reader, at place, n *yaml.Node, c *Care) {
-			d := planDraft{}
-			setApprovers(r, at, n, &d)
-			store(&c.Approvers, d.Approvers, d.Approvers != nil)
-		}},
-	}
-}
-
-func limitKeys() []key[CallLimits] {
-	return []key[CallLimits]{
-		text("tool_time", func(r *reader, at place, v string, l *CallLimits) {
-			d, err := time.ParseDuration(v)
-			if err != nil || d < time.Second || d > maxToolTime {
-				r.warn(at, "%s is not a time from 1s to %s, such as 2h or 90m; ignored", quote(v), "168h")
-				return
-			}
-			l.Time = d
-		}),
-		text("tool_output", func(r *reader, at place, v string, l *CallLimits) {
-			n, ok := bytesOf(v)
-			if !ok || n < minToolOutput || n > maxToolOutput {
-				r.warn(at, "%s is not a size from 1KiB to 1GiB, such as 8MiB; ignored", quote(v))
-				return
-			}
-			l.Output = n
-		}),
-		text("step_calls", func(r *reader, at place, v string, l *CallLimits) {
-			n, ok := r.number(at, v, 1, maxStepCalls)
-			store(&l.StepCalls, n, ok)
-		}),
-		text("run_calls", func(r *reader, at place, v string, l *CallLimits) {
-			n, ok := r.number(at, v, 1, maxRunCalls)
-			store(&l.RunCalls, n, ok)
-		}),
-	}
-}
-
 // bytesOf reads a size such as 8MiB, or a number of bytes.
-func bytesOf(v string) (int64, bool) {
-	unit := int64(1)
+func bytesOf(v string) (int64, error) {
+	number, unit := v, int64(1)
 	for suffix, n := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
-		if number, ok := strings.CutSuffix(v, suffix); ok {
-			v, unit = strings.TrimSpace(number), n
+		if text, ok := strings.CutSuffix(v, suffix); ok {
+			number, unit = strings.TrimSpace(text), n
 		}
 	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n < 0 || n > maxToolOutput {
-		return 0, false
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > maxToolOutput || n*unit < minToolOutput || n*unit > maxToolOutput {
+		return 0, fmt.Errorf("%s is not a size from 1KiB to 1GiB, such as 8MiB", quote(v))
 	}
-	return n * unit, true
+	return n * unit, nil
+}
+
+// setApprove reads which tools ask before each call. A pattern that is not
+// understood means all of them.
+func setApprove(r *reader, at place, n *yaml.Node, p *draft) {
+	before := len(r.warnings)
+	list := r.rules("approve", at, n)
+	if instead(r, before, "all tools ask") {
+		list = []string{"*"}
+	}
+	p.Care.Approve = list
+}
+
+// rules reads patterns of tools of a rule of a profile.
+func (r *reader) rules(rule string, at place, n *yaml.Node) []string {
+	items, ok := r.list(at, n)
+	if !ok {
+		return nil
+	}
+	list := valid(r, items, glob)
+	for _, it := range items {
+		if slices.Contains(list, it.text) {
+			r.named(rule, it)
+		}
+	}
+	return list
 }

@@ -64,7 +64,7 @@ func TestCareMistakes(t *testing.T) {
 		{"approvals: {quorum: 2, approvers: [telegram/1]}", "a quorum of 2 needs as many different people among the approvers, there are 1; nobody may approve anything", nobody},
 		{"approvals: {approvers: [slak/U1]}", "nobody may approve anything", nobody},
 		{"approvals: {qourum: 2}", "nobody may approve anything", nobody},
-		{"limits: {tool_time: 0s}", "is not a time from 1s to 168h", func(c Care) bool { return c.Limits.Time == 0 }},
+		{"limits: {tool_time: 0s}", "is not a duration such as 90s or 30m, from 1s to 168h", func(c Care) bool { return c.Limits.Time == 0 }},
 		{"limits: {tool_output: 8Mib}", "is not a size from 1KiB to 1GiB", func(c Care) bool { return c.Limits.Output == 0 }},
 		{"limits: {tool_output: -1}", "is not a size", func(c Care) bool { return c.Limits.Output == 0 }},
 		{"limits: {step_calls: 65}", "65", func(c Care) bool { return c.Limits.StepCalls == 0 }},

@@ -116,7 +116,7 @@ func checkDeep(t *testing.T, d Deep) {
 	}
 	seen := make(map[string]bool)
 	for _, h := range d.Subagents {
-		if !helperName.MatchString(h.Name) || h.Description == "" || h.SystemPrompt == "" || seen[h.Name] {
+		if !forms["name"].looks.MatchString(h.Name) || h.Description == "" || h.SystemPrompt == "" || seen[h.Name] {
 			t.Errorf("subagent %+v", h)
 		}
 		seen[h.Name] = true

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -24,7 +23,7 @@ const noHost = "no host may be reached"
 // done is the profile that was read. One whose hosts are in doubt reaches none,
 // not even that of its url.
 func (p draft) done() Profile {
-	if p.Care.Limits.faults != nil {
+	if p.Care.Limits.Off() != "" {
 		p.Tools = []string{}
 	}
 	if p.doubts.hosts && p.Engine.Explore != nil {
@@ -58,7 +57,7 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 			}
 		case "plan":
 			held := usingPreview
-			if p.keepPlan(); slices.Contains(names(planKeys()), strings.TrimPrefix(w.Key, at.key+".")) {
+			if p.keepPlan(); isPlanKey(strings.TrimPrefix(w.Key, at.key+".")) {
 				p.hold() // it was meant for any engine
 				held = heldEngine
 			}
@@ -82,7 +81,7 @@ func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
 type engineOf draft
 
 func (p *engineOf) off(path, why string) string {
-	p.faults = p.faults.with(path, why)
+	p.with(path, why)
 	return "the agents of the profile are off"
 }
 
@@ -98,7 +97,7 @@ func about(p place, w Warning) string {
 	switch unknown := strings.HasPrefix(w.Text, unreadUnknown); {
 	case !own:
 		return ""
-	case unknown && slices.Contains(names(planKeys()), key):
+	case unknown && isPlanKey(key):
 		return "plan"
 	case unknown && key == "hosts":
 		return "hosts"

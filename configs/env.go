@@ -2,45 +2,105 @@ package configs
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// A variable is one setting of the environment.
+// A variable of the environment sets a key.
 type variable struct {
-	name string
-	set  func(r *reader, at place, v string, c *Config)
+	name, path string
+	set        func(r *reader, at place, v string, c *Config)
 }
 
+// variables returns the variables that keys declare, and those that set more than a key.
 func variables() []variable {
-	return append([]variable{
-		{"CLAYBOT_DATA_DIR", func(_ *reader, _ place, v string, c *Config) { c.DataDir = v }},
-		{"CLAYBOT_HTTP_ADDR", func(r *reader, at place, v string, c *Config) { r.listen(at, v, c) }},
-		{"CLAYBOT_HTTP_HOSTS", func(r *reader, at place, v string, c *Config) { c.HTTP.Hosts = r.hosts(commas(at, v)) }},
-		{"CLAYBOT_HTTP_TLS_CERT", func(_ *reader, _ place, v string, c *Config) { c.HTTP.Guard.TLSCert = v }},
-		{"CLAYBOT_HTTP_TLS_KEY", func(_ *reader, _ place, v string, c *Config) { c.HTTP.Guard.TLSKey = v }},
-		{"CLAYBOT_HTTP_PROXIES", func(r *reader, at place, v string, c *Config) { c.HTTP.Guard.Proxies = r.prefixes(commas(at, v)) }},
-		{"CLAYBOT_HTTP_INSECURE", func(r *reader, at place, v string, c *Config) {
-			yes, ok := r.flag(at, v, "1", "0")
-			store(&c.HTTP.Guard.Insecure, yes, ok)
+	var all []variable
+	schema := declarations()
+	for _, path := range schema.paths {
+		if k := schema.keys[path]; k.env != "" && !strings.Contains(path, "[]") {
+			all = append(all, variable{k.env, path, func(r *reader, at place, v string, c *Config) { r.variable(at, v, k, c.groupOf(path)) }})
+		}
+	}
+	return append(all, specialVariables()...)
+}
+
+// variable stores a value of the environment in the struct that to points to. One of the
+// store or of a member of a cluster that is not valid is an error and no warning:
+// members must agree on them.
+func (r *reader) variable(at place, v string, k key, to any) {
+	before := len(r.warnings)
+	if s, ok := k.field(to).(*Secret); ok {
+		*s = NewSecret(at.key, v)
+		return
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: v}
+	if k.typ.Kind() == reflect.Slice {
+		n = &yaml.Node{Kind: yaml.SequenceNode}
+		for _, it := range commas(at, v) {
+			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: it.text})
+		}
+	}
+	setterOf(k)(r, at, n, k, to)
+	if !ofCluster(at.key) {
+		return
+	}
+	for _, w := range r.warnings[before:] {
+		text, _ := ignored(w)
+		r.reject(fmt.Errorf("%s: %s", w.Key, text))
+	}
+	r.warnings = r.warnings[:before]
+}
+
+// ofCluster reports a variable that makes a process one of several.
+func ofCluster(name string) bool {
+	return strings.HasPrefix(name, "CLAYBOT_NODE") || strings.HasPrefix(name, "CLAYBOT_STORAGE")
+}
+
+// specialVariables are not read as the key that they set.
+func specialVariables() []variable {
+	secret := func(name, path string, of func(*Config) *Secret) variable {
+		return variable{name, path, func(_ *reader, at place, v string, c *Config) { *of(c) = NewSecret(at.key, v) }}
+	}
+	return []variable{
+		{"CLAYBOT_HTTP_TLS_CERT", "http.tls_cert", func(_ *reader, _ place, v string, c *Config) { c.HTTP.Guard.TLSCert = v }},
+		{"CLAYBOT_HTTP_TLS_KEY", "http.tls_key", func(_ *reader, _ place, v string, c *Config) { c.HTTP.Guard.TLSKey = v }},
+		{"CLAYBOT_HTTP_INSECURE", "http.insecure", func(r *reader, at place, v string, c *Config) {
+			if yes, err := (key{words: "1,0"}).truth(v); err != nil {
+				r.refuse(at, err)
+			} else {
+				c.HTTP.Guard.Insecure = yes
+			}
 		}},
-		{"CLAYBOT_ACCESS", func(r *reader, at place, v string, c *Config) { r.mode(at, v, &c.Access) }},
-		{"CLAYBOT_ALLOW", func(r *reader, at place, v string, c *Config) { c.Access.Allow = r.allowed(commas(at, v)) }},
-		{"CLAYBOT_LOG", func(r *reader, at place, v string, c *Config) { r.log(at, v, c) }},
-		{"CLAYBOT_LOG_LEVEL", func(r *reader, at place, v string, c *Config) { r.level(at, v, c) }},
-		{"CLAYBOT_MODEL", func(r *reader, at place, v string, c *Config) { r.model(at, v, &c.Model) }},
-		{"OPENAI_API_KEY", func(_ *reader, at place, v string, c *Config) { c.Model.env.openAI = NewSecret(at.key, v) }},
-		{"OPENAI_BASE_URL", func(r *reader, at place, v string, c *Config) {
-			u, ok := r.url(at, v)
-			store(&c.Model.env.base, u, ok)
+		secret("OPENAI_API_KEY", "model.key", func(c *Config) *Secret { return &c.Model.env.openAI }),
+		{variableBase, "model.base_url", func(r *reader, at place, v string, c *Config) {
+			if u, err := address(v); err != nil {
+				r.refuse(at, err)
+			} else {
+				c.Model.env.base = u
+			}
 		}},
-		{"ANTHROPIC_API_KEY", func(_ *reader, at place, v string, c *Config) { c.Model.env.anthropic = NewSecret(at.key, v) }},
-		{"TELEGRAM_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Connectors.Telegram.Token = NewSecret(at.key, v) }},
-		{"TELEGRAM_API_URL", func(r *reader, at place, v string, c *Config) { r.telegramURL(at, v, &c.Connectors.Telegram) }},
-		{"SLACK_BOT_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Connectors.Slack.BotToken = NewSecret(at.key, v) }},
-		{"SLACK_APP_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Connectors.Slack.AppToken = NewSecret(at.key, v) }},
-		{"SLACK_API_URL", func(r *reader, at place, v string, c *Config) { r.slackURL(at, v, &c.Connectors.Slack) }},
-	}, slices.Concat(telemetryVariables(), fileVariables(), storageVariables())...)
+		secret("ANTHROPIC_API_KEY", "model.key", func(c *Config) *Secret { return &c.Model.env.anthropic }),
+		{"OTEL_EXPORTER_OTLP_HEADERS", "otlp.headers", func(r *reader, at place, v string, c *Config) { r.otlpHeaders(at, v, &c.Telemetry.OTLP) }},
+		// The parts of a key belong together: one of the environment leaves nothing of
+		// that of the file.
+		{"AWS_ACCESS_KEY_ID", "files.access_key", func(_ *reader, at place, v string, c *Config) {
+			f := &c.Storage.Files
+			f.AccessKey, f.SecretKey, f.SessionToken, f.keyFault = NewSecret(at.key, v), Secret{}, Secret{}, ""
+		}},
+		secret("AWS_SECRET_ACCESS_KEY", "files.secret_key", func(c *Config) *Secret { return &c.Storage.Files.SecretKey }),
+		secret("AWS_SESSION_TOKEN", "files.session_token", func(c *Config) *Secret { return &c.Storage.Files.SessionToken }),
+	}
+}
+
+// variablePaths returns the path of the key that each variable sets.
+func variablePaths() map[string]string {
+	paths := make(map[string]string)
+	for _, v := range variables() {
+		paths[v.name] = v.path
+	}
+	return paths
 }
 
 // commas splits a list of values with commas between them.
@@ -57,28 +117,30 @@ func commas(at place, v string) (items []item) {
 func (r *reader) environment(c *Config) {
 	for _, v := range variables() {
 		value, ok := r.lookup(v.name)
-		path := variablePaths[v.name]
+		path := v.path
 		void := !ok && r.void(v.name, path)
 		if !ok && !void {
 			continue
 		}
 		at, before := place{key: v.name}, len(r.warnings)
-		o := c.ownerOf(path)
+		to := c.ownerOf(path)
 		if v.name == variableBase { // it is not for every model
-			o = (*baseOf)(&c.Model.env)
+			to = (*baseOf)(&c.Model.env)
 		}
 		switch {
 		case !void:
 			v.set(r, at, value, c)
-		case strings.HasPrefix(v.name, "CLAYBOT_STORAGE_"): // see storageVariables
+		case strings.HasPrefix(v.name, "CLAYBOT_STORAGE_"): // see variable
 			r.reject(fmt.Errorf("%s: %s", v.name, emptyVariable))
 		default:
 			r.warn(at, emptyVariable+"; ignored")
 		}
 		// Which models the accounts and the address of the environment are for is known
 		// later, see modelEnviron.
-		if refused := r.close(o, at, path, before); !refused && path != "model.key" && v.name != variableBase {
-			o.on(path)
+		if refused := r.close(to, at, path, before); !refused && path != "model.key" && v.name != variableBase {
+			if o, ok := to.(owner); ok {
+				o.on(path)
+			}
 			r.mended(path, v.name)
 		}
 	}
@@ -124,20 +186,26 @@ type Override struct {
 func (c *Config) Override(o Override) error {
 	r := &reader{env: func(string) (string, bool) { return "", false }}
 	next := *c
-	for _, f := range []struct {
-		flag, value string
-		set         func(at place, v string)
-	}{
-		{"--data-dir", o.DataDir, func(_ place, v string) { next.DataDir = v }},
-		{"--http", o.HTTP, func(at place, v string) { next.override(r, at, v) }},
-		{"--access", o.Access, func(at place, v string) { r.mode(at, v, &next.Access); next.Access.faults = nil }},
-		{"--log", o.Log, func(at place, v string) { r.log(at, v, &next) }},
-		{"--log-level", o.LogLevel, func(at place, v string) { r.level(at, v, &next) }},
-		{"--model", o.Model, func(at place, v string) { r.model(at, v, &next.Model) }},
+	for _, f := range []struct{ flag, value, path string }{
+		{"--data-dir", o.DataDir, "data_dir"},
+		{"--http", o.HTTP, "http.addr"},
+		{"--access", o.Access, "access.mode"},
+		{"--log", o.Log, "log"},
+		{"--log-level", o.LogLevel, "log_level"},
+		{"--model", o.Model, "model.name"},
 	} {
 		if f.value != "" {
-			f.set(place{key: f.flag}, f.value)
+			k, _ := keyAt(f.path)
+			r.variable(place{key: f.flag}, f.value, k, next.groupOf(f.path))
 		}
+	}
+	if o.HTTP != "" { // what else switched the page off holds
+		if next.HTTP.on("http.addr"); next.HTTP.Off() != "" {
+			next.HTTP.Addr = c.HTTP.Addr
+		}
+	}
+	if o.Access != "" {
+		next.Access.faults = faults{}
 	}
 	var err error
 	if next.DataDir, err = next.expand(next.DataDir); err != nil {
@@ -153,13 +221,6 @@ func (c *Config) Override(o Override) error {
 	}
 	*c = next
 	return nil
-}
-
-// override sets the address of the web page. What else switched the page off holds.
-func (c *Config) override(r *reader, at place, v string) {
-	addr, ok := r.address(at, v)
-	c.HTTP.faults = c.HTTP.faults.without("http.addr")
-	store(&c.HTTP.Addr, addr, ok && c.HTTP.faults == nil)
 }
 
 // renameModel gives the profiles that use the common model its new name.

@@ -9,11 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The bounds of Files.MaxInline, in bytes.
-const (
-	DefaultInline = 20 << 20
-	mostInline    = 256 << 20
-)
+// DefaultInline is the default of Files.MaxInline, in bytes.
+const DefaultInline = 20 << 20
 
 // The values of Files.Addressing.
 const (
@@ -25,16 +22,18 @@ const (
 // PostgreSQL keeps everything else. The zero Bucket means PostgreSQL, too.
 type Files struct {
 	// Bucket is one of a store that speaks the protocol of Amazon S3.
-	Bucket     string
+	Bucket     string `key:"url" kind:"files address" env:"CLAYBOT_FILES_URL"`
 	Prefix     string // before the names of all files; empty, or ends with a slash
 	Endpoint   string // with scheme, without a path; empty: that of Amazon
 	Region     string // empty: whatever the store takes by default
 	Addressing string // AddressingPath, AddressingHost, or empty: as the store likes it
 	// The key of the store, from the environment or from files, never from
 	// addresses.
-	AccessKey, SecretKey, SessionToken Secret
+	AccessKey    Secret `key:"access_key"`
+	SecretKey    Secret `key:"secret_key"`
+	SessionToken Secret `key:"session_token"`
 	// MaxInline is the size of the largest file that PostgreSQL keeps itself.
-	MaxInline int64
+	MaxInline int64 `key:"max_inline" class:"harmless" kind:"size" limits:"1..256m"`
 	// Fault says what is wrong with an address that was given. No file may be kept
 	// elsewhere then: it would not be found again once the address is right.
 	Fault string
@@ -46,40 +45,23 @@ type Files struct {
 // address cannot be used.
 func (f Files) Wanted() bool { return f.Bucket != "" || f.Fault != "" }
 
-func fileKeys() []key[Files] {
-	return []key[Files]{
-		text("url", func(r *reader, at place, v string, f *Files) { r.filesURL(at, v, f) }),
-		text("access_key", func(r *reader, at place, v string, f *Files) { f.AccessKey = r.reference(at, v) }),
-		text("secret_key", func(r *reader, at place, v string, f *Files) { f.SecretKey = r.reference(at, v) }),
-		text("session_token", func(r *reader, at place, v string, f *Files) { f.SessionToken = r.reference(at, v) }),
-		text("max_inline", func(r *reader, at place, v string, f *Files) {
-			n := f.MaxInline
-			if r.size(at, v, 1, &n); n > mostInline {
-				r.warn(at, "%s is more than %dm; ignored", quote(v), mostInline>>20)
-				return
-			}
-			f.MaxInline = n
-		}),
-	}
-}
-
 // setFiles reads an address alone, or the group of keys.
-func setFiles(r *reader, at place, n *yaml.Node, c *Config) {
+func setFiles(r *reader, at place, n *yaml.Node, f *Files) {
 	if n.Kind == yaml.ScalarNode {
-		r.filesURL(at, strings.TrimSpace(n.Value), &c.Storage.Files)
+		r.filesURL(at, strings.TrimSpace(n.Value), f)
 		return
 	}
 	before := len(r.warnings)
-	group(r, at, n, &c.Storage.Files, fileKeys())
+	r.group(at, n, f)
 	key := at.sub("url", 0).key
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		text, ok := ignored(*w)
 		switch {
 		case n.Kind != yaml.MappingNode || ok && (w.Key == key || w.Near == key || bucketed(text, w.Key)): // an address was meant
-			c.Storage.Files.Fault, w.path = w.Key+": "+text, "files.url"
+			f.Fault, w.path = w.Key+": "+text, "files.url"
 		case ok && account(w.Key):
-			c.Storage.Files.keyFault, w.path = w.Key+": "+text, w.Key
+			f.keyFault, w.path = w.Key+": "+text, w.Key
 		default:
 			continue
 		}
@@ -95,19 +77,6 @@ func bucketed(why, key string) bool {
 
 // noFile ends a warning about the address.
 const noFile = "; no file can be kept until it is mended"
-
-func fileVariables() []variable {
-	return []variable{
-		{"CLAYBOT_FILES_URL", func(r *reader, at place, v string, c *Config) { r.filesURL(at, v, &c.Storage.Files) }},
-		// The parts of a key belong together: one of the environment leaves nothing of
-		// that of the file.
-		{"AWS_ACCESS_KEY_ID", func(_ *reader, at place, v string, c *Config) {
-			c.Storage.Files.AccessKey, c.Storage.Files.SecretKey, c.Storage.Files.SessionToken, c.Storage.Files.keyFault = NewSecret(at.key, v), Secret{}, Secret{}, ""
-		}},
-		{"AWS_SECRET_ACCESS_KEY", func(_ *reader, at place, v string, c *Config) { c.Storage.Files.SecretKey = NewSecret(at.key, v) }},
-		{"AWS_SESSION_TOKEN", func(_ *reader, at place, v string, c *Config) { c.Storage.Files.SessionToken = NewSecret(at.key, v) }},
-	}
-}
 
 // filesURL reads s3://bucket/prefix?endpoint=https://host&region=name&path_style=true.
 // Nothing of an address is repeated in a warning: it may hold a key.

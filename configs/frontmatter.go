@@ -116,7 +116,7 @@ func cutHead(text string) (head, body string, ok bool) {
 
 func (f *Frontmatter) add(prefix string, n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
-		return &LineError{n.Line + 1, "want settings of the form key: value, found " + kind(n)}
+		return &LineError{n.Line + 1, "want settings of the form key: value, found " + kindOf(n)}
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -132,7 +132,7 @@ func (f *Frontmatter) add(prefix string, n *yaml.Node) error {
 				return err
 			}
 		case v.Kind != yaml.ScalarNode:
-			return &LineError{v.Line + 1, fmt.Sprintf("%s: want a single value, found %s", key, kind(v))}
+			return &LineError{v.Line + 1, fmt.Sprintf("%s: want a single value, found %s", key, kindOf(v))}
 		default:
 			value := v.Value
 			if v.Tag == "!!null" {

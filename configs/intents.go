@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -14,103 +13,74 @@ import (
 
 // An Intent is something that people come for, and what must be known for it.
 type Intent struct {
-	Name        string // unique in its list
-	Description string // for the model that chooses among them
-	Tools       []string
-	Inputs      []claybot.Question // each with a key that is unique in its list
+	Name        string             `key:"name" kind:"name"` // unique in its list
+	Description string             `key:"description"`      // for the model that chooses among them
+	Tools       []string           `key:"tools" kind:"tool patterns"`
+	Inputs      []claybot.Question `key:"inputs" kind:"inputs"` // each with a key that is unique in its list
 }
 
-// setIntents reads the list of intents and leaves out bad ones, whole: half an
-// intent might ask for less than is needed. It returns false when none is left
-// of what was written.
-func setIntents(r *reader, at place, n *yaml.Node, p *planDraft) bool {
-	if n.Kind != yaml.SequenceNode {
-		r.warn(at, "want a list of intents, found %s; ignored", kind(n))
-		return false
-	}
-	p.Intents = nil
-	lines := make(map[string]int)
-	for i, e := range n.Content {
-		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i)}
-		in, ok := r.intent(where, e)
-		switch {
-		case !ok:
-		case lines[in.Name] != 0:
-			r.warn(where, "the name %s was given in line %d already; ignored", quote(in.Name), lines[in.Name])
-			instead(r, len(r.warnings)-1, "the intent is left out")
-		default:
-			lines[in.Name] = e.Line
-			p.Intents = append(p.Intents, in)
-		}
-	}
-	return len(p.Intents) > 0 || len(n.Content) == 0
-}
-
-// intent reads one entry, and returns false after a warning about it.
-func (r *reader) intent(at place, n *yaml.Node) (in Intent, ok bool) {
-	before := len(r.warnings)
+func (in *Intent) fault() string {
 	switch {
-	case n.Kind != yaml.MappingNode:
-		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(intentKeys()), ", "), kind(n))
-	default:
-		group(r, at, n, &in, intentKeys())
-		if len(r.warnings) == before && in.Name == "" {
-			r.warn(at, "has no name; ignored")
-		}
-		if len(r.warnings) == before && in.Description == "" {
-			r.warn(at, "has no description; ignored")
-		}
+	case in.Name == "":
+		return "has no name"
+	case in.Description == "":
+		return "has no description"
 	}
-	if len(r.warnings) == before {
-		return in, true
-	}
-	instead(r, before, "the intent is left out")
-	return in, false
+	return ""
 }
 
-func intentKeys() []key[Intent] {
-	return []key[Intent]{
-		text("name", func(r *reader, at place, v string, in *Intent) {
-			if len(v) > 64 || !helperName.MatchString(v) {
-				r.warn(at, "%s is not a name of at most 64 of a-z, 0-9, _ and -; ignored", quote(v))
-				return
-			}
-			in.Name = v
-		}),
-		text("description", func(_ *reader, _ place, v string, in *Intent) { in.Description = v }),
-		{"tools", func(r *reader, at place, n *yaml.Node, in *Intent) { in.Tools = r.globs(at, n) }},
-		{"inputs", setInputs},
-	}
+// A question is an input as it is written.
+type question struct {
+	Key         string               `key:"key"`
+	Text        string               `key:"text"`
+	Type        claybot.QuestionType `key:"type" kind:"question type"`
+	Options     []string             `key:"options" kind:"texts"`
+	Min         *float64             `key:"min" kind:"number"`
+	Max         *float64             `key:"max" kind:"number"`
+	Format      string               `key:"format"`
+	Placeholder string               `key:"placeholder"`
+	Example     string               `key:"example"`
+	Default     string               `key:"default"`
+	Required    bool                 `key:"required"`
 }
 
-func setInputs(r *reader, at place, n *yaml.Node, in *Intent) {
+func anyNumber(v string) (*float64, error) {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("%s is not a number", quote(v))
+	}
+	return &f, nil
+}
+
+func setInputs(r *reader, at place, n *yaml.Node, inputs *[]claybot.Question) {
 	if n.Kind != yaml.SequenceNode {
-		r.warn(at, "want a list of inputs, found %s; ignored", kind(n))
+		r.warn(at, "want a list of inputs, found %s; ignored", kindOf(n))
 		return
 	}
 	for i, e := range n.Content {
 		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i)}
-		if e.Kind != yaml.MappingNode {
-			r.warn(where, "want a group of keys (%s), found %s; ignored", strings.Join(names(inputKeys()), ", "), kind(e))
+		if !isGroup[question](r, where, e) {
 			continue
 		}
 		// What is listed is needed, unless it says otherwise.
-		q := claybot.Question{Type: claybot.QuestionText, Required: true}
-		before := len(r.warnings)
-		group(r, where, e, &q, inputKeys())
-		if len(r.warnings) > before {
+		in, before := question{Type: claybot.QuestionText, Required: true}, len(r.warnings)
+		if r.group(where, e, &in); len(r.warnings) > before {
 			continue
 		}
-		if err := r.input(q, in.Inputs); err != nil {
+		q := claybot.Question{
+			Key: in.Key, Text: in.Text, Type: in.Type, Options: in.Options, Min: in.Min, Max: in.Max, Format: in.Format,
+			Placeholder: in.Placeholder, Example: in.Example, Default: in.Default, Required: in.Required,
+		}
+		if err := checkInput(q, *inputs); err != nil {
 			r.warn(where, "the input %s: %v; ignored", quote(q.Key), err)
 			continue
 		}
-		in.Inputs = append(in.Inputs, q)
+		*inputs = append(*inputs, q)
 	}
 }
 
-// input says what is wrong with an input whose keys are right one by one.
-func (r *reader) input(q claybot.Question, others []claybot.Question) error {
+// checkInput says what is wrong with an input whose keys are right one by one.
+func checkInput(q claybot.Question, others []claybot.Question) error {
 	switch {
 	case q.Key == "":
 		return fmt.Errorf("it has no key")
@@ -122,38 +92,4 @@ func (r *reader) input(q claybot.Question, others []claybot.Question) error {
 		return fmt.Errorf("confirm is for steps; an input that is yes or no is of the type boolean")
 	}
 	return q.Valid()
-}
-
-func inputKeys() []key[claybot.Question] {
-	number := func(name string, of func(*claybot.Question) **float64) key[claybot.Question] {
-		return text(name, func(r *reader, at place, v string, q *claybot.Question) {
-			f, err := strconv.ParseFloat(v, 64)
-			if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-				r.warn(at, "%s is not a number; ignored", quote(v))
-				return
-			}
-			*of(q) = &f
-		})
-	}
-	word := func(name string, of func(*claybot.Question) *string) key[claybot.Question] {
-		return text(name, func(_ *reader, _ place, v string, q *claybot.Question) { *of(q) = v })
-	}
-	return []key[claybot.Question]{
-		word("key", func(q *claybot.Question) *string { return &q.Key }),
-		word("text", func(q *claybot.Question) *string { return &q.Text }),
-		text("type", func(_ *reader, _ place, v string, q *claybot.Question) { q.Type = claybot.QuestionType(v) }),
-		{"options", func(r *reader, at place, n *yaml.Node, q *claybot.Question) {
-			items, _ := r.list(at, n)
-			for _, it := range items {
-				q.Options = append(q.Options, it.text)
-			}
-		}},
-		number("min", func(q *claybot.Question) **float64 { return &q.Min }),
-		number("max", func(q *claybot.Question) **float64 { return &q.Max }),
-		word("format", func(q *claybot.Question) *string { return &q.Format }),
-		word("placeholder", func(q *claybot.Question) *string { return &q.Placeholder }),
-		word("example", func(q *claybot.Question) *string { return &q.Example }),
-		word("default", func(q *claybot.Question) *string { return &q.Default }),
-		text("required", func(r *reader, at place, v string, q *claybot.Question) { r.truth(at, v, &q.Required) }),
-	}
 }

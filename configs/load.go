@@ -77,7 +77,7 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	c.Schedule.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
 	if root != nil {
 		c.Source.keyed = len(root.Content) > 0
-		group(r, place{file: path}, root, &c, rootKeys())
+		r.group(place{file: path}, root, &c)
 	}
 	return r.finish(c)
 }
@@ -132,7 +132,7 @@ func parse(path string, text []byte) (root *yaml.Node, err error) {
 		case root != nil:
 			return nil, fmt.Errorf("%s:%d: a second document begins here, and only one is read: remove the line --- before it", path, next.Line)
 		case next.Kind != yaml.MappingNode:
-			return nil, fmt.Errorf("%s:%d: want lines such as \"access: pairing\", found %s", path, next.Line, kind(next))
+			return nil, fmt.Errorf("%s:%d: want lines such as \"access: pairing\", found %s", path, next.Line, kindOf(next))
 		default:
 			root = next
 		}
@@ -177,8 +177,8 @@ func syntaxError(path string, text []byte, err error) error {
 	return fmt.Errorf("%s:%d: %s", path, line, yamlQuote.ReplaceAllString(m[2], "$1"))
 }
 
-// kind names what n is, for messages.
-func kind(n *yaml.Node) string {
+// kindOf names what n is, for messages.
+func kindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a group of keys"

@@ -2,9 +2,11 @@ package configs
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,37 +27,51 @@ const (
 	DemoModel = "demo"
 )
 
-// The bounds of a model's settings.
+// The most entries of lists of a model.
 const (
 	maxFallbacks = 8
 	maxKeys      = 32
-	maxAnswer    = 1_000_000 // tokens
 )
 
 // Model is how a model is reached.
 type Model struct {
-	Name     string // empty: see ID
-	Provider string // openai or anthropic; empty: see API
-	BaseURL  string // empty: the provider's own
-	Key      Secret
-	Keys     []Secret          // further ones, see Credentials
-	Headers  map[string]Secret // sent with each request
+	Name     string            `key:"name" kind:"model name" env:"CLAYBOT_MODEL"` // empty: see ID
+	Provider string            `key:"provider" words:"openai,anthropic"`          // empty: see API
+	BaseURL  string            `key:"base_url" kind:"model address"`              // empty: the provider's own
+	Key      Secret            `key:"key" kind:"model key"`
+	Keys     []Secret          `key:"keys" kind:"model keys"`       // further ones, see Credentials
+	Headers  map[string]Secret `key:"headers" kind:"model headers"` // sent with each request
 	// SystemFallback says whether the system prompt is repeated as the first
-	// user message: auto, always or never.
-	SystemFallback string
-	MaxTokens      int64            // of an answer; 0: as the provider or the client sets it
-	Prices         map[string]Price // by the beginning of a model's name
+	// user message.
+	SystemFallback string           `key:"system_fallback" class:"harmless" words:"auto,always,never"`
+	MaxTokens      int64            `key:"max_tokens" class:"narrowing" limits:"0..1000000"` // of an answer; 0: as the provider or the client sets it
+	Prices         map[string]Price `key:"prices" class:"narrowing" kind:"prices"`           // by the beginning of a model's name
 	// Fallback are those that are asked when this one does not answer, in their
 	// order, as they are written; see Routes.
-	Fallback []Model
+	Fallback []Model `key:"fallback" kind:"fallback"`
 
-	env    providerEnv
-	where  string // the key or variable that BaseURL is of
-	faults reasons
+	env   providerEnv
+	where string // the key or variable that BaseURL is of
 	// keysAt and headersAt are the keys of the file that Key and Keys, and Headers, are
 	// of; empty for none.
 	keysAt, headersAt string
+
+	faults // why this model must not be asked: it reaches no host
 }
+
+func (m *Model) off(path, why string) string {
+	if lastName(path) == "fallback" {
+		m.Fallback = nil
+		return "no fallback is asked"
+	}
+	m.with(lastName(path), why)
+	if strings.HasPrefix(path, "model.fallback[]") {
+		return "this fallback is off"
+	}
+	return "the model is off"
+}
+
+func (m *Model) on(path string) { m.faults.on(lastName(path)) }
 
 // AddressKey is the setting that says where the model is, or could.
 func (m Model) AddressKey() string {
@@ -70,7 +86,7 @@ func (m Model) AddressKey() string {
 
 // Demo reports that no model is configured, so that the built-in one answers.
 func (m Model) Demo() bool {
-	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && m.faults == nil && len(m.Credentials()) == 0
+	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && m.Off() == "" && len(m.Credentials()) == 0
 }
 
 // API is whose API is spoken: Provider, or else Anthropic's at its own address,
@@ -137,7 +153,7 @@ func (m Model) Routes() []Model {
 	for _, f := range m.Fallback {
 		f.env = m.env
 		f.SystemFallback = cmp.Or(f.SystemFallback, m.SystemFallback)
-		if f.BaseURL == "" && f.faults == nil {
+		if f.BaseURL == "" && f.Off() == "" {
 			f.faults = m.faults
 		}
 		switch keyless := !f.Key.Named() && len(f.Keys) == 0; {
@@ -181,56 +197,52 @@ func (m Model) Secrets() []Secret {
 
 // A Price is in US dollars per million tokens.
 type Price struct {
-	Input       float64
-	CachedInput float64 // 0: as Input
-	Output      float64
-	CacheWrite  float64 // 0: as Input
+	Input       float64 `key:"input" kind:"price"`
+	CachedInput float64 `key:"cached_input" kind:"price"` // 0: as Input
+	Output      float64 `key:"output" kind:"price"`
+	CacheWrite  float64 `key:"cache_write" kind:"price"` // 0: as Input
+}
+
+func price(v string) (float64, error) {
+	f, ok := plainDecimal(v)
+	if !ok || f > 1e6 {
+		return 0, fmt.Errorf("%s is not a price in US dollars per million tokens", quote(v))
+	}
+	return f, nil
 }
 
 // Transcription says where speech is turned into text.
 type Transcription struct {
-	Model   string // empty: the client's default
-	BaseURL string // empty: OpenAI's
-	Key     Secret
-	wanted  bool
-	faults  reasons
+	Model   string `key:"model" kind:"model name"` // empty: the client's default
+	BaseURL string `key:"base_url" kind:"url"`     // empty: OpenAI's
+	Key     Secret `key:"key" kind:"account"`
+
+	wanted bool
+	faults // why nothing is transcribed
 }
 
 // Wanted reports whether recordings are to be transcribed.
-func (t Transcription) Wanted() bool { return t.wanted && t.faults == nil }
+func (t Transcription) Wanted() bool { return t.wanted && t.Off() == "" }
 
-func setTranscription(r *reader, at place, n *yaml.Node, c *Config) {
-	t := &c.Transcription
-	switch v, scalar := strings.TrimSpace(n.Value), n.Kind == yaml.ScalarNode; {
-	case scalar && slices.Contains([]string{"false", "off", "no"}, strings.ToLower(v)):
+func setTranscription(r *reader, at place, n *yaml.Node, t *Transcription) {
+	switch v := strings.TrimSpace(n.Value); {
+	case n.Kind != yaml.ScalarNode:
+		r.group(at, n, t)
+		t.wanted = n.Kind == yaml.MappingNode
+	case slices.Contains([]string{"false", "off", "no"}, strings.ToLower(v)):
 		*t = Transcription{}
-		return
-	case scalar && (v == "true" || v == "on"):
-	case scalar:
-		before := len(r.warnings)
-		if r.modelName(at, v, &t.Model); (len(v) == 1 || noSpeech(v)) && len(r.warnings) == before { // y or n
-			r.warn(at, "%s is not the name of a model; ignored", quote(v))
+	case v == "true" || v == "on":
+		t.wanted = true
+	default:
+		name, err := modelName(v)
+		if err == nil && (len(v) == 1 || noSpeech(v)) { // y or n
+			err = fmt.Errorf("%s is not the name of a model", quote(v))
 		}
-		if len(r.warnings) > before {
+		if err != nil {
+			r.refuse(at, err)
 			return
 		}
-	case n.Kind == yaml.MappingNode:
-		group(r, at, n, t, transcriptionKeys())
-	default:
-		group(r, at, n, t, transcriptionKeys()) // says what is wrong
-		return
-	}
-	t.wanted = true
-}
-
-func transcriptionKeys() []key[Transcription] {
-	return []key[Transcription]{
-		text("model", func(r *reader, at place, v string, t *Transcription) { r.modelName(at, v, &t.Model) }),
-		text("base_url", func(r *reader, at place, v string, t *Transcription) {
-			u, ok := r.url(at, v)
-			store(&t.BaseURL, u, ok)
-		}),
-		text("key", func(r *reader, at place, v string, t *Transcription) { t.Key = r.account(at, v, t) }),
+		t.Model, t.wanted = name, true
 	}
 }
 
@@ -252,34 +264,29 @@ func (t *Transcription) environ(e providerEnv) {
 
 // setModel reads a model over the settings that it begins with.
 func setModel(r *reader, at place, n *yaml.Node, m *Model) {
-	if n.Kind == yaml.ScalarNode {
-		before := len(r.warnings)
-		if r.model(at, n.Value, m); len(r.warnings) == before {
-			m.on("name")
-		}
-		return
+	if n.Kind != yaml.ScalarNode {
+		r.group(at, n, m)
+	} else if name, err := modelName(n.Value); err != nil {
+		r.refuse(at, err)
+	} else {
+		m.Name = name
+		m.on("name")
 	}
-	group(r, at, n, m, modelKeys())
 }
 
 // addressForm is what only an address looks like: one with a scheme, an IP address or
 // localhost, or a host with a port. Names such as llama3:8b are none.
 var addressForm = regexp.MustCompile(`(?i)://|^(localhost|[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?(/|$)|^[^/:@\s]+:[0-9]{4,5}(/|$)`)
 
-// model sets the name of a model.
-func (r *reader) model(at place, v string, m *Model) { r.modelName(at, v, &m.Name) }
-
-func (r *reader) modelName(at place, v string, to *string) {
+func modelName(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if addressForm.MatchString(v) { // it may hold a password
-		r.warn(at, "that is an address, not the name of a model: put it into base_url; ignored")
-		return
+		return "", errors.New("that is an address, not the name of a model: put it into base_url")
 	}
 	if noName(v) || secretive(v) || v == "" || len(v) > 200 || strings.ContainsAny(v, " \t\n") {
-		r.warn(at, "%s is not the name of a model; ignored", quote(v))
-		return
+		return "", fmt.Errorf("%s is not the name of a model", quote(v))
 	}
-	*to = v
+	return v, nil
 }
 
 // switches are words that mean on, off or nothing, and numbers.
@@ -292,42 +299,6 @@ func noName(v string) bool { return switches.MatchString(v) }
 // switches it on.
 func noSpeech(v string) bool {
 	return noName(v) || slices.ContainsFunc([]string{"true", "false", "off", "none", "null", "disable", "disabled", "enable", "enabled"}, func(k string) bool { return typo(v, k) })
-}
-
-func modelKeys() []key[Model] {
-	return append(routeKeys(), key[Model]{"fallback", setFallback})
-}
-
-// routeKeys are those of a model and of each entry of its fallback.
-func routeKeys() []key[Model] {
-	return []key[Model]{
-		text("name", func(r *reader, at place, v string, m *Model) { r.model(at, v, m) }),
-		text("provider", func(r *reader, at place, v string, m *Model) {
-			word, ok := r.word(at, v, ProviderOpenAI, ProviderAnthropic)
-			store(&m.Provider, word, ok)
-		}),
-		text("base_url", func(r *reader, at place, v string, m *Model) {
-			u, ok := r.url(at, v)
-			store(&m.BaseURL, u, ok)
-			store(&m.where, at.key, ok)
-		}),
-		text("key", func(r *reader, at place, v string, m *Model) {
-			m.Key, m.Keys, m.keysAt = r.account(at, v, m), nil, at.key
-		}),
-		{"keys", setKeys},
-		{"headers", func(r *reader, at place, n *yaml.Node, m *Model) {
-			before := len(r.warnings)
-			setHeaders(r, at, n, &m.Headers)
-			m.headersAt = at.key
-			r.sealAll(m, at.path, before)
-		}},
-		text("system_fallback", fallback),
-		text("max_tokens", func(r *reader, at place, v string, m *Model) {
-			n, ok := r.number(at, v, 0, maxAnswer)
-			store(&m.MaxTokens, int64(n), ok)
-		}),
-		{"prices", setPrices},
-	}
 }
 
 // setKeys reads several keys, which take the place of one.
@@ -363,11 +334,31 @@ func setKeys(r *reader, at place, n *yaml.Node, m *Model) {
 }
 
 // account is reference for a key without which nothing may be sent.
-func (r *reader) account(at place, v string, o owner) Secret {
+func (r *reader) account(at place, v string, to any) Secret {
 	before := len(r.warnings)
 	s := r.reference(at, v)
-	r.sealAll(o, at.path, before)
+	r.sealAll(to, at.path, before)
 	return s
+}
+
+func setModelAddress(r *reader, at place, v string, m *Model) {
+	u, err := address(v)
+	if err != nil {
+		r.refuse(at, err)
+		return
+	}
+	m.BaseURL, m.where = u, at.key
+}
+
+func setModelKey(r *reader, at place, v string, m *Model) {
+	m.Key, m.Keys, m.keysAt = r.account(at, v, m), nil, at.key
+}
+
+func setModelHeaders(r *reader, at place, n *yaml.Node, m *Model) {
+	before := len(r.warnings)
+	setHeaders(r, at, n, &m.Headers)
+	m.headersAt = at.key
+	r.sealAll(m, at.path, before)
 }
 
 // setFallback reads the models that are asked when one does not answer. A bad
@@ -385,19 +376,20 @@ func setFallback(r *reader, at place, n *yaml.Node, m *Model) {
 			return
 		}
 		var f Model
-		if e.Kind != yaml.MappingNode && (e.Kind != yaml.ScalarNode || empty(e)) {
-			r.warn(where, "want the name of a model, or a group of keys (%s), found %s; ignored", strings.Join(names(routeKeys()), ", "), kind(e))
+		before := len(r.warnings)
+		switch {
+		case e.Kind == yaml.MappingNode:
+			r.group(where, e, &f, "fallback")
+		case e.Kind != yaml.ScalarNode || empty(e):
+			keys := names(keysOf(reflect.TypeFor[Model]()))
+			r.warn(where, "want the name of a model, or a group of keys (%s), found %s; ignored", strings.Join(keys[:len(keys)-1], ", "), kindOf(e))
 			continue
-		}
-		if e.Kind == yaml.ScalarNode {
-			before := len(r.warnings)
-			r.model(where, e.Value, &f)
+		default:
+			setModel(r, where, e, &f)
 			r.seal(&f, where.path, before)
-		} else {
-			group(r, where, e, &f, routeKeys())
 		}
 		switch {
-		case f.faults != nil: // it was said
+		case f.Off() != "": // it was said
 		case f.Name == DemoModel:
 			r.warn(where, "the demo model answers always, and says nothing; ignored")
 		case f.Name != "":
@@ -408,14 +400,9 @@ func setFallback(r *reader, at place, n *yaml.Node, m *Model) {
 	}
 }
 
-func fallback(r *reader, at place, v string, m *Model) {
-	word, ok := r.word(at, v, "auto", "always", "never")
-	store(&m.SystemFallback, word, ok)
-}
-
 func setPrices(r *reader, at place, n *yaml.Node, m *Model) {
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want names of models with their prices, found %s; ignored", kind(n))
+		r.warn(at, "want names of models with their prices, found %s; ignored", kindOf(n))
 		return
 	}
 	began := len(r.warnings)
@@ -427,28 +414,10 @@ func setPrices(r *reader, at place, n *yaml.Node, m *Model) {
 		if empty(price.value) {
 			r.warn(price.at, noValue+"; ignored")
 		}
-		group(r, price.at, price.value, &p, priceKeys())
+		r.group(price.at, price.value, &p)
 		if len(r.warnings) == before { // half a price would be a wrong sum
 			prices[price.name] = p
 		}
 	}
 	m.Prices = prices
-}
-
-func priceKeys() []key[Price] {
-	return []key[Price]{
-		text("input", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.Input) }),
-		text("output", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.Output) }),
-		text("cached_input", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.CachedInput) }),
-		text("cache_write", func(r *reader, at place, v string, p *Price) { r.price(at, v, &p.CacheWrite) }),
-	}
-}
-
-func (r *reader) price(at place, v string, to *float64) {
-	f, ok := decimal(v)
-	if !ok || f > 1e6 {
-		r.warn(at, "%s is not a price in US dollars per million tokens; ignored", quote(v))
-		return
-	}
-	*to = f
 }

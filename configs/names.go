@@ -17,12 +17,14 @@ var ofKubernetes = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_
 // start.
 func CheckNames(environ []string) error {
 	var known []string
-	for _, v := range storageVariables() {
-		known = append(known, v.name)
+	for _, v := range variables() {
+		if ofCluster(v.name) {
+			known = append(known, v.name)
+		}
 	}
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "CLAYBOT_NODE") && !strings.HasPrefix(name, "CLAYBOT_STORAGE") || ofKubernetes.MatchString(name) {
+		if !ofCluster(name) || ofKubernetes.MatchString(name) {
 			continue
 		}
 		if slices.Contains(known, name) {

@@ -1,8 +1,10 @@
 package configs
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -53,6 +55,33 @@ func (f *reason) first() string {
 	return f.why
 }
 
+// in returns the first reason for a group or a key in it; empty for none.
+func (f *reason) in(group string) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.path == group || strings.HasPrefix(f.path, group+"."):
+		return f.why
+	}
+	return f.next.in(group)
+}
+
+// faults say why settings are switched off. Settings that a bad value switches off
+// embed it.
+type faults struct{ why reasons }
+
+// Off says why the settings are switched off; empty when they hold.
+func (f faults) Off() string { return f.why.first() }
+
+func (f *faults) with(path, why string) { f.why = f.why.with(path, why) }
+
+func (f *faults) off(path, why string) string {
+	f.with(path, why)
+	return offAt(path)
+}
+
+func (f *faults) on(path string) { f.why = f.why.without(path) }
+
 // An owner has settings that a bad value switches off.
 type owner interface {
 	// off switches off what the key with a path belongs to. why is a sentence for
@@ -63,6 +92,107 @@ type owner interface {
 	on(path string)
 }
 
+// off switches off what the key with a path belongs to: the key alone, where it declares
+// the value after a bad one, else the struct that to points to. It returns what holds
+// now; empty when the bad value is left out and the rest holds.
+func off(to any, path, why string) (now string) {
+	if k, ok := keyAt(path); ok && k.in == reflect.TypeOf(to).Elem() {
+		switch {
+		case k.off == "-":
+			return ""
+		case k.bad != "":
+			k.setBad(to)
+			return k.off
+		}
+	}
+	if o, ok := to.(owner); ok {
+		return o.off(path, why)
+	}
+	return ""
+}
+
+// setBad stores the value after a bad one.
+func (k key) setBad(to any) {
+	switch field := k.field(to).(type) {
+	case *bool:
+		*field = k.bad == "true"
+	case *int:
+		*field, _ = strconv.Atoi(k.bad) // declared in digits
+	case *string:
+		*field = k.bad
+	case *[]string:
+		*field = strings.Fields(strings.Trim(k.bad, "[]"))
+	default:
+		reflect.ValueOf(field).Elem().SetZero()
+	}
+}
+
+// ownerOf returns the settings that the key with a path belongs to.
+func (c *Config) ownerOf(path string) any {
+	to, found := any(c), any(c)
+	for name := range strings.SplitSeq(path, ".") {
+		keys := keysOf(reflect.TypeOf(to).Elem())
+		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+		if i < 0 {
+			break
+		}
+		if keys[i].bad != "" || keys[i].off == "-" {
+			return to
+		}
+		if keys[i].typ.Kind() != reflect.Struct {
+			break
+		}
+		if to = keys[i].field(to); len(keysOf(reflect.TypeOf(to).Elem())) == 0 {
+			break
+		}
+		if _, ok := to.(owner); ok {
+			found = to
+		}
+	}
+	return found
+}
+
+// groupOf returns the struct whose group has the key with a path.
+func (c *Config) groupOf(path string) any {
+	to := any(c)
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		keys := keysOf(reflect.TypeOf(to).Elem())
+		to = keys[slices.IndexFunc(keys, func(k key) bool { return k.name == name })].field(to)
+	}
+	return to
+}
+
+// off switches off the part of the configuration that the key with a path belongs to.
+func (c *Config) off(path, why string) string {
+	if to := c.ownerOf(path); to != any(c) {
+		return off(to, path, why)
+	}
+	if lastName(path) == foregroundScope {
+		c.Agents.Scope = ScopeOwner
+		return offAt(path)
+	}
+	c.shut = c.shut.with(path, why)
+	return offAt(path)
+}
+
+func (c *Config) on(path string) { c.shut = c.shut.without(path) }
+
+// off leaves the store named and unreadable: nothing else is used in its place.
+func (s *Storage) off(path, _ string) string {
+	s.URL = NewSecret(path, "")
+	return offAt(path)
+}
+
+func (*Storage) on(string) {}
+
+func (f *Files) off(path, why string) string {
+	f.Fault = why
+	return offAt(path)
+}
+
+func (*Files) on(string) {}
+
 // until ends the sentences about what is switched off.
 const until = " until this is corrected"
 
@@ -70,43 +200,42 @@ const until = " until this is corrected"
 // since before refused its value. It reports whether there was one.
 func (r *reader) close(to any, at place, path string, before int) bool {
 	refused := false
-	o, owned := to.(owner)
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		if w.Key != at.key {
 			continue // of a key within the group
 		}
 		refused = true
-		if text, open := ignored(*w); open && owned && classOf(path).closes() {
-			w.shut(o, path, text)
+		if text, open := ignored(*w); open && classOf(path).closes() {
+			w.shut(to, path, text)
 		}
 	}
 	return refused
 }
 
 // seal is close for what is refused anywhere within the key with a path.
-func (r *reader) seal(o owner, path string, before int) {
+func (r *reader) seal(to any, path string, before int) {
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		if text, open := ignored(*w); open {
-			w.shut(o, path, text)
+			w.shut(to, path, text)
 		}
 	}
 }
 
 // sealAll is seal also for what is missing, as a secret that cannot be read.
-func (r *reader) sealAll(o owner, path string, before int) {
+func (r *reader) sealAll(to any, path string, before int) {
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
-		w.shut(o, path, strings.TrimSuffix(w.Text, "; ignored"))
+		w.shut(to, path, strings.TrimSuffix(w.Text, "; ignored"))
 	}
 }
 
 // shut switches off what the key of a warning belongs to. text is the warning
 // without what came of it.
-func (w *Warning) shut(o owner, path, text string) {
+func (w *Warning) shut(to any, path, text string) {
 	w.Text = text
-	if now := o.off(path, w.String()); now != "" {
+	if now := off(to, path, w.String()); now != "" {
 		w.Text, w.Off = text+"; "+now+until, true
 		w.path = path
 	} else {
@@ -163,7 +292,7 @@ func alias(group place, name string) string {
 			return a.path
 		}
 	}
-	if group.path == profilePath && slices.Contains(names(planKeys()), name) {
+	if group.path == profilePath && isPlanKey(name) {
 		return profilePath + ".plan." + name // see doubt
 	}
 	return ""
@@ -220,13 +349,6 @@ func addresses(n *yaml.Node) bool {
 		}
 	}
 	return false
-}
-
-func joinPath(group, name string) string {
-	if group == "" {
-		return name
-	}
-	return group + "." + name
 }
 
 // typo reports whether name is k, mistyped: one slip, or two in a name of six

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -9,40 +10,22 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Every key has a class, every class has a key, and every variable sets a key.
-func TestClasses(t *testing.T) {
-	known := make(map[string]bool)
-	for _, path := range Keys() {
-		known[path] = true
-	}
-	for _, name := range names(rootKeys()) {
-		known[name] = true
-	}
-	for _, name := range append(names(profileKeys()), "model") {
-		known[profilePath+"."+name] = true
-	}
-	known["agents.default.deep.subagents"], known["model.fallback"] = true, true
-	for path := range known {
+// Every key has a class and can be read, and every variable sets a key.
+func TestDeclarations(t *testing.T) {
+	for path, k := range declarations().keys {
 		if classOf(path) == 0 {
 			t.Errorf("%s has no class", path)
 		}
-	}
-	for path := range classes {
-		if !known[path] {
-			t.Errorf("%s has a class and is no key", path)
+		if set := setterOf(k); set == nil || k.kind != "" && k.typ == reflect.TypeFor[struct{}]() && groupKind(k) == nil && profileKind(k) == nil && path != "agents.foreground_scope" {
+			t.Errorf("%s has no reader", path)
 		}
 	}
-	set := make(map[string]bool)
+	known := make(map[string]bool)
 	for _, v := range variables() {
-		set[v.name] = true
-		if classOf(variablePaths[v.name]) == 0 {
-			t.Errorf("the variable %s sets no key that has a class", v.name)
+		if known[v.name] || classOf(v.path) == 0 {
+			t.Errorf("the variable %s is there twice, or sets no key that has a class", v.name)
 		}
-	}
-	for name := range variablePaths {
-		if !set[name] {
-			t.Errorf("%s is no variable", name)
-		}
+		known[v.name] = true
 	}
 }
 

@@ -64,9 +64,9 @@ var brokenPlan = []fault{
 	{"quiet hours that no clock shows", planned("quiet_hours: \"25:00-07:00\""), []string{"5 " + workPlan + `.quiet_hours: "25:00-07:00" holds a time that no clock shows` + held}},
 	{"quiet", planned("quiet_hours: \"22:00-07:00\"", "quiet: silent"), []string{"6 " + workPlan + `.quiet: "silent" is not one of plan_only, defer, block` + held}},
 	{"quiet without hours", planned("quiet: block"), []string{"5 " + workPlan + ".quiet: says what happens in quiet_hours, which are missing; ignored ?"}},
-	{"budget", planned("budget: cheap"), []string{"5 " + workPlan + `.budget: "cheap" is not an amount of US dollars such as 0.50` + held}},
+	{"budget", planned("budget: cheap"), []string{"5 " + workPlan + `.budget: "cheap" is not an amount in US dollars from 0 to 1000000` + held}},
 	{"budget below nothing", planned("budget: -1"), []string{"5 " + workPlan + `.budget: "-1" is not an amount`}},
-	{"budget of no number", planned("budget: NaN"), []string{"5 " + workPlan + `.budget: "NaN" is not an amount of US dollars such as 0.50` + held}},
+	{"budget of no number", planned("budget: NaN"), []string{"5 " + workPlan + `.budget: "NaN" is not an amount in US dollars from 0 to 1000000` + held}},
 	{"approvals", planned("approvals: 0"), []string{"5 " + workPlan + `.approvals: "0" is not a whole number from 1 to 10` + held}},
 	{"approvals without approvers", planned("approvals: 2", "approvers: [slack/U1]"), []string{"4 " + workPlan + ": 2 approvals need as many different people among the approvers, there are 1; using mode: preview ?"}},
 	{"approvals by one person", "people: {ann: [slack/U1, telegram/5]}\n" + planned("approvals: 2", "approvers: [slack/U1, telegram/5]"), []string{"5 " + workPlan + ": 2 approvals need as many different people among the approvers, there are 1; using mode: preview ?"}},
@@ -261,7 +261,7 @@ func checkPlan(t *testing.T, p Profile) {
 		}
 	}
 	for tool, rate := range d.Rates {
-		if !toolName(tool) || !rateForm.MatchString(rate) {
+		if !forms["tool"].looks.MatchString(tool) || !forms["rate"].looks.MatchString(rate) {
 			t.Errorf("rate %q of %q", rate, tool)
 		}
 	}

@@ -88,5 +88,6 @@ func platformOf(name string) (platform, error) {
 			return p, nil
 		}
 	}
-	return platform{}, fmt.Errorf("%s is not a connector (%s)", quote(name), strings.Join(connectorNames(), ", "))
+	err := fmt.Errorf("%s is not a connector (%s)", quote(name), strings.Join(connectorNames(), ", "))
+	return platform{}, &wordError{err, name, connectorNames()}
 }

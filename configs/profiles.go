@@ -13,20 +13,85 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// The bounds of a profile's numbers.
+// The values of Inbox.WhenBusy and Inbox.ProcessBuffer.
 const (
-	maxSteps    = 1000
-	maxBatch    = 1000
-	maxDebounce = 24 * 60 * 60 * 1000 // milliseconds
-	minWindow   = 2048                // tokens; with less, no conversation fits
-	maxWindow   = 100_000_000
+	WhenBusyWait      = "wait"
+	WhenBusyInject    = "injectAfterTools"
+	BufferAllTogether = "allTogether"
+	BufferOneByOne    = "oneByOne"
 )
+
+// A Profile is how the agents it matches behave.
+type Profile struct {
+	Name          string
+	Match         []string `key:"match" class:"destination" kind:"match list"` // "connector", "connector:channel", "cron", "cron:uid" or "heartbeat"
+	Model         Model    `key:"model,leaf" class:"destination" kind:"model"`
+	_             struct{} `key:"system_fallback" class:"harmless" kind:"system fallback"`
+	ContextWindow int64    `key:"context_window" class:"harmless" kind:"window"` // tokens; 0: that of the model
+	Prompt        string   `key:"prompt" class:"harmless"`                       // the system prompt; empty: the built-in one
+	MaxSteps      int      `key:"max_steps" class:"narrowing" limits:"1..1000"`  // model calls in one run
+	Inbox         Inbox    `key:",inline"`
+	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`   // send text that comes together with tool calls
+	Memory        bool     `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
+	Tools         []string `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
+	Engine        Engine   `key:",inline"`
+	Care          Care     `key:",inline"`
+	// Workspace begins with the common one. Its lists are shared; they are only
+	// read.
+	Workspace Workspace `key:"workspace,leaf" class:"narrowing" kind:"workspace"`
+	_         struct{}  `key:"browser" class:"narrowing" kind:"browser"`
+	Notes     Notes     `key:",inline"`
+
+	faults // why the agents of the profile must not run
+}
+
+// An Inbox says when an agent reads its messages, and how many at once.
+type Inbox struct {
+	Debounce      time.Duration `key:"debounceMs" class:"harmless" kind:"milliseconds" limits:"0..86400000"`
+	DebounceMax   time.Duration `key:"debounceMaxMs" class:"harmless" kind:"longest debounce" limits:"0..864000000"`
+	WhenBusy      string        `key:"whenBusy" class:"harmless" words:"wait,injectAfterTools"`
+	ProcessBuffer string        `key:"processBuffer" class:"harmless" words:"allTogether,oneByOne"`
+	MaxBatch      int           `key:"maxBatch" class:"harmless" limits:"1..1000"`
+}
+
+// An Engine says how an agent works. Profiles may share what the pointers point to;
+// it is only read.
+type Engine struct {
+	Deep    *Deep    `key:"deep" class:"narrowing" kind:"deep" bad:"zero" off:"its agents are ordinary ones"` // nil for ordinary agents
+	Name    string   `key:"engine" class:"narrowing" words:"react,plan,explore"`
+	Plan    *Plan    `key:"plan" class:"narrowing" kind:"plan"`         // nil where nothing was set
+	Explore *Explore `key:"explore" class:"destination" kind:"explore"` // nil where nothing was set
+}
+
+// A profileGroup declares the keys of the group agents.
+type profileGroup struct {
+	_       struct{} `key:"foreground_scope" class:"narrowing" kind:"scope" off:"agents reach those of their own person only"`
+	Default draft    `key:"default" class:"destination" kind:"profile" off:"the agents of the profile are off"`
+}
+
+// foregroundScope is the one key of the group agents that is no profile.
+const foregroundScope = "foreground_scope"
+
+// The values of Agents.Scope.
+const (
+	ScopeOwner = "owner" // agents reach those of their own person
+	ScopeAll   = "all"   // agents reach those of everybody
+)
+
+// Subagents limits the agents that agents start. 0 means that there are none.
+type Subagents struct {
+	MaxDepth         int `key:"max_depth" limits:"0..100"`               // of a chain of them below the agent at its top
+	MaxChildren      int `key:"max_children" limits:"0..10000"`          // of one parent that are at work at the same time
+	MaxStartsPerHour int `key:"max_starts_per_hour" limits:"0..1000000"` // below one agent at the top
+
+	faults // why agents start none
+}
 
 // setProfiles only remembers where the profiles are: they start from the model
 // and the default profile, which may stand further down.
 func setProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want profiles by name, such as default, found %s; ignored", kind(n))
+		r.warn(at, "want profiles by name, such as default, found %s; ignored", kindOf(n))
 		return // and the group is off, see Config.off
 	}
 	r.profiles = func(c *Config) { r.readProfiles(at, n, c) }
@@ -37,13 +102,13 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	if r.environment(&c); r.rejected != nil {
 		return Config{}, r.rejected
 	}
-	if r.mistaken(&c); c.where.directory != nil {
-		return Config{}, errors.New(c.where.directory.first())
+	if r.mistaken(&c); c.shut.in("data_dir") != "" {
+		return Config{}, errors.New(c.shut.in("data_dir"))
 	}
 	r.unsettled(&c)
 	r.modelEnviron(&c.Model)
 	c.Transcription.environ(c.Model.env)
-	c.where.home, _ = r.lookup("HOME")
+	c.home, _ = r.lookup("HOME")
 	if c.DataDir, err = c.expand(c.DataDir); err != nil {
 		return Config{}, fmt.Errorf("data_dir: %w", err)
 	}
@@ -132,7 +197,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 // profile reads one profile over the settings it begins with.
 func (r *reader) profile(at place, n *yaml.Node, p *draft) {
 	began, before := p.Model, len(r.warnings)
-	group(r, at, n, p, profileKeys())
+	r.group(at, n, p)
 	p.Model.part(began)
 	r.doubt(at, n, before, p)
 	if p.Model.Name != began.Name && !p.windowed {
@@ -178,60 +243,20 @@ func (r *reader) route(at place, p Profile, c *Config) []string {
 	})
 }
 
-func profileKeys() []key[draft] {
-	return slices.Concat(noteKeys(), careKeys(), []key[draft]{
-		{"match", setMatch},
-		{"model", func(r *reader, at place, n *yaml.Node, p *draft) { setModel(r, at, n, &p.Model) }},
-		text("system_fallback", func(r *reader, at place, v string, p *draft) { fallback(r, at, v, &p.Model) }),
-		text("context_window", setWindow),
-		text("prompt", func(r *reader, at place, v string, p *draft) { p.Prompt = v }),
-		text("max_steps", func(r *reader, at place, v string, p *draft) {
-			n, ok := r.number(at, v, 1, maxSteps)
-			store(&p.MaxSteps, n, ok)
-		}),
-		text("debounceMs", func(r *reader, at place, v string, p *draft) {
-			n, ok := r.number(at, v, 0, maxDebounce)
-			store(&p.Inbox.Debounce, time.Duration(n)*time.Millisecond, ok)
-		}),
-		text("debounceMaxMs", func(r *reader, at place, v string, p *draft) {
-			if n, ok := r.number(at, v, 0, 10*maxDebounce); ok {
-				p.Inbox.DebounceMax, p.limited, p.limitAt = time.Duration(n)*time.Millisecond, true, at
-			}
-		}),
-		text("whenBusy", func(r *reader, at place, v string, p *draft) {
-			word, ok := r.word(at, v, WhenBusyWait, WhenBusyInject)
-			store(&p.Inbox.WhenBusy, word, ok)
-		}),
-		text("processBuffer", func(r *reader, at place, v string, p *draft) {
-			word, ok := r.word(at, v, BufferAllTogether, BufferOneByOne)
-			store(&p.Inbox.ProcessBuffer, word, ok)
-		}),
-		text("maxBatch", func(r *reader, at place, v string, p *draft) {
-			n, ok := r.number(at, v, 1, maxBatch)
-			store(&p.Inbox.MaxBatch, n, ok)
-		}),
-		text("progress", func(r *reader, at place, v string, p *draft) {
-			yes, ok := r.flag(at, v, "send", "off")
-			store(&p.Progress, yes, ok)
-		}),
-		text("memory", func(r *reader, at place, v string, p *draft) {
-			yes, ok := r.flag(at, v, "on", "off")
-			store(&p.Memory, yes, ok)
-			store(&p.remember, yes, ok)
-		}),
-		{"tools", func(r *reader, at place, n *yaml.Node, p *draft) {
-			setTools(r, at, n, p)
-			for _, name := range p.Tools {
-				r.named("tools", item{at, name})
-			}
-		}},
-		{"deep", setDeep},
-		text("engine", setEngine),
-		{"approve", setApprove},
-		{"plan", setPlan},
-		{"workspace", func(r *reader, at place, n *yaml.Node, p *draft) { setWorkspace(r, at, n, &p.Workspace) }},
-		{"explore", setExplore},
-	})
+// scope sets which agents an agent reaches. A word that is not known means the narrow one.
+func (r *reader) scope(m member, c *Config) {
+	c.Agents.Scope = ScopeOwner
+	before := len(r.warnings)
+	v, ok := r.scalar(m.at, m.value)
+	if !ok {
+	} else if empty(m.value) {
+		r.warn(m.at, noValue+"; ignored")
+	} else if word, err := oneOf(v, ScopeOwner, ScopeAll); err != nil {
+		r.refuse(m.at, err)
+	} else {
+		c.Agents.Scope = word
+	}
+	instead(r, before, "using "+ScopeOwner)
 }
 
 func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
@@ -243,7 +268,7 @@ func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
 	for _, it := range items {
 		word, rest, more := strings.Cut(it.text, ":")
 		if err := checkMatch(word, rest, more); err != nil {
-			r.refuse(it, word, append(matchWords(), matchSubagent), err)
+			r.refuse(it.at, &wordError{err, word, append(matchWords(), matchSubagent)})
 			if lost := meant(word); lost != "" {
 				p.lose(lost, &r.warnings[len(r.warnings)-1])
 			}
@@ -309,17 +334,91 @@ func setWindow(r *reader, at place, v string, p *draft) {
 	p.ContextWindow, p.windowed = int64(n), true
 }
 
-func setTools(r *reader, at place, n *yaml.Node, p *draft) {
-	items, ok := r.list(at, n)
-	p.Tools = []string{}
-	if !ok {
+// The bounds of Profile.ContextWindow, in tokens; with less, no conversation fits.
+const (
+	minWindow = 2048
+	maxWindow = 100_000_000
+)
+
+func setLongestDebounce(r *reader, at place, v string, p *draft) {
+	n, err := (key{limits: "0..864000000"}).number(v)
+	if err != nil {
+		r.refuse(at, err)
 		return
 	}
-	for _, it := range items {
-		if it.text == "" || len(it.text) > 64 || !headerName(it.text) {
-			r.warn(it.at, "%s is not the name of a tool; ignored", quote(it.text))
-			continue
-		}
-		p.Tools = append(p.Tools, it.text)
+	p.Inbox.DebounceMax, p.limited, p.limitAt = time.Duration(n)*time.Millisecond, true, at
+}
+
+func setMemory(r *reader, at place, v string, p *draft) {
+	yes, err := (key{words: "on,off"}).truth(v)
+	if err != nil {
+		r.refuse(at, err)
+		return
 	}
+	p.Memory, p.remember = yes, yes
+}
+
+// setTools reads names of tools. None is left of what is not a list.
+func setTools(r *reader, at place, n *yaml.Node, tools *[]string) {
+	items, _ := r.list(at, n)
+	*tools = valid(r, items, forms["tool"].parse)
+}
+
+func setProfileTools(r *reader, at place, n *yaml.Node, p *draft) {
+	setTools(r, at, n, &p.Tools)
+	for _, name := range p.Tools {
+		r.named("tools", item{at, name})
+	}
+}
+
+const defaultsOff = "the agents of the default profile are off"
+
+func (p *draft) off(path, why string) string {
+	if strings.HasPrefix(path, profilePath+".plan") || strings.HasPrefix(path, profilePath+".explore") {
+		return "" // see doubt
+	}
+	switch lastName(path) {
+	case "engine": // see doubt
+		return ""
+	case "match":
+		p.unmatched = p.unmatched.with(path, why)
+		return defaultsOff
+	case "tools", "limits", "tool_time", "tool_output", "step_calls", "run_calls":
+		p.Care.Limits.with(path, why)
+		return "the profile has no tools"
+	case "confirm":
+		p.Care.Approve = []string{"*"}
+		return "all tools ask"
+	case "allow":
+		if !strings.Contains(why, noValue) {
+			return "" // the bad ones are left out
+		}
+		p.Care.Allow = []string{}
+		return "nothing is allowed unasked"
+	case "approvals", "quorum", "approvers":
+		p.Care.NoApproval = true
+		return noApproval
+	case "browser":
+		p.Workspace.Browser = false
+		return "there is no browser"
+	case "notes":
+		p.Notes.Off = true
+		return "there are no notes"
+	case "workspace":
+		p.Workspace = noWorkspace()
+		return "there is no workspace"
+	}
+	if path == profilePath+".model" || strings.HasPrefix(path, "model.") || strings.HasPrefix(path, profilePath+".model.") {
+		return p.Model.off(path, why)
+	}
+	if path == profilePath { // match may be a part of it
+		p.unmatched = p.unmatched.with(path, why)
+	}
+	p.with(path, why)
+	return "the agents of the profile are off"
+}
+
+func (p *draft) on(path string) {
+	p.faults.on(path)
+	p.Care.Limits.on(path)
 }

@@ -4,28 +4,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Prompts say how the prompts of profiles are filled in.
 type Prompts struct {
 	// Strict: a name that is not defined is an error, not an empty text.
-	Strict bool
+	Strict bool `key:"strict"`
 	// Env are the variables of the environment that prompts may show. None of
 	// them holds a secret that the configuration knows of.
-	Env []string
+	Env []string `key:"env" class:"narrowing" kind:"prompt variables" off:"-"`
 }
-
-func promptKeys() []key[Config] {
-	return []key[Config]{
-		text("strict", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.Agents.Prompts.Strict) }),
-		// Which variables hold secrets is known at the end of the file.
-		{"env", func(r *reader, at place, n *yaml.Node, _ *Config) { r.promptEnv, _ = r.list(at, n) }},
-	}
-}
-
-var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) // and at most 128 bytes
 
 // shownEnv are the variables of prompts.env, without those that no model must
 // see.
@@ -33,9 +21,10 @@ func (r *reader) shownEnv() []string {
 	var list []string
 	for _, it := range r.promptEnv {
 		value, _ := r.lookup(it.text)
+		_, err := forms["variable"].parse(it.text)
 		switch {
-		case len(it.text) > 128 || !variableForm.MatchString(it.text):
-			r.warn(it.at, "%s is not the name of a variable; ignored", quote(it.text))
+		case err != nil:
+			r.refuse(it.at, err)
 		case secretVariable(it.text) || r.secrets[it.text] || secretive(value) || passURL.MatchString(value):
 			r.warn(it.at, "%s holds a secret, or its name says so; no prompt may show it; ignored", quote(it.text))
 		default:

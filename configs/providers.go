@@ -47,7 +47,7 @@ func (r *reader) modelEnviron(m *Model) {
 	if m.Name == "" && m.Provider == "" && m.BaseURL == "" && len(m.Credentials()) == 0 && !m.env.openAI.Named() && m.env.anthropic.Named() {
 		m.Name = DefaultClaude
 	}
-	elsewhere := named != "" && !ownAddress(named, m.API()) && (m.Key.Named() || m.faults.has("key"))
+	elsewhere := named != "" && !ownAddress(named, m.API()) && (m.Key.Named() || m.why.has("key"))
 	if key := m.env.key(m.API()); key.Named() && len(m.Keys) == 0 && !elsewhere {
 		m.Key = key
 		m.on("key")

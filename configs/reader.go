@@ -1,12 +1,10 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +67,14 @@ func (p place) sub(name string, line int) place {
 	return place{file: p.file, line: line, key: joinPath(p.key, name), path: path}
 }
 
+// String is the place as a sentence begins with it.
+func (p place) String() string {
+	if p.file == "" {
+		return p.key
+	}
+	return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.key)
+}
+
 // A reader turns written values into settings and collects what it refuses.
 // Its checks return false when the value is refused; the caller then leaves
 // the setting as it was.
@@ -110,70 +116,20 @@ func (r *reader) lookup(name string) (string, bool) {
 	return v, ok && v != ""
 }
 
-func (r *reader) word(at place, v string, allowed ...string) (string, bool) {
-	if slices.Contains(allowed, v) {
-		return v, true
+// refuse warns of a value that is not valid, with the nearest of the known words where
+// it is another one.
+func (r *reader) refuse(at place, err error) {
+	r.warn(at, "%v; ignored", err)
+	if e := (*wordError)(nil); errors.As(err, &e) && !slices.Contains(e.known, e.word) {
+		r.warnings[len(r.warnings)-1].Near = nearest(e.word, e.known)
 	}
-	r.warn(at, "%s is not one of %s; ignored", quote(v), strings.Join(allowed, ", "))
-	return "", false
 }
 
-func (r *reader) flag(at place, v, yes, no string) (value, ok bool) {
-	switch v {
-	case yes, "true":
-		return true, true
-	case no, "false":
-		return false, true
-	}
-	r.warn(at, "%s is not one of %s, %s; ignored", quote(v), yes, no)
-	return false, false
-}
-
-func (r *reader) number(at place, v string, least, most int) (int, bool) {
-	n, err := strconv.Atoi(v)
-	if err != nil || n < least || n > most {
-		r.warn(at, "%s is not a whole number from %d to %d; ignored", quote(v), least, most)
-		return 0, false
-	}
-	return n, true
-}
-
-// address accepts host:port with a numeric port, and off.
-func (r *reader) address(at place, v string) (string, bool) {
-	if v == Off || v == "false" {
-		return Off, true
-	}
-	name, port, err := net.SplitHostPort(v)
-	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 || !digits(port) || !listenable(name) {
-		r.warn(at, "%s is not an address such as %s, and not off; ignored", quote(v), DefaultHTTP)
-		return "", false
-	}
-	return v, true
-}
-
-// listenable reports a host that an address to listen on may have: none, an IP
-// address, or a name.
-func listenable(name string) bool {
-	_, err := netip.ParseAddr(name)
-	return name == "" || err == nil || hostLabels(strings.ToLower(name))
-}
-
-// host is a name or an address as browsers send it, with or without a port.
-var host = regexp.MustCompile(`^([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
-
-// hosts reads names such as chat.example.org and leaves out bad ones.
-func (r *reader) hosts(items []item) []string {
-	var list []string
-	for _, it := range items {
-		name := strings.ToLower(it.text)
-		switch {
-		case !host.MatchString(name):
-			r.warn(it.at, "%s is not a host such as chat.example.org or chat.example.org:8443; ignored", quote(it.text))
-		case !slices.Contains(list, name):
-			list = append(list, name)
-		}
-	}
-	return list
+// A wordError is of a value that begins with one of several words.
+type wordError struct {
+	error
+	word  string
+	known []string
 }
 
 // maxSecret is more than any token has.

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,28 +19,25 @@ func (m member) profile() place {
 // unsettled closes what the file and the environment have left in doubt, before
 // profiles begin with it.
 func (r *reader) unsettled(c *Config) {
-	r.mixed = c.Access.mixed
-	if c.Access.faults != nil {
+	r.mixed = c.shut.in("people") != ""
+	if c.Access.Off() != "" {
 		c.Access.Mode = AccessAllowlist
 	}
-	if c.Storage.Files.Fault == "" {
-		c.Storage.Files.Fault = c.Storage.Files.keyFault
-	}
-	if c.HTTP.faults != nil {
+	c.Storage.Files.Fault = cmp.Or(c.Storage.Files.Fault, c.Storage.Files.keyFault)
+	if c.HTTP.Off() != "" {
 		c.HTTP.Addr = Off
 	}
-	if c.Tools.noFetch != nil {
-		c.Tools.Web.NoFetch = true
+	c.Tools.Web.NoFetch = c.Tools.Web.NoFetch || c.Tools.Web.Off() != ""
+	if c.shut.in("workspaces") != "" {
+		c.Tools.Workspace = noWorkspace()
 	}
-	if c.Tools.noPlace != nil {
-		c.Tools.Workspace = plainWorkspace()
-		c.Tools.Workspace.Provider = Off
+	if s := &c.Agents.Subagents; s.Off() != "" {
+		*s = Subagents{faults: s.faults}
 	}
-	c.Agents.Subagents = c.Agents.Subagents.closed()
-	c.Schedule.Cron.Enabled = c.Schedule.Cron.Enabled && c.Schedule.Cron.faults == nil
-	c.Schedule.Heartbeat.Enabled = c.Schedule.Heartbeat.Enabled && c.Schedule.Heartbeat.faults == nil
-	if c.Agents.budgetsOff != nil {
-		c.Agents.Budgets = append(slices.Clone(c.Agents.Budgets), Budget{Per: BudgetAll, Every: EveryAlways, OnLimit: LimitHard, Fault: c.Agents.budgetsOff.first()})
+	c.Schedule.Cron.Enabled = c.Schedule.Cron.Enabled && c.Schedule.Cron.Off() == ""
+	c.Schedule.Heartbeat.Enabled = c.Schedule.Heartbeat.Enabled && c.Schedule.Heartbeat.Off() == ""
+	if why := c.shut.in("budgets"); why != "" {
+		c.Agents.Budgets = append(slices.Clone(c.Agents.Budgets), Budget{Per: BudgetAll, Every: EveryAlways, OnLimit: LimitHard, Fault: why})
 	}
 }
 
@@ -72,7 +70,7 @@ func namesAgents(name string) bool {
 // profile they might do more, or ask another model.
 func (c *Config) assign(p draft) {
 	if p.unmatched != nil {
-		c.Agents.unread = c.Agents.unread.with("agents", p.unmatched.first())
+		c.shut = c.shut.with("agents", p.unmatched.first())
 	}
 	for word, why := range p.lost {
 		if c.Agents.shutMatch == nil {
@@ -84,9 +82,9 @@ func (c *Config) assign(p draft) {
 
 // closeProfiles switches off the agents whose profile was not read.
 func (c *Config) closeProfiles() {
-	if c.Agents.unread != nil {
+	if why := c.shut.in("agents"); why != "" {
 		p := c.Agents.Profiles[DefaultProfile]
-		p.faults = p.faults.with("agents", c.Agents.unread.first())
+		p.with("agents", why)
 		c.Agents.Profiles[DefaultProfile] = p
 	}
 }
@@ -124,12 +122,4 @@ func (c *Config) matchable(match string) bool {
 		return true
 	}
 	return checkMatch(word, rest, more) == nil || !more && word == matchSubagent
-}
-
-// String is the place as a sentence begins with it.
-func (p place) String() string {
-	if p.file == "" {
-		return p.key
-	}
-	return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.key)
 }

@@ -12,8 +12,8 @@ func TestNodeVariables(t *testing.T) {
 		name, value string
 		want        string // empty: it is taken
 	}{
-		{"CLAYBOT_NODE_LEASE", "10", `"10" is not a duration such as 10s, from 2s to 5m0s`},
-		{"CLAYBOT_NODE_LEASE", "1s", `"1s" is not a duration such as 10s, from 2s to 5m0s`},
+		{"CLAYBOT_NODE_LEASE", "10", `"10" is not a duration such as 90s or 30m, from 2s to 5m`},
+		{"CLAYBOT_NODE_LEASE", "1s", `"1s" is not a duration such as 90s or 30m, from 2s to 5m`},
 		{"CLAYBOT_NODE_LEASE", "-10s", "is not a duration"},
 		{"CLAYBOT_NODE_LEASE", "10s", ""},
 		{"CLAYBOT_NODE_LEASE", " ", ""}, // not set
@@ -22,7 +22,7 @@ func TestNodeVariables(t *testing.T) {
 		{"CLAYBOT_NODE_NAME", "sk-test-not-a-key x", "a value that looks like a secret is not a name"},
 		{"CLAYBOT_NODE_MAX_RUNS", "0", `"0" is not a whole number from 1 to 100000`},
 		{"CLAYBOT_NODE_MAX_RUNS", "many", "is not a whole number"},
-		{"CLAYBOT_NODE_HANDOVER", "2h", "is not a duration such as 10s, from 0s to 1h0m0s"},
+		{"CLAYBOT_NODE_HANDOVER", "2h", "is not a duration such as 90s or 30m, from 0s to 1h"},
 		{"CLAYBOT_NODE_HANDOVER", "0s", ""},
 		{"CLAYBOT_STORAGE_POOLER", "maybe", `"maybe" is not one of true, false`},
 		{"CLAYBOT_STORAGE_LISTEN", "2", `"2" is not one of true, false`},

@@ -12,45 +12,21 @@ import (
 type OTLP struct {
 	// Endpoint is the address of a receiver, to which /v1/traces is added; no
 	// slash at the end. Empty: nothing is sent.
-	Endpoint string
-	Headers  map[string]Secret // sent with each request
-	Interval time.Duration     // between two requests, from MinExport
-	faults   reasons
+	Endpoint string            `key:"endpoint" kind:"url without slash" env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
+	Headers  map[string]Secret `key:"headers" kind:"OTLP headers"` // sent with each request
+	Interval time.Duration     `key:"interval" class:"harmless" limits:"100ms..1h"`
+
+	faults // why no traces are sent
 }
 
 // Wanted reports whether traces are to be sent.
-func (o OTLP) Wanted() bool { return o.Endpoint != "" && o.faults == nil }
+func (o OTLP) Wanted() bool { return o.Endpoint != "" && o.Off() == "" }
 
-// The bounds of OTLP.Interval.
+// The default and the least OTLP.Interval.
 const (
 	DefaultExport = 5 * time.Second
 	MinExport     = 100 * time.Millisecond
-	maxExport     = time.Hour
 )
-
-func otlpKeys() []key[OTLP] {
-	return []key[OTLP]{
-		text("endpoint", func(r *reader, at place, v string, o *OTLP) { r.otlpURL(at, v, o) }),
-		{"headers", func(r *reader, at place, n *yaml.Node, o *OTLP) {
-			before := len(r.warnings)
-			setHeaders(r, at, n, &o.Headers)
-			r.sealAll(o, at.path, before)
-		}},
-		text("interval", func(r *reader, at place, v string, o *OTLP) {
-			every, err := time.ParseDuration(v)
-			if err != nil || every < MinExport || every > maxExport {
-				r.warn(at, "%s is not a duration such as 5s or 1m, from 100ms to 1h; ignored", quote(v))
-				return
-			}
-			o.Interval = every
-		}),
-	}
-}
-
-func (r *reader) otlpURL(at place, v string, o *OTLP) {
-	u, ok := r.url(at, v)
-	store(&o.Endpoint, strings.TrimRight(u, "/"), ok)
-}
 
 // otlpHeaders reads name=value pairs with commas between them, as the standard
 // variable of OpenTelemetry has them: values are percent-encoded. All of them
@@ -70,33 +46,71 @@ func (r *reader) otlpHeaders(at place, v string, o *OTLP) {
 	o.Headers = headers
 }
 
-// pprof says whether profiles are served. They show what is in memory, so
-// whatever is not understood means no.
-func (r *reader) pprof(at place, v string, to *bool) {
-	yes, ok := parseTruth(v)
-	if v == "1" || v == "0" { // how variables are often set
-		yes, ok = v == "1", true
+func setHeaders(r *reader, at place, n *yaml.Node, to *map[string]Secret) {
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want header names with their values, found %s; ignored", kindOf(n))
+		return
 	}
-	if !ok {
-		r.warn(at, "%s is not one of true, false; ignored", quote(v))
-		instead(r, len(r.warnings)-1, "using false")
+	headers := make(map[string]Secret)
+	for h := range r.members(at, n) {
+		v, ok := r.scalar(h.at, h.value)
+		switch {
+		case !ok:
+		case empty(h.value):
+			r.warn(h.at, noValue+"; ignored")
+		case !headerName(h.name):
+			r.warn(h.at, "%s is not the name of a header; ignored", quote(h.name))
+		case strings.HasPrefix(v, "env:") || strings.HasPrefix(v, "file:") || secretive(v) || sensitive(h.name):
+			headers[h.name] = r.reference(h.at, v)
+		case strings.ContainsAny(v, "\r\n\x00"):
+			r.warn(h.at, "the value of a header must be one line; ignored")
+		default:
+			headers[h.name] = NewSecret(h.at.key, v)
+		}
 	}
-	*to = yes
+	*to = headers
 }
 
-// telemetryKeys are those of the root.
-func telemetryKeys() []key[Config] {
-	return []key[Config]{
-		text("metrics", func(r *reader, at place, v string, c *Config) { r.truth(at, v, &c.Telemetry.Metrics) }),
-		text("pprof", func(r *reader, at place, v string, c *Config) { r.pprof(at, v, &c.Telemetry.Pprof) }),
-		{"otlp", func(r *reader, at place, n *yaml.Node, c *Config) { group(r, at, n, &c.Telemetry.OTLP, otlpKeys()) }},
+// headerName reports the characters that HTTP allows in a header's name.
+func headerName(name string) bool { return plainName.MatchString(name) }
+
+// sensitive reports a header whose value is a secret by its name.
+func sensitive(header string) bool {
+	header = strings.ToLower(header)
+	for _, word := range [...]string{"auth", "key", "token", "secret", "cookie"} {
+		if strings.Contains(header, word) {
+			return true
+		}
 	}
+	return false
 }
 
-func telemetryVariables() []variable {
-	return []variable{
-		{"CLAYBOT_PPROF", func(r *reader, at place, v string, c *Config) { r.pprof(at, v, &c.Telemetry.Pprof) }},
-		{"OTEL_EXPORTER_OTLP_ENDPOINT", func(r *reader, at place, v string, c *Config) { r.otlpURL(at, v, &c.Telemetry.OTLP) }},
-		{"OTEL_EXPORTER_OTLP_HEADERS", func(r *reader, at place, v string, c *Config) { r.otlpHeaders(at, v, &c.Telemetry.OTLP) }},
+// A Sink receives every event of every run.
+type Sink struct {
+	Name string `key:"name" kind:"name"` // unique; renaming a sink makes it a new one
+	// URL and Secret are those of a webhook.
+	URL    string `key:"url" kind:"url"`
+	Secret Secret `key:"secret"`
+	// File is where events are appended instead, one JSON object on a line.
+	File string `key:"file" kind:"file path"`
+}
+
+func (s *Sink) fault() string {
+	switch {
+	case s.Name == "":
+		return "has no name"
+	case (s.URL == "") == (s.File == ""):
+		return "wants either url or file"
+	case s.URL != "" && s.Secret.Value() == "":
+		return "has no secret, without which nobody can tell its requests from forged ones"
+	case s.File != "" && s.Secret.Named():
+		return "a file needs no secret"
+	}
+	return ""
+}
+
+func setRelay(r *reader, at place, n *yaml.Node, relay *[]Sink) {
+	if list, ok := entries(r, at, n, "sink", (*Sink).fault, func(s Sink) string { return s.Name }); ok {
+		*relay = list
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 var brokenTelemetry = []fault{
 	{"metrics", "metrics: maybe\n", []string{`1 metrics: "maybe" is not one of true, false; ignored ?`}},
-	{"pprof", "pprof: ture\n", []string{`1 pprof: "ture" is not one of true, false; using false ?`}},
+	{"pprof", "pprof: ture\n", []string{`1 pprof: "ture" is not one of true, false; no profiles are served until this is corrected ?`}},
 	{"pprof as group", "pprof: {on: true}\n", []string{"1 pprof: want a single value, found a group of keys ?"}},
 	{"otlp as address", "otlp: http://127.0.0.1:4318\n", []string{"1 otlp: want a group of keys (endpoint, headers, interval), found a single value; ignored ?"}},
 	{"otlp endpoint", "otlp:\n  endpoint: 127.0.0.1:4318\n", []string{"2 otlp.endpoint: \"127.0.0.1:4318\" has no scheme: put https:// or http:// in front of it; no traces are sent ?"}},
@@ -17,7 +17,7 @@ var brokenTelemetry = []fault{
 	{"otlp query", "otlp:\n  endpoint: http://host/?key=canary\n", []string{"2 otlp.endpoint: an address must not hold a query ?"}},
 	{"otlp secret", "otlp:\n  headers: {api-key: canary}\n", []string{"2 otlp.headers.api-key: a secret must not stand in the file ?"}},
 	{"otlp header", "otlp:\n  headers: {\"a b\": c}\n", []string{`2 otlp.headers.a b: "a b" is not the name of a header ?`}},
-	{"otlp interval", "otlp:\n  interval: 5\n", []string{`2 otlp.interval: "5" is not a duration such as 5s or 1m, from 100ms to 1h; ignored ?`}},
+	{"otlp interval", "otlp:\n  interval: 5\n", []string{`2 otlp.interval: "5" is not a duration such as 90s or 30m, from 100ms to 1h; ignored ?`}},
 	{"otlp too often", "otlp:\n  interval: 99ms\n", []string{`2 otlp.interval: "99ms" is not a duration ?`}},
 	{"otlp backwards", "otlp:\n  interval: -1s\n", []string{`2 otlp.interval: "-1s" is not a duration ?`}},
 	{"otlp mistyped", "otlp:\n  endpont: http://host\n", []string{"2 otlp.endpont: unknown key; ignored ?otlp.endpoint"}},

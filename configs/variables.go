@@ -3,6 +3,7 @@ package configs
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func (r *reader) mistaken(c *Config) {
 			continue
 		}
 		right := meantVariable(name)
-		path, there := variablePaths[right], false
+		path, there := variablePaths()[right], false
 		own, mine := strings.CutPrefix(name, ownPrefix)
 		switch {
 		case right != "":
@@ -117,11 +118,11 @@ func (w *Warning) shutAddress(fault *string) {
 // addressesMatter takes back of warnings that models are off, where there are none.
 func (r *reader) addressesMatter(c *Config) {
 	shut := func(m Model, why string) bool {
-		return slices.ContainsFunc(m.Routes(), func(m Model) bool { return !m.Demo() && m.faults.says(why) })
+		return slices.ContainsFunc(m.Routes(), func(m Model) bool { return !m.Demo() && m.why.says(why) })
 	}
 	for i := range r.warnings {
 		w := &r.warnings[i]
-		if w.fault == "" || shut(c.Model, w.fault) || c.Transcription.faults.says(w.fault) {
+		if w.fault == "" || shut(c.Model, w.fault) || c.Transcription.why.says(w.fault) {
 			continue
 		}
 		used := false
@@ -143,7 +144,7 @@ func (r *reader) ours(name, value string) bool {
 	if ofKubernetes.MatchString(name) && (!strings.HasSuffix(name, "_PORT") || strings.Contains(value, "://")) {
 		return true
 	}
-	_, known := variablePaths[name]
+	_, known := variablePaths()[name]
 	return known
 }
 
@@ -168,7 +169,7 @@ func meantVariable(name string) string {
 	if right := aliases[name]; right != "" {
 		return right
 	}
-	known := slices.Sorted(maps.Keys(variablePaths))
+	known := slices.Sorted(maps.Keys(variablePaths()))
 	if own, ok := strings.CutPrefix(name, ownPrefix); ok && (slices.Contains(known, own) || aliases[own] != "") {
 		return cmp.Or(aliases[own], own)
 	}
@@ -197,7 +198,7 @@ var ownBudget = regexp.MustCompile(`^((MAX|DAILY|MONTHLY|TOTAL)_)*(USD|DOLLARS?|
 // meantKey is the key of the file that a variable CLAYBOT_own was most likely meant to
 // set, where no variable sets it; empty for none.
 func meantKey(own string) string {
-	for _, path := range append(names(rootKeys()), Keys()...) {
+	for _, path := range append(names(keysOf(reflect.TypeFor[Config]())), Keys()...) {
 		if word := strings.ReplaceAll(path, ".", "_"); classOf(path) != 0 && !strings.Contains(path, "[]") && typo(own, word) {
 			return path
 		}

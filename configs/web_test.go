@@ -70,12 +70,12 @@ func FuzzWebHosts(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if entry, why := webHost(text); why == "" {
+		if entry, err := webHost(text); err == nil {
 			if _, err := egress.New(egress.Policy{Allow: []string{entry}}); err != nil {
 				t.Error(err)
 			}
 		}
-		if pair, why := privatePair(text); why == "" {
+		if pair, err := privatePair(text); err == nil {
 			if _, err := egress.New(egress.Policy{Private: []string{pair}}); err != nil {
 				t.Error(err)
 			}

@@ -33,7 +33,7 @@ func TestRulesOfAProfile(t *testing.T) {
 	p := configs.Profile{Care: configs.Care{
 		Approve: []string{"mail_*"},
 		Confirm: []configs.Confirming{{Tools: "shell", When: configs.ConfirmUnlessAllowed}}, Allow: []string{"shell(ls*)"},
-		Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}, Limits: configs.CallLimits{Time: time.Minute, Output: 5, StepCalls: 3, RunCalls: 4},
+		Approvals: configs.Approvals{Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}}, Limits: configs.CallLimits{Time: time.Minute, Output: 5, StepCalls: 3, RunCalls: 4},
 	}}
 	r := rulesOf(p, []string{"mail"})
 	if len(r.Ask) != 1 || r.Confirm[0] != (tools.Confirming{Tools: "shell", When: tools.ConfirmUnlessAllowed}) || r.Allow[0] != "shell(ls*)" || r.Always[0] != "mail" || r.Quorum != 2 || len(r.Approvers) != 2 {
@@ -43,12 +43,12 @@ func TestRulesOfAProfile(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	for _, care := range []configs.Care{
-		{Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}},
-		{Quorum: 2, Approvers: []string{"slack/U1"}},
-		{Quorum: 2},
-		{Quorum: 1},
+		{Approvals: configs.Approvals{Quorum: 2, Approvers: []string{"slack/U1", "slack/U2"}}},
+		{Approvals: configs.Approvals{Quorum: 2, Approvers: []string{"slack/U1"}}},
+		{Approvals: configs.Approvals{Quorum: 2}},
+		{Approvals: configs.Approvals{Quorum: 1}},
 		{},
-		{Approvers: []string{"slack/U1"}},
+		{Approvals: configs.Approvals{Approvers: []string{"slack/U1"}}},
 	} {
 		care.NoApproval = true
 		p := configs.Profile{Care: care, Engine: configs.Engine{Plan: &configs.Plan{Approvals: 2, Approvers: []string{"slack/U1", "slack/U2"}}}}

@@ -3,30 +3,26 @@ package configs
 import (
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// A key is one setting of a group and the way it is read into a T.
-type key[T any] struct {
-	name string
-	set  func(r *reader, at place, n *yaml.Node, to *T)
-}
-
-// group reads the keys of a mapping into to. Each refused key is a warning and
-// costs nothing but itself.
-func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
+// group reads the keys of a mapping into the struct that to points to, except those
+// named. Each value that is not valid is a warning and costs nothing but itself.
+func (r *reader) group(at place, n *yaml.Node, to any, except ...string) {
+	keys := slices.DeleteFunc(slices.Clone(keysOf(reflect.TypeOf(to).Elem())), func(k key) bool { return slices.Contains(except, k.name) })
 	if empty(n) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(keys), ", "), kind(n))
+		r.warn(at, "want a group of keys (%s), found %s; ignored", strings.Join(names(keys), ", "), kindOf(n))
 		return
 	}
 	for m := range r.each(at, n) {
-		i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == m.name })
+		i := slices.IndexFunc(keys, func(k key) bool { return k.name == m.name })
 		before := len(r.warnings)
 		switch {
 		case i < 0 && m.warned == 0:
@@ -46,13 +42,56 @@ func group[T any](r *reader, at place, n *yaml.Node, to *T, keys []key[T]) {
 				r.close(to, m.at, m.at.path, before)
 			}
 		default:
-			keys[i].set(r, m.at, m.value, to)
+			setterOf(keys[i])(r, m.at, m.value, keys[i], to)
 			refused := r.close(to, m.at, m.at.path, before)
-			if o, ok := any(to).(owner); ok && !refused && len(r.warnings) == before {
+			if o, ok := to.(owner); ok && !refused && len(r.warnings) == before {
 				o.on(m.at.path)
 			}
 		}
 	}
+}
+
+// isGroup warns of a value that is not a group of the keys of a T.
+func isGroup[T any](r *reader, at place, n *yaml.Node, except ...string) bool {
+	if n.Kind == yaml.MappingNode {
+		return true
+	}
+	var to T
+	if empty(n) { // which group passes over
+		n = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
+	}
+	r.group(at, n, &to, except...)
+	return false
+}
+
+// entries reads a list of groups of keys. An entry that is not valid is left out, whole:
+// half of one might do more than was meant. check says what is wrong with the keys of
+// an entry together, and name is unique among the entries.
+func entries[T any](r *reader, at place, n *yaml.Node, what string, check func(*T) string, name func(T) string) (list []T, ok bool) {
+	if n.Kind != yaml.SequenceNode {
+		r.warn(at, "want a list of %ss, found %s; ignored", what, kindOf(n))
+		return nil, false
+	}
+	lines := make(map[string]int)
+	for i, e := range n.Content {
+		where, before := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i)}, len(r.warnings)
+		var entry T
+		if isGroup[T](r, where, e) {
+			r.group(where, e, &entry)
+		}
+		if len(r.warnings) == before {
+			if why := check(&entry); why != "" {
+				r.warn(where, "%s; ignored", why)
+			} else if name := name(entry); name != "" && lines[name] != 0 {
+				r.warn(where, "the name %s was given in line %d already; ignored", quote(name), lines[name])
+			} else {
+				lines[name] = e.Line
+				list = append(list, entry)
+			}
+		}
+		instead(r, before, "the "+what+" is left out")
+	}
+	return list, true
 }
 
 // merge is the key of YAML that copies the keys of other groups into its own.
@@ -103,7 +142,7 @@ func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 			switch {
 			case k.Kind != yaml.ScalarNode:
 				m.at = place{file: at.file, line: k.Line, key: at.key}
-				r.warn(m.at, unreadWord+", found %s; ignored", kind(k))
+				r.warn(m.at, unreadWord+", found %s; ignored", kindOf(k))
 			case k.Value == merge:
 				r.warn(m.at, unreadMerge+"; ignored")
 			case v.Kind == yaml.AliasNode:
@@ -187,7 +226,7 @@ var sections = []string{
 // bare reports whether the key with a path may be written without a value.
 func bare(path string) bool { return classOf(path) == Harmless || slices.Contains(sections, path) }
 
-func names[T any](keys []key[T]) []string {
+func names(keys []key) []string {
 	list := make([]string, len(keys))
 	for i, k := range keys {
 		list[i] = k.name
@@ -195,98 +234,13 @@ func names[T any](keys []key[T]) []string {
 	return list
 }
 
-// Keys lists every key of the file by its full path, in the order of the
-// documentation. The profile is the default one; [] stands for the entries of a
-// list.
-func Keys() []string {
-	var all []string
-	add := func(prefix string, names []string) {
-		for _, n := range names {
-			all = append(all, prefix+n)
-		}
-	}
-	for _, name := range names(rootKeys()) {
-		switch name {
-		case "http":
-			add("http.", names(httpKeys()))
-		case "access":
-			add("access.", names(accessKeys()))
-		case "model":
-			add("model.", slices.DeleteFunc(names(modelKeys()), func(n string) bool { return n == "fallback" }))
-			add("model.fallback[].", names(routeKeys()))
-		case "transcription":
-			add("transcription.", names(transcriptionKeys()))
-		case "telegram":
-			add("telegram.", names(telegramKeys()))
-		case "slack":
-			add("slack.", names(slackKeys()))
-		case "subagents":
-			add("subagents.", names(subagentKeys()))
-		case "cron":
-			add("cron.", names(cronKeys()))
-		case "heartbeat":
-			add("heartbeat.", names(heartbeatKeys()))
-		case "prompts":
-			add("prompts.", names(promptKeys()))
-		case "budgets":
-			add("budgets[].", names(budgetKeys()))
-		case "web":
-			add("web.", names(webKeys()))
-			add("web.search[].", names(searchKeys()))
-		case "workspaces":
-			add("workspaces.", names(workspaceKeys()))
-		case "files":
-			add("files.", names(fileKeys()))
-		case "storage":
-			add("storage.", names(storageKeys()))
-		case "node":
-			add("node.", names(nodeKeys()))
-		case "relay":
-			add("relay[].", names(sinkKeys()))
-		case "otlp":
-			add("otlp.", names(otlpKeys()))
-		case "agents":
-			addProfile(add)
-		default:
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
-// addProfile adds the keys of agents.
-func addProfile(add func(prefix string, names []string)) {
-	const profile = "agents." + DefaultProfile + "."
-	add("agents.", []string{foregroundScope})
-	groups := []string{"deep", "plan", "explore", "approvals", "limits"}
-	add(profile, slices.DeleteFunc(names(profileKeys()), func(n string) bool { return slices.Contains(groups, n) }))
-	add(profile+"deep.", names(deepKeys()))
-	add(profile+"deep.subagents[].", names(helperKeys()))
-	add(profile+"plan.", names(planKeys()))
-	add(profile+"plan.intents[].", names(intentKeys()))
-	add(profile+"plan.intents[].inputs[].", names(inputKeys()))
-	add(profile+"explore.", names(exploreKeys()))
-	add(profile+"approvals.", names(approvalKeys()))
-	add(profile+"limits.", names(limitKeys()))
-}
-
 // scalar returns a single value as it was written.
 func (r *reader) scalar(at place, n *yaml.Node) (string, bool) {
 	if n.Kind != yaml.ScalarNode {
-		r.warn(at, "want a single value, found %s; ignored", kind(n))
+		r.warn(at, "want a single value, found %s; ignored", kindOf(n))
 		return "", false
 	}
 	return strings.TrimSpace(n.Value), true
-}
-
-// text makes a key that holds a single value, stored by set, which returns
-// false for a value it refused with a warning.
-func text[T any](name string, set func(r *reader, at place, v string, to *T)) key[T] {
-	return key[T]{name, func(r *reader, at place, n *yaml.Node, to *T) {
-		if v, ok := r.scalar(at, n); ok {
-			set(r, at, v, to)
-		}
-	}}
 }
 
 // store assigns v where a check has passed.
@@ -302,7 +256,7 @@ func (r *reader) list(at place, n *yaml.Node) (items []item, ok bool) {
 		return []item{{at, strings.TrimSpace(n.Value)}}, true
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.warn(at, "want a list, found %s; ignored", kind(n))
+		r.warn(at, "want a list, found %s; ignored", kindOf(n))
 		return nil, false
 	}
 	for _, e := range n.Content {
