@@ -10,11 +10,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/workspace"
 )
 
 // Effect says what an interrupted call may already have done.
@@ -178,4 +182,54 @@ func (e Env) UID(i int) string {
 		uid[k] = letters[h[k]%36]
 	}
 	return string(uid)
+}
+
+// New makes a tool of a function. The schema of its arguments is inferred from
+// In, a struct: json tags name the fields, those without omitempty or omitzero
+// are required, a jsonschema tag describes one. A schema already in s is kept.
+//
+// New panics when no schema can be made of In; that is a mistake in the program.
+func New[In any](s Spec, fn func(ctx context.Context, env Env, in In) (Result, error)) Tool {
+	if len(s.Parameters) == 0 {
+		schema, err := jsonschema.For[In](nil)
+		if err != nil {
+			panic(fmt.Sprintf("tools: schema of %s: %v", s.Name, err))
+		}
+		raw, err := json.Marshal(schema)
+		if err != nil {
+			panic(fmt.Sprintf("tools: schema of %s: %v", s.Name, err))
+		}
+		s.Parameters = raw
+	}
+	return function[In]{spec: s, fn: fn}
+}
+
+type function[In any] struct {
+	spec Spec
+	fn   func(context.Context, Env, In) (Result, error)
+}
+
+func (f function[In]) Spec() Spec { return f.spec }
+
+func (f function[In]) Call(ctx context.Context, env Env, args json.RawMessage) (Result, error) {
+	var in In
+	if err := json.Unmarshal(args, &in); err != nil {
+		return Result{}, fmt.Errorf("arguments: %w", err)
+	}
+	return f.fn(ctx, env, in)
+}
+
+// WorkspaceFault is what a call says when its workspace failed: the code and the
+// text of the error, with the end of what a command wrote. Other errors, and the
+// end of a context, stay as they are.
+func WorkspaceFault(err error) error {
+	e, ok := errors.AsType[*workspace.Error](err)
+	if !ok {
+		return err
+	}
+	f := &Fault{Code: string(e.Code), Text: e.Text, Retriable: e.Code == workspace.Unavailable}
+	if e.Output != "" {
+		f.Text += "\nThe end of what it wrote:\n" + e.Output
+	}
+	return f
 }

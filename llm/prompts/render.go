@@ -1,6 +1,9 @@
 package prompts
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // maxWarnings is how many warnings name an expression.
 const maxWarnings = 20
@@ -57,4 +60,95 @@ func (r *renderer) render(parts []part) {
 		r.spend(1)
 		p(r)
 	}
+}
+
+func (r *renderer) root(name string) (any, bool) {
+	if v, ok := r.roots[name]; ok {
+		return v, true
+	}
+	v, ok := r.data.root(name)
+	if ok {
+		v = plain(v, 0)
+		r.roots[name] = v
+	}
+	return v, ok
+}
+
+func (d Data) root(name string) (any, bool) {
+	switch name {
+	case "trigger":
+		return d.Trigger.object(), true
+	case "user":
+		return d.User.object(), true
+	case "agent":
+		a := d.Agent
+		return map[string]any{
+			"id": a.ID, "type": a.Type, "name": a.Name, "profile": a.Profile,
+			"connector": a.Connector, "channel": a.Channel, "engine": a.Engine, "model": a.Model,
+		}, true
+	case "now":
+		return d.Now, !d.Now.IsZero()
+	case "env":
+		env := make(map[string]any, len(d.Env))
+		for k, v := range d.Env {
+			env[k] = v
+		}
+		return env, true
+	case "nodes":
+		nodes := make(map[string]any, len(d.Nodes))
+		for id, n := range d.Nodes {
+			nodes[id] = step(n)
+		}
+		return nodes, true
+	}
+	n, ok := d.Nodes[name]
+	return step(n), ok
+}
+
+func (u User) object() map[string]any { return map[string]any{"id": u.ID, "name": u.Name} }
+
+func (t Trigger) object() map[string]any {
+	files := make([]any, len(t.Files))
+	for i, f := range t.Files {
+		files[i] = map[string]any{
+			"id": f.ID, "name": f.Name, "type": f.MIMEType, "size": f.Size, "path": f.Path, "text": f.Text,
+		}
+	}
+	return map[string]any{
+		"text": t.Text, "payload": t.Payload, "files": files, "user": t.User.object(),
+		"channel": t.Channel, "connector": t.Connector, "at": optional(t.At),
+	}
+}
+
+func optional(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}
+
+// step is what a finished step put out. What other systems call _messages and
+// _token_usage has both names, and the fields of the output are the node's own.
+func step(n any) any {
+	m, ok := plain(n, 0).(map[string]any)
+	if !ok {
+		return n
+	}
+	fields := make(map[string]any, len(m)+2)
+	if output, ok := m["output"].(map[string]any); ok {
+		for k, v := range output {
+			fields[k] = v
+		}
+	}
+	for k, v := range m {
+		fields[k] = v
+	}
+	for _, name := range []string{"messages", "token_usage"} {
+		if v, ok := m[name]; ok {
+			fields["_"+name] = v
+		} else if v, ok := m["_"+name]; ok {
+			fields[name] = v
+		}
+	}
+	return fields
 }

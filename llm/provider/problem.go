@@ -2,6 +2,10 @@ package provider
 
 import (
 	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -90,4 +94,72 @@ func (c *Client) explained(f *Failure) *Failure {
 		f.problem, f.refused, f.once = nil, p.Refused, p.Once
 	}
 	return f
+}
+
+// RetryAfter reads how long a provider asks to wait: milliseconds in a header
+// of its own, else seconds or a date. It is 0 when nothing usable is there, and
+// a year at most.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, ok := number(h.Get("Retry-After-Ms")); ok {
+		return bounded(ms / 1000)
+	}
+	v := h.Get("Retry-After")
+	if s, ok := number(v); ok {
+		return bounded(s)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return bounded(at.Sub(now).Seconds())
+	}
+	return 0
+}
+
+func number(s string) (float64, bool) {
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil && f == f // not NaN
+}
+
+func bounded(seconds float64) time.Duration {
+	const year = 365 * 24 * 3600
+	return time.Duration(max(0, min(seconds, year)) * float64(time.Second))
+}
+
+var (
+	urlPattern = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
+	keyPattern = regexp.MustCompile(`(?i)\b(sk|key|bearer|token|api[_-]?key)[-_ :=]+[A-Za-z0-9._*-]{6,}`)
+)
+
+// A Redactor makes what a provider says fit for errors and logs.
+type Redactor struct{ known *strings.Replacer }
+
+// NewRedactor returns one that knows a key, and the values of headers.
+func NewRedactor(key string, headers map[string]string) Redactor {
+	var pairs []string
+	add := func(secret string, atLeast int) {
+		if len(secret) >= atLeast {
+			pairs = append(pairs, secret, "[redacted]")
+		}
+	}
+	add(key, 4)
+	for _, v := range headers {
+		add(v, 8)
+		if _, token, ok := strings.Cut(v, " "); ok {
+			add(token, 8)
+		}
+	}
+	return Redactor{strings.NewReplacer(pairs...)}
+}
+
+// Short makes a message one line of at most 200 characters, without addresses
+// and without what is or looks like a key.
+func (d Redactor) Short(s string) string {
+	s = strings.ToValidUTF8(s, "")
+	if d.known != nil {
+		s = d.known.Replace(s)
+	}
+	s = keyPattern.ReplaceAllString(urlPattern.ReplaceAllString(s, "[address]"), "[redacted]")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+	if r := []rune(s); len(r) > 200 {
+		s = string(r[:200]) + "…"
+	}
+	return s
 }

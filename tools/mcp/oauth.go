@@ -5,11 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
@@ -197,4 +205,189 @@ func (g grant) keep(tokens Tokens, server string) error {
 		return fmt.Errorf("keep the tokens: %w", err)
 	}
 	return tokens.Set(server, b)
+}
+
+// A Visit is one login of an operator at a server.
+type Visit struct {
+	Server Server
+	HTTP   *http.Client
+	Tokens Tokens
+	// Show gives the operator the link to open in a browser.
+	Show func(link string)
+	// Pasted brings the address that the browser was sent to, where the browser
+	// runs on another machine and cannot reach this one; nil: it can.
+	Pasted  <-chan string
+	Version string
+}
+
+// Login lets an operator log in at a server by OAuth, with an authorization code
+// and PKCE, and keeps what comes of it in v.Tokens; the daemon takes it with its
+// next try to connect. It waits for the operator until ctx ends. A server that
+// lets everybody in is an error: there is nothing to log in to.
+func Login(ctx context.Context, v Visit) error {
+	s := v.Server
+	switch {
+	case s.OAuth == nil || s.OAuth.Grant == GrantClient:
+		return fmt.Errorf("the MCP server %s is not one to log in to; its configuration has no oauth by %s", s.Name, GrantCode)
+	case v.Tokens == nil || v.HTTP == nil:
+		return errors.New("there is nowhere to keep the tokens")
+	}
+	ear, redirect, err := listen(ctx, s.OAuth.Redirect)
+	if err != nil {
+		return err
+	}
+	back, over := make(chan url.Values, 8), make(chan struct{})
+	web := &http.Server{Handler: landing(redirect, back, over), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = web.Serve(ear) // ends with Close
+	}()
+	defer func() {
+		close(over)
+		_ = web.Close() // nobody listens any more
+		<-served
+	}()
+
+	m := New(Config{HTTP: func(string) *http.Client { return v.HTTP }, Tokens: v.Tokens})
+	l := newLink(m, s)
+	client, err := l.client(ctx, new(atomic.Pointer[error]))
+	if err != nil {
+		return err
+	}
+	kept := false
+	config := &auth.AuthorizationCodeHandlerConfig{
+		PreregisteredClient: s.OAuth.credentials(),
+		RedirectURL:         redirect.String(),
+		RequestRefreshToken: true, AcceptUnadvertisedIss: true,
+		ScopeFilter: s.OAuth.scopes, Client: client,
+		AuthorizationCodeFetcher: v.fetch(back),
+		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
+			g := grant{URL: s.URL, Token: t, ClientID: c.ClientID, Secret: c.ClientSecret, TokenURL: c.Endpoint.TokenURL, Style: int(c.Endpoint.AuthStyle)}
+			kept = true
+			// A token that is renewed right here is kept, too: the one before may be
+			// worth nothing then.
+			return keeping(ctx, v.Tokens, s.Name, g), g.keep(v.Tokens, s.Name)
+		},
+	}
+	if config.PreregisteredClient == nil {
+		config.DynamicClientRegistrationConfig = registration(redirect)
+	}
+	h, err := auth.NewAuthorizationCodeHandler(config)
+	if err != nil {
+		return fmt.Errorf("log in: %w", err)
+	}
+	// The server says itself where its login is, when it refuses a request without a token.
+	session, err := sdk.NewClient(l.me(v.Version), l.options()).Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint: s.URL, HTTPClient: client, OAuthHandler: newTurnstile(h), MaxEventSize: MaxMessage, DisableStandaloneSSE: true, MaxRetries: -1,
+	}, nil)
+	if err == nil {
+		_ = session.Close() // the login is what counts
+	}
+	switch {
+	case kept: // whatever the server said to it afterwards
+		return nil
+	case err != nil:
+		return fmt.Errorf("log in at the MCP server %s: %s", s.Name, l.red.line(reason(ctx, err)))
+	}
+	return fmt.Errorf("the MCP server %s let claybot in without a login; take oauth out of its configuration", s.Name)
+}
+
+// reason prefers why a wait ended to what the library makes of it.
+func reason(ctx context.Context, err error) string {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause.Error()
+	}
+	return err.Error()
+}
+
+func registration(redirect *url.URL) *auth.DynamicClientRegistrationConfig {
+	return &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+		ClientName: "claybot", RedirectURIs: []string{redirect.String()},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		TokenEndpointAuthMethod: "none",
+	}}
+}
+
+// listen opens the address that the browser is sent back to, which must be one
+// of this machine.
+func listen(ctx context.Context, redirect string) (net.Listener, *url.URL, error) {
+	if redirect == "" {
+		redirect = "http://127.0.0.1:0/callback"
+	}
+	u, err := url.Parse(redirect)
+	if err != nil || u.Scheme != "http" || net.ParseIP(u.Hostname()) == nil || !net.ParseIP(u.Hostname()).IsLoopback() || u.Port() == "" {
+		return nil, nil, errors.New("oauth.redirect is not an address of this machine such as http://127.0.0.1:8421/callback")
+	}
+	var lc net.ListenConfig
+	ear, err := lc.Listen(ctx, "tcp", u.Host)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen for the end of the login: %w", err)
+	}
+	u.Host = ear.Addr().String()
+	return ear, u, nil
+}
+
+// landing is the page that the browser is sent back to. The browser has all of it
+// before the login goes on, which may be over, and its connections with it, before
+// this has another turn.
+func landing(redirect *url.URL, back chan<- url.Values, over <-chan struct{}) http.Handler {
+	const page = "claybot has the answer. You can close this page and go back to the terminal.\n"
+	mux := http.NewServeMux()
+	path := redirect.Path
+	if path == "" {
+		path = "/"
+	}
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if q.Get("code") == "" && q.Get("error") == "" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+		_, _ = io.WriteString(w, page) // the browser may be gone
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case back <- q:
+		case <-over:
+		}
+	})
+	return mux
+}
+
+func (v Visit) fetch(back <-chan url.Values) auth.AuthorizationCodeFetcher {
+	return func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		link, err := url.Parse(args.URL)
+		if err != nil {
+			return nil, errors.New("the server's link to its login cannot be read")
+		}
+		state := link.Query().Get("state")
+		v.Show(args.URL)
+		for {
+			var q url.Values
+			select {
+			case q = <-back:
+			case line, ok := <-v.Pasted:
+				if !ok {
+					v.Pasted = nil // the other way stays open
+					continue
+				}
+				u, err := url.Parse(strings.TrimSpace(line))
+				if err != nil {
+					continue
+				}
+				q = u.Query()
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			if q.Get("state") != state || q.Get("code") == "" && q.Get("error") == "" {
+				continue // not the answer to this link, whoever sent it
+			}
+			if code := q.Get("error"); code != "" {
+				return nil, fmt.Errorf("the login was refused: %s %s", plain(code, 100), plain(q.Get("error_description"), 300))
+			}
+			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+		}
+	}
 }
