@@ -23,21 +23,31 @@ type link struct {
 	refused error // nil: it is connected by run
 
 	kick  chan struct{}  // the server says that its list has changed
-	retry chan struct{}  // somebody wants it connected now
+	retry chan struct{}  // a request to connect now
 	turn  workspace.Turn // one at a time decides about tools, see decide
 
-	mu       sync.Mutex
+	mu   sync.Mutex // of what follows
+	live *live      // nil while there is no connection
+	health
+	listing
+}
+
+// The health of a link is how its connection is doing.
+type health struct {
 	state    string
 	since    time.Time
-	live     *live // nil while there is no connection
 	says     string
-	tools    []*tool
-	off      []OffTool
-	listed   []*sdk.Tool // what the server said last
-	print    string      // of tools and off, to tell a change
 	restarts int
 	lastErr  string
 	stderr   string
+}
+
+// A listing is what is known of the tools of a server.
+type listing struct {
+	tools  []*tool
+	off    []OffTool
+	listed []*sdk.Tool // what the server said last
+	print  string      // of tools and off, to detect a change
 }
 
 // A live is one connection.
@@ -54,7 +64,7 @@ type live struct {
 
 func newLink(m *Manager, s Server) *link {
 	return &link{
-		m: m, server: s, red: newRedactor(s.secrets()), state: StateStarting, since: time.Now(),
+		m: m, server: s, red: newRedactor(s.secrets()), health: health{state: StateStarting, since: time.Now()},
 		kick: make(chan struct{}, 1), retry: make(chan struct{}, 1), turn: workspace.NewTurn(),
 	}
 }

@@ -96,7 +96,7 @@ func (l *link) publish(all []*sdk.Tool, v verdict) {
 	print := hex.EncodeToString(sum.Sum(nil))
 	l.mu.Lock()
 	changed := l.print != print
-	l.print, l.tools, l.off, l.listed = print, v.tools, v.off, all
+	l.listing = listing{tools: v.tools, off: v.off, listed: all, print: print}
 	l.mu.Unlock()
 	for _, o := range v.off {
 		if o.Changed {
